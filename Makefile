@@ -17,7 +17,7 @@ RUN_BEHIND := tests/run --json $(BEHIND_TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak vm lint bench install clean behind with-tests with-clang openssl
+.PHONY: all run check asan fuzz soak vm lint messages bench install clean behind with-tests with-clang openssl
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -29,7 +29,7 @@ run: all
 # what they leave of the processors, runs what only computes. Its results are shown, and counted, when both are done.
 check:
 	@mkdir -p $(BUILD) && rm -f $(TALLY) $(BEHIND_TALLY)
-	@$(RUN) --step self-tests sh -c 'tests/run --self-test && tools/layers --self-test'; true
+	@$(RUN) --step self-tests sh -c 'tests/run --self-test && tools/layers --self-test && tools/prose --self-test'; true
 	@$(RUN) --step 'build with gcc' $(MAKE) with-tests; true
 	@nice -n 19 $(MAKE) behind >$(BUILD)/behind.log 2>&1 & behind=$$!; \
 		$(RUN) --build $(BUILD); \
@@ -41,7 +41,7 @@ check:
 behind:
 	@$(RUN_BEHIND) --step 'build with clang' $(MAKE) with-clang; true
 	@$(MAKE) $(ANALYZER)/build.ninja; true
-	@for check in layers format cppcheck tidy analyzer; do \
+	@for check in licence layers prose format cppcheck tidy analyzer; do \
 		TIDY_NODES=20000 $(RUN_BEHIND) --step "lint: $$check" tools/lint $(BUILD) $$check; done; true
 
 asan: with-clang
@@ -55,6 +55,7 @@ soak: with-tests
 	@SOAK=1 tests/run --build $(BUILD) --only unit -k sandbox-test_many
 	@BUILD=$(abspath $(BUILD)) SOAK_SECONDS=$(SOAK_SECONDS) tests/soak
 	@BUILD=$(abspath $(BUILD)) SCALE_BOXES=1000 tests/e2e/test_egress_scale.py
+	@BUILD=$(abspath $(BUILD)) FUZZ_SECONDS=$(SOAK_SECONDS) SEED=$$(date +%s) tests/e2e/test_egress_judge.py an_explanation
 	@BUILD=$(abspath $(BUILD)) HALF_OPEN=15000 tests/e2e/test_egress_slow.py more_half_open_connections_than_may_be
 	@BUILD=$(abspath $(BUILD)) tests/model/test_points.py --every
 	@BUILD=$(abspath $(BUILD)) tests/model/test_integrity.py --rounds $(SOAK_SEQUENCES) --seed $$(date +%s)
@@ -65,6 +66,10 @@ vm: with-tests
 
 lint: with-clang $(ANALYZER)/build.ninja
 	@tools/lint $(BUILD)
+
+# All error messages of the programs on one page, for a review.
+messages:
+	@mkdir -p $(BUILD) && tools/prose --messages src >$(BUILD)/messages.md && echo $(BUILD)/messages.md
 
 bench: all
 	BUILD=$(abspath $(BUILD)) bench/run

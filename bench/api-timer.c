@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times requests to a daemon's unix socket, without a client's start-up in the figures.
  *
  *     api-timer SOCKET create N [PROFILE]   create until ready; each is destroyed before the next
@@ -24,7 +25,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/client.h"
+#include "lib/http/client.h"
 
 enum { BURST_MAX = 1000, CLIENTS = 2 };
 

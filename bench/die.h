@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a program that measures and cannot go on. */
 #ifndef BENCH_DIE_H
 #define BENCH_DIE_H

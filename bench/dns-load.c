@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dns-load: asks a resolver for the address of one name, again and again, some questions at a time.
  *
  *   dns-load NAME MOST MOST-MS        of the first nameserver in /etc/resolv.conf

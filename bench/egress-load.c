@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* egress-load: the clients of bench/egress, in one thread.
  *
  *   egress-load MODE PROXY-PORT ORIGIN-PORT CONNECTIONS MOST-OPERATIONS MOST-MS [BYTES]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* egress-origin: the server behind the proxies that bench/egress measures, doing as little as
  * possible: `GET …/N` is answered with N bytes, and with the end of the connection if asked for it.
  *

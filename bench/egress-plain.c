@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* egress-plain: the plain C forwarder that bench/egress holds the proxy against: what relaying
  * costs when nothing is decided, checked or put on record. It knows one destination. A CONNECT's
  * head is taken off and answered; other bytes pass as they are. Small messages are copied, bulk is

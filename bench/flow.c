@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flow: the two ends of a pipe, doing as little as possible besides.
  *
  *   flow write BYTES BLOCK    writes BYTES to stdout, BLOCK at a time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spawn-timer: runs commands in turn, round after round, and prints how long each run took.
  *
  *   spawn-timer ROUNDS [OPTION=VALUE]... -- ARGV... [:: [OPTION=VALUE]... -- ARGV...]...

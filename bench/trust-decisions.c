@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many decisions a core makes in a second, under a bundle of so many rules.
  * usage: trust-decisions [RULES [SECONDS]]     prints: rules N decisions_per_second N */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 #include "trust/decide.h"
 
 static struct trust_bundle *make_bundle(uint64_t rules)

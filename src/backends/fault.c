@@ -1,4 +1,5 @@
-#include "extensions/fault.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/fault.h"
 
 #include <errno.h>
 
@@ -16,7 +17,7 @@ static const struct {
     { EFBIG, ERR_TOO_BIG },
 };
 
-enum err_code ext_fault_code(int sys)
+enum err_code backend_fault_code(int sys)
 {
     for (size_t i = 0; i < COUNT_OF(faults); i++)
         if (faults[i].sys == sys)

@@ -1,22 +1,24 @@
-#include "extensions/records.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/records.h"
 
-#include "ipc/control.h"
-#include "ipc/upload.h"
+#include "lib/ipc/control.h"
+#include "lib/ipc/upload.h"
 
-_Static_assert(sizeof(uint32_t) == EXT_CHUNK_HEAD, "a chunk's head is its length");
-_Static_assert(sizeof(struct upload_head) == EXT_UPLOAD_HEAD &&
-                   (int)UPLOAD_FILES_MAX == (int)EXT_UPLOAD_FILES_MAX &&
-                   (int)UPLOAD_TEXT_MAX == (int)EXT_UPLOAD_TEXT_MAX &&
-                   (int)UPLOAD_FILE == (int)EXT_UPLOAD_FILE &&
-                   (int)UPLOAD_DATA == (int)EXT_UPLOAD_DATA &&
-                   (int)UPLOAD_COMMIT == (int)EXT_UPLOAD_COMMIT,
+_Static_assert(sizeof(uint32_t) == BACKEND_CHUNK_HEAD, "a chunk's head is its length");
+_Static_assert(sizeof(struct upload_head) == BACKEND_UPLOAD_HEAD &&
+                   (int)UPLOAD_FILES_MAX == (int)BACKEND_UPLOAD_FILES_MAX &&
+                   (int)UPLOAD_TEXT_MAX == (int)BACKEND_UPLOAD_TEXT_MAX &&
+                   (int)UPLOAD_FILE == (int)BACKEND_UPLOAD_FILE &&
+                   (int)UPLOAD_DATA == (int)BACKEND_UPLOAD_DATA &&
+                   (int)UPLOAD_COMMIT == (int)BACKEND_UPLOAD_COMMIT,
                "one format on both sides");
 
 enum { ENTRY_RECORD_MAX = sizeof(struct control_entry) + 2 * UINT16_MAX + CONTROL_ATTRIBUTES_MAX };
-_Static_assert(sizeof(struct control_event) + CONTROL_PATH_MAX + ENTRY_RECORD_MAX <= EXT_RECORD_MAX,
+_Static_assert(sizeof(struct control_event) + CONTROL_PATH_MAX + ENTRY_RECORD_MAX <=
+                   BACKEND_RECORD_MAX,
                "room for any");
 
-ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
+ssize_t backend_entry_read(struct str in, struct backend_entry *ret)
 {
     struct control_entry v;
     const char *text = in.p + sizeof v;
@@ -32,7 +34,7 @@ ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
         return 0;
     if (v.attributes_len && in.p[n - 1])
         return -(int)ERR_INVALID;
-    *ret = (struct ext_entry){
+    *ret = (struct backend_entry){
         .size = v.size,
         .mtime_ns = v.mtime_ns,
         .mode = v.mode,
@@ -46,11 +48,11 @@ ssize_t ext_entry_read(struct str in, struct ext_entry *ret)
     return (ssize_t)n;
 }
 
-ssize_t ext_change_read(struct str in, struct ext_change *ret)
+ssize_t backend_change_read(struct str in, struct backend_change *ret)
 {
     struct control_event v;
     const char *text = in.p + sizeof v;
-    struct ext_entry entry;
+    struct backend_entry entry;
 
     if (in.n < sizeof v)
         return 0;
@@ -59,21 +61,21 @@ ssize_t ext_change_read(struct str in, struct ext_change *ret)
         return -(int)ERR_INVALID;
     if (in.n < sizeof v + v.name_len + v.entry_len)
         return 0;
-    *ret = (struct ext_change){ .mask = v.mask,
-                                .cookie = v.cookie,
-                                .name = { text, v.name_len },
-                                .entry = { text + v.name_len, v.entry_len } };
-    if (v.entry_len && ext_entry_read(ret->entry, &entry) != (ssize_t)v.entry_len)
+    *ret = (struct backend_change){ .mask = v.mask,
+                                    .cookie = v.cookie,
+                                    .name = { text, v.name_len },
+                                    .entry = { text + v.name_len, v.entry_len } };
+    if (v.entry_len && backend_entry_read(ret->entry, &entry) != (ssize_t)v.entry_len)
         return -(int)ERR_INVALID;
     return (ssize_t)(sizeof v + v.name_len + v.entry_len);
 }
 
-void ext_chunk_head(uint32_t n, char ret[static EXT_CHUNK_HEAD])
+void backend_chunk_head(uint32_t n, char ret[static BACKEND_CHUNK_HEAD])
 {
     memcpy(ret, &n, sizeof n);
 }
 
-void ext_upload_head(enum ext_upload kind, uint32_t n, char ret[static EXT_UPLOAD_HEAD])
+void backend_upload_head(enum backend_upload kind, uint32_t n, char ret[static BACKEND_UPLOAD_HEAD])
 {
     const struct upload_head h = { .kind = (uint32_t)kind, .size = n };
 

@@ -1,8 +1,9 @@
-#include "extensions/extension.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/backend.h"
 
-const struct extension_ops *const extensions[] = { &extension_local, NULL };
+const struct backend_ops *const extensions[] = { &backend_local, NULL };
 
-const struct extension_ops *extension_find(struct str id)
+const struct backend_ops *backend_find(struct str id)
 {
     for (size_t i = 0; extensions[i]; i++)
         if (str_eq(id, str_from(extensions[i]->id)))

@@ -1,7 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
+
+#include "base/own.h"
 
 struct arena_block_ {
     struct arena_block_ *prev;
@@ -29,7 +32,7 @@ void arena_done(struct arena *a)
     *a = ARENA_INIT(max);
 }
 
-static struct arena_block_ *add_block(struct arena *a, size_t at_least)
+static struct arena_block_ *add_arena_block(struct arena *a, size_t at_least)
 {
     size_t size = a->last_ ? a->last_->size * 2 : FIRST_BLOCK;
     struct arena_block_ *b;
@@ -38,9 +41,7 @@ static struct arena_block_ *add_block(struct arena *a, size_t at_least)
         size = LARGEST_STEP;
     if (size < at_least)
         size = at_least;
-    b = calloc(1, sizeof *b + size);
-    if (!b)
-        abort();
+    b = new0(sizeof *b + size);
     b->size = size;
     b->prev = a->last_;
     a->last_ = b;
@@ -59,7 +60,7 @@ void *arena_alloc(struct arena *a, size_t n)
     if (n > a->max || a->used > a->max - n)
         return NULL;
     if (!b || b->size - b->used < n)
-        b = add_block(a, n);
+        b = add_arena_block(a, n);
     p = b->data + b->used;
     b->used += n;
     a->used += n;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory with the lifetime of one request: many allocations, one release. The arena has a ceiling;
  * an allocation that would pass it returns NULL, so sizes that come from outside can be allocated
  * here. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that cannot be used safely do not compile here. Force-included by the build. */
 #ifndef BASE_BANNED_H
 #define BASE_BANNED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that grow, up to a ceiling that cannot be left out. An append that would pass the ceiling
  * leaves the buffer as it was and returns -ERR_TOO_BIG. Running out of memory below the ceiling
  * aborts. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time is int64_t nanoseconds. Deadlines use the monotonic clock, records the wall clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

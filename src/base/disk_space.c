@@ -1,4 +1,5 @@
-#include "base/room.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/disk_space.h"
 
 #include <stdbool.h>
 #include <sys/statvfs.h>

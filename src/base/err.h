@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors are plain data owned by the caller.
  *
  * A function that can fail returns int: >= 0 is good, -ERR_x is bad; its last parameter is a
  * `struct err *` that may be NULL. There is nothing to free, so a forked child can write() the
- * whole struct to its parent. Who returns an error does not log it; who swallows one logs it once.
+ * whole struct to its parent. A function that returns an error does not log it; a function that
+ * drops an error logs it once.
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
@@ -18,19 +20,19 @@ enum err_code {
     ERR_TOO_BIG,     /* a named limit was passed */
     ERR_BUSY,        /* may work later */
     ERR_UNSUPPORTED, /* this machine or build cannot do it */
-    ERR_UPSTREAM,    /* somebody we depend on failed */
+    ERR_UPSTREAM,    /* a service that we depend on failed */
     ERR_TIMEOUT,
     ERR_SYS,    /* a system call failed: `sys` holds errno */
     ERR_BUG,    /* a broken promise inside our own code */
     ERR_QUOTA,  /* the caller has as much as it may have */
-    ERR_PAUSED, /* it stands still, and would do it if it were resumed */
+    ERR_PAUSED, /* the sandbox is paused; resume it first */
     ERR_FULL,   /* the disk has no room for it */
     ERR_CODE_COUNT_,
 };
 
 struct err {
     enum err_code code;
-    int sys; /* errno where code is ERR_SYS, or was before somebody knew better; else 0 */
+    int sys; /* errno if code is ERR_SYS, or was ERR_SYS before a caller set another code; else 0 */
     char msg[232];
 };
 

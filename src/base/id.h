@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ids: a type prefix and 20 characters of lower-case base32 (100 random bits): "sbx_4k7…". */
 #ifndef BASE_ID_H
 #define BASE_ID_H

@@ -1,11 +1,29 @@
-#include "cli/write.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/io.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <unistd.h>
 
-/* Whoever started us may have made its descriptors non-blocking. */
-static bool wait_for_room(int fd)
+enum { PIECE = 16 << 10 };
+
+int buf_read_fd(struct buf *b, int fd, struct err *e)
+{
+    char piece[PIECE];
+    ssize_t n;
+
+    do {
+        n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "reading");
+        if (n > 0 && buf_add(b, (struct str){ piece, (size_t)n }) < 0)
+            return err_set(e, ERR_TOO_BIG, "longer than %zu bytes", b->max);
+    } while (n != 0);
+    return 0;
+}
+
+static bool await_room(int fd)
 {
     struct pollfd out = { .fd = fd, .events = POLLOUT };
 
@@ -19,7 +37,7 @@ int write_all(int fd, struct str s, struct err *e)
 
         if (n >= 0)
             s = (struct str){ s.p + n, s.n - (size_t)n };
-        else if (errno != EINTR && !(errno == EAGAIN && wait_for_room(fd)))
+        else if (errno != EINTR && !(errno == EAGAIN && await_room(fd)))
             return err_sys(e, "writing");
     }
     return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ void log_setup(enum log_level most, enum log_format format)
 
 /* The code of a character of more than one byte that acts on how others are shown, else 0: C1
  * controls, and those that turn the direction of writing, with which a name can pose as another. */
-static uint16_t acting(struct str s, size_t *ret_n)
+static uint16_t formatting_code(struct str s, size_t *ret_n)
 {
     unsigned char a = s.n > 0 ? (unsigned char)s.p[0] : 0, b = s.n > 1 ? (unsigned char)s.p[1] : 0;
     unsigned char c = s.n > 2 ? (unsigned char)s.p[2] : 0;
@@ -44,14 +45,14 @@ static uint16_t acting(struct str s, size_t *ret_n)
 /* Length of the character s starts with if it may be shown as it is, else 0. Bytes that are not
  * UTF-8 may not: 80 to 9F are controls (C1) to a terminal that reads Latin-1. Nor may characters
  * that act on others. */
-static size_t harmless(struct str s)
+static size_t printable_length(struct str s)
 {
     unsigned char c = (unsigned char)s.p[0];
     size_t n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4, ignored;
 
     if (c < 0x80)
         return c >= 0x20 && c != 0x7F;
-    return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !acting(s, &ignored) ? n : 0;
+    return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !formatting_code(s, &ignored) ? n : 0;
 }
 
 /* Writes the character s starts with in a form that is safe to show, and returns its length in s.
@@ -67,7 +68,7 @@ static size_t show_as_it_is(struct str s, size_t n, char *out)
 
 static size_t show_plain(struct str s, char out[static SHOWN_MAX])
 {
-    size_t n = harmless(s);
+    size_t n = printable_length(s);
 
     if (n && s.p[0] != '\\')
         return show_as_it_is(s, n, out);
@@ -78,14 +79,14 @@ static size_t show_plain(struct str s, char out[static SHOWN_MAX])
 static size_t show_json(struct str s, char out[static SHOWN_MAX])
 {
     unsigned char c = (unsigned char)s.p[0];
-    size_t n = harmless(s);
+    size_t n = printable_length(s);
     uint16_t code;
 
     if (c == '"' || c == '\\')
         *out++ = '\\';
     if (n)
         return show_as_it_is(s, n, out);
-    code = acting(s, &n);
+    code = formatting_code(s, &n);
     if (code) {
         snprintf(out, SHOWN_MAX, "\\u%04x", code);
         return n;
@@ -95,7 +96,7 @@ static size_t show_json(struct str s, char out[static SHOWN_MAX])
 }
 
 /* As many whole characters as fit. */
-static void escape(struct str s, show_fn *show, char *out, size_t cap)
+static void escape_text(struct str s, show_fn *show, char *out, size_t cap)
 {
     char shown[SHOWN_MAX];
     size_t at = 0;
@@ -116,17 +117,17 @@ static void escape(struct str s, show_fn *show, char *out, size_t cap)
 
 void log_printable(struct str s, char *out, size_t cap)
 {
-    escape(s, show_plain, out, cap);
+    escape_text(s, show_plain, out, cap);
 }
 
 /* The whole field or, past the ceiling, nothing. */
-static int add_field(struct buf *b, const struct log_field *f, bool json)
+static int add_log_field(struct buf *b, const struct log_field *f, bool json)
 {
     char value[VALUE_MAX_BYTES];
 
     if (f->is_number)
         return buf_addf(b, json ? ",\"%s\":%lld" : " %s=%lld", f->key, (long long)f->number);
-    escape(f->text, json ? show_json : show_plain, value, sizeof value);
+    escape_text(f->text, json ? show_json : show_plain, value, sizeof value);
     return buf_addf(b, json ? ",\"%s\":\"%s\"" : " %s=%s", f->key, value);
 }
 
@@ -142,16 +143,16 @@ static void add_time(struct buf *b)
     buf_addf(b, "%s.%03dZ", text, (int)(now / NS_PER_MS % 1000));
 }
 
-static void add_fields(struct buf *b, const struct log_field *fields, size_t n, bool json)
+static void add_log_fields(struct buf *b, const struct log_field *fields, size_t n, bool json)
 {
     int64_t lost = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (fields[i].key && add_field(b, &fields[i], json) < 0)
+        if (fields[i].key && add_log_field(b, &fields[i], json) < 0)
             lost++;
     b->max += TAIL_BYTES;
     if (lost)
-        add_field(b, &LOG_I("lost_fields", lost), json);
+        add_log_field(b, &LOG_I("lost_fields", lost), json);
 }
 
 void log_write_(enum log_level level, const char *event, const struct log_field *fields, size_t n)
@@ -165,10 +166,10 @@ void log_write_(enum log_level level, const char *event, const struct log_field 
     add_time(&b);
     buf_addf(&b, json ? "\",\"level\":\"%s\",\"event\":\"%s\"" : " %s %s", level_names[level],
              event);
-    add_fields(&b, fields, n, json);
+    add_log_fields(&b, fields, n, json);
     buf_addf(&b, json ? "}\n" : "\n");
     if (write(STDERR_FILENO, b.p, b.n) < 0) {
-        /* Nobody left to tell. */
+        /* The log itself failed: there is no other place to report it. */
     }
     buf_done(&b);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structured log lines on stderr: a stable event name and key/value pairs.
  *
  *     LOG(INFO, "sandbox.ready", LOG_S("id", id), LOG_I("us", took));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scope ownership: locals that clean themselves, and giving away that can be seen.
  *
  *     AUTO_CLOSE int fd = -1;
@@ -46,6 +47,15 @@ static inline int take_fd(int *fd)
         *at_ = NULL;                                                                               \
         v_;                                                                                        \
     })
+
+/* Zeroed memory for a small object or array of our own; aborts if the allocation fails. Sizes that
+ * come from outside need a bounded buffer (base/buf.h) instead. */
+void *new0_array(size_t n, size_t size) __attribute__((returns_nonnull));
+
+static inline void *new0(size_t size)
+{
+    return new0_array(1, size);
+}
 
 /* Closes and forgets; for descriptors that are members. */
 static inline void drop_fd(int *fd)

@@ -1,11 +1,12 @@
-#include "base/moment.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rfc3339.h"
 
 #include <time.h>
 
 #include "base/clock.h"
 
 /* n digits, of a number from min to max. */
-static bool take_digits(struct str *s, size_t n, int min, int max, int *ret)
+static bool take_time_digits(struct str *s, size_t n, int min, int max, int *ret)
 {
     int v = 0;
 
@@ -31,9 +32,9 @@ static bool take_char(struct str *s, char c)
 
 static bool take_day(struct str *s, struct tm *t)
 {
-    bool good = take_digits(s, 4, 1970, 2261, &t->tm_year) && take_char(s, '-') &&
-                take_digits(s, 2, 1, 12, &t->tm_mon) && take_char(s, '-') &&
-                take_digits(s, 2, 1, 31, &t->tm_mday);
+    bool good = take_time_digits(s, 4, 1970, 2261, &t->tm_year) && take_char(s, '-') &&
+                take_time_digits(s, 2, 1, 12, &t->tm_mon) && take_char(s, '-') &&
+                take_time_digits(s, 2, 1, 31, &t->tm_mday);
 
     t->tm_year -= 1900;
     t->tm_mon--;
@@ -42,12 +43,12 @@ static bool take_day(struct str *s, struct tm *t)
 
 static bool take_hour(struct str *s, struct tm *t)
 {
-    return take_digits(s, 2, 0, 23, &t->tm_hour) && take_char(s, ':') &&
-           take_digits(s, 2, 0, 59, &t->tm_min) && take_char(s, ':') &&
-           take_digits(s, 2, 0, 59, &t->tm_sec);
+    return take_time_digits(s, 2, 0, 23, &t->tm_hour) && take_char(s, ':') &&
+           take_time_digits(s, 2, 0, 59, &t->tm_min) && take_char(s, ':') &&
+           take_time_digits(s, 2, 0, 59, &t->tm_sec);
 }
 
-static bool take_fraction(struct str *s, int64_t *ret_ns)
+static bool take_second_fraction(struct str *s, int64_t *ret_ns)
 {
     int digit;
 
@@ -56,12 +57,12 @@ static bool take_fraction(struct str *s, int64_t *ret_ns)
         return true;
     if (s->n == 0 || s->p[0] < '0' || s->p[0] > '9')
         return false;
-    for (int64_t unit = NS_PER_S / 10; take_digits(s, 1, 0, 9, &digit); unit /= 10)
+    for (int64_t unit = NS_PER_S / 10; take_time_digits(s, 1, 0, 9, &digit); unit /= 10)
         *ret_ns += unit * digit;
     return true;
 }
 
-/* Seconds that the place is ahead of UTC. */
+/* The offset from UTC in seconds. */
 static bool take_zone(struct str *s, int *ret)
 {
     bool west = s->n && s->p[0] == '-';
@@ -70,14 +71,14 @@ static bool take_zone(struct str *s, int *ret)
     *ret = 0;
     if (take_char(s, 'Z'))
         return true;
-    if (!take_char(s, west ? '-' : '+') || !take_digits(s, 2, 0, 23, &hours) ||
-        !take_char(s, ':') || !take_digits(s, 2, 0, 59, &minutes))
+    if (!take_char(s, west ? '-' : '+') || !take_time_digits(s, 2, 0, 23, &hours) ||
+        !take_char(s, ':') || !take_time_digits(s, 2, 0, 59, &minutes))
         return false;
     *ret = (west ? -60 : 60) * (60 * hours + minutes);
     return true;
 }
 
-bool moment_parse(struct str s, int64_t *ret)
+bool rfc3339_parse(struct str s, int64_t *ret)
 {
     struct str rest = s;
     struct tm t = { 0 };
@@ -85,7 +86,7 @@ bool moment_parse(struct str s, int64_t *ret)
     int day, zone = 0;
 
     if (take_day(&rest, &t) && take_char(&rest, 'T') && take_hour(&rest, &t) &&
-        take_fraction(&rest, &fraction) && take_zone(&rest, &zone) && rest.n == 0) {
+        take_second_fraction(&rest, &fraction) && take_zone(&rest, &zone) && rest.n == 0) {
         day = t.tm_mday;
         seconds = (int64_t)timegm(&t) - zone;
         if (t.tm_mday != day) /* such as the 31st of June */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
 bool str_starts(struct str s, struct str prefix)
@@ -29,18 +30,18 @@ struct str str_cut(struct str s, char c, struct str *head)
     return (struct str){ s.p + at + 1, s.n - at - 1 };
 }
 
-static bool is_blank(char c)
+static bool is_str_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 struct str str_trim(struct str s)
 {
-    while (s.n && is_blank(s.p[0])) {
+    while (s.n && is_str_blank(s.p[0])) {
         s.p++;
         s.n--;
     }
-    while (s.n && is_blank(s.p[s.n - 1]))
+    while (s.n && is_str_blank(s.p[s.n - 1]))
         s.n--;
     return s;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A borrowed run of bytes, passed by value. It owns nothing, need not end in NUL and may hold NULs.
  */
 #ifndef BASE_STR_H
@@ -30,7 +31,7 @@ static inline bool str_eq(struct str a, struct str b)
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 
-/* Position of the first c, or s.n if there is none. */
+/* Position of the first c, or s.n if s has no c. */
 size_t str_find(struct str s, char c);
 
 /* Cuts at the first c: *head is what comes before, the result what comes after. Without a c, *head

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/units.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static const struct unit time_units[] = {
     { "h", 60 * 60 * NS_PER_S }, { "d", 86400 * NS_PER_S },
 };
 
-static bool is_digit(char c)
+static bool is_unit_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -62,12 +63,12 @@ struct decimal {
 };
 
 /* Digits behind the point, at most six; advances *s past them. */
-static bool take_fraction(struct str *s, uint64_t *ret)
+static bool take_unit_fraction(struct str *s, uint64_t *ret)
 {
     uint64_t scale = 1000000, v = 0;
     size_t n;
 
-    for (n = 0; n < s->n && is_digit(s->p[n]); n++) {
+    for (n = 0; n < s->n && is_unit_digit(s->p[n]); n++) {
         scale /= 10;
         if (scale == 0)
             return false;
@@ -86,14 +87,14 @@ static bool take_decimal(struct str *s, struct decimal *ret)
     struct decimal d = { 0 };
     size_t n = 0;
 
-    while (n < s->n && is_digit(s->p[n]))
+    while (n < s->n && is_unit_digit(s->p[n]))
         n++;
     if (!str_to_u64((struct str){ s->p, n }, &d.whole))
         return false;
     *s = (struct str){ s->p + n, s->n - n };
     if (s->n && s->p[0] == '.') {
         *s = (struct str){ s->p + 1, s->n - 1 };
-        if (!take_fraction(s, &d.millionths))
+        if (!take_unit_fraction(s, &d.millionths))
             return false;
     }
     *ret = d;
@@ -104,7 +105,7 @@ static size_t word_length(struct str s)
 {
     size_t n = 0;
 
-    while (n < s.n && !is_digit(s.p[n]))
+    while (n < s.n && !is_unit_digit(s.p[n]))
         n++;
     return n;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantities as people write them. Each reads the whole of s or fails with a message that says what
  * would be right; `what` names the value in that message ("--memory"). */
 #ifndef BASE_UNITS_H

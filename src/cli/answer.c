@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/answer.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 static const struct json nothing = { .type = JSON_OBJECT };
 
-const struct json *answer_rows(const struct json *tree, const struct kind *k)
+const struct json *answer_rows(const struct json *tree, const struct answer_kind *k)
 {
     const struct json *rows = tree && tree->type == JSON_ARRAY ? tree : show_at(tree, k->rows);
 
@@ -26,7 +27,7 @@ static void print_text(struct str s)
 }
 
 /* Ids are texts or numbers. */
-static void print_id(const struct json *row, const struct kind *k)
+static void print_id(const struct json *row, const struct answer_kind *k)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(512);
 
@@ -34,26 +35,26 @@ static void print_id(const struct json *row, const struct kind *k)
     print_text(buf_str(&text));
 }
 
-int answer_flush(const struct call *c)
+int answer_flush(const struct api_call *c)
 {
     struct err e;
 
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
     (void)err_sys(&e, "writing to stdout");
-    return call_failed(c, &e);
+    return api_call_failed(c, &e);
 }
 
-static int finish(const struct call *c, int r, const struct err *e)
+static int finish_output(const struct api_call *c, int r, const struct err *e)
 {
-    return r < 0 ? call_failed(c, e) : answer_flush(c);
+    return r < 0 ? api_call_failed(c, e) : answer_flush(c);
 }
 
-int answer_list(const struct call *c, const struct json *tree, const struct kind *k)
+int answer_list(const struct api_call *c, const struct json *tree, const struct answer_kind *k)
 {
     const struct json *rows = answer_rows(tree, k);
     enum format format = common_format(c->common);
-    struct look look = look_for(fileno(stdout));
+    struct table_style style = table_style_for(fileno(stdout));
     struct err e;
     int r = 0;
 
@@ -63,14 +64,14 @@ int answer_list(const struct call *c, const struct json *tree, const struct kind
         for (const struct json *row = json_first(rows); row != json_end(rows); row++)
             print_id(row, k);
     else
-        r = table_print(stdout, &look, rows, k->columns, k->n, &e);
-    return finish(c, r, &e);
+        r = table_print(stdout, &style, rows, k->columns, k->n, &e);
+    return finish_output(c, r, &e);
 }
 
-int answer_record(const struct call *c, const struct json *v, const struct kind *k)
+int answer_record(const struct api_call *c, const struct json *v, const struct answer_kind *k)
 {
     enum format format = common_format(c->common);
-    struct look look = look_for(fileno(stdout));
+    struct table_style style = table_style_for(fileno(stdout));
     struct err e;
     int r = 0;
 
@@ -81,11 +82,11 @@ int answer_record(const struct call *c, const struct json *v, const struct kind 
     else if (c->common->quiet)
         print_id(v, k);
     else
-        r = record_print(stdout, &look, v, k->columns, k->n, &e);
-    return finish(c, r, &e);
+        r = record_print(stdout, &style, v, k->columns, k->n, &e);
+    return finish_output(c, r, &e);
 }
 
-int answer_done(const struct call *c, const struct json *tree, const char *fmt, ...)
+int answer_done(const struct api_call *c, const struct json *tree, const char *fmt, ...)
 {
     enum format format = common_format(c->common);
     char text[1024];
@@ -100,7 +101,7 @@ int answer_done(const struct call *c, const struct json *tree, const char *fmt, 
         r = tree_print(stdout, format, false, tree ? tree : &nothing, &e);
     else if (!c->common->quiet)
         print_text(str_from(text));
-    return finish(c, r, &e);
+    return finish_output(c, r, &e);
 }
 
 void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
@@ -114,28 +115,29 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
         out[0] = '\0';
 }
 
-static int put_body(struct call *c, const struct simple *s, const void *options, char **argv)
+static int write_request_body(struct api_call *c, const struct simple *s, const void *options,
+                              char **argv)
 {
     struct json_writer *w;
     int status;
 
     if (!s->body)
         return 0;
-    w = call_json(c);
+    w = api_call_json(c);
     json_begin_object(w);
     status = s->body(c->verb, options, argv, w);
     json_end_object(w);
     return status;
 }
 
-uint64_t answer_number(const struct call *c, const char *path)
+uint64_t answer_number(const struct api_call *c, const char *path)
 {
     const struct json *v = show_at(c->answer, path);
 
     return v && v->type == JSON_INT ? (uint64_t)v->i : 0;
 }
 
-int answer_verified(struct call *c, const char *what)
+int answer_verified(struct api_call *c, const char *what)
 {
     unsigned long long first, all;
     char also[80] = "";
@@ -143,17 +145,17 @@ int answer_verified(struct call *c, const char *what)
 
     c->doing = "verifying";
     c->patience = 0;
-    status = call_run(c);
+    status = api_call_run(c);
     if (status)
         return status;
     all = answer_number(c, "layers");
     first = answer_number(c, "first_time");
     if (first == all)
-        return answer_done(c, c->answer, "%s is measured for the first time: %llu layer%s", what,
-                           all, all == 1 ? "" : "s");
+        return answer_done(c, c->answer, "%s: %llu layer%s hashed for the first time", what, all,
+                           all == 1 ? "" : "s");
     if (first)
-        snprintf(also, sizeof also, "; %llu of them measured for the first time", first);
-    return answer_done(c, c->answer, "%s is what it was: %llu layer%s%s", what, all,
+        snprintf(also, sizeof also, "; %llu hashed for the first time", first);
+    return answer_done(c, c->answer, "%s: %llu layer%s verified, unchanged%s", what, all,
                        all == 1 ? "" : "s", also);
 }
 
@@ -161,21 +163,21 @@ int answer_simple(const struct verb *v, int argc, char **argv, const struct simp
 {
     struct common common = { 0 };
     void *options = s->options ? s->options : &common;
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, options, s->method);
+    api_call_init(&c, v, options, s->method);
     if (!verb_parse(v, &argc, &argv, options, &status))
         return status;
     buf_add(&c.target, str_from(s->before));
     if (argc && str_ends(str_from(s->before), STR("/")))
-        call_path(&c, "%s", argv[0]);
+        api_call_path(&c, "%s", argv[0]);
     buf_add(&c.target, str_from(s->after));
     c.doing = s->doing;
-    status = put_body(&c, s, options, argv);
+    status = write_request_body(&c, s, options, argv);
     if (status)
         return status;
-    status = call_run(&c);
+    status = api_call_run(&c);
     if (status)
         return status;
     if (s->print && common_format(c.common) == FORMAT_TEXT && !c.common->quiet) {
@@ -216,14 +218,15 @@ static const struct column sandbox_columns[] = {
     COLUMN("OOM KILLS", "oom_kills", .alone = true),
     COLUMN("LAST OOM", "last_oom_at", .alone = true, .show = show_age),
     COLUMN("EGRESS", "egress", .alone = true),
+    COLUMN("NO EGRESS", "egress.problem", .alone = true),
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
     COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
 };
-const struct kind kind_sandbox_whole = { "sandboxes", "sandbox_id", sandbox_columns,
-                                         COUNT_OF(sandbox_columns) };
+const struct answer_kind kind_sandbox_whole = { "sandboxes", "sandbox_id", sandbox_columns,
+                                                COUNT_OF(sandbox_columns) };
 /* Without the telemetry, which is old news of one that was there before. */
-const struct kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
-                                   COUNT_OF(sandbox_columns) - 1 };
+const struct answer_kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
+                                          COUNT_OF(sandbox_columns) - 1 };
 
 static const struct column event_columns[] = {
     COLUMN("SEQ", "seq"),
@@ -235,7 +238,7 @@ static const struct column event_columns[] = {
     COLUMN("ACTOR", "actor.id", .most = 24),
     COLUMN("REASON", "reason", .most = 60),
 };
-const struct kind kind_event = { "events", "seq", event_columns, COUNT_OF(event_columns) };
+const struct answer_kind kind_event = { "events", "seq", event_columns, COUNT_OF(event_columns) };
 
 static const struct column process_columns[] = {
     COLUMN("PROCESS", "process"),
@@ -244,12 +247,12 @@ static const struct column process_columns[] = {
     COLUMN("STARTED", "started_at", .show = show_age),
     COLUMN("COMMAND", "argv", .show = show_command, .most = 60),
 };
-const struct kind kind_process = { "processes", "process", process_columns,
-                                   COUNT_OF(process_columns) };
+const struct answer_kind kind_process = { "processes", "process", process_columns,
+                                          COUNT_OF(process_columns) };
 
 static const struct column stale_columns[] = {
     COLUMN("ID", "id"),
     COLUMN("EXTENSION", "extension"),
     COLUMN("WHAT", "what", .most = 60),
 };
-const struct kind kind_stale = { "stale", "id", stale_columns, COUNT_OF(stale_columns) };
+const struct answer_kind kind_stale = { "stale", "id", stale_columns, COUNT_OF(stale_columns) };

@@ -1,4 +1,5 @@
-#include "cli/call.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/api_call.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,8 +7,8 @@
 
 #include "base/own.h"
 #include "cli/progress.h"
-#include "http/url.h"
-#include "json/reader.h"
+#include "lib/http/url.h"
+#include "lib/json/reader.h"
 
 enum {
     BODY_MAX = 16 << 20,
@@ -17,21 +18,21 @@ enum {
     HTTP_ERROR = 400
 };
 
-void call_init(struct call *c, const struct verb *v, const struct common *common,
-               const char *method)
+void api_call_init(struct api_call *c, const struct verb *v, const struct common *common,
+                   const char *method)
 {
-    *c = (struct call){ .verb = v,
-                        .common = common,
-                        .method = method,
-                        .target = BUF_INIT(H1_TARGET_MAX),
-                        .body = BUF_INIT(BODY_MAX),
-                        .contact = { .fd = -1 },
-                        .handed = -1,
-                        .arena = ARENA_INIT((size_t)8 * CALL_ANSWER_MAX) };
+    *c = (struct api_call){ .verb = v,
+                            .common = common,
+                            .method = method,
+                            .target = BUF_INIT(H1_TARGET_MAX),
+                            .body = BUF_INIT(BODY_MAX),
+                            .contact = { .fd = -1 },
+                            .handed = -1,
+                            .arena = ARENA_INIT((size_t)8 * API_CALL_ANSWER_MAX) };
     http_client_init(&c->client, -1, 0);
 }
 
-void call_done(struct call *c)
+void api_call_done(struct api_call *c)
 {
     progress_end();
     buf_done(&c->target);
@@ -42,13 +43,13 @@ void call_done(struct call *c)
     arena_done(&c->arena);
 }
 
-static void note(struct call *c, int r)
+static void record_call_failure(struct api_call *c, int r)
 {
     if (r < 0 && c->failed >= 0)
         c->failed = r;
 }
 
-void call_path(struct call *c, const char *fmt, ...)
+void api_call_path(struct api_call *c, const char *fmt, ...)
 {
     struct str rest = str_from(fmt), piece;
     va_list ap;
@@ -57,50 +58,50 @@ void call_path(struct call *c, const char *fmt, ...)
     for (bool first = true; rest.p; first = false) {
         rest = str_cut(rest, '%', &piece);
         if (!first) { /* piece starts with the 's' of "%s" */
-            note(c, url_encode(&c->target, str_from(va_arg(ap, const char *))));
+            record_call_failure(c, url_encode(&c->target, str_from(va_arg(ap, const char *))));
             piece = (struct str){ piece.p + 1, piece.n - 1 };
         }
-        note(c, buf_add(&c->target, piece));
+        record_call_failure(c, buf_add(&c->target, piece));
     }
     va_end(ap);
 }
 
-void call_query(struct call *c, const char *name, const char *value)
+void api_call_query(struct api_call *c, const char *name, const char *value)
 {
     if (!value)
         return;
-    note(c, buf_addf(&c->target, "%c%s=", c->has_query ? '&' : '?', name));
-    note(c, url_encode(&c->target, str_from(value)));
+    record_call_failure(c, buf_addf(&c->target, "%c%s=", c->has_query ? '&' : '?', name));
+    record_call_failure(c, url_encode(&c->target, str_from(value)));
     c->has_query = true;
 }
 
-void call_field(struct call *c, const char *name, const char *value)
+void api_call_field(struct api_call *c, const char *name, const char *value)
 {
     if (!value)
         return;
-    if (c->n_fields == CALL_FIELDS_MAX)
-        note(c, -ERR_BUG);
+    if (c->n_fields == API_CALL_FIELDS_MAX)
+        record_call_failure(c, -ERR_BUG);
     else if (!h1_is_value(str_from(value)))
-        note(c, -ERR_INVALID);
+        record_call_failure(c, -ERR_INVALID);
     else
         c->fields[c->n_fields++] = (struct h1_field){ str_from(name), str_from(value) };
 }
 
-struct json_writer *call_json(struct call *c)
+struct json_writer *api_call_json(struct api_call *c)
 {
     json_writer_init(&c->json, &c->body, JSON_COMPACT);
     c->has_json = true;
     return &c->json;
 }
 
-int call_failed(const struct call *c, const struct err *e)
+int api_call_failed(const struct api_call *c, const struct err *e)
 {
     progress_end();
-    say("%s: %s", c->verb->name, e->msg);
-    return EXIT_OURS;
+    cli_report("%s: %s", c->verb->name, e->msg);
+    return EXIT_TOOL_FAILED;
 }
 
-static int connect_to(struct call *c, struct err *e)
+static int connect_call(struct api_call *c, struct err *e)
 {
     int r = contact_open(&c->contact, c->common->server, c->start, e);
 
@@ -109,8 +110,8 @@ static int connect_to(struct call *c, struct err *e)
     return r;
 }
 
-/* What was put together so far can be sent: 0, or the status for a misuse. */
-static int check(struct call *c)
+/* Checks that everything prepared so far can be sent: 0, or the exit status for wrong arguments. */
+static int check_call_prepared(struct api_call *c)
 {
     struct err e = { 0 };
 
@@ -118,32 +119,32 @@ static int check(struct call *c)
         c->has_json = false;
         if (json_writer_finish(&c->json, &e) < 0)
             return verb_misused(c->verb, "%s", e.msg);
-        call_field(c, "Content-Type", "application/json");
+        api_call_field(c, "Content-Type", "application/json");
     }
     if (c->failed == -ERR_BUG)
         return verb_misused(c->verb, "too many header fields");
     if (c->failed < 0)
-        return verb_misused(c->verb, "a value is too long, or holds what cannot be sent");
+        return verb_misused(c->verb, "an argument is too long or contains a control character");
     return 0;
 }
 
-int call_connect(struct call *c)
+int api_call_connect(struct api_call *c)
 {
     struct err e;
-    int status = check(c);
+    int status = check_call_prepared(c);
 
     if (status)
         return status;
-    return connect_to(c, &e) < 0 ? call_failed(c, &e) : 0;
+    return connect_call(c, &e) < 0 ? api_call_failed(c, &e) : 0;
 }
 
-bool call_reaches(struct call *c)
+bool api_call_reaches(struct api_call *c)
 {
-    return !c->failed && connect_to(c, NULL) >= 0 && !c->contact.place.tcp;
+    return !c->failed && connect_call(c, NULL) >= 0 && !c->contact.place.tcp;
 }
 
 /* A daemon that is reached over TCP may be anywhere, and has no user of this machine before it. */
-static int check_host_dir(const struct call *c)
+static int check_host_dir(const struct api_call *c)
 {
     struct err e;
 
@@ -153,22 +154,22 @@ static int check_host_dir(const struct call *c)
                   "cannot use %.100s as a workspace: the daemon at %.80s is remote (SANDBOXER_URL, "
                   "--server); copy files with 'sandboxer cp' instead",
                   c->host_dir, c->contact.place.authority);
-    call_failed(c, &e);
+    api_call_failed(c, &e);
     return EXIT_USAGE;
 }
 
-int call_request(struct call *c, struct http_client_request *ret)
+int api_call_request(struct api_call *c, struct http_client_request *ret)
 {
     int status = check_host_dir(c);
 
     if (status)
         return status;
     if (c->contact.authorization[0])
-        call_field(c, "Authorization", c->contact.authorization);
+        api_call_field(c, "Authorization", c->contact.authorization);
     if (c->contact.peer[0])
-        call_field(c, "Sandboxer-Peer", c->contact.peer);
-    call_field(c, "Sandboxer-Ids", "short");
-    status = check(c);
+        api_call_field(c, "Sandboxer-Peer", c->contact.peer);
+    api_call_field(c, "Sandboxer-Ids", "short");
+    status = check_call_prepared(c);
     if (status)
         return status;
     *ret = (struct http_client_request){ .method = str_from(c->method),
@@ -184,8 +185,8 @@ int call_request(struct call *c, struct http_client_request *ret)
 }
 
 /* The words of a problem: "sbx_…: step mounts: no such directory (invalid)". */
-static void describe(struct str id, struct str step, struct str detail, struct str code, char *out,
-                     size_t cap)
+static void describe_problem(struct str id, struct str step, struct str detail, struct str code,
+                             char *out, size_t cap)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(PROBLEM_MAX);
 
@@ -213,18 +214,18 @@ int problem_describe(const struct verb *v, const struct json *problem, int http_
         snprintf(number, sizeof number, "HTTP %d", http_status);
         code = str_from(number);
     }
-    describe(show_string(problem, "sandbox_id"), step, detail, code, out, cap);
+    describe_problem(show_string(problem, "sandbox_id"), step, detail, code, out, cap);
     return v->flags & VERB_COMMAND ? status_of_command(code, step) : status_of_problem(code);
 }
 
-int call_read_json(struct call *c, struct str text, const struct json **ret, struct err *e)
+int api_call_read_json(struct api_call *c, struct str text, const struct json **ret, struct err *e)
 {
-    struct json_limits limits = { .bytes = CALL_ANSWER_MAX, .depth = DEPTH };
+    struct json_limits limits = { .bytes = API_CALL_ANSWER_MAX, .depth = DEPTH };
 
     return err_wrap(e, json_read(text, limits, &c->arena, ret, e), "the daemon's answer");
 }
 
-static int read_body(struct call *c, struct buf *out, struct err *e)
+static int read_answer_body(struct api_call *c, struct buf *out, struct err *e)
 {
     struct str piece;
     int r;
@@ -236,7 +237,7 @@ static int read_body(struct call *c, struct buf *out, struct err *e)
     return r;
 }
 
-int call_problem(struct call *c)
+int api_call_problem(struct api_call *c)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(PROBLEM_MAX);
     const struct json *problem = NULL;
@@ -244,23 +245,25 @@ int call_problem(struct call *c)
     char words[768];
     int http_status = c->head->status, status;
 
-    if (read_body(c, &text, NULL) < 0 || call_read_json(c, buf_str(&text), &problem, NULL) < 0)
+    if (read_answer_body(c, &text, NULL) < 0 ||
+        api_call_read_json(c, buf_str(&text), &problem, NULL) < 0)
         problem = NULL;
     c->problem = problem;
     progress_end();
     status = problem_describe(c->verb, problem, http_status, words, sizeof words);
     if (http_status == 401 && c->contact.place.tcp && !c->contact.authorization[0])
-        say("%s: the daemon at %s needs a token: set SANDBOXER_TOKEN to one that 'sandboxer token "
+        cli_report(
+            "%s: the daemon at %s needs a token: set SANDBOXER_TOKEN to one that 'sandboxer token "
             "create' made there (unauthenticated)",
             c->verb->name, c->contact.place.authority);
     else if (status == EXIT_BUSY && later.n && later.n < 12)
-        say("%s: %s; try again in " STR_FMT " s", c->verb->name, words, STR_ARG(later));
+        cli_report("%s: %s; try again in " STR_FMT " s", c->verb->name, words, STR_ARG(later));
     else
-        say("%s: %s", c->verb->name, words);
+        cli_report("%s: %s", c->verb->name, words);
     return status;
 }
 
-static void hear_progress(void *user, const struct h1_response *head)
+static void on_progress_head(void *user, const struct h1_response *head)
 {
     uint64_t bytes = 0, total = 0;
 
@@ -270,76 +273,76 @@ static void hear_progress(void *user, const struct h1_response *head)
     progress_news(h1_value(&head->head, STR("Progress-Step")), bytes, total);
 }
 
-/* The daemon tells how far it is to those who show it. */
-static void ask_progress(struct call *c)
+/* Asks the daemon for progress reports if this process shows them. */
+static void request_progress(struct api_call *c)
 {
     bool lines = c->lines && !c->common->quiet && common_format(c->common) == FORMAT_TEXT;
 
-    if (!c->doing || !(lines || progress_wanted()))
+    if (!c->doing || !(lines || progress_is_shown()))
         return;
-    call_field(c, "Prefer", "progress");
-    c->client.interim = hear_progress;
+    api_call_field(c, "Prefer", "progress");
+    c->client.interim = on_progress_head;
     progress_begin(c->doing);
     if (lines)
         progress_lines(c->doing);
 }
 
-int call_open(struct call *c)
+int api_call_open(struct api_call *c)
 {
     struct http_client_request q;
     struct err e;
-    int status = call_connect(c);
+    int status = api_call_connect(c);
 
     if (status)
         return status;
-    ask_progress(c);
-    status = call_request(c, &q);
+    request_progress(c);
+    status = api_call_request(c, &q);
     if (status)
         return status;
     if (http_client_send(&c->client, &q, &e) < 0 || http_client_head(&c->client, &c->head, &e) < 0)
-        return call_failed(c, &e);
-    return c->head->status >= HTTP_ERROR ? call_problem(c) : 0;
+        return api_call_failed(c, &e);
+    return c->head->status >= HTTP_ERROR ? api_call_problem(c) : 0;
 }
 
-int call_next(struct call *c, struct str *ret, int *ret_status)
+int api_call_next(struct api_call *c, struct str *ret, int *ret_status)
 {
     struct err e;
     int r = http_client_read(&c->client, ret, &e);
 
     if (r >= 0)
         return r;
-    (void)err_wrap(&e, r, "the connection to the daemon was lost; what came is not all");
-    *ret_status = call_failed(c, &e);
+    (void)err_wrap(&e, r, "the connection to the daemon was lost; the output is incomplete");
+    *ret_status = api_call_failed(c, &e);
     return -1;
 }
 
 /* The whole body as JSON. */
-int call_read_answer(struct call *c, struct err *e)
+int api_call_read_answer(struct api_call *c, struct err *e)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(CALL_ANSWER_MAX);
-    int r = read_body(c, &text, e);
+    AUTO(buf_done) struct buf text = BUF_INIT(API_CALL_ANSWER_MAX);
+    int r = read_answer_body(c, &text, e);
 
-    return r < 0 || text.n == 0 ? r : call_read_json(c, buf_str(&text), &c->answer, e);
+    return r < 0 || text.n == 0 ? r : api_call_read_json(c, buf_str(&text), &c->answer, e);
 }
 
-int call_run(struct call *c)
+int api_call_run(struct api_call *c)
 {
     struct err e;
-    int status = call_open(c);
+    int status = api_call_open(c);
 
     if (status)
         return status;
-    if (call_read_answer(c, &e) < 0)
-        return call_failed(c, &e);
+    if (api_call_read_answer(c, &e) < 0)
+        return api_call_failed(c, &e);
     progress_end();
     return 0;
 }
 
-bool call_answers(struct call *c, struct err *e)
+bool api_call_answers(struct api_call *c, struct err *e)
 {
     struct http_client_request q;
 
-    if (connect_to(c, e) < 0 || call_request(c, &q) != 0 ||
+    if (connect_call(c, e) < 0 || api_call_request(c, &q) != 0 ||
         http_client_send(&c->client, &q, e) < 0 || http_client_head(&c->client, &c->head, e) < 0)
         return false;
     if (c->head->status >= HTTP_ERROR) {
@@ -347,5 +350,5 @@ bool call_answers(struct call *c, struct err *e)
                       h1_reason(c->head->status));
         return false;
     }
-    return call_read_answer(c, e) >= 0 && c->answer;
+    return api_call_read_answer(c, e) >= 0 && c->answer;
 }

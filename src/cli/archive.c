@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/archive.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@
 
 #include "base/own.h"
 #include "cli/progress.h"
-#include "proc/spawn.h"
-#include "tree/pack.h"
+#include "lib/proc/spawn.h"
+#include "lib/tar/pack.h"
 
 /* As a plain user one is root of one's own sandboxes. */
-static _Noreturn void pack(int dir, int to)
+static _Noreturn void pack_directory_and_exit(int dir, int to)
 {
     const struct tree_pack_options o = { .as = ".", .set_owner = geteuid() != 0 };
     struct tree_report report;
@@ -39,7 +40,7 @@ static int start_packer(struct archive *a, struct err *e)
     a->packer = fork();
     if (a->packer == 0) {
         close(fds[0]);
-        pack(a->fd, fds[1]);
+        pack_directory_and_exit(a->fd, fds[1]);
     }
     close(fds[1]);
     a->stream = fds[0];
@@ -65,7 +66,7 @@ int archive_open(struct archive *a, const char *path, struct err *e)
     return err_wrap(e, r, "%s", path);
 }
 
-static int end_stream(struct archive *a, struct err *e)
+static int finish_archive_stream(struct archive *a, struct err *e)
 {
     int status, r;
 
@@ -89,7 +90,7 @@ int archive_more(void *archive, char *out, size_t cap, struct err *e)
     if (n < 0)
         return err_sys(e, "reading the archive");
     progress_moved((uint64_t)n);
-    return n ? (int)n : end_stream(a, e);
+    return n ? (int)n : finish_archive_stream(a, e);
 }
 
 void archive_done(struct archive *a)

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base64.h"
 
-static int digit(char c)
+static int base64_digit_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -12,27 +13,27 @@ static int digit(char c)
 }
 
 /* Bytes that the last four characters leave out. */
-static size_t padding(struct str s)
+static size_t base64_padding_length(struct str s)
 {
     return s.n < 4 || s.p[s.n - 1] != '=' ? 0 : s.p[s.n - 2] == '=' ? 2 : 1;
 }
 
 int base64_decode(struct str text, struct buf *out)
 {
-    size_t missing = padding(text), digits = text.n - missing;
+    size_t missing = base64_padding_length(text), digits = text.n - missing;
     char *room, *at;
     unsigned bits = 0;
 
     if (text.n % 4)
         return -ERR_INVALID;
     for (size_t i = 0; i < digits; i++)
-        if (digit(text.p[i]) < 0)
+        if (base64_digit_value(text.p[i]) < 0)
             return -ERR_INVALID;
     if (buf_room(out, text.n / 4 * 3, &room) < 0)
         return -ERR_TOO_BIG;
     at = room;
     for (size_t i = 0; i < text.n; i++) {
-        bits = bits << 6 | (i < digits ? (unsigned)digit(text.p[i]) : 0);
+        bits = bits << 6 | (i < digits ? (unsigned)base64_digit_value(text.p[i]) : 0);
         if (i % 4 != 3)
             continue;
         *at++ = (char)(bits >> 16);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/body.h"
 
 void body_text(struct json_writer *w, const char *name, const char *value)

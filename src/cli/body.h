@@ -1,9 +1,10 @@
-/* Members of a request's body, from options: what was not given is left out. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes members of a request's body from options; absent options are left out. */
 #ifndef CLI_BODY_H
 #define CLI_BODY_H
 
 #include "cli/verb.h"
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
 void body_text(struct json_writer *w, const char *name, const char *value);
 void body_flag(struct json_writer *w, const char *name, bool value); /* only if true */

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "cli/verb.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 const struct verb *const cli_verbs[] = {
     &verb_run,
@@ -144,8 +145,9 @@ bool cli_print_group(const char *word)
     return any;
 }
 
-/* "profiles: say which: list, get, validate", if the word begins some verbs' names. */
-static bool suggest(const char *word)
+/* Prints "profiles: choose one of: list, get, validate" if the word begins the names of some
+ * verbs. */
+static bool suggest_subcommands(const char *word)
 {
     struct str first, second;
     char list[256] = "";
@@ -157,18 +159,18 @@ static bool suggest(const char *word)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", second.p);
     }
     if (at)
-        say("%s: say which: %s", word, list);
+        cli_report("%s: choose one of: %s", word, list);
     return at > 0;
 }
 
 int verb_unknown(const char *word)
 {
-    if (!suggest(word))
-        say("unknown verb '%s'; 'sandboxer --help' lists them", word);
+    if (!suggest_subcommands(word))
+        cli_report("unknown verb '%s'; 'sandboxer --help' lists them", word);
     return EXIT_USAGE;
 }
 
-static bool is_help(const char *word)
+static bool is_help_word(const char *word)
 {
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
@@ -182,7 +184,7 @@ int cli_main(int argc, char **argv)
         cli_print_help(stderr);
         return EXIT_USAGE;
     }
-    if (is_help(argv[1])) {
+    if (is_help_word(argv[1])) {
         cli_print_help(stdout);
         return 0;
     }
@@ -191,7 +193,7 @@ int cli_main(int argc, char **argv)
         return 0;
     }
     v = verb_find(argc - 1, argv + 1, &words);
-    if (!v && argc == 3 && is_help(argv[2]) && cli_print_group(argv[1]))
+    if (!v && argc == 3 && is_help_word(argv[2]) && cli_print_group(argv[1]))
         return 0;
     return v ? v->run(v, argc - words, argv + words) : verb_unknown(argv[1]);
 }

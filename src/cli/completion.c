@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/completion.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static const struct {
     [COMPLETE_SANDBOX_OR_FILE] = { "list -q", true },
 };
 
-/* The words of an option's value or a verb's arguments that are known beforehand. */
+/* The fixed words that an option's value or a verb's argument may be. */
 static const char *words_of(enum complete complete, const char *words)
 {
     return words ? words : complete == COMPLETE_VERB ? "$verbs" : "";
@@ -61,7 +62,7 @@ static struct str second_word(const struct verb *v)
     return str_cut(str_from(v->name), ' ', &first);
 }
 
-static void put_verbs(FILE *to, const char *between)
+static void print_verb_names(FILE *to, const char *between)
 {
     for (size_t i = 0; cli_verbs[i]; i++)
         if (!starts_group_before(i))
@@ -69,7 +70,7 @@ static void put_verbs(FILE *to, const char *between)
 }
 
 /* The second words of the group that the verb belongs to. */
-static void put_group(FILE *to, const struct verb *v)
+static void print_verb_group(FILE *to, const struct verb *v)
 {
     for (size_t i = 0; cli_verbs[i]; i++)
         if (second_word(cli_verbs[i]).p && str_eq(first_word(cli_verbs[i]), first_word(v)))
@@ -139,7 +140,7 @@ static void print_bash(FILE *to)
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb verbs\n"
           "    verbs='",
           to);
-    put_verbs(to, " ");
+    print_verb_names(to, " ");
     fputs("'\n    COMPREPLY=()\n"
           "    if ((COMP_CWORD == 1)); then _sandboxer_words \"$verbs --help --version\"; return; "
           "fi\n"
@@ -151,7 +152,7 @@ static void print_bash(FILE *to)
             continue;
         fprintf(to, "    " STR_FMT ")\n        if ((COMP_CWORD == 2)); then _sandboxer_words \"",
                 STR_ARG(first_word(cli_verbs[i])));
-        put_group(to, cli_verbs[i]);
+        print_verb_group(to, cli_verbs[i]);
         fputs("\"; return; fi\n        verb+=\" ${COMP_WORDS[2]}\" ;;\n", to);
     }
     fputs("    esac\n    case $verb in\n", to);
@@ -163,7 +164,7 @@ static void print_bash(FILE *to)
 /* --- zsh and fish: options with their help --- */
 
 /* Text for within '…', with what the shell or its specs would act on escaped: one line of it. */
-static void put_quoted(FILE *to, const char *text, const char *special, const char *quote)
+static void print_shell_quoted(FILE *to, const char *text, const char *special, const char *quote)
 {
     bool blank = false;
 
@@ -186,7 +187,7 @@ static void put_quoted(FILE *to, const char *text, const char *special, const ch
 
 static void zsh_text(FILE *to, const char *text)
 {
-    put_quoted(to, text, "[]:\\", "'\\''");
+    print_shell_quoted(to, text, "[]:\\", "'\\''");
 }
 
 static void zsh_action(FILE *to, enum complete complete, const char *words)
@@ -263,7 +264,7 @@ static void print_zsh(FILE *to)
             continue;
         fprintf(to, "    " STR_FMT ")\n        if ((CURRENT == 3)); then compadd ",
                 STR_ARG(first_word(cli_verbs[i])));
-        put_group(to, cli_verbs[i]);
+        print_verb_group(to, cli_verbs[i]);
         fputs("; return; fi\n        verb+=\" ${words[3]}\"; shift words; ((CURRENT--)) ;;\n", to);
     }
     fputs("    esac\n    shift words; ((CURRENT--))\n    case $verb in\n", to);
@@ -274,7 +275,7 @@ static void print_zsh(FILE *to)
 
 static void fish_text(FILE *to, const char *text)
 {
-    put_quoted(to, text, "\\", "\\'");
+    print_shell_quoted(to, text, "\\", "\\'");
 }
 
 static void fish_source(FILE *to, enum complete complete, const char *words)
@@ -283,7 +284,7 @@ static void fish_source(FILE *to, enum complete complete, const char *words)
         fprintf(to, " -a '%s'", words);
     else if (complete == COMPLETE_VERB) {
         fputs(" -a '", to);
-        put_verbs(to, " ");
+        print_verb_names(to, " ");
         fputc('\'', to);
     } else if (sources[complete].command)
         fprintf(to, " -a '(__sandboxer_ask %s)'", sources[complete].command);

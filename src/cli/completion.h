@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Completion scripts for shells, from the tables that the program works by. Ids come from `list -q`
  * and its like, which never start a daemon for it. */
 #ifndef CLI_COMPLETION_H

@@ -1,4 +1,5 @@
-#include "cli/contact.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/connect.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,11 +18,11 @@
 #include "cli/daemon.h"
 #include "cli/progress.h"
 #include "cli/state_dir.h"
-#include "http/h1.h"
+#include "lib/http/h1.h"
 
 enum { RETRY_MS = 20 };
 
-#define OTHER_PATIENCE (10 * NS_PER_S) /* for a daemon that somebody else has just started */
+#define OTHER_PATIENCE (10 * NS_PER_S) /* for a daemon that another process has just started */
 
 static const char *from_environment(const char *name)
 {
@@ -30,7 +31,7 @@ static const char *from_environment(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-static int set_path(struct place *p, const char *dir, const char *file, struct err *e)
+static int set_path(struct daemon_address *p, const char *dir, const char *file, struct err *e)
 {
     if (snprintf(p->path, sizeof p->path, "%s%s", dir, file) < (int)sizeof p->path)
         return 0;
@@ -39,7 +40,8 @@ static int set_path(struct place *p, const char *dir, const char *file, struct e
 }
 
 /* "http://HOST[:PORT][/]" */
-static int set_http(struct place *p, const char *server, struct str authority, struct err *e)
+static int set_http(struct daemon_address *p, const char *server, struct str authority,
+                    struct err *e)
 {
     struct h1_host host;
 
@@ -53,7 +55,7 @@ static int set_http(struct place *p, const char *server, struct str authority, s
     return 0;
 }
 
-static int set_server(struct place *p, const char *server, struct err *e)
+static int set_server(struct daemon_address *p, const char *server, struct err *e)
 {
     struct str s = str_from(server);
 
@@ -75,7 +77,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int set_default(struct place *p, struct err *e)
+static int set_default(struct daemon_address *p, struct err *e)
 {
     const char *runtime = from_environment("XDG_RUNTIME_DIR");
     char dir[PATH_MAX];
@@ -93,11 +95,11 @@ static int set_default(struct place *p, struct err *e)
     return r < 0 ? r : set_path(p, dir, "/sandboxer.sock", e);
 }
 
-int place_find(const char *server, struct place *ret, struct err *e)
+int place_find(const char *server, struct daemon_address *ret, struct err *e)
 {
     const char *socket_path = from_environment("SANDBOXER_SOCKET");
 
-    *ret = (struct place){ .tcp = false };
+    *ret = (struct daemon_address){ .tcp = false };
     if (!server)
         server = from_environment("SANDBOXER_URL");
     if (server)
@@ -109,27 +111,28 @@ int place_find(const char *server, struct place *ret, struct err *e)
     return socket_path ? set_path(ret, socket_path, "", e) : set_default(ret, e);
 }
 
-/* Nobody else may sit in the place where we look on our own. */
-static int check_peer(int fd, const struct place *p, struct err *e)
+/* At a default address, only a daemon of root or of this user is accepted. */
+static int check_listener_owner(int fd, const struct daemon_address *p, struct err *e)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
-        return err_sys(e, "asking who listens on %s", p->path);
+        return err_sys(e, "finding the owner of %s", p->path);
     if (p->ours && peer.uid != 0 && peer.uid != geteuid())
-        return err_set(e, ERR_DENIED, "user %u listens on %s, which is neither root nor we",
+        return err_set(e, ERR_DENIED,
+                       "refused to connect: user %u listens on %s, which is neither root nor you",
                        peer.uid, p->path);
     return 0;
 }
 
-static bool nobody_there(int error)
+static bool is_not_listening(int error)
 {
     return error == ENOENT || error == ECONNREFUSED;
 }
 
-/* -ERR_NOT_FOUND if nobody listens. */
-static int connect_unix(const struct place *p, int *ret, struct err *e)
+/* -ERR_NOT_FOUND if no process listens. */
+static int connect_unix(const struct daemon_address *p, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -141,11 +144,11 @@ static int connect_unix(const struct place *p, int *ret, struct err *e)
     do
         r = connect(fd, (struct sockaddr *)&to, sizeof to);
     while (r < 0 && errno == EINTR);
-    if (r < 0 && nobody_there(errno))
+    if (r < 0 && is_not_listening(errno))
         return err_set(e, ERR_NOT_FOUND, "no daemon listens on %s", p->path);
     if (r < 0)
         return err_sys(e, "connecting to %s", p->path);
-    r = check_peer(fd, p, e);
+    r = check_listener_owner(fd, p, e);
     if (r < 0)
         return r;
     *ret = take_fd(&fd);
@@ -153,7 +156,7 @@ static int connect_unix(const struct place *p, int *ret, struct err *e)
 }
 
 /* The first of the addresses that takes us. */
-static int connect_tcp(const struct place *p, int *ret, struct err *e)
+static int connect_tcp(const struct daemon_address *p, int *ret, struct err *e)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
     int error = ECONNREFUSED, r = getaddrinfo(p->host, p->port, &hints, &list);
@@ -174,8 +177,8 @@ static int connect_tcp(const struct place *p, int *ret, struct err *e)
     return *ret < 0 ? err_sys(e, "connecting to %s", p->authority) : 0;
 }
 
-/* Somebody else's daemon is on its way. */
-static int connect_soon(const struct place *p, int *ret, struct err *e)
+/* Waits for a daemon that another process is starting. */
+static int connect_soon(const struct daemon_address *p, int *ret, struct err *e)
 {
     static const struct timespec pause = { .tv_nsec = RETRY_MS * NS_PER_MS };
     int64_t deadline = clock_mono() + OTHER_PATIENCE;
@@ -186,7 +189,7 @@ static int connect_soon(const struct place *p, int *ret, struct err *e)
     return r;
 }
 
-static int start_and_connect(const struct place *p, int *ret, struct err *e)
+static int start_and_connect(const struct daemon_address *p, int *ret, struct err *e)
 {
     struct err said = { 0 };
     int r;
@@ -202,21 +205,23 @@ static int start_and_connect(const struct place *p, int *ret, struct err *e)
 }
 
 /* A token that the environment may hold; NULL: it does not. */
-static int read_token(const char *name, const char **ret, struct err *e)
+static int read_token_variable(const char *name, const char **ret, struct err *e)
 {
     *ret = from_environment(name);
     if (*ret && (!h1_is_value(str_from(*ret)) || strlen(*ret) > CONTACT_TOKEN_MAX))
-        return err_set(e, ERR_INVALID, "%s holds what no token can", name);
+        return err_set(e, ERR_INVALID,
+                       "%s is not a valid token (it contains a control character, or is too long)",
+                       name);
     return 0;
 }
 
 static int take_tokens(struct contact *c, struct err *e)
 {
     const char *token = NULL, *peer = NULL;
-    int r = c->place.tcp ? read_token("SANDBOXER_TOKEN", &token, e) : 0;
+    int r = c->place.tcp ? read_token_variable("SANDBOXER_TOKEN", &token, e) : 0;
 
     if (r >= 0)
-        r = read_token("SANDBOXER_PEER", &peer, e);
+        r = read_token_variable("SANDBOXER_PEER", &peer, e);
     if (r < 0)
         return r;
     if (token)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/copy.h"
 
 #include <errno.h>
@@ -12,23 +13,23 @@
 
 #include "base/own.h"
 #include "cli/progress.h"
-#include "cli/retop.h"
-#include "cli/write.h"
-#include "image/import.h"
-#include "proc/spawn.h"
-#include "tree/pack.h"
+#include "cli/tar_rename.h"
+#include "base/io.h"
+#include "cli/run/image_import.h"
+#include "lib/proc/spawn.h"
+#include "lib/tar/pack.h"
 
-static int failed(const struct copy *c, const struct err *e)
+static int fail_copy(const struct copy *c, const struct err *e)
 {
     progress_end();
-    say("%s: %s", c->verb->name, e->msg);
-    return EXIT_OURS;
+    cli_report("%s: %s", c->verb->name, e->msg);
+    return EXIT_TOOL_FAILED;
 }
 
 /* --- The child that packs or unpacks --- */
 
-/* What it says at its end, in one piece. */
-struct outcome {
+/* The helper's report, written in one piece when it ends. */
+struct copy_result {
     int r;
     struct err e;
     struct tree_report report;
@@ -55,9 +56,9 @@ static void helper_done(struct helper *h)
 
 typedef int helper_fn(void *job, int data, struct tree_report *ret, struct err *e);
 
-static _Noreturn void help(helper_fn *work, void *job, int data, int report)
+static _Noreturn void run_copy_helper(helper_fn *work, void *job, int data, int report)
 {
-    struct outcome o = { 0 };
+    struct copy_result o = { 0 };
 
     signal(SIGPIPE, SIG_IGN);
     o.r = work(job, data, &o.report, &o.e);
@@ -81,7 +82,7 @@ static int helper_start(struct helper *h, helper_fn *work, void *job, bool reads
     if (h->pid == 0) {
         close(data[reads]);
         close(report[0]);
-        help(work, job, data[!reads], report[1]);
+        run_copy_helper(work, job, data[!reads], report[1]);
     }
     close(data[!reads]);
     close(report[1]);
@@ -93,14 +94,14 @@ static int helper_start(struct helper *h, helper_fn *work, void *job, bool reads
 /* After the stream has ended. */
 static int helper_outcome(struct helper *h, struct tree_report *ret, struct err *e)
 {
-    struct outcome o;
+    struct copy_result o;
     ssize_t n;
 
     do
         n = read(h->report, &o, sizeof o);
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof o)
-        return err_set(e, ERR_BUG, "the process that deals with the files ended without a word");
+        return err_set(e, ERR_BUG, "the helper process that reads or writes the files died");
     if (o.r < 0)
         *e = o.e;
     else
@@ -116,7 +117,7 @@ struct packing {
     const char *top;
 };
 
-static int pack(void *job, int data, struct tree_report *ret, struct err *e)
+static int pack_copy_source(void *job, int data, struct tree_report *ret, struct err *e)
 {
     const struct packing *p = job;
     struct tree_pack_options o = { .as = p->top, .set_owner = true };
@@ -126,7 +127,7 @@ static int pack(void *job, int data, struct tree_report *ret, struct err *e)
 
 /* A directory is packed from inside, so that it may be reached through links; anything else from
  * its directory, so that a link is copied as one. */
-static int open_source(const char *path, struct packing *p, bool *ret_is_dir, struct err *e)
+static int open_copy_source(const char *path, struct packing *p, bool *ret_is_dir, struct err *e)
 {
     char dir[TREE_PATH_MAX];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -146,28 +147,28 @@ static int open_source(const char *path, struct packing *p, bool *ret_is_dir, st
     return p->root < 0 ? err_sys(e, "%s", path) : 0;
 }
 
-/* "/a/." is for copy_place(); what is asked for in the sandbox has a name: "/a". */
-static void ask_for_path(struct call *c, const struct copy_end *at)
+/* Requests the path without a trailing "/.", which only copy_place() interprets. */
+static void stat_remote_path(struct api_call *c, const struct copy_end *at)
 {
     struct str path = str_from(at->path);
     char named[TREE_PATH_MAX];
 
     while (path.n > 2 && path.p[path.n - 2] == '/' && path.p[path.n - 1] == '.')
         path.n -= 2;
-    call_query(c, "path", str_copy(path, named, sizeof named) ? named : at->path);
+    api_call_query(c, "path", str_copy(path, named, sizeof named) ? named : at->path);
 }
 
-/* What is at a path in the sandbox; whatever else is wrong shows when it is used. */
+/* The kind of file at a path in the sandbox. Other errors are reported when the path is used. */
 static enum copy_kind remote_kind(const struct copy *copy, const struct copy_end *at)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct str kind;
 
-    call_init(&c, copy->verb, copy->common, "GET");
-    call_path(&c, "/v1/sandboxes/%s/files/stat", at->sandbox);
-    ask_for_path(&c, at);
-    call_query(&c, "user", copy->user);
-    if (!call_answers(&c, NULL))
+    api_call_init(&c, copy->verb, copy->common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/files/stat", at->sandbox);
+    stat_remote_path(&c, at);
+    api_call_query(&c, "user", copy->user);
+    if (!api_call_answers(&c, NULL))
         return COPY_MISSING;
     kind = show_string(c.answer, "kind");
     return str_eq(kind, STR("dir")) ? COPY_DIR : COPY_FILE;
@@ -181,7 +182,7 @@ static int more_from_fd(void *user, char *out, size_t cap, struct err *e)
         n = read(*(int *)user, out, cap);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return err_sys(e, "reading what is to be copied");
+        return err_sys(e, "reading the files to copy");
     progress_moved((uint64_t)n);
     return (int)n;
 }
@@ -196,20 +197,20 @@ static int more_from_helper(void *user, char *out, size_t cap, struct err *e)
     return n ? n : helper_outcome(h, &report, e) < 0 ? -ERR_SYS : 0;
 }
 
-static int put_tar(const struct copy *copy, const char *sandbox, const char *dir,
-                   http_client_more_fn *more, void *user)
+static int send_tar(const struct copy *copy, const char *sandbox, const char *dir,
+                    http_client_more_fn *more, void *user)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
 
-    call_init(&c, copy->verb, copy->common, "PUT");
-    call_path(&c, "/v1/sandboxes/%s/files/tar", sandbox);
-    call_query(&c, "path", dir);
-    call_query(&c, "user", copy->user);
-    call_field(&c, "Content-Type", "application/x-tar");
+    api_call_init(&c, copy->verb, copy->common, "PUT");
+    api_call_path(&c, "/v1/sandboxes/%s/files/tar", sandbox);
+    api_call_query(&c, "path", dir);
+    api_call_query(&c, "user", copy->user);
+    api_call_field(&c, "Content-Type", "application/x-tar");
     c.more = more;
     c.more_user = user;
     c.doing = "copying";
-    return call_run(&c);
+    return api_call_run(&c);
 }
 
 int copy_in_stream(const struct copy *c, const struct copy_end *to)
@@ -218,7 +219,7 @@ int copy_in_stream(const struct copy *c, const struct copy_end *to)
 
     if (isatty(STDIN_FILENO) == 1)
         return verb_misused(c->verb, "'-' reads a tar archive from stdin, which is a terminal");
-    return put_tar(c, to->sandbox, to->path, more_from_fd, &fd);
+    return send_tar(c, to->sandbox, to->path, more_from_fd, &fd);
 }
 
 int copy_in(const struct copy *c, const char *source, const struct copy_end *to, bool several)
@@ -230,48 +231,48 @@ int copy_in(const struct copy *c, const char *source, const struct copy_end *to,
     struct copy_place place;
     struct err e;
 
-    if (open_source(source, &p, &from.is_dir, &e) < 0)
-        return failed(c, &e);
+    if (open_copy_source(source, &p, &from.is_dir, &e) < 0)
+        return fail_copy(c, &e);
     target.kind = remote_kind(c, to);
     if (copy_place(&from, &target, &place, &e) < 0) {
         drop_fd(&p.root);
         return verb_misused(c->verb, "%s", e.msg);
     }
     p.top = place.top;
-    if (helper_start(&h, pack, &p, false, &e) < 0) {
+    if (helper_start(&h, pack_copy_source, &p, false, &e) < 0) {
         drop_fd(&p.root);
-        return failed(c, &e);
+        return fail_copy(c, &e);
     }
     drop_fd(&p.root);
-    return put_tar(c, to->sandbox, place.dir, more_from_helper, &h);
+    return send_tar(c, to->sandbox, place.dir, more_from_helper, &h);
 }
 
 /* --- Out of a sandbox --- */
 
-/* Root gives what it unpacks to whom the directory belongs to: the confined child could not write
- * there otherwise, and whoever owns it could replace anything in it anyway. */
-static int become_owner(int dir, struct err *e)
+/* Root unpacks as the owner of the directory: the confined child could not write there otherwise,
+ * and that owner could replace anything in it anyway. */
+static int become_directory_owner(int dir, struct err *e)
 {
     struct stat st;
 
     if (geteuid() != 0)
         return 0;
     if (fstat(dir, &st) < 0)
-        return err_sys(e, "looking at the directory to copy to");
+        return err_sys(e, "reading the attributes of the target directory");
     if (st.st_uid == 0)
         return 0;
     if (setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
         setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
-        return err_sys(e, "becoming the owner of the directory to copy to");
+        return err_sys(e, "becoming the owner of the target directory");
     return 0;
 }
 
-static int unpack(void *job, int data, struct tree_report *ret, struct err *e)
+static int unpack_copy(void *job, int data, struct tree_report *ret, struct err *e)
 {
     const struct image_import_options o = {
         .unpack = { .devices = TREE_SKIP, .fifos = TREE_SKIP, .keep_root = true }
     };
-    int dir = *(int *)job, r = become_owner(dir, e);
+    int dir = *(int *)job, r = become_directory_owner(dir, e);
 
     signal(SIGPIPE, SIG_DFL);
     return r < 0 ? r : image_import(data, dir, &o, ret, e);
@@ -288,12 +289,12 @@ static enum copy_kind local_kind(const char *path)
 
 /* The answer's body as the tar reader wants it. */
 struct body_source {
-    struct call *call;
+    struct api_call *call;
     struct str piece;
     struct err e;
 };
 
-static ssize_t read_piece(void *ctx, void *p, size_t n)
+static ssize_t read_body_piece(void *ctx, void *p, size_t n)
 {
     struct body_source *b = ctx;
 
@@ -313,19 +314,19 @@ static ssize_t read_piece(void *ctx, void *p, size_t n)
     return (ssize_t)n;
 }
 
-static int get_tar(struct call *c, const struct copy *copy, const struct copy_end *from)
+static int get_tar(struct api_call *c, const struct copy *copy, const struct copy_end *from)
 {
-    call_init(c, copy->verb, copy->common, "GET");
-    call_path(c, "/v1/sandboxes/%s/files/tar", from->sandbox);
-    ask_for_path(c, from);
-    call_query(c, "user", copy->user);
+    api_call_init(c, copy->verb, copy->common, "GET");
+    api_call_path(c, "/v1/sandboxes/%s/files/tar", from->sandbox);
+    stat_remote_path(c, from);
+    api_call_query(c, "user", copy->user);
     c->doing = "copying";
-    return call_open(c);
+    return api_call_open(c);
 }
 
 int copy_out_stream(const struct copy *copy, const struct copy_end *from)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct str piece;
     struct err e;
     int status;
@@ -333,10 +334,10 @@ int copy_out_stream(const struct copy *copy, const struct copy_end *from)
     if (isatty(STDOUT_FILENO) == 1)
         return verb_misused(copy->verb, "'-' writes a tar archive to stdout, which is a terminal");
     status = get_tar(&c, copy, from);
-    while (status == 0 && call_next(&c, &piece, &status) > 0) {
+    while (status == 0 && api_call_next(&c, &piece, &status) > 0) {
         progress_moved(piece.n);
         if (write_all(STDOUT_FILENO, piece, &e) < 0)
-            status = failed(copy, &e);
+            status = fail_copy(copy, &e);
     }
     return status;
 }
@@ -346,17 +347,18 @@ static void note_skipped(const struct copy *c, const struct tree_report *r)
     uint64_t n = r->devices_skipped + r->fifos_skipped;
 
     if (n)
-        say("%s: note: %llu devices and pipes were left out", c->verb->name, (unsigned long long)n);
+        cli_report("%s: note: %llu devices and pipes were left out", c->verb->name,
+                   (unsigned long long)n);
 }
 
 /* The stream from the call through the renaming to the child. The first failure is the cause of the
  * others. */
-static int run_stream(struct call *c, struct helper *h, const char *top, struct tree_report *report,
-                      struct err *e)
+static int run_stream(struct api_call *c, struct helper *h, const char *top,
+                      struct tree_report *report, struct err *e)
 {
     struct body_source body = { .call = c };
     struct err unpacking;
-    int r = retop(read_piece, &body, h->data, top, e), other;
+    int r = tar_rename(read_body_piece, &body, h->data, top, e), other;
 
     drop_fd(&h->data);
     other = helper_outcome(h, report, &unpacking);
@@ -371,8 +373,8 @@ static int run_stream(struct call *c, struct helper *h, const char *top, struct 
     return r;
 }
 
-static int find_place(const struct copy *c, const struct copy_end *from, const char *target,
-                      bool several, struct copy_place *ret)
+static int find_copy_target(const struct copy *c, const struct copy_end *from, const char *target,
+                            bool several, struct copy_place *ret)
 {
     struct copy_source source = { .path = from->path, .is_dir = remote_kind(c, from) == COPY_DIR };
     struct copy_target t = { .path = target, .kind = local_kind(target), .several = several };
@@ -383,29 +385,29 @@ static int find_place(const struct copy *c, const struct copy_end *from, const c
 
 int copy_out(const struct copy *copy, const struct copy_end *from, const char *target, bool several)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     AUTO(helper_done) struct helper h = HELPER_NONE;
     AUTO_CLOSE int dir = -1;
     struct tree_report report = { 0 };
     struct copy_place place;
     struct err e;
-    int status = find_place(copy, from, target, several, &place);
+    int status = find_copy_target(copy, from, target, several, &place);
 
-    call_init(&c, copy->verb, copy->common, "GET");
+    api_call_init(&c, copy->verb, copy->common, "GET");
     if (status)
         return status;
     dir = open(place.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0) {
         (void)err_sys(&e, "%s", place.dir);
-        return failed(copy, &e);
+        return fail_copy(copy, &e);
     }
     status = get_tar(&c, copy, from);
     if (status)
         return status;
-    signal(SIGPIPE, SIG_IGN); /* the child says better why it stopped */
-    if (helper_start(&h, unpack, &dir, true, &e) < 0 ||
+    signal(SIGPIPE, SIG_IGN); /* the child reports better why it stopped */
+    if (helper_start(&h, unpack_copy, &dir, true, &e) < 0 ||
         run_stream(&c, &h, place.top, &report, &e) < 0)
-        return failed(copy, &e);
+        return fail_copy(copy, &e);
     progress_end();
     note_skipped(copy, &report);
     return 0;

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trees to and from a sandbox, as tar streams. Packing and unpacking are done by a child, so that
  * the stream can go through the connection meanwhile; unpacking in one that can reach nothing but
  * the directory it unpacks into. Each function returns an exit status. */
 #ifndef CLI_COPY_H
 #define CLI_COPY_H
 
-#include "cli/call.h"
+#include "cli/api_call.h"
 #include "cli/copy_place.h"
 
 struct copy {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/copy_place.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ static bool is_id_character(char c)
            c == '-';
 }
 
-static bool is_id(struct str s)
+static bool is_sandbox_id(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (!is_id_character(s.p[i]))
@@ -35,7 +36,7 @@ int copy_end(const char *text, struct copy_end *ret, struct err *e)
                        "'%s': the id of the sandbox is empty (is a variable unset?); a file here "
                        "whose name begins with a colon is ./%s",
                        text, text);
-    if (!path.p || !is_id(id))
+    if (!path.p || !is_sandbox_id(id))
         return 0;
     if (path.n == 0 || path.p[0] != '/')
         return err_set(
@@ -70,14 +71,14 @@ static struct str last_component(const char *path, struct str *dir)
     return name;
 }
 
-/* "x/.", "..", "/": there is no name to give it. */
+/* "x/.", "..", "/": paths without a name. */
 static bool has_no_name(struct str name)
 {
     return name.n == 0 || str_eq(name, STR(".")) || str_eq(name, STR("..")) ||
            str_eq(name, STR("/"));
 }
 
-static int set(struct copy_place *ret, struct str dir, struct str top, struct err *e)
+static int set_copy_place(struct copy_place *ret, struct str dir, struct str top, struct err *e)
 {
     if (str_copy(dir, ret->dir, sizeof ret->dir) && str_copy(top, ret->top, sizeof ret->top))
         return 0;
@@ -90,8 +91,8 @@ static int place_as(const struct copy_target *t, struct copy_place *ret, struct 
     struct str dir, name = last_component(t->path, &dir);
 
     if (has_no_name(name))
-        return err_set(e, ERR_INVALID, "'%s' is no directory", t->path);
-    return set(ret, dir, name, e);
+        return err_set(e, ERR_INVALID, "'%s' is not a directory", t->path);
+    return set_copy_place(ret, dir, name, e);
 }
 
 int copy_place(const struct copy_source *s, const struct copy_target *t, struct copy_place *ret,
@@ -101,12 +102,12 @@ int copy_place(const struct copy_source *s, const struct copy_target *t, struct 
     bool slash = target.n && target.p[target.n - 1] == '/';
 
     if (t->kind == COPY_DIR)
-        return set(ret, target, has_no_name(name) ? STR("") : name, e);
+        return set_copy_place(ret, target, has_no_name(name) ? STR("") : name, e);
     if (t->several)
-        return err_set(e, ERR_INVALID, "several sources, but '%s' is no directory", t->path);
+        return err_set(e, ERR_INVALID, "several sources, but '%s' is not a directory", t->path);
     if (t->kind == COPY_FILE && s->is_dir)
         return err_set(e, ERR_INVALID, "'%s' is a directory, but '%s' is a file", s->path, t->path);
     if (slash && !s->is_dir)
-        return err_set(e, ERR_INVALID, "'%s' is no directory", t->path);
+        return err_set(e, ERR_INVALID, "'%s' is not a directory", t->path);
     return place_as(t, ret, e);
 }

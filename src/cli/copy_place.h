@@ -1,11 +1,12 @@
-/* What the arguments of `cp` name, and where what is copied ends up: the rules of cp -r. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the arguments of `cp` and computes the destination of a copy, by the rules of cp -r. */
 #ifndef CLI_COPY_PLACE_H
 #define CLI_COPY_PLACE_H
 
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "tree/tree.h"
+#include "lib/tar/tree.h"
 
 enum { COPY_SANDBOX_MAX = 64 };
 

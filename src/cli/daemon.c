@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/daemon.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/state_dir.h"
-#include "proc/spawn.h"
-#include "proc/sys.h"
+#include "lib/proc/spawn.h"
+#include "lib/proc/sys.h"
 
 enum { READY_FD = 3, WORDS_MAX = 200 };
 
@@ -50,7 +51,7 @@ int daemon_find(char *out, size_t cap, struct err *e)
 }
 
 /* For its last words; without a state directory they are lost. */
-static int open_log(void)
+static int open_daemon_log(void)
 {
     AUTO_CLOSE int state = -1;
     int log = -1;
@@ -60,7 +61,7 @@ static int open_log(void)
     return log >= 0 ? log : open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-static void reset_signals(void)
+static void reset_daemon_signals(void)
 {
     sigset_t none;
 
@@ -71,14 +72,14 @@ static void reset_signals(void)
 }
 
 /* In the child: only system calls from here on. */
-static _Noreturn void become(const char *path, int null, int log, int ready)
+static _Noreturn void exec_daemon(const char *path, int null, int log, int ready)
 {
     static char program[] = "sandboxerd", option[] = "--ready-fd", number[] = "3"; /* READY_FD */
     char *argv[] = { program, option, number, NULL };
     int high[] = { null, log, log, ready };
 
     setsid();
-    reset_signals();
+    reset_daemon_signals();
     for (size_t i = 0; i < COUNT_OF(high); i++)
         high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, READY_FD + 1);
     for (size_t i = 0; i < COUNT_OF(high); i++)
@@ -91,7 +92,7 @@ static _Noreturn void become(const char *path, int null, int log, int ready)
     _exit(EXIT_FAILURE);
 }
 
-/* Reads until the end or until there is no room: how much. */
+/* Reads until the end, or until the buffer is full; returns the length. */
 static size_t read_rest(int fd, char *out, size_t at, size_t cap)
 {
     ssize_t n;
@@ -116,8 +117,9 @@ static bool wait_readable(int fd)
     return n > 0;
 }
 
-/* One byte says that it listens. Anything else is why it does not, and then it ends. */
-static int await(pid_t pid, int ready, struct err *e)
+/* The daemon writes one byte when it listens; any other text is its error message, and then it
+ * exits. */
+static int await_daemon_ready(pid_t pid, int ready, struct err *e)
 {
     char words[WORDS_MAX + 1];
     ssize_t n;
@@ -126,7 +128,7 @@ static int await(pid_t pid, int ready, struct err *e)
 
     if (!wait_readable(ready)) {
         kill(pid, SIGTERM);
-        return err_set(e, ERR_TIMEOUT, "%s (process %d) does not get ready", name, (int)pid);
+        return err_set(e, ERR_TIMEOUT, "%s (process %d) did not get ready in time", name, (int)pid);
     }
     do
         n = read(ready, words, WORDS_MAX);
@@ -143,8 +145,8 @@ static int await(pid_t pid, int ready, struct err *e)
         return 0;
     if (said)
         return -ERR_UPSTREAM;
-    return err_set(e, ERR_UPSTREAM, "%s ended with %s %d; %s in the state directory may say why",
-                   name, WIFSIGNALED(status) ? "signal" : "status",
+    return err_set(e, ERR_UPSTREAM, "%s ended with %s %d; see %s in the state directory", name,
+                   WIFSIGNALED(status) ? "signal" : "status",
                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), log_name);
 }
 
@@ -158,7 +160,7 @@ int daemon_start(struct err *e)
 
     if (r < 0)
         return r;
-    log = open_log();
+    log = open_daemon_log();
     if (null < 0 || log < 0 || pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "starting %s", path);
     ready = ends[0];
@@ -167,9 +169,9 @@ int daemon_start(struct err *e)
     if (pid < 0)
         return err_sys(e, "starting %s", path);
     if (pid == 0)
-        become(path, null, log, ready_write);
+        exec_daemon(path, null, log, ready_write);
     drop_fd(&ready_write);
-    return await(pid, ready, e);
+    return await_daemon_ready(pid, ready, e);
 }
 
 static void cut_line(char *text)
@@ -209,5 +211,5 @@ int daemon_check(struct err *e)
     cut_line(words);
     if (str_starts(str_from(words), str_from(prefix)))
         skip = sizeof prefix - 1;
-    return err_set(e, ERR_UPSTREAM, "%s", words[0] ? words + skip : "sandboxerd does not say why");
+    return err_set(e, ERR_UPSTREAM, "%s", words[0] ? words + skip : "sandboxerd gave no reason");
 }

@@ -1,4 +1,5 @@
-/* Starting sandboxerd where nobody listens. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts sandboxerd when no daemon listens. */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
 
@@ -6,16 +7,15 @@
 
 #include "base/err.h"
 
-/* What a daemon that is not the first one exits with. */
+/* Exit status of a daemon that finds another one running. */
 enum { DAEMON_NOT_FIRST = 75 };
 
-/* Where the program is: beside ours, in the libexec directory, in PATH. */
+/* Finds the program: beside this one, in the libexec directory, or in PATH. */
 int daemon_find(char *out, size_t cap, struct err *e);
 
-/* Starts it, detached from everything of ours, and waits until it listens: 1. 0 if another one has
- * what it needs: that may listen soon, or elsewhere, and the error is set to what the daemon said.
- * What it has to say about a failure is the error, too; its log is sandboxerd.log in the state
- * directory. */
+/* Starts the daemon, detached from this process, and waits until it listens: 1. 0 if another daemon
+ * holds its resources; that one may listen soon, or elsewhere. For 0 and for a failure, the error
+ * is the daemon's message; its log is sandboxerd.log in the state directory. */
 int daemon_start(struct err *e);
 
 /* Whether it could start, in its own words, without starting it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/denials.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "cli/lines.h"
 #include "cli/show.h"
 #include "cli/verb.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { ACTION_DENIED = 2, LINE_MEMORY = 256 << 10, TEXT_MAX = 4096 };
 
@@ -21,17 +22,17 @@ static int64_t number_at(const struct json *v, const char *path, int64_t otherwi
     return found && found->type == JSON_INT ? found->i : otherwise;
 }
 
-static bool same(const struct denial *a, const struct denial *b)
+static bool is_same_denial(const struct denial *a, const struct denial *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->code, b->code) == 0;
 }
 
-static void count(struct denials *d, const struct denial *new)
+static void count_shown_denial(struct denials *d, const struct denial *new)
 {
     size_t i = 0;
 
     d->total += new->count;
-    while (i < d->n && !same(&d->list[i], new))
+    while (i < d->n && !is_same_denial(&d->list[i], new))
         i++;
     if (i < d->n)
         d->list[i].count += new->count;
@@ -39,7 +40,7 @@ static void count(struct denials *d, const struct denial *new)
         d->list[d->n++] = *new;
 }
 
-/* As the record has it: what it stands for, once the first of a kind was told, is in later ones. */
+/* Repeated denials of one kind come as a later event with a count. */
 void denials_add(struct denials *d, struct str line)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(LINE_MEMORY);
@@ -64,7 +65,7 @@ void denials_add(struct denials *d, struct str line)
         str_copy(host, new.code, sizeof new.code);
     times = number_at(event, "count", 1);
     new.count = times > 0 ? (uint64_t)times : 1;
-    count(d, &new);
+    count_shown_denial(d, &new);
 }
 
 void denials_read(struct denials *d, int fd)
@@ -85,12 +86,12 @@ void denials_read(struct denials *d, int fd)
     }
 }
 
-static int add_place(const struct denial *l, struct buf *out)
+static int add_denied_target(const struct denial *l, struct buf *out)
 {
     const char *open = strchr(l->host, ':') ? "[" : "", *close = open[0] ? "]" : "";
 
     if (!l->host[0])
-        return buf_addf(out, "what could not be read");
+        return buf_addf(out, "an unreadable destination");
     if (!l->port)
         return buf_addf(out, "%s", l->host);
     return buf_addf(out, "%s%s%s:%u", open, l->host, close, l->port);
@@ -136,7 +137,7 @@ static int add_hint(const struct denials *d, struct buf *out)
         return 0;
     r = buf_addf(out, "; --allow ");
     if (r >= 0)
-        r = add_place(l, out);
+        r = add_denied_target(l, out);
     return r < 0 ? r : buf_addf(out, "%s would allow %s", find_rest(l), d->n == 1 ? "it" : "that");
 }
 
@@ -151,7 +152,7 @@ int denials_text(const struct denials *d, struct buf *out)
     for (size_t i = 0; r >= 0 && i < d->n && i < DENIALS_SHOWN; i++) {
         r = i ? buf_addf(out, ", ") : 0;
         if (r >= 0)
-            r = add_place(&d->list[i], out);
+            r = add_denied_target(&d->list[i], out);
         if (r >= 0 && d->list[i].code[0])
             r = buf_addf(out, " (%s)", d->list[i].code);
     }
@@ -160,10 +161,10 @@ int denials_text(const struct denials *d, struct buf *out)
     return r < 0 ? r : add_hint(d, out);
 }
 
-void denials_say(const struct denials *d)
+void denials_print(const struct denials *d)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
 
     if (denials_text(d, &text) >= 0 && text.n)
-        say(STR_FMT, STR_ARG(buf_str(&text)));
+        cli_report(STR_FMT, STR_ARG(buf_str(&text)));
 }

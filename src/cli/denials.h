@@ -1,4 +1,5 @@
-/* What a policy refused, out of the events of an egress worker: each destination once, counted. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collects denials from the events of an egress worker: each destination once, with a count. */
 #ifndef CLI_DENIALS_H
 #define CLI_DENIALS_H
 
@@ -12,7 +13,7 @@ enum { DENIALS_MAX = 16, DENIALS_SHOWN = 4 };
 
 struct denial {
     char host[256]; /* a name or an address */
-    uint16_t port;  /* 0: only the name was asked for, or there is none */
+    uint16_t port;  /* 0: only the name was looked up, or the event has no port */
     char code[64];
     uint64_t count;
 };
@@ -24,7 +25,7 @@ struct denials {
     uint64_t total; /* all, also those that the list has no room for */
 };
 
-/* One event; what is no denial, or no event, is passed over. */
+/* Adds one event; lines that are not denials are ignored. */
 void denials_add(struct denials *d, struct str line);
 
 /* All whole lines that are in the file from d->at. */
@@ -33,6 +34,6 @@ void denials_read(struct denials *d, int fd);
 /* "2 connections refused: evil.example:443 (policy_denied); --allow … would allow it";
  * nothing if there was none. */
 int denials_text(const struct denials *d, struct buf *out);
-void denials_say(const struct denials *d); /* on stderr */
+void denials_print(const struct denials *d); /* on stderr */
 
 #endif

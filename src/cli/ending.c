@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ending.h"
 
 #include <stdio.h>
@@ -9,9 +10,9 @@
 void ending_timed_out(int64_t timeout_ns)
 {
     if (timeout_ns)
-        say("timed out after %lld ms", (long long)(timeout_ns / NS_PER_MS));
+        cli_report("timed out after %lld ms", (long long)(timeout_ns / NS_PER_MS));
     else
-        say("timed out");
+        cli_report("timed out");
 }
 
 void ending_memory(const struct ending_memory *m, bool quiet)
@@ -25,8 +26,8 @@ void ending_memory(const struct ending_memory *m, bool quiet)
         snprintf(limit, sizeof limit, " (limit %s)", size);
     }
     if (m->killed)
-        say("killed: out of memory%s", limit);
+        cli_report("killed: out of memory%s", limit);
     else
-        say("note: %u process%s killed: out of memory%s", m->kills,
-            m->kills == 1 ? " was" : "es were", limit);
+        cli_report("note: %u process%s killed: out of memory%s", m->kills,
+                   m->kills == 1 ? " was" : "es were", limit);
 }

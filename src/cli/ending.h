@@ -1,15 +1,16 @@
-/* How a program's end is put to people: the same words, whoever ran it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages about the end of a program, the same for local and remote runs. */
 #ifndef CLI_ENDING_H
 #define CLI_ENDING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-void ending_timed_out(int64_t timeout_ns); /* 0: nobody here knows when that was */
+void ending_timed_out(int64_t timeout_ns); /* 0: the timeout is not known here */
 
-/* What the memory limit did to a sandbox that was made for one program. */
+/* What the memory limit killed in a sandbox that was created for one program. */
 struct ending_memory {
-    uint32_t kills; /* 0: nothing is said */
+    uint32_t kills; /* 0: no message */
     uint64_t limit; /* 0: not known */
     bool killed;    /* the program itself, as far as one can see from here */
 };

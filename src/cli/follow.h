@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events in their order, without losing one: asked for again and again, each time from where the
  * last answer ended. */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
 
-#include "cli/call.h"
+#include "cli/api_call.h"
 
 enum { FOLLOW_PAGE = 1000, FOLLOW_WAIT_S = 30 };
 
@@ -15,9 +16,9 @@ struct follow {
     int64_t after;       /* the last event that was seen; moved by follow_next() */
 };
 
-/* Asks for the next events and, with `wait`, waits for news up to FOLLOW_WAIT_S. c is initialised
- * here and is the caller's to release; *ret are the events, none at the end. */
-int follow_next(struct follow *f, bool wait, struct call *c, const struct json **ret);
+/* Requests the next events and, with `wait`, waits for new ones up to FOLLOW_WAIT_S. c is
+ * initialised here and released by the caller; *ret is the list of events, empty at the end. */
+int follow_next(struct follow *f, bool wait, struct api_call *c, const struct json **ret);
 
 /* Goes past everything that has happened so far, … */
 int follow_skip(struct follow *f);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/host_dir.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 
 #include "base/own.h"
 #include "cli/status.h"
-#include "ipc/handover.h"
+#include "lib/ipc/handover.h"
 
 static int status_of_errno(int error)
 {
@@ -21,17 +22,17 @@ static int status_of_errno(int error)
     }
 }
 
-int host_dir_hand(struct call *c, const char *path, bool writable)
+int host_dir_pass(struct api_call *c, const char *path, bool writable)
 {
     AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct err e;
     int error = errno;
 
     if (dir < 0) {
-        say("%s: cannot use %s as a workspace: %s", c->verb->name, path, strerror(error));
+        cli_report("%s: cannot use %s as a workspace: %s", c->verb->name, path, strerror(error));
         return status_of_errno(error);
     }
     drop_fd(&c->handed);
     c->host_dir = path;
-    return handover_make(dir, writable, &c->handed, &e) < 0 ? call_failed(c, &e) : 0;
+    return handover_make(dir, writable, &c->handed, &e) < 0 ? api_call_failed(c, &e) : 0;
 }

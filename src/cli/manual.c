@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/manual.h"
 
 #include "base/own.h"
@@ -7,14 +8,14 @@
 static const struct {
     const char *name, *meaning;
 } environment[] = {
-    { "SANDBOXER_URL", "The daemon to ask, as --server names it." },
-    { "SANDBOXER_TOKEN", "The token to show to a daemon at an http:// address." },
-    { "SANDBOXER_MASTER", "The token of a master, to decide what waits for one." },
-    { "SANDBOXER_PEER", "The token of a session of a client that calls tools, to act as that." },
+    { "SANDBOXER_URL", "Address of the daemon, as with --server." },
+    { "SANDBOXER_TOKEN", "Token for a daemon at an http:// address." },
+    { "SANDBOXER_MASTER", "Master token, used to approve or reject held calls." },
+    { "SANDBOXER_PEER", "Peer session token: act as that MCP or REST client." },
     { "SANDBOXER_SOCKET", "The unix socket of the daemon, an absolute path." },
     { "SANDBOXER_NO_DAEMON", "If set, no daemon is started where none is running." },
     { "SANDBOXER_STATE", "The directory for state." },
-    { "XDG_RUNTIME_DIR", "Where a user's daemon has its socket." },
+    { "XDG_RUNTIME_DIR", "Directory of the socket of a user's daemon." },
     { "NO_COLOR", "If set, nothing is coloured." },
 }, files[] = {
     { "/run/sandboxer/sandboxer.sock", "The socket of root's daemon." },
@@ -22,12 +23,12 @@ static const struct {
       "The socket of a user's daemon; without that directory, in /run/user/UID or in the state "
       "directory." },
     { "/var/lib/sandboxer, ~/.local/share/sandboxer",
-      "The state of root and of a user. sandboxerd.log there holds what a daemon wrote that was "
-      "started on demand." },
+      "State directories of root and of a user. sandboxerd.log there is the log of a daemon "
+      "that was started on demand." },
 };
 
 /* Text in which nothing is a request or an escape. A line of it must not begin with a dot. */
-static void put_text(FILE *to, struct str s)
+static void print_roff_text(FILE *to, struct str s)
 {
     if (s.n && (s.p[0] == '.' || s.p[0] == '\''))
         fputs("\\&", to);
@@ -40,25 +41,25 @@ static void put_text(FILE *to, struct str s)
             fputc(s.p[i], to);
 }
 
-static void put(FILE *to, const char *text)
+static void print_roff(FILE *to, const char *text)
 {
-    put_text(to, str_from(text));
+    print_roff_text(to, str_from(text));
 }
 
 /* Text that the tables broke into lines: one paragraph. */
-static void put_flowing(FILE *to, const char *text)
+static void print_flowing_text(FILE *to, const char *text)
 {
     struct str rest = str_from(text), line;
 
     while (rest.p) {
         rest = str_cut(rest, '\n', &line);
-        put_text(to, str_trim(line));
+        print_roff_text(to, str_trim(line));
         fputc('\n', to);
     }
 }
 
 /* Paragraphs, and examples where lines begin with blanks. */
-static void put_paragraphs(FILE *to, const char *text)
+static void print_roff_paragraphs(FILE *to, const char *text)
 {
     struct str rest = str_from(text), line;
     bool example = false;
@@ -76,55 +77,55 @@ static void put_paragraphs(FILE *to, const char *text)
         if (indented != example)
             fputs(indented ? ".RS 4\n.nf\n" : ".fi\n.RE\n.PP\n", to);
         example = indented;
-        put_text(to, str_trim(line));
+        print_roff_text(to, str_trim(line));
         fputc('\n', to);
     }
     if (example)
         fputs(".fi\n.RE\n", to);
 }
 
-static void put_option(FILE *to, const struct option_spec *o)
+static void print_roff_option(FILE *to, const struct option_spec *o)
 {
     fputs(".TP\n", to);
     if (o->letter)
         fprintf(to, "\\fB\\-%c\\fR, ", o->letter);
     fputs("\\fB\\-\\-", to);
-    put(to, o->name);
+    print_roff(to, o->name);
     fputs("\\fR", to);
     if (o->value) {
         fputs(" \\fI", to);
-        put(to, o->value);
+        print_roff(to, o->value);
         fputs("\\fR", to);
     }
     fputc('\n', to);
-    put_flowing(to, o->help);
+    print_flowing_text(to, o->help);
 }
 
-static void put_verb(FILE *to, const struct verb *v)
+static void print_roff_verb(FILE *to, const struct verb *v)
 {
     const struct option_spec *o;
 
     fputs(".SS \"sandboxer ", to);
-    put(to, v->name);
+    print_roff(to, v->name);
     fputs("\"\n.B sandboxer ", to);
-    put(to, v->name);
+    print_roff(to, v->name);
     fputs("\n[OPTION…] ", to);
-    put(to, v->arguments);
+    print_roff(to, v->arguments);
     fputs("\n.PP\n", to);
-    put(to, v->summary);
+    print_roff(to, v->summary);
     fputs(".\n", to);
     for (size_t i = 0; (o = verb_option(v, i)); i++)
-        put_option(to, o);
+        print_roff_option(to, o);
     if (v->text)
-        put_paragraphs(to, v->text);
+        print_roff_paragraphs(to, v->text);
 }
 
-static void put_term(FILE *to, const char *term, const char *meaning)
+static void print_roff_term(FILE *to, const char *term, const char *meaning)
 {
     fputs(".TP\n.B ", to);
-    put(to, term);
+    print_roff(to, term);
     fputc('\n', to);
-    put_flowing(to, meaning);
+    print_flowing_text(to, meaning);
 }
 
 void manual_print(FILE *to)
@@ -142,18 +143,18 @@ void manual_print(FILE *to)
           ".SH VERBS\n",
           to);
     for (size_t i = 0; cli_verbs[i]; i++)
-        put_verb(to, cli_verbs[i]);
+        print_roff_verb(to, cli_verbs[i]);
     fputs(".SH EXIT STATUS\n"
           "With \\fBrun\\fR, \\fBexec\\fR, \\fBshell\\fR and \\fBattach\\fR, statuses below 124 "
           "are the\n"
           "program's own, and every failure of ours is 125.\n",
           to);
     for (size_t i = 0; i < status_meaning_count; i++)
-        put_term(to, status_meanings[i].status, status_meanings[i].meaning);
+        print_roff_term(to, status_meanings[i].status, status_meanings[i].meaning);
     fputs(".SH ENVIRONMENT\n", to);
     for (size_t i = 0; i < COUNT_OF(environment); i++)
-        put_term(to, environment[i].name, environment[i].meaning);
+        print_roff_term(to, environment[i].name, environment[i].meaning);
     fputs(".SH FILES\n", to);
     for (size_t i = 0; i < COUNT_OF(files); i++)
-        put_term(to, files[i].name, files[i].meaning);
+        print_roff_term(to, files[i].name, files[i].meaning);
 }

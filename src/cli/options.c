@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 /* Options that flags bring. */
 static const struct {
-    unsigned flag; /* 0: every verb has it */
+    unsigned flag; /* 0: for every verb */
     struct option_spec option;
 } shared[] = {
     { VERB_FORMAT,
@@ -22,12 +23,12 @@ static const struct {
       { "quiet", 'q', NULL, "print ids only, or nothing", .kind = OPTION_FLAG,
         .at = offsetof(struct common, quiet) } },
     { VERB_REMOTE,
-      { "server", 0, "URL", "ask this daemon: http://HOST:PORT or unix:PATH", .kind = OPTION_TEXT,
+      { "server", 0, "URL", "use this daemon: http://HOST:PORT or unix:PATH", .kind = OPTION_TEXT,
         .at = offsetof(struct common, server) } },
     { 0, { "help", 'h', NULL, "show this help", .kind = OPTION_FLAG } },
 };
 
-void say(const char *fmt, ...)
+void cli_report(const char *fmt, ...)
 {
     char text[1024], shown[2048];
     va_list ap;
@@ -54,8 +55,8 @@ int verb_misused(const struct verb *v, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    say("%s: %s", v->name, text);
-    return v->flags & VERB_COMMAND ? EXIT_OURS : EXIT_USAGE;
+    cli_report("%s: %s", v->name, text);
+    return v->flags & VERB_COMMAND ? EXIT_TOOL_FAILED : EXIT_USAGE;
 }
 
 const struct option_spec *verb_option(const struct verb *v, size_t i)
@@ -69,7 +70,7 @@ const struct option_spec *verb_option(const struct verb *v, size_t i)
     return NULL;
 }
 
-static bool is_help(const struct option_spec *o)
+static bool is_help_option(const struct option_spec *o)
 {
     return o == &shared[COUNT_OF(shared) - 1].option;
 }
@@ -94,13 +95,13 @@ static const struct option_spec *find_letter(const struct verb *v, char letter)
     return NULL;
 }
 
-static int unknown(const struct verb *v, const char *argument)
+static int reject_unknown_option(const struct verb *v, const char *argument)
 {
     verb_misused(v, "unknown option '%s'; 'sandboxer %s --help' lists them", argument, v->name);
     return -1;
 }
 
-static int check_word(const struct option_spec *o, const char *value, struct err *e)
+static int check_option_word(const struct option_spec *o, const char *value, struct err *e)
 {
     struct str rest = str_from(o->words), word;
 
@@ -109,7 +110,7 @@ static int check_word(const struct option_spec *o, const char *value, struct err
         if (str_eq(word, str_from(value)))
             return 0;
     }
-    return err_set(e, ERR_INVALID, "--%s: '%s' is none of: %s", o->name, value, o->words);
+    return err_set(e, ERR_INVALID, "--%s: '%s' is not one of: %s", o->name, value, o->words);
 }
 
 static bool has_control(struct str text)
@@ -163,7 +164,7 @@ static int add_to_list(const struct option_spec *o, struct option_list *list, co
         return err_set(e, ERR_INVALID, "--%s: needs a value", o->name);
     if (list->n == OPTION_LIST_MAX)
         return err_set(e, ERR_TOO_BIG, "--%s: more than %d of them", o->name, OPTION_LIST_MAX);
-    if (o->words && check_word(o, value, e) < 0)
+    if (o->words && check_option_word(o, value, e) < 0)
         return -ERR_INVALID;
     if (o->kind == OPTION_PAIRS && (value[0] == '=' || !strchr(value, '=')))
         return err_set(e, ERR_INVALID, "--%s: '%s' is not %s", o->name, value, o->value);
@@ -190,7 +191,7 @@ static int check_value(const struct option_spec *o, const char *value, struct er
     snprintf(what, sizeof what, "--%s", o->name);
     switch (o->kind) {
     case OPTION_WORD:
-        return check_word(o, value, e);
+        return check_option_word(o, value, e);
     case OPTION_DURATION:
         return units_duration(str_from(option_duration(value)), what, &duration, e);
     case OPTION_COUNT:
@@ -201,7 +202,8 @@ static int check_value(const struct option_spec *o, const char *value, struct er
     }
 }
 
-static int store(const struct option_spec *o, void *options, const char *value, struct err *e)
+static int store_option_value(const struct option_spec *o, void *options, const char *value,
+                              struct err *e)
 {
     void *member = (char *)options + o->at;
     int r;
@@ -225,16 +227,16 @@ static int store(const struct option_spec *o, void *options, const char *value, 
 }
 
 /* 1: that was --help, and it is printed. */
-static int apply(const struct verb *v, const struct option_spec *o, const char *value,
-                 void *options)
+static int apply_option(const struct verb *v, const struct option_spec *o, const char *value,
+                        void *options)
 {
     struct err e;
 
-    if (is_help(o)) {
+    if (is_help_option(o)) {
         verb_print_help(v);
         return 1;
     }
-    if (store(o, options, value, &e) >= 0)
+    if (store_option_value(o, options, value, &e) >= 0)
         return 0;
     verb_misused(v, "%s", e.msg);
     return -1;
@@ -247,7 +249,7 @@ static int long_option(const struct verb *v, int argc, char **argv, int *at, voi
     const struct option_spec *o = find_long(v, name);
 
     if (!o)
-        return unknown(v, argv[*at]);
+        return reject_unknown_option(v, argv[*at]);
     if (!o->value && value.p) {
         verb_misused(v, "option '--%s' takes no value", o->name);
         return -1;
@@ -258,7 +260,7 @@ static int long_option(const struct verb *v, int argc, char **argv, int *at, voi
     }
     if (o->value && !value.p)
         value = str_from(argv[++*at]);
-    return apply(v, o, o->value ? value.p : NULL, options);
+    return apply_option(v, o, o->value ? value.p : NULL, options);
 }
 
 /* "-t", "-tq", "-o value" or "-ovalue". */
@@ -270,21 +272,21 @@ static int short_options(const struct verb *v, int argc, char **argv, int *at, v
         int r;
 
         if (!o)
-            return unknown(v, (const char[]){ '-', *p, 0 });
+            return reject_unknown_option(v, (const char[]){ '-', *p, 0 });
         if (o->value && !p[1] && *at + 1 >= argc) {
             verb_misused(v, "option '-%c' needs a value: -%c %s", *p, *p, o->value);
             return -1;
         }
         if (o->value)
             value = p[1] ? p + 1 : argv[++*at];
-        r = apply(v, o, value, options);
+        r = apply_option(v, o, value, options);
         if (r || o->value)
             return r;
     }
     return 0;
 }
 
-static bool is_option(const char *argument)
+static bool is_option_argument(const char *argument)
 {
     return argument[0] == '-' && argument[1];
 }
@@ -296,9 +298,9 @@ int verb_options(const struct verb *v, int argc, char **argv, void *options)
     for (; at < argc; at++) {
         int r;
 
-        if (!is_option(argv[at]) && (v->flags & VERB_COMMAND))
+        if (!is_option_argument(argv[at]) && (v->flags & VERB_COMMAND))
             break;
-        if (!is_option(argv[at])) {
+        if (!is_option_argument(argv[at])) {
             argv[++kept] = argv[at];
             continue;
         }
@@ -330,7 +332,7 @@ static const char *name_of_argument(enum complete what)
 
 /* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
  * first argument is one. */
-static int check_names(const struct verb *v, int n, char **argv)
+static int check_name_arguments(const struct verb *v, int n, char **argv)
 {
     const char *what = name_of_argument(v->complete);
 
@@ -346,10 +348,9 @@ static int check_names(const struct verb *v, int n, char **argv)
                                 i + 1, what);
         if (v->complete != COMPLETE_SANDBOX_OR_FILE &&
             (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(str_from(argv[i])))
-            return verb_misused(v,
-                                "argument %d ('%s') has a control character; ids and names have "
-                                "none",
-                                i + 1, argv[i]);
+            return verb_misused(
+                v, "argument %d ('%s') contains a control character, which ids and names cannot",
+                i + 1, argv[i]);
     }
     return 0;
 }
@@ -359,7 +360,7 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
     int first = verb_options(v, *argc, *argv, options), n = *argc - first;
 
     if (first <= 0) {
-        *ret_status = first == 0 ? 0 : v->flags & VERB_COMMAND ? EXIT_OURS : EXIT_USAGE;
+        *ret_status = first == 0 ? 0 : v->flags & VERB_COMMAND ? EXIT_TOOL_FAILED : EXIT_USAGE;
         return false;
     }
     *ret_status = 0;
@@ -374,6 +375,6 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
             verb_misused(v, "too few arguments: sandboxer %s [OPTION…] %s", v->name, v->arguments);
         return false;
     }
-    *ret_status = check_names(v, n, *argv);
+    *ret_status = check_name_arguments(v, n, *argv);
     return *ret_status == 0;
 }

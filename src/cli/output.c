@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
 
 #include <unistd.h>
@@ -6,8 +7,8 @@
 #include "cli/base64.h"
 #include "cli/show.h"
 
-static int take(struct str stream, struct str text, struct str coded, struct buf *bytes,
-                struct err *e)
+static int decode_output_event(struct str stream, struct str text, struct str coded,
+                               struct buf *bytes, struct err *e)
 {
     bool out = str_eq(stream, STR("stdout"));
     int r;
@@ -16,20 +17,20 @@ static int take(struct str stream, struct str text, struct str coded, struct buf
         return 0;
     r = coded.p ? base64_decode(coded, bytes) : buf_add(bytes, text);
     if (r < 0)
-        return err_set(e, ERR_UPSTREAM, "the daemon sent output that is no base64, or too much");
+        return err_set(e, ERR_UPSTREAM, "the daemon sent output that is not base64, or too long");
     return out ? STDOUT_FILENO : STDERR_FILENO;
 }
 
 int output_of(const struct json *event, struct buf *bytes, struct err *e)
 {
-    return take(show_string(event, "event"), show_string(event, "data"),
-                show_string(event, "data_b64"), bytes, e);
+    return decode_output_event(show_string(event, "event"), show_string(event, "data"),
+                               show_string(event, "data_b64"), bytes, e);
 }
 
 int output_line(const struct json *line, struct buf *bytes, struct err *e)
 {
-    int fd = take(show_string(line, "stream"), show_string(line, "line"),
-                  show_string(line, "line_b64"), bytes, e);
+    int fd = decode_output_event(show_string(line, "stream"), show_string(line, "line"),
+                                 show_string(line, "line_b64"), bytes, e);
 
     if (fd > 0 && buf_add_c(bytes, '\n') < 0)
         return err_set(e, ERR_TOO_BIG, "the daemon sent a line that is too long");

@@ -1,12 +1,13 @@
-/* What a process wrote, out of the events that carry it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decodes a process's output from the events that carry it. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
 #include "base/buf.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
-/* The bytes of a "stdout" or "stderr" event ("data" or "data_b64"), and the descriptor of ours that
- * they belong on: 1 or 2. 0: the event carries none. */
+/* The bytes of a "stdout" or "stderr" event ("data" or "data_b64"), and the descriptor to write
+ * them to: 1 or 2. 0: another event. */
 int output_of(const struct json *event, struct buf *bytes, struct err *e);
 
 /* The same of a line of a log ("stream", and "line" or "line_b64"), with its end. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
 #include <errno.h>
@@ -13,11 +14,11 @@
 
 enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32, BAR = 20 };
 
-/* Where stderr is no terminal. */
+/* Used where stderr is not a terminal. */
 static struct {
-    const char *what; /* NULL: nothing is said */
+    const char *what; /* NULL: nothing is printed */
     char step[STEP];
-    unsigned quarter; /* of the step: said so far */
+    unsigned quarter; /* of the step: printed so far */
 } lines;
 
 static struct {
@@ -30,14 +31,14 @@ static struct {
 } line;
 
 /* For the signal's handler, where printf() may not be used. */
-static size_t add_text(char *out, size_t at, const char *text)
+static size_t append_line_text(char *out, size_t at, const char *text)
 {
     for (; *text && at < LINE - 1; text++)
         out[at++] = *text;
     return at;
 }
 
-static size_t add_number(char *out, size_t at, uint64_t value)
+static size_t append_line_number(char *out, size_t at, uint64_t value)
 {
     char digits[20];
     size_t n = 0;
@@ -50,7 +51,7 @@ static size_t add_number(char *out, size_t at, uint64_t value)
     return at;
 }
 
-/* How much of it is done, where that is known. */
+/* The done part, where the total is known. */
 static size_t add_bar(char *out, size_t at)
 {
     uint64_t total = line.total, done = line.bytes < total ? line.bytes : total;
@@ -58,35 +59,35 @@ static size_t add_bar(char *out, size_t at)
 
     if (!total)
         return at;
-    at = add_text(out, at, " [");
+    at = append_line_text(out, at, " [");
     for (unsigned i = 0; i < BAR; i++)
-        at = add_text(out, at, i < full ? "=" : " ");
-    return add_text(out, at, "]");
+        at = append_line_text(out, at, i < full ? "=" : " ");
+    return append_line_text(out, at, "]");
 }
 
-static void draw(int sig)
+static void draw_progress_line(int sig)
 {
     char text[LINE];
-    size_t at = add_text(text, 0, "\r\033[K");
+    size_t at = append_line_text(text, 0, "\r\033[K");
     int saved = errno;
 
     (void)sig;
-    at = add_text(text, at, line.what);
+    at = append_line_text(text, at, line.what);
     if (line.step[0]) {
-        at = add_text(text, at, ": ");
-        at = add_text(text, at, line.step);
+        at = append_line_text(text, at, ": ");
+        at = append_line_text(text, at, line.step);
     }
-    at = add_text(text, at, "… ");
-    at = add_number(text, at, (uint64_t)((clock_mono() - line.began) / NS_PER_S));
-    at = add_text(text, at, "s");
+    at = append_line_text(text, at, "… ");
+    at = append_line_number(text, at, (uint64_t)((clock_mono() - line.began) / NS_PER_S));
+    at = append_line_text(text, at, "s");
     if (line.bytes) {
-        at = add_text(text, at, ", ");
-        at = add_number(text, at, line.bytes >> 10);
+        at = append_line_text(text, at, ", ");
+        at = append_line_number(text, at, line.bytes >> 10);
         if (line.total > line.bytes) {
-            at = add_text(text, at, " of ");
-            at = add_number(text, at, line.total >> 10);
+            at = append_line_text(text, at, " of ");
+            at = append_line_number(text, at, line.total >> 10);
         }
-        at = add_text(text, at, " KiB");
+        at = append_line_text(text, at, " KiB");
         at = add_bar(text, at);
     }
     if (write(STDERR_FILENO, text, at) > 0)
@@ -94,7 +95,7 @@ static void draw(int sig)
     errno = saved;
 }
 
-static void set_timer(int first_ms, int again_ms)
+static void set_redraw_timer(int first_ms, int again_ms)
 {
     struct itimerval t = { .it_value = { .tv_usec = first_ms * 1000 },
                            .it_interval = { .tv_usec = again_ms * 1000 } };
@@ -102,16 +103,16 @@ static void set_timer(int first_ms, int again_ms)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
-bool progress_wanted(void)
+bool progress_is_shown(void)
 {
     return isatty(STDERR_FILENO) == 1;
 }
 
 void progress_begin(const char *what)
 {
-    struct sigaction action = { .sa_handler = draw, .sa_flags = SA_RESTART };
+    struct sigaction action = { .sa_handler = draw_progress_line, .sa_flags = SA_RESTART };
 
-    if (line.on || !progress_wanted())
+    if (line.on || !progress_is_shown())
         return;
     line.on = true;
     line.bytes = line.total = 0;
@@ -122,10 +123,10 @@ void progress_begin(const char *what)
     memcpy(line.what, what, strnlen(what, sizeof line.what - 1));
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
-    set_timer(FIRST_MS, AGAIN_MS);
+    set_redraw_timer(FIRST_MS, AGAIN_MS);
 }
 
-static bool is_word(struct str s)
+static bool is_step_name(struct str s)
 {
     size_t i = 0;
 
@@ -134,7 +135,7 @@ static bool is_word(struct str s)
     return i == s.n;
 }
 
-/* Whoever draws must not see half of it. */
+/* The signal is blocked: the handler must not see a partial update. */
 void progress_step(struct str step)
 {
     sigset_t alarm, before;
@@ -142,7 +143,7 @@ void progress_step(struct str step)
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     sigprocmask(SIG_BLOCK, &alarm, &before);
-    if (!is_word(step) || !str_copy(step, line.step, sizeof line.step))
+    if (!is_step_name(step) || !str_copy(step, line.step, sizeof line.step))
         line.step[0] = '\0';
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
@@ -164,27 +165,27 @@ void progress_moved(uint64_t bytes)
 
 void progress_lines(const char *what)
 {
-    if (progress_wanted())
+    if (progress_is_shown())
         return;
     lines.what = what;
     lines.step[0] = '\0';
     lines.quarter = 0;
 }
 
-static void say_news(struct str step, uint64_t bytes, uint64_t total)
+static void print_progress_news(struct str step, uint64_t bytes, uint64_t total)
 {
     unsigned quarter = total ? (unsigned)((double)bytes * 4 / (double)total) : 0;
     bool same = str_eq(step, str_from(lines.step));
 
-    if (!lines.what || !is_word(step) || (same && quarter <= lines.quarter) ||
+    if (!lines.what || !is_step_name(step) || (same && quarter <= lines.quarter) ||
         !str_copy(step, lines.step, sizeof lines.step))
         return;
     lines.quarter = quarter;
     if (total)
-        say("%s: %s, %llu of %llu KiB", lines.what, lines.step, (unsigned long long)(bytes >> 10),
-            (unsigned long long)(total >> 10));
+        cli_report("%s: %s, %llu of %llu KiB", lines.what, lines.step,
+                   (unsigned long long)(bytes >> 10), (unsigned long long)(total >> 10));
     else
-        say("%s: %s", lines.what, lines.step);
+        cli_report("%s: %s", lines.what, lines.step);
 }
 
 void progress_news(struct str step, uint64_t bytes, uint64_t total)
@@ -193,7 +194,7 @@ void progress_news(struct str step, uint64_t bytes, uint64_t total)
     if (bytes)
         progress_at(bytes);
     progress_of(total);
-    say_news(step, bytes, total);
+    print_progress_news(step, bytes, total);
 }
 
 void progress_end(void)
@@ -201,8 +202,8 @@ void progress_end(void)
     lines.what = NULL;
     if (!line.on)
         return;
-    set_timer(0, 0);
-    signal(SIGALRM, SIG_IGN); /* one that is on its way */
+    set_redraw_timer(0, 0);
+    signal(SIGALRM, SIG_IGN); /* one may be pending */
     line.on = false;
     if (line.drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
         line.drawn = 0;

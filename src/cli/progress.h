@@ -1,6 +1,7 @@
-/* One line on a terminal's stderr that says what is being waited for, once it takes longer than a
- * moment. A timer signal draws it, so that whoever waits may just block. Where stderr is no
- * terminal, a few lines for what may take long: one for each step, and for each quarter of it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows progress in one line on a terminal's stderr, after a short delay. A timer signal draws the
+ * line, so that the waiting code may block. Where stderr is not a terminal, progress_lines() prints
+ * a line for each step and each quarter of a long operation. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -9,15 +10,15 @@
 
 #include "base/str.h"
 
-bool progress_wanted(void); /* stderr is a terminal; all but lines do nothing where it is not */
-/* What is said from outside must not be in `what`. */
+bool progress_is_shown(void); /* stderr is a terminal; all but lines do nothing where it is not */
+/* `what` must not contain text from outside. */
 void progress_begin(const char *what);
-/* What it is at now; "" again: nothing that is known. May be from outside: what is no word is not
+/* Sets the current step; "" clears it. May come from outside: text that is not a word is not
  * shown. */
 void progress_step(struct str step);
 void progress_moved(uint64_t bytes); /* in addition to what moved so far */
 void progress_at(uint64_t bytes);    /* so much moved so far */
-void progress_of(uint64_t bytes);    /* … of so much; 0: nobody knows */
+void progress_of(uint64_t bytes);    /* … of so many; 0: unknown */
 /* Where it is not: from now on, to the end. News go to both ways of showing. */
 void progress_lines(const char *what);
 void progress_news(struct str step, uint64_t bytes, uint64_t total);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -14,19 +15,19 @@
 #include "cli/body.h"
 #include "cli/ending.h"
 #include "cli/lines.h"
-#include "cli/run_record.h"
+#include "cli/run/run_record.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
-#include "cli/write.h"
-#include "json/reader.h"
-#include "proc/signals.h"
+#include "base/io.h"
+#include "lib/json/reader.h"
+#include "lib/proc/signals.h"
 
 enum { FORCE_AFTER_SIGNALS = 3, MESSAGE_MAX = 1 << 20, INPUT_PIECE = 4096, EVENT_MAX = 64 << 10 };
 enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 enum { CHANNEL_STDIN, CHANNEL_STDOUT, CHANNEL_STDERR };
 
 struct remote {
-    struct call call;
+    struct api_call call;
     const char *sandbox;
     bool websocket;
     bool tty;
@@ -42,7 +43,8 @@ struct remote {
     int64_t timeout_ns; /* as it was asked for; 0: not by us */
     bool timed_out, quiet;
     struct ending_memory memory;
-    struct run_record *record; /* of what it reaches; NULL: it has no network, or is not ours */
+    struct run_record *record; /* of its connections; NULL: no network, or a sandbox of another
+                                  run */
 };
 
 static char room[STREAMS][STREAM_BUFFER];
@@ -55,8 +57,8 @@ static void remote_init(struct remote *r, const struct verb *v, const struct com
                           .lines = LINES_INIT,
                           .master = -1,
                           .signals = -1,
-                          .status = EXIT_OURS };
-    call_init(&r->call, v, common, "POST");
+                          .status = EXIT_TOOL_FAILED };
+    api_call_init(&r->call, v, common, "POST");
     for (int i = 0; i < STREAMS; i++)
         stream_init(&r->streams[i], -1, -1, false, NULL);
 }
@@ -68,10 +70,10 @@ static void remote_done(struct remote *r)
         stream_close(&r->streams[i]);
     lines_done(&r->lines);
     drop_fd(&r->signals);
-    call_done(&r->call);
+    api_call_done(&r->call);
 }
 
-static void end(struct remote *r, int status)
+static void end_remote(struct remote *r, int status)
 {
     r->ended = true;
     r->status = status;
@@ -79,15 +81,15 @@ static void end(struct remote *r, int status)
     r->input = false;
 }
 
-static void fail(struct remote *r, const struct err *e)
+static void fail_remote(struct remote *r, const struct err *e)
 {
     terminal_restore(&r->terminal);
-    end(r, call_failed(&r->call, e));
+    end_remote(r, api_call_failed(&r->call, e));
 }
 
-/* --- What the daemon says --- */
+/* --- Messages of the daemon --- */
 
-static bool is_true(const struct json *event, const char *name)
+static bool is_event_flag_set(const struct json *event, const char *name)
 {
     const struct json *v = show_at(event, name);
 
@@ -99,51 +101,51 @@ int remote_status(const struct json *exited)
     const struct json *code = show_at(exited, "exit_code");
     struct str signal = show_string(exited, "signal");
 
-    if (is_true(exited, "timed_out"))
+    if (is_event_flag_set(exited, "timed_out"))
         return EXIT_TIMED_OUT;
     if (signal.n)
         return EXIT_SIGNALLED + signal_number(signal);
     return code && code->type == JSON_INT && code->i >= 0 && code->i <= 255 ? (int)code->i
-                                                                            : EXIT_OURS;
+                                                                            : EXIT_TOOL_FAILED;
 }
 
-static uint64_t number_of(const struct json *event, const char *name)
+static uint64_t event_number(const struct json *event, const char *name)
 {
     const struct json *v = show_at(event, name);
 
     return v && v->type == JSON_INT && v->i > 0 ? (uint64_t)v->i : 0;
 }
 
-static void hear_start(struct remote *r, const struct json *event, uint64_t process)
+static void receive_start(struct remote *r, const struct json *event, uint64_t process)
 {
     r->process = process;
     if (r->record)
         run_record_of(r->record, show_string(event, "sandbox_id"));
 }
 
-static void hear_exit(struct remote *r, const struct json *event)
+static void receive_exit(struct remote *r, const struct json *event)
 {
-    uint64_t kills = number_of(event, "oom_kills");
+    uint64_t kills = event_number(event, "oom_kills");
 
-    end(r, remote_status(event));
-    r->timed_out = is_true(event, "timed_out");
+    end_remote(r, remote_status(event));
+    r->timed_out = is_event_flag_set(event, "timed_out");
     r->memory = (struct ending_memory){ .kills = kills > UINT32_MAX ? UINT32_MAX : (uint32_t)kills,
-                                        .limit = number_of(event, "memory_limit"),
+                                        .limit = event_number(event, "memory_limit"),
                                         .killed = r->status == EXIT_SIGNALLED + SIGKILL ||
-                                                  is_true(event, "lost") };
+                                                  is_event_flag_set(event, "lost") };
 }
 
-static void hear_problem(struct remote *r, const struct json *event)
+static void receive_problem(struct remote *r, const struct json *event)
 {
     char words[768];
     int status = problem_describe(r->call.verb, event, 500, words, sizeof words);
 
     terminal_restore(&r->terminal);
-    say("%s: %s", r->call.verb->name, words);
-    end(r, status);
+    cli_report("%s: %s", r->call.verb->name, words);
+    end_remote(r, status);
 }
 
-static void hear_event(struct remote *r, struct str text)
+static void receive_event(struct remote *r, struct str text)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(16 * EVENT_MAX);
     struct json_limits limits = { .bytes = EVENT_MAX, .depth = 16 };
@@ -152,27 +154,28 @@ static void hear_event(struct remote *r, struct str text)
     struct str name;
 
     if (json_read(text, limits, &a, &event, &e) < 0) {
-        fail(r, &e);
+        fail_remote(r, &e);
         return;
     }
     name = show_string(event, "event");
     number = show_at(event, "process.process");
     if (str_eq(name, STR("started")) && number && number->type == JSON_INT)
-        hear_start(r, event, (uint64_t)number->i);
+        receive_start(r, event, (uint64_t)number->i);
     else if (str_eq(name, STR("exited")))
-        hear_exit(r, event);
+        receive_exit(r, event);
     else if (str_eq(name, STR("error")))
-        hear_problem(r, event);
+        receive_problem(r, event);
 }
 
-static void hear_lost(struct remote *r, struct err *e)
+static void report_lost_connection(struct remote *r, struct err *e)
 {
-    (void)err_set(e, ERR_UPSTREAM, "the connection was lost: how the process ends is not known");
-    fail(r, e);
+    (void)err_set(e, ERR_UPSTREAM,
+                  "the connection to the daemon was lost; the process's exit status is unknown");
+    fail_remote(r, e);
 }
 
 /* The descriptors' way: a line for each event. */
-static void hear_lines(struct remote *r)
+static void receive_event_lines(struct remote *r)
 {
     struct str piece, line;
     struct err e;
@@ -181,24 +184,24 @@ static void hear_lines(struct remote *r)
     if (got > 0)
         got = lines_feed(&r->lines, piece, &e) < 0 ? -1 : 1;
     if (got == 0)
-        hear_lost(r, &e);
+        report_lost_connection(r, &e);
     else if (got < 0)
-        fail(r, &e);
+        fail_remote(r, &e);
     while (!r->ended && lines_next(&r->lines, &line))
-        hear_event(r, line);
+        receive_event(r, line);
 }
 
-static void hear_output(struct remote *r, struct str data)
+static void receive_output(struct remote *r, struct str data)
 {
     struct err e;
     int fd = data.n && data.p[0] == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO;
 
     if (data.n > 1 && write_all(fd, (struct str){ data.p + 1, data.n - 1 }, &e) < 0 &&
         e.sys != EPIPE)
-        fail(r, &e);
+        fail_remote(r, &e);
 }
 
-static void hear_messages(struct remote *r)
+static void receive_websocket_messages(struct remote *r)
 {
     struct frame_message m;
     struct err e;
@@ -207,20 +210,21 @@ static void hear_messages(struct remote *r)
         int got = http_client_ws_read(&r->call.client, &m, &e);
 
         if (got < 0)
-            fail(r, &e);
+            fail_remote(r, &e);
         else if (got == 0)
-            hear_lost(r, &e);
+            report_lost_connection(r, &e);
         else if (m.op == FRAME_BINARY)
-            hear_output(r, m.data);
+            receive_output(r, m.data);
         else
-            hear_event(r, m.data);
+            receive_event(r, m.data);
     } while (!r->ended && http_client_pending(&r->call.client));
 }
 
-/* --- What we say --- */
+/* --- Messages to the daemon --- */
 
-static void send_text(struct remote *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void send_text(struct remote *r, const char *fmt, ...)
+static void send_websocket_text(struct remote *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void send_websocket_text(struct remote *r, const char *fmt, ...)
 {
     char text[128];
     struct err e;
@@ -230,12 +234,12 @@ static void send_text(struct remote *r, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (http_client_ws_send(&r->call.client, FRAME_TEXT, str_from(text), &e) < 0)
-        fail(r, &e);
+        fail_remote(r, &e);
 }
 
 /* Small pieces, and only when there is room: a daemon that waits for us to read must not find us
  * waiting for it to read. */
-static void send_input(struct remote *r)
+static void send_stdin_piece(struct remote *r)
 {
     struct pollfd out = { .fd = r->call.client.fd, .events = POLLOUT };
     char piece[1 + INPUT_PIECE];
@@ -249,18 +253,18 @@ static void send_input(struct remote *r)
         return;
     if (n <= 0) {
         r->input = false;
-        send_text(r, "{\"op\":\"close_stdin\"}");
+        send_websocket_text(r, "{\"op\":\"close_stdin\"}");
         return;
     }
     piece[0] = CHANNEL_STDIN;
     if (http_client_ws_send(&r->call.client, FRAME_BINARY, (struct str){ piece, (size_t)n + 1 },
                             &e) < 0)
-        fail(r, &e);
+        fail_remote(r, &e);
 }
 
-/* On the connection that says how it ends. What goes wrong with it is not worth a word: the third
- * signal does not ask. */
-static void send_line(struct remote *r, const char *name)
+/* Sends the signal on the event connection. Errors are ignored: the third signal ends this process
+ * anyway. */
+static void send_signal_line(struct remote *r, const char *name)
 {
     char line[64];
     int n = snprintf(line, sizeof line, "{\"op\":\"signal\",\"signal\":\"%s\"}\n", name);
@@ -268,23 +272,23 @@ static void send_line(struct remote *r, const char *name)
     write_all(r->call.client.fd, (struct str){ line, (size_t)n }, NULL);
 }
 
-static void pass_signal(struct remote *r, int sig)
+static void pass_signal_to_process(struct remote *r, int sig)
 {
     const char *name = signal_name(sig);
 
     if (++r->n_signals >= FORCE_AFTER_SIGNALS || !r->process) {
-        end(r, EXIT_SIGNALLED + sig);
+        end_remote(r, EXIT_SIGNALLED + sig);
         for (int i = 0; i < STREAMS; i++)
             stream_close(&r->streams[i]);
         return;
     }
     if (r->websocket)
-        send_text(r, "{\"op\":\"signal\",\"signal\":\"%s\"}", name);
+        send_websocket_text(r, "{\"op\":\"signal\",\"signal\":\"%s\"}", name);
     else
-        send_line(r, name);
+        send_signal_line(r, name);
 }
 
-static void resize(struct remote *r)
+static void resize_remote_terminal(struct remote *r)
 {
     uint16_t rows, cols;
 
@@ -296,22 +300,22 @@ static void resize(struct remote *r)
         return;
     }
     terminal_size(&rows, &cols);
-    send_text(r, "{\"op\":\"resize\",\"rows\":%u,\"cols\":%u}", rows, cols);
+    send_websocket_text(r, "{\"op\":\"resize\",\"rows\":%u,\"cols\":%u}", rows, cols);
 }
 
-static void hear_signal(struct remote *r)
+static void receive_remote_signal(struct remote *r)
 {
     struct signalfd_siginfo info;
 
     if (read(r->signals, &info, sizeof info) != (ssize_t)sizeof info || r->ended)
         return;
     if (info.ssi_signo == SIGWINCH)
-        resize(r);
+        resize_remote_terminal(r);
     else
-        pass_signal(r, (int)info.ssi_signo);
+        pass_signal_to_process(r, (int)info.ssi_signo);
 }
 
-static int open_signals(struct remote *r, struct err *e)
+static int open_remote_signals(struct remote *r, struct err *e)
 {
     static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
 
@@ -321,9 +325,9 @@ static int open_signals(struct remote *r, struct err *e)
 
 /* --- The loop --- */
 
-/* The process is over, and so is this output, unless there is something in it that we have not read
- * or not written: whoever else holds the other end is not waited for. */
-static bool drained(const struct stream *s)
+/* After the process has ended, an output is finished unless unread or unwritten bytes remain. Other
+ * processes that hold the pipe's other end are not waited for. */
+static bool is_stream_drained(const struct stream *s)
 {
     struct pollfd in = { .fd = s->from, .events = POLLIN };
 
@@ -332,12 +336,13 @@ static bool drained(const struct stream *s)
     return s->n == 0 && !s->wait_out && poll(&in, 1, 0) == 0;
 }
 
-static bool finished(const struct remote *r)
+static bool is_remote_finished(const struct remote *r)
 {
-    return r->ended && drained(&r->streams[STREAM_OUT]) && drained(&r->streams[STREAM_ERR]);
+    return r->ended && is_stream_drained(&r->streams[STREAM_OUT]) &&
+           is_stream_drained(&r->streams[STREAM_ERR]);
 }
 
-static void wait_for(struct remote *r, struct pollfd *waits, size_t n)
+static void poll_remote(struct remote *r, struct pollfd *waits, size_t n)
 {
     bool pending = !r->ended && http_client_pending(&r->call.client);
 
@@ -347,66 +352,66 @@ static void wait_for(struct remote *r, struct pollfd *waits, size_t n)
         waits[0].revents |= POLLIN;
 }
 
-static void loop(struct remote *r)
+static void run_remote_loop(struct remote *r)
 {
     enum { CONNECTION, SIGNALS, INPUT, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
 
-    while (!finished(r)) {
+    while (!is_remote_finished(r)) {
         waits[CONNECTION] =
             (struct pollfd){ .fd = r->ended ? -1 : r->call.client.fd, .events = POLLIN };
         waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
         waits[INPUT] = (struct pollfd){ .fd = r->input ? STDIN_FILENO : -1, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
-        wait_for(r, waits, WAITS);
+        poll_remote(r, waits, WAITS);
         for (int i = 0; i < STREAMS; i++)
             if (waits[FIRST_STREAM + i].revents)
                 stream_move(&r->streams[i]);
         if (waits[CONNECTION].revents && !r->ended)
-            (r->websocket ? hear_messages : hear_lines)(r);
+            (r->websocket ? receive_websocket_messages : receive_event_lines)(r);
         if (waits[INPUT].revents && r->input)
-            send_input(r);
+            send_stdin_piece(r);
         if (waits[SIGNALS].revents)
-            hear_signal(r);
+            receive_remote_signal(r);
     }
 }
 
-/* Output that could not be written is lost: whatever the process thinks, this was no success. */
-static void check_outputs(struct remote *r)
+/* Lost output makes the run a failure, even if the process succeeded. */
+static void check_remote_outputs(struct remote *r)
 {
     for (int i = STREAM_OUT; i < STREAMS; i++) {
         if (!r->streams[i].error)
             continue;
-        say("%s: writing to our %s: %s", r->call.verb->name, i == STREAM_OUT ? "stdout" : "stderr",
-            strerror(r->streams[i].error));
+        cli_report("%s: writing to %s: %s", r->call.verb->name,
+                   i == STREAM_OUT ? "stdout" : "stderr", strerror(r->streams[i].error));
         if (r->status == 0)
-            r->status = EXIT_OURS;
+            r->status = EXIT_TOOL_FAILED;
     }
 }
 
-static int finish(struct remote *r)
+static int finish_remote(struct remote *r)
 {
     struct err e;
 
-    if (open_signals(r, &e) < 0)
-        return call_failed(&r->call, &e);
+    if (open_remote_signals(r, &e) < 0)
+        return api_call_failed(&r->call, &e);
     if (r->tty && terminal_is(STDIN_FILENO))
         terminal_raw(&r->terminal);
-    loop(r);
+    run_remote_loop(r);
     terminal_restore(&r->terminal);
-    check_outputs(r);
+    check_remote_outputs(r);
     if (r->timed_out)
         ending_timed_out(r->timeout_ns);
     if (r->record && run_record_end(r->record, r->call.verb, r->quiet) < 0 && r->status == 0)
-        r->status = EXIT_OURS;
+        r->status = EXIT_TOOL_FAILED;
     ending_memory(&r->memory, r->quiet);
     return r->status;
 }
 
 /* --- Beginning --- */
 
-void remote_put(struct json_writer *w, const struct remote_start *s)
+void remote_write_request(struct json_writer *w, const struct remote_start *s)
 {
     uint16_t rows, cols;
 
@@ -433,19 +438,19 @@ void remote_put(struct json_writer *w, const struct remote_start *s)
         json_put_uint(w, cols);
     }
     if (s->network)
-        network_options_put(s->network, w);
+        network_options_write(s->network, w);
     json_end_object(w);
 }
 
 /* The descriptors that came with the daemon's answer: [stdin] stdout stderr, or the terminal. */
-static int take_descriptors(struct remote *r, bool stdin_)
+static int take_process_descriptors(struct remote *r, bool stdin_)
 {
     int fds[HTTP_CLIENT_FDS_MAX], input;
     size_t n, at = 0, expected = r->tty ? 1 : stdin_ ? 3 : 2;
     struct err e;
 
     if (http_client_await_fds(&r->call.client, &e) < 0)
-        return call_failed(&r->call, &e);
+        return api_call_failed(&r->call, &e);
     n = http_client_take_fds(&r->call.client, fds, COUNT_OF(fds));
     for (size_t i = 0; i < n; i++)
         fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
@@ -453,7 +458,7 @@ static int take_descriptors(struct remote *r, bool stdin_)
         for (size_t i = 0; i < n; i++)
             close(fds[i]);
         (void)err_set(&e, ERR_UPSTREAM, "the daemon sent %zu descriptors, not %zu", n, expected);
-        return call_failed(&r->call, &e);
+        return api_call_failed(&r->call, &e);
     }
     if (r->tty) {
         r->master = fds[0];
@@ -469,21 +474,21 @@ static int take_descriptors(struct remote *r, bool stdin_)
     return 0;
 }
 
-/* Asks for the process's own descriptors: 0 and the answer's head, or a status. */
-static int ask_stdio(struct remote *r, const struct remote_start *s, struct err *e)
+/* Requests the process's own descriptors: 0 with the answer's head, or a status. */
+static int request_with_descriptors(struct remote *r, const struct remote_start *s, struct err *e)
 {
     struct http_client_request q;
     int status;
 
-    call_field(&r->call, "Connection", "Upgrade");
-    call_field(&r->call, "Upgrade", "sandboxer-stdio");
-    remote_put(call_json(&r->call), s);
-    status = call_request(&r->call, &q);
+    api_call_field(&r->call, "Connection", "Upgrade");
+    api_call_field(&r->call, "Upgrade", "sandboxer-stdio");
+    remote_write_request(api_call_json(&r->call), s);
+    status = api_call_request(&r->call, &q);
     if (status)
         return status;
     if (http_client_send(&r->call.client, &q, e) < 0 ||
         http_client_head(&r->call.client, &r->call.head, e) < 0)
-        return EXIT_OURS;
+        return EXIT_TOOL_FAILED;
     return 0;
 }
 
@@ -492,25 +497,26 @@ static int begin_stdio(struct remote *r, const struct remote_start *s)
     struct err e = { 0 };
     int status;
 
-    call_path(&r->call, "/v1/sandboxes/%s/processes", s->sandbox);
-    status = ask_stdio(r, s, &e);
+    api_call_path(&r->call, "/v1/sandboxes/%s/processes", s->sandbox);
+    status = request_with_descriptors(r, s, &e);
     if (status)
-        return e.code ? call_failed(&r->call, &e) : status;
+        return e.code ? api_call_failed(&r->call, &e) : status;
     if (r->call.head->status >= 400)
-        return call_problem(&r->call);
+        return api_call_problem(&r->call);
     if (r->call.head->status != 101) {
-        (void)err_set(&e, ERR_UPSTREAM, "the daemon answers %d instead of handing over the process",
+        (void)err_set(&e, ERR_UPSTREAM,
+                      "the daemon answered %d instead of passing the process's descriptors",
                       r->call.head->status);
-        return call_failed(&r->call, &e);
+        return api_call_failed(&r->call, &e);
     }
-    return take_descriptors(r, s->stdin_);
+    return take_process_descriptors(r, s->stdin_);
 }
 
 static int open_websocket(struct remote *r)
 {
     struct http_client_request q;
     struct err e;
-    int status = call_request(&r->call, &q);
+    int status = api_call_request(&r->call, &q);
 
     if (status)
         return status;
@@ -519,9 +525,9 @@ static int open_websocket(struct remote *r)
     case 0:
         return 0;
     case -ERR_DENIED:
-        return call_problem(&r->call);
+        return api_call_problem(&r->call);
     default:
-        return call_failed(&r->call, &e);
+        return api_call_failed(&r->call, &e);
     }
 }
 
@@ -533,21 +539,21 @@ static int begin_websocket(struct remote *r, const struct remote_start *s)
     int status;
 
     r->call.method = "GET";
-    call_path(&r->call, "/v1/sandboxes/%s/processes/new", s->sandbox);
+    api_call_path(&r->call, "/v1/sandboxes/%s/processes/new", s->sandbox);
     json_writer_init(&w, &text, JSON_COMPACT);
-    remote_put(&w, s);
+    remote_write_request(&w, s);
     if (json_writer_finish(&w, &e) < 0)
         return verb_misused(r->call.verb, "%s", e.msg);
     status = open_websocket(r);
     if (status)
         return status;
     if (http_client_ws_send(&r->call.client, FRAME_TEXT, buf_str(&text), &e) < 0)
-        return call_failed(&r->call, &e);
+        return api_call_failed(&r->call, &e);
     r->input = s->stdin_ || s->tty;
     return 0;
 }
 
-/* What is said at its end. */
+/* Keeps the settings that the message at the end needs. */
 static void take_start(struct remote *r, const struct remote_start *s)
 {
     r->quiet = s->quiet;
@@ -562,10 +568,10 @@ int remote_exec(const struct verb *v, const struct common *common, const struct 
 
     remote_init(&r, v, common, s->sandbox, s->tty);
     take_start(&r, s);
-    status = call_connect(&r.call);
+    status = api_call_connect(&r.call);
     if (status == 0)
         status = r.call.contact.place.tcp ? begin_websocket(&r, s) : begin_stdio(&r, s);
-    return status ? status : finish(&r);
+    return status ? status : finish_remote(&r);
 }
 
 int remote_attach(const struct verb *v, const struct common *common, const char *sandbox,
@@ -576,26 +582,26 @@ int remote_attach(const struct verb *v, const struct common *common, const char 
 
     remote_init(&r, v, common, sandbox, tty);
     r.call.method = "GET";
-    call_path(&r.call, "/v1/sandboxes/%s/processes/%s/attach", sandbox, process);
-    call_query(&r.call, "replay", replay ? NULL : "no");
+    api_call_path(&r.call, "/v1/sandboxes/%s/processes/%s/attach", sandbox, process);
+    api_call_query(&r.call, "replay", replay ? NULL : "no");
     str_to_u64(str_from(process), &r.process);
-    status = call_connect(&r.call);
+    status = api_call_connect(&r.call);
     if (status == 0)
         status = open_websocket(&r);
     if (status)
         return status;
     r.input = stdin_;
-    return finish(&r);
+    return finish_remote(&r);
 }
 
-/* What PID 1 said of the program, its user or its directory is the program's affair, in its words.
- */
+/* A start that PID 1 refused (program, user or directory) is reported as the program's failure, in
+ * PID 1's words. */
 static bool start_refused(struct remote *r, int *ret_status)
 {
     struct str step, detail, no;
     struct err e;
 
-    if (call_read_answer(&r->call, &e) < 0 || !r->call.answer)
+    if (api_call_read_answer(&r->call, &e) < 0 || !r->call.answer)
         return false;
     step = show_string(r->call.answer, "step");
     detail = show_string(r->call.answer, "detail");
@@ -603,8 +609,8 @@ static bool start_refused(struct remote *r, int *ret_status)
         !str_eq(step, STR("workdir")))
         return false;
     no = show_string(r->call.answer, "errno");
-    say(STR_FMT, STR_ARG(detail));
-    *ret_status = !str_eq(step, STR("program")) ? EXIT_OURS
+    cli_report(STR_FMT, STR_ARG(detail));
+    *ret_status = !str_eq(step, STR("program")) ? EXIT_TOOL_FAILED
                   : str_eq(no, STR("ENOENT"))   ? EXIT_NOT_FOUND
                                                 : EXIT_NOT_EXECUTABLE;
     return true;
@@ -616,18 +622,18 @@ static bool run_in_own(struct remote *r, const struct remote_start *s, int *ret_
 
     take_start(r, s);
     r->call.start = CONTACT_ONLY;
-    call_path(&r->call, "/v1/run");
-    if (!call_reaches(&r->call) || ask_stdio(r, s, &e) != 0)
+    api_call_path(&r->call, "/v1/run");
+    if (!api_call_reaches(&r->call) || request_with_descriptors(r, s, &e) != 0)
         return false;
-    if (r->call.head->status != 101 && s->image) { /* nobody else has it */
-        *ret_status = call_problem(&r->call);
+    if (r->call.head->status != 101 && s->image) { /* only the daemon has the image */
+        *ret_status = api_call_problem(&r->call);
         return true;
     }
     if (r->call.head->status != 101)
         return start_refused(r, ret_status);
-    *ret_status = take_descriptors(r, s->stdin_);
+    *ret_status = take_process_descriptors(r, s->stdin_);
     if (*ret_status == 0)
-        *ret_status = finish(r);
+        *ret_status = finish_remote(r);
     return true;
 }
 

@@ -1,14 +1,15 @@
-/* A process in a sandbox with our stdin, stdout and stderr.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a process in a daemon's sandbox with our stdin, stdout and stderr.
  *
- * On the unix socket the daemon hands over the process's own descriptors, and the connection only
- * says how it ends; on TCP everything goes through a WebSocket. Either way the first signals we get
- * are passed on and the third one makes us leave, which ends a process that was started here. A
- * connection that is lost is an error, never an exit status. */
+ * On the unix socket the daemon passes the process's own descriptors, and the connection carries
+ * only its end; on TCP everything goes through a WebSocket. The first two signals are passed on;
+ * the third makes this process exit, which ends a process that was started here. A lost connection
+ * is an error, never an exit status. */
 #ifndef CLI_REMOTE_H
 #define CLI_REMOTE_H
 
-#include "cli/call.h"
-#include "cli/network_options.h"
+#include "cli/api_call.h"
+#include "cli/run/network_options.h"
 
 struct remote_start {
     const char *sandbox;
@@ -22,20 +23,20 @@ struct remote_start {
 };
 
 /* The start request as a JSON object. */
-void remote_put(struct json_writer *w, const struct remote_start *s);
+void remote_write_request(struct json_writer *w, const struct remote_start *s);
 
-/* Runs it to its end: its exit status, or one of ours. */
+/* Runs the process to its end: its exit status, or an EXIT_ code. */
 int remote_exec(const struct verb *v, const struct common *common, const struct remote_start *s);
 
-/* Runs it in a sandbox of its own, if a daemon is there and takes it: true, and *ret_status is what
- * to exit with. False, without a word: nothing has happened. */
+/* Runs the process in a new sandbox if a daemon runs and accepts it: true, and *ret_status is the
+ * exit status. False without a message: nothing has happened. */
 bool remote_run(const struct verb *v, const struct remote_start *s, int *ret_status);
 
 /* The same for a process that runs in the background. */
 int remote_attach(const struct verb *v, const struct common *common, const char *sandbox,
                   const char *process, bool stdin_, bool tty, bool replay);
 
-/* What an "exited" event means for our own exit status. */
+/* The exit status of this process for an "exited" event. */
 int remote_status(const struct json *exited);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/show.h"
 
 #include <inttypes.h>
@@ -6,8 +7,9 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/when.h"
-#include "json/number.h"
+#include "base/rfc3339.h"
+#include "cli/time_text.h"
+#include "lib/json/number.h"
 
 const struct json *show_at(const struct json *v, const char *path)
 {
@@ -69,15 +71,15 @@ void show_text(const struct json *v, int64_t now, struct buf *out)
     }
 }
 
-static void show_time(const struct json *v, int64_t now, struct buf *out,
-                      void (*as)(int64_t, int64_t, char *))
+static void show_time_as(const struct json *v, int64_t now, struct buf *out,
+                         void (*as)(int64_t, int64_t, char *))
 {
     char text[WHEN_TEXT];
     int64_t then;
 
     if (!v || v->type != JSON_STR)
         return;
-    if (!when_parse(v->s, &then)) {
+    if (!rfc3339_parse(v->s, &then)) {
         show_text(v, now, out);
         return;
     }
@@ -87,12 +89,12 @@ static void show_time(const struct json *v, int64_t now, struct buf *out,
 
 void show_age(const struct json *v, int64_t now, struct buf *out)
 {
-    show_time(v, now, out, when_ago);
+    show_time_as(v, now, out, when_ago);
 }
 
 void show_until(const struct json *v, int64_t now, struct buf *out)
 {
-    show_time(v, now, out, when_until);
+    show_time_as(v, now, out, when_until);
 }
 
 static bool as_number(const struct json *v, double *ret)
@@ -142,7 +144,7 @@ static bool needs_quotes(struct str s)
     return s.n == 0;
 }
 
-static void quote(struct str s, struct buf *out)
+static void append_shell_quoted(struct str s, struct buf *out)
 {
     buf_add_c(out, '\'');
     for (size_t i = 0; i < s.n; i++)
@@ -165,13 +167,13 @@ void show_command(const struct json *v, int64_t now, struct buf *out)
         if (word->type != JSON_STR)
             show_text(word, now, out);
         else if (needs_quotes(word->s))
-            quote(word->s, out);
+            append_shell_quoted(word->s, out);
         else
             buf_add(out, word->s);
     }
 }
 
-static bool is_true(const struct json *v)
+static bool is_json_true(const struct json *v)
 {
     return v && v->type == JSON_BOOL && v->b;
 }
@@ -192,7 +194,7 @@ void show_outcome(const struct json *v, int64_t now, struct buf *out)
 
     if (!str_eq(state, STR("exited"))) {
         buf_add(out, state);
-    } else if (is_true(show_at(v, "timed_out"))) {
+    } else if (is_json_true(show_at(v, "timed_out"))) {
         buf_add(out, STR("timed out"));
     } else if (show_is_oom(v)) {
         buf_add(out, STR("out of memory"));

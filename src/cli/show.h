@@ -1,12 +1,13 @@
-/* Values of an answer as people read them. Each adds text to out; v is NULL where the answer has no
- * such value, and adding nothing means there is nothing to say ("-" in a table). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats values of an answer for people. Each function appends text to `out`; v is NULL where the
+ * answer has no such value, and an empty text is shown as "-" in a table. */
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 typedef void show_fn(const struct json *v, int64_t now, struct buf *out);
 
@@ -18,13 +19,13 @@ show_fn show_bytes;   /* a number: "1.5G" */
 show_fn show_command; /* a list of words, quoted as a shell would need it */
 show_fn
     show_outcome; /* a process: "running", "exit 1", "signal KILL", "timed out", "out of memory" */
-/* Whether the end of a process says that it, or a shell's last command, was killed for memory. */
+/* Whether the process, or a shell's last command, was killed by the memory limit. */
 bool show_is_oom(const struct json *end);
 
-/* The value at "a.b.c" in v; an empty path is v itself. NULL if there is none, or it is null. */
+/* The value at "a.b.c" in v; an empty path is v itself. NULL if it is absent or null. */
 const struct json *show_at(const struct json *v, const char *path);
 
-/* The string there; p == NULL if there is none. */
+/* The string at the path; p == NULL if it is absent. */
 struct str show_string(const struct json *v, const char *path);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ssh_key.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "base/own.h"
 #include "cli/state_dir.h"
 #include "cli/text_file.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 #define DIRECTORY "ssh"
 #define NAME      "id_ed25519"
@@ -28,7 +29,7 @@ static int key_path(const char *suffix, char *out, size_t cap, struct err *e)
                : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
 }
 
-/* With our own environment: it is looked for where the caller's programs are. */
+/* With our own environment: ssh-keygen is found in the caller's PATH. */
 static int run_keygen(char *file, struct err *e)
 {
     char *const argv[] = { (char[]){ "ssh-keygen" },
@@ -60,7 +61,7 @@ static int run_keygen(char *file, struct err *e)
                : err_set(e, ERR_UPSTREAM, "ssh-keygen has made no key");
 }
 
-static void remove_made(const char *directory)
+static void remove_ssh_key_files(const char *directory)
 {
     static const char *const files[] = { NAME, NAME ".pub" };
     char path[PATH_MAX];
@@ -71,8 +72,8 @@ static void remove_made(const char *directory)
     rmdir(directory);
 }
 
-/* Both files at once, by the name of their directory: whoever starts at the same time finds a pair,
- * and the same. */
+/* Renames a directory with both files into place, so that concurrent processes all find the same
+ * pair. */
 static int make_pair(const char *state, struct err *e)
 {
     char made[PATH_MAX], file[PATH_MAX], place[PATH_MAX];
@@ -88,7 +89,7 @@ static int make_pair(const char *state, struct err *e)
             : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
     if (r >= 0 && rename(made, place) < 0 && errno != ENOTEMPTY && errno != EEXIST)
         r = err_sys(e, "making %s", place);
-    remove_made(made);
+    remove_ssh_key_files(made);
     return r;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's own key for SSH, made once and kept in the state directory. */
 #ifndef CLI_SSH_KEY_H
 #define CLI_SSH_KEY_H

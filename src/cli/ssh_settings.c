@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ssh_settings.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 
 enum { VALUE_MAX = 3 * PATH_MAX };
 
-/* Whoever is inside may have taken the server over: nothing of the caller's is offered to it, and
- * nothing that it says of keys is kept. */
+/* The server runs inside the sandbox and may be compromised: the client offers it none of the
+ * caller's own keys, and stores none of its host keys. */
 static const struct {
     const char *name, *value;
 } fixed[] = {
@@ -117,7 +118,7 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
 }
 
 /* A path with a line break would be another line of the configuration. */
-static int check_texts(const struct ssh_settings *s, struct err *e)
+static int check_setting_texts(const struct ssh_settings *s, struct err *e)
 {
     const char *const texts[] = { s->key,
                                   s->server,
@@ -137,7 +138,7 @@ int ssh_settings_each(const struct ssh_settings *s, ssh_setting_fn *each, void *
 {
     AUTO(buf_done)
     struct buf proxy = BUF_INIT(VALUE_MAX), hosts = BUF_INIT(VALUE_MAX), key = BUF_INIT(VALUE_MAX);
-    int r = check_texts(s, e);
+    int r = check_setting_texts(s, e);
 
     if (r >= 0)
         r = add_command(s, add_for_shell,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How OpenSSH's client reaches sandboxes: the same settings for `ssh` and in what `ssh-config`
  * prints. */
 #ifndef CLI_SSH_SETTINGS_H
@@ -6,8 +7,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Who logs in as this is the sandbox's usual user: a name must be in a configuration, and the same
- * for all sandboxes. */
+/* Logs in as the sandbox's default user: an ssh configuration needs a user name, and this one is
+ * the same for all sandboxes. */
 #define SSH_USUAL_USER "sandboxer"
 
 struct ssh_settings {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where this user's state is: $SANDBOXER_STATE, else root's place or the user's own. */
 #ifndef CLI_STATE_DIR_H
 #define CLI_STATE_DIR_H
@@ -8,7 +9,8 @@
 
 int state_dir_path(char *out, size_t cap, struct err *e);
 
-/* Opens it, made if it is not there; refused unless it is ours and writable by nobody else. */
+/* Opens the directory, or creates it. Refuses a directory that belongs to another user or that
+ * others can write to. */
 int state_dir_open(int *ret, struct err *e);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/status.h"
 
 #include "base/own.h"
@@ -42,6 +43,6 @@ int status_of_problem(struct str code)
 int status_of_command(struct str code, struct str step)
 {
     if (!str_eq(step, STR("program")))
-        return EXIT_OURS;
+        return EXIT_TOOL_FAILED;
     return str_eq(code, STR("not_found")) ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }

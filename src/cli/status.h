@@ -1,4 +1,5 @@
-/* Exit statuses: one table for what we return, what the manual says, and what servers report. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exit statuses: one table for the code, the manual, and the statuses of server errors. */
 #ifndef CLI_STATUS_H
 #define CLI_STATUS_H
 
@@ -7,7 +8,7 @@
 #include "base/str.h"
 
 enum {
-    EXIT_REPORTED = 1, /* the daemon reports a failure that has no status of its own */
+    EXIT_REPORTED = 1, /* the daemon reports a failure without a status of its own */
     EXIT_USAGE = 2,
     EXIT_MISSING = 3,
     EXIT_CONFLICT = 4,
@@ -15,18 +16,17 @@ enum {
     EXIT_BUSY = 6,
     /* Beside a program's own, as in the shell and its relatives. */
     EXIT_TIMED_OUT = 124,
-    EXIT_OURS = 125, /* we failed, not the program */
+    EXIT_TOOL_FAILED = 125, /* we failed, not the program */
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,
     EXIT_SIGNALLED = 128, /* plus the signal's number */
 };
 
-/* The status for a problem's code ("not_found"); EXIT_REPORTED for one that nobody knows. */
+/* The status for a problem's code ("not_found"); EXIT_REPORTED for unknown codes. */
 int status_of_problem(struct str code);
 
-/* The same for verbs that end with a program's status: what is not about the program is our
- * failure.
- */
+/* The same for verbs that return a program's status: errors that are not the program's become
+ * EXIT_TOOL_FAILED. */
 int status_of_command(struct str code, struct str step);
 
 struct status_meaning {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stream.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@ enum {
     SPLICE_MAX = 1 << 20,
     LARGE_PIPE = 1 << 20,
     LARGE_AFTER = 256 << 10, /* small outputs do not pay for a large pipe */
-    SAFE_WRITE = 4096,       /* what a descriptor that polls writable takes without blocking */
+    SAFE_WRITE = 4096,       /* a descriptor that polls writable takes this much without blocking */
     ROUNDS = 16,             /* before the other streams get their turn */
 };
 
@@ -42,9 +43,9 @@ void stream_poll(const struct stream *s, struct pollfd *ret)
         *ret = (struct pollfd){ .fd = s->from, .events = POLLIN };
 }
 
-/* A reader that went away is no error: the program gets SIGPIPE, as it would without us. Nor is a
- * terminal whose last user left, which reads as EIO. */
-static void end(struct stream *s, int error)
+/* A closed reader is not an error: the program gets SIGPIPE, as it would without us. Neither is
+ * EIO, which a terminal returns after its last user has closed it. */
+static void end_stream_with_error(struct stream *s, int error)
 {
     if (error != EPIPE && error != EIO && error != ECONNRESET)
         s->error = error;
@@ -53,7 +54,7 @@ static void end(struct stream *s, int error)
 }
 
 /* A pipe at its default size makes a copier switch context every 64 KiB. */
-static void widen(struct stream *s, size_t more)
+static void widen_pipe(struct stream *s, size_t more)
 {
     bool was_small = s->moved < LARGE_AFTER;
 
@@ -64,7 +65,7 @@ static void widen(struct stream *s, size_t more)
     }
 }
 
-static bool readable(const struct stream *s)
+static bool is_stream_readable(const struct stream *s)
 {
     struct pollfd in = { .fd = s->from, .events = POLLIN };
 
@@ -76,17 +77,18 @@ static bool move_pages(struct stream *s)
 {
     ssize_t n;
 
-    /* Descriptors of our caller block, whatever splice() is told, and are not ours to change. */
-    if (!s->owns_from && !readable(s))
+    /* The caller's descriptors may block even with SPLICE_F_NONBLOCK, and their flags must not be
+     * changed. */
+    if (!s->owns_from && !is_stream_readable(s))
         return false;
     n = splice(s->from, NULL, s->to, NULL, SPLICE_MAX, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     if (n > 0) {
-        widen(s, (size_t)n);
+        widen_pipe(s, (size_t)n);
         return true;
     }
     if (n < 0 && errno == EAGAIN) {
         /* Either side can be the reason. */
-        s->wait_out = readable(s);
+        s->wait_out = is_stream_readable(s);
         return false;
     }
     if (n < 0 && errno == EINVAL) {
@@ -95,15 +97,15 @@ static bool move_pages(struct stream *s)
     }
     if (n < 0 && errno == EINTR)
         return true;
-    end(s, n < 0 ? errno : 0);
+    end_stream_with_error(s, n < 0 ? errno : 0);
     return false;
 }
 
-static bool fill(struct stream *s)
+static bool fill_stream(struct stream *s)
 {
     ssize_t n;
 
-    if (!readable(s))
+    if (!is_stream_readable(s))
         return false;
     n = read(s->from, s->data, STREAM_BUFFER);
     if (n > 0) {
@@ -117,7 +119,7 @@ static bool fill(struct stream *s)
     return false;
 }
 
-static bool drain(struct stream *s)
+static bool drain_stream(struct stream *s)
 {
     struct pollfd out = { .fd = s->to, .events = POLLOUT };
     ssize_t n;
@@ -128,7 +130,7 @@ static bool drain(struct stream *s)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0) {
-        end(s, errno);
+        end_stream_with_error(s, errno);
         return false;
     }
     s->at += (size_t)n;
@@ -140,6 +142,6 @@ void stream_move(struct stream *s)
 {
     s->wait_out = false;
     for (int i = 0; i < ROUNDS && stream_open(s); i++)
-        if (!(s->no_splice ? (s->n ? drain(s) : fill(s)) : move_pages(s)))
+        if (!(s->no_splice ? (s->n ? drain_stream(s) : fill_stream(s)) : move_pages(s)))
             return;
 }

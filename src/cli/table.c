@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "cli/yaml_text.h"
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
 enum {
     CELL_MAX = 16 << 10, /* bytes of one value */
@@ -31,15 +32,15 @@ static void cells_done(struct cells *t)
     buf_done(&t->text);
 }
 
-struct look look_for(int fd)
+struct table_style table_style_for(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     bool terminal = isatty(fd) == 1;
 
-    return (struct look){ .terminal = terminal,
-                          .colour =
-                              terminal && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0),
-                          .now = clock_wall() };
+    return (struct table_style){ .terminal = terminal,
+                                 .colour = terminal && !(no && no[0]) &&
+                                           !(term && strcmp(term, "dumb") == 0),
+                                 .now = clock_wall() };
 }
 
 /* Characters, as far as their number is their width. */
@@ -69,21 +70,21 @@ static int add_cut(struct buf *out, struct str s, size_t most)
     return buf_add(out, STR("…"));
 }
 
-/* The value as text, clean; empty if there is none. */
-static int cell(const struct column *c, const struct look *look, const struct json *row,
-                struct buf *out)
+/* The value as text without control characters; empty if the value is absent. */
+static int format_cell(const struct column *c, const struct table_style *style,
+                       const struct json *row, struct buf *out)
 {
     AUTO(buf_done) struct buf raw = BUF_INIT(CELL_MAX);
     AUTO_FREE char *shown = malloc(4 * CELL_MAX + 1);
 
     if (!shown)
         return -ERR_TOO_BIG;
-    (c->show ? c->show : show_text)(show_at(row, c->path), look->now, &raw);
+    (c->show ? c->show : show_text)(show_at(row, c->path), style->now, &raw);
     log_printable(buf_str(&raw), shown, 4 * CELL_MAX + 1);
-    return add_cut(out, str_from(shown), look->terminal ? c->most : 0);
+    return add_cut(out, str_from(shown), style->terminal ? c->most : 0);
 }
 
-static void choose(struct cells *t, const struct column *columns, size_t n, bool alone)
+static void choose_columns(struct cells *t, const struct column *columns, size_t n, bool alone)
 {
     t->n = 0;
     for (size_t i = 0; i < n && t->n < COLUMNS_MAX; i++)
@@ -91,11 +92,11 @@ static void choose(struct cells *t, const struct column *columns, size_t n, bool
             t->columns[t->n++] = &columns[i];
 }
 
-static int add_row(struct cells *t, const struct look *look, const struct json *row)
+static int add_cell_row(struct cells *t, const struct table_style *style, const struct json *row)
 {
     for (size_t i = 0; i < t->n; i++) {
         size_t from = t->text.n, width;
-        int r = cell(t->columns[i], look, row, &t->text);
+        int r = format_cell(t->columns[i], style, row, &t->text);
 
         if (r >= 0 && t->text.n == from)
             r = buf_add_c(&t->text, '-');
@@ -127,10 +128,10 @@ static const char *colour_of(const char *state)
     return NULL;
 }
 
-static void put_cell(FILE *to, const struct look *look, const struct column *c, const char *text,
-                     size_t pad)
+static void print_cell(FILE *to, const struct table_style *style, const struct column *c,
+                       const char *text, size_t pad)
 {
-    const char *colour = c->state && look->colour ? colour_of(text) : NULL;
+    const char *colour = c->state && style->colour ? colour_of(text) : NULL;
 
     if (colour)
         fprintf(to, "\033[%sm%s\033[0m", colour, text);
@@ -140,20 +141,21 @@ static void put_cell(FILE *to, const struct look *look, const struct column *c, 
 }
 
 /* Writes one line of cells from *at on, which moves behind them. */
-static void put_row(FILE *to, const struct look *look, const struct cells *t, const char **at)
+static void print_cell_row(FILE *to, const struct table_style *style, const struct cells *t,
+                           const char **at)
 {
     for (size_t i = 0; i < t->n; i++) {
         size_t width = width_of(str_from(*at));
         bool last = i + 1 == t->n;
 
-        put_cell(to, look, t->columns[i], *at,
-                 last || width >= t->widths[i] ? (last ? 0 : GAP) : t->widths[i] - width + GAP);
+        print_cell(to, style, t->columns[i], *at,
+                   last || width >= t->widths[i] ? (last ? 0 : GAP) : t->widths[i] - width + GAP);
         *at += strlen(*at) + 1;
     }
     fputc('\n', to);
 }
 
-static void put_titles(FILE *to, const struct cells *t)
+static void print_column_titles(FILE *to, const struct cells *t)
 {
     for (size_t i = 0; i + 1 < t->n; i++)
         fprintf(to, "%-*s", (int)(t->widths[i] + GAP), t->columns[i]->title);
@@ -165,44 +167,44 @@ static int too_big(struct err *e)
     return err_set(e, ERR_TOO_BIG, "the answer is too long to show; use -o json");
 }
 
-int table_print(FILE *to, const struct look *look, const struct json *rows,
+int table_print(FILE *to, const struct table_style *style, const struct json *rows,
                 const struct column *columns, size_t n, struct err *e)
 {
     AUTO(cells_done) struct cells t = CELLS_INIT;
     const char *at;
 
-    choose(&t, columns, n, false);
+    choose_columns(&t, columns, n, false);
     for (size_t i = 0; i < t.n; i++)
         t.widths[i] = width_of(str_from(t.columns[i]->title));
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
-        if (add_row(&t, look, row) < 0)
+        if (add_cell_row(&t, style, row) < 0)
             return too_big(e);
-    put_titles(to, &t);
+    print_column_titles(to, &t);
     at = t.text.p;
     for (const struct json *row = json_first(rows); at && row != json_end(rows); row++)
-        put_row(to, look, &t, &at);
+        print_cell_row(to, style, &t, &at);
     return 0;
 }
 
-int table_row(FILE *to, const struct look *look, const struct json *row,
+int table_row(FILE *to, const struct table_style *style, const struct json *row,
               const struct column *columns, size_t n, struct err *e)
 {
     AUTO(cells_done) struct cells t = CELLS_INIT;
     const char *at;
 
-    choose(&t, columns, n, false);
-    if (add_row(&t, look, row) < 0)
+    choose_columns(&t, columns, n, false);
+    if (add_cell_row(&t, style, row) < 0)
         return too_big(e);
     memset(t.widths, 0, sizeof t.widths);
     at = t.text.p;
     if (at)
-        put_row(to, look, &t, &at);
+        print_cell_row(to, style, &t, &at);
     return 0;
 }
 
 /* An object or list with all its members, indented below its title. YAML has nothing in it that a
  * terminal would act on. */
-static int put_block(FILE *to, const char *title, const struct json *v, struct err *e)
+static int print_value_block(FILE *to, const char *title, const struct json *v, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct str rest, text_line;
@@ -222,10 +224,10 @@ static bool has_members(const struct json *v)
     return v && json_first(v) != json_end(v);
 }
 
-int record_print(FILE *to, const struct look *look, const struct json *v,
+int record_print(FILE *to, const struct table_style *style, const struct json *v,
                  const struct column *columns, size_t n, struct err *e)
 {
-    const struct look whole = { .colour = look->colour, .now = look->now };
+    const struct table_style whole = { .colour = style->colour, .now = style->now };
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     size_t width = 0;
 
@@ -237,25 +239,25 @@ int record_print(FILE *to, const struct look *look, const struct json *v,
 
         buf_clear(&text);
         if (columns[i].block && has_members(value)) {
-            if (put_block(to, columns[i].title, value, e) < 0)
+            if (print_value_block(to, columns[i].title, value, e) < 0)
                 return -ERR_TOO_BIG;
             continue;
         }
-        if (cell(&columns[i], &whole, v, &text) < 0)
+        if (format_cell(&columns[i], &whole, v, &text) < 0)
             return too_big(e);
         if (text.n == 0)
             continue;
         fprintf(to, "%s:%*s", columns[i].title,
                 (int)(width - width_of(str_from(columns[i].title)) + GAP), "");
-        put_cell(to, look, &columns[i], text.p, 0);
+        print_cell(to, style, &columns[i], text.p, 0);
         fputc('\n', to);
     }
     return 0;
 }
 
-/* JSON may hold DEL and the controls from U+0080 to U+009F as they are, but they are a terminal's.
- * They stand in strings only, where an escape means the same. */
-static void put_clean(FILE *to, struct str s)
+/* JSON may contain DEL and U+0080 to U+009F unescaped, which terminals act on. They occur only in
+ * strings, where an escape is equivalent. */
+static void print_clean_text(FILE *to, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i], next = i + 1 < s.n ? (unsigned char)s.p[i + 1] : 0;
@@ -282,7 +284,7 @@ static int print_json(FILE *to, bool stream, const struct json *v, struct err *e
     r = json_writer_finish(&w, e);
     if (r < 0)
         return r;
-    put_clean(to, buf_str(&text));
+    print_clean_text(to, buf_str(&text));
     fputc('\n', to);
     return 0;
 }

@@ -1,12 +1,13 @@
-/* Lists and single things for people, and the same answer for programs.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints lists and single objects as text, and the same answers as JSON or YAML.
  *
  *     static const struct column columns[] = {
  *         COLUMN("ID", "sandbox_id"),
  *         COLUMN("CREATED", "created_at", .show = show_age),
  *     };
  *
- * One table of columns says how a kind of thing looks, in a list (a row each) and alone (a line for
- * each column). Whatever the values hold, a terminal has nothing to act on. */
+ * One table of columns describes a kind of object, in a list (a row each) and alone (a line for
+ * each column). Control characters in values never reach a terminal. */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 
@@ -15,7 +16,7 @@
 #include "base/err.h"
 #include "cli/show.h"
 #include "cli/verb.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 struct column {
     const char *title;
@@ -24,7 +25,7 @@ struct column {
     unsigned most;    /* characters shown on a terminal; 0: all */
     bool state;       /* a state's name: coloured on a terminal */
     bool alone;       /* only where a thing is shown alone … */
-    bool block;       /* … and there as lines of its own, with everything that is in it */
+    bool block;       /* … and there as a block of lines, with all members */
 };
 
 /* A row of such a table: title, path, then members by name. */
@@ -33,23 +34,23 @@ struct column {
         .title = (t), .path = (p), __VA_ARGS__                                                     \
     }
 
-struct look {
+struct table_style {
     bool terminal; /* columns may be cut */
     bool colour;
     int64_t now; /* wall clock, for ages */
 };
 
 /* How to write to that descriptor now. */
-struct look look_for(int fd);
+struct table_style table_style_for(int fd);
 
 /* A title line and a line for each item of rows. */
-int table_print(FILE *to, const struct look *look, const struct json *rows,
+int table_print(FILE *to, const struct table_style *style, const struct json *rows,
                 const struct column *columns, size_t n, struct err *e);
 /* Only the rows, without titles and padded as they come: for a stream of them. */
-int table_row(FILE *to, const struct look *look, const struct json *row,
+int table_row(FILE *to, const struct table_style *style, const struct json *row,
               const struct column *columns, size_t n, struct err *e);
 /* "Title:  value", leaving out what is not there. */
-int record_print(FILE *to, const struct look *look, const struct json *v,
+int record_print(FILE *to, const struct table_style *style, const struct json *v,
                  const struct column *columns, size_t n, struct err *e);
 
 /* The tree itself, as JSON or YAML. `stream`: one of many, so a line each or a document each. */

@@ -1,14 +1,15 @@
-#include "cli/retop.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tar_rename.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "cli/write.h"
-#include "tree/path.h"
-#include "tree/tar.h"
+#include "base/io.h"
+#include "lib/tar/path.h"
+#include "lib/tar/tar.h"
 
-struct retop {
+struct tar_rename {
     struct tar_reader in;
     int out;
     const char *top;
@@ -27,7 +28,7 @@ static struct str first_component(struct str path, struct str *rest)
 }
 
 /* A path of the archive, in place, as it shall be. */
-static int rename_path(const struct retop *t, char path[static TREE_PATH_MAX], struct err *e)
+static int rename_path(const struct tar_rename *t, char path[static TREE_PATH_MAX], struct err *e)
 {
     struct tree_path clean;
     struct str rest, below;
@@ -49,8 +50,8 @@ static int rename_path(const struct retop *t, char path[static TREE_PATH_MAX], s
     return 0;
 }
 
-/* The first entry says what the top is. */
-static int begin(struct retop *t, struct err *e)
+/* The first entry names the top directory. */
+static int read_old_top(struct tar_rename *t, struct err *e)
 {
     struct tree_path clean;
     struct str rest, top;
@@ -67,13 +68,13 @@ static int begin(struct retop *t, struct err *e)
     return 0;
 }
 
-static int copy_entry(struct retop *t, struct err *e)
+static int copy_tar_entry(struct tar_rename *t, struct err *e)
 {
     static const char zeros[TAR_BLOCK];
     struct tar_entry *entry = &t->in.entry;
     size_t head, padding = tar_padding(entry->size);
     struct str piece;
-    int r = t->begun ? 0 : begin(t, e);
+    int r = t->begun ? 0 : read_old_top(t, e);
 
     if (r >= 0)
         r = rename_path(t, entry->path, e);
@@ -88,19 +89,17 @@ static int copy_entry(struct retop *t, struct err *e)
     return r < 0 ? r : write_all(t->out, (struct str){ zeros, padding }, e);
 }
 
-int retop(tar_read_fn *read, void *ctx, int out_fd, const char *top, struct err *e)
+int tar_rename(tar_read_fn *read, void *ctx, int out_fd, const char *top, struct err *e)
 {
     static const char end[2 * TAR_BLOCK];
-    AUTO_FREE struct retop *t = calloc(1, sizeof *t);
+    AUTO_FREE struct tar_rename *t = new0(sizeof *t);
     int r;
 
-    if (!t)
-        abort();
     t->out = out_fd;
     t->top = top;
     tar_reader_init(&t->in, read, ctx);
     while ((r = tar_next(&t->in, e)) > 0) {
-        r = copy_entry(t, e);
+        r = copy_tar_entry(t, e);
         if (r < 0)
             return r;
     }

@@ -1,15 +1,16 @@
-/* A tar stream whose tree gets another name at its top, on its way through.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renames the top directory of a tar stream while copying it.
  *
- * Everything in it must be below one top, whatever that is called: who asked for one directory
- * gets one directory, and not a file beside it. */
-#ifndef CLI_RETOP_H
-#define CLI_RETOP_H
+ * All entries must be below one top directory, of any name: a request for one directory yields one
+ * directory, without files beside it. */
+#ifndef CLI_TAR_RENAME_H
+#define CLI_TAR_RENAME_H
 
 #include "base/err.h"
-#include "tree/reader.h"
+#include "lib/tar/reader.h"
 
-/* Reads an archive to its end and writes it to out_fd. top: the new name, or "" for no top at all,
- * so that the entries of the tree come first. A reader of out_fd that goes away is an error. */
-int retop(tar_read_fn *read, void *ctx, int out_fd, const char *top, struct err *e);
+/* Reads an archive to its end and writes it to out_fd. top: the new name, or "" to remove the top,
+ * so that the entries of the tree come first. A closed reader of out_fd is an error. */
+int tar_rename(tar_read_fn *read, void *ctx, int out_fd, const char *top, struct err *e);
 
 #endif

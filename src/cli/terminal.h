@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's terminal, lent to a program in a sandbox. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H

@@ -1,4 +1,5 @@
-/* A file that somebody wrote for us: read whole, up to a ceiling. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a whole text file, up to a ceiling. */
 #ifndef CLI_TEXT_FILE_H
 #define CLI_TEXT_FILE_H
 

@@ -1,19 +1,13 @@
-/* Points in time and spans, as the interface writes them and as people read them. */
-#ifndef CLI_WHEN_H
-#define CLI_WHEN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats times and durations for people. base/rfc3339.h parses the times of answers. */
+#ifndef CLI_TIME_TEXT_H
+#define CLI_TIME_TEXT_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-#include "base/str.h"
-
-/* "2026-01-02T03:04:05.678Z" as wall clock nanoseconds. False for anything else: other offsets than
- * Z, days that no month has, years before 1970 or after 2261. */
-bool when_parse(struct str s, int64_t *ret_ns);
 
 enum { WHEN_TEXT = 24 };
 
-/* The two largest units that say something: "0s", "42s", "3m", "1h58m", "2d4h". */
+/* The two largest nonzero units: "0s", "42s", "3m", "1h58m", "2d4h". */
 void when_span(int64_t ns, char out[static WHEN_TEXT]);
 
 void when_ago(int64_t then, int64_t now, char out[static WHEN_TEXT]);   /* "3m ago", "now" */

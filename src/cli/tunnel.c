@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/tunnel.h"
 
 #include <errno.h>
@@ -6,9 +7,9 @@
 
 #include "base/own.h"
 #include "cli/stream.h"
-#include "cli/write.h"
+#include "base/io.h"
 
-#define PORT_PROTOCOL "sandboxer-tcp" /* api/ports.c */
+#define PORT_PROTOCOL "sandboxer-tcp" /* edge/rest/ports.c */
 
 enum { SWITCHED = 101 };
 
@@ -20,13 +21,13 @@ static int take_connection(struct tunnel *t)
     size_t n;
 
     if (http_client_await_fds(&t->call.client, &e) < 0)
-        return call_failed(&t->call, &e);
+        return api_call_failed(&t->call, &e);
     n = http_client_take_fds(&t->call.client, fds, COUNT_OF(fds));
     if (n != 1 && n != 3) {
         for (size_t i = 0; i < n; i++)
             close(fds[i]);
         (void)err_set(&e, ERR_UPSTREAM, "the daemon has not handed the connection over");
-        return call_failed(&t->call, &e);
+        return api_call_failed(&t->call, &e);
     }
     t->to = fds[0];
     t->from = n == 3 ? fds[1] : fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
@@ -43,21 +44,21 @@ int tunnel_upgrade(struct tunnel *t, const char *protocol)
 
     t->to = t->from = t->said = -1;
     t->direct = false;
-    call_field(&t->call, "Connection", "Upgrade");
-    call_field(&t->call, "Upgrade", protocol);
-    status = call_connect(&t->call);
+    api_call_field(&t->call, "Connection", "Upgrade");
+    api_call_field(&t->call, "Upgrade", protocol);
+    status = api_call_connect(&t->call);
     if (!status)
-        status = call_request(&t->call, &q);
+        status = api_call_request(&t->call, &q);
     if (status)
         return status;
     if (http_client_send(&t->call.client, &q, &e) < 0 ||
         http_client_head(&t->call.client, &t->call.head, &e) < 0)
-        return call_failed(&t->call, &e);
+        return api_call_failed(&t->call, &e);
     if (t->call.head->status >= 400)
-        return call_problem(&t->call);
+        return api_call_problem(&t->call);
     if (t->call.head->status != SWITCHED) {
         (void)err_set(&e, ERR_UNSUPPORTED, "the daemon cannot do this; is it an older one?");
-        return call_failed(&t->call, &e);
+        return api_call_failed(&t->call, &e);
     }
     if (!t->call.contact.place.tcp)
         return take_connection(t);
@@ -69,8 +70,8 @@ int tunnel_upgrade(struct tunnel *t, const char *protocol)
 int tunnel_open(struct tunnel *t, const struct verb *v, const struct common *common,
                 const char *sandbox, const char *port)
 {
-    call_init(&t->call, v, common, "GET");
-    call_path(&t->call, "/v1/sandboxes/%s/ports/%s", sandbox, port);
+    api_call_init(&t->call, v, common, "GET");
+    api_call_path(&t->call, "/v1/sandboxes/%s/ports/%s", sandbox, port);
     return tunnel_upgrade(t, PORT_PROTOCOL);
 }
 
@@ -79,10 +80,10 @@ void tunnel_done(struct tunnel *t)
     drop_fd(&t->to);
     drop_fd(&t->from);
     drop_fd(&t->said);
-    call_done(&t->call);
+    api_call_done(&t->call);
 }
 
-static int prepared(int fd)
+static int duplicate_nonblocking(int fd)
 {
     if (fd < 0)
         return -1;
@@ -90,7 +91,7 @@ static int prepared(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* What came behind the head, when the daemon copies. */
+/* Bytes that arrived with the response head, when the daemon copies. */
 static void write_rest(struct tunnel *t, int to)
 {
     struct str piece;
@@ -118,9 +119,9 @@ void tunnel_relay(struct tunnel *t, int from, int to)
     bool told = false;
 
     write_rest(t, to);
-    stream_init(&streams[IN], from, prepared(t->to), false, rooms[IN]);
-    stream_init(&streams[OUT], prepared(t->from), to, true, rooms[OUT]);
-    stream_init(&streams[SAID], prepared(t->said), STDERR_FILENO, true, rooms[SAID]);
+    stream_init(&streams[IN], from, duplicate_nonblocking(t->to), false, rooms[IN]);
+    stream_init(&streams[OUT], duplicate_nonblocking(t->from), to, true, rooms[OUT]);
+    stream_init(&streams[SAID], duplicate_nonblocking(t->said), STDERR_FILENO, true, rooms[SAID]);
     while (stream_open(&streams[OUT])) {
         for (int i = 0; i < N; i++)
             stream_poll(&streams[i], &waits[i]);

@@ -1,20 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection to something inside a sandbox, by way of the daemon. */
 #ifndef CLI_TUNNEL_H
 #define CLI_TUNNEL_H
 
-#include "cli/call.h"
+#include "cli/api_call.h"
 
 struct tunnel {
-    struct call call; /* lasts as long as the connection: the sandbox is in use */
-    int to, from;     /* the connection itself, or one to a daemon that copies */
-    int said;         /* what the other end complains about; -1: it has no place for that */
-    bool direct;      /* not copied: each direction has an end of its own */
+    struct api_call call; /* lasts as long as the connection: the sandbox is in use */
+    int to, from;         /* the connection itself, or one to a daemon that copies */
+    int said;             /* where the other end writes errors; -1: nowhere */
+    bool direct;          /* not copied: a separate descriptor for each direction */
 };
 
-/* To a port. These return 0, or what to exit with after saying why. */
+/* Connects to a port. These return 0, or an exit status after a message. */
 int tunnel_open(struct tunnel *t, const struct verb *v, const struct common *common,
                 const char *sandbox, const char *port);
-/* To whatever t->call, which is ready to be sent, leads to by this protocol (an Upgrade). */
+/* Upgrades t->call, which is ready to be sent, to the protocol. */
 int tunnel_upgrade(struct tunnel *t, const char *protocol);
 void tunnel_done(struct tunnel *t);
 

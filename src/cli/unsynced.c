@@ -1,34 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/unsynced.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("ACTION", "action", .state = true),
     COLUMN("PATH", "path"),
     COLUMN("REASON", "reason", .most = 60),
 };
-static const struct kind kind = { "changes", "path", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "changes", "path", columns, COUNT_OF(columns) };
 
-void unsynced_explain(const struct call *c, const char *id)
+void unsynced_explain(const struct api_call *c, const char *id)
 {
     if (!c->problem || !show_at(c->problem, "changes"))
         return;
     (void)answer_list(c, c->problem, &kind);
     if (c->common->quiet)
         return;
-    say("bring the changes back:  sandboxer sync %s --force   (overwrites what has changed here; "
+    cli_report(
+        "bring the changes back:  sandboxer sync %s --force   (overwrites what has changed here; "
         "--accept PATH for a file that is held back)",
         id);
-    say("or keep them for later:  sandboxer destroy --keep %s   (a snapshot, deleted after "
-        "retention.unsynced)",
-        id);
-    say("or lose them:            sandboxer destroy --discard %s", id);
+    cli_report("or keep them for later:  sandboxer destroy --keep %s   (a snapshot, deleted after "
+               "retention.unsynced)",
+               id);
+    cli_report("or lose them:            sandboxer destroy --discard %s", id);
 }
 
-int unsynced_list(const struct call *c, const struct json *synced)
+int unsynced_list(const struct api_call *c, const struct json *synced)
 {
     const struct json *rows = answer_rows(synced, &kind);
 

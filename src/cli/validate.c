@@ -1,25 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/validate.h"
 
 #include "base/own.h"
 #include "cli/show.h"
 #include "cli/text_file.h"
 
-int validate_file(const struct verb *v, int argc, char **argv, const struct validation *x)
+int validate_file(const struct verb *v, int argc, char **argv, const struct file_validation *x)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *valid;
     struct err e;
     int status;
 
-    call_init(&c, v, &common, "POST");
+    api_call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
     if (text_file_read(argv[0], &c.body, &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/%s/validate", x->what);
-    call_field(&c, "Content-Type", "application/yaml");
-    status = call_run(&c);
+        return api_call_failed(&c, &e);
+    api_call_path(&c, "/v1/%s/validate", x->what);
+    api_call_field(&c, "Content-Type", "application/yaml");
+    status = api_call_run(&c);
     if (status)
         return status;
     valid = show_at(c.answer, "valid");

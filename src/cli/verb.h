@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A verb of the command line: one file each, one row in the table of cli.c. Parsing, --help, the
  * man pages and shell completion all come from these tables. */
 #ifndef CLI_VERB_H
@@ -10,7 +11,7 @@
 #include "base/err.h"
 #include "cli/status.h"
 
-/* What a shell may offer where a value is expected. */
+/* The kind of values that a shell completes. */
 enum complete {
     COMPLETE_NOTHING,
     COMPLETE_FILE,
@@ -27,7 +28,7 @@ enum complete {
 
 /* How a value is checked and what the member at `at` is. */
 enum option_kind {
-    OPTION_CALL,      /* whatever `set` does */
+    OPTION_CALL,      /* calls `set` */
     OPTION_FLAG,      /* bool */
     OPTION_TEXT,      /* const char *, not empty */
     OPTION_WORD,      /* const char *, one of `words` */
@@ -35,29 +36,29 @@ enum option_kind {
     OPTION_COUNT,     /* const char *: a whole number from `least` to `most` */
     OPTION_LIST,      /* struct option_list, of any texts or of `words` */
     OPTION_PAIRS,     /* struct option_list of NAME=VALUE */
-    OPTION_VARIABLES, /* the same; NAME alone passes ours on, if it is set */
+    OPTION_VARIABLES, /* the same; NAME alone passes on our own variable, if it is set */
 };
 
 /* One option. */
 struct option_spec {
     const char *name;  /* without the dashes */
     char letter;       /* 0: none */
-    const char *value; /* what to call the value in the help; NULL: takes none */
+    const char *value; /* name of the value in the help; NULL: takes no value */
     const char *help;
     /* OPTION_CALL: stores the value (NULL for a flag) in the verb's own options struct. */
     int (*set)(void *options, const char *value, struct err *e);
     enum option_kind kind;
     enum complete complete;
     size_t at;            /* offset in the verb's options struct */
-    const char *words;    /* OPTION_WORD, OPTION_LIST: what it may be, separated by blanks */
+    const char *words;    /* OPTION_WORD, OPTION_LIST: allowed values, separated by blanks */
     uint64_t least, most; /* OPTION_COUNT; most 0: no limit */
 };
 
 /* With a unit: "5" becomes "5s", as it is in the configuration. It lives as long as we do. */
 const char *option_duration(const char *value);
 
-/* NAME=VALUE or, of NAME alone, what we have under that name: *ret, which lives as long as we do;
- * NULL: we have nothing. */
+/* Resolves NAME=VALUE, or NAME alone from our own environment: *ret, valid for the life of the
+ * process; NULL: the variable is not set. */
 int option_variable(const char *option, const char *value, const char **ret, struct err *e);
 
 enum { OPTION_LIST_MAX = 256 };
@@ -72,12 +73,12 @@ enum verb_flags {
     VERB_FORMAT = 1 << 1,  /* takes -o */
     VERB_QUIET = 1 << 2,   /* takes -q */
     VERB_COMMAND = 1 << 3, /* ends with a program's exit status: options end at the first argument,
-                              and what is wrong with them is EXIT_OURS, not EXIT_USAGE */
+                              and what is wrong with them is EXIT_TOOL_FAILED, not EXIT_USAGE */
 };
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_YAML };
 
-/* What options struct of a verb with one of the first three flags begins with. */
+/* The options struct of a verb with one of the first three flags begins with this. */
 struct common {
     const char *server;
     const char *format; /* a word of its option, or NULL */
@@ -92,7 +93,7 @@ struct verb {
     const char *name;      /* "create"; "profiles list" has two words */
     const char *arguments; /* "[--] COMMAND [ARGUMENT…]" */
     const char *summary;   /* one line */
-    const char *text;      /* what --help says below the options: paragraphs; lines that begin with
+    const char *text;      /* text below the options in --help: paragraphs; lines that begin with
                               blanks are examples */
     const struct option_spec *options;
     size_t n_options;
@@ -105,29 +106,29 @@ struct verb {
 /* All verbs, in the order of the help; ended by NULL. */
 extern const struct verb *const cli_verbs[];
 
-/* The verb that the words begin with, and how many words its name has; NULL if there is none. */
+/* The verb at the front of the words, and the number of words in its name; NULL if no verb
+ * matches. */
 const struct verb *verb_find(int argc, char **argv, int *ret_words);
 
 /* Its i-th option: its own, then those its flags bring, then --help; NULL behind the last. */
 const struct option_spec *verb_option(const struct verb *v, size_t i);
 
-/* Reads options up to "--" or, with VERB_COMMAND, the first argument that is none; otherwise
- * arguments may come before options and are moved behind them. Returns the index of the first
- * argument, -1 after printing what is wrong, or 0 after printing the help. */
+/* Reads options up to "--" or, with VERB_COMMAND, up to the first argument; otherwise arguments may
+ * come before options and are moved behind them. Returns the index of the first argument, -1 after
+ * printing an error, or 0 after printing the help. */
 int verb_options(const struct verb *v, int argc, char **argv, void *options);
 
 /* The same for verbs with min_arguments and max_arguments, which are checked: true, and argv are
  * the arguments alone and *ret_status is 0; or false, and *ret_status is what to exit with. */
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status);
 
-/* What is wrong with how a verb was called: says it with the verb's name in front, and returns the
- * exit status for that. */
+/* Prints a usage error with the verb's name in front, and returns its exit status. */
 int verb_misused(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void verb_print_help(const struct verb *v);
 
 /* "sandboxer: …" on stderr, free of anything a terminal could act on. */
-void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_report(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 int cli_main(int argc, char **argv);
 

@@ -1,19 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/yaml_text.h"
 
 #include <inttypes.h>
 #include <strings.h>
 
 #include "base/own.h"
-#include "json/number.h"
+#include "lib/json/number.h"
 
-enum { INDENT = 2 };
+enum {
+    INDENT = 2,
+    IMPLICIT_KEY_MAX = 1024, /* characters of a key in front of ':', by YAML's rules */
+    ESCAPE_MAX = 6,          /* characters that one byte of a quoted string becomes: \\u0085 */
+};
 
-/* What a reader of one YAML version or another takes for a boolean, a null or a number, whatever
- * its case. */
+/* Words that a YAML 1.1 or 1.2 reader takes for a boolean, a null or a number, in any case. */
 static const char *const words[] = { "true", "false", "yes", "no",   "on",   "off", "y",
                                      "n",    "null",  "~",   ".nan", ".inf", "none" };
 
-static bool is_word(struct str s)
+static bool is_yaml_keyword(struct str s)
 {
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (s.n == strlen(words[i]) && strncasecmp(s.p, words[i], s.n) == 0)
@@ -21,25 +25,26 @@ static bool is_word(struct str s)
     return false;
 }
 
-static bool is_letter(char c)
+static bool is_ascii_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_mark(char c)
+static bool is_plain_punctuation(char c)
 {
     return c && strchr("_-./+@", c);
 }
 
-/* Plain: begins with a letter or '/', holds only letters, digits and marks that mean nothing in the
- * middle of a scalar (a blank or ':' may mean something with its neighbour), and is no word with a
- * meaning. Numbers, dates, versions and sexagesimals begin with a digit, sign or point. */
-static bool is_plain(struct str s)
+/* Plain: begins with a letter or '/', contains only letters, digits and punctuation without a
+ * meaning inside a scalar (a blank or ':' may have one with its neighbour), and is not a keyword.
+ * Numbers, dates, versions and sexagesimals begin with a digit, sign or point. */
+static bool is_plain_scalar(struct str s)
 {
-    if (s.n == 0 || !(is_letter(s.p[0]) || s.p[0] == '/') || is_word(s))
+    if (s.n == 0 || !(is_ascii_letter(s.p[0]) || s.p[0] == '/') || is_yaml_keyword(s))
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!is_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') && !is_mark(s.p[i]))
+        if (!is_ascii_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') &&
+            !is_plain_punctuation(s.p[i]))
             return false;
     return true;
 }
@@ -59,9 +64,9 @@ static int add_escape(struct buf *out, unsigned char c)
     return buf_addf(out, "\\x%02x", c);
 }
 
-/* Length of the character at p if YAML may not have it as it is: controls in UTF-8 (C2 80 … C2 9F,
- * NEL among them), the line separators U+2028 and U+2029, the byte order mark, and the two
- * non-characters; and those that turn the direction of writing, because people read it too. */
+/* Length of the character at p if it must be escaped: controls in UTF-8 (C2 80 … C2 9F, NEL among
+ * them), the line separators U+2028 and U+2029, the byte order mark, the two non-characters, and
+ * bidirectional controls, because people read the text too. */
 static size_t odd_character(struct str s, unsigned *ret)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -79,7 +84,7 @@ static size_t odd_character(struct str s, unsigned *ret)
                : 0;
 }
 
-static int add_quoted(struct buf *out, struct str s)
+static int add_quoted_scalar(struct buf *out, struct str s)
 {
     int r = buf_add_c(out, '"');
 
@@ -100,9 +105,9 @@ static int add_quoted(struct buf *out, struct str s)
     return r < 0 ? r : buf_add_c(out, '"');
 }
 
-static int add_string(struct buf *out, struct str s)
+static int add_text_scalar(struct buf *out, struct str s)
 {
-    return is_plain(s) ? buf_add(out, s) : add_quoted(out, s);
+    return is_plain_scalar(s) ? buf_add(out, s) : add_quoted_scalar(out, s);
 }
 
 /* YAML 1.1 takes an exponent for one only behind a point and with a sign: 1.0e+300. */
@@ -132,7 +137,7 @@ static int add_scalar(struct buf *out, const struct json *v)
     case JSON_DOUBLE:
         return add_double(out, v->d);
     case JSON_STR:
-        return add_string(out, v->s);
+        return add_text_scalar(out, v->s);
     case JSON_ARRAY:
         return buf_add(out, STR("[]"));
     case JSON_OBJECT:
@@ -147,21 +152,21 @@ static bool is_block(const struct json *v)
     return json_first(v) != json_end(v);
 }
 
-static int add_block(struct buf *out, const struct json *v, int indent);
+static int add_yaml_block(struct buf *out, const struct json *v, int indent);
 
 /* A value behind "key:" or "-": on the same line, or as a block below. A block in a list begins on
  * the line of its dash. */
-static int add_value(struct buf *out, const struct json *v, int indent, bool in_list)
+static int add_yaml_value(struct buf *out, const struct json *v, int indent, bool in_list)
 {
     int r;
 
     if (is_block(v) && in_list) {
         r = buf_add_c(out, ' ');
-        return r < 0 ? r : add_block(out, v, indent);
+        return r < 0 ? r : add_yaml_block(out, v, indent);
     }
     if (is_block(v)) {
         r = buf_addf(out, "\n%*s", indent, "");
-        return r < 0 ? r : add_block(out, v, indent);
+        return r < 0 ? r : add_yaml_block(out, v, indent);
     }
     r = buf_add_c(out, ' ');
     if (r >= 0)
@@ -169,27 +174,44 @@ static int add_value(struct buf *out, const struct json *v, int indent, bool in_
     return r < 0 ? r : buf_add_c(out, '\n');
 }
 
-/* The cursor stands at the block's column. */
-static int add_block(struct buf *out, const struct json *v, int indent)
+static bool is_implicit_key(struct str key)
+{
+    return key.n <= (is_plain_scalar(key) ? IMPLICIT_KEY_MAX : IMPLICIT_KEY_MAX / ESCAPE_MAX - 1);
+}
+
+/* Up to the ':' in front of the value. A key that is too long for "key: value" takes a line of its own,
+ * as "? key". */
+static int add_yaml_key(struct buf *out, struct str key, int indent)
+{
+    bool implicit = is_implicit_key(key);
+    int r = implicit ? 0 : buf_add(out, STR("? "));
+
+    if (r >= 0)
+        r = add_text_scalar(out, key);
+    if (r >= 0 && !implicit)
+        r = buf_addf(out, "\n%*s", indent, "");
+    return r < 0 ? r : buf_add_c(out, ':');
+}
+
+/* The block begins at the current column, which is `indent`. */
+static int add_yaml_block(struct buf *out, const struct json *v, int indent)
 {
     int r = 0;
 
     for (const struct json *item = json_first(v); item != json_end(v) && r >= 0; item++) {
         if (item != json_first(v))
             r = buf_addf(out, "%*s", indent, "");
-        if (r >= 0 && v->type == JSON_OBJECT)
-            r = add_string(out, item->key);
         if (r >= 0)
-            r = buf_add_c(out, v->type == JSON_OBJECT ? ':' : '-');
+            r = v->type == JSON_OBJECT ? add_yaml_key(out, item->key, indent) : buf_add_c(out, '-');
         if (r >= 0)
-            r = add_value(out, item, indent + INDENT, v->type == JSON_ARRAY);
+            r = add_yaml_value(out, item, indent + INDENT, v->type == JSON_ARRAY);
     }
     return r;
 }
 
 int yaml_text(struct buf *out, const struct json *v)
 {
-    int r = is_block(v) ? add_block(out, v, 0) : add_scalar(out, v);
+    int r = is_block(v) ? add_yaml_block(out, v, 0) : add_scalar(out, v);
 
     return r < 0 || is_block(v) ? r : buf_add_c(out, '\n');
 }

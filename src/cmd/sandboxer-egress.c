@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The egress worker: alone, as a proxy for any program, or for a control plane. */
 #include <stdio.h>
 
-#include "egress/options.h"
-#include "egress/standalone.h"
-#include "egress/trial.h"
-#include "egress/worker.h"
-#include "proc/oom.h"
+#include "engine/egress/options.h"
+#include "engine/egress/standalone.h"
+#include "engine/egress/explain.h"
+#include "engine/egress/worker.h"
+#include "lib/proc/oom.h"
 
 int main(int argc, char **argv)
 {
@@ -17,7 +18,7 @@ int main(int argc, char **argv)
         return status;
     (void)oom_set(OOM_HELPER, NULL);
     if (options.check || options.explain || options.verify_log)
-        r = trial_run(&options, &e);
+        r = explain_run(&options, &e);
     else
         r = options.standalone ? standalone_run(&options, &e) : worker_run(&options, &e);
     if (r < 0)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fetch process: makes the daemon's requests to HTTP servers for the control plane, which it
- * serves on the socket that it was started with (descriptor 3). See fetcher/server.h. */
+ * serves on the socket that it was started with (descriptor 3). See engine/fetcher/server.h. */
 #include <unistd.h>
 
-#include "fetcher/server.h"
-#include "proc/oom.h"
+#include "engine/fetcher/server.h"
+#include "lib/proc/oom.h"
 
 enum { SOCKET = 3 };
 

@@ -1,10 +1,11 @@
-/* PID 1 of a sandbox: see init/init.h. Its arguments come from the launcher:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PID 1 of a sandbox: see engine/init/init.h. Its arguments come from the launcher:
  * capabilities of the workload, flags of the plan, process limit, which parts of the kernel it may
- * use (ipc/kernel.h), and which listeners there are; all numbers in hex. */
+ * use (lib/ipc/kernel.h), and which listeners there are; all numbers in hex. */
 #include <stdlib.h>
 
-#include "init/init.h"
-#include "runtime/plan.h"
+#include "engine/init/init.h"
+#include "engine/runtime/plan.h"
 
 int main(int argc, char **argv)
 {

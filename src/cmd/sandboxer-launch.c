@@ -1,20 +1,21 @@
-/* The launcher: serves the socket it was started with (descriptor 3). See runtime/server.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launcher: serves the socket it was started with (descriptor 3). See engine/runtime/server.h.
  *
- * Its arguments come from whoever started it, who has its rights anyway:
- *     --peer untrusted   the socket was given to somebody who has not
+ * Its arguments come from its parent, which has the same rights:
+ *     --peer untrusted   the socket was passed to a process with fewer rights
  *     --root DIR         a directory that plans may name files below; again for more
  *     --store DIR        the directory of layers that plans may name
- *     --driver NAME      how what sandboxes write is kept there (uppers/driver.h)
- *     --limits disk      that driver limits it
- *     --tag TAG          whose sandboxes these are: it destroys no others that it did not make */
+ *     --driver NAME      storage driver of writable layers (engine/storage/driver.h)
+ *     --limits disk      the driver enforces disk limits
+ *     --tag TAG          only sandboxes with this tag may be destroyed by id */
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "runtime/build.h"
-#include "runtime/cgroup.h"
-#include "runtime/server.h"
+#include "engine/runtime/build.h"
+#include "engine/runtime/cgroup.h"
+#include "engine/runtime/server.h"
 
 enum { SOCKET = 3 };
 
@@ -25,7 +26,7 @@ static int list_steps(void)
     return 0;
 }
 
-static int usage(void)
+static int print_launch_usage(void)
 {
     fprintf(stderr, "sandboxer-launch: started by sandboxer and sandboxerd, not by hand.\n"
                     "  --list-steps   name the steps of building a sandbox\n");
@@ -64,8 +65,9 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--list-steps") == 0)
         return list_steps();
     if (argc > 1 && !read_options(argv + 1, &o))
-        return usage();
-    /* Signals from our caller's terminal are for our caller, who tells us what to do about them. */
+        return print_launch_usage();
+    /* Signals of the caller's terminal are for the caller, which sends the launcher its own
+     * requests. */
     setsid();
     /* A plain user's launcher must be able to write its own id maps, which belong to it only while
      * it is dumpable; and it has nothing that its user has not. */

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hashes, signs and verifies what a run has produced. */
-#include "seal/tool.h"
+#include "engine/attest/tool.h"
 
 int main(int argc, char **argv)
 {
-    return seal_tool_main(argc, argv);
+    return attest_tool_main(argc, argv);
 }

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "cli/verb.h"
 
-/* Whoever closed 0, 1 or 2 before starting us must not make a socket of ours take that place. */
+/* Opens /dev/null as 0, 1 and 2 where the caller closed them, so that no socket gets these
+ * numbers. */
 static int fill_stdio(void)
 {
     int opened = 0;
@@ -16,5 +18,5 @@ static int fill_stdio(void)
 
 int main(int argc, char **argv)
 {
-    return fill_stdio() < 0 ? EXIT_OURS : cli_main(argc, argv);
+    return fill_stdio() < 0 ? EXIT_TOOL_FAILED : cli_main(argc, argv);
 }

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon: reads its configuration, opens what needs the rights it was started with, then splits
- * into the warden, which keeps them, and the control plane, which gives them up. */
+ * into the monitor, which keeps them, and the control plane, which gives them up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/certificate.h"
+#include "edge/core/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "config/config.h"
+#include "domain/config/config.h"
 #include "daemon/client.h"
 #include "daemon/listen.h"
 #include "daemon/nosuid.h"
@@ -29,21 +30,21 @@
 #include "daemon/state.h"
 #include "daemon/volume.h"
 #include "daemon/volume_grow.h"
-#include "daemon/warden.h"
-#include "gate/gate.h"
-#include "ipc/channel.h"
-#include "proc/caps.h"
-#include "proc/oom.h"
-#include "profile/dirs.h"
-#include "runtime/cgroup.h"
-#include "runtime/plan.h"
-#include "uppers/driver.h"
+#include "daemon/monitor.h"
+#include "lib/gate/gate.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/oom.h"
+#include "domain/profile/dirs.h"
+#include "engine/runtime/cgroup.h"
+#include "engine/runtime/plan.h"
+#include "engine/storage/driver.h"
 
 enum { EXIT_BUSY = 75 };
 
 struct daemon {
     struct daemon_options options;
-    bool background; /* whoever started us waits for a word, and says it */
+    bool background; /* the parent process waits for a report, and prints it */
     struct arena arena;
     struct config config;
     struct certificate certificate;
@@ -51,7 +52,7 @@ struct daemon {
     struct doors doors;
     int state;
     int storage;
-    int grants; /* workspaces that clients granted: the supervisor's */
+    int grants; /* workspaces that clients granted: the monitor's */
     struct client_doors unix_doors;
     struct volume volume;
     pid_t grower;
@@ -64,14 +65,14 @@ struct daemon {
     struct launcher_options launcher;
     struct json_strs profiles;
     struct keyring *keys;
-    struct gate gate; /* the supervisor's */
+    struct gate gate; /* the monitor's */
 };
 
-static int complain(const struct daemon *d, int r, const struct err *e)
+static int report_start_failure(const struct daemon *d, int r, const struct err *e)
 {
     if (!d->background)
         fprintf(stderr, "sandboxerd: %s\n", e->msg);
-    serve_tell(d->options.ready_fd, e->msg);
+    serve_report(d->options.ready_fd, e->msg);
     return r == -(int)ERR_BUSY ? EXIT_BUSY : 1;
 }
 
@@ -99,15 +100,15 @@ static int print_config(const struct daemon *d)
     if (r >= 0)
         r = config_write(&d->config, CONFIG_YAML, &text, &e);
     if (r < 0)
-        return complain(d, r, &e);
+        return report_start_failure(d, r, &e);
     fwrite(text.p, 1, text.n, stdout);
     return 0;
 }
 
-/* Where requests to root's daemon may name directories, with the rights of the user who asks: only
- * where the operator says so, because whatever directory could be usual belongs to root. The
- * sandboxer command hands directories over and needs no root. A plain user's daemon has that user's
- * rights and keeps to roots only if there are any. */
+/* Roots below which requests to root's daemon may name directories, with the rights of the
+ * requesting user: only those that the operator configures, because every default directory belongs
+ * to root. The sandboxer command passes descriptors and needs no root. A plain user's daemon has
+ * that user's rights and is limited to roots only if some are configured. */
 static int set_launcher(struct daemon *d, struct err *e)
 {
     const struct json_strs *roots = &d->config.workspaces.roots;
@@ -135,7 +136,7 @@ static int set_tag(struct daemon *d, struct err *e)
     struct stat st;
 
     if (fstat(d->state, &st) < 0)
-        return err_sys(e, "looking at the state directory");
+        return err_sys(e, "checking the state directory");
     snprintf(d->tag, sizeof d->tag, "%llx.%llx", (unsigned long long)st.st_dev,
              (unsigned long long)st.st_ino);
     return cgroup_tag_valid(d->tag) ? 0 : err_set(e, ERR_BUG, "the tag '%s'", d->tag);
@@ -147,8 +148,8 @@ static struct volume_room volume_room_of(const struct daemon *d)
                                  .free_min = d->config.images.free_min };
 }
 
-/* For "auto", where the file system of the state directory has no driver but memory. What is stored
- * there already stays in sight: then it is memory, as it was. */
+/* For "auto", where the file system of the state directory supports only the memory driver. Layers
+ * that are stored there already must stay visible: then the driver remains memory. */
 static int try_volume(struct daemon *d, const char **ret_name, struct err *why)
 {
     const struct volume_room room = volume_room_of(d);
@@ -167,7 +168,7 @@ static int try_volume(struct daemon *d, const char **ret_name, struct err *why)
     return r;
 }
 
-/* Opens the volume, if there is or shall be one. `why`: what "auto" could not have. */
+/* Opens the volume if one exists or is configured. `why`: why "auto" did without it. */
 static int choose_volume(struct daemon *d, const char **name, struct err *why, struct err *e)
 {
     const struct volume_room room = volume_room_of(d);
@@ -209,7 +210,8 @@ static int choose_driver(struct daemon *d, struct err *e)
     if (r >= 0)
         r = nosuid_mount(&d->nosuid, d->config.state, e);
     if (r >= 0 &&
-        (d->volume.state || d->nosuid.state)) { /* what is mounted there, not what is below */
+        (d->volume.state || d->nosuid.state)) { /* the mounted file system, not the directory
+                                                   below */
         drop_fd(&d->storage);
         r = state_open_storage(d->config.state, &d->storage, e);
     }
@@ -228,9 +230,9 @@ static int choose_driver(struct daemon *d, struct err *e)
     return 0;
 }
 
-static int open_all(struct daemon *d, struct err *e)
+static int open_daemon(struct daemon *d, struct err *e)
 {
-    /* Found with the rights and the environment of whoever started us. */
+    /* Resolved with the rights and the environment of the starting user. */
     int r = dirs_list(d->config.profiles.dirs, &d->arena, &d->profiles, e);
 
     if (r >= 0)
@@ -260,7 +262,7 @@ static int open_all(struct daemon *d, struct err *e)
 }
 
 /* Takes back what outlives a process: mounts, and the socket. */
-static void close_all(struct daemon *d)
+static void close_daemon(struct daemon *d)
 {
     volume_grow_stop(d->grower);
     drop_fd(&d->storage);
@@ -269,14 +271,14 @@ static void close_all(struct daemon *d)
     doors_remove(&d->doors);
 }
 
-static int give_up(struct daemon *d, int r, const struct err *e)
+static int abandon_start(struct daemon *d, int r, const struct err *e)
 {
-    close_all(d);
-    return complain(d, r, e);
+    close_daemon(d);
+    return report_start_failure(d, r, e);
 }
 
 /* The control plane's process. */
-static int control_plane(struct daemon *d, int warden, pid_t parent)
+static int control_plane(struct daemon *d, int monitor, pid_t parent)
 {
     const struct serve_setup setup = {
         .config = &d->config,
@@ -284,7 +286,7 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
         .key = buf_str(&d->certificate.key),
         .doors = &d->doors,
         .state = d->state,
-        .warden = warden,
+        .monitor = monitor,
         .ready_fd = d->options.ready_fd,
         .owner = d->owner,
         .launcher = d->launcher,
@@ -299,11 +301,11 @@ static int control_plane(struct daemon *d, int warden, pid_t parent)
     struct err e;
     int r = privilege_drop(&d->who, &e);
 
-    /* After the change of user, which forgets it; and if the warden was faster, it is too late. */
+    /* After the change of user, which forgets it; and if the monitor was faster, it is too late. */
     if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-        r = err_sys(&e, "tying us to the warden");
+        r = err_sys(&e, "binding the control plane to the monitor's life");
     if (r < 0)
-        return complain(d, r, &e);
+        return report_start_failure(d, r, &e);
     if (getppid() != parent)
         return 1;
     return serve_run(&setup);
@@ -329,7 +331,7 @@ static void open_gate(struct daemon *d)
         LOG(INFO, "egress.filtered", LOG_S("groups", d->gate.prefix));
 }
 
-/* The control plane may serve before the supervisor listens to signals: they wait for it, in both
+/* The control plane may serve before the monitor listens to signals: they wait for it, in both
  * processes, and end neither by default. */
 static void hold_signals(void)
 {
@@ -353,24 +355,24 @@ static void start_grower(struct daemon *d)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
 }
 
-static int split(struct daemon *d)
+static int split_monitor(struct daemon *d)
 {
     pid_t self = getpid(), child;
-    struct warden_options options;
+    struct monitor_options options;
     struct err e;
     int pair[2], r = ipc_pair(pair, &e);
 
     if (r < 0)
-        return give_up(d, r, &e);
+        return abandon_start(d, r, &e);
     hold_signals();
     child = fork();
     if (child < 0) {
         r = err_sys(&e, "starting the control plane");
-        return give_up(d, r, &e);
+        return abandon_start(d, r, &e);
     }
     if (child == 0) {
         close(pair[1]);
-        drop_fd(&d->storage); /* its rights are not ours */
+        drop_fd(&d->storage); /* the control plane must not have the rights that it gives */
         close(d->grants);
         exit(control_plane(d, pair[0], self));
     }
@@ -383,7 +385,7 @@ static int split(struct daemon *d)
     close(d->state);
     if (d->options.ready_fd >= 0)
         close(d->options.ready_fd);
-    options = (struct warden_options){
+    options = (struct monitor_options){
         .launcher = d->launcher,
         .headers_file = d->config.hub.headers_file,
         .domain = &d->config,
@@ -401,17 +403,17 @@ static int split(struct daemon *d)
     if (r < 0) {
         kill(child, SIGKILL);
         gate_close(&d->gate);
-        return give_up(d, r, &e);
+        return abandon_start(d, r, &e);
     }
     start_grower(d);
-    r = warden_run(pair[1], child, &options);
+    r = monitor_run(pair[1], child, &options);
     gate_close(&d->gate);
-    close_all(d); /* the control plane may not have the right to */
+    close_daemon(d); /* the control plane may not have the right to */
     return r;
 }
 
-/* Waits for what the daemon says of itself: a line break, or why it does not serve. */
-static int await_ready(int fd, pid_t child)
+/* Waits for the daemon's report: a line break, or the reason why it cannot serve. */
+static int await_background_daemon(int fd, pid_t child)
 {
     char text[512];
     ssize_t n = read(fd, text, sizeof text - 1);
@@ -425,8 +427,8 @@ static int await_ready(int fd, pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* To the background, but not before it serves. True in the process that goes on. */
-static bool go_to_background(struct daemon *d, int *ret_status)
+/* Moves to the background once the daemon serves. True in the process that continues. */
+static bool start_background_daemon(struct daemon *d, int *ret_status)
 {
     int ready[2], null;
     pid_t child;
@@ -438,7 +440,7 @@ static bool go_to_background(struct daemon *d, int *ret_status)
     }
     if (child > 0) {
         close(ready[1]);
-        *ret_status = await_ready(ready[0], child);
+        *ret_status = await_background_daemon(ready[0], child);
         return false;
     }
     close(ready[0]);
@@ -466,7 +468,7 @@ static int log_to_file(const struct daemon *d, struct err *e)
     return 0;
 }
 
-/* The kernel's out-of-memory killer shall find anything else first. Not without the right that lets
+/* Makes the kernel's out-of-memory killer prefer other processes. Needs the capability with which
  * launchers raise the floor again: workloads would inherit ours. */
 static void guard_memory(void)
 {
@@ -499,17 +501,17 @@ int main(int argc, char **argv)
         fcntl(d.options.ready_fd, F_SETFD, FD_CLOEXEC);
     r = load_config(&d, &e);
     if (r < 0)
-        return complain(&d, r, &e);
+        return report_start_failure(&d, r, &e);
     if (d.options.check_config)
         return print_config(&d);
     log_setup(d.config.log.level, d.config.log.format);
-    if (!d.options.foreground && d.options.ready_fd < 0 && !go_to_background(&d, &status))
+    if (!d.options.foreground && d.options.ready_fd < 0 && !start_background_daemon(&d, &status))
         return status;
-    r = open_all(&d, &e);
+    r = open_daemon(&d, &e);
     if (r >= 0 && d.background)
         r = log_to_file(&d, &e);
     if (r < 0)
-        return give_up(&d, r, &e);
+        return abandon_start(&d, r, &e);
     guard_memory();
-    return split(&d);
+    return split_monitor(&d);
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "control/meters.h"
 
 #include "base/clock.h"
-#include "control/sandbox.h"
-#include "telemetry/process.h"
+#include "control/sandbox/sandbox.h"
+#include "lib/metrics/process.h"
 
 enum {
     SANDBOXES,
@@ -37,29 +38,29 @@ static const struct metric table[] = {
                     .labels = { &states } },
     [MOVES] = { .kind = METRIC_COUNTER,
                 .name = "sandboxer_sandbox_moves_total",
-                .help = "Moves of sandboxes into a state.",
+                .help = "State transitions of sandboxes, by the new state.",
                 .labels = { &states } },
     [OTHER_EVENTS] = { .kind = METRIC_COUNTER,
                        .name = "sandboxer_other_events_total",
-                       .help = "Events that are no move of a sandbox." },
+                       .help = "Events that are not state transitions of a sandbox." },
     [CREATE_SECONDS] = { .kind = METRIC_HISTOGRAM,
                          .name = "sandboxer_create_seconds",
                          .help = "From the request for a sandbox until it is ready.",
                          METRIC_BUCKETS(seconds) },
     [POOL_TAKES] = { .kind = METRIC_COUNTER,
                      .name = "sandboxer_pool_takes_total",
-                     .help = "Creations that a prepared sandbox would do for.",
+                     .help = "Creations that a prepared sandbox could serve.",
                      .labels = { &outcomes } },
     [POOL_BOXES] = { .kind = METRIC_GAUGE,
                      .name = "sandboxer_pool_boxes",
                      .help = "Sandboxes in the pool, also those being made." },
     [EGRESS_DECISIONS] = { .kind = METRIC_COUNTER,
                            .name = "sandboxer_egress_decisions_total",
-                           .help = "Decisions on what sandboxes wanted to reach.",
+                           .help = "Egress decisions on requests of sandboxes.",
                            .labels = { &verdicts } },
     [EGRESS_BYTES] = { .kind = METRIC_COUNTER,
                        .name = "sandboxer_egress_bytes_total",
-                       .help = "Bytes that sandboxes sent out and got.",
+                       .help = "Bytes that sandboxes sent and received.",
                        .labels = { &ways } },
     [EGRESS_RESTARTS] = { .kind = METRIC_COUNTER,
                           .name = "sandboxer_egress_worker_restarts_total",
@@ -69,45 +70,46 @@ static const struct metric table[] = {
                            .help = "Sandboxes that are denied because an egress log is full." },
     [EGRESS_DROPPED] = { .kind = METRIC_COUNTER,
                          .name = "sandboxer_egress_log_bytes_dropped_total",
-                         .help = "Bytes of egress logs that made room before their time." },
+                         .help = "Bytes of egress logs that were removed before their retention "
+                                 "time." },
     [FETCH_DEATHS] = { .kind = METRIC_COUNTER,
                        .name = "sandboxer_fetch_process_deaths_total",
                        .help = "Fetch processes that died, hung, or broke the protocol." },
 };
 
-static void count_state(struct index_entry *v, void *user)
+static void count_state(struct map_entry *v, void *user)
 {
     size_t *n = user;
 
     n[container_of(v, struct sandbox, entry)->record.state]++;
 }
 
-static void refresh_egress(struct metric_set *s, struct control *c)
+static void refresh_egress_metrics(struct metric_set *s, struct control *c)
 {
-    struct outlet_counters n = outlets_counters(c);
+    struct egress_link_counters n = egress_links_counters(c);
 
     metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_ALLOWED), (double)n.allowed);
     metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_DENIED), (double)n.denied);
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)n.bytes_out);
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
-    metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)outlets_restarts(c));
-    metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)outlets_full_logs(c));
-    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->outlets.dropped);
+    metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)egress_links_restarts(c));
+    metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)egress_links_full_logs(c));
+    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->egress_links.dropped);
     metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
 }
 
-static void refresh(struct metric_set *s)
+static void refresh_control_metrics(struct metric_set *s)
 {
     struct control *c = container_of(s, struct control, meters.control);
     size_t n[SANDBOX_STATE_COUNT_] = { 0 };
 
-    index_each(&c->index, count_state, n);
+    map_each(&c->sandboxes, count_state, n);
     for (size_t i = 0; i < SANDBOX_STATE_COUNT_; i++)
         metric_set_to(s, SANDBOXES, METRIC_AT(i), (double)n[i]);
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool.hits);
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool.misses);
     metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool.total);
-    refresh_egress(s, c);
+    refresh_egress_metrics(s, c);
 }
 
 int meters_open(struct control *c, struct err *e)
@@ -115,7 +117,7 @@ int meters_open(struct control *c, struct err *e)
     struct meters *m = &c->meters;
     int r = metrics_register(&m->registry, &m->control, table, COUNT_OF(table), e);
 
-    m->control.refresh = refresh;
+    m->control.refresh = refresh_control_metrics;
     return r < 0 ? r : process_metrics_register(&m->registry, &m->process, e);
 }
 
@@ -127,7 +129,7 @@ void meters_close(struct control *c)
 
 static void time_creation(struct control *c, const struct event_record *v)
 {
-    struct index_entry *at = index_find(&c->index, str_from(v->sandbox));
+    struct map_entry *at = map_find(&c->sandboxes, str_from(v->sandbox));
     int64_t took =
         at ? v->time_ns - container_of(at, struct sandbox, entry)->record.created_ns : -1;
 
@@ -136,7 +138,7 @@ static void time_creation(struct control *c, const struct event_record *v)
                        (double)took / (double)NS_PER_S);
 }
 
-void meters_event(struct control *c, const struct event_record *v)
+void meters_on_event(struct control *c, const struct event_record *v)
 {
     if (v->to < 0) {
         metric_add(&c->meters.control, OTHER_EVENTS, METRIC_ALONE, 1);

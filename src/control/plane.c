@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "control/plane.h"
 
 #include <fcntl.h>
@@ -7,16 +8,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "control/images.h"
-#include "control/outbox.h"
-#include "control/prune.h"
-#include "control/usage.h"
-#include "control/sandbox.h"
-#include "control/owner_share.h"
-#include "control/snapshots.h"
+#include "control/event/event_share.h"
+#include "control/image/images.h"
+#include "control/event/event_delivery.h"
+#include "control/event/prune.h"
+#include "control/sandbox/usage.h"
+#include "control/sandbox/sandbox.h"
+#include "control/owner/owner_share.h"
+#include "control/snapshot/snapshots.h"
 
-enum { CLOSE_LOOK_MS = 2, CLOSE_MAX_S = 5 };
+enum { CLOSE_POLL_MS = 2, CLOSE_MAX_S = 5 };
 
 struct store *control_store(struct control *c)
 {
@@ -28,7 +29,7 @@ struct loop *control_loop(struct control *c)
     return c->loop;
 }
 
-struct work_pool *control_work(struct control *c)
+struct thread_pool *control_work(struct control *c)
 {
     return c->work;
 }
@@ -42,7 +43,7 @@ int control_scratch(struct control *c, struct err *e)
 {
     int fd = openat(c->context.state, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
-    return fd < 0 ? err_sys(e, "making a file in the state directory") : fd;
+    return fd < 0 ? err_sys(e, "creating a file in the state directory") : fd;
 }
 
 struct catalog *control_catalog(struct control *c)
@@ -50,8 +51,7 @@ struct catalog *control_catalog(struct control *c)
     return c->catalog;
 }
 
-struct extension *control_extension(struct control *c, const char *id,
-                                    const struct extension_ops **ret)
+struct extension *control_backend(struct control *c, const char *id, const struct backend_ops **ret)
 {
     for (size_t i = 0; extensions[i]; i++)
         if (strcmp(extensions[i]->id, id) == 0) {
@@ -77,7 +77,7 @@ void event_unsubscribe(struct event_subscriber *s)
 bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v)
 {
     static const struct json_map none = { NULL, 0 };
-    struct index_entry *at = who->labels.n ? index_find(&c->index, str_from(v->sandbox)) : NULL;
+    struct map_entry *at = who->labels.n ? map_find(&c->sandboxes, str_from(v->sandbox)) : NULL;
 
     return caller_sees(who, v->owner,
                        at ? &container_of(at, struct sandbox, entry)->record.labels : &none);
@@ -95,9 +95,9 @@ void control_publish(struct control *c, const struct event_record *v)
     struct link *next;
 
     log_event(v);
-    meters_event(c, v);
+    meters_on_event(c, v);
     event_share_count(c, v);
-    prune_seen(c, v->seq);
+    prune_on_event(c, v->seq);
     for (struct link *m = list_first(&c->subscribers); m; m = next) {
         struct event_subscriber *s = container_of(m, struct event_subscriber, link_);
 
@@ -108,7 +108,7 @@ void control_publish(struct control *c, const struct event_record *v)
 
 /* --- opening and closing --- */
 
-static int read_boot(char ret[static RECORD_BOOT_MAX], struct err *e)
+static int read_boot_id(char ret[static RECORD_BOOT_MAX], struct err *e)
 {
     AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, ret, RECORD_BOOT_MAX - 1);
@@ -120,7 +120,7 @@ static int read_boot(char ret[static RECORD_BOOT_MAX], struct err *e)
     return 0;
 }
 
-static void warn_of_profiles(const struct catalog *c)
+static void log_invalid_profiles(const struct catalog *c)
 {
     for (size_t i = 0; i < c->problem_count; i++)
         LOG(WARN, "profile.invalid", LOG_S("file", c->problems[i].file),
@@ -131,16 +131,16 @@ void control_reload(struct control *c)
 {
     struct err e;
 
-    outbox_reload(c);
+    event_delivery_reload(c);
     if (catalog_reload(&c->catalog, c->profiles, &e) < 0) {
         LOG(ERROR, "profile.reload_failed", LOG_S("error", e.msg));
         return;
     }
-    warn_of_profiles(c->catalog);
+    log_invalid_profiles(c->catalog);
     pool_reload(c);
 }
 
-static int open_extensions(struct control *c, struct err *e)
+static int open_backends(struct control *c, struct err *e)
 {
     int r = 0;
 
@@ -151,8 +151,8 @@ static int open_extensions(struct control *c, struct err *e)
     return r;
 }
 
-/* The box stays as it is; the next start finds it. */
-static void let_live(struct index_entry *v, void *user)
+/* The box keeps running; the next start adopts it. */
+static void release_sandbox(struct map_entry *v, void *user)
 {
     (void)user;
     sandbox_unref(container_of(v, struct sandbox, entry));
@@ -161,40 +161,41 @@ static void let_live(struct index_entry *v, void *user)
 static void control_free(struct control *c)
 {
     loop_later_stop(&c->later);
-    outbox_close(c);
+    event_delivery_close(c);
     prune_close(c);
     anchors_close(c);
     usage_close(c);
     images_stop(c);
-    measuring_close(c);
+    digest_queue_close(c);
     snapshots_flatten_stop(c);
     if (c->store)
-        store_close(c->store); /* what is under way is told while there is somebody to tell */
+        store_close(c->store); /* completes pending transactions while their owners exist */
     images_close(c);
     fetcher_done(&c->fetcher);
     meters_close(c);
-    outlets_close(c);
-    anchors_close(c); /* what the last outlets left */
+    egress_links_close(c);
+    anchors_close(c); /* lines of the links that were closed just now */
     pool_done(c);
-    index_each(&c->index, let_live, NULL);
+    map_each(&c->sandboxes, release_sandbox, NULL);
     layers_close(c);
     snapshots_close(c);
     for (size_t i = 0; extensions[i]; i++)
         if (c->instances[i])
             extensions[i]->close(c->instances[i]);
     catalog_free(c->catalog);
-    index_done(&c->index);
-    index_done(&c->owners);
-    index_done(&c->families);
+    map_done(&c->sandboxes);
+    map_done(&c->owners);
+    map_done(&c->families);
     quota_done(&c->output);
     quota_done(&c->processes);
     quota_done(&c->stored);
     quota_done(&c->taken);
+    copy_slots_close(c);
     event_share_close(c);
     free(c);
 }
 
-static void open_quotas(struct control *c)
+static void open_control_quotas(struct control *c)
 {
     const struct config *f = c->config;
 
@@ -210,6 +211,7 @@ static void open_quotas(struct control *c)
     quota_init(&c->processes, &processes, "background processes", "", "limits.processes_per_owner");
     quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
     quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
+    copy_slots_open(c);
 }
 
 int control_open(const struct control_setup *s, struct control **ret, struct err *e)
@@ -239,39 +241,39 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     c->egress_worker = s->egress_worker;
     c->end_egress_worker = s->end_egress_worker;
     c->egress_places = s->egress_places;
-    c->keeper = s->keeper;
+    c->layer_worker = s->layer_worker;
     c->fetcher = (struct fetcher){
         .loop = s->loop, .start = s->fetch_process, .end = s->end_fetch_process, .user = s->user
     };
     fetcher_init(&c->fetcher);
     c->on_open = s->on_open;
     c->user = s->user;
-    open_quotas(c);
+    open_control_quotas(c);
     r = meters_open(c, e);
     if (r >= 0)
-        r = read_boot(c->boot, e);
+        r = read_boot_id(c->boot, e);
     if (r >= 0)
         r = store_open(s->state, s->loop, s->work, &c->store, e);
     if (r >= 0)
-        r = open_secrets(c, s->keys, e);
+        r = control_open_secrets(c, s->keys, e);
     if (r >= 0)
         r = store_open_ledger(c->store, e);
     if (r >= 0)
         r = event_share_open(c, e);
     if (r >= 0)
-        r = outbox_open(c, e); /* before anything happens that it must tell */
+        r = event_delivery_open(c, e); /* before the first event is recorded */
     if (r >= 0)
         r = images_open(c, e);
     if (r >= 0)
         r = catalog_load(c->profiles, &c->catalog, e);
     if (r >= 0)
-        warn_of_profiles(c->catalog);
+        log_invalid_profiles(c->catalog);
     if (r >= 0)
-        r = open_extensions(c, e);
+        r = open_backends(c, e);
     if (r >= 0)
-        r = outlets_open(c, e);
+        r = egress_links_open(c, e);
     if (r >= 0)
-        outbox_open_egress(c);
+        event_delivery_open_egress(c);
     if (r >= 0)
         r = snapshots_load(c, e);
     if (r >= 0)
@@ -287,7 +289,7 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
     return 0;
 }
 
-/* Nothing under way any more? Looked at until it is so. */
+/* Polls until no operation is under way, or a timeout. */
 static void on_closing(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, closing);
@@ -295,7 +297,7 @@ static void on_closing(struct loop_timer *t)
     void *user = c->user;
 
     if ((c->changes || c->pool.total) && clock_mono() < c->close_by) {
-        loop_timer_start(c->loop, t, clock_mono() + CLOSE_LOOK_MS * NS_PER_MS, on_closing, NULL);
+        loop_timer_start(c->loop, t, clock_mono() + CLOSE_POLL_MS * NS_PER_MS, on_closing, NULL);
         return;
     }
     control_free(c);
@@ -307,8 +309,8 @@ void control_close(struct control *c, void (*on_closed)(void *user))
     c->on_closed = on_closed;
     c->close_by = clock_mono() + CLOSE_MAX_S * NS_PER_S;
     pool_close(c);
-    outbox_close(c);
+    event_delivery_close(c);
     images_stop(c);
-    measuring_close(c);
+    digest_queue_close(c);
     loop_timer_start(c->loop, &c->closing, clock_mono(), on_closing, NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/children.h"
 
 int children_check(const struct children *c, struct err *e)

@@ -1,4 +1,5 @@
-/* Processes of one kind that the supervisor started, so that their number is bounded and each can
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes of one kind that the monitor started, so that their number is bounded and each can
  * be found by the id of the request that it was started for. */
 #ifndef DAEMON_CHILDREN_H
 #define DAEMON_CHILDREN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/client.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool read_name(int sock, bool of_peer, struct sockaddr_un *ret, socklen_t *n)
+static bool read_socket_name(int sock, bool of_peer, struct sockaddr_un *ret, socklen_t *n)
 {
     *ret = (struct sockaddr_un){ .sun_family = AF_UNSPEC };
     *n = sizeof *ret;
@@ -24,7 +25,8 @@ void client_doors_add(struct client_doors *d, int listening)
     struct sockaddr_un name;
     socklen_t n;
 
-    if (d->n < CLIENT_DOORS_MAX && read_name(listening, false, &name, &n) && name.sun_path[0])
+    if (d->n < CLIENT_DOORS_MAX && read_socket_name(listening, false, &name, &n) &&
+        name.sun_path[0])
         snprintf(d->path[d->n++], CLIENT_PATH_MAX, "%.107s", name.sun_path);
 }
 
@@ -44,8 +46,8 @@ static bool is_accepted(int sock, const struct client_doors *d)
     int type = 0;
 
     return getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
-           read_name(sock, false, &own, &n_own) && is_door(d, &own) &&
-           read_name(sock, true, &peer, &n_peer) &&
+           read_socket_name(sock, false, &own, &n_own) && is_door(d, &own) &&
+           read_socket_name(sock, true, &peer, &n_peer) &&
            n_peer <= (socklen_t)offsetof(struct sockaddr_un, sun_path);
 }
 
@@ -72,7 +74,7 @@ static int read_groups(int sock, struct client *ret, struct err *e)
 static int check_uid(uid_t uid, struct err *e)
 {
     if (uid == (uid_t)-1)
-        return err_set(e, ERR_DENIED, "the client is of no known user");
+        return err_set(e, ERR_DENIED, "the client's user is unknown");
     if (geteuid() != 0 && uid != 0 && uid != geteuid())
         return err_set(e, ERR_DENIED, "the daemon of uid %u does not act for uid %u",
                        (unsigned)geteuid(), (unsigned)uid);

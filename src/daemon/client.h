@@ -1,5 +1,6 @@
-/* Who a client of the daemon is, as the supervisor sees it: by the kernel's word about a socket,
- * never by that of the control plane. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identifies clients of the daemon for the monitor: by the kernel's data about a socket, never by
+ * claims of the control plane. */
 #ifndef DAEMON_CLIENT_H
 #define DAEMON_CLIENT_H
 
@@ -9,7 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "ipc/handover.h"
+#include "lib/ipc/handover.h"
 
 enum { CLIENT_GROUPS_MAX = 256, CLIENT_DOORS_MAX = 8, CLIENT_PATH_MAX = 108 };
 
@@ -18,7 +19,8 @@ struct client_doors {
     char path[CLIENT_DOORS_MAX][CLIENT_PATH_MAX];
     size_t n;
 };
-void client_doors_add(struct client_doors *d, int listening); /* ignores what is no unix socket */
+void client_doors_add(struct client_doors *d, int listening); /* ignores descriptors that are not
+                                                                 unix sockets */
 
 struct client {
     uint32_t uid, gid;
@@ -27,14 +29,14 @@ struct client {
 };
 
 /* The user at the other end of a connection that the daemon accepted and the client has not closed.
- * -ERR_DENIED for any other descriptor: a socket that the control plane connected itself names
- * whoever listens there. */
+ * -ERR_DENIED for any other descriptor: a socket that the control plane connected itself would name
+ * the process that listens there. */
 int client_identify(int sock, const struct client_doors *d, struct client *ret, struct err *e);
 /* The user who sent a handover, with the groups of who made its socket if that is the same user. */
 int client_of_sender(int sock, const struct handover_sender *s, struct client *ret, struct err *e);
 
 /* File system rights of the client for this process, and back to those of root. No effect for a
- * supervisor that is not root: it has no other rights than its user's. */
+ * monitor that is not root: it has no other rights than its user's. */
 int client_enter(const struct client *c, struct err *e);
 int client_leave(struct err *e);
 

@@ -1,43 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/copies.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "control/workspace.h"
-#include "mirror/child.h"
-#include "mirror/report.h"
+#include "control/sandbox/workspace.h"
+#include "engine/sync/child.h"
+#include "engine/sync/report.h"
 
-/* What the new process knows of the request. */
-struct copy {
+/* The request, as the child process sees it. */
+struct workspace_copy {
     const struct grants *grants;
-    const struct warden_ask *ask;
+    const struct monitor_request *message;
     const struct ipc_fds *fds;
 };
 
-static size_t count_fds(unsigned has)
+static size_t count_copy_fds(unsigned has)
 {
-    return ASK_FDS_LEAST + (size_t)__builtin_popcount(has);
+    return MONITOR_FDS_LEAST + (size_t)__builtin_popcount(has);
 }
 
 /* One of the descriptors that may be left out; -1: it was. */
-static int optional_fd(const struct copy *c, enum ask_has which)
+static int optional_fd(const struct workspace_copy *c, enum ask_has which)
 {
-    unsigned before = c->ask->has & ((unsigned)which - 1);
+    unsigned before = c->message->has & ((unsigned)which - 1);
 
-    return c->ask->has & (unsigned)which ? c->fds->fd[count_fds(before)] : -1;
+    return c->message->has & (unsigned)which ? c->fds->fd[count_copy_fds(before)] : -1;
 }
 
-/* Accepting names that programs of the host obey is up to the user whose directory it is, or root,
- * who must be connected. */
-static int check_acceptance(const struct copy *c, const struct grant *g, int client, struct err *e)
+/* Only the directory's user or root may accept names that programs of the host obey, and must be
+ * connected. */
+static int check_acceptance(const struct workspace_copy *c, const struct workspace_grant *g,
+                            int client, struct err *e)
 {
     struct client who;
     int r;
 
-    if (!(c->ask->flags & MIRROR_ALLOW_SENSITIVE) && !(c->ask->has & ASK_HAS_ACCEPT))
+    if (!(c->message->flags & SYNC_ALLOW_SENSITIVE) && !(c->message->has & MONITOR_HAS_ACCEPT))
         return 0;
     r = client_identify(client, c->grants->doors, &who, e);
     if (r >= 0 && who.uid != 0 && who.uid != g->client.uid)
@@ -47,7 +49,7 @@ static int check_acceptance(const struct copy *c, const struct grant *g, int cli
 }
 
 /* The list stays in the new process for as long as it copies. */
-static int read_accepted(struct mirror_job *job, int fd, struct err *e)
+static int read_accepted(struct sync_job *job, int fd, struct err *e)
 {
     static char text[WORKSPACE_ACCEPT_BYTES];
     static const char *paths[WORKSPACE_ACCEPT_MAX];
@@ -71,12 +73,12 @@ static int read_accepted(struct mirror_job *job, int fd, struct err *e)
 
 /* A client that is root opens the directory as root, and then needs no more than its owner's rights
  * to copy. */
-static int set_identity(struct mirror_job *job, const struct grant *g, struct err *e)
+static int set_identity(struct sync_job *job, const struct workspace_grant *g, struct err *e)
 {
     struct stat st;
 
     if (fstat(job->dir, &st) < 0)
-        return err_sys(e, "looking at the workspace");
+        return err_sys(e, "reading the attributes of the workspace");
     job->uid = geteuid();
     job->gid = getegid();
     if (geteuid() != 0)
@@ -88,69 +90,77 @@ static int set_identity(struct mirror_job *job, const struct grant *g, struct er
     return 0;
 }
 
-/* In the new process, with the rights that the supervisor has. */
-static int find_dir(struct mirror_job *job, struct err *e)
+/* In the new process, with the rights that the monitor has. */
+static int find_dir(struct sync_job *job, struct err *e)
 {
-    static struct grant g;
-    const struct copy *c = job->find_ctx;
-    int r = ask_check_fds(job->tar, job->manifest_out, job->manifest_in, e);
+    static struct workspace_grant g;
+    const struct workspace_copy *c = job->find_ctx;
+    int r = monitor_request_check_fds(job->tar, job->manifest_out, job->manifest_in, e);
 
     if (r >= 0)
-        r = grant_open(c->grants, c->ask->sandbox, &g, &job->dir, e);
-    if (r >= 0 && c->ask->receive && !g.writable)
+        r = grant_open(c->grants, c->message->sandbox, &g, &job->dir, e);
+    if (r >= 0 && c->message->receive && !g.writable)
         r = err_set(e, ERR_DENIED, "the workspace %s was granted for reading only", g.path);
     if (r >= 0)
-        r = check_acceptance(c, &g, optional_fd(c, ASK_HAS_CLIENT), e);
+        r = check_acceptance(c, &g, optional_fd(c, MONITOR_HAS_CLIENT), e);
     if (r >= 0)
-        r = read_accepted(job, optional_fd(c, ASK_HAS_ACCEPT), e);
+        r = read_accepted(job, optional_fd(c, MONITOR_HAS_ACCEPT), e);
     return r < 0 ? r : set_identity(job, &g, e);
 }
 
-static int start(struct copies *c, const struct grants *g, const struct warden_ask *a,
-                 const struct ipc_fds *fds, struct err *e)
+/* Those whose end the monitor has not come to yet. */
+static void forget_ended(struct copies *c)
 {
-    const struct copy copy = { g, a, fds };
-    const struct mirror_job job = { .receive = a->receive,
-                                    .dir = -1,
-                                    .find = find_dir,
-                                    .find_ctx = &copy,
-                                    .tar = fds->fd[ASK_FD_TAR],
-                                    .manifest_out = fds->fd[ASK_FD_MANIFEST_OUT],
-                                    .manifest_in = optional_fd(&copy, ASK_HAS_MANIFEST_IN),
-                                    .options = { .flags = a->flags, .top = a->top } };
+    for (size_t i = c->n; i-- > 0;)
+        if (waitpid(c->pid[i], NULL, WNOHANG) > 0)
+            c->pid[i] = c->pid[--c->n];
+}
+
+static int start_sync_process(struct copies *c, const struct grants *g,
+                              const struct monitor_request *a, const struct ipc_fds *fds,
+                              struct err *e)
+{
+    const struct workspace_copy copy = { g, a, fds };
+    const struct sync_job job = { .receive = a->receive,
+                                  .dir = -1,
+                                  .find = find_dir,
+                                  .find_ctx = &copy,
+                                  .tar = fds->fd[MONITOR_FD_TAR],
+                                  .manifest_out = fds->fd[MONITOR_FD_MANIFEST_OUT],
+                                  .manifest_in = optional_fd(&copy, MONITOR_HAS_MANIFEST_IN),
+                                  .options = { .flags = a->flags, .top = a->top } };
     int r;
 
     if (c->n == COPIES_MAX)
+        forget_ended(c);
+    if (c->n == COPIES_MAX)
         return err_set(e, ERR_BUSY, "%d workspaces are being copied", COPIES_MAX);
-    r = mirror_child_fork(&job, fds->fd[ASK_FD_REPORT], &c->pid[c->n], e);
+    r = sync_child_fork(&job, fds->fd[MONITOR_FD_REPORT], &c->pid[c->n], e);
     if (r >= 0)
         c->n++;
     return r;
 }
 
-/* Whoever reads it may not: that must not hold us up. */
-static void tell(int report, int r, const struct err *e)
+/* The report's reader may not read: writing must not block the monitor. */
+static void report_copy_end(int report, int r, const struct err *e)
 {
-    const struct mirror_report_end end = { .r = r, .e = *e };
+    const struct sync_report_end end = { .r = r, .e = *e };
 
-    LOG(ERROR, "warden.failed", LOG_S("error", e->msg));
     if (fcntl(report, F_SETFL, O_NONBLOCK) == 0)
-        (void)mirror_report_end(report, &end, NULL);
+        (void)sync_report_end(report, &end, NULL);
 }
 
-void copies_start(struct copies *c, const struct grants *g, const struct warden_ask *a,
-                  const struct ipc_fds *fds)
+int copies_start(struct copies *c, const struct grants *g, const struct monitor_request *a,
+                 const struct ipc_fds *fds, struct err *e)
 {
-    struct err e;
     int r;
 
-    if (fds->n != count_fds(a->has)) {
-        LOG(ERROR, "warden.failed", LOG_S("error", "a copy with too few or too many descriptors"));
-        return;
-    }
-    r = start(c, g, a, fds, &e);
+    if (fds->n != count_copy_fds(a->has))
+        return err_set(e, ERR_INVALID, "a copy request with the wrong number of descriptors");
+    r = start_sync_process(c, g, a, fds, e);
     if (r < 0)
-        tell(fds->fd[ASK_FD_REPORT], r, &e);
+        report_copy_end(fds->fd[MONITOR_FD_REPORT], r, e);
+    return r;
 }
 
 void copies_ended(struct copies *c, pid_t pid)

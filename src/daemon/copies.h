@@ -1,29 +1,33 @@
-/* Processes that copy workspaces, started by the supervisor for the control plane: with the rights
- * of the user who granted the directory.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that copy workspaces, started by the monitor for the control plane, with the rights of
+ * the user who granted the directory.
  *
- * Everything that may take long or fail for the workspace's sake happens in the process itself, and
- * what it has to say goes to the report that came with the request. */
+ * Everything that may block or fail because of the workspace happens in the child process, which
+ * writes its result to the report that came with the request. */
 #ifndef DAEMON_COPIES_H
 #define DAEMON_COPIES_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "daemon/ask.h"
+#include "domain/config/config.h"
+#include "daemon/monitor_request.h"
 #include "daemon/grants.h"
-#include "ipc/channel.h"
+#include "lib/ipc/channel.h"
 
-/* One that hangs stays until its file system lets it go, whatever became of its sandbox. */
-enum { COPIES_MAX = 256 };
+/* A hanging copy stays until its file system releases it, even after its sandbox is destroyed. The
+ * control plane queues copies before this limit (control/sandbox/copy_slots.h); the difference is
+ * for processes that have ended and are not reaped yet. */
+enum { COPIES_MAX = CONFIG_COPIES_MAX + 32 };
 
 struct copies {
     pid_t pid[COPIES_MAX];
     size_t n;
 };
 
-/* What cannot even be started is told in the report too. */
-void copies_start(struct copies *c, const struct grants *g, const struct warden_ask *a,
-                  const struct ipc_fds *fds);
+/* A copy that cannot be started is also reported in the report; the caller logs the error. */
+int copies_start(struct copies *c, const struct grants *g, const struct monitor_request *a,
+                 const struct ipc_fds *fds, struct err *e);
 void copies_ended(struct copies *c, pid_t pid); /* some child was: maybe none of these */
 
 #endif

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/fetch_process.h"
 
 #include <limits.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 int fetch_process_exec(const struct identity_choice *who, int sock, int *status, struct err *e)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/grants.h"
 
 #include <errno.h>
@@ -9,11 +10,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
 enum { GRANT_MAGIC = 0x544e5247 /* "GRNT" */, GRANT_VERSION = 1 };
 
@@ -26,8 +27,8 @@ bool grant_name_valid(const char *sandbox)
 
 /* --- records --- */
 
-static int write_record(const struct grants *g, const char *sandbox, const struct grant *record,
-                        struct err *e)
+static int write_grant(const struct grants *g, const char *sandbox,
+                       const struct workspace_grant *record, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     char name[ID_MAX + 8];
@@ -45,14 +46,14 @@ static bool ends_inside(const char *text)
     return memchr(text, 0, GRANT_PATH_MAX);
 }
 
-static int read_record(const struct grants *g, const char *sandbox, struct grant *ret,
-                       struct err *e)
+static int read_grant(const struct grants *g, const char *sandbox, struct workspace_grant *ret,
+                      struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     ssize_t n;
 
     if (!grant_name_valid(sandbox))
-        return err_set(e, ERR_INVALID, "a workspace of no sandbox");
+        return err_set(e, ERR_INVALID, "invalid sandbox id in a workspace request");
     fd = openat(g->dir, sandbox, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "no client granted a directory to sandbox %s", sandbox);
@@ -69,7 +70,7 @@ static int read_record(const struct grants *g, const char *sandbox, struct grant
 int grant_remove(const struct grants *g, const char *sandbox, struct err *e)
 {
     if (!grant_name_valid(sandbox))
-        return err_set(e, ERR_INVALID, "a workspace of no sandbox");
+        return err_set(e, ERR_INVALID, "invalid sandbox id in a workspace request");
     if (unlinkat(g->dir, sandbox, 0) < 0 && errno != ENOENT)
         return err_sys(e, "removing the workspace record of %s", sandbox);
     return 0;
@@ -95,8 +96,8 @@ static int refuse_open(const char *path, struct err *e)
     }
 }
 
-static int open_in(int at, const char *path, uint64_t resolve, const char *shown, int *ret,
-                   struct err *e)
+static int open_directory_at(int at, const char *path, uint64_t resolve, const char *shown,
+                             int *ret, struct err *e)
 {
     int fd = sys_openat2(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, resolve);
 
@@ -106,30 +107,31 @@ static int open_in(int at, const char *path, uint64_t resolve, const char *shown
     return 0;
 }
 
-static int open_below(const char *root, const char *path, int *ret, struct err *e)
+static int open_granted_directory(const char *root, const char *path, int *ret, struct err *e)
 {
     AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (dir < 0)
         return err_sys(e, "opening the root %s", root);
-    return open_in(dir, path, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, path,
-                   ret, e);
+    return open_directory_at(
+        dir, path, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, path, ret, e);
 }
 
 /* With the rights of the client. */
-static int open_as(const struct grants *g, const struct grant *record, int handed, int *ret,
-                   struct err *e)
+static int open_as(const struct grants *g, const struct workspace_grant *record, int handed,
+                   int *ret, struct err *e)
 {
     struct err left;
     int r = client_enter(&record->client, e), back;
 
     if (r >= 0 && handed >= 0)
-        r = open_in(handed, ".", 0, "that was handed over", ret, e);
+        r = open_directory_at(handed, ".", 0, "that was handed over", ret, e);
     else if (r >= 0 && record->root[0])
-        r = open_below(record->root, record->path, ret, e);
+        r = open_granted_directory(record->root, record->path, ret, e);
     else if (r >= 0)
-        r = open_in(AT_FDCWD, record->path, g->launcher->untrusted ? RESOLVE_NO_SYMLINKS : 0,
-                    record->path, ret, e);
+        r = open_directory_at(AT_FDCWD, record->path,
+                              g->launcher->untrusted ? RESOLVE_NO_SYMLINKS : 0, record->path, ret,
+                              e);
     back = client_leave(&left);
     if (back < 0) {
         if (r >= 0)
@@ -140,14 +142,14 @@ static int open_as(const struct grants *g, const struct grant *record, int hande
     return r;
 }
 
-static int look_at(int dir, struct statx *ret, struct err *e)
+static int stat_workspace(int dir, struct statx *ret, struct err *e)
 {
     if (syscall(SYS_statx, dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, ret) < 0)
-        return err_sys(e, "looking at the workspace");
+        return err_sys(e, "reading the attributes of the workspace");
     return 0;
 }
 
-static void note_identity(const struct statx *st, struct grant *record)
+static void note_identity(const struct statx *st, struct workspace_grant *record)
 {
     record->has_birth = (st->stx_mask & STATX_BTIME) != 0;
     record->birth_s = record->has_birth ? st->stx_btime.tv_sec : 0;
@@ -157,9 +159,9 @@ static void note_identity(const struct statx *st, struct grant *record)
 }
 
 /* Numbers of devices can change when the machine starts; the time of birth does not. */
-static bool is_same(const struct grant *record, const struct statx *st)
+static bool is_same_directory(const struct workspace_grant *record, const struct statx *st)
 {
-    struct grant now = { 0 };
+    struct workspace_grant now = { 0 };
 
     note_identity(st, &now);
     return now.inode == record->inode && now.has_birth == record->has_birth &&
@@ -168,8 +170,8 @@ static bool is_same(const struct grant *record, const struct statx *st)
 }
 
 /* Root alone grants what belongs to root. */
-static int check_owner(const struct grant *record, const struct statx *st, const char *path,
-                       struct err *e)
+static int check_workspace_owner(const struct workspace_grant *record, const struct statx *st,
+                                 const char *path, struct err *e)
 {
     if (st->stx_uid == 0 && record->client.uid != 0 && geteuid() == 0)
         return err_set(e, ERR_DENIED, "the workspace %s belongs to root and the client is uid %u",
@@ -177,32 +179,34 @@ static int check_owner(const struct grant *record, const struct statx *st, const
     return 0;
 }
 
-static int finish_grant(const struct grants *g, const char *sandbox, struct grant *record, int dir,
-                        struct err *e)
+static int finish_grant(const struct grants *g, const char *sandbox, struct workspace_grant *record,
+                        int dir, struct err *e)
 {
     struct statx st = { 0 };
-    int r = look_at(dir, &st, e);
+    int r = stat_workspace(dir, &st, e);
 
-    hook_point("grant.open");
+    fault_point("grant.open");
 
     if (r >= 0)
-        r = check_owner(record, &st, record->path, e);
+        r = check_workspace_owner(record, &st, record->path, e);
     if (r < 0 || !sandbox)
         return r;
     note_identity(&st, record);
-    return write_record(g, sandbox, record, e);
+    return write_grant(g, sandbox, record, e);
 }
 
 int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,
                      const char *path, bool writable, struct err *e)
 {
     const struct launcher_options *o = g->launcher;
-    struct grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION, .writable = writable };
+    struct workspace_grant record = { .magic = GRANT_MAGIC,
+                                      .version = GRANT_VERSION,
+                                      .writable = writable };
     AUTO_CLOSE int dir = -1;
     int r = client_identify(sock, g->doors, &record.client, e);
 
     if (r >= 0 && (root > o->n_roots || (o->untrusted && !root)))
-        r = err_set(e, ERR_DENIED, "a workspace below no root");
+        r = err_set(e, ERR_DENIED, "the workspace is not below one of workspaces.roots");
     if (r >= 0 &&
         (!str_copy(str_from(path), record.path, sizeof record.path) ||
          !str_copy(str_from(root ? o->roots[root - 1] : ""), record.root, sizeof record.root)))
@@ -235,12 +239,12 @@ static int find_path(int dir, char ret[static GRANT_PATH_MAX], struct err *e)
 int grant_make_handed(const struct grants *g, const char *sandbox, int sock, bool writable,
                       struct err *e)
 {
-    struct grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION };
+    struct workspace_grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION };
     AUTO_CLOSE int handed = -1, dir = -1;
     struct handover_sender sender;
     bool may_write = false;
     int r = sandbox ? handover_take(sock, &handed, &may_write, &sender, e)
-                    : handover_look(sock, &handed, &may_write, &sender, e);
+                    : handover_peek(sock, &handed, &may_write, &sender, e);
 
     if (r >= 0)
         r = client_of_sender(sock, &sender, &record.client, e);
@@ -252,8 +256,8 @@ int grant_make_handed(const struct grants *g, const char *sandbox, int sock, boo
     return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
 }
 
-/* A root that the operator took out of the configuration holds no workspaces any more. */
-static int check_root(const struct grants *g, const struct grant *record, struct err *e)
+/* Refuses workspaces below a root that the operator has removed from the configuration. */
+static int check_root(const struct grants *g, const struct workspace_grant *record, struct err *e)
 {
     for (size_t i = 0; i < g->launcher->n_roots; i++)
         if (strcmp(g->launcher->roots[i], record->root) == 0)
@@ -264,23 +268,23 @@ static int check_root(const struct grants *g, const struct grant *record, struct
                : 0;
 }
 
-int grant_open(const struct grants *g, const char *sandbox, struct grant *ret, int *ret_dir,
-               struct err *e)
+int grant_open(const struct grants *g, const char *sandbox, struct workspace_grant *ret,
+               int *ret_dir, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     struct statx st = { 0 };
-    int r = read_record(g, sandbox, ret, e);
+    int r = read_grant(g, sandbox, ret, e);
 
-    hook_point("ask.open");
+    fault_point("ask.open");
     if (r >= 0)
         r = check_root(g, ret, e);
     if (r >= 0)
         r = open_as(g, ret, -1, &dir, e);
     if (r >= 0)
-        r = look_at(dir, &st, e);
+        r = stat_workspace(dir, &st, e);
     if (r >= 0)
-        r = check_owner(ret, &st, ret->path, e);
-    if (r >= 0 && !is_same(ret, &st))
+        r = check_workspace_owner(ret, &st, ret->path, e);
+    if (r >= 0 && !is_same_directory(ret, &st))
         r = err_set(e, ERR_CONFLICT,
                     "the workspace %s is not the directory that the sandbox was created with",
                     ret->path);

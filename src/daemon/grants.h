@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host directories that sandboxes may use as workspaces, each granted by a client.
  *
  * A grant is made when a sandbox is created, while its client is there: the directory is opened
- * with the client's own rights, and a record in the supervisor's directory keeps who that was and
+ * with the client's own rights, and a record in the monitor's directory keeps who that was and
  * which directory it is. Every later copy, also after a restart, opens the directory again with the
  * rights of the recorded user and compares it with the record. The control plane can only name a
  * grant by its sandbox; it cannot write one.
@@ -11,11 +12,11 @@
 #define DAEMON_GRANTS_H
 
 #include "daemon/client.h"
-#include "runtime/launcher.h"
+#include "engine/runtime/launcher.h"
 
 enum { GRANT_PATH_MAX = 1024 };
 
-struct grant {
+struct workspace_grant {
     uint32_t magic, version;
     struct client client;
     uint32_t writable;
@@ -38,18 +39,18 @@ bool grant_name_valid(const char *sandbox);
 
 /* Without a sandbox, each only checks that the client could grant it: nothing is recorded, and what
  * was handed over stays there. */
-/* For a path of a request: `root` counts from 1, 0 is for an absolute path, which only a supervisor
+/* For a path of a request: `root` counts from 1, 0 is for an absolute path, which only a monitor
  * that trusts the control plane takes. */
 int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,
                      const char *path, bool writable, struct err *e);
-/* For a directory that the client handed over (ipc/handover.h). */
+/* For a directory that the client handed over (lib/ipc/handover.h). */
 int grant_make_handed(const struct grants *g, const char *sandbox, int sock, bool writable,
                       struct err *e);
 
 /* Opens the directory of a grant. -ERR_NOT_FOUND without a record, -ERR_DENIED or -ERR_CONFLICT,
  * naming the path, if the recorded user cannot open it or it is another directory now. */
-int grant_open(const struct grants *g, const char *sandbox, struct grant *ret, int *ret_dir,
-               struct err *e);
+int grant_open(const struct grants *g, const char *sandbox, struct workspace_grant *ret,
+               int *ret_dir, struct err *e);
 int grant_remove(const struct grants *g, const char *sandbox, struct err *e);
 
 #endif

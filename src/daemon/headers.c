@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/headers.h"
 
 #include <fcntl.h>
@@ -8,7 +9,7 @@
 
 #include "base/own.h"
 
-static int open_checked(const char *path, int *ret, struct err *e)
+static int open_private_file(const char *path, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
@@ -25,7 +26,7 @@ static int open_checked(const char *path, int *ret, struct err *e)
 }
 
 /* One byte of room more than there may be. */
-static int copy(int from, int to, const char *path, struct err *e)
+static int copy_headers(int from, int to, const char *path, struct err *e)
 {
     char text[HEADERS_FILE_MAX + 1];
     size_t n = 0;
@@ -46,11 +47,11 @@ static int copy(int from, int to, const char *path, struct err *e)
 int headers_open(const char *path, int *ret, struct err *e)
 {
     AUTO_CLOSE int from = -1, to = -1;
-    int r = open_checked(path, &from, e);
+    int r = open_private_file(path, &from, e);
 
     if (r >= 0) {
         to = memfd_create("headers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        r = to < 0 ? err_sys(e, "making a file in memory") : copy(from, to, path, e);
+        r = to < 0 ? err_sys(e, "making a file in memory") : copy_headers(from, to, path, e);
     }
     if (r >= 0 &&
         fcntl(to, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)

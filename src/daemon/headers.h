@@ -1,4 +1,5 @@
-/* hub.headers_file: a secret that the warden reads for the control plane, which may not. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hub.headers_file: a secret that the monitor reads for the control plane, which may not. */
 #ifndef DAEMON_HEADERS_H
 #define DAEMON_HEADERS_H
 
@@ -6,8 +7,8 @@
 
 enum { HEADERS_FILE_MAX = 16 << 10 };
 
-/* A file in memory with what it says, sealed and at its start. The file must be a regular one, no
- * link, ours, and closed to everybody else. */
+/* A sealed memfd with the content of the file, at offset 0. The file must be a regular file of this
+ * user, readable by no other user; links are refused. */
 int headers_open(const char *path, int *ret, struct err *e);
 
 #endif

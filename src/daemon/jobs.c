@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/jobs.h"
 
 #include <fcntl.h>
@@ -8,33 +9,33 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "ipc/channel.h"
+#include "lib/ipc/channel.h"
 
 struct job_result {
     int32_t r;
     struct err err;
 };
 
-/* What each kind is called in errors, whether its child becomes a program, and how many may be
- * starting at the same time. */
+/* Per kind: its name in errors, whether its child becomes a program, and how many may be starting
+ * at the same time. */
 static const struct {
     const char *name;
     bool is_program;
     size_t most;
-} kinds[WARDEN_KIND_COUNT_] = {
-    [WARDEN_LAUNCHER] = { "starting sandboxer-launch", true, 8 },
-    [WARDEN_EGRESS] = { "starting sandboxer-egress", true, 32 },
-    [WARDEN_KEEPER] = { "starting sandboxer-layers", true, 64 },
-    [WARDEN_FETCH] = { "starting sandboxer-fetch", true, 4 },
-    [WARDEN_HEADERS] = { "reading hub.headers_file", false, 4 },
-    [WARDEN_CERTIFICATE] = { "reading the domain's certificate", false, 4 },
-    [WARDEN_GRANT] = { "opening the workspace", false, 48 },
-    [WARDEN_CHECK] = { "opening the workspace", false, 16 },
-    [WARDEN_FORGET] = { "removing a workspace's record", false, 16 },
+} kinds[MONITOR_KIND_COUNT_] = {
+    [MONITOR_LAUNCHER] = { "starting sandboxer-launch", true, 8 },
+    [MONITOR_EGRESS] = { "starting sandboxer-egress", true, 32 },
+    [MONITOR_LAYER_WORKER] = { "starting sandboxer-layers", true, 64 },
+    [MONITOR_FETCH] = { "starting sandboxer-fetch", true, 4 },
+    [MONITOR_HEADERS] = { "reading hub.headers_file", false, 4 },
+    [MONITOR_CERTIFICATE] = { "reading the domain's certificate", false, 4 },
+    [MONITOR_GRANT] = { "opening the workspace", false, 48 },
+    [MONITOR_CHECK] = { "opening the workspace", false, 16 },
+    [MONITOR_FORGET] = { "removing a workspace's record", false, 16 },
 };
 
-/* A child has copies of the supervisor's descriptors until it becomes a program, which gets its own
- * from spawn_exec(), or ends. It does not outlive the supervisor with them. */
+/* A child has copies of the monitor's descriptors until it becomes a program, which gets its own
+ * from spawn_exec(), or ends. It does not outlive the monitor with them. */
 static void __attribute__((noreturn)) run_job(int channel, job_fn *run, const void *ctx)
 {
     struct job_result result = { 0 };
@@ -44,7 +45,7 @@ static void __attribute__((noreturn)) run_job(int channel, job_fn *run, const vo
     _exit(ipc_send(channel, &result, sizeof result, &fd, fd < 0 ? 0 : 1, NULL) < 0 ? 1 : 0);
 }
 
-static size_t count_kind(const struct jobs *all, enum warden_kind kind)
+static size_t count_kind(const struct jobs *all, enum monitor_kind kind)
 {
     size_t n = 0;
 
@@ -53,7 +54,7 @@ static size_t count_kind(const struct jobs *all, enum warden_kind kind)
     return n;
 }
 
-int jobs_start(struct jobs *all, enum warden_kind kind, uint64_t id, job_fn *run, const void *ctx,
+int jobs_start(struct jobs *all, enum monitor_kind kind, uint64_t id, job_fn *run, const void *ctx,
                pid_t *ret, struct err *e)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
@@ -83,7 +84,7 @@ int jobs_start(struct jobs *all, enum warden_kind kind, uint64_t id, job_fn *run
                                        .kind = kind,
                                        .pid = pid,
                                        .channel = take_fd(&ours),
-                                       .deadline = clock_mono() + ask_deadline_ns() };
+                                       .deadline = clock_mono() + monitor_request_deadline_ns() };
     *ret = pid;
     return 0;
 }
@@ -109,7 +110,7 @@ int64_t jobs_deadline(const struct jobs *all)
 }
 
 /* True if the job is settled: *r, *e and *fd are its result. */
-static bool read_result(const struct job *j, int *r, struct err *e, int *fd)
+static bool read_job_result(const struct job *j, int *r, struct err *e, int *fd)
 {
     struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
     struct job_result result;
@@ -137,11 +138,11 @@ static bool is_late(struct job *j, int *r, struct err *e)
     if (j->pid > 0)
         kill(j->pid, SIGKILL);
     *r = err_set(e, ERR_TIMEOUT, "%s took longer than %lld s and was given up", kinds[j->kind].name,
-                 (long long)(ask_deadline_ns() / NS_PER_S));
+                 (long long)(monitor_request_deadline_ns() / NS_PER_S));
     return true;
 }
 
-static bool is_over(const struct jobs *all, size_t i)
+static bool is_job_over(const struct jobs *all, size_t i)
 {
     const struct job *j = &all->job[i];
 
@@ -156,15 +157,15 @@ void jobs_run(struct jobs *all, job_answer_fn *answer, void *user)
         struct err e = { 0 };
         int r = 0;
 
-        if (j->channel < 0 || (!read_result(j, &r, &e, &fd) && !is_late(j, &r, &e)))
+        if (j->channel < 0 || (!read_job_result(j, &r, &e, &fd) && !is_late(j, &r, &e)))
             continue;
         drop_fd(&j->channel);
         if (r >= 0)
-            j->deadline = 0; /* a program runs on: not a job any more */
+            j->deadline = 0; /* the program keeps running, but the job is done */
         answer(user, j, r, &e, fd);
     }
     for (size_t i = 0; i < all->n;)
-        if (is_over(all, i))
+        if (is_job_over(all, i))
             all->job[i] = all->job[--all->n];
         else
             i++;

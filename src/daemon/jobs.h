@@ -1,7 +1,8 @@
-/* Requests that the supervisor is working on, each in a child process of its own.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests in progress at the monitor, each in a child process of its own.
  *
- * The supervisor forks and never waits: whatever can block (execve() of a program on a slow or
- * leased file, a file of the operator's on a network file system, a workspace) blocks in the child.
+ * The monitor forks and never waits: operations that can block (execve() of a program on a slow or
+ * leased file, a file of the operator on a network file system, a workspace) block in the child.
  * The child answers through a channel that execve() closes. A job whose child has not answered by
  * its deadline is killed and answered with -ERR_TIMEOUT; its slot stays taken until the child is
  * reaped, so the number of processes is bounded even if they cannot be killed. */
@@ -13,18 +14,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/ask.h"
+#include "daemon/monitor_request.h"
 
 enum { JOBS_MAX = 128 };
 
 /* Runs in the child. Returns the result and, in *ret_fd, a descriptor that goes with it (-1: none);
  * a job that becomes a program returns only on failure. *channel is kept open until then and may be
- * moved (proc/spawn.h: spawn_exec()). */
+ * moved (lib/proc/spawn.h: spawn_exec()). */
 typedef int job_fn(const void *ctx, int *channel, int *ret_fd, struct err *e);
 
 struct job {
     uint64_t id;
-    enum warden_kind kind;
+    enum monitor_kind kind;
     pid_t pid;   /* 0: reaped */
     int channel; /* -1: answered */
     int64_t deadline;
@@ -39,7 +40,7 @@ struct jobs {
 typedef void job_answer_fn(void *user, const struct job *j, int r, const struct err *e, int fd);
 
 /* -ERR_BUSY if too many are under way, or too many of this kind. */
-int jobs_start(struct jobs *all, enum warden_kind kind, uint64_t id, job_fn *run, const void *ctx,
+int jobs_start(struct jobs *all, enum monitor_kind kind, uint64_t id, job_fn *run, const void *ctx,
                pid_t *ret, struct err *e);
 
 /* For poll(): fills `to`, which has room for JOBS_MAX, and returns how many. */

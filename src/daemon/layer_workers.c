@@ -1,4 +1,5 @@
-#include "daemon/keepers.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/layer_workers.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -6,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 enum { VARIABLE_MAX = 256 };
 
-/* A test says where a keeper dies. */
+/* Tests choose the point at which a layer worker dies. */
 static void set_test_environment(char variable[VARIABLE_MAX], char **envp)
 {
     const char *at = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_DIE_AT") : NULL;
@@ -19,10 +20,11 @@ static void set_test_environment(char variable[VARIABLE_MAX], char **envp)
         envp[0] = variable;
 }
 
-int keeper_exec(int storage, int sock, int *status, struct err *e)
+int layer_worker_exec(int storage, int sock, bool untrusted, int *status, struct err *e)
 {
     char path[PATH_MAX], name[] = "sandboxer-layers", variable[VARIABLE_MAX];
-    char *argv[] = { name, NULL }, *envp[] = { NULL, NULL };
+    char option[] = "--peer", word[] = "untrusted";
+    char *argv[] = { name, untrusted ? option : NULL, word, NULL }, *envp[] = { NULL, NULL };
     const int fds[] = { -1, -1, STDERR_FILENO, sock, storage };
     const struct spawn s = {
         .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = COUNT_OF(fds)

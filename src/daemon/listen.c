@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/listen.h"
 
 #include <arpa/inet.h>
@@ -19,7 +20,7 @@
 enum { BACKLOG = 1024, SYSTEMD_FIRST = 3 };
 enum { LOCK_NAME_MAX = 120 };
 
-static void add(struct doors *d, int fd)
+static void add_door(struct doors *d, int fd)
 {
     d->fd[d->n++] = fd;
 }
@@ -35,15 +36,15 @@ static void take_systemd(struct doors *d)
         return;
     for (uint64_t i = 0; i < n && d->n < LISTEN_MAX; i++) {
         fcntl(SYSTEMD_FIRST + (int)i, F_SETFD, FD_CLOEXEC);
-        add(d, SYSTEMD_FIRST + (int)i);
+        add_door(d, SYSTEMD_FIRST + (int)i);
     }
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
 }
 
-/* Whether a user other than ours, and other than root, can connect to a socket that we inherited.
- * The permissions of an abstract name, or of a socket that cannot be found, are not known: it
- * counts as open. */
+/* Whether a user other than ours and root can connect to an inherited socket. A socket with an
+ * abstract name, or one that cannot be found, counts as open, because its permissions are
+ * unknown. */
 static bool is_open_to_others(const struct sockaddr_storage *a, socklen_t n)
 {
     const struct sockaddr_un *u = (const struct sockaddr_un *)a;
@@ -61,7 +62,7 @@ static bool is_open_to_others(const struct sockaddr_storage *a, socklen_t n)
     return (st.st_mode & 077) || (st.st_uid != geteuid() && st.st_uid != 0);
 }
 
-/* A socket of systemd's obeys the same rule as one of ours. */
+/* An inherited socket of systemd obeys the same rule as one that the daemon makes. */
 static int check_taken(const struct config *c, struct doors *d, struct err *e)
 {
     for (size_t i = 0; i < d->n; i++) {
@@ -88,9 +89,9 @@ static int check_taken(const struct config *c, struct doors *d, struct err *e)
     return 0;
 }
 
-/* Makes the socket's directory where it is ours to make: /run/sandboxer. The socket's own mode
- * decides who reaches it, so other users may pass the directory, whatever our umask is. */
-static int make_parent(const char *path, struct err *e)
+/* Makes the socket's directory if the daemon may: /run/sandboxer. The socket's own mode decides who
+ * can connect, so other users may pass the directory under any umask. */
+static int make_socket_parent(const char *path, struct err *e)
 {
     char dir[108];
     char *slash;
@@ -105,8 +106,8 @@ static int make_parent(const char *path, struct err *e)
     return chmod(dir, 0755) == 0 ? 0 : err_sys(e, "opening %s to other users", dir);
 }
 
-/* Where we may not connect, somebody may listen. */
-static bool is_served(const char *path)
+/* A socket that refuses permission counts as served. */
+static bool is_socket_served(const char *path)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -130,7 +131,7 @@ int doors_check_path(const char *path, struct err *e)
     struct stat st;
 
     if (lstat(path, &st) < 0)
-        return errno == ENOENT ? 0 : err_sys(e, "looking at socket.path %s", path);
+        return errno == ENOENT ? 0 : err_sys(e, "checking socket.path %s", path);
     if (!S_ISSOCK(st.st_mode))
         return err_set(e, ERR_CONFLICT,
                        "socket.path: %s is %s, not a socket, and is not replaced; name another "
@@ -140,7 +141,7 @@ int doors_check_path(const char *path, struct err *e)
 }
 
 /* Removed locks are not waited for: the name must still be that of the file. */
-static bool is_named(int fd, const char *name)
+static bool is_lock_current(int fd, const char *name)
 {
     struct stat held, found;
 
@@ -154,7 +155,7 @@ static int try_lock(const char *name, int *ret, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "opening %s", name);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(fd, name))
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_lock_current(fd, name))
         return -ERR_BUSY;
     *ret = take_fd(&fd);
     return 0;
@@ -166,7 +167,7 @@ static void name_lock(const char *path, char ret[static LOCK_NAME_MAX])
 }
 
 /* Two daemons that start at once must not both think that the path is free. The children of a
- * supervisor that was killed hold its lock for a moment: without a listener, the lock is waited
+ * monitor that was killed hold its lock for a moment: without a listener, the lock is waited
  * for. */
 static int lock_path(const char *path, int *ret, struct err *e)
 {
@@ -175,22 +176,22 @@ static int lock_path(const char *path, int *ret, struct err *e)
 
     name_lock(path, name);
     for (int i = 0; (r = try_lock(name, ret, e)) == -ERR_BUSY; i++) {
-        if (i == LOCK_TRIES || is_served(path))
+        if (i == LOCK_TRIES || is_socket_served(path))
             return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
         usleep(LOCK_WAIT_US);
     }
     return r;
 }
 
-/* Makes way for our socket, with the lock held: every sandboxerd that served there has ended, so a
- * socket on which somebody answers is another program's. */
+/* Removes a stale socket, with the lock held: every sandboxerd that served there has ended, so a
+ * socket that still accepts belongs to another program. */
 static int clear_path(const char *path, struct err *e)
 {
     int r = doors_check_path(path, e);
 
     if (r < 0)
         return r;
-    if (is_served(path))
+    if (is_socket_served(path))
         return err_set(e, ERR_BUSY, "another program listens on %s; name another socket.path",
                        path);
     if (unlink(path) < 0 && errno != ENOENT)
@@ -223,7 +224,7 @@ static int listen_unix(const struct config *c, struct doors *d, struct err *e)
         return err_set(e, ERR_INVALID, "socket.path: '%s' is too long", c->socket.path);
     r = doors_check_path(a.sun_path, e); /* before anything is made beside it */
     if (r >= 0)
-        r = make_parent(a.sun_path, e);
+        r = make_socket_parent(a.sun_path, e);
     if (r >= 0)
         r = lock_path(a.sun_path, &d->lock, e);
     if (r < 0)
@@ -241,11 +242,12 @@ static int listen_unix(const struct config *c, struct doors *d, struct err *e)
     d->inode = st.st_ino;
     r = set_access(c, a.sun_path, e);
     if (r >= 0)
-        add(d, take_fd(&fd));
+        add_door(d, take_fd(&fd));
     return r;
 }
 
-static socklen_t fill_address(const struct config_address *from, struct sockaddr_storage *ret)
+static socklen_t fill_socket_address(const struct config_address *from,
+                                     struct sockaddr_storage *ret)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
@@ -266,7 +268,7 @@ static socklen_t fill_address(const struct config_address *from, struct sockaddr
 static int listen_tcp(const struct config_address *at, const char *text, int *ret, struct err *e)
 {
     struct sockaddr_storage a = { 0 };
-    socklen_t n = fill_address(at, &a);
+    socklen_t n = fill_socket_address(at, &a);
     AUTO_CLOSE int fd = -1;
     int on = 1;
 
@@ -294,7 +296,7 @@ int doors_open(const struct config *c, struct doors *ret, struct err *e)
     if (r >= 0 && c->listen)
         r = listen_tcp(&c->address, c->listen, &fd, e);
     if (fd >= 0)
-        add(ret, fd);
+        add_door(ret, fd);
     if (r >= 0 && c->domain.listen)
         r = listen_tcp(&c->domain_address, c->domain.listen, &ret->tls, e);
     if (r < 0)
@@ -316,13 +318,14 @@ void doors_close(struct doors *d)
     drop_fd(&d->lock);
 }
 
-/* The lock goes before it is released: who finds it without its name makes a new one. */
+/* The lock file is unlinked before the lock is released: a process that then gets the lock sees
+ * that its file has no name, and makes a new one. */
 static void remove_lock(const struct doors *d)
 {
     char name[LOCK_NAME_MAX];
 
     name_lock(d->path, name);
-    if (d->lock >= 0 && is_named(d->lock, name))
+    if (d->lock >= 0 && is_lock_current(d->lock, name))
         unlink(name);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the daemon listens: a unix socket, TCP where asked for, and what systemd hands over. */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
@@ -5,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "config/config.h"
+#include "domain/config/config.h"
 
 enum { LISTEN_MAX = 8 };
 
@@ -17,7 +18,7 @@ struct doors {
     char path[108]; /* of the unix socket, from when we have its lock; "": none */
     dev_t device;   /* of the socket that we made there; inode 0: none yet */
     ino_t inode;
-    bool inherited_open; /* users other than ours can connect to a socket of systemd's */
+    bool inherited_open; /* users other than ours can connect to an inherited socket */
 };
 
 /* Whether a daemon can put its socket there: nothing, or a socket. -ERR_CONFLICT names what is in
@@ -29,6 +30,7 @@ int doors_check_path(const char *path, struct err *e);
 int doors_open(const struct config *c, struct doors *ret, struct err *e);
 void doors_close(struct doors *d);     /* closes */
 void doors_close_fds(struct doors *d); /* all but the lock */
-void doors_remove(struct doors *d);    /* and removes the unix socket, if it is still ours */
+void doors_remove(struct doors *d);    /* also removes the unix socket, if it is still this
+                                          daemon's */
 
 #endif

@@ -1,4 +1,5 @@
-/* Locks of a daemon. Its children hold them with it: those of a supervisor that was killed do so
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks of a daemon. Its children hold them with it: those of a monitor that was killed do so
  * for a moment longer, and a daemon that starts meanwhile waits for them. */
 #ifndef DAEMON_LOCK_H
 #define DAEMON_LOCK_H

@@ -1,4 +1,5 @@
-#include "daemon/ask.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/monitor_request.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,11 +12,11 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "mirror/mirror.h"
+#include "engine/sync/sync.h"
 
 #define DEADLINE_NS (10 * NS_PER_S)
 
-int64_t ask_deadline_ns(void)
+int64_t monitor_request_deadline_ns(void)
 {
     const char *seconds = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_TEST_DEADLINE") : NULL;
     uint64_t n;
@@ -23,24 +24,26 @@ int64_t ask_deadline_ns(void)
     return seconds && str_to_u64(str_from(seconds), &n) ? (int64_t)n * NS_PER_S : DEADLINE_NS;
 }
 
-static bool ends(const char *text, size_t cap)
+static bool is_request_text_terminated(const char *text, size_t cap)
 {
     return memchr(text, 0, cap);
 }
 
-int ask_check(const struct warden_ask *a, struct err *e)
+int monitor_request_check(const struct monitor_request *a, struct err *e)
 {
-    if (a->kind == 0 || a->kind >= WARDEN_KIND_COUNT_)
-        return err_set(e, ERR_INVALID, "a request of no known kind");
-    if (a->receive > 1 || (a->flags & ~(unsigned)MIRROR_FLAGS_ALL_) ||
-        (a->has & ~(unsigned)ASK_HAS_ALL_) || a->grant > ASK_GRANT_HANDED || a->dry > 1 ||
-        !ends(a->sandbox, sizeof a->sandbox) || !ends(a->path, sizeof a->path) ||
-        !ends(a->top, sizeof a->top) || strchr(a->top, '/') || strcmp(a->top, "..") == 0)
+    if (a->kind == 0 || a->kind >= MONITOR_KIND_COUNT_)
+        return err_set(e, ERR_INVALID, "a request of an unknown kind");
+    if (a->receive > 1 || (a->flags & ~(unsigned)SYNC_FLAGS_ALL_) ||
+        (a->has & ~(unsigned)MONITOR_HAS_ALL_) || a->grant > MONITOR_GRANT_HANDED || a->dry > 1 ||
+        !is_request_text_terminated(a->sandbox, sizeof a->sandbox) ||
+        !is_request_text_terminated(a->path, sizeof a->path) ||
+        !is_request_text_terminated(a->top, sizeof a->top) || strchr(a->top, '/') ||
+        strcmp(a->top, "..") == 0)
         return err_set(e, ERR_INVALID, "a malformed request");
     return 0;
 }
 
-int ask_check_socket(int fd, struct err *e)
+int monitor_request_check_socket(int fd, struct err *e)
 {
     int type = 0, domain = 0;
     socklen_t n = sizeof type, m = sizeof domain;
@@ -48,7 +51,7 @@ int ask_check_socket(int fd, struct err *e)
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) < 0 || type != SOCK_SEQPACKET ||
         domain != AF_UNIX)
-        return err_set(e, ERR_INVALID, "a program needs a socket of packets");
+        return err_set(e, ERR_INVALID, "a program needs a SOCK_SEQPACKET socket");
     return 0;
 }
 
@@ -57,13 +60,13 @@ static int check_fd(int fd, bool pipe, struct err *e)
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at a descriptor");
+        return err_sys(e, "checking a descriptor");
     if ((fcntl(fd, F_GETFL) & O_PATH) || (pipe ? !S_ISFIFO(st.st_mode) : !S_ISREG(st.st_mode)))
-        return err_set(e, ERR_INVALID, "a descriptor is not what it must be");
+        return err_set(e, ERR_INVALID, "a descriptor has the wrong type");
     return 0;
 }
 
-int ask_check_fds(int tar, int manifest_out, int manifest_in, struct err *e)
+int monitor_request_check_fds(int tar, int manifest_out, int manifest_in, struct err *e)
 {
     int r = check_fd(tar, true, e);
 
@@ -76,7 +79,7 @@ int ask_check_fds(int tar, int manifest_out, int manifest_in, struct err *e)
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-int ask_make_places(const struct gate_place *list, size_t n, int *ret, struct err *e)
+int monitor_request_make_places(const struct gate_place *list, size_t n, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = memfd_create("places", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -88,17 +91,18 @@ int ask_make_places(const struct gate_place *list, size_t n, int *ret, struct er
 }
 
 /* Only files in memory have seals: reading one does not wait for a disk or a network. */
-int ask_read_places(int fd, struct gate_place *ret, size_t *ret_n, struct err *e)
+int monitor_request_read_places(int fd, struct gate_place *ret, size_t *ret_n, struct err *e)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat st;
     size_t size;
 
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0)
-        return err_set(e, ERR_INVALID, "a list of addresses that is no sealed file in memory");
+        return err_set(e, ERR_INVALID, "a list of addresses that is not a sealed memfd");
     size = (size_t)st.st_size;
     if (size % sizeof *ret)
-        return err_set(e, ERR_INVALID, "a list of addresses of %zu bytes", size);
+        return err_set(e, ERR_INVALID, "a list of addresses has an invalid size of %zu bytes",
+                       size);
     if (size / sizeof *ret > GATE_PLACES_MAX)
         return err_set(e, ERR_TOO_BIG, "an egress worker can have at most %d granted addresses",
                        GATE_PLACES_MAX);
@@ -109,7 +113,7 @@ int ask_read_places(int fd, struct gate_place *ret, size_t *ret_n, struct err *e
 }
 
 /* The part of path below root, or NULL. */
-static const char *below(const char *path, const char *root)
+static const char *path_below_root(const char *path, const char *root)
 {
     size_t n = strlen(root);
 
@@ -138,14 +142,14 @@ static int fail_outside(const struct launcher_options *o, const char *path, stru
         path, o->n_roots ? roots : "no directory");
 }
 
-int ask_name_dir(struct warden_ask *a, const struct launcher_options *o, const char *path,
-                 struct err *e)
+int monitor_request_name_dir(struct monitor_request *a, const struct launcher_options *o,
+                             const char *path, struct err *e)
 {
     const char *rest = path;
 
     a->root = 0;
     for (size_t i = 0; i < o->n_roots && !a->root; i++)
-        if ((rest = below(path, o->roots[i])))
+        if ((rest = path_below_root(path, o->roots[i])))
             a->root = (uint32_t)i + 1;
     if (!a->root && (o->untrusted || o->n_roots))
         return fail_outside(o, path, e);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/nosuid.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "daemon/lock.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
 enum { MOUNTS_BYTES = 1 << 20 };
 
@@ -117,12 +118,12 @@ static int mount_on_itself(int state, int storage, struct err *e)
 
     if (tree < 0 || sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0 ||
         sys_move_mount(tree, "", state, place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return err_sys(e, "mounting it on itself, without set-user-id programs");
+        return err_sys(e, "mounting it on itself, nosuid");
     return 0;
 }
 
 /* Another daemon may have this directory; then that one has mounted it, and unmounts it. */
-static bool take_state(int state, int *ret)
+static bool lock_state_directory(int state, int *ret)
 {
     AUTO_CLOSE int lock = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -142,7 +143,7 @@ int nosuid_mount(struct nosuid *n, const char *state, struct err *e)
     storage = dir < 0 ? -1 : openat(dir, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (storage < 0)
         return err_sys(e, "opening %s/%s", state, place);
-    if (geteuid() != 0 || !take_state(dir, &n->lock))
+    if (geteuid() != 0 || !lock_state_directory(dir, &n->lock))
         return 0;
     if (has_flags(storage))
         ours = covers_itself(dir, storage) || covers_twin(storage);

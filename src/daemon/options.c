@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/options.h"
 
 #include <getopt.h>
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "config/config.h"
+#include "domain/config/config.h"
 
 static const char help[] =
     "usage: sandboxerd [--foreground] [--listen[=ADDRESS:PORT]] [--config FILE]\n"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of sandboxerd. */
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H
@@ -12,7 +13,7 @@ struct daemon_options {
     int ready_fd;       /* gets one byte when we serve, or a message; -1: none */
 };
 
-/* True: go on. False: *ret_status is what to exit with. */
+/* True: continue. False: exit with *ret_status. */
 bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int *ret_status);
 
 #endif

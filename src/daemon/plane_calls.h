@@ -1,12 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The system calls of the control plane. */
 #ifndef DAEMON_PLANE_CALLS_H
 #define DAEMON_PLANE_CALLS_H
 
 #include <sys/syscall.h>
 
-/* Allowed whatever the arguments; mmap, mprotect, socket, socketpair and clone are looked into
- * (fence/fence.c). Not here, among others: execve, fork, kill, ptrace, mount, setns, unshare, bpf,
- * perf_event_open, io_uring_setup, keyctl, userfaultfd, pidfd_getfd, process_vm_readv. */
+/* Allowed with any arguments; the arguments of mmap, mprotect, socket, socketpair and clone are
+ * checked (lib/fence/fence.c). Not allowed, among others: execve, fork, kill, ptrace, mount, setns,
+ * unshare, bpf, perf_event_open, io_uring_setup, keyctl, userfaultfd, pidfd_getfd,
+ * process_vm_readv. */
 static const int plane_calls[] = {
     /* connections */
     SYS_accept4,

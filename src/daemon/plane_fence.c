@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/plane_fence.h"
 
 #include <errno.h>
@@ -11,24 +12,24 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "daemon/plane_calls.h"
-#include "fence/fence.h"
-#include "profile/catalog.h"
-#include "secrets/keyring.h"
+#include "lib/fence/fence.h"
+#include "domain/profile/catalog.h"
+#include "lib/secrets/keyring.h"
 
 enum { PLACES_MAX = 16 + CATALOG_DIRS_MAX + CATALOG_FILES_MAX + CONFIG_REGISTRIES_MAX };
 
-struct places {
+struct plane_places {
     struct fence_place p[PLACES_MAX];
     size_t n;
 };
 
-static void close_places(struct places *all)
+static void close_places(struct plane_places *all)
 {
     for (size_t i = 1; i < all->n; i++) /* the first is the state directory, which stays open */
         drop_fd(&all->p[i].fd);
 }
 
-static void add_fd(struct places *all, int fd, unsigned access)
+static void add_fd(struct plane_places *all, int fd, unsigned access)
 {
     if (fd < 0)
         return;
@@ -38,8 +39,8 @@ static void add_fd(struct places *all, int fd, unsigned access)
         close(fd);
 }
 
-/* A place that does not exist, or that the control plane cannot reach anyway, needs no rule. */
-static void add_path(struct places *all, const char *path, unsigned access)
+/* A path that does not exist, or that the control plane cannot reach anyway, needs no rule. */
+static void add_path(struct plane_places *all, const char *path, unsigned access)
 {
     if (path)
         add_fd(all, open(path, O_PATH | O_CLOEXEC), access);
@@ -47,7 +48,7 @@ static void add_path(struct places *all, const char *path, unsigned access)
 
 /* Files that operators replace are reached through their directory, since a rule for a file holds
  * only until another is renamed to its name. */
-static void add_parent(struct places *all, const char *file)
+static void add_parent(struct plane_places *all, const char *file)
 {
     char path[PATH_MAX];
     char *end;
@@ -61,7 +62,7 @@ static void add_parent(struct places *all, const char *file)
     add_path(all, path, FENCE_READ);
 }
 
-static void add_system(struct places *all)
+static void add_system(struct plane_places *all)
 {
     /* Settings of package managers (egress.packages), the ssh server and its libraries, the
      * flattening of layers on the host's system; facts about this process and the machine. */
@@ -74,7 +75,7 @@ static void add_system(struct places *all)
 
 /* Images that are directories of the host: names of users and settings of package managers are read
  * there. */
-static int add_profiles(struct places *all, struct json_strs dirs, struct err *e)
+static int add_profiles(struct plane_places *all, struct json_strs dirs, struct err *e)
 {
     AUTO(catalog_freep_) struct catalog *c = NULL;
     int r = catalog_load(dirs, &c, e);
@@ -89,7 +90,7 @@ static int add_profiles(struct places *all, struct json_strs dirs, struct err *e
     return 0;
 }
 
-static void add_configured(struct places *all, const struct config *c)
+static void fence_add_configured_places(struct plane_places *all, const struct config *c)
 {
     const struct config_registry *registries = c->images.registries.p;
 
@@ -108,11 +109,11 @@ static void on_call_refused(int call, const char *name)
 
 int plane_fence_enter(const struct serve_setup *s, struct err *e)
 {
-    /* Sandboxes and the supervisor; addresses of the host's interfaces. TCP comes from listeners
+    /* Sandboxes and the monitor; addresses of the host's interfaces. TCP comes from listeners
      * that were opened before: requests to other machines are made by the fetch process. */
     static const int families[] = { AF_UNIX, AF_NETLINK };
     static const int ioctls[] = { TIOCSWINSZ };
-    static struct places places;
+    static struct plane_places places;
     struct fence_rules rules = { .who = "the control plane",
                                  .calls = plane_calls,
                                  .n_calls = COUNT_OF(plane_calls),
@@ -130,7 +131,7 @@ int plane_fence_enter(const struct serve_setup *s, struct err *e)
     if (secrets >= 0)
         add_fd(&places, fcntl(secrets, F_DUPFD_CLOEXEC, 3), FENCE_READ | FENCE_CHANGE);
     add_system(&places);
-    add_configured(&places, s->config);
+    fence_add_configured_places(&places, s->config);
     r = add_profiles(&places, s->profiles, e);
     if (r >= 0)
         r = fence_trap(on_call_refused, e);

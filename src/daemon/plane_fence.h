@@ -1,7 +1,9 @@
-/* The fence of the control plane (fence/fence.h). The control plane parses everything that clients
- * send, so after start it keeps: its part of the state directory, to change; profiles, policy
- * bundle, registry credentials and the system's programs and settings, to read; descriptors of its
- * listeners and of the warden. It starts no process and sends no signal: the warden does. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fence of the control plane (lib/fence/fence.h). The control plane parses everything that
+ * clients send, so after start it keeps: its part of the state directory, to change; profiles,
+ * policy bundle, registry credentials and the system's programs and settings, to read; descriptors
+ * of its listeners and of the monitor. It starts no process and sends no signal: the monitor
+ * does. */
 #ifndef DAEMON_PLANE_FENCE_H
 #define DAEMON_PLANE_FENCE_H
 

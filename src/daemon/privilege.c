@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/privilege.h"
 
 #include <grp.h>
@@ -8,9 +9,9 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
-static int by_name(const char *user, struct identity_choice *ret, struct err *e)
+static int find_identity(const char *user, struct identity_choice *ret, struct err *e)
 {
     const struct passwd *p = getpwnam(user);
     uint64_t n;
@@ -40,7 +41,7 @@ int privilege_choose(const char *user, struct identity_choice *ret, struct err *
         return 0;
     }
     if (user)
-        return by_name(user, ret, e);
+        return find_identity(user, ret, e);
     *ret = named_or("sandboxer", PRIVILEGE_UID);
     return 0;
 }
@@ -67,16 +68,16 @@ int privilege_drop(const struct identity_choice *to, struct err *e)
         setresuid(to->uid, to->uid, to->uid) < 0)
         return err_sys(e, "becoming uid %u", (unsigned)to->uid);
     if (setresuid(0, 0, 0) == 0)
-        return err_set(e, ERR_BUG, "the rights of root did not go away");
+        return err_set(e, ERR_BUG, "root's rights could not be dropped");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "giving up new privileges");
     return 0;
 }
 
-/* Why the supervisor, or a program that it starts as root, has each capability. Everything else is
+/* Why the monitor, or a program that it starts as root, has each capability. Everything else is
  * gone for good: from the bounding set, too. */
 static const int kept[] = {
-    CAP_SYS_ADMIN,        /* launchers: namespaces and mounts; the supervisor: its volume's mount */
+    CAP_SYS_ADMIN,        /* launchers: namespaces and mounts; the monitor: its volume's mount */
     CAP_NET_ADMIN,        /* launchers: a sandbox's addresses, routes and packet rules */
     CAP_NET_BIND_SERVICE, /* launchers: a sandbox's listeners on low ports */
     CAP_MKNOD,            /* launchers: device nodes of a sandbox's /dev */
@@ -89,12 +90,10 @@ static const int kept[] = {
     CAP_SETGID,           /* the same for groups */
     CAP_SETPCAP,          /* children give up their bounding sets */
     CAP_KILL,             /* ending children of other users */
-    CAP_CHOWN,            /* launchers and keepers: trees of many owners … */
+    CAP_CHOWN,            /* launchers and layer workers: trees of many owners … */
     CAP_DAC_OVERRIDE,     /* … which only they can enter … */
-    CAP_DAC_READ_SEARCH,  /* … or look into */
     CAP_FOWNER,           /* … and whose modes and times they set */
     CAP_FSETID,           /* … with their set-group-id bits */
-    CAP_SYS_NICE,         /* keepers: the lowest priority for idle work; core scheduling */
 };
 
 int privilege_limit(struct err *e)
@@ -108,7 +107,7 @@ int privilege_limit(struct err *e)
         return err_sys(e, "reading the limit of core dumps");
     core.rlim_cur = 0;
     if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return err_sys(e, "protecting the supervisor's memory");
+        return err_sys(e, "protecting the monitor's memory");
     if (geteuid() != 0 || !(caps_permitted() & CAP_BIT(CAP_SETPCAP)))
         return 0;
     for (size_t i = 0; i < COUNT_OF(kept); i++)

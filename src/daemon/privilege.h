@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Giving up the rights of root. */
 #ifndef DAEMON_PRIVILEGE_H
 #define DAEMON_PRIVILEGE_H
@@ -6,8 +7,8 @@
 
 #include "base/err.h"
 
-/* Of systemd's range for services without a user of their own: whom the control plane and
- * egress workers run as if neither the configuration nor the system names somebody; and the fetch
+/* From systemd's range for services without a user of their own: the uids of the control plane and
+ * of egress workers if neither the configuration nor the system names a user; and of the fetch
  * process. */
 enum { PRIVILEGE_UID = 61741, PRIVILEGE_EGRESS_UID, PRIVILEGE_FETCH_UID };
 
@@ -23,8 +24,8 @@ int privilege_choose(const char *user, struct identity_choice *ret, struct err *
 struct identity_choice privilege_choose_egress(void);
 /* The same for the fetch process: the user "sandboxer-fetch", else PRIVILEGE_FETCH_UID. */
 struct identity_choice privilege_choose_fetch(void);
-/* For the supervisor: keeps only the capabilities that it and the programs it starts need (the
- * table in privilege.c), no core dumps, and nobody may trace it. No effect for a plain user. */
+/* For the monitor: keeps only the capabilities that it and the programs it starts need (the table
+ * in privilege.c), and disables core dumps and tracing. No effect for a plain user. */
 int privilege_limit(struct err *e);
 /* Becomes that user for good: no capabilities, no way back. */
 int privilege_drop(const struct identity_choice *to, struct err *e);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/requests.h"
 
 #include <fcntl.h>
@@ -9,40 +10,40 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "fetcher/wire.h"
-#include "ipc/channel.h"
-#include "layers/job.h"
-#include "runtime/launch.h"
+#include "engine/fetcher/wire.h"
+#include "lib/ipc/channel.h"
+#include "engine/layers/job.h"
+#include "engine/runtime/launch.h"
 
 enum { ANSWERS_AT_ONCE = 64 };
 
-/* The supervisor has its own deadline; this one is for a supervisor that does not keep it. */
+/* The monitor has its own deadline; this one is for a monitor that does not keep it. */
 static int64_t answer_ns(void)
 {
-    return ask_deadline_ns() + ask_deadline_ns() / 2;
+    return monitor_request_deadline_ns() + monitor_request_deadline_ns() / 2;
 }
 
 /* --- sending --- */
 
-static int send_ask(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
-                    struct err *e)
+static int send_monitor_request(struct requests *q, struct monitor_request *message, const int *fds,
+                                size_t n, struct err *e)
 {
     int r;
 
     if (q->silent)
-        return err_set(e, ERR_BUSY, "the supervisor does not answer; try again later");
-    ask->id = ++q->last;
-    r = ipc_send(q->sock, ask, sizeof *ask, fds, n, e);
-    return err_wrap(e, r, "asking the supervisor");
+        return err_set(e, ERR_BUSY, "the monitor does not answer; try again later");
+    message->id = ++q->last;
+    r = ipc_send(q->sock, message, sizeof *message, fds, n, e);
+    return err_wrap(e, r, "sending a request to the monitor");
 }
 
-int requests_tell(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
-                  struct err *e)
+int requests_notify(struct requests *q, struct monitor_request *message, const int *fds, size_t n,
+                    struct err *e)
 {
-    return send_ask(q, ask, fds, n, e);
+    return send_monitor_request(q, message, fds, n, e);
 }
 
-static void on_deadline(struct loop_timer *t);
+static void on_requests_deadline(struct loop_timer *t);
 
 static void arm_deadline(struct requests *q)
 {
@@ -51,22 +52,22 @@ static void arm_deadline(struct requests *q)
     loop_timer_stop(&q->timer);
     if (first)
         loop_timer_start(q->loop, &q->timer,
-                         container_of(first, struct control_request, link_)->deadline_, on_deadline,
-                         NULL);
+                         container_of(first, struct control_request, link_)->deadline_,
+                         on_requests_deadline, NULL);
 }
 
-int requests_send(struct requests *q, struct warden_ask *ask, const int *fds, size_t n,
+int requests_send(struct requests *q, struct monitor_request *message, const int *fds, size_t n,
                   struct control_request *r, struct err *e)
 {
     int sent;
 
     if (q->n == REQUESTS_MAX)
-        return err_set(e, ERR_BUSY, "%d requests wait for the supervisor; try again later",
+        return err_set(e, ERR_BUSY, "%d requests wait for the monitor; try again later",
                        REQUESTS_MAX);
-    sent = send_ask(q, ask, fds, n, e);
+    sent = send_monitor_request(q, message, fds, n, e);
     if (sent < 0)
         return sent;
-    r->id_ = ask->id;
+    r->id_ = message->id;
     r->deadline_ = clock_mono() + answer_ns();
     list_append(&q->waiting, &r->link_);
     if (q->n++ == 0)
@@ -102,11 +103,11 @@ static struct control_request *find_request(struct requests *q, uint64_t id)
     return NULL;
 }
 
-/* 1: there may be more; 0: not now; negative: the supervisor has ended. */
-static int read_answer(struct requests *q)
+/* 1: there may be more; 0: not now; negative: the monitor has ended. */
+static int read_monitor_answer(struct requests *q)
 {
     struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
-    struct warden_answer answer;
+    struct monitor_answer answer;
     struct control_request *r;
     struct err e;
     ssize_t n = ipc_recv(q->sock, &answer, sizeof answer, &got, &e);
@@ -126,7 +127,7 @@ static int read_answer(struct requests *q)
     return 1;
 }
 
-static void on_deadline(struct loop_timer *t)
+static void on_requests_deadline(struct loop_timer *t)
 {
     struct requests *q = container_of(t, struct requests, timer);
     struct control_request *r;
@@ -142,7 +143,7 @@ static void on_deadline(struct loop_timer *t)
         if (!q->silent)
             LOG(ERROR, "daemon.supervisor_silent", LOG_I("waiting", (int64_t)q->n));
         q->silent = true;
-        result = err_set(&e, ERR_TIMEOUT, "the supervisor did not answer within %lld s",
+        result = err_set(&e, ERR_TIMEOUT, "the monitor did not answer within %lld s",
                          (long long)(answer_ns() / NS_PER_S));
         finish_request(q, r, result, &e, &none);
     }
@@ -156,7 +157,7 @@ static void on_answers(struct loop_fd *f, unsigned events)
 
     (void)events;
     for (int i = 0; i < ANSWERS_AT_ONCE && r > 0; i++)
-        r = read_answer(q);
+        r = read_monitor_answer(q);
     if (r < 0) {
         loop_fd_stop(&q->fd);
         q->on_gone(q);
@@ -170,7 +171,7 @@ int requests_open(struct requests *q, struct loop *l, int sock, void (*on_gone)(
 {
     *q = (struct requests){ .loop = l, .sock = sock, .on_gone = on_gone };
     if (fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
-        return err_sys(e, "preparing the socket to the supervisor");
+        return err_sys(e, "preparing the socket to the monitor");
     return loop_fd_start(l, &q->fd, sock, LOOP_READ, on_answers, e);
 }
 
@@ -178,11 +179,11 @@ int requests_open(struct requests *q, struct loop *l, int sock, void (*on_gone)(
 
 struct program_start {
     struct control_request request;
-    enum warden_kind kind;
-    int theirs; /* to say on it what the program cannot say */
+    enum monitor_kind kind;
+    int theirs; /* the program's end, to report a failed start on */
 };
 
-static void say_no_launcher(int sock, const struct err *e)
+static void send_launcher_failure(int sock, const struct err *e)
 {
     struct launch_failed m = { .err = *e, .step = "launcher" };
 
@@ -190,7 +191,7 @@ static void say_no_launcher(int sock, const struct err *e)
     (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
 }
 
-static void say_no_keeper(int sock, int r, const struct err *e)
+static void send_layer_worker_failure(int sock, int r, const struct err *e)
 {
     struct layers_said m;
 
@@ -200,14 +201,14 @@ static void say_no_keeper(int sock, int r, const struct err *e)
     (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
 }
 
-static void say_no_fetch(int sock, const struct err *e)
+static void send_fetch_failure(int sock, const struct err *e)
 {
     struct fetcher_end m;
 
     (void)ipc_send(sock, &m, fetcher_write_end(&m, FETCHER_FAILED, 0, e, STR("")), NULL, 0, NULL);
 }
 
-/* A socket that is closed with unread messages resets its peer, which would lose ours. */
+/* A socket that is closed with unread messages resets its peer, which would lose the report. */
 static void discard_messages(int sock)
 {
     char byte;
@@ -216,7 +217,7 @@ static void discard_messages(int sock)
         ;
 }
 
-/* Nobody else reads this end: a message fits, because none was sent from here before. */
+/* The monitor is done with this end, and nothing was sent from it before, so the message fits. */
 static void on_program_answer(struct control_request *q, int r, const struct err *e, int *fd)
 {
     struct program_start *s = container_of(q, struct program_start, request);
@@ -225,21 +226,21 @@ static void on_program_answer(struct control_request *q, int r, const struct err
     if (r < 0) {
         LOG(ERROR, "daemon.program_failed", LOG_S("error", e->msg));
         discard_messages(s->theirs);
-        if (s->kind == WARDEN_LAUNCHER)
-            say_no_launcher(s->theirs, e);
-        else if (s->kind == WARDEN_KEEPER)
-            say_no_keeper(s->theirs, r, e);
-        else if (s->kind == WARDEN_FETCH)
-            say_no_fetch(s->theirs, e);
+        if (s->kind == MONITOR_LAUNCHER)
+            send_launcher_failure(s->theirs, e);
+        else if (s->kind == MONITOR_LAYER_WORKER)
+            send_layer_worker_failure(s->theirs, r, e);
+        else if (s->kind == MONITOR_FETCH)
+            send_fetch_failure(s->theirs, e);
     }
     drop_fd(&s->theirs);
     free(s);
 }
 
-int requests_program(struct requests *q, enum warden_kind kind, int *ret, uint64_t *ret_id,
+int requests_program(struct requests *q, enum monitor_kind kind, int *ret, uint64_t *ret_id,
                      struct err *e)
 {
-    struct warden_ask ask = { .kind = kind };
+    struct monitor_request message = { .kind = kind };
     AUTO_CLOSE int ours = -1, theirs = -1;
     struct program_start *s;
     int pair[2], r = ipc_pair(pair, e);
@@ -248,11 +249,9 @@ int requests_program(struct requests *q, enum warden_kind kind, int *ret, uint64
         return r;
     ours = pair[0];
     theirs = pair[1];
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     *s = (struct program_start){ .request = { .done = on_program_answer }, .kind = kind };
-    r = requests_send(q, &ask, &theirs, 1, &s->request, e);
+    r = requests_send(q, &message, &theirs, 1, &s->request, e);
     if (r < 0) {
         free(s);
         return r;
@@ -260,7 +259,7 @@ int requests_program(struct requests *q, enum warden_kind kind, int *ret, uint64
     s->theirs = take_fd(&theirs);
     *ret = take_fd(&ours);
     if (ret_id)
-        *ret_id = ask.id;
+        *ret_id = message.id;
     return 0;
 }
 
@@ -284,20 +283,20 @@ static void on_awaited(struct control_request *q, int r, const struct err *e, in
     a->fd = take_fd(fd);
 }
 
-int requests_await(struct requests *q, enum warden_kind kind, int *ret, struct err *e)
+int requests_await(struct requests *q, enum monitor_kind kind, int *ret, struct err *e)
 {
     struct awaited a = { .request = { .done = on_awaited }, .fd = -1 };
-    struct warden_ask ask = { .kind = kind };
+    struct monitor_request message = { .kind = kind };
     struct pollfd wait = { .fd = q->sock, .events = POLLIN };
-    int r = requests_send(q, &ask, NULL, 0, &a.request, e);
+    int r = requests_send(q, &message, NULL, 0, &a.request, e);
 
     while (r >= 0 && !a.done) {
         int64_t deadline = a.request.deadline_;
 
         if (clock_mono() >= deadline)
-            r = err_set(e, ERR_TIMEOUT, "the supervisor does not answer");
-        else if (poll(&wait, 1, clock_poll_ms(deadline)) > 0 && read_answer(q) < 0)
-            r = err_set(e, ERR_UPSTREAM, "the supervisor has ended");
+            r = err_set(e, ERR_TIMEOUT, "the monitor does not answer");
+        else if (poll(&wait, 1, clock_poll_ms(deadline)) > 0 && read_monitor_answer(q) < 0)
+            r = err_set(e, ERR_UPSTREAM, "the monitor has ended");
     }
     if (r < 0) {
         requests_cancel(q, &a.request);
@@ -309,7 +308,7 @@ int requests_await(struct requests *q, enum warden_kind kind, int *ret, struct e
         return a.r;
     }
     if (a.fd < 0)
-        return err_set(e, ERR_UPSTREAM, "the supervisor answered without a descriptor");
+        return err_set(e, ERR_UPSTREAM, "the monitor answered without a descriptor");
     *ret = a.fd;
     return 0;
 }

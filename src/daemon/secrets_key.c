@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/secrets_key.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/secret.h"
+#include "lib/crypto/secret.h"
 #include "daemon/state.h"
 
 #define CREDENTIAL "sandboxer.key"
@@ -33,7 +34,7 @@ static int read_credential(const char *dir, struct keyring **ret, struct err *e)
     return err_wrap(e, r, "the credential %s", path);
 }
 
-static int open_file(const char *file, struct keyring **ret, struct err *e)
+static int open_keyring_file(const char *file, struct keyring **ret, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     char path[PATH_MAX];
@@ -62,7 +63,7 @@ int secrets_key_load(const struct config *c, const struct identity_choice *who,
     if (r != -(int)ERR_NOT_FOUND)
         return r;
     if (c->secrets.key_file)
-        return open_file(c->secrets.key_file, ret, e);
+        return open_keyring_file(c->secrets.key_file, ret, e);
     r = state_open_part(c->state, SECRETS_DIR, who, &dir, e);
     return r < 0 ? r : keyring_open(dir, "key", ret, e);
 }

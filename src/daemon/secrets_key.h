@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key of secrets in the store, found with the rights that the daemon was started with. */
 #ifndef DAEMON_SECRETS_KEY_H
 #define DAEMON_SECRETS_KEY_H
 
-#include "config/config.h"
+#include "domain/config/config.h"
 #include "daemon/privilege.h"
-#include "secrets/keyring.h"
+#include "lib/secrets/keyring.h"
 
 #define SECRETS_DIR                                                                                \
     "secrets" /* in the state directory; only the control plane's user enters it                   \

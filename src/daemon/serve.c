@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/serve.h"
 
 #include <signal.h>
@@ -5,36 +6,35 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "api/api.h"
-#include "api/certificate.h"
+#include "edge/api.h"
+#include "edge/core/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
 #include "daemon/plane_fence.h"
 #include "daemon/requests.h"
-#include "daemon/warden.h"
-#include "loop/signal.h"
+#include "daemon/monitor.h"
+#include "lib/loop/signal.h"
 
 enum { THREADS = 4, WORK_MAX = 4096, STOP_S = 10 };
 
 struct serve {
     const struct serve_setup *setup;
     struct loop loop;
-    struct work_pool work;
+    struct thread_pool work;
     struct control *control;
     struct api *api;
     struct loop_signal term, intr, hup;
     struct requests requests;
     struct control_request certificate, headers;
-    int headers_fd; /* what hub.headers_file says, until the control plane reads it; -1: nothing …
-                     */
+    int headers_fd; /* content of hub.headers_file, until the control plane reads it; -1: none … */
     struct err headers_err;    /* … and why */
     struct loop_timer renewal; /* of the domain's certificate */
     bool stopping;
     int status;
 };
 
-void serve_tell(int ready_fd, const char *message)
+void serve_report(int ready_fd, const char *message)
 {
     ssize_t n = 0;
 
@@ -45,7 +45,7 @@ void serve_tell(int ready_fd, const char *message)
 }
 
 /* sd_notify(3), without the library. */
-static void tell_systemd(const char *state)
+static void notify_systemd(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -63,7 +63,7 @@ static void tell_systemd(const char *state)
         LOG(WARN, "daemon.notify_failed", LOG_S("socket", path));
 }
 
-static void stop(struct serve *s);
+static void stop_daemon(struct serve *s);
 
 static void control_closed(void *user)
 {
@@ -87,7 +87,7 @@ static void on_signal(struct loop_signal *sig, const struct signalfd_siginfo *in
                                             : container_of(sig, struct serve, intr);
 
     LOG(INFO, "daemon.stopping", LOG_I("signal", (int64_t)info->ssi_signo));
-    stop(s);
+    stop_daemon(s);
 }
 
 /* --- the domain's certificate --- */
@@ -129,14 +129,14 @@ static void on_certificate(struct control_request *q, int r, const struct err *e
 /* The current certificate stays until there is another valid one. */
 static void renew_now(struct serve *s)
 {
-    struct warden_ask ask = { .kind = WARDEN_CERTIFICATE };
+    struct monitor_request message = { .kind = MONITOR_CERTIFICATE };
     struct err e;
 
     if (!s->api || s->stopping || !s->setup->config->domain.listen ||
         link_joined(&s->certificate.link_))
         return;
     s->certificate.done = on_certificate;
-    if (requests_send(&s->requests, &ask, NULL, 0, &s->certificate, &e) < 0) {
+    if (requests_send(&s->requests, &message, NULL, 0, &s->certificate, &e) < 0) {
         LOG(ERROR, "tls.renewal_failed", LOG_S("error", e.msg));
         renew_later(s);
     }
@@ -166,45 +166,45 @@ static void on_headers(struct control_request *q, int r, const struct err *e, in
     reload_control(s);
 }
 
-static void reload(struct serve *s)
+static void reload_daemon(struct serve *s)
 {
-    struct warden_ask ask = { .kind = WARDEN_HEADERS };
+    struct monitor_request message = { .kind = MONITOR_HEADERS };
 
     if (link_joined(&s->headers.link_))
         return; /* a reload is under way */
     s->headers.done = on_headers;
     if (!s->setup->config->hub.headers_file ||
-        requests_send(&s->requests, &ask, NULL, 0, &s->headers, &s->headers_err) < 0)
+        requests_send(&s->requests, &message, NULL, 0, &s->headers, &s->headers_err) < 0)
         reload_control(s);
 }
 
-static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+static void on_daemon_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct serve *s = container_of(sig, struct serve, hup);
 
     (void)info;
-    reload(s);
+    reload_daemon(s);
     if (s->api)
         api_reload(s->api);
     renew_now(s);
 }
 
-static void on_supervisor_gone(struct requests *q)
+static void on_monitor_gone(struct requests *q)
 {
     struct serve *s = container_of(q, struct serve, requests);
 
     LOG(ERROR, "daemon.warden_gone", LOG_S("action", "stopping"));
     s->status = 1;
-    stop(s);
+    stop_daemon(s);
 }
 
-static void stop(struct serve *s)
+static void stop_daemon(struct serve *s)
 {
     if (s->stopping)
         return;
     s->stopping = true;
     loop_timer_stop(&s->renewal);
-    tell_systemd("STOPPING=1");
+    notify_systemd("STOPPING=1");
     if (s->api)
         api_close(s->api, clock_mono() + STOP_S * NS_PER_S, api_closed, s);
     else
@@ -223,8 +223,8 @@ static int listen_all(struct serve *s, struct err *e)
     return r;
 }
 
-/* Every sandbox of an earlier life has been heard of: requests may come. */
-static void on_open(void *user)
+/* All sandboxes of earlier daemon runs have been recovered: the API opens. */
+static void on_control_open(void *user)
 {
     struct serve *s = user;
     const struct api_setup setup = { .loop = &s->loop,
@@ -240,30 +240,30 @@ static void on_open(void *user)
         r = listen_all(s, &e);
     if (r < 0) {
         LOG(ERROR, "daemon.failed", LOG_S("error", e.msg));
-        serve_tell(s->setup->ready_fd, e.msg);
+        serve_report(s->setup->ready_fd, e.msg);
         s->status = 1;
-        stop(s);
+        stop_daemon(s);
         return;
     }
     renew_later(s);
     LOG(INFO, "daemon.ready", LOG_S("version", SANDBOXER_VERSION),
         LOG_S("socket", s->setup->doors->path));
-    tell_systemd("READY=1");
-    serve_tell(s->setup->ready_fd, NULL);
+    notify_systemd("READY=1");
+    serve_report(s->setup->ready_fd, NULL);
 }
 
 static int new_launcher(void *user, int *ret, struct err *e)
 {
     struct serve *s = user;
 
-    return requests_program(&s->requests, WARDEN_LAUNCHER, ret, NULL, e);
+    return requests_program(&s->requests, MONITOR_LAUNCHER, ret, NULL, e);
 }
 
-static int new_mirror(void *user, const struct control_mirror *m, struct err *e)
+static int new_sync(void *user, const struct control_sync *m, struct err *e)
 {
     struct serve *s = user;
 
-    return warden_mirror(&s->requests, m, e);
+    return monitor_sync(&s->requests, m, e);
 }
 
 static int new_grant(void *user, const struct control_grant *g, struct control_request *q,
@@ -271,7 +271,7 @@ static int new_grant(void *user, const struct control_grant *g, struct control_r
 {
     struct serve *s = user;
 
-    return warden_grant(&s->requests, &s->setup->launcher, g, q, e);
+    return monitor_grant(&s->requests, &s->setup->launcher, g, q, e);
 }
 
 static void cancel_request(void *user, struct control_request *q)
@@ -285,7 +285,7 @@ static void forget_grant(void *user, const char *sandbox)
 {
     struct serve *s = user;
 
-    warden_forget(&s->requests, sandbox);
+    monitor_forget(&s->requests, sandbox);
 }
 
 /* At the start it is waited for; at a reload it was fetched before. */
@@ -294,7 +294,7 @@ static int read_headers(void *user, int *ret, struct err *e)
     struct serve *s = user;
 
     if (!s->control)
-        return requests_await(&s->requests, WARDEN_HEADERS, ret, e);
+        return requests_await(&s->requests, MONITOR_HEADERS, ret, e);
     if (s->headers_fd < 0) {
         *e = s->headers_err;
         return -(int)s->headers_err.code;
@@ -307,7 +307,7 @@ static int new_worker(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     struct serve *s = user;
 
-    return requests_program(&s->requests, WARDEN_EGRESS, ret, ret_id, e);
+    return requests_program(&s->requests, MONITOR_EGRESS, ret, ret_id, e);
 }
 
 static int set_worker_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
@@ -315,40 +315,40 @@ static int set_worker_places(void *user, uint64_t id, const struct gate_place *l
 {
     struct serve *s = user;
 
-    return warden_places(&s->requests, id, list, n, q, e);
+    return monitor_places(&s->requests, id, list, n, q, e);
 }
 
-static int new_keeper(void *user, int *ret, struct err *e)
+static int new_layer_worker(void *user, int *ret, struct err *e)
 {
     struct serve *s = user;
 
-    return requests_program(&s->requests, WARDEN_KEEPER, ret, NULL, e);
+    return requests_program(&s->requests, MONITOR_LAYER_WORKER, ret, NULL, e);
 }
 
 static int new_fetch_process(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     struct serve *s = user;
 
-    return requests_program(&s->requests, WARDEN_FETCH, ret, ret_id, e);
+    return requests_program(&s->requests, MONITOR_FETCH, ret, ret_id, e);
 }
 
-static void end_program(struct serve *s, enum warden_kind kind, uint64_t id)
+static void end_program(struct serve *s, enum monitor_kind kind, uint64_t id)
 {
-    struct warden_ask ask = { .kind = kind, .worker = id };
+    struct monitor_request message = { .kind = kind, .worker = id };
     struct err e;
 
-    if (requests_tell(&s->requests, &ask, NULL, 0, &e) < 0)
+    if (requests_notify(&s->requests, &message, NULL, 0, &e) < 0)
         LOG(ERROR, "warden.failed", LOG_S("error", e.msg));
 }
 
 static void end_worker(void *user, uint64_t id)
 {
-    end_program(user, WARDEN_END_EGRESS, id);
+    end_program(user, MONITOR_END_EGRESS, id);
 }
 
 static void end_fetch_process(void *user, uint64_t id)
 {
-    end_program(user, WARDEN_END_FETCH, id);
+    end_program(user, MONITOR_END_FETCH, id);
 }
 
 static int open_control(struct serve *s, struct err *e)
@@ -368,7 +368,7 @@ static int open_control(struct serve *s, struct err *e)
                         .tenants = config_serves_tenants(u->config),
                         .launcher = new_launcher,
                         .user = s },
-        .mirror = new_mirror,
+        .mirror = new_sync,
         .grant = new_grant,
         .cancel = cancel_request,
         .forget_grant = forget_grant,
@@ -378,15 +378,15 @@ static int open_control(struct serve *s, struct err *e)
         .egress_places = set_worker_places,
         .fetch_process = new_fetch_process,
         .end_fetch_process = end_fetch_process,
-        .keeper = new_keeper,
-        .on_open = on_open,
+        .layer_worker = new_layer_worker,
+        .on_open = on_control_open,
         .user = s,
     };
 
     return control_open(&setup, &s->control, e);
 }
 
-static int open_all(struct serve *s, struct err *e)
+static int open_plane(struct serve *s, struct err *e)
 {
     int r = plane_fence_enter(s->setup, e);
 
@@ -398,11 +398,11 @@ static int open_all(struct serve *s, struct err *e)
     if (r >= 0)
         r = loop_signal_start(&s->loop, &s->intr, SIGINT, on_signal, e);
     if (r >= 0)
-        r = loop_signal_start(&s->loop, &s->hup, SIGHUP, on_hup, e);
+        r = loop_signal_start(&s->loop, &s->hup, SIGHUP, on_daemon_hup, e);
     if (r >= 0)
-        r = work_pool_init(&s->work, &s->loop, THREADS, WORK_MAX, e);
+        r = thread_pool_init(&s->work, &s->loop, THREADS, WORK_MAX, e);
     if (r >= 0)
-        r = requests_open(&s->requests, &s->loop, s->setup->warden, on_supervisor_gone, e);
+        r = requests_open(&s->requests, &s->loop, s->setup->monitor, on_monitor_gone, e);
     if (r >= 0)
         r = open_control(s, e);
     return r;
@@ -416,16 +416,16 @@ int serve_run(const struct serve_setup *setup)
 
     s.setup = setup;
     s.headers_fd = -1;
-    r = open_all(&s, &e);
+    r = open_plane(&s, &e);
     if (r < 0) {
         fprintf(stderr, "sandboxerd: %s\n", e.msg);
-        serve_tell(setup->ready_fd, e.msg);
+        serve_report(setup->ready_fd, e.msg);
         return r == -(int)ERR_BUSY ? 75 : 1;
     }
     r = loop_run(&s.loop, &e);
     if (r < 0)
         LOG(ERROR, "daemon.failed", LOG_S("error", e.msg));
-    work_pool_done(&s.work);
+    thread_pool_done(&s.work);
     doors_remove(setup->doors);
     LOG(INFO, "daemon.stopped", LOG_I("status", s.status));
     return r < 0 ? 1 : s.status;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/start_check.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/certificate.h"
+#include "edge/core/certificate.h"
 #include "base/own.h"
 #include "daemon/listen.h"
 #include "daemon/privilege.h"
@@ -49,7 +50,7 @@ static bool is_missing(const char *path)
     return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
-/* A directory that is there, or can be made with up to `most` of those above it. */
+/* Checks that a directory exists, or can be made with up to `most` of its parents. */
 static int check_dir(const char *path, unsigned most, struct err *e)
 {
     char existing[PATH_MAX];
@@ -68,7 +69,7 @@ static int check_user(const struct config *c, struct err *e)
     return privilege_choose(c->user, &who, e);
 }
 
-static int check_state(const struct config *c, struct err *e)
+static int check_state_path(const struct config *c, struct err *e)
 {
     struct identity_choice who;
     int r = privilege_choose(c->user, &who, e);
@@ -80,14 +81,14 @@ static int check_state(const struct config *c, struct err *e)
     return err_wrap(e, r, "state directory %s (state, SANDBOXER_STATE)", c->state);
 }
 
-static bool is_below(const char *path, const char *dir)
+static bool is_below_directory(const char *path, const char *dir)
 {
     size_t n = strlen(dir);
 
     return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-static int check_socket(const struct config *c, struct err *e)
+static int check_socket_path(const struct config *c, struct err *e)
 {
     char dir[PATH_MAX];
     int r = doors_check_path(c->socket.path, e);
@@ -99,7 +100,7 @@ static int check_socket(const struct config *c, struct err *e)
     if (!str_copy(str_from(c->socket.path), dir, sizeof dir) || !cut_last(dir))
         return err_set(e, ERR_INVALID, "socket.path: '%s' is not a path for a socket",
                        c->socket.path);
-    if (is_below(dir, c->state)) /* made with it */
+    if (is_below_directory(dir, c->state)) /* made with it */
         return 0;
     return err_wrap(e, check_dir(dir, 0, e), "directory of socket.path %s", c->socket.path);
 }
@@ -127,7 +128,7 @@ static int check_secrets(const struct config *c, struct err *e)
 int start_check(const struct config *c, struct err *e)
 {
     static int (*const checks[])(const struct config *c, struct err *e) = {
-        check_user, check_state, check_socket, check_certificate, check_secrets,
+        check_user, check_state_path, check_socket_path, check_certificate, check_secrets,
     };
     int r = 0;
 

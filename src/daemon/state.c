@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/state.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 
 #include "base/own.h"
 
-/* mkdir -p for the directories above, which are as anybody's. */
-static int make_parents(const char *path, struct err *e)
+/* mkdir -p for the parent directories, with the usual mode. */
+static int make_state_parents(const char *path, struct err *e)
 {
     char part[PATH_MAX];
 
@@ -28,13 +29,13 @@ static int make_parents(const char *path, struct err *e)
 }
 
 /* Root's, and not given away yet: by us, or by one that was killed or is as far as we are. */
-static bool is_to_give(const struct stat *st)
+static bool must_change_owner(const struct stat *st)
 {
     return geteuid() == 0 && st->st_uid == 0 && !(st->st_mode & 022);
 }
 
-static int check_owner(const char *name, const struct stat *st, const struct identity_choice *who,
-                       struct err *e)
+static int check_state_owner(const char *name, const struct stat *st,
+                             const struct identity_choice *who, struct err *e)
 {
     if (st->st_uid == who->uid && !(st->st_mode & 022))
         return 0;
@@ -57,13 +58,13 @@ static int open_own(int at, const char *name, mode_t mode, const struct identity
     if (fd < 0)
         return err_sys(e, "opening %s", name);
     if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at %s", name);
-    if (is_to_give(&st)) {
+        return err_sys(e, "checking %s", name);
+    if (must_change_owner(&st)) {
         if (fchown(fd, who->uid, who->gid) < 0)
             return err_sys(e, "giving %s to uid %u", name, (unsigned)who->uid);
         st.st_uid = who->uid;
     }
-    r = check_owner(name, &st, who, e);
+    r = check_state_owner(name, &st, who, e);
     if (r < 0)
         return r;
     *ret = take_fd(&fd);
@@ -74,7 +75,7 @@ int state_open(const char *path, const struct identity_choice *who, int *ret, st
 {
     const struct identity_choice us = { geteuid(), getegid() };
     AUTO_CLOSE int dir = -1;
-    int r = make_parents(path, e);
+    int r = make_state_parents(path, e);
 
     if (r >= 0)
         r = open_own(AT_FDCWD, path, 0711, &us, &dir, e);
@@ -89,10 +90,10 @@ static int check_own(int at, const char *name, const struct identity_choice *who
     struct stat st;
 
     if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : err_sys(e, "looking at %s", name);
+        return errno == ENOENT ? 0 : err_sys(e, "checking %s", name);
     if (!S_ISDIR(st.st_mode))
         return err_set(e, ERR_CONFLICT, "%s is not a directory", name);
-    return is_to_give(&st) ? 0 : check_owner(name, &st, who, e);
+    return must_change_owner(&st) ? 0 : check_state_owner(name, &st, who, e);
 }
 
 int state_check(const char *path, const struct identity_choice *who, struct err *e)
@@ -105,7 +106,7 @@ int state_check(const char *path, const struct identity_choice *who, struct err 
         return r;
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
-        return errno == ENOENT ? 0 : err_sys(e, "opening it");
+        return errno == ENOENT ? 0 : err_sys(e, "opening the directory");
     r = check_own(dir, "daemon", who, e);
     if (r >= 0)
         r = check_own(dir, "storage", &us, e);
@@ -116,7 +117,7 @@ int state_open_part(const char *path, const char *part, const struct identity_ch
                     struct err *e)
 {
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = dir < 0 ? err_sys(e, "opening it") : open_own(dir, part, 0700, who, ret, e);
+    int r = dir < 0 ? err_sys(e, "opening the directory") : open_own(dir, part, 0700, who, ret, e);
 
     return err_wrap(e, r, "state directory %s", path);
 }

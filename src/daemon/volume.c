@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/volume.h"
 
 #include <dirent.h>
@@ -14,23 +15,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "daemon/lock.h"
-#include "proc/spawn.h"
-#include "uppers/driver.h"
-#include "uppers/subvolume.h"
+#include "lib/proc/spawn.h"
+#include "engine/storage/driver.h"
+#include "engine/storage/subvolume.h"
 
 enum { DEVICE_MAX = VOLUME_DEVICE_MAX, DEVICE_TRIES = 16 };
 
 static const char mkfs_path[] = "/usr/sbin/mkfs.btrfs";
 static const char image_name[] = "storage.btrfs", image_new[] = "storage.btrfs.new";
-/* Keepers have few rights; and a discard would give blocks of the file back to the disk. */
+/* Layer workers have few rights; and a discard would give blocks of the file back to the disk. */
 static const char mount_options[] = "user_subvol_rm_allowed,nodiscard";
 
 /* --- the file --- */
 
-static int format(char *path, struct err *e)
+static int format_volume(char *path, struct err *e)
 {
     char name[] = "mkfs.btrfs", quiet[] = "-q", force[] = "-f", whole[] = "-K",
          *argv[] = { name, quiet, force, whole, path, NULL };
@@ -43,12 +45,12 @@ static int format(char *path, struct err *e)
     int status, r;
 
     if (access(mkfs_path, X_OK) < 0)
-        return err_set(e, ERR_UNSUPPORTED, "%s is not there: install btrfs-progs", mkfs_path);
+        return err_set(e, ERR_UNSUPPORTED, "%s is missing: install btrfs-progs", mkfs_path);
     r = spawn_start(&s, &pid, e);
     if (r >= 0)
         r = spawn_wait(pid, &status, e);
     if (r >= 0 && status != 0)
-        r = err_set(e, ERR_SYS, "mkfs.btrfs failed; what it said is above");
+        r = err_set(e, ERR_SYS, "mkfs.btrfs failed; its message is above");
     return r;
 }
 
@@ -63,7 +65,7 @@ static int choose_size(int state, const struct volume_room *room, uint64_t *ret,
     uint64_t left;
 
     if (fstatvfs(state, &fs) < 0)
-        return err_sys(e, "asking how much room there is");
+        return err_sys(e, "reading the free space");
     if (room->size && room->size < SIZE_LEAST)
         return err_set(e, ERR_INVALID, "storage.size: a btrfs needs %llu MiB",
                        (unsigned long long)(SIZE_LEAST >> 20));
@@ -83,7 +85,7 @@ static int choose_size(int state, const struct volume_room *room, uint64_t *ret,
 }
 
 /* Any block that has none yet. */
-static int allocate(int image, uint64_t size, struct err *e)
+static int allocate_image(int image, uint64_t size, struct err *e)
 {
     while (fallocate(image, 0, 0, (off_t)size) < 0) {
         if (errno == EINTR)
@@ -97,7 +99,7 @@ static int allocate(int image, uint64_t size, struct err *e)
 }
 
 /* It has its name only when it is whole. */
-static int fill_image(int dir, const char *state, int image, uint64_t size, struct err *e)
+static int make_volume_image(int dir, const char *state, int image, uint64_t size, struct err *e)
 {
     char path[PATH_MAX];
     int r;
@@ -105,13 +107,13 @@ static int fill_image(int dir, const char *state, int image, uint64_t size, stru
     if (ftruncate(image, (off_t)size) < 0)
         return err_sys(e, "making a file of %llu MiB", (unsigned long long)(size >> 20));
     snprintf(path, sizeof path, "%s/%s", state, image_new);
-    r = format(path, e);
+    r = format_volume(path, e);
     if (r >= 0)
-        r = allocate(image, size, e);
+        r = allocate_image(image, size, e);
     if (r < 0)
         return r;
     if (fsync(image) < 0 || renameat(dir, image_new, dir, image_name) < 0 || fsync(dir) < 0)
-        return err_sys(e, "keeping it");
+        return err_sys(e, "renaming the new image");
     return 0;
 }
 
@@ -124,7 +126,8 @@ static int make_image(int dir, const char *state, const struct volume_room *room
     if (r < 0)
         return r;
     image = openat(dir, image_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = image < 0 ? err_sys(e, "making %s", image_new) : fill_image(dir, state, image, size, e);
+    r = image < 0 ? err_sys(e, "making %s", image_new)
+                  : make_volume_image(dir, state, image, size, e);
     if (r < 0)
         unlinkat(dir, image_new, 0);
     return r;
@@ -145,9 +148,10 @@ static void fill_holes(int image, const struct volume_room *room)
     missing = (uint64_t)st.st_size - (uint64_t)st.st_blocks * 512;
     left = (uint64_t)fs.f_bavail * fs.f_frsize;
     r = left < missing || left - missing < room->free_min
-            ? err_set(&e, ERR_FULL, "it has %llu MiB of holes, for which the disk has no room",
+            ? err_set(&e, ERR_FULL,
+                      "the image has %llu MiB of holes, for which the disk has no space",
                       (unsigned long long)(missing >> 20))
-            : allocate(image, (uint64_t)st.st_size, &e);
+            : allocate_image(image, (uint64_t)st.st_size, &e);
     if (r < 0)
         LOG(WARN, "storage.sparse", LOG_S("file", image_name), LOG_S("reason", e.msg));
 }
@@ -170,37 +174,40 @@ static int open_image(int dir, const char *state, const struct volume_room *room
 
 /* --- its loop device --- */
 
-static bool is_of(const char *device, const struct stat *image)
+/* A descriptor of the device if it is the image's; else -1. */
+static int open_device_of_image(const char *device, const struct stat *image)
 {
     AUTO_CLOSE int fd = open(device, O_RDWR | O_CLOEXEC);
     struct loop_info64 info;
 
     return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
-           info.lo_inode == image->st_ino;
+                   info.lo_inode == image->st_ino
+               ? take_fd(&fd)
+               : -1;
 }
 
 /* The one that sandboxes of an earlier life still have: two of one file would destroy it. */
-bool volume_find_device(int image, char ret[static VOLUME_DEVICE_MAX])
+int volume_find_device(int image, char ret[static VOLUME_DEVICE_MAX])
 {
     DIR *all = opendir("/sys/block");
     const struct dirent *d;
     struct stat st;
-    bool found = false;
+    int fd = -1;
 
-    if (!all || fstat(image, &st) < 0)
-        return all && closedir(all) < 0;
-    while (!found && (d = readdir(all))) {
+    if (!all)
+        return -1;
+    while (fstat(image, &st) == 0 && fd < 0 && (d = readdir(all))) {
         if (strncmp(d->d_name, "loop", 4) != 0)
             continue;
         snprintf(ret, DEVICE_MAX, "/dev/%.32s", d->d_name);
-        found = is_of(ret, &st);
+        fd = open_device_of_image(ret, &st);
     }
     closedir(all);
-    return found;
+    return fd;
 }
 
 /* It goes with its last user. */
-static int make_device(int image, char ret[static DEVICE_MAX], int *ret_fd, struct err *e)
+static int make_loop_device(int image, char ret[static DEVICE_MAX], int *ret_fd, struct err *e)
 {
     AUTO_CLOSE int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     struct loop_config config = { .fd = (unsigned)image,
@@ -208,7 +215,7 @@ static int make_device(int image, char ret[static DEVICE_MAX], int *ret_fd, stru
 
     if (control < 0)
         return err_sys(e, "opening /dev/loop-control");
-    for (int i = 0; i < DEVICE_TRIES; i++) { /* somebody else may be faster */
+    for (int i = 0; i < DEVICE_TRIES; i++) { /* another process may take the device first */
         AUTO_CLOSE int fd = -1;
         int n = ioctl(control, LOOP_CTL_GET_FREE);
 
@@ -221,9 +228,9 @@ static int make_device(int image, char ret[static DEVICE_MAX], int *ret_fd, stru
             return 0;
         }
         if (errno != EBUSY)
-            return err_sys(e, "giving the file to %s", ret);
+            return err_sys(e, "attaching the image to %s", ret);
     }
-    return err_set(e, ERR_BUSY, "no loop device is to be had");
+    return err_set(e, ERR_BUSY, "no free loop device");
 }
 
 /* --- the mount --- */
@@ -244,12 +251,13 @@ static bool is_empty(int storage, const char *part)
 
 static int mount_image(int image, const char *place, struct err *e)
 {
-    AUTO_CLOSE int device_fd = -1; /* until the mount has it */
     char device[DEVICE_MAX];
-    int r = volume_find_device(image, device) ? 0 : make_device(image, device, &device_fd, e);
+    AUTO_CLOSE int device_fd = volume_find_device(image, device); /* until the mount holds it */
+    int r = device_fd >= 0 ? 0 : make_loop_device(image, device, &device_fd, e);
 
     if (r < 0)
         return r;
+    fault_point("volume.mount");
     if (mount(device, place, "btrfs", MS_NOSUID | MS_NODEV | MS_NOATIME, mount_options) < 0)
         return err_sys(e,
                        "mounting %s on %s (if the file is damaged: 'btrfs check' and 'btrfs "
@@ -258,7 +266,7 @@ static int mount_image(int image, const char *place, struct err *e)
     return 0;
 }
 
-static int prepare(const char *place, struct err *e)
+static int prepare_volume(const char *place, struct err *e)
 {
     AUTO_CLOSE int top = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -267,8 +275,9 @@ static int prepare(const char *place, struct err *e)
     return subvolume_enable_quota(top, e);
 }
 
-/* A lock of its own: what a loop device has open is open as long as sandboxes live. */
-static int take_lock(int dir, int *ret, struct err *e)
+/* A separate open file for the lock: the loop device keeps its own open as long as sandboxes
+ * run. */
+static int lock_volume(int dir, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = openat(dir, image_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -280,24 +289,24 @@ static int take_lock(int dir, int *ret, struct err *e)
     return 0;
 }
 
-static int open_all(struct volume *v, int dir, int storage, const char *place,
-                    const struct volume_room *room, struct err *e)
+static int open_volume(struct volume *v, int dir, int storage, const char *place,
+                       const struct volume_room *room, struct err *e)
 {
     AUTO_CLOSE int image = -1;
     bool mounted = subvolume_possible(storage); /* by one that did not end in good order */
     int r;
 
-    if (!mounted && (!is_empty(storage, "layers") || !is_empty(storage, UPPERS_BOXES)))
+    if (!mounted && (!is_empty(storage, "layers") || !is_empty(storage, STORAGE_BOXES)))
         return err_set(e, ERR_CONFLICT,
                        "%s has layers that it would hide: remove snapshots, images and sandboxes "
                        "first, or use another state directory",
                        place);
     r = open_image(dir, v->state, room, &image, e);
     if (r >= 0)
-        r = take_lock(dir, &v->lock, e);
+        r = lock_volume(dir, &v->lock, e);
     if (r >= 0 && !mounted)
         r = mount_image(image, place, e);
-    return r < 0 ? r : prepare(place, e);
+    return r < 0 ? r : prepare_volume(place, e);
 }
 
 bool volume_exists(const char *state)
@@ -338,7 +347,7 @@ int volume_open(struct volume *v, const char *state, const struct volume_room *r
                        "and only root has one "
                        "in a file");
     v->state = state;
-    r = open_all(v, dir, storage, place, room, e);
+    r = open_volume(v, dir, storage, place, room, e);
     if (r < 0) {
         drop_fd(&v->lock);
         v->state = NULL;

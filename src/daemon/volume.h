@@ -1,11 +1,12 @@
-/* A btrfs in a file, where the state directory has a file system without snapshots:
- * STATE/storage.btrfs, mounted on STATE/storage. Root's daemon makes and mounts it before it
- * splits, and unmounts it when it ends; sandboxes that live on keep the file system, but not the
- * mount, and the next daemon finds both, whatever became of the last.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A btrfs image, for a state directory on a file system without snapshots: STATE/storage.btrfs,
+ * mounted on STATE/storage. Root's daemon makes and mounts it before it splits, and unmounts it
+ * when it ends. Running sandboxes keep the file system, but not the mount; the next daemon finds
+ * both, even after a crash.
  *
- * Every block of the file is allocated before btrfs knows of it, so that a full disk of the host is
- * a full disk inside, and not an I/O error that ends the file system. It begins small, and a
- * process of its own (daemon/volume_grow.h) makes it larger as it is filled. */
+ * Every block of the image is allocated before btrfs uses it, so that a full disk of the host is a
+ * full disk inside, and not an I/O error that disables the file system. The image begins small, and
+ * a process of its own (daemon/volume_grow.h) grows it as it is filled. */
 #ifndef DAEMON_VOLUME_H
 #define DAEMON_VOLUME_H
 
@@ -14,13 +15,13 @@
 
 #include "base/err.h"
 
-/* What stays free in it: the disk's own reserve (images.free_min) is kept outside. */
+/* Free space kept inside the volume; the disk's own reserve (images.free_min) is kept outside. */
 #define VOLUME_FREE_MIN (UINT64_C(64) << 20)
 
 enum { VOLUME_DEVICE_MAX = 64 };
 
 struct volume {
-    const char *state; /* NULL: there is none */
+    const char *state; /* NULL: no volume */
     int lock;          /* held as long as the daemon lives */
 };
 #define VOLUME_NONE ((struct volume){ .lock = -1 })
@@ -30,18 +31,20 @@ struct volume_room {
     uint64_t free_min; /* bytes that stay free on the disk that it is on */
 };
 
-/* Whether there is one already: then it has what was stored, whatever is configured. */
+/* True if an image exists: then it holds the stored layers, and is used under any configuration. */
 bool volume_exists(const char *state);
 
-/* After state_open_storage(), whose descriptor is of what is below the mount then. Nothing happens
- * where the state directory is on btrfs already. -ERR_BUSY: another daemon has it; -ERR_CONFLICT:
- * there are layers that it would hide; -ERR_UNSUPPORTED: it cannot be here, and why. */
+/* After state_open_storage(), whose descriptor then refers to the directory below the mount. Does
+ * nothing where the state directory is on btrfs already. -ERR_BUSY: another daemon has it;
+ * -ERR_CONFLICT: there are layers that the mount would hide; -ERR_UNSUPPORTED: not possible here,
+ * with the reason. */
 int volume_open(struct volume *v, const char *state, const struct volume_room *room, struct err *e);
 void volume_done(struct volume *v);
 
 /* The image of an open one: a descriptor. */
 int volume_open_image(const struct volume *v, struct err *e);
-/* The loop device of the image. */
-bool volume_find_device(int image, char ret[static VOLUME_DEVICE_MAX]);
+/* Opens the loop device of the image; -1: it has none. The descriptor keeps the device: without it,
+ * the last sandbox may end and the device be given to another file. */
+int volume_find_device(int image, char ret[static VOLUME_DEVICE_MAX]);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/volume_grow.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 #define STEP_LEAST (UINT64_C(64) << 20) /* each step waits for a commit of btrfs */
 
@@ -35,7 +36,7 @@ static uint64_t count_free(int fd)
     return fstatvfs(fd, &fs) < 0 ? 0 : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -45,38 +46,38 @@ static uint64_t choose_step(const struct grower *g, uint64_t size)
 {
     uint64_t have = count_free(g->storage), left = count_free(g->image), step;
 
-    step = less(VOLUME_GROW_HIGH - less(have, VOLUME_GROW_HIGH),
-                left > g->room.free_min ? left - g->room.free_min : 0);
+    step = min_u64(VOLUME_GROW_HIGH - min_u64(have, VOLUME_GROW_HIGH),
+                   left > g->room.free_min ? left - g->room.free_min : 0);
     if (g->room.size)
-        step = less(step, g->room.size > size ? g->room.size - size : 0);
+        step = min_u64(step, g->room.size > size ? g->room.size - size : 0);
     return step - step % STEP_LEAST;
 }
 
-/* What the loop device and btrfs know of; also what an earlier process had no time to tell them. */
-static int spread(const struct grower *g, struct err *e)
+/* Resizes the loop device and btrfs to the image's size; also after an earlier process was
+ * interrupted. */
+static int resize_volume(const struct grower *g, struct err *e)
 {
     struct btrfs_ioctl_vol_args args = { .name = "max" };
 
     if (ioctl(g->device, LOOP_SET_CAPACITY, 0) < 0)
-        return err_sys(e, "letting the loop device know of it");
-    return ioctl(g->storage, BTRFS_IOC_RESIZE, &args) < 0 ? err_sys(e, "letting btrfs know of it")
-                                                          : 0;
+        return err_sys(e, "resizing the loop device");
+    return ioctl(g->storage, BTRFS_IOC_RESIZE, &args) < 0 ? err_sys(e, "resizing btrfs") : 0;
 }
 
 /* Blocks that could not all be had are given back. */
-static int extend(const struct grower *g, uint64_t size, uint64_t step, struct err *e)
+static int extend_image(const struct grower *g, uint64_t size, uint64_t step, struct err *e)
 {
     int r;
 
     while (fallocate(g->image, 0, (off_t)size, (off_t)step) < 0)
         if (errno != EINTR) {
             r = err_sys(e, "allocating %llu MiB more", (unsigned long long)(step >> 20));
-            return ftruncate(g->image, (off_t)size) < 0 ? err_sys(e, "cutting the file") : r;
+            return ftruncate(g->image, (off_t)size) < 0 ? err_sys(e, "truncating the image") : r;
         }
-    return spread(g, e);
+    return resize_volume(g, e);
 }
 
-static int grow(const struct grower *g, struct err *e)
+static int grow_volume(const struct grower *g, struct err *e)
 {
     uint64_t size, step;
     struct stat st;
@@ -84,21 +85,21 @@ static int grow(const struct grower *g, struct err *e)
     if (count_free(g->storage) >= VOLUME_GROW_LOW)
         return 0;
     if (fstat(g->image, &st) < 0)
-        return err_sys(e, "looking at the file");
+        return err_sys(e, "reading the size of the image");
     size = (uint64_t)st.st_size;
     if (g->room.size && size + STEP_LEAST > g->room.size)
         return 0; /* as large as it may be */
     step = choose_step(g, size);
     if (!step)
-        return err_set(e, ERR_FULL, "the disk has no more than images.free_min left");
-    return extend(g, size, step, e);
+        return err_set(e, ERR_FULL, "the disk has only images.free_min left");
+    return extend_image(g, size, step, e);
 }
 
-/* The same reason is not logged again before it has gone. */
-static void look_once(struct grower *g)
+/* Logs a reason once, until it is resolved. */
+static void check_volume_once(struct grower *g)
 {
     struct err e;
-    int r = grow(g, &e);
+    int r = grow_volume(g, &e);
 
     if (r < 0 && !g->told)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
@@ -112,8 +113,9 @@ static int open_grower(struct grower *g, const struct volume *v, struct err *e)
     g->image = volume_open_image(v, e);
     if (g->image < 0)
         return g->image;
-    if (!volume_find_device(g->image, device) || (g->device = open(device, O_RDWR | O_CLOEXEC)) < 0)
-        return err_set(e, ERR_SYS, "the loop device of the volume is not to be found");
+    g->device = volume_find_device(g->image, device);
+    if (g->device < 0)
+        return err_set(e, ERR_SYS, "the volume's loop device was not found");
     return 0;
 }
 
@@ -122,10 +124,10 @@ static _Noreturn void run_grower(struct grower *g)
     struct err e;
 
     prctl(PR_SET_NAME, "sandboxer-grow", 0, 0, 0);
-    if (caps_set(CAP_BIT(CAP_SYS_ADMIN), 0, &e) < 0 || spread(g, &e) < 0)
+    if (caps_set(CAP_BIT(CAP_SYS_ADMIN), 0, &e) < 0 || resize_volume(g, &e) < 0)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
     for (;;) {
-        look_once(g);
+        check_volume_once(g);
         usleep(LOOK_US);
     }
 }
@@ -157,14 +159,14 @@ pid_t volume_grow_start(const struct volume *v, int storage, const struct volume
         run_grower(&g);
     }
     if (pid < 0)
-        r = err_sys(e, "starting the process that makes the volume larger");
+        r = err_sys(e, "starting the process that grows the volume");
     close_grower(&g);
     return pid < 0 ? r : pid;
 }
 
 void volume_grow_stop(pid_t pid)
 {
-    /* If it died, the supervisor has collected it. */
+    /* If it died, the monitor has collected it. */
     if (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0 && kill(pid, SIGKILL) == 0)
         waitpid(pid, NULL, 0);
 }

@@ -1,9 +1,10 @@
-/* The process that makes a volume larger as it is filled (daemon/volume.h).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that grows a volume as it is filled (daemon/volume.h).
  *
- * btrfs cannot wait for room: whoever writes to a full file system gets ENOSPC. So there is room
- * ahead, always; the process looks for it several times a second, allocates blocks of the file, and
- * then lets the loop device and btrfs know of them. It stops where the disk would have less than
- * images.free_min left: from then on the volume is full when it is full. */
+ * btrfs cannot wait for space: a write to a full file system fails with ENOSPC. So the process
+ * keeps space free ahead: it checks several times a second, allocates blocks of the image, and then
+ * resizes the loop device and btrfs. It stops where the disk would have less than images.free_min
+ * left: from then on the volume can fill up. */
 #ifndef DAEMON_VOLUME_GROW_H
 #define DAEMON_VOLUME_GROW_H
 
@@ -15,8 +16,8 @@
 #define VOLUME_GROW_LOW  (UINT64_C(768) << 20)
 #define VOLUME_GROW_HIGH (UINT64_C(3) << 30)
 
-/* A child of the caller, with whom it ends; `storage` is the mounted volume. Returns its pid; 0 if
- * there is no volume. */
+/* Starts a child of the caller, which ends with it; `storage` is the mounted volume. Returns its
+ * pid; 0 without a volume. */
 pid_t volume_grow_start(const struct volume *v, int storage, const struct volume_room *room,
                         struct err *e);
 /* Before volume_done(): it holds the mount. */

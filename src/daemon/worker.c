@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/worker.h"
 
 #include <limits.h>
@@ -5,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "config/config.h"
-#include "dns/resolver.h"
-#include "net/host.h"
-#include "proc/spawn.h"
+#include "domain/config/config.h"
+#include "lib/dns/resolver.h"
+#include "lib/net/host.h"
+#include "lib/proc/spawn.h"
 
 enum { ARGUMENTS_MAX = 8 + 2 * CONFIG_RESOLVERS_MAX };
 _Static_assert((int)DNS_SERVERS_MAX <= (int)CONFIG_RESOLVERS_MAX,
@@ -20,7 +21,7 @@ struct arguments {
     char servers[DNS_SERVERS_MAX][ADDRESS_TEXT_MAX];
 };
 
-static void add(struct arguments *a, const char *s)
+static void add_egress_argument(struct arguments *a, const char *s)
 {
     memcpy(&a->v[a->n++], &s, sizeof s);
 }
@@ -49,7 +50,7 @@ static int except_upstream(const struct gate *g, const char *url, struct err *e)
     return except_place(g, "egress.upstream", str_from(at ? at + 3 : url), 0, e);
 }
 
-/* The worker is told which servers these are: the file may change before it would read it. */
+/* Passes the servers as arguments: /etc/resolv.conf may change before the worker reads it. */
 static int except_system_resolvers(const struct gate *g, struct arguments *a, struct err *e)
 {
     struct dns_server found[DNS_SERVERS_MAX];
@@ -58,8 +59,8 @@ static int except_system_resolvers(const struct gate *g, struct arguments *a, st
 
     for (size_t i = 0; i < n && r >= 0; i++) {
         address_text(&found[i].address, a->servers[i]);
-        add(a, "--resolver");
-        add(a, a->servers[i]);
+        add_egress_argument(a, "--resolver");
+        add_egress_argument(a, a->servers[i]);
         r = gate_except(g, &found[i].address, found[i].port, e);
     }
     return r;
@@ -81,18 +82,18 @@ static int except_configured(const struct worker_options *o, const struct gate *
     return r;
 }
 
-static void fill(struct arguments *a, const struct worker_options *o)
+static void fill_egress_arguments(struct arguments *a, const struct worker_options *o)
 {
-    add(a, "sandboxer-egress");
-    add(a, "--worker");
-    add(a, "3");
+    add_egress_argument(a, "sandboxer-egress");
+    add_egress_argument(a, "--worker");
+    add_egress_argument(a, "3");
     for (size_t i = 0; i < o->resolvers.n && i < CONFIG_RESOLVERS_MAX; i++) {
-        add(a, "--resolver");
-        add(a, o->resolvers.p[i]);
+        add_egress_argument(a, "--resolver");
+        add_egress_argument(a, o->resolvers.p[i]);
     }
     if (o->upstream) {
-        add(a, "--upstream");
-        add(a, o->upstream);
+        add_egress_argument(a, "--upstream");
+        add_egress_argument(a, o->upstream);
     }
 }
 
@@ -112,7 +113,7 @@ int worker_exec(const struct worker_options *o, const struct gate *g, int sock, 
                              .gid = o->who.gid };
     int r = spawn_find("sandboxer-egress", path, sizeof path, e);
 
-    fill(&arguments, o);
+    fill_egress_arguments(&arguments, o);
     if (r >= 0)
         r = except_configured(o, g, &arguments, e);
     if (r >= 0)

@@ -1,14 +1,15 @@
-/* Egress workers, started by the supervisor for the control plane: as a user of their own, without
- * rights, behind the gate (gate/gate.h), and with nothing but the socket that they serve. They end
- * when it closes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Egress workers, started by the monitor for the control plane: as a user of their own, without
+ * rights, behind the gate (lib/gate/gate.h), and with nothing but the socket that they serve. They
+ * end when it closes. */
 #ifndef DAEMON_WORKER_H
 #define DAEMON_WORKER_H
 
 #include <sys/types.h>
 
 #include "daemon/privilege.h"
-#include "gate/gate.h"
-#include "json/bind.h"
+#include "lib/gate/gate.h"
+#include "lib/json/bind.h"
 
 struct worker_options {
     struct identity_choice who;
@@ -19,8 +20,8 @@ struct worker_options {
 /* One for each sandbox that wants its own, at most. */
 enum { WORKERS_MAX = 4096 };
 
-/* Becomes a worker that serves `sock` (proc/spawn.h: spawn_exec()), in the group that gate_add()
- * made. The gate gets the resolvers and the upstream proxy as exceptions. */
+/* Becomes a worker that serves `sock` (lib/proc/spawn.h: spawn_exec()), in the group that
+ * gate_add() made. The gate gets the resolvers and the upstream proxy as exceptions. */
 int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
                 struct err *e);
 

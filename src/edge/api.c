@@ -1,26 +1,27 @@
-#include "api/api.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/daytona.h"
-#include "api/daytona/preview.h"
-#include "api/domain.h"
-#include "api/e2b/e2b.h"
-#include "api/guard.h"
-#include "api/inside.h"
-#include "api/mcp.h"
-#include "api/replay.h"
-#include "api/route.h"
-#include "api/shares.h"
-#include "api/ssh_supply.h"
+#include "edge/daytona/daytona.h"
+#include "edge/daytona/preview.h"
+#include "edge/core/domain.h"
+#include "edge/e2b/e2b.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
+#include "edge/tools/tools.h"
+#include "edge/core/replay.h"
+#include "edge/core/route.h"
+#include "edge/core/shares.h"
+#include "edge/core/ssh_supply.h"
 #include "base/clock.h"
-#include "control/tokens.h"
-#include "json/reader.h"
-#include "tls/door.h"
+#include "control/owner/tokens.h"
+#include "lib/json/reader.h"
+#include "lib/tls/listener.h"
 #include "trust/trust.h"
 
-static void client_left(struct http_exchange *x)
+static void on_client_left(struct http_exchange *x)
 {
     struct call *c = http_state(x);
 
@@ -31,7 +32,7 @@ static void client_left(struct http_exchange *x)
     call_unref(c);
 }
 
-static void found(struct find_op *f, int r, const struct err *e)
+static void on_call_sandbox_found(struct find_op *f, int r, const struct err *e)
 {
     struct call *c = container_of(f, struct call, find);
     struct err gone;
@@ -54,13 +55,14 @@ static void found(struct find_op *f, int r, const struct err *e)
     call_unref(c);
 }
 
-/* Programs choose names freely, so an id is an id: only a person's command line asks for more. */
-static bool may_shorten(const struct call *c)
+/* Prefixes of ids are accepted for the command line only: programs choose names freely, which could
+ * match a prefix. */
+static bool may_shorten_id(const struct call *c)
 {
     return !c->route->face && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
 }
 
-static void dispatch(struct call *c)
+static void dispatch_call(struct call *c)
 {
     struct sandbox *s;
 
@@ -77,13 +79,13 @@ static void dispatch(struct call *c)
     c->find = (struct find_op){ .caller = &c->caller,
                                 .id = c->params[0],
                                 .label = c->route->face ? c->route->face->names : NULL,
-                                .may_be_short = may_shorten(c),
-                                .done = found };
+                                .may_be_short = may_shorten_id(c),
+                                .done = on_call_sandbox_found };
     call_ref(c);
     control_find(c->api->control, &c->find);
 }
 
-static void body_came(struct http_exchange *x, struct str body)
+static void on_call_body(struct http_exchange *x, struct str body)
 {
     const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
     struct call *c = http_state(x);
@@ -91,14 +93,14 @@ static void body_came(struct http_exchange *x, struct str body)
 
     c->body = body;
     if (!(c->route->flags & ROUTE_JSON)) {
-        dispatch(c);
+        dispatch_call(c);
         return;
     }
     if (json_read(body.n ? body : STR("{}"), limits, &c->arena, &c->json, &e) < 0) {
         err_wrap(&e, -1, "the body");
         call_fail(c, &e);
     } else {
-        dispatch(c);
+        dispatch_call(c);
     }
 }
 
@@ -109,14 +111,14 @@ static void fail_unrouted(struct call *c, unsigned allowed)
                            : "there is no such path; GET /openapi.json lists them all");
 }
 
-/* A parameter that nobody reads is a mistake that its sender should hear of. */
-static bool query_known(struct call *c)
+/* Unknown parameters are refused, so that the client notices the mistake. */
+static bool check_query_parameters(struct call *c)
 {
     struct str rest = c->query, name;
     struct url_pair p;
     struct err e;
 
-    if (c->route->face) /* whoever wrote the client knows of no difference */
+    if (c->route->face) /* clients of other vendors' APIs may send unknown parameters */
         return true;
     while (url_next(&rest, &p)) {
         if (url_decode(p.name, true, &c->arena, &name, &e) < 0) {
@@ -133,7 +135,7 @@ static bool query_known(struct call *c)
     return true;
 }
 
-static bool find_our_route(struct call *c)
+static bool find_table_route(struct call *c)
 {
     unsigned allowed = 0;
 
@@ -144,29 +146,29 @@ static bool find_our_route(struct call *c)
     return c->route;
 }
 
-static bool find_route(struct call *c)
+static bool find_call_route(struct call *c)
 {
     const struct h1_request *q = http_request(c->x);
     struct url u = url_split(q->path);
     struct err e;
 
     if (q->form != H1_ORIGIN) {
-        call_fail_with(c, 400, "invalid", "this is no proxy");
+        call_fail_with(c, 400, "invalid", "this server is not a proxy: send a path, not a URL");
         return false;
     }
     c->query = u.query;
     domain_find(c);
-    /* What is for a server inside is nobody else's, whatever its path, and how that is spelled. */
+    /* Requests for a server inside are routed first: their path may have any form. */
     if (e2b_route_inside(c, u.path) || preview_route(c, u.path))
         return true;
     if (url_path(u.path, &c->arena, &c->path, &e) < 0) {
         call_fail_with(c, 400, "invalid", e.msg);
         return false;
     }
-    return find_our_route(c);
+    return find_table_route(c);
 }
 
-static size_t body_max(const struct call *c)
+static size_t call_body_max(const struct call *c)
 {
     uint64_t max = c->api->config->limits.body_bytes;
 
@@ -186,21 +188,22 @@ static void on_request(struct http_exchange *x)
     c->loop = c->api->loop;
     c->began_ns = clock_mono();
     c->x = x;
-    c->refs = 2; /* the exchange's and ours */
+    c->refs = 2; /* for the exchange and for this function */
     arena_init(&c->arena, CALL_ARENA_MAX);
     arena_init(&c->own, PTRDIFF_MAX);
     http_set_state(x, c);
-    http_on_gone(x, client_left);
-    if (find_route(c) && call_authenticate(c) && shares_admit(c) && query_known(c)) {
+    http_on_gone(x, on_client_left);
+    if (find_call_route(c) && call_authenticate(c) && shares_admit(c) &&
+        check_query_parameters(c)) {
         if (c->route->flags & (ROUTE_JSON | ROUTE_TEXT))
-            http_collect(x, body_max(c), body_came);
+            http_collect(x, call_body_max(c), on_call_body);
         else
-            dispatch(c);
+            dispatch_call(c);
     }
     call_unref(c);
 }
 
-/* Whatever it has open ends with it, on every interface. */
+/* Ends all connections of a token that ended, on every interface. */
 static void on_token_ended(struct token_watcher *w, const struct token_record *r)
 {
     struct api *a = container_of(w, struct api, token_ends);
@@ -216,7 +219,7 @@ static void api_free(struct api *a)
         http_server_free(a->server);
     e2b_done(a);
     ssh_supply_free(a->ssh);
-    tls_door_free(a->tls);
+    tls_listener_free(a->tls);
     event_unsubscribe(&a->mcp_events);
     mcp_server_done(&a->mcp);
     metrics_unregister(&a->meters);
@@ -244,10 +247,10 @@ static int open_trust(struct api *a, struct err *e)
 
 void api_reload(struct api *a)
 {
-    (void)trust_reload(a->trust, NULL); /* which says what is wrong */
+    (void)trust_reload(a->trust, NULL); /* logs the failure */
 }
 
-static size_t mcp_max(const struct config *c)
+static size_t mcp_body_max(const struct config *c)
 {
     return c->limits.body_bytes < MCP_IN_MAX ? (size_t)c->limits.body_bytes : MCP_IN_MAX;
 }
@@ -268,7 +271,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     http.user = a;
     shares_open(a, &http);
     a->mcp_web = (struct mcp_web){ .server = &a->mcp,
-                                   .max = mcp_max(s->config),
+                                   .max = mcp_body_max(s->config),
                                    .silence_ns = s->config->trust.silence };
     r = mcp_server_init(&a->mcp, s->loop, &mcp_offer, a, e);
     if (r >= 0)
@@ -293,7 +296,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     return 0;
 }
 
-static void note_address(struct api *a, int fd)
+static void record_tcp_address(struct api *a, int fd)
 {
     struct sockaddr_storage at = { 0 };
     socklen_t n = sizeof at;
@@ -305,30 +308,30 @@ static void note_address(struct api *a, int fd)
 
 int api_listen(struct api *a, int fd, struct err *e)
 {
-    note_address(a, fd);
+    record_tcp_address(a, fd);
     return http_server_listen(a->server, fd, e);
 }
 
-static int serve_tls(void *user, int fd, int net, struct err *e)
+static int on_tls_connection(void *user, int fd, int net, struct err *e)
 {
     return http_server_adopt_for(((struct api *)user)->server, fd, net, e);
 }
 
 int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e)
 {
-    struct tls_door_setup s = { .loop = a->loop,
-                                .fd = fd,
-                                .connections = shares_of_tls(a->config),
-                                .strangers = shares_of_strangers(a->config),
-                                .serve = serve_tls,
-                                .user = a };
+    struct tls_listener_setup s = { .loop = a->loop,
+                                    .fd = fd,
+                                    .connections = shares_of_tls(a->config),
+                                    .strangers = shares_of_strangers(a->config),
+                                    .serve = on_tls_connection,
+                                    .user = a };
     int r = crypto_tls_identity_new(chain, key, &s.identity, e);
 
     if (r < 0) {
         close(fd);
         return err_wrap(e, r, "domain");
     }
-    return tls_door_open(&s, &a->tls, e);
+    return tls_listener_open(&s, &a->tls, e);
 }
 
 int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e)
@@ -337,11 +340,11 @@ int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e
     int r = crypto_tls_identity_new(chain, key, &identity, e);
 
     if (r >= 0)
-        tls_door_renew(a->tls, identity);
+        tls_listener_renew(a->tls, identity);
     return r;
 }
 
-static void stopped(struct http_server *server, void *user)
+static void on_api_server_stopped(struct http_server *server, void *user)
 {
     struct api *a = user;
     void (*on_closed)(void *) = a->on_closed;
@@ -352,9 +355,8 @@ static void stopped(struct http_server *server, void *user)
     on_closed(whose);
 }
 
-/* Whoever only listens would listen until the deadline. Programs in the foreground may still end.
- */
-static void hang_up_on_listeners(struct api *a)
+/* Cuts streams, which would last until the deadline. Foreground programs may still finish. */
+static void cut_listening_calls(struct api *a)
 {
     struct link *next;
 
@@ -377,9 +379,9 @@ void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), v
     a->on_closed = on_closed;
     a->user = user;
     e2b_close(a);
-    tls_door_shut(a->tls);
-    hang_up_on_listeners(a);
+    tls_listener_shut(a->tls);
+    cut_listening_calls(a);
     mcp_server_done(&a->mcp);
     mcp_web_close(&a->mcp_web);
-    http_server_stop(a->server, deadline, stopped);
+    http_server_stop(a->server, deadline, on_api_server_stopped);
 }

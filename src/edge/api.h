@@ -1,9 +1,10 @@
-/* The REST interface on the HTTP server: docs/api.md is its contract. */
-#ifndef API_API_H
-#define API_API_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP API of the daemon: REST (docs/api.md), E2B, Daytona and MCP. */
+#ifndef EDGE_API_H
+#define EDGE_API_H
 
 #include "control/control.h"
-#include "http/server.h"
+#include "lib/http/server.h"
 
 struct api;
 
@@ -11,20 +12,20 @@ struct api_setup {
     struct loop *loop;
     struct control *control;
     const struct config *config;
-    uid_t owner; /* whoever started the daemon: an administrator beside root */
+    uid_t owner; /* user that started the daemon: an administrator beside root */
 };
 
 int api_open(const struct api_setup *s, struct api **ret, struct err *e);
-/* Reads again what it was told by files: the policy for tools. The old one stays if that fails. */
+/* Reloads the tool policy from its file; the old one stays in force if that fails. */
 void api_reload(struct api *a);
-/* Serves a listening socket, which becomes the api's. */
+/* Serves a listening socket; takes ownership of it. */
 int api_listen(struct api *a, int fd, struct err *e);
-/* The same for HTTPS, with a chain of certificates and its key (PEM). */
+/* The same for HTTPS, with a certificate chain and its key (PEM). */
 int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e);
-/* In place of those; if they are not good, the old ones stay. */
+/* Replaces chain and key; the old ones stay if the new ones are invalid. */
 int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e);
-/* Stops accepting, lets requests finish until the deadline (clock_mono()), frees itself, then
- * tells. */
+/* Stops accepting, lets requests finish until the deadline (clock_mono()), frees the api, then
+ * calls on_closed. */
 void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), void *user);
 
 #endif

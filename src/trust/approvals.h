@@ -1,52 +1,53 @@
-/* Quarantine: calls that wait for a master.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quarantine: tool calls that wait for a master's decision.
  *
- * A held call is on disk with its arguments and the version of the policy that held it. It runs
- * once, with those arguments, when a master approves it; `running` is on disk before it runs, so
- * that a daemon that dies then finds it and says `interrupted`, and does not run it again. Nobody
- * approves what they asked for themselves, and nothing is approved under another policy than it was
- * held by. */
+ * A held call is stored with its arguments and the version of the policy that held it. It runs
+ * once, with those arguments, when a master approves it. The state `running` is stored before it
+ * runs, so that a daemon that crashes then marks it `interrupted` after the restart and does not
+ * run it again. Requesters cannot approve their own calls, and a call is never approved under
+ * another policy version than the one that held it. */
 #ifndef TRUST_APPROVALS_H
 #define TRUST_APPROVALS_H
 
 #include "trust/trust.h"
 
 enum {
-    APPROVALS_MAX = 10000, /* that wait, of all peers */
+    APPROVALS_MAX = 10000, /* waiting calls of all peers */
     APPROVALS_PER_OWNER = APPROVALS_MAX / 4,
-    APPROVALS_BYTES = 64 << 20,     /* of their arguments: a start reads them all; a quarter for one
-                                     * owner */
-    APPROVALS_OWN_BYTES = 8 << 20,  /* … of one token's or user's */
-    APPROVALS_DAY_BYTES = 64 << 20, /* that one owner may bring in a day: decided ones are kept */
+    /* of arguments in total, all loaded at a start; a quarter per owner */
+    APPROVALS_BYTES = 64 << 20,
+    APPROVALS_OWN_BYTES = 8 << 20,  /* of arguments per token or user */
+    APPROVALS_DAY_BYTES = 64 << 20, /* of arguments per owner and day: decided calls are kept */
     APPROVAL_ARGS_MAX = 1 << 20,    /* bytes of JSON */
     APPROVAL_RESULT_MAX = 1 << 20,
-    APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a method and target */
+    APPROVAL_REQUEST_MAX = 16 << 10, /* bytes of a request line */
     APPROVAL_LABELS_MAX = 256 << 10,
     GRANTS_MAX = 10000,
     GRANTS_PER_OWNER = GRANTS_MAX / 4,
 };
 
-/* Who decides. */
+/* The master who decides. */
 struct trust_master {
     struct actor actor;
     char owner[OWNER_MAX];
     enum role role;
-    bool by_token; /* that is a master's: good also for what its owner asked for … */
-    bool admin;    /* … and an administrator's: for what its own family asked for, too */
-    bool self;     /* a user on a terminal says so, knowing that the request is their own */
+    bool by_token; /* a master token: may also decide calls of its own owner */
+    bool admin;    /* an administrator's token: may also decide calls of its own token family */
+    bool self;     /* a user on a terminal confirmed to decide on their own request */
 };
 
 struct approval_op {
     /* in */
     char id[ID_MAX];
     struct trust_master master;
-    const char *reason; /* of a rejection, and for the record; may be NULL */
-    /* Approving only: the same tool on the same sandbox passes for so long, so often (0: as often
-     * as it likes). 0: this one call alone. */
+    const char *reason; /* reason of a rejection, and for the audit record; may be NULL */
+    /* For approvals: also grants further calls of the same tool on the same sandbox for this long,
+     * at most grant_uses times (0: unlimited). 0: no grant. */
     int64_t grant_ns;
     uint32_t grant_uses;
     void (*done)(struct approval_op *op, int r, const struct err *e);
     /* out */
-    char audit_id[ID_MAX]; /* of a refusal, under which it is on record; else "" */
+    char audit_id[ID_MAX]; /* audit id if the decision was refused; otherwise "" */
     /* private */
     struct trust *trust_;
     struct grant_record grant_;
@@ -55,17 +56,17 @@ struct approval_op {
     int r_;
     struct err err_;
 };
-/* Done when it is on disk; the call itself runs then. -ERR_NOT_FOUND; -ERR_DENIED: not by this one;
- * -ERR_CONFLICT: it does not wait any more, or the policy has changed. They cannot be cancelled. */
+/* Completes when the decision is stored; an approved call runs afterwards. -ERR_NOT_FOUND;
+ * -ERR_DENIED: this master may not decide it; -ERR_CONFLICT: it is already decided, or the policy
+ * has changed. Cannot be cancelled. */
 void approvals_approve(struct trust *t, struct approval_op *op);
 void approvals_reject(struct trust *t, struct approval_op *op);
 
-/* One that is under way; borrowed for the loop's turn. NULL: the store may have it, if it is
- * decided.
- */
+/* An open call; borrowed for the current turn of the loop. NULL: not open; the store may have it as
+ * decided. */
 const struct approval_record *approvals_find(struct trust *t, struct str id);
 
-/* Hears of every change of a held call, when it is on disk. */
+/* Notified of every state change of a held call, after it is stored. */
 struct approval_waiter {
     char id[ID_MAX];
     void (*changed)(struct approval_waiter *w, const struct approval_record *r);
@@ -74,8 +75,7 @@ struct approval_waiter {
 void approvals_wait(struct trust *t, struct approval_waiter *w);
 void approval_waiter_stop(struct approval_waiter *w);
 
-/* As JSON: what people and clients see; the arguments and the result only where they are asked for.
- */
+/* Writes a held call as JSON; `args` includes its arguments and result. */
 void approval_write(struct json_writer *w, const struct approval_record *r, bool args);
 
 #endif

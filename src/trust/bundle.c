@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/bundle.h"
 
 #include <ctype.h>
@@ -5,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "crypto/hash.h"
-#include "yaml/file.h"
-#include "yaml/reader.h"
+#include "lib/crypto/hash.h"
+#include "lib/yaml/file.h"
+#include "lib/yaml/reader.h"
 
 enum { DEPTH_MAX = 8, MEMORY_MAX = 256 << 20, ARG_BYTES = 65536 };
 
@@ -18,22 +19,22 @@ static const char *const accesses[] = { "ro", "rw", NULL };
 #define AT(member) JSON_AT(struct trust_rate, member)
 static const struct json_field rate_fields[] = {
     { "calls", JSON_KIND_UINT, AT(calls), .min = 1, .max = 1000000, .required = true,
-      .doc = "How many calls of the tool a peer may make …" },
+      .doc = "Number of calls of the tool that a peer may make …" },
     { "per", JSON_KIND_DURATION, AT(per_ns), .min = NS_PER_S, .max = 86400 * NS_PER_S,
       .preset = "1m", .doc = "… in this time." },
     { "burst", JSON_KIND_UINT, AT(burst), .min = 1, .max = 1000000,
-      .doc = "How many of them at once; all of them if it is left out." },
+      .doc = "Number of calls at once; default: all of them." },
 };
 #undef AT
 
 #define AT(member) JSON_AT(struct trust_arg, member)
 static const struct json_field arg_fields[] = {
     { "required", JSON_KIND_BOOL, AT(required), .preset = "false",
-      .doc = "Whether the argument must be there." },
+      .doc = "Whether the argument is required." },
     { "max_bytes", JSON_KIND_UINT, AT(max_bytes), .max = BUNDLE_TEXT_MAX, .preset = "65536",
-      .doc = "The longest text." },
+      .doc = "Maximum length of the string." },
     { "pattern", JSON_KIND_STR, AT(pattern_text), .min = 1, .max = PATTERN_BYTES_MAX,
-      .doc = "Regular expression that the whole text, or each text of a list, must match." },
+      .doc = "Regular expression that the whole string, or each string of a list, must match." },
 };
 #undef AT
 
@@ -43,7 +44,7 @@ static const struct json_field arg_fields[] = {
       JSON_AT(type, terms.tier),                                                                   \
       .seen = offsetof(type, terms.tier_given),                                                    \
       .max = TRUST_TIER_MAX,                                                                       \
-      .doc = "How much harm it can do, 0 to 4; 4 waits for a master." },                           \
+      .doc = "Risk level, 0 to 4; tier 4 needs a master's approval." },                            \
         { "role",                                                                                  \
           JSON_KIND_ENUM,                                                                          \
           JSON_AT(type, terms.role),                                                               \
@@ -54,16 +55,16 @@ static const struct json_field arg_fields[] = {
     {                                                                                              \
         "approval", JSON_KIND_ENUM, JSON_AT(type, terms.approval),                                 \
             .seen = offsetof(type, terms.approval_given), .names = approvals,                      \
-            .doc = "Whether each call waits for a master; by default in tier 4."                   \
+            .doc = "Whether each call needs a master's approval; default: in tier 4."              \
     }
 
 #define AT(member) JSON_AT(struct trust_when, member)
 static const struct json_field when_fields[] = {
     { "network", JSON_KIND_BOOL, AT(network), .seen = offsetof(struct trust_when, network_given),
-      .doc = "Only where the sandbox reaches the network, or does not." },
+      .doc = "Only if the sandbox has network access, or only if not." },
     { "filesystem", JSON_KIND_ENUM, AT(filesystem), .names = accesses,
       .seen = offsetof(struct trust_when, filesystem_given),
-      .doc = "Only where the workspace is declared ro or rw." },
+      .doc = "Only if the workspace is declared ro or rw." },
     { "clients", JSON_KIND_STRS, AT(clients), .max = 64, .doc = "Only for these kinds of client." },
     TERMS(struct trust_when),
 };
@@ -71,31 +72,31 @@ static const struct json_field when_fields[] = {
 
 #define AT(member) JSON_AT(struct trust_rule, member)
 static const struct json_field rule_fields[] = {
-    { "note", JSON_KIND_STR, AT(note), .max = 256, .doc = "For people." },
+    { "note", JSON_KIND_STR, AT(note), .max = 256, .doc = "Description for people." },
     TERMS(struct trust_rule),
     { "effect", JSON_KIND_ENUM, AT(effect), .names = trust_effect_names, .required = true,
-      .doc = "What a call does to the world." },
+      .doc = "Effect of a call." },
     { "creates", JSON_KIND_BOOL, AT(creates), .preset = "false",
-      .doc = "It makes a sandbox: `capabilities` are checked, and the peer's limits count." },
+      .doc =
+          "The tool creates a sandbox: `capabilities` are checked, and the peer's limits apply." },
     { "rate", JSON_KIND_OBJECT, AT(rate), JSON_FIELDS(rate_fields),
       .doc = "How often a peer may call it." },
     { "args", JSON_KIND_NAMED, AT(args), JSON_FIELDS(arg_fields),
       .item_size = sizeof(struct trust_arg), .max = BUNDLE_ARGS_MAX,
-      .doc = "What its arguments must look like." },
+      .doc = "Constraints on its arguments." },
     { "when", JSON_KIND_NAMED, AT(when), JSON_FIELDS(when_fields),
       .item_size = sizeof(struct trust_when), .max = BUNDLE_WHEN_MAX,
-      .doc = "Other terms for some calls; the first that fits counts." },
+      .doc = "Different terms for some calls; the first match applies." },
 };
 #undef AT
 
 #define AT(member) JSON_AT(struct trust_limits, member)
 static const struct json_field limit_fields[] = {
     { "sandboxes_per_hour", JSON_KIND_INT, AT(sandboxes_per_hour), .max = 1000000,
-      .seen = offsetof(struct trust_limits, per_hour_given),
-      .doc = "Sandboxes made within an hour." },
+      .seen = offsetof(struct trust_limits, per_hour_given), .doc = "Sandboxes created per hour." },
     { "minutes_per_day", JSON_KIND_INT, AT(minutes_per_day), .max = 10000000,
       .seen = offsetof(struct trust_limits, per_day_given),
-      .doc = "Minutes that its sandboxes lived within a day, all together." },
+      .doc = "Total minutes of its sandboxes per day." },
     { "concurrent", JSON_KIND_INT, AT(concurrent), .max = 1000000,
       .seen = offsetof(struct trust_limits, concurrent_given),
       .doc = "Sandboxes at the same time." },
@@ -119,34 +120,35 @@ static const struct json_field approval_fields[] = {
       .max = 30 * 86400 * NS_PER_S, .preset = "1h", .doc = "How long a call waits for a master." },
     { "pending_per_peer", JSON_KIND_UINT,
       JSON_AT(__typeof__(((struct trust_bundle *)0)->approvals), pending_per_peer), .min = 1,
-      .max = 1000, .preset = "16", .doc = "How many calls of a peer may wait at once." },
+      .max = 1000, .preset = "16", .doc = "Maximum number of waiting calls per peer." },
 };
 
 const struct json_field trust_bundle_fields[] = {
     { "version", JSON_KIND_UINT, AT(format), .min = 1, .max = 1, .required = true,
       .doc = "Version of the format: 1." },
     { "mode", JSON_KIND_ENUM, AT(mode), .names = trust_mode_names, .preset = "enforce",
-      .doc = "Refuse, only record what would be refused, or do not ask at all." },
+      .doc = "Enforce the policy, only record violations, or switch it off." },
     { "approvals", JSON_KIND_OBJECT, AT(approvals), JSON_FIELDS(approval_fields),
-      .doc = "How calls wait for a master." },
+      .doc = "Calls that wait for a master's approval." },
     { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(role_limit_fields),
-      .doc = "What a peer may have, by its role." },
+      .doc = "Limits of a peer, by role." },
     { "tools", JSON_KIND_NAMED, AT(tools), JSON_FIELDS(rule_fields), .required = true,
       .item_size = sizeof(struct trust_rule), .max = BUNDLE_RULES_MAX,
-      .doc = "A rule a tool; a tool without one is denied." },
+      .doc = "One rule per tool; tools without a rule are denied." },
 };
 #undef AT
 const size_t trust_bundle_field_count = COUNT_OF(trust_bundle_fields);
 
 /* --- checking --- */
 
-struct check {
+struct bundle_check {
     const struct json *document;
     struct trust_bundle *bundle;
     struct err *e;
 };
 
-static int fail_at(const struct check *c, const char *tool, const char *field, const char *why)
+static int fail_at_tool(const struct bundle_check *c, const char *tool, const char *field,
+                        const char *why)
 {
     char path[256];
 
@@ -164,8 +166,8 @@ static bool is_tool_name(const char *name)
     return n > 0 && n < BUNDLE_NAME_MAX;
 }
 
-static int check_terms(const struct check *c, const char *tool, const char *prefix,
-                       struct trust_terms *t)
+static int check_rule_terms(const struct bundle_check *c, const char *tool, const char *prefix,
+                            struct trust_terms *t)
 {
     char field[128];
 
@@ -176,11 +178,12 @@ static int check_terms(const struct check *c, const char *tool, const char *pref
     if (t->tier < TRUST_TIER_MAX || t->approval == GATE_MASTER)
         return 0;
     snprintf(field, sizeof field, "%sapproval", prefix);
-    return fail_at(c, tool, field, "tier 4 is what waits for a master; take a lower tier");
+    return fail_at_tool(c, tool, field, "tier 4 requires approval by a master; use a lower tier");
 }
 
-/* What it leaves out is as the rule says. */
-static int check_when(const struct check *c, struct trust_rule *rule, struct trust_when *w)
+/* Checks a `when`; omitted terms are those of the rule. */
+static int check_when_terms(const struct bundle_check *c, struct trust_rule *rule,
+                            struct trust_when *w)
 {
     const struct trust_terms *base = &rule->terms;
     struct trust_terms *t = &w->terms;
@@ -188,7 +191,8 @@ static int check_when(const struct check *c, struct trust_rule *rule, struct tru
 
     snprintf(prefix, sizeof prefix, "when.%.64s.", w->name);
     if (!is_tool_name(w->name))
-        return fail_at(c, rule->tool, "when", "a name has letters, digits, '_', '-', '.' or '/'");
+        return fail_at_tool(c, rule->tool, "when",
+                            "names must consist of letters, digits, '_', '-', '.' and '/'");
     if (!t->tier_given) {
         t->tier = base->tier;
         if (!t->approval_given) {
@@ -200,7 +204,7 @@ static int check_when(const struct check *c, struct trust_rule *rule, struct tru
         t->role_given = true;
         t->role = base->role;
     }
-    return check_terms(c, rule->tool, prefix, t);
+    return check_rule_terms(c, rule->tool, prefix, t);
 }
 
 static bool is_looser(const struct trust_terms *t, const struct trust_terms *than)
@@ -208,8 +212,10 @@ static bool is_looser(const struct trust_terms *t, const struct trust_terms *tha
     return t->tier < than->tier || t->role < than->role || t->approval < than->approval;
 }
 
-/* A client says itself what kind it is: that must not get it more than what would count without. */
-static int check_clients(const struct check *c, const struct trust_rule *rule, size_t at)
+/* The client states its own kind, so terms for a kind must not be looser than those that apply
+ * without it. */
+static int check_client_terms(const struct bundle_check *c, const struct trust_rule *rule,
+                              size_t at)
 {
     const struct trust_when *w = rule->when.p;
     bool looser = w[at].clients.n && is_looser(&w[at].terms, &rule->terms);
@@ -220,12 +226,13 @@ static int check_clients(const struct check *c, const struct trust_rule *rule, s
     if (!looser)
         return 0;
     snprintf(field, sizeof field, "when.%.64s.clients", w[at].name);
-    return fail_at(c, rule->tool, field,
-                   "clients say themselves what they are: terms for some must not be less strict "
-                   "than the rule's and those behind them");
+    return fail_at_tool(c, rule->tool, field,
+                        "clients choose their own kind: terms for a kind must not be less strict "
+                        "than the rule's and the later ones");
 }
 
-static int compile_arg(const struct check *c, const struct trust_rule *rule, struct trust_arg *a)
+static int compile_arg_pattern(const struct bundle_check *c, const struct trust_rule *rule,
+                               struct trust_arg *a)
 {
     char field[160];
     struct err why;
@@ -235,10 +242,10 @@ static int compile_arg(const struct check *c, const struct trust_rule *rule, str
     if (pattern_compile(str_from(a->pattern_text), &c->bundle->arena, &a->pattern, &why) >= 0)
         return 0;
     snprintf(field, sizeof field, "args.%.100s.pattern", a->name);
-    return fail_at(c, rule->tool, field, why.msg);
+    return fail_at_tool(c, rule->tool, field, why.msg);
 }
 
-static int check_rule(const struct check *c, struct trust_rule *rule)
+static int check_bundle_rule(const struct bundle_check *c, struct trust_rule *rule)
 {
     struct trust_when *w = rule->when.p;
     struct trust_arg *a = rule->args.p;
@@ -246,29 +253,29 @@ static int check_rule(const struct check *c, struct trust_rule *rule)
 
     if (!is_tool_name(rule->tool))
         return yaml_file_fail(c->document, "tools", c->e,
-                              "the name of a tool has up to %d letters, digits, '_', '-', '.', '/'",
+                              "tool names must have 1 to %d letters, digits, '_', '-', '.' or '/'",
                               BUNDLE_NAME_MAX - 1);
     if (!rule->terms.tier_given)
-        return fail_at(c, rule->tool, "tier", "is missing");
+        return fail_at_tool(c, rule->tool, "tier", "is missing");
     if (!rule->rate.burst)
         rule->rate.burst = rule->rate.calls;
     if (rule->rate.burst > rule->rate.calls)
-        return fail_at(c, rule->tool, "rate.burst", "is more than `calls`");
-    r = check_terms(c, rule->tool, "", &rule->terms);
+        return fail_at_tool(c, rule->tool, "rate.burst", "must not exceed `calls`");
+    r = check_rule_terms(c, rule->tool, "", &rule->terms);
     for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
-        r = check_when(c, rule, &w[i]);
+        r = check_when_terms(c, rule, &w[i]);
     for (size_t i = 0; i < rule->when.n; i++)
         c->bundle->asks_filesystem |= w[i].filesystem_given;
     for (size_t i = 0; r >= 0 && i < rule->when.n; i++)
-        r = check_clients(c, rule, i);
+        r = check_client_terms(c, rule, i);
     for (size_t i = 0; r >= 0 && i < rule->args.n; i++)
-        r = compile_arg(c, rule, &a[i]);
+        r = compile_arg_pattern(c, rule, &a[i]);
     return r;
 }
 
 /* --- the table --- */
 
-static size_t hash_name(struct str s)
+static size_t hash_tool_name(struct str s)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
 
@@ -277,7 +284,7 @@ static size_t hash_name(struct str s)
     return (size_t)(h ^ h >> 32);
 }
 
-static int build_table(struct trust_bundle *b, struct err *e)
+static int build_rule_table(struct trust_bundle *b, struct err *e)
 {
     struct trust_rule *rules = b->tools.p;
     size_t slots = 8;
@@ -289,7 +296,7 @@ static int build_table(struct trust_bundle *b, struct err *e)
         return err_set(e, ERR_TOO_BIG, "the bundle needs more memory than is allowed");
     b->mask = slots - 1;
     for (size_t i = 0; i < b->tools.n; i++) {
-        size_t at = hash_name(str_from(rules[i].tool)) & b->mask;
+        size_t at = hash_tool_name(str_from(rules[i].tool)) & b->mask;
 
         while (b->table[at])
             at = (at + 1) & b->mask;
@@ -304,7 +311,7 @@ const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct 
 
     if (tool.n >= BUNDLE_NAME_MAX)
         return NULL;
-    at = hash_name(tool) & b->mask;
+    at = hash_tool_name(tool) & b->mask;
     while (b->table[at] && !str_eq(str_from(b->table[at]->tool), tool))
         at = (at + 1) & b->mask;
     return b->table[at];
@@ -312,7 +319,7 @@ const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct 
 
 /* --- reading --- */
 
-static void set_version(struct str yaml, char ret[static TRUST_VERSION_TEXT])
+static void set_bundle_version(struct str yaml, char ret[static TRUST_VERSION_TEXT])
 {
     unsigned char hash[CRYPTO_SHA256_SIZE];
 
@@ -326,7 +333,7 @@ static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
     const struct json_limits limits = { .bytes = BUNDLE_BYTES_MAX,
                                         .depth = DEPTH_MAX,
                                         .places = true };
-    struct check c = { .bundle = b, .e = e };
+    struct bundle_check c = { .bundle = b, .e = e };
     struct trust_rule *rules;
     int r = yaml_read(yaml, limits, &b->arena, &c.document, e);
 
@@ -337,8 +344,8 @@ static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
     r = json_bind(c.document, trust_bundle_fields, trust_bundle_field_count, b, &b->arena, e);
     rules = b->tools.p;
     for (size_t i = 0; r >= 0 && i < b->tools.n; i++)
-        r = check_rule(&c, &rules[i]);
-    return r < 0 ? r : build_table(b, e);
+        r = check_bundle_rule(&c, &rules[i]);
+    return r < 0 ? r : build_rule_table(b, e);
 }
 
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
@@ -349,10 +356,10 @@ int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
     if (!b)
         abort();
     b->refs = 1;
-    b->approvals.expiry_ns = 3600 * NS_PER_S; /* where the section is not there at all */
+    b->approvals.expiry_ns = 3600 * NS_PER_S; /* defaults without the section */
     b->approvals.pending_per_peer = 16;
     arena_init(&b->arena, MEMORY_MAX);
-    set_version(yaml, b->version);
+    set_bundle_version(yaml, b->version);
     r = read_bundle(yaml, b, e);
     if (r < 0)
         trust_bundle_unref(b);

@@ -1,21 +1,22 @@
-/* Running what was approved: with the arguments on record, as the peer that asked. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs approved calls: with the stored arguments, as the peer that requested them. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 #include "trust/held.h"
 
 void trust_call_done(struct trust_call *c, bool failed, struct str result)
 {
     struct trust *t = c->trust_;
-    struct index_entry *v = t ? index_find(&t->held_ids, str_from(c->request_id)) : NULL;
+    struct map_entry *v = t ? map_find(&t->held_ids, str_from(c->request_id)) : NULL;
 
     link_leave(&c->link_);
     if (v)
-        held_done(container_of(v, struct held, entry), failed, result);
+        held_done(container_of(v, struct held_call, entry), failed, result);
     if (c->peer_)
         peer_detach(c->peer_);
     peer_unref(c->peer_);
@@ -23,9 +24,10 @@ void trust_call_done(struct trust_call *c, bool failed, struct str result)
     free(c);
 }
 
-/* A create counts when it runs, not when it was held: many may have been held meanwhile. */
-static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call *c,
-                        struct trust_decision *d)
+/* Checks limits again when the call runs: other creates may have been approved since it was
+ * held. */
+static bool call_fits_limits(struct trust *t, struct peer *p, const struct trust_call *c,
+                             struct trust_decision *d)
 {
     const struct trust_rule *rule = trust_bundle_find(t->policy.bundle, str_from(c->tool));
     struct trust_case again = { .bundle = t->policy.bundle,
@@ -35,7 +37,6 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
                                 .role = p->record.role,
                                 .client = p->record.client,
                                 .now_ns = clock_mono(),
-                                .usage = peer_usage(p, clock_wall()),
                                 .terms = p->identity_->is_token ? &p->identity_->terms : NULL,
                                 .network_approved = true,
                                 .granted = true };
@@ -43,6 +44,7 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
     if (!rule || !rule->creates)
         return true;
     case_add_makers(&again, p);
+    case_add_usage(&again, p);
     trust_decide(&again, d);
     if (d->verdict.kind != VERDICT_ALLOW)
         return false;
@@ -50,22 +52,21 @@ static bool fits_limits(struct trust *t, struct peer *p, const struct trust_call
     return true;
 }
 
-static void refuse(struct trust_call *c, const char *why)
+static void refuse_approved_call(struct trust_call *c, const char *why)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(16 << 10);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("error"));
-    json_put_lossy(&w, str_from(why));
+    json_field_text(&w, "error", why);
     json_end_object(&w);
     trust_call_done(c, true,
                     json_writer_finish(&w, NULL) < 0 ? STR("{\"error\":\"refused\"}")
                                                      : buf_str(&text));
 }
 
-void held_call(struct held *h)
+void held_start_call(struct held_call *h)
 {
     const struct json_limits limits = { .bytes = APPROVAL_ARGS_MAX, .depth = ARGS_DEPTH };
     struct trust *t = h->trust;
@@ -82,7 +83,7 @@ void held_call(struct held *h)
     c->trust_ = t;
     list_append(&t->calls, &c->link_);
     if (!p) {
-        trust_call_done(c, true, STR("{\"error\":\"its peer is gone\"}"));
+        trust_call_done(c, true, STR("{\"error\":\"its peer has ended\"}"));
         return;
     }
     snprintf(c->peer, sizeof c->peer, "%s", p->record.id);
@@ -96,10 +97,10 @@ void held_call(struct held *h)
         trust_call_done(c, true, STR("{\"error\":\"its arguments cannot be read\"}"));
         return;
     }
-    if (fits_limits(t, p, c, &d))
+    if (call_fits_limits(t, p, c, &d))
         t->runner.run(t->runner.user, c);
     else
-        refuse(c, d.verdict.reason);
+        refuse_approved_call(c, d.verdict.reason);
 }
 
 void trust_set_runner(struct trust *t, const struct trust_runner *r)
@@ -108,14 +109,14 @@ void trust_set_runner(struct trust *t, const struct trust_runner *r)
 
     t->runner = r ? *r : (struct trust_runner){ 0 };
     for (struct link *m = r ? list_first(&t->held) : NULL; m; m = next) {
-        struct held *h = container_of(m, struct held, link);
+        struct held_call *h = container_of(m, struct held_call, link);
 
         next = list_after(&t->held, m);
-        held_run(h); /* approved in an earlier life */
+        held_run(h); /* approved in an earlier daemon run */
     }
 }
 
-/* Whoever runs them tells later, and finds nobody. */
+/* Detaches running calls: their completion is ignored. */
 void calls_close(struct trust *t)
 {
     for (struct link *m; (m = list_take(&t->calls));)

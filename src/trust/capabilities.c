@@ -1,34 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/capabilities.h"
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { REQUEST_BYTES = 1 << 20, REQUEST_DEPTH = 32 };
 
-/* What stands in the document, before `network` is looked at. */
-struct declared {
+/* The parsed document, before `network` is interpreted. */
+struct capability_document {
     const struct json *network;
     int64_t duration_s, memory_mb;
     double cpu_quota;
-    unsigned filesystem; /* of accesses[] */
+    unsigned filesystem; /* index of accesses[] */
     bool filesystem_given, cpu_given;
 };
 
 static const char *const accesses[] = { "ro", "rw", NULL };
 
-#define AT(member) JSON_AT(struct declared, member)
+#define AT(member) JSON_AT(struct capability_document, member)
 const struct json_field trust_capability_fields[] = {
     { "network", JSON_KIND_ANY, AT(network), .types = "boolean array",
-      .doc = "Whether it reaches the network: true, false, or a list of HOST[:PORT]." },
+      .doc = "Network access: true, false, or a list of HOST[:PORT]." },
     { "filesystem", JSON_KIND_ENUM, AT(filesystem), .names = accesses,
-      .seen = offsetof(struct declared, filesystem_given),
-      .doc = "What it does with the workspace: ro or rw." },
+      .seen = offsetof(struct capability_document, filesystem_given),
+      .doc = "Workspace access: ro or rw." },
     { "duration_s", JSON_KIND_INT, AT(duration_s), .min = 1, .max = 1800,
-      .doc = "Seconds it lives." },
+      .doc = "Lifetime in seconds." },
     { "memory_mb", JSON_KIND_INT, AT(memory_mb), .min = 16, .max = 4096, .doc = "Memory, in MiB." },
-    { "cpu_quota", JSON_KIND_DOUBLE, AT(cpu_quota), .seen = offsetof(struct declared, cpu_given),
-      .doc = "Processors, 0.1 to 4.0." },
+    { "cpu_quota", JSON_KIND_DOUBLE, AT(cpu_quota),
+      .seen = offsetof(struct capability_document, cpu_given), .doc = "Processors, 0.1 to 4.0." },
 };
 #undef AT
 const size_t trust_capability_field_count = COUNT_OF(trust_capability_fields);
@@ -37,7 +38,7 @@ int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret
                             struct err *e)
 {
     struct trust_capabilities c = { 0 };
-    struct declared d = { 0 };
+    struct capability_document d = { 0 };
     int r = 0;
 
     if (v && v->type != JSON_NULL)
@@ -57,8 +58,8 @@ int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret
     return 0;
 }
 
-static enum workspace_access access_of(const struct json *request, const char *group,
-                                       const char *name)
+static enum workspace_access read_access(const struct json *request, const char *group,
+                                         const char *name)
 {
     const struct json *v = json_get(request, str_from(group));
 
@@ -68,7 +69,7 @@ static enum workspace_access access_of(const struct json *request, const char *g
     return str_eq(v->s, STR("rw")) ? ASK_ACCESS_RW : ASK_ACCESS_RO;
 }
 
-static enum workspace_access access_asked(const struct sandbox *s)
+static enum workspace_access recorded_access(const struct sandbox *s)
 {
     const struct json_limits limits = { .bytes = REQUEST_BYTES, .depth = REQUEST_DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * REQUEST_BYTES);
@@ -78,8 +79,8 @@ static enum workspace_access access_asked(const struct sandbox *s)
     if (json_read(sandbox_view(s).record->request, limits, &a, &v, NULL) < 0 ||
         v->type != JSON_OBJECT)
         return ASK_ACCESS_PROFILE;
-    declared = access_of(v, "capabilities", "filesystem");
-    return declared ? declared : access_of(v, "workspace", "access");
+    declared = read_access(v, "capabilities", "filesystem");
+    return declared ? declared : read_access(v, "workspace", "access");
 }
 
 void trust_capabilities_of(const struct sandbox *s, bool filesystem, struct trust_capabilities *ret)
@@ -90,7 +91,7 @@ void trust_capabilities_of(const struct sandbox *s, bool filesystem, struct trus
                                         .approved_for = sandbox_approved_for(s) };
     ret->network = sandbox_egress(s, &egress);
     if (filesystem)
-        ret->filesystem = access_asked(s);
+        ret->filesystem = recorded_access(s);
 }
 
 void trust_capabilities_planned(const struct create_plan *p, struct trust_capabilities *ret)

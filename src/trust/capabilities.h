@@ -1,38 +1,37 @@
-/* What a sandbox may do, as its maker declared it: the `capabilities` of a create. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Declared capabilities of a sandbox: the `capabilities` of a create request. */
 #ifndef TRUST_CAPABILITIES_H
 #define TRUST_CAPABILITIES_H
 
 #include "control/control.h"
-#include "json/bind.h"
-#include "model/request.h"
+#include "lib/json/bind.h"
+#include "domain/model/request.h"
 
 struct trust_capabilities {
     bool network;
-    struct json_strs hosts; /* that it may reach; none: as its profile says */
+    struct json_strs hosts; /* allowed hosts; empty: as in the profile */
     enum workspace_access filesystem;
-    int64_t duration_s, memory_mb; /* 0: as the profile says; the same below */
+    int64_t duration_s, memory_mb; /* 0: as in the profile; also cpu_quota */
     double cpu_quota;
-    /* Of a sandbox that is there: */
-    const char
-        *approved_for; /* peer that a master approved its network for; borrowed; NULL: none */
-    struct policy_text
-        *policy; /* what it reaches, or would; borrowed; NULL: not known, or nothing */
+    /* Of an existing sandbox: */
+    const char *approved_for;   /* peer whose network a master approved; borrowed; NULL: none */
+    struct policy_text *policy; /* current or requested egress; borrowed; NULL: unknown, none */
 };
 
 extern const struct json_field trust_capability_fields[];
 extern const size_t trust_capability_field_count;
 
-/* Reads {network: bool | [hosts], filesystem: ro | rw, duration_s: 1–1800, memory_mb: 1–4096,
- * cpu_quota: 0.1–4.0}. What is none of these, or outside, is -ERR_INVALID and named. v may be NULL:
- * nothing is declared. */
+/* Reads {network: bool | [hosts], filesystem: ro | rw, duration_s: 1–1800, memory_mb: 16–4096,
+ * cpu_quota: 0.1–4.0}. Other members and values out of range are -ERR_INVALID, with the name. v may
+ * be NULL: nothing is declared. */
 int trust_capabilities_read(const struct json *v, struct trust_capabilities *ret, struct arena *a,
                             struct err *e);
 
-/* What a sandbox that is there reaches and may write. The second only for a policy that asks: it is
- * in the request that the sandbox was made with, which is parsed for it. */
+/* The network and file access of an existing sandbox. `filesystem` is set only for policies that
+ * use it: the sandbox's request must be parsed for it. */
 void trust_capabilities_of(const struct sandbox *s, bool filesystem,
                            struct trust_capabilities *ret);
-/* What a new one would have. */
+/* The capabilities of a planned sandbox. */
 void trust_capabilities_planned(const struct create_plan *p, struct trust_capabilities *ret);
 
 #endif

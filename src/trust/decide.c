@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/decide.h"
 
 #include <stdarg.h>
@@ -13,28 +14,28 @@ const char *const trust_check_names[] = { "bundle", "rule",   "capabilities", "r
 
 enum { SCRATCH_MAX = 1 << 20, NAME_SHOWN = 64 };
 
-/* A case while it is looked at. */
-struct judging {
+/* A case during its evaluation. */
+struct case_evaluation {
     const struct trust_case *c;
     struct trust_decision *d;
     struct arena scratch;
     struct trust_capabilities has; /* from CHECK_CAPABILITIES on */
 };
 
-/* --- saying it --- */
+/* --- verdicts --- */
 
-static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
-                    ...) __attribute__((format(printf, 4, 5)));
+static bool set_verdict(struct case_evaluation *j, enum verdict_kind kind, const char *field,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Whether a `when` has it as well as the tool itself. */
-static bool is_of_terms(const char *field)
+/* Whether the field belongs to the terms, which a `when` can override. */
+static bool is_terms_field(const char *field)
 {
     return strncmp(field, "args", 4) != 0 && strcmp(field, "rate") != 0;
 }
 
-/* The rule is named as the place in the bundle that has it. */
-static bool decided(struct judging *j, enum verdict_kind kind, const char *field, const char *fmt,
-                    ...)
+/* Sets the verdict; `rule` is the path of the deciding field in the bundle. */
+static bool set_verdict(struct case_evaluation *j, enum verdict_kind kind, const char *field,
+                        const char *fmt, ...)
 {
     struct verdict *v = &j->d->verdict;
     const struct trust_when *w = j->d->when;
@@ -43,7 +44,7 @@ static bool decided(struct judging *j, enum verdict_kind kind, const char *field
     v->kind = kind;
     if (!j->d->rule)
         snprintf(v->rule, sizeof v->rule, "%s", field);
-    else if (w && j->d->terms == &w->terms && is_of_terms(field))
+    else if (w && j->d->terms == &w->terms && is_terms_field(field))
         snprintf(v->rule, sizeof v->rule, "tools.%.40s.when.%.32s.%s", j->d->rule->tool, w->name,
                  field);
     else
@@ -54,26 +55,26 @@ static bool decided(struct judging *j, enum verdict_kind kind, const char *field
     return true;
 }
 
-#define DENY(j, field, ...) decided((j), VERDICT_DENY, (field), __VA_ARGS__)
+#define DENY(j, field, ...) set_verdict((j), VERDICT_DENY, (field), __VA_ARGS__)
 
-/* --- the checks: true if it decided --- */
+/* --- checks: true if decided --- */
 
-static bool check_bundle(struct judging *j)
+static bool check_bundle_mode(struct case_evaluation *j)
 {
     const struct trust_bundle *b = j->c->bundle;
 
     if (b && b->mode != TRUST_OFF)
         return false;
     if (b)
-        return decided(j, VERDICT_ALLOW, "mode", "the policy is switched off");
+        return set_verdict(j, VERDICT_ALLOW, "mode", "the policy is switched off");
     if (j->c->failure == FAILURE_OPEN)
-        return decided(j, VERDICT_ALLOW, "failure",
-                       "no policy could be loaded, and the configuration says: open");
-    return DENY(j, "failure", "no policy could be loaded: nothing is allowed until one is");
+        return set_verdict(j, VERDICT_ALLOW, "failure",
+                           "no policy could be loaded, and trust.failure is open");
+    return DENY(j, "failure", "no policy could be loaded: all calls are denied until one is");
 }
 
-static bool fits(const struct trust_when *w, const struct trust_capabilities *has,
-                 const char *client)
+static bool when_applies(const struct trust_when *w, const struct trust_capabilities *has,
+                         const char *client)
 {
     bool rw = has->filesystem == ASK_ACCESS_RW;
 
@@ -87,8 +88,9 @@ static bool fits(const struct trust_when *w, const struct trust_capabilities *ha
     return w->clients.n == 0;
 }
 
-/* What the sandbox is declared to be: of the one there is, or of the one that is asked for. */
-static int read_capabilities(struct judging *j, struct trust_capabilities *ret, struct err *e)
+/* The capabilities of the existing or requested sandbox. */
+static int read_case_capabilities(struct case_evaluation *j, struct trust_capabilities *ret,
+                                  struct err *e)
 {
     const struct json *args = j->c->args;
 
@@ -100,7 +102,7 @@ static int read_capabilities(struct judging *j, struct trust_capabilities *ret, 
     return trust_capabilities_read(json_get(args, STR("capabilities")), ret, &j->scratch, e);
 }
 
-static bool check_rule(struct judging *j)
+static bool check_tool_rule(struct case_evaluation *j)
 {
     struct trust_decision *d = j->d;
     char shown[NAME_SHOWN + 1];
@@ -115,7 +117,7 @@ static bool check_rule(struct judging *j)
     return false;
 }
 
-static bool check_capabilities(struct judging *j)
+static bool check_capabilities(struct case_evaluation *j)
 {
     const struct trust_when *when = j->d->rule->when.p;
     const char *client = j->c->client ? j->c->client : "";
@@ -124,10 +126,10 @@ static bool check_capabilities(struct judging *j)
 
     if (j->c->args && j->c->args->type != JSON_OBJECT)
         return DENY(j, "args", "the arguments are not an object");
-    if (read_capabilities(j, has, &e) < 0)
+    if (read_case_capabilities(j, has, &e) < 0)
         return DENY(j, "capabilities", "capabilities.%.200s", e.msg);
     for (size_t i = 0; i < j->d->rule->when.n; i++)
-        if (fits(&when[i], has, client)) {
+        if (when_applies(&when[i], has, client)) {
             j->d->when = &when[i];
             j->d->terms = &when[i].terms;
             break;
@@ -136,7 +138,7 @@ static bool check_capabilities(struct judging *j)
     return false;
 }
 
-static bool check_role(struct judging *j)
+static bool check_caller_role(struct case_evaluation *j)
 {
     enum role need = j->d->terms->role;
 
@@ -146,7 +148,7 @@ static bool check_role(struct judging *j)
                 role_names[need], role_names[j->c->role]);
 }
 
-static bool check_text(struct judging *j, const struct trust_arg *a, struct str text)
+static bool check_arg_text(struct case_evaluation *j, const struct trust_arg *a, struct str text)
 {
     char field[80];
     int r;
@@ -161,14 +163,14 @@ static bool check_text(struct judging *j, const struct trust_arg *a, struct str 
     if (r > 0)
         return false;
     return DENY(j, field,
-                r < 0 ? "%.64s: takes too long to compare with what is allowed"
-                      : "%.64s: is not what is allowed",
+                r < 0 ? "%.64s: takes too long to match against the allowed pattern"
+                      : "%.64s: does not match the allowed pattern",
                 a->name);
 }
 
-/* Texts, and lists of texts; other values are the tool's own to check, unless a pattern is asked.
- */
-static bool check_arg(struct judging *j, const struct trust_arg *a)
+/* Checks strings and lists of strings. The tool checks other types itself, unless there is a
+ * pattern. */
+static bool check_argument(struct case_evaluation *j, const struct trust_arg *a)
 {
     const struct json *v = j->c->args ? json_get(j->c->args, str_from(a->name)) : NULL;
     char field[80];
@@ -177,7 +179,7 @@ static bool check_arg(struct judging *j, const struct trust_arg *a)
     if (!v || v->type == JSON_NULL)
         return a->required && DENY(j, field, "%.64s: is missing", a->name);
     if (v->type == JSON_STR)
-        return check_text(j, a, v->s);
+        return check_arg_text(j, a, v->s);
     if (!a->pattern)
         return false;
     if (v->type != JSON_ARRAY)
@@ -185,37 +187,37 @@ static bool check_arg(struct judging *j, const struct trust_arg *a)
     for (const struct json *m = json_first(v); m != json_end(v); m++) {
         if (m->type != JSON_STR)
             return DENY(j, field, "%.64s: must be a list of texts", a->name);
-        if (check_text(j, a, m->s))
+        if (check_arg_text(j, a, m->s))
             return true;
     }
     return false;
 }
 
-static bool check_args(struct judging *j)
+static bool check_arguments(struct case_evaluation *j)
 {
     const struct trust_arg *a = j->d->rule->args.p;
 
     for (size_t i = 0; i < j->d->rule->args.n; i++)
-        if (check_arg(j, &a[i]))
+        if (check_argument(j, &a[i]))
             return true;
     return false;
 }
 
-/* Instead of the tools' own rates; without any calls if the token does not say. */
-static struct trust_rate rate_of_token(const struct token_terms *t)
+/* The rate of a token, which replaces the tools' rates; `calls` is 0 if the token has none. */
+static struct trust_rate token_rate(const struct token_terms *t)
 {
     uint64_t calls = t && t->calls > 0 ? (uint64_t)t->calls : 0;
 
     return (struct trust_rate){ .calls = calls, .per_ns = 60 * NS_PER_S, .burst = calls };
 }
 
-/* One moment stands for the bucket: when it would be empty of what was used. Each call moves it by
- * what a call costs; it may be ahead of now by a burst. */
-static bool check_rate(struct judging *j)
+/* A token bucket as one timestamp: the moment when the used capacity is refilled. Each call
+ * advances it by its cost; it may be ahead of now by at most a burst. */
+static bool check_token_rate(struct case_evaluation *j, const struct token_terms *terms,
+                             int64_t *rate_ns, const char *whose)
 {
-    const struct trust_rate own = rate_of_token(j->c->terms),
-                            *r = own.calls ? &own : &j->d->rule->rate;
-    int64_t cost, ahead, from = j->c->rate_ns > j->c->now_ns ? j->c->rate_ns : j->c->now_ns;
+    const struct trust_rate own = token_rate(terms), *r = own.calls ? &own : &j->d->rule->rate;
+    int64_t cost, ahead, from = *rate_ns > j->c->now_ns ? *rate_ns : j->c->now_ns;
 
     if (!r->calls)
         return false;
@@ -223,38 +225,59 @@ static bool check_rate(struct judging *j)
     ahead = cost * (int64_t)r->burst;
     if (from + cost - j->c->now_ns > ahead) {
         j->d->verdict.retry_ns = from + cost - ahead - j->c->now_ns;
-        return decided(j, VERDICT_RATE_LIMIT, "rate",
-                       "%llu calls in %lld s are allowed: try again in %lld ms",
-                       (unsigned long long)r->calls, (long long)(r->per_ns / NS_PER_S),
-                       (long long)(j->d->verdict.retry_ns / NS_PER_MS + 1));
+        return set_verdict(j, VERDICT_RATE_LIMIT, "rate",
+                           "%llu calls in %lld s are allowed%s: try again in %lld ms",
+                           (unsigned long long)r->calls, (long long)(r->per_ns / NS_PER_S), whose,
+                           (long long)(j->d->verdict.retry_ns / NS_PER_MS + 1));
     }
-    j->d->rate_ns = from + cost;
+    *rate_ns = from + cost;
     return false;
 }
 
-/* A limit of the token, where it has one, or of its role. */
-struct limit {
+static void reset_rates(struct case_evaluation *j)
+{
+    j->d->rate_ns = j->c->rate_ns;
+    for (size_t i = 0; i < j->c->n_above; i++)
+        j->d->above_rate_ns[i] = j->c->above[i].rate_ns;
+}
+
+/* A call is charged to the token and all of its makers: tokens made with a token share its rate. A
+ * refused call is not charged. */
+static bool check_call_rate(struct case_evaluation *j)
+{
+    bool refused = check_token_rate(j, j->c->terms, &j->d->rate_ns, "");
+
+    for (size_t i = 0; !refused && i < j->c->n_above; i++)
+        refused = check_token_rate(j, j->c->above[i].terms, &j->d->above_rate_ns[i],
+                                   " to the token that made this one, with all that it made");
+    if (refused)
+        reset_rates(j);
+    return refused;
+}
+
+/* A limit of the token, or else of its role. */
+struct usage_limit {
     int64_t most;
     bool given, of_token;
 };
 
-static struct limit limit_of(int64_t of_token, bool given, int64_t of_role)
+static struct usage_limit choose_usage_limit(int64_t of_token, bool given, int64_t of_role)
 {
     bool own = of_token != TOKEN_UNSET;
 
-    return (struct limit){ own ? of_token : of_role, own || given, own };
+    return (struct usage_limit){ own ? of_token : of_role, own || given, own };
 }
 
-/* Whose limits are looked at: those of the caller, or of a token that made it. */
-struct limited {
-    const struct token_terms *terms; /* NULL: no token's */
+/* The holder of limits: the caller, or a maker of its token. */
+struct limit_holder {
+    const struct token_terms *terms; /* NULL: not a token */
     enum role role;
     const struct trust_usage *usage;
     const char *token; /* for messages */
 };
 
-static bool over(struct judging *j, const struct limited *of_whom, const char *what, struct limit l,
-                 int64_t has, const char *of)
+static bool refuse_over_limit(struct case_evaluation *j, const struct limit_holder *of_whom,
+                              const char *what, struct usage_limit l, int64_t has, const char *of)
 {
     char field[64];
 
@@ -264,14 +287,15 @@ static bool over(struct judging *j, const struct limited *of_whom, const char *w
         snprintf(field, sizeof field, "token.limits.%s", what);
     else
         snprintf(field, sizeof field, "limits.%s.%s", role_names[of_whom->role], what);
-    j->d->rule = NULL; /* it is not the tool's rule that decides */
-    j->d->rate_ns = j->c->rate_ns;
-    return decided(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
-                   (long long)has, of, (long long)l.most, l.of_token ? of_whom->token : "the role ",
-                   l.of_token ? "" : role_names[of_whom->role]);
+    j->d->rule = NULL; /* the limits decide, not the tool's rule */
+    reset_rates(j);
+    return set_verdict(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
+                       (long long)has, of, (long long)l.most,
+                       l.of_token ? of_whom->token : "the role ",
+                       l.of_token ? "" : role_names[of_whom->role]);
 }
 
-static bool check_limits_of(struct judging *j, const struct limited *of_whom)
+static bool check_holder_limits(struct case_evaluation *j, const struct limit_holder *of_whom)
 {
     static const struct token_terms none = { .per_hour = TOKEN_UNSET,
                                              .per_day = TOKEN_UNSET,
@@ -280,39 +304,40 @@ static bool check_limits_of(struct judging *j, const struct limited *of_whom)
     const struct token_terms *t = of_whom->terms ? of_whom->terms : &none;
     const struct trust_usage *u = of_whom->usage;
 
-    return over(j, of_whom, "concurrent",
-                limit_of(t->concurrent, l->concurrent_given, l->concurrent), u->alive,
-                "sandboxes are alive") ||
-           over(j, of_whom, "sandboxes_per_hour",
-                limit_of(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
-                "sandboxes were made within an hour") ||
-           over(j, of_whom, "minutes_per_day",
-                limit_of(t->per_day, l->per_day_given, l->minutes_per_day),
-                u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
+    return refuse_over_limit(j, of_whom, "concurrent",
+                             choose_usage_limit(t->concurrent, l->concurrent_given, l->concurrent),
+                             u->alive, "sandboxes are alive") ||
+           refuse_over_limit(
+               j, of_whom, "sandboxes_per_hour",
+               choose_usage_limit(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
+               "sandboxes were made within an hour") ||
+           refuse_over_limit(j, of_whom, "minutes_per_day",
+                             choose_usage_limit(t->per_day, l->per_day_given, l->minutes_per_day),
+                             u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
 }
 
-/* Tokens made with a token use what that one may use, all together. */
-static bool check_limits(struct judging *j)
+/* Checks limits of the caller and of all makers: tokens made with a token share its limits. */
+static bool check_usage_limits(struct case_evaluation *j)
 {
-    struct limited who = { j->c->terms, j->c->role, &j->c->usage, "this token" };
+    struct limit_holder who = { j->c->terms, j->c->role, &j->c->usage, "this token" };
 
     if (!j->d->rule->creates)
         return false;
-    if (check_limits_of(j, &who))
+    if (check_holder_limits(j, &who))
         return true;
     for (size_t i = 0; i < j->c->n_above; i++) {
-        const struct trust_above *a = &j->c->above[i];
+        const struct trust_ancestor *a = &j->c->above[i];
 
-        who = (struct limited){ a->terms, a->role, &a->usage,
-                                "the token that made this one, with all that it made," };
-        if (check_limits_of(j, &who))
+        who = (struct limit_holder){ a->terms, a->role, &a->usage,
+                                     "the token that made this one, with all that it made," };
+        if (check_holder_limits(j, &who))
             return true;
     }
     return false;
 }
 
-/* Whether a new sandbox has more than the token may have without asking. */
-static bool is_beyond(struct judging *j)
+/* Whether the new sandbox exceeds the capabilities that the token has without approval. */
+static bool exceeds_token_terms(struct case_evaluation *j)
 {
     const struct token_terms *t = j->c->terms;
     const struct trust_capabilities *has = &j->has;
@@ -333,51 +358,51 @@ static bool is_beyond(struct judging *j)
 
         if (!all[i].most || all[i].has <= (files ? 0 : all[i].most))
             continue;
-        (void)decided(j, VERDICT_REQUIRE_APPROVAL, "token.capabilities",
-                      "%s is more than this token may have without a master's approval",
-                      all[i].name);
+        (void)set_verdict(j, VERDICT_REQUIRE_APPROVAL, "token.capabilities",
+                          "%s is more than this token may have without a master's approval",
+                          all[i].name);
         return true;
     }
     return false;
 }
 
-/* The terms are those of calls that reach the network, and this network is approved already. */
-static bool is_network_approved(const struct judging *j)
+/* Whether the terms apply to network access, and this network is approved already. */
+static bool is_network_approved(const struct case_evaluation *j)
 {
     const struct trust_when *w = j->d->when;
 
     return j->c->network_approved && w && w->network_given && w->network;
 }
 
-static bool check_approval(struct judging *j)
+static bool check_approval(struct case_evaluation *j)
 {
     bool gated = j->d->terms->approval != GATE_NONE && !is_network_approved(j);
 
-    if (!gated && !is_beyond(j))
+    if (!gated && !exceeds_token_terms(j))
         return false;
     if (j->c->granted) {
         j->d->used_grant = true;
-        return decided(j, VERDICT_ALLOW, "approval", "a master has granted this");
+        return set_verdict(j, VERDICT_ALLOW, "approval", "a master has granted this");
     }
     if (!gated)
-        return true; /* is_beyond() has said why */
-    return decided(j, VERDICT_REQUIRE_APPROVAL, "approval", "tier %u waits for a master's approval",
-                   j->d->verdict.tier);
+        return true; /* exceeds_token_terms() set the verdict */
+    return set_verdict(j, VERDICT_REQUIRE_APPROVAL, "approval",
+                       "tier %u waits for a master's approval", j->d->verdict.tier);
 }
 
-static bool (*const checks[CHECK_COUNT_])(struct judging *j) = {
-    [CHECK_BUNDLE] = check_bundle,
-    [CHECK_RULE] = check_rule,
+static bool (*const checks[CHECK_COUNT_])(struct case_evaluation *j) = {
+    [CHECK_BUNDLE] = check_bundle_mode,
+    [CHECK_RULE] = check_tool_rule,
     [CHECK_CAPABILITIES] = check_capabilities,
-    [CHECK_ROLE] = check_role,
-    [CHECK_ARGS] = check_args,
-    [CHECK_RATE] = check_rate,
-    [CHECK_LIMITS] = check_limits,
+    [CHECK_ROLE] = check_caller_role,
+    [CHECK_ARGS] = check_arguments,
+    [CHECK_RATE] = check_call_rate,
+    [CHECK_LIMITS] = check_usage_limits,
     [CHECK_APPROVAL] = check_approval,
 };
 
-/* In `audit` everything passes, and the verdict says what would not. */
-static void apply_mode(const struct trust_case *c, struct verdict *v)
+/* In mode `audit` every call is allowed; `would` has the verdict of `enforce`. */
+static void apply_bundle_mode(const struct trust_case *c, struct verdict *v)
 {
     v->would = v->kind;
     if (c->bundle && c->bundle->mode == TRUST_AUDIT)
@@ -386,18 +411,19 @@ static void apply_mode(const struct trust_case *c, struct verdict *v)
 
 void trust_decide(const struct trust_case *c, struct trust_decision *ret)
 {
-    struct judging j = { .c = c, .d = ret, .scratch = ARENA_INIT(SCRATCH_MAX) };
+    struct case_evaluation j = { .c = c, .d = ret, .scratch = ARENA_INIT(SCRATCH_MAX) };
     unsigned i = 0;
 
-    *ret = (struct trust_decision){ .rate_ns = c->rate_ns };
+    *ret = (struct trust_decision){ 0 };
+    reset_rates(&j);
     if (c->bundle)
         memcpy(ret->verdict.version, c->bundle->version, sizeof ret->verdict.version);
     while (i < CHECK_COUNT_ && !checks[i](&j))
         i++;
     ret->check = (enum trust_check)i;
     if (i == CHECK_COUNT_)
-        (void)decided(&j, VERDICT_ALLOW, "tier", "tier %u is allowed to the role %s",
-                      ret->verdict.tier, role_names[c->role]);
+        (void)set_verdict(&j, VERDICT_ALLOW, "tier", "tier %u is allowed to the role %s",
+                          ret->verdict.tier, role_names[c->role]);
     arena_done(&j.scratch);
-    apply_mode(c, &ret->verdict);
+    apply_bundle_mode(c, &ret->verdict);
 }

@@ -1,12 +1,14 @@
-/* What the policy would say of a call, and because of what: for people who write one. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Explains policy verdicts, for authors of policies. */
 #ifndef TRUST_EXPLAIN_H
 #define TRUST_EXPLAIN_H
 
-#include "json/writer.h"
+#include "lib/json/writer.h"
 #include "trust/decide.h"
 
-/* {"verdict":"deny","code":-32000,"rule":"tools.…","reason":"…","tier":2,…,"checks":[{"check":"role",
- *  "outcome":"decided"}, …]}: each check in order, those behind the deciding one not reached. */
+/* {"verdict":"deny","code":-32000,"rule":"tools.…","reason":"…","tier":2,…,"checks":[{"check":
+ *  "role","outcome":"decided"}, …]}: all checks in order; those after the deciding one are "not
+ *  reached". */
 void trust_explain_json(const struct trust_case *c, const struct trust_decision *d,
                         struct json_writer *w);
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/event_share.h"
-#include "control/owner_share.h"
-#include "json/writer.h"
+#include "control/event/event_share.h"
+#include "control/owner/owner_share.h"
+#include "lib/json/writer.h"
 #include "trust/held.h"
 
 void question_sandbox(const struct trust_question *q, char ret[static ID_MAX])
@@ -12,10 +13,10 @@ void question_sandbox(const struct trust_question *q, char ret[static ID_MAX])
 
     ret[0] = 0;
     if (v && v->type == JSON_STR)
-        (void)str_copy(v->s, ret, ID_MAX); /* what does not fit is no id */
+        (void)str_copy(v->s, ret, ID_MAX); /* longer strings are not ids */
 }
 
-static int write_args(const struct json *args, struct buf *out, struct err *e)
+static int write_held_args(const struct json *args, struct buf *out, struct err *e)
 {
     struct json_writer w;
     int r;
@@ -31,25 +32,25 @@ static int write_args(const struct json *args, struct buf *out, struct err *e)
     return err_wrap(e, r, "the call cannot be held for a master");
 }
 
-/* A day's bytes, whatever became of the calls: decided ones are kept. */
+/* Checks the bytes of calls held within a day, including decided ones, which are kept. */
 static int check_held_rate(const struct trust *t, const struct quota_who *who, struct err *e)
 {
     if (rate_wait(&t->held_rate, who->key, clock_mono()))
         return err_set(e, ERR_QUOTA,
                        STR_FMT
                        " has had %d MiB of calls wait for a master within a day, as many as "
-                       "one owner may: send less, or ask again later",
+                       "one owner may: send less, or retry later",
                        STR_ARG(who->key), APPROVALS_DAY_BYTES >> 20);
     if (who->parts[0].n && rate_wait(&t->family_held_rate, who->parts[0], clock_mono()))
-        return err_set(e, ERR_QUOTA,
-                       "calls of this token's family that wait for a master had a token's part "
-                       "within a day (seven eighths of the %d MiB of one owner): send less, or ask "
-                       "again later",
-                       APPROVALS_DAY_BYTES >> 20);
+        return err_set(
+            e, ERR_QUOTA,
+            "calls of this token's family that wait for a master had a token's part "
+            "within a day (seven eighths of the %d MiB of one owner): send less, or retry later",
+            APPROVALS_DAY_BYTES >> 20);
     return 0;
 }
 
-/* Of an owner with many tokens and sessions, and of a family with many of them. */
+/* Checks the limits of the owner and of the token family, over all tokens and sessions. */
 static int check_owner_room(const struct trust *t, const struct peer_record *p, size_t args,
                             struct err *e)
 {
@@ -60,45 +61,46 @@ static int check_owner_room(const struct trust *t, const struct peer_record *p, 
     if (quota_part_refuses(&t->held_owned, &who, 1) ||
         quota_part_refuses(&t->held_owned_bytes, &who, args))
         return err_set(e, ERR_QUOTA,
-                       "as many calls of this token's family wait for a master as a token's part "
-                       "allows (seven eighths of its owner's): ask again when some of them are "
-                       "decided");
+                       "as many calls of this token's family wait for a master as it may have "
+                       "(seven eighths of its owner's): retry when some are decided");
     if (quota_room(&t->held_owned, &who) < 1 || quota_room(&t->held_owned_bytes, &who) < args)
         return err_set(e, ERR_QUOTA,
-                       "as many calls of %s wait for a master as one owner may have waiting: ask "
-                       "again when some of them are decided",
+                       "as many calls of %s wait for a master as one owner may have: retry when "
+                       "some are decided",
                        a.name);
     if (!a.exempt)
         r = check_held_rate(t, &who, e);
     return r < 0 ? r : event_share_check(t->control, p->owner, &p->actor, e);
 }
 
-static int check_room(const struct trust *t, const struct trust_question *q, size_t args,
-                      struct err *e)
+static int check_held_room(const struct trust *t, const struct trust_question *q, size_t args,
+                           struct err *e)
 {
     uint64_t most = t->policy.bundle->approvals.pending_per_peer;
     const struct peer *p = q->peer;
 
     if (q->not_held)
-        return err_set(e, ERR_TOO_BIG, "this waits for a master, and cannot: %s", q->not_held);
+        return err_set(e, ERR_TOO_BIG, "this call needs a master's approval and cannot be held: %s",
+                       q->not_held);
     if (p->identity_->held_bytes + args > APPROVALS_OWN_BYTES ||
         t->held_bytes + args > APPROVALS_BYTES)
         return err_set(e, ERR_QUOTA,
-                       "this waits for a master, and too much does already: ask again when some of "
-                       "it is decided");
+                       "this call needs a master's approval, and too many bytes of calls already "
+                       "wait for a master: retry when some are decided");
     if (q->request.n > APPROVAL_REQUEST_MAX)
         return err_set(e, ERR_TOO_BIG,
-                       "this waits for a master, and its path is too long for that");
+                       "this call needs a master's approval, and its path is too long to be held");
     if (p->pending_ >= most)
-        return err_set(e, ERR_QUOTA, "%llu calls of yours wait for a master already",
+        return err_set(e, ERR_QUOTA, "%llu of your calls already wait for a master",
                        (unsigned long long)most);
-    if (t->held_owned.used >= APPROVALS_MAX) /* with those on their way to disk */
-        return err_set(e, ERR_BUSY, "%d calls wait for a master", APPROVALS_MAX);
+    if (t->held_owned.used >= APPROVALS_MAX) /* includes those being stored */
+        return err_set(e, ERR_BUSY, "%d calls already wait for a master: retry later",
+                       APPROVALS_MAX);
     return check_owner_room(t, &p->record, args, e);
 }
 
-static void fill(const struct trust_op *op, const struct trust_decision *d, struct str args,
-                 struct approval_record *r)
+static void fill_approval_record(const struct trust_op *op, const struct trust_decision *d,
+                                 struct str args, struct approval_record *r)
 {
     const struct peer_record *p = &op->ask.peer->record;
 
@@ -119,21 +121,22 @@ static void fill(const struct trust_op *op, const struct trust_decision *d, stru
     r->request = op->ask.request;
 }
 
-int hold(struct trust_op *op, const struct trust_decision *d, struct held **ret, struct err *e)
+int trust_hold_call(struct trust_op *op, const struct trust_decision *d, struct held_call **ret,
+                    struct err *e)
 {
     struct buf args AUTO(buf_done) = BUF_INIT(APPROVAL_ARGS_MAX);
     struct approval_record r = { .result = STR(""), .request = STR("") };
     struct peer *p = op->ask.peer;
     struct account a;
-    int err = write_args(op->ask.held ? op->ask.held : op->ask.args, &args, e);
+    int err = write_held_args(op->ask.held ? op->ask.held : op->ask.args, &args, e);
 
     if (err >= 0)
-        err = check_room(op->trust_, &op->ask, args.n, e);
+        err = check_held_room(op->trust_, &op->ask, args.n, e);
     if (err >= 0)
         err = id_make("req_", r.id, e);
     if (err < 0)
         return err;
-    fill(op, d, buf_str(&args), &r);
+    fill_approval_record(op, d, buf_str(&args), &r);
     a = peer_account(op->trust_, &p->record);
     *ret = held_new(op->trust_, &r, &a);
     held_count(*ret, p->identity_);

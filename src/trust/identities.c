@@ -1,15 +1,17 @@
-/* The tokens and users behind peers. Rates and limits are theirs, so that a client that registers
- * again has used what it used before. There are as many as tokens and users that came, and they
- * stay as long as the daemon. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identities: the tokens and users behind peers. Rates and limits belong to identities, so that a
+ * client cannot reset them by registering again. Identities stay in memory until the daemon
+ * ends. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/tokens.h"
-#include "trust/inside.h"
+#include "control/owner/tokens.h"
+#include "trust/internal.h"
 
-/* The policy does not ask an administrator's token: it has no limits that hold for others. */
-static void take_maker_of(struct trust *t, struct identity *d, const struct token_record *k)
+/* Links the identity to its maker, unless that is an administrator's token, which has no limits to
+ * share. */
+static void link_maker(struct trust *t, struct trust_identity *d, const struct token_record *k)
 {
     const struct token_record *maker =
         k && k->maker[0] ? tokens_by_id(t->tokens, str_from(k->maker)) : NULL;
@@ -21,8 +23,8 @@ static void take_maker_of(struct trust *t, struct identity *d, const struct toke
     list_append(&d->maker->made, &d->of_maker);
 }
 
-/* A token's terms do not change; of one that is gone, those of its role hold. */
-static void take_terms(struct trust *t, struct identity *d)
+/* Copies the terms, which never change. For a deleted token those of its role apply. */
+static void load_identity_terms(struct trust *t, struct trust_identity *d)
 {
     struct str id = str_from(d->name);
     const struct token_record *k =
@@ -31,19 +33,19 @@ static void take_terms(struct trust *t, struct identity *d)
     d->terms = k ? k->terms : TOKEN_TERMS_NONE;
     d->is_token = k;
     d->role = k ? k->role : ROLE_APPRENTICE;
-    take_maker_of(t, d, k);
+    link_maker(t, d, k);
     d->terms.network.p = arena_dup(&d->arena, d->terms.network);
     if (!d->terms.network.p)
-        abort(); /* its length was checked */
+        abort(); /* the length was checked */
 }
 
-struct identity *identity_of(struct trust *t, const char *name)
+struct trust_identity *identity_of(struct trust *t, const char *name)
 {
-    struct index_entry *v = index_find(&t->identities, str_from(name));
-    struct identity *d;
+    struct map_entry *v = map_find(&t->identities, str_from(name));
+    struct trust_identity *d;
 
     if (v)
-        return container_of(v, struct identity, entry);
+        return container_of(v, struct trust_identity, entry);
     d = calloc(1, sizeof *d);
     if (!d)
         abort();
@@ -51,42 +53,42 @@ struct identity *identity_of(struct trust *t, const char *name)
     d->entry.id = d->name;
     d->met_ns = clock_wall();
     arena_init(&d->arena, TOKEN_NETWORK_MAX + 4096);
-    take_terms(t, d);
-    index_add(&t->identities, &d->entry);
+    load_identity_terms(t, d);
+    map_add(&t->identities, &d->entry);
     return d;
 }
 
-static void free_rate(struct index_entry *v, void *user)
+static void on_free_rate(struct map_entry *v, void *user)
 {
     (void)user;
     free(container_of(v, struct peer_rate, entry));
 }
 
-static void free_one(struct index_entry *v, void *user)
+static void on_free_identity(struct map_entry *v, void *user)
 {
-    struct identity *d = container_of(v, struct identity, entry);
+    struct trust_identity *d = container_of(v, struct trust_identity, entry);
 
     (void)user;
     uses_forget(d);
     link_leave(&d->of_maker);
     while (list_take(&d->made))
         ;
-    index_each(&d->rates, free_rate, NULL);
-    index_done(&d->rates);
+    map_each(&d->rates, on_free_rate, NULL);
+    map_done(&d->rates);
     arena_done(&d->arena);
     free(d);
 }
 
 void identities_close(struct trust *t)
 {
-    index_each(&t->identities, free_one, NULL);
-    index_done(&t->identities);
+    map_each(&t->identities, on_free_identity, NULL);
+    map_done(&t->identities);
 }
 
-struct peer_rate *peer_rate(struct peer *p, const char *tool)
+struct peer_rate *identity_rate(struct trust_identity *d, const char *tool)
 {
-    struct index *rates = &p->identity_->rates;
-    struct index_entry *v = index_find(rates, str_from(tool));
+    struct map *rates = &d->rates;
+    struct map_entry *v = map_find(rates, str_from(tool));
     struct peer_rate *x;
 
     if (v)
@@ -96,6 +98,6 @@ struct peer_rate *peer_rate(struct peer *p, const char *tool)
         abort();
     snprintf(x->tool, sizeof x->tool, "%s", tool);
     x->entry.id = x->tool;
-    index_add(rates, &x->entry);
+    map_add(rates, &x->entry);
     return x;
 }

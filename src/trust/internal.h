@@ -1,12 +1,13 @@
-/* The module's inside, for its own files. */
-#ifndef TRUST_INSIDE_H
-#define TRUST_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structures and functions shared by the files of this module. */
+#ifndef TRUST_INTERNAL_H
+#define TRUST_INTERNAL_H
 
-#include "control/owner_share.h"
-#include "json/writer.h"
-#include "loop/timer.h"
-#include "quota/quota.h"
-#include "quota/rate.h"
+#include "control/owner/owner_share.h"
+#include "lib/json/writer.h"
+#include "lib/loop/timer.h"
+#include "lib/quota/quota.h"
+#include "lib/quota/rate.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 #include "trust/policy.h"
@@ -23,144 +24,147 @@ struct trust {
     struct trust_policy policy;
     bool self_approval;
     int64_t silence_ns, grace_ns;
-    struct trust_runner runner; /* without a `run` there is none yet */
+    struct trust_runner runner; /* .run == NULL: not set yet */
     struct event_subscriber events;
 
-    struct loop_timer minutes; /* until the next identity's are used up … */
-    int64_t minutes_due;       /* … by the clock that does not go back */
+    struct loop_timer minutes; /* fires when the minutes of an identity may be used up */
+    int64_t minutes_due;       /* its deadline, clock_mono() */
 
-    struct list peers; /* struct peer, in the order they came */
+    struct list peers; /* struct peer, in order of registration */
     size_t n_peers;
-    struct list token_peers; /* struct peer: tokens' own */
-    struct index peer_ids;
+    struct list token_peers; /* struct peer: the peers that tokens are */
+    struct map peer_ids;
     struct peer *buckets[PEER_BUCKETS];
-    struct index identities; /* struct identity, by name */
-    struct index uses;       /* struct peer_use, by sandbox */
-    struct list kept;        /* struct kept_peer: released, and still counted */
-    struct list endings;     /* struct peer_ending */
-    struct list fresh;       /* sandboxes that are new */
-    struct list peer_ops;    /* under way */
-    struct list asks;        /* struct trust_op under way */
+    struct map identities; /* struct trust_identity, by name */
+    struct map uses;       /* struct peer_use, by sandbox */
+    struct list kept;      /* struct released_peer: still counted */
+    struct list endings;   /* struct peer_ending */
+    struct list fresh;     /* struct new_sandbox */
+    struct list peer_ops;  /* pending */
+    struct list asks;      /* pending struct trust_op */
 
-    struct index held_ids;
-    struct list held; /* struct held: calls that wait, oldest first */
+    struct map held_ids;
+    struct list held; /* struct held_call, oldest first */
     size_t n_held, held_bytes;
-    struct quota held_owned, held_owned_bytes; /* by owner and family of tokens */
-    struct rate held_rate, family_held_rate;   /* bytes in a day, by owner, and by family */
+    struct quota held_owned, held_owned_bytes; /* by owner and token family */
+    struct rate held_rate, family_held_rate;   /* bytes per day: by owner; by token family */
     struct list held_ops;
     struct list waiters;
-    struct list calls; /* struct trust_call that run */
+    struct list calls; /* running struct trust_call */
     struct list grants;
-    struct index grant_keys;
-    struct list writes;             /* struct trust_write under way */
-    size_t n_grants, grants_coming; /* in memory; on their way to disk */
-    struct audit_meter strangers;   /* refusals of those who are no peers */
+    struct map grant_keys;
+    struct list writes;             /* pending struct trust_write */
+    size_t n_grants, grants_coming; /* in memory; being stored */
+    struct audit_meter strangers;   /* refusals of callers that are not peers */
 };
 
-/* The time that sandboxes lived which ended in one hour of the wall clock. */
+/* The total lifetime of sandboxes that ended within one hour of the wall clock. */
 struct used_hour {
     int64_t hour, lived_ns;
 };
 
-/* The account that a peer counts in, by its token's family. As long as the loop's turn. */
+/* The account of a peer and its token family. Valid for the current turn of the loop. */
 struct account peer_account(const struct trust *t, const struct peer_record *r);
 
-/* The token or user behind peers, by the actor's id: rates and limits are theirs. */
-struct identity {
-    struct index_entry entry;
+/* The token or user behind peers, by actor id: the holder of rates and limits. */
+struct trust_identity {
+    struct map_entry entry;
     char name[OWNER_MAX];
-    struct index rates; /* struct peer_rate */
-    size_t held_bytes;  /* of its calls that wait for a master */
+    struct map rates;  /* struct peer_rate */
+    size_t held_bytes; /* of its held calls */
     bool is_token;
-    struct token_terms terms; /* of a token, its texts on the arena */
+    struct token_terms terms; /* of a token; strings on the arena */
     struct arena arena;
-    enum role role; /* of a token */
-    struct identity
-        *maker;       /* of a token: that made it, and whose limits hold for it, too; or NULL */
-    struct list made; /* those that it made and that came */
+    enum role role;               /* of a token */
+    struct trust_identity *maker; /* maker of the token, whose limits apply too; or NULL */
+    struct list made;             /* tokens that it made and that were used */
     struct link of_maker;
-    unsigned roles; /* bits of enum role: of the peers that have made sandboxes */
+    unsigned roles; /* bits of enum role: roles of peers that created sandboxes */
 
-    /* uses.c: sandboxes made within the last hour, and those that are older and alive; both oldest
-     * first */
+    /* uses.c: sandboxes created within the last hour, and older living ones; both oldest first */
     struct list recent, older;
     int64_t n_recent, alive;
-    int64_t ended_ns;      /* that those of `recent` lived which have ended */
-    int64_t alive_from_us; /* sum of the starts of those that live, relative to met_ns */
+    int64_t ended_ns;      /* lifetime of the ended ones in `recent` */
+    int64_t alive_from_us; /* sum of the start times of living sandboxes, relative to met_ns */
     int64_t met_ns;
     struct used_hour hours[USED_HOURS];
-    unsigned reserved;   /* creates that were allowed and are not on disk yet … */
-    int64_t reserved_by; /* … and until when that is waited for */
+    unsigned reserved;   /* allowed creates that are not stored yet */
+    int64_t reserved_by; /* deadline for storing them */
 };
 
-/* How often its peers called a tool. */
+/* The call rate of a tool, over the identity's peers and the tokens that it made. */
 struct peer_rate {
-    struct index_entry entry;
+    struct map_entry entry;
     int64_t rate_ns;
     char tool[RECORD_TOOL_MAX];
 };
 
-/* A sandbox that a peer had. */
+/* A sandbox that a peer created. */
 struct peer_use {
-    struct index_entry entry;
-    struct link link;    /* of the identity's */
-    struct link of_peer; /* in the list of its peer, while both live */
+    struct map_entry entry;
+    struct link link;    /* in a list of the identity */
+    struct link of_peer; /* in the list of its peer, while both exist */
     struct trust *trust;
-    struct identity *identity;
-    struct peer *peer;      /* NULL: it is gone */
-    int64_t from_ns, to_ns; /* wall clock; to_ns 0: it lives */
-    bool is_recent;         /* in the identity's first list */
+    struct trust_identity *identity;
+    struct peer *peer;      /* NULL: released */
+    int64_t from_ns, to_ns; /* wall clock; to_ns 0: alive */
+    bool is_recent;         /* in the identity's `recent` */
     char sandbox[ID_MAX];
 };
 
 /* --- peers.c --- */
 int peers_open(struct trust *t, struct err *e); /* blocks */
-void peers_silence(struct trust *t);            /* operations under way tell nothing any more */
+void peers_detach_ops(struct trust *t);         /* detaches pending operations */
 void peers_close(struct trust *t);
-void peer_drop(struct peer *p); /* from all lists; its reference goes */
-/* Peers end with the token that they came with. */
+void peer_drop(struct peer *p); /* removes it from all lists and drops the reference */
+/* Ends the peers of a revoked token. */
 void peers_event(struct trust *t, const struct event_record *v);
 
 /* --- identities.c --- */
-struct identity *identity_of(struct trust *t, const char *name); /* made on first use */
+struct trust_identity *identity_of(struct trust *t, const char *name); /* created on first use */
 void identities_close(struct trust *t);
-/* Its rate for a tool that has a rule; made on first use. */
-struct peer_rate *peer_rate(struct peer *p, const char *tool);
+/* The call rate of the identity and its descendants for a tool that has a rule; created on first
+ * use. */
+struct peer_rate *identity_rate(struct trust_identity *d, const char *tool);
 
 /* --- uses.c --- */
-/* What the store has of a peer; p is NULL if that is gone. Blocks. */
+/* Loads the sandboxes of a peer from the store; p is NULL if it was released. Blocks. */
 int uses_load(struct trust *t, const struct peer_record *r, struct peer *p, struct err *e);
-/* The same of what a token made without a session. */
+/* The same for sandboxes that a token created without a session. */
 int uses_load_token(struct trust *t, const char *id, const char *owner, struct err *e);
-/* Of one that was released in an earlier life: it counts for the rest of its day. Blocks. */
+/* The same for a peer released in an earlier daemon run: its usage counts for the rest of its day.
+ * Blocks. */
 int uses_keep(struct trust *t, const struct peer_record *r, struct err *e);
-/* It is released: its record stays as long as what it used counts. With the change w, in which
- * those go whose day is over. */
+/* Releases a peer: its record stays as long as its usage counts. In transaction w, which also
+ * removes records whose day is over. */
 void uses_release(struct peer *p, struct trust_write *w);
 void uses_event(struct trust *t, const struct event_record *v);
-void uses_leave(struct peer *p); /* it goes; what it used stays */
-void uses_forget(struct identity *d);
+void uses_leave(struct peer *p); /* detaches the peer; its usage stays */
+void uses_forget(struct trust_identity *d);
 void uses_close(struct trust *t);
-/* Whether a record is only kept for that. */
+/* Whether the record is only kept for its usage. */
 static inline bool released_before(const struct peer_record *r)
 {
     return r->ended_ns && !r->seen_ns;
 }
-void uses_reserve(struct peer *p, unsigned n); /* creates were allowed */
+void uses_reserve(struct peer *p, unsigned n); /* charges allowed creates */
 
 /* --- trust.c --- */
 struct trust_case;
-/* The tokens that made the one behind the peer, whose limits hold for it. */
+/* Adds the makers of the peer's token, whose limits apply too. */
 void case_add_makers(struct trust_case *c, const struct peer *p);
+/* Adds the usage of the peer and of those makers, for a tool that creates. */
+void case_add_usage(struct trust_case *c, struct peer *p);
 
-/* Of it and of all that were made with it, with those that were asked for and are not there yet. */
-struct trust_usage family_usage(struct identity *d, int64_t now);
-/* Of all its peers; those that were asked for and are not there yet are not in it. */
-struct trust_usage identity_usage(struct identity *d, int64_t now);
+/* The usage of the identity and its descendants, including allowed creates that are not stored
+ * yet. */
+struct trust_usage family_usage(struct trust_identity *d, int64_t now);
+/* The usage of all peers of the identity, without allowed creates that are not stored yet. */
+struct trust_usage identity_usage(struct trust_identity *d, int64_t now);
 
 /* --- minutes.c --- */
-void minutes_look(struct trust *t);                      /* the policy is another one */
-void minutes_watch(struct trust *t, struct identity *d); /* it has one more sandbox */
+void minutes_check(struct trust *t);                           /* after a policy change */
+void minutes_watch(struct trust *t, struct trust_identity *d); /* after a sandbox was created */
 void minutes_close(struct trust *t);
 
 /* --- release.c --- */
@@ -169,40 +173,41 @@ void release_cancel(struct peer *p);
 
 /* --- write.c --- */
 
-/* A change on its way to disk, with the event that tells of it. */
+/* A transaction with its event. */
 typedef void trust_write_fn(void *user, int r, const struct err *e);
 struct trust_write {
-    struct store_txn txn; /* to be filled */
+    struct store_txn txn; /* filled by the caller */
     struct event_record event;
     struct buf detail;
-    struct json_writer json; /* in an object that is the event's detail */
-    struct trust *trust;     /* NULL: closed meanwhile */
-    trust_write_fn *done;    /* NULL: nobody wants to know */
+    struct json_writer json; /* open object: the event's detail */
+    struct trust *trust;     /* NULL: closed */
+    trust_write_fn *done;    /* NULL: none */
     void *user;
     struct link link;
 };
-struct trust_write *write_new(struct trust *t, const char *type, const char *owner,
-                              const struct actor *who, const char *reason);
-void write_detail(struct trust_write *w, const char *key, const char *value);
-/* Gives it away. When it is on disk the event is told, then done is called. */
-void write_commit(struct trust_write *w, trust_write_fn *done, void *user);
-/* They go on; who waits is told that nobody will know. Before anything else is freed. */
-void writes_close(struct trust *t);
+struct trust_write *trust_write_new(struct trust *t, const char *type, const char *owner,
+                                    const struct actor *who, const char *reason);
+void trust_write_detail(struct trust_write *w, const char *key, const char *value);
+/* Commits and takes ownership. When it is stored the event is published, then `done` is called. */
+void trust_write_commit(struct trust_write *w, trust_write_fn *done, void *user);
+/* Detaches pending transactions, which still complete; their callbacks get an error now. Call
+ * before anything is freed. */
+void trust_writes_close(struct trust *t);
 
 /* --- refusals.c --- */
 
-/* Whether this refusal gets a row of its own: nobody can fill the disk by asking. No refusal of an
- * owner or token that has caused as many events as it may does. */
+/* Whether this refusal is stored as an event: limited by rate, so that refused callers cannot fill
+ * the disk, and by the event quota of owner and token. */
 bool audit_may(const struct trust *t, const char *owner, const struct actor *who,
                struct audit_meter *m);
-/* Says how many got none since the last. */
+/* Adds the number of refusals since the last event that were not stored. */
 void audit_write(struct audit_meter *m, struct trust_write *w);
 
 /* --- approvals.c --- */
 int approvals_open(struct trust *t, struct err *e); /* blocks */
-void approvals_silence(struct trust *t);
+void approvals_detach_ops(struct trust *t);
 void approvals_close(struct trust *t);
-void approvals_policy_moved(struct trust *t);
+void approvals_policy_changed(struct trust *t);
 void approvals_peer_ended(struct peer *p);
 
 #endif

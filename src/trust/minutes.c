@@ -1,12 +1,15 @@
-/* Minutes of a day that are used up: sandboxes of an identity that has none left are ended, at the
- * moment that they are. A create checks them too; this is for sandboxes that were made before. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enforces minutes_per_day on running sandboxes: ends those of an identity, and of the tokens that
+ * it made, at the moment when its minutes are used up. A create checks the limit as well; this
+ * covers sandboxes created before. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "trust/inside.h"
+#include "trust/internal.h"
 
-static const int64_t LOOK_AGAIN_NS = 5 * NS_PER_S; /* at those that are being ended */
+/* retry interval while sandboxes are being ended */
+static const int64_t LOOK_AGAIN_NS = 5 * NS_PER_S;
 
-static void end_sandbox(struct trust *t, const struct peer_use *u)
+static void end_exhausted_sandbox(struct trust *t, const struct peer_use *u)
 {
     const struct actor daemon = ACTOR_DAEMON;
     const struct caller all = { .admin = true };
@@ -15,13 +18,13 @@ static void end_sandbox(struct trust *t, const struct peer_use *u)
     if (!control_find_now(t->control, &all, str_from(u->sandbox), &s))
         return;
     LOG(INFO, "trust.minutes_used", LOG_S("sandbox", u->sandbox));
-    sandbox_destroy(s, &daemon, "the minutes that its token or role may use in a day are over",
-                    DESTROY_SYNC, NULL);
+    sandbox_destroy(s, &daemon, "the daily minutes of its token or role are used up", DESTROY_SYNC,
+                    NULL);
     sandbox_unref(s);
 }
 
-/* In a role; INT64_MAX: as long as they like. */
-static int64_t allowance(const struct trust *t, const struct identity *d, unsigned role)
+/* The allowance in a role; INT64_MAX: unlimited. */
+static int64_t role_allowance(const struct trust *t, const struct trust_identity *d, unsigned role)
 {
     const struct trust_bundle *b = t->policy.bundle;
 
@@ -33,83 +36,112 @@ static int64_t allowance(const struct trust *t, const struct identity *d, unsign
                                          : INT64_MAX;
 }
 
-/* The least that a peer of the identity has. */
-static int64_t least_allowance(const struct trust *t, const struct identity *d)
+/* The smallest allowance of the identity's peers. */
+static int64_t least_allowance(const struct trust *t, const struct trust_identity *d)
 {
-    int64_t least = d->is_token ? allowance(t, d, d->role) : INT64_MAX;
+    int64_t least = d->is_token ? role_allowance(t, d, d->role) : INT64_MAX;
 
     for (unsigned r = 0; r < ROLE_COUNT_; r++)
-        if ((d->roles >> r) & 1 && allowance(t, d, r) < least)
-            least = allowance(t, d, r);
+        if ((d->roles >> r) & 1 && role_allowance(t, d, r) < least)
+            least = role_allowance(t, d, r);
     return least;
 }
 
-/* Of a sandbox; one whose peer is gone goes with the strictest. */
-static int64_t use_allowance(const struct trust *t, const struct identity *d,
+/* The allowance for a sandbox; the strictest if its peer was released. */
+static int64_t use_allowance(const struct trust *t, const struct trust_identity *d,
                              const struct peer_use *u)
 {
-    return u->peer ? allowance(t, d, u->peer->record.role) : least_allowance(t, d);
+    return u->peer ? role_allowance(t, d, u->peer->record.role) : least_allowance(t, d);
 }
 
-static void end_those_of(struct trust *t, struct identity *d, struct list *l, int64_t lived)
+static void end_exhausted_sandboxes(struct trust *t, struct trust_identity *d, struct list *l,
+                                    int64_t lived)
 {
     for (struct link *m = list_first(l), *next; m; m = next) {
         struct peer_use *u = container_of(m, struct peer_use, link);
 
         next = list_after(l, m);
         if (!u->to_ns && lived >= use_allowance(t, d, u))
-            end_sandbox(t, u);
+            end_exhausted_sandbox(t, u);
     }
 }
 
-/* Ends what has to be, and says in how long there may be more. */
-static int64_t look_at_one(struct trust *t, struct identity *d)
+static void end_all_sandboxes(struct trust *t, struct list *l)
 {
-    int64_t least = d->alive ? least_allowance(t, d) : INT64_MAX;
+    for (struct link *m = list_first(l), *next; m; m = next) {
+        const struct peer_use *u = container_of(m, struct peer_use, link);
+
+        next = list_after(l, m);
+        if (!u->to_ns)
+            end_exhausted_sandbox(t, u);
+    }
+}
+
+/* Recursion depth: TOKEN_GENERATIONS_MAX. */
+static void end_sandboxes_of_children(struct trust *t,
+                                      struct trust_identity *d) /* NOLINT(misc-no-recursion) */
+{
+    for (struct link *m = list_first(&d->made); m; m = list_after(&d->made, m)) {
+        struct trust_identity *child = container_of(m, struct trust_identity, of_maker);
+
+        end_all_sandboxes(t, &child->recent);
+        end_all_sandboxes(t, &child->older);
+        end_sandboxes_of_children(t, child);
+    }
+}
+
+/* Ends sandboxes of an exhausted identity and returns the time until the next check. */
+static int64_t check_identity_minutes(struct trust *t, struct trust_identity *d)
+{
+    int64_t least = least_allowance(t, d);
     struct trust_usage used;
 
     if (least == INT64_MAX)
         return INT64_MAX;
-    used = identity_usage(d, clock_wall());
+    used = family_usage(d, clock_wall());
+    if (!used.alive)
+        return INT64_MAX;
     if (used.lived_ns < least)
-        return (least - used.lived_ns) / d->alive + 1;
-    end_those_of(t, d, &d->recent, used.lived_ns);
-    end_those_of(t, d, &d->older, used.lived_ns);
+        return (least - used.lived_ns) / used.alive + 1;
+    end_exhausted_sandboxes(t, d, &d->recent, used.lived_ns);
+    end_exhausted_sandboxes(t, d, &d->older, used.lived_ns);
+    if (d->is_token && used.lived_ns >= role_allowance(t, d, d->role))
+        end_sandboxes_of_children(t, d);
     return LOOK_AGAIN_NS;
 }
 
-static void arm(struct trust *t, int64_t in_ns);
+static void arm_minutes_timer(struct trust *t, int64_t in_ns);
 
 struct minutes_walk {
     struct trust *trust;
     int64_t soonest;
 };
 
-static void look_at(struct index_entry *v, void *user)
+static void on_identity_minutes(struct map_entry *v, void *user)
 {
     struct minutes_walk *w = user;
-    int64_t in = look_at_one(w->trust, container_of(v, struct identity, entry));
+    int64_t in = check_identity_minutes(w->trust, container_of(v, struct trust_identity, entry));
 
     if (in < w->soonest)
         w->soonest = in;
 }
 
-void minutes_look(struct trust *t)
+void minutes_check(struct trust *t)
 {
     struct minutes_walk w = { t, INT64_MAX };
 
     loop_timer_stop(&t->minutes);
     t->minutes_due = INT64_MAX;
-    index_each(&t->identities, look_at, &w);
-    arm(t, w.soonest);
+    map_each(&t->identities, on_identity_minutes, &w);
+    arm_minutes_timer(t, w.soonest);
 }
 
-static void on_time(struct loop_timer *x)
+static void on_minutes_timer(struct loop_timer *x)
 {
-    minutes_look(container_of(x, struct trust, minutes));
+    minutes_check(container_of(x, struct trust, minutes));
 }
 
-static void arm(struct trust *t, int64_t in_ns)
+static void arm_minutes_timer(struct trust *t, int64_t in_ns)
 {
     int64_t now = clock_mono();
 
@@ -117,12 +149,13 @@ static void arm(struct trust *t, int64_t in_ns)
         return;
     t->minutes_due = now + in_ns;
     loop_timer_stop(&t->minutes);
-    (void)loop_timer_start(t->loop, &t->minutes, t->minutes_due, on_time, NULL);
+    (void)loop_timer_start(t->loop, &t->minutes, t->minutes_due, on_minutes_timer, NULL);
 }
 
-void minutes_watch(struct trust *t, struct identity *d)
+void minutes_watch(struct trust *t, struct trust_identity *d)
 {
-    arm(t, look_at_one(t, d));
+    for (; d; d = d->maker)
+        arm_minutes_timer(t, check_identity_minutes(t, d));
 }
 
 void minutes_close(struct trust *t)

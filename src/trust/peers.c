@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/peers.h"
 
 #include <stdio.h>
@@ -6,20 +7,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event_share.h"
-#include "control/owner_share.h"
-#include "control/tokens.h"
-#include "crypto/hash.h"
-#include "crypto/random.h"
-#include "crypto/secret.h"
-#include "json/reader.h"
-#include "trust/inside.h"
+#include "control/event/event_share.h"
+#include "control/owner/owner_share.h"
+#include "control/owner/tokens.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/secret.h"
+#include "lib/json/reader.h"
+#include "trust/internal.h"
 
 enum { KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10, LABELS_MAX = 256 << 10 };
 
 /* --- the table --- */
 
-static struct peer **bucket(struct trust *t, const unsigned char *hash)
+static struct peer **peer_bucket(struct trust *t, const unsigned char *hash)
 {
     return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % PEER_BUCKETS];
 }
@@ -47,19 +48,19 @@ static struct peer *new_peer(struct trust *t, const struct peer_record *r)
     p->record = *r;
     arena_init(&p->arena_, LABELS_MAX);
     if (!json_map_copy(&p->record.labels, &p->arena_))
-        abort(); /* a token's labels are shorter */
+        abort(); /* the labels of a token are shorter */
     p->refs = 1;
     p->trust = t;
     p->identity_ = identity_of(t, p->record.actor.id);
     p->labels_[0] = (struct json_pair){ PEER_LABEL, p->record.id };
     p->entry_.id = p->record.id;
-    index_add(&t->peer_ids, &p->entry_);
+    map_add(&t->peer_ids, &p->entry_);
     return p;
 }
 
-static struct peer *add(struct trust *t, const struct peer_record *r)
+static struct peer *add_session_peer(struct trust *t, const struct peer_record *r)
 {
-    struct peer *p = new_peer(t, r), **at = bucket(t, p->record.hash);
+    struct peer *p = new_peer(t, r), **at = peer_bucket(t, p->record.hash);
 
     p->next_ = *at;
     *at = p;
@@ -71,7 +72,7 @@ static struct peer *add(struct trust *t, const struct peer_record *r)
 void peer_drop(struct peer *p)
 {
     struct trust *t = p->trust;
-    struct peer **at = bucket(t, p->record.hash);
+    struct peer **at = peer_bucket(t, p->record.hash);
 
     release_cancel(p);
     loop_timer_stop(&p->watchdog_);
@@ -79,7 +80,7 @@ void peer_drop(struct peer *p)
     while (*at != p)
         at = &(*at)->next_;
     *at = p->next_;
-    index_remove(&t->peer_ids, &p->entry_);
+    map_remove(&t->peer_ids, &p->entry_);
     link_leave(&p->link_);
     t->n_peers--;
     p->trust = NULL;
@@ -89,7 +90,7 @@ void peer_drop(struct peer *p)
 
 /* --- tokens --- */
 
-static struct peer *add_token(struct trust *t, const struct token_record *k)
+static struct peer *add_token_peer(struct trust *t, const struct token_record *k)
 {
     struct peer_record r = { .actor = { .kind = k->actor },
                              .uid = -1,
@@ -109,13 +110,13 @@ static struct peer *add_token(struct trust *t, const struct token_record *k)
     return p;
 }
 
-/* Calls of it that are under way keep it, and find that it has ended. */
-static void end_token(struct peer *p)
+/* Ends the implicit peer of a token. Pending calls keep a reference and see that it ended. */
+static void end_token_peer(struct peer *p)
 {
     p->record.ended_ns = clock_wall();
     approvals_peer_ended(p);
     uses_leave(p);
-    index_remove(&p->trust->peer_ids, &p->entry_);
+    map_remove(&p->trust->peer_ids, &p->entry_);
     link_leave(&p->link_);
     p->trust = NULL;
     p->identity_ = NULL;
@@ -124,32 +125,33 @@ static void end_token(struct peer *p)
 
 struct peer *peers_of_token(struct trust *t, struct str id)
 {
-    struct index_entry *v = index_find(&t->peer_ids, id);
+    struct map_entry *v = map_find(&t->peer_ids, id);
     struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
     const struct token_record *k;
 
     if (p && p->is_token && (!p->expires_ns_ || clock_wall() < p->expires_ns_))
         return p;
     k = !p && t->tokens && str_starts(id, STR("tok_")) ? tokens_by_id(t->tokens, id) : NULL;
-    return k ? add_token(t, k) : NULL;
+    return k ? add_token_peer(t, k) : NULL;
 }
 
 struct peer *peers_by_id(struct trust *t, struct str id)
 {
-    struct index_entry *v;
+    struct map_entry *v;
     struct peer *p;
 
     if (str_starts(id, STR("tok_")))
         return peers_of_token(t, id);
-    v = index_find(&t->peer_ids, id);
+    v = map_find(&t->peer_ids, id);
     p = v ? container_of(v, struct peer, entry_) : NULL;
     return p && !p->record.ended_ns ? p : NULL;
 }
 
-static struct peer *by_hash(struct trust *t, const unsigned char hash[static CRYPTO_SHA256_SIZE])
+static struct peer *find_peer_by_hash(struct trust *t,
+                                      const unsigned char hash[static CRYPTO_SHA256_SIZE])
 {
-    /* nobody can choose a hash */
-    for (struct peer *p = *bucket(t, hash); p; p = p->next_)
+    /* memcmp() is safe: attackers cannot choose hashes */
+    for (struct peer *p = *peer_bucket(t, hash); p; p = p->next_)
         if (memcmp(p->record.hash, hash, CRYPTO_SHA256_SIZE) == 0 && !p->record.ended_ns)
             return p;
     return NULL;
@@ -160,7 +162,7 @@ struct peer *peers_by_token(struct trust *t, struct str token)
     unsigned char hash[CRYPTO_SHA256_SIZE];
 
     crypto_sha256(token, hash);
-    return by_hash(t, hash);
+    return find_peer_by_hash(t, hash);
 }
 
 void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user)
@@ -189,9 +191,9 @@ void peer_caller(const struct peer *p, struct caller *ret)
 
 /* --- the watchdog --- */
 
-static void watch(struct peer *p);
+static void arm_watchdog(struct peer *p);
 
-static int64_t silent_by(const struct peer *p)
+static int64_t silence_deadline(const struct peer *p)
 {
     int64_t patience = p->left ? p->trust->grace_ns : p->trust->silence_ns;
     int64_t since = p->attached_ && !p->left ? clock_mono() : p->seen_mono_;
@@ -199,32 +201,32 @@ static int64_t silent_by(const struct peer *p)
     return since + patience;
 }
 
-/* Why it is over; NULL: it is not. */
-static const char *why_over(const struct peer *p)
+/* The reason to end the peer; NULL: none. */
+static const char *end_reason(const struct peer *p)
 {
     if (p->expires_ns_ && clock_wall() >= p->expires_ns_)
         return "its token expired";
-    if (clock_mono() < silent_by(p))
+    if (clock_mono() < silence_deadline(p))
         return NULL;
-    return p->left ? "its client left" : "nothing was heard of it";
+    return p->left ? "its client left" : "its client was silent";
 }
 
 static void on_watchdog(struct loop_timer *w)
 {
     struct peer *p = container_of(w, struct peer, watchdog_);
     const struct actor daemon = ACTOR_DAEMON;
-    const char *why = why_over(p);
+    const char *why = end_reason(p);
 
     if (why)
         peer_end(p, &daemon, why, NULL, NULL);
     else
-        watch(p);
+        arm_watchdog(p);
 }
 
-/* The wall's clock may be set: it is looked at again when the timer is due. */
-static void watch(struct peer *p)
+/* The wall clock may be set: on_watchdog() checks it again. */
+static void arm_watchdog(struct peer *p)
 {
-    int64_t due = silent_by(p), expiry = clock_mono() + p->expires_ns_ - clock_wall();
+    int64_t due = silence_deadline(p), expiry = clock_mono() + p->expires_ns_ - clock_wall();
 
     if (p->expires_ns_ && expiry < due)
         due = expiry;
@@ -232,7 +234,7 @@ static void watch(struct peer *p)
     (void)loop_timer_start(p->trust->loop, &p->watchdog_, due, on_watchdog, NULL);
 }
 
-/* The timer stays where it is, and looks again when it is due: a call costs nothing. */
+/* The timer is not moved: on_watchdog() checks again, so that a call is cheap. */
 void peer_seen(struct peer *p)
 {
     bool back = p->left;
@@ -241,7 +243,7 @@ void peer_seen(struct peer *p)
     p->record.seen_ns = clock_wall();
     p->left = false;
     if (back && p->trust && !p->record.ended_ns)
-        watch(p);
+        arm_watchdog(p);
 }
 
 void peer_attach(struct peer *p)
@@ -263,10 +265,10 @@ void peer_leave(struct peer *p)
         return;
     p->left = true;
     p->seen_mono_ = clock_mono();
-    watch(p);
+    arm_watchdog(p);
 }
 
-/* --- its end --- */
+/* --- end --- */
 
 struct peer_ending {
     struct peer *peer; /* referenced */
@@ -275,8 +277,8 @@ struct peer_ending {
     struct link link;
 };
 
-/* If it is not on disk it is good for nothing here all the same. */
-static void end_stored(void *user, int r, const struct err *e)
+/* Releases the peer even if its end could not be stored. */
+static void on_peer_end_stored(void *user, int r, const struct err *e)
 {
     struct peer_ending *x = user;
 
@@ -299,7 +301,7 @@ void peer_watch_stop(struct peer_watch *w)
     link_leave(&w->link_);
 }
 
-static void tell_watches(struct peer *p)
+static void notify_peer_watches(struct peer *p)
 {
     for (struct link *m; (m = list_take(&p->watches_));) {
         struct peer_watch *w = container_of(m, struct peer_watch, link_);
@@ -324,21 +326,21 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     p->record.ended_ns = clock_wall();
     loop_timer_stop(&p->watchdog_);
     approvals_peer_ended(p);
-    tell_watches(p);
-    w = write_new(p->trust, "peer.ended", p->record.owner, who, reason);
-    write_detail(w, "peer", p->record.id);
-    write_detail(w, "client", p->record.client);
+    notify_peer_watches(p);
+    w = trust_write_new(p->trust, "peer.ended", p->record.owner, who, reason);
+    trust_write_detail(w, "peer", p->record.id);
+    trust_write_detail(w, "client", p->record.client);
     store_put_peer(&w->txn, &p->record);
-    write_commit(w, end_stored, x);
+    trust_write_commit(w, on_peer_end_stored, x);
 }
 
-static void forget_token(struct trust *t, struct str id)
+static void end_peer_of_token(struct trust *t, struct str id)
 {
-    struct index_entry *v = index_find(&t->peer_ids, id);
+    struct map_entry *v = map_find(&t->peer_ids, id);
     struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
 
     if (p && p->is_token)
-        end_token(p);
+        end_token_peer(p);
 }
 
 void peers_event(struct trust *t, const struct event_record *v)
@@ -353,7 +355,7 @@ void peers_event(struct trust *t, const struct event_record *v)
         return;
     token = json_get(d, STR("token"));
     if (token && token->type == JSON_STR)
-        forget_token(t, token->s);
+        end_peer_of_token(t, token->s);
     for (struct link *m = list_first(&t->peers); token && token->type == JSON_STR && m; m = next) {
         struct peer *p = container_of(m, struct peer, link_);
 
@@ -363,23 +365,23 @@ void peers_event(struct trust *t, const struct event_record *v)
     }
 }
 
-/* --- its beginning --- */
+/* --- registration --- */
 
-static void finish(struct peer_op *op, int r, const struct err *e)
+static void finish_peer_op(struct peer_op *op, int r, const struct err *e)
 {
     link_leave(&op->link_);
     op->trust_ = NULL;
     op->done(op, r, e);
 }
 
-static void finish_later(struct loop_later *l)
+static void on_peer_op_later(struct loop_later *l)
 {
     struct peer_op *op = container_of(l, struct peer_op, later_);
 
-    finish(op, op->r_, &op->err_);
+    finish_peer_op(op, op->r_, &op->err_);
 }
 
-static void registered(void *user, int r, const struct err *e)
+static void on_peer_stored(void *user, int r, const struct err *e)
 {
     struct peer_op *op = user;
 
@@ -389,10 +391,10 @@ static void registered(void *user, int r, const struct err *e)
         crypto_wipe(op->token, sizeof op->token);
     } else {
         peer_seen(op->peer);
-        watch(op->peer);
+        arm_watchdog(op->peer);
     }
     if (op->trust_)
-        finish(op, r, e);
+        finish_peer_op(op, r, e);
 }
 
 struct account peer_account(const struct trust *t, const struct peer_record *r)
@@ -402,8 +404,8 @@ struct account peer_account(const struct trust *t, const struct peer_record *r)
     return account_of(t->control, r->owner, by_token ? tokens_family(t->tokens, r->actor.id) : "");
 }
 
-/* Whether the owner, and the family of tokens, may have one more. */
-static int check_peers(struct trust *t, const struct peer_record *r, struct err *e)
+/* Checks the session quota of the owner and the token family. */
+static int check_peer_quota(struct trust *t, const struct peer_record *r, struct err *e)
 {
     struct account a = peer_account(t, r);
     size_t n = 0, related = 0;
@@ -417,8 +419,8 @@ static int check_peers(struct trust *t, const struct peer_record *r, struct err 
         related += owned && a.part.n && str_eq(a.part, b.part);
     }
     if (t->n_peers >= PEERS_MAX || n >= PEERS_PER_OWNER_MAX)
-        return err_set(e, ERR_QUOTA, "there are too many peers: %d of all, %d of an owner",
-                       PEERS_MAX, PEERS_PER_OWNER_MAX);
+        return err_set(e, ERR_QUOTA, "too many peers (limit: %d in total, %d per owner)", PEERS_MAX,
+                       PEERS_PER_OWNER_MAX);
     if (related >= quota_token_part(PEERS_PER_OWNER_MAX))
         return err_set(e, ERR_QUOTA,
                        "this token's family has %zu peers (a token's part: seven eighths of the %d "
@@ -427,9 +429,10 @@ static int check_peers(struct trust *t, const struct peer_record *r, struct err 
     return 0;
 }
 
-/* What it is found by. Those that are no tokens hold a NUL, so that no token can be one of them. */
-static int make_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SHA256_SIZE],
-                     struct err *e)
+/* Computes the lookup hash. Inputs other than tokens contain a NUL, so that they cannot collide
+ * with a token. */
+static int make_peer_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SHA256_SIZE],
+                          struct err *e)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(KEY_MAX);
     int r;
@@ -452,14 +455,15 @@ static int make_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SHA256_
     return 0;
 }
 
-static bool has_way_back(const struct peer *p)
+static bool can_return(const struct peer *p)
 {
     static const unsigned char none[CRYPTO_SHA256_SIZE];
 
     return memcmp(p->record.hash, none, sizeof none) != 0;
 }
 
-static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, struct err *e)
+static int prepare_peer_record(struct trust *t, struct peer_op *op, struct peer_record *r,
+                               struct err *e)
 {
     int err;
 
@@ -473,13 +477,13 @@ static int prepare(struct trust *t, struct peer_op *op, struct peer_record *r, s
     r->seen_ns = r->created_ns;
     snprintf(r->owner, sizeof r->owner, "%s", op->caller->owner);
     log_printable(str_from(op->client ? op->client : ""), r->client, sizeof r->client);
-    err = make_hash(op, r->hash, e);
+    err = make_peer_hash(op, r->hash, e);
     if (err < 0)
         return err;
-    op->peer = op->way == PEER_BY_SESSION ? NULL : by_hash(t, r->hash);
+    op->peer = op->way == PEER_BY_SESSION ? NULL : find_peer_by_hash(t, r->hash);
     if (op->peer)
         return 0;
-    err = check_peers(t, r, e);
+    err = check_peer_quota(t, r, e);
     if (err >= 0)
         err = event_share_check(t->control, r->owner, &r->actor, e);
     return err < 0 ? err : id_make("peer_", r->id, e);
@@ -493,26 +497,26 @@ void peers_register(struct trust *t, struct peer_op *op)
     op->peer = NULL;
     op->trust_ = t;
     list_append(&t->peer_ops, &op->link_);
-    op->r_ = prepare(t, op, &r, &op->err_);
+    op->r_ = prepare_peer_record(t, op, &r, &op->err_);
     if (op->peer)
-        peer_seen(peer_ref(op->peer)); /* it has come back */
+        peer_seen(peer_ref(op->peer)); /* the client returned */
     if (op->r_ < 0 || op->peer) {
-        (void)loop_later(t->loop, &op->later_, finish_later, NULL);
+        (void)loop_later(t->loop, &op->later_, on_peer_op_later, NULL);
         return;
     }
-    op->peer = peer_ref(add(t, &r));
+    op->peer = peer_ref(add_session_peer(t, &r));
     op->peer->expires_ns_ = op->caller->expires_ns;
-    w = write_new(t, "peer.registered", r.owner, &r.actor, role_names[r.role]);
-    write_detail(w, "peer", r.id);
-    write_detail(w, "client", r.client);
+    w = trust_write_new(t, "peer.registered", r.owner, &r.actor, role_names[r.role]);
+    trust_write_detail(w, "peer", r.id);
+    trust_write_detail(w, "client", r.client);
     store_put_peer(&w->txn, &r);
-    write_commit(w, registered, op);
+    trust_write_commit(w, on_peer_stored, op);
 }
 
 /* --- opening and closing --- */
 
-/* False: it came with a token that is good for nothing any more. */
-static bool find_token(struct peer *p)
+/* Loads the expiry of the peer's token. False: the token is no longer valid. */
+static bool load_token_expiry(struct peer *p)
 {
     struct str id = str_from(p->record.actor.id);
     const struct token_record *k;
@@ -525,24 +529,24 @@ static bool find_token(struct peer *p)
     return k;
 }
 
-/* One of an earlier life. */
-static int take_up(struct trust *t, const struct peer_record *record, struct err *e)
+/* Restores a peer of an earlier daemon run. */
+static int restore_peer(struct trust *t, const struct peer_record *record, struct err *e)
 {
     const struct actor daemon = ACTOR_DAEMON;
-    struct peer *p = add(t, record);
+    struct peer *p = add_session_peer(t, record);
     int r = uses_load(t, record, p, e);
 
-    p->seen_mono_ = clock_mono(); /* it could not reach us while we were not there */
+    p->seen_mono_ = clock_mono(); /* silence while the daemon was down does not count */
     if (r < 0)
         return r;
     if (p->record.ended_ns)
         release_start(p);
-    else if (!has_way_back(p))
+    else if (!can_return(p))
         peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
-    else if (!find_token(p))
-        peer_end(p, &daemon, "its token is gone", NULL, NULL);
+    else if (!load_token_expiry(p))
+        peer_end(p, &daemon, "its token no longer exists", NULL, NULL);
     else
-        watch(p);
+        arm_watchdog(p);
     return 0;
 }
 
@@ -552,7 +556,7 @@ struct token_load {
     int r;
 };
 
-static void load_token(void *user, const struct token_record *k)
+static void on_load_token(void *user, const struct token_record *k)
 {
     struct token_load *l = user;
 
@@ -560,12 +564,12 @@ static void load_token(void *user, const struct token_record *k)
         l->r = uses_load_token(l->trust, k->id, k->owner, l->e);
 }
 
-static int load_tokens(struct trust *t, struct err *e)
+static int load_token_uses(struct trust *t, struct err *e)
 {
     struct token_load l = { t, e, 0 };
 
     if (t->tokens)
-        tokens_each(t->tokens, load_token, &l);
+        tokens_each(t->tokens, on_load_token, &l);
     return l.r;
 }
 
@@ -574,16 +578,16 @@ int peers_open(struct trust *t, struct err *e)
     struct store_query q = { .kind = STORE_PEERS };
     int r;
 
-    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
+    arena_init(&q.arena, PTRDIFF_MAX); /* no limit: every peer must be restored */
     r = store_ask_now(t->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++)
         r = released_before(&q.peers[i]) ? uses_keep(t, &q.peers[i], e)
-                                         : take_up(t, &q.peers[i], e);
+                                         : restore_peer(t, &q.peers[i], e);
     arena_done(&q.arena);
-    return r < 0 ? r : load_tokens(t, e);
+    return r < 0 ? r : load_token_uses(t, e);
 }
 
-void peers_silence(struct trust *t)
+void peers_detach_ops(struct trust *t)
 {
     for (struct link *m; (m = list_take(&t->peer_ops));) {
         struct peer_op *op = container_of(m, struct peer_op, link_);
@@ -601,7 +605,7 @@ void peers_close(struct trust *t)
         struct peer *p = container_of(m, struct peer, link_);
 
         uses_leave(p);
-        index_remove(&t->peer_ids, &p->entry_);
+        map_remove(&t->peer_ids, &p->entry_);
         link_leave(&p->link_);
         p->trust = NULL;
         p->identity_ = NULL;
@@ -609,7 +613,7 @@ void peers_close(struct trust *t)
     }
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
-    index_done(&t->peer_ids);
+    map_done(&t->peer_ids);
     identities_close(t);
     uses_close(t);
 }

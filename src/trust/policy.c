@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/policy.h"
 
 #include <fcntl.h>
@@ -7,9 +8,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "yaml/file.h"
+#include "lib/yaml/file.h"
 
-static int read_fd(int fd, struct buf *out, struct err *e)
+static int read_bundle_fd(int fd, struct buf *out, struct err *e)
 {
     for (;;) {
         char *room;
@@ -21,42 +22,42 @@ static int read_fd(int fd, struct buf *out, struct err *e)
         if (n == 0)
             return 0;
         if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading it");
+            return err_sys(e, "cannot read it");
         if (n > 0)
             buf_grew(out, (size_t)n);
     }
 }
 
-/* As yaml/file.h opens files, but what is hashed is the text. */
-static int read_file(const char *file, struct buf *out, struct err *e)
+/* Opens the file like lib/yaml/file.h, but returns the text, which is hashed. */
+static int read_bundle_file(const char *file, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
     int r;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "opening it");
+        return err_sys(e, "cannot open it");
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INVALID, "is not a regular file");
     r = yaml_file_trusted(&st, e);
-    return r < 0 ? r : read_fd(fd, out, e);
+    return r < 0 ? r : read_bundle_fd(fd, out, e);
 }
 
-static int load(const struct trust_policy *p, struct trust_bundle **ret, struct err *e)
+static int load_bundle(const struct trust_policy *p, struct trust_bundle **ret, struct err *e)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(BUNDLE_BYTES_MAX + 4096);
     int r;
 
     if (!p->file)
         return trust_bundle_read((struct str){ trust_builtin_yaml, trust_builtin_size }, ret, e);
-    r = read_file(p->file, &text, e);
+    r = read_bundle_file(p->file, &text, e);
     if (r >= 0)
         r = trust_bundle_read(buf_str(&text), ret, e);
     return err_wrap(e, r, "%s", p->file);
 }
 
-/* A bundle that is nobody else's yet. */
-static void set_mode(const struct trust_policy *p, struct trust_bundle *b)
+/* Applies the configured mode to a new, unshared bundle. */
+static void override_mode(const struct trust_policy *p, struct trust_bundle *b)
 {
     if (p->mode)
         b->mode = (enum trust_mode)(p->mode - 1);
@@ -66,7 +67,7 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
 {
     struct trust_bundle *next = NULL;
     bool other;
-    int r = load(p, &next, &p->problem);
+    int r = load_bundle(p, &next, &p->problem);
 
     if (!next) {
         LOG(ERROR, "trust.load_failed", LOG_S("error", p->problem.msg),
@@ -75,7 +76,7 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
             *e = p->problem;
         return r;
     }
-    set_mode(p, next);
+    override_mode(p, next);
     other = !p->bundle || strcmp(p->bundle->version, next->version) != 0;
     trust_bundle_unref(p->bundle);
     p->bundle = next;
@@ -95,10 +96,10 @@ void trust_policy_open(struct trust_policy *p, const char *file, enum trust_fail
     *p = (struct trust_policy){ .file = file, .failure = failure, .mode = mode };
     if (trust_policy_reload(p, NULL) >= 0 || failure != FAILURE_STATIC)
         return;
-    if (load(&builtin, &p->bundle, &e) < 0) /* a test reads it: then nothing is allowed */
+    if (load_bundle(&builtin, &p->bundle, &e) < 0) /* prevented by a test; denies everything */
         LOG(ERROR, "trust.builtin_failed", LOG_S("error", e.msg));
     else
-        set_mode(p, p->bundle);
+        override_mode(p, p->bundle);
 }
 
 void trust_policy_done(struct trust_policy *p)

@@ -1,4 +1,5 @@
-/* The bundle in force: read from a file, and again when it is asked for. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bundle in force: loaded from a file, and reloaded on request. */
 #ifndef TRUST_POLICY_H
 #define TRUST_POLICY_H
 
@@ -6,21 +7,21 @@
 #include "trust/decide.h"
 
 struct trust_policy {
-    const char *file; /* borrowed; NULL: the one that is built in */
+    const char *file; /* borrowed; NULL: the built-in bundle */
     enum trust_failure failure;
-    unsigned mode; /* enum trust_mode + 1, instead of the bundle's own; 0: as that says */
-    struct trust_bundle *bundle; /* NULL: none could be loaded, and that is so by `failure` */
-    struct err problem;          /* of the last load; code 0: none */
+    unsigned mode;               /* enum trust_mode + 1: overrides the bundle's mode; 0: does not */
+    struct trust_bundle *bundle; /* NULL: none could be loaded; `failure` applies */
+    struct err problem;          /* error of the last load; code 0: none */
     int64_t loaded_ns;           /* wall clock */
 };
 
-/* Loads the file. If that fails, what `failure` says is in force, and `problem` why. */
+/* Loads the file. On failure, `failure` applies and `problem` has the error. */
 void trust_policy_open(struct trust_policy *p, const char *file, enum trust_failure failure,
                        unsigned mode);
 void trust_policy_done(struct trust_policy *p);
 
-/* Loads it again: the whole new one is in force, or, after a failure, still the last good one. 1 if
- * it is another one than before. */
+/* Reloads the file. On failure the last valid bundle stays in force. Returns 1 if the bundle
+ * changed. */
 int trust_policy_reload(struct trust_policy *p, struct err *e);
 
 #endif

@@ -1,10 +1,11 @@
-/* Refusals on record: each an event, up to a rate. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records refusals as events, limited by rate. */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "trust/inside.h"
+#include "control/event/event_share.h"
+#include "trust/internal.h"
 
 enum { AUDIT_BURST = 32 };
 static const int64_t AUDIT_EVERY_NS = NS_PER_S;
@@ -30,7 +31,7 @@ void audit_write(struct audit_meter *m, struct trust_write *w)
     if (!m->unrecorded)
         return;
     snprintf(count, sizeof count, "%llu", (unsigned long long)m->unrecorded);
-    write_detail(w, "unrecorded", count);
+    trust_write_detail(w, "unrecorded", count);
     m->unrecorded = 0;
 }
 
@@ -47,17 +48,17 @@ void trust_refused(struct trust *t, const struct trust_refusal *x)
     LOG(INFO, x->type, LOG_S("peer", x->peer ? x->peer->record.id : ""),
         LOG_S("actor", x->actor->id), LOG_S("tool", tool), LOG_I("code", x->code),
         LOG_S("reason", reason));
-    w = write_new(t, x->type, x->owner, x->actor, reason);
+    w = trust_write_new(t, x->type, x->owner, x->actor, reason);
     if (x->peer)
-        write_detail(w, "peer", x->peer->record.id);
+        trust_write_detail(w, "peer", x->peer->record.id);
     if (tool[0])
-        write_detail(w, "tool", tool);
+        trust_write_detail(w, "tool", tool);
     if (x->code) {
         snprintf(code, sizeof code, "%d", x->code);
-        write_detail(w, "code", code);
+        trust_write_detail(w, "code", code);
     }
     if (x->audit)
-        write_detail(w, "audit", x->audit);
+        trust_write_detail(w, "audit", x->audit);
     audit_write(m, w);
-    write_commit(w, NULL, NULL);
+    trust_write_commit(w, NULL, NULL);
 }

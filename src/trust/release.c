@@ -1,76 +1,77 @@
-/* Letting a peer go: all its sandboxes are destroyed, then its record is removed. What the daemon
- * does not finish, its next start begins again: the record says that the peer has ended. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Releases an ended peer: destroys its sandboxes, then removes its record. An unfinished release is
+ * repeated by the next start: the record says that the peer has ended. */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "trust/inside.h"
+#include "trust/internal.h"
 
 enum { LOOK_AGAIN_MS = 500 };
 
 struct peer_release {
-    struct peer *peer; /* referenced; a question that is under way borrows from it */
+    struct peer *peer; /* referenced; a pending query borrows from it */
     struct store_query query;
     struct loop_timer again;
-    size_t left; /* sandboxes under way */
+    size_t left; /* sandboxes being destroyed */
     bool asking, failed;
-    bool cancelled; /* it is freed when nothing is under way */
+    bool cancelled; /* freed when nothing is pending */
 };
 
-struct ending {
+struct sandbox_ending {
     struct sandbox_op op;
     struct peer_release *release;
 };
 
-static void look(struct peer_release *x);
+static void query_peer_sandboxes(struct peer_release *x);
 
-static void release_free(struct peer_release *x)
+static void free_release(struct peer_release *x)
 {
     loop_timer_stop(&x->again);
     peer_unref(x->peer);
     free(x);
 }
 
-static void removed(void *user, int r, const struct err *e)
+static void on_peer_removed(void *user, int r, const struct err *e)
 {
     struct peer *p = user;
 
-    (void)e; /* logged; the next start tries again */
+    (void)e; /* logged; the next start retries */
     (void)r;
     peer_unref(p);
 }
 
-static void finish(struct peer_release *x)
+static void finish_release(struct peer_release *x)
 {
     struct peer *p = peer_ref(x->peer);
     const struct actor daemon = ACTOR_DAEMON;
-    struct trust_write *w =
-        write_new(p->trust, "peer.released", p->record.owner, &daemon, "its sandboxes are gone");
+    struct trust_write *w = trust_write_new(p->trust, "peer.released", p->record.owner, &daemon,
+                                            "its sandboxes are gone");
 
     p->release_ = NULL;
-    release_free(x);
-    write_detail(w, "peer", p->record.id);
+    free_release(x);
+    trust_write_detail(w, "peer", p->record.id);
     uses_release(p, w);
     peer_ref(p);
-    write_commit(w, removed, p);
+    trust_write_commit(w, on_peer_removed, p);
     peer_drop(p);
     peer_unref(p);
 }
 
-static void on_again(struct loop_timer *t)
+static void on_release_retry(struct loop_timer *t)
 {
-    look(container_of(t, struct peer_release, again));
+    query_peer_sandboxes(container_of(t, struct peer_release, again));
 }
 
-static void look_later(struct peer_release *x)
+static void retry_release_later(struct peer_release *x)
 {
     (void)loop_timer_start(x->peer->trust->loop, &x->again,
-                           clock_mono() + LOOK_AGAIN_MS * NS_PER_MS, on_again, NULL);
+                           clock_mono() + LOOK_AGAIN_MS * NS_PER_MS, on_release_retry, NULL);
 }
 
-static void ended(struct sandbox_op *op, int r, const struct err *e)
+static void on_sandbox_ended(struct sandbox_op *op, int r, const struct err *e)
 {
-    struct ending *d = container_of(op, struct ending, op);
+    struct sandbox_ending *d = container_of(op, struct sandbox_ending, op);
     struct peer_release *x = d->release;
 
     if (r < 0)
@@ -80,27 +81,27 @@ static void ended(struct sandbox_op *op, int r, const struct err *e)
     if (--x->left)
         return;
     if (x->cancelled)
-        release_free(x);
+        free_release(x);
     else if (x->failed)
-        look_later(x);
+        retry_release_later(x);
     else
-        look(x);
+        query_peer_sandboxes(x);
 }
 
-static void destroy(struct peer_release *x, struct sandbox *s)
+static void destroy_peer_sandbox(struct peer_release *x, struct sandbox *s)
 {
     const struct actor daemon = ACTOR_DAEMON;
-    struct ending *d = calloc(1, sizeof *d);
+    struct sandbox_ending *d = calloc(1, sizeof *d);
 
     if (!d)
         abort();
-    d->op.done = ended;
+    d->op.done = on_sandbox_ended;
     d->release = x;
     x->left++;
-    sandbox_destroy(s, &daemon, "its peer is gone", DESTROY_SYNC, &d->op);
+    sandbox_destroy(s, &daemon, "its peer has ended", DESTROY_SYNC, &d->op);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_peer_sandboxes(struct store_query *q, int r, const struct err *e)
 {
     struct peer_release *x = container_of(q, struct peer_release, query);
     const struct caller all = { .admin = true };
@@ -109,7 +110,7 @@ static void answered(struct store_query *q, int r, const struct err *e)
     x->asking = false;
     if (x->cancelled) {
         arena_done(&q->arena);
-        release_free(x);
+        free_release(x);
         return;
     }
     if (r < 0)
@@ -123,9 +124,9 @@ static void answered(struct store_query *q, int r, const struct err *e)
             wait = true;
             continue;
         }
-        if (!sandbox_is_held(s)) { /* else it stays for its owner, whoever made it */
+        if (!sandbox_is_held(s)) { /* held sandboxes stay for their owner */
             wait = true;
-            destroy(x, s);
+            destroy_peer_sandbox(x, s);
         }
         sandbox_unref(s);
     }
@@ -133,12 +134,12 @@ static void answered(struct store_query *q, int r, const struct err *e)
     if (x->left)
         return;
     if (wait || peer_alive(x->peer))
-        look_later(x); /* also for what was allowed and is not on disk yet */
+        retry_release_later(x); /* also waits for allowed creates that are not stored yet */
     else
-        finish(x);
+        finish_release(x);
 }
 
-static void look(struct peer_release *x)
+static void query_peer_sandboxes(struct peer_release *x)
 {
     struct err e;
 
@@ -148,8 +149,8 @@ static void look(struct peer_release *x)
                                                ((1u << SANDBOX_STATE_COUNT_) - 1),
                                      .labels = { x->peer->labels_, 1 },
                                      .owner = str_from(x->peer->record.owner) };
-    if (store_ask(x->peer->trust->store, &x->query, answered, &e) < 0)
-        look_later(x);
+    if (store_ask(x->peer->trust->store, &x->query, on_peer_sandboxes, &e) < 0)
+        retry_release_later(x);
     else
         x->asking = true;
 }
@@ -162,7 +163,7 @@ void release_start(struct peer *p)
         abort();
     x->peer = peer_ref(p);
     p->release_ = x;
-    look(x);
+    query_peer_sandboxes(x);
 }
 
 void release_cancel(struct peer *p)
@@ -174,5 +175,5 @@ void release_cancel(struct peer *p)
     x->cancelled = true;
     loop_timer_stop(&x->again);
     if (!x->asking && !x->left)
-        release_free(x);
+        free_release(x);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/trust.h"
 
 #include <stdio.h>
@@ -5,16 +6,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/reach.h"
+#include "control/egress/reach.h"
 #include "trust/held.h"
 
-/* --- asking --- */
+/* --- verdicts --- */
 
-/* A master approved the network for this very peer, or the token has it approved. */
+/* Whether a master approved the network for this peer, or the token has it pre-approved. */
 static bool has_network_approved(const struct trust_question *q)
 {
     const struct trust_capabilities *about = q->declares ? q->declares : q->sandbox;
-    const struct identity *d = q->peer->identity_;
+    const struct trust_identity *d = q->peer->identity_;
 
     if (!about || !about->policy)
         return false;
@@ -26,15 +27,42 @@ static bool has_network_approved(const struct trust_question *q)
 
 void case_add_makers(struct trust_case *c, const struct peer *p)
 {
-    for (struct identity *d = p->identity_->maker; d && c->n_above < COUNT_OF(c->above);
+    for (struct trust_identity *d = p->identity_->maker; d && c->n_above < COUNT_OF(c->above);
          d = d->maker)
-        c->above[c->n_above++] = (struct trust_above){ .terms = d->is_token ? &d->terms : NULL,
-                                                       .role = d->role,
-                                                       .usage = family_usage(d, clock_wall()) };
+        c->above[c->n_above++] =
+            (struct trust_ancestor){ .terms = d->is_token ? &d->terms : NULL, .role = d->role };
 }
 
-/* What is known of the peer, beside the question. */
-static void make_case(struct trust *t, const struct trust_question *q, struct trust_case *c)
+void case_add_usage(struct trust_case *c, struct peer *p)
+{
+    const struct trust_identity *d = p->identity_;
+
+    c->usage = peer_usage(p, clock_wall());
+    for (size_t i = 0; i < c->n_above; i++, d = d->maker)
+        c->above[i].usage = family_usage(d->maker, clock_wall());
+}
+
+static void add_case_rates(struct trust_case *c, const struct peer *p, const char *tool)
+{
+    struct trust_identity *d = p->identity_;
+
+    c->rate_ns = identity_rate(d, tool)->rate_ns;
+    for (size_t i = 0; i < c->n_above; i++, d = d->maker)
+        c->above[i].rate_ns = identity_rate(d->maker, tool)->rate_ns;
+}
+
+static void store_rates(const struct trust_decision *d, const struct trust_case *c,
+                        const struct peer *p)
+{
+    struct trust_identity *x = p->identity_;
+
+    identity_rate(x, d->rule->tool)->rate_ns = d->rate_ns;
+    for (size_t i = 0; i < c->n_above; i++, x = x->maker)
+        identity_rate(x->maker, d->rule->tool)->rate_ns = d->above_rate_ns[i];
+}
+
+/* Completes the question with the state of the peer. */
+static void make_trust_case(struct trust *t, const struct trust_question *q, struct trust_case *c)
 {
     const struct trust_rule *rule =
         t->policy.bundle ? trust_bundle_find(t->policy.bundle, q->tool) : NULL;
@@ -54,46 +82,44 @@ static void make_case(struct trust *t, const struct trust_question *q, struct tr
     if (!rule)
         return;
     c->network_approved = has_network_approved(q);
-    c->rate_ns = peer_rate(q->peer, rule->tool)->rate_ns;
-    c->granted = t->n_grants && grant_find(t, q) != NULL;
-    if (!rule->creates)
-        return;
-    c->usage = peer_usage(q->peer, clock_wall());
     case_add_makers(c, q->peer);
+    add_case_rates(c, q->peer, rule->tool);
+    c->granted = t->n_grants && grant_find(t, q) != NULL;
+    if (rule->creates)
+        case_add_usage(c, q->peer);
 }
 
-static void finish(struct trust_op *op, int r, const struct err *e)
+static void finish_trust_op(struct trust_op *op, int r, const struct err *e)
 {
     link_leave(&op->link_);
     op->trust_ = NULL;
     op->done(op, r, e);
 }
 
-static void on_later(struct loop_later *l)
+static void on_trust_op_later(struct loop_later *l)
 {
     struct trust_op *op = container_of(l, struct trust_op, later_);
 
-    finish(op, op->r_, &op->err_);
+    finish_trust_op(op, op->r_, &op->err_);
 }
 
-static void finish_later(struct trust_op *op)
+static void finish_trust_op_later(struct trust_op *op)
 {
-    (void)loop_later(op->trust_->loop, &op->later_, on_later, NULL);
+    (void)loop_later(op->trust_->loop, &op->later_, on_trust_op_later, NULL);
 }
 
-/* What a change that is on its way to disk has to do when it is there. The op may be gone by then.
- */
-struct recording {
+/* The action after a verdict is stored. The op may be cancelled by then. */
+struct verdict_recording {
     struct trust *trust;
-    struct trust_op *op; /* NULL: cancelled */
-    struct held *held;   /* to be added; NULL: none */
-    struct peer *peer;   /* referenced */
-    bool must;           /* without the record there is no such verdict */
+    struct trust_op *op;    /* NULL: cancelled */
+    struct held_call *held; /* call to be added; NULL: none */
+    struct peer *peer;      /* referenced */
+    bool must;              /* the verdict is valid only if it is stored */
 };
 
-static void recorded(void *user, int r, const struct err *e)
+static void on_verdict_recorded(void *user, int r, const struct err *e)
 {
-    struct recording *x = user;
+    struct verdict_recording *x = user;
 
     if (x->held && r >= 0) {
         held_add(x->held);
@@ -104,26 +130,26 @@ static void recorded(void *user, int r, const struct err *e)
     }
     if (x->op) {
         x->op->recording_ = NULL;
-        finish(x->op, x->must ? r : 0, e);
+        finish_trust_op(x->op, x->must ? r : 0, e);
     }
     peer_unref(x->peer);
     free(x);
 }
 
-static void record(struct trust_op *op, struct held *h, bool must)
+static void record_verdict(struct trust_op *op, struct held_call *h, bool must)
 {
-    struct recording *x = calloc(1, sizeof *x);
+    struct verdict_recording *x = calloc(1, sizeof *x);
     struct trust_write *w = take_ptr(op->write_);
 
     if (!x)
         abort();
-    *x = (struct recording){
+    *x = (struct verdict_recording){
         .trust = op->trust_, .op = op, .held = h, .peer = peer_ref(op->ask.peer), .must = must
     };
     op->recording_ = x;
-    write_detail(w, "audit", op->verdict.audit_id);
-    write_detail(w, "rule", op->verdict.rule);
-    write_commit(w, recorded, x);
+    trust_write_detail(w, "audit", op->verdict.audit_id);
+    trust_write_detail(w, "rule", op->verdict.rule);
+    trust_write_commit(w, on_verdict_recorded, x);
 }
 
 static const char *const events[VERDICT_KIND_COUNT_] = {
@@ -133,15 +159,15 @@ static const char *const events[VERDICT_KIND_COUNT_] = {
     [VERDICT_REQUIRE_APPROVAL] = "trust.held",
 };
 
-static void begin_write(struct trust_op *op, const char *type)
+static void begin_verdict_write(struct trust_op *op, const char *type)
 {
     const struct peer_record *p = &op->ask.peer->record;
     char tool[RECORD_TOOL_MAX];
 
-    op->write_ = write_new(op->trust_, type, p->owner, &p->actor, op->verdict.reason);
+    op->write_ = trust_write_new(op->trust_, type, p->owner, &p->actor, op->verdict.reason);
     log_printable(op->ask.tool, tool, sizeof tool);
-    write_detail(op->write_, "peer", p->id);
-    write_detail(op->write_, "tool", tool);
+    trust_write_detail(op->write_, "peer", p->id);
+    trust_write_detail(op->write_, "tool", tool);
     audit_write(&op->ask.peer->audit_, op->write_);
 }
 
@@ -151,7 +177,7 @@ static void log_verdict(const struct trust_op *op)
     char tool[RECORD_TOOL_MAX];
 
     log_printable(op->ask.tool, tool, sizeof tool);
-    /* A token is asked about with every request: what passes is for who looks closely. */
+    /* Every request of a token has a verdict: allowed ones are logged at DEBUG only. */
     if (op->ask.peer->is_token && v->would == VERDICT_ALLOW)
         LOG(DEBUG, "trust.verdict", LOG_S("audit", v->audit_id),
             LOG_S("peer", op->ask.peer->record.id), LOG_S("tool", tool),
@@ -164,8 +190,7 @@ static void log_verdict(const struct trust_op *op)
             LOG_S("reason", v->reason));
 }
 
-/* What would wait for a master, and cannot, is refused like anything else. False: it is not known
- * why. */
+/* Turns a verdict that cannot be held into a refusal. False: an internal error. */
 static bool refuse_to_hold(struct trust_op *op)
 {
     struct verdict *v = &op->verdict;
@@ -179,46 +204,46 @@ static bool refuse_to_hold(struct trust_op *op)
     return true;
 }
 
-/* True if that is under way. */
-static bool keep_held(struct trust_op *op, const struct trust_decision *d)
+/* Holds the call. True: its record is being stored. */
+static bool hold_call(struct trust_op *op, const struct trust_decision *d)
 {
-    struct held *h = NULL;
+    struct held_call *h = NULL;
 
-    op->r_ = hold(op, d, &h, &op->err_);
+    op->r_ = trust_hold_call(op, d, &h, &op->err_);
     if (op->r_ < 0)
         return false;
     memcpy(op->verdict.request_id, h->record.id, sizeof op->verdict.request_id);
-    record(op, h, true);
+    record_verdict(op, h, true);
     return true;
 }
 
-/* Puts on disk what has to be there before it is told. True if something is under way. */
-static bool keep(struct trust_op *op, const struct trust_decision *d)
+/* Stores records that must precede the answer. True: a write is pending. */
+static bool record_before_answer(struct trust_op *op, const struct trust_decision *d)
 {
     struct verdict *v = &op->verdict;
-    struct grant *g = d->used_grant ? grant_find(op->trust_, &op->ask) : NULL;
+    struct call_grant *g = d->used_grant ? grant_find(op->trust_, &op->ask) : NULL;
 
     if (v->kind == VERDICT_REQUIRE_APPROVAL) {
-        if (keep_held(op, d))
+        if (hold_call(op, d))
             return true;
         if (!refuse_to_hold(op))
             return false;
     }
     if (g && v->kind == VERDICT_ALLOW) {
-        begin_write(op, "trust.grant_used");
+        begin_verdict_write(op, "trust.grant_used");
         grant_use(op->trust_, g, op->write_);
-        record(op, NULL, true);
+        record_verdict(op, NULL, true);
         return true;
     }
     if (v->would == VERDICT_ALLOW || !audit_may(op->trust_, op->ask.peer->record.owner,
                                                 &op->ask.peer->record.actor, &op->ask.peer->audit_))
         return false;
-    begin_write(op, v->kind == v->would ? events[v->kind] : "trust.audited");
-    record(op, NULL, false);
+    begin_verdict_write(op, v->kind == v->would ? events[v->kind] : "trust.audited");
+    record_verdict(op, NULL, false);
     return true;
 }
 
-static void deny_ended(struct trust_op *op)
+static void deny_ended_peer(struct trust_op *op)
 {
     struct verdict *v = &op->verdict;
 
@@ -227,17 +252,17 @@ static void deny_ended(struct trust_op *op)
     snprintf(v->reason, sizeof v->reason, "the session has ended: register again");
 }
 
-static void judge(struct trust_op *op, struct trust_decision *d)
+static void evaluate_question(struct trust_op *op, struct trust_decision *d)
 {
     struct peer *p = op->ask.peer;
     struct trust_case c;
 
-    make_case(op->trust_, &op->ask, &c);
+    make_trust_case(op->trust_, &op->ask, &c);
     trust_decide(&c, d);
     op->verdict = d->verdict;
     op->verdict.granted = d->used_grant;
     if (d->rule)
-        peer_rate(p, d->rule->tool)->rate_ns = d->rate_ns;
+        store_rates(d, &c, p);
     if (d->rule && d->rule->creates && d->verdict.kind == VERDICT_ALLOW)
         uses_reserve(p, op->ask.makes > 1 ? op->ask.makes : 1);
     peer_seen(p);
@@ -250,7 +275,7 @@ static enum verdict_kind foresee_verdict(struct trust *t, const struct trust_que
 
     if (q->peer->record.ended_ns || !q->peer->trust)
         return VERDICT_DENY;
-    make_case(t, q, &c);
+    make_trust_case(t, q, &c);
     trust_decide(&c, &d);
     return d.verdict.kind;
 }
@@ -265,12 +290,12 @@ bool trust_would_allow(struct trust *t, const struct trust_question *q)
     return foresee_verdict(t, q) == VERDICT_ALLOW;
 }
 
-bool trust_asks_filesystem(const struct trust *t)
+bool trust_checks_filesystem(const struct trust *t)
 {
     return t->policy.bundle && t->policy.bundle->asks_filesystem;
 }
 
-void trust_ask(struct trust *t, struct trust_op *op)
+void trust_request(struct trust *t, struct trust_op *op)
 {
     struct trust_decision d = { 0 };
 
@@ -280,12 +305,12 @@ void trust_ask(struct trust *t, struct trust_op *op)
     op->r_ = 0;
     list_append(&t->asks, &op->link_);
     if (op->ask.peer->record.ended_ns || !op->ask.peer->trust)
-        deny_ended(op);
+        deny_ended_peer(op);
     else
-        judge(op, &d);
+        evaluate_question(op, &d);
     op->r_ = id_make("aud_", op->verdict.audit_id, &op->err_);
-    if (op->r_ < 0 || !op->ask.peer->trust || !keep(op, &d))
-        finish_later(op);
+    if (op->r_ < 0 || !op->ask.peer->trust || !record_before_answer(op, &d))
+        finish_trust_op_later(op);
     log_verdict(op);
 }
 
@@ -312,15 +337,15 @@ int trust_reload(struct trust *t, struct err *e)
     int r = trust_policy_reload(&t->policy, e);
 
     if (r > 0)
-        approvals_policy_moved(t);
+        approvals_policy_changed(t);
     if (r > 0)
-        minutes_look(t);
+        minutes_check(t);
     return r;
 }
 
 /* --- opening and closing --- */
 
-static void on_event(struct event_subscriber *s, const struct event_record *v)
+static void on_trust_event(struct event_subscriber *s, const struct event_record *v)
 {
     struct trust *t = container_of(s, struct trust, events);
 
@@ -350,7 +375,7 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     rate_init(&t->family_held_rate, quota_token_part(APPROVALS_DAY_BYTES), 24 * 3600 * NS_PER_S);
     t->self_approval = s->self_approval;
     trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure, s->mode);
-    control_subscribe(t->control, &t->events, on_event);
+    control_subscribe(t->control, &t->events, on_trust_event);
     r = peers_open(t, e);
     if (r >= 0)
         r = approvals_open(t, e);
@@ -358,7 +383,7 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
         trust_close(t);
         return r;
     }
-    minutes_look(t);
+    minutes_check(t);
     *ret = t;
     return r;
 }
@@ -371,9 +396,9 @@ void trust_close(struct trust *t)
     minutes_close(t);
     for (struct link *m; (m = list_first(&t->asks));)
         trust_op_cancel(container_of(m, struct trust_op, link_));
-    peers_silence(t);
-    approvals_silence(t);
-    writes_close(t);
+    peers_detach_ops(t);
+    approvals_detach_ops(t);
+    trust_writes_close(t);
     approvals_close(t);
     peers_close(t);
     trust_policy_done(&t->policy);

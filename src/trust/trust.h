@@ -1,26 +1,26 @@
-/* The one question before a tool runs: may this peer call it, like this, now?
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides before a tool runs whether this peer may call it, with these arguments, now.
  *
  *     op->ask = (struct trust_question){ .tool = name, .args = args, .peer = peer, … };
  *     op->done = on_verdict;
- *     trust_ask(t, op);
+ *     trust_request(t, op);
  *
- * Whoever serves calls of tools asks here and nowhere else, then does what the verdict says: runs
- * the call, or answers with the verdict's code, reason and ids. A call that has to wait for a
- * master is on disk with its arguments before the verdict is told; when it is approved, `run` of
- * the trust_runner is called with them, once. Everything happens on the loop's thread. */
+ * Every interface that serves tool calls requests a verdict here and enforces it: runs the call, or
+ * answers with the verdict's code, reason and ids. A call that needs a master's approval is stored
+ * with its arguments before the verdict is delivered; when it is approved, `run` of the
+ * trust_runner is called with them, once. Everything runs on the loop's thread. */
 #ifndef TRUST_TRUST_H
 #define TRUST_TRUST_H
 
 #include "control/control.h"
-#include "model/role.h"
+#include "domain/model/role.h"
 #include "trust/capabilities.h"
 #include "trust/verdict.h"
 
 struct trust;
 struct peer; /* trust/peers.h */
 
-/* How many refusals were put on record one by one, as rates are kept; and how many since were not.
- */
+/* Rate state of stored refusals, and the number of refusals that were not stored since the last. */
 struct audit_meter {
     int64_t until_ns;
     uint64_t unrecorded;
@@ -28,51 +28,52 @@ struct audit_meter {
 
 struct trust_setup {
     struct control *control;
-    struct tokens *tokens; /* that peers come with; NULL: with none */
-    const char *bundle;    /* file; NULL: the built-in one. Borrowed, as long as it is open */
-    unsigned failure;      /* enum trust_failure: what holds if it cannot be loaded */
-    unsigned mode;         /* enum trust_mode + 1, instead of the bundle's; 0: as that says */
+    struct tokens *tokens; /* tokens of peers; NULL: none */
+    const char *bundle;    /* file; NULL: the built-in one; borrowed until trust_close() */
+    unsigned failure;      /* enum trust_failure: applies if the file cannot be loaded */
+    unsigned mode;         /* enum trust_mode + 1: overrides the bundle's mode; 0: does not */
     bool self_approval;    /* as in the configuration */
-    int64_t silence_ns;    /* that ends a peer */
-    int64_t grace_ns;      /* for one whose client left to come back */
+    int64_t silence_ns;    /* silence after which a peer ends */
+    int64_t grace_ns;      /* grace period for a client to return */
 };
 
-/* Loads the bundle and takes up peers and held calls of an earlier life. Blocks: before the loop
- * runs, after control_open(). */
+/* Loads the bundle and restores peers and held calls of earlier daemon runs. Blocks: call before
+ * the loop runs, after control_open(). */
 int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e);
-/* Before the control plane; NULL is fine. Operations under way end without a word. */
+/* Call before control closes; NULL is fine. Pending operations end without a callback. */
 void trust_close(struct trust *t);
 
-/* Reads the bundle again: all of it is in force, or the last good one still is. 1 if it is another
- * one, and then what waits for a master under the old one is invalid. */
+/* Reloads the bundle. On failure the last valid one stays in force. Returns 1 if it changed; then
+ * calls that wait under the old one become invalid. */
 int trust_reload(struct trust *t, struct err *e);
 
 struct trust_policy;
 const struct trust_policy *trust_current(const struct trust *t); /* trust/policy.h */
 
-/* --- Asking. --- */
+/* --- verdicts --- */
 
 struct trust_question {
     struct str tool;         /* "sandbox_exec" */
-    const struct json *args; /* an object: the tool's arguments; NULL: {} */
-    /* What the sandbox that the call is about has declared; NULL: it is about none, or makes one
-     * (then its arguments say so). */
+    const struct json *args; /* the tool's arguments, an object; NULL: {} */
+    /* Capabilities of the call's sandbox; NULL: none, or the call creates one (then its arguments
+     * declare them). */
     const struct trust_capabilities *sandbox;
-    /* What a new sandbox, or the new network of one, would have, as it was worked out from the
-     * whole request; NULL: what the arguments say. */
+    /* Capabilities of the new sandbox or network, derived from the whole request; NULL: those that
+     * the arguments declare. */
     const struct trust_capabilities *declares;
     struct peer *peer;
-    enum role role;          /* of who asks now; the peer's counts where that is less */
-    unsigned makes;          /* sandboxes, of a tool that creates; 0: one */
-    struct str request;      /* of HTTP: "POST /v1/…"; empty: it is the tool that is called */
-    const struct json *held; /* what is kept of a call that waits, instead of args; NULL: those */
-    const char *not_held;    /* why a master could not be shown all of it; NULL: that is possible */
+    enum role role;          /* of the current caller; the lower of it and the peer's applies */
+    unsigned makes;          /* number of sandboxes to create; 0: one */
+    struct str request;      /* HTTP request: "POST /v1/…"; empty: a tool call */
+    const struct json *held; /* stored for a held call instead of args; NULL: args */
+    const char *not_held;    /* why the call cannot be held; NULL: it can */
 };
 
 struct trust_op {
     /* in; borrowed until done */
     struct trust_question ask;
-    /* Never from inside trust_ask(). r < 0: it could not be decided or recorded, which is a no. */
+    /* Never called inside trust_request(). r < 0: no verdict, or it could not be stored: treat as a
+     * refusal. */
     void (*done)(struct trust_op *op, int r, const struct err *e);
     /* out */
     struct verdict verdict;
@@ -81,44 +82,43 @@ struct trust_op {
     struct link link_;
     struct loop_later later_;
     struct trust_write *write_;
-    struct recording *recording_;
+    struct verdict_recording *recording_;
     int r_;
     struct err err_;
 };
-void trust_ask(struct trust *t, struct trust_op *op);
-/* Whether a call like that would wait for a master, as things are: nothing is used up. */
+void trust_request(struct trust *t, struct trust_op *op);
+/* Whether such a call would be held now; consumes nothing. */
 bool trust_would_hold(struct trust *t, const struct trust_question *q);
-/* Whether it would be allowed at once, in the same way. */
+/* Whether such a call would be allowed now; consumes nothing. */
 bool trust_would_allow(struct trust *t, const struct trust_question *q);
-/* Whether the policy looks at what a sandbox may write. */
-bool trust_asks_filesystem(const struct trust *t);
-/* The owner goes: nothing is told any more. What was to be recorded is recorded. */
+/* Whether the policy has rules on a sandbox's file access. */
+bool trust_checks_filesystem(const struct trust *t);
+/* Cancels the callback. Pending records are still stored. */
 void trust_op_cancel(struct trust_op *op);
 
-/* A refusal that no policy decided, for the record. */
+/* A refusal outside the policy, for the audit record. */
 struct trust_refusal {
-    const char *type;  /* of the event */
-    struct peer *peer; /* NULL: none is known */
-    const char *owner; /* "": not known either */
+    const char *type;  /* type of the event */
+    struct peer *peer; /* NULL: unknown */
+    const char *owner; /* "": unknown */
     const struct actor *actor;
-    struct str tool; /* or what else it is about; may be empty */
-    int code;        /* of JSON-RPC, or 0 */
+    struct str tool; /* tool or other object; may be empty */
+    int code;        /* JSON-RPC code, or 0 */
     const char *reason;
-    const char *audit; /* id that the caller was told; NULL: none */
+    const char *audit; /* audit id in the answer; NULL: none */
 };
-/* Becomes an event; of those who are refused again and again, only some are, and the others are
- * counted. */
+/* Stores the refusal as an event; above the rate limit of a peer, refusals are only counted. */
 void trust_refused(struct trust *t, const struct trust_refusal *x);
 
-/* --- Running what was approved. --- */
+/* --- approved calls --- */
 
-/* One approved call, to be run now with the arguments it was asked with. */
+/* An approved call, to be run now with its original arguments. */
 struct trust_call {
     char request_id[ID_MAX];
     char tool[64];
-    const struct json *args;     /* on the call's own arena, until done; the same below */
-    struct str request;          /* that it was, with args; empty: a call of the tool */
-    const struct caller *caller; /* as whom: sees what the peer sees */
+    const struct json *args;     /* on the call's arena, until done; the same below */
+    struct str request;          /* the HTTP request, with args; empty: a tool call */
+    const struct caller *caller; /* the caller to run it as: sees what the peer sees */
     char peer[ID_MAX];
     /* private */
     struct arena arena_;
@@ -129,12 +129,12 @@ struct trust_call {
 };
 
 struct trust_runner {
-    /* Runs the call and tells with trust_call_done(), now or later. */
+    /* Runs the call and completes it with trust_call_done(), now or later. */
     void (*run)(void *user, struct trust_call *c);
     void *user;
 };
 void trust_set_runner(struct trust *t, const struct trust_runner *r);
-/* The result: JSON, what the tool answered. `failed`: it is an error. The call is freed. */
+/* Completes a call with its JSON result; `failed`: the result is an error. Frees the call. */
 void trust_call_done(struct trust_call *c, bool failed, struct str result);
 
 #endif

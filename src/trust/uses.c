@@ -1,18 +1,19 @@
-/* What a token or user has used: sandboxes of the last day, as the store has them. They are found
- * by the label that binds them to a peer, or by the token that created them, and a peer's record
- * stays as long as its sandboxes count, so that neither a restart nor another registration forgets
- * any.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The usage of tokens and users: their sandboxes of the last day, from the store. Sandboxes are
+ * found by the peer's label or by the token that created them. A peer's record is kept as long as
+ * its sandboxes count, so that neither a restart nor another registration resets its usage.
  *
- * Every figure is kept up to date as sandboxes come and go: a create costs the same however many
- * there were before it. Sandboxes made within an hour are listed one by one; the time that ended
- * ones lived before that is summed by the hour. */
+ * All totals are updated incrementally, so a create costs the same for any number of sandboxes.
+ * Sandboxes created within an hour are listed individually; the lifetime of earlier, ended ones is
+ * summed per hour. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "trust/inside.h"
+#include "trust/internal.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+/* the analyzer does not track ownership through lists */
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
@@ -21,16 +22,16 @@ static const int64_t DAY_NS = 24 * 3600 * NS_PER_S;
 
 enum { LOADED_MAX = 20000 };
 
-/* A peer that is gone, and whose record has to go when its day is over. */
-struct kept_peer {
+/* A released peer whose record is removed when its day is over. */
+struct released_peer {
     struct link link;
     int64_t until_ns;
     char id[ID_MAX];
 };
 
-/* --- an identity's figures --- */
+/* --- totals of an identity --- */
 
-static void add_to_hour(struct identity *d, int64_t end_ns, int64_t lived_ns)
+static void add_to_hour(struct trust_identity *d, int64_t end_ns, int64_t lived_ns)
 {
     int64_t hour = end_ns / HOUR_NS;
     struct used_hour *h = &d->hours[(uint64_t)hour % USED_HOURS];
@@ -40,7 +41,7 @@ static void add_to_hour(struct identity *d, int64_t end_ns, int64_t lived_ns)
     h->lived_ns += lived_ns;
 }
 
-static int64_t sum_hours(const struct identity *d, int64_t now)
+static int64_t sum_hours(const struct trust_identity *d, int64_t now)
 {
     int64_t sum = 0;
 
@@ -52,25 +53,25 @@ static int64_t sum_hours(const struct identity *d, int64_t now)
 
 static void free_use(struct peer_use *u)
 {
-    index_remove(&u->trust->uses, &u->entry);
+    map_remove(&u->trust->uses, &u->entry);
     link_leave(&u->link);
     link_leave(&u->of_peer);
     free(u);
 }
 
-static bool is_alive(const struct peer_use *u)
+static bool is_alive_use(const struct peer_use *u)
 {
     return u->to_ns == 0;
 }
 
-/* In microseconds from when the identity was met, so that no sum overflows. */
-static int64_t relative_us(const struct identity *d, int64_t ns)
+/* Microseconds since the identity's first use, so that sums do not overflow. */
+static int64_t relative_us(const struct trust_identity *d, int64_t ns)
 {
     return (ns - d->met_ns) / 1000;
 }
 
-/* Sandboxes that were made more than an hour ago leave the first list. */
-static void advance_hour(struct identity *d, int64_t now)
+/* Moves sandboxes older than an hour out of `recent`. */
+static void advance_hour(struct trust_identity *d, int64_t now)
 {
     for (struct link *m; (m = list_first(&d->recent));) {
         struct peer_use *u = container_of(m, struct peer_use, link);
@@ -78,7 +79,7 @@ static void advance_hour(struct identity *d, int64_t now)
         if (u->from_ns > now - HOUR_NS)
             return;
         d->n_recent--;
-        if (is_alive(u)) {
+        if (is_alive_use(u)) {
             u->is_recent = false;
             link_leave(&u->link);
             list_append(&d->older, &u->link);
@@ -90,8 +91,8 @@ static void advance_hour(struct identity *d, int64_t now)
     }
 }
 
-/* What living sandboxes had before the day began: the oldest are first. */
-static int64_t before_day(struct identity *d, int64_t now)
+/* The lifetime of living sandboxes before the last day; the oldest come first. */
+static int64_t lived_before_day(struct trust_identity *d, int64_t now)
 {
     int64_t sum = 0;
 
@@ -105,36 +106,37 @@ static int64_t before_day(struct identity *d, int64_t now)
     return sum;
 }
 
-static unsigned reserved_by(unsigned *n, int64_t until)
+static unsigned count_reserved(unsigned *n, int64_t until)
 {
     if (*n && clock_mono() > until)
         *n = 0;
     return *n;
 }
 
-struct trust_usage identity_usage(struct identity *d, int64_t now)
+struct trust_usage identity_usage(struct trust_identity *d, int64_t now)
 {
     struct trust_usage x = { .alive = d->alive };
 
     advance_hour(d, now);
     x.made = d->n_recent;
-    x.lived_ns = sum_hours(d, now) + d->ended_ns - before_day(d, now) +
+    x.lived_ns = sum_hours(d, now) + d->ended_ns - lived_before_day(d, now) +
                  (d->alive * relative_us(d, now) - d->alive_from_us) * 1000;
     if (x.lived_ns < 0) /* the clock was set back */
         x.lived_ns = 0;
     return x;
 }
 
-/* As deep as tokens are made with tokens (TOKEN_GENERATIONS_MAX). */
-struct trust_usage family_usage(struct identity *d, int64_t now) /* NOLINT(misc-no-recursion) */
+/* Recursion depth: TOKEN_GENERATIONS_MAX. */
+struct trust_usage family_usage(struct trust_identity *d,
+                                int64_t now) /* NOLINT(misc-no-recursion) */
 {
     struct trust_usage x = identity_usage(d, now);
-    unsigned coming = reserved_by(&d->reserved, d->reserved_by);
+    unsigned coming = count_reserved(&d->reserved, d->reserved_by);
 
     x.made += coming;
     x.alive += coming;
     for (struct link *m = list_first(&d->made); m; m = list_after(&d->made, m)) {
-        struct trust_usage y = family_usage(container_of(m, struct identity, of_maker), now);
+        struct trust_usage y = family_usage(container_of(m, struct trust_identity, of_maker), now);
 
         x.made += y.made;
         x.alive += y.alive;
@@ -150,7 +152,8 @@ struct trust_usage peer_usage(struct peer *p, int64_t now)
 
 /* --- sandboxes --- */
 
-/* Oldest first: a new one is the newest, and only what a start loads is searched a place for. */
+/* Inserts in order of creation. New sandboxes are appended; only those loaded at start need a
+ * search. */
 static void insert_use(struct list *l, struct peer_use *u)
 {
     struct link *m = list_first(l);
@@ -165,13 +168,13 @@ static void insert_use(struct list *l, struct peer_use *u)
         list_insert(m, &u->link);
 }
 
-static void add_use(struct trust *t, struct identity *d, struct peer *p, const char *sandbox,
+static void add_use(struct trust *t, struct trust_identity *d, struct peer *p, const char *sandbox,
                     int64_t from_ns, int64_t to_ns)
 {
     bool recent = from_ns > clock_wall() - HOUR_NS;
     struct peer_use *u;
 
-    if (index_find(&t->uses, str_from(sandbox)))
+    if (map_find(&t->uses, str_from(sandbox)))
         return;
     if (p) {
         p->used_ = true;
@@ -194,7 +197,7 @@ static void add_use(struct trust *t, struct identity *d, struct peer *p, const c
                             .is_recent = recent };
     snprintf(u->sandbox, sizeof u->sandbox, "%s", sandbox);
     u->entry.id = u->sandbox;
-    index_add(&t->uses, &u->entry);
+    map_add(&t->uses, &u->entry);
     insert_use(recent ? &d->recent : &d->older, u);
     d->n_recent += recent;
     if (to_ns) {
@@ -209,9 +212,9 @@ static void add_use(struct trust *t, struct identity *d, struct peer *p, const c
 
 static void end_use(struct peer_use *u, int64_t now)
 {
-    struct identity *d = u->identity;
+    struct trust_identity *d = u->identity;
 
-    if (!is_alive(u))
+    if (!is_alive_use(u))
         return;
     advance_hour(d, clock_wall());
     d->alive--;
@@ -228,7 +231,7 @@ static void end_use(struct peer_use *u, int64_t now)
     }
 }
 
-void uses_forget(struct identity *d)
+void uses_forget(struct trust_identity *d)
 {
     for (struct link *m; (m = list_first(&d->recent));)
         free_use(container_of(m, struct peer_use, link));
@@ -242,13 +245,13 @@ void uses_leave(struct peer *p)
         container_of(m, struct peer_use, of_peer)->peer = NULL;
 }
 
-static bool is_over(enum sandbox_state s)
+static bool is_ended_state(enum sandbox_state s)
 {
     return s == SANDBOX_DESTROYED || s == SANDBOX_FAILED;
 }
 
-/* Whether a session of this actor can have made it: a token's by that token, and a user's by none.
- * Records of versions before makers existed have no token either. */
+/* Whether a session of this actor may have created the sandbox: a token's session by that token, a
+ * user's by no token. Records of versions without `maker` have no token. */
 static bool is_by_actor(const struct sandbox_record *b, const char *actor)
 {
     if (!b->maker[0])
@@ -256,18 +259,18 @@ static bool is_by_actor(const struct sandbox_record *b, const char *actor)
     return strcmp(b->maker, actor) == 0;
 }
 
-static int load_uses(struct trust *t, struct store_query *q, struct identity *d, struct peer *p,
-                     struct err *e)
+static int load_uses(struct trust *t, struct store_query *q, struct trust_identity *d,
+                     struct peer *p, struct err *e)
 {
     int64_t now = clock_wall();
     int r = store_ask_now(t->store, q, e);
 
-    for (size_t i = r >= 0 ? q->n : 0; i > 0; i--) { /* they come newest first */
+    for (size_t i = r >= 0 ? q->n : 0; i > 0; i--) { /* the store returns the newest first */
         const struct sandbox_record *b = &q->sandboxes[i - 1];
         int64_t end = b->finished_ns ? b->finished_ns : b->updated_ns;
 
-        if (is_by_actor(b, d->name) && (!is_over(b->state) || end > now - DAY_NS))
-            add_use(t, d, p, b->id, b->created_ns, is_over(b->state) ? end : 0);
+        if (is_by_actor(b, d->name) && (!is_ended_state(b->state) || end > now - DAY_NS))
+            add_use(t, d, p, b->id, b->created_ns, is_ended_state(b->state) ? end : 0);
     }
     arena_done(&q->arena);
     return r;
@@ -283,7 +286,8 @@ int uses_load(struct trust *t, const struct peer_record *record, struct peer *p,
     return load_uses(t, &q, identity_of(t, record->actor.id), p, e);
 }
 
-/* All that live, and of the others the newest: more than an hour's at the highest rate. */
+/* Loads all living sandboxes, and the newest ended ones: more than an hour's at the highest
+ * rate. */
 int uses_load_token(struct trust *t, const char *id, const char *owner, struct err *e)
 {
     const uint32_t dead = 1u << SANDBOX_DESTROYED;
@@ -292,7 +296,7 @@ int uses_load_token(struct trust *t, const char *id, const char *owner, struct e
                                 .owner = str_from(owner),
                                 .states = ~dead },
                        gone = live;
-    struct identity *d = identity_of(t, id);
+    struct trust_identity *d = identity_of(t, id);
     int r = load_uses(t, &live, d, NULL, e);
 
     gone.states = dead;
@@ -300,22 +304,22 @@ int uses_load_token(struct trust *t, const char *id, const char *owner, struct e
     return r < 0 ? r : load_uses(t, &gone, d, NULL, e);
 }
 
-/* --- of peers that are gone --- */
+/* --- released peers --- */
 
-static void keep_peer(struct trust *t, const struct peer_record *r)
+static void keep_released_peer(struct trust *t, const struct peer_record *r)
 {
-    struct kept_peer *k = calloc(1, sizeof *k);
+    struct released_peer *k = calloc(1, sizeof *k);
 
     if (!k)
         abort();
-    k->until_ns = r->ended_ns + DAY_NS + HOUR_NS; /* its sandboxes ended some time after it */
+    k->until_ns = r->ended_ns + DAY_NS + HOUR_NS; /* its sandboxes ended somewhat later */
     memcpy(k->id, r->id, sizeof k->id);
     list_append(&t->kept, &k->link);
 }
 
 int uses_keep(struct trust *t, const struct peer_record *r, struct err *e)
 {
-    keep_peer(t, r);
+    keep_released_peer(t, r);
     return uses_load(t, r, NULL, e);
 }
 
@@ -325,7 +329,7 @@ void uses_release(struct peer *p, struct trust_write *w)
     int64_t now = clock_wall();
 
     for (struct link *m = list_first(&t->kept), *next; m; m = next) {
-        struct kept_peer *k = container_of(m, struct kept_peer, link);
+        struct released_peer *k = container_of(m, struct released_peer, link);
 
         next = list_after(&t->kept, m);
         if (k->until_ns > now)
@@ -337,7 +341,7 @@ void uses_release(struct peer *p, struct trust_write *w)
     if (p->used_) {
         p->record.seen_ns = 0;
         store_put_peer(&w->txn, &p->record);
-        keep_peer(t, &p->record);
+        keep_released_peer(t, &p->record);
     } else {
         store_remove_peer(&w->txn, p->record.id);
     }
@@ -345,7 +349,7 @@ void uses_release(struct peer *p, struct trust_write *w)
 
 /* --- events --- */
 
-static const char *peer_of(const struct sandbox_record *b)
+static const char *peer_label_of(const struct sandbox_record *b)
 {
     for (size_t i = 0; i < b->labels.n; i++)
         if (strcmp(b->labels.p[i].key, PEER_LABEL) == 0)
@@ -360,19 +364,19 @@ static bool is_by_session(const struct sandbox_record *b, const struct peer *p)
     return str_starts(str_from(actor), STR("tok_")) ? strcmp(b->maker, actor) == 0 : !b->maker[0];
 }
 
-/* A sandbox that is new: its record can be looked at when everybody has heard of it. */
-struct fresh {
+/* A new sandbox: its record can be read after all subscribers have got the event. */
+struct new_sandbox {
     struct trust *trust;
     struct loop_later later;
     struct link link;
     char sandbox[ID_MAX];
 };
 
-/* The token that made it is on record: the label only says in which of that token's sessions, or of
- * the user's. */
-static struct peer *maker_of(struct trust *t, const struct sandbox_record *b)
+/* Finds the peer that created a sandbox. The record has the creating token; the label only selects
+ * a session of that token or user. */
+static struct peer *find_maker_peer(struct trust *t, const struct sandbox_record *b)
 {
-    const char *label = peer_of(b);
+    const char *label = peer_label_of(b);
     struct peer *p = label ? peers_by_id(t, str_from(label)) : NULL;
 
     if (p && (p->is_token || !is_by_session(b, p)))
@@ -384,13 +388,13 @@ static struct peer *maker_of(struct trust *t, const struct sandbox_record *b)
 
 static void drop_reserved(struct peer *p)
 {
-    struct identity *d = p->identity_;
+    struct trust_identity *d = p->identity_;
 
     p->reserved_ -= p->reserved_ > 0;
     d->reserved -= d->reserved > 0;
 }
 
-static void count_new(struct trust *t, const char *sandbox)
+static void count_new_sandbox(struct trust *t, const char *sandbox)
 {
     const struct caller all = { .admin = true };
     const struct sandbox_record *b;
@@ -400,8 +404,8 @@ static void count_new(struct trust *t, const char *sandbox)
     if (!control_find_now(t->control, &all, str_from(sandbox), &s))
         return;
     b = sandbox_view(s).record;
-    p = maker_of(t, b);
-    if (p && !index_find(&t->uses, str_from(sandbox))) {
+    p = find_maker_peer(t, b);
+    if (p && !map_find(&t->uses, str_from(sandbox))) {
         add_use(t, p->identity_, p, b->id, b->created_ns, 0);
         drop_reserved(p);
         minutes_watch(t, p->identity_);
@@ -409,59 +413,59 @@ static void count_new(struct trust *t, const char *sandbox)
     sandbox_unref(s);
 }
 
-static void on_fresh(struct loop_later *l)
+static void on_new_sandbox(struct loop_later *l)
 {
-    struct fresh *f = container_of(l, struct fresh, later);
+    struct new_sandbox *f = container_of(l, struct new_sandbox, later);
 
-    count_new(f->trust, f->sandbox);
+    count_new_sandbox(f->trust, f->sandbox);
     link_leave(&f->link);
     free(f);
 }
 
-static void look_later(struct trust *t, const char *sandbox)
+static void count_sandbox_later(struct trust *t, const char *sandbox)
 {
-    struct fresh *f = calloc(1, sizeof *f);
+    struct new_sandbox *f = calloc(1, sizeof *f);
 
     if (!f)
         abort();
     f->trust = t;
     memcpy(f->sandbox, sandbox, sizeof f->sandbox);
     list_append(&t->fresh, &f->link);
-    (void)loop_later(t->loop, &f->later, on_fresh, NULL);
+    (void)loop_later(t->loop, &f->later, on_new_sandbox, NULL);
 }
 
 void uses_close(struct trust *t)
 {
     for (struct link *m; (m = list_take(&t->kept));)
-        free(container_of(m, struct kept_peer, link));
+        free(container_of(m, struct released_peer, link));
     for (struct link *m; (m = list_take(&t->fresh));) {
-        struct fresh *f = container_of(m, struct fresh, link);
+        struct new_sandbox *f = container_of(m, struct new_sandbox, link);
 
         loop_later_stop(&f->later);
         free(f);
     }
-    index_done(&t->uses);
+    map_done(&t->uses);
 }
 
 void uses_event(struct trust *t, const struct event_record *v)
 {
-    struct index_entry *u;
+    struct map_entry *u;
 
     if (v->to == SANDBOX_REQUESTED) {
-        look_later(t, v->sandbox);
+        count_sandbox_later(t, v->sandbox);
         return;
     }
-    u = v->to >= 0 && is_over((enum sandbox_state)v->to)
-            ? index_find(&t->uses, str_from(v->sandbox))
+    u = v->to >= 0 && is_ended_state((enum sandbox_state)v->to)
+            ? map_find(&t->uses, str_from(v->sandbox))
             : NULL;
     if (u)
         end_use(container_of(u, struct peer_use, entry), v->time_ns);
 }
 
-/* Until the sandbox is on disk, or long enough that it will not be. */
+/* Charges creates until their sandboxes are stored, or until a timeout. */
 void uses_reserve(struct peer *p, unsigned n)
 {
-    struct identity *d = p->identity_;
+    struct trust_identity *d = p->identity_;
 
     p->reserved_ += n;
     d->reserved += n;
@@ -476,7 +480,7 @@ void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id),
     }
 }
 
-static void count_one(void *user, const char *id)
+static void on_count_sandbox(void *user, const char *id)
 {
     (void)id;
     ++*(int64_t *)user;
@@ -484,8 +488,8 @@ static void count_one(void *user, const char *id)
 
 int64_t peer_alive(struct peer *p)
 {
-    int64_t n = reserved_by(&p->reserved_, p->reserved_by_);
+    int64_t n = count_reserved(&p->reserved_, p->reserved_by_);
 
-    peer_each_sandbox(p, count_one, &n);
+    peer_each_sandbox(p, on_count_sandbox, &n);
     return n;
 }

@@ -1,4 +1,5 @@
-/* What the decision point says of one call of a tool. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict on one tool call. */
 #ifndef TRUST_VERDICT_H
 #define TRUST_VERDICT_H
 
@@ -21,7 +22,7 @@ extern const char *const verdict_kind_names[VERDICT_KIND_COUNT_ + 1];
 /* The code of a JSON-RPC error; 0 for allow. */
 int verdict_code(enum verdict_kind k);
 
-/* What a call does to the world, for people who review it. */
+/* The effect of a tool, for reviewers. */
 enum trust_effect {
     EFFECT_NONE,
     EFFECT_READ,
@@ -37,15 +38,16 @@ enum { TRUST_TIER_MAX = 4, TRUST_VERSION_TEXT = 17 /* with NUL */ };
 
 struct verdict {
     enum verdict_kind kind;
-    enum verdict_kind would; /* what `enforce` would say: differs from kind in the other modes */
+    enum verdict_kind would; /* the verdict of mode `enforce`; differs from kind in other modes */
     unsigned tier;           /* 0 to TRUST_TIER_MAX */
     enum trust_effect effect;
-    bool granted;                     /* ALLOW by a master's grant */
-    int64_t retry_ns;                 /* RATE_LIMIT: in how long it may work; 0: not known */
-    char rule[112];                   /* that decided: "tools.sandbox_exec.when.network.approval" */
+    bool granted;     /* ALLOW by a master's grant */
+    int64_t retry_ns; /* RATE_LIMIT: time until a retry may succeed; 0: unknown */
+    /* deciding rule: "tools.sandbox_exec.when.network.approval" */
+    char rule[112];
     char reason[232];                 /* one sentence, for the caller */
     char version[TRUST_VERSION_TEXT]; /* of the bundle: the start of its hash */
-    char audit_id[ID_MAX];            /* "aud_…": under this it is on record */
+    char audit_id[ID_MAX];            /* "aud_…": id of the audit event */
     char request_id[ID_MAX];          /* REQUIRE_APPROVAL: "req_…"; else "" */
 };
 

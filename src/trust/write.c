@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "trust/inside.h"
+#include "trust/internal.h"
 
 enum { DETAIL_MAX = 16 << 10 };
 
-struct trust_write *write_new(struct trust *t, const char *type, const char *owner,
-                              const struct actor *who, const char *reason)
+struct trust_write *trust_write_new(struct trust *t, const char *type, const char *owner,
+                                    const struct actor *who, const char *reason)
 {
     struct trust_write *w = calloc(1, sizeof *w);
 
@@ -28,13 +29,12 @@ struct trust_write *write_new(struct trust *t, const char *type, const char *own
     return w;
 }
 
-void write_detail(struct trust_write *w, const char *key, const char *value)
+void trust_write_detail(struct trust_write *w, const char *key, const char *value)
 {
-    json_key(&w->json, str_from(key));
-    json_put_lossy(&w->json, str_from(value));
+    json_field_text(&w->json, key, value);
 }
 
-static void committed(struct store_txn *x, int r, const struct err *e)
+static void on_trust_write_committed(struct store_txn *x, int r, const struct err *e)
 {
     struct trust_write *w = container_of(x, struct trust_write, txn);
 
@@ -51,7 +51,7 @@ static void committed(struct store_txn *x, int r, const struct err *e)
     free(w);
 }
 
-void write_commit(struct trust_write *w, trust_write_fn *done, void *user)
+void trust_write_commit(struct trust_write *w, trust_write_fn *done, void *user)
 {
     w->done = done;
     w->user = user;
@@ -59,14 +59,14 @@ void write_commit(struct trust_write *w, trust_write_fn *done, void *user)
     if (json_writer_finish(&w->json, NULL) >= 0)
         w->event.detail = buf_str(&w->detail);
     store_add_event(&w->txn, &w->event);
-    store_commit(&w->txn, committed);
+    store_commit(&w->txn, on_trust_write_committed);
 }
 
-void writes_close(struct trust *t)
+void trust_writes_close(struct trust *t)
 {
     struct err e;
 
-    (void)err_set(&e, ERR_BUSY, "the daemon ends");
+    (void)err_set(&e, ERR_BUSY, "the daemon is stopping");
     for (struct link *m; (m = list_take(&t->writes));) {
         struct trust_write *w = container_of(m, struct trust_write, link);
         trust_write_fn *done = take_ptr(w->done);

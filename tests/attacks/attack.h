@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks: what a hostile program tries from inside a sandbox. `escape` runs them all and prints
  * TAP.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* System calls that the filter must refuse. The arguments would get past the kernel's own
  * permission checks when unconfined, and then fail or do nothing; so EPERM and ENOSYS are the only
  * good answers. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs every attack, prints TAP, exits 1 if one of them got through. Arguments select attacks by a
  * part of their name; --list shows them, with `-` before those that a rehearsal cannot show. */
 #include "attacks/attack.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files: the host's, the kernel's, devices, and rights that files carry. */
 #include "attacks/attack.h"
 
@@ -436,6 +437,24 @@ static enum verdict write_lease(const void *with)
     return refused(fcntl(fd, F_SETLEASE, F_WRLCK), "a write lease");
 }
 
+/* The same for a directory, since Linux 6.19. */
+static enum verdict directory_delegation(const void *with)
+{
+    struct {
+        uint32_t flags;
+        uint16_t type, pad;
+    } wanted = { .type = F_RDLCK };
+    int fd = open("/usr/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)with;
+    if (fd < 0)
+        return escaped("no directory: %s", strerror(errno));
+    /* The filter refuses as a kernel does that does not know the command. */
+    if (fcntl(fd, 1040 /* F_SETDELEG */, &wanted) == 0)
+        return escaped("a delegation was given");
+    return held("%s", strerror(errno));
+}
+
 static enum verdict directory_notices(const void *with)
 {
     int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -552,6 +571,7 @@ static const struct attack attacks[] = {
     MASKED_UNSEEN("/proc/sched_debug"),
     MASKED_UNSEEN("/proc/latency_stats"),
     MASKED("/proc/cgroups"),
+    MASKED_UNSEEN("/proc/crypto"), /* a kernel can be built without */
     MASKED("/proc/softirqs"),
     MASKED("/proc/diskstats"),
     MASKED("/proc/vmstat"),
@@ -588,6 +608,7 @@ static const struct attack attacks[] = {
     { "files: mknod of a disk", makes_no_device, &(const struct node){ "block", 8, 0 }, SEEN },
     { "files: mknod of the host's disk", makes_no_disk, NULL, SEEN },
     { "files: write lease", write_lease, NULL, SEEN },
+    { "files: delegation of a directory", directory_delegation, NULL, UNSEEN }, /* since 6.19 */
     { "files: notices about a directory", directory_notices, NULL, SEEN },
     { "files: pages of programs in memory", page_residency, NULL, SEEN },
     { "files: more terminals than a sandbox's share", many_terminals, NULL, SEEN },

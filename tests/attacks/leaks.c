@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller's world leaks into a new process: descriptors, environment, arguments, signals.
  */
 #include "attacks/attack.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changing what is mounted where, by every door: the old calls, the new ones, and a new root. */
 #include "attacks/attack.h"
 

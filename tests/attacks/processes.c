@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other processes: PID 1 above all, which is the supervisor and must be out of reach. */
 #include "attacks/attack.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox has in common with the host and with other sandboxes: inodes, identifiers, memory,
  * processor cores. */
 #include "attacks/attack.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ways out by socket. There must be no packet path: loopback only, and nothing of the host on it.
  */
 #include "attacks/attack.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/rig.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "ipc/channel.h"
-#include "profile/profile.h"
+#include "lib/ipc/channel.h"
+#include "domain/profile/profile.h"
 #include "sandbox/box.h"
 
 /* the rig */
@@ -75,7 +76,7 @@ static void open_instance(struct rig *r)
     CHECK_OK(r->ops->open(&r->context, &r->x, &e), e);
 }
 
-void rig_open(struct rig *r, const struct extension_ops *ops)
+void rig_open(struct rig *r, const struct backend_ops *ops)
 {
     static const char yaml[] = "id: profile.test\nversion: 1\nworkdir: /tmp\n"
                                "env: { FROM_PROFILE: yes-it-is, BOTH: profile }\n";
@@ -84,9 +85,10 @@ void rig_open(struct rig *r, const struct extension_ops *ops)
     *r = (struct rig){ .ops = ops };
     snprintf(r->path, sizeof r->path, "/tmp/conformance-XXXXXX");
     CHECK(mkdtemp(r->path));
-    r->context = (struct ext_context){ .state = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                       .launcher = take_launcher,
-                                       .user = r };
+    r->context =
+        (struct backend_context){ .state = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                  .launcher = take_launcher,
+                                  .user = r };
     CHECK(r->context.state >= 0);
     CHECK_OK(profile_read(str_from(yaml), &r->profile, &e), e);
     open_instance(r);
@@ -95,7 +97,7 @@ void rig_open(struct rig *r, const struct extension_ops *ops)
 /* Launchers end with their connections, sandboxes of theirs become our children. */
 void rig_reap(struct rig *r, bool wait)
 {
-    for (size_t i = 0; i < r->n_launchers; i++) {
+    for (size_t i = r->n_hung; i < r->n_launchers; i++) {
         if (r->launchers[i].pid > 0 && waitpid(r->launchers[i].pid, NULL, wait ? 0 : WNOHANG) > 0)
             r->launchers[i].pid = 0;
     }
@@ -138,6 +140,26 @@ void rig_kill_launchers(struct rig *r)
     }
 }
 
+void rig_hang_launchers(struct rig *r)
+{
+    for (size_t i = 0; i < r->n_launchers; i++)
+        if (r->launchers[i].pid > 0)
+            kill(r->launchers[i].pid, SIGSTOP);
+    r->n_hung = r->n_launchers;
+}
+
+void rig_wake_launchers(struct rig *r)
+{
+    for (size_t i = 0; i < r->n_hung; i++) {
+        if (r->launchers[i].pid <= 0)
+            continue;
+        kill(r->launchers[i].pid, SIGCONT);
+        waitpid(r->launchers[i].pid, NULL, 0);
+        r->launchers[i].pid = 0;
+    }
+    r->n_hung = 0;
+}
+
 void rig_await(struct rig *r, const int *counter, int n, const char *what)
 {
     int64_t end = clock_mono() + RIG_PATIENCE;
@@ -177,7 +199,7 @@ static void note(struct subject *s, int *counter, int r, const struct err *e)
     CHECK(r >= 0 || (e && e->msg[0] && -(int)e->code == r));
 }
 
-static void on_provisioned(struct ext_box *b, int r, const struct err *e)
+static void on_provisioned(struct backend_box *b, int r, const struct err *e)
 {
     struct subject *s = b->owner;
 
@@ -186,7 +208,7 @@ static void on_provisioned(struct ext_box *b, int r, const struct err *e)
         s->on_provisioned(s);
 }
 
-static void on_ready(struct ext_box *b, int r, const struct err *e)
+static void on_ready(struct backend_box *b, int r, const struct err *e)
 {
     struct subject *s = b->owner;
 
@@ -194,8 +216,8 @@ static void on_ready(struct ext_box *b, int r, const struct err *e)
     note(s, &s->ready, r, e);
 }
 
-static void on_adopted(struct ext_box *b, int r, const struct err *e, const struct ext_found *found,
-                       size_t n)
+static void on_adopted(struct backend_box *b, int r, const struct err *e,
+                       const struct backend_found *found, size_t n)
 {
     struct subject *s = b->owner;
 
@@ -206,8 +228,8 @@ static void on_adopted(struct ext_box *b, int r, const struct err *e, const stru
     note(s, &s->adopted, r, e);
 }
 
-static void on_torn_down(struct ext_box *b, int r, const struct err *e,
-                         const struct ext_report *report)
+static void on_torn_down(struct backend_box *b, int r, const struct err *e,
+                         const struct backend_report *report)
 {
     struct subject *s = b->owner;
 
@@ -215,7 +237,7 @@ static void on_torn_down(struct ext_box *b, int r, const struct err *e,
     note(s, &s->torn_down, r, e);
 }
 
-static void on_gone(struct ext_box *b, const char *reason)
+static void on_gone(struct backend_box *b, const char *reason)
 {
     struct subject *s = b->owner;
 
@@ -224,7 +246,7 @@ static void on_gone(struct ext_box *b, const char *reason)
     snprintf(s->reason, sizeof s->reason, "%s", reason);
 }
 
-static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
+static void on_usage(struct backend_box *b, int r, const struct backend_usage *u)
 {
     struct subject *s = b->owner;
 
@@ -234,7 +256,7 @@ static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
         s->usage = *u;
 }
 
-static void on_listeners(struct ext_box *b, int r, const struct err *e, struct listeners *l)
+static void on_listeners(struct backend_box *b, int r, const struct err *e, struct listeners *l)
 {
     struct subject *s = b->owner;
 
@@ -248,7 +270,7 @@ static void on_listeners(struct ext_box *b, int r, const struct err *e, struct l
 }
 
 /* Descriptors come with whatever can be opened. */
-static void check_who(const struct ext_who *w)
+static void check_who(const struct backend_who *w)
 {
     for (size_t i = 0; i < w->n_exes; i++)
         CHECK(w->exes[i].fd < 0 || (fcntl(w->exes[i].fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
@@ -256,8 +278,8 @@ static void check_who(const struct ext_who *w)
         CHECK(w->holders[i].exe >= w->exes && w->holders[i].exe < w->exes + w->n_exes);
 }
 
-static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
-                   const struct ext_who *w)
+static void on_who(struct backend_box *b, uint64_t tag, int r, const struct err *e,
+                   const struct backend_who *w)
 {
     struct subject *s = b->owner;
 
@@ -275,7 +297,7 @@ static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
     note(s, &s->told, r, e);
 }
 
-static void on_held(struct ext_box *b, bool frozen, int r, const struct err *e)
+static void on_held(struct backend_box *b, bool frozen, int r, const struct err *e)
 {
     struct subject *s = b->owner;
 
@@ -284,7 +306,7 @@ static void on_held(struct ext_box *b, bool frozen, int r, const struct err *e)
     note(s, &s->held, r, e);
 }
 
-static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
+static void on_upper(struct backend_box *b, int r, const struct err *e, int *fd)
 {
     struct subject *s = b->owner;
 
@@ -294,7 +316,7 @@ static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
     note(s, &s->shown, r, e);
 }
 
-static void on_assigned(struct ext_box *b, int r, const struct err *e)
+static void on_assigned(struct backend_box *b, int r, const struct err *e)
 {
     struct subject *s = b->owner;
 
@@ -303,7 +325,7 @@ static void on_assigned(struct ext_box *b, int r, const struct err *e)
     note(s, &s->assigned, r, e);
 }
 
-static const struct ext_box_events subject_events = {
+static const struct backend_box_events subject_events = {
     .provisioned = on_provisioned,
     .ready = on_ready,
     .adopted = on_adopted,
@@ -334,18 +356,18 @@ void subject_init(struct rig *r, struct subject *s)
     subject_init_id(r, s, id);
 }
 
-struct ext_spec subject_spec(struct rig *r)
+struct backend_spec subject_spec(struct rig *r)
 {
-    static const struct ext_owner owner = { .key = RIG_OWNER };
+    static const struct backend_owner owner = { .key = RIG_OWNER };
 
-    return (struct ext_spec){
+    return (struct backend_spec){
         .profile = r->profile, .owner = &owner, .disk = 64 << 20, .pids = 64, .host = "local"
     };
 }
 
 void subject_provision(struct subject *s)
 {
-    struct ext_spec spec = subject_spec(s->rig);
+    struct backend_spec spec = subject_spec(s->rig);
 
     spec.egress = s->egress;
     if (s->prepared)
@@ -401,7 +423,7 @@ void subject_end(struct subject *s)
 
 void subject_adopt(struct rig *r, struct subject *s, const char *id)
 {
-    char handle[EXT_HANDLE_MAX];
+    char handle[BACKEND_HANDLE_MAX];
 
     subject_init_id(r, s, id);
     snprintf(handle, sizeof handle, "run/%s", id);
@@ -412,7 +434,7 @@ void subject_adopt(struct rig *r, struct subject *s, const char *id)
 
 /* tasks */
 
-static void on_started(struct ext_process *p, int r, const struct err *e)
+static void on_started(struct backend_process *p, int r, const struct err *e)
 {
     struct task *j = container_of(p, struct task, p);
 
@@ -424,7 +446,7 @@ static void on_started(struct ext_process *p, int r, const struct err *e)
     CHECK(r >= 0 || (e && e->msg[0]));
 }
 
-static void on_ended(struct ext_process *p, const struct ext_end *end)
+static void on_ended(struct backend_process *p, const struct backend_end *end)
 {
     struct task *j = container_of(p, struct task, p);
 
@@ -436,14 +458,14 @@ static void on_ended(struct ext_process *p, const struct ext_end *end)
 
 void task_init(struct task *j, struct subject *s)
 {
-    static const struct ext_process_events events = { on_started, on_ended };
+    static const struct backend_process_events events = { on_started, on_ended };
 
     *j = (struct task){ .rig = s->rig, .p = { .events = &events } };
     buf_init(&j->out, 16 << 20);
     buf_init(&j->err, 16 << 20);
 }
 
-void task_start(struct subject *s, struct task *j, const struct ext_start *start)
+void task_start(struct subject *s, struct task *j, const struct backend_start *start)
 {
     task_init(j, s);
     s->rig->ops->start(s->b, &j->p, start);
@@ -492,19 +514,19 @@ void task_follow(struct task *j)
     AWAIT(j->rig, j->ended);
 }
 
-struct ext_start sh(const char *script)
+struct backend_start sh(const char *script)
 {
     static const char *argv[4];
 
     argv[0] = "/bin/sh";
     argv[1] = "-c";
     argv[2] = script;
-    return (struct ext_start){ .what = EXT_PROGRAM, .argv = argv };
+    return (struct backend_start){ .what = BACKEND_PROGRAM, .argv = argv };
 }
 
 void task_sh(struct subject *s, struct task *j, const char *script)
 {
-    struct ext_start start = sh(script);
+    struct backend_start start = sh(script);
 
     task_start(s, j, &start);
     task_follow(j);
@@ -512,7 +534,7 @@ void task_sh(struct subject *s, struct task *j, const char *script)
 
 void task_done(struct task *j)
 {
-    for (int i = 0; i < EXT_STDIO_MAX && j->started && j->r >= 0; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX && j->started && j->r >= 0; i++)
         drop_fd(&j->p.stdio[i]);
     buf_done(&j->out);
     buf_done(&j->err);

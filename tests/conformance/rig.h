@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backend under test, driven through the contract as the control plane drives it.
  *
  *     CONFORMANCE(a_program_exits)
@@ -7,7 +8,7 @@
  *
  *         subject_ready(r, &s);
  *         task_sh(&s, &j, "exit 7");
- *         CHECK_ENDED(&j, EXT_EXITED, 7);
+ *         CHECK_ENDED(&j, BACKEND_EXITED, 7);
  *         subject_end(&s);
  *     }
  *
@@ -22,11 +23,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "extensions/extension.h"
+#include "backends/backend.h"
 #include "harness/tap.h"
-#include "ipc/listeners.h"
-#include "loop/loop.h"
-#include "runtime/launcher.h"
+#include "lib/ipc/listeners.h"
+#include "lib/loop/loop.h"
+#include "engine/runtime/launcher.h"
 
 enum { RIG_LAUNCHERS_MAX = 256, RIG_FOUND_MAX = 8 };
 #define RIG_PATIENCE (20 * NS_PER_S)
@@ -34,8 +35,8 @@ enum { RIG_LAUNCHERS_MAX = 256, RIG_FOUND_MAX = 8 };
 
 /* One life of the daemon, as far as a backend sees it. */
 struct rig {
-    const struct extension_ops *ops;
-    struct ext_context context;
+    const struct backend_ops *ops;
+    struct backend_context context;
     struct loop loop;
     struct extension *x;
     struct profile *profile;
@@ -48,20 +49,21 @@ struct rig {
     void (*on_take)(struct rig *r); /* called from inside */
     const char *die_step;           /* where the next die_times launchers die */
     int die_times;
+    size_t n_hung; /* of the launchers, the first */
 };
 
 /* A box, and what was told about it. */
 struct subject {
     struct rig *rig;
-    struct ext_box *b;
+    struct backend_box *b;
     int provisioned, ready, adopted, torn_down, gone, used; /* how often */
     int assigned;                                           /* how often */
     int r;                                                  /* of the last one */
     struct err e;
-    struct ext_found found[RIG_FOUND_MAX];
+    struct backend_found found[RIG_FOUND_MAX];
     size_t n_found;
-    struct ext_report report;
-    struct ext_usage usage;
+    struct backend_report report;
+    struct backend_usage usage;
     bool egress;                /* asked for */
     bool prepared;              /* asked for: without an owner */
     int listening, told;        /* how often listeners and who were */
@@ -81,18 +83,20 @@ struct subject {
 /* A process, its output, and what was told about it. */
 struct task {
     struct rig *rig;
-    struct ext_process p;
+    struct backend_process p;
     int started, ended, r;
     struct err e;
-    struct ext_end end;
+    struct backend_end end;
     char msg[240];
     struct buf out, err;
 };
 
-void rig_open(struct rig *r, const struct extension_ops *ops);
+void rig_open(struct rig *r, const struct backend_ops *ops);
 void rig_close(struct rig *r);   /* and nothing may be left */
 void rig_restart(struct rig *r); /* the daemon dies and comes back; boxes were freed */
 void rig_kill_launchers(struct rig *r);
+void rig_hang_launchers(struct rig *r);  /* they do nothing, and are not waited for */
+void rig_wake_launchers(struct rig *r);  /* and waited for, since their daemon is gone */
 const char *rig_tag(void);               /* of this test's control groups */
 void rig_reap(struct rig *r, bool wait); /* what launchers left to us */
 /* Runs the loop until the counter is at least n. */
@@ -104,7 +108,7 @@ bool rig_has_dir(struct rig *r, const char *id);
 
 void subject_init(struct rig *r, struct subject *s); /* a new box, nothing asked yet */
 void subject_init_id(struct rig *r, struct subject *s, const char *id);
-struct ext_spec subject_spec(struct rig *r);
+struct backend_spec subject_spec(struct rig *r);
 void subject_provision(struct subject *s);            /* asked */
 void subject_ready(struct rig *r, struct subject *s); /* … and answered, and ready */
 void subject_teardown(struct subject *s);             /* until it is down, without failure */
@@ -113,12 +117,12 @@ void subject_free(struct subject *s);                 /* lives on */
 void subject_adopt(struct rig *r, struct subject *s, const char *id);
 
 void task_init(struct task *j, struct subject *s);
-void task_start(struct subject *s, struct task *j, const struct ext_start *start); /* asked */
+void task_start(struct subject *s, struct task *j, const struct backend_start *start); /* asked */
 void task_sh(struct subject *s, struct task *j, const char *script); /* … and followed to its end */
 void task_follow(struct task *j); /* reads until both outputs and the process have ended */
 void task_drain(struct task *j);  /* reads until both outputs have ended */
 void task_done(struct task *j);
-struct ext_start sh(const char *script); /* good until the next call */
+struct backend_start sh(const char *script); /* good until the next call */
 
 #define CHECK_ENDED(j, how_, status_)                                                              \
     do {                                                                                           \

@@ -1,14 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes that are prepared, and get an owner later. */
 #include <glob.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conformance/rig.h"
+#include "lib/proc/sys.h"
 #include "sandbox/box.h"
 
-static const struct ext_owner owner = { .key = "o-late.1", .memory = 1 << 30, .pids = 500 };
+static const struct backend_owner owner = { .key = "o-late.1", .memory = 1 << 30, .pids = 500 };
 
 static void ready_prepared(struct rig *r, struct subject *s)
 {
@@ -65,7 +68,7 @@ CONFORMANCE(a_prepared_box_enters_the_groups_of_its_owner)
     CHECK_INT(s.assigned, 0); /* told from the loop … */
     /* … and nothing waits: the start comes behind it. */
     task_sh(&s, &j, "cat /proc/self/cgroup; exit 7");
-    CHECK_ENDED(&j, EXT_EXITED, 7);
+    CHECK_ENDED(&j, BACKEND_EXITED, 7);
     /* What it sees is its own group: no owner, no tag, no way up. */
     CHECK(!strstr(buf_str(&j.out).p, "late") && !strstr(buf_str(&j.out).p, ".."));
     task_done(&j);
@@ -98,7 +101,7 @@ CONFORMANCE(a_box_that_was_assigned_outlives_its_launcher_and_daemon)
     AWAIT(r, again.adopted);
     CHECK(again.r >= 0);
     task_sh(&again, &j, "true");
-    CHECK_ENDED(&j, EXT_EXITED, 0);
+    CHECK_ENDED(&j, BACKEND_EXITED, 0);
     task_done(&j);
     subject_end(&again);
 }
@@ -119,7 +122,7 @@ CONFORMANCE(a_box_that_is_torn_down_is_not_assigned)
 
 CONFORMANCE(an_owner_is_given_once)
 {
-    static const struct ext_owner other = { .key = "o-other.1" };
+    static const struct backend_owner other = { .key = "o-other.1" };
     struct subject s;
     struct task j;
 
@@ -127,7 +130,7 @@ CONFORMANCE(an_owner_is_given_once)
     r->ops->assign(s.b, &owner);
     r->ops->assign(s.b, &other);
     task_sh(&s, &j, "true");
-    CHECK_ENDED(&j, EXT_EXITED, 0);
+    CHECK_ENDED(&j, BACKEND_EXITED, 0);
     task_done(&j);
     CHECK_INT(count_groups("o-other.1"), 0);
     subject_end(&s);
@@ -139,7 +142,7 @@ CONFORMANCE(a_box_is_frozen_right_after_it_got_its_owner)
     struct subject s;
     struct task j;
 
-    if (!(r->ops->can & EXT_CAN_PAUSE))
+    if (!(r->ops->can & BACKEND_CAN_PAUSE))
         SKIP("it cannot be frozen");
     ready_prepared(r, &s);
     r->ops->assign(s.b, &owner);
@@ -149,7 +152,7 @@ CONFORMANCE(a_box_is_frozen_right_after_it_got_its_owner)
     r->ops->thaw(s.b);
     rig_await(r, &s.held, 2, "thawed");
     task_sh(&s, &j, "true");
-    CHECK_ENDED(&j, EXT_EXITED, 0);
+    CHECK_ENDED(&j, BACKEND_EXITED, 0);
     task_done(&j);
     subject_end(&s);
 }
@@ -196,4 +199,84 @@ CONFORMANCE(a_prepared_box_does_not_outlive_its_daemon)
     AWAIT(r, again.adopted);
     CHECK(again.r < 0);
     subject_end(&again);
+}
+
+static pid_t parent_of(const char *stat_path)
+{
+    FILE *f = fopen(stat_path, "re");
+    int parent = 0;
+
+    if (f && fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1)
+        parent = 0;
+    if (f)
+        fclose(f);
+    return parent;
+}
+
+/* The one process that this launcher has started; 0: none. */
+static int child_of(pid_t launcher)
+{
+    glob_t all = { 0 };
+    int found = 0;
+
+    CHECK_INT(glob("/proc/[0-9]*/stat", GLOB_NOSORT, NULL, &all), 0);
+    for (size_t i = 0; i < all.gl_pathc && !found; i++)
+        if (parent_of(all.gl_pathv[i]) == launcher)
+            CHECK_INT(sscanf(all.gl_pathv[i], "/proc/%d/", &found), 1);
+    globfree(&all);
+    return found;
+}
+
+/* A pidfd of the only sandbox's PID 1. */
+static int watch_init(struct rig *r)
+{
+    int pid = 0;
+
+    for (size_t i = 0; i < r->n_launchers && !pid; i++)
+        pid = child_of(r->launchers[i].pid);
+    return sys_pidfd_open(pid);
+}
+
+/* The next daemon looks for the box of a launcher that hangs, and need not wait for its end. */
+static void check_gone_with_daemon(struct rig *r, struct subject *s, int init)
+{
+    struct pollfd dead = { .fd = init, .events = POLLIN };
+    int64_t begin = clock_mono();
+    struct subject again;
+    char id[ID_MAX];
+
+    CHECK(init >= 0);
+    memcpy(id, s->id, sizeof id);
+    subject_free(s);
+    rig_restart(r);
+    subject_init_id(r, &again, id);
+    r->ops->adopt(again.b, NULL);
+    AWAIT(r, again.adopted);
+    CHECK(again.r < 0);
+    subject_end(&again);
+    CHECK(clock_mono() - begin < 4 * NS_PER_S);
+    CHECK_INT(poll(&dead, 1, 1000), 1);
+    close(init);
+    rig_wake_launchers(r);
+    box_expect_gone(id);
+}
+
+CONFORMANCE(a_prepared_box_whose_launcher_hangs_ends_with_its_daemon)
+{
+    struct subject s;
+
+    ready_prepared(r, &s);
+    rig_hang_launchers(r);
+    check_gone_with_daemon(r, &s, watch_init(r));
+}
+
+CONFORMANCE(a_box_that_waits_for_a_launcher_that_hangs_ends_with_its_daemon)
+{
+    struct subject s;
+
+    ready_prepared(r, &s);
+    rig_hang_launchers(r);
+    r->ops->assign(s.b, &owner);
+    rig_idle(r, 50 * NS_PER_MS);
+    check_gone_with_daemon(r, &s, watch_init(r));
 }

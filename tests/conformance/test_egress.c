@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The network boundary of a box: its sockets, and who holds a connection. */
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 static bool has_egress(struct rig *r)
 {
-    return r->ops->can & EXT_CAN_EGRESS;
+    return r->ops->can & BACKEND_CAN_EGRESS;
 }
 #define NEEDS_EGRESS(r)                                                                            \
     if (!has_egress(r))                                                                            \
@@ -136,8 +137,8 @@ static uint64_t socket_of(struct task *j)
 
 CONFORMANCE(who_holds_a_connection)
 {
-    struct ext_start start = sh("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128;"
-                                " readlink /proc/$$/fd/3 3>&-; read -t 100 -u 3'");
+    struct backend_start start = sh("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128;"
+                                    " readlink /proc/$$/fd/3 3>&-; read -t 100 -u 3'");
     struct subject s;
     struct task j;
     uint64_t inode;
@@ -197,7 +198,7 @@ CONFORMANCE(a_box_may_be_freed_with_questions)
 CONFORMANCE(programs_know_the_proxy)
 {
     static const char *const other[] = { "https_proxy=http://other:1", NULL };
-    struct ext_start start;
+    struct backend_start start;
     struct subject s;
     struct task j;
 

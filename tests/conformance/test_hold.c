@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A box at a standstill, and what it has written. */
 #include <fcntl.h>
 #include <signal.h>
@@ -63,10 +64,10 @@ CONFORMANCE(what_a_box_writes_is_shown_and_cannot_be_changed)
     struct task j;
     int fd;
 
-    NEEDS(r, EXT_CAN_SNAPSHOT, "snapshots");
+    NEEDS(r, BACKEND_CAN_SNAPSHOT, "snapshots");
     subject_ready(r, &s);
     task_sh(&s, &j, "echo it is there >/tmp/file");
-    CHECK_ENDED(&j, EXT_EXITED, 0);
+    CHECK_ENDED(&j, BACKEND_EXITED, 0);
     task_done(&j);
     for (int i = 0; i < 2; i++) { /* as often as one likes */
         ask_upper(&s);
@@ -82,11 +83,11 @@ CONFORMANCE(what_a_box_writes_is_shown_and_cannot_be_changed)
 CONFORMANCE(a_box_stands_still_and_goes_on)
 {
     struct subject s;
-    struct ext_start start = sh("while :; do echo x >>/tmp/grows; done");
+    struct backend_start start = sh("while :; do echo x >>/tmp/grows; done");
     struct task j;
     off_t still;
 
-    NEEDS(r, EXT_CAN_PAUSE | EXT_CAN_SNAPSHOT, "pauses");
+    NEEDS(r, BACKEND_CAN_PAUSE | BACKEND_CAN_SNAPSHOT, "pauses");
     subject_ready(r, &s);
     ask_upper(&s);
     CHECK_OK(s.r, s.e);
@@ -101,9 +102,9 @@ CONFORMANCE(a_box_stands_still_and_goes_on)
         await_growth(&s, still);
     }
     thaw(&s); /* of one that is not frozen */
-    r->ops->signal(&j.p, SIGKILL, EXT_SCOPE_TREE);
+    r->ops->signal(&j.p, SIGKILL, BACKEND_SCOPE_TREE);
     task_follow(&j);
-    CHECK_ENDED(&j, EXT_SIGNALLED, SIGKILL);
+    CHECK_ENDED(&j, BACKEND_SIGNALLED, SIGKILL);
     task_done(&j);
     subject_end(&s);
 }
@@ -112,7 +113,7 @@ CONFORMANCE(what_stands_still_can_be_torn_down)
 {
     struct subject s;
 
-    NEEDS(r, EXT_CAN_PAUSE, "pauses");
+    NEEDS(r, BACKEND_CAN_PAUSE, "pauses");
     subject_ready(r, &s);
     freeze(&s);
     subject_end(&s);
@@ -123,7 +124,7 @@ CONFORMANCE(what_stood_still_goes_on_when_it_is_adopted)
     struct subject s, again;
     struct task j;
 
-    NEEDS(r, EXT_CAN_PAUSE, "pauses");
+    NEEDS(r, BACKEND_CAN_PAUSE, "pauses");
     subject_ready(r, &s);
     freeze(&s);
     subject_free(&s);
@@ -131,7 +132,7 @@ CONFORMANCE(what_stood_still_goes_on_when_it_is_adopted)
     subject_adopt(r, &again, s.id);
     CHECK_OK(again.r, again.e);
     task_sh(&again, &j, "exit 3");
-    CHECK_ENDED(&j, EXT_EXITED, 3);
+    CHECK_ENDED(&j, BACKEND_EXITED, 3);
     task_done(&j);
     subject_end(&again);
 }
@@ -140,7 +141,7 @@ CONFORMANCE(a_box_that_is_not_up_has_nothing_to_show)
 {
     struct subject s;
 
-    NEEDS(r, EXT_CAN_SNAPSHOT, "snapshots");
+    NEEDS(r, BACKEND_CAN_SNAPSHOT, "snapshots");
     subject_init(r, &s);
     ask_upper(&s);
     CHECK_INT(s.r, -ERR_CONFLICT);

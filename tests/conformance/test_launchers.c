@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launchers die; sandboxes that live do not notice, and nothing is left of those that do not. */
 #include <signal.h>
 #include <stdio.h>
@@ -9,12 +10,12 @@
 
 CONFORMANCE(boxes_outlive_their_launchers)
 {
-    struct ext_start start = sh("read x; exit 8");
+    struct backend_start start = sh("read x; exit 8");
     struct subject s, next;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = EXT_STDIN;
+    start.flags = BACKEND_STDIN;
     task_start(&s, &t, &start);
     AWAIT(r, t.started);
     rig_kill_launchers(r);
@@ -22,7 +23,7 @@ CONFORMANCE(boxes_outlive_their_launchers)
     CHECK_INT(s.gone + t.ended, 0);
     drop_fd(&t.p.stdio[0]);
     task_follow(&t);
-    CHECK_ENDED(&t, EXT_EXITED, 8);
+    CHECK_ENDED(&t, BACKEND_EXITED, 8);
     task_done(&t);
     subject_ready(r, &next); /* there is another one */
     subject_end(&next);

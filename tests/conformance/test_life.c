@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From provision to torn_down, and every way out in between. */
 #include <fcntl.h>
 #include <signal.h>
@@ -83,7 +84,7 @@ CONFORMANCE(teardown_while_it_is_made)
 
 CONFORMANCE(teardown_loses_what_runs_before_it_is_done)
 {
-    struct ext_start start = sh("sleep 1000");
+    struct backend_start start = sh("sleep 1000");
     struct subject s;
     struct task a, b;
 
@@ -95,7 +96,7 @@ CONFORMANCE(teardown_loses_what_runs_before_it_is_done)
     CHECK_INT(a.ended, 0);
     subject_teardown(&s);
     CHECK_INT(a.ended, 1);
-    CHECK_INT(a.end.how, EXT_LOST);
+    CHECK_INT(a.end.how, BACKEND_LOST);
     CHECK(b.started == 1 && (b.r < 0 ? b.ended == 0 : b.ended == 1));
     CHECK_INT(s.torn_down, 1);
     task_done(&a);
@@ -124,7 +125,7 @@ CONFORMANCE(a_box_may_be_freed_from_inside_its_event)
 
 CONFORMANCE(a_bad_request_leaves_nothing)
 {
-    static const struct ext_mount bad[] = {
+    static const struct backend_mount bad[] = {
         { "/nonexistent/source", "/mnt/x", false },
         { "relative", "/mnt/x", false },
         { "/tmp", "/proc/x", false },
@@ -132,7 +133,7 @@ CONFORMANCE(a_bad_request_leaves_nothing)
 
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct subject s;
-        struct ext_spec spec = subject_spec(r);
+        struct backend_spec spec = subject_spec(r);
 
         subject_init(r, &s);
         spec.mounts = &bad[i];
@@ -168,8 +169,8 @@ CONFORMANCE(a_step_that_fails_is_named)
 CONFORMANCE(mounts_show_host_directories)
 {
     char dir[] = "/tmp/conformance-mount-XXXXXX", file[64];
-    struct ext_spec spec = subject_spec(r);
-    struct ext_mount mount = { dir, "/mnt/host", true };
+    struct backend_spec spec = subject_spec(r);
+    struct backend_mount mount = { dir, "/mnt/host", true };
     struct subject s;
     struct task j;
 
@@ -182,7 +183,7 @@ CONFORMANCE(mounts_show_host_directories)
     AWAIT(r, s.provisioned);
     CHECK_OK(s.r, s.e);
     task_sh(&s, &j, "echo hi >/mnt/host/from-inside");
-    CHECK_ENDED(&j, EXT_EXITED, 0);
+    CHECK_ENDED(&j, BACKEND_EXITED, 0);
     task_done(&j);
     subject_end(&s);
     CHECK(unlink(file) == 0 && rmdir(dir) == 0);
@@ -204,7 +205,7 @@ static pid_t supervisor_of(struct subject *s)
 
 CONFORMANCE(a_box_that_dies_is_told_once)
 {
-    struct ext_start start = sh("sleep 1000");
+    struct backend_start start = sh("sleep 1000");
     struct subject s;
     struct task a, b;
 
@@ -214,7 +215,7 @@ CONFORMANCE(a_box_that_dies_is_told_once)
     CHECK(kill(supervisor_of(&s), SIGKILL) == 0);
     AWAIT(r, s.gone);
     CHECK_INT(a.ended, 1);
-    CHECK_INT(a.end.how, EXT_LOST);
+    CHECK_INT(a.end.how, BACKEND_LOST);
     CHECK(s.reason[0]);
     task_start(&s, &b, &start);
     AWAIT(r, b.started);
@@ -306,7 +307,7 @@ CONFORMANCE(sweep_leaves_another_state_directory_alone)
     }
     rig_idle(other, 100 * NS_PER_MS);
     task_sh(&s, &j, "exit 3");
-    CHECK_ENDED(&j, EXT_EXITED, 3);
+    CHECK_ENDED(&j, BACKEND_EXITED, 3);
     task_done(&j);
     subject_end(&s);
     rig_close(other);

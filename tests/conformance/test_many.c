@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many at once. With MEASURE set, says how long things take. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ CONFORMANCE(a_hundred_at_once)
         struct task t;
 
         task_sh(&s[i], &t, "exit 7");
-        CHECK_ENDED(&t, EXT_EXITED, 7);
+        CHECK_ENDED(&t, BACKEND_EXITED, 7);
         task_done(&t);
     }
     began = clock_mono();

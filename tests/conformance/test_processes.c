@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What runs in a box. */
 #include <signal.h>
 #include <stdio.h>
@@ -5,7 +6,7 @@
 #include <unistd.h>
 
 #include "conformance/rig.h"
-#include "ipc/control.h"
+#include "lib/ipc/control.h"
 
 #define CHECK_OUT(t, text) CHECK_STR(buf_str(&(t)->out), (text))
 
@@ -13,16 +14,16 @@ CONFORMANCE(programs_end_as_they_end)
 {
     static const struct {
         const char *script;
-        enum ext_how how;
+        enum backend_how how;
         int status;
         const char *out;
     } cases[] = {
-        { "true", EXT_EXITED, 0, "" },
-        { "exit 7", EXT_EXITED, 7, "" },
-        { "kill -TERM $$", EXT_SIGNALLED, SIGTERM, "" },
-        { "echo out; echo err >&2", EXT_EXITED, 0, "out\n" },
-        { "cat", EXT_EXITED, 0, "" }, /* without stdin there is nothing to read */
-        { "pwd", EXT_EXITED, 0, "/tmp\n" },
+        { "true", BACKEND_EXITED, 0, "" },
+        { "exit 7", BACKEND_EXITED, 7, "" },
+        { "kill -TERM $$", BACKEND_SIGNALLED, SIGTERM, "" },
+        { "echo out; echo err >&2", BACKEND_EXITED, 0, "out\n" },
+        { "cat", BACKEND_EXITED, 0, "" }, /* without stdin there is nothing to read */
+        { "pwd", BACKEND_EXITED, 0, "/tmp\n" },
     };
     struct subject s;
 
@@ -44,14 +45,14 @@ CONFORMANCE(a_start_that_cannot_be_says_why)
     static const char *const missing[] = { "/nonexistent/program", NULL }, *const fine[] = {
         "/bin/true", NULL
     };
-    const struct ext_start starts[] = {
-        { .what = EXT_PROGRAM, .argv = missing },
-        { .what = EXT_PROGRAM, .argv = fine, .user = "nobody-of-that-name" },
-        { .what = EXT_PROGRAM, .argv = fine, .user = "70000" },
-        { .what = EXT_PROGRAM, .argv = fine, .user = "1:2:3" },
-        { .what = EXT_PROGRAM, .argv = fine, .user = "" },
-        { .what = EXT_PROGRAM, .argv = fine, .cwd = "/nonexistent" },
-        { .what = EXT_WHAT_COUNT_, .argv = fine },
+    const struct backend_start starts[] = {
+        { .what = BACKEND_PROGRAM, .argv = missing },
+        { .what = BACKEND_PROGRAM, .argv = fine, .user = "nobody-of-that-name" },
+        { .what = BACKEND_PROGRAM, .argv = fine, .user = "70000" },
+        { .what = BACKEND_PROGRAM, .argv = fine, .user = "1:2:3" },
+        { .what = BACKEND_PROGRAM, .argv = fine, .user = "" },
+        { .what = BACKEND_PROGRAM, .argv = fine, .cwd = "/nonexistent" },
+        { .what = BACKEND_WHAT_COUNT_, .argv = fine },
     };
     struct subject s;
 
@@ -70,7 +71,7 @@ CONFORMANCE(a_start_that_cannot_be_says_why)
 CONFORMANCE(the_environment_is_merged)
 {
     static const char *const mine[] = { "BOTH=request", "MINE=too", NULL };
-    struct ext_start start =
+    struct backend_start start =
         sh("echo $FROM_PROFILE $BOTH $MINE $LANG; test -n \"$PATH\" -a -n \"$HOME\"");
     struct subject s;
     struct task t;
@@ -79,7 +80,7 @@ CONFORMANCE(the_environment_is_merged)
     start.envp = mine;
     task_start(&s, &t, &start);
     task_follow(&t);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK_OUT(&t, "yes-it-is request too C.UTF-8\n");
     task_done(&t);
     subject_end(&s);
@@ -87,19 +88,19 @@ CONFORMANCE(the_environment_is_merged)
 
 CONFORMANCE(stdin_reaches_a_program)
 {
-    struct ext_start start = sh("tr a-z A-Z");
+    struct backend_start start = sh("tr a-z A-Z");
     struct subject s;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = EXT_STDIN;
+    start.flags = BACKEND_STDIN;
     task_start(&s, &t, &start);
     AWAIT(r, t.started);
     CHECK_OK(t.r, t.e);
     CHECK(write(t.p.stdio[0], "hello", 5) == 5);
     drop_fd(&t.p.stdio[0]);
     task_follow(&t);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK_OUT(&t, "HELLO");
     task_done(&t);
     subject_end(&s);
@@ -107,12 +108,12 @@ CONFORMANCE(stdin_reaches_a_program)
 
 CONFORMANCE(a_terminal_is_one_descriptor)
 {
-    struct ext_start start = sh("stty size; test -t 0 -a -t 1 -a -t 2 && echo $TERM");
+    struct backend_start start = sh("stty size; test -t 0 -a -t 1 -a -t 2 && echo $TERM");
     struct subject s;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = EXT_TTY;
+    start.flags = BACKEND_TTY;
     start.rows = 33;
     start.cols = 77;
     task_start(&s, &t, &start);
@@ -120,7 +121,7 @@ CONFORMANCE(a_terminal_is_one_descriptor)
     CHECK_OK(t.r, t.e);
     CHECK(t.p.stdio[0] >= 0 && t.p.stdio[1] < 0 && t.p.stdio[2] < 0);
     task_follow(&t);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK_OUT(&t, "33 77\r\nxterm-256color\r\n");
     task_done(&t);
     subject_end(&s);
@@ -128,7 +129,7 @@ CONFORMANCE(a_terminal_is_one_descriptor)
 
 CONFORMANCE(a_timeout_ends_a_program)
 {
-    struct ext_start start = sh("trap '' TERM; sleep 1000 & wait; sleep 1000");
+    struct backend_start start = sh("trap '' TERM; sleep 1000 & wait; sleep 1000");
     struct subject s;
     struct task t;
 
@@ -137,25 +138,25 @@ CONFORMANCE(a_timeout_ends_a_program)
     start.grace_ns = 50 * NS_PER_MS;
     task_start(&s, &t, &start);
     task_follow(&t);
-    CHECK_INT(t.end.how, EXT_TIMED_OUT);
+    CHECK_INT(t.end.how, BACKEND_TIMED_OUT);
     task_done(&t);
     subject_end(&s);
 }
 
 CONFORMANCE(signals_reach_one_and_all)
 {
-    struct ext_start start = sh("sleep 1000");
+    struct backend_start start = sh("sleep 1000");
     struct subject s;
     struct task t[3];
 
     subject_ready(r, &s);
     for (size_t i = 0; i < COUNT_OF(t); i++)
         task_start(&s, &t[i], &start);
-    r->ops->signal(&t[0].p, SIGKILL, EXT_SCOPE_TREE); /* before it has started */
+    r->ops->signal(&t[0].p, SIGKILL, BACKEND_SCOPE_TREE); /* before it has started */
     AWAIT(r, t[0].started);
     if (t[0].r >= 0) {
         AWAIT(r, t[0].ended);
-        CHECK_INT(t[0].end.how, EXT_SIGNALLED);
+        CHECK_INT(t[0].end.how, BACKEND_SIGNALLED);
     }
     AWAIT(r, t[1].started);
     AWAIT(r, t[2].started);
@@ -182,7 +183,7 @@ static uint32_t processes_inside(struct rig *r, struct subject *s)
 /* Dropped at once, soon after, and when it runs: nothing is told, and nothing stays. */
 CONFORMANCE(a_dropped_process_is_not_told_of_and_ends)
 {
-    struct ext_start start = sh("sleep 1000");
+    struct backend_start start = sh("sleep 1000");
     int64_t end = clock_mono() + RIG_PATIENCE;
     struct subject s;
 
@@ -213,7 +214,7 @@ CONFORMANCE(usage_grows)
     processes_inside(r, &s);
     first = s.usage.cpu_ns;
     task_sh(&s, &t, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK(t.end.cpu_ns > 0);
     processes_inside(r, &s);
     CHECK(s.usage.cpu_ns > first);
@@ -223,12 +224,13 @@ CONFORMANCE(usage_grows)
     CHECK(s.report.cpu_ns >= first);
 }
 
-static void file_task(struct subject *s, struct task *t, enum ext_what what, const char *path,
+static void file_task(struct subject *s, struct task *t, enum backend_what what, const char *path,
                       const char *to)
 {
     const char *const argv[] = { path, to, NULL };
 
-    task_start(s, t, &(struct ext_start){ .what = what, .argv = argv, .cwd = "/", .mode = 0755 });
+    task_start(s, t,
+               &(struct backend_start){ .what = what, .argv = argv, .cwd = "/", .mode = 0755 });
     task_follow(t);
 }
 
@@ -239,8 +241,11 @@ static void write_file(struct rig *r, struct subject *s, const char *path, const
     struct task t;
 
     task_start(s, &t,
-               &(struct ext_start){
-                   .what = EXT_WRITE, .flags = EXT_STDIN, .argv = argv, .cwd = "/", .mode = 0644 });
+               &(struct backend_start){ .what = BACKEND_WRITE,
+                                        .flags = BACKEND_STDIN,
+                                        .argv = argv,
+                                        .cwd = "/",
+                                        .mode = 0644 });
     AWAIT(r, t.started);
     CHECK_OK(t.r, t.e);
     CHECK(write(t.p.stdio[0], &n, sizeof n) == sizeof n);
@@ -248,7 +253,7 @@ static void write_file(struct rig *r, struct subject *s, const char *path, const
     CHECK(write(t.p.stdio[0], &end, sizeof end) == sizeof end);
     drop_fd(&t.p.stdio[0]);
     task_follow(&t);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
 }
 
@@ -258,29 +263,29 @@ CONFORMANCE(files_are_written_moved_read_and_removed)
     struct task t;
 
     subject_ready(r, &s);
-    file_task(&s, &t, EXT_MKDIR, "/tmp/a/b", NULL);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_MKDIR, "/tmp/a/b", NULL);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
     write_file(r, &s, "/tmp/a/b/file", "content");
-    file_task(&s, &t, EXT_RENAME, "/tmp/a/b/file", "/tmp/a/moved");
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_RENAME, "/tmp/a/b/file", "/tmp/a/moved");
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
-    file_task(&s, &t, EXT_READ, "/tmp/a/moved", NULL);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_READ, "/tmp/a/moved", NULL);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK_OUT(&t, "content");
     task_done(&t);
-    file_task(&s, &t, EXT_STAT, "/tmp/a/moved", NULL);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_STAT, "/tmp/a/moved", NULL);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK(t.out.n >= sizeof(struct control_entry));
     task_done(&t);
-    file_task(&s, &t, EXT_HOME, NULL, NULL);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_HOME, NULL, NULL);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK(t.out.n && t.out.p[0] == '/');
     task_done(&t);
-    file_task(&s, &t, EXT_REMOVE, "/tmp/a", NULL);
-    CHECK_ENDED(&t, EXT_EXITED, 0);
+    file_task(&s, &t, BACKEND_REMOVE, "/tmp/a", NULL);
+    CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
-    file_task(&s, &t, EXT_READ, "/tmp/a/moved", NULL);
+    file_task(&s, &t, BACKEND_READ, "/tmp/a/moved", NULL);
     CHECK(t.r < 0 || (t.end.status != 0 && t.end.sys != 0 && t.msg[0]));
     task_done(&t);
     subject_end(&s);
@@ -296,7 +301,7 @@ CONFORMANCE(many_processes_keep_apart)
     subject_ready(r, &s);
     for (int i = 0; i < MANY; i++) {
         char script[32];
-        struct ext_start start;
+        struct backend_start start;
 
         snprintf(script, sizeof script, "exit %d", i);
         start = sh(script);
@@ -304,7 +309,7 @@ CONFORMANCE(many_processes_keep_apart)
     }
     for (int i = 0; i < MANY; i++) {
         task_follow(&t[i]);
-        CHECK_ENDED(&t[i], EXT_EXITED, i);
+        CHECK_ENDED(&t[i], BACKEND_EXITED, i);
         task_done(&t[i]);
     }
     subject_end(&s);

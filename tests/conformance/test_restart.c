@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon dies and comes back; sandboxes do not notice. */
 #include <fcntl.h>
 #include <signal.h>
@@ -13,9 +14,9 @@
 static void start_kept(struct subject *s, struct task *t, const char *script, uint64_t cookie,
                        unsigned flags)
 {
-    struct ext_start start = sh(script);
+    struct backend_start start = sh(script);
 
-    start.flags = EXT_KEEP | flags;
+    start.flags = BACKEND_KEEP | flags;
     start.cookie = cookie;
     task_start(s, t, &start);
     AWAIT(s->rig, t->started);
@@ -46,7 +47,8 @@ CONFORMANCE(a_kept_process_is_found_and_followed_to_its_end)
     struct task t, u;
 
     subject_ready(r, &s);
-    start_kept(&s, &t, "echo before; read x; echo after $x $FROM_PROFILE; exit 9", 4711, EXT_STDIN);
+    start_kept(&s, &t, "echo before; read x; echo after $x $FROM_PROFILE; exit 9", 4711,
+               BACKEND_STDIN);
     task_done(&t);
     restart(r, &s, &again);
     CHECK_INT(again.n_found, 1);
@@ -56,7 +58,7 @@ CONFORMANCE(a_kept_process_is_found_and_followed_to_its_end)
     CHECK(write(u.p.stdio[0], "input\n", 6) == 6);
     task_drain(&u);
     AWAIT(r, u.ended);
-    CHECK_ENDED(&u, EXT_EXITED, 9);
+    CHECK_ENDED(&u, BACKEND_EXITED, 9);
     CHECK_STR(buf_str(&u.out), "before\nafter input yes-it-is\n");
     r->ops->forget(again.b, again.found[0].proc);
     task_done(&u);
@@ -81,12 +83,12 @@ CONFORMANCE(what_ended_meanwhile_is_found_with_its_status)
     CHECK_OK(again.r, again.e);
     CHECK_INT(again.n_found, 1);
     CHECK(again.found[0].ended);
-    CHECK_INT(again.found[0].how, EXT_EXITED);
+    CHECK_INT(again.found[0].how, BACKEND_EXITED);
     CHECK_INT(again.found[0].status, 5);
     reattach(&again, &u, again.found[0].proc);
     task_drain(&u);
     AWAIT(r, u.ended);
-    CHECK_ENDED(&u, EXT_EXITED, 5);
+    CHECK_ENDED(&u, BACKEND_EXITED, 5);
     CHECK_STR(buf_str(&u.out), "last words\n");
     task_done(&u);
     restart(r, &again, &third); /* until it is forgotten, it stays */
@@ -115,7 +117,7 @@ CONFORMANCE(an_end_before_the_attachment_is_not_lost)
     reattach(&again, &u, again.found[0].proc);
     task_drain(&u);
     AWAIT(r, u.ended);
-    CHECK_ENDED(&u, EXT_SIGNALLED, SIGTERM);
+    CHECK_ENDED(&u, BACKEND_SIGNALLED, SIGTERM);
     task_done(&u);
     subject_end(&again);
 }
@@ -127,7 +129,7 @@ CONFORMANCE(a_kept_process_changes_hands_in_one_life)
     uint32_t proc;
 
     subject_ready(r, &s);
-    start_kept(&s, &t, "read x; echo $x; exit 4", 1, EXT_STDIN);
+    start_kept(&s, &t, "read x; echo $x; exit 4", 1, BACKEND_STDIN);
     proc = t.p.proc;
     task_init(&v, &s);
     r->ops->reattach(s.b, &v.p, proc); /* it has an owner */
@@ -139,7 +141,7 @@ CONFORMANCE(a_kept_process_changes_hands_in_one_life)
     CHECK(write(u.p.stdio[0], "hi\n", 3) == 3);
     task_drain(&u);
     AWAIT(r, u.ended);
-    CHECK_ENDED(&u, EXT_EXITED, 4);
+    CHECK_ENDED(&u, BACKEND_EXITED, 4);
     CHECK_STR(buf_str(&u.out), "hi\n");
     task_done(&u);
     task_init(&v, &s);
@@ -155,13 +157,13 @@ CONFORMANCE(closing_stdin_reaches_a_kept_process)
     struct task t;
 
     subject_ready(r, &s);
-    start_kept(&s, &t, "cat; exit 6", 1, EXT_STDIN);
+    start_kept(&s, &t, "cat; exit 6", 1, BACKEND_STDIN);
     CHECK(write(t.p.stdio[0], "text", 4) == 4);
     drop_fd(&t.p.stdio[0]);
     r->ops->close_stdin(&t.p);
     task_drain(&t);
     AWAIT(r, t.ended);
-    CHECK_ENDED(&t, EXT_EXITED, 6);
+    CHECK_ENDED(&t, BACKEND_EXITED, 6);
     CHECK_STR(buf_str(&t.out), "text");
     task_done(&t);
     subject_end(&s);
@@ -169,7 +171,7 @@ CONFORMANCE(closing_stdin_reaches_a_kept_process)
 
 CONFORMANCE(what_was_not_kept_does_not_outlive_us)
 {
-    struct ext_start start = sh("trap '' HUP TERM PIPE; sleep 1000");
+    struct backend_start start = sh("trap '' HUP TERM PIPE; sleep 1000");
     int64_t end = clock_mono() + RIG_PATIENCE;
     struct subject s, again;
     struct task t;

@@ -31,7 +31,7 @@ DRIVER = os.environ.get("DRIVER", "auto")  # of storage: any test can be run wit
 VOLUME = "1G"  # of the file that has a btrfs where root's state directory is on ext4: allocated at once, and tests run side by side
 
 CONFIG = """\
-ttl: {{grace: {grace}s}}
+ttl: {{grace: {grace}s, paused: {paused}}}
 log: {{level: debug}}
 {storage}
 {more}
@@ -186,11 +186,11 @@ class Stream:
 
 
 class Daemon:
-    def __init__(self, c, name="daemon", config="", grace=GRACE_SECONDS, driver=DRIVER, state=None):
+    def __init__(self, c, name="daemon", config="", grace=GRACE_SECONDS, driver=DRIVER, state=None, paused="7d"):
         self.c, self.driver = c, driver
         self.dir = c.mkdir(c.dir / name)
         self.state, self.socket, self.log_path = state or self.dir / "state", self.dir / "sock", self.dir / "log"
-        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, more=config, storage="" if "storage:" in config else f"storage: {{driver: {driver}, size: {VOLUME}}}"))
+        self.config = c.write(f"{name}/config.yaml", CONFIG.format(grace=grace, paused=paused, more=config, storage="" if "storage:" in config else f"storage: {{driver: {driver}, size: {VOLUME}}}"))
         for profile, values in PROFILES.items():
             c.write(f"{name}/profiles/{profile}.yaml", PROFILE.format(id=profile, **values))
         self.api = Api(self.socket)

@@ -38,7 +38,7 @@ const steps = {
         await refused(() => daytona.create({ image: undefined, resources: { cpu: 64 } }), DaytonaValidationError, 'at most 2 processors');
     },
     'Daytona.create (no such image)': async () => { await refused(() => daytona.create({ image: Image.base('no/such:1') }), DaytonaError, 'no/such'); },
-    'Daytona.create (built image)': async () => { await refused(() => daytona.create({ image: Image.debianSlim('3.12') }), DaytonaError, 'not built here'); },
+    'Daytona.create (built image)': async () => { await refused(() => daytona.create({ image: Image.debianSlim('3.12') }), DaytonaError, 'building images is not supported'); },
     'Daytona.get': async () => { equal((await daytona.get(s.id)).id, s.id); equal((await daytona.get('Story one')).id, s.id, 'by name'); },
     'Daytona.get (another)': async () => { await refused(() => daytona.get('sbx_00000000000000000000'), DaytonaNotFoundError); await refused(() => daytona.get('nobody'), DaytonaNotFoundError); },
     'Daytona.list': async () => {
@@ -189,7 +189,7 @@ const steps = {
         equal(await (await ask(`${signed.url}/page`)).text(), 'served\n', 'by a signed link');
         equal((await ask(`${signed.url.replace('8123~', '8122~')}/page`)).status, 401, 'for another port');
         equal((await ask(`${signed.url.slice(0, -1)}/page`)).status, 401, 'another signature');
-        await refused(() => s.expireSignedPreviewUrl(8123, signed.token), DaytonaError, 'until its time is over');
+        await refused(() => s.expireSignedPreviewUrl(8123, signed.token), DaytonaError, 'expire by themselves');
         await s.process.deleteSession('web');
     },
     'sandbox.downloadUrl, uploadUrl': async () => {
@@ -318,7 +318,7 @@ const steps = {
     'networkBlockAll': async () => { const t = await make({ networkBlockAll: true }); equal(t.networkBlockAll, true); await t.delete(); },
     'domainAllowList, updateNetworkSettings {net}': async () => { const t = await make({ domainAllowList: 'example.com, *.example.org' }); equal(t.networkBlockAll, false); await t.updateNetworkSettings({ networkBlockAll: true }); await t.delete(); },
     'what is not here': async () => {
-        await refused(() => daytona.volume.list(), DaytonaError, 'no volumes');
+        await refused(() => daytona.volume.list(), DaytonaError, 'volumes are not supported');
         await refused(() => daytona.create({ volumes: [{ volumeId: 'v', mountPath: '/v' }] }), DaytonaError, 'volumes');
         await refused(() => daytona.create({ user: 'root' }), DaytonaError, 'user');
         const lsp = await s.createLspServer('python', 'repo'); await refused(() => lsp.start(), DaytonaError, 'language servers');

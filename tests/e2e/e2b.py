@@ -23,11 +23,11 @@ class Served:
 
     option = "--e2b"
 
-    def __init__(self, c, config=""):
+    def __init__(self, c, config="", driver="memory", name="daemon"):  # a driver that takes no file of a gigabyte for each of many tests
         self.c, self.port = c, free_port()
-        self.d = Daemon(c, config=config, driver="memory")  # which alone reports how much of the disk is used
-        for name in ("base.yaml", "code-interpreter-v1.yaml"):
-            c.write(f"daemon/profiles/{name}", (BUILD / "profiles" / name).read_bytes())
+        self.d = Daemon(c, name, config=config, driver=driver)
+        for profile in ("base.yaml", "code-interpreter-v1.yaml"):
+            c.write(f"{self.d.dir.name}/profiles/{profile}", (BUILD / "profiles" / profile).read_bytes())
         self.start()
 
     def start(self, **env):

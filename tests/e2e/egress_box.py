@@ -4,7 +4,7 @@
         with box.dial("93.184.216.34", 443) as client: ...
         box.ask("api.example.com")
 
-The boundary is that of src/runtime/rules.h and listen.c, made by hand in a namespace of its own; the test is the
+The boundary is that of src/engine/runtime/rules.h and listen.c, made by hand in a namespace of its own; the test is the
 worker's control plane. Whatever is opened inside belongs to the caller: to its root, or to a plain user."""
 
 import array
@@ -46,18 +46,18 @@ IP_TRANSPARENT, IPV6_TRANSPARENT, IP_PKTINFO, IPV6_RECVPKTINFO = 19, 75, 8, 49
 NETLINK_SOCK_DIAG, NETLINK_NETFILTER = 4, 12
 SETRESUID = {"x86_64": 117, "aarch64": 147}
 
-# src/egress/wire.h
+# src/engine/egress/wire.h
 HEAD = struct.Struct("=IHHII")
 ADD, POLICY, REMOVE, AUDIT, WHO_IS, TEXTS = range(1, 7)
 ADDED, APPLIED, FAILED, REMOVED, WHO, USED, FULL = range(64, 71)
 MAGIC, VERSION = 0x52474553, 3
 ID = "sbx_cases"
 
-# The widest ceiling, an administrator's: the policy alone decides (src/policy/egress_ceiling.h).
+# The widest ceiling, an administrator's: the policy alone decides (src/domain/policy/egress_ceiling.h).
 CEILING = {"reach": "local", "from": "the test", "places": []}
 
 RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
-QTYPES = {"A": 1, "AAAA": 28, "TXT": 16, "SVCB": 64, "HTTPS": 65, "ANY": 255, "AXFR": 252}
+QTYPES = {"A": 1, "AAAA": 28, "PTR": 12, "TXT": 16, "SVCB": 64, "HTTPS": 65, "ANY": 255, "AXFR": 252}
 
 
 def message(kind, body, tag=0):

@@ -186,7 +186,7 @@ def tls(context, inner=answer()):
 
 class Names:
     """The DNS server, over UDP and TCP. names: name -> list of addresses of both families, or one of NXDOMAIN,
-    SERVFAIL, DROP, or ("CNAME", name, ...addresses). A list of lists is for one question after the other (of one
+    SERVFAIL, REFUSED, DROP, or ("CNAME", name, ...addresses), or a dict of these by type. A list of lists is for one question after the other (of one
     type), the last for all that follow. ttls: name -> seconds, 60 where none is said."""
 
     def __init__(self, namespace, address):
@@ -224,6 +224,8 @@ class Names:
 
     def script(self, name, kind):
         entry = self.names.get(name, "NXDOMAIN")
+        if isinstance(entry, dict):
+            entry = entry[kind]
         if isinstance(entry, list) and entry and isinstance(entry[0], (list, str)) and \
                 (isinstance(entry[0], list) or entry[0] in ("NXDOMAIN", "SERVFAIL", "DROP")):
             turn = self.turns.get((name, kind), 0)
@@ -242,7 +244,7 @@ class Names:
         entry = self.script(name, kind)
         if entry == "DROP":
             return None
-        code = {"NXDOMAIN": 3, "SERVFAIL": 2}.get(entry if isinstance(entry, str) else "", 0)
+        code = {"NXDOMAIN": 3, "SERVFAIL": 2, "REFUSED": 5}.get(entry if isinstance(entry, str) else "", 0)
         records = self.records(entry, kind, self.ttls.get(name, 60)) if code == 0 else []
         return query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0) + question + b"".join(records)
 
@@ -456,16 +458,16 @@ class World:
     def http(self, address=PUBLIC, port=80, text=b"hello\n"):
         return self.origin(address, port, answer(text))
 
-    def secure(self, directory, name="api.example.com", address=PUBLIC, port=443):
-        """An HTTPS origin with a certificate that signs itself."""
+    def secure(self, directory, name="api.example.com", address=PUBLIC, port=443, inside=False, names=""):
+        """An HTTPS origin with a certificate that signs itself, for more names than one if they are said."""
         key, certificate = directory / "key.pem", directory / "certificate.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                        "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}",
+                        "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName={names or f'DNS:{name}'}",
                         "-keyout", key, "-out", certificate], check=True, capture_output=True)
         certificate.chmod(0o644)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        made = self.origin(address, port, tls(context))
+        made = self.origin(address, port, tls(context), inside)
         made.certificate = certificate
         return made
 

@@ -26,8 +26,8 @@ def page():
         server.shutdown()
 
 
-def reads(api, box, port):
+def reads(api, box, port, host="127.0.0.1"):
     """What a program inside gets of the server on the host's loopback, by the proxy."""
     return api.request("POST", f"/v1/sandboxes/{box}/processes",
-                       {"argv": ["sh", "-c", f'curl -s -m 20 -x "$HTTP_PROXY" --noproxy "" http://127.0.0.1:{port}/']},
+                       {"argv": ["sh", "-c", f'curl -s -m 20 -x "$HTTP_PROXY" --noproxy "" http://{host}:{port}/']},
                        **({"Accept": "application/json"} if isinstance(api, Tcp) else {"headers": {"Accept": "application/json"}}))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """How a daemon comes to serve: by systemd's sockets, by --ready-fd, in the background; and how it does not."""
 
@@ -57,6 +58,20 @@ def a_socket_of_systemds_that_others_can_reach_guards_tenants(c):
         equal(any(int(word) for line in offsets.splitlines() for word in line.split()[1:]), guarded, f"whether the sandbox has clocks of its own at mode {mode}: {offsets}")
         d.destroy(box)
         d.stop()
+
+
+@test
+def a_socket_of_systemds_for_other_machines_needs_a_word(c):
+    """The rule for `listen` holds for a socket that systemd opened, too."""
+    tcp = ACTIVATE.replace("socket.AF_UNIX, ", "socket.AF_INET, ").replace("s.bind(sys.argv[1])", "s.bind((sys.argv[1], 0))").replace("os.chmod(", "(lambda *_: 0)(")
+    for address, args, serves in (("0.0.0.0", (), False), ("0.0.0.0", ("--listen-unencrypted",), True), ("127.0.0.1", (), True)):
+        d = Daemon(c)
+        equal(d.spawn(prefix=["python3", "-c", tcp, address], args=args), serves, f"whether it serves on {address} with {args}")
+        if serves:
+            d.process.send_signal(signal.SIGTERM)
+        else:
+            check("listen_unencrypted" in d.tail(), f"the error: {d.tail()}")
+        d.wait()
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Every no has an id under which it is on record: of each way to ask, in each verdict; and what counts as asking."""
 

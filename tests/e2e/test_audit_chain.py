@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The audit is a chain: events of the daemon, and the lines of each sandbox's egress log, which are anchored among the events.
 What is changed, removed, moved or added is found, with its place; crashes, rotation and retention are no damage."""

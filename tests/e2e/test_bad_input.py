@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Bad input: a status, one clear sentence on stderr that names the culprit, and nothing made."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What `sandboxer run` promises on a good day: statuses, streams, environment, identity, isolation."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """run --untrusted: the manifest has every path that the program changed, wherever it did."""
 

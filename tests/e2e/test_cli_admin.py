@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Profiles, hosts, tokens, backups, doctor, help; and the daemon that the command line starts."""
 
@@ -150,7 +151,7 @@ def every_verb_has_help(c):
         text = c.cli(group, "--help").expect(0).text
         check(f"{group} list" in text or f"{group} check" in text, f"help of {group}: {text}")
         equal(c.cli("help", group).expect(0).text, text, f"help {group}")
-        c.cli(group).expect(2, out=b"", says="say which")
+        c.cli(group).expect(2, out=b"", says="choose one of")
     c.cli("nonsense").expect(2, says="unknown verb 'nonsense'")
     c.cli("profiles").expect(2, says="list, get, validate")
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandboxer egress …: policies tried without a daemon, and those of the daemon's sandboxes."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Programs in a sandbox, by the command line: exec, shell, ps, attach, kill, logs."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What the command line refuses before anything happens, and what it says then."""
 
@@ -117,7 +118,7 @@ def what_a_daemon_refuses_is_told_by_its_remedy(c):
         taken = cli("snapshot", box, "-q").expect(0).text
         cli("snapshots", "export", taken, "whole").expect(0)
         c.write("cut", (c.dir / "whole").read_bytes()[:5])
-        cli("snapshots", "import", "cut").expect(2, says="cut off")
+        cli("snapshots", "import", "cut").expect(2, says="truncated")
         for name in ("one", "two", "two"):
             cli("token", "create", "-q", name).expect(0)
         cli("token", "revoke", "two").expect(4, says="2 tokens are called 'two'")

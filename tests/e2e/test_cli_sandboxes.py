@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Making, finding, showing and ending sandboxes with the command line."""
 
@@ -97,7 +98,7 @@ def a_unique_start_of_an_id_is_enough(c):
         one, two = cli.create(), cli.create()
         at = next(i for i in range(len(one)) if one[i] != two[i])
         equal(cli.json("get", one[:at + 1])["sandbox_id"], one, "by its start")
-        cli("get", one[:at]).expect(4, says="start of several")
+        cli("get", one[:at]).expect(4, says="prefix of several")
         cli("get", "sbx_nothing").expect(3, says="sbx_nothing")
         cli.sh(one[:at + 1], "true").expect(0)
         # A live one comes before those that are finished.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The control plane is confined: the kernel says so, and the daemon still does everything."""
 
@@ -32,6 +33,28 @@ def the_kernel_confirms_the_fence(c):
         d.works(box)
         d.api.get("/metrics").expect(200)
         check("call_refused" not in d.tail(1000), "a system call was refused")
+
+
+# Why each is there is in daemon/privilege.c. The numbers are the kernel's.
+SUPERVISOR = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
+              "NET_BIND_SERVICE": 10, "NET_ADMIN": 12, "SYS_CHROOT": 18, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_RESOURCE": 24,
+              "MKNOD": 27, "SETFCAP": 31, "BPF": 39}
+
+
+@test(only="root", because="a plain user's daemon has no capabilities")
+def the_supervisor_has_only_capabilities_that_it_uses(c):
+    kept = sum(1 << number for number in SUPERVISOR.values()) & int(status("self")["CapPrm"], 16)
+    with Daemon(c) as d:
+        got = status(d.process.pid)
+        equal([hex(int(got[name], 16)) for name in ("CapEff", "CapPrm", "CapBnd")], [hex(kept)] * 3, "capabilities of the supervisor")
+        equal((int(got["CapInh"], 16), int(got["CapAmb"], 16)), (0, 0), "capabilities that it passes on")
+        d.works(d.create())
+        launchers = d.parts("sandboxer-launch"[:15])
+        check(launchers, "there is no launcher")
+        for pid in launchers:
+            got = status(pid)
+            equal(int(got["CapBnd"], 16) & ~kept, 0, "capabilities that a launcher could gain")
+            equal(int(got["CapEff"], 16) & (1 << SUPERVISOR["BPF"] | 1 << SUPERVISOR["SYS_RESOURCE"]), 0, "those that launchers do not need")
 
 
 main()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """A token is its own peer: the policy for tools, limits and visibility hold on every interface."""
 
@@ -103,6 +104,26 @@ def labels_bind_peers_held_calls_and_tokens(c):
         maker.delete(f"/v1/tokens/{other['id']}").expect(404)
         b.delete(f"/v1/peers/{peer.id}").expect(204)
         wait_for(lambda: d.get(box)["state"] == "destroyed", "the sandbox ends with its peer")
+
+
+@test
+def the_peer_of_a_token_is_not_a_session(c):
+    with serving(c) as (d, _, token):
+        holder, known = token("read", "create", "destroy", "exec")
+        peer_id = known if isinstance(known, str) else known["id"]
+        d.api.delete(f"/v1/peers/{peer_id}").expect(404)
+        d.api.post(f"/v1/peers/{peer_id}/heartbeat").expect(404)
+        holder.get("/v1/sandboxes").expect(200)
+
+
+@test
+def a_session_of_a_token_with_many_labels_sees_no_others(c):
+    with serving(c) as (d, _, token):
+        holder, _ = token("read", "create", "destroy", "exec", labels={f"label{i}": "x" for i in range(32)})
+        box = holder.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+        listed = Session(holder).request("GET", "/v1/sandboxes").expect(200).json["sandboxes"]
+        equal([b["sandbox_id"] for b in listed], [], "sandboxes that a session sees")
+        equal([b["sandbox_id"] for b in holder.get("/v1/sandboxes").expect(200).json["sandboxes"]], [box], "those of its token")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Clients that are slow, silent, broken or too many cost themselves, not the daemon."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Daytona's own client, as npm has it, against the daemon: nothing in it is changed.
 

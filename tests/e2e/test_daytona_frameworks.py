@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What others build on Daytona's SDK, as npm has it, with the older versions of the SDK that they bring along."""
 

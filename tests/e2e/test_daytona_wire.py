@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Daytona's interface on the wire: who may not, what is malformed, what is too much, who stops reading, and what a restart leaves."""
 
@@ -12,7 +13,7 @@ import time
 import urllib.parse
 
 from daytona import Box, Served
-from harness import BUILD, check, equal, main, test, wait_for
+from harness import BUILD, Skip, check, equal, main, test, wait_for
 from images import archive, member
 
 
@@ -251,6 +252,33 @@ class H(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a): pass
 http.server.HTTPServer(("127.0.0.1", 8080), H).serve_forever()
 """
+
+
+CHALLENGE = """
+import http.server
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        open("/tmp/authorization", "a").write(self.headers.get("Authorization", "") + "\\n")
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def log_message(self, *a): pass
+http.server.HTTPServer(("127.0.0.1", 8081), H).serve_forever()
+"""
+
+
+@test
+def git_gets_the_credentials_of_a_request(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        if box.run("command -v git")["exitCode"] != 0:
+            raise Skip("git is not installed")
+        s.d.api.post(f"/v1/sandboxes/{box.id}/processes", {"argv": ["python3", "-c", CHALLENGE], "background": True}).expect(201)
+        wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box.id}/ports/8081").json["open"], "the port is open")
+        box.ask("POST", "git/clone", {"url": "http://127.0.0.1:8081/x.git", "path": "/tmp/x", "username": "ada", "password": "pass word"})
+        sent = box.run("cat /tmp/authorization")["result"].split("\n")
+        check("Basic " + base64.b64encode(b"ada:pass word").decode() in sent, f"the server got {sent}")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Death of any part: everything is gone soon, and who survives tells the truth. The harness checks after
 each test that nothing is left."""

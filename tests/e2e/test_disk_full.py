@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Disk has shares per owner, and a full disk keeps nobody from looking, ending and removing."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """E2B's own clients, as npm has them, against the daemon: nothing in them is changed.
 
@@ -7,6 +8,7 @@ Every method that is called is listed with what came of it.
 
 import os
 
+from daemon import DRIVER
 from e2b import Served
 from e2b_story import BUILD, CODE, STORY, import_base
 from harness import check, equal, main, test, wait_for
@@ -20,9 +22,9 @@ SLOW = {"seconds": 400}
 ROOT = {**SLOW, "only": "root", "because": "it is the same client"}
 
 
-def play(c, packages, *without):
+def play(c, packages, *without, driver="memory"):
     place = modules(packages, INSTALL_SECONDS)
-    with Served(c) as s:
+    with Served(c, driver=driver) as s:
         said = script(c, place, "story.mjs", STORY, [*without, *(() if c.root else ("root",))], HOME=str(c.home), **s.key())
         check(len(said) > 45, f"only {len(said)} steps were taken")
         tell(said)
@@ -31,7 +33,7 @@ def play(c, packages, *without):
 
 @test(**SLOW)
 def the_newest_sdk(c):
-    play(c, NEWEST)
+    play(c, NEWEST, driver=DRIVER)
 
 
 @test(**ROOT)
@@ -107,8 +109,8 @@ def the_command_line(c):
         check(box in e2b("sandbox", "list", "--state", "paused"), "it is paused")
         e2b("sandbox", "resume", box)
         e2b("sandbox", "kill", "--all")
-        refused("template", "publish", "by-cli", "--yes", says="not published here")
-        refused("template", "unpublish", "by-cli", "--yes", says="not published here")
+        refused("template", "publish", "by-cli", "--yes", says="publishing templates is not supported")
+        refused("template", "unpublish", "by-cli", "--yes", says="publishing templates is not supported")
         e2b("template", "delete", "by-cli", "--yes")
         refused(*dockerfile("FROM e2bdev/base\nRUN exit 3\n"), says="exit status 3")
         refused(*dockerfile("FROM no-such:1\n"), says="there is no no-such:1 here")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Sandboxes by name: https://PORT-ID.DOMAIN, with a certificate of ours or a given one, for curl and E2B's clients."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Frameworks that run code in E2B's sandboxes, as npm has them, against the daemon: nothing in them is changed.
 

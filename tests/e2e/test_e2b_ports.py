@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Servers inside, reached as E2B's clients reach them: by headers, through the daemon."""
 

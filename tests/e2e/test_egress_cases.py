@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The table of attacks on the egress plane: every case through every adapter that it can reach, as the sandbox's
 root and as a plain user of it, against origins and a DNS server that record what reaches them. The table is printed

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Egress ceilings: how far the policies of tenants may reach, at every interface, and what the worker denies again."""
 
@@ -79,6 +80,29 @@ def names_and_loopback_are_held_to_the_ceiling(c):
         done = d.api.request("POST", f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script]},
                              headers={"Accept": "application/json"}).expect(200).json
         equal(json.dumps(done).count("the host's page"), 8, f"answers in {done}")
+
+
+@test
+def names_that_the_configuration_places_are_within_the_ceiling(c):
+    """For tenants, too: the name is all that they write. It grants them no other address, and no other port."""
+    profile = PROFILE.format(id="profile.mirror", **PROFILES["profile.pooled"])
+    with page() as port, page() as other:
+        c.write("daemon/profiles/mirror.yaml", profile + f"network: {{most: profile, egress: [{{host: mirror.example.com, port: {port}}}]}}\n")
+        for most in ("public", "listed"):
+            config = f"egress: {{most: {most}, names: ['mirror.example.com:{port}=127.0.0.1']}}"
+            with serving(c, config=config) as (d, _, token):
+                tenant, _ = token("read", "create", "exec", capabilities=OPEN)
+                master, _ = token("read", "create", "exec", "admin", role="master")
+                held = tenant.post("/v1/sandboxes", {"egress": {"allow": [f"mirror.example.com:{port}"]}}).expect(403).json
+                equal(held["kind"], "require_approval", f"as it is not public, a master approves: {held}")
+                box = approve(d, master, held["request_id"])["result"]["sandbox_id"]
+                done = reads(tenant, box, port, "mirror.example.com").expect(200).json
+                check("the host's page" in json.dumps(done), f"{done}")
+                for item in (f"mirror.example.com:{other}=127.0.0.1", f"127.0.0.1:{other}", f"mirror.example.com:{port}=127.0.0.2"):
+                    refused(tenant.post("/v1/sandboxes", {"egress": {"allow": [item]}}), "egress.local" if most == "public" else "")
+                box = d.create(profile="profile.mirror")
+                done = reads(d.api, box, port, "mirror.example.com").expect(200).json
+                check("the host's page" in json.dumps(done), f"of a profile whose ceiling is itself: {done}")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Real clients in sandboxes, real servers outside: each client reaches what is allowed and nothing else, through the
 proxy that its variables name and, where it knows none or the variables are gone, captured. A row of the table is a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Egress through a daemon: what its sandboxes reach, and that nothing else does, come what may."""
 
@@ -9,9 +10,10 @@ import os
 import signal
 import sqlite3
 
+from client import Client
 from daemon import PROFILE, PROFILES, Daemon
-from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World, echo
-from harness import check, equal, main, test, wait_for
+from egress_world import OUTSIDE, PUBLIC, PUBLIC_TOO, RESOLVER, World, echo
+from harness import Skip, check, equal, main, test, wait_for
 
 CONFIG = f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}"
 MANY = 100  # more than are handed over at once
@@ -27,9 +29,9 @@ print(s.recv(4).decode())
 """
 
 
-def started(c, w, **more):
+def started(c, w, config=CONFIG, **more):
     """A daemon inside the world."""
-    d = Daemon(c, config=CONFIG, **more)
+    d = Daemon(c, config=config, **more)
     w.dns.names.update({NAME: [PUBLIC], OTHER: [PUBLIC_TOO]})
     return d
 
@@ -37,8 +39,8 @@ def started(c, w, **more):
 class Inside:
     """A daemon whose every start is in the world's namespace."""
 
-    def __init__(self, c, w):
-        self.d = started(c, w)
+    def __init__(self, c, w, config=CONFIG):
+        self.d = started(c, w, config)
         spawn = self.d.spawn
         self.d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
 
@@ -136,6 +138,61 @@ def a_policy_that_cannot_be_kept_is_refused(c):
                 equal(answer.json["verdict"], verdict, f"{to}: {answer}")
             d.api.post("/v1/egress/explain", {"policy": "x: 1", "to": NAME}).expect(400, code="invalid")
             d.api.post("/v1/egress/explain", {"policy": policy_of(NAME, 80), "to": "a b"}).expect(400)
+
+
+MIRROR, LAB = "mirror.corp.example", "a.lab.example"
+PLACED = f"egress: {{workers: 1, resolvers: ['{RESOLVER}'], names: ['{MIRROR}:443,8443={OUTSIDE}', '*.lab.example:80=10.77.0.0/30']}}"
+WAYS = [], ["--noproxy", "*"]
+
+
+@test
+def a_name_is_reached_where_the_configuration_places_it(c):
+    """With TLS and without a lookup, by the name alone; in a range, where the lookup says."""
+    with World() as w:
+        w.dns.names.update({MIRROR: [PUBLIC_TOO], LAB: [OUTSIDE], "b.lab.example": ["10.77.0.9"]})
+        mirror, lab = w.secure(c.dir, MIRROR, OUTSIDE), w.http(OUTSIDE, 80)
+        trust = ["--cacert", "/tmp/authority.pem"]
+        with Inside(c, w, PLACED) as d:
+            box = allowed(d, f"{MIRROR}:443,8080", f"{LAB}:80", "b.lab.example:80")
+            d.api.run(box, ["sh", "-c", 'echo "$0" >/tmp/authority.pem', mirror.certificate.read_text()]).expect(200)
+            for way in WAYS:
+                reaches(d, box, f"https://{MIRROR}/", *trust, *way)
+                reaches(d, box, f"http://{LAB}/", *way)
+                refused(d, box, "http://b.lab.example/", *way)
+            equal((mirror.connections, lab.connections), (len(WAYS), len(WAYS)), "connections")
+            check(not any(name == MIRROR for name, _ in w.dns.asked), f"the name was looked up: {w.dns.asked}")
+            endpoints = d.api.get(f"/v1/sandboxes/{box}/egress").expect(200).json["policy"]["network_policies"]["allow"]["endpoints"]
+            equal([(e["host"], e["ports"], e.get("allowed_ips", [])) for e in endpoints],
+                  [(MIRROR, [443], [OUTSIDE]), (LAB, [80], ["10.77.0.0/30"]), ("b.lab.example", [80], ["10.77.0.0/30"]), (MIRROR, [8080], [])],
+                  "endpoints")
+            put(d, box, policy_of(MIRROR, 443)).expect(200)
+            reaches(d, box, f"https://{MIRROR}/", *trust)
+            said = d.api.request("POST", "/v1/egress/explain", {"policy": policy_of(MIRROR, 443), "to": f"{MIRROR}:443"}).expect(200).json
+            equal(said["verdict"], "allowed", f"what explain says: {said}")
+
+
+@test
+def package_managers_reach_a_mirror_that_the_configuration_places(c):
+    """Its name stands in a variable of the profile; without the configuration it is refused for where it is."""
+    variables = {"pip3": "PIP_INDEX_URL", "npm": "NPM_CONFIG_REGISTRY", "go": "GOPROXY"}
+    found = [name for program, name in variables.items() if os.path.exists(f"/usr/bin/{program}")]
+    if not found:
+        raise Skip(f"none of {', '.join(variables)} is in /usr/bin")
+    profile = PROFILE.format(id="profile.packages", **PROFILES["profile.pooled"]) + f"env: {{{found[0]}: 'https://{MIRROR}/simple'}}\n"
+    c.write("daemon/profiles/packages.yaml", profile)
+    with World() as w:
+        w.dns.names[MIRROR] = [OUTSIDE]
+        mirror = w.secure(c.dir, MIRROR, OUTSIDE)
+        with Inside(c, w, PLACED) as d:
+            box = d.create(profile="profile.packages", egress={"packages": True})
+            for way in WAYS:
+                reaches(d, box, f"https://{MIRROR}/simple", "-k", *way)
+            equal((mirror.connections, (MIRROR, "A") in w.dns.asked), (len(WAYS), False), "connections, and whether it was looked up")
+        with Inside(c, w) as d:
+            box = d.create(profile="profile.packages", egress={"packages": True})
+            said = curl(d, box, f"https://{MIRROR}/simple", "-k")
+            check(said["exit_code"] != 0 and MIRROR in d.api.get(f"/v1/sandboxes/{box}/egress/denials").expect(200).data.decode(), f"{said}")
+        equal(mirror.connections, len(WAYS), "connections without the entry")
 
 
 @test
@@ -268,14 +325,77 @@ def a_stored_policy_that_is_no_longer_valid_lets_nothing_through(c):
             wait_for(lambda: d.get(other)["egress"]["in_force"] == 1, "the other sandbox's policy is in force")
             reaches(d, other, f"http://{NAME}/")
             before = web.connections
-            said = curl(d, box, f"http://{NAME}/")
-            check("policy_missing" in said["stdout"], f"a refusal with its reason: {said}")
+            wait_for(lambda: "nothing can pass on port 443" in curl(d, box, f"http://{NAME}/")["stdout"], "a refusal with its reason")
+            check("policy_missing" in curl(d, box, f"http://{NAME}/")["stdout"], "the refusal's code")
             refused(d, box, f"http://{NAME}/", "--noproxy", "*")
             equal(web.connections, before, "connections to the origin")
             equal(d.get(box)["egress"]["in_force"], 0, "the generation in force")
             check("nothing can pass on port 443" in d.log_path.read_text(errors="replace"), "the reason is in the log")
+            log = d.api.get(f"/v1/sandboxes/{box}/egress/log").expect(200).data
+            check(b"nothing can pass on port 443" in log, f"the reason is on record: {log[-600:]}")
             put(d, box, rest).expect(200)
             reaches(d, box, f"http://{NAME}/")
+
+
+USELESS = "nothing can pass on port 443"  # why the policy below is invalid
+
+
+def spoil(d, where):
+    """Turns a row into one that an older version may have written: its endpoint is invalid."""
+    with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+        return db.execute("UPDATE egress SET policy = replace(policy, '\"ports\":[80]', '\"ports\":[443]') WHERE sandbox = ?", (where,)).rowcount
+
+
+def says_why(cli, d, box, why, generation):
+    """Everywhere a person looks: which sandbox, which rule, why, what to do."""
+    remedy = f"sandboxer egress set {box} FILE"
+    for argv, code in ((("get", box), 0), (("egress", "get", box), 0), (("egress", "check", box), 1), (("egress", "explain", box, "--to", f"{NAME}:80"), 2)):
+        said = cli(*argv).expect(code)
+        for word in (*why, remedy):
+            check(word in said.text + said.notes, f"{argv} does not mention {word!r}: {said}")
+    for seen in (cli.json("get", box)["egress"], cli.json("egress", "get", box)):
+        equal((seen["generation"], seen["in_force"]), (generation, 0), "generations")
+        check(all(word in seen["problem"] for word in (*why, remedy)), seen["problem"])
+    lines = [line for line in d.log_path.read_text(errors="replace").splitlines() if "egress.policy_failed" in line and box in line]
+    equal(len(lines), 1, f"lines of the log about {box}: {lines}")
+    check(all(word in lines[0] for word in (*why, remedy)), lines[0])
+
+
+@test
+def a_stored_policy_that_does_not_load_is_explained(c):
+    rest = f"version: 1\nnetwork_policies: {{a_rule: {{endpoints: [{{host: {NAME}, port: 80, protocol: rest, access: full}}]}}}}\n"
+    with World() as w:
+        w.http(PUBLIC, 80)
+        with Inside(c, w) as d:
+            cli = Client(d)
+            good = d.create(egress={"policy": rest})
+            broken, lost, paused = boxes = [d.create(egress={"policy": rest}) for _ in range(3)]
+            equal(cli("egress", "check", good).expect(0).text.count(NAME), 1, "a sandbox's policy can be checked")
+            cli("egress", "explain", good, "--to", f"{NAME}:80").expect(0)
+            cli("egress", "explain", good, "--to", "other.example:80").expect(1)
+            d.api.post(f"/v1/sandboxes/{paused}/pause").expect(200)
+            d.stop()
+            equal((spoil(d, broken), spoil(d, paused)), (1, 1), "rows that became an older version's")
+            with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+                equal(db.execute("DELETE FROM egress WHERE sandbox = ?", (lost,)).rowcount, 1, "rows that are lost")
+            d.log_path.write_bytes(b"")
+            d.start()
+            wait_for(lambda: d.get(good)["egress"]["in_force"] == 1, "the other sandbox's policy is in force")
+            for box in (broken, lost):  # the worker has looked at them, too
+                refused(d, box, f"http://{NAME}/")
+            for box, why in zip(boxes, (("a_rule", USELESS), ("no policy",), ("a_rule", USELESS))):
+                says_why(cli, d, box, why, 1)
+            check("problem" not in d.get(good)["egress"], f"{d.get(good)['egress']}")
+            d.api.post(f"/v1/sandboxes/{paused}/resume").expect(200)
+            refused(d, paused, f"http://{NAME}/")
+            says_why(cli, d, paused, ("a_rule", USELESS), 1)
+            # What is advised helps.
+            valid = c.write("valid.yaml", rest)
+            for box in boxes:
+                cli("egress", "set", box, valid).expect(0)
+                reaches(d, box, f"http://{NAME}/")
+                check("problem" not in d.get(box)["egress"], f"{d.get(box)['egress']}")
+                cli("egress", "check", box).expect(0)
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What egress decided, in the events: live, again after a reconnect, and only for who may see the sandbox."""
 

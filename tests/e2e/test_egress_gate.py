@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The gate of egress workers: where a process in a worker's control group can connect to, as one that took the worker over could."""
 

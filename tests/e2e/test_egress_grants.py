@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Endpoints that end: by time, and by how often they are used, whatever dies meanwhile."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What `egress check` and `egress explain` say of a policy is what the egress worker does, by every way in. SEED
 repeats a run's choices; FUZZ_SECONDS says how long to make up policies."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """One lease per dial: names leave within one budget and on record, uses and dials are counted alike whichever way they are
 made, Opens and Closes pair, and sandboxes that share a worker share its descriptors."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandboxer run --allow-packages: managers reach what they are configured for or were built with, and nothing else."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Policies that change, and workers that die, under load: a sandbox's programs open connections all the time, by the proxy
 and captured, and nothing of it gets where the policy in force does not lead."""

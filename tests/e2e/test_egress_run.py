@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandboxer run --allow, --policy: real clients inside, recording origins outside."""
 
@@ -153,6 +154,33 @@ def a_policy_file_rules_requests_and_programs(c):
 
 
 @test
+def a_client_may_offer_http_2_and_change_to_a_tunnel(c):
+    """An offer of h2c is left out where requests are inspected; behind a request, a kept connection may carry a CONNECT."""
+    c.write("policy.yaml", POLICY)
+    behind = """
+import socket
+s = socket.create_connection(("127.0.0.1", 3128), 20)
+for head, end in ((b"GET http://programs.example.com:/x HTTP/1.1\\r\\nHost: programs.example.com:\\r\\n\\r\\n", b"hello\\n"),
+                  (b"CONNECT programs.example.com:80 HTTP/1.1\\r\\nHost: programs.example.com:80\\r\\n\\r\\n", b"\\r\\n\\r\\n"),
+                  (b"GET /x HTTP/1.1\\r\\nHost: programs.example.com\\r\\n\\r\\n", b"hello\\n")):
+    s.sendall(head)
+    data = b""
+    while not data.endswith(end):
+        more = s.recv(65536)
+        assert more, data
+        data += more
+    print(data.split()[1].decode())
+"""
+    with world() as w:
+        web = w.http(PUBLIC, 80)
+        seen = sh(w, c, "".join(f"curl -sS --http2 {way} http://api.example.com/x; " for way in ("", "--noproxy '*'", "-p")), "--policy", c.dir / "policy.yaml")
+        seen.expect(0, out=b"hello\n" * 3, err=b"")
+        check(b"h2c" not in web.bytes.lower(), "the offer got out")
+        c.write("behind.py", behind)
+        run(w, c, "--mount", f"{c.dir / 'behind.py'}:/tmp/behind.py", "--allow", "programs.example.com:80", "--", "python3", "/tmp/behind.py").expect(0, out=b"200\n" * 3)
+
+
+@test
 def package_managers_reach_what_they_are_configured_for(c):
     variables = {"pip3": "PIP_INDEX_URL", "npm": "NPM_CONFIG_REGISTRY", "go": "GOPROXY"}
     found = [name for program, name in variables.items() if os.path.exists(f"/usr/bin/{program}")]
@@ -202,7 +230,7 @@ def the_loopback_of_the_machine_is_not_reached_otherwise(c):
         equal((seen.out, page.connections), (b"failed\n" * len(WAYS) * 3, 0), "what came and arrived")
         check(f"host.sandboxer.internal:{PORT} (port_not_allowed)".encode() in seen.err, str(seen))
         c.write("localhost.yaml", "version: 1\nnetwork_policies: {a: {endpoints: [{host: localhost, port: 80}]}}\n")
-        run(w, c, "--policy", c.dir / "localhost.yaml", "--", "true").expect(125, says="names the loopback of this machine.*127.0.0.1")
+        run(w, c, "--policy", c.dir / "localhost.yaml", "--", "true").expect(125, says="is a loopback name.*127.0.0.1")
 
 
 @test
@@ -227,6 +255,42 @@ def a_name_is_reached_at_the_private_address_that_is_declared(c):
             equal((seen.out, mirror.connections), (b"failed\n" * len(WAYS), before), f"at {address}")
         explain = [c.program(), "egress", "explain", c.dir / "range.yaml", "--to", "mirror.corp.example:80", "--method", "GET", "--path", "/"]
         c.execute(explain).expect(0)
+
+
+@test
+def tls_reaches_a_private_name_that_is_declared(c):
+    """The hello names the server that was granted; one that names another, or none, does not get there."""
+    with world() as w:
+        mirror = w.secure(c.dir, "mirror.corp.example", OUTSIDE)
+        granted = ["--mount", f"{mirror.certificate}:/tmp/authority.pem", "--allow", f"mirror.corp.example:443={OUTSIDE}"]
+        trust = "--cacert /tmp/authority.pem"
+        seen = sh(w, c, calls(f"{trust} https://mirror.corp.example/"), *granted)
+        seen.expect(0, out=b"hello\n" * len(WAYS), err=b"")
+        equal((mirror.connections, w.dns.asked), (len(WAYS), []), "connections, and lookups")
+        before = mirror.bytes
+        other = "--connect-to other.corp.example:443:mirror.corp.example:443"
+        wrong = f"-k {other} https://other.corp.example/", f"-k https://{OUTSIDE}/"
+        seen = sh(w, c, "".join(calls(url) for url in wrong), *granted)
+        equal((seen.out, mirror.bytes), (b"failed\n" * len(WAYS) * len(wrong), before), f"what came, and what the mirror heard: {seen}")
+        check(b"mirror.corp.example:443 (sni_mismatch)" in seen.err, str(seen))
+
+
+@test
+def tls_reaches_the_loopback_of_the_machine_where_it_is_granted(c):
+    """By each of its names and by its address, which a hello does not name; captured, and through the proxy."""
+    names = "127.0.0.1", "localhost", "host.sandboxer.internal"
+    with world() as w:
+        page = w.secure(c.dir, "localhost", "127.0.0.1", PORT, inside=True, names="IP:127.0.0.1,DNS:localhost,DNS:host.sandboxer.internal")
+        mount = "--mount", f"{page.certificate}:/tmp/authority.pem"
+        script = calls(*(f"--cacert /tmp/authority.pem https://{name}:{PORT}/" for name in names))
+        for item in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
+            before = page.connections
+            sh(w, c, script, *mount, "--allow", item).expect(0, out=b"hello\n" * len(WAYS) * len(names), err=b"")
+            equal(page.connections - before, len(WAYS) * len(names), f"connections to the machine with {item}")
+        before = page.bytes
+        fronted = f"-k --connect-to api.example.com:{PORT}:localhost:{PORT} https://api.example.com:{PORT}/"
+        seen = sh(w, c, calls(fronted), *mount, "--allow", f"localhost:{PORT}")
+        equal((seen.out, page.bytes), (b"failed\n" * len(WAYS), before), f"what came of a hello that names another: {seen}")
 
 
 @test
@@ -358,7 +422,7 @@ def a_worker_that_dies_again_and_again_leaves_no_connection_hanging(c):
         thread = threading.Thread(target=killing)
         thread.start()
         try:
-            session.hears(b"there is no network any more")
+            session.hears(b"the network stays down")
         finally:
             over.set()
             thread.join()

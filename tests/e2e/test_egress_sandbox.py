@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The table of attacks in real sandboxes: every case through every adapter from programs of a sandbox that a daemon made,
 as its root and as a plain user of it, with the boundary in force. What that makes of connections is real, and so is who

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Many sandboxes with a policy each: every one reaches its own host and not its neighbour's, by the proxy and captured,
 before and after all policies are exchanged; processes stay within their budgets of descriptors and memory, and at the end

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandboxer run --allow, --policy by a daemon: the same as without one, in output, exit status, messages and record."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Clients that dawdle, and clients that never read, by every way out: they take a bounded part of the worker, others
 are served beside them, and when they go nothing of them stays."""

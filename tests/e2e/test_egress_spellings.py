@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Every way to say what a sandbox may reach, at its create and later: lists, package managers, policies."""
 
@@ -64,7 +65,7 @@ def lists_that_are_none_change_nothing(c):
         box = d.create(egress={"allow_out": [PUBLIC]})
         for lists, words in (({"allow_out": ["300.1.2.3/8"]}, "300.1.2.3/8"), ({"deny_out": ["a b"]}, "a b"),
                              ({"alow": []}, "alow"), ({"allow_out": "x"}, "allow_out"),
-                             ({"packages": True}, "created"), ({"allow": [f"{NAME}:0"]}, NAME)):
+                             ({"packages": True}, "create request"), ({"allow": [f"{NAME}:0"]}, NAME)):
             check(words in put(d, box, lists).expect(400, code="invalid").json["detail"], f"{lists}")
         equal(d.get(box)["egress"]["generation"], 1, "the generation")
         equal(reached(d, box, PUBLIC, PUBLIC_TOO), [PUBLIC], "what is reached")

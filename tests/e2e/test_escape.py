@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Runs tests/attacks inside the sandbox, where every attack must be held, and once where nothing confines
 them, where they must be seen to succeed."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The daemon's own requests are made by a process without store and rights: sandboxer-fetch."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Our parser of requests beside those of nginx and haproxy: what it takes they take, as the same requests with the same
 bodies. It may be stricter; it is never looser. And what our proxy sends on is well-formed, whatever it was given.
@@ -32,7 +33,7 @@ POLICIES = {
         ("methods are capital letters, _ and -", lambda q: not re.fullmatch(r"[A-Z_-]+", q["method"])),
         ("no asterisk form", lambda q: q["target"] == "*"),
         ("no _ in the host of an absolute target", lambda q: re.match(r"[a-z]+://[^/?]*_", q["target"])),
-        ("paths are decoded at once: for us policy/path.c refuses the same", lambda q: q["odd_path"]),
+        ("paths are decoded at once: for us domain/policy/path.c refuses the same", lambda q: q["odd_path"]),
     ),
     "haproxy": (
         ("the target's host is that of Host: for us relays/forward.c refuses the same", lambda q: q["two_hosts"]),

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Lifecycle events to a hub: in order, none lost, nothing waits for it.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Images of as many layers as there may be, and long chains of snapshots and commits on them."""
 

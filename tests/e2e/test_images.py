@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Images: from archives and registries, good ones and bad ones, and sandboxes made of them."""
 
 import base64
@@ -495,7 +496,7 @@ def what_is_left_free_stays_free(c):
             box = d.create()
             says(d, box, "head -c 28M /dev/urandom >/tmp/random")
             for verb in ("snapshot", "fork", "pause"):
-                refused(d.api.post(f"/v1/sandboxes/{box}/{verb}", {}), 503, "busy")
+                refused(d.api.post(f"/v1/sandboxes/{box}/{verb}", {}), 507, "storage_full")
                 d.works(box)
             # Snapshots on their way out and in.
             says(d, box, "head -c 14M /dev/urandom >/tmp/random")
@@ -815,7 +816,7 @@ def damage_shows(c):
         times = path.stat()
         path.write_bytes(b"UPPER")
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        cli(d, "image", "verify", "test:1").expect(4, says="not what it was")
+        cli(d, "image", "verify", "test:1").expect(4, says="is damaged")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandbox_install: each manager gets a real package through the egress policy, and nothing where that does not let it."""
 

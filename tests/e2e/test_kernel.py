@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What a profile or --kernel opens of the kernel, how far, and what ordinary programs keep without it."""
 

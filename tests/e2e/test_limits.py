@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Limits hold, say so when they do, and never leave a tree behind."""
 
-from harness import check, equal, main, test
+import os
+from pathlib import Path
+
+from daemon import Daemon
+from harness import Skip, check, equal, main, test
 
 HOG = "import sys\nx = bytearray(256 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('had it all')"
 FORKS = """
@@ -183,6 +188,55 @@ def time_limits_are_not_shared(c):
     quick.stdin.flush()
     equal(quick.stdout.read(), b"alive\n", "the second")
     equal(quick.wait(20), 0, "status of the second")
+
+
+# ---- huge pages ----
+
+# Of the machine's pool, by every call that takes them. A transparent huge page (madvise) is memory like any other, and counted so.
+HUGE = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+def refused(r):
+    return errno.errorcode[ctypes.get_errno()] if r in (-1, 2 ** 64 - 1) else 'has them'
+print(refused(libc.mmap(None, ctypes.c_size_t(2 << 20), 3, 0x40022, -1, ctypes.c_long(0))))
+print(refused(libc.memfd_create(b'x', 4)))
+print(refused(libc.shmget(0, ctypes.c_size_t(2 << 20), 0o5600)))
+"""
+UNIFIED = "/sys/fs/cgroup/unified" if os.path.exists("/sys/fs/cgroup/unified/cgroup.procs") else "/sys/fs/cgroup"
+
+
+def huge_group(pid):
+    """The group that limits a process's huge pages, and the top of its hierarchy."""
+    lines = dict(line.split(":", 2)[1:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+    if "hugetlb" in lines:
+        return Path("/sys/fs/cgroup/hugetlb" + lines["hugetlb"]), Path("/sys/fs/cgroup/hugetlb")
+    if "hugetlb" not in Path(UNIFIED, "cgroup.controllers").read_text().split():
+        raise Skip("this kernel has no hugetlb controller, or does not show it")
+    return Path(UNIFIED + lines[""]), Path(UNIFIED)
+
+
+@test
+def huge_pages_are_refused(c):
+    equal(python(c, HUGE).expect(0).text.split(), ["ENOMEM", "EPERM", "EPERM"], "mmap, memfd_create and shmget of huge pages")
+
+
+@test(only="root", because="only root's sandboxes are sure to have groups")
+def huge_pages_are_limited_to_none(c):
+    with Daemon(c) as d:
+        box = d.create()
+        d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sleep", "600"], "background": True}).expect(201)
+        procs = [Path(at, "cgroup.procs") for at, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(at) == box]
+        pid = next(pid for file in procs for pid in file.read_text().split())
+        group, top = huge_group(pid)
+        limits = {}
+        while group != top:
+            limits.update({str(f): f.read_text().strip() for f in group.glob("hugetlb.*") if f.name.endswith((".max", ".limit_in_bytes"))})
+            group = group.parent
+        sizes = {os.path.basename(f) for f in limits}
+        check(sizes, f"no limit of huge pages above process {pid}: {limits}")
+        for name in sizes:
+            check("0" in [v for f, v in limits.items() if os.path.basename(f) == name], f"{name} is 0 in no group: {limits}")
 
 
 main()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Many runs: one after the other and at once. Nothing accumulates, nothing is mixed up."""
 

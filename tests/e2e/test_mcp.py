@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """MCP as a client meets it: on stdio and on HTTP, in every revision, with good and bad messages."""
 
@@ -176,6 +177,20 @@ def a_client_sees_its_own_and_nothing_else(c):
 
 
 @test(**ONCE)
+def a_tool_says_when_and_why_its_sandbox_ended(c):
+    with Daemon(c) as d, Lines(c, d) as m:
+        m.begin()
+        box, own = m.tool("sandbox_create", profile="profile.short")["sandbox_id"], m.tool("sandbox_create")["sandbox_id"]
+        wait_for(lambda: box in {b["sandbox_id"] for b in d.list("?state=destroyed")}, "its time is over")
+        m.tool("sandbox_destroy", sandbox_id=own)
+        for sandbox, why in ((box, "ago: its ttl of 4s has expired"), (own, "ago (sandbox_destroy)")):
+            for name, arguments in (("sandbox_exec", {"command": "true"}), ("sandbox_read", {"path": "/etc/hostname"}),
+                                    ("sandbox_write", {"path": "/tmp/x", "content": ""}), ("sandbox_destroy", {})):
+                m.refused(name, f"The sandbox {sandbox} was destroyed ", sandbox_id=sandbox, **arguments)
+                m.refused(name, why, sandbox_id=sandbox, **arguments)
+
+
+@test(**ONCE)
 def bad_arguments_are_told_to_the_model(c):
     with Daemon(c) as d, Lines(c, d) as m:
         m.begin()
@@ -190,15 +205,15 @@ def bad_arguments_are_told_to_the_model(c):
                 ("sandbox_exec", "begin with /", {"command": "a", "cwd": "x"}),
                 ("sandbox_exec", "env", {"command": "a", "env": {"A=B": "x"}}),
                 ("sandbox_exec", "did not start", {"argv": ["/no/such/program"]}),
-                ("sandbox_read", "begin with /", {"path": "etc/passwd"}),
-                ("sandbox_read", "path: is not what is allowed", {"path": "/a\0b"}),
-                ("sandbox_read", "path: is not what is allowed", {"path": "/no/such\nfile"}),
-                ("sandbox_read", "has '..' in it", {"path": "/../../no"}),
+                ("sandbox_read", "is not absolute", {"path": "etc/passwd"}),
+                ("sandbox_read", "path: does not match the allowed pattern", {"path": "/a\0b"}),
+                ("sandbox_read", "path: does not match the allowed pattern", {"path": "/no/such\nfile"}),
+                ("sandbox_read", "contains '..'", {"path": "/../../no"}),
                 ("sandbox_read", "base64", {"path": "/bin/sh"}),
                 ("sandbox_write", "base64", {"path": "/tmp/x", "content": "a*==", "encoding": "base64"}),
                 ("sandbox_write", "could not be written", {"path": "/proc/x", "content": ""}),
-                ("sandbox_install", "no name of a package", {"manager": "pip", "packages": ["--index-url=http://x"]}),
-                ("sandbox_install", "no name of a package", {"manager": "apt", "packages": ["a;b"]}),
+                ("sandbox_install", "not a valid package name", {"manager": "pip", "packages": ["--index-url=http://x"]}),
+                ("sandbox_install", "not a valid package name", {"manager": "apt", "packages": ["a;b"]}),
                 ("sandbox_install", "do not fit", {"manager": "brew", "packages": ["a"]}),
                 ("sandbox_create", "memory_mb", {"sandbox_id": None, "capabilities": {"memory_mb": 99999}}),
                 ("sandbox_create", "0.1 to 4.0", {"sandbox_id": None, "capabilities": {"cpu_quota": 9.0}}),
@@ -561,9 +576,9 @@ def a_large_answer_waits_for_who_lost_its_stream(c):
             run(w, box, f"{MUCH}x; {MUCH}y >&2")
         ((again, error),) = resume(d, w, first)
         equal([again, error["id"], error["error"]["code"]], [last, answer["id"], -32603], "of an answer that is not kept any more")
-        check("not kept" in error["error"]["message"], f"it says so: {error}")
+        check("no longer kept" in error["error"]["message"], f"it says so: {error}")
         gone = d.api.request("GET", "/mcp", None, w.headers(Last_Event_ID="1-0")).expect(410)  # of initialize
-        check("nothing is kept" in gone.json["error"]["message"], f"of a stream that is not known: {gone.json}")
+        check("can no longer be resumed" in gone.json["error"]["message"], f"of a stream that is not known: {gone.json}")
 
 
 @test(**ONCE)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """MCP with programs of others: the official SDK of both lines, the official inspector, the conformance suite.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """MCP under the policy for tools: sessions are peers, verdicts, calls that wait for a master, refusals on record."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What captured layers hold is on record: damage is seen, one content is kept once, and whoever dies meanwhile."""
 
@@ -117,7 +118,7 @@ def verify_looks_at_every_layer(c):
         name = next(n for n in layers(d) if (d.state / "storage/layers" / n / "fs/etc/marker").exists())
         damage(d, name, "etc/marker")
         for what in (("image", "verify", "box:1"), ("snapshots", "verify", "one")):
-            check(name[:19] in cli(*what).expect(4, says="not what it was").notes, "the layer is named")
+            check(name[:19] in cli(*what).expect(4, says="is damaged").notes, "the layer is named")
 
 
 @test
@@ -138,7 +139,7 @@ def damage_is_seen_after_a_restart(c):
         damage(d, bottom)
         d.start()
         for snap in (good, above):
-            check(bottom in cli("snapshots", "verify", snap).expect(4, says="not what it was").notes, "the layer is named")
+            check(bottom in cli("snapshots", "verify", snap).expect(4, says="is damaged").notes, "the layer is named")
         cli("snapshots", "verify", alone).expect(0)
         equal(d.api.post(f"/v1/snapshots/{good}/verify").expect(409, code="conflict").json["code"], "conflict", "over HTTP")
         # Nothing that is damaged is told as exported, nor committed.
@@ -230,6 +231,40 @@ def what_was_cloned_or_snapshotted_too(c):
     for kind, driver in (("btrfs", "btrfs"), ("xfs", "reflink")):
         with volume(c, kind) as top:
             three_of_one(Daemon(c, name=driver, config=AT_ONCE.replace(DRIVER, driver), state=top / "state"))
+
+
+FULL = """
+echo first >/root/f
+sleep 0.05
+head -c 40000000 /dev/zero >/root/fill; sync /root/fill
+head -c 200000 /dev/zero >>/root/f && echo it has room
+stat -c %s /root/f
+"""
+
+
+def read_from_disk_again(c, top):
+    """Nothing of its file system is in memory any more."""
+    wait_for(lambda: subprocess.run(["umount", top], capture_output=True).returncode == 0, "nobody uses it any more")
+    subprocess.run(["mount", "-o", "loop", c.dir / "btrfs.img", top], check=True)
+
+
+@test(only="root", because="only root mounts file systems, and limits them")
+def what_a_full_disk_refused_is_not_measured(c):
+    """btrfs leaves the time of a write that it refuses in memory alone: it is gone with the next time that the file is read from disk."""
+    with volume(c, "btrfs", megabytes=512) as top:
+        d = Daemon(c, config="storage: {driver: btrfs, measure_after: 0}\nimages: {free_min: 0}", state=top / "state", driver="btrfs")
+        with d:
+            box = d.create()
+            answer = d.api.run(box, ["sh", "-c", FULL]).expect(200).json
+            equal(answer["stdout"], "6\n", "what was written before and after its disk was full")
+            d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+            snap = snapshot(d, box)["snapshot_id"]  # of what nothing runs in: no copy of it is made
+            before = measured(d, snap)
+        read_from_disk_again(c, top)
+        with d:
+            d.api.post(f"/v1/snapshots/{snap}/verify").expect(200)
+            equal(digests(d, snap), before, "digests")
+            equal(run(d, d.create(snapshot=snap), ["cat", "/root/f"]), "first\n", "what was written before")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """--mount and --image: what the caller lends a sandbox, and how."""
 
@@ -215,6 +216,20 @@ def writable_system_directories_keep_their_writes_to_themselves(c):
     c.sh("echo mine > /usr/bin/made && cat /usr/bin/made && rm /usr/bin/env && ls /usr/bin/env", "--writable").expect(
         2, out=b"mine\n")
     equal([os.path.exists("/usr/bin/made"), os.path.exists("/usr/bin/env")], [False, True], "the host's /usr/bin")
+
+
+@test
+def an_archive_without_a_daemon_leaves_no_state_directory(c):
+    path, state = images.archive(c), c.dir / "share/state"
+    env = {"SANDBOXER_STATE": str(state), "SANDBOXER_NO_DAEMON": "1"}
+    c.run("--image", path, "--squash-owners", "--", "/bin/cat", "/etc/marker", env=env).expect(0, b"from the image\n")
+    check(not state.exists(), f"{state} was made, with {list(state.iterdir()) if state.exists() else None}")
+    c.run("--image", path, "--squash-owners", "--", "/bin/nothing", env=env).expect(127)
+    check(not state.exists(), f"{state} was made by a run that failed")
+    c.own(state.parent).chmod(0o755)
+    c.mkdir(state).chmod(0o700)
+    c.run("--image", path, "--squash-owners", "--", "/bin/true", env=env).expect(0)
+    equal(list(state.iterdir()), [], "a state directory that was there stays, with what was in it")
 
 
 main()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Files that tenants wrote with set-user-id bits, as the host sees them: no way to gain rights by one."""
 

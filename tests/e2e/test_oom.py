@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Memory and disk are two limits: a full disk is ENOSPC, a program beyond memory is killed and named, and PID 1 survives both."""
 
@@ -179,6 +180,58 @@ def the_supervisor_survives_every_way_to_fill_memory(c):
 
 
 # ---- what is told ----
+
+
+def leave_no_memory(d, box):
+    """Memory that no process has: so the next process that needs some is the one that is killed."""
+    answer = d.api.run(box, ["/usr/bin/python3", "-c", SEGMENT.replace(str(BEYOND << 20), str(512 << 20)).replace(str(BEYOND), "512")]).expect(200).json
+    equal((answer["signal"], answer["oom_kills"]), ("KILL", 1), f"who fills the memory: {answer}")
+
+
+@test(only="root", because="no delegated control group")
+def an_upload_whose_helper_is_killed_says_so(c):
+    data = bytes(24 << 20)  # less than the disk has, and more than is left of the group
+    local = c.write("local", data)
+    with Small(c) as d:
+        cli, box = Client(d), d.create()
+        leave_no_memory(d, box)
+        cli("cp", str(local), f"{box}:/tmp/big").expect(1, says=rf"killed: out of memory \(limit {MEMORY}M\)")
+        answer = d.api.request("PUT", f"/v1/sandboxes/{box}/files?path=/tmp/big", data)
+        check(answer.status >= 400 and KILLED in answer.json["detail"], f"REST: {answer}")
+        wait_for(lambda: d.get(box)["oom_kills"] >= 3, "the sandbox has counted the kills")  # recorded after the answer
+        check(d.get(box)["state"] in ("ready", "active"), f"after the kills: {d.get(box)}")
+    with e2b.Served(c, "storage: {driver: memory}") as s:
+        box = s.create(s.key()["E2B_API_KEY"], templateID="sandbox-canary")
+        leave_no_memory(s.d, box.id)
+        killed = box.ask("POST", "/files?path=/tmp/big&username=root", data, Content_Type="application/octet-stream")
+        check(killed.status >= 400 and "killed: out of memory (limit 128M)" in killed.json["message"], f"E2B: {killed}")
+    with daytona.Served(c, "storage: {driver: memory}") as s:
+        box = s.create(s.key()["DAYTONA_API_KEY"], snapshot="sandbox-canary")
+        leave_no_memory(s.d, box.id)
+        killed = box.ask("POST", "files/upload-v2?path=/tmp/big", data, Content_Type="application/octet-stream")
+        check(killed.status >= 400 and "killed: out of memory (limit 128M)" in killed.json["message"], f"Daytona: {killed}")
+
+
+@test(only="root", because="no delegated control group")
+def a_kill_is_told_by_the_daemon_that_comes_after_it(c):
+    """Of a process in the background: killed while no daemon was there, and in the next daemon's life."""
+    with Small(c) as d:
+        cli, box = Client(d), d.create()
+        wait = "import os, time\nwhile not os.path.exists('/tmp/go{}'): time.sleep(0.05)\n"
+        first, second = (cli("exec", "-d", box, "--", "/usr/bin/python3", "-c", wait.format(i) + HOG).expect(0).text.strip() for i in (1, 2))
+        helper = cli("exec", "-d", box, "--", "sh", "-c", "sleep 3; touch /tmp/go1").expect(0).text.strip()
+        group = group_of(box)
+        counter = "memory.events" if os.path.exists(f"{group}/memory.events") else "memory.oom_control"
+        d.kill()
+        wait_for(lambda: "oom_kill 1" in content(group, counter), "it is killed while no daemon is there")
+        d.start()
+        for n, kills in ((first, 1), (second, 2)):  # in the sandbox while it ran
+            if n == second:
+                d.sh(box, "touch /tmp/go2")
+            row = wait_for(lambda n=n: (r := d.api.get(f"/v1/sandboxes/{box}/processes/{n}").expect(200).json)["state"] == "exited" and r, "its end is known")
+            equal((row["signal"], row.get("oom_kills"), row.get("memory_limit")), ("KILL", kills, MEMORY << 20), f"the process {n} of {first}, {second}: {row}")
+            cli("logs", box, "-p", n).expect(0, says=rf"process {n} was killed: out of memory \(limit {MEMORY}M\)")
+        equal(d.get(box)["oom_kills"], 2, f"what the sandbox has counted ({helper} helped)")
 
 
 @test(only="root", because="no delegated control group")

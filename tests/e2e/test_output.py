@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Output: every byte, in order, at the reader's pace, and an honest end when the reader leaves."""
 

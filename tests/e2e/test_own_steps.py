@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """run --untrusted with steps of others: commands and MCP servers, from options and from the configuration."""
 

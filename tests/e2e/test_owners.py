@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Owners: what the sandboxes of one use together stays within its share, and does not keep others from theirs."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Programs of others as judges of what we speak: a WebSocket client, an OpenAPI validator, Prometheus' own checker.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Prepared sandboxes: like fresh ones, handed out once, few enough, and alive."""
 

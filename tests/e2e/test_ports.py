@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ports inside a sandbox, reached through the daemon: by the command line, and over TCP."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """What was told as done outlives a power cut: of the store's log, whatever was not forced to disk is lost with it.
 
@@ -129,7 +130,7 @@ def story(c, driver):
         with power(d) as p:
             snap = snapshot(d, box)["snapshot_id"]
             d.destroy(box)
-            wait_for(lambda: snapshots(d)[snap]["layers"] == 1, "the stack becomes one layer", 120)  # at the lowest priority
+            wait_for(lambda: snapshots(d)[snap]["layers"] == 1, "the stack becomes one layer", 600)  # at the lowest priority
             wait_for(lambda: len(layers(d)) == 2, "and the others are removed")
             p.cut()
         box = d.create(snapshot=snap)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """A preview cannot affect the API's origin or another preview: the fields of requests and answers, and Debian's Chromium."""
 
@@ -85,6 +86,11 @@ def fields_of_previews_by_path(c):
         inside = s.ask("GET", second + "/x", **sent).expect(200).json
         check("cookie" not in inside, f"a cookie of another sandbox goes inside: {inside}")
         s.ask("GET", "/v1/sandboxes", Cookie=f"{pair}; session={key}; Authorization={key}").expect(401)
+        told = s.api("GET", f"sandbox/{one.id}/ports/8080/preview-url", key=one.key).expect(200).json
+        credentials = {"X-Daytona-Preview-Token": told["token"], "X-Daytona-Organization-ID": told["token"], "X-API-Key": key, "Authorization": f"Bearer {key}"}
+        inside = s.ask("GET", told["url"].partition(str(s.port))[2] + "/", **credentials).expect(200).data.decode()
+        for value in (told["token"], key):
+            check(value not in inside, f"a credential goes inside: {inside}")
 
 
 @test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """README's tour, run as it stands there: commands after `$`, then what they print, then [exit status]."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The REST interface against a real daemon: every route, what it refuses, and its streams."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """sandboxer scan, run --untrusted, verify: around code that nobody trusts."""
 
@@ -128,7 +129,7 @@ def an_untrusted_program_leaves_a_signed_output(c):
     (out / "greeting").write_text("hello World\n")
     (out / "extra").write_text("")
     shown = verify(c, manifest, out).expect(1).text
-    check("greeting: has another content" in shown and "extra: is not in the manifest" in shown, shown)
+    check("greeting: has different content" in shown and "extra: is not in the manifest" in shown, shown)
     manifest.write_text(manifest.read_text().replace('"sig": "', '"sig": "A'))
     verify(c, manifest, out).expect((2, 5))
     verify(c, c.dir / "nowhere", out).expect(3)
@@ -206,7 +207,7 @@ def steps_can_be_commands(c):
     run("--preflight-command", deny).expect(125, says="too odd")
     for broken in ("false", "true", "echo '{}'", "echo '{\"verdict\":\"maybe\"}'", "kill -9 $$", f"{allow}; exit 1"):
         run("--preflight-command", broken).expect(125, says="preflight")
-    run("--step-timeout", "1s", "--preflight-command", "sleep 100").expect(125, says="too long")
+    run("--step-timeout", "1s", "--preflight-command", "sleep 100").expect(125, says="timed out")
     run("--preflight-command", allow, "--postflight-command", deny).expect(125, says="too odd")
     check(not out.exists(), "there is an output")
     seen = c.dir / "seen"

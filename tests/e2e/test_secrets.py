@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Secrets at rest: values of environment variables are on disk only sealed, with a key outside of the store."""
 
@@ -11,6 +12,7 @@ from pathlib import Path
 from client import Client
 from daemon import Daemon
 from harness import check, equal, main, test
+from tcp import EVERYTHING, serving
 
 MARKER = "hunter2-marker-value"
 
@@ -170,6 +172,31 @@ def only_administrators_rotate_and_read_the_key(c):
         text = (Path(c.dir) / "copy.db.key").read_text()
         equal(text, key_of(d), "the saved key")
         cli("backup", "-", "--with-key").expect((2, 125), says="--with-key")
+    with serving(c) as (d, _port, token):
+        before = key_of(d)
+        tenant, _ = token(*[verb for verb in EVERYTHING if verb != "admin"])
+        for method, path in (("GET", "/v1/secrets/key"), ("POST", "/v1/secrets/rotate-key"), ("GET", "/v1/backup")):
+            tenant.request(method, path).expect(403)
+        equal(key_of(d), before, "the key")
+
+
+@test
+def the_key_can_be_a_file_elsewhere_or_a_credential_of_systemds(c):
+    place = c.mkdir(c.dir / "elsewhere")
+    with Daemon(c, config=f"secrets: {{key_file: {place}/key}}\n") as d:
+        box = d.create(env={"SECRET": MARKER})
+        check(not (d.state / "secrets").exists(), "there is a key in the state directory, too")
+        equal(os.stat(place / "key").st_mode & 0o777, 0o600, "mode of the key file")
+        equal(places(d.state), [], "files with the value")
+        d.stop()
+        # The same key as a credential: nothing else is read or written.
+        credentials = c.mkdir(c.dir / "credentials")
+        (place / "key").rename(credentials / "sandboxer.key")
+        d.start(CREDENTIALS_DIRECTORY=str(credentials))
+        equal(shown(d, box), MARKER, "the variable, sealed with the credential")
+        check(not (place / "key").exists(), "another key was made")
+        refused = d.api.post("/v1/secrets/rotate-key")
+        check(refused.status >= 400 and "not the daemon's to change" in refused.json["detail"], f"a rotation of a key that systemd has: {refused}")
 
 
 main()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Connections, requests in flight and memory have shares per caller: one caller at its limit delays nobody else."""
 
@@ -157,6 +158,29 @@ def event_streams_of_one_owner_leave_others_alone(c):
         wait_for(lambda: a.get("/v1/sandboxes").status == 200, "its share is free again")
         check(any(e["type"] == "limit.reached" for e in d.api.get("/v1/events?limit=1000").json["events"]), "no event tells an operator")
         check(metric(d, 'sandboxer_limit_refused_total{limit="connections"}') >= 86, "refusals are counted")
+
+
+@test
+def event_streams_of_one_token_of_an_administrator_leave_others_alone(c):
+    with serving(c, "limits: {connections: 64, requests_in_flight: 32}") as (d, port, token):
+        hog, second, other = (token()[0] for _ in range(3))
+        streams = []
+        for api in (hog, second):  # each of them is an account of its own
+            new = [plug(port, head("GET", "/v1/events", "Accept: text/event-stream", token=api.token)) for _ in range(40)]
+            answers = [first_line(s) for s in new]
+            equal((answers.count(200), answers.count(429)), (14, 26), "streams of one token: 7/8 of a quarter of 64")
+            api.get("/v1/sandboxes").expect(429, code="quota")
+            streams += new
+        for _ in range(20):
+            other.get("/v1/sandboxes").expect(200)
+            d.api.get("/v1/sandboxes").expect(200)
+        closing(streams)
+        wait_for(lambda: hog.get("/v1/sandboxes").status == 200, "its share is free again")
+        uploads = [plug(port, head("POST", "/v1/sandboxes", "Content-Length: 60000", token=hog.token)) for _ in range(12)]
+        refused = wait_for(lambda: (x := hog.get("/v1/sandboxes")).status == 429 and x, "its requests are used up")
+        check("limits.requests_per_owner" in refused.json["detail"], f"{refused}")
+        other.get("/v1/sandboxes").expect(200)
+        closing(uploads)
 
 
 @test(only="root", because="another user is needed")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Snapshots as files: what is exported here is the same elsewhere, and nothing is believed of what is imported."""
 
@@ -307,7 +308,7 @@ def the_command_line_moves_them(c):
         cli("snapshots", "export", "none", path.parent / "none").expect(3)
         equal(os.listdir(path.parent), ["one.snapshot"], "no file")
         c.write("files/bad", "bad")
-        cli("snapshots", "import", path.parent / "bad").expect(2, says="no file of a snapshot")
+        cli("snapshots", "import", path.parent / "bad").expect(2, says="not a snapshot file")
         cli("snapshots", "import", path.parent / "missing").expect(125)
 
 

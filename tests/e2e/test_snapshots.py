@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Snapshots, forks and pauses: every byte and attribute comes back, whoever is killed meanwhile."""
 
@@ -246,14 +247,14 @@ def a_fork_is_whole_or_not_there(c):
         box = min(boxes)
         seen = d.api.get("/v1/events?limit=1000").json["events"][-1]["seq"]
         said = cli("fork", box, "-n", "5").expect(6).notes
-        check("2 of 5 were made, and are destroyed again" in said and "sandboxes" in said, said)
+        check("2 of 5 were created, and were destroyed again" in said and "sandboxes" in said, said)
         equal({b["sandbox_id"] for b in d.list()}, boxes, "what there is, at once")
         ends = [e for e in d.api.get(f"/v1/events?after={seen}&limit=1000").json["events"] if e.get("to") == "destroyed"]
         equal(len(ends), 2, "on record")
         # There is still room for as many as there was, and where none was made nothing is said of any.
         said = cli("fork", box, "-n", "2").expect(0).text
         check("the sandbox stood still for" in said, said)
-        check("were made" not in cli("fork", box).expect(6).notes, "where none was made")
+        check("were created" not in cli("fork", box).expect(6).notes, "where none was made")
         wait_for(lambda: unfinished(d) == [], "nothing is unfinished")
 
 
@@ -444,6 +445,21 @@ def a_pause_survives_the_daemon(c):
             same(before, look(d, box, "/root"), "its files, built again")
 
 
+@test
+def what_is_resumed_has_its_processes(c):
+    """However late the store says after a restart which ran: none of them runs unseen."""
+    d = Daemon(c)
+    with d:
+        box = d.create()
+        d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sleep", "1000"], "background": True}).expect(201)
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        d.stop()
+        d.start(SANDBOXER_DELAY_AT="store.read.processes:1")
+        equal(d.api.post(f"/v1/sandboxes/{box}/resume").expect(200).json["state"], "active", "what it was resumed to")
+        told = d.api.get(f"/v1/sandboxes/{box}/processes").expect(200).json["processes"]
+        equal([(p["argv"], p["state"]) for p in told], [(["sleep", "1000"], "running")], "what runs in it")
+
+
 @test(only="root", because="only root mounts file systems")
 def a_full_disk_loses_nothing(c):
     d = Daemon(c, config="images: {free_min: 0}", driver="memory")
@@ -457,9 +473,9 @@ def a_full_disk_loses_nothing(c):
             small = snapshot(d, box)
             run(d, box, ["sh", "-c", "head -c 6000000 /dev/urandom >/root/large"])
             before = look(d, box, "/root")
-            answer = d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(503, code="busy")
+            answer = d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(507, code="storage_full")
             check("nearly full" in answer.json["detail"], f"{answer}")
-            d.api.post(f"/v1/sandboxes/{box}/pause").expect(503, code="busy")
+            d.api.post(f"/v1/sandboxes/{box}/pause").expect(507, code="storage_full")
             # Room enough in all, but not for so many files.
             run(d, box, ["sh", "-c", "rm /root/large; mkdir /root/many; for i in $(seq 3000); do : >/root/many/$i; done"])
             before = look(d, box, "/root")

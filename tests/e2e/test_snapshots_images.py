@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Snapshots, forks and pauses of sandboxes that stand on stored images."""
 

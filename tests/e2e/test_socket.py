@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The daemon's unix socket: nothing but a socket is ever replaced, and only our own is removed."""
 

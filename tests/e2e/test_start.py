@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Where a daemon can start: the daemon, --check-config and doctor say the same about every place, and none of them leaves anything behind."""
 

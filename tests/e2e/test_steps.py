@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Fault injection: whichever step of the set-up fails, the run says so, ends, and leaves nothing."""
 

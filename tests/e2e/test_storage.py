@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Where sandboxes write to: each driver does what it says, says so, and leaves nothing."""
 
@@ -8,10 +9,11 @@ import json
 import os
 import signal
 import subprocess
+import threading
 
 import trees
 from daemon import Daemon
-from harness import check, equal, main, processes, test, wait_for
+from harness import Failure, check, equal, main, processes, test, wait_for
 from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinished
 from volumes import volume
 
@@ -199,7 +201,7 @@ def limits_hold_or_it_is_said(c):
         equal(boxes(d), [], "boxes")
 
 
-@test(only="root", because="only root sets quotas")
+@test(only="root", because="only root can set btrfs quotas")
 def btrfs_holds_to_limits(c):
     with place(c, "btrfs", "btrfs") as d, d:
         equal(host(d)["storage_limited"], True, "limited")
@@ -214,7 +216,7 @@ def btrfs_holds_to_limits(c):
         check("quota" in host(d)["storage_why"], host(d)["storage_why"])
 
 
-@test(only="root", because="only root sets quotas")
+@test(only="root", because="only root can set btrfs quotas")
 def a_sandbox_at_its_limit_is_captured(c):
     with place(c, "btrfs", "btrfs") as d, d:
         for pause in (False, True):
@@ -232,9 +234,129 @@ def a_sandbox_at_its_limit_is_captured(c):
                 same(before, look(d, d.create(snapshot=snap), "/root"), "what was captured")
 
 
+# To the last byte: what is refused gives some of it back when it was forced to disk.
+FILL = """
+import ctypes, errno, os, sys
+root = os.open("/root", os.O_RDONLY)
+os.makedirs("/root/deep/" + "/".join("d" * 40 for _ in range(20)))
+open("/etc/of-its-own", "w").write("x")
+def data(i):
+    with open(f"/root/data-{i}", "wb", 0) as f:
+        for _ in range(64):
+            f.write(os.urandom(1 << 16))
+def files(i):
+    for k in range(64):
+        with open(f"/root/file-{i}-{k}", "wb", 0) as f:
+            f.write(os.urandom(1500))
+def attributes(i):
+    with open(f"/root/attributes-{i}", "wb", 0) as f:
+        for k in range(8):
+            os.setxattr(f.fileno(), f"user.{k}", os.urandom(1400))
+def directories(i):
+    for k in range(64):
+        os.mkdir(f"/root/directory-{i}-{k}")
+fills = {f.__name__: f for f in (data, files, attributes, directories)}
+for n, name in enumerate((sys.argv[1], "files", "directories")):
+    refused = 0
+    for i in range(1000000):
+        try:
+            fills[name](f"{n}-{i}")
+            refused = 0
+        except OSError as e:
+            assert e.errno in (errno.EDQUOT, errno.ENOSPC), e
+            refused += 1
+            ctypes.CDLL(None).syncfs(root)
+            if refused == 3:
+                break
+print("full")
+"""
+
+
+TINY = """\
+id: profile.tiny
+version: 1
+ttl: {default: 10m, max: 1h, idle_reap: 0}
+resources: {cpu: 1, memory_mb: 128, pids: 64, disk_mb: 6}
+pool: {min: 0, max: 0}
+"""
+
+
+def digest(d, box):
+    """Of all that look() sees, which may be too long for an answer."""
+    return run(d, box, ["sh", "-c", 'python3 -c "$1" /root | sha256sum', "-", trees.LOOK])
+
+
+@test(only="root", because="only root sets quotas")
+def whatever_fills_a_box_it_is_captured(c):
+    with place(c, "btrfs", "btrfs") as d, d:
+        c.write("daemon/profiles/tiny.yaml", TINY)
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: d.api.get("/v1/profiles/profile.tiny").status == 200, "the profile is read")
+        for kind in ("data", "files", "attributes", "directories"):
+            box = d.create(profile="profile.tiny")
+            filled = d.api.run(box, ["python3", "-c", FILL, kind]).expect(200).json
+            equal(filled["stdout"], "full\n", f"{kind}: {filled}")
+            before = digest(d, box)
+            snap = snapshot(d, box)
+            check(snap["entries"] > 20, f"{kind}: {snap}")
+            other = d.create(snapshot=snap["snapshot_id"])
+            equal(digest(d, other), before, f"{kind}: what was captured")
+            for one in (box, other):
+                d.api.post(f"/v1/sandboxes/{one}/pause").expect(200)
+                d.api.post(f"/v1/sandboxes/{one}/resume").expect(200)
+                equal(digest(d, one), before, f"{kind}: what was paused")
+                d.destroy(one)
+            d.api.delete(f"/v1/snapshots/{snap['snapshot_id']}").expect(200, 204)
+
+
+@test(only="root", because="only root sets quotas")
+def a_full_sandbox_gets_room_again(c):
+    """Also if its disk is full of a file that it cannot remove, because a layer below has it, too."""
+    with place(c, "btrfs", "btrfs") as d, d:
+        first = d.create()
+        run(d, first, ["sh", "-c", "echo below >/root/large"])
+        box = d.create(snapshot=snapshot(d, first)["snapshot_id"])
+        run(d, box, ["sh", "-c", "head -c 2000000 /dev/urandom >/root/own"])
+
+        def fill_up():
+            for _ in range(3):  # what is refused gives some of it back
+                d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >>/root/large; sync"]).expect(200)
+
+        fill_up()
+        run(d, box, ["rm", "/root/own"])
+        run(d, box, ["sh", "-c", "head -c 1000000 /dev/urandom >/root/own && rm /root/own"])
+        fill_up()
+        before = run(d, box, ["sh", "-c", "sha256sum </root/large"])
+        for verb in ("stop", "resume"):
+            d.api.post(f"/v1/sandboxes/{box}/{verb}").expect(200)
+        equal(run(d, box, ["sh", "-c", "sha256sum </root/large"]), before, "what it had")
+        run(d, box, ["rm", "/root/large"])
+        run(d, box, ["sh", "-c", "head -c 20000000 /dev/urandom >/root/new; sync /root/new"])
+
+
+@test(only="root", because="only root sets quotas")
+def a_box_that_is_empty_takes_little(c):
+    """A thousand of them together no more than some half a gigabyte, of which metadata is half."""
+    with place(c, "btrfs", "btrfs") as d, d:
+        def taken():
+            subprocess.run(["sync", "-f", d.state], check=True)
+            return (s := os.statvfs(d.state)).f_frsize * (s.f_blocks - s.f_bfree)
+
+        d.create()
+        before = taken()
+        for _ in range(8):
+            d.create()
+        each = (taken() - before) / 8
+        check(each < 600 << 10, f"{each / 1024:.0f} KiB each")
+
+
 def on_loop(image):
-    """The loop devices of this file."""
-    return [p for p in glob.glob("/sys/block/loop*/loop/backing_file") if open(p).read().strip() == str(image)]
+    """The loop devices of this file. Those of others come and go meanwhile."""
+    found = []
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        with contextlib.suppress(OSError), open(path) as f:
+            found += [path] if f.read().strip() == str(image) else []
+    return found
 
 
 @test(only="root", because="a plain user has no file system in a file")
@@ -323,6 +445,42 @@ def end_all(d):
     wait_for(lambda: not ours & set(processes()), "all have gone")
 
 
+def state_of(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return f.read().rpartition(")")[2].split()[0]
+    return ""
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def a_device_is_not_lost_as_it_is_found(c):
+    """The last sandbox of an earlier life ends as the next daemon mounts the device that it has found: nobody else gets it meanwhile."""
+    with volume(c, "ext4", megabytes=900) as top:
+        d = Daemon(c, driver="btrfs", config=FILE, state=top / "state").start()
+        box = d.create()
+        run(d, box, ["sh", "-c", "echo kept >/root/f"])
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        first, before = supervisor(d, box), d.process
+        d.stop()
+
+        def end_it():
+            wait_for(lambda: d.process is not before and state_of(d.process.pid) == "T", "it has found the device", 50)
+            os.kill(first, signal.SIGKILL)
+            try:
+                with contextlib.suppress(Failure):
+                    wait_for(lambda: not on_loop(d.state / "storage.btrfs"), "its device is lost", 2)
+            finally:
+                os.kill(d.process.pid, signal.SIGCONT)
+        end = threading.Thread(target=end_it)
+        end.start()
+        d.start(SANDBOXER_STOP_AT="volume.mount:1")
+        end.join()
+        with d:
+            d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+            equal(run(d, box, ["cat", "/root/f"]), "kept\n", "what it had written")
+        nothing_is_mounted(d)
+
+
 @test(only="root", because="a plain user has no file system in a file")
 def a_file_system_survives_unclean_ends(c):
     with volume(c, "ext4", megabytes=900) as top:
@@ -357,6 +515,39 @@ def a_file_system_survives_unclean_ends(c):
             d = Daemon(c, name=f"damaged-{driver}", driver=driver, config=SMALL.format(driver=driver), state=top / "state")
             check(not d.spawn() and "btrfs check" in d.tail() and "storage.btrfs" in d.tail(), d.tail())
             nothing_is_mounted(d)
+
+
+@test(only="root", because="a plain user has no file system in a file")
+def snapshots_restores_and_forks_move_no_data(c):
+    """On the storage that root has by default: what passes through its device does not depend on how much is captured."""
+    d = Daemon(c, driver="auto", config="storage: {driver: auto, size: 1G, measure_after: 1d}")
+    c.write(f"{d.dir.name}/profiles/profile.large.yaml", LARGE)
+    with d:
+        equal(host(d)["storage_driver"], "btrfs", "driver")
+        (device,) = on_loop(d.state / "storage.btrfs")
+
+        def moved():
+            subprocess.run(["sync", "-f", d.state / "storage"], check=True)
+            stat = open(device.removesuffix("loop/backing_file") + "stat").read().split()
+            return (int(stat[2]) + int(stat[6])) * 512
+
+        def cost(box, what, *request):
+            before = moved()
+            answer = d.api.post(*request).expect(201).json
+            costs.setdefault(what, []).append(moved() - before)
+            return answer
+
+        costs = {}
+        for megabytes in (1, 256):
+            box = d.create(profile="profile.large")
+            run(d, box, ["sh", "-c", f"head -c {megabytes}M /dev/urandom >/root/data; sync /root/data"])
+            snap = cost(box, "snapshot", f"/v1/sandboxes/{box}/snapshot")["snapshot_id"]
+            made = cost(box, "restore", "/v1/sandboxes", {"profile": "profile.large", "snapshot": snap})["sandbox_id"]
+            equal(run(d, made, ["sh", "-c", "wc -c </root/data"]).strip(), str(megabytes << 20), "what was restored")
+            cost(box, "fork", f"/v1/sandboxes/{box}/fork", {"count": 2})
+        print(f"# bytes that were moved: {costs}")
+        for what, (small, large) in costs.items():
+            check(large < small + (8 << 20), f"{what}: {small} bytes of 1 MB, {large} of 256 MB")
 
 
 def size_of(d):
@@ -500,7 +691,7 @@ def what_is_copied_leaves_room(c):
                 other = d.create(snapshot=snapshot(d, box)["snapshot_id"])
                 same(before, look(d, other, "/root"), f"{driver}: what was restored")
             else:
-                fails(d, box, driver, "busy", ("snapshot", "fork", "pause") if driver == "memory" else ("snapshot", "fork"))
+                fails(d, box, driver, "storage_full", ("snapshot", "fork", "pause") if driver == "memory" else ("snapshot", "fork"))
             if driver != "memory":
                 d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
                 d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)

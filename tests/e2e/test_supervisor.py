@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The privileged supervisor: a program that hangs, and a supervisor that hangs, hold up nothing else."""
 
@@ -120,6 +121,18 @@ def a_program_that_cannot_be_started_is_named(c):
 
 
 @test
+def keepers_of_layers_distrust_a_control_plane_without_rights(c):
+    """A keeper has rights to read everything: it reads no directory because the control plane shows it."""
+    with own_programs(c) as programs, Daemon(c) as d:
+        box, said = d.create(), c.write("said", "", 0o666)
+        (programs / "sandboxer-layers").rename(programs / "kept")
+        (programs / "sandboxer-layers").write_text(f'#!/bin/sh\necho "$@" > {said}\nexec {programs}/kept "$@"\n')
+        (programs / "sandboxer-layers").chmod(0o755)
+        snapshot(d, box).expect(201)
+        equal(said.read_text().split(), ["--peer", "untrusted"] if c.root else [], "what the keeper is told of its peer")
+
+
+@test
 def a_supervisor_that_does_not_answer_is_said_so(c):
     with Daemon(c).start(SANDBOXER_TEST_DEADLINE=DEADLINE) as d:
         box = d.create()
@@ -128,9 +141,9 @@ def a_supervisor_that_does_not_answer_is_said_so(c):
             waiting = Waiting(lambda: snapshot(d, box))
             serves_others(d, box)
             answer = waiting.join().expect(504, code="timeout")
-            check("supervisor" in answer.json["detail"], f"{answer}")
+            check("monitor" in answer.json["detail"], f"{answer}")
             answer = snapshot(d, box).expect(503, code="busy")
-            check("supervisor does not answer" in answer.json["detail"], f"{answer}")
+            check("monitor does not answer" in answer.json["detail"], f"{answer}")
             serves_others(d, box)
             d.destroy(d.create())  # launchers run already
         finally:

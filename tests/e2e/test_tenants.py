@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Tenants of one daemon: two owners, two labels of one owner, an agent's token and a client without one. None of them sees, ends, delays,
 fills or starves what belongs to another."""
@@ -6,6 +7,7 @@ fills or starves what belongs to another."""
 import contextlib
 import http.server
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -296,9 +298,10 @@ def parties(c):
         def party(name, uid, *more):
             return Tenant(name, Tcp(port, as_user(c, d, uid, "token", "create", "-q", "--limit", "calls_per_minute=100000", *more, name)))
         people = [party("one", PLAIN), party("two", NOBODY), *(party(name, BOTH, "-l", f"team={name}", *(f"--verb={verb}" for verb in EVERYTHING)) for name in ("red", "blue")),
-                  party("agent", AGENT, "-l", "agent=x", "--actor", "agt")]
+                  party("agent", AGENT, "-l", "agent=x", "--actor", "agt"),
+                  *(party(name, 0, "-l", f"team={name}") for name in ("crown", "heir"))]  # tokens of an administrator
         for tenant in people:
-            tenant.labels = {"team": tenant.name} if tenant.name in ("red", "blue") else {}
+            tenant.labels = {"team": tenant.name} if tenant.name in ("red", "blue", "crown", "heir") else {}
             tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
             tenant.api.request("PUT", f"/v1/sandboxes/{tenant.box}/files?path=/tmp/mine", {"of": "x" * 200_000}).expect(204)
         yield d, port, {t.name: t for t in [*people, Tenant("nobody", Tcp(port))]}
@@ -367,6 +370,12 @@ def the_other_label_of_that_owner_starves_nobody(c):
 @test(**ONLY_ROOT)
 def an_agent_starves_nobody(c):
     attacked_by(c, "agent")
+
+
+@test(**ONLY_ROOT)
+def a_token_of_an_administrator_starves_nobody(c):
+    """It has the budgets of one owner, and leaves the administrator's other tokens alone."""
+    attacked_by(c, "crown")
 
 
 @test(**ONLY_ROOT)
@@ -566,6 +575,138 @@ def egress_logs_of_one_token_leave_a_part_to_its_siblings(c):
             used = sum(f.stat().st_size for box in boxes for f in (d.state / "daemon/egress").glob(f"{box}.jsonl*"))
             check(used <= (1 << 20) * 7 // 8, f"{used} bytes of a token's logs")
         server.shutdown()
+
+
+@test(**ONLY_ROOT)
+def a_token_gains_no_calls_and_no_minutes_by_making_others(c):
+    """A token and those that were made with it, directly or not, have together what it has."""
+    with serving(c, 'socket: {mode: "0666"}\n') as (d, port, _):
+        os.chmod(d.dir, 0o755)
+        limits = ("calls_per_minute=6", "minutes_per_day=1", "concurrent=50")
+        first = Tenant("first", Tcp(port, as_user(c, d, PLAIN, "token", "create", "-q", *(f"--verb={verb}" for verb in EVERYTHING), *(w for limit in limits for w in ("--limit", limit)), "first")))
+        sibling = Tenant("sibling", Tcp(port, as_user(c, d, PLAIN, "token", "create", "-q", "sibling")))
+        child = child_of(port, first, "child")
+        grandchild = child_of(port, child, "grandchild")
+        answers = [who.api.get("/v1/sandboxes").status for who in (child, grandchild, first) * 3]
+        equal(answers, [200] * 6 + [429] * 3, "calls of the three, of six that the first one may make")
+        sibling.api.get("/v1/sandboxes").expect(200)
+        other = sibling.api.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+        boxes = [who.api.post("/v1/sandboxes", {"ttl": "1h"}).expect(201).json["sandbox_id"] for who in (*[first] * 5, grandchild)]
+        wait_for(lambda: all(d.get(box)["state"] == "destroyed" for box in boxes[:5]), "those of the first one end with its minutes", seconds=60)
+        wait_for(lambda: d.get(boxes[5])["state"] == "destroyed", "that of a token that was made with it ends with them")
+        check("minutes" in d.get(boxes[5])["reason"], f"why: {d.get(boxes[5])['reason']}")
+        check(d.get(other)["state"] in ("ready", "active"), "the sandbox of another token")
+
+
+# ---- copies of workspaces ----
+
+COPIES = """socket: {mode: "0666"}
+limits: {workspace_copies: 4, workspace_copies_per_owner: 2}
+workspaces: {roots: [%s], patience: 10m}
+"""
+HUNG_COPIES = {"SANDBOXER_STOP_AT": "ask.open:1"}  # each process that copies stops, as in a file system that hangs
+MANY = 6
+
+
+def start_as(c, d, uid, *argv):
+    return subprocess.Popen([c.program(), *argv], user=uid, group=uid, extra_groups=[], env={**c.environment, **Client(d).env}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, cwd="/", text=True)
+
+
+def ended_well(what):
+    out, err = what.communicate()
+    equal(what.returncode, 0, f"{what.args} ({err})")
+    return out.strip()
+
+
+def let_copies_end(d, over):
+    """Lets every process go on that hangs, until something is over."""
+    def step():
+        for pid in d.stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        return over()
+    wait_for(step, "all copies end")
+
+
+@contextlib.contextmanager
+def copying(c):
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    d = Daemon(c, config=COPIES % c.mkdir(c.dir / "work"))
+    for uid, names in ((PLAIN, [f"one{i}" for i in range(MANY)]), (NOBODY, ["two"])):
+        for name in names:
+            os.chown(c.write(f"work/{name}/a.txt", "host\n"), uid, uid)
+            os.chown(c.dir / "work" / name, uid, uid)
+    for path in (c.dir, c.dir / "work"):
+        os.chmod(path, 0o755)
+    d.start(**HUNG_COPIES)
+    with d:
+        os.chmod(d.dir, 0o755)
+        yield d
+
+
+def start_create(c, d, uid, name):
+    return start_as(c, d, uid, "create", "-q", "-p", "profile.work", "--input", f"repo={c.dir / 'work' / name}")
+
+
+@test(**ONLY_ROOT)
+def copies_of_one_owners_workspaces_leave_slots_to_others_and_lose_nothing(c):
+    with copying(c) as d:
+        creates = [start_create(c, d, PLAIN, f"one{i}") for i in range(MANY)]
+        wait_for(lambda: len(d.list()) == MANY and len(d.stopped) == 2, "the owner's share of copies is under way")
+        other = start_create(c, d, NOBODY, "two")
+        wait_for(lambda: len(d.stopped) == 3, "a copy of another owner begins")
+        mine = d.stopped
+        os.kill(max(mine), signal.SIGCONT)  # the youngest one
+        theirs = ended_well(other)
+        equal(len(d.stopped), 2, "copies of the owner that has many")
+        check(all(create.poll() is None for create in creates), "the other owner's creates wait")
+        let_copies_end(d, lambda: all(create.poll() is not None for create in creates))
+        boxes = [ended_well(create) for create in creates]
+        for box in boxes:
+            equal(d.api.run(box, ["sh", "-c", "cat /workspace/a.txt; echo inside > /workspace/a.txt"]).expect(200).json["stdout"], "host\n", "the workspace")
+        ends = [start_as(c, d, PLAIN, "destroy", box) for box in boxes]
+        wait_for(lambda: len(d.stopped) == 2, "the last copies begin")
+        end = start_as(c, d, NOBODY, "destroy", theirs)
+        wait_for(lambda: len(d.stopped) == 3, "the last copy of the other owner begins")
+        os.kill(max(d.stopped), signal.SIGCONT)
+        ended_well(end)
+        check(all(e.poll() is None for e in ends), "the ends of the owner that has many wait")
+        let_copies_end(d, lambda: all(e.poll() is not None for e in ends))
+        for e in ends:
+            ended_well(e)
+        for i in range(MANY):
+            equal((c.dir / f"work/one{i}/a.txt").read_text(), "inside\n", "what every sandbox wrote")
+
+
+@test(**ONLY_ROOT)
+def ends_that_wait_for_a_copy_survive_the_daemon_and_can_be_hurried(c):
+    with copying(c) as d:
+        creates = [start_create(c, d, PLAIN, f"one{i}") for i in range(MANY)]
+        let_copies_end(d, lambda: all(create.poll() is not None for create in creates))
+        boxes = [ended_well(create) for create in creates]
+        for box in boxes:
+            equal(d.api.run(box, ["sh", "-c", "echo inside > /workspace/a.txt"]).expect(200).json["exit_code"], 0, "written")
+        ends = [start_as(c, d, PLAIN, "destroy", box) for box in boxes]
+        wait_for(lambda: len(d.stopped) == 2, "two copies are under way, the others wait")
+        equal([box for box in boxes if d.get(box)["state"] in ("ready", "active")], boxes, "no end is on record before its copy is made")
+        d.kill()
+        for end in ends:
+            end.communicate()
+        d.start(**HUNG_COPIES)
+        os.chmod(d.dir, 0o755)
+        wait_for(lambda: {d.get(box)["state"] for box in boxes} <= {"ready", "active"}, "the sandboxes are found as they were")
+        ends = [start_as(c, d, PLAIN, "destroy", box) for box in boxes[:2]]
+        wait_for(lambda: len(d.stopped) == 2, "the copies are tried again")
+        ends += [start_as(c, d, PLAIN, "destroy", box) for box in boxes[2:]]
+        d.api.delete(f"/v1/sandboxes/{boxes[-1]}?sync=no").expect(200)  # of one that waits: a caller who wants no copy waits for none
+        equal(len(d.stopped), 2, "copies that are under way")
+        let_copies_end(d, lambda: all(end.poll() is not None for end in ends))
+        for end in ends:
+            end.communicate()
+        for i, box in enumerate(boxes[:-1]):
+            equal(d.get(box)["state"], "destroyed", f"the state of {box}")
+            equal((c.dir / f"work/one{i}/a.txt").read_text(), "inside\n", "what every sandbox wrote")
 
 
 main()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """-t: a terminal inside, and the caller's terminal as it was afterwards."""
 

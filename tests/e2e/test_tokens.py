@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Tokens on TCP: who may do what, and what a web page may not."""
 
@@ -264,6 +265,7 @@ def an_owner_has_no_more_than_its_share(c):
         for _ in range(3):  # root on the unix socket is exempt
             d.create()
         equal([other().returncode for _ in range(3)], [0, 0, 6], "how another user's creates end")
+        second = made.post(f"/v1/sandboxes/{second}/recreate").expect(201).json["sandbox_id"]  # takes the place of another
         one.delete(f"/v1/sandboxes/{second}").expect(200, 202, 204)
         made.post("/v1/sandboxes").expect(201)
         d.kill()

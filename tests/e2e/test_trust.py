@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Peers, the policy for tools, and what waits for a master."""
 
@@ -68,14 +69,14 @@ def the_command_line_can_be_a_peers(c):
         equal(cli.lines("list", "-q"), [mine], "what it sees")
         equal(cli.sh(mine, "echo hello").expect(0).text, "hello", "what it runs")
         cli("get", other).expect(3, says="no sandbox")
-        cli("peers", "list").expect(5, says="not for sessions")
+        cli("peers", "list").expect(5, says="not available to peer sessions")
         cli("create", "--allow", "example.com:443").expect(5)
         for options in ((), ("--allow", "example.com:1"), ("--strict",), ("--untrusted", "/dev/null")):
             equal(cli("run", *options, "--", "echo", "ran").expect(125, says="use 'create' and 'exec'").text, "", f"run {options}")
         wait_for(lambda: events_of(d, "peer.refused"), "the refusal is on record")
         cli("destroy", mine).expect(0)
         Client(d, SANDBOXER_PEER="sbp_wrong")("list").expect(5, says="no such session")
-        Client(d, SANDBOXER_PEER="a\nb")("list").expect((2, 125), says="SANDBOXER_PEER holds")
+        Client(d, SANDBOXER_PEER="a\nb")("list").expect((2, 125), says="SANDBOXER_PEER is not a valid token")
 
 
 @test
@@ -172,7 +173,7 @@ def nobody_decides_what_they_asked_for(c):
         decide(d, request, "approve", token="sbt_forged").expect(401)
         plain = d.api.post("/v1/tokens", {"name": "j", "verbs": ["read"]}).expect(201).json["token"]
         decide(d, request, "approve", token=plain).expect(403, code="denied")
-        cli("approvals", "approve", request, "--uses", "3", env={"SANDBOXER_MASTER": secret}).expect((1, 2, 125), says="say with 'grant' how long")
+        cli("approvals", "approve", request, "--uses", "3", env={"SANDBOXER_MASTER": secret}).expect((1, 2, 125), says="uses: needs 'grant'")
         equal(cli.json("approvals", "show", request)["state"], "pending", "state")
         cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect(0)
         cli("approvals", "approve", request, env={"SANDBOXER_MASTER": secret}).expect((3, 4))
@@ -362,7 +363,7 @@ def what_waits_is_its_peers_alone_and_not_without_end(c):
         answers = [(one, two)[n % 2].request("POST", "/v1/sandboxes", long) for n in range(12)]
         refused = [a for a in answers if a.code == "quota"]
         check(0 < len(refused) < 12, f"refused: {[(a.status, a.code) for a in answers]}")
-        check("waits for a master" in refused[0].json["detail"], f"why: {refused[0].json}")
+        check("wait for a master" in refused[0].json["detail"], f"why: {refused[0].json}")
         listed = d.api.get("/v1/approvals").expect(200)
         check(len(listed.data) < 100_000, "a list has long arguments")
         equal(len(listed.json["approvals"]), 13 - len(refused), "calls that wait")
@@ -484,7 +485,7 @@ def what_waits_goes_with_its_token(c):
             if "revoked" in how:
                 d.api.delete(f"/v1/tokens/{identity}").expect(200, 204)
             record = outcome(d, request)
-            equal([record["state"], record["reason"]], ["invalid", "its peer is gone"], f"{how}: {record}")
+            equal([record["state"], record["reason"]], ["invalid", "its peer has ended"], f"{how}: {record}")
             decide(d, request, "approve", master).expect(404, 409)
             wait_for(lambda how=how: [e["reason"] for e in events_of(d, "peer.ended")][-1:] == [how], f"the peer ended: {how}")
             equal(d.list(), [], f"{how}: sandboxes")
@@ -531,10 +532,10 @@ def a_token_that_ends_on_the_way_runs_nothing(c):
             return next(record for ttl in (4, 8, 16, 32) if (record := attempt(ttl, **hook)))
         record = reached(SANDBOXER_STOP_AT="replay.begun:1")
         equal([record["state"], record["failed"]], ["done", True], f"made again without a token: {record}")
-        check("not known any more" in record["result"]["detail"], f"why: {record}")
+        check("no longer known" in record["result"]["detail"], f"why: {record}")
         record = reached(SANDBOXER_DIE_AT="trust.approved:1")
-        equal([record["state"], record["reason"]], ["invalid", "its peer is gone"], f"taken up without a token: {record}")
-        check("its token is gone" in [e["reason"] for e in events_of(d, "peer.ended")], "why the peer ended")
+        equal([record["state"], record["reason"]], ["invalid", "its peer has ended"], f"taken up without a token: {record}")
+        check("its token no longer exists" in [e["reason"] for e in events_of(d, "peer.ended")], "why the peer ended")
         equal(d.list(), [], "sandboxes")
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The end of a sandbox's time: told, then ended; not before, and not while somebody uses it."""
 
@@ -155,7 +156,7 @@ def an_idle_sandbox_is_reaped(c):
     with daemon(c, idle=("10m", "1h", "2s")) as d:
         box = d.create(profile="profile.ttl-idle")
         wait_for(lambda: gone(d, box), "it is reaped", 40)
-        check(any("nobody used it" in (e.get("reason") or "") for e in d.api.get(f"/v1/sandboxes/{box}/events").json["events"]), "no reason")
+        check(any("it was idle" in (e.get("reason") or "") for e in d.api.get(f"/v1/sandboxes/{box}/events").json["events"]), "no reason")
 
 
 @test
@@ -190,10 +191,10 @@ def the_earlier_end_is_shown_and_an_end_is_explained(c):
         reaped = d.create(profile="profile.ttl-short")
         wait_for(lambda: gone(d, reaped), "it is reaped", 40)
         refused = d.api.post(f"/v1/sandboxes/{reaped}/processes", {"argv": ["true"]}).expect(409, code="conflict")
-        check("was destroyed" in refused.json["detail"] and "nobody used it for 2s (idle_reap of its profile)" in refused.json["detail"], refused.json["detail"])
+        check("was destroyed" in refused.json["detail"] and "it was idle for 2s (idle_reap of its profile)" in refused.json["detail"], refused.json["detail"])
         wait_for(lambda: gone(d, late), "its ttl is over", 40)
         refused = d.api.get(f"/v1/sandboxes/{late}/files?path=/etc/passwd").expect(409, code="conflict")
-        check("its ttl of 10s is over" in refused.json["detail"], refused.json["detail"])
+        check("its ttl of 10s has expired" in refused.json["detail"], refused.json["detail"])
         d.destroy(box)
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """A host directory as a workspace: copied in, brought back, and what stays where it is."""
 
@@ -8,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,10 @@ from pathlib import Path
 from client import Client
 from daemon import Cut, Daemon
 from harness import PLAIN, check, equal, main, processes, test, wait_for
+from mcp import Lines
+from peer import Peer
 from tcp import Tcp, free_port
+from volumes import volume
 
 ROOM = "images: {free_min: 0}\n"
 ROOTS = "workspaces: {{roots: [{}], patience: {}}}"
@@ -212,13 +217,142 @@ def every_other_end_keeps_a_snapshot(c):
         box = cli.create("-p", "profile.idle", "--input", f"repo={host}")
         cli.sh(box, "echo inside 5 > /workspace/a.txt").expect(0)
         (host / "a.txt").write_text("changed here 5\n")
-        check_kept(box, "nobody used it", 5)
+        check_kept(box, "it was idle", 5)
         box = conflicting(d, cli, host, n=6)
         d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
         d.stop()
         d.start()
         d.api.delete(f"/v1/sandboxes/{box}").expect(200)
         check_kept(box, "one that an earlier daemon paused", 6)
+
+
+def check_kept(d, cli, host, box, n, what):
+    """The end is on record with the id of a snapshot, which has what the host has not; looks at the list, since a look at the sandbox would be use."""
+    wait_for(lambda: box in [b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")], f"{what}: {box} ends", seconds=60)
+    kept = d.get(box).get("kept")
+    check(kept and "conflict: 1" in kept["reason"], f"{what}: {d.get(box)}")
+    told = [e["detail"]["kept_snapshot"] for e in map(json.loads, cli.lines("events", "-o", "json", box)) if e["type"] == "sandbox.destroying"]
+    equal(told, [kept["snapshot_id"]], f"{what}: the event")
+    equal((host / "a.txt").read_text(), f"changed here {n}\n", f"{what}: the host")
+    equal(read_kept(d, cli, kept["snapshot_id"]), f"inside {n}", f"{what}: the snapshot")
+    return kept["snapshot_id"]
+
+
+def clients_key(c, cli, kind, name):
+    """What `token create` prints for clients of others."""
+    lines = cli("token", "create", kind).expect(0).text.splitlines()
+    return next(line.split("=", 1)[1].strip("'") for line in lines if line.startswith(f"export {name}="))
+
+
+@test
+def ends_by_e2bs_clients_keep_a_snapshot(c):
+    d, port = daemon_for(c, ROOM), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+    with d:
+        cli, host = Client(d), workspace(c)
+        key, api = clients_key(c, cli, "--e2b", "E2B_API_KEY"), Tcp(port)
+        box = conflicting(d, cli, host, n=1)
+        answer = api.request("DELETE", f"/sandboxes/{box}", X_API_KEY=key).expect(204)
+        equal(answer.headers["Sandboxer-Kept-Snapshot"], check_kept(d, cli, host, box, 1, "kill"), "kill: the answer")
+        box = conflicting(d, cli, host, n=2)
+        api.request("POST", f"/sandboxes/{box}/timeout", {"timeout": 0}, X_API_KEY=key).expect(204)
+        check_kept(d, cli, host, box, 2, "timeout")
+        gone = api.request("DELETE", f"/sandboxes/{box}", X_API_KEY=key).expect(404)
+        check("was destroyed" in gone.json["message"], f"{gone}")
+
+
+@test
+def ends_by_daytonas_clients_keep_a_snapshot(c):
+    d, port = daemon_for(c, ROOM), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+    with d:
+        cli, host = Client(d), workspace(c)
+        api = Tcp(port, clients_key(c, cli, "--daytona", "DAYTONA_API_KEY"))
+        box = conflicting(d, cli, host, n=1)
+        answer = api.request("DELETE", f"/daytona/sandbox/{box}").expect(200)
+        equal(answer.headers["Sandboxer-Kept-Snapshot"], check_kept(d, cli, host, box, 1, "delete"), "delete: the answer")
+
+
+def hand_over(d, box, peer):
+    """No interface lets a peer name a directory of this machine, so a sandbox of the user's becomes the peer's in the store."""
+    d.stop()
+    with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as db:
+        db.execute("UPDATE sandboxes SET labels = json_object('peer', ?) WHERE id = ?", (peer, box))
+        db.execute("INSERT INTO tags (key, value, owner, live, created_ns, id) SELECT 'peer', ?, owner, live, created_ns, id FROM sandboxes WHERE id = ?", (peer, box))
+        db.commit()
+    d.start()
+
+
+@test
+def ends_by_peers_and_mcps_clients_keep_a_snapshot(c):
+    with daemon_for(c, ROOM) as d:
+        cli, host, key = Client(d), workspace(c), c.dir / "session"
+        peers = lambda: d.api.get("/v1/peers").expect(200).json["peers"]
+        with Lines(c, d, argv=("--session", str(key))) as m:
+            m.begin()
+            [session] = peers()
+            m.process.kill()
+        boxes = [conflicting(d, cli, host, n=1)]
+        hand_over(d, boxes[0], session["id"])
+        with Lines(c, d, argv=("--session", str(key))) as m:
+            m.begin()
+            told = m.tool("sandbox_destroy", sandbox_id=boxes[0])
+            equal((told["state"], told["kept_snapshot"]), ("destroyed", check_kept(d, cli, host, boxes[0], 1, "the tool")), "the tool's answer")
+        wait_for(lambda: not peers() or peers()[0]["state"] != "alive", "its client has left")
+        for n, ends in ((2, session["id"]), (3, Peer(d.api).id)):
+            if n == 3 and not c.root:
+                d.api.delete(f"/v1/peers/{ends}").expect(204)  # of this test's user, who is not the sandboxes' owner
+                continue
+            box = conflicting(d, cli, host, n=n)
+            hand_over(d, box, ends)
+            d.api.delete(f"/v1/peers/{ends}").expect(204)
+            check_kept(d, cli, host, box, n, f"the end of a {'session' if n == 2 else 'peer'}")
+        wait_for(lambda: not peers(), "the peers are gone")
+
+
+def fill_disk(place):
+    """To the last block: none is kept for root alone, whose keepers would go on."""
+    device = subprocess.run(["findmnt", "-no", "SOURCE", str(place)], capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["tune2fs", "-r", "0", device], capture_output=True, check=True)
+    with open(place / "filler", "wb") as f, contextlib.suppress(OSError):
+        for size in (1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    f.write(b"x" * size)
+                    f.flush()
+
+
+@test(only="root", because="a file system is mounted")
+def on_a_full_disk_nothing_is_lost(c):
+    """On disk it can be paused and not copied; in memory not even paused: then it keeps running."""
+    for driver, stays in (("plain", "paused"), ("memory", "ready")):
+        with volume(c, "ext4", megabytes=96) as top:
+            host = workspace(c)
+            c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+            with Daemon(c, state=top / "state", driver=driver, config=ROOTS.format(c.dir / "work", "2m") + "\n" + ROOM) as d:
+                cli = Client(d)
+                box = conflicting(d, cli, host)
+                cli.sh(box, "head -c 4000000 /dev/urandom > /root/much").expect(0)
+                fill_disk(top)
+                answer = d.api.delete(f"/v1/sandboxes/{box}").expect(409, code="conflict")
+                check(any(f"stays {s}" in answer.json["detail"] for s in (stays, "active")) and "discard" in answer.json["detail"], f"{driver}: {answer}")
+                equal(d.get(box)["state"] in (stays, "active"), True, f"{driver}: {d.get(box)}")
+                check("conflict: 1" in d.get(box)["unsynced"]["reason"] and d.get(box)["unsynced"]["error"], f"{driver}: {d.get(box)}")
+                cli("destroy", "--keep", box).expect(4)
+                d.api.delete(f"/v1/sandboxes/{box}?sync=no").expect(409, code="conflict")
+                equal(cli.json("snapshots", "list")["snapshots"], [], f"{driver}: half a snapshot")
+                os.unlink(top / "filler")
+                d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+                equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), "inside 1", f"{driver}: with room for it")
+                box = conflicting(d, cli, host, n=2)
+                cli.sh(box, "head -c 4000000 /dev/urandom > /root/much").expect(0)
+                fill_disk(top)
+                d.api.delete(f"/v1/sandboxes/{box}").expect(409)
+                cli("destroy", "--discard", box).expect(0)
+                wait_for(lambda: d.get(box)["state"] == "destroyed", f"{driver}: with --discard")
+                os.unlink(top / "filler")
+                for snapshot in cli.lines("snapshots", "list", "-q"):
+                    cli("snapshots", "delete", snapshot).expect(0)
 
 
 @test
@@ -293,6 +427,26 @@ def a_destroy_that_was_cut_loses_nothing(c):
                 d.api.delete(f"/v1/sandboxes/{box}").expect(200)
             equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), f"inside {i}", f"{point}: what was kept")
             equal((host / "a.txt").read_text(), f"changed here {i}\n", f"{point}: the host")
+
+
+@test
+def a_destroy_during_a_pause_loses_nothing(c):
+    """The pause is the caller's: nothing was brought back before it."""
+    d, host = daemon_for(c, ROOM), workspace(c)
+    d.start(SANDBOXER_STOP_AT="capture.freeze:1")
+    with d:
+        cli = Client(d)
+        box = conflicting(d, cli, host)
+        with ThreadPoolExecutor(2) as pool:
+            paused = pool.submit(d.api.post, f"/v1/sandboxes/{box}/pause")
+            wait_for(lambda: d.stopped, "the pause is under way")
+            asked = pool.submit(d.api.delete, f"/v1/sandboxes/{box}")
+            wait_for(lambda: Path("/proc/net/unix").read_text().count(f"{d.socket}\n") == 3, "the listener, the pause and the destroy")
+            os.kill(d.stopped[0], signal.SIGCONT)
+            paused.result().expect(200)
+            asked.result().expect(200)
+        equal((host / "b.txt").read_text(), "more 1\n", "what was brought back")
+        equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), "inside 1", "what was kept")
 
 
 class Story:
@@ -519,7 +673,7 @@ def a_read_only_workspace_is_the_directory_itself(c):
         (host / "a.txt").write_text("later\n")
         cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"later\n")
         cli.sh(box, "echo x > /workspace/a.txt").expect((1, 2), says="Read-only")
-        cli("sync", box).expect(4, says="mirrors no directory")
+        cli("sync", box).expect(4, says="no workspace that mirrors a directory")
 
 
 @test(only="root", because="a plain user's daemon shows the directory itself")
@@ -529,7 +683,7 @@ def a_read_only_workspace_of_root_is_a_copy(c):
         before = (host / "a.txt").read_bytes()
         box = cli.create("-p", "profile.work", "--input", f"repo={host}", "--access", "ro")
         cli.sh(box, "cat /workspace/a.txt; echo x > /workspace/a.txt").expect(0, out=before)
-        cli("sync", box).expect(4, says="mirrors no directory")
+        cli("sync", box).expect(4, says="no workspace that mirrors a directory")
         cli("destroy", box).expect(0)
         check((host / "a.txt").read_bytes() == before, "what was written inside came back")
 
@@ -553,7 +707,7 @@ def inputs_that_would_be_ignored_are_errors(c):
     with daemon_for(c) as d:
         cli, host = Client(d), workspace(c)
         cli("create", "--input", f"repo={host}").expect(2, says="has no workspace")
-        cli("create", "-p", "profile.work", "--input", f"reop={host}").expect(2, says="there is: repo")
+        cli("create", "-p", "profile.work", "--input", f"reop={host}").expect(2, says="the only one is repo")
         cli("create", "-p", "profile.work", "--input", f"repo={host}", "--access", "none").expect(2, says="workspace.access none")
         cli("create", "--input", f"repo={host}/none").expect(3, says=f"{host}/none")
         asked = {"profile": "profile.work", "inputs": {"repo": str(host)}, "capabilities": {"filesystem": "none"}}
@@ -661,7 +815,7 @@ def the_command_line_opens_what_no_root_has(c):
         cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
         answer = d.api.post(f"/v1/sandboxes/{box}/recreate")
         check(answer.status == 403 and "workspaces.roots" in answer.json["detail"], f"a path of a request: {answer}")
-        check(f"{box} stays as it is" in answer.json["detail"], f"what became of the old one is said: {answer}")
+        check(f"{box} is unchanged" in answer.json["detail"], f"what became of the old one is said: {answer}")
         cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
 
 
@@ -680,7 +834,7 @@ def a_recreate_without_its_directory_destroys_nothing(c):
                 host.unlink()
                 host.symlink_to(c.dir / "nowhere")
             answer = d.api.post(f"/v1/sandboxes/{box}/recreate")
-            check(answer.status in (400, 403) and f"{box} stays as it is" in answer.json["detail"] and host.name in answer.json["detail"], f"{way}: {answer}")
+            check(answer.status in (400, 403) and f"{box} is unchanged" in answer.json["detail"] and host.name in answer.json["detail"], f"{way}: {answer}")
             equal([b["sandbox_id"] for b in d.list()], [box], f"sandboxes with a directory that is {way}")
             cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
         equal(len(os.listdir(d.state / "grants")), records, "what was granted")
@@ -701,7 +855,7 @@ def a_recreate_with_a_key_that_was_used_destroys_nothing(c):
         new = d.api.post(f"/v1/sandboxes/{first}/recreate", headers=key).expect(201).json["sandbox_id"]
         equal(d.api.post(f"/v1/sandboxes/{first}/recreate", headers=key).expect(200).json["sandbox_id"], new, "the same request again")
         answer = d.api.post(f"/v1/sandboxes/{second}/recreate", headers=key).expect(409, code="conflict")
-        check(f"{second} stays as it is" in answer.json["detail"], f"{answer}")
+        check(f"{second} is unchanged" in answer.json["detail"], f"{answer}")
         d.works(second)
         d.works(new)
 
@@ -855,6 +1009,31 @@ def a_file_system_that_hangs_holds_up_no_destroy_for_ever(c):
         for pid in d.stopped:
             os.kill(pid, signal.SIGCONT)
         wait_for(lambda: not d.stopped and len(d.parts("sandboxerd")) == 1, "copies for nobody end")
+
+
+@test
+def a_copy_that_hangs_keeps_its_slot_and_no_destroy_waits_for_it_for_ever(c):
+    d, host = daemon_for(c, ROOM + "limits: {workspace_copies: 1}", patience="4s"), workspace(c)
+    with d:
+        cli = Client(d)
+        stuck, other = mirrored(cli, host), mirrored(cli, host)
+        cli.sh(other, "echo inside > /workspace/a.txt")
+        d.stop()
+        d.start(SANDBOXER_STOP_AT="ask.open:1")
+        d.api.post(f"/v1/sandboxes/{stuck}/sync").expect(504, code="timeout")
+        answer = d.api.post(f"/v1/sandboxes/{other}/sync").expect(504, code="timeout")
+        check("cannot begin" in answer.json["detail"], f"{answer}")
+        equal(len(d.stopped), 1, "processes that copy")
+        d.destroy(other)
+        equal(read_kept(d, cli, d.get(other)["kept"]["snapshot_id"]), "inside", "what was kept")
+        hung = d.stopped
+        os.kill(hung[0], signal.SIGCONT)
+        wait_for(lambda: hung[0] not in processes(), "the copy for nobody ends")
+        with ThreadPoolExecutor(1) as thread:
+            again = thread.submit(d.api.post, f"/v1/sandboxes/{stuck}/sync")
+            wait_for(lambda: d.stopped, "its slot is free")
+            os.kill(d.stopped[0], signal.SIGCONT)
+            again.result().expect(200)
 
 
 @test

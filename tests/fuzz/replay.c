@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target over files, for compilers without libFuzzer: every seed and every input that
  * once broke something is an ordinary test. Arguments are files or directories of files. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fake_extension.h"
 
 #include <errno.h>
@@ -24,11 +25,11 @@ struct world {
 };
 
 struct extension {
-    struct ext_context context;
+    struct backend_context context;
 };
 
 struct fake_box {
-    struct ext_box ext;
+    struct backend_box backend;
     struct world *world; /* NULL: not provisioned */
     struct list news;    /* struct news */
 };
@@ -39,7 +40,7 @@ struct news {
     struct link link;
     struct fake_box *box;
     void (*tell)(struct news *n);
-    struct ext_process *process;
+    struct backend_process *process;
     struct fake_process *inside;
     const char *failure;
     uint64_t tag;
@@ -48,11 +49,11 @@ struct news {
 struct fake_plan fake_plan;
 static struct world *worlds[WORLDS_MAX];
 
-const struct extension_ops *const extensions[] = { &extension_fake, NULL };
+const struct backend_ops *const extensions[] = { &backend_fake, NULL };
 
-const struct extension_ops *extension_find(struct str id)
+const struct backend_ops *backend_find(struct str id)
 {
-    return str_eq(id, str_from(extension_fake.id)) ? &extension_fake : NULL;
+    return str_eq(id, str_from(backend_fake.id)) ? &backend_fake : NULL;
 }
 
 /* --- the inside --- */
@@ -158,7 +159,7 @@ static void make_stdio(struct fake_process *p)
     int fd[2];
 
     p->in = p->out = p->err = p->outer[0] = p->outer[1] = p->outer[2] = -1;
-    if (p->flags & EXT_TTY) {
+    if (p->flags & BACKEND_TTY) {
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
         CHECK(fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0);
         p->outer[0] = fd[0];
@@ -166,13 +167,13 @@ static void make_stdio(struct fake_process *p)
         p->out = fcntl(fd[1], F_DUPFD_CLOEXEC, 3);
         return;
     }
-    if (p->flags & EXT_STDIN)
+    if (p->flags & BACKEND_STDIN)
         make_pipe(&p->in, &p->outer[0], false);
     make_pipe(&p->outer[1], &p->out, true);
     make_pipe(&p->outer[2], &p->err, true);
 }
 
-static struct fake_process *make_process(struct world *w, const struct ext_start *s)
+static struct fake_process *make_process(struct world *w, const struct backend_start *s)
 {
     struct fake_process *p = calloc(1, sizeof *p);
 
@@ -219,9 +220,9 @@ int fake_listener(const char *box, enum listener_slot slot)
 
 /* --- telling --- */
 
-static struct fake_box *of(struct ext_box *b)
+static struct fake_box *of(struct backend_box *b)
 {
-    return container_of(b, struct fake_box, ext);
+    return container_of(b, struct fake_box, backend);
 }
 
 static void on_news(struct loop_later *l)
@@ -241,7 +242,7 @@ static struct news *tell_later(struct fake_box *b, void (*tell)(struct news *n))
     n->box = b;
     n->tell = tell;
     list_append(&b->news, &n->link);
-    CHECK(loop_later(b->ext.ext->context.loop, &n->later, on_news, NULL) >= 0);
+    CHECK(loop_later(b->backend.backend->context.loop, &n->later, on_news, NULL) >= 0);
     return n;
 }
 
@@ -252,7 +253,7 @@ static int failure(const struct news *n, struct err *e)
 
 static void tell_provisioned(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct err e;
     int r = failure(n, &e);
 
@@ -261,7 +262,7 @@ static void tell_provisioned(struct news *n)
 
 static void tell_ready(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct err e;
     int r = failure(n, &e);
 
@@ -270,7 +271,7 @@ static void tell_ready(struct news *n)
 
 static void tell_assigned(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct err e;
     int r = failure(n, &e);
 
@@ -279,9 +280,9 @@ static void tell_assigned(struct news *n)
 
 static void tell_adopted(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct world *w = find_world(b->id);
-    struct ext_found found[INSIDE_MAX];
+    struct backend_found found[INSIDE_MAX];
     size_t count = 0;
     struct err e;
 
@@ -293,15 +294,15 @@ static void tell_adopted(struct news *n)
     for (uint32_t i = 0; i < w->n; i++) {
         const struct fake_process *p = w->process[i];
 
-        if ((p->flags & EXT_KEEP) && !p->forgotten)
-            found[count++] = (struct ext_found){ .proc = p->proc,
-                                                 .pid = (int)p->proc + 100,
-                                                 .cookie = p->cookie,
-                                                 .ended = p->ended,
-                                                 .tty = p->flags & EXT_TTY,
-                                                 .has_stdin = p->flags & EXT_STDIN,
-                                                 .how = (int)p->end.how,
-                                                 .status = p->end.status };
+        if ((p->flags & BACKEND_KEEP) && !p->forgotten)
+            found[count++] = (struct backend_found){ .proc = p->proc,
+                                                     .pid = (int)p->proc + 100,
+                                                     .cookie = p->cookie,
+                                                     .ended = p->ended,
+                                                     .tty = p->flags & BACKEND_TTY,
+                                                     .has_stdin = p->flags & BACKEND_STDIN,
+                                                     .how = (int)p->end.how,
+                                                     .status = p->end.status };
     }
     b->events->adopted(b, 0, NULL, found, count);
 }
@@ -310,12 +311,12 @@ static void tell_usage(struct news *n)
 {
     fake_plan.looks++;
     fake_plan.usage.cpu_ns += fake_plan.cpu_a_look;
-    n->box->ext.events->usage(&n->box->ext, 0, &fake_plan.usage);
+    n->box->backend.events->usage(&n->box->backend, 0, &fake_plan.usage);
 }
 
 static void tell_listeners(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct listeners l;
     struct err e;
     int r = failure(n, &e);
@@ -337,8 +338,8 @@ static void tell_listeners(struct news *n)
 
 static void tell_who(struct news *n)
 {
-    static const struct ext_who nobody = { 0 };
-    struct ext_box *b = &n->box->ext;
+    static const struct backend_who nobody = { 0 };
+    struct backend_box *b = &n->box->backend;
     struct err e;
     int r = failure(n, &e);
 
@@ -348,9 +349,9 @@ static void tell_who(struct news *n)
         b->events->who(b, n->tag, 0, NULL, fake_plan.who ? fake_plan.who : &nobody);
 }
 
-static struct ext_process *let_go(struct fake_process *p)
+static struct backend_process *let_go(struct fake_process *p)
 {
-    struct ext_process *x = p->owner;
+    struct backend_process *x = p->owner;
 
     p->owner = NULL;
     x->box = NULL;
@@ -365,7 +366,7 @@ static void tell_ended(struct news *n)
         n->process = let_go(p), n->process->events->ended(n->process, &p->end);
 }
 
-static void hand_out(struct fake_process *p, struct ext_process *x)
+static void hand_out(struct fake_process *p, struct backend_process *x)
 {
     for (int i = 0; i < 3; i++)
         x->stdio[i] = p->outer[i] < 0 ? -1 : fcntl(p->outer[i], F_DUPFD_CLOEXEC, 3);
@@ -376,11 +377,11 @@ static void hand_out(struct fake_process *p, struct ext_process *x)
 static void tell_started(struct news *n)
 {
     struct fake_process *p = n->inside;
-    struct ext_process *x = n->process;
+    struct backend_process *x = n->process;
     struct err e;
     int r = failure(n, &e);
 
-    if (x->box != &n->box->ext || (p && p->owner != x))
+    if (x->box != &n->box->backend || (p && p->owner != x))
         return; /* dropped meanwhile */
     if (r < 0 || !p) {
         if (p)
@@ -402,10 +403,10 @@ static void lose_all(struct fake_box *b)
 
         close_inside(p);
         if (!p->ended)
-            p->end = (struct ext_end){ .how = EXT_LOST };
+            p->end = (struct backend_end){ .how = BACKEND_LOST };
         p->ended = true;
         if (p->owner) {
-            struct ext_process *x = let_go(p);
+            struct backend_process *x = let_go(p);
 
             x->events->ended(x, &p->end);
         }
@@ -414,20 +415,20 @@ static void lose_all(struct fake_box *b)
 
 static void tell_torn_down(struct news *n)
 {
-    struct ext_box *b = &n->box->ext;
+    struct backend_box *b = &n->box->backend;
     struct world *w = find_world(b->id);
 
     lose_all(n->box);
     n->box->world = NULL;
     if (w)
         end_world(w);
-    b->events->torn_down(b, 0, NULL, &(struct ext_report){ 0 });
+    b->events->torn_down(b, 0, NULL, &(struct backend_report){ 0 });
 }
 
 static void tell_gone(struct news *n)
 {
     lose_all(n->box);
-    n->box->ext.events->gone(&n->box->ext, "it was killed by a test");
+    n->box->backend.events->gone(&n->box->backend, "it was killed by a test");
 }
 
 /* --- what tests do to it --- */
@@ -437,12 +438,12 @@ static struct fake_box *box_of_process(const struct fake_process *p)
     return p->owner ? of(p->owner->box) : NULL;
 }
 
-void fake_end(struct fake_process *p, enum ext_how how, int status, bool keep_open)
+void fake_end(struct fake_process *p, enum backend_how how, int status, bool keep_open)
 {
     struct fake_box *b = box_of_process(p);
 
     p->ended = true;
-    p->end = (struct ext_end){ .how = how, .status = status };
+    p->end = (struct backend_end){ .how = how, .status = status };
     if (!keep_open)
         close_inside(p);
     if (b)
@@ -454,7 +455,7 @@ static struct fake_box *boxes[WORLDS_MAX];
 void fake_kill_box(const char *id)
 {
     for (size_t i = 0; i < WORLDS_MAX; i++)
-        if (boxes[i] && strcmp(boxes[i]->ext.id, id) == 0) {
+        if (boxes[i] && strcmp(boxes[i]->backend.id, id) == 0) {
             tell_later(boxes[i], tell_gone);
             return;
         }
@@ -463,7 +464,7 @@ void fake_kill_box(const char *id)
 
 /* --- the row --- */
 
-static int fake_open(const struct ext_context *c, struct extension **ret, struct err *e)
+static int fake_open(const struct backend_context *c, struct extension **ret, struct err *e)
 {
     struct extension *x = calloc(1, sizeof *x);
 
@@ -479,8 +480,8 @@ static void fake_close(struct extension *x)
     free(x);
 }
 
-static int fake_sweep(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
-                      struct err *e)
+static int fake_sweep(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+                      void *user, struct err *e)
 {
     (void)x;
     (void)e;
@@ -492,8 +493,8 @@ static int fake_sweep(struct extension *x, ext_known_fn *known, ext_stale_fn *ea
     return 0;
 }
 
-static int fake_stale(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
-                      struct err *e)
+static int fake_stale(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+                      void *user, struct err *e)
 {
     (void)x;
     (void)e;
@@ -503,23 +504,25 @@ static int fake_stale(struct extension *x, ext_known_fn *known, ext_stale_fn *ea
     return 0;
 }
 
-static struct ext_box *fake_box_new(struct extension *x, const char *id,
-                                    const struct ext_box_events *events, void *owner)
+static struct backend_box *fake_box_new(struct extension *x, const char *id,
+                                        const struct backend_box_events *events, void *owner)
 {
     struct fake_box *b = calloc(1, sizeof *b);
 
     CHECK(b);
-    b->ext = (struct ext_box){ .ops = &extension_fake, .ext = x, .events = events, .owner = owner };
-    snprintf(b->ext.id, sizeof b->ext.id, "%s", id);
+    b->backend = (struct backend_box){
+        .ops = &backend_fake, .backend = x, .events = events, .owner = owner
+    };
+    snprintf(b->backend.id, sizeof b->backend.id, "%s", id);
     for (size_t i = 0; i < WORLDS_MAX; i++)
         if (!boxes[i]) {
             boxes[i] = b;
-            return &b->ext;
+            return &b->backend;
         }
     FAIL("too many boxes");
 }
 
-static void fake_box_free(struct ext_box *x)
+static void fake_box_free(struct backend_box *x)
 {
     struct fake_box *b = of(x);
 
@@ -540,7 +543,7 @@ static void fake_box_free(struct ext_box *x)
     free(b);
 }
 
-static void fake_provision(struct ext_box *x, const struct ext_spec *s)
+static void fake_provision(struct backend_box *x, const struct backend_spec *s)
 {
     struct fake_box *b = of(x);
 
@@ -553,45 +556,45 @@ static void fake_provision(struct ext_box *x, const struct ext_spec *s)
     tell_later(b, tell_provisioned)->failure = fake_plan.fail_provision;
 }
 
-static void fake_wait_ready(struct ext_box *x)
+static void fake_wait_ready(struct backend_box *x)
 {
     tell_later(of(x), tell_ready)->failure = fake_plan.fail_ready;
 }
 
-static void fake_assign(struct ext_box *x, const struct ext_owner *o)
+static void fake_assign(struct backend_box *x, const struct backend_owner *o)
 {
     snprintf(fake_plan.assigned, sizeof fake_plan.assigned, "%s", o->key);
     tell_later(of(x), tell_assigned)->failure = fake_plan.fail_assign;
 }
 
-static void fake_adopt(struct ext_box *x, const char *handle)
+static void fake_adopt(struct backend_box *x, const char *handle)
 {
     snprintf(x->handle, sizeof x->handle, "%s", handle);
     tell_later(of(x), tell_adopted);
 }
 
-static void fake_teardown(struct ext_box *x)
+static void fake_teardown(struct backend_box *x)
 {
     tell_later(of(x), tell_torn_down);
 }
 
-static bool fake_alive(struct ext_box *x)
+static bool fake_alive(struct backend_box *x)
 {
     (void)x;
     return true;
 }
 
-static void fake_usage(struct ext_box *x)
+static void fake_usage(struct backend_box *x)
 {
     tell_later(of(x), tell_usage);
 }
 
-static void fake_listeners(struct ext_box *x)
+static void fake_listeners(struct backend_box *x)
 {
     tell_later(of(x), tell_listeners)->failure = fake_plan.fail_listeners;
 }
 
-static void fake_who(struct ext_box *x, uint64_t tag, uint64_t inode)
+static void fake_who(struct backend_box *x, uint64_t tag, uint64_t inode)
 {
     struct news *n = tell_later(of(x), tell_who);
 
@@ -600,12 +603,13 @@ static void fake_who(struct ext_box *x, uint64_t tag, uint64_t inode)
     n->failure = of(x)->world ? fake_plan.fail_who : "the box is not running";
 }
 
-static void fake_start(struct ext_box *x, struct ext_process *p, const struct ext_start *s)
+static void fake_start(struct backend_box *x, struct backend_process *p,
+                       const struct backend_start *s)
 {
     struct fake_box *b = of(x);
     struct news *n = tell_later(b, tell_started);
 
-    *p = (struct ext_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
+    *p = (struct backend_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
     n->process = p;
     n->failure = b->world ? fake_plan.fail_start : "the box is not running";
     if (n->failure)
@@ -614,7 +618,7 @@ static void fake_start(struct ext_box *x, struct ext_process *p, const struct ex
     n->inside->owner = p;
 }
 
-static struct fake_process *inside_of(struct ext_process *x)
+static struct fake_process *inside_of(struct backend_process *x)
 {
     struct world *w = x->box ? of(x->box)->world : NULL;
 
@@ -624,7 +628,7 @@ static struct fake_process *inside_of(struct ext_process *x)
     return NULL;
 }
 
-static void fake_signal(struct ext_process *x, int sig, enum ext_scope scope)
+static void fake_signal(struct backend_process *x, int sig, enum backend_scope scope)
 {
     struct fake_process *p = inside_of(x);
 
@@ -633,10 +637,10 @@ static void fake_signal(struct ext_process *x, int sig, enum ext_scope scope)
     p->sig = sig;
     p->scope = scope;
     if (sig == SIGKILL)
-        fake_end(p, EXT_SIGNALLED, SIGKILL, false);
+        fake_end(p, BACKEND_SIGNALLED, SIGKILL, false);
 }
 
-static void fake_signal_all(struct ext_box *x, int sig)
+static void fake_signal_all(struct backend_box *x, int sig)
 {
     struct world *w = of(x)->world;
 
@@ -644,15 +648,15 @@ static void fake_signal_all(struct ext_box *x, int sig)
         w->process[i]->sig = sig;
 }
 
-static void fake_close_stdin(struct ext_process *x)
+static void fake_close_stdin(struct backend_process *x)
 {
     struct fake_process *p = inside_of(x);
 
-    if (p && !(p->flags & EXT_TTY))
+    if (p && !(p->flags & BACKEND_TTY))
         drop_fd(&p->outer[0]);
 }
 
-static void fake_drop(struct ext_process *x)
+static void fake_drop(struct backend_process *x)
 {
     struct fake_process *p = inside_of(x);
 
@@ -661,12 +665,12 @@ static void fake_drop(struct ext_process *x)
     x->box = NULL;
 }
 
-static void fake_reattach(struct ext_box *x, struct ext_process *p, uint32_t proc)
+static void fake_reattach(struct backend_box *x, struct backend_process *p, uint32_t proc)
 {
     struct fake_box *b = of(x);
     struct news *n = tell_later(b, tell_started);
 
-    *p = (struct ext_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
+    *p = (struct backend_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
     n->process = p;
     n->inside = fake_find(x->id, proc);
     n->failure = n->inside ? fake_plan.fail_reattach : "there is no such process";
@@ -674,7 +678,7 @@ static void fake_reattach(struct ext_box *x, struct ext_process *p, uint32_t pro
         n->inside->owner = p;
 }
 
-static void fake_forget(struct ext_box *x, uint32_t proc)
+static void fake_forget(struct backend_box *x, uint32_t proc)
 {
     struct fake_process *p = fake_find(x->id, proc);
 
@@ -682,23 +686,23 @@ static void fake_forget(struct ext_box *x, uint32_t proc)
         p->forgotten = true;
 }
 
-static int fake_estimate(const struct profile *p, int64_t duration_ns, struct ext_quote *ret,
+static int fake_estimate(const struct profile *p, int64_t duration_ns, struct backend_quote *ret,
                          struct err *e)
 {
     (void)p;
     (void)duration_ns;
     (void)e;
-    *ret = (struct ext_quote){ 0 };
+    *ret = (struct backend_quote){ 0 };
     return 0;
 }
 
 static const char *const nothing[] = { NULL };
 
-const struct extension_ops extension_fake = {
+const struct backend_ops backend_fake = {
     .id = "ext.fake",
     .version = "1",
-    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_USAGE |
-           EXT_CAN_EGRESS,
+    .can = BACKEND_CAN_EXEC | BACKEND_CAN_FILES | BACKEND_CAN_REATTACH | BACKEND_CAN_POOL |
+           BACKEND_CAN_USAGE | BACKEND_CAN_EGRESS,
     .vector = { .regions = nothing, .languages = nothing, .pricing = "none" },
     .open = fake_open,
     .close = fake_close,

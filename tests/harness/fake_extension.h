@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An extension in memory: boxes without a sandbox, processes that are pipes. It is the whole
  * registry of the program that links it. What runs in its boxes outlives control planes of the same
  * program, as it outlives daemons in earnest: close one, open another, and it is found again. */
 #ifndef TESTS_FAKE_EXTENSION_H
 #define TESTS_FAKE_EXTENSION_H
 
-#include "extensions/extension.h"
-#include "ipc/listeners.h"
+#include "backends/backend.h"
+#include "lib/ipc/listeners.h"
 
-extern const struct extension_ops extension_fake; /* "ext.fake" */
+extern const struct backend_ops backend_fake; /* "ext.fake" */
 
 /* A process as it is inside. */
 struct fake_process {
@@ -15,22 +16,22 @@ struct fake_process {
     uint64_t cookie;
     unsigned flags;
     bool ended, forgotten;
-    struct ext_end end;
+    struct backend_end end;
     int in, out, err; /* its own ends; a terminal is all three, as a socket */
     int outer[3];     /* what the box keeps of the other ends, as PID 1 does */
     int sig;          /* the last signal it was sent */
-    enum ext_scope scope;
-    struct ext_process *owner;
+    enum backend_scope scope;
+    struct backend_process *owner;
 };
 
 /* How the next ones go. */
 extern struct fake_plan {
     const char *fail_provision, *fail_ready, *fail_start, *fail_reattach; /* NULL: they work */
     const char *fail_listeners, *fail_who, *fail_assign;
-    const struct ext_who *who;    /* what is answered; NULL: nobody holds it */
-    char assigned[EXT_OWNER_MAX]; /* owner that a prepared box got last */
-    struct ext_usage usage;       /* what every look inside finds … */
-    int64_t cpu_a_look;           /* … and how much more processor time each time */
+    const struct backend_who *who;    /* what is answered; NULL: nobody holds it */
+    char assigned[BACKEND_OWNER_MAX]; /* owner that a prepared box got last */
+    struct backend_usage usage;       /* what every look inside finds … */
+    int64_t cpu_a_look;               /* … and how much more processor time each time */
     unsigned looks;
 } fake_plan;
 
@@ -39,7 +40,7 @@ struct fake_process *fake_find(const char *box, uint32_t proc); /* NULL: there i
 struct fake_process *fake_last(const char *box);
 void fake_write(struct fake_process *p, int channel, const char *text);
 /* It ends, and so do its descriptors. With `keep_open` somebody it started holds on to them. */
-void fake_end(struct fake_process *p, enum ext_how how, int status, bool keep_open);
+void fake_end(struct fake_process *p, enum backend_how how, int status, bool keep_open);
 /* A socket of the network boundary, as the box keeps it: TCP and UDP on a loopback address and a
  * port of its own, without IPv6 and SOCKETS, and REJECTS without anything to read. -1: there is
  * none. */

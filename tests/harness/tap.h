@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A unit test:
  *
  *     TEST(buf_refuses_to_pass_its_ceiling)

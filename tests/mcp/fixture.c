@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/fixture.h"
 
 #include <arpa/inet.h>
@@ -8,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "http/origin.h"
-#include "json/reader.h"
-#include "mcp/web.h"
+#include "lib/crypto/encode.h"
+#include "lib/http/origin.h"
+#include "lib/json/reader.h"
+#include "edge/mcp/web.h"
 
 enum { MESSAGE_MAX = 4 << 20, BACKLOG = 64 };
 
@@ -151,7 +152,7 @@ static void on_request(struct http_exchange *x)
 {
     static char nobody;
 
-    if (!origin_is_ours(x))
+    if (!origin_is_own(x))
         http_fail(x, 403, STR("Host and Origin must name this address"));
     else if (!str_eq(http_request(x)->path, STR("/mcp")))
         http_fail(x, 404, STR("there is only /mcp"));

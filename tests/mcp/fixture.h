@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A server of the official conformance suite's fixtures: our engine and transport with the tools,
  * resources and prompts that the suite names. Built for tests only. */
 #ifndef MCP_FIXTURE_H
 #define MCP_FIXTURE_H
 
-#include "mcp/request.h"
+#include "edge/mcp/request.h"
 
 #define FIXTURE_PNG                                                                                \
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJg" \

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "json/reader.h"
-#include "loop/timer.h"
+#include "lib/json/reader.h"
+#include "lib/loop/timer.h"
 #include "mcp/fixture.h"
 
 /* --- constant answers --- */
@@ -330,12 +331,13 @@ static void ask_what_it_can(struct mcp_request *r, const struct json *v)
     const struct json *name = NULL, *greeting = NULL;
 
     (void)v;
-    if (mcp_can_ask(r, "elicitation/create"))
+    if (mcp_client_supports(r, "elicitation/create"))
         name = ask_name(r);
-    if (mcp_can_ask(r, "sampling/createMessage"))
+    if (mcp_client_supports(r, "sampling/createMessage"))
         greeting = ask_model(r, "greeting", "Generate a greeting");
     if (name || greeting ||
-        (!mcp_can_ask(r, "elicitation/create") && !mcp_can_ask(r, "sampling/createMessage")))
+        (!mcp_client_supports(r, "elicitation/create") &&
+         !mcp_client_supports(r, "sampling/createMessage")))
         fixture_text(r, "That is all that could be asked.");
 }
 

@@ -21,7 +21,7 @@ DIRS = ("", "a/", "a/b/", "c/")
 FILES = 4  # names in each; a layer below is copied without many of its holes, and all must fit into a sandbox
 AGAIN = "again"  # in the journal: here the writer was started again
 UNIT = 4096  # of holes
-LARGE = 10  # times: most of these are copied ahead of a capture (src/layers/ahead.c)
+LARGE = 10  # times: most of these are copied ahead of a capture (src/engine/layers/ahead.c)
 COPIED = (1 << 20) // UNIT
 
 

@@ -74,9 +74,9 @@ class Client(threading.Thread):
     def check_failed_create(self, answer, repeated=False):
         """It may fail if launchers die, or if somebody who saw it in a list was quick to destroy it. Who repeats a
         create that a daemon was killed in may be there when the next one settles it."""
-        if answer.code == "conflict" and "destroyed while" in answer.json["detail"]:
+        if answer.code == "conflict" and "destroyed during" in answer.json["detail"]:
             return
-        if repeated and answer.code == "upstream" and "the daemon ended while" in answer.json["detail"]:
+        if repeated and answer.code == "upstream" and "the daemon ended during" in answer.json["detail"]:
             return
         if not (self.launchers_die and answer.code in LAUNCHER_TROUBLE):
             raise Broken(f"create: the answer is {answer}")

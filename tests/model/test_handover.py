@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """The hand-over of a prepared sandbox to its owner, with a death at each of its steps: the control plane or a launcher
 dies at a named place, or both are killed while one of them is held there. A create that was answered is a sandbox that

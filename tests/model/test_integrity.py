@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Files that are written while they are captured, and whoever dies or fails meanwhile.
 
@@ -55,6 +56,8 @@ def option(name, default):
 
 
 ROUNDS, SEED = option("--rounds", 3), option("--seed", 1)
+WRITERS = 'for p in /proc/[0-9]*/cmdline; do tr "\\0" "\\n" 2>/dev/null <$p | grep -qx "writ[e]" && echo $p; done; true'
+WRITES_SECONDS = 60  # it forces all file systems of the machine to disk, which others may be writing to
 TOGETHER = 20  # rounds of one sandbox: all changes that it made are made again for each comparison
 
 
@@ -84,7 +87,7 @@ class World:
 
     def wait_for_more(self, than):
         try:
-            wait_for(lambda: self.changes() > than, "it writes")
+            wait_for(lambda: self.changes() > than, "it writes", WRITES_SECONDS)
         except Failure as late:
             logs = self.d.api.get(f"/v1/sandboxes/{self.box}/logs?tail=8").data.decode(errors="replace")
             raise Failure(self.say(f"{late} ({self.last}): {self.d.get(self.box)['state']}, {self.changes()} changes, "
@@ -108,10 +111,10 @@ class World:
     # --- what goes wrong ---
 
     def dies_at(self, point, verb, body):
-        """At that step, the first to the third time."""
+        """At that step, the first to the third time; a start takes some, too."""
         self.d.stop()
-        self.d.start(SANDBOXER_DIE_AT=f"{point}:{self.r.randint(1, 3)}")
-        return self.survive(verb, body)
+        serves = self.d.spawn(SANDBOXER_DIE_AT=f"{point}:{self.r.randint(1, 3)}")
+        return self.survive(verb, body) if serves else None
 
     def dies_soon(self, verb, body):
         killer = threading.Timer(self.r.random() / 20, os.kill, (self.d.process.pid, signal.SIGKILL))
@@ -188,8 +191,21 @@ class World:
                 self.end_processes()
             self.post("resume").expect(200)
         self.last += ", full"
-        self.d.api.run(self.box, ["rm", "-f", "/root/fill", "/root/more"]).expect(200)
+        self.make_room()
         return None
+
+    def make_room(self):
+        """Files that a layer has, too, cannot be removed on a full disk: a stop makes a layer of what is there, and room."""
+        argv = ["rm", "-f", "/root/fill", "/root/more"]
+        answer = self.d.api.run(self.box, argv).expect(200).json
+        if answer["exit_code"] == 0:
+            return
+        check("quota" in answer["stderr"].lower(), self.say(f"rm ({self.last}): {answer}"))
+        for verb in ("stop", "resume"):
+            answer = self.post(verb)
+            check(answer.status == 200, self.say(f"{verb} ({self.last}): {answer}"))
+        answer = self.d.api.run(self.box, argv).expect(200).json
+        check(answer["exit_code"] == 0, self.say(f"rm ({self.last}, after a stop): {answer}"))
 
     def conflict(self, least):
         """Requests at once: some are refused, and whatever is told as done is."""
@@ -202,7 +218,7 @@ class World:
             thread.join()
         equal(len(answers), 3, self.say(f"answers to {verbs}"))
         for answer in answers:
-            check(answer.status < 300 or answer.status == 409 or answer.code == "busy", self.say(f"{verbs}: {answer}"))
+            check(answer.status < 300 or answer.status == 409 or answer.code in ("busy", "storage_full"), self.say(f"{verbs}: {answer}"))
             if answer.status < 300 and "snapshot_id" in answer.json:
                 self.known[answer.json["snapshot_id"]] = least
 
@@ -250,17 +266,28 @@ class World:
         if self.d.get(self.box)["state"] == "paused":
             answer = self.post("resume")
             check(answer.status == 200, self.say(f"resume ({self.last}): {answer}"))
-        running = self.d.api.get(f"/v1/sandboxes/{self.box}/processes").expect(200).json["processes"]
-        if all(p["state"] == "exited" for p in running):
+        if self.is_idle():
             self.compare(self.box, least, f"what was resumed ({self.last})")
             self.write()
+
+    def is_idle(self):
+        told = self.d.api.get(f"/v1/sandboxes/{self.box}/processes").expect(200).json["processes"]
+        if any(p["state"] != "exited" for p in told):
+            return False
+        found = self.d.api.run(self.box, ["sh", "-c", WRITERS]).expect(200).json["stdout"]
+        check(not found, self.say(f"its writer runs ({self.last}), and is told as ended: {found} {told}"))
+        return True
 
     def settle(self, least):
         """It goes on, whatever it was at."""
         state = self.d.get(self.box)["state"]
         check(state in ("ready", "active", "paused"), self.say(f"after {self.last} it is {self.d.get(self.box)}"))
         self.resume(least)
-        self.wait_for_more(self.changes())
+        before = self.changes()
+        if self.last.endswith(", full"):  # a write that began on the full disk may end the writer only now
+            wait_for(lambda: self.changes() > before + 3 or self.is_idle(), "it writes, or has died", WRITES_SECONDS)
+            self.resume(least)
+        self.wait_for_more(before)
 
     def round(self):
         least = self.changes()

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # parallel
 """Random sequences of operations by several clients, while daemon and launchers are killed at chosen places.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads streams of HTTP/1.1 requests as a proxy of ours does, and says what is in them; with an
  * argument, the answers to a GET. On stdin each is four bytes of length, the least first, and its
  * bytes; on stdout it is a line of JSON: the messages that were taken whole, and how it ended. */
@@ -6,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "http/body.h"
-#include "http/h1.h"
-#include "policy/path.h"
+#include "lib/http/body.h"
+#include "lib/http/h1.h"
+#include "domain/policy/path.h"
 
 enum { STREAM_MAX = 1 << 20, HTTP_PORT = 80 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "box.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 enum { OUTPUT_MAX = 64 << 20, IDS_MAX = 64 };
 
@@ -301,7 +302,7 @@ void box_ping(struct box *b)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask(b->control, tag, CONTROL_PING, &e), e);
+    CHECK_OK(supervisor_request(b->control, tag, CONTROL_PING, &e), e);
     CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_PONG);
     CHECK_INT(fds.n, 0);
 }
@@ -313,7 +314,7 @@ uint32_t box_count_procs(struct box *b)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask(b->control, tag, CONTROL_LIST, &e), e);
+    CHECK_OK(supervisor_request(b->control, tag, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_PROCS);
     return m.procs.count;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real sandbox under test, driven as the command line and the daemon drive it.
  *
  *     BOX_TEST(a_program_exits)
@@ -23,11 +24,11 @@
 #include "base/err.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "ipc/control.h"
-#include "runtime/launcher.h"
-#include "runtime/plan.h"
-#include "runtime/supervisor.h"
+#include "lib/ipc/channel.h"
+#include "lib/ipc/control.h"
+#include "engine/runtime/launcher.h"
+#include "engine/runtime/plan.h"
+#include "engine/runtime/supervisor.h"
 
 enum { BOX_PLAIN_ID = 1000, BOX_WAIT_MS = 50000, BOX_PIDS = 300, BOX_BACKLOG = 16 };
 

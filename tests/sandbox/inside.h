@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs of `inside` that live in files of their own. */
 #ifndef TESTS_SANDBOX_INSIDE_H
 #define TESTS_SANDBOX_INSIDE_H

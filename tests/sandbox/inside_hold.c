@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that hold a socket, as plainly or as strangely as they can. */
 #include "inside.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What programs inside do with the network, and would like to do. */
 #include "inside.h"
 

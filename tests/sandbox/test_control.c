@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PID 1 and what clients should not send it. */
 #include <errno.h>
 #include <fcntl.h>
@@ -170,15 +171,15 @@ static uint32_t flood(struct box *b, uint32_t most, int (*ask)(struct box *b, ui
 
 static int ask_ping(struct box *b, uint32_t tag)
 {
-    return supervisor_ask(b->control, 1000 + tag, CONTROL_PING, NULL);
+    return supervisor_request(b->control, 1000 + tag, CONTROL_PING, NULL);
 }
 
 static int ask_mixed(struct box *b, uint32_t tag)
 {
     static const enum control_type types[] = { CONTROL_PING, CONTROL_LIST, CONTROL_USAGE };
 
-    return tag % 4 == 3 ? supervisor_ask_one(b->control, 1000 + tag, CONTROL_ATTACH, 1, NULL)
-                        : supervisor_ask(b->control, 1000 + tag, types[tag % 4], NULL);
+    return tag % 4 == 3 ? supervisor_request_one(b->control, 1000 + tag, CONTROL_ATTACH, 1, NULL)
+                        : supervisor_request(b->control, 1000 + tag, types[tag % 4], NULL);
 }
 
 /* Every request that was taken is answered, in order, and every start has its news; meanwhile PID 1

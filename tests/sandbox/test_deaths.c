@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody dies in the middle of a create, at every step; afterwards a destroy leaves nothing. */
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 #include "base/clock.h"
 #include "box.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 enum { STEPS_MAX = 64, STEP_MAX = 24 };
 
@@ -54,7 +55,7 @@ static void end_by_socket(const struct place *p)
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (connect(fd, (const struct sockaddr *)&p->address, sizeof p->address) == 0)
-        supervisor_ask(fd, 1, CONTROL_END, NULL);
+        supervisor_request(fd, 1, CONTROL_END, NULL);
 }
 
 /* The sandbox is to stay: nothing but the destroy will end it. */

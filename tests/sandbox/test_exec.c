@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: how they are started, what they find, how they end. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +11,8 @@
 
 #include "base/clock.h"
 #include "box.h"
-#include "proc/sealed.h"
-#include "proc/sys.h"
+#include "lib/proc/sealed.h"
+#include "lib/proc/sys.h"
 
 BOX_TEST(exit_statuses_and_both_outputs)
 {
@@ -408,4 +409,32 @@ BOX_TEST(a_one_shot_ends_when_it_has_told_how_its_program_ended)
     CHECK_SH(&b, "sleep 0.1; echo done; exit 3", 3, "done\n");
     CHECK_INT(poll(&gone, 1, BOX_WAIT_MS), 1);
     box_close(&b);
+}
+
+/* Whether a sandbox for one program says that nothing but PID 1 is left in it. */
+static void check_alone(const char *script, bool alone)
+{
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+
+    box_prepare(&b);
+    b.plan.flags |= PLAN_ONE_SHOT;
+    box_build(&b);
+    sh_run(&b, script, &o);
+    CHECK_INT(o.end.how, CONTROL_BY_EXIT);
+    if ((o.end.alone != 0) != alone)
+        FAIL("after '%s' PID 1 is %salone", script, alone ? "not " : "");
+    box_close(&b);
+}
+
+/* The client of such a sandbox leaves before it is taken down: no process may be left that could
+ * still do something. */
+BOX_TEST(a_one_shot_sandbox_tells_whether_processes_are_left)
+{
+    check_alone("true", true);
+    check_alone("sleep 0.01 & sleep 0.01 & wait", true);
+    check_alone("sleep 1000 >/dev/null 2>&1 & true", false);
+    check_alone("setsid sleep 1000 </dev/null >/dev/null 2>&1 & exit 3", false);
+    check_alone("(sleep 1000 & kill -STOP $!) >/dev/null 2>&1; true", false);
+    check_alone("(sh -c 'kill -9 $$' &) >/dev/null 2>&1; sleep 0.1", true);
 }

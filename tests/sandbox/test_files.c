@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* File operations of PID 1, with the rights of the user they are for. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "box.h"
-#include "ipc/upload.h"
+#include "lib/ipc/upload.h"
 
 /* Data as WRITE takes it: lengths and bytes, and a length of 0 at the end. */
 static struct str chunks(struct buf *room, struct str data, size_t chunk, bool complete)

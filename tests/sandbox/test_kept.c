@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that survive their client: what a daemon finds again after its own SIGKILL. */
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +36,7 @@ static struct control_proc list_one(struct box *b)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask(b->control, tag, CONTROL_LIST, &e), e);
+    CHECK_OK(supervisor_request(b->control, tag, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, 1);
     control_procs_at(&m.procs, 0, &row);
@@ -49,7 +50,7 @@ static int ask(struct box *b, enum control_type type, uint32_t proc, union super
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask_one(b->control, tag, type, proc, &e), e);
+    CHECK_OK(supervisor_request_one(b->control, tag, type, proc, &e), e);
     return box_hear(b, tag, ret, ret_fds);
 }
 
@@ -331,7 +332,7 @@ BOX_TEST(a_full_table)
     CHECK_INT(why.code, ERR_BUSY);
     if (files.rlim_max > 3 * CONTROL_PROCS_MAX)
         CHECK_INT(n, CONTROL_PROCS_MAX);
-    CHECK_OK(supervisor_ask(b.control, 1, CONTROL_LIST, &e), e);
+    CHECK_OK(supervisor_request(b.control, 1, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(&b, 1, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, n);
     control_procs_at(&m.procs, n - 1, &row);
@@ -349,7 +350,7 @@ static struct control_used usage(struct box *b)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask(b->control, tag, CONTROL_USAGE, &e), e);
+    CHECK_OK(supervisor_request(b->control, tag, CONTROL_USAGE, &e), e);
     CHECK_INT(box_hear(b, tag, &m, &fds), CONTROL_USED);
     return m.used;
 }
@@ -393,6 +394,31 @@ BOX_TEST(usage_grows_with_work_and_never_shrinks)
     box_close(&b);
 }
 
+static void body_usage_counts_children_that_no_parent_waits_for(void)
+{
+    static const char *const argv[] = { "/opt/inside", "work", NULL };
+    const struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct outcome o AUTO(outcome_done) = { 0 };
+    struct box b;
+    int64_t before;
+
+    box_open(&b);
+    before = usage(&b).cpu_ns;
+    box_run(&b, &s, STR(""), &o);
+    CHECK_STR(buf_str(&o.out), "done\n");
+    CHECK(usage(&b).cpu_ns >= before + 150 * NS_PER_MS);
+    box_close(&b);
+}
+
+/* By the control group: a plain user may have none. */
+TEST(usage_counts_children_that_no_parent_waits_for)
+{
+    if (access("/sys/fs/cgroup/unified/cgroup.procs", F_OK) < 0 &&
+        access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
+        SKIP("this machine has no control groups of version 2");
+    box_test_(body_usage_counts_children_that_no_parent_waits_for, true);
+}
+
 BOX_TEST(a_sandbox_can_be_ended_by_its_control_connection)
 {
     struct place p;
@@ -404,7 +430,7 @@ BOX_TEST(a_sandbox_can_be_ended_by_its_control_connection)
     box_open_listening(&b, &p, 0);
     CHECK(start_kept(&b, "exec sleep 100", 0, &j));
     job_close(&j);
-    CHECK_OK(supervisor_ask(b.control, 1, CONTROL_END, &e), e);
+    CHECK_OK(supervisor_request(b.control, 1, CONTROL_END, &e), e);
     CHECK_INT(read_some(b.control, (char[1]){ 0 }, 1), 0);
     box_close(&b);
     place_done(&p);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ending: timeouts and kills reach everything that one start has set free, and nothing else. */
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +9,7 @@
 
 #include "base/clock.h"
 #include "box.h"
-#include "proc/spawn.h"
+#include "lib/proc/spawn.h"
 
 enum { MS = 1000000 };
 

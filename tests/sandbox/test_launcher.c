@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The launcher: what it refuses, what it goes on doing, and what it leaves when it ends. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "box.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 static void expect_answer(const struct launcher *l, int want)
 {
@@ -251,6 +252,27 @@ static void read_map(struct box *b, char *out, size_t cap)
 
     sh_run(b, "cat /proc/self/uid_map", &o);
     CHECK(str_copy(str_trim(buf_str(&o.out)), out, cap));
+}
+
+/* The answer comes first; the sandbox is gone when the launcher is. */
+BOX_TEST(a_launcher_that_is_released_destroys_what_is_ephemeral)
+{
+    struct pollfd dead = { .events = POLLIN };
+    union launch_answer answer;
+    struct box b;
+    struct err e;
+
+    box_open(&b);
+    dead.fd = b.pidfd;
+    CHECK_OK(launcher_release(&b.launcher, &e), e);
+    CHECK_OK(launcher_answer(&b.launcher, &answer, NULL, &e), e);
+    CHECK_INT(answer.head.type, LAUNCH_RELEASED);
+    CHECK_INT(launcher_answer(&b.launcher, &answer, NULL, &e), -ERR_UPSTREAM);
+    CHECK_INT(poll(&dead, 1, 0), 1);
+    drop_fd(&b.pidfd);
+    drop_fd(&b.control);
+    launcher_done(&b.launcher);
+    box_expect_gone(b.plan.id);
 }
 
 BOX_TEST(two_sandboxes_of_one_launcher)

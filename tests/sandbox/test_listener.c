@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket that PID 1 listens on: for those outside, again and again, and for nobody
  * inside. */
 #include <errno.h>
@@ -113,7 +114,7 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
     job_close(&ended);
     box_reconnect(&b, &p);
     await_end(&b, &ended); /* while nobody is there to be told */
-    CHECK_OK(supervisor_ask(b.control, 500, CONTROL_LIST, &e), e);
+    CHECK_OK(supervisor_request(b.control, 500, CONTROL_LIST, &e), e);
     CHECK_INT(box_hear(&b, 500, &m, &fds), CONTROL_PROCS);
     CHECK_INT(m.procs.count, 2);
     for (uint32_t i = 0; i < 2; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many programs: one after the other and at the same time, and nothing piles up. */
 #include <stdio.h>
 #include <stdlib.h>

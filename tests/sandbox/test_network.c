@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The network boundary, with this test as its worker: what programs inside reach, what they do not,
  * and who keeps the sockets. */
 #include <arpa/inet.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #include "box.h"
-#include "ipc/listeners.h"
+#include "lib/ipc/listeners.h"
 
 union address {
     struct sockaddr any;
@@ -33,7 +34,7 @@ static int ask_listeners(struct box *b, struct listeners *ret, struct control_fa
     struct err e;
     int type;
 
-    CHECK_OK(supervisor_ask(b->control, tag, CONTROL_LISTENERS, &e), e);
+    CHECK_OK(supervisor_request(b->control, tag, CONTROL_LISTENERS, &e), e);
     type = box_hear(b, tag, &m, &fds);
     if (type == CONTROL_LISTENING)
         CHECK_OK(listeners_take(&fds, m.listening.slots, ret, &e), e);
@@ -172,7 +173,7 @@ BOX_TEST(the_proxy_is_where_the_variables_say)
     close_boundary(&b, &l);
 }
 
-/* Answers the question with the control data it came with, as ipc/listeners.h says. */
+/* Answers the question with the control data it came with, as lib/ipc/listeners.h says. */
 static void serve_udp(int listener)
 {
     union {
@@ -358,7 +359,7 @@ static void end_without_launcher(struct box *b)
     struct err e;
 
     CHECK_OK(launcher_start(&l, &e), e);
-    CHECK_OK(supervisor_ask(b->control, ++b->tag, CONTROL_END, &e), e);
+    CHECK_OK(supervisor_request(b->control, ++b->tag, CONTROL_END, &e), e);
     CHECK_INT(poll(&(struct pollfd){ .fd = b->pidfd, .events = POLLIN }, 1, BOX_WAIT_MS), 1);
     CHECK_OK(launcher_destroy(&l, b->plan.id, &e), e);
     CHECK_OK(launcher_answer(&l, &answer, NULL, &e), e);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* File operations while a program inside swaps directories for links under them: nothing outside
  * the sandbox is read or written, and what walks or fills a tree does not leave it. */
 #include <dirent.h>

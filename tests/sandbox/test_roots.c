@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher whose peer is not to be trusted with its file rights: layers and mounts come as paths
  * below the directories that it was started with, and lead nowhere else. */
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs in a terminal. */
 #include <signal.h>
 #include <sys/ioctl.h>

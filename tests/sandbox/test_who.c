@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds a socket, as PID 1 tells it. */
 #include <errno.h>
 #include <signal.h>
@@ -45,7 +46,7 @@ static int ask(struct box *b, uint64_t inode, struct ipc_fds *ret_fds)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask_who(b->control, tag, inode, &e), e);
+    CHECK_OK(supervisor_query_socket_owner(b->control, tag, inode, &e), e);
     return box_hear(b, tag, &m, ret_fds);
 }
 
@@ -305,7 +306,7 @@ static int ask_among_pings(struct box *b, uint64_t inode, struct ipc_fds *fds)
     uint32_t tag = ++b->tag;
     struct err e;
 
-    CHECK_OK(supervisor_ask_who(b->control, tag, inode, &e), e);
+    CHECK_OK(supervisor_query_socket_owner(b->control, tag, inode, &e), e);
     for (int i = 0; i < 20; i++)
         box_ping(b);
     return box_hear(b, tag, &m, fds);
@@ -348,7 +349,7 @@ BOX_TEST(a_look_that_is_stopped)
     box_open(&b);
     start_holder(&b, HOLD("many", "4"), 0, &p);
     tag = ++b.tag;
-    CHECK_OK(supervisor_ask_who(b.control, tag, p.inode, &e), e);
+    CHECK_OK(supervisor_query_socket_owner(b.control, tag, p.inode, &e), e);
     CHECK_SH(&b, "kill -STOP -1", 0, "");
     type = box_hear(&b, tag, &m, &fds);
     if (type == CONTROL_FAILED)
@@ -376,7 +377,7 @@ BOX_TEST(many_questions_at_once)
     start_holder(&b, HOLD("plain", "0"), 0, &p);
     first = b.tag + 1;
     for (int i = 0; i < ASKED; i++)
-        CHECK_OK(supervisor_ask_who(b.control, ++b.tag, p.inode, &e), e);
+        CHECK_OK(supervisor_query_socket_owner(b.control, ++b.tag, p.inode, &e), e);
     for (uint32_t i = 0; i < ASKED; i++) {
         int type = box_hear(&b, first + i, &m, &fds);
 
@@ -412,7 +413,7 @@ BOX_TEST(clients_that_go_without_an_answer)
 
         /* PID 1 takes no more connections than it has places, and may still read from the dead. */
         for (int i = 0; i < round * 5; i++)
-            if (supervisor_ask_who(other, (uint32_t)i, h.inode, &e) < 0)
+            if (supervisor_query_socket_owner(other, (uint32_t)i, h.inode, &e) < 0)
                 CHECK_INT(e.code, ERR_UPSTREAM);
         close(other);
     }

@@ -1,5 +1,6 @@
-/* The life of a box. What happened is recorded in it; settle() tells, from the loop, what is due
- * to whoever waits for it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life cycle of a box. Results are recorded in the box; report_due_events() reports them to the
+ * owner, from the loop. */
 #include <signal.h>
 #include <poll.h>
 #include <stdio.h>
@@ -7,71 +8,72 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "extensions/local.h"
+#include "backends/local/local.h"
 
-static void settle(struct local_box *b);
-static void probe(struct local_box *b);
+static void report_due_events(struct local_box *b);
+static void start_probe_sequence(struct local_box *b);
 
-/* holding */
+/* references */
 
-void local_hold(struct local_box *b)
+void local_box_ref(struct local_box *b)
 {
-    b->holds++;
+    b->refs++;
 }
 
-void local_release(struct local_box *b)
+void local_box_unref(struct local_box *b)
 {
-    if (--b->holds == 0 && b->freed)
+    if (--b->refs == 0 && b->freed)
         free(b);
 }
 
-static void on_later(struct loop_later *s)
+static void on_box_later(struct loop_later *s)
 {
-    settle(container_of(s, struct local_box, later));
+    report_due_events(container_of(s, struct local_box, later));
 }
 
-void local_soon(struct local_box *b)
+void local_report_later(struct local_box *b)
 {
     /* -ERR_CONFLICT: it is set to run already */
-    loop_later(b->x->c->loop, &b->later, on_later, NULL);
+    loop_later(b->x->c->loop, &b->later, on_box_later, NULL);
 }
 
-struct ext_box *local_box_new(struct extension *x, const char *id,
-                              const struct ext_box_events *events, void *owner)
+struct backend_box *local_box_new(struct extension *x, const char *id,
+                                  const struct backend_box_events *events, void *owner)
 {
     struct local_box *b = calloc(1, sizeof *b);
 
     if (!b)
         abort();
-    b->ext =
-        (struct ext_box){ .ops = &extension_local, .ext = x, .events = events, .owner = owner };
-    snprintf(b->ext.id, sizeof b->ext.id, "%s", id);
+    b->backend = (struct backend_box){
+        .ops = &backend_local, .backend = x, .events = events, .owner = owner
+    };
+    snprintf(b->backend.id, sizeof b->backend.id, "%s", id);
     b->x = x;
     b->control.fd = b->death.fd = -1;
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         b->probe.stdio[i] = -1;
     buf_init(&b->defaults, LOCAL_DEFAULTS_MAX);
-    return &b->ext;
+    return &b->backend;
 }
 
 static void close_probe(struct local_box *b)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         drop_fd(&b->probe.stdio[i]);
 }
 
-/* What was asked of a launcher goes on and only keeps the memory. */
-void local_box_free(struct ext_box *ext)
+/* Requests to a launcher continue and only keep the memory. */
+void local_box_free(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
-    local_hold(b);
+    local_box_ref(b);
     b->freed = true;
     local_end_stop(b);
     loop_later_stop(&b->later);
     link_leave(&b->link);
     if (local_request_cancel(&b->create))
-        run_dir_remove(&b->x->run, b->ext.id, NULL);
+        run_dir_remove(&b->x->run, b->backend.id, NULL);
     local_channel_close(b);
     close_probe(b);
     local_process_table_done(b);
@@ -80,60 +82,60 @@ void local_box_free(struct ext_box *ext)
     local_hold_done(b);
     local_plan_free(take_ptr(b->plan));
     buf_done(&b->defaults);
-    local_release(b);
+    local_box_unref(b);
 }
 
 /* provisioning */
 
-/* All that can be wrong with the request is found before anything exists. */
-static int begin_provision(struct local_box *b, const struct ext_spec *s, struct err *e)
+/* Finds all errors of the request before anything exists. */
+static int begin_provision(struct local_box *b, const struct backend_spec *s, struct err *e)
 {
-    int r = local_plan_new(b->x->c, b->ext.id, s, &b->plan, e);
+    int r = local_plan_new(b->x->c, b->backend.id, s, &b->plan, e);
 
     buf_clear(&b->defaults);
     if (r >= 0)
         r = local_defaults_write(s, &b->defaults, e);
     if (r >= 0)
-        r = run_dir_make(&b->x->run, b->ext.id, e);
+        r = run_dir_make(&b->x->run, b->backend.id, e);
     if (r < 0)
         return r;
-    r = run_dir_save(&b->x->run, b->ext.id, buf_str(&b->defaults), e);
+    r = run_dir_save(&b->x->run, b->backend.id, buf_str(&b->defaults), e);
     if (r < 0)
-        run_dir_remove(&b->x->run, b->ext.id, NULL);
+        run_dir_remove(&b->x->run, b->backend.id, NULL);
     return r;
 }
 
-void local_provision(struct ext_box *ext, const struct ext_spec *s)
+void local_provision(struct backend_box *backend, const struct backend_spec *s)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
     if (b->state != BOX_OFF)
         return;
-    b->asked |= ASKED_PROVISION;
-    b->report = (struct ext_report){ 0 };
+    b->pending |= PENDING_PROVISION;
+    b->report = (struct backend_report){ 0 };
     b->cpu_ns = 0;
     b->probed = PROBE_NONE;
     b->r = begin_provision(b, s, &b->why);
     if (b->r < 0) {
         local_plan_free(take_ptr(b->plan));
-        snprintf(b->ext.step, sizeof b->ext.step, "plan");
-        local_soon(b);
+        snprintf(b->backend.step, sizeof b->backend.step, "plan");
+        local_report_later(b);
         return;
     }
-    snprintf(b->ext.handle, sizeof b->ext.handle, "run/%s", b->ext.id);
+    snprintf(b->backend.handle, sizeof b->backend.handle, "run/%s", b->backend.id);
     b->prepared = !s->owner;
     b->joining = b->freeze_waits = false;
     b->state = BOX_CREATING;
     local_lane_create(b->x, b);
 }
 
-int local_prepare(struct local_box *b, struct err *e)
+int local_prepare_create(struct local_box *b, struct err *e)
 {
     int pair[2], r;
 
     if (b->plan->fds[LOCAL_FD_CONTROL] >= 0)
-        return 0; /* it was, and could not be sent */
-    r = run_dir_bind(&b->x->run, b->ext.id, &b->plan->fds[LOCAL_FD_LISTENER], e);
+        return 0; /* prepared before, but could not be sent */
+    r = run_dir_bind(&b->x->run, b->backend.id, &b->plan->fds[LOCAL_FD_LISTENER], e);
     if (r >= 0)
         r = ipc_pair(pair, e);
     if (r < 0)
@@ -141,68 +143,69 @@ int local_prepare(struct local_box *b, struct err *e)
     b->plan->fds[LOCAL_FD_CONTROL] = pair[1];
     r = local_channel_open(b, pair[0], e);
     if (r >= 0)
-        probe(b); /* PID 1 finds it waiting when it starts */
+        start_probe_sequence(b); /* queued until PID 1 starts */
     return r;
 }
 
-/* Nothing of it exists. */
+/* Called while no resources exist. */
 static void cancel_create(struct local_box *b)
 {
     local_channel_close(b);
     local_plan_free(take_ptr(b->plan));
-    b->end_r = run_dir_remove(&b->x->run, b->ext.id, &b->end_why);
+    b->end_r = run_dir_remove(&b->x->run, b->backend.id, &b->end_why);
     b->maker = NULL;
     b->state = BOX_OFF;
 }
 
-void local_created(struct local_box *b, const struct launch_created *m)
+void local_on_created(struct local_box *b, const struct launch_created *m)
 {
-    _Static_assert((int)EXT_LIMIT_MEMORY == LAUNCH_NO_MEMORY &&
-                       (int)EXT_LIMIT_PIDS == LAUNCH_NO_PIDS &&
-                       (int)EXT_LIMIT_CPU == LAUNCH_NO_CPU && (int)EXT_LIMIT_DISK == LAUNCH_NO_DISK,
+    _Static_assert((int)BACKEND_LIMIT_MEMORY == LAUNCH_NO_MEMORY &&
+                       (int)BACKEND_LIMIT_PIDS == LAUNCH_NO_PIDS &&
+                       (int)BACKEND_LIMIT_CPU == LAUNCH_NO_CPU &&
+                       (int)BACKEND_LIMIT_DISK == LAUNCH_NO_DISK,
                    "the launcher's bits are the contract's");
-    b->ext.unenforced = m->unenforced;
+    b->backend.unenforced = m->unenforced;
     if (b->freed || b->state != BOX_CREATING)
         return;
     if (!local_channel_is_open(b)) {
-        b->r = err_set(&b->why, ERR_UPSTREAM, "the sandbox's supervisor died as it started");
-        snprintf(b->ext.step, sizeof b->ext.step, "supervisor");
+        b->r = err_set(&b->why, ERR_UPSTREAM, "the sandbox's supervisor died during its start");
+        snprintf(b->backend.step, sizeof b->backend.step, "supervisor");
         local_end_begin(b);
         return;
     }
     b->state = BOX_UP;
-    settle(b);
+    report_due_events(b);
 }
 
-void local_create_failed(struct local_box *b, int r, const struct err *e, const char *step)
+void local_on_create_failed(struct local_box *b, int r, const struct err *e, const char *step)
 {
     if (b->freed)
-        run_dir_remove(&b->x->run, b->ext.id, NULL);
+        run_dir_remove(&b->x->run, b->backend.id, NULL);
     if (b->freed || b->state != BOX_CREATING)
         return;
     b->r = r;
     b->why = *e;
-    snprintf(b->ext.step, sizeof b->ext.step, "%s", step);
+    snprintf(b->backend.step, sizeof b->backend.step, "%s", step);
     cancel_create(b);
-    settle(b);
+    report_due_events(b);
 }
 
-void local_create_lost(struct local_box *b, const struct err *e)
+void local_on_create_lost(struct local_box *b, const struct err *e)
 {
     if (b->freed || (b->state == BOX_ENDING && b->destroy.sent))
-        return; /* a request that is lost as well does the rest */
+        return; /* the lost destroy request continues */
     if (b->state == BOX_CREATING) {
         b->r = err_set(&b->why, ERR_UPSTREAM,
-                       "the launcher died while it built the sandbox: %.160s", e->msg);
-        snprintf(b->ext.step, sizeof b->ext.step, "launcher");
+                       "the launcher died while it was building the sandbox: %.160s", e->msg);
+        snprintf(b->backend.step, sizeof b->backend.step, "launcher");
     }
     local_end_begin(b);
 }
 
-/* the probe: a file operation, which forks, becomes the user and looks at the root directory. A
- * working directory that programs start in is made before, by root: it may be the workspace's. */
+/* the probe: a file operation, which forks, becomes the user and stats the root directory. The
+ * default working directory is made before, by root: it may be the workspace's. */
 
-static void on_silence(struct loop_timer *t)
+static void on_probe_timeout(struct loop_timer *t)
 {
     struct local_box *b = container_of(t, struct local_box, timer);
 
@@ -210,30 +213,30 @@ static void on_silence(struct loop_timer *t)
     close_probe(b);
     b->probed = PROBE_DONE;
     b->probe_r = err_set(&b->why, ERR_TIMEOUT, "the sandbox does not answer");
-    settle(b);
+    report_due_events(b);
 }
 
-static void probe_done(struct local_box *b, int r, const struct err *e)
+static void finish_probe(struct local_box *b, int r, const struct err *e)
 {
     close_probe(b);
     b->probed = PROBE_DONE;
     b->probe_r = r;
     if (b->state != BOX_UP && b->state != BOX_CREATING)
-        return; /* the reason why it failed is the box's */
+        return; /* the box has its own error */
     if (r < 0)
         b->why = *e;
     if (b->state == BOX_UP) {
         loop_timer_stop(&b->timer);
-        settle(b);
+        report_due_events(b);
     }
 }
 
-static void look_inside(struct local_box *b);
+static void probe_root_dir(struct local_box *b);
 static void make_workdir(struct local_box *b, const char *user);
 
-/* In a sandbox of a plain user without subordinate ids there may be no root: what is there belongs
- * to the one identity that it has. */
-static void on_probe_started(struct ext_process *p, int r, const struct err *e)
+/* A sandbox of a plain user without subordinate ids may have no root: its only identity owns all
+ * files. */
+static void on_probe_started(struct backend_process *p, int r, const struct err *e)
 {
     struct local_box *b = container_of(p, struct local_box, probe);
 
@@ -245,53 +248,54 @@ static void on_probe_started(struct ext_process *p, int r, const struct err *e)
         make_workdir(b, NULL);
         return;
     }
-    probe_done(b, r, e);
+    finish_probe(b, r, e);
 }
 
-static void on_probe_ended(struct ext_process *p, const struct ext_end *end)
+static void on_probe_ended(struct backend_process *p, const struct backend_end *end)
 {
     struct local_box *b = container_of(p, struct local_box, probe);
     struct err e = { 0 };
-    bool good = end->how == EXT_EXITED && end->status == 0;
+    bool good = end->how == BACKEND_EXITED && end->status == 0;
 
     if (good && b->makes_workdir) {
         close_probe(b);
-        look_inside(b);
+        probe_root_dir(b);
         return;
     }
-    probe_done(b,
-               good ? 0
-                    : err_set(&e, ERR_UPSTREAM, "the first look inside failed: %.160s",
-                              end->msg ? end->msg : "it was ended"),
-               &e);
+    finish_probe(b,
+                 good ? 0
+                      : err_set(&e, ERR_UPSTREAM,
+                                "the readiness probe in the sandbox failed: %.160s",
+                                end->msg ? end->msg : "it was killed"),
+                 &e);
 }
 
-static void start_probe(struct local_box *b, const struct ext_start *start)
+static void start_probe(struct local_box *b, const struct backend_start *start)
 {
-    static const struct ext_process_events events = { on_probe_started, on_probe_ended };
+    static const struct backend_process_events events = { on_probe_started, on_probe_ended };
 
-    b->probe = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    b->probe = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
     local_process_start(b, &b->probe, start);
 }
 
-static void look_inside(struct local_box *b)
+static void probe_root_dir(struct local_box *b)
 {
     static const char *const root[] = { "/", NULL };
 
     b->makes_workdir = false;
-    start_probe(b, &(struct ext_start){ .what = EXT_STAT, .cwd = "/", .argv = root });
+    start_probe(b, &(struct backend_start){ .what = BACKEND_STAT, .cwd = "/", .argv = root });
 }
 
 static void make_workdir(struct local_box *b, const char *user)
 {
     const char *const workdir[] = { local_usual_cwd(buf_str(&b->defaults)), NULL };
 
-    start_probe(b,
-                &(struct ext_start){
-                    .what = EXT_MKDIR, .user = user, .cwd = "/", .argv = workdir, .mode = 0755 });
+    start_probe(
+        b, &(struct backend_start){
+               .what = BACKEND_MKDIR, .user = user, .cwd = "/", .argv = workdir, .mode = 0755 });
 }
 
-static void probe(struct local_box *b)
+static void start_probe_sequence(struct local_box *b)
 {
     b->probed = PROBE_RUNS;
     b->makes_workdir = local_usual_cwd(buf_str(&b->defaults))[0];
@@ -299,121 +303,125 @@ static void probe(struct local_box *b)
     if (b->makes_workdir)
         make_workdir(b, "0");
     else
-        look_inside(b);
+        probe_root_dir(b);
 }
 
 static void await_probe(struct local_box *b)
 {
     if (b->probed == PROBE_NONE)
-        probe(b);
+        start_probe_sequence(b);
     if (b->probed == PROBE_RUNS && !loop_timer_started(&b->timer))
-        loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + LOCAL_READY_NS, on_silence, NULL);
+        loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + LOCAL_READY_NS, on_probe_timeout,
+                         NULL);
 }
 
-void local_wait_ready(struct ext_box *ext)
+void local_wait_ready(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
-    b->asked |= ASKED_READY;
+    b->pending |= PENDING_READY;
     if (b->state == BOX_UP)
         await_probe(b);
-    local_soon(b);
+    local_report_later(b);
 }
 
-/* coming back */
+/* adoption */
 
-static void adopt_failed(struct local_box *b, int r)
+static void fail_adopt(struct local_box *b, int r)
 {
     loop_timer_stop(&b->timer);
     local_channel_close(b);
     b->state = BOX_OFF;
     b->r = r;
-    settle(b);
+    report_due_events(b);
 }
 
-static void on_adopt_silence(struct loop_timer *t)
+static void on_adopt_timeout(struct loop_timer *t)
 {
     struct local_box *b = container_of(t, struct local_box, timer);
 
-    adopt_failed(b, err_set(&b->why, ERR_TIMEOUT, "the sandbox's supervisor does not answer"));
+    fail_adopt(b, err_set(&b->why, ERR_TIMEOUT, "the sandbox's supervisor does not answer"));
 }
 
 static int begin_adopt(struct local_box *b, const char *handle, struct err *e)
 {
     int sock = -1, r;
 
-    snprintf(b->ext.handle, sizeof b->ext.handle, "run/%s", b->ext.id);
-    if (handle && strcmp(handle, b->ext.handle) != 0)
-        return err_set(e, ERR_INVALID, "'%.80s' is not the handle of %s", handle, b->ext.id);
+    snprintf(b->backend.handle, sizeof b->backend.handle, "run/%s", b->backend.id);
+    if (handle && strcmp(handle, b->backend.handle) != 0)
+        return err_set(e, ERR_INVALID, "'%.80s' is not the handle of %s", handle, b->backend.id);
     buf_clear(&b->defaults);
-    r = run_dir_connect(&b->x->run, b->ext.id, &sock, e);
+    r = run_dir_connect(&b->x->run, b->backend.id, &sock, e);
     if (r >= 0)
         r = local_channel_open(b, sock, e);
     if (r >= 0)
-        r = run_dir_load(&b->x->run, b->ext.id, &b->defaults, e);
+        r = run_dir_load(&b->x->run, b->backend.id, &b->defaults, e);
     if (r >= 0 && !local_defaults_valid(buf_str(&b->defaults)))
-        r = err_set(e, ERR_INVALID, "run/%s/defaults is damaged", b->ext.id);
+        r = err_set(e, ERR_INVALID, "the file run/%s/defaults in the state directory is damaged",
+                    b->backend.id);
     return r < 0 ? r
                  : loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + LOCAL_ADOPT_NS,
-                                    on_adopt_silence, e);
+                                    on_adopt_timeout, e);
 }
 
-static void adopt(struct local_box *b, const char *handle)
+static void connect_adopted(struct local_box *b, const char *handle)
 {
     b->r = begin_adopt(b, handle, &b->why);
     if (b->r < 0) {
         local_channel_close(b);
-        local_soon(b);
+        local_report_later(b);
         return;
     }
     b->state = BOX_ADOPTING;
-    local_channel_post_ask(b, CONTROL_LIST, TAG_LIST);
+    local_channel_post_request(b, CONTROL_LIST, TAG_LIST);
 }
 
-void local_adopt(struct ext_box *ext, const char *handle)
+void local_adopt(struct backend_box *backend, const char *handle)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
     if (b->state != BOX_OFF || b->hold.lane)
         return;
-    b->asked |= ASKED_ADOPT;
-    if (!run_dir_marked(&b->x->run, b->ext.id)) {
-        adopt(b, handle);
+    b->pending |= PENDING_ADOPT;
+    if (!run_dir_is_frozen(&b->x->run, b->backend.id)) {
+        connect_adopted(b, handle);
         return;
     }
-    snprintf(b->ext.handle, sizeof b->ext.handle, "%s", handle); /* checked when it goes on */
+    snprintf(b->backend.handle, sizeof b->backend.handle, "%s",
+             handle); /* checked after the thaw */
     local_lane_hold(b->x, b, false);
 }
 
-void local_adopt_thawed(struct local_box *b, bool by_pid1)
+void local_adopt_after_thaw(struct local_box *b, bool by_pid1)
 {
-    char handle[EXT_HANDLE_MAX];
+    char handle[BACKEND_HANDLE_MAX];
 
-    if (b->state != BOX_OFF || !(b->asked & ASKED_ADOPT))
+    if (b->state != BOX_OFF || !(b->pending & PENDING_ADOPT))
         return;
-    memcpy(handle, b->ext.handle, sizeof handle);
-    adopt(b, handle);
+    memcpy(handle, b->backend.handle, sizeof handle);
+    connect_adopted(b, handle);
     if (by_pid1 && local_channel_is_open(b))
-        local_channel_post_ask(b, CONTROL_GO_ON, TAG_NOBODY);
+        local_channel_post_request(b, CONTROL_GO_ON, TAG_NONE);
 }
 
-static struct ext_found found_of(const struct control_proc *p)
+static struct backend_found found_process(const struct control_proc *p)
 {
-    return (struct ext_found){ .proc = p->proc,
-                               .pid = p->pid,
-                               .cookie = p->cookie,
-                               .ended = p->state == CONTROL_ENDED,
-                               .tty = p->flags & CONTROL_TTY,
-                               .has_stdin = p->flags & CONTROL_STDIN,
-                               .how = local_process_how(p->how),
-                               .status = p->status,
-                               .oom_kills = p->oom_kills,
-                               .cpu_ns = p->cpu_ns,
-                               .peak_bytes = p->peak_bytes };
+    return (struct backend_found){ .proc = p->proc,
+                                   .pid = p->pid,
+                                   .cookie = p->cookie,
+                                   .ended = p->state == CONTROL_ENDED,
+                                   .tty = p->flags & CONTROL_TTY,
+                                   .has_stdin = p->flags & CONTROL_STDIN,
+                                   .how = local_process_how(p->how),
+                                   .status = p->status,
+                                   .oom_kills = p->oom_kills,
+                                   .cpu_ns = p->cpu_ns,
+                                   .peak_bytes = p->peak_bytes };
 }
 
-/* What was not to be kept lost its owner with our last life. */
-static size_t take_over(struct local_box *b, const struct control_procs *m, struct ext_found *ret)
+/* Adopts kept processes; kills the others, whose client was the former daemon. */
+static size_t adopt_processes(struct local_box *b, const struct control_procs *m,
+                              struct backend_found *ret)
 {
     size_t n = 0;
 
@@ -423,7 +431,7 @@ static size_t take_over(struct local_box *b, const struct control_procs *m, stru
         control_procs_at(m, i, &p);
         if (p.flags & CONTROL_KEEP) {
             local_process_adopt(b, &p);
-            ret[n++] = found_of(&p);
+            ret[n++] = found_process(&p);
         } else if (p.state != CONTROL_ENDED) {
             local_channel_post_kill(b, p.proc, SIGKILL, CONTROL_TREE);
         }
@@ -433,93 +441,93 @@ static size_t take_over(struct local_box *b, const struct control_procs *m, stru
 
 void local_on_procs(struct local_box *b, const struct control_procs *m)
 {
-    AUTO_FREE struct ext_found *found = NULL;
+    AUTO_FREE struct backend_found *found = NULL;
     size_t n;
 
     if (b->state != BOX_ADOPTING || m->head.tag != TAG_LIST)
         return;
     loop_timer_stop(&b->timer);
     b->state = BOX_UP;
-    b->asked &= ~(unsigned)ASKED_ADOPT;
+    b->pending &= ~(unsigned)PENDING_ADOPT;
     found = calloc(m->count + 1, sizeof *found);
     if (!found)
         abort();
-    n = take_over(b, m, found);
-    b->ext.events->adopted(&b->ext, 0, NULL, found, n);
-    if (!b->freed && b->state == BOX_UP && (b->asked & ASKED_READY))
+    n = adopt_processes(b, m, found);
+    b->backend.events->adopted(&b->backend, 0, NULL, found, n);
+    if (!b->freed && b->state == BOX_UP && (b->pending & PENDING_READY))
         await_probe(b);
 }
 
 /* use */
 
-/* PID 1 has gone if its end of the connection has, told or not. */
-bool local_alive(struct ext_box *ext)
+/* PID 1 has exited if its end of the connection is closed, reported or not. */
+bool local_alive(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
     struct pollfd end = { .fd = b->control.fd, .events = POLLRDHUP };
 
-    if (b->prepared && local_is_stranger(b))
-        return false; /* only the launcher that made it can give it an owner */
+    if (b->prepared && local_is_foreign(b))
+        return false; /* only its own launcher can assign an owner */
     return b->state == BOX_UP && local_channel_is_open(b) && poll(&end, 1, 0) == 0;
 }
 
-void local_usage(struct ext_box *ext)
+void local_usage(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
     if (b->state == BOX_UP && local_channel_is_open(b)) {
         b->usages++;
-        local_channel_post_ask(b, CONTROL_USAGE, TAG_USAGE);
+        local_channel_post_request(b, CONTROL_USAGE, TAG_USAGE);
     } else {
         b->lost_usages++;
-        local_soon(b);
+        local_report_later(b);
     }
 }
 
-void local_tell_oom(struct local_box *b, uint32_t kills)
+void local_report_oom(struct local_box *b, uint32_t kills)
 {
-    if (kills && b->ext.events && b->ext.events->oom)
-        b->ext.events->oom(&b->ext, kills);
+    if (kills && b->backend.events && b->backend.events->oom)
+        b->backend.events->oom(&b->backend, kills);
 }
 
 void local_on_used(struct local_box *b, const struct control_used *m)
 {
-    struct ext_usage u;
+    struct backend_usage u;
 
     if (m->cpu_ns > b->cpu_ns)
         b->cpu_ns = m->cpu_ns;
-    u = (struct ext_usage){ .cpu_ns = b->cpu_ns,
-                            .processes = m->processes,
-                            .memory = m->memory,
-                            .mapped = m->mapped,
-                            .disk = m->disk,
-                            .disk_max = m->disk_max,
-                            .oom_kills = m->oom_kills };
-    local_tell_oom(b, m->oom_kills);
+    u = (struct backend_usage){ .cpu_ns = b->cpu_ns,
+                                .processes = m->processes,
+                                .memory = m->memory,
+                                .mapped = m->mapped,
+                                .disk = m->disk,
+                                .disk_max = m->disk_max,
+                                .oom_kills = m->oom_kills };
+    local_report_oom(b, m->oom_kills);
     if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
     } else if (m->head.tag == TAG_USAGE && b->usages) {
         b->usages--;
-        b->ext.events->usage(&b->ext, 0, &u);
+        b->backend.events->usage(&b->backend, 0, &u);
     }
 }
 
 void local_on_refused(struct local_box *b, const struct control_failed *m)
 {
     if (m->head.tag == TAG_LIST && b->state == BOX_ADOPTING) {
-        adopt_failed(b, err_set(&b->why, ERR_UPSTREAM, "%.199s", m->msg));
+        fail_adopt(b, err_set(&b->why, ERR_UPSTREAM, "%.199s", m->msg));
     } else if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
     } else if (m->head.tag == TAG_USAGE && b->usages) {
         b->usages--;
         b->lost_usages++;
-        settle(b);
+        report_due_events(b);
     }
 }
 
 /* the end */
 
-void local_on_end(struct local_box *b, int r, const struct err *e)
+void local_on_channel_end(struct local_box *b, int r, const struct err *e)
 {
     switch (b->state) {
     case BOX_UP:
@@ -532,41 +540,41 @@ void local_on_end(struct local_box *b, int r, const struct err *e)
         if (!b->freed && b->state == BOX_UP)
             local_end_begin(b);
         if (!b->freed && b->joining)
-            local_soon(b); /* whoever waits for it need not wait for its end */
+            local_report_later(b); /* the owner need not wait for the teardown */
         return;
     case BOX_ADOPTING:
-        adopt_failed(b, r < 0 ? (b->why = *e, r)
-                              : err_set(&b->why, ERR_NOT_FOUND, "the sandbox's supervisor died"));
+        fail_adopt(b, r < 0 ? (b->why = *e, r)
+                            : err_set(&b->why, ERR_NOT_FOUND, "the sandbox's supervisor died"));
         return;
     case BOX_ENDING:
         local_end_on_close(b);
         return;
     case BOX_OFF:
-    case BOX_CREATING: /* the launcher knows why */
+    case BOX_CREATING: /* the launcher reports the reason */
         return;
     }
 }
 
-void local_teardown(struct ext_box *ext)
+void local_teardown(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
-    b->asked |= ASKED_TEARDOWN;
-    b->asked &= ~(unsigned)ASKED_PROVISION;
+    b->pending |= PENDING_TEARDOWN;
+    b->pending &= ~(unsigned)PENDING_PROVISION;
     if (b->state == BOX_ENDING)
         return;
-    if (b->state == BOX_OFF && !run_dir_has(&b->x->run, b->ext.id)) {
+    if (b->state == BOX_OFF && !run_dir_has(&b->x->run, b->backend.id)) {
         b->end_r = 0;
-        local_soon(b);
+        local_report_later(b);
     } else if (local_request_cancel(&b->create)) {
         cancel_create(b);
-        local_soon(b);
+        local_report_later(b);
     } else {
         local_end_begin(b);
     }
 }
 
-void local_ended(struct local_box *b, int r, const struct err *e)
+void local_finish_end(struct local_box *b, int r, const struct err *e)
 {
     if (b->freed)
         return;
@@ -577,17 +585,17 @@ void local_ended(struct local_box *b, int r, const struct err *e)
     b->end_r = r;
     if (r < 0)
         b->end_why = *e;
-    settle(b);
+    report_due_events(b);
 }
 
-/* telling */
+/* reporting */
 
-static bool take_asked(struct local_box *b, enum local_asked what)
+static bool take_pending_event(struct local_box *b, enum local_pending what)
 {
-    bool was = !b->freed && (b->asked & what);
+    bool was = !b->freed && (b->pending & what);
 
     if (was)
-        b->asked &= ~(unsigned)what;
+        b->pending &= ~(unsigned)what;
     return was;
 }
 
@@ -605,52 +613,52 @@ static void lose_pending(struct local_box *b)
     local_egress_lose_all(b);
     local_dial_lose_all(b);
     local_hold_lose_all(b);
-    local_process_lose_all(b, b->r < 0 ? b->why.msg : "the sandbox was taken down");
+    local_process_lose_all(b, b->r < 0 ? b->why.msg : "the sandbox was torn down");
 }
 
-static void tell_provisioned(struct local_box *b)
+static void report_provisioned(struct local_box *b)
 {
-    if (b->state == BOX_UP && take_asked(b, ASKED_PROVISION)) {
-        b->ext.events->provisioned(&b->ext, 0, NULL);
-    } else if (b->state == BOX_OFF && take_asked(b, ASKED_PROVISION)) {
+    if (b->state == BOX_UP && take_pending_event(b, PENDING_PROVISION)) {
+        b->backend.events->provisioned(&b->backend, 0, NULL);
+    } else if (b->state == BOX_OFF && take_pending_event(b, PENDING_PROVISION)) {
         fail_if_unset(b);
-        b->ext.events->provisioned(&b->ext, b->r, &b->why);
+        b->backend.events->provisioned(&b->backend, b->r, &b->why);
     }
 }
 
-static void tell_ready(struct local_box *b)
+static void report_ready(struct local_box *b)
 {
-    if (b->freed || !(b->asked & ASKED_READY))
+    if (b->freed || !(b->pending & PENDING_READY))
         return;
     if (b->state == BOX_UP)
         await_probe(b);
     if (b->state == BOX_UP && b->probed == PROBE_DONE) {
-        take_asked(b, ASKED_READY);
+        take_pending_event(b, PENDING_READY);
         b->probed = PROBE_NONE;
-        b->ext.events->ready(&b->ext, b->probe_r, b->probe_r < 0 ? &b->why : NULL);
-    } else if (b->state == BOX_OFF && take_asked(b, ASKED_READY)) {
+        b->backend.events->ready(&b->backend, b->probe_r, b->probe_r < 0 ? &b->why : NULL);
+    } else if (b->state == BOX_OFF && take_pending_event(b, PENDING_READY)) {
         fail_if_unset(b);
-        b->ext.events->ready(&b->ext, b->r, &b->why);
+        b->backend.events->ready(&b->backend, b->r, &b->why);
     }
 }
 
-static void tell_not_adopted(struct local_box *b)
+static void report_not_adopted(struct local_box *b)
 {
-    if (b->state != BOX_OFF || !take_asked(b, ASKED_ADOPT))
+    if (b->state != BOX_OFF || !take_pending_event(b, PENDING_ADOPT))
         return;
     fail_if_unset(b);
-    b->ext.events->adopted(&b->ext, b->r, &b->why, NULL, 0);
+    b->backend.events->adopted(&b->backend, b->r, &b->why, NULL, 0);
 }
 
-static void tell_lost_usages(struct local_box *b)
+static void report_lost_usages(struct local_box *b)
 {
     while (!b->freed && b->lost_usages) {
         b->lost_usages--;
-        b->ext.events->usage(&b->ext, -(int)ERR_CONFLICT, NULL);
+        b->backend.events->usage(&b->backend, -(int)ERR_CONFLICT, NULL);
     }
 }
 
-static void tell_gone(struct local_box *b)
+static void report_gone(struct local_box *b)
 {
     char reason[sizeof b->why.msg + 32];
 
@@ -660,36 +668,37 @@ static void tell_gone(struct local_box *b)
                  b->report.oom_kills == 1 ? " was" : "es were");
     else
         snprintf(reason, sizeof reason, "%s", b->why.msg);
-    b->ext.events->gone(&b->ext, reason);
+    b->backend.events->gone(&b->backend, reason);
 }
 
-static void tell_end(struct local_box *b)
+static void report_end_event(struct local_box *b)
 {
     if (b->freed || b->state != BOX_OFF)
         return;
-    if (take_asked(b, ASKED_TEARDOWN)) {
+    if (take_pending_event(b, PENDING_TEARDOWN)) {
         b->gone = false;
-        b->ext.events->torn_down(&b->ext, b->end_r, b->end_r < 0 ? &b->end_why : NULL, &b->report);
+        b->backend.events->torn_down(&b->backend, b->end_r, b->end_r < 0 ? &b->end_why : NULL,
+                                     &b->report);
     } else if (b->gone) {
-        tell_gone(b);
+        report_gone(b);
     }
 }
 
-static void settle(struct local_box *b)
+static void report_due_events(struct local_box *b)
 {
-    local_hold(b);
-    local_process_tell_failed(b);
+    local_box_ref(b);
+    local_process_report_failed(b);
     if (b->state == BOX_OFF)
         lose_pending(b);
-    tell_provisioned(b);
-    tell_ready(b);
-    tell_not_adopted(b);
-    tell_lost_usages(b);
-    local_assign_tell_lost(b);
-    local_egress_tell_lost(b);
-    local_dial_tell_lost(b);
-    local_hold_tell_lost(b);
-    local_hold_tell(b);
-    tell_end(b);
-    local_release(b);
+    report_provisioned(b);
+    report_ready(b);
+    report_not_adopted(b);
+    report_lost_usages(b);
+    local_assign_report_lost(b);
+    local_egress_report_lost(b);
+    local_dial_report_lost(b);
+    local_hold_report_lost(b);
+    local_hold_report(b);
+    report_end_event(b);
+    local_box_unref(b);
 }

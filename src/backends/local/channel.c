@@ -1,14 +1,15 @@
-/* The control connection of one box: a queue in front of it, and who gets what comes out of it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control connection of one box: its send queue, and the dispatch of received messages. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "extensions/local.h"
+#include "backends/local/local.h"
 
-enum { MESSAGES_AT_ONCE = 16 }; /* from one box, before the others have their turn */
+enum { MESSAGES_AT_ONCE = 16 }; /* from one box, before the others are served */
 
-struct packet {
+struct queued_packet {
     struct link link;
     size_t n;
     char bytes[];
@@ -34,23 +35,23 @@ int local_channel_open(struct local_box *b, int sock, struct err *e)
 void local_channel_close(struct local_box *b)
 {
     for (struct link *m; (m = list_take(&b->outbox));)
-        free(container_of(m, struct packet, link));
+        free(container_of(m, struct queued_packet, link));
     b->n_outbox = 0;
     loop_fd_stop(&b->control);
     drop_fd(&b->control.fd);
 }
 
-static void keep(struct local_box *b, const void *message, size_t n)
+static void queue_packet(struct local_box *b, const void *message, size_t n)
 {
-    struct packet *p;
+    struct queued_packet *p;
 
-    /* A PID 1 that has not read for so long is taken for dead when its connection ends. */
+    /* A PID 1 that does not read for so long is treated as dead when its connection ends. */
     if (b->n_outbox == LOCAL_OUTBOX_MAX)
         return;
     p = malloc(sizeof *p + n);
     if (!p)
         abort();
-    *p = (struct packet){ .n = n };
+    *p = (struct queued_packet){ .n = n };
     memcpy(p->bytes, message, n);
     list_append(&b->outbox, &p->link);
     b->n_outbox++;
@@ -61,12 +62,12 @@ void local_channel_post(struct local_box *b, const void *message, size_t n)
 {
     if (!local_channel_is_open(b))
         return;
-    /* Any other failure means that the connection is at its end, which the loop will tell. */
+    /* Any other failure means that the connection ended, which the loop will report. */
     if (b->n_outbox || ipc_send(b->control.fd, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
-        keep(b, message, n);
+        queue_packet(b, message, n);
 }
 
-void local_channel_post_ask(struct local_box *b, enum control_type type, uint32_t tag)
+void local_channel_post_request(struct local_box *b, enum control_type type, uint32_t tag)
 {
     struct control_head m;
 
@@ -87,7 +88,7 @@ void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum c
 {
     struct control_kill m = { .proc = proc, .sig = sig, .scope = scope };
 
-    control_fill(&m.head, CONTROL_KILL, TAG_NOBODY, sizeof m);
+    control_fill(&m.head, CONTROL_KILL, TAG_NONE, sizeof m);
     local_channel_post(b, &m, sizeof m);
 }
 
@@ -97,14 +98,14 @@ int local_channel_start(struct local_box *b, uint32_t tag, const struct supervis
     int r = b->n_outbox ? -(int)ERR_BUSY : supervisor_start(b->control.fd, tag, s, e);
 
     return r == -(int)ERR_BUSY
-               ? err_set(e, ERR_BUSY, "the sandbox has too many requests waiting; try again")
+               ? err_set(e, ERR_BUSY, "the sandbox has too many pending requests; try again")
                : r;
 }
 
-static void flush(struct local_box *b)
+static void flush_outbox(struct local_box *b)
 {
     for (struct link *m; (m = list_first(&b->outbox));) {
-        struct packet *p = container_of(m, struct packet, link);
+        struct queued_packet *p = container_of(m, struct queued_packet, link);
 
         if (ipc_send(b->control.fd, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
             return;
@@ -115,7 +116,7 @@ static void flush(struct local_box *b)
     loop_fd_want(&b->control, LOOP_READ, NULL);
 }
 
-static void on_failed(struct local_box *b, const struct control_failed *m)
+static void on_control_failed(struct local_box *b, const struct control_failed *m)
 {
     if (m->head.tag == TAG_LIST || m->head.tag == TAG_USAGE || m->head.tag == TAG_LAST_USAGE)
         local_on_refused(b, m);
@@ -124,7 +125,8 @@ static void on_failed(struct local_box *b, const struct control_failed *m)
         local_process_on_failed(b, m);
 }
 
-static void dispatch(struct local_box *b, const union supervisor_message *m, struct ipc_fds *fds)
+static void dispatch_control_message(struct local_box *b, const union supervisor_message *m,
+                                     struct ipc_fds *fds)
 {
     switch (m->head.type) {
     case CONTROL_STARTED:
@@ -137,7 +139,7 @@ static void dispatch(struct local_box *b, const union supervisor_message *m, str
         local_process_on_exited(b, &m->exited);
         return;
     case CONTROL_FAILED:
-        on_failed(b, &m->failed);
+        on_control_failed(b, &m->failed);
         return;
     case CONTROL_PROCS:
         local_on_procs(b, &m->procs);
@@ -164,15 +166,15 @@ static void dispatch(struct local_box *b, const union supervisor_message *m, str
     case CONTROL_STOOD:
         local_hold_on_stood(b, &m->stood);
         return;
-    default: /* PONG, KILLED: nobody waits for them */
+    default: /* PONG, KILLED: ignored */
         return;
     }
 }
 
-/* 1: a message was handled; else there is none, or no connection any more. */
-static int hear(struct local_box *b)
+/* Handles one message: 1; 0 if no message waits or the connection ended. */
+static int receive_control_message(struct local_box *b)
 {
-    static union supervisor_message m; /* large, and used up before the next one is read */
+    static union supervisor_message m; /* large; processed before the next one is read */
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     struct err e = { 0 };
     int r = supervisor_next(b->control.fd, &m, &fds, &e);
@@ -180,11 +182,11 @@ static int hear(struct local_box *b)
     if (r == -(int)ERR_BUSY)
         return 0;
     if (r > 0) {
-        dispatch(b, &m, &fds);
+        dispatch_control_message(b, &m, &fds);
         return 1;
     }
     local_channel_close(b);
-    local_on_end(b, r, &e);
+    local_on_channel_end(b, r, &e);
     return 0;
 }
 
@@ -192,10 +194,11 @@ static void on_channel(struct loop_fd *s, unsigned events)
 {
     struct local_box *b = container_of(s, struct local_box, control);
 
-    local_hold(b);
+    local_box_ref(b);
     if (events & LOOP_WRITE)
-        flush(b);
-    for (int i = 0; i < MESSAGES_AT_ONCE && local_channel_is_open(b) && hear(b) > 0; i++)
+        flush_outbox(b);
+    for (int i = 0;
+         i < MESSAGES_AT_ONCE && local_channel_is_open(b) && receive_control_message(b) > 0; i++)
         ;
-    local_release(b);
+    local_box_unref(b);
 }

@@ -1,78 +1,79 @@
-/* Connections to the ports of a box: PID 1 makes the sockets, inside, and hands them out. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections to the ports of a box: PID 1 makes the sockets, inside, and passes them out. */
 #include "base/own.h"
-#include "extensions/fault.h"
-#include "extensions/local.h"
+#include "backends/fault.h"
+#include "backends/local/local.h"
 
-/* Tags come round again, long after what had them was answered. */
-static uint32_t next_tag(struct dials *d)
+/* Tags are reused long after their answers arrived. */
+static uint32_t next_dial_tag(struct local_dials *d)
 {
     d->last = (d->last + 1) % TAG_DIAL_COUNT;
     return (TAG_DIAL_FIRST + d->last) << TAG_SLOT_BITS;
 }
 
-void local_dial(struct ext_box *ext, struct ext_dial *d, uint16_t port, int family)
+void local_dial(struct backend_box *backend, struct backend_dial *d, uint16_t port, int family)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
     struct control_dial m = { .port = port, .family = (uint16_t)family };
 
-    d->box = ext;
-    if (b->state != BOX_UP || !local_channel_is_open(b) || b->dials.n_asked == LOCAL_DIALS_MAX) {
+    d->box = backend;
+    if (b->state != BOX_UP || !local_channel_is_open(b) || b->dials.n_pending == LOCAL_DIALS_MAX) {
         list_append(&b->dials.lost, &d->link_);
-        local_soon(b);
+        local_report_later(b);
         return;
     }
-    d->tag_ = next_tag(&b->dials);
-    list_append(&b->dials.asked, &d->link_);
-    b->dials.n_asked++;
+    d->tag_ = next_dial_tag(&b->dials);
+    list_append(&b->dials.pending, &d->link_);
+    b->dials.n_pending++;
     control_fill(&m.head, CONTROL_DIAL, d->tag_, sizeof m);
     local_channel_post(b, &m, sizeof m);
 }
 
-/* Its answer will find nobody, and the socket with it is closed. */
-static void forget(struct local_box *b, struct ext_dial *d)
+/* Forgets a request: its answer will be dropped, and the socket closed. */
+static void forget_dial(struct local_box *b, struct backend_dial *d)
 {
     link_leave(&d->link_);
     d->box = NULL;
-    b->dials.n_asked -= d->tag_ != 0;
+    b->dials.n_pending -= d->tag_ != 0;
     d->tag_ = 0;
 }
 
-void local_dial_drop(struct ext_dial *d)
+void local_dial_drop(struct backend_dial *d)
 {
     if (d->box)
-        forget(local_box_of(d->box), d);
+        forget_dial(local_box_of(d->box), d);
 }
 
-static struct ext_dial *find(struct local_box *b, uint32_t tag)
+static struct backend_dial *find_dial(struct local_box *b, uint32_t tag)
 {
-    struct list *asked = &b->dials.asked;
+    struct list *asked = &b->dials.pending;
 
     for (struct link *m = list_first(asked); m; m = list_after(asked, m))
-        if (container_of(m, struct ext_dial, link_)->tag_ == tag)
-            return container_of(m, struct ext_dial, link_);
+        if (container_of(m, struct backend_dial, link_)->tag_ == tag)
+            return container_of(m, struct backend_dial, link_);
     return NULL;
 }
 
 void local_dial_on_dialled(struct local_box *b, const struct control_head *m, struct ipc_fds *fds)
 {
-    struct ext_dial *d = find(b, m->tag);
+    struct backend_dial *d = find_dial(b, m->tag);
 
     if (!d)
         return;
-    forget(b, d);
-    fds->n = 0; /* accept_socket() has seen to it that it was one */
+    forget_dial(b, d);
+    fds->n = 0; /* accept_socket() has checked that there is one */
     d->done(d, 0, NULL, fds->fd[0]);
 }
 
 bool local_dial_on_failed(struct local_box *b, const struct control_failed *m)
 {
-    struct ext_dial *d = find(b, m->head.tag);
+    struct backend_dial *d = find_dial(b, m->head.tag);
     struct err e;
 
     if (!d)
         return false;
-    forget(b, d);
-    (void)err_set(&e, m->sys ? ext_fault_code(m->sys) : ERR_UPSTREAM, "%.199s", m->msg);
+    forget_dial(b, d);
+    (void)err_set(&e, m->sys ? backend_fault_code(m->sys) : ERR_UPSTREAM, "%.199s", m->msg);
     e.sys = m->sys;
     d->done(d, -(int)e.code, &e, -1);
     return true;
@@ -80,25 +81,27 @@ bool local_dial_on_failed(struct local_box *b, const struct control_failed *m)
 
 void local_dial_lose_all(struct local_box *b)
 {
-    for (struct link *m; (m = list_take(&b->dials.asked));) {
-        container_of(m, struct ext_dial, link_)->tag_ = 0;
+    for (struct link *m; (m = list_take(&b->dials.pending));) {
+        container_of(m, struct backend_dial, link_)->tag_ = 0;
         list_append(&b->dials.lost, m);
     }
-    b->dials.n_asked = 0;
+    b->dials.n_pending = 0;
 }
 
-void local_dial_tell_lost(struct local_box *b)
+void local_dial_report_lost(struct local_box *b)
 {
     struct link *m;
 
     while (!b->freed && (m = list_first(&b->dials.lost))) {
-        struct ext_dial *d = container_of(m, struct ext_dial, link_);
+        struct backend_dial *d = container_of(m, struct backend_dial, link_);
         struct err e;
-        int r = b->state == BOX_UP ? err_set(&e, ERR_BUSY, "%d connections are being made already",
-                                             LOCAL_DIALS_MAX)
-                                   : err_set(&e, ERR_CONFLICT, "the sandbox is not running");
+        int r = b->state == BOX_UP
+                    ? err_set(&e, ERR_BUSY,
+                              "%d connections to the sandbox are already pending; try again",
+                              LOCAL_DIALS_MAX)
+                    : err_set(&e, ERR_CONFLICT, "the sandbox is not running");
 
-        forget(b, d);
+        forget_dial(b, d);
         d->done(d, r, &e, -1);
     }
 }
@@ -107,5 +110,5 @@ void local_dial_done(struct local_box *b)
 {
     local_dial_lose_all(b);
     for (struct link *m; (m = list_first(&b->dials.lost));)
-        forget(b, container_of(m, struct ext_dial, link_));
+        forget_dial(b, container_of(m, struct backend_dial, link_));
 }

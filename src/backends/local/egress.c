@@ -1,35 +1,39 @@
-/* The network boundary of a box: its sockets, which PID 1 keeps, and who holds a connection. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network boundary of a box: its sockets, which PID 1 keeps, and queries for the holders of a
+ * connection. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "extensions/local.h"
-#include "ipc/listeners.h"
+#include "backends/local/local.h"
+#include "lib/ipc/listeners.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow ownership by lists */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Who holds a socket: asked, and not answered. */
-struct question {
+/* A pending query for the holders of a socket. */
+struct owner_query {
     struct link link;
-    uint32_t tag;   /* PID 1's */
-    uint64_t owner; /* the owner's */
+    uint32_t tag;   /* for PID 1 */
+    uint64_t owner; /* of the owner */
     enum err_code why;
 };
 
-static bool is_up(const struct local_box *b)
+static bool is_box_reachable(const struct local_box *b)
 {
     return b->state == BOX_UP && local_channel_is_open(b);
 }
 
-static int lost(enum err_code code, struct err *e)
+static int lost_query_error(enum err_code code, struct err *e)
 {
-    return code == ERR_BUSY ? err_set(e, ERR_BUSY, "%d questions wait already", LOCAL_WHO_MAX)
-                            : err_set(e, ERR_CONFLICT, "the sandbox is not running");
+    return code == ERR_BUSY
+               ? err_set(e, ERR_BUSY, "%d queries for socket owners are already pending; try again",
+                         LOCAL_WHO_MAX)
+               : err_set(e, ERR_CONFLICT, "the sandbox is not running");
 }
 
-static int failure(const struct control_failed *m, struct err *ret)
+static int control_failure(const struct control_failed *m, struct err *ret)
 {
     enum err_code code =
         m->code > ERR_OK && m->code <= ERR_BUG ? (enum err_code)m->code : ERR_UPSTREAM;
@@ -39,16 +43,16 @@ static int failure(const struct control_failed *m, struct err *ret)
 
 /* listeners */
 
-void local_egress_listeners(struct ext_box *ext)
+void local_egress_listeners(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
-    if (is_up(b)) {
+    if (is_box_reachable(b)) {
         b->egress.listeners++;
-        local_channel_post_ask(b, CONTROL_LISTENERS, TAG_LISTENERS);
+        local_channel_post_request(b, CONTROL_LISTENERS, TAG_LISTENERS);
     } else {
         b->egress.lost_listeners++;
-        local_soon(b);
+        local_report_later(b);
     }
 }
 
@@ -63,75 +67,76 @@ void local_egress_on_listening(struct local_box *b, const struct control_listeni
         return;
     b->egress.listeners--;
     r = listeners_take(fds, m->slots, &l, &e);
-    b->ext.events->listeners(&b->ext, r, r < 0 ? &e : NULL, r < 0 ? NULL : &l);
+    b->backend.events->listeners(&b->backend, r, r < 0 ? &e : NULL, r < 0 ? NULL : &l);
     if (r >= 0)
         listeners_done(&l);
 }
 
 /* questions */
 
-static struct question *find(struct local_box *b, uint32_t tag)
+static struct owner_query *find_owner_query(struct local_box *b, uint32_t tag)
 {
-    struct list *asked = &b->egress.asked;
+    struct list *asked = &b->egress.pending;
 
     for (struct link *m = list_first(asked); m; m = list_after(asked, m))
-        if (container_of(m, struct question, link)->tag == tag)
-            return container_of(m, struct question, link);
+        if (container_of(m, struct owner_query, link)->tag == tag)
+            return container_of(m, struct owner_query, link);
     return NULL;
 }
 
-/* Tags come round again, long after what had them was answered: few wait at the same time. */
-static uint32_t next_tag(struct egress *g)
+/* Tags are reused long after their answers arrived: few are pending at the same time. */
+static uint32_t next_query_tag(struct local_egress *g)
 {
     g->last = (g->last + 1) % TAG_WHO_COUNT;
     return (TAG_WHO_FIRST + g->last) << TAG_SLOT_BITS;
 }
 
-static void ask(struct local_box *b, struct question *q, uint64_t inode)
+static void send_owner_query(struct local_box *b, struct owner_query *q, uint64_t inode)
 {
     struct control_who m = { .inode = inode };
 
-    q->tag = next_tag(&b->egress);
-    list_append(&b->egress.asked, &q->link);
-    b->egress.n_asked++;
+    q->tag = next_query_tag(&b->egress);
+    list_append(&b->egress.pending, &q->link);
+    b->egress.n_pending++;
     control_fill(&m.head, CONTROL_WHO, q->tag, sizeof m);
     local_channel_post(b, &m, sizeof m);
 }
 
-void local_egress_who(struct ext_box *ext, uint64_t tag, uint64_t inode)
+void local_egress_who(struct backend_box *backend, uint64_t tag, uint64_t inode)
 {
-    struct local_box *b = local_box_of(ext);
-    struct question *q = malloc(sizeof *q);
+    struct local_box *b = local_box_of(backend);
+    struct owner_query *q = malloc(sizeof *q);
 
     if (!q)
         abort();
-    *q = (struct question){ .owner = tag };
-    if (is_up(b) && b->egress.n_asked < LOCAL_WHO_MAX) {
-        ask(b, q, inode);
+    *q = (struct owner_query){ .owner = tag };
+    if (is_box_reachable(b) && b->egress.n_pending < LOCAL_WHO_MAX) {
+        send_owner_query(b, q, inode);
         return;
     }
-    q->why = is_up(b) ? ERR_BUSY : ERR_CONFLICT;
+    q->why = is_box_reachable(b) ? ERR_BUSY : ERR_CONFLICT;
     list_append(&b->egress.lost, &q->link);
-    local_soon(b);
+    local_report_later(b);
 }
 
-/* The owner's tag of a question that is answered now. */
-static uint64_t finish(struct local_box *b, struct question *q)
+/* Removes an answered query; returns the owner's tag. */
+static uint64_t finish_owner_query(struct local_box *b, struct owner_query *q)
 {
     uint64_t owner = q->owner;
 
     link_leave(&q->link);
-    b->egress.n_asked--;
+    b->egress.n_pending--;
     free(q);
     return owner;
 }
 
-struct answer {
-    struct ext_exe exes[CONTROL_EXES_MAX];
-    struct ext_holder holders[CONTROL_HOLDERS_MAX];
+struct owner_answer {
+    struct backend_exe exes[CONTROL_EXES_MAX];
+    struct backend_holder holders[CONTROL_HOLDERS_MAX];
 };
 
-static void read_exes(const struct control_who_is *m, const struct ipc_fds *fds, struct answer *ret)
+static void read_exes(const struct control_who_is *m, const struct ipc_fds *fds,
+                      struct owner_answer *ret)
 {
     size_t at = 0;
 
@@ -139,25 +144,26 @@ static void read_exes(const struct control_who_is *m, const struct ipc_fds *fds,
         struct control_exe x;
         const char *path = control_exe_at(m, i, &x);
 
-        ret->exes[i] = (struct ext_exe){ .path = path[0] ? path : NULL,
-                                         .dev = x.dev,
-                                         .ino = x.ino,
-                                         .fd = x.flags & CONTROL_EXE_FD ? fds->fd[at++] : -1 };
+        ret->exes[i] = (struct backend_exe){ .path = path[0] ? path : NULL,
+                                             .dev = x.dev,
+                                             .ino = x.ino,
+                                             .fd = x.flags & CONTROL_EXE_FD ? fds->fd[at++] : -1 };
     }
 }
 
-static void read_holders(const struct control_who_is *m, struct answer *ret)
+static void read_holders(const struct control_who_is *m, struct owner_answer *ret)
 {
-    _Static_assert((int)EXT_ANCESTORS_MAX == (int)CONTROL_ANCESTORS_MAX, "PID 1's are all told");
+    _Static_assert((int)BACKEND_ANCESTORS_MAX == (int)CONTROL_ANCESTORS_MAX,
+                   "PID 1's are all told");
     for (uint32_t i = 0; i < m->n_holders; i++) {
         struct control_holder h;
 
         control_holder_at(m, i, &h);
-        ret->holders[i] = (struct ext_holder){ .pid = h.pid,
-                                               .uid = h.uid,
-                                               .exe = &ret->exes[h.exe],
-                                               .n_ancestors = h.n_ancestors,
-                                               .cut = h.flags & CONTROL_HOLDER_CUT };
+        ret->holders[i] = (struct backend_holder){ .pid = h.pid,
+                                                   .uid = h.uid,
+                                                   .exe = &ret->exes[h.exe],
+                                                   .n_ancestors = h.n_ancestors,
+                                                   .cut = h.flags & CONTROL_HOLDER_CUT };
         for (uint32_t k = 0; k < h.n_ancestors; k++)
             ret->holders[i].ancestors[k] = &ret->exes[h.ancestors[k]];
     }
@@ -166,9 +172,9 @@ static void read_holders(const struct control_who_is *m, struct answer *ret)
 void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
                             const struct ipc_fds *fds)
 {
-    struct question *q = find(b, m->head.tag);
-    struct answer a;
-    struct ext_who w = {
+    struct owner_query *q = find_owner_query(b, m->head.tag);
+    struct owner_answer a;
+    struct backend_who w = {
         .holders = a.holders, .n = m->n_holders, .exes = a.exes, .n_exes = m->n_exes
     };
 
@@ -176,42 +182,42 @@ void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
         return;
     read_exes(m, fds, &a);
     read_holders(m, &a);
-    b->ext.events->who(&b->ext, finish(b, q), 0, NULL, &w);
+    b->backend.events->who(&b->backend, finish_owner_query(b, q), 0, NULL, &w);
 }
 
-/* what does not come */
+/* failures */
 
 bool local_egress_on_failed(struct local_box *b, const struct control_failed *m)
 {
-    struct question *q = find(b, m->head.tag);
+    struct owner_query *q = find_owner_query(b, m->head.tag);
     struct err e;
-    int r = failure(m, &e);
+    int r = control_failure(m, &e);
 
     if (q) {
-        b->ext.events->who(&b->ext, finish(b, q), r, &e, NULL);
+        b->backend.events->who(&b->backend, finish_owner_query(b, q), r, &e, NULL);
         return true;
     }
     if (m->head.tag == TAG_LISTENERS && b->egress.listeners) {
         b->egress.listeners--;
-        b->ext.events->listeners(&b->ext, r, &e, NULL);
+        b->backend.events->listeners(&b->backend, r, &e, NULL);
     }
     return m->head.tag == TAG_LISTENERS;
 }
 
 void local_egress_lose_all(struct local_box *b)
 {
-    struct egress *g = &b->egress;
+    struct local_egress *g = &b->egress;
 
     g->lost_listeners += g->listeners;
     g->listeners = 0;
-    for (struct link *m; (m = list_take(&g->asked));) {
-        container_of(m, struct question, link)->why = ERR_CONFLICT;
+    for (struct link *m; (m = list_take(&g->pending));) {
+        container_of(m, struct owner_query, link)->why = ERR_CONFLICT;
         list_append(&g->lost, m);
     }
-    g->n_asked = 0;
+    g->n_pending = 0;
 }
 
-void local_egress_tell_lost(struct local_box *b)
+void local_egress_report_lost(struct local_box *b)
 {
     struct link *m;
     struct err e;
@@ -219,25 +225,25 @@ void local_egress_tell_lost(struct local_box *b)
 
     while (!b->freed && b->egress.lost_listeners) {
         b->egress.lost_listeners--;
-        r = lost(ERR_CONFLICT, &e);
-        b->ext.events->listeners(&b->ext, r, &e, NULL);
+        r = lost_query_error(ERR_CONFLICT, &e);
+        b->backend.events->listeners(&b->backend, r, &e, NULL);
     }
     while (!b->freed && (m = list_take(&b->egress.lost))) {
-        struct question *q = container_of(m, struct question, link);
+        struct owner_query *q = container_of(m, struct owner_query, link);
         uint64_t owner = q->owner;
 
-        r = lost(q->why, &e);
+        r = lost_query_error(q->why, &e);
         free(q);
-        b->ext.events->who(&b->ext, owner, r, &e, NULL);
+        b->backend.events->who(&b->backend, owner, r, &e, NULL);
     }
 }
 
 void local_egress_done(struct local_box *b)
 {
-    struct list *const lists[] = { &b->egress.asked, &b->egress.lost };
+    struct list *const lists[] = { &b->egress.pending, &b->egress.lost };
 
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         for (struct link *m; (m = list_take(lists[i]));)
-            free(container_of(m, struct question, link));
-    b->egress = (struct egress){ 0 };
+            free(container_of(m, struct owner_query, link));
+    b->egress = (struct local_egress){ 0 };
 }

@@ -1,19 +1,20 @@
-/* How a box is taken down.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tears a box down.
  *
- * The launcher that made it kills PID 1 as its child and waits for it. For any other launcher the
- * sandbox is a stranger, of which it finds control groups, where there are any. So a stranger is
- * first told to end itself, on the connection there is or a new one; its death is waited for by a
- * pidfd, because a connection ends before the processes do. Then a launcher removes what is left.
+ * The launcher that made it kills PID 1 as its child and waits for it. Any other launcher finds
+ * only its control groups, if there are any. So a box of a former launcher is first asked to end
+ * itself, on the existing connection or a new one; a pidfd reports its death, because a connection
+ * ends before the processes do. Then a launcher removes the rest.
  *
- * Before that, PID 1 is asked how much was used; it need not answer. */
+ * Before that, PID 1 is asked for the resource usage; it need not answer. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "extensions/local.h"
-#include "proc/sys.h"
+#include "backends/local/local.h"
+#include "lib/proc/sys.h"
 
 void local_end_stop(struct local_box *b)
 {
@@ -23,70 +24,71 @@ void local_end_stop(struct local_box *b)
     local_request_cancel(&b->destroy);
 }
 
-static void ask_launcher(struct local_box *b);
+static void request_destroy(struct local_box *b);
 
-static void on_patience(struct loop_timer *t)
+static void on_end_timeout(struct loop_timer *t)
 {
-    ask_launcher(container_of(t, struct local_box, timer));
+    request_destroy(container_of(t, struct local_box, timer));
 }
 
 static void on_death(struct loop_fd *s, unsigned events)
 {
     (void)events;
-    ask_launcher(container_of(s, struct local_box, death));
+    request_destroy(container_of(s, struct local_box, death));
 }
 
-/* The process that listens on the sandbox's socket. Its number may have been given to another one
- * by now: only if it answers afterwards was it PID 1. */
-static void watch_death(struct local_box *b)
+/* Opens a pidfd of the process that listens on the sandbox's socket. The pid may have been reused
+ * already: it was PID 1 only if that answers afterwards. */
+static void open_death_pidfd(struct local_box *b)
 {
     AUTO_CLOSE int sock = -1;
     struct ucred peer;
     socklen_t n = sizeof peer;
 
     b->death_sure = false;
-    if (run_dir_connect(&b->x->run, b->ext.id, &sock, NULL) < 0 ||
+    if (run_dir_connect(&b->x->run, b->backend.id, &sock, NULL) < 0 ||
         getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.pid <= 1 ||
-        peer.pid == getpid()) /* it is not up yet */
+        peer.pid == getpid()) /* PID 1 does not listen yet */
         return;
     b->death.fd = sys_pidfd_open(peer.pid);
 }
 
-static void wait_at_most(struct local_box *b, int64_t time)
+static void start_end_timer(struct local_box *b, int64_t time)
 {
     loop_timer_stop(&b->timer);
-    loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + time, on_patience, NULL);
+    loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + time, on_end_timeout, NULL);
 }
 
-static void end_stranger(struct local_box *b)
+static void end_foreign_box(struct local_box *b)
 {
     int sock = -1;
 
-    b->told_to_end = true;
-    if (!local_channel_is_open(b) && (run_dir_connect(&b->x->run, b->ext.id, &sock, NULL) < 0 ||
+    b->end_requested = true;
+    if (!local_channel_is_open(b) && (run_dir_connect(&b->x->run, b->backend.id, &sock, NULL) < 0 ||
                                       local_channel_open(b, sock, NULL) < 0)) {
-        ask_launcher(b);
+        request_destroy(b);
         return;
     }
-    watch_death(b);
-    local_channel_post_ask(b, CONTROL_USAGE, TAG_LAST_USAGE);
-    local_channel_post_ask(b, CONTROL_END, TAG_NOBODY);
-    /* One that is frozen hears nothing; its launcher does it. */
-    wait_at_most(b, run_dir_marked(&b->x->run, b->ext.id) ? LOCAL_LAST_ASK_NS : LOCAL_DEATH_NS);
+    open_death_pidfd(b);
+    local_channel_post_request(b, CONTROL_USAGE, TAG_LAST_USAGE);
+    local_channel_post_request(b, CONTROL_END, TAG_NONE);
+    /* A frozen PID 1 does not answer; the launcher kills it. */
+    start_end_timer(b, run_dir_is_frozen(&b->x->run, b->backend.id) ? LOCAL_LAST_ASK_NS
+                                                                    : LOCAL_DEATH_NS);
 }
 
-bool local_is_stranger(const struct local_box *b)
+bool local_is_foreign(const struct local_box *b)
 {
-    return !b->maker || b->maker->life != b->maker_life;
+    return !b->maker || b->maker->generation != b->maker_generation;
 }
 
-/* It may have become a stranger since we began. The connection stays: should this launcher die, the
- * sandbox can be told on it to end itself, even one that is still on its way. */
-static void ask_launcher(struct local_box *b)
+/* Its launcher may have died since the teardown began. The connection stays open: if this launcher
+ * dies, too, the sandbox can be asked to end itself, even while it is still starting. */
+static void request_destroy(struct local_box *b)
 {
     local_end_stop(b);
-    if (local_is_stranger(b) && !b->told_to_end)
-        end_stranger(b);
+    if (local_is_foreign(b) && !b->end_requested)
+        end_foreign_box(b);
     else if (!b->destroy.lane)
         local_lane_destroy(b->x, b);
 }
@@ -94,21 +96,21 @@ static void ask_launcher(struct local_box *b)
 void local_end_begin(struct local_box *b)
 {
     b->state = BOX_ENDING;
-    b->told_to_end = false;
+    b->end_requested = false;
     local_end_stop(b);
-    if (!local_is_stranger(b) && local_channel_is_open(b) && !b->create.lane) {
-        local_channel_post_ask(b, CONTROL_USAGE, TAG_LAST_USAGE);
-        wait_at_most(b, LOCAL_LAST_ASK_NS);
+    if (!local_is_foreign(b) && local_channel_is_open(b) && !b->create.lane) {
+        local_channel_post_request(b, CONTROL_USAGE, TAG_LAST_USAGE);
+        start_end_timer(b, LOCAL_LAST_ASK_NS);
     } else {
-        ask_launcher(b);
+        request_destroy(b);
     }
 }
 
 void local_end_on_used(struct local_box *b)
 {
     b->death_sure = true;
-    if (!b->told_to_end)
-        ask_launcher(b);
+    if (!b->end_requested)
+        request_destroy(b);
 }
 
 void local_end_on_close(struct local_box *b)
@@ -117,28 +119,28 @@ void local_end_on_close(struct local_box *b)
         return;
     if (!b->death_sure || b->death.fd < 0 ||
         loop_fd_start(b->x->c->loop, &b->death, b->death.fd, LOOP_READ, on_death, NULL) < 0)
-        ask_launcher(b);
+        request_destroy(b);
 }
 
-void local_destroyed(struct local_box *b, const struct launch_destroyed *m)
+void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m)
 {
     struct err e = { 0 };
     int r;
 
-    b->report = (struct ext_report){ .oom_kills = m->oom_kills,
-                                     .leftover = m->leftover,
-                                     .cpu_ns = b->cpu_ns,
-                                     .peak_bytes = m->peak_bytes };
-    r = run_dir_remove(&b->x->run, b->ext.id, &e);
-    local_ended(b, r, &e);
+    b->report = (struct backend_report){ .oom_kills = m->oom_kills,
+                                         .leftover = m->leftover,
+                                         .cpu_ns = b->cpu_ns,
+                                         .peak_bytes = m->peak_bytes };
+    r = run_dir_remove(&b->x->run, b->backend.id, &e);
+    local_finish_end(b, r, &e);
 }
 
-void local_destroy_failed(struct local_box *b, int r, const struct err *e)
+void local_on_destroy_failed(struct local_box *b, int r, const struct err *e)
 {
-    local_ended(b, r, e);
+    local_finish_end(b, r, e);
 }
 
-void local_destroy_lost(struct local_box *b)
+void local_on_destroy_lost(struct local_box *b)
 {
     b->maker = NULL;
     if (!b->freed)

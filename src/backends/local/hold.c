@@ -1,86 +1,86 @@
-/* A box that stands still, and what it has written meanwhile.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Freezes and thaws a box, and hands out its writable layer.
  *
- * A launcher freezes the box's control group. Where there is none, PID 1 stops everything but
- * itself. That it may be still is on disk before it is, so that the next life of the daemon lets go
- * of what this one held. */
+ * A launcher freezes the box's control group. Without one, PID 1 stops all processes but itself. A
+ * marker on disk is written before the freeze, so that the next run of the daemon thaws the box. */
 #include "base/log.h"
 #include "base/own.h"
-#include "extensions/local.h"
+#include "backends/local/local.h"
 
-#define STAND_NS      (2 * NS_PER_S) /* for everything to stand still */
-#define STAND_LOOK_NS (2 * NS_PER_MS)
+#define FREEZE_NS      (2 * NS_PER_S) /* timeout until all processes are stopped */
+#define FREEZE_POLL_NS (2 * NS_PER_MS)
 
-static void tell_held(struct local_box *b, bool still, int r, const struct err *e)
+static void queue_held_event(struct local_box *b, bool still, int r, const struct err *e)
 {
     b->held_r = r;
     if (r < 0)
         b->held_why = *e;
-    b->asked |= still ? ASKED_FREEZE : ASKED_THAW;
+    b->pending |= still ? PENDING_FREEZE : PENDING_THAW;
     b->held = true;
-    local_soon(b);
+    local_report_later(b);
 }
 
-void local_hold_tell(struct local_box *b)
+void local_hold_report(struct local_box *b)
 {
-    bool froze = b->asked & ASKED_FREEZE;
+    bool froze = b->pending & PENDING_FREEZE;
 
     if (!b->held || b->freed)
         return;
     b->held = false;
-    b->asked &= ~(unsigned)(ASKED_FREEZE | ASKED_THAW);
-    if (b->ext.events->held)
-        b->ext.events->held(&b->ext, froze, b->held_r, b->held_r < 0 ? &b->held_why : NULL);
+    b->pending &= ~(unsigned)(PENDING_FREEZE | PENDING_THAW);
+    if (b->backend.events->held)
+        b->backend.events->held(&b->backend, froze, b->held_r, b->held_r < 0 ? &b->held_why : NULL);
 }
 
 /* --- freezing --- */
 
-/* What could not be brought to a standstill goes on; why it could not is what counts. */
-static void give_up(struct local_box *b, int r, const struct err *e)
+/* Reports a failed freeze and resumes the box; keeps the first error. */
+static void fail_freeze(struct local_box *b, int r, const struct err *e)
 {
     struct err why = *e;
 
-    loop_timer_stop(&b->stand);
-    local_channel_post_ask(b, CONTROL_GO_ON, TAG_NOBODY);
-    run_dir_mark(&b->x->run, b->ext.id, false, NULL);
-    tell_held(b, true, r, &why);
+    loop_timer_stop(&b->freeze_poll);
+    local_channel_post_request(b, CONTROL_GO_ON, TAG_NONE);
+    run_dir_set_frozen(&b->x->run, b->backend.id, false, NULL);
+    queue_held_event(b, true, r, &why);
 }
 
-static void on_look(struct loop_timer *t);
+static void on_freeze_poll(struct loop_timer *t);
 
-static void wake(struct local_box *b, int64_t at)
+static void schedule_freeze_poll(struct local_box *b, int64_t at)
 {
-    loop_timer_stop(&b->stand);
-    loop_timer_start(b->x->c->loop, &b->stand, at, on_look, NULL);
+    loop_timer_stop(&b->freeze_poll);
+    loop_timer_start(b->x->c->loop, &b->freeze_poll, at, on_freeze_poll, NULL);
 }
 
-/* It may not answer at all. */
-static void ask_stand(struct local_box *b)
+/* Sends the request, with a timer in case PID 1 does not answer. */
+static void request_freeze(struct local_box *b)
 {
-    wake(b, b->stand_by);
-    local_channel_post_ask(b, CONTROL_STAND, TAG_STAND);
+    schedule_freeze_poll(b, b->freeze_deadline);
+    local_channel_post_request(b, CONTROL_STAND, TAG_STAND);
 }
 
-static void on_look(struct loop_timer *t)
+static void on_freeze_poll(struct loop_timer *t)
 {
-    struct local_box *b = container_of(t, struct local_box, stand);
+    struct local_box *b = container_of(t, struct local_box, freeze_poll);
     struct err e;
 
-    if (clock_mono() >= b->stand_by)
-        give_up(b, err_set(&e, ERR_TIMEOUT, "the sandbox does not come to a standstill"), &e);
+    if (clock_mono() >= b->freeze_deadline)
+        fail_freeze(b, err_set(&e, ERR_TIMEOUT, "the sandbox could not be frozen within 2 s"), &e);
     else
-        ask_stand(b);
+        request_freeze(b);
 }
 
 void local_hold_on_stood(struct local_box *b, const struct control_stood *m)
 {
-    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->stand))
+    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->freeze_poll))
         return;
     if (m->running) {
-        wake(b, clock_mono() + STAND_LOOK_NS);
+        schedule_freeze_poll(b, clock_mono() + FREEZE_POLL_NS);
         return;
     }
-    loop_timer_stop(&b->stand);
-    tell_held(b, true, 0, NULL);
+    loop_timer_stop(&b->freeze_poll);
+    queue_held_event(b, true, 0, NULL);
 }
 
 bool local_hold_on_failed(struct local_box *b, const struct control_failed *m)
@@ -90,89 +90,90 @@ bool local_hold_on_failed(struct local_box *b, const struct control_failed *m)
     if (m->head.tag == TAG_UPPER && b->uppers) {
         b->uppers--;
         b->lost_uppers++;
-        local_soon(b);
+        local_report_later(b);
         return true;
     }
-    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->stand))
+    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->freeze_poll))
         return m->head.tag == TAG_UPPER || m->head.tag == TAG_STAND;
-    give_up(b, err_set(&e, ERR_UNSUPPORTED, "%.199s", m->msg), &e);
+    fail_freeze(b, err_set(&e, ERR_UNSUPPORTED, "%.199s", m->msg), &e);
     return true;
 }
 
-void local_freeze(struct ext_box *ext)
+void local_freeze(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
     struct err e;
     int r;
 
     if (b->state != BOX_UP || b->hold.lane) {
-        tell_held(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
+        queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
         return;
     }
-    if (b->joining) { /* its group is not the one to freeze yet */
+    if (b->joining) { /* its final group does not exist yet */
         b->freeze_waits = true;
         return;
     }
-    r = run_dir_mark(&b->x->run, b->ext.id, true, &e);
+    r = run_dir_set_frozen(&b->x->run, b->backend.id, true, &e);
     if (r < 0)
-        tell_held(b, true, r, &e);
+        queue_held_event(b, true, r, &e);
     else
         local_lane_hold(b->x, b, true);
 }
 
 /* --- thawing --- */
 
-void local_thaw(struct ext_box *ext)
+void local_thaw(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
-    loop_timer_stop(&b->stand);
+    loop_timer_stop(&b->freeze_poll);
     if (!b->hold.lane)
         local_lane_hold(b->x, b, false);
 }
 
-/* Whichever way it was held. */
-static void thawed(struct local_box *b, bool by_pid1)
+/* Finishes a thaw after either kind of freeze. */
+static void finish_thaw(struct local_box *b, bool by_pid1)
 {
     if (by_pid1)
-        local_channel_post_ask(b, CONTROL_GO_ON, TAG_NOBODY);
-    run_dir_mark(&b->x->run, b->ext.id, false, NULL);
-    if (b->asked & ASKED_ADOPT)
-        local_adopt_thawed(b, by_pid1);
+        local_channel_post_request(b, CONTROL_GO_ON, TAG_NONE);
+    run_dir_set_frozen(&b->x->run, b->backend.id, false, NULL);
+    if (b->pending & PENDING_ADOPT)
+        local_adopt_after_thaw(b, by_pid1);
     else
-        tell_held(b, false, 0, NULL);
+        queue_held_event(b, false, 0, NULL);
 }
 
-/* --- what launchers say --- */
+/* --- answers of launchers --- */
 
-void local_held(struct local_box *b)
+void local_on_held(struct local_box *b)
 {
     if (b->freed)
         return;
     if (b->hold.type == LAUNCH_FREEZE)
-        tell_held(b, true, 0, NULL);
+        queue_held_event(b, true, 0, NULL);
     else
-        thawed(b, false);
+        finish_thaw(b, false);
 }
 
-void local_hold_failed(struct local_box *b, int r, const struct err *e)
+void local_on_hold_failed(struct local_box *b, int r, const struct err *e)
 {
     if (b->freed)
         return;
     if (b->hold.type == LAUNCH_THAW) {
         if (r != -(int)ERR_UNSUPPORTED)
-            LOG(ERROR, "sandbox.thaw_failed", LOG_S("sandbox", b->ext.id), LOG_S("error", e->msg));
-        thawed(b, r == -(int)ERR_UNSUPPORTED);
+            LOG(ERROR, "sandbox.thaw_failed", LOG_S("sandbox", b->backend.id),
+                LOG_S("error", e->msg));
+        finish_thaw(b, r == -(int)ERR_UNSUPPORTED);
     } else if (r == -(int)ERR_UNSUPPORTED && b->state == BOX_UP) {
-        b->stand_by = clock_mono() + STAND_NS;
-        ask_stand(b);
+        b->freeze_deadline = clock_mono() + FREEZE_NS;
+        request_freeze(b);
     } else {
-        give_up(b, r, e);
+        fail_freeze(b, r, e);
     }
 }
 
-/* Whether it was done is not known: it does no harm to do it again. */
-void local_hold_lost(struct local_box *b)
+/* Repeats the request: its result is unknown, and repeating is harmless. */
+void local_on_hold_lost(struct local_box *b)
 {
     if (!b->freed)
         local_lane_hold(b->x, b, b->hold.type == LAUNCH_FREEZE);
@@ -180,22 +181,22 @@ void local_hold_lost(struct local_box *b)
 
 void local_hold_done(struct local_box *b)
 {
-    loop_timer_stop(&b->stand);
+    loop_timer_stop(&b->freeze_poll);
     local_request_cancel(&b->hold);
 }
 
-/* --- what it has written --- */
+/* --- the writable layer --- */
 
-void local_upper(struct ext_box *ext)
+void local_upper(struct backend_box *backend)
 {
-    struct local_box *b = local_box_of(ext);
+    struct local_box *b = local_box_of(backend);
 
     if (b->state == BOX_UP && local_channel_is_open(b)) {
         b->uppers++;
-        local_channel_post_ask(b, CONTROL_UPPER, TAG_UPPER);
+        local_channel_post_request(b, CONTROL_UPPER, TAG_UPPER);
     } else {
         b->lost_uppers++;
-        local_soon(b);
+        local_report_later(b);
     }
 }
 
@@ -204,7 +205,7 @@ void local_hold_on_upper(struct local_box *b, const struct control_head *m, stru
     if (m->tag != TAG_UPPER || !b->uppers || !fds->n)
         return;
     b->uppers--;
-    b->ext.events->upper(&b->ext, 0, NULL, &fds->fd[0]);
+    b->backend.events->upper(&b->backend, 0, NULL, &fds->fd[0]);
 }
 
 void local_hold_lose_all(struct local_box *b)
@@ -212,19 +213,20 @@ void local_hold_lose_all(struct local_box *b)
     struct err e;
 
     if (b->freeze_waits)
-        tell_held(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
+        queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
     b->freeze_waits = false;
     b->lost_uppers += b->uppers;
     b->uppers = 0;
 }
 
-void local_hold_tell_lost(struct local_box *b)
+void local_hold_report_lost(struct local_box *b)
 {
     struct err e;
-    int r = err_set(&e, ERR_CONFLICT, "the sandbox is not running, or cannot show what it wrote");
+    int r = err_set(&e, ERR_CONFLICT,
+                    "the sandbox is not running, or its writable layer is not accessible");
 
     while (!b->freed && b->lost_uppers) {
         b->lost_uppers--;
-        b->ext.events->upper(&b->ext, r, &e, NULL);
+        b->backend.events->upper(&b->backend, r, &e, NULL);
     }
 }

@@ -1,44 +1,45 @@
-/* Launchers: requests in flight, and what becomes of them when one dies.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launchers: pending requests, and their fate when a launcher dies.
  *
- * A launcher works on one request after the other. So only a few are sent ahead, and the others
- * wait here, where they can still be taken back. First the assigning of prepared boxes, which a
- * create waits for; then removing, because it gives back what building needs; then building. */
+ * A launcher serves one request after the other. So only a few are sent ahead, and the others wait
+ * here, where they can still be cancelled. Assignments of prepared boxes go first, because creates
+ * wait for them; then removals, which free resources; then builds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "extensions/local.h"
+#include "backends/local/local.h"
 
-static void on_answer(struct loop_fd *s, unsigned events);
-static void pump(struct lane *l);
+static void on_launch_answer(struct loop_fd *s, unsigned events);
+static void pump_lane(struct local_lane *l);
 
-static void on_later(struct loop_later *s)
+static void on_lane_later(struct loop_later *s)
 {
-    pump(container_of(s, struct lane, later));
+    pump_lane(container_of(s, struct local_lane, later));
 }
 
-static void on_try(struct loop_timer *t)
+static void on_retry_timer(struct loop_timer *t)
 {
-    pump(container_of(t, struct lane, timer));
+    pump_lane(container_of(t, struct local_lane, timer));
 }
 
-static void pump_soon(struct lane *l)
+static void pump_lane_later(struct local_lane *l)
 {
     /* -ERR_CONFLICT: it is set to run already */
-    loop_later(l->x->c->loop, &l->later, on_later, NULL);
+    loop_later(l->x->c->loop, &l->later, on_lane_later, NULL);
 }
 
-void local_lane_init(struct lane *l, struct extension *x)
+void local_lane_init(struct local_lane *l, struct extension *x)
 {
-    *l = (struct lane){ .x = x, .launcher = { .sock = -1 }, .life = 1 };
+    *l = (struct local_lane){ .x = x, .launcher = { .sock = -1 }, .generation = 1 };
 }
 
 /* requests */
 
-static struct local_box *box_of(struct local_request *q)
+static struct local_box *request_box(struct local_request *q)
 {
     switch (q->type) {
     case LAUNCH_CREATE:
@@ -52,12 +53,12 @@ static struct local_box *box_of(struct local_request *q)
     }
 }
 
-static struct local_request *request_of(struct link *m)
+static struct local_request *link_request(struct link *m)
 {
     return m ? container_of(m, struct local_request, link) : NULL;
 }
 
-static void enqueue(struct lane *l, struct local_request *q)
+static void enqueue_request(struct local_lane *l, struct local_request *q)
 {
     q->lane = l;
     q->sent = false;
@@ -66,12 +67,12 @@ static void enqueue(struct lane *l, struct local_request *q)
                                            : &l->destroys,
                 &q->link);
     l->n++;
-    local_hold(box_of(q));
-    pump_soon(l);
+    local_box_ref(request_box(q));
+    pump_lane_later(l);
 }
 
-/* The caller releases the box when it has told it what became of the request. */
-static void dequeue(struct local_request *q)
+/* The caller releases the box after it has reported the result. */
+static void dequeue_request(struct local_request *q)
 {
     link_leave(&q->link);
     q->lane->n--;
@@ -84,15 +85,15 @@ bool local_request_cancel(struct local_request *q)
 {
     if (!q->lane || q->sent)
         return false;
-    dequeue(q);
-    local_release(box_of(q));
+    dequeue_request(q);
+    local_box_unref(request_box(q));
     return true;
 }
 
-/* The first of those with equally little to do: what it needs is still in the caches. */
-static struct lane *least_busy(struct extension *x)
+/* The first of the least busy lanes: its launcher's data is still in the caches. */
+static struct local_lane *least_busy_lane(struct extension *x)
 {
-    struct lane *best = &x->lanes[0];
+    struct local_lane *best = &x->lanes[0];
 
     for (size_t i = 1; i < LOCAL_LAUNCHERS; i++)
         if (x->lanes[i].n < best->n)
@@ -103,192 +104,194 @@ static struct lane *least_busy(struct extension *x)
 void local_lane_create(struct extension *x, struct local_box *b)
 {
     b->create.type = LAUNCH_CREATE;
-    enqueue(least_busy(x), &b->create);
+    enqueue_request(least_busy_lane(x), &b->create);
 }
 
 void local_lane_destroy(struct extension *x, struct local_box *b)
 {
-    bool known = b->maker && b->maker->life == b->maker_life;
+    bool known = b->maker && b->maker->generation == b->maker_generation;
 
     b->destroy.type = LAUNCH_DESTROY;
-    enqueue(known ? b->maker : least_busy(x), &b->destroy);
+    enqueue_request(known ? b->maker : least_busy_lane(x), &b->destroy);
 }
 
 void local_lane_hold(struct extension *x, struct local_box *b, bool freeze)
 {
     b->hold.type = freeze ? LAUNCH_FREEZE : LAUNCH_THAW;
-    enqueue(least_busy(x), &b->hold);
+    enqueue_request(least_busy_lane(x), &b->hold);
 }
 
 void local_lane_assign(struct local_box *b)
 {
     b->assign.type = LAUNCH_ASSIGN;
-    enqueue(b->maker, &b->assign);
+    enqueue_request(b->maker, &b->assign);
 }
 
-static void tell_failed(struct local_request *q, int r, const struct err *e, const char *step)
+static void report_request_failed(struct local_request *q, int r, const struct err *e,
+                                  const char *step)
 {
-    struct local_box *b = box_of(q);
+    struct local_box *b = request_box(q);
 
-    dequeue(q);
+    dequeue_request(q);
     if (q->type == LAUNCH_CREATE)
-        local_create_failed(b, r, e, step);
+        local_on_create_failed(b, r, e, step);
     else if (q->type == LAUNCH_DESTROY)
-        local_destroy_failed(b, r, e);
+        local_on_destroy_failed(b, r, e);
     else if (q->type == LAUNCH_ASSIGN)
-        local_assign_failed(b, e);
+        local_on_assign_failed(b, e);
     else
-        local_hold_failed(b, r, e);
-    local_release(b);
+        local_on_hold_failed(b, r, e);
+    local_box_unref(b);
 }
 
-static void tell_lost(struct local_request *q, const struct err *e)
+static void report_request_lost(struct local_request *q, const struct err *e)
 {
-    struct local_box *b = box_of(q);
+    struct local_box *b = request_box(q);
 
-    dequeue(q);
+    dequeue_request(q);
     if (q->type == LAUNCH_CREATE)
-        local_create_lost(b, e);
+        local_on_create_lost(b, e);
     else if (q->type == LAUNCH_DESTROY)
-        local_destroy_lost(b);
+        local_on_destroy_lost(b);
     else if (q->type == LAUNCH_ASSIGN)
-        local_assign_failed(b, e);
+        local_on_assign_failed(b, e);
     else
-        local_hold_lost(b);
-    local_release(b);
+        local_on_hold_lost(b);
+    local_box_unref(b);
 }
 
-static void tell_answer(struct local_request *q, const union launch_answer *a)
+static void report_request_answer(struct local_request *q, const union launch_answer *a)
 {
-    struct local_box *b = box_of(q);
+    struct local_box *b = request_box(q);
     struct err e = { 0 };
 
     if (a->head.type == LAUNCH_FAILED) {
         char step[LAUNCH_STEP_MAX + 1];
 
         snprintf(step, sizeof step, "%.*s", LAUNCH_STEP_MAX, a->failed.step);
-        tell_failed(q, launcher_failure(&a->failed, &e), &e, step);
+        report_request_failed(q, launcher_failure(&a->failed, &e), &e, step);
         return;
     }
-    dequeue(q);
+    dequeue_request(q);
     if (a->head.type == LAUNCH_CREATED)
-        local_created(b, &a->created);
+        local_on_created(b, &a->created);
     else if (a->head.type == LAUNCH_DESTROYED)
-        local_destroyed(b, &a->destroyed);
+        local_on_destroyed(b, &a->destroyed);
     else if (a->head.type == LAUNCH_HELD)
-        local_held(b);
-    local_release(b);
+        local_on_held(b);
+    local_box_unref(b);
 }
 
-/* The next request to send; NULL: there is none. */
-static struct local_request *next_unsent(struct lane *l)
+/* The next request to send; NULL: none. */
+static struct local_request *next_unsent(struct local_lane *l)
 {
     struct list *lists[] = { &l->assigns, &l->destroys, &l->creates };
     struct link *m = NULL;
 
     for (size_t i = 0; !m && i < COUNT_OF(lists); i++)
         m = list_first(lists[i]);
-    return request_of(m);
+    return link_request(m);
 }
 
 /* life and death of a launcher */
 
-static void fail_all(struct lane *l)
+static void fail_all_requests(struct local_lane *l)
 {
     struct local_request *q;
     struct err e = { 0 };
-    int r = err_set(&e, ERR_UPSTREAM, "no launcher can be had: %.180s", l->why.msg);
+    int r = err_set(&e, ERR_UPSTREAM, "no launcher could be started: %.180s", l->why.msg);
 
     LOG(ERROR, "launcher.unavailable", LOG_S("error", l->why.msg));
     l->tries = 0;
-    /* Only those that wait now: what fails may ask again, and shall be tried again. */
+    /* Only the requests of now: a failed owner may send another one, which is tried again. */
     for (size_t n = l->n; n > 0; n--) {
-        q = request_of(list_first(&l->creates));
+        q = link_request(list_first(&l->creates));
         if (!q)
             q = next_unsent(l);
         if (q)
-            tell_failed(q, r, &e, "launcher");
+            report_request_failed(q, r, &e, "launcher");
     }
 }
 
-static int64_t rest(const struct lane *l)
+static int64_t retry_delay(const struct local_lane *l)
 {
     unsigned tries = l->tries < LOCAL_LAUNCHER_TRIES ? l->tries : LOCAL_LAUNCHER_TRIES;
 
     return tries > 1 ? LOCAL_RETRY_NS << (tries - 2) : 0;
 }
 
-/* A lane that nobody waits for rests too: what was lost may come back in a moment, and would get
- * one launcher after the other as fast as they die. */
-static void try_again(struct lane *l)
+/* A lane without requests waits, too: lost requests may come back in a moment, and would start one
+ * dying launcher after the other. */
+static void retry_launcher(struct local_lane *l)
 {
     if (l->n > 0 && l->tries >= LOCAL_LAUNCHER_TRIES)
-        fail_all(l);
+        fail_all_requests(l);
     else
-        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + rest(l), on_try, NULL);
+        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + retry_delay(l), on_retry_timer,
+                         NULL);
 }
 
-static void on_silence(struct loop_timer *t);
+static void on_launcher_timeout(struct loop_timer *t);
 
-static void hang_up(struct lane *l)
+static void close_launcher(struct local_lane *l)
 {
     loop_timer_stop(&l->timer);
     loop_fd_stop(&l->fd);
     drop_fd(&l->launcher.sock);
-    l->life++;
+    l->generation++;
 }
 
-/* Requests to destroy or assign what this launcher has made, and that were not sent: to the next
- * one it will be a stranger. */
-static void lose_own(struct lane *l)
+/* Reports unsent requests to destroy or assign boxes of this launcher as lost: the next launcher
+ * does not own them. */
+static void lose_made_here(struct local_lane *l)
 {
     struct local_request *assign;
     struct link *next;
 
-    while ((assign = request_of(list_first(&l->assigns))))
-        tell_lost(assign, &l->why);
+    while ((assign = link_request(list_first(&l->assigns))))
+        report_request_lost(assign, &l->why);
     for (struct link *m = list_first(&l->destroys); m; m = next) {
-        struct local_request *q = request_of(m);
+        struct local_request *q = link_request(m);
 
         next = list_after(&l->destroys, m);
-        if (q->type == LAUNCH_DESTROY && box_of(q)->maker == l)
-            tell_lost(q, &l->why);
+        if (q->type == LAUNCH_DESTROY && request_box(q)->maker == l)
+            report_request_lost(q, &l->why);
     }
 }
 
-static void lane_died(struct lane *l, const struct err *e)
+static void lane_died(struct local_lane *l, const struct err *e)
 {
     struct local_request *q;
 
     LOG(WARN, "launcher.died", LOG_S("error", e->msg), LOG_I("requests", (int64_t)l->n_sent));
-    hang_up(l);
+    close_launcher(l);
     l->why = *e;
     l->tries++;
-    while ((q = request_of(list_first(&l->sent))))
-        tell_lost(q, &l->why);
-    lose_own(l);
-    try_again(l);
+    while ((q = link_request(list_first(&l->sent))))
+        report_request_lost(q, &l->why);
+    lose_made_here(l);
+    retry_launcher(l);
 }
 
-static void on_silence(struct loop_timer *t)
+static void on_launcher_timeout(struct loop_timer *t)
 {
     struct err e = { 0 };
 
     (void)err_set(&e, ERR_TIMEOUT, "the launcher does not answer");
-    lane_died(container_of(t, struct lane, timer), &e);
+    lane_died(container_of(t, struct local_lane, timer), &e);
 }
 
-static void watch_silence(struct lane *l)
+static void restart_answer_timer(struct local_lane *l)
 {
     loop_timer_stop(&l->timer);
     if (l->n_sent)
-        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + LOCAL_ANSWER_NS, on_silence,
-                         NULL);
+        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + LOCAL_ANSWER_NS,
+                         on_launcher_timeout, NULL);
 }
 
-static int lane_open(struct lane *l, struct err *e)
+static int lane_open(struct local_lane *l, struct err *e)
 {
-    const struct ext_context *c = l->x->c;
+    const struct backend_context *c = l->x->c;
     int flags, r = c->launcher(c->user, &l->launcher.sock, e);
 
     if (r < 0)
@@ -297,48 +300,48 @@ static int lane_open(struct lane *l, struct err *e)
     if (flags < 0 || fcntl(l->launcher.sock, F_SETFL, flags | O_NONBLOCK) < 0)
         r = err_sys(e, "preparing the connection to the launcher");
     else
-        r = loop_fd_start(c->loop, &l->fd, l->launcher.sock, LOOP_READ, on_answer, e);
+        r = loop_fd_start(c->loop, &l->fd, l->launcher.sock, LOOP_READ, on_launch_answer, e);
     if (r < 0)
         drop_fd(&l->launcher.sock);
     return r;
 }
 
-void local_lane_done(struct lane *l)
+void local_lane_done(struct local_lane *l)
 {
     struct list *lists[] = { &l->sent, &l->assigns, &l->destroys, &l->creates };
 
     loop_later_stop(&l->later);
-    hang_up(l);
+    close_launcher(l);
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        for (struct local_request *q; (q = request_of(list_first(lists[i])));) {
-            dequeue(q);
-            local_release(box_of(q));
+        for (struct local_request *q; (q = link_request(list_first(lists[i])));) {
+            dequeue_request(q);
+            local_box_unref(request_box(q));
         }
 }
 
 /* sending */
 
-static int send_request(struct lane *l, struct local_request *q, struct err *e)
+static int send_launch_request(struct local_lane *l, struct local_request *q, struct err *e)
 {
-    struct local_box *b = box_of(q);
+    struct local_box *b = request_box(q);
     int r;
 
-    hook_point("launcher.send");
+    fault_point("launcher.send");
     if (q->type == LAUNCH_CREATE)
         r = launcher_create(&l->launcher, &b->plan->plan, b->plan->fds, b->plan->n, e);
     else if (q->type == LAUNCH_DESTROY)
-        r = launcher_destroy(&l->launcher, b->ext.id, e);
+        r = launcher_destroy(&l->launcher, b->backend.id, e);
     else if (q->type == LAUNCH_ASSIGN)
-        r = launcher_assign(&l->launcher, b->ext.id, &b->owner, e);
+        r = launcher_assign(&l->launcher, b->backend.id, &b->owner, e);
     else
-        r = launcher_hold(&l->launcher, b->ext.id, q->type == LAUNCH_FREEZE, e);
-    hook_point("launcher.send");
+        r = launcher_hold(&l->launcher, b->backend.id, q->type == LAUNCH_FREEZE, e);
+    fault_point("launcher.send");
     return r;
 }
 
-static void mark_sent(struct lane *l, struct local_request *q)
+static void mark_sent(struct local_lane *l, struct local_request *q)
 {
-    struct local_box *b = box_of(q);
+    struct local_box *b = request_box(q);
 
     link_leave(&q->link);
     list_append(&l->sent, &q->link);
@@ -346,22 +349,22 @@ static void mark_sent(struct lane *l, struct local_request *q)
     l->n_sent++;
     if (q->type == LAUNCH_CREATE) {
         b->maker = l;
-        b->maker_life = l->life;
+        b->maker_generation = l->generation;
         local_plan_free(take_ptr(b->plan));
     }
     if (l->n_sent == 1)
-        watch_silence(l);
+        restart_answer_timer(l);
 }
 
-/* No build of a prepared box is sent ahead: a create that waits for an assignment would wait for
+/* Builds of prepared boxes are not sent ahead: a create that waits for an assignment would wait for
  * all of them. */
 static size_t window_of(struct local_request *q)
 {
-    return q->type == LAUNCH_CREATE && box_of(q)->prepared ? 1 : LOCAL_WINDOW;
+    return q->type == LAUNCH_CREATE && request_box(q)->prepared ? 1 : LOCAL_WINDOW;
 }
 
-/* False if no more can be sent now. */
-static bool send_next(struct lane *l)
+/* Sends the next request; false if none can be sent now. */
+static bool send_next_request(struct local_lane *l)
 {
     struct local_request *q = next_unsent(l);
     struct err e = { 0 };
@@ -369,26 +372,26 @@ static bool send_next(struct lane *l)
 
     if (!q || l->n_sent >= window_of(q))
         return false;
-    r = q->type == LAUNCH_CREATE ? local_prepare(box_of(q), &e) : 0;
+    r = q->type == LAUNCH_CREATE ? local_prepare_create(request_box(q), &e) : 0;
     if (r < 0) {
-        tell_failed(q, r, &e, "prepare");
+        report_request_failed(q, r, &e, "prepare");
         return true;
     }
-    r = send_request(l, q, &e);
+    r = send_launch_request(l, q, &e);
     if (r == -(int)ERR_BUSY) {
         loop_fd_want(&l->fd, LOOP_READ | LOOP_WRITE, NULL);
         return false;
     }
     if (r == -(int)ERR_UPSTREAM)
-        return false; /* reading will tell why */
+        return false; /* the read reports the reason */
     if (r < 0)
-        tell_failed(q, r, &e, "launcher");
+        report_request_failed(q, r, &e, "launcher");
     else
         mark_sent(l, q);
     return true;
 }
 
-static void pump(struct lane *l)
+static void pump_lane(struct local_lane *l)
 {
     struct err e = { 0 };
 
@@ -397,16 +400,16 @@ static void pump(struct lane *l)
     if (l->launcher.sock < 0 && lane_open(l, &e) < 0) {
         l->why = e;
         l->tries++;
-        try_again(l);
+        retry_launcher(l);
         return;
     }
-    while (send_next(l))
+    while (send_next_request(l))
         ;
 }
 
-/* hearing */
+/* receiving */
 
-static bool fits(struct local_request *q, const union launch_answer *a)
+static bool answer_fits(struct local_request *q, const union launch_answer *a)
 {
     enum launch_type wanted = q->type == LAUNCH_CREATE    ? LAUNCH_CREATED
                               : q->type == LAUNCH_DESTROY ? LAUNCH_DESTROYED
@@ -419,44 +422,44 @@ static bool fits(struct local_request *q, const union launch_answer *a)
                                                         : a->failed.id;
 
     return (a->head.type == LAUNCH_FAILED || a->head.type == wanted) &&
-           (!id[0] || strncmp(id, box_of(q)->ext.id, ID_MAX) == 0);
+           (!id[0] || strncmp(id, request_box(q)->backend.id, ID_MAX) == 0);
 }
 
-static int hear(struct lane *l, struct err *e)
+static int receive_launch_answer(struct local_lane *l, struct err *e)
 {
-    struct local_request *q = request_of(list_first(&l->sent));
+    struct local_request *q = link_request(list_first(&l->sent));
     union launch_answer a;
     int r;
 
-    hook_point("launcher.recv");
+    fault_point("launcher.recv");
     r = launcher_next(&l->launcher, &a, NULL, e);
-    hook_point("launcher.recv");
+    fault_point("launcher.recv");
     if (r < 0)
         return r;
-    /* A launcher that cannot work says so before it is asked, and ends. */
+    /* A launcher that cannot work reports that before the first request, and exits. */
     if (a.head.type == LAUNCH_FAILED && strncmp(a.failed.step, "launcher", LAUNCH_STEP_MAX) == 0)
         return launcher_failure(&a.failed, e);
-    if (!q || !fits(q, &a))
-        return err_set(e, ERR_UPSTREAM, "the launcher answered what was not asked");
+    if (!q || !answer_fits(q, &a))
+        return err_set(e, ERR_UPSTREAM, "the launcher sent an unexpected answer");
     l->tries = 0;
-    tell_answer(q, &a);
+    report_request_answer(q, &a);
     return 0;
 }
 
-static void on_answer(struct loop_fd *s, unsigned events)
+static void on_launch_answer(struct loop_fd *s, unsigned events)
 {
-    struct lane *l = container_of(s, struct lane, fd);
+    struct local_lane *l = container_of(s, struct local_lane, fd);
     struct err e = { 0 };
     int r = 0;
 
     if (events & LOOP_WRITE)
         loop_fd_want(&l->fd, LOOP_READ, NULL);
     while (r >= 0)
-        r = hear(l, &e);
+        r = receive_launch_answer(l, &e);
     if (r != -(int)ERR_BUSY) {
         lane_died(l, &e);
         return;
     }
-    watch_silence(l);
-    pump(l);
+    restart_answer_timer(l);
+    pump_lane(l);
 }

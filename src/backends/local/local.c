@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "extensions/local.h"
+#include "backends/local/local.h"
 
 /* the instance */
 
-static int local_open(const struct ext_context *c, struct extension **ret, struct err *e)
+static int local_open(const struct backend_context *c, struct extension **ret, struct err *e)
 {
     struct extension *x = calloc(1, sizeof *x);
     int r;
@@ -25,44 +26,44 @@ static int local_open(const struct ext_context *c, struct extension **ret, struc
     return 0;
 }
 
-static void free_all(struct list *boxes)
+static void free_boxes(struct list *boxes)
 {
     for (struct link *m; (m = list_first(boxes));)
-        local_box_free(&container_of(m, struct local_box, link)->ext);
+        local_box_free(&container_of(m, struct local_box, link)->backend);
 }
 
 static void local_close(struct extension *x)
 {
-    free_all(&x->strays);
-    free_all(&x->sweeping);
+    free_boxes(&x->strays);
+    free_boxes(&x->sweeping);
     for (size_t i = 0; i < LOCAL_LAUNCHERS; i++)
         local_lane_done(&x->lanes[i]);
     run_dir_done(&x->run);
     free(x);
 }
 
-/* what is left of earlier lives */
+/* leftovers of earlier daemon runs */
 
-struct search {
+struct stray_search {
     struct extension *x;
-    ext_known_fn *known;
-    ext_stale_fn *each;
+    backend_known_fn *known;
+    backend_stale_fn *each;
     void *user;
 };
 
 static void sweep_next(struct extension *x);
 
-static void on_swept(struct ext_box *ext, int r, const struct err *e,
-                     const struct ext_report *report)
+static void on_swept(struct backend_box *backend, int r, const struct err *e,
+                     const struct backend_report *report)
 {
-    struct extension *x = ext->ext;
+    struct extension *x = backend->backend;
 
     (void)report;
     if (r < 0)
-        LOG(WARN, "sweep.failed", LOG_S("sandbox", ext->id), LOG_S("error", e->msg));
+        LOG(WARN, "sweep.failed", LOG_S("sandbox", backend->id), LOG_S("error", e->msg));
     else
-        LOG(INFO, "sandbox.swept", LOG_S("sandbox", ext->id));
-    local_box_free(ext);
+        LOG(INFO, "sandbox.swept", LOG_S("sandbox", backend->id));
+    local_box_free(backend);
     x->n_sweeping--;
     sweep_next(x);
 }
@@ -72,102 +73,104 @@ static void sweep_next(struct extension *x)
     for (struct link *m; x->n_sweeping < LOCAL_SWEEP_AT_ONCE && (m = list_take(&x->strays));) {
         list_append(&x->sweeping, m);
         x->n_sweeping++;
-        local_teardown(&container_of(m, struct local_box, link)->ext);
+        local_teardown(&container_of(m, struct local_box, link)->backend);
     }
 }
 
 static bool has_box(struct list *boxes, const char *id)
 {
     for (struct link *m = list_first(boxes); m; m = list_after(boxes, m))
-        if (strcmp(container_of(m, struct local_box, link)->ext.id, id) == 0)
+        if (strcmp(container_of(m, struct local_box, link)->backend.id, id) == 0)
             return true;
     return false;
 }
 
-static bool is_leaving(struct extension *x, const char *id)
+static bool is_stray_being_removed(struct extension *x, const char *id)
 {
     return has_box(&x->strays, id) || has_box(&x->sweeping, id);
 }
 
 static void add_stray(void *user, const char *id)
 {
-    static const struct ext_box_events events = { .torn_down = on_swept };
-    struct search *s = user;
+    static const struct backend_box_events events = { .torn_down = on_swept };
+    struct stray_search *s = user;
 
-    if (s->known(s->user, id) || is_leaving(s->x, id))
+    if (s->known(s->user, id) || is_stray_being_removed(s->x, id))
         return;
     list_append(&s->x->strays, &local_box_of(local_box_new(s->x, id, &events, NULL))->link);
     s->each(s->user, id, "sandbox");
 }
 
-static int local_sweep(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
-                       struct err *e)
+static int local_sweep(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+                       void *user, struct err *e)
 {
-    struct search s = { .x = x, .known = known, .each = each, .user = user };
+    struct stray_search s = { .x = x, .known = known, .each = each, .user = user };
     int r = run_dir_each(&x->run, add_stray, &s, e);
 
     sweep_next(x);
     return r;
 }
 
-static void name_stray(void *user, const char *id)
+static void report_stray(void *user, const char *id)
 {
-    struct search *s = user;
+    struct stray_search *s = user;
 
     if (!s->known(s->user, id))
-        s->each(s->user, id, is_leaving(s->x, id) ? "sandbox, being removed" : "sandbox");
+        s->each(s->user, id,
+                is_stray_being_removed(s->x, id) ? "sandbox, being removed" : "sandbox");
 }
 
-static int local_stale(struct extension *x, ext_known_fn *known, ext_stale_fn *each, void *user,
-                       struct err *e)
+static int local_stale(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+                       void *user, struct err *e)
 {
-    struct search s = { .x = x, .known = known, .each = each, .user = user };
+    struct stray_search s = { .x = x, .known = known, .each = each, .user = user };
 
-    return run_dir_each(&x->run, name_stray, &s, e);
+    return run_dir_each(&x->run, report_stray, &s, e);
 }
 
 /* the row */
 
-static void local_start(struct ext_box *b, struct ext_process *p, const struct ext_start *s)
+static void local_start(struct backend_box *b, struct backend_process *p,
+                        const struct backend_start *s)
 {
     local_process_start(local_box_of(b), p, s);
 }
 
-static void local_signal_all(struct ext_box *b, int sig)
+static void local_signal_all(struct backend_box *b, int sig)
 {
     local_channel_post_kill(local_box_of(b), 0, sig, CONTROL_ALL);
 }
 
-static void local_reattach(struct ext_box *b, struct ext_process *p, uint32_t proc)
+static void local_reattach(struct backend_box *b, struct backend_process *p, uint32_t proc)
 {
     local_process_reattach(local_box_of(b), p, proc);
 }
 
-static void local_forget(struct ext_box *b, uint32_t proc)
+static void local_forget(struct backend_box *b, uint32_t proc)
 {
     local_process_forget(local_box_of(b), proc);
 }
 
-/* Whoever runs it has paid for it. */
-static int local_estimate(const struct profile *p, int64_t duration_ns, struct ext_quote *ret,
+/* Self-hosted: no price. */
+static int local_estimate(const struct profile *p, int64_t duration_ns, struct backend_quote *ret,
                           struct err *e)
 {
     (void)p;
     (void)duration_ns;
     (void)e;
-    *ret = (struct ext_quote){ 0 };
+    *ret = (struct backend_quote){ 0 };
     return 0;
 }
 
 static const char *const regions[] = { "local", NULL };
-static const char *const languages[] = { NULL }; /* whatever the image has */
+static const char *const languages[] = { NULL }; /* depends on the image */
 
-const struct extension_ops extension_local = {
+const struct backend_ops backend_local = {
     .id = "ext.local",
     .version = SANDBOXER_VERSION,
-    .can = EXT_CAN_EXEC | EXT_CAN_FILES | EXT_CAN_REATTACH | EXT_CAN_POOL | EXT_CAN_MOUNTS |
-           EXT_CAN_USAGE | EXT_CAN_EGRESS | EXT_CAN_SNAPSHOT | EXT_CAN_PAUSE | EXT_CAN_DIAL |
-           EXT_CAN_IMAGES | EXT_CAN_LEND,
+    .can = BACKEND_CAN_EXEC | BACKEND_CAN_FILES | BACKEND_CAN_REATTACH | BACKEND_CAN_POOL |
+           BACKEND_CAN_MOUNTS | BACKEND_CAN_USAGE | BACKEND_CAN_EGRESS | BACKEND_CAN_SNAPSHOT |
+           BACKEND_CAN_PAUSE | BACKEND_CAN_DIAL | BACKEND_CAN_IMAGES | BACKEND_CAN_LEND,
     .vector = { .isolation = 1u << ISOLATION_PROCESS,
                 .regions = regions,
                 .languages = languages,

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "extensions/local.h"
-#include "ipc/kernel.h"
-#include "proc/caps.h"
-#include "proc/passwd.h"
-#include "proc/sys.h"
-#include "runtime/user.h"
+#include "backends/local/local.h"
+#include "lib/ipc/kernel.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/passwd.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/user.h"
 
 void local_plan_free(struct local_plan *p)
 {
@@ -25,8 +26,8 @@ void local_plan_freep_(struct local_plan **p)
     local_plan_free(*p);
 }
 
-/* The part of path below root: "" for root itself; NULL if it is elsewhere. */
-static const char *below(const char *root, const char *path)
+/* The part of path below root: "" for root itself; NULL if it is outside. */
+static const char *plan_path_below_root(const char *root, const char *path)
 {
     size_t n = strlen(root);
 
@@ -37,52 +38,53 @@ static const char *below(const char *root, const char *path)
     return path[n] ? path + n + 1 : path + n;
 }
 
-/* A file of the host, as the launcher gets to see it. */
-struct source {
+/* A file of the host, as it is passed to the launcher. */
+struct plan_source {
     uint32_t root; /* 0: fd */
     const char *path;
     int fd;
 };
 
-static int find_root(const struct ext_context *c, const char *path, struct source *ret,
+static int find_root(const struct backend_context *c, const char *path, struct plan_source *ret,
                      struct err *e)
 {
     size_t shortest = SIZE_MAX; /* of several roots, the innermost */
 
     for (uint32_t i = 0; c->roots && c->roots[i]; i++) {
-        const char *rest = below(c->roots[i], path);
+        const char *rest = plan_path_below_root(c->roots[i], path);
 
         if (!rest || strlen(rest) >= shortest)
             continue;
         shortest = strlen(rest);
-        *ret = (struct source){ .root = i + 1, .path = rest[0] ? rest : ".", .fd = -1 };
+        *ret = (struct plan_source){ .root = i + 1, .path = rest[0] ? rest : ".", .fd = -1 };
     }
     return shortest < SIZE_MAX
                ? 0
-               : err_set(e, ERR_DENIED, "'%.120s' is below none of the configured roots", path);
+               : err_set(e, ERR_DENIED, "'%.120s' is not below a directory of workspaces.roots",
+                         path);
 }
 
-static int find_source(const struct ext_context *c, const char *path, struct source *ret,
+static int find_source(const struct backend_context *c, const char *path, struct plan_source *ret,
                        struct err *e)
 {
     if (path[0] != '/')
         return err_set(e, ERR_INVALID, "'%.120s' is not an absolute path", path);
     if (c->roots_only)
         return find_root(c, path, ret, e);
-    *ret = (struct source){ .path = "", .fd = open(path, O_PATH | O_CLOEXEC) };
+    *ret = (struct plan_source){ .path = "", .fd = open(path, O_PATH | O_CLOEXEC) };
     return ret->fd < 0 ? err_sys(e, "'%.120s'", path) : 0;
 }
 
-static void keep_source(struct local_plan *p, const struct source *s)
+static void keep_source(struct local_plan *p, const struct plan_source *s)
 {
     if (s->root == 0)
         p->fds[p->n++] = s->fd;
 }
 
-static int add_mount(const struct ext_context *c, struct local_plan *p, const struct ext_mount *m,
-                     struct err *e)
+static int add_plan_mount(const struct backend_context *c, struct local_plan *p,
+                          const struct backend_mount *m, struct err *e)
 {
-    struct source s;
+    struct plan_source s;
     int r = plan_check_target(m->target, e);
 
     if (r >= 0)
@@ -93,10 +95,10 @@ static int add_mount(const struct ext_context *c, struct local_plan *p, const st
     return plan_add_mount(&p->plan, s.root, s.path, m->target, m->writable ? PLAN_MOUNT_RW : 0, e);
 }
 
-static int add_image(const struct ext_context *c, struct local_plan *p, const char *image,
-                     struct err *e)
+static int add_image_dir(const struct backend_context *c, struct local_plan *p, const char *image,
+                         struct err *e)
 {
-    struct source s;
+    struct plan_source s;
     int r = find_source(c, image, &s, e);
 
     if (r < 0)
@@ -105,8 +107,8 @@ static int add_image(const struct ext_context *c, struct local_plan *p, const ch
     return plan_add_layer(&p->plan, s.root, s.path, e);
 }
 
-/* What was written already stands above what it was written on. */
-static int add_layers(struct local_plan *p, const struct ext_spec *s, struct err *e)
+/* Adds captured layers, which are above the image's. */
+static int add_written_layers(struct local_plan *p, const struct backend_spec *s, struct err *e)
 {
     int r = 0;
 
@@ -121,7 +123,7 @@ static int add_layers(struct local_plan *p, const struct ext_spec *s, struct err
     return r;
 }
 
-static int add_stored(struct local_plan *p, const struct ext_image *im, struct err *e)
+static int add_image_layers(struct local_plan *p, const struct backend_image *im, struct err *e)
 {
     int r = 0;
 
@@ -160,9 +162,9 @@ static int add_kernel(struct plan *p, const struct profile *of, struct err *e)
     return 0;
 }
 
-/* A plain user's sandbox may have one identity only, which is this one: so a name must have its
- * number already. On the host's system directories the names are the runtime's own. */
-static int choose_identity(struct local_plan *p, const char *text, struct err *e)
+/* A plain user's sandbox may have only this identity: so a name must be resolved to its number
+ * here. On the host's system directories the names are the runtime's own. */
+static int choose_plan_identity(struct local_plan *p, const char *text, struct err *e)
 {
     struct user u;
     struct passwd_entry found = { 0 };
@@ -171,7 +173,7 @@ static int choose_identity(struct local_plan *p, const char *text, struct err *e
 
     if (r < 0)
         return r;
-    if (u.name && p->n > LOCAL_FD_LISTENER + 1) { /* the image: mounts come later */
+    if (u.name && p->n > LOCAL_FD_LISTENER + 1) { /* the image; mounts are added later */
         file = sys_openat2(p->fds[LOCAL_FD_LISTENER + 1], "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
                            RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
         if (file >= 0 && passwd_find(file, str_from(u.name), 0, &found)) {
@@ -186,7 +188,7 @@ static int choose_identity(struct local_plan *p, const char *text, struct err *e
     return 0;
 }
 
-static void set_limits(struct plan *p, const struct ext_spec *s)
+static void set_plan_limits(struct plan *p, const struct backend_spec *s)
 {
     p->memory = s->memory;
     p->disk = s->disk;
@@ -194,7 +196,7 @@ static void set_limits(struct plan *p, const struct ext_spec *s)
     p->cpu_milli = s->cpu_milli;
 }
 
-struct cgroup_owner local_owner(const struct ext_owner *o)
+struct cgroup_owner local_owner(const struct backend_owner *o)
 {
     struct cgroup_owner ret = {
         .memory = o->memory, .io = o->io, .pids = o->pids, .cpu_milli = o->cpu_milli
@@ -204,7 +206,7 @@ struct cgroup_owner local_owner(const struct ext_owner *o)
     return ret;
 }
 
-static void set_owner(struct plan *p, const struct ext_owner *o)
+static void set_plan_owner(struct plan *p, const struct backend_owner *o)
 {
     if (o)
         p->owner = local_owner(o);
@@ -212,8 +214,8 @@ static void set_owner(struct plan *p, const struct ext_owner *o)
         p->flags |= PLAN_PREPARED;
 }
 
-/* No two of them have the same, so that copies can be told apart by what they log. */
-static void set_names(struct plan *p, const char *id)
+/* Gives each sandbox a unique hostname, so that logs of copies can be distinguished. */
+static void set_plan_names(struct plan *p, const char *id)
 {
     snprintf(p->id, sizeof p->id, "%s", id);
     snprintf(p->hostname, sizeof p->hostname, "%s", id);
@@ -221,8 +223,8 @@ static void set_names(struct plan *p, const char *id)
         *at = '-';
 }
 
-/* What the profile leaves open depends on who can reach the daemon. */
-static uint32_t isolation_flags(const struct ext_context *c, const struct profile *p)
+/* Resolves "auto" of the profile by whether other users can reach the daemon. */
+static uint32_t plan_isolation_flags(const struct backend_context *c, const struct profile *p)
 {
     bool guarded = p->isolation.side_channels == SIDE_CHANNELS_AUTO
                        ? c->tenants
@@ -236,38 +238,38 @@ static uint32_t isolation_flags(const struct ext_context *c, const struct profil
     return flags;
 }
 
-static int fill(const struct ext_context *c, const char *id, const struct ext_spec *s,
-                struct local_plan *p, struct err *e)
+static int fill_local_plan(const struct backend_context *c, const char *id,
+                           const struct backend_spec *s, struct local_plan *p, struct err *e)
 {
     const struct profile *of = s->profile;
     int r = plan_init(&p->plan, e);
 
     if (r < 0)
         return r;
-    set_names(&p->plan, id);
+    set_plan_names(&p->plan, id);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
-                    (s->egress ? PLAN_EGRESS : 0) | isolation_flags(c, of);
+                    (s->egress ? PLAN_EGRESS : 0) | plan_isolation_flags(c, of);
     p->plan.taken = s->taken;
-    set_limits(&p->plan, s);
+    set_plan_limits(&p->plan, s);
     p->plan.terminals = of->resources.terminals;
-    set_owner(&p->plan, s->owner);
+    set_plan_owner(&p->plan, s->owner);
     r = add_caps(&p->plan, of->caps, e);
     if (r >= 0)
         r = add_kernel(&p->plan, of, e);
     if (r >= 0)
-        r = add_layers(p, s, e);
+        r = add_written_layers(p, s, e);
     if (r >= 0 && s->image)
-        r = err_wrap(e, add_stored(p, s->image, e), "image");
+        r = err_wrap(e, add_image_layers(p, s->image, e), "image");
     else if (r >= 0 && of->image)
-        r = err_wrap(e, add_image(c, p, of->image, e), "image");
+        r = err_wrap(e, add_image_dir(c, p, of->image, e), "image");
     if (r >= 0)
-        r = choose_identity(p, local_usual_user(s), e);
+        r = choose_plan_identity(p, local_usual_user(s), e);
     for (size_t i = 0; i < s->n_mounts && r >= 0; i++)
-        r = err_wrap(e, add_mount(c, p, &s->mounts[i], e), "mount");
+        r = err_wrap(e, add_plan_mount(c, p, &s->mounts[i], e), "mount");
     return r < 0 ? r : plan_check(&p->plan, sizeof p->plan, e);
 }
 
-int local_plan_new(const struct ext_context *c, const char *id, const struct ext_spec *s,
+int local_plan_new(const struct backend_context *c, const char *id, const struct backend_spec *s,
                    struct local_plan **ret, struct err *e)
 {
     AUTO(local_plan_freep_) struct local_plan *p = calloc(1, sizeof *p);
@@ -277,7 +279,7 @@ int local_plan_new(const struct ext_context *c, const char *id, const struct ext
         abort();
     p->fds[LOCAL_FD_CONTROL] = p->fds[LOCAL_FD_LISTENER] = -1;
     p->n = LOCAL_FD_LISTENER + 1;
-    r = fill(c, id, s, p, e);
+    r = fill_local_plan(c, id, s, p, e);
     if (r >= 0)
         *ret = take_ptr(p);
     return r;

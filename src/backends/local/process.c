@@ -1,4 +1,5 @@
-/* What runs in a box: a table of slots, one for each start that is not over. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes of a box: a table of slots, one for each start that has not finished. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +7,10 @@
 
 #include "base/arena.h"
 #include "base/own.h"
-#include "extensions/fault.h"
-#include "extensions/local.h"
+#include "backends/fault.h"
+#include "backends/local/local.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not follow ownership by lists and tables */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
@@ -17,14 +18,14 @@ enum { FIRST_SLOTS = 4, START_TEXT_MAX = CONTROL_TEXT_MAX, SLOT_MASK = (1 << TAG
 
 /* the table */
 
-static uint16_t *bucket(struct process_table *t, uint32_t proc)
+static uint16_t *proc_bucket(struct process_table *t, uint32_t proc)
 {
     return &t->buckets[proc % t->cap];
 }
 
 static void join_bucket(struct process_table *t, uint16_t i)
 {
-    uint16_t *at = bucket(t, t->slots[i - 1].proc);
+    uint16_t *at = proc_bucket(t, t->slots[i - 1].proc);
 
     t->slots[i - 1].next = *at;
     *at = i;
@@ -32,7 +33,7 @@ static void join_bucket(struct process_table *t, uint16_t i)
 
 static void leave_bucket(struct process_table *t, uint16_t i)
 {
-    uint16_t *at = bucket(t, t->slots[i - 1].proc);
+    uint16_t *at = proc_bucket(t, t->slots[i - 1].proc);
 
     while (*at && *at != i)
         at = &t->slots[*at - 1].next;
@@ -40,7 +41,7 @@ static void leave_bucket(struct process_table *t, uint16_t i)
         *at = t->slots[i - 1].next;
 }
 
-static void *grown(void *p, size_t n, size_t size)
+static void *resize_array(void *p, size_t n, size_t size)
 {
     p = reallocarray(p, n, size);
     if (!p)
@@ -48,15 +49,15 @@ static void *grown(void *p, size_t n, size_t size)
     return p;
 }
 
-static void grow(struct process_table *t)
+static void grow_table(struct process_table *t)
 {
     uint16_t old = t->cap;
 
     if (old >= LOCAL_SLOTS_MAX)
         abort(); /* more starts in one batch than this process can have clients */
     t->cap = old ? (uint16_t)(2 * old) : FIRST_SLOTS;
-    t->slots = grown(t->slots, t->cap, sizeof *t->slots);
-    t->buckets = grown(t->buckets, t->cap, sizeof *t->buckets);
+    t->slots = resize_array(t->slots, t->cap, sizeof *t->slots);
+    t->buckets = resize_array(t->buckets, t->cap, sizeof *t->buckets);
     memset(t->slots + old, 0, (size_t)(t->cap - old) * sizeof *t->slots);
     memset(t->buckets, 0, t->cap * sizeof *t->buckets);
     for (uint16_t i = t->cap; i > old; i--) {
@@ -71,51 +72,51 @@ static void grow(struct process_table *t)
 static uint16_t take_slot(struct process_table *t)
 {
     uint16_t i;
-    struct slot *s;
+    struct process_slot *s;
 
     if (!t->free)
-        grow(t);
+        grow_table(t);
     i = t->free;
     s = &t->slots[i - 1];
     t->free = s->next;
-    *s = (struct slot){ .used = true, .turn = s->turn + 1 };
+    *s = (struct process_slot){ .used = true, .turn = s->turn + 1 };
     return i;
 }
 
 static void free_slot(struct process_table *t, uint16_t i)
 {
-    struct slot *s = &t->slots[i - 1];
+    struct process_slot *s = &t->slots[i - 1];
 
     if (s->proc)
         leave_bucket(t, i);
     free(s->failed);
-    *s = (struct slot){ .turn = s->turn, .next = t->free };
+    *s = (struct process_slot){ .turn = s->turn, .next = t->free };
     t->free = i;
 }
 
-static uint32_t tag_of(const struct process_table *t, uint16_t i)
+static uint32_t slot_tag(const struct process_table *t, uint16_t i)
 {
     return t->slots[i - 1].turn << TAG_SLOT_BITS | i;
 }
 
-/* The slot of a tag, or 0 if what it was given to is over. */
-static uint16_t by_tag(const struct process_table *t, uint32_t tag)
+/* The slot of a tag, or 0 if its process has finished. */
+static uint16_t slot_by_tag(const struct process_table *t, uint32_t tag)
 {
     uint16_t i = (uint16_t)(tag & SLOT_MASK);
 
-    return i && i <= t->cap && t->slots[i - 1].used && tag_of(t, i) == tag ? i : 0;
+    return i && i <= t->cap && t->slots[i - 1].used && slot_tag(t, i) == tag ? i : 0;
 }
 
-static uint16_t by_proc(struct process_table *t, uint32_t proc)
+static uint16_t slot_by_proc(struct process_table *t, uint32_t proc)
 {
-    uint16_t i = t->cap && proc ? *bucket(t, proc) : 0;
+    uint16_t i = t->cap && proc ? *proc_bucket(t, proc) : 0;
 
     while (i && t->slots[i - 1].proc != proc)
         i = t->slots[i - 1].next;
     return i;
 }
 
-static void name_slot(struct process_table *t, uint16_t i, uint32_t proc)
+static void set_slot_proc(struct process_table *t, uint16_t i, uint32_t proc)
 {
     if (t->slots[i - 1].proc || !proc)
         return;
@@ -137,37 +138,37 @@ void local_process_table_done(struct local_box *b)
     *t = (struct process_table){ 0 };
 }
 
-/* telling the owner */
+/* reporting to the owner */
 
-static struct ext_process *give_up(struct slot *s)
+static struct backend_process *release_process(struct process_slot *s)
 {
-    struct ext_process *p = s->p;
+    struct backend_process *p = s->p;
 
     s->p = NULL;
     p->box = NULL;
     return p;
 }
 
-static void tell_not_started(struct slot *s, int r, const struct err *e)
+static void report_not_started(struct process_slot *s, int r, const struct err *e)
 {
-    struct ext_process *p = give_up(s);
+    struct backend_process *p = release_process(s);
 
     p->events->started(p, r, e);
 }
 
-/* Of a slot that has an owner and has ended; a slot that is not kept is over before it is told. */
-static void tell_ended(struct local_box *b, uint16_t i, const char *msg)
+/* Reports the end of a process with an owner; frees the slot before, unless it is kept. */
+static void report_ended(struct local_box *b, uint16_t i, const char *msg)
 {
     struct process_table *t = &b->processes;
-    struct slot *s = &t->slots[i - 1];
-    struct ext_end end = { .how = (enum ext_how)s->how,
-                           .status = s->status,
-                           .sys = s->sys,
-                           .msg = msg && msg[0] ? msg : NULL,
-                           .cpu_ns = s->cpu_ns,
-                           .peak_bytes = s->peak_bytes,
-                           .oom_kills = s->oom_kills };
-    struct ext_process *p = give_up(s);
+    struct process_slot *s = &t->slots[i - 1];
+    struct backend_end end = { .how = (enum backend_how)s->how,
+                               .status = s->status,
+                               .sys = s->sys,
+                               .msg = msg && msg[0] ? msg : NULL,
+                               .cpu_ns = s->cpu_ns,
+                               .peak_bytes = s->peak_bytes,
+                               .oom_kills = s->oom_kills };
+    struct backend_process *p = release_process(s);
 
     if (!s->kept)
         free_slot(t, i);
@@ -176,21 +177,21 @@ static void tell_ended(struct local_box *b, uint16_t i, const char *msg)
 
 /* starting */
 
-static void adopt_owner(struct local_box *b, uint16_t i, struct ext_process *p)
+static void adopt_owner(struct local_box *b, uint16_t i, struct backend_process *p)
 {
     b->processes.slots[i - 1].p = p;
-    p->box = &b->ext;
-    p->tag_ = tag_of(&b->processes, i);
+    p->box = &b->backend;
+    p->tag_ = slot_tag(&b->processes, i);
     p->proc = 0;
     p->pid = 0;
-    for (int k = 0; k < EXT_STDIO_MAX; k++)
+    for (int k = 0; k < BACKEND_STDIO_MAX; k++)
         p->stdio[k] = -1;
 }
 
-static void fail_soon(struct local_box *b, uint16_t i, const struct err *e)
+static void fail_start_later(struct local_box *b, uint16_t i, const struct err *e)
 {
     struct process_table *t = &b->processes;
-    struct slot *s = &t->slots[i - 1];
+    struct process_slot *s = &t->slots[i - 1];
 
     s->failed = malloc(sizeof *s->failed);
     if (!s->failed)
@@ -198,18 +199,18 @@ static void fail_soon(struct local_box *b, uint16_t i, const struct err *e)
     *s->failed = *e;
     s->next_failed = t->failed;
     t->failed = i;
-    local_soon(b);
+    local_report_later(b);
 }
 
-void local_process_tell_failed(struct local_box *b)
+void local_process_report_failed(struct local_box *b)
 {
     struct process_table *t = &b->processes;
 
     while (t->failed && !b->freed) {
         uint16_t i = t->failed;
-        struct slot *s = &t->slots[i - 1];
+        struct process_slot *s = &t->slots[i - 1];
         struct err e = *s->failed;
-        struct ext_process *p = s->p ? give_up(s) : NULL;
+        struct backend_process *p = s->p ? release_process(s) : NULL;
 
         t->failed = s->next_failed;
         free_slot(t, i);
@@ -218,7 +219,8 @@ void local_process_tell_failed(struct local_box *b)
     }
 }
 
-static int send_start(struct local_box *b, uint16_t i, const struct ext_start *s, struct err *e)
+static int send_process_start(struct local_box *b, uint16_t i, const struct backend_start *s,
+                              struct err *e)
 {
     struct arena a AUTO(arena_done) = ARENA_INIT(START_TEXT_MAX);
     struct supervisor_start start;
@@ -227,27 +229,28 @@ static int send_start(struct local_box *b, uint16_t i, const struct ext_start *s
     if (!local_channel_is_open(b))
         return err_set(e, ERR_CONFLICT, "the sandbox is not running");
     r = local_start_fill(buf_str(&b->defaults), s, &a, &start, e);
-    return r < 0 ? r : local_channel_start(b, tag_of(&b->processes, i), &start, e);
+    return r < 0 ? r : local_channel_start(b, slot_tag(&b->processes, i), &start, e);
 }
 
-void local_process_start(struct local_box *b, struct ext_process *p, const struct ext_start *s)
+void local_process_start(struct local_box *b, struct backend_process *p,
+                         const struct backend_start *s)
 {
     uint16_t i = take_slot(&b->processes);
-    struct slot *slot = &b->processes.slots[i - 1];
+    struct process_slot *slot = &b->processes.slots[i - 1];
     struct err e = { 0 };
 
     adopt_owner(b, i, p);
-    slot->kept = s->flags & EXT_KEEP;
-    slot->tty = s->flags & EXT_TTY;
-    slot->has_stdin = s->flags & EXT_STDIN && !slot->tty;
-    if (send_start(b, i, s, &e) < 0)
-        fail_soon(b, i, &e);
+    slot->kept = s->flags & BACKEND_KEEP;
+    slot->tty = s->flags & BACKEND_TTY;
+    slot->has_stdin = s->flags & BACKEND_STDIN && !slot->tty;
+    if (send_process_start(b, i, s, &e) < 0)
+        fail_start_later(b, i, &e);
 }
 
-void local_process_reattach(struct local_box *b, struct ext_process *p, uint32_t proc)
+void local_process_reattach(struct local_box *b, struct backend_process *p, uint32_t proc)
 {
     struct process_table *t = &b->processes;
-    uint16_t i = by_proc(t, proc);
+    uint16_t i = slot_by_proc(t, proc);
     struct err e = { 0 };
 
     if (i && local_channel_is_open(b) && !t->slots[i - 1].p && t->slots[i - 1].kept) {
@@ -257,30 +260,31 @@ void local_process_reattach(struct local_box *b, struct ext_process *p, uint32_t
         return;
     }
     if (i && t->slots[i - 1].p)
-        (void)err_set(&e, ERR_CONFLICT, "process %u is attached already", proc);
+        (void)err_set(&e, ERR_CONFLICT, "process %u is already attached", proc);
     else
         (void)err_set(&e, ERR_NOT_FOUND, "there is no process %u to attach to", proc);
     i = take_slot(t);
     adopt_owner(b, i, p);
-    fail_soon(b, i, &e);
+    fail_start_later(b, i, &e);
 }
 
-/* asking something of one */
+/* requests */
 
-static struct slot *slot_of(struct ext_process *p)
+static struct process_slot *find_process_slot(struct backend_process *p)
 {
     struct local_box *b = p->box ? local_box_of(p->box) : NULL;
-    uint16_t i = b ? by_tag(&b->processes, p->tag_) : 0;
+    uint16_t i = b ? slot_by_tag(&b->processes, p->tag_) : 0;
 
     return i ? &b->processes.slots[i - 1] : NULL;
 }
 
-static const enum control_scope scopes[] = { [EXT_SCOPE_ONE] = CONTROL_ONE,
-                                             [EXT_SCOPE_GROUP] = CONTROL_GROUP,
-                                             [EXT_SCOPE_TREE] = CONTROL_TREE };
+static const enum control_scope scopes[] = { [BACKEND_SCOPE_ONE] = CONTROL_ONE,
+                                             [BACKEND_SCOPE_GROUP] = CONTROL_GROUP,
+                                             [BACKEND_SCOPE_TREE] = CONTROL_TREE };
 
-/* Before it has a name, a signal waits; SIGKILL is not replaced by a milder one. */
-static void signal_slot(struct local_box *b, struct slot *s, int sig, enum control_scope scope)
+/* Before the process has a number, a signal is deferred; SIGKILL is not replaced by another one. */
+static void signal_slot(struct local_box *b, struct process_slot *s, int sig,
+                        enum control_scope scope)
 {
     if (s->proc && !s->ended)
         local_channel_post_kill(b, s->proc, sig, scope);
@@ -290,57 +294,57 @@ static void signal_slot(struct local_box *b, struct slot *s, int sig, enum contr
     }
 }
 
-void local_process_signal(struct ext_process *p, int sig, enum ext_scope scope)
+void local_process_signal(struct backend_process *p, int sig, enum backend_scope scope)
 {
-    struct slot *s = slot_of(p);
+    struct process_slot *s = find_process_slot(p);
 
     if (s)
         signal_slot(local_box_of(p->box), s, sig, scopes[scope]);
 }
 
-/* Only of what is kept does PID 1 have a write end too. */
-static void close_stdin_of(struct local_box *b, struct slot *s)
+/* PID 1 holds a write end only for kept processes. */
+static void close_stdin_of(struct local_box *b, struct process_slot *s)
 {
     s->close_stdin = !s->proc;
     if (s->proc && s->kept)
-        local_channel_post_one(b, CONTROL_CLOSE_STDIN, TAG_NOBODY, s->proc);
+        local_channel_post_one(b, CONTROL_CLOSE_STDIN, TAG_NONE, s->proc);
 }
 
-void local_process_close_stdin(struct ext_process *p)
+void local_process_close_stdin(struct backend_process *p)
 {
-    struct slot *s = slot_of(p);
+    struct process_slot *s = find_process_slot(p);
 
     if (s)
         close_stdin_of(local_box_of(p->box), s);
 }
 
-void local_process_drop(struct ext_process *p)
+void local_process_drop(struct backend_process *p)
 {
-    struct slot *s = slot_of(p);
+    struct process_slot *s = find_process_slot(p);
 
     if (!s)
         return;
     if (!s->kept && !s->failed)
         signal_slot(local_box_of(p->box), s, SIGKILL, CONTROL_TREE);
-    give_up(s);
+    release_process(s);
 }
 
 void local_process_forget(struct local_box *b, uint32_t proc)
 {
-    uint16_t i = by_proc(&b->processes, proc);
-    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
+    uint16_t i = slot_by_proc(&b->processes, proc);
+    struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
 
-    local_channel_post_one(b, CONTROL_FORGET, TAG_NOBODY, proc);
+    local_channel_post_one(b, CONTROL_FORGET, TAG_NONE, proc);
     if (!s || !s->ended)
         return;
     if (s->p)
-        give_up(s);
+        release_process(s);
     free_slot(&b->processes, i);
 }
 
-/* news */
+/* messages */
 
-static bool take_stdio(struct ext_process *p, struct ipc_fds *fds, bool tty, bool has_stdin)
+static bool take_stdio(struct backend_process *p, struct ipc_fds *fds, bool tty, bool has_stdin)
 {
     size_t at = 0;
 
@@ -355,8 +359,8 @@ static bool take_stdio(struct ext_process *p, struct ipc_fds *fds, bool tty, boo
     return true;
 }
 
-/* What was asked before there was a name to ask for it by. */
-static void catch_up(struct local_box *b, struct slot *s)
+/* Sends requests that were deferred until the process had a number. */
+static void send_deferred_requests(struct local_box *b, struct process_slot *s)
 {
     if (s->sig)
         local_channel_post_kill(b, s->proc, s->sig, (enum control_scope)s->scope);
@@ -368,17 +372,17 @@ static void catch_up(struct local_box *b, struct slot *s)
 void local_process_on_started(struct local_box *b, const struct control_started *m,
                               struct ipc_fds *fds)
 {
-    uint16_t i = by_tag(&b->processes, m->head.tag);
-    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
-    struct ext_process *p;
+    uint16_t i = slot_by_tag(&b->processes, m->head.tag);
+    struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
+    struct backend_process *p;
     struct err e = { 0 };
 
     if (!s || s->started)
         return;
-    name_slot(&b->processes, i, m->proc);
+    set_slot_proc(&b->processes, i, m->proc);
     s->started = true;
     s->pid = m->pid;
-    catch_up(b, s);
+    send_deferred_requests(b, s);
     p = s->p;
     if (!p)
         return;
@@ -386,7 +390,7 @@ void local_process_on_started(struct local_box *b, const struct control_started 
         int r = err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n);
 
         signal_slot(b, s, SIGKILL, CONTROL_TREE);
-        tell_not_started(s, r, &e);
+        report_not_started(s, r, &e);
         return;
     }
     p->proc = m->proc;
@@ -397,9 +401,9 @@ void local_process_on_started(struct local_box *b, const struct control_started 
 void local_process_on_attached(struct local_box *b, const struct control_attached *m,
                                struct ipc_fds *fds)
 {
-    uint16_t i = by_tag(&b->processes, m->head.tag);
-    struct slot *s = i ? &b->processes.slots[i - 1] : NULL;
-    struct ext_process *p;
+    uint16_t i = slot_by_tag(&b->processes, m->head.tag);
+    struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
+    struct backend_process *p;
     struct err e = { 0 };
 
     if (!s || !s->attaching)
@@ -409,35 +413,35 @@ void local_process_on_attached(struct local_box *b, const struct control_attache
     if (!p)
         return;
     if (!take_stdio(p, fds, m->flags & CONTROL_TTY, m->flags & CONTROL_STDIN)) {
-        tell_not_started(s, err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n),
-                         &e);
+        report_not_started(s, err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n),
+                           &e);
         return;
     }
     p->proc = s->proc;
     p->pid = s->pid;
     p->events->started(p, 0, NULL);
-    i = by_tag(&b->processes, m->head.tag); /* the callback may have changed everything */
+    i = slot_by_tag(&b->processes, m->head.tag); /* the callback may have changed the table */
     if (i && b->processes.slots[i - 1].p == p && b->processes.slots[i - 1].ended)
-        tell_ended(b, i, NULL);
+        report_ended(b, i, NULL);
 }
 
 void local_process_on_failed(struct local_box *b, const struct control_failed *m)
 {
     struct process_table *t = &b->processes;
-    uint16_t i = by_tag(t, m->head.tag);
-    struct slot *s = i ? &t->slots[i - 1] : NULL;
-    struct ext_process *p;
+    uint16_t i = slot_by_tag(t, m->head.tag);
+    struct process_slot *s = i ? &t->slots[i - 1] : NULL;
+    struct backend_process *p;
     struct err e = { .code = m->code > ERR_OK && m->code < ERR_CODE_COUNT_ ? m->code : ERR_UPSTREAM,
                      .sys = m->sys };
 
     if (!s || (s->started && !s->attaching))
         return;
     if (e.code == ERR_SYS)
-        e.code = ext_fault_code(e.sys);
+        e.code = backend_fault_code(e.sys);
     snprintf(e.msg, sizeof e.msg, "%.199s", m->msg);
-    p = s->p ? give_up(s) : NULL;
+    p = s->p ? release_process(s) : NULL;
     if (s->attaching)
-        s->attaching = false; /* the process itself is as it was */
+        s->attaching = false; /* the process is unchanged */
     else
         free_slot(t, i);
     if (!p)
@@ -448,14 +452,14 @@ void local_process_on_failed(struct local_box *b, const struct control_failed *m
 
 int local_process_how(uint32_t how)
 {
-    static const enum ext_how hows[] = { [CONTROL_BY_EXIT] = EXT_EXITED,
-                                         [CONTROL_BY_SIGNAL] = EXT_SIGNALLED,
-                                         [CONTROL_BY_TIMEOUT] = EXT_TIMED_OUT };
+    static const enum backend_how hows[] = { [CONTROL_BY_EXIT] = BACKEND_EXITED,
+                                             [CONTROL_BY_SIGNAL] = BACKEND_SIGNALLED,
+                                             [CONTROL_BY_TIMEOUT] = BACKEND_TIMED_OUT };
 
-    return how < COUNT_OF(hows) ? (int)hows[how] : EXT_LOST;
+    return how < COUNT_OF(hows) ? (int)hows[how] : BACKEND_LOST;
 }
 
-static void note_end(struct slot *s, const struct control_proc *p)
+static void note_slot_end(struct process_slot *s, const struct control_proc *p)
 {
     s->ended = true;
     s->how = (uint32_t)local_process_how(p->how);
@@ -466,7 +470,7 @@ static void note_end(struct slot *s, const struct control_proc *p)
     s->peak_bytes = p->peak_bytes;
 }
 
-/* A slot keeps of an end what a list tells as well. */
+/* Converts an end to the form of a listed process. */
 static struct control_proc end_as_listed(const struct control_exited *m)
 {
     return (struct control_proc){ .how = m->how,
@@ -477,13 +481,13 @@ static struct control_proc end_as_listed(const struct control_exited *m)
                                   .peak_bytes = m->peak_bytes };
 }
 
-/* The end of what was killed before it had started is the only word about it. */
-static void tell_never_started(struct local_box *b, uint16_t i)
+/* Reports a process that was killed before it had started as a failed start. */
+static void report_never_started(struct local_box *b, uint16_t i)
 {
-    struct slot *s = &b->processes.slots[i - 1];
-    struct ext_process *p = give_up(s);
+    struct process_slot *s = &b->processes.slots[i - 1];
+    struct backend_process *p = release_process(s);
     struct err e = { 0 };
-    int r = err_set(&e, ERR_CONFLICT, "it was killed before it had started");
+    int r = err_set(&e, ERR_CONFLICT, "the process was killed before it had started");
 
     free_slot(&b->processes, i);
     p->events->started(p, r, &e);
@@ -492,18 +496,18 @@ static void tell_never_started(struct local_box *b, uint16_t i)
 void local_process_on_exited(struct local_box *b, const struct control_exited *m)
 {
     struct process_table *t = &b->processes;
-    uint16_t i = m->head.tag ? by_tag(t, m->head.tag) : by_proc(t, m->proc);
-    struct slot *s = i ? &t->slots[i - 1] : NULL;
+    uint16_t i = m->head.tag ? slot_by_tag(t, m->head.tag) : slot_by_proc(t, m->proc);
+    struct process_slot *s = i ? &t->slots[i - 1] : NULL;
     struct control_proc end = end_as_listed(m);
 
-    local_tell_oom(b, m->oom_total);
+    local_report_oom(b, m->oom_total);
     if (!s || s->ended)
         return;
-    note_end(s, &end);
+    note_slot_end(s, &end);
     if (s->p && !s->started)
-        tell_never_started(b, i);
+        report_never_started(b, i);
     else if (s->p && !s->attaching)
-        tell_ended(b, i, m->msg);
+        report_ended(b, i, m->msg);
     else if (!s->p && !s->kept)
         free_slot(t, i);
 }
@@ -511,25 +515,25 @@ void local_process_on_exited(struct local_box *b, const struct control_exited *m
 void local_process_adopt(struct local_box *b, const struct control_proc *p)
 {
     uint16_t i = take_slot(&b->processes);
-    struct slot *s = &b->processes.slots[i - 1];
+    struct process_slot *s = &b->processes.slots[i - 1];
 
     s->kept = s->started = true;
     s->tty = p->flags & CONTROL_TTY;
     s->has_stdin = p->flags & CONTROL_STDIN;
     s->pid = p->pid;
-    name_slot(&b->processes, i, p->proc);
+    set_slot_proc(&b->processes, i, p->proc);
     if (p->state == CONTROL_ENDED)
-        note_end(s, p);
+        note_slot_end(s, p);
 }
 
-/* Owners may start, drop and free from inside; what they start now fails by itself. */
+/* Owners may start, drop and free processes from inside; new starts fail. */
 void local_process_lose_all(struct local_box *b, const char *why)
 {
     struct process_table *t = &b->processes;
 
     for (uint16_t i = 1; i <= t->cap && !b->freed; i++) {
-        struct slot *s = &t->slots[i - 1];
-        struct ext_process *p = s->used && !s->failed && s->p ? give_up(s) : NULL;
+        struct process_slot *s = &t->slots[i - 1];
+        struct backend_process *p = s->used && !s->failed && s->p ? release_process(s) : NULL;
         bool started = s->started && !s->attaching;
         struct err e = { 0 };
 
@@ -537,7 +541,7 @@ void local_process_lose_all(struct local_box *b, const char *why)
             continue;
         free_slot(t, i);
         if (p && started)
-            p->events->ended(p, &(struct ext_end){ .how = EXT_LOST, .msg = why });
+            p->events->ended(p, &(struct backend_end){ .how = BACKEND_LOST, .msg = why });
         else if (p)
             p->events->started(p, err_set(&e, ERR_UPSTREAM, "%s", why), &e);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,14 +9,14 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "extensions/local.h"
-#include "proc/sys.h"
+#include "backends/local/local.h"
+#include "lib/proc/sys.h"
 
-enum { BACKLOG = 8 }; /* PID 1 gives itself another one */
+enum { BACKLOG = 8 }; /* PID 1 sets its own */
 
-static const char control_name[] = "control", defaults_name[] = "defaults", still_name[] = "still";
+static const char control_name[] = "control", defaults_name[] = "defaults", frozen_name[] = "still";
 
-static int open_dir(int at, const char *name, int flags)
+static int open_run_subdir(int at, const char *name, int flags)
 {
     return openat(at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -24,8 +25,8 @@ int run_dir_open(struct run_dir *d, int state, struct err *e)
 {
     d->fd = -1;
     if (mkdirat(state, "run", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making the directory run in the state directory");
-    d->fd = open_dir(state, "run", O_RDONLY);
+        return err_sys(e, "creating the directory run in the state directory");
+    d->fd = open_run_subdir(state, "run", O_RDONLY);
     return d->fd < 0 ? err_sys(e, "opening the directory run in the state directory") : 0;
 }
 
@@ -38,19 +39,19 @@ int run_dir_make(const struct run_dir *d, const char *id, struct err *e)
 {
     if (mkdirat(d->fd, id, 0700) == 0)
         return 0;
-    return errno == EEXIST ? err_set(e, ERR_CONFLICT, "there is a sandbox %s already", id)
-                           : err_sys(e, "making the directory run/%s", id);
+    return errno == EEXIST ? err_set(e, ERR_CONFLICT, "sandbox %s already exists", id)
+                           : err_sys(e, "creating the directory run/%s", id);
 }
 
 int run_dir_remove(const struct run_dir *d, const char *id, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
 
     if (dir < 0)
         return errno == ENOENT ? 0 : err_sys(e, "opening the directory run/%s", id);
     unlinkat(dir, control_name, 0);
     unlinkat(dir, defaults_name, 0);
-    unlinkat(dir, still_name, 0);
+    unlinkat(dir, frozen_name, 0);
     if (unlinkat(d->fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return err_sys(e, "removing the directory run/%s", id);
     return 0;
@@ -63,9 +64,9 @@ bool run_dir_has(const struct run_dir *d, const char *id)
     return fstatat(d->fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* The state directory's path may be longer than an address has room for; its descriptor's is not.
- */
-static void address_of(int dir, struct sockaddr_un *ret)
+/* Uses the path of the descriptor: that of the state directory may be too long for a socket
+ * address. */
+static void control_address(int dir, struct sockaddr_un *ret)
 {
     *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
     snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", dir, control_name);
@@ -73,7 +74,7 @@ static void address_of(int dir, struct sockaddr_un *ret)
 
 int run_dir_bind(const struct run_dir *d, const char *id, int *ret, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     AUTO_CLOSE int sock = -1;
     struct sockaddr_un address;
 
@@ -81,8 +82,8 @@ int run_dir_bind(const struct run_dir *d, const char *id, int *ret, struct err *
         return err_sys(e, "opening the directory run/%s", id);
     sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (sock < 0)
-        return err_sys(e, "making a control socket");
-    address_of(dir, &address);
+        return err_sys(e, "creating a control socket");
+    control_address(dir, &address);
     if (bind(sock, (struct sockaddr *)&address, sizeof address) < 0)
         return err_sys(e, "binding run/%s/%s", id, control_name);
     if (listen(sock, BACKLOG) < 0)
@@ -93,7 +94,7 @@ int run_dir_bind(const struct run_dir *d, const char *id, int *ret, struct err *
 
 int run_dir_connect(const struct run_dir *d, const char *id, int *ret, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     AUTO_CLOSE int sock = -1;
     struct sockaddr_un address;
 
@@ -102,11 +103,11 @@ int run_dir_connect(const struct run_dir *d, const char *id, int *ret, struct er
                                : err_sys(e, "opening the directory run/%s", id);
     sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (sock < 0)
-        return err_sys(e, "making a socket");
-    address_of(dir, &address);
+        return err_sys(e, "creating a socket");
+    control_address(dir, &address);
     if (connect(sock, (struct sockaddr *)&address, sizeof address) < 0)
         return errno == ECONNREFUSED || errno == ENOENT
-                   ? err_set(e, ERR_NOT_FOUND, "the sandbox's supervisor is gone")
+                   ? err_set(e, ERR_NOT_FOUND, "the sandbox's supervisor has exited")
                    : err_sys(e, "connecting to run/%s/%s", id, control_name);
     *ret = take_fd(&sock);
     return 0;
@@ -114,14 +115,14 @@ int run_dir_connect(const struct run_dir *d, const char *id, int *ret, struct er
 
 int run_dir_save(const struct run_dir *d, const char *id, struct str defaults, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     AUTO_CLOSE int file = -1;
 
     if (dir < 0)
         return err_sys(e, "opening the directory run/%s", id);
     file = openat(dir, defaults_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0)
-        return err_sys(e, "making run/%s/%s", id, defaults_name);
+        return err_sys(e, "creating run/%s/%s", id, defaults_name);
     if (write(file, defaults.p, defaults.n) != (ssize_t)defaults.n)
         return err_sys(e, "writing run/%s/%s", id, defaults_name);
     return 0;
@@ -129,7 +130,7 @@ int run_dir_save(const struct run_dir *d, const char *id, struct str defaults, s
 
 int run_dir_load(const struct run_dir *d, const char *id, struct buf *ret, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     AUTO_CLOSE int file =
         dir < 0 ? -1 : openat(dir, defaults_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     ssize_t n = 1;
@@ -149,33 +150,33 @@ int run_dir_load(const struct run_dir *d, const char *id, struct buf *ret, struc
     return n < 0 ? err_sys(e, "reading run/%s/%s", id, defaults_name) : 0;
 }
 
-int run_dir_mark(const struct run_dir *d, const char *id, bool still, struct err *e)
+int run_dir_set_frozen(const struct run_dir *d, const char *id, bool still, struct err *e)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     AUTO_CLOSE int file = -1;
 
     if (dir < 0)
         return err_sys(e, "opening the directory run/%s", id);
     if (!still) {
-        unlinkat(dir, still_name, 0);
+        unlinkat(dir, frozen_name, 0);
         return 0;
     }
-    file = openat(dir, still_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return file < 0 ? err_sys(e, "making run/%s/%s", id, still_name) : 0;
+    file = openat(dir, frozen_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return file < 0 ? err_sys(e, "creating run/%s/%s", id, frozen_name) : 0;
 }
 
-bool run_dir_marked(const struct run_dir *d, const char *id)
+bool run_dir_is_frozen(const struct run_dir *d, const char *id)
 {
-    AUTO_CLOSE int dir = open_dir(d->fd, id, O_PATH);
+    AUTO_CLOSE int dir = open_run_subdir(d->fd, id, O_PATH);
     struct stat st;
 
-    return dir >= 0 && fstatat(dir, still_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return dir >= 0 && fstatat(dir, frozen_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int run_dir_each(const struct run_dir *d, void (*each)(void *user, const char *id), void *user,
                  struct err *e)
 {
-    int fd = open_dir(d->fd, ".", O_RDONLY);
+    int fd = open_run_subdir(d->fd, ".", O_RDONLY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (!dir) {

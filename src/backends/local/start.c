@@ -1,26 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "extensions/local.h"
-#include "ipc/listeners.h"
-#include "runtime/user.h"
+#include "backends/local/local.h"
+#include "lib/ipc/listeners.h"
+#include "engine/runtime/user.h"
 
-static int add_string(struct buf *b, const char *s)
+static int add_default_string(struct buf *b, const char *s)
 {
     return buf_add(b, (struct str){ s, strlen(s) + 1 });
 }
 
-static int add_variable(struct buf *b, const char *name, const char *value)
+static int add_default_variable(struct buf *b, const char *name, const char *value)
 {
     int r = buf_addf(b, "%s=%s", name, value);
 
     return r < 0 ? r : buf_add_c(b, '\0');
 }
 
-/* Programs read the proxy's variables in capital letters or small ones, so whoever sets one means
- * both. */
-static bool is_same(const char *a, const char *b, size_t n)
+/* Compares names of variables. Programs read proxy variables in upper or lower case, so setting one
+ * sets both. */
+static bool is_same_variable(const char *a, const char *b, size_t n)
 {
     static const char end[] = "_proxy";
     size_t m = sizeof end - 1;
@@ -32,12 +33,13 @@ static bool is_same(const char *a, const char *b, size_t n)
 static bool profile_has(const struct profile *p, const char *name)
 {
     for (size_t i = 0; i < p->env.n; i++)
-        if (strlen(p->env.p[i].key) == strlen(name) && is_same(p->env.p[i].key, name, strlen(name)))
+        if (strlen(p->env.p[i].key) == strlen(name) &&
+            is_same_variable(p->env.p[i].key, name, strlen(name)))
             return true;
     return false;
 }
 
-static int add_proxy(const struct profile *p, struct buf *ret)
+static int add_proxy_variables(const struct profile *p, struct buf *ret)
 {
     static const struct {
         const char *name, *value;
@@ -51,27 +53,28 @@ static int add_proxy(const struct profile *p, struct buf *ret)
 
     for (size_t i = 0; i < COUNT_OF(variables) && r >= 0; i++)
         if (!profile_has(p, variables[i].name))
-            r = add_variable(ret, variables[i].name, variables[i].value);
+            r = add_default_variable(ret, variables[i].name, variables[i].value);
     return r;
 }
 
-/* Also an image that names nobody in /etc/passwd has a root. */
-static const char *numbered(const char *user)
+/* Translates "root" to "0": an image without /etc/passwd has a root, too. */
+static const char *root_as_number(const char *user)
 {
     return strcmp(user, "root") == 0 ? "0" : user;
 }
 
-/* A profile has a user even where nobody wrote one: an image's own counts before that. */
-const char *local_usual_user(const struct ext_spec *s)
+/* The default user. A profile always has a user; an image's user takes precedence over the
+ * profile's default, root. */
+const char *local_usual_user(const struct backend_spec *s)
 {
-    const char *user = numbered(s->profile->user ? s->profile->user : "0");
+    const char *user = root_as_number(s->profile->user ? s->profile->user : "0");
 
-    return s->image && s->image->user[0] && strcmp(user, "0") == 0 ? numbered(s->image->user)
+    return s->image && s->image->user[0] && strcmp(user, "0") == 0 ? root_as_number(s->image->user)
                                                                    : user;
 }
 
-/* Of a name that the profile has as well, the profile's counts. */
-static int add_image_variables(const struct ext_spec *s, struct buf *ret)
+/* Adds the image's variables that the profile does not set. */
+static int add_image_variables(const struct backend_spec *s, struct buf *ret)
 {
     int r = 0;
 
@@ -81,27 +84,27 @@ static int add_image_variables(const struct ext_spec *s, struct buf *ret)
 
         str_cut(str_from(s->image->env.p[i]), '=', &key);
         if (!str_copy(key, name, sizeof name) || !profile_has(s->profile, name))
-            r = add_string(ret, s->image->env.p[i]);
+            r = add_default_string(ret, s->image->env.p[i]);
     }
     return r;
 }
 
-int local_defaults_write(const struct ext_spec *s, struct buf *ret, struct err *e)
+int local_defaults_write(const struct backend_spec *s, struct buf *ret, struct err *e)
 {
     const struct profile *p = s->profile;
     const char *workdir = p->workdir ? p->workdir : s->image ? s->image->workdir : "";
-    int r = add_string(ret, local_usual_user(s));
+    int r = add_default_string(ret, local_usual_user(s));
 
     if (r >= 0)
-        r = add_string(ret, workdir);
+        r = add_default_string(ret, workdir);
     for (size_t i = 0; i < p->env.n && r >= 0; i++)
-        r = add_variable(ret, p->env.p[i].key, p->env.p[i].value);
+        r = add_default_variable(ret, p->env.p[i].key, p->env.p[i].value);
     if (r >= 0)
         r = add_image_variables(s, ret);
     if (r >= 0 && s->egress)
-        r = add_proxy(p, ret);
+        r = add_proxy_variables(p, ret);
     return r < 0 ? err_set(e, ERR_TOO_BIG,
-                           "the environment of profile and image takes more than %d bytes",
+                           "the environment of profile and image is larger than %d bytes",
                            LOCAL_DEFAULTS_MAX)
                  : 0;
 }
@@ -117,7 +120,7 @@ bool local_defaults_valid(struct str defaults)
            strlen(defaults.p) + 1 < defaults.n;
 }
 
-static const char *next_string(struct str *rest)
+static const char *next_default(struct str *rest)
 {
     const char *s = rest->p;
     size_t n = strlen(s) + 1;
@@ -126,23 +129,23 @@ static const char *next_string(struct str *rest)
     return s;
 }
 
-/* A list of variables in which the first of a name counts. */
+/* A list of variables; the first of a name counts. */
 struct variables {
     const char **list;
     size_t n;
 };
 
-static bool has(const struct variables *v, size_t among, const char *text)
+static bool has_listed_variable(const struct variables *v, size_t among, const char *text)
 {
     size_t n = strcspn(text, "=");
 
     for (size_t i = 0; i < among; i++)
-        if (is_same(v->list[i], text, n) && v->list[i][n] == '=')
+        if (is_same_variable(v->list[i], text, n) && v->list[i][n] == '=')
             return true;
     return false;
 }
 
-static size_t count_strings(struct str text)
+static size_t count_default_strings(struct str text)
 {
     size_t n = 0;
 
@@ -151,64 +154,67 @@ static size_t count_strings(struct str text)
     return n;
 }
 
-/* The request's variables, then the profile's, then ours; HOME, USER and PATH are PID 1's to add.
- * The request's may be many and are not compared with each other. */
-static int merge_variables(struct str profile, const struct ext_start *s, struct arena *a,
+/* Merges the variables of the request, the profile and the defaults; PID 1 adds HOME, USER and
+ * PATH. Variables of the request may be many and are not compared with each other. */
+static int merge_variables(struct str profile, const struct backend_start *s, struct arena *a,
                            struct variables *ret, struct err *e)
 {
     static const char *const ours[] = { "LANG=C.UTF-8", "TERM=xterm-256color" };
-    size_t n = 0, asked, n_ours = s->flags & EXT_TTY ? 2 : 1;
+    size_t n = 0, asked, n_ours = s->flags & BACKEND_TTY ? 2 : 1;
 
     while (s->envp && s->envp[n])
         n++;
     asked = n;
-    ret->list = arena_array(a, n + count_strings(profile) + n_ours + 1, sizeof *ret->list);
+    ret->list = arena_array(a, n + count_default_strings(profile) + n_ours + 1, sizeof *ret->list);
     if (!ret->list)
-        return err_set(e, ERR_TOO_BIG, "%zu variables are too many", n);
+        return err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n);
     for (size_t i = 0; i < n; i++)
         ret->list[i] = s->envp[i];
     while (profile.n) {
-        const char *text = next_string(&profile);
+        const char *text = next_default(&profile);
 
-        if (!has(ret, asked, text))
+        if (!has_listed_variable(ret, asked, text))
             ret->list[n++] = text;
     }
     for (size_t i = 0; i < n_ours; i++)
-        if (!has(ret, n, ours[i]))
+        if (!has_listed_variable(ret, n, ours[i]))
             ret->list[n++] = ours[i];
     ret->n = n;
     return 0;
 }
 
-static const enum control_what operations[EXT_WHAT_COUNT_] = {
-    [EXT_PROGRAM] = CONTROL_PROGRAM, [EXT_READ] = CONTROL_READ,       [EXT_WRITE] = CONTROL_WRITE,
-    [EXT_LIST] = CONTROL_LIST_DIR,   [EXT_STAT] = CONTROL_STAT,       [EXT_MKDIR] = CONTROL_MKDIR,
-    [EXT_REMOVE] = CONTROL_REMOVE,   [EXT_RENAME] = CONTROL_RENAME,   [EXT_WATCH] = CONTROL_WATCH,
-    [EXT_PACK] = CONTROL_PACK,       [EXT_UNPACK] = CONTROL_UNPACK,   [EXT_HOME] = CONTROL_HOME,
-    [EXT_PERMIT] = CONTROL_PERMIT,   [EXT_COMPOSE] = CONTROL_COMPOSE, [EXT_UPLOAD] = CONTROL_UPLOAD,
+static const enum control_what operations[BACKEND_WHAT_COUNT_] = {
+    [BACKEND_PROGRAM] = CONTROL_PROGRAM, [BACKEND_READ] = CONTROL_READ,
+    [BACKEND_WRITE] = CONTROL_WRITE,     [BACKEND_LIST] = CONTROL_LIST_DIR,
+    [BACKEND_STAT] = CONTROL_STAT,       [BACKEND_MKDIR] = CONTROL_MKDIR,
+    [BACKEND_REMOVE] = CONTROL_REMOVE,   [BACKEND_RENAME] = CONTROL_RENAME,
+    [BACKEND_WATCH] = CONTROL_WATCH,     [BACKEND_PACK] = CONTROL_PACK,
+    [BACKEND_UNPACK] = CONTROL_UNPACK,   [BACKEND_HOME] = CONTROL_HOME,
+    [BACKEND_PERMIT] = CONTROL_PERMIT,   [BACKEND_COMPOSE] = CONTROL_COMPOSE,
+    [BACKEND_UPLOAD] = CONTROL_UPLOAD,
 };
 
-int local_start_fill(struct str defaults, const struct ext_start *s, struct arena *a,
+int local_start_fill(struct str defaults, const struct backend_start *s, struct arena *a,
                      struct supervisor_start *ret, struct err *e)
 {
-    const char *usual_user = next_string(&defaults), *usual_cwd = next_string(&defaults);
+    const char *usual_user = next_default(&defaults), *usual_cwd = next_default(&defaults);
     struct variables v = { 0 };
     struct user u;
     int r;
 
-    if ((unsigned)s->what >= EXT_WHAT_COUNT_ || !s->argv)
-        return err_set(e, ERR_BUG, "a start without arguments or of an unknown kind");
+    if ((unsigned)s->what >= BACKEND_WHAT_COUNT_ || !s->argv)
+        return err_set(e, ERR_BUG, "a start has no arguments or an unknown kind");
     r = user_parse(s->user ? s->user : usual_user, &u, e);
-    if (r >= 0 && s->what == EXT_PROGRAM)
+    if (r >= 0 && s->what == BACKEND_PROGRAM)
         r = merge_variables(defaults, s, a, &v, e);
     if (r < 0)
         return r;
     *ret = (struct supervisor_start){
         .what = operations[s->what],
-        .flags = (s->flags & EXT_STDIN ? (uint32_t)CONTROL_STDIN : 0) |
-                 (s->flags & EXT_TTY ? (uint32_t)CONTROL_TTY : 0) |
-                 (s->flags & EXT_KEEP ? (uint32_t)CONTROL_KEEP : 0) |
-                 (s->flags & EXT_WHOLE ? (uint32_t)CONTROL_WHOLE : 0),
+        .flags = (s->flags & BACKEND_STDIN ? (uint32_t)CONTROL_STDIN : 0) |
+                 (s->flags & BACKEND_TTY ? (uint32_t)CONTROL_TTY : 0) |
+                 (s->flags & BACKEND_KEEP ? (uint32_t)CONTROL_KEEP : 0) |
+                 (s->flags & BACKEND_WHOLE ? (uint32_t)CONTROL_WHOLE : 0),
         .uid = u.uid,
         .gid = u.gid,
         .user = u.name,

@@ -1,4 +1,5 @@
-#include "cli/attack_bait.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/attack_bait.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,8 +47,8 @@ static void add_fact(struct attack_bait *b, const char *name, const char *fmt, .
 
 /* --- files --- */
 
-static int write_file(const char *dir, const char *name, mode_t mode, const char *text,
-                      struct err *e)
+static int write_bait_file(const char *dir, const char *name, mode_t mode, const char *text,
+                           struct err *e)
 {
     char path[160];
     AUTO_CLOSE int fd = -1;
@@ -79,7 +80,7 @@ static int copy_program(const struct attack_bait *b, const char *program, struct
     return 0;
 }
 
-static int make_dir(char *path, size_t size, struct err *e)
+static int make_bait_directory(char *path, size_t size, struct err *e)
 {
     snprintf(path, size, "/tmp/sandboxer-selftest-XXXXXX");
     if (!mkdtemp(path)) {
@@ -147,13 +148,14 @@ static void lay_segment(struct attack_bait *b)
     key_t key = (key_t)(0x5a000000 + getpid());
 
     b->segment = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
-    if (b->segment >= 0) /* without SysV IPC there is none to find */
+    if (b->segment >= 0) /* without SysV IPC there is no segment to find */
         add_fact(b, "ESCAPE_SHM_KEY", "%d", (int)key);
 }
 
 /* --- facts about the machine --- */
 
-/* Values that must not be found inside travel reversed, so that the fact itself is no find. */
+/* Values that must not be found inside are passed reversed, so that passing them is not a find
+ * itself. */
 static void add_reversed(struct attack_bait *b, const char *name, char *text)
 {
     size_t n = strcspn(text, "\n");
@@ -219,16 +221,16 @@ static void add_machine(struct attack_bait *b)
 
 int attack_bait_lay(struct attack_bait *b, const char *program, struct err *e)
 {
-    int r = make_dir(b->dir, sizeof b->dir, e);
+    int r = make_bait_directory(b->dir, sizeof b->dir, e);
 
     if (r >= 0)
-        r = make_dir(b->scratch, sizeof b->scratch, e);
+        r = make_bait_directory(b->scratch, sizeof b->scratch, e);
     if (r >= 0)
         r = copy_program(b, program, e);
     if (r >= 0)
-        r = write_file(b->dir, "victim", 0666, VICTIM_TEXT, e);
+        r = write_bait_file(b->dir, "victim", 0666, VICTIM_TEXT, e);
     if (r >= 0)
-        r = write_file(b->scratch, "hostfile", 0644, "of the host\n", e);
+        r = write_bait_file(b->scratch, "hostfile", 0644, "of the host\n", e);
     if (r >= 0)
         r = lay_sockets(b, e);
     if (r < 0)

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the host that the attack suite tries to reach from inside a sandbox, and the facts
  * that name them. They are made for one run, in a directory of their own, and removed with it. */
-#ifndef CLI_ATTACK_BAIT_H
-#define CLI_ATTACK_BAIT_H
+#ifndef CLI_RUN_ATTACK_BAIT_H
+#define CLI_RUN_ATTACK_BAIT_H
 
 #include "base/err.h"
 

@@ -1,4 +1,5 @@
-#include "cli/seal_tool.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/attest_tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +14,16 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/write.h"
-#include "proc/spawn.h"
+#include "base/io.h"
+#include "lib/proc/spawn.h"
 
-enum { ARGUMENTS_MAX = 8, PIECE = 64 << 10, COMPLAINT_MAX = 512 };
+enum { ARGUMENTS_MAX = 8, COMPLAINT_MAX = 512 };
 
 static const char name[] = SEAL_TOOL;
 static char *nothing[] = { NULL }; /* an environment */
 
-static int start(const char *program, char **envp, const char *const *arguments,
-                 const int fds[static 3], int *ret_status, struct err *e)
+static int start_attest_tool(const char *program, char **envp, const char *const *arguments,
+                             const int fds[static 3], int *ret_status, struct err *e)
 {
     char path[PATH_MAX], *argv[ARGUMENTS_MAX + 2] = { NULL };
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = 3 };
@@ -41,26 +42,17 @@ static int memory_with(struct str text, int *ret, struct err *e)
 {
     *ret = memfd_create("step", MFD_CLOEXEC);
     if (*ret < 0)
-        return err_sys(e, "making memory for a step");
+        return err_sys(e, "making a memory file for a hook");
     if (write_all(*ret, text, e) < 0)
         return -(int)ERR_SYS;
-    return lseek(*ret, 0, SEEK_SET) < 0 ? err_sys(e, "handing over a text") : 0;
+    return lseek(*ret, 0, SEEK_SET) < 0 ? err_sys(e, "rewinding a memory file") : 0;
 }
 
-static int read_back(int fd, struct buf *out, struct err *e)
+static int read_tool_output(int fd, struct buf *out, struct err *e)
 {
-    char *room;
-    ssize_t n;
-
-    do {
-        if (buf_room(out, PIECE, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "there is too much of an answer");
-        n = pread(fd, room, PIECE, (off_t)out->n);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading an answer");
-        buf_grew(out, n > 0 ? (size_t)n : 0);
-    } while (n != 0);
-    return 0;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "reading an answer");
+    return err_wrap(e, buf_read_fd(out, fd, e), "the answer of a tool");
 }
 
 int seal_tool_complain(int fd, struct err *e)
@@ -84,12 +76,13 @@ int seal_tool_run(const char *const *arguments, struct str text, struct buf *out
     if (r >= 0 && (said < 0 || complaint < 0))
         r = err_sys(e, "making memory for %s", name);
     if (r >= 0)
-        r = start(name, nothing, arguments, (const int[]){ in, said, complaint }, &status, e);
+        r = start_attest_tool(name, nothing, arguments, (const int[]){ in, said, complaint },
+                              &status, e);
     if (r < 0)
         return r;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return seal_tool_complain(complaint, e);
-    return read_back(said, out, e);
+    return read_tool_output(said, out, e);
 }
 
 int step_tool_run(const char *const *arguments, struct str text, struct buf *out, struct err *e)
@@ -98,21 +91,22 @@ int step_tool_run(const char *const *arguments, struct str text, struct buf *out
     int status = 0, r = memory_with(text, &in, e);
 
     if (r >= 0 && said < 0)
-        r = err_sys(e, "making memory for a step");
+        r = err_sys(e, "making a memory file for a hook");
     if (r >= 0)
-        r = start(STEP_TOOL, environ, arguments, (const int[]){ in, said, STDERR_FILENO }, &status,
-                  e);
+        r = start_attest_tool(STEP_TOOL, environ, arguments,
+                              (const int[]){ in, said, STDERR_FILENO }, &status, e);
     if (r < 0)
         return r;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return err_set(e, ERR_UPSTREAM, "%s died", STEP_TOOL);
-    return read_back(said, out, e);
+    return read_tool_output(said, out, e);
 }
 
 int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e)
 {
-    int status, r = start(name, nothing, arguments,
-                          (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &status, e);
+    int status,
+        r = start_attest_tool(name, nothing, arguments,
+                              (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &status, e);
 
     if (r < 0)
         return r;
@@ -122,7 +116,7 @@ int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e)
     return 0;
 }
 
-int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e)
+int seal_tool_read_report(int from, int64_t deadline, struct buf *out, struct err *e)
 {
     struct pollfd wait = { .fd = from, .events = POLLIN };
     char *room;
@@ -130,14 +124,14 @@ int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e)
 
     for (;;) {
         if (clock_mono() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "it took too long");
+            return err_set(e, ERR_TIMEOUT, "sandboxer-seal took too long");
         if (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
             continue;
         if (buf_room(out, PIPE_BUF, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "it says more than it may");
+            return err_set(e, ERR_TOO_BIG, "the output of sandboxer-seal is too long");
         n = read(from, room, PIPE_BUF);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
-            return err_sys(e, "reading its answer");
+            return err_sys(e, "reading the output of sandboxer-seal");
         if (n == 0)
             return 0;
         buf_grew(out, n > 0 ? (size_t)n : 0);

@@ -1,7 +1,8 @@
-/* Work for programs of ours that have what we have not: sandboxer-seal cryptography, sandboxer-step
- * the configuration and ways to servers. */
-#ifndef CLI_SEAL_TOOL_H
-#define CLI_SEAL_TOOL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs helper programs with dependencies that the CLI lacks: sandboxer-seal for cryptography,
+ * sandboxer-step for the configuration and network clients. */
+#ifndef CLI_RUN_SIGN_TOOL_H
+#define CLI_RUN_SIGN_TOOL_H
 
 #include <stdint.h>
 
@@ -19,10 +20,11 @@ int seal_tool_run(const char *const *arguments, struct str text, struct buf *out
 /* The same with our stdout and stderr: its exit status. */
 int seal_tool_show(const char *const *arguments, int *ret_status, struct err *e);
 
-/* For whoever starts it otherwise: -ERR_UPSTREAM with the first line of its complaint; and what is
- * said on a pipe until that is closed, -ERR_TIMEOUT or -ERR_TOO_BIG. */
+/* For callers that start the tool themselves. seal_tool_complain() returns -ERR_UPSTREAM with the
+ * first line of the tool's stderr; seal_tool_read_report() reads a pipe until it is closed:
+ * -ERR_TIMEOUT or -ERR_TOO_BIG. */
 int seal_tool_complain(int fd, struct err *e);
-int seal_tool_hear(int from, int64_t deadline, struct buf *out, struct err *e);
+int seal_tool_read_report(int from, int64_t deadline, struct buf *out, struct err *e);
 
 /* The same for sandboxer-step, which has steps taken by others and gets our environment and stderr.
  */

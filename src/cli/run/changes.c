@@ -1,4 +1,5 @@
-#include "cli/changes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/changes.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,15 +13,15 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/seal_tool.h"
-#include "proc/spawn.h"
-#include "runtime/rootfs.h"
+#include "cli/run/attest_tool.h"
+#include "lib/proc/spawn.h"
+#include "engine/runtime/rootfs.h"
 
 enum { PARTS_MAX = 512 };
 #define READ_NS (60 * NS_PER_S)
 
-/* Of the root itself, where it stands on no layers: the system directories in it stand on the
- * host's, and the rest was made for the sandbox. */
+/* Names the parts of a root that has no layers: its system directories are overlays on the host's,
+ * and everything else was made for the sandbox. */
 static int name_root(const struct rootfs_part *root, struct buf *out)
 {
     int r = buf_add(out, str_from(root->dir));
@@ -31,7 +32,7 @@ static int name_root(const struct rootfs_part *root, struct buf *out)
     return r < 0 ? r : buf_add_c(out, '=');
 }
 
-/* All parts that a writable layer can have, as seal/changes.h has them. */
+/* All parts that a writable layer can have, as engine/attest/changes.h has them. */
 static int name_parts(bool layered, struct buf *out, struct err *e)
 {
     int r = 0;
@@ -47,7 +48,8 @@ static int name_parts(bool layered, struct buf *out, struct err *e)
     return r < 0 || buf_add_c(out, '\0') < 0 ? err_set(e, ERR_BUG, "more parts than fit") : 0;
 }
 
-static int start(struct changes *c, bool layered, const int *fds, int n, struct err *e)
+static int start_changes_tool(struct run_changes *c, bool layered, const int *fds, int n,
+                              struct err *e)
 {
     AUTO(buf_done) struct buf parts = BUF_INIT(PARTS_MAX);
     char path[PATH_MAX], name[] = SEAL_TOOL, task[] = "changes";
@@ -61,8 +63,8 @@ static int start(struct changes *c, bool layered, const int *fds, int n, struct 
     return r < 0 ? r : spawn_start(&s, &c->pid, e);
 }
 
-/* The newline that says that the layer was read. */
-static int await_ready(struct changes *c, struct err *e)
+/* The tool writes a newline when it has read the layer. */
+static int await_changes_ready(struct run_changes *c, struct err *e)
 {
     struct pollfd wait = { .fd = c->from, .events = POLLIN };
     int64_t deadline = clock_mono() + READ_NS;
@@ -74,7 +76,8 @@ static int await_ready(struct changes *c, struct err *e)
     return read(c->from, &said, 1) == 1 ? 0 : seal_tool_complain(c->complaint, e);
 }
 
-int changes_begin(struct changes *c, int layer, int lower, bool layered, int userns, struct err *e)
+int changes_begin(struct run_changes *c, int layer, int lower, bool layered, int userns,
+                  struct err *e)
 {
     AUTO_CLOSE int in = -1, out = -1;
     int to[2], from[2], r;
@@ -90,23 +93,25 @@ int changes_begin(struct changes *c, int layer, int lower, bool layered, int use
     c->complaint = memfd_create("complaint", MFD_CLOEXEC);
     if (c->complaint < 0)
         return err_sys(e, "making memory for a complaint");
-    r = start(c, layered, (const int[]){ in, out, c->complaint, layer, lower, userns }, 6, e);
+    r = start_changes_tool(c, layered, (const int[]){ in, out, c->complaint, layer, lower, userns },
+                           6, e);
     drop_fd(&out); /* so that its end is an end of file */
     drop_fd(&in);
     if (r >= 0)
-        r = await_ready(c, e);
+        r = await_changes_ready(c, e);
     return err_wrap(e, r, "reading the sandbox's files");
 }
 
-int changes_end(struct changes *c, struct buf *out, struct err *e)
+int changes_end(struct run_changes *c, struct buf *out, struct err *e)
 {
     int status, r;
 
     if (!c->pid)
-        return err_set(e, ERR_BUG, "nobody has read the sandbox's files before the run");
+        return err_set(e, ERR_BUG,
+                       "internal error: the sandbox's files were not read before the run");
     if (send(c->to, "\n", 1, MSG_NOSIGNAL) != 1) /* it may have died */
         return seal_tool_complain(c->complaint, e);
-    r = seal_tool_hear(c->from, clock_mono() + READ_NS, out, e);
+    r = seal_tool_read_report(c->from, clock_mono() + READ_NS, out, e);
     if (r < 0)
         return err_wrap(e, r, "reading the sandbox's files");
     r = spawn_wait(c->pid, &status, e);
@@ -116,7 +121,7 @@ int changes_end(struct changes *c, struct buf *out, struct err *e)
     return err_wrap(e, r, "reading the sandbox's files");
 }
 
-void changes_done(struct changes *c)
+void changes_done(struct run_changes *c)
 {
     int status;
 

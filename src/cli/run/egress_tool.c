@@ -1,6 +1,6 @@
-#include "cli/egress_tool.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/egress_tool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -9,32 +9,15 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/write.h"
-#include "proc/spawn.h"
+#include "base/io.h"
+#include "lib/proc/spawn.h"
 
-enum { OPTIONS_MAX = 16, PIECE = 16 << 10, COMPLAINT_MAX = 512 };
+enum { OPTIONS_MAX = 16, COMPLAINT_MAX = 512 };
 
 static const char prefix[] = "sandboxer-egress: ";
 
-/* All that is in a file, from its beginning. */
-static int read_file(int fd, struct buf *out, struct err *e)
-{
-    char *room;
-    ssize_t n;
-
-    do {
-        if (buf_room(out, PIECE, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "sandboxer-egress says too much");
-        n = pread(fd, room, PIECE, (off_t)out->n);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading what sandboxer-egress says");
-        buf_grew(out, n > 0 ? (size_t)n : 0);
-    } while (n != 0);
-    return 0;
-}
-
 /* Its first line, without its name. */
-static int complain(int fd, int status, struct err *e)
+static int report_egress_tool_error(int fd, int status, struct err *e)
 {
     char text[COMPLAINT_MAX];
     ssize_t n = pread(fd, text, sizeof text, 0);
@@ -44,12 +27,13 @@ static int complain(int fd, int status, struct err *e)
     if (str_starts(line, str_from(prefix)))
         line = (struct str){ line.p + strlen(prefix), line.n - strlen(prefix) };
     if (!line.n)
-        return err_set(e, ERR_UPSTREAM, "sandboxer-egress ended without a word (%d)", status);
+        return err_set(e, ERR_UPSTREAM, "sandboxer-egress ended without a message (wait status %d)",
+                       status);
     return err_set(e, ERR_INVALID, STR_FMT, STR_ARG(line));
 }
 
-static int start(const char *const *options, const int fds[static 3], int *ret_status,
-                 struct err *e)
+static int start_egress_tool(const char *const *options, const int fds[static 3], int *ret_status,
+                             struct err *e)
 {
     char path[PATH_MAX], *argv[OPTIONS_MAX + 2] = { NULL }, *envp[] = { NULL };
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = 3 };
@@ -74,7 +58,7 @@ int egress_tool_run(const char *const *options, struct str text, struct buf *out
         return err_sys(e, "making memory for sandboxer-egress");
     r = write_all(in, text, e);
     if (r >= 0 && lseek(in, 0, SEEK_SET) < 0)
-        r = err_sys(e, "handing over the policy");
+        r = err_sys(e, "rewinding the policy's memory file");
     return r < 0 ? r : egress_tool_read(options, in, out, e);
 }
 
@@ -87,10 +71,12 @@ int egress_tool_read(const char *const *options, int in, struct buf *out, struct
     if (said < 0 || complaint < 0)
         r = err_sys(e, "making memory for sandboxer-egress");
     if (r >= 0)
-        r = start(options, (const int[]){ in, said, complaint }, &status, e);
+        r = start_egress_tool(options, (const int[]){ in, said, complaint }, &status, e);
     if (r < 0)
         return r;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return complain(complaint, status, e);
-    return read_file(said, out, e);
+        return report_egress_tool_error(complaint, status, e);
+    if (lseek(said, 0, SEEK_SET) < 0)
+        return err_sys(e, "reading the output of sandboxer-egress");
+    return err_wrap(e, buf_read_fd(out, said, e), "the output of sandboxer-egress");
 }

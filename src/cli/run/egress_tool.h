@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about policies to sandboxer-egress, which can read them and we cannot. */
-#ifndef CLI_EGRESS_TOOL_H
-#define CLI_EGRESS_TOOL_H
+#ifndef CLI_RUN_EGRESS_TOOL_H
+#define CLI_RUN_EGRESS_TOOL_H
 
 #include "base/buf.h"
 

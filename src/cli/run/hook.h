@@ -1,18 +1,19 @@
-/* Who takes a step around an untrusted program, and what they say. A step is ours unless an option
- * or the configuration gives it to a command or to a tool of an MCP server. These are given JSON
- * and answer with JSON:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the hooks around an untrusted program. A step is built in unless an option or the
+ * configuration assigns it to a command or to a tool of an MCP server. A hook reads JSON and
+ * answers with JSON:
  *
  *     {"verdict": "allow" | "deny", "reason": "…", "findings": [{"severity": "high", …}]}
  *
- * A verdict can be left out where there are findings. A finding as severe as blocks is a denial
- * whatever the verdict. Anything else, a failure and silence are a denial, too. */
-#ifndef CLI_STEP_H
-#define CLI_STEP_H
+ * A verdict can be left out where there are findings. A finding at or above the blocking severity
+ * is a denial under any verdict. Other output, a failure and a timeout are denials, too. */
+#ifndef CLI_RUN_HOOK_H
+#define CLI_RUN_HOOK_H
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "json/value.h"
-#include "scan/rules.h"
+#include "lib/json/value.h"
+#include "engine/scan/rules.h"
 
 struct step_choice {
     const char *command, *mcp, *tool;
@@ -25,14 +26,14 @@ struct step_options {
 };
 
 struct step_answer {
-    bool ours;     /* nobody stands in for us */
+    bool built_in; /* no external hook replaced this step */
     struct str by; /* "sandboxer", "command" or "mcp" */
     enum scan_severity block;
-    const struct json *result; /* unless it is ours */
+    const struct json *result; /* NULL if built_in */
 };
 
-/* step: "preflight" or "postflight". What is returned is on the arena. 0, or -ERR_DENIED after
- * telling the findings on stderr. */
+/* step: "preflight" or "postflight". The result is on the arena. 0, or -ERR_DENIED after printing
+ * the findings to stderr. */
 int step_take(const char *step, const struct step_options *o, struct str question, struct arena *a,
               struct step_answer *ret, struct err *e);
 

@@ -1,8 +1,10 @@
-#include "cli/image_dir.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/image_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,8 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "cli/state_dir.h"
-#include "image/import.h"
-#include "tree/remove.h"
+#include "cli/run/image_import.h"
+#include "lib/tar/remove.h"
 
 enum { STALE_SECONDS = 60 };
 
@@ -29,8 +31,8 @@ static bool is_old(int dir)
     return fstat(dir, &st) == 0 && st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
 }
 
-/* What a run that was killed has left: nobody holds its lock any more. */
-static void sweep(int state)
+/* Removes the directories of killed runs: their lock is free. */
+static void sweep_image_dirs(int state)
 {
     int copy = fcntl(state, F_DUPFD_CLOEXEC, 0);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -52,7 +54,7 @@ static void sweep(int state)
     closedir(dir);
 }
 
-static int make_directory(struct image_dir *d, int *ret_root, struct err *e)
+static int make_image_directory(struct image_dir *d, int *ret_root, struct err *e)
 {
     char id[ID_MAX];
     int r = id_make("", id, e);
@@ -69,20 +71,38 @@ static int make_directory(struct image_dir *d, int *ret_root, struct err *e)
     return *ret_root < 0 ? err_sys(e, "opening the directory for the image") : 0;
 }
 
-static int unpack(struct image_dir *d, int archive, bool squash_owners, struct err *e)
+static bool has_state_dir(void)
+{
+    char path[PATH_MAX];
+
+    return state_dir_path(path, sizeof path, NULL) < 0 || access(path, F_OK) == 0;
+}
+
+/* A directory that is not empty stays. */
+static void remove_state_dir(void)
+{
+    char path[PATH_MAX];
+
+    if (state_dir_path(path, sizeof path, NULL) >= 0)
+        (void)rmdir(path);
+}
+
+static int unpack_image(struct image_dir *d, int archive, bool squash_owners, struct err *e)
 {
     struct image_import_options o = { .unpack = { .keep_setid = true } };
     struct tree_report report;
     AUTO_CLOSE int root = -1;
-    int r = state_dir_open(&d->parent, e);
+    int r;
 
+    d->made_parent = !has_state_dir();
+    r = state_dir_open(&d->parent, e);
     if (r < 0)
         return r;
-    sweep(d->parent);
+    sweep_image_dirs(d->parent);
     o.unpack.owners = squash_owners    ? TREE_OWNERS_SQUASH
                       : geteuid() == 0 ? TREE_OWNERS_KEEP
                                        : TREE_OWNERS_REQUIRE;
-    r = make_directory(d, &root, e);
+    r = make_image_directory(d, &root, e);
     if (r >= 0)
         r = image_import(archive, root, &o, &report, e);
     if (r < 0)
@@ -106,7 +126,7 @@ int image_dir_open(struct image_dir *d, const char *path, bool squash_owners, st
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INVALID, "image '%s' is neither a directory nor an archive file",
                        path);
-    r = unpack(d, fd, squash_owners, e);
+    r = unpack_image(d, fd, squash_owners, e);
     return err_wrap(e, r, "image '%s'", path);
 }
 
@@ -116,5 +136,7 @@ void image_dir_done(struct image_dir *d)
     drop_fd(&d->lock);
     if (d->parent >= 0 && d->name[0])
         tree_remove(d->parent, d->name, NULL);
+    if (d->parent >= 0 && d->made_parent)
+        remove_state_dir();
     drop_fd(&d->parent);
 }

@@ -1,4 +1,5 @@
-#include "image/import.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/image_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,26 +8,26 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/confine.h"
-#include "proc/caps.h"
-#include "proc/spawn.h"
-#include "tree/decompress.h"
+#include "lib/proc/confine.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/spawn.h"
+#include "lib/tar/decompress.h"
 
-/* What a child has to say, in one write. */
-struct word {
+/* The report of a child, in one write. */
+struct import_report {
     int r;
     struct err e;
     struct tree_report report;
 };
 
-struct child {
+struct import_child {
     pid_t pid; /* 0: none, or it was waited for */
     int fd;    /* where its word comes from */
 };
 
-#define CHILD_NONE ((struct child){ .fd = -1 })
+#define CHILD_NONE ((struct import_child){ .fd = -1 })
 
-static int make_pipe(int *ret_from, int *ret_to)
+static int make_import_pipe(int *ret_from, int *ret_to)
 {
     int fds[2];
 
@@ -37,7 +38,7 @@ static int make_pipe(int *ret_from, int *ret_to)
     return 0;
 }
 
-static void child_end(struct child *c)
+static void child_end(struct import_child *c)
 {
     int status;
 
@@ -49,7 +50,7 @@ static void child_end(struct child *c)
     c->pid = 0;
 }
 
-static int child_wait(struct child *c, int *ret_status, struct err *e)
+static int child_wait(struct import_child *c, int *ret_status, struct err *e)
 {
     int r = spawn_wait(c->pid, ret_status, e);
 
@@ -57,8 +58,8 @@ static int child_wait(struct child *c, int *ret_status, struct err *e)
     return r;
 }
 
-/* The child may have been taken over by what it read: what it says is checked like any input. */
-static void check_word(struct word *w)
+/* The archive may have taken the child over, so its report is validated like any input. */
+static void check_import_report(struct import_report *w)
 {
     w->e.msg[sizeof w->e.msg - 1] = '\0';
     for (char *p = w->e.msg; *p; p++)
@@ -70,7 +71,7 @@ static void check_word(struct word *w)
 }
 
 /* 1 and its word, or 0 if it closed the pipe without one. */
-static int child_listen(const struct child *c, struct word *ret, struct err *e)
+static int child_listen(const struct import_child *c, struct import_report *ret, struct err *e)
 {
     size_t n = 0;
 
@@ -85,37 +86,38 @@ static int child_listen(const struct child *c, struct word *ret, struct err *e)
             return 0;
         n += (size_t)got;
     }
-    check_word(ret);
+    check_import_report(ret);
     return 1;
 }
 
 /* The child: its descriptors, and then what it is for. It does not return. */
 enum { WORD_FD = 3, ARCHIVE_FD, DEST_FD };
 
-static void __attribute__((noreturn)) speak_and_exit(const struct word *w)
+static void __attribute__((noreturn)) report_import_and_exit(const struct import_report *w)
 {
     _exit(write(WORD_FD, w, sizeof *w) == (ssize_t)sizeof *w ? 0 : 1);
 }
 
 static void __attribute__((noreturn))
-run_unpack(const int *fds, int n, const struct confine *c, const struct tree_unpack_options *o)
+run_unpack_child(const int *fds, int n, const struct confine *c,
+                 const struct tree_unpack_options *o)
 {
-    struct word w = { 0 };
+    struct import_report w = { 0 };
 
     if (confine_fds(fds, n, NULL) < 0)
         _exit(1);
     w.r = confine_enter(c, &w.e);
     if (w.r >= 0)
         w.r = tree_unpack(ARCHIVE_FD, DEST_FD, o, &w.report, &w.e);
-    speak_and_exit(&w);
+    report_import_and_exit(&w);
 }
 
 /* Forks: 1 in the parent, 0 in the child, which gets the writing end of the pipe for its word. */
-static int child_fork(struct child *c, int *ret_word, struct err *e)
+static int child_fork(struct import_child *c, int *ret_word, struct err *e)
 {
     AUTO_CLOSE int from = -1, to = -1;
 
-    if (make_pipe(&from, &to) < 0)
+    if (make_import_pipe(&from, &to) < 0)
         return err_sys(e, "making a pipe");
     c->pid = fork();
     if (c->pid < 0)
@@ -128,7 +130,7 @@ static int child_fork(struct child *c, int *ret_word, struct err *e)
     return 1;
 }
 
-static uint64_t wanted_caps(const struct tree_unpack_options *o)
+static uint64_t import_capabilities(const struct tree_unpack_options *o)
 {
     if (o->owners != TREE_OWNERS_KEEP)
         return 0;
@@ -136,30 +138,30 @@ static uint64_t wanted_caps(const struct tree_unpack_options *o)
            CAP_BIT(CAP_FSETID);
 }
 
-static uint64_t largest_file(const struct tree_limits *l)
+static uint64_t largest_import_file(const struct tree_limits *l)
 {
     uint64_t bytes = l->bytes ? l->bytes : TREE_BYTES_DEFAULT, sum;
 
     return __builtin_add_overflow(bytes, TREE_SPOOL_MAX, &sum) ? UINT64_MAX : sum;
 }
 
-static int start_unpacker(struct child *c, int archive_fd, int dest_dir,
+static int start_unpacker(struct import_child *c, int archive_fd, int dest_dir,
                           const struct tree_unpack_options *o, struct err *e)
 {
     const struct confine limits = { .parent = getpid(),
                                     .dir = DEST_FD,
-                                    .caps = wanted_caps(o),
-                                    .file_max = largest_file(&o->limits) };
+                                    .caps = import_capabilities(o),
+                                    .file_max = largest_import_file(&o->limits) };
     int word, r = child_fork(c, &word, e);
 
     if (r == 0)
-        run_unpack((const int[]){ -1, -1, -1, word, archive_fd, dest_dir }, DEST_FD + 1, &limits,
-                   o);
+        run_unpack_child((const int[]){ -1, -1, -1, word, archive_fd, dest_dir }, DEST_FD + 1,
+                         &limits, o);
     return r;
 }
 
 /* Its word, and -ERR_BUG if it died without one. */
-static int finish_unpacker(struct child *c, struct word *ret, struct err *e)
+static int finish_unpacker(struct import_child *c, struct import_report *ret, struct err *e)
 {
     int status, said = child_listen(c, ret, e), r = said;
 
@@ -176,12 +178,13 @@ static int finish_unpacker(struct child *c, struct word *ret, struct err *e)
     return ret->r;
 }
 
-/* An archive that looks broken because its decompression failed is told as what it is. */
-static int finish(struct child *unpacker, struct decompress *d, struct tree_report *ret,
-                  struct err *e)
+/* An archive that looks broken because its decompression failed is reported as a failed
+ * decompression. */
+static int finish_image_import(struct import_child *unpacker, struct decompress *d,
+                               struct tree_report *ret, struct err *e)
 {
     struct err other = { 0 };
-    struct word w;
+    struct import_report w;
     int r = finish_unpacker(unpacker, &w, e), damaged = 0;
 
     if (r >= 0 || r == -ERR_INVALID)
@@ -199,12 +202,12 @@ static int finish(struct child *unpacker, struct decompress *d, struct tree_repo
 int image_import(int archive_fd, int dest_dir, const struct image_import_options *o,
                  struct tree_report *ret, struct err *e)
 {
-    AUTO(child_end) struct child unpacker = CHILD_NONE;
+    AUTO(child_end) struct import_child unpacker = CHILD_NONE;
     AUTO(decompress_end) struct decompress d = DECOMPRESS_NONE;
     int r = decompress_start(&d, archive_fd, e);
 
     if (r >= 0)
         r = start_unpacker(&unpacker, d.plain >= 0 ? d.plain : archive_fd, dest_dir, &o->unpack, e);
-    drop_fd(&d.plain); /* so that the decompressor notices when the unpacker is gone */
-    return r < 0 ? r : finish(&unpacker, &d, ret, e);
+    drop_fd(&d.plain); /* so that the decompressor notices the end of the unpacker */
+    return r < 0 ? r : finish_image_import(&unpacker, &d, ret, e);
 }

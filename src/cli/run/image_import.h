@@ -1,10 +1,11 @@
-/* The root file system of an image, out of an archive that anybody may have made. */
-#ifndef IMAGE_IMPORT_H
-#define IMAGE_IMPORT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Extracts the root file system of an image from an untrusted archive. */
+#ifndef CLI_RUN_IMAGE_IMPORT_H
+#define CLI_RUN_IMAGE_IMPORT_H
 
 #include "base/err.h"
-#include "tree/tree.h"
-#include "tree/unpack.h"
+#include "lib/tar/tree.h"
+#include "lib/tar/unpack.h"
 
 struct image_import_options {
     struct tree_unpack_options unpack;

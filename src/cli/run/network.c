@@ -1,4 +1,5 @@
-#include "cli/network_inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/network_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,13 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/write.h"
-#include "ipc/channel.h"
-#include "proc/spawn.h"
+#include "base/io.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/spawn.h"
 
 enum {
-    WORKER_UID = 61742, /* as the daemon's workers, where the system names nobody for it */
+    WORKER_UID = 61742, /* the uid of the daemon's workers, used if the system has no user of that
+                           name */
     WORKER_FD = 3,
     ARGUMENTS_MAX = 5 + 2 * NETWORK_RESOLVERS_MAX,
     AUDIT_MAX = 16 << 20, /* bytes of events in memory; then they are counted and forgotten */
@@ -37,7 +39,7 @@ static int seal_text(const char *name, struct str text, int *ret, struct err *e)
     return r;
 }
 
-static int take_file(struct network *n, struct err *e)
+static int seal_policy_file(struct network *n, struct err *e)
 {
     return seal_text("policy", buf_str(&n->options->text), &n->file, e);
 }
@@ -57,7 +59,7 @@ static int take_items(struct network *n, struct err *e)
     return seal_text("allow", buf_str(&text), &n->items, e);
 }
 
-/* Events are wanted all the same: they say what was refused. */
+/* Events are recorded in any case: the messages about denials come from them. */
 static int make_audit(struct network *n, struct err *e)
 {
     drop_fd(&n->audit);
@@ -69,7 +71,7 @@ static int make_audit(struct network *n, struct err *e)
     return 0;
 }
 
-static int open_audit(struct network *n, struct err *e)
+static int open_network_audit(struct network *n, struct err *e)
 {
     struct stat st;
     int r;
@@ -90,7 +92,7 @@ static int open_audit(struct network *n, struct err *e)
 
 /* ---- the worker ---- */
 
-static void add_argument(char **argv, size_t *n, const char *s)
+static void add_worker_argument(char **argv, size_t *n, const char *s)
 {
     memcpy(&argv[(*n)++], &s, sizeof s); /* execve() writes to none of it */
 }
@@ -115,16 +117,16 @@ int network_start_worker(struct network *n, struct err *e)
         return r;
     ours = pair[0];
     theirs = pair[1];
-    add_argument(argv, &at, "sandboxer-egress");
-    add_argument(argv, &at, "--worker");
-    add_argument(argv, &at, "3");
+    add_worker_argument(argv, &at, "sandboxer-egress");
+    add_worker_argument(argv, &at, "--worker");
+    add_worker_argument(argv, &at, "3");
     for (size_t i = 0; i < n->options->resolvers.n; i++) {
-        add_argument(argv, &at, "--resolver");
-        add_argument(argv, &at, n->options->resolvers.p[i]);
+        add_worker_argument(argv, &at, "--resolver");
+        add_worker_argument(argv, &at, n->options->resolvers.p[i]);
     }
     if (n->options->upstream) {
-        add_argument(argv, &at, "--upstream");
-        add_argument(argv, &at, n->options->upstream);
+        add_worker_argument(argv, &at, "--upstream");
+        add_worker_argument(argv, &at, n->options->upstream);
     }
     s.fds = (const int[]){ -1, -1, STDERR_FILENO, theirs };
     r = spawn_start(&s, &n->pid, e);
@@ -143,15 +145,15 @@ int network_init(struct network *n, const struct network_options *o, struct err 
     n->options = o;
     n->ping_ns = clock_mono() + FIRST_PING_NS;
     if (o->policy)
-        r = take_file(n, e);
+        r = seal_policy_file(n, e);
     if (r >= 0 && o->allow.n)
         r = take_items(n, e);
     if (r >= 0)
-        r = open_audit(n, e);
+        r = open_network_audit(n, e);
     return r < 0 ? r : network_start_worker(n, e);
 }
 
-/* A worker that has nothing to write any more need not end by itself. */
+/* A worker that has finished writing is killed rather than awaited. */
 void network_done(struct network *n)
 {
     network_kill(n);
@@ -162,7 +164,7 @@ void network_done(struct network *n)
     drop_fd(&n->seen);
 }
 
-bool network_said_why(struct network *n)
+bool network_worker_failed(struct network *n)
 {
     int status = 0;
     bool ended = n->pid > 0 && spawn_wait(n->pid, &status, NULL) >= 0;
@@ -173,7 +175,7 @@ bool network_said_why(struct network *n)
 
 /* ---- requests ---- */
 
-static int send_add(struct network *n, struct err *e)
+static int send_worker_add(struct network *n, struct err *e)
 {
     struct wire_add m = { .has_audit = 1, .audit_part = n->options->log ? 0 : AUDIT_MAX };
     int fds[LISTENER_COUNT_ + 1];
@@ -206,9 +208,9 @@ static int send_texts(struct network *n, struct err *e)
     return ipc_send(n->sock, &m, sizeof m, fds, n_fds, e);
 }
 
-int network_hand_over(struct network *n, struct err *e)
+int network_send_sandbox(struct network *n, struct err *e)
 {
-    int r = send_add(n, e);
+    int r = send_worker_add(n, e);
 
     return r < 0 ? r : send_texts(n, e);
 }
@@ -223,7 +225,7 @@ int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32
     listeners_init(&n->listeners);
     r = listeners_take(fds, slots, &n->listeners, e);
     if (r >= 0)
-        r = network_hand_over(n, e);
+        r = network_send_sandbox(n, e);
     return err_wrap(e, r, "handing the sandbox's network to its worker");
 }
 
@@ -251,8 +253,8 @@ union message {
     struct wire_used used;
 };
 
-/* 1: it is there; 0: the worker is gone, or talks nonsense, which comes to the same. */
-static int receive(struct network *n, union message *m)
+/* 1: received; 0: the worker has ended or sent a malformed message, which is treated alike. */
+static int receive_worker_message(struct network *n, union message *m)
 {
     ssize_t got = ipc_recv(n->sock, m, sizeof *m, NULL, NULL);
 
@@ -275,9 +277,9 @@ static bool note_ready(struct network *n)
     return first;
 }
 
-/* A policy that was in force before is no reason to end the program. */
-static int hear_failed(const struct network *n, const struct wire_failed *m, enum network_news *ret,
-                       struct err *e)
+/* A policy that was in force before must not end the program now. */
+static int on_worker_failed(const struct network *n, const struct wire_failed *m,
+                            enum network_news *ret, struct err *e)
 {
     if (n->served) {
         *ret = NETWORK_GONE;
@@ -288,10 +290,10 @@ static int hear_failed(const struct network *n, const struct wire_failed *m, enu
         "%s", m->msg);
 }
 
-int network_hear(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e)
+int network_receive(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e)
 {
     union message m;
-    int r = receive(n, &m);
+    int r = receive_worker_message(n, &m);
 
     *ret = r == 0 ? NETWORK_GONE : NETWORK_NOTHING;
     if (r <= 0)
@@ -314,7 +316,7 @@ int network_hear(struct network *n, enum network_news *ret, struct wire_who *who
         renew_audit(n);
         return 0;
     case WIRE_FAILED:
-        return hear_failed(n, &m.failed, ret, e);
+        return on_worker_failed(n, &m.failed, ret, e);
     default:
         return 0;
     }
@@ -331,7 +333,7 @@ static bool has_ancestor(const struct control_holder *h, uint32_t exe)
 }
 
 /* A path that fits, or NULL. */
-static const char *path_of(const struct control_who_is *m, uint32_t exe)
+static const char *who_is_path(const struct control_who_is *m, uint32_t exe)
 {
     struct control_exe x;
     const char *path = control_exe_at(m, exe, &x);
@@ -372,14 +374,14 @@ void network_who_is(const struct control_who_is *m, struct wire_who_is *ret)
     if (m->n_holders == 0)
         return;
     control_holder_at(m, 0, &first);
-    path = path_of(m, first.exe);
+    path = who_is_path(m, first.exe);
     if (!path || !all_are(m, first.exe))
         return;
     ret->known = 1;
     ret->pid = first.pid;
     snprintf(ret->binary, sizeof ret->binary, "%s", path);
     for (uint32_t i = 0; i < first.n_ancestors && ret->n_ancestors < WIRE_ANCESTORS_MAX; i++) {
-        path = path_of(m, first.ancestors[i]);
+        path = who_is_path(m, first.ancestors[i]);
         if (path && all_have(m, first.ancestors[i]))
             snprintf(ret->ancestors[ret->n_ancestors++], WIRE_PATH_MAX, "%s", path);
     }
@@ -399,7 +401,7 @@ static void send_who_is(struct network *n, uint32_t tag, const struct control_wh
 }
 
 /* More than PID 1 lets wait could make both of us wait for each other. */
-int network_ask(struct network *n, uint32_t tag)
+int network_add_question(struct network *n, uint32_t tag)
 {
     for (int i = 0; i < CONTROL_WHO_MAX; i++) {
         if (n->questions[i].asked)
@@ -431,7 +433,7 @@ static void await_removed(struct network *n)
     union message m;
 
     while (n->sock >= 0 && clock_mono() < deadline) {
-        int r = receive(n, &m);
+        int r = receive_worker_message(n, &m);
 
         if (r > 0 && m.head.type == WIRE_REMOVED)
             return;
@@ -457,5 +459,5 @@ void network_end(struct network *n, bool quiet)
         return;
     if (n->seen >= 0)
         denials_read(&n->denials, n->seen);
-    denials_say(&n->denials);
+    denials_print(&n->denials);
 }

@@ -1,27 +1,28 @@
-/* The way out of a sandbox that we run without a daemon: a private egress worker, which serves the
- * sandbox's listeners by a policy. Nothing passes before the policy is in force, and nothing when
- * the worker is gone. One that dies or hangs while the program runs is replaced: at once, then
- * after pauses that grow, and not any more after eight in a row. Connections end with their worker.
- * New ones wait half a second for the next worker; then they are refused until it is there. `uses`
- * of the policy are spent with the first worker: how many are left died with it. */
-#ifndef CLI_NETWORK_H
-#define CLI_NETWORK_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network of a sandbox that runs without a daemon: a private egress worker serves the sandbox's
+ * listeners according to a policy. Nothing passes before the policy is in force or while no worker
+ * runs. A worker that dies or hangs while the program runs is replaced: at once, then after growing
+ * pauses, and never after eight deaths in a row. Connections end with their worker. New connections
+ * wait half a second for the next worker; then they are refused until it runs. `uses` of the policy
+ * count as spent after the first worker, because its counters died with it. */
+#ifndef CLI_RUN_NETWORK_H
+#define CLI_RUN_NETWORK_H
 
 #include <poll.h>
 #include <sys/types.h>
 
 #include "cli/denials.h"
-#include "cli/network_options.h"
-#include "egress/wire.h"
-#include "ipc/control.h"
-#include "ipc/listeners.h"
+#include "cli/run/network_options.h"
+#include "engine/egress/wire.h"
+#include "lib/ipc/control.h"
+#include "lib/ipc/listeners.h"
 
 enum { NETWORK_LISTENERS = LISTENER_DNS_TCP6 + 1 }; /* those that programs connect to */
 
 struct network {
     const struct network_options *options;
     pid_t pid;
-    int sock; /* readable when network_hear() has something to do; -1: the worker is gone */
+    int sock; /* readable when network_receive() has work to do; -1: the worker has ended */
     char id[ID_MAX];
     int file, items; /* memfds with the texts of the policy; -1: none */
     int audit;       /* for writing, the worker's */
@@ -36,12 +37,12 @@ struct network {
     /* the worker's life */
     struct listeners listeners;
     bool served;      /* a policy was in force: the program may run */
-    bool over;        /* too many died: there is no network any more */
+    bool over;        /* too many workers died: the network stays down */
     unsigned life;    /* workers before this one */
     unsigned deaths;  /* in a row */
     unsigned silent;  /* pings that it did not answer */
     int64_t ready_ns; /* CLOCK_MONOTONIC: since when the policy is in force; 0: it is not */
-    int64_t down_ns;  /* since when there is no network that was there before; 0: it is there */
+    int64_t down_ns;  /* when the network went down; 0: it is up */
     int64_t restart_ns, ping_ns; /* when the next worker is due; the next ping */
 };
 
@@ -64,35 +65,35 @@ enum network_news {
 int network_init(struct network *n, const struct network_options *o, struct err *e);
 void network_done(struct network *n);
 
-/* After NETWORK_GONE, or when network_tick() says so. `served`: another worker is started when it
- * is time, unless it is over. */
+/* After NETWORK_GONE, or when network_tick() returns it. `served`: schedules another worker, unless
+ * too many have died. */
 void network_lost(struct network *n);
-/* When network_tick() has something to do, on CLOCK_MONOTONIC; 0: not by itself. */
+/* When network_tick() is due, on CLOCK_MONOTONIC; 0: not scheduled. */
 int64_t network_due(const struct network *n);
 /* Starts a worker that is due; true: the worker hangs. */
 bool network_tick(struct network *n);
-/* Refuses connections while there is no worker. n may be NULL: there is nothing to poll. */
+/* Refuses connections while no worker runs. n may be NULL: nothing to poll. */
 void network_poll(const struct network *n, struct pollfd ret[static NETWORK_LISTENERS]);
 void network_refuse(const struct network *n, const struct pollfd seen[static NETWORK_LISTENERS]);
 
-/* After NETWORK_GONE: whether the worker ended with an error, which it has said itself. */
-bool network_said_why(struct network *n);
+/* After NETWORK_GONE: whether the worker ended with an error, which it has printed itself. */
+bool network_worker_failed(struct network *n);
 
 /* Hands over the listeners of the sandbox and the policy. NETWORK_READY follows, or a failure. */
 int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32_t slots,
                   struct err *e);
 
-/* One message of the worker's. A failure is one of the policy: what is wrong with it. */
-int network_hear(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e);
+/* Receives one message of the worker. An error is a mistake in the policy. */
+int network_receive(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e);
 
-/* A number for the question to PID 1, below CONTROL_WHO_MAX; -1: it may not be asked now, so the
- * answer is that nobody knows. */
-int network_ask(struct network *n, uint32_t tag);
-/* PID 1's answer to the question; m is NULL if there is none. What was not asked is not answered,
- * nor what a worker asked that is gone. */
+/* A slot for a question to PID 1, below CONTROL_WHO_MAX; -1: all slots are taken, and the worker
+ * was sent an empty answer. */
+int network_add_question(struct network *n, uint32_t tag);
+/* Passes on PID 1's answer to a question; m is NULL if PID 1 has no answer. Answers to unknown
+ * questions and to questions of an earlier worker are dropped. */
 void network_answer(struct network *n, uint32_t question, const struct control_who_is *m);
 
-/* The sandbox is gone: hears what the worker still has to tell, and says what was refused. */
+/* After the sandbox has ended: receives the worker's last messages and prints the denials. */
 void network_end(struct network *n, bool quiet);
 
 /* Holders as the worker wants them: one program, and the ancestors that all have in common. */

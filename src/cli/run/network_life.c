@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the private egress worker: one that died or hangs is replaced, with the listeners,
  * the policy and the record of the one before. Meanwhile connections do not hang. */
 #include <errno.h>
@@ -8,14 +9,14 @@
 
 #include "base/arena.h"
 #include "base/own.h"
-#include "cli/network_inside.h"
+#include "cli/run/network_internal.h"
 #include "cli/show.h"
-#include "ipc/channel.h"
-#include "json/reader.h"
-#include "proc/spawn.h"
+#include "lib/ipc/channel.h"
+#include "lib/json/reader.h"
+#include "lib/proc/spawn.h"
 
 enum {
-    DEATHS_MAX = 8,       /* in a row; then there is no network any more */
+    DEATHS_MAX = 8,       /* in a row; then the network stays down */
     SILENT_MAX = 5,       /* pings without an answer */
     REFUSED_AT_ONCE = 64, /* before others have their turn */
     TAIL_MAX = 16 << 10,  /* bytes that hold two lines of the record */
@@ -80,8 +81,8 @@ static bool read_digest(struct str hex, unsigned char ret[static WIRE_DIGEST])
     return true;
 }
 
-/* The place of a line in the chain (egress/chain.h); without one the chain begins again. */
-static void read_place(struct str line, struct wire_add *ret)
+/* The position of a line in the chain (engine/egress/chain.h); without one the chain restarts. */
+static void read_chain_position(struct str line, struct wire_add *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TAIL_MEMORY);
     const struct json_limits limits = { .bytes = TAIL_MAX, .depth = 8 };
@@ -116,12 +117,12 @@ void network_resume_record(struct network *n, struct wire_add *ret)
         return;
     before = memrchr(tail, '\n', whole - 1);
     before = before ? before + 1 : tail;
-    read_place((struct str){ before, (size_t)(tail + whole - 1 - before) }, ret);
+    read_chain_position((struct str){ before, (size_t)(tail + whole - 1 - before) }, ret);
 }
 
 /* ---- starting again ---- */
 
-static void start_again(struct network *n)
+static void restart_worker(struct network *n)
 {
     struct err e;
 
@@ -129,7 +130,7 @@ static void start_again(struct network *n)
     n->life++;
     n->silent = 0;
     n->ping_ns = clock_mono() + PING_NS;
-    if (network_start_worker(n, &e) < 0 || network_hand_over(n, &e) < 0)
+    if (network_start_worker(n, &e) < 0 || network_send_sandbox(n, &e) < 0)
         network_lost(n);
 }
 
@@ -150,7 +151,7 @@ bool network_tick(struct network *n)
     int64_t now = clock_mono();
 
     if (n->sock < 0 && n->restart_ns && now >= n->restart_ns)
-        start_again(n);
+        restart_worker(n);
     else if (n->sock >= 0 && now >= n->ping_ns && is_silent(n))
         return true;
     return false;
@@ -171,7 +172,7 @@ int64_t network_due(const struct network *n)
     return due;
 }
 
-/* ---- while there is none ---- */
+/* ---- while no worker runs ---- */
 
 void network_poll(const struct network *n, struct pollfd ret[static NETWORK_LISTENERS])
 {
@@ -198,8 +199,8 @@ static void refuse_connections(int listener)
     }
 }
 
-/* The question, as an answer that the server failed, from the address that was asked
- * (ipc/listeners.h). What is an answer already gets none. */
+/* Answers a DNS query with SERVFAIL, from the address that was queried (lib/ipc/listeners.h).
+ * Messages that are answers themselves are dropped. */
 static void refuse_names(int listener)
 {
     for (int i = 0; i < REFUSED_AT_ONCE; i++) {

@@ -1,4 +1,5 @@
-#include "cli/network_options.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/network_options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,19 +8,19 @@
 
 #include "base/own.h"
 #include "cli/body.h"
-#include "packages/packages.h"
+#include "domain/package_hosts/package_hosts.h"
 
-bool network_wanted(const struct network_options *o)
+bool network_is_requested(const struct network_options *o)
 {
     return o->allow.n || o->policy || o->packages;
 }
 
 bool network_touched(const struct network_options *o)
 {
-    return network_wanted(o) || o->log || o->resolvers.n || o->upstream;
+    return network_is_requested(o) || o->log || o->resolvers.n || o->upstream;
 }
 
-static void list_unknown(const struct packages *found, char *text, size_t size)
+static void list_unknown(const struct package_hosts *found, char *text, size_t size)
 {
     size_t at = 0;
 
@@ -27,13 +28,14 @@ static void list_unknown(const struct packages *found, char *text, size_t size)
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", found->unknown[i]);
 }
 
-static int add_packages(struct network_options *o, int root, const char *home,
-                        const char *const *env, struct err *e)
+static int add_package_hosts(struct network_options *o, int root, const char *home,
+                             const char *const *env, struct err *e)
 {
-    static struct packages found; /* the list borrows from it */
+    static struct package_hosts found; /* the list borrows from it */
 
-    packages_find_for(home ? PACKAGES_OF_CALLER : PACKAGES_OF_OPERATOR, root, home, env, &found);
-    packages_locate(&found);
+    package_hosts_find_for(home ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root, home,
+                           env, &found);
+    package_hosts_locate(&found);
     list_unknown(&found, o->unknown, sizeof o->unknown);
     if (!found.n)
         return err_set(e, ERR_NOT_FOUND,
@@ -48,8 +50,8 @@ static int add_packages(struct network_options *o, int root, const char *home,
     return 0;
 }
 
-/* Mistakes whose remedy only we know; all else the policy's reader says. */
-static int check_allowed(const struct network_options *o, struct err *e)
+/* Mistakes that need a hint about options; the policy's parser reports all others. */
+static int check_allow_options(const struct network_options *o, struct err *e)
 {
     for (size_t i = 0; i < o->allow.n; i++) {
         if (strstr(o->allow.p[i], "://"))
@@ -67,7 +69,7 @@ static int check_allowed(const struct network_options *o, struct err *e)
 
 int network_options_read(struct network_options *o, struct err *e)
 {
-    int r = check_allowed(o, e);
+    int r = check_allow_options(o, e);
 
     if (r < 0)
         return r;
@@ -80,23 +82,23 @@ int network_options_complete(struct network_options *o, int root, const char *ho
     int r = 0;
 
     if (o->complete)
-        return network_wanted(o);
-    if (!network_wanted(o) && network_touched(o))
+        return network_is_requested(o);
+    if (!network_is_requested(o) && network_touched(o))
         return err_set(e, ERR_INVALID,
                        "--egress-log, --resolver and --upstream go with --allow, "
                        "--allow-packages or --policy");
     if (o->resolvers.n > NETWORK_RESOLVERS_MAX)
         return err_set(e, ERR_INVALID, "--resolver: more than %d", NETWORK_RESOLVERS_MAX);
     if (o->packages)
-        r = add_packages(o, root, home, env, e);
+        r = add_package_hosts(o, root, home, env, e);
     if (r >= 0)
         r = network_options_read(o, e);
     o->complete = r >= 0;
-    return r < 0 ? r : network_wanted(o);
+    return r < 0 ? r : network_is_requested(o);
 }
 
-/* "127.0.0.1:8080,8081": the ports. The worker says if something is wrong with them. */
-static void take_ports(struct listeners_taken *t, bool v6, struct str ports)
+/* "127.0.0.1:8080,8081": the ports. The worker reports invalid ones. */
+static void reserve_listener_ports(struct listeners_taken *t, bool v6, struct str ports)
 {
     struct str one;
     uint64_t port = 443;
@@ -132,7 +134,7 @@ struct listeners_taken network_taken(const struct network_options *o)
                 continue;
             if (item.n > n)
                 ports = (struct str){ item.p + n + 1, item.n - n - 1 };
-            take_ports(&taken, hosts[k].v6, ports);
+            reserve_listener_ports(&taken, hosts[k].v6, ports);
         }
     }
     return taken;
@@ -151,15 +153,15 @@ int network_log_open(const struct network_options *o, int *ret, struct err *e)
                        o->log);
     if (*ret < 0)
         return err_sys(e, "--egress-log %s", o->log);
-    flags = fcntl(*ret, F_GETFL); /* only the open waits for nobody */
+    flags = fcntl(*ret, F_GETFL); /* O_NONBLOCK was for the open alone */
     if (flags < 0 || fcntl(*ret, F_SETFL, flags & ~O_NONBLOCK) < 0)
         return err_sys(e, "--egress-log %s", o->log);
     return 0;
 }
 
-void network_options_put(const struct network_options *o, struct json_writer *w)
+void network_options_write(const struct network_options *o, struct json_writer *w)
 {
-    if (!network_wanted(o))
+    if (!network_is_requested(o))
         return;
     json_key(w, STR("egress"));
     json_begin_object(w);

@@ -1,12 +1,13 @@
-/* What a sandbox may reach, as options say it. */
-#ifndef CLI_NETWORK_OPTIONS_H
-#define CLI_NETWORK_OPTIONS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options that grant a sandbox network access. */
+#ifndef CLI_RUN_NETWORK_OPTIONS_H
+#define CLI_RUN_NETWORK_OPTIONS_H
 
 #include "base/buf.h"
 #include "cli/text_file.h"
 #include "cli/verb.h"
-#include "ipc/listeners.h"
-#include "json/writer.h"
+#include "lib/ipc/listeners.h"
+#include "lib/json/writer.h"
 
 enum { NETWORK_RESOLVERS_MAX = 3 };
 
@@ -28,16 +29,16 @@ struct network_options {
     }
 
 /* Whether there is to be a network. */
-bool network_wanted(const struct network_options *o);
-/* Whether anything was said about it at all. */
+bool network_is_requested(const struct network_options *o);
+/* Whether any network option was given. */
 bool network_touched(const struct network_options *o);
 
 /* Reads the policy's file. */
 int network_options_read(struct network_options *o, struct err *e);
 
 /* Reads the policy, and adds the hosts of package managers, if asked to; root, home and env as
- * packages_find() has them. Does so once. 1, or 0 if there is to be no network; an error if the
- * options do not go together. */
+ * package_hosts_find() has them. Does so once. 1, or 0 if there is to be no network; an error if
+ * the options do not go together. */
 int network_options_complete(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e);
 
@@ -48,7 +49,7 @@ struct listeners_taken network_taken(const struct network_options *o);
 /* Opens the file for the events; -1 if there is to be none. */
 int network_log_open(const struct network_options *o, int *ret, struct err *e);
 
-/* As the member `egress` of a request, once the policy was read; nothing if there is no network. */
-void network_options_put(const struct network_options *o, struct json_writer *w);
+/* Writes the member `egress` of a request, after the policy was read; nothing without a network. */
+void network_options_write(const struct network_options *o, struct json_writer *w);
 
 #endif

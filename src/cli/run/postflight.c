@@ -1,20 +1,21 @@
-#include "cli/postflight.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/postflight.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/own.h"
-#include "cli/seal_tool.h"
+#include "cli/run/attest_tool.h"
 #include "cli/state_dir.h"
-#include "cli/untrusted.h"
+#include "cli/run/untrusted.h"
 #include "cli/verb.h"
-#include "json/reader.h"
-#include "json/writer.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
 
 enum { TREE_MAX = 512 << 20, TEXT_MAX = 64 << 20 };
 
-/* What may leave. */
+/* Limits of the output. */
 #define FILE_BYTES_MAX "67108864"
 #define ALL_BYTES_MAX  "268435456"
 #define FILES_MAX      "10000"
@@ -22,8 +23,8 @@ enum { TREE_MAX = 512 << 20, TEXT_MAX = 64 << 20 };
 static const struct json_limits limits = { .bytes = SEAL_TOOL_OUT_MAX, .depth = 32 };
 
 /* {"files": […], "deleted": […], "violations": […]} of a directory of the stage. */
-static int list(const struct postflight *p, const char *dir, struct arena *a,
-                const struct json **ret, struct err *e)
+static int list_output(const struct postflight *p, const char *dir, struct arena *a,
+                       const struct json **ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SEAL_TOOL_OUT_MAX);
     char path[PATH_MAX], before[PATH_MAX];
@@ -38,24 +39,24 @@ static int list(const struct postflight *p, const char *dir, struct arena *a,
     return r < 0 ? r : json_read(buf_str(&text), limits, a, ret, e);
 }
 
-static struct str member(const struct json *v, struct str key)
+static struct str listed_text(const struct json *v, struct str key)
 {
     const struct json *m = json_get(v, key);
 
     return m && m->type == JSON_STR ? m->s : STR("");
 }
 
-/* How much leaves is for a step that stands in for ours to say. What would be dangerous wherever it
- * lands is not. */
+/* Size limits are left to a hook that replaces the built-in step; violations that would be
+ * dangerous at any destination are not. */
 static bool is_limit(const struct json *violation)
 {
-    struct str rule = member(violation, STR("rule"));
+    struct str rule = listed_text(violation, STR("rule"));
 
     return str_eq(rule, STR("size")) || str_eq(rule, STR("files")) || str_eq(rule, STR("bytes"));
 }
 
 /* Our own rules: none of the output leaves if some of it may not. */
-static int judge(const struct json *listed, bool limits_too, struct err *e)
+static int judge_violations(const struct json *listed, bool limits_too, struct err *e)
 {
     const struct json *v = json_get(listed, STR("violations"));
     bool denied = false;
@@ -66,8 +67,9 @@ static int judge(const struct json *listed, bool limits_too, struct err *e)
         if (!limits_too && is_limit(one))
             continue;
         denied = true;
-        say("output: " STR_FMT ": " STR_FMT " (" STR_FMT ")", STR_ARG(member(one, STR("path"))),
-            STR_ARG(member(one, STR("reason"))), STR_ARG(member(one, STR("rule"))));
+        cli_report("output: " STR_FMT ": " STR_FMT " (" STR_FMT ")",
+                   STR_ARG(listed_text(one, STR("path"))), STR_ARG(listed_text(one, STR("reason"))),
+                   STR_ARG(listed_text(one, STR("rule"))));
     }
     if (denied)
         return err_set(e, ERR_DENIED, "the output does not leave: see above");
@@ -79,25 +81,25 @@ static bool is_of_output(const struct json *change, struct str *ret)
 {
     const struct str top = STR(UNTRUSTED_OUTPUT_INSIDE "/");
 
-    *ret = member(change, STR("path"));
-    if (!str_starts(*ret, top) || str_eq(member(change, STR("change")), STR("deleted")))
+    *ret = listed_text(change, STR("path"));
+    if (!str_starts(*ret, top) || str_eq(listed_text(change, STR("change")), STR("deleted")))
         return false;
     *ret = (struct str){ ret->p + top.n, ret->n - top.n };
     return true;
 }
 
-static int disagree(const struct json *file, struct err *e)
+static int report_output_mismatch(const struct json *file, struct err *e)
 {
-    struct str path = member(file, STR("path"));
+    struct str path = listed_text(file, STR("path"));
 
-    return err_set(e, ERR_DENIED,
-                   "the output does not leave: %.*s is not what the sandbox's files have",
+    return err_set(e, ERR_DENIED, "the output is refused: %.*s differs from the sandbox's files",
                    (int)(path.n < 120 ? path.n : 120), path.p);
 }
 
-/* What was brought out must be what the writable layer has: the two came on different ways. Both
+/* The collected output must match the writable layer: the two were read in different ways. Both
  * lists are sorted. */
-static int agree(const struct json *files, const struct json *changes, struct err *e)
+static int compare_output_with_layer(const struct json *files, const struct json *changes,
+                                     struct err *e)
 {
     const struct json *f = json_first(files), *end = json_end(files);
     struct str path;
@@ -105,21 +107,22 @@ static int agree(const struct json *files, const struct json *changes, struct er
     for (const struct json *c = json_first(changes); c != json_end(changes); c++) {
         if (!is_of_output(c, &path))
             continue;
-        for (; f != end && !str_eq(member(f, STR("path")), path); f++)
-            if (str_eq(member(f, STR("change")), STR("added")))
-                return disagree(f, e);
-        if (f == end || !str_eq(member(f, STR("sha256")), member(c, STR("sha256"))))
-            return disagree(c, e);
+        for (; f != end && !str_eq(listed_text(f, STR("path")), path); f++)
+            if (str_eq(listed_text(f, STR("change")), STR("added")))
+                return report_output_mismatch(f, e);
+        if (f == end || !str_eq(listed_text(f, STR("sha256")), listed_text(c, STR("sha256"))))
+            return report_output_mismatch(c, e);
         f++;
     }
     for (; f != end; f++)
-        if (str_eq(member(f, STR("change")), STR("added")))
-            return disagree(f, e);
+        if (str_eq(listed_text(f, STR("change")), STR("added")))
+            return report_output_mismatch(f, e);
     return 0;
 }
 
-static int ask(const struct postflight *p, const struct json *listed, const struct json *changes,
-               struct arena *a, struct step_answer *ret, struct err *e)
+static int run_postflight_hook(const struct postflight *p, const struct json *listed,
+                               const struct json *changes, struct arena *a, struct step_answer *ret,
+                               struct err *e)
 {
     AUTO(buf_done) struct buf question = BUF_INIT(SEAL_TOOL_OUT_MAX);
     char path[PATH_MAX];
@@ -161,9 +164,9 @@ static void write_step(struct json_writer *w, struct str key, const struct step_
     json_end_object(w);
 }
 
-static int write_manifest(const struct postflight *p, const struct json *program,
-                          const struct json *listed, const struct json *changes,
-                          const struct step_answer *post, struct buf *out, struct err *e)
+static int write_output_manifest(const struct postflight *p, const struct json *program,
+                                 const struct json *listed, const struct json *changes,
+                                 const struct step_answer *post, struct buf *out, struct err *e)
 {
     char at[32] = "";
     time_t now = time(NULL);
@@ -183,7 +186,7 @@ static int write_manifest(const struct postflight *p, const struct json *program
     json_key(&w, STR("name"));
     json_put_lossy(&w, str_from(p->program));
     json_key(&w, STR("sha256"));
-    json_put_str(&w, member(program, STR("sha256")));
+    json_put_str(&w, listed_text(program, STR("sha256")));
     json_key(&w, STR("status"));
     json_put_int(&w, p->status);
     json_end_object(&w);
@@ -199,7 +202,7 @@ static int write_manifest(const struct postflight *p, const struct json *program
     return json_writer_finish(&w, e);
 }
 
-static int sign(struct str text, struct buf *out, struct err *e)
+static int sign_output_manifest(struct str text, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int state = -1;
     char path[PATH_MAX];
@@ -211,31 +214,31 @@ static int sign(struct str text, struct buf *out, struct err *e)
     return r < 0 ? r : seal_tool_run(arguments, text, out, e);
 }
 
-int postflight(const struct postflight *p, struct buf *out, struct err *e)
+int postflight_check(const struct postflight *p, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     const struct json *program, *listed, *changes, *first;
     struct step_answer answer = { 0 };
-    int r = list(p, "program", &a, &program, e);
+    int r = list_output(p, "program", &a, &program, e);
 
     if (r >= 0)
-        r = list(p, "output/output", &a, &listed, e);
+        r = list_output(p, "output/output", &a, &listed, e);
     if (r >= 0)
         r = json_read(p->changes, limits, &a, &changes, e);
     if (r >= 0)
-        r = judge(listed, false, e);
+        r = judge_violations(listed, false, e);
     if (r >= 0)
-        r = agree(json_get(listed, STR("files")), changes, e);
+        r = compare_output_with_layer(json_get(listed, STR("files")), changes, e);
     if (r >= 0)
-        r = ask(p, listed, changes, &a, &answer, e);
-    if (r >= 0 && answer.ours)
-        r = judge(listed, true, e);
+        r = run_postflight_hook(p, listed, changes, &a, &answer, e);
+    if (r >= 0 && answer.built_in)
+        r = judge_violations(listed, true, e);
     if (r < 0)
         return r;
     first = json_first(json_get(program, STR("files")));
     if (!first)
         return err_set(e, ERR_BUG, "the program is not in its stage");
-    r = write_manifest(p, first, listed, changes, &answer, &text, e);
-    return r < 0 ? r : sign(buf_str(&text), out, e);
+    r = write_output_manifest(p, first, listed, changes, &answer, &text, e);
+    return r < 0 ? r : sign_output_manifest(buf_str(&text), out, e);
 }

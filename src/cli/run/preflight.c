@@ -1,42 +1,43 @@
-#include "cli/preflight.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/preflight.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "cli/verb.h"
-#include "json/reader.h"
-#include "json/writer.h"
-#include "scan/scan.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
+#include "engine/scan/scan.h"
 
 enum { REPORT_MAX = 4 << 20 };
 
-static void tell(const char *file, const struct scan_report *r, enum scan_severity least)
+static void print_findings(const char *file, const struct scan_report *r, enum scan_severity least)
 {
     for (size_t i = 0; i < r->n; i++)
         if (r->findings[i].rule->severity >= least)
-            say("%s:%u: %s: %s (%s)", file, r->findings[i].line,
-                scan_severities[r->findings[i].rule->severity], r->findings[i].rule->message,
-                r->findings[i].rule->id);
+            cli_report("%s:%u: %s: %s (%s)", file, r->findings[i].line,
+                       scan_severities[r->findings[i].rule->severity], r->findings[i].rule->message,
+                       r->findings[i].rule->id);
 }
 
-static int look(const char *file, struct str text, struct arena *a, struct step_answer *ret,
-                struct err *e)
+static int scan_program(const char *file, struct str text, struct arena *a, struct step_answer *ret,
+                        struct err *e)
 {
     const struct json_limits limits = { .bytes = REPORT_MAX, .depth = 32 };
-    AUTO_FREE struct scan_report *report = calloc(1, sizeof *report);
+    AUTO_FREE struct scan_report *report = new0(sizeof *report);
     AUTO(buf_done) struct buf out = BUF_INIT(REPORT_MAX);
     struct json_writer w;
     int r;
 
-    if (!report)
-        abort();
     r = scan_text(file, text, report, e);
     if (r < 0)
         return r;
     if (scan_blocks(report, ret->block)) {
-        tell(file, report, ret->block);
-        return err_set(e, ERR_DENIED, "%s is not run: see above; --block says what is too severe",
-                       file);
+        print_findings(file, report, ret->block);
+        return err_set(
+            e, ERR_DENIED,
+            "%s is not run because of the findings above (--block sets the severity that denies)",
+            file);
     }
     json_writer_init(&w, &out, JSON_COMPACT);
     scan_write(report, file, &w);
@@ -44,7 +45,8 @@ static int look(const char *file, struct str text, struct arena *a, struct step_
     return r < 0 ? r : json_read(buf_str(&out), limits, a, &ret->result, e);
 }
 
-static int question(const char *file, struct str text, struct buf *out, struct err *e)
+static int write_preflight_question(const char *file, struct str text, struct buf *out,
+                                    struct err *e)
 {
     struct json_writer w;
 
@@ -62,13 +64,13 @@ static int question(const char *file, struct str text, struct buf *out, struct e
     return json_writer_finish(&w, e);
 }
 
-int preflight(const char *file, struct str text, const struct step_options *o, struct arena *a,
-              struct step_answer *ret, struct err *e)
+int preflight_check(const char *file, struct str text, const struct step_options *o,
+                    struct arena *a, struct step_answer *ret, struct err *e)
 {
     AUTO(buf_done) struct buf asked = BUF_INIT(4 * (SCAN_INPUT_MAX + 4096));
-    int r = question(file, text, &asked, e);
+    int r = write_preflight_question(file, text, &asked, e);
 
     if (r >= 0)
         r = step_take("preflight", o, buf_str(&asked), a, ret, e);
-    return r < 0 || !ret->ours ? r : look(file, text, a, ret, e);
+    return r < 0 || !ret->built_in ? r : scan_program(file, text, a, ret, e);
 }

@@ -1,4 +1,5 @@
-#include "cli/run_options.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "base/own.h"
 #include "base/units.h"
-#include "ipc/kernel.h"
-#include "ipc/listeners.h"
-#include "proc/caps.h"
-#include "runtime/launch.h"
-#include "scan/scan.h"
+#include "lib/ipc/kernel.h"
+#include "lib/ipc/listeners.h"
+#include "lib/proc/caps.h"
+#include "engine/runtime/launch.h"
+#include "engine/scan/scan.h"
 
 static int set_image(void *to, const char *value, struct err *e)
 {
@@ -40,7 +41,7 @@ static const char **find_variable(struct run_options *o, const char *name, size_
 }
 
 /* NAME=VALUE; the last one of a name counts. */
-static void put_variable(struct run_options *o, const char *text)
+static void set_run_variable(struct run_options *o, const char *text)
 {
     const char **at = find_variable(o, text, strcspn(text, "="));
 
@@ -59,7 +60,7 @@ static int set_env(void *to, const char *value, struct err *e)
         return r;
     if (o->n_env == RUN_VARIABLES_MAX)
         return err_set(e, ERR_TOO_BIG, "--env: too many variables");
-    put_variable(o, variable);
+    set_run_variable(o, variable);
     return 0;
 }
 
@@ -73,7 +74,7 @@ static int set_workdir(void *to, const char *value, struct err *e)
     return 0;
 }
 
-static int set_user(void *to, const char *value, struct err *e)
+static int set_run_user(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
 
@@ -81,7 +82,7 @@ static int set_user(void *to, const char *value, struct err *e)
     return err_wrap(e, user_parse(value, &o->user, e), "--user");
 }
 
-static int set_hostname(void *to, const char *value, struct err *e)
+static int set_run_hostname(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
 
@@ -116,7 +117,7 @@ static int set_cpu(void *to, const char *value, struct err *e)
     return units_milli(str_from(value), "--cpu", &((struct run_options *)to)->cpu_milli, e);
 }
 
-static int set_timeout(void *to, const char *value, struct err *e)
+static int set_run_timeout(void *to, const char *value, struct err *e)
 {
     return units_duration(str_from(option_duration(value)), "--timeout",
                           &((struct run_options *)to)->timeout_ns, e);
@@ -187,12 +188,12 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .kind = OPTION_WORD, AT(side_channels), .words = "open guarded" },
     { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
       .set = set_mount },
-    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours", .set = set_env },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", .set = set_env },
     { "workdir", 'w', "DIR", "working directory (default: the user's home)", .set = set_workdir },
     { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
-      .set = set_user },
+      .set = set_run_user },
     { "hostname", 0, "NAME", "hostname inside (default: sandbox; sbx-ID where a daemon runs it)",
-      .set = set_hostname },
+      .set = set_run_hostname },
     { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)",
       .set = set_memory },
     { "pids", 0, "N", "process limit (default: 1024)", .set = set_pids },
@@ -201,7 +202,7 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       "what it may write outside of mounts, in memory (default: 1G, at most --memory)",
       .set = set_disk },
     { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
-      .set = set_timeout },
+      .set = set_run_timeout },
     { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
       .set = set_cap },
     { "kernel", 0, "WORD",
@@ -235,18 +236,20 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .kind = OPTION_TEXT, AT(untrusted.output), .complete = COMPLETE_FILE },
     { "manifest", 0, "FILE", "--untrusted: where the manifest goes (default: DIR.manifest.json)",
       .kind = OPTION_TEXT, AT(untrusted.manifest), .complete = COMPLETE_FILE },
-    { "block", 0, "SEVERITY", "--untrusted: what the scan must not find (default: high)",
+    { "block", 0, "SEVERITY", "--untrusted: lowest severity that denies the run (default: high)",
       .kind = OPTION_WORD, AT(untrusted.steps.block), .words = SCAN_SEVERITY_WORDS },
     { "config", 0, "FILE", "--untrusted: configuration to use instead of the usual files",
       .kind = OPTION_TEXT, AT(untrusted.steps.config), .complete = COMPLETE_FILE },
-    { "preflight-command", 0, "COMMAND", "--untrusted: looks at the program instead of our scan",
+    { "preflight-command", 0, "COMMAND",
+      "--untrusted: a command that checks the program instead of the built-in scan",
       .kind = OPTION_TEXT, AT(untrusted.steps.preflight.command) },
     { "preflight-mcp", 0, "SERVER",
       "--untrusted: an MCP server does: a URL, or a command that speaks on pipes",
       .kind = OPTION_TEXT, AT(untrusted.steps.preflight.mcp) },
     { "preflight-tool", 0, "NAME", "--untrusted: the server's tool (default: preflight)",
       .kind = OPTION_TEXT, AT(untrusted.steps.preflight.tool) },
-    { "postflight-command", 0, "COMMAND", "--untrusted: decides on the output on top of our rules",
+    { "postflight-command", 0, "COMMAND",
+      "--untrusted: a command that decides about the output, after the built-in rules",
       .kind = OPTION_TEXT, AT(untrusted.steps.postflight.command) },
     { "postflight-mcp", 0, "SERVER", "--untrusted: an MCP server does", .kind = OPTION_TEXT,
       AT(untrusted.steps.postflight.mcp) },
@@ -255,14 +258,14 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "step-timeout", 0, "DURATION", "--untrusted: for each of these (default: 1m)",
       .kind = OPTION_DURATION, AT(untrusted.steps.timeout) },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
-    { "interactive", 'i', NULL, "pass our stdin on, which 'run' always does",
-      .set = set_interactive },
+    { "interactive", 'i', NULL, "pass stdin on, which 'run' always does", .set = set_interactive },
     { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
     { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
 };
 
-/* Programs that know proxies use ours, and can show why something was refused. */
-static void add_proxy(struct run_options *o)
+/* Points programs that support proxies to the sandbox's own, which can report why it denied a
+ * connection. */
+static void pass_proxy_variables(struct run_options *o)
 {
     static const char *const variables[] = {
         "HTTP_PROXY=" LISTENERS_PROXY_URL,  "http_proxy=" LISTENERS_PROXY_URL,
@@ -273,7 +276,7 @@ static void add_proxy(struct run_options *o)
 
     for (size_t i = 0; i < COUNT_OF(variables); i++)
         if (!*find_variable(o, variables[i], strcspn(variables[i], "=")))
-            put_variable(o, variables[i]);
+            set_run_variable(o, variables[i]);
 }
 
 void run_options_fill_environment(struct run_options *o)
@@ -282,12 +285,12 @@ void run_options_fill_environment(struct run_options *o)
     static char term_variable[128];
 
     if (!*find_variable(o, "LANG", 4))
-        put_variable(o, "LANG=C.UTF-8");
+        set_run_variable(o, "LANG=C.UTF-8");
     if (o->tty && term &&
         snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
-        put_variable(o, term_variable);
-    if (network_wanted(&o->network))
-        add_proxy(o);
+        set_run_variable(o, term_variable);
+    if (network_is_requested(&o->network))
+        pass_proxy_variables(o);
     if (o->untrusted.file)
-        put_variable(o, "OUTPUT=" UNTRUSTED_OUTPUT);
+        set_run_variable(o, "OUTPUT=" UNTRUSTED_OUTPUT);
 }

@@ -1,13 +1,14 @@
-/* What `sandboxer run` was asked for. */
-#ifndef CLI_RUN_OPTIONS_H
-#define CLI_RUN_OPTIONS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of `sandboxer run`. */
+#ifndef CLI_RUN_RUN_OPTIONS_H
+#define CLI_RUN_RUN_OPTIONS_H
 
 #include <stdint.h>
 
-#include "cli/network_options.h"
-#include "cli/untrusted.h"
-#include "runtime/plan.h"
-#include "runtime/user.h"
+#include "cli/run/network_options.h"
+#include "cli/run/untrusted.h"
+#include "engine/runtime/plan.h"
+#include "engine/runtime/user.h"
 
 enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
 
@@ -43,8 +44,8 @@ struct run_options {
 enum { RUN_OPTION_COUNT = 40 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
-/* Adds the variables that nobody set and a program expects: its language, its terminal, and, with a
- * network, the proxy; for an untrusted program, where its output goes. */
+/* Adds variables that a program expects, unless the caller set them: its language, its terminal,
+ * with a network the proxy, and for an untrusted program the output directory. */
 void run_options_fill_environment(struct run_options *o);
 
 #endif

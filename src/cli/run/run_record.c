@@ -1,9 +1,10 @@
-#include "cli/run_record.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_record.h"
 
 #include "base/own.h"
-#include "cli/call.h"
+#include "cli/api_call.h"
 #include "cli/lines.h"
-#include "cli/write.h"
+#include "base/io.h"
 
 int run_record_open(struct run_record *r, const struct network_options *o, struct err *e)
 {
@@ -20,7 +21,8 @@ void run_record_of(struct run_record *r, struct str sandbox)
     str_copy(sandbox, r->sandbox, sizeof r->sandbox);
 }
 
-static int take_piece(struct run_record *r, struct lines *lines, struct str piece, struct err *e)
+static int record_log_piece(struct run_record *r, struct lines *lines, struct str piece,
+                            struct err *e)
 {
     struct str line;
     int ret = r->log < 0 ? 0 : write_all(r->log, piece, e);
@@ -33,30 +35,30 @@ static int take_piece(struct run_record *r, struct lines *lines, struct str piec
     return ret;
 }
 
-static int fetch(struct run_record *r, const struct verb *v)
+static int fetch_egress_log(struct run_record *r, const struct verb *v)
 {
     static const struct common common;
     AUTO(lines_done) struct lines lines = LINES_INIT;
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct str piece;
     struct err e;
     int status;
 
-    call_init(&c, v, &common, "GET");
+    api_call_init(&c, v, &common, "GET");
     c.start = CONTACT_ONLY;
-    call_path(&c, "/v1/sandboxes/%s/egress/log", r->sandbox);
-    status = call_open(&c);
-    while (status == 0 && call_next(&c, &piece, &status) > 0)
-        if (take_piece(r, &lines, piece, &e) < 0)
-            status = call_failed(&c, &e);
+    api_call_path(&c, "/v1/sandboxes/%s/egress/log", r->sandbox);
+    status = api_call_open(&c);
+    while (status == 0 && api_call_next(&c, &piece, &status) > 0)
+        if (record_log_piece(r, &lines, piece, &e) < 0)
+            status = api_call_failed(&c, &e);
     return status ? -(int)ERR_UPSTREAM : 0;
 }
 
 int run_record_end(struct run_record *r, const struct verb *v, bool quiet)
 {
-    int ret = r->sandbox[0] ? fetch(r, v) : 0;
+    int ret = r->sandbox[0] ? fetch_egress_log(r, v) : 0;
 
     if (!quiet)
-        denials_say(&r->denials);
+        denials_print(&r->denials);
     return ret;
 }

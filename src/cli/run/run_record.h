@@ -1,15 +1,16 @@
-/* The record of what a run reached that a daemon served: fetched when the run is over, it goes to
- * the file of --egress-log, and what was refused is said. */
-#ifndef CLI_RUN_RECORD_H
-#define CLI_RUN_RECORD_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The egress log of a run by the daemon: fetched when the run has ended, it is written to the file
+ * of --egress-log, and denials are printed. */
+#ifndef CLI_RUN_RUN_RECORD_H
+#define CLI_RUN_RUN_RECORD_H
 
 #include "base/id.h"
 #include "cli/denials.h"
-#include "cli/network_options.h"
+#include "cli/run/network_options.h"
 
 struct run_record {
     char sandbox[ID_MAX]; /* empty: it never began */
-    int log;              /* -1: nobody wants it as a file */
+    int log;              /* -1: no file was requested */
     struct denials denials;
 };
 
@@ -24,7 +25,7 @@ void run_record_done(struct run_record *r);
 
 void run_record_of(struct run_record *r, struct str sandbox); /* whose it is */
 
-/* Fetches it, says what was refused unless it is to be quiet. An error was said. */
+/* Fetches the log, and prints the denials unless quiet. Errors have been printed. */
 int run_record_end(struct run_record *r, const struct verb *v, bool quiet);
 
 #endif

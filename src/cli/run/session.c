@@ -1,4 +1,5 @@
-#include "cli/session_inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/session_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +14,11 @@
 #include "base/units.h"
 #include "cli/ending.h"
 #include "cli/verb.h"
-#include "ipc/channel.h"
-#include "proc/signals.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/signals.h"
 
 /* With a network the program waits until the policy is in force. */
-static int send_first(struct run *r, struct err *e)
+static int send_first(struct session_run *r, struct err *e)
 {
     struct session *s = r->s;
 
@@ -29,7 +30,7 @@ static int send_first(struct run *r, struct err *e)
 }
 
 /* Both requests go out at once: PID 1 finds its first one waiting when it starts. */
-static int send_requests(struct run *r, struct err *e)
+static int send_requests(struct session_run *r, struct err *e)
 {
     struct session *s = r->s;
     int fds[1 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX], pair[2], n = 1, ret = ipc_pair(pair, e);
@@ -47,7 +48,7 @@ static int send_requests(struct run *r, struct err *e)
     return ret;
 }
 
-void session_destroy(struct run *r)
+void session_destroy(struct session_run *r)
 {
     struct err e;
 
@@ -60,16 +61,16 @@ void session_destroy(struct run *r)
         r->destroyed = true;
 }
 
-void session_fail(struct run *r, int status, const char *what)
+void session_fail(struct session_run *r, int status, const char *what)
 {
     if (!r->said) /* the first reason is the reason */
-        say("%s", what);
+        cli_report("%s", what);
     r->said = true;
     r->status = status;
     session_destroy(r);
 }
 
-static void note_unenforced(const struct run *r, uint32_t what)
+static void note_unenforced(const struct session_run *r, uint32_t what)
 {
     char memory[24];
 
@@ -77,14 +78,15 @@ static void note_unenforced(const struct run *r, uint32_t what)
     if (!what || r->s->quiet)
         return;
     units_show_bytes(r->s->plan.memory, memory);
-    say("note: not enforced here:%s%s%s%s%s; --strict makes this an error",
-        what & LAUNCH_NO_MEMORY ? " memory limit " : "", what & LAUNCH_NO_MEMORY ? memory : "",
-        what & LAUNCH_NO_PIDS ? " pids limit" : "", what & LAUNCH_NO_CPU ? " cpu limit" : "",
-        geteuid() == 0 ? "" : " (this user has no cgroup to use)");
+    cli_report("note: not enforced here:%s%s%s%s%s; --strict makes this an error",
+               what & LAUNCH_NO_MEMORY ? " memory limit " : "",
+               what & LAUNCH_NO_MEMORY ? memory : "", what & LAUNCH_NO_PIDS ? " pids limit" : "",
+               what & LAUNCH_NO_CPU ? " cpu limit" : "",
+               geteuid() == 0 ? "" : " (this user has no cgroup to use)");
 }
 
 /* The launcher died: another one finds what is left by the sandbox's id. */
-static void clean_up_after_launcher(struct run *r)
+static void clean_up_after_launcher(struct session_run *r)
 {
     struct session *s = r->s;
     union launch_answer answer;
@@ -99,7 +101,7 @@ static void clean_up_after_launcher(struct run *r)
 }
 
 /* The first is a pidfd, which we do without. */
-static void take_layer(struct session *s, struct ipc_fds *fds)
+static void take_layer_descriptors(struct session *s, struct ipc_fds *fds)
 {
     if (fds->n < 3)
         return;
@@ -107,14 +109,14 @@ static void take_layer(struct session *s, struct ipc_fds *fds)
     s->userns = take_fd(&fds->fd[2]);
 }
 
-static void hear_launcher(struct run *r)
+static void receive_launcher_answer(struct session_run *r)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     union launch_answer answer;
     struct err e = { 0 };
 
     if (r->s->boundary->answer(&r->s->launcher, &answer, &fds, &e) < 0) {
-        session_fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
         r->destroyed = true;
         if (e.code == ERR_UPSTREAM)
             clean_up_after_launcher(r);
@@ -123,28 +125,32 @@ static void hear_launcher(struct run *r)
     if (answer.head.type == LAUNCH_CREATED) {
         r->created = true;
         note_unenforced(r, answer.created.unenforced);
-        take_layer(r->s, &fds);
+        take_layer_descriptors(r->s, &fds);
         if (r->s->control < 0 && !r->ended)
-            session_fail(r, EXIT_OURS, "the sandbox's supervisor died");
+            session_fail(r, EXIT_TOOL_FAILED, "the sandbox's supervisor died");
         session_start(r);
     }
+    if (answer.head.type == LAUNCH_RELEASED)
+        r->destroyed = true;
     if (answer.head.type == LAUNCH_DESTROYED) {
         r->destroyed = true;
         r->oom_kills = answer.destroyed.oom_kills;
         if (answer.destroyed.leftover)
-            say("note: %u cgroups of %s could not be removed", answer.destroyed.leftover,
-                r->s->plan.id);
+            cli_report("note: %u cgroups of %s could not be removed", answer.destroyed.leftover,
+                       r->s->plan.id);
     }
 }
 
-static void begin(struct run *r, const struct control_started *m, struct ipc_fds *fds)
+static void begin_program(struct session_run *r, const struct control_started *m,
+                          struct ipc_fds *fds)
 {
     static char room[STREAMS][STREAM_BUFFER];
     size_t expected = r->start->flags & CONTROL_TTY ? 1 : r->start->flags & CONTROL_STDIN ? 3 : 2;
     size_t at = 0;
 
     if (fds->n != expected) {
-        session_fail(r, EXIT_OURS, "the sandbox sent another number of descriptors than expected");
+        session_fail(r, EXIT_TOOL_FAILED,
+                     "the sandbox sent another number of descriptors than expected");
         return;
     }
     r->proc = m->proc;
@@ -169,22 +175,22 @@ static void begin(struct run *r, const struct control_started *m, struct ipc_fds
                 room[STREAM_ERR]);
 }
 
-static void start_failed(struct run *r, const struct control_failed *m)
+static void start_failed(struct session_run *r, const struct control_failed *m)
 {
     bool program = strcmp(m->step, "program") == 0;
 
     session_fail(r,
-                 !program           ? EXIT_OURS
+                 !program           ? EXIT_TOOL_FAILED
                  : m->sys == ENOENT ? EXIT_NOT_FOUND
                                     : EXIT_NOT_EXECUTABLE,
                  m->msg);
 }
 
 /* PID 1 shares the program's processors and may be late; the launcher does not. */
-static void give_up(struct run *r)
+static void time_out_run(struct session_run *r)
 {
     if (r->collecting) {
-        session_fail(r, EXIT_OURS, "collecting the output took too long");
+        session_fail(r, EXIT_TOOL_FAILED, "collecting the output took too long");
         return;
     }
     r->status = EXIT_TIMED_OUT;
@@ -193,15 +199,34 @@ static void give_up(struct run *r)
     session_destroy(r);
 }
 
-static void program_ended(struct run *r, const struct control_exited *m)
+/* Whether only the exiting PID 1 is left, without mounts of the caller's: then the caller does not
+ * wait for the teardown by the launcher. */
+static bool can_leave(const struct session_run *r, const struct control_exited *m)
+{
+    const struct session *s = r->s;
+
+    return m->alone && r->created && !s->plan.n_mounts && !s->plan.n_layers && !s->network;
+}
+
+/* Waits for the launcher's acknowledgement: a killed launcher would not clean up. */
+static void release_one_shot(struct session_run *r, const struct control_exited *m)
+{
+    struct err e;
+
+    r->oom_kills = m->oom_total;
+    r->destroying = r->s->boundary->release(&r->s->launcher, &e) >= 0;
+    session_destroy(r); /* the rest of it */
+}
+
+static void program_ended(struct session_run *r, const struct control_exited *m)
 {
     if (!r->proc && m->how == CONTROL_BY_EXIT) {
-        session_fail(r, EXIT_OURS, "the program could not be started");
+        session_fail(r, EXIT_TOOL_FAILED, "the program could not be started");
         return;
     }
     switch (m->how) {
     case CONTROL_BY_TIMEOUT:
-        give_up(r);
+        time_out_run(r);
         return;
     case CONTROL_BY_SIGNAL:
         r->status = EXIT_SIGNALLED + m->status;
@@ -212,21 +237,23 @@ static void program_ended(struct run *r, const struct control_exited *m)
     }
     if (r->s->collect && !r->n_signals)
         session_collect(r);
+    else if (can_leave(r, m))
+        release_one_shot(r, m);
     else
         session_destroy(r);
 }
 
 /* --- PID 1 --- */
 
-static void hear_failed(struct run *r, const struct control_failed *m)
+static void on_supervisor_failed(struct session_run *r, const struct control_failed *m)
 {
     if (m->head.tag & WHO_TAG)
-        session_hear_who_is(r, m->head.tag, NULL);
+        session_receive_who_is(r, m->head.tag, NULL);
     else
         start_failed(r, m);
 }
 
-static void hear_supervisor(struct run *r)
+static void receive_supervisor_message(struct session_run *r)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     static union supervisor_message m;
@@ -235,30 +262,30 @@ static void hear_supervisor(struct run *r)
 
     if (got <= 0) {
         drop_fd(&r->s->control);
-        /* While it is being built, the launcher says why. */
+        /* While the sandbox is being built, the launcher reports the reason. */
         if (!r->ended && (got < 0 || r->proc || r->created)) {
             r->killed = true;
-            session_fail(r, EXIT_OURS,
+            session_fail(r, EXIT_TOOL_FAILED,
                          got < 0 ? e.msg : "the sandbox ended before its program did");
         }
         return;
     }
     if (session_is_file_tag(m.head.tag))
-        session_hear_files(r, &m, &fds);
+        session_receive_files(r, &m, &fds);
     else if (m.head.type == CONTROL_STARTED)
-        begin(r, &m.started, &fds);
+        begin_program(r, &m.started, &fds);
     else if (m.head.type == CONTROL_FAILED)
-        hear_failed(r, &m.failed);
+        on_supervisor_failed(r, &m.failed);
     else if (m.head.type == CONTROL_LISTENING && r->s->network)
         session_serve_network(r, &m.listening, &fds);
     else if (m.head.type == CONTROL_WHO_IS)
-        session_hear_who_is(r, m.head.tag, &m.who_is);
+        session_receive_who_is(r, m.head.tag, &m.who_is);
     else if (m.head.type == CONTROL_EXITED)
         program_ended(r, &m.exited);
 }
 
-/* Somebody asks us to stop: so does the program, and at the third time it is not asked any more. */
-static void pass_signal(struct run *r, int sig)
+/* Passes a signal on to the program; the third signal destroys the sandbox. */
+static void pass_signal_to_program(struct session_run *r, int sig)
 {
     struct err e;
 
@@ -271,7 +298,7 @@ static void pass_signal(struct run *r, int sig)
     r->s->boundary->kill(r->s->control, TAG, r->proc, sig, CONTROL_GROUP, &e);
 }
 
-static void hear_signal(struct run *r)
+static void receive_run_signal(struct session_run *r)
 {
     struct signalfd_siginfo info;
 
@@ -282,10 +309,10 @@ static void hear_signal(struct run *r)
             terminal_resize(r->master);
         return;
     }
-    pass_signal(r, (int)info.ssi_signo);
+    pass_signal_to_program(r, (int)info.ssi_signo);
 }
 
-static int open_signals(struct run *r, struct err *e)
+static int open_run_signals(struct session_run *r, struct err *e)
 {
     static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
 
@@ -293,28 +320,28 @@ static int open_signals(struct run *r, struct err *e)
     return r->signals < 0 ? r->signals : 0;
 }
 
-static bool finished(const struct run *r)
+static bool is_run_finished(const struct session_run *r)
 {
     return r->ended && r->destroyed && !stream_open(&r->streams[STREAM_OUT]) &&
            !stream_open(&r->streams[STREAM_ERR]);
 }
 
-static int64_t find_due(const struct run *r)
+static int64_t find_due(const struct session_run *r)
 {
     int64_t network = r->s->network ? network_due(r->s->network) : 0;
 
     return network && (!r->deadline || network < r->deadline) ? network : r->deadline;
 }
 
-static void loop(struct run *r)
+static void run_session_loop(struct session_run *r)
 {
     enum { LAUNCHER, SUPERVISOR, SIGNALS, NETWORK, TAR, FIRST_STREAM };
     enum { FIRST_LISTENER = FIRST_STREAM + STREAMS, WAITS = FIRST_LISTENER + NETWORK_LISTENERS };
     struct pollfd waits[WAITS];
-    /* poll() takes no more entries than a process may have descriptors. */
+    /* poll() rejects more entries than RLIMIT_NOFILE. */
     nfds_t n = r->s->network ? WAITS : FIRST_LISTENER;
 
-    while (!finished(r)) {
+    while (!is_run_finished(r)) {
         waits[LAUNCHER] =
             (struct pollfd){ .fd = r->destroyed ? -1 : r->s->launcher.sock, .events = POLLIN };
         waits[SUPERVISOR] = (struct pollfd){ .fd = r->s->control, .events = POLLIN };
@@ -328,61 +355,61 @@ static void loop(struct run *r)
         if (poll(waits, n, r->ended ? -1 : clock_poll_ms(find_due(r))) < 0 && errno != EINTR)
             break;
         if (r->deadline && !r->ended && clock_mono() >= r->deadline)
-            give_up(r);
+            time_out_run(r);
         for (int i = 0; i < STREAMS; i++)
             if (waits[FIRST_STREAM + i].revents)
                 stream_move(&r->streams[i]);
         if (waits[TAR].revents && r->tar >= 0)
-            session_hear_tar(r);
+            session_receive_tar(r);
         if (waits[SUPERVISOR].revents && r->s->control >= 0)
-            hear_supervisor(r);
+            receive_supervisor_message(r);
         if (waits[LAUNCHER].revents)
-            hear_launcher(r);
+            receive_launcher_answer(r);
         if (waits[NETWORK].revents && r->s->network)
-            session_hear_network(r, r->s->network);
+            session_receive_network(r, r->s->network);
         if (r->s->network && !r->ended) {
             network_refuse(r->s->network, &waits[FIRST_LISTENER]);
             session_tick_network(r);
         }
         if (waits[SIGNALS].revents)
-            hear_signal(r);
+            receive_run_signal(r);
     }
 }
 
-/* Output that could not be written is lost: whatever the program thinks, this was no success. */
-static void check_outputs(struct run *r)
+/* Lost output makes the run a failure, even if the program succeeded. */
+static void check_run_outputs(struct session_run *r)
 {
     static const char *const names[STREAMS] = { "stdin", "stdout", "stderr" };
 
     for (int i = STREAM_OUT; i < STREAMS; i++) {
         if (!r->streams[i].error)
             continue;
-        say("writing to our %s: %s", names[i], strerror(r->streams[i].error));
+        cli_report("writing to %s: %s", names[i], strerror(r->streams[i].error));
         if (r->status == 0)
-            r->status = EXIT_OURS;
+            r->status = EXIT_TOOL_FAILED;
     }
 }
 
 int session_run(struct session *s, const struct supervisor_start *start)
 {
-    struct run r = {
-        .s = s, .start = start, .signals = -1, .master = -1, .tar = -1, .status = EXIT_OURS
+    struct session_run r = {
+        .s = s, .start = start, .signals = -1, .master = -1, .tar = -1, .status = EXIT_TOOL_FAILED
     };
     struct err e = { 0 };
     int ret;
 
     for (int i = 0; i < STREAMS; i++)
         stream_init(&r.streams[i], -1, -1, false, NULL);
-    ret = open_signals(&r, &e);
+    ret = open_run_signals(&r, &e);
     if (ret >= 0)
         ret = send_requests(&r, &e);
     if (ret < 0) {
-        say("%s", e.msg);
-        return EXIT_OURS;
+        cli_report("%s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
-    loop(&r);
+    run_session_loop(&r);
     terminal_restore(&r.terminal);
-    check_outputs(&r);
+    check_run_outputs(&r);
     if (s->network)
         network_end(s->network, s->quiet);
     ending_memory(&(struct ending_memory){ r.oom_kills, s->plan.memory, r.killed }, s->quiet);

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One program in one sandbox, without a daemon: this process is the whole control plane. */
-#ifndef CLI_SESSION_H
-#define CLI_SESSION_H
+#ifndef CLI_RUN_SESSION_H
+#define CLI_RUN_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cli/network.h"
-#include "runtime/boundary.h"
+#include "cli/run/network.h"
+#include "engine/runtime/boundary.h"
 
 struct session {
     const struct boundary_ops *boundary;
@@ -17,7 +18,7 @@ struct session {
     int control;
     struct network *network; /* NULL: loopback only */
     bool quiet;              /* no notes */
-    unsigned asked_limits;   /* enum launch_unenforced: those that somebody asked for */
+    unsigned asked_limits;   /* enum launch_unenforced: limits that the caller set explicitly */
     /* A directory inside that is made before the program starts and packed into collect_to (a file,
      * borrowed) when it has ended and everything else is killed; NULL: none. Needs a plan without
      * PLAN_ONE_SHOT. */
@@ -25,9 +26,9 @@ struct session {
     int feed; /* a tar archive that is unpacked there first (borrowed); -1: it begins empty */
     int collect_to;
     uint64_t collect_max; /* bytes; more is a failure */
-    bool collected;       /* all of it is there */
-    /* With `collect`: called when the sandbox stands and is filled, before its program starts;
-     * NULL: nobody. With PLAN_CHANGES the two descriptors of LAUNCH_CREATED are there by then. */
+    bool collected;       /* the output is complete */
+    /* With `collect`: called when the sandbox is built and filled, before its program starts; may
+     * be NULL. With PLAN_CHANGES, `layer` and `userns` are set by then. */
     int (*prepare)(struct session *s, struct err *e);
     void *prepare_for; /* the callee's own */
     int layer, userns;
@@ -42,8 +43,8 @@ int session_add_layer(struct session *s, int dir, struct err *e); /* takes dir; 
 int session_add_mount(struct session *s, const char *source, const char *target, bool writable,
                       struct err *e);
 
-/* Builds the sandbox, runs the program with our stdin, stdout and stderr, and takes everything down
- * again. Returns the exit status for our caller; what went wrong has been said on stderr. */
+/* Builds the sandbox, runs the program with our stdin, stdout and stderr, and destroys the sandbox.
+ * Returns the exit status for our caller, after printing errors to stderr. */
 int session_run(struct session *s, const struct supervisor_start *start);
 
 #endif

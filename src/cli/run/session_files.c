@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a session: a directory inside that is made and filled before the program starts, and
  * packed when it has ended. */
-#include "cli/session_inside.h"
+#include "cli/run/session_internal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@ enum { PIECE = 64 << 10 };
 #define COLLECT_NS (60 * NS_PER_S)
 
 /* With the program's rights. */
-static int start_file_op(struct run *r, uint32_t tag, enum control_what what, struct err *e)
+static int start_file_op(struct session_run *r, uint32_t tag, enum control_what what, struct err *e)
 {
     const char *const paths[] = { r->s->collect, NULL };
     const struct supervisor_start op = { .what = what,
@@ -26,13 +27,13 @@ static int start_file_op(struct run *r, uint32_t tag, enum control_what what, st
     return r->s->boundary->start(r->s->control, tag, &op, e);
 }
 
-int session_make_files(struct run *r, struct err *e)
+int session_make_files(struct session_run *r, struct err *e)
 {
     return start_file_op(r, MAKE_TAG, CONTROL_MKDIR, e);
 }
 
-/* What the program left running must not change what is packed. */
-void session_collect(struct run *r)
+/* Kills the remaining processes first, so that they cannot change the files that are packed. */
+void session_collect(struct session_run *r)
 {
     struct err e;
 
@@ -40,10 +41,10 @@ void session_collect(struct run *r)
     r->deadline = clock_mono() + COLLECT_NS;
     if (r->s->boundary->kill(r->s->control, COLLECT_TAG, 0, SIGKILL, CONTROL_ALL, &e) < 0 ||
         start_file_op(r, COLLECT_TAG, CONTROL_PACK, &e) < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
-static void end_collecting(struct run *r)
+static void end_collecting(struct session_run *r)
 {
     if (!r->packed || r->tar >= 0)
         return;
@@ -51,7 +52,7 @@ static void end_collecting(struct run *r)
     session_destroy(r);
 }
 
-void session_hear_tar(struct run *r)
+void session_receive_tar(struct session_run *r)
 {
     static char piece[PIECE];
     ssize_t n = read(r->tar, piece, sizeof piece);
@@ -61,34 +62,35 @@ void session_hear_tar(struct run *r)
     if (n <= 0) {
         drop_fd(&r->tar);
         if (n < 0)
-            session_fail(r, EXIT_OURS, "the output could not be read");
+            session_fail(r, EXIT_TOOL_FAILED, "the output could not be read");
         else if (!r->ended)
             end_collecting(r);
         return;
     }
     r->tar_bytes += (uint64_t)n;
     if (r->tar_bytes > r->s->collect_max)
-        session_fail(r, EXIT_OURS, "the output is larger than it may be");
+        session_fail(r, EXIT_TOOL_FAILED, "the output is larger than the limit");
     else if (write(r->s->collect_to, piece, (size_t)n) != n)
-        session_fail(r, EXIT_OURS, "the output could not be written");
+        session_fail(r, EXIT_TOOL_FAILED, "the output could not be written");
     if (r->ended)
         drop_fd(&r->tar);
 }
 
-static void op_started(struct run *r, uint32_t tag, struct ipc_fds *fds)
+static void op_started(struct session_run *r, uint32_t tag, struct ipc_fds *fds)
 {
     static char room[STREAM_BUFFER];
 
     if (fds->n != (tag == FEED_TAG ? 3 : 2))
-        session_fail(r, EXIT_OURS, "the sandbox sent another number of descriptors than expected");
+        session_fail(r, EXIT_TOOL_FAILED,
+                     "the sandbox sent another number of descriptors than expected");
     else if (tag == COLLECT_TAG)
         r->tar = take_fd(&fds->fd[0]);
     else if (tag == FEED_TAG)
         stream_init(&r->streams[STREAM_IN], r->s->feed, take_fd(&fds->fd[0]), false, room);
 }
 
-/* The launcher and PID 1 tell of their parts in any order. */
-void session_start(struct run *r)
+/* The messages of the launcher and of PID 1 arrive in any order. */
+void session_start(struct session_run *r)
 {
     struct session *s = r->s;
     struct err e;
@@ -97,11 +99,11 @@ void session_start(struct run *r)
         return;
     if ((s->prepare && s->prepare(s, &e) < 0) ||
         s->boundary->start(s->control, TAG, r->start, &e) < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
 /* The next step: fill the directory, start the program; at the end it is packed. */
-static void op_ended(struct run *r, uint32_t tag)
+static void op_ended(struct session_run *r, uint32_t tag)
 {
     struct err e;
 
@@ -113,7 +115,7 @@ static void op_ended(struct run *r, uint32_t tag)
     stream_close(&r->streams[STREAM_IN]);
     if (tag == MAKE_TAG && r->s->feed >= 0) {
         if (start_file_op(r, FEED_TAG, CONTROL_UNPACK, &e) < 0)
-            session_fail(r, EXIT_OURS, e.msg);
+            session_fail(r, EXIT_TOOL_FAILED, e.msg);
         return;
     }
     r->filled = true;
@@ -125,18 +127,19 @@ bool session_is_file_tag(uint32_t tag)
     return tag >= MAKE_TAG && tag <= COLLECT_TAG;
 }
 
-void session_hear_files(struct run *r, const union supervisor_message *m, struct ipc_fds *fds)
+void session_receive_files(struct session_run *r, const union supervisor_message *m,
+                           struct ipc_fds *fds)
 {
     if (r->ended)
         return;
     if (m->head.type == CONTROL_FAILED)
-        session_fail(r, EXIT_OURS, m->failed.msg);
+        session_fail(r, EXIT_TOOL_FAILED, m->failed.msg);
     else if (m->head.type == CONTROL_STARTED)
         op_started(r, m->head.tag, fds);
     else if (m->head.type != CONTROL_EXITED)
         return;
     else if (m->exited.how != CONTROL_BY_EXIT || m->exited.status != 0)
-        session_fail(r, EXIT_OURS,
+        session_fail(r, EXIT_TOOL_FAILED,
                      m->head.tag == COLLECT_TAG ? "the output could not be read"
                                                 : "the output directory could not be made");
     else

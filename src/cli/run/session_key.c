@@ -1,4 +1,5 @@
-#include "cli/session_key.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/session_key.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,11 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/write.h"
+#include "base/io.h"
 
 #define PREFIX "ses_"
 
-static int read_key(const char *path, char ret[static ID_MAX], struct err *e)
+static int read_session_key(const char *path, char ret[static ID_MAX], struct err *e)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
@@ -32,13 +33,14 @@ static int read_key(const char *path, char ret[static ID_MAX], struct err *e)
         return err_sys(e, "%s", path);
     ret[n] = 0;
     if (!id_valid(PREFIX, str_from(ret)))
-        return err_set(e, ERR_INVALID, "%s: holds no session; remove it, or name another file",
+        return err_set(e, ERR_INVALID,
+                       "%s: does not contain a session key; remove the file, or name another one",
                        path);
     return 0;
 }
 
-/* Whole or not at all: whoever starts at the same time finds one, and the same. */
-static int make_key(const char *path, struct err *e)
+/* Links a complete file into place, so that concurrent processes all find the same key. */
+static int make_session_key(const char *path, struct err *e)
 {
     char key[ID_MAX], made[PATH_MAX];
     AUTO_CLOSE int fd = -1;
@@ -60,12 +62,12 @@ static int make_key(const char *path, struct err *e)
 
 int session_key_load(const char *path, char ret[static ID_MAX], struct err *e)
 {
-    int r = read_key(path, ret, e);
+    int r = read_session_key(path, ret, e);
 
     if (r == -(int)ERR_SYS && e->sys == ENOENT) {
-        r = make_key(path, e);
+        r = make_session_key(path, e);
         if (r >= 0)
-            r = read_key(path, ret, e);
+            r = read_session_key(path, ret, e);
     }
     return r;
 }

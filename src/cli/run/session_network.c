@@ -1,27 +1,30 @@
-/* The network of a session: what PID 1 and the egress worker have to tell each other. */
-#include "cli/session_inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network of a session: passes messages between PID 1 and the egress worker. */
+#include "cli/run/session_internal.h"
 
 #include "base/own.h"
 
 #include "cli/verb.h"
 
-void session_serve_network(struct run *r, const struct control_listening *m, struct ipc_fds *fds)
+void session_serve_network(struct session_run *r, const struct control_listening *m,
+                           struct ipc_fds *fds)
 {
     struct err e;
 
     if (network_serve(r->s->network, r->s->plan.id, fds, m->slots, &e) < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
-void session_hear_who_is(struct run *r, uint32_t tag, const struct control_who_is *m)
+void session_receive_who_is(struct session_run *r, uint32_t tag, const struct control_who_is *m)
 {
     if (r->s->network)
         network_answer(r->s->network, tag & ~WHO_TAG, m);
 }
 
-static void ask_who(struct run *r, struct network *n, const struct wire_who *who)
+static void request_socket_owner(struct session_run *r, struct network *n,
+                                 const struct wire_who *who)
 {
-    int question = network_ask(n, who->head.tag);
+    int question = network_add_question(n, who->head.tag);
 
     if (question < 0)
         return;
@@ -30,15 +33,15 @@ static void ask_who(struct run *r, struct network *n, const struct wire_who *who
         network_answer(n, (uint32_t)question, NULL);
 }
 
-static void start_program(struct run *r)
+static void start_session_program(struct session_run *r)
 {
     struct err e;
 
     if (r->s->control >= 0 && r->s->boundary->start(r->s->control, TAG, r->start, &e) < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
-static void network_died(struct run *r, const char *how)
+static void network_died(struct session_run *r, const char *how)
 {
     struct network *n = r->s->network;
     bool was_down = n->down_ns;
@@ -48,18 +51,18 @@ static void network_died(struct run *r, const char *how)
         return;
     }
     if (!n->served) {
-        r->said |= network_said_why(n);
-        session_fail(r, EXIT_OURS, how);
+        r->said |= network_worker_failed(n);
+        session_fail(r, EXIT_TOOL_FAILED, how);
         return;
     }
     network_lost(n);
     if (n->over)
-        say("note: %s, and so did those before it; there is no network any more", how);
+        cli_report("note: %s, like the workers before it; the network stays down", how);
     else if (!was_down)
-        say("note: %s; its connections end, and another one is started", how);
+        cli_report("note: %s; its connections end, and another one is started", how);
 }
 
-void session_tick_network(struct run *r)
+void session_tick_network(struct session_run *r)
 {
     struct network *n = r->s->network;
     unsigned before = n->deaths;
@@ -67,21 +70,21 @@ void session_tick_network(struct run *r)
     if (network_tick(n))
         network_died(r, "the egress worker hangs");
     else if (n->over && n->deaths > before)
-        say("note: no egress worker can be started; there is no network any more");
+        cli_report("note: no egress worker can be started; the network stays down");
 }
 
-void session_hear_network(struct run *r, struct network *n)
+void session_receive_network(struct session_run *r, struct network *n)
 {
     enum network_news news;
     struct wire_who who;
     struct err e;
 
-    if (network_hear(n, &news, &who, &e) < 0)
-        session_fail(r, EXIT_OURS, e.msg);
+    if (network_receive(n, &news, &who, &e) < 0)
+        session_fail(r, EXIT_TOOL_FAILED, e.msg);
     else if (news == NETWORK_READY)
-        start_program(r);
+        start_session_program(r);
     else if (news == NETWORK_WHO)
-        ask_who(r, n, &who);
+        request_socket_owner(r, n, &who);
     else if (news == NETWORK_GONE)
         network_died(r, "the egress worker died");
 }

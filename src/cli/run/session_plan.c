@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session before it runs: its launcher, and the plan of its sandbox. */
-#include "cli/session.h"
+#include "cli/run/session.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-#include "cli/untrusted.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/untrusted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +12,15 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/postflight.h"
-#include "cli/preflight.h"
-#include "cli/seal_tool.h"
+#include "cli/run/postflight.h"
+#include "cli/run/preflight.h"
+#include "cli/run/attest_tool.h"
 #include "cli/text_file.h"
-#include "cli/write.h"
-#include "scan/scan.h"
-#include "tree/pack.h"
-#include "tree/remove.h"
-#include "tree/unpack.h"
+#include "base/io.h"
+#include "engine/scan/scan.h"
+#include "lib/tar/pack.h"
+#include "lib/tar/remove.h"
+#include "lib/tar/unpack.h"
 
 enum {
     NO_REPLACE = 1, /* RENAME_NOREPLACE, which musl's headers may lack */
@@ -28,7 +29,7 @@ enum {
 
 #define TAR_MAX (UINT64_C(320) << 20)
 
-static const char *base_name(const char *path)
+static const char *program_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
@@ -52,7 +53,7 @@ static int choose_places(struct untrusted *u, struct err *e)
     const struct untrusted_options *o = u->o;
     struct stat st;
     int n = o->output ? snprintf(u->output, sizeof u->output, "%s", o->output)
-                      : snprintf(u->output, sizeof u->output, "%s.out", base_name(o->file));
+                      : snprintf(u->output, sizeof u->output, "%s.out", program_base_name(o->file));
 
     while (n > 1 && n < (int)sizeof u->output && u->output[n - 1] == '/')
         u->output[--n] = '\0';
@@ -75,8 +76,8 @@ static int open_at(int dir, const char *path, int *ret, struct err *e)
     return *ret < 0 ? err_sys(e, "%s", path) : 0;
 }
 
-/* The input as an archive, and as the directory that the output is compared with: the same bytes,
- * whatever becomes of the original. */
+/* Stages the input as an archive and as the directory that the output is compared with: the same
+ * bytes, even if the original changes. */
 static int stage_input(struct untrusted *u, struct err *e)
 {
     const struct tree_pack_options pack = { .set_owner = true };
@@ -127,7 +128,7 @@ static int make_stage(struct untrusted *u, struct err *e)
     return stage_input(u, e);
 }
 
-/* A file with a first line that says so, or machine code, runs itself; others by what they are. */
+/* Executables and files with a #! line run directly; others with the interpreter of their type. */
 static int choose_command(struct untrusted *u, char **arguments, struct err *e)
 {
     static const char *const interpreters[] = {
@@ -137,13 +138,13 @@ static int choose_command(struct untrusted *u, char **arguments, struct err *e)
     enum scan_language language = scan_language_of(u->o->file, text);
     size_t n = 0;
 
-    if (snprintf(u->program, sizeof u->program, "/untrusted/%s", base_name(u->o->file)) >=
+    if (snprintf(u->program, sizeof u->program, "/untrusted/%s", program_base_name(u->o->file)) >=
         (int)sizeof u->program)
         return err_set(e, ERR_TOO_BIG, "the program's name is too long");
     if (!str_starts(text, STR("#!")) && language != SCAN_BINARY) {
         if (language == SCAN_UNKNOWN || language == SCAN_C)
             return err_set(e, ERR_INVALID,
-                           "%s: there is nothing to run it with; begin it with #! and a program",
+                           "%s: no interpreter for this type of file; begin it with a #! line",
                            u->o->file);
         u->argv[n++] = interpreters[language];
     }
@@ -170,7 +171,7 @@ int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char
     if (r >= 0)
         r = choose_command(u, arguments, e);
     if (r >= 0)
-        r = preflight(o->file, buf_str(&u->text), &o->steps, &u->arena, &u->preflight, e);
+        r = preflight_check(o->file, buf_str(&u->text), &o->steps, &u->arena, &u->preflight, e);
     return r < 0 ? r : make_stage(u, e);
 }
 
@@ -198,16 +199,16 @@ int untrusted_join(struct untrusted *u, struct session *s, struct err *e)
     s->prepare = begin_changes;
     s->prepare_for = u;
     s->plan.flags &= ~(uint32_t)PLAN_ONE_SHOT;
-    s->plan.flags |= PLAN_CHANGES | PLAN_WRITABLE_SYSTEM; /* what it writes, and where, is seen */
+    s->plan.flags |= PLAN_CHANGES | PLAN_WRITABLE_SYSTEM; /* record all writes */
     return session_add_mount(s, source, u->program, false, e);
 }
 
 /* --- After --- */
 
-static int unpack(struct untrusted *u, struct err *e)
+static int unpack_untrusted_output(struct untrusted *u, struct err *e)
 {
-    /* Set-user-id bits are kept to be seen: nobody else gets to the stage, and what has them does
-     * not leave. */
+    /* Set-user-id bits are kept so that postflight sees them: only this user can enter the stage,
+     * and such files do not leave it. */
     const struct tree_unpack_options options = { .keep_setid = true };
     AUTO_CLOSE int dir = openat(u->stage_fd, "output", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct tree_report report;
@@ -217,7 +218,7 @@ static int unpack(struct untrusted *u, struct err *e)
     return err_wrap(e, tree_unpack(u->tar, dir, &options, &report, e), "the output");
 }
 
-/* The manifest first: one without its output harms nobody, and is easily taken back. */
+/* The manifest is moved first: a manifest without its output is harmless and easily removed. */
 static int move_out(struct untrusted *u, struct str manifest, struct err *e)
 {
     AUTO_CLOSE int file =
@@ -227,7 +228,8 @@ static int move_out(struct untrusted *u, struct str manifest, struct err *e)
 
     if (file < 0 || write_all(file, manifest, e) < 0 || fsync(file) < 0)
         return err_sys(e, "writing the manifest");
-    snprintf(inner, sizeof inner, "output/%s", base_name(UNTRUSTED_OUTPUT)); /* as it was packed */
+    snprintf(inner, sizeof inner, "output/%s",
+             program_base_name(UNTRUSTED_OUTPUT)); /* as it was packed */
     if (syscall(SYS_renameat2, u->stage_fd, "manifest", AT_FDCWD, u->manifest, NO_REPLACE) < 0)
         return err_sys(e, "moving the manifest to %s", u->manifest);
     if (syscall(SYS_renameat2, u->stage_fd, inner, AT_FDCWD, u->output, NO_REPLACE) < 0) {
@@ -252,9 +254,9 @@ int untrusted_end(struct untrusted *u, const struct session *s, int status, stru
     r = changes_end(&u->changes, &changes, e);
     p.changes = buf_str(&changes);
     if (r >= 0)
-        r = unpack(u, e);
+        r = unpack_untrusted_output(u, e);
     if (r >= 0)
-        r = postflight(&p, &manifest, e);
+        r = postflight_check(&p, &manifest, e);
     return r < 0 ? r : move_out(u, buf_str(&manifest), e);
 }
 
@@ -276,5 +278,5 @@ void untrusted_done(struct untrusted *u)
         *name++ = '\0';
     parent = open(name ? u->stage[0] ? u->stage : "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent < 0 || tree_remove(parent, name ? name : u->stage, &e) < 0)
-        say("note: %s could not be removed", name ? name : u->stage);
+        cli_report("note: %s could not be removed", name ? name : u->stage);
 }

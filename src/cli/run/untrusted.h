@@ -1,18 +1,18 @@
-/* run --untrusted FILE: a look at the program, a run without a network, a look at what it made, and
- * a signed manifest of that. Nothing of the output is in its place before it was looked at and
- * signed. */
-#ifndef CLI_UNTRUSTED_H
-#define CLI_UNTRUSTED_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run --untrusted FILE: scans the program, runs it without a network, checks its output, and signs
+ * a manifest of the output. No output reaches its destination before it was checked and signed. */
+#ifndef CLI_RUN_UNTRUSTED_H
+#define CLI_RUN_UNTRUSTED_H
 
 #include <limits.h>
 
 #include "base/buf.h"
-#include "cli/changes.h"
-#include "cli/session.h"
-#include "cli/step.h"
+#include "cli/run/changes.h"
+#include "cli/run/session.h"
+#include "cli/run/hook.h"
 #include "cli/verb.h"
 
-/* Inside: the working directory; what is in it is brought out. */
+/* Inside the sandbox: the working directory, whose content is collected. */
 #define UNTRUSTED_OUTPUT_INSIDE "tmp/output"
 #define UNTRUSTED_OUTPUT        "/" UNTRUSTED_OUTPUT_INSIDE
 
@@ -25,14 +25,14 @@ struct untrusted_options {
 struct untrusted {
     const struct untrusted_options *o;
     char output[PATH_MAX - 64], manifest[PATH_MAX - 32]; /* where they will be */
-    char stage[PATH_MAX];                                /* until then; "" if there is none */
+    char stage[PATH_MAX];                                /* until then; "" if not made */
     int stage_fd, tar, feed;
     struct buf text;    /* the program */
     struct arena arena; /* of what the first step answered */
     struct step_answer preflight;
     char program[PLAN_TARGET_MAX]; /* its path inside */
     const char *argv[OPTION_LIST_MAX + 4];
-    struct changes changes;
+    struct run_changes changes;
 };
 
 #define UNTRUSTED_INIT                                                                             \
@@ -45,8 +45,8 @@ bool untrusted_options_any(const struct untrusted_options *o);
 
 void untrusted_done(struct untrusted *u);
 
-/* Looks at the program and stages it; u->argv is what to run, with these arguments. -ERR_DENIED if
- * it shall not run. */
+/* Scans the program and stages it; u->argv is the command with these arguments. -ERR_DENIED if it
+ * may not run. */
 int untrusted_begin(struct untrusted *u, const struct untrusted_options *o, char **arguments,
                     struct err *e);
 

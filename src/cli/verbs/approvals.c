@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
-#include "http/h1.h"
+#include "cli/verbs/verbs.h"
+#include "lib/http/h1.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "request_id"),
@@ -25,32 +26,32 @@ static const struct column columns[] = {
     COLUMN("ARGUMENTS", "args", .alone = true, .block = true),
     COLUMN("RESULT", "result", .alone = true, .block = true),
 };
-static const struct kind kind = { "approvals", "request_id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "approvals", "request_id", columns, COUNT_OF(columns) };
 
 /* --- list --- */
 
-struct list_options {
+struct approvals_list_options {
     struct common common;
     bool all;
 };
 
 static const struct option_spec list_options[] = {
     { "all", 'a', NULL, "those that are decided, too", .kind = OPTION_FLAG,
-      .at = offsetof(struct list_options, all) },
+      .at = offsetof(struct approvals_list_options, all) },
 };
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_approvals_list(const struct verb *v, int argc, char **argv)
 {
-    static struct list_options o;
-    AUTO(call_done) struct call c;
+    static struct approvals_list_options o;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    call_path(&c, "/v1/approvals");
-    call_query(&c, "all", o.all ? "true" : NULL);
-    status = call_run(&c);
+    api_call_path(&c, "/v1/approvals");
+    api_call_query(&c, "all", o.all ? "true" : NULL);
+    status = api_call_run(&c);
     return status ? status : answer_list(&c, c.answer, &kind);
 }
 
@@ -62,13 +63,13 @@ const struct verb verb_approvals_list = {
             "  sandboxer approvals list --all\n",
     .options = list_options,
     .n_options = COUNT_OF(list_options),
-    .run = run_list,
+    .run = run_approvals_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
 /* --- show --- */
 
-static int run_show(const struct verb *v, int argc, char **argv)
+static int run_approvals_show(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/approvals/",
@@ -82,7 +83,7 @@ const struct verb verb_approvals_show = {
     .arguments = "ID",
     .summary = "show one, with its arguments and its result",
     .text = "  sandboxer approvals show req_4k7\n",
-    .run = run_show,
+    .run = run_approvals_show,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
@@ -99,8 +100,8 @@ struct decide_options {
 
 #define AT(member) .at = offsetof(struct decide_options, member)
 #define MASTER_TEXT                                                                                \
-    "Who asked does not decide: another user does, or whoever holds a master's token, which is\n"  \
-    "taken from SANDBOXER_MASTER.\n"                                                               \
+    "You cannot decide about your own request: another user must, or you with a master token in\n" \
+    "SANDBOXER_MASTER.\n"                                                                          \
     "\n"
 
 static const struct option_spec approve_options[] = {
@@ -113,11 +114,11 @@ static const struct option_spec approve_options[] = {
 };
 
 static const struct option_spec reject_options[] = {
-    { "reason", 0, "TEXT", "why; its caller is told", .kind = OPTION_TEXT, AT(reason) },
+    { "reason", 0, "TEXT", "reason, reported to the caller", .kind = OPTION_TEXT, AT(reason) },
 };
 
-/* A number as a number; what is none is left for the daemon to refuse. */
-static void put_uses(struct json_writer *w, const char *uses)
+/* Writes a number as a number; other text is left for the daemon to reject. */
+static void write_uses(struct json_writer *w, const char *uses)
 {
     uint64_t n;
 
@@ -130,55 +131,57 @@ static void put_uses(struct json_writer *w, const char *uses)
         json_put_lossy(w, str_from(uses));
 }
 
-/* NULL: there is none. */
-static int read_master(const char **ret, struct err *e)
+/* NULL: the variable is not set. */
+static int read_master_variable(const char **ret, struct err *e)
 {
     const char *token = getenv("SANDBOXER_MASTER");
 
     if (token && !h1_is_value(str_from(token)))
-        return err_set(e, ERR_INVALID, "SANDBOXER_MASTER holds what no token can");
+        return err_set(e, ERR_INVALID,
+                       "SANDBOXER_MASTER is not a valid token (it contains a control character)");
     *ret = token && token[0] ? token : NULL;
     return 0;
 }
 
-static int decide(const struct verb *v, int argc, char **argv, const char *how, const char *done)
+static int post_approval_decision(const struct verb *v, int argc, char **argv, const char *how,
+                                  const char *done)
 {
     static struct decide_options o;
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json_writer *w;
     const char *master;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    if (read_master(&master, &e) < 0)
-        return call_failed(&c, &e);
+    if (read_master_variable(&master, &e) < 0)
+        return api_call_failed(&c, &e);
     if (o.self && isatty(STDIN_FILENO) != 1)
         return verb_misused(v, "--self is for a person: standard input is not a terminal");
-    call_path(&c, "/v1/approvals/%s/%s", argv[0], how);
-    call_field(&c, "Sandboxer-Master", master);
-    w = call_json(&c);
+    api_call_path(&c, "/v1/approvals/%s/%s", argv[0], how);
+    api_call_field(&c, "Sandboxer-Master", master);
+    w = api_call_json(&c);
     json_begin_object(w);
     body_text(w, "reason", o.reason);
     body_text(w, "grant", o.grant);
-    put_uses(w, o.uses);
+    write_uses(w, o.uses);
     body_flag(w, "self", o.self);
     json_end_object(w);
-    status = call_run(&c);
+    status = api_call_run(&c);
     return status ? status : answer_done(&c, c.answer, "%s %s", argv[0], done);
 }
 
 static int run_approve(const struct verb *v, int argc, char **argv)
 {
-    return decide(v, argc, argv, "approve", "approved");
+    return post_approval_decision(v, argc, argv, "approve", "approved");
 }
 
 const struct verb verb_approvals_approve = {
     .name = "approvals approve",
     .arguments = "ID",
-    .summary = "let a call run that waits for a master, once, as it was asked",
+    .summary = "approve a held call: it runs once, unchanged",
     .text = MASTER_TEXT "  sandboxer approvals approve req_4k7\n"
                         "  sandboxer approvals approve req_4k7 --grant 10m --uses 5\n",
     .options = approve_options,
@@ -192,7 +195,7 @@ const struct verb verb_approvals_approve = {
 
 static int run_reject(const struct verb *v, int argc, char **argv)
 {
-    return decide(v, argc, argv, "reject", "rejected");
+    return post_approval_decision(v, argc, argv, "reject", "rejected");
 }
 
 const struct verb verb_approvals_reject = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the audit is still what was written. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,10 +7,10 @@
 #include "base/own.h"
 #include "base/units.h"
 #include "cli/answer.h"
-#include "cli/egress_tool.h"
-#include "cli/verbs.h"
-#include "cli/when.h"
-#include "model/time.h"
+#include "cli/run/egress_tool.h"
+#include "cli/verbs/verbs.h"
+#include "cli/time_text.h"
+#include "domain/model/time.h"
 
 /* --- head --- */
 
@@ -18,7 +19,7 @@ static const struct column head_columns[] = {
     COLUMN("DIGEST", "digest"),
     COLUMN("CHAINED FROM", "chained_from"),
 };
-static const struct kind head = { "heads", "digest", head_columns, COUNT_OF(head_columns) };
+static const struct answer_kind head = { "heads", "digest", head_columns, COUNT_OF(head_columns) };
 
 static int run_head(const struct verb *v, int argc, char **argv)
 {
@@ -44,12 +45,12 @@ const struct verb verb_audit_head = {
 
 /* --- verify --- */
 
-struct verify_options {
+struct audit_verify_options {
     struct common common;
     const char *since, *expect, *file;
 };
 
-#define AT(member) .at = offsetof(struct verify_options, member)
+#define AT(member) .at = offsetof(struct audit_verify_options, member)
 static const struct option_spec options[] = {
     { "since", 0, "DURATION", "leave out what is older, such as 24h", .kind = OPTION_DURATION,
       AT(since) },
@@ -65,10 +66,10 @@ static const struct column problem_columns[] = {
     COLUMN("TIME", "time"),
     COLUMN("PROBLEM", "message"),
 };
-static const struct kind problem = { "problems", "seq", problem_columns,
-                                     COUNT_OF(problem_columns) };
+static const struct answer_kind problem = { "problems", "seq", problem_columns,
+                                            COUNT_OF(problem_columns) };
 
-static bool says_true(const struct json *v, const char *path)
+static bool is_member_true(const struct json *v, const char *path)
 {
     const struct json *b = show_at(v, path);
 
@@ -101,72 +102,73 @@ static void print_summary(const char *what, const struct json *v)
 }
 
 /* 0: intact. */
-static int show_audit_found(const struct call *c, const char *what, const struct json *v)
+static int show_audit_found(const struct api_call *c, const char *what, const struct json *v)
 {
     int status = 0;
 
     if (common_format(c->common) != FORMAT_TEXT)
         status = answer_record(c, v, &problem);
-    else if (!says_true(v, "intact"))
+    else if (!is_member_true(v, "intact"))
         status = answer_list(c, v, &problem);
     else if (!c->common->quiet)
         print_summary(what, v);
-    if (!status && !says_true(v, "intact")) {
-        say("audit verify: %s: damaged: %llu problem%s", what, audit_number(v, "problem_count"),
-            audit_number(v, "problem_count") == 1 ? "" : "s");
+    if (!status && !is_member_true(v, "intact")) {
+        cli_report("audit verify: %s: damaged: %llu problem%s", what,
+                   audit_number(v, "problem_count"),
+                   audit_number(v, "problem_count") == 1 ? "" : "s");
         status = EXIT_REPORTED;
     }
     return status ? status : answer_flush(c);
 }
 
-static int verify_file(const struct verb *v, const struct verify_options *o)
+static int verify_file(const struct verb *v, const struct audit_verify_options *o)
 {
     static const char *const tool[] = { "--verify-log", NULL };
     AUTO(buf_done) struct buf out = BUF_INIT(EGRESS_TOOL_OUT_MAX);
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     AUTO_CLOSE int fd = strcmp(o->file, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3)
                                                   : open(o->file, O_RDONLY | O_CLOEXEC);
     const struct json *answer = NULL;
     struct err e;
     int r;
 
-    call_init(&c, v, &o->common, "GET");
+    api_call_init(&c, v, &o->common, "GET");
     if (fd < 0)
         r = err_sys(&e, "opening %s", o->file);
     else
         r = egress_tool_read(tool, fd, &out, &e);
     if (r >= 0)
-        r = call_read_json(&c, buf_str(&out), &answer, &e);
-    return r < 0 ? call_failed(&c, &e) : show_audit_found(&c, o->file, answer);
+        r = api_call_read_json(&c, buf_str(&out), &answer, &e);
+    return r < 0 ? api_call_failed(&c, &e) : show_audit_found(&c, o->file, answer);
 }
 
-static int verify_one(const struct verb *v, const struct verify_options *o, const char *id)
+static int verify_one(const struct verb *v, const struct audit_verify_options *o, const char *id)
 {
     char since[TIME_TEXT];
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int64_t age;
     int status;
 
-    call_init(&c, v, &o->common, "GET");
+    api_call_init(&c, v, &o->common, "GET");
     c.doing = "reading the audit";
     c.patience = 0;
     if (id) {
-        call_path(&c, "/v1/sandboxes/%s/audit", id);
+        api_call_path(&c, "/v1/sandboxes/%s/audit", id);
     } else {
-        call_path(&c, "/v1/audit/verify");
+        api_call_path(&c, "/v1/audit/verify");
         if (o->since && units_duration(str_from(o->since), "--since", &age, NULL) >= 0) {
             time_text(clock_wall() - age, since);
-            call_query(&c, "since", since);
+            api_call_query(&c, "since", since);
         }
-        call_query(&c, "expect", o->expect);
+        api_call_query(&c, "expect", o->expect);
     }
-    status = call_run(&c);
+    status = api_call_run(&c);
     return status ? status : show_audit_found(&c, id ? id : "audit", c.answer);
 }
 
 static int run_audit_verify(const struct verb *v, int argc, char **argv)
 {
-    struct verify_options o = { 0 };
+    struct audit_verify_options o = { 0 };
     int status, worst = 0;
 
     if (!verb_parse(v, &argc, &argv, &o, &status))
@@ -189,7 +191,7 @@ static int run_audit_verify(const struct verb *v, int argc, char **argv)
 const struct verb verb_audit_verify = {
     .name = "audit verify",
     .arguments = "[ID…]",
-    .summary = "check that events and egress logs are what was written",
+    .summary = "check the integrity of events and egress logs",
     .text =
         "Without a sandbox: the daemon's chain of events, and the egress logs of all sandboxes as\n"
         "far as the chain names their lines; for administrators. With sandboxes: their egress\n"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,26 +10,26 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
-#include "cli/write.h"
+#include "cli/verbs/verbs.h"
+#include "base/io.h"
 
 /* Everything of the answer's body. */
-static int copy(struct call *c, int to)
+static int copy_backup(struct api_call *c, int to)
 {
     struct str piece;
     struct err e;
     int status = 0;
 
-    while (call_next(c, &piece, &status) > 0) {
+    while (api_call_next(c, &piece, &status) > 0) {
         if (write_all(to, piece, &e) < 0)
-            return call_failed(c, &e);
+            return api_call_failed(c, &e);
         progress_moved(piece.n);
     }
     return status;
 }
 
-/* Beside the file, then in its place: there is never half a backup under its name. */
-static int save(struct call *c, const char *path)
+/* Writes a temporary file and renames it: a partial backup never has the final name. */
+static int save_backup(struct api_call *c, const char *path)
 {
     AUTO_CLOSE int to = -1;
     char part[PATH_MAX];
@@ -40,12 +41,12 @@ static int save(struct call *c, const char *path)
     to = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0) {
         (void)err_sys(&e, "making %s", part);
-        return call_failed(c, &e);
+        return api_call_failed(c, &e);
     }
-    status = copy(c, to);
+    status = copy_backup(c, to);
     if (status == 0 && (fsync(to) < 0 || rename(part, path) < 0)) {
         (void)err_sys(&e, "writing %s", path);
-        status = call_failed(c, &e);
+        status = api_call_failed(c, &e);
     }
     if (status)
         unlink(part);
@@ -64,26 +65,26 @@ static const struct option_spec backup_options[] = {
 
 static int save_key(const struct verb *v, struct common *common, const char *path)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     char name[PATH_MAX];
     int status;
 
     if (snprintf(name, sizeof name, "%s.key", path) >= (int)sizeof name)
         return verb_misused(v, "the path is too long");
-    call_init(&c, v, common, "GET");
-    call_path(&c, "/v1/secrets/key");
-    status = call_open(&c);
-    return status ? status : save(&c, name);
+    api_call_init(&c, v, common, "GET");
+    api_call_path(&c, "/v1/secrets/key");
+    status = api_call_open(&c);
+    return status ? status : save_backup(&c, name);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_backup(const struct verb *v, int argc, char **argv)
 {
     struct backup_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     bool to_stdout;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     to_stdout = strcmp(argv[0], "-") == 0;
@@ -91,12 +92,12 @@ static int run(const struct verb *v, int argc, char **argv)
         return verb_misused(v, "a backup is not for a terminal: redirect it, or name a file");
     if (to_stdout && o.with_key)
         return verb_misused(v, "--with-key saves a second file: name a file");
-    call_path(&c, "/v1/backup");
+    api_call_path(&c, "/v1/backup");
     c.doing = "saving";
-    status = call_open(&c);
+    status = api_call_open(&c);
     if (status)
         return status;
-    status = to_stdout ? copy(&c, STDOUT_FILENO) : save(&c, argv[0]);
+    status = to_stdout ? copy_backup(&c, STDOUT_FILENO) : save_backup(&c, argv[0]);
     return status || !o.with_key ? status : save_key(v, &o.common, argv[0]);
 }
 
@@ -104,15 +105,16 @@ const struct verb verb_backup = {
     .name = "backup",
     .arguments = "FILE",
     .summary = "save a consistent copy of the daemon's store",
-    .text = "While the daemon goes on working. '-' is stdout. An existing file is replaced when "
+    .text = "The daemon keeps working meanwhile. '-' is stdout. An existing file is replaced when "
             "the copy\n"
-            "is complete, and only then. Secrets in it are sealed with a key that is not in it;\n"
-            "--with-key saves that key as FILE.key: keep it apart.\n"
+            "is complete, and only then. Secrets in it are sealed with a key that is not part of "
+            "it;\n"
+            "--with-key saves that key as FILE.key: store it separately.\n"
             "\n"
             "  sandboxer backup sandboxer-$(date +%F).db\n",
     .options = backup_options,
     .n_options = COUNT_OF(backup_options),
-    .run = run,
+    .run = run_backup,
     .flags = VERB_REMOTE,
     .min_arguments = 1,
     .max_arguments = 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox that tries what it may and what it must not be able to do, and shows the result. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/session.h"
-#include "cli/verbs.h"
+#include "cli/run/session.h"
+#include "cli/verbs/verbs.h"
 
 struct canary_options {
     bool inside;
@@ -37,9 +38,9 @@ static const struct option_spec options[] = {
     { "inside", 0, NULL, "the probing half, run by canary in its sandbox", .set = set_inside },
 };
 
-/* Each attempt says whether it succeeded; errno says why not. */
+/* Each attempt returns whether it succeeded; errno is the reason of a failure. */
 
-static bool run_program(void)
+static bool try_program(void)
 {
     pid_t pid = fork();
     int status;
@@ -51,7 +52,7 @@ static bool run_program(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static bool opens(const char *path, int flags)
+static bool try_open(const char *path, int flags)
 {
     int fd = open(path, flags | O_CLOEXEC, 0600);
 
@@ -62,15 +63,15 @@ static bool opens(const char *path, int flags)
 
 static bool write_scratch(void)
 {
-    return opens("/tmp/canary", O_WRONLY | O_CREAT);
+    return try_open("/tmp/canary", O_WRONLY | O_CREAT);
 }
 
 static bool open_terminal(void)
 {
-    return opens("/dev/ptmx", O_RDWR | O_NOCTTY);
+    return try_open("/dev/ptmx", O_RDWR | O_NOCTTY);
 }
 
-static bool connects(const char *address, int port)
+static bool try_connect(const char *address, int port)
 {
     AUTO_CLOSE int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -88,17 +89,17 @@ static bool use_loopback(void)
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     at.sin_port = htons(8080);
     return sock >= 0 && bind(sock, (struct sockaddr *)&at, sizeof at) == 0 &&
-           listen(sock, 1) == 0 && connects("127.0.0.1", 8080);
+           listen(sock, 1) == 0 && try_connect("127.0.0.1", 8080);
 }
 
 static bool reach_network(void)
 {
-    return connects("192.0.2.1", 80);
+    return try_connect("192.0.2.1", 80);
 }
 
 static bool read_passwords(void)
 {
-    return opens("/etc/shadow", O_RDONLY);
+    return try_open("/etc/shadow", O_RDONLY);
 }
 
 static bool see_host(void)
@@ -109,12 +110,12 @@ static bool see_host(void)
 
 static bool change_programs(void)
 {
-    return opens("/usr/bin/canary", O_WRONLY | O_CREAT);
+    return try_open("/usr/bin/canary", O_WRONLY | O_CREAT);
 }
 
 static bool read_supervisor(void)
 {
-    return opens("/proc/1/environ", O_RDONLY);
+    return try_open("/proc/1/environ", O_RDONLY);
 }
 
 static bool signal_supervisor(void)
@@ -132,7 +133,7 @@ static bool make_namespace(void)
     return unshare(CLONE_NEWUSER) == 0;
 }
 
-static bool make_device(void)
+static bool try_block_device(void)
 {
     return mknod("/tmp/disk", S_IFBLK | 0600, makedev(8, 0)) == 0;
 }
@@ -149,12 +150,12 @@ static bool become_root(void)
     return chown("/tmp", 1, 1) == 0 || (stat("/tmp", &st) == 0 && chroot("/tmp") == 0);
 }
 
-static const struct probe {
+static const struct run_probes {
     bool allowed;
     bool (*attempt)(void);
     const char *what;
 } probes[] = {
-    { true, run_program, "run a program" },
+    { true, try_program, "run a program" },
     { true, write_scratch, "write to /tmp" },
     { true, open_terminal, "open a terminal" },
     { true, use_loopback, "talk to itself on loopback" },
@@ -166,12 +167,12 @@ static const struct probe {
     { false, signal_supervisor, "signal its supervisor" },
     { false, mount_something, "mount a file system" },
     { false, make_namespace, "make a user namespace" },
-    { false, make_device, "make a device" },
+    { false, try_block_device, "make a device" },
     { false, trace_process, "trace a process" },
     { false, become_root, "use root's powers" },
 };
 
-static int probe(void)
+static int run_probes(void)
 {
     int wrong = 0;
 
@@ -190,7 +191,7 @@ static int probe(void)
     return wrong;
 }
 
-static int launch(void)
+static int launch_canary(void)
 {
     static const char *const argv[] = { "/canary", "canary", "--inside", NULL };
     struct session s AUTO(session_done) = { .control = -1 };
@@ -207,8 +208,8 @@ static int launch(void)
     if (r >= 0)
         r = session_add_mount(&s, "/proc/self/exe", "/canary", false, &e);
     if (r < 0) {
-        say("%s", e.msg);
-        return EXIT_OURS;
+        cli_report("%s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
     printf("A sandbox for uid %u, on the host's system directories:\n", geteuid());
     fflush(stdout);
@@ -219,26 +220,26 @@ static int launch(void)
     return status;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_canary(const struct verb *v, int argc, char **argv)
 {
     struct canary_options o = { 0 };
     int first = verb_options(v, argc, argv, &o);
 
     if (first <= 0)
-        return first < 0 ? EXIT_OURS : 0;
+        return first < 0 ? EXIT_TOOL_FAILED : 0;
     if (first < argc) {
-        say("canary: unexpected argument '%s'", argv[first]);
-        return EXIT_OURS;
+        cli_report("canary: unexpected argument '%s'", argv[first]);
+        return EXIT_TOOL_FAILED;
     }
-    return o.inside ? probe() : launch();
+    return o.inside ? run_probes() : launch_canary();
 }
 
 const struct verb verb_canary = {
     .name = "canary",
     .arguments = "",
-    .summary = "build a sandbox and show what can and cannot be done in it",
+    .summary = "build a sandbox and show its isolation",
     .text = "Exit status 0 means that everything which must work does, and nothing else.\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_canary,
 };

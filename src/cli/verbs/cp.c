@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/copy.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct cp_options {
     struct common common;
@@ -12,8 +13,8 @@ static const struct option_spec options[] = {
       .at = offsetof(struct cp_options, user) },
 };
 
-static int copy_one(const struct copy *c, const struct copy_end *from, const struct copy_end *to,
-                    bool several)
+static int copy_one_path(const struct copy *c, const struct copy_end *from,
+                         const struct copy_end *to, bool several)
 {
     if (from->sandbox[0] && to->sandbox[0])
         return verb_misused(c->verb, "one side must be here: copy from a sandbox, then to another");
@@ -24,7 +25,7 @@ static int copy_one(const struct copy *c, const struct copy_end *from, const str
     return to->stream ? copy_out_stream(c, from) : copy_out(c, from, to->path, several);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_cp(const struct verb *v, int argc, char **argv)
 {
     struct cp_options o = { 0 };
     struct copy c = { .verb = v, .common = &o.common };
@@ -42,7 +43,7 @@ static int run(const struct verb *v, int argc, char **argv)
             return verb_misused(v, "%s", e.msg);
         if (argc > 2 && (from.stream || to.stream))
             return verb_misused(v, "'-' is one archive: name one source and one target");
-        status = copy_one(&c, &from, &to, argc > 2);
+        status = copy_one_path(&c, &from, &to, argc > 2);
     }
     return status;
 }
@@ -64,7 +65,7 @@ const struct verb verb_cp = {
         "  sandboxer cp sbx_4k7:/var/log - | tar t\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_cp,
     .flags = VERB_REMOTE,
     .min_arguments = 2,
     .max_arguments = ARGUMENTS_ANY,

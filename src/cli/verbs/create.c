@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include "cli/answer.h"
 #include "cli/body.h"
 #include "cli/host_dir.h"
-#include "cli/network_options.h"
-#include "cli/verbs.h"
+#include "cli/run/network_options.h"
+#include "cli/verbs/verbs.h"
 
 struct create_options {
     struct common common;
@@ -24,14 +25,14 @@ struct create_options {
 #define AT(member) .at = offsetof(struct create_options, member)
 
 static const struct option_spec options[] = {
-    { "profile", 'p', "PROFILE", "what it is for (default: profile.sandbox-canary)",
-      .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
-    { "snapshot", 0, "SNAPSHOT", "begin with what was written in another one ('snapshots list')",
+    { "profile", 'p', "PROFILE", "profile (default: profile.sandbox-canary)", .kind = OPTION_TEXT,
+      AT(profile), .complete = COMPLETE_PROFILE },
+    { "snapshot", 0, "SNAPSHOT", "begin with the files of a snapshot ('snapshots list')",
       .kind = OPTION_TEXT, AT(snapshot), .complete = COMPLETE_SNAPSHOT },
     { "image", 0, "REF", "its root file system, in place of the profile's ('image list')",
       .kind = OPTION_TEXT, AT(image), .complete = COMPLETE_IMAGE },
-    { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
-      .kind = OPTION_DURATION, AT(ttl) },
+    { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,
+      AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
       AT(inputs), .complete = COMPLETE_FILE },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
@@ -39,7 +40,10 @@ static const struct option_spec options[] = {
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
     { "allow", 0, "HOST[:PORT]",
-      "let it reach this host, beside what the profile allows; can be repeated",
+      "let it reach this host, beside what the profile allows (default port:\n"
+      "                             443); can be repeated: api.example.com,\n"
+      "                             '*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name\n"
+      "                             at an address that is not public (HOST:PORT=ADDRESS)",
       .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
       "let it reach the hosts that its package managers are configured for", .kind = OPTION_FLAG,
@@ -52,7 +56,7 @@ static const struct option_spec options[] = {
       .words = "mirror remote-canonical" },
     { "access", 0, "ACCESS", "to the workspace: none, ro or rw", .kind = OPTION_WORD, AT(access),
       .words = "none ro rw" },
-    { "actor", 0, "KIND", "who asks: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
+    { "actor", 0, "KIND", "kind of caller: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
       .words = "adm agt atm" },
     { "harness", 0, "NAME", "the agent's harness, for the record", .kind = OPTION_TEXT,
       AT(harness) },
@@ -65,7 +69,7 @@ static const struct option_spec options[] = {
     { "no-wait", 0, NULL, "do not wait until it is ready", .kind = OPTION_FLAG, AT(no_wait) },
 };
 
-/* The daemon has another working directory: what is a path here becomes an absolute one. */
+/* Makes a path absolute: the daemon has another working directory. */
 static char *resolve_input(const char *pair)
 {
     size_t name = strcspn(pair, "=") + 1, n;
@@ -92,19 +96,19 @@ static void resolve_inputs(struct option_list *inputs)
 }
 
 /* A workspace is opened here, with the rights of who runs us. */
-static int hand_over_repo(struct call *c, const struct create_options *o)
+static int pass_repo_directory(struct api_call *c, const struct create_options *o)
 {
     bool none = o->access && strcmp(o->access, "none") == 0;
     bool writable = !o->access || strcmp(o->access, "rw") == 0;
 
     for (size_t i = 0; i < o->inputs.n && !none; i++)
         if (strncmp(o->inputs.p[i], "repo=", 5) == 0)
-            return host_dir_hand(c, o->inputs.p[i] + 5, writable);
+            return host_dir_pass(c, o->inputs.p[i] + 5, writable);
     return 0;
 }
 
-static void put_object(struct json_writer *w, const char *name, const char *const (*members)[2],
-                       size_t n)
+static void write_text_object(struct json_writer *w, const char *name,
+                              const char *const (*members)[2], size_t n)
 {
     bool any = false;
 
@@ -119,7 +123,7 @@ static void put_object(struct json_writer *w, const char *name, const char *cons
     json_end_object(w);
 }
 
-static void put_request(struct json_writer *w, const struct create_options *o)
+static void write_create_request(struct json_writer *w, const struct create_options *o)
 {
     const char *const workspace[][2] = { { "mode", o->mode }, { "access", o->access } };
     const char *const consumer[][2] = { { "actor", o->actor },
@@ -133,38 +137,38 @@ static void put_request(struct json_writer *w, const struct create_options *o)
     body_text(w, "snapshot", o->snapshot);
     body_text(w, "image", o->image);
     body_text(w, "scope", o->scope);
-    put_object(w, "workspace", workspace, COUNT_OF(workspace));
+    write_text_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);
     body_pairs(w, "env", &o->env);
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
-    put_object(w, "consumer", consumer, COUNT_OF(consumer));
-    network_options_put(&o->network, w);
+    write_text_object(w, "consumer", consumer, COUNT_OF(consumer));
+    network_options_write(&o->network, w);
     json_end_object(w);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_create(const struct verb *v, int argc, char **argv)
 {
     static struct create_options o = { .network = NETWORK_OPTIONS_NONE };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (network_options_read(&o.network, &e) < 0)
-        return call_failed(&c, &e);
+        return api_call_failed(&c, &e);
     resolve_inputs(&o.inputs);
-    status = hand_over_repo(&c, &o);
+    status = pass_repo_directory(&c, &o);
     if (status)
         return status;
-    call_path(&c, "/v1/sandboxes");
-    call_field(&c, "Idempotency-Key", o.idempotency_key);
-    call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
-    put_request(call_json(&c), &o);
+    api_call_path(&c, "/v1/sandboxes");
+    api_call_field(&c, "Idempotency-Key", o.idempotency_key);
+    api_call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
+    write_create_request(api_call_json(&c), &o);
     c.doing = o.no_wait ? NULL : "creating a sandbox";
-    status = call_run(&c);
+    status = api_call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox_whole);
 }
 
@@ -192,6 +196,6 @@ const struct verb verb_create = {
         "name a file or directory are sent as absolute paths.\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_create,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };

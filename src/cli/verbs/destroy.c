@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/unsynced.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct destroy_options {
     struct common common;
@@ -11,10 +12,10 @@ struct destroy_options {
 #define AT(member) .at = offsetof(struct destroy_options, member)
 
 static const struct option_spec options[] = {
-    { "no-sync", 0, NULL, "leave a mirrored workspace as it is here", .kind = OPTION_FLAG,
+    { "no-sync", 0, NULL, "do not copy changes of a mirrored workspace back", .kind = OPTION_FLAG,
       AT(no_sync) },
-    { "force-sync", 0, NULL, "overwrite what has changed here in the meantime", .kind = OPTION_FLAG,
-      AT(force_sync) },
+    { "force-sync", 0, NULL, "overwrite files that were changed here in the meantime",
+      .kind = OPTION_FLAG, AT(force_sync) },
     { "keep", 0, NULL, "store changes that cannot be brought back as a snapshot",
       .kind = OPTION_FLAG, AT(keep) },
     { "discard", 0, NULL, "lose changes that cannot be brought back", .kind = OPTION_FLAG,
@@ -27,7 +28,7 @@ static const char *name_rest(const struct destroy_options *o)
 }
 
 /* The changes that were made here, then the sandbox, then where the others are. */
-static int tell_destroyed(const struct call *c, const char *id)
+static int print_destroyed(const struct api_call *c, const char *id)
 {
     struct str kept = show_string(show_at(c->answer, "kept"), "snapshot_id");
     int status = unsynced_list(c, show_at(c->answer, "synced"));
@@ -36,30 +37,31 @@ static int tell_destroyed(const struct call *c, const char *id)
         return status;
     status = answer_done(c, c->answer, "%s destroyed", id);
     if (kept.n && !c->common->quiet)
-        say("%.*s; they are in the snapshot %.*s, for as long as retention.unsynced says: "
-            "sandboxer create --snapshot %.*s",
-            STR_ARG(show_string(show_at(c->answer, "kept"), "reason")), STR_ARG(kept),
-            STR_ARG(kept));
+        cli_report("%.*s; they are in the snapshot %.*s, for as long as retention.unsynced says: "
+                   "sandboxer create --snapshot %.*s",
+                   STR_ARG(show_string(show_at(c->answer, "kept"), "reason")), STR_ARG(kept),
+                   STR_ARG(kept));
     return status;
 }
 
-static int destroy(const struct verb *v, const struct destroy_options *o, const char *id)
+static int destroy_one_sandbox(const struct verb *v, const struct destroy_options *o,
+                               const char *id)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o->common, "DELETE");
-    call_path(&c, "/v1/sandboxes/%s", id);
-    call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : NULL);
-    call_query(&c, "unsynced", name_rest(o));
+    api_call_init(&c, v, &o->common, "DELETE");
+    api_call_path(&c, "/v1/sandboxes/%s", id);
+    api_call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : NULL);
+    api_call_query(&c, "unsynced", name_rest(o));
     c.doing = "destroying a sandbox";
-    status = call_run(&c);
+    status = api_call_run(&c);
     if (status)
         unsynced_explain(&c, id);
-    return status ? status : tell_destroyed(&c, id);
+    return status ? status : print_destroyed(&c, id);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_destroy(const struct verb *v, int argc, char **argv)
 {
     struct destroy_options o = { 0 };
     int status, first_failure = 0;
@@ -71,7 +73,7 @@ static int run(const struct verb *v, int argc, char **argv)
     if (o.keep && o.discard)
         return verb_misused(v, "--keep and --discard exclude each other");
     for (int i = 0; i < argc; i++) {
-        status = destroy(v, &o, argv[i]);
+        status = destroy_one_sandbox(v, &o, argv[i]);
         if (!first_failure)
             first_failure = status;
     }
@@ -81,7 +83,7 @@ static int run(const struct verb *v, int argc, char **argv)
 const struct verb verb_destroy = {
     .name = "destroy",
     .arguments = "ID…",
-    .summary = "destroy sandboxes, whatever state they are in",
+    .summary = "destroy sandboxes in any state",
     .text =
         "Changes in a mirrored workspace are brought back first, and listed. If some cannot be\n"
         "(changed on both sides, held back, refused), the sandbox is not destroyed: they are\n"
@@ -96,7 +98,7 @@ const struct verb verb_destroy = {
         "  sandboxer destroy --no-sync $(sandboxer list -q --label team=web)\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_destroy,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = ARGUMENTS_ANY,

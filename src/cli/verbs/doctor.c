@@ -1,4 +1,5 @@
-/* What this machine offers, and what is missing: each check is a row. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports features and problems of this machine: each check is a row. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -18,14 +19,14 @@
 #include "cli/body.h"
 #include "cli/daemon.h"
 #include "cli/state_dir.h"
-#include "cli/verbs.h"
-#include "gate/gate.h"
-#include "json/reader.h"
-#include "proc/caps.h"
-#include "proc/spawn.h"
-#include "proc/sys.h"
-#include "runtime/cgroup.h"
-#include "runtime/side_channels.h"
+#include "cli/verbs/verbs.h"
+#include "lib/gate/gate.h"
+#include "lib/json/reader.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/spawn.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/cgroup.h"
+#include "engine/runtime/side_channels.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -41,20 +42,21 @@ enum { OLDEST_MAJOR = 5, OLDEST_MINOR = 12 };
 
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
-struct finding {
+struct doctor_finding {
     enum verdict verdict;
     char what[TEXT]; /* was found */
     char todo[TEXT]; /* about it; "" where nothing is */
 };
 
-struct patient {
+struct doctor_context {
     const struct verb *verb;
     const struct common *common;
 };
 
-static void note(struct finding *f, enum verdict verdict, const char *todo, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void note(struct finding *f, enum verdict verdict, const char *todo, const char *fmt, ...)
+static void set_finding(struct doctor_finding *f, enum verdict verdict, const char *todo,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void set_finding(struct doctor_finding *f, enum verdict verdict, const char *todo,
+                        const char *fmt, ...)
 {
     va_list ap;
 
@@ -66,7 +68,7 @@ static void note(struct finding *f, enum verdict verdict, const char *todo, cons
 }
 
 /* The start of a small file, without its line end; "" if it cannot be read. */
-static void read_text(const char *path, char out[static TEXT])
+static void read_first_line(const char *path, char out[static TEXT])
 {
     AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = file < 0 ? 0 : read(file, out, TEXT - 1);
@@ -75,7 +77,7 @@ static void read_text(const char *path, char out[static TEXT])
     out[strcspn(out, "\n")] = '\0';
 }
 
-static void check_kernel(const struct patient *p, struct finding *f)
+static void check_kernel(const struct doctor_context *p, struct doctor_finding *f)
 {
     struct utsname name;
     unsigned long major, minor;
@@ -86,13 +88,13 @@ static void check_kernel(const struct patient *p, struct finding *f)
     major = strtoul(name.release, &end, 10);
     minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
     if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
-        note(f, VERDICT_FAIL, "boot Linux 5.12 or newer; 6.1 is what we test on", "Linux %s",
-             name.release);
+        set_finding(f, VERDICT_FAIL, "boot Linux 5.12 or newer; tested on 6.1", "Linux %s",
+                    name.release);
     else
-        note(f, VERDICT_OK, "", "Linux %s", name.release);
+        set_finding(f, VERDICT_OK, "", "Linux %s", name.release);
 }
 
-/* Whether a child of ours can make one. */
+/* Whether a child process can unshare these namespaces. */
 static bool can_unshare(int flags)
 {
     pid_t pid = fork();
@@ -103,48 +105,52 @@ static bool can_unshare(int flags)
     return pid > 0 && spawn_wait(pid, &status, NULL) >= 0 && status == 0;
 }
 
-static void check_user_namespaces(const struct patient *p, struct finding *f)
+static void check_user_namespaces(const struct doctor_context *p, struct doctor_finding *f)
 {
     char most[TEXT], clone[TEXT], apparmor[TEXT];
 
     (void)p;
-    read_text("/proc/sys/user/max_user_namespaces", most);
-    read_text("/proc/sys/kernel/unprivileged_userns_clone", clone);
-    read_text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", apparmor);
+    read_first_line("/proc/sys/user/max_user_namespaces", most);
+    read_first_line("/proc/sys/kernel/unprivileged_userns_clone", clone);
+    read_first_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", apparmor);
     if (strcmp(most, "0") == 0)
-        note(f, VERDICT_FAIL, "sysctl user.max_user_namespaces=15000", "forbidden by a limit of 0");
+        set_finding(f, VERDICT_FAIL, "sysctl user.max_user_namespaces=15000",
+                    "forbidden by a limit of 0");
     else if (can_unshare(CLONE_NEWUSER))
-        note(f, VERDICT_OK, "", "can be made (at most %s)", most);
+        set_finding(f, VERDICT_OK, "", "can be made (at most %s)", most);
     else if (strcmp(clone, "0") == 0)
-        note(f, VERDICT_FAIL, "sysctl kernel.unprivileged_userns_clone=1",
-             "forbidden to plain users");
+        set_finding(f, VERDICT_FAIL, "sysctl kernel.unprivileged_userns_clone=1",
+                    "forbidden to plain users");
     else if (strcmp(apparmor, "1") == 0)
-        note(f, VERDICT_FAIL, "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile",
-             "forbidden by AppArmor");
+        set_finding(f, VERDICT_FAIL,
+                    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile",
+                    "forbidden by AppArmor");
     else
-        note(f, VERDICT_FAIL, "look for a seccomp filter or a container around this machine",
-             "cannot be made here");
+        set_finding(f, VERDICT_FAIL, "look for a seccomp filter or a container around this machine",
+                    "cannot be made here");
 }
 
-static void check_landlock(const struct patient *p, struct finding *f)
+static void check_landlock(const struct doctor_context *p, struct doctor_finding *f)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
     (void)p;
     if (version >= LANDLOCK_SIGNALS)
-        note(f, VERDICT_OK, "",
-             "version %ld: device nodes, ioctl on devices, signals and sockets to the outside",
-             version);
+        set_finding(
+            f, VERDICT_OK, "",
+            "version %ld: device nodes, ioctl on devices, signals and sockets to the outside",
+            version);
     else if (version > 0)
-        note(f, VERDICT_OK, "", "version %ld: device nodes%s; Linux 6.12 fences signals as well",
-             version, version >= LANDLOCK_IOCTL ? ", ioctl on devices" : "");
+        set_finding(f, VERDICT_OK, "",
+                    "version %ld: device nodes%s; Linux 6.12 fences signals as well", version,
+                    version >= LANDLOCK_IOCTL ? ", ioctl on devices" : "");
     else
-        note(f, VERDICT_WARN, "add landlock to the kernel's lsm= parameter",
-             "not there: one layer of defence less");
+        set_finding(f, VERDICT_WARN, "add landlock to the kernel's lsm= parameter",
+                    "not there: one layer of defence less");
 }
 
-/* What the machine code of BPF programs takes, seccomp filters among them; 0 if it cannot be read,
- * which only root may. Lines of vmallocinfo: "0xFROM-0xTO BYTES CALLER+…". */
+/* Memory used by the machine code of BPF programs, seccomp filters included; 0 if it cannot be read
+ * (only root may). Lines of vmallocinfo: "0xFROM-0xTO BYTES CALLER+…". */
 static unsigned long long bpf_code_bytes(void)
 {
     FILE *file = fopen("/proc/vmallocinfo", "re");
@@ -159,25 +165,26 @@ static unsigned long long bpf_code_bytes(void)
     return total;
 }
 
-static void check_seccomp(const struct patient *p, struct finding *f)
+static void check_seccomp(const struct doctor_context *p, struct doctor_finding *f)
 {
     unsigned long long most, used = bpf_code_bytes();
     char text[TEXT];
 
     (void)p;
-    read_text("/proc/sys/net/core/bpf_jit_limit", text);
+    read_first_line("/proc/sys/net/core/bpf_jit_limit", text);
     most = strtoull(text, NULL, 10);
     if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
-        note(f, VERDICT_FAIL, "boot a kernel with CONFIG_SECCOMP_FILTER", "not there");
+        set_finding(f, VERDICT_FAIL, "boot a kernel with CONFIG_SECCOMP_FILTER", "not there");
     else if (!most)
-        note(f, VERDICT_OK, "", "there");
+        set_finding(f, VERDICT_OK, "", "there");
     else
-        note(f, used > most / 4 * 3 ? VERDICT_WARN : VERDICT_OK,
-             used > most / 4 * 3
-                 ? "raise the sysctl net.core.bpf_jit_limit, or find who loads filters"
-                 : "",
-             "there; machine code of filters: %lluM of %lluM (net.core.bpf_jit_limit)", used >> 20,
-             most >> 20);
+        set_finding(
+            f, used > most / 4 * 3 ? VERDICT_WARN : VERDICT_OK,
+            used > most / 4 * 3
+                ? "raise the sysctl net.core.bpf_jit_limit, or find the program that loads filters"
+                : "",
+            "there; machine code of filters: %lluM of %lluM (net.core.bpf_jit_limit)", used >> 20,
+            most >> 20);
 }
 
 /* The group we are in, below a hierarchy. Line "0::/path" for v2. */
@@ -201,39 +208,41 @@ static bool own_group_writable(void)
     return writable;
 }
 
-static void check_cgroups(const struct patient *p, struct finding *f)
+static void check_cgroups(const struct doctor_context *p, struct doctor_finding *f)
 {
     char controllers[TEXT];
     bool v2, v1 = access("/sys/fs/cgroup/memory", F_OK) == 0;
 
     (void)p;
-    read_text("/sys/fs/cgroup/cgroup.controllers", controllers);
+    read_first_line("/sys/fs/cgroup/cgroup.controllers", controllers);
     v2 = strstr(controllers, "memory") && strstr(controllers, "pids");
     if (!v2 && !v1)
-        note(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup", "no memory or process limits");
+        set_finding(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup",
+                    "no memory or process limits");
     else if (geteuid() == 0)
-        note(f, VERDICT_OK, "", "version %d: sandboxes and their owners are limited%s", v2 ? 2 : 1,
-             v2 && strstr(controllers, "io") ? "" : ", but not in io");
+        set_finding(f, VERDICT_OK, "", "version %d: sandboxes and their owners are limited%s",
+                    v2 ? 2 : 1, v2 && strstr(controllers, "io") ? "" : ", but not in io");
     else if (v2 && own_group_writable())
-        note(f, VERDICT_OK, "",
-             "version 2, delegated to us: sandboxes and their owners are limited");
+        set_finding(f, VERDICT_OK, "",
+                    "version 2, delegated: limits of sandboxes and of owners are enforced");
     else
-        note(f, VERDICT_WARN, "systemd-run --user --scope -p Delegate=yes …, or run as root",
-             "not delegated to us: memory and cpu limits are not enforced");
+        set_finding(f, VERDICT_WARN, "systemd-run --user --scope -p Delegate=yes …, or run as root",
+                    "not delegated to this user: memory and cpu limits are not enforced");
 }
 
-static void check_out_of_memory(const struct patient *p, struct finding *f)
+static void check_out_of_memory(const struct doctor_context *p, struct doctor_finding *f)
 {
     (void)p;
     if (caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE))
-        note(f, VERDICT_OK, "", "programs are killed first; they cannot change that");
+        set_finding(f, VERDICT_OK, "", "programs are killed first; they cannot change that");
     else
-        note(f, VERDICT_OK, "",
-             "programs are killed first, unless they lower their score to 0: this user lacks "
-             "CAP_SYS_RESOURCE");
+        set_finding(
+            f, VERDICT_OK, "",
+            "programs are killed first, unless they lower their score to 0: this user lacks "
+            "CAP_SYS_RESOURCE");
 }
 
-static void check_programs(const struct patient *p, struct finding *f)
+static void check_programs(const struct doctor_context *p, struct doctor_finding *f)
 {
     static const char *const ours[] = { "sandboxer-launch", "sandboxer-init" };
     static const char *const daemons[] = { "sandboxer-egress", "sandboxer-layers",
@@ -242,20 +251,21 @@ static void check_programs(const struct patient *p, struct finding *f)
     struct err e;
 
     (void)p;
-    note(f, VERDICT_OK, "", "all there");
+    set_finding(f, VERDICT_OK, "", "all there");
     for (size_t i = 0; i < COUNT_OF(ours); i++)
         if (spawn_find(ours[i], path, sizeof path, &e) < 0)
-            note(f, VERDICT_FAIL, "install the package again", "%.*s", TEXT - 1, e.msg);
+            set_finding(f, VERDICT_FAIL, "install the package again", "%.*s", TEXT - 1, e.msg);
     if (f->verdict == VERDICT_OK && daemon_find(path, sizeof path, &e) < 0)
-        note(f, VERDICT_WARN, "install the package again; 'run' and 'canary' work without it",
-             "sandboxerd is not there");
+        set_finding(f, VERDICT_WARN,
+                    "install the package again; 'run' and 'canary' work without it",
+                    "sandboxerd is not there");
     for (size_t i = 0; f->verdict == VERDICT_OK && i < COUNT_OF(daemons); i++)
         if (spawn_find(daemons[i], path, sizeof path, &e) < 0)
-            note(f, VERDICT_WARN, "install the package again; the daemon needs it", "%.*s",
-                 TEXT - 1, e.msg);
+            set_finding(f, VERDICT_WARN, "install the package again; the daemon needs it", "%.*s",
+                        TEXT - 1, e.msg);
 }
 
-static void check_state(const struct patient *p, struct finding *f)
+static void check_state_directory(const struct doctor_context *p, struct doctor_finding *f)
 {
     AUTO_CLOSE int dir = -1;
     struct statvfs space;
@@ -265,78 +275,80 @@ static void check_state(const struct patient *p, struct finding *f)
 
     (void)p;
     if (state_dir_path(path, sizeof path, &e) >= 0 && access(path, F_OK) < 0 && errno == ENOENT) {
-        note(f, VERDICT_OK, "", "%.150s does not exist yet", path);
+        set_finding(f, VERDICT_OK, "", "%.150s does not exist yet", path);
         return;
     }
     if (state_dir_path(path, sizeof path, &e) < 0 || state_dir_open(&dir, &e) < 0) {
-        note(f, VERDICT_FAIL, "give it to us (chown), or set SANDBOXER_STATE", "%.*s", TEXT - 1,
-             e.msg);
+        set_finding(f, VERDICT_FAIL,
+                    "change its owner to this user (chown), or set SANDBOXER_STATE", "%.*s",
+                    TEXT - 1, e.msg);
         return;
     }
     left = fstatvfs(dir, &space) < 0 ? 0 : (uint64_t)space.f_bavail * space.f_frsize;
     units_show_bytes(left >> 20 << 20, shown);
     if (left < LITTLE_SPACE)
-        note(f, left < NO_SPACE ? VERDICT_FAIL : VERDICT_WARN, "make room there",
-             "%.150s: only %s free", path, shown);
+        set_finding(f, left < NO_SPACE ? VERDICT_FAIL : VERDICT_WARN, "make room there",
+                    "%.150s: only %s free", path, shown);
     else
-        note(f, VERDICT_OK, "", "%.150s: %s free", path, shown);
+        set_finding(f, VERDICT_OK, "", "%.150s: %s free", path, shown);
 }
 
-static void ask(const struct patient *p, struct call *c, const char *path)
+static void prepare_daemon_call(const struct doctor_context *p, struct api_call *c,
+                                const char *path)
 {
-    call_init(c, p->verb, p->common, "GET");
+    api_call_init(c, p->verb, p->common, "GET");
     buf_add(&c->target, str_from(path));
     c->start = CONTACT_ONLY;
     c->patience = DAEMON_PATIENCE;
 }
 
-static void check_daemon(const struct patient *p, struct finding *f)
+static void check_daemon(const struct doctor_context *p, struct doctor_finding *f)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct str version;
     struct err e = { 0 };
 
-    ask(p, &c, "/version");
-    if (call_answers(&c, &e)) {
+    prepare_daemon_call(p, &c, "/version");
+    if (api_call_answers(&c, &e)) {
         version = show_string(c.answer, "version");
         if (str_eq(version, str_from(SANDBOXER_VERSION)))
-            note(f, VERDICT_OK, "", "version " STR_FMT " runs", STR_ARG(version));
+            set_finding(f, VERDICT_OK, "", "version " STR_FMT " runs", STR_ARG(version));
         else
-            note(f, VERDICT_WARN, "restart the daemon", "runs in version %.*s, this is %s",
-                 version.n < 40 ? (int)version.n : 40, version.p ? version.p : "",
-                 SANDBOXER_VERSION);
+            set_finding(f, VERDICT_WARN, "restart the daemon", "runs in version %.*s, this is %s",
+                        version.n < 40 ? (int)version.n : 40, version.p ? version.p : "",
+                        SANDBOXER_VERSION);
     } else if (e.code == ERR_NOT_FOUND && !c.contact.place.tcp) {
         if (daemon_check(&e) < 0)
-            note(f, VERDICT_FAIL, "mend that, or name another place or configuration",
-                 "does not run, and cannot start: %.*s", TEXT - 50, e.msg);
+            set_finding(f, VERDICT_FAIL, "mend that, or name another place or configuration",
+                        "does not run, and cannot start: %.*s", TEXT - 50, e.msg);
         else
-            note(f, VERDICT_OK, "", "does not run; it is started when it is needed");
+            set_finding(f, VERDICT_OK, "", "does not run; it is started when it is needed");
     } else {
-        note(f, VERDICT_FAIL, "see 'sandboxer help --man' for where it is looked for", "%.*s",
-             TEXT - 1, e.msg);
+        set_finding(f, VERDICT_FAIL, "'sandboxer help --man' lists the addresses that are tried",
+                    "%.*s", TEXT - 1, e.msg);
     }
 }
 
-/* Why a question that is not open to everybody has no answer. */
-static const char *why_silent(const struct call *c)
+/* The reason why a restricted endpoint gave no answer. */
+static const char *why_silent(const struct api_call *c)
 {
     if (!c->head)
         return c->contact.place.tcp ? "does not answer" : "does not run";
     if (c->head->status == 401)
         return "needs a token (SANDBOXER_TOKEN)";
-    return c->head->status == 403 ? "shows it to administrators" : "answers with an error";
+    return c->head->status == 403 ? "visible to administrators only" : "answers with an error";
 }
 
-static void check_profiles(const struct patient *p, struct finding *f)
+static void check_profiles(const struct doctor_context *p, struct doctor_finding *f)
 {
-    AUTO(call_done) struct call c;
-    static const struct kind kind = { .rows = "profiles" };
+    AUTO(api_call_done) struct api_call c;
+    static const struct answer_kind kind = { .rows = "profiles" };
     const struct json *rows, *available;
     unsigned n = 0, good = 0;
 
-    ask(p, &c, "/v1/profiles");
-    if (!call_answers(&c, NULL)) {
-        note(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
+    prepare_daemon_call(p, &c, "/v1/profiles");
+    if (!api_call_answers(&c, NULL)) {
+        set_finding(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     rows = answer_rows(c.answer, &kind);
@@ -344,31 +356,31 @@ static void check_profiles(const struct patient *p, struct finding *f)
         available = show_at(row, "available");
         good += available && available->type == JSON_BOOL && available->b;
     }
-    note(f, good == n ? VERDICT_OK : VERDICT_WARN,
-         good == n ? "" : "'sandboxer profiles list' says why not", "%u of %u can be used here",
-         good, n);
+    set_finding(f, good == n ? VERDICT_OK : VERDICT_WARN,
+                good == n ? "" : "'sandboxer profiles list' shows the reasons",
+                "%u of %u can be used here", good, n);
 }
 
 /* Where sandboxes write to is the daemon's choice. */
-static void check_storage(const struct patient *p, struct finding *f)
+static void check_storage(const struct doctor_context *p, struct doctor_finding *f)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *limited;
     struct str driver, why;
 
-    ask(p, &c, "/v1/inspect/host");
-    if (!call_answers(&c, NULL)) {
-        note(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
+    prepare_daemon_call(p, &c, "/v1/inspect/host");
+    if (!api_call_answers(&c, NULL)) {
+        set_finding(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     driver = show_string(c.answer, "storage_driver");
     why = show_string(c.answer, "storage_why");
     limited = show_at(c.answer, "storage_limited");
     if (limited && limited->type == JSON_BOOL && !limited->b)
-        note(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md", STR_FMT ": " STR_FMT,
-             STR_ARG(driver), STR_ARG(why));
+        set_finding(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md",
+                    STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
     else
-        note(f, VERDICT_OK, "", STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
+        set_finding(f, VERDICT_OK, "", STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
 }
 
 /* Adds ", name" to a list of names. */
@@ -379,7 +391,7 @@ static void list_name(char list[static TEXT], const char *name)
     snprintf(list + n, TEXT - n, "%s%s", n ? ", " : "", name);
 }
 
-static void check_side_channels(const struct patient *p, struct finding *f)
+static void check_side_channels(const struct doctor_context *p, struct doctor_finding *f)
 {
     char closed[TEXT] = "", open[TEXT] = "";
 
@@ -395,16 +407,18 @@ static void check_side_channels(const struct patient *p, struct finding *f)
             list_name(open, side_channels[i].name);
         }
     if (open[0])
-        note(f, VERDICT_WARN,
-             "newer kernel or microcode, mitigations= of the kernel's command line; or a machine "
-             "per tenant",
-             "can be closed: %.90s; cannot: %.90s", closed, open);
+        set_finding(
+            f, VERDICT_WARN,
+            "newer kernel or microcode, mitigations= of the kernel's command line; or a machine "
+            "per tenant",
+            "can be closed: %.90s; cannot: %.90s", closed, open);
     else
-        note(f, VERDICT_OK, "", "can be closed: %.200s", closed);
+        set_finding(f, VERDICT_OK, "", "can be closed: %.200s", closed);
 }
 
-/* What root's daemon keeps egress workers from loopback and metadata services with. */
-static void check_gate(const struct patient *p, struct finding *f)
+/* The cgroup BPF filter with which root's daemon keeps egress workers from loopback and metadata
+ * services. */
+static void check_gate(const struct doctor_context *p, struct doctor_finding *f)
 {
     struct cgroup_host host;
     bool v2;
@@ -412,32 +426,35 @@ static void check_gate(const struct patient *p, struct finding *f)
 
     (void)p;
     if (geteuid() != 0) {
-        note(f, VERDICT_WARN, "run the daemon as root",
-             "not there: only root can load BPF programs; egress workers check by themselves");
+        set_finding(
+            f, VERDICT_WARN, "run the daemon as root",
+            "not there: only root can load BPF programs; egress workers check by themselves");
         return;
     }
     cgroup_host_open(&host, "/sys/fs/cgroup", NULL);
     v2 = host.unified >= 0;
     cgroup_host_done(&host);
     if (!v2)
-        note(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup/unified",
-             "not there: no cgroup v2 that can be written; egress workers check by themselves");
+        set_finding(
+            f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup/unified",
+            "not there: no cgroup v2 that can be written; egress workers check by themselves");
     else if (gate_probe(&e) < 0)
-        note(f, VERDICT_WARN,
-             "boot a kernel with CONFIG_CGROUP_BPF; keep CAP_BPF and CAP_NET_ADMIN",
-             "not there: %.150s", e.msg);
+        set_finding(f, VERDICT_WARN,
+                    "boot a kernel with CONFIG_CGROUP_BPF; keep CAP_BPF and CAP_NET_ADMIN",
+                    "not there: %.150s", e.msg);
     else
-        note(f, VERDICT_OK, "", "egress workers connect to public and granted addresses alone");
+        set_finding(f, VERDICT_OK, "",
+                    "egress workers connect to public and granted addresses alone");
 }
 
-static const struct check {
+static const struct doctor_check {
     const char *name;
-    void (*run)(const struct patient *p, struct finding *f);
+    void (*run)(const struct doctor_context *p, struct doctor_finding *f);
 } checks[] = {
     { "kernel", check_kernel },     { "user namespaces", check_user_namespaces },
     { "landlock", check_landlock }, { "seccomp", check_seccomp },
     { "cgroups", check_cgroups },   { "out of memory", check_out_of_memory },
-    { "programs", check_programs }, { "state", check_state },
+    { "programs", check_programs }, { "state", check_state_directory },
     { "daemon", check_daemon },     { "profiles", check_profiles },
     { "storage", check_storage },   { "side channels", check_side_channels },
     { "egress gate", check_gate },
@@ -449,10 +466,10 @@ static const struct column columns[] = {
     COLUMN("FOUND", "found"),
     COLUMN("WHAT TO DO", "todo"),
 };
-static const struct kind kind = { "checks", "check", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "checks", "check", columns, COUNT_OF(columns) };
 
 /* Runs them all; the number of failures. */
-static int examine(const struct patient *p, struct json_writer *w)
+static int run_doctor_checks(const struct doctor_context *p, struct json_writer *w)
 {
     static const char *const verdicts[] = { "ok", "warn", "fail" };
     int failures = 0;
@@ -461,7 +478,7 @@ static int examine(const struct patient *p, struct json_writer *w)
     json_key(w, STR("checks"));
     json_begin_array(w);
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
-        struct finding f = { .verdict = VERDICT_FAIL };
+        struct doctor_finding f = { .verdict = VERDICT_FAIL };
 
         checks[i].run(p, &f);
         failures += f.verdict == VERDICT_FAIL;
@@ -478,23 +495,23 @@ static int examine(const struct patient *p, struct json_writer *w)
     return failures;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_doctor(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    struct patient p = { .verb = v, .common = &common };
+    struct doctor_context p = { .verb = v, .common = &common };
     AUTO(buf_done) struct buf text = BUF_INIT(DOCUMENT);
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json_writer w;
     struct err e;
     int status, failures;
 
-    call_init(&c, v, &common, "GET");
+    api_call_init(&c, v, &common, "GET");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
     json_writer_init(&w, &text, JSON_COMPACT);
-    failures = examine(&p, &w);
-    if (json_writer_finish(&w, &e) < 0 || call_read_json(&c, buf_str(&text), &c.answer, &e) < 0)
-        return call_failed(&c, &e);
+    failures = run_doctor_checks(&p, &w);
+    if (json_writer_finish(&w, &e) < 0 || api_call_read_json(&c, buf_str(&text), &c.answer, &e) < 0)
+        return api_call_failed(&c, &e);
     status = answer_list(&c, c.answer, &kind);
     return status ? status : failures ? EXIT_REPORTED : 0;
 }
@@ -502,11 +519,11 @@ static int run(const struct verb *v, int argc, char **argv)
 const struct verb verb_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "check what this machine offers, and say what to do about what is missing",
+    .summary = "check this machine's features, and suggest fixes for missing ones",
     .text = "Starts nothing and changes nothing. Exit status 1 if something does not work.\n"
             "\n"
             "  sandboxer doctor\n"
             "  sandboxer doctor -o json | jq '.checks[] | select(.state != \"ok\")'\n",
-    .run = run,
+    .run = run_doctor,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };

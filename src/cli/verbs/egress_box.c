@@ -1,4 +1,5 @@
-/* What a sandbox of the daemon's may reach, and what it tried to. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows and changes the egress policy of a daemon's sandbox, and lists its connection attempts. */
 #include <stdio.h>
 #include <time.h>
 
@@ -6,13 +7,14 @@
 #include "cli/answer.h"
 #include "cli/row_stream.h"
 #include "cli/text_file.h"
-#include "cli/verbs.h"
-#include "json/reader.h"
+#include "cli/verbs/verbs.h"
+#include "lib/json/reader.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "sandbox_id"),
     COLUMN("GENERATION", "generation"),
     COLUMN("IN FORCE", "in_force"),
+    COLUMN("PROBLEM", "problem", .alone = true),
     COLUMN("ENDPOINTS", "endpoints"),
     COLUMN("ALLOWED", "allowed"),
     COLUMN("DENIED", "denied"),
@@ -22,9 +24,9 @@ static const struct column columns[] = {
     COLUMN("SET BY", "ceiling.from", .alone = true),
     COLUMN("POLICY", "policy", .alone = true, .block = true),
 };
-static const struct kind kind = { "egress", "generation", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "egress", "generation", columns, COUNT_OF(columns) };
 
-static int run_get(const struct verb *v, int argc, char **argv)
+static int run_egress_get(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/sandboxes/", .after = "/egress", .kind = &kind
@@ -36,32 +38,32 @@ static int run_get(const struct verb *v, int argc, char **argv)
 const struct verb verb_egress_get = {
     .name = "egress get",
     .arguments = "ID",
-    .summary = "show the egress policy of a sandbox, and what passed",
+    .summary = "show the egress policy and traffic of a sandbox",
     .text = "  sandboxer egress get sbx_4k7\n"
             "  sandboxer egress get sbx_4k7 -o yaml\n",
-    .run = run_get,
+    .run = run_egress_get,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
     .complete = COMPLETE_SANDBOX,
 };
 
-static int run_set(const struct verb *v, int argc, char **argv)
+static int run_egress_set(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     AUTO(buf_done) struct buf generation = BUF_INIT(32);
     struct err e;
     int status;
 
-    call_init(&c, v, &common, "PUT");
+    api_call_init(&c, v, &common, "PUT");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
     if (text_file_read(argv[1], &c.body, &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/sandboxes/%s/egress", argv[0]);
-    call_field(&c, "Content-Type", "application/yaml");
-    status = call_run(&c);
+        return api_call_failed(&c, &e);
+    api_call_path(&c, "/v1/sandboxes/%s/egress", argv[0]);
+    api_call_field(&c, "Content-Type", "application/yaml");
+    status = api_call_run(&c);
     if (status)
         return status;
     show_text(show_at(c.answer, "generation"), 0, &generation);
@@ -73,11 +75,11 @@ const struct verb verb_egress_set = {
     .name = "egress set",
     .arguments = "ID FILE",
     .summary = "give a sandbox another egress policy, at once",
-    .text = "The new policy takes the place of the old one as a whole, or, if something is wrong\n"
-            "with it, not at all. Connections that it does not allow are closed. '-' is stdin.\n"
+    .text = "The new policy replaces the old one as a whole; an invalid policy changes nothing.\n"
+            "Connections that the new policy does not allow are closed. '-' is stdin.\n"
             "\n"
             "  sandboxer egress set sbx_4k7 policy.yaml\n",
-    .run = run_set,
+    .run = run_egress_set,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 2,
     .max_arguments = 2,
@@ -87,7 +89,7 @@ const struct verb verb_egress_set = {
 /* --- what was tried --- */
 
 /* Milliseconds since 1970, as events have their time. */
-static void show_time(const struct json *v, int64_t now, struct buf *out)
+static void show_event_time(const struct json *v, int64_t now, struct buf *out)
 {
     char text[32];
     struct tm tm;
@@ -102,7 +104,7 @@ static void show_time(const struct json *v, int64_t now, struct buf *out)
 }
 
 static const struct column log_columns[] = {
-    COLUMN("TIME", "time", .show = show_time),
+    COLUMN("TIME", "time", .show = show_event_time),
     COLUMN("ACTION", "action"),
     COLUMN("ACTIVITY", "activity_name"),
     COLUMN("HOST", "dst_endpoint.hostname", .most = 48),
@@ -121,7 +123,7 @@ struct log_options {
 };
 
 static const struct option_spec log_options[] = {
-    { "follow", 'f', NULL, "go on with what happens from now on", .kind = OPTION_FLAG,
+    { "follow", 'f', NULL, "follow new decisions", .kind = OPTION_FLAG,
       .at = offsetof(struct log_options, follow) },
     { "tail", 'n', "LINES", "only the last decisions", .kind = OPTION_COUNT,
       .at = offsetof(struct log_options, tail) },
@@ -130,24 +132,25 @@ static const struct option_spec log_options[] = {
 static int run_log(const struct verb *v, int argc, char **argv)
 {
     struct log_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    call_path(&c, "/v1/sandboxes/%s/egress/log", argv[0]);
-    call_query(&c, "follow", o.follow ? "true" : NULL);
-    call_query(&c, "tail", o.tail);
+    api_call_path(&c, "/v1/sandboxes/%s/egress/log", argv[0]);
+    api_call_query(&c, "follow", o.follow ? "true" : NULL);
+    api_call_query(&c, "tail", o.tail);
     return row_stream(&c, STR(""), log_columns, COUNT_OF(log_columns));
 }
 
 const struct verb verb_egress_log = {
     .name = "egress log",
     .arguments = "ID",
-    .summary = "show every decision about what leaves a sandbox",
-    .text = "A line has time, what was done, where to, why, how often, and by which program. With\n"
-            "-o json it is the whole event (OCSF), one a line.\n"
+    .summary = "show the egress decisions of a sandbox",
+    .text = "A line has time, action, destination, reason, count and program. With -o json it is "
+            "the\n"
+            "whole event (OCSF), one per line.\n"
             "\n"
             "  sandboxer egress log -f sbx_4k7\n"
             "  sandboxer egress log sbx_4k7 -o json | jq 'select(.action_id == 2)'\n",
@@ -169,7 +172,8 @@ static const struct column denial_columns[] = {
     COLUMN("LAST", "last_at", .show = show_age),
     COLUMN("MESSAGE", "message", .most = 80),
 };
-static const struct kind denials = { "denials", "host", denial_columns, COUNT_OF(denial_columns) };
+static const struct answer_kind denials = { "denials", "host", denial_columns,
+                                            COUNT_OF(denial_columns) };
 
 static int run_denials(const struct verb *v, int argc, char **argv)
 {
@@ -185,8 +189,8 @@ static int run_denials(const struct verb *v, int argc, char **argv)
 const struct verb verb_egress_denials = {
     .name = "egress denials",
     .arguments = "ID",
-    .summary = "show what a sandbox was refused lately, and why",
-    .text = "Each destination once, the newest first, with how often it was refused.\n"
+    .summary = "show recent egress denials of a sandbox, with reasons",
+    .text = "Each destination once, the newest first, with the number of denials.\n"
             "\n"
             "  sandboxer egress denials sbx_4k7\n",
     .run = run_denials,

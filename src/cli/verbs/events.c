@@ -1,14 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
+#include "base/rfc3339.h"
 #include "cli/answer.h"
 #include "cli/follow.h"
 #include "cli/row_stream.h"
-#include "cli/verbs.h"
-#include "cli/when.h"
+#include "cli/verbs/verbs.h"
+#include "cli/time_text.h"
 
 struct events_options {
     struct common common;
@@ -19,7 +21,7 @@ struct events_options {
 #define AT(member) .at = offsetof(struct events_options, member)
 
 static const struct option_spec options[] = {
-    { "follow", 'f', NULL, "show what happens from now on", .kind = OPTION_FLAG, AT(follow) },
+    { "follow", 'f', NULL, "follow new events", .kind = OPTION_FLAG, AT(follow) },
     { "tail", 'n', "N", "begin with the last N events, 1 to 1000", .kind = OPTION_COUNT, AT(tail),
       .least = 1, .most = FOLLOW_PAGE },
     { "since", 0, "WHEN", "begin this long ago (10m, 2h), or at a time: 2026-01-02T03:04:05Z",
@@ -31,21 +33,21 @@ static const struct option_spec options[] = {
 };
 
 /* A stream: a line or a document for each event, and titles once. */
-static int print_event(const struct call *c, const struct json *event)
+static int print_event(const struct api_call *c, const struct json *event)
 {
-    struct look look = look_for(fileno(stdout));
+    struct table_style style = table_style_for(fileno(stdout));
     enum format format = common_format(c->common);
     struct err e;
     int r = format != FORMAT_TEXT
                 ? tree_print(stdout, format, true, event, &e)
-                : table_row(stdout, &look, event, kind_event.columns, kind_event.n, &e);
+                : table_row(stdout, &style, event, kind_event.columns, kind_event.n, &e);
 
-    return r < 0 ? call_failed(c, &e) : 0;
+    return r < 0 ? api_call_failed(c, &e) : 0;
 }
 
 static int print_page(struct follow *f, bool *ret_any)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *events;
     int status = follow_next(f, false, &c, &events);
 
@@ -67,30 +69,30 @@ static int print_pages(struct follow *f)
     return status;
 }
 
-/* What happened and what happens, in one stream. */
-static int print_stream(const struct follow *f)
+/* Past and future events in one stream. */
+static int print_event_stream(const struct follow *f)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     char after[24];
 
     snprintf(after, sizeof after, "%lld", (long long)f->after);
-    call_init(&c, f->verb, f->common, "GET");
+    api_call_init(&c, f->verb, f->common, "GET");
     if (f->sandbox)
-        call_path(&c, "/v1/sandboxes/%s/events", f->sandbox);
+        api_call_path(&c, "/v1/sandboxes/%s/events", f->sandbox);
     else
-        call_path(&c, "/v1/events");
-    call_query(&c, "after", after);
-    call_query(&c, "kind", f->kind);
-    call_field(&c, "Accept", "text/event-stream");
+        api_call_path(&c, "/v1/events");
+    api_call_query(&c, "after", after);
+    api_call_query(&c, "kind", f->kind);
+    api_call_field(&c, "Accept", "text/event-stream");
     return row_stream(&c, ROW_STREAM_SSE, kind_event.columns, kind_event.n);
 }
 
 /* A duration before now, or a time. */
-static int read_since(const char *text, int64_t *ret, struct err *e)
+static int parse_since_option(const char *text, int64_t *ret, struct err *e)
 {
     int64_t ago;
 
-    if (when_parse(str_from(text), ret))
+    if (rfc3339_parse(str_from(text), ret))
         return 0;
     if (units_duration(str_from(option_duration(text)), "--since", &ago, NULL) < 0)
         return err_set(e, ERR_INVALID,
@@ -114,12 +116,12 @@ static int find_begin(struct follow *f, const struct events_options *o)
     if (o->tail)
         return follow_skip_to_last(f, (int)strtol(o->tail, NULL, 10));
     if (o->since)
-        return read_since(o->since, &since, &e) < 0 ? verb_misused(f->verb, "%s", e.msg)
-                                                    : follow_skip_to_time(f, since);
+        return parse_since_option(o->since, &since, &e) < 0 ? verb_misused(f->verb, "%s", e.msg)
+                                                            : follow_skip_to_time(f, since);
     return o->follow && !o->after ? follow_skip(f) : 0;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_events(const struct verb *v, int argc, char **argv)
 {
     struct events_options o = { 0 };
     struct follow f = { .verb = v, .common = &o.common };
@@ -132,13 +134,13 @@ static int run(const struct verb *v, int argc, char **argv)
     status = find_begin(&f, &o);
     if (status)
         return status;
-    return o.follow ? print_stream(&f) : print_pages(&f);
+    return o.follow ? print_event_stream(&f) : print_pages(&f);
 }
 
 const struct verb verb_events = {
     .name = "events",
     .arguments = "[ID]",
-    .summary = "show what happened, to one sandbox or to all",
+    .summary = "show the events of one sandbox or of all",
     .text =
         "A line has sequence number, time, type, sandbox, the states before and after, who did\n"
         "it and why. With -o json it is one document a line.\n"
@@ -156,7 +158,7 @@ const struct verb verb_events = {
         "  sandboxer events sbx_4k7 --after 120 -o json\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_events,
     .flags = VERB_REMOTE | VERB_FORMAT,
     .max_arguments = 1,
     .complete = COMPLETE_SANDBOX,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes in a sandbox: `exec`, `shell`, `attach`. */
 #include <stdlib.h>
 
@@ -5,7 +6,7 @@
 #include "cli/answer.h"
 #include "cli/remote.h"
 #include "cli/terminal.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct exec_options {
     struct common common;
@@ -33,7 +34,7 @@ struct exec_options {
     }
 
 static const struct option_spec exec_options[] = {
-    { "interactive", 'i', NULL, "pass our stdin on", .kind = OPTION_FLAG, AT(interactive) },
+    { "interactive", 'i', NULL, "pass stdin on", .kind = OPTION_FLAG, AT(interactive) },
     { "tty", 't', NULL, "run it in a terminal of its own", .kind = OPTION_FLAG, AT(tty) },
     { "detach", 'd', NULL, "start it in the background and print its number", .kind = OPTION_FLAG,
       AT(detach) },
@@ -47,14 +48,14 @@ static const struct option_spec exec_options[] = {
 static int start_in_background(const struct verb *v, const struct common *common,
                                const struct remote_start *s)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *number;
     int status;
 
-    call_init(&c, v, common, "POST");
-    call_path(&c, "/v1/sandboxes/%s/processes", s->sandbox);
-    remote_put(call_json(&c), s);
-    status = call_run(&c);
+    api_call_init(&c, v, common, "POST");
+    api_call_path(&c, "/v1/sandboxes/%s/processes", s->sandbox);
+    remote_write_request(api_call_json(&c), s);
+    status = api_call_run(&c);
     if (status)
         return status;
     number = show_at(c.answer, "process.process");
@@ -102,12 +103,13 @@ const struct verb verb_exec = {
     .arguments = "ID [--] COMMAND [ARGUMENT…]",
     .summary = "run a command in a sandbox",
     .text =
-        "Its stdout and stderr are ours. When we go away, it is ended with everything it started,\n"
-        "unless it was started with --detach: then 'logs', 'attach' and 'kill' reach it by its\n"
-        "number.\n"
+        "The command's stdout and stderr are passed through. When sandboxer is interrupted, the\n"
+        "command is ended with everything that it started, unless it was started with --detach:\n"
+        "then 'logs', 'attach' and 'kill' reach it by its number.\n"
         "\n"
-        "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 if\n"
-        "sandboxer failed; 126 if the command cannot be executed, 127 if it is not there.\n"
+        "Exit status: the command's own; 128+N if signal N ended it; 124 after a timeout; 125 "
+        "if\n"
+        "sandboxer failed; 126 if the command cannot be executed, 127 if it is not found.\n"
         "\n"
         "  sandboxer exec sbx_4k7 -- make test\n"
         "  tar c src | sandboxer exec -i sbx_4k7 -- tar x -C /workspace\n"
@@ -149,7 +151,8 @@ const struct verb verb_shell = {
     .name = "shell",
     .arguments = "ID [SHELL]",
     .summary = "open a shell in a sandbox",
-    .text = "bash if it is there, else sh. Where stdin is no terminal it reads commands from it.\n"
+    .text = "bash if it is installed, else sh. If stdin is not a terminal, the shell reads "
+            "commands from it.\n"
             "\n"
             "  sandboxer shell sbx_4k7\n"
             "  sandboxer shell --user 1000 sbx_4k7 /bin/zsh\n",
@@ -168,22 +171,23 @@ struct attach_options {
 };
 
 static const struct option_spec attach_options[] = {
-    { "interactive", 'i', NULL, "pass our stdin on", .kind = OPTION_FLAG,
+    { "interactive", 'i', NULL, "pass stdin on", .kind = OPTION_FLAG,
       .at = offsetof(struct attach_options, interactive) },
-    { "no-replay", 0, NULL, "only what it writes from now on", .kind = OPTION_FLAG,
+    { "no-replay", 0, NULL, "only new output", .kind = OPTION_FLAG,
       .at = offsetof(struct attach_options, no_replay) },
 };
 
 /* 0, and whether it has a terminal. */
-static int ask_for_tty(const struct verb *v, const struct common *common, char **argv, bool *ret)
+static int query_process_tty(const struct verb *v, const struct common *common, char **argv,
+                             bool *ret)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *tty;
     int status;
 
-    call_init(&c, v, common, "GET");
-    call_path(&c, "/v1/sandboxes/%s/processes/%s", argv[0], argv[1]);
-    status = call_run(&c);
+    api_call_init(&c, v, common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", argv[0], argv[1]);
+    status = api_call_run(&c);
     tty = status ? NULL : show_at(c.answer, "tty");
     *ret = tty && tty->type == JSON_BOOL && tty->b;
     return status;
@@ -197,7 +201,7 @@ static int run_attach(const struct verb *v, int argc, char **argv)
 
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    status = ask_for_tty(v, &o.common, argv, &tty);
+    status = query_process_tty(v, &o.common, argv, &tty);
     if (status)
         return status;
     return remote_attach(v, &o.common, argv[0], argv[1], o.interactive, tty && o.interactive,
@@ -209,7 +213,7 @@ const struct verb verb_attach = {
     .arguments = "ID PROCESS",
     .summary = "follow a background process to its end",
     .text =
-        "Shows what is kept of its output, then what it writes. Leaving does not end it. The exit\n"
+        "Shows the stored output, then new output. Detaching does not end the process. The exit\n"
         "status is that of the process, as with 'exec'.\n"
         "\n"
         "  sandboxer attach sbx_4k7 3\n",

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `expire` and `reap-stale`: both show what would go, and take it away with --apply. */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct reap_options {
     struct common common;
@@ -9,7 +10,7 @@ struct reap_options {
 };
 
 static const struct option_spec options[] = {
-    { "apply", 0, NULL, "do it, instead of showing what would be done", .kind = OPTION_FLAG,
+    { "apply", 0, NULL, "apply the changes instead of only showing them", .kind = OPTION_FLAG,
       .at = offsetof(struct reap_options, apply) },
 };
 
@@ -19,11 +20,13 @@ static const struct column due_columns[] = {
     COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("REASON", "reason", .most = 60),
 };
-static const struct kind kind_due = { "due", "sandbox_id", due_columns, COUNT_OF(due_columns) };
+static const struct answer_kind kind_due = { "due", "sandbox_id", due_columns,
+                                             COUNT_OF(due_columns) };
 
 static struct reap_options asked;
 
-static int put(const struct verb *v, const void *options_, char **argv, struct json_writer *w)
+static int write_apply_flag(const struct verb *v, const void *options_, char **argv,
+                            struct json_writer *w)
 {
     const struct reap_options *o = options_;
 
@@ -39,10 +42,10 @@ static int run_expire(const struct verb *v, int argc, char **argv)
     static const struct simple simple = { .method = "POST",
                                           .before = "/v1/expire",
                                           .options = &asked,
-                                          .body = put,
+                                          .body = write_apply_flag,
                                           .kind = &kind_due,
                                           .list = true,
-                                          .doing = "looking for what is due" };
+                                          .doing = "listing expired sandboxes" };
 
     return answer_simple(v, argc, argv, &simple);
 }
@@ -51,7 +54,7 @@ const struct verb verb_expire = {
     .name = "expire",
     .arguments = "",
     .summary = "show which sandboxes are due, and reap them with --apply",
-    .text = "The daemon does this by itself; this is for looking, and for now.\n"
+    .text = "The daemon does this regularly; this verb shows it, or does it at once.\n"
             "\n"
             "  sandboxer expire\n"
             "  sandboxer expire --apply\n",
@@ -66,10 +69,10 @@ static int run_reap_stale(const struct verb *v, int argc, char **argv)
     static const struct simple simple = { .method = "POST",
                                           .before = "/v1/reap-stale",
                                           .options = &asked,
-                                          .body = put,
+                                          .body = write_apply_flag,
                                           .kind = &kind_stale,
                                           .list = true,
-                                          .doing = "looking for what is left" };
+                                          .doing = "listing leftovers" };
 
     return answer_simple(v, argc, argv, &simple);
 }
@@ -77,7 +80,7 @@ static int run_reap_stale(const struct verb *v, int argc, char **argv)
 const struct verb verb_reap_stale = {
     .name = "reap-stale",
     .arguments = "",
-    .summary = "show what dead sandboxes have left, and remove it with --apply",
+    .summary = "show leftovers of dead sandboxes, and remove them with --apply",
     .text = "  sandboxer reap-stale\n"
             "  sandboxer reap-stale --apply\n",
     .options = options,

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct extend_options {
     struct common common;
@@ -9,29 +10,30 @@ struct extend_options {
 };
 
 static const struct option_spec options[] = {
-    { "duration", 'd', "DURATION", "how long it shall live from now on: 30m, 2h",
-      .kind = OPTION_DURATION, .at = offsetof(struct extend_options, duration) },
+    { "duration", 'd', "DURATION", "new lifetime from now on: 30m, 2h", .kind = OPTION_DURATION,
+      .at = offsetof(struct extend_options, duration) },
 };
 
-static int put(const struct verb *v, const void *options_, char **argv, struct json_writer *w)
+static int write_extension(const struct verb *v, const void *options_, char **argv,
+                           struct json_writer *w)
 {
     const struct extend_options *o = options_;
 
     (void)argv;
     if (!o->duration)
-        return verb_misused(v, "say how long: --duration 2h");
+        return verb_misused(v, "--duration is required, such as --duration 2h");
     body_text(w, "duration", o->duration);
     return 0;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_extend_ttl(const struct verb *v, int argc, char **argv)
 {
     static struct extend_options o;
     static const struct simple simple = { .method = "POST",
                                           .before = "/v1/sandboxes/",
                                           .after = "/extend-ttl",
                                           .options = &o,
-                                          .body = put,
+                                          .body = write_extension,
                                           .kind = &kind_sandbox };
 
     return answer_simple(v, argc, argv, &simple);
@@ -47,7 +49,7 @@ const struct verb verb_extend_ttl = {
             "  sandboxer extend-ttl sbx_4k7 --duration 2h\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_extend_ttl,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

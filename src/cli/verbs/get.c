@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_get(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/sandboxes/",
@@ -14,11 +15,11 @@ const struct verb verb_get = {
     .name = "get",
     .arguments = "ID",
     .summary = "show everything about a sandbox",
-    .text = "The start of an id will do wherever one is asked for, if it is the only one.\n"
+    .text = "A unique prefix is accepted wherever an id is expected.\n"
             "\n"
             "  sandboxer get sbx_4k7\n"
             "  sandboxer get sbx_4k7 -o json | jq -r .state\n",
-    .run = run,
+    .run = run_get,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

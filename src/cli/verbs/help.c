@@ -1,10 +1,11 @@
-/* `help` and `completion`: what the tables say about themselves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `help` and `completion`, generated from the tables of verbs. */
 #include <stdio.h>
 
 #include "base/own.h"
 #include "cli/completion.h"
 #include "cli/manual.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct help_options {
     bool man;
@@ -53,13 +54,13 @@ const struct verb verb_help = {
 
 static int run_completion(const struct verb *v, int argc, char **argv)
 {
-    char nothing; /* there are no options to fill in */
+    char nothing; /* no options */
     int status;
 
     if (!verb_parse(v, &argc, &argv, &nothing, &status))
         return status;
     if (!completion_print(stdout, argv[0]))
-        return verb_misused(v, "'%s' is none of: %s", argv[0], completion_shells);
+        return verb_misused(v, "'%s' is not one of: %s", argv[0], completion_shells);
     return 0;
 }
 

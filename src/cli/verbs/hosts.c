@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("NAME", "name"),
@@ -10,9 +11,9 @@ static const struct column columns[] = {
     COLUMN("ADDED", "added_at", .show = show_age),
     COLUMN("LABELS", "labels", .most = 40),
 };
-static const struct kind kind = { "hosts", "name", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "hosts", "name", columns, COUNT_OF(columns) };
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_hosts_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/hosts", .kind = &kind, .list = true
@@ -26,7 +27,7 @@ const struct verb verb_hosts_list = {
     .arguments = "",
     .summary = "list the hosts where sandboxes can be placed",
     .text = "  sandboxer hosts list\n",
-    .run = run_list,
+    .run = run_hosts_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
@@ -40,7 +41,8 @@ static const struct option_spec add_options[] = {
       .at = offsetof(struct add_options, labels) },
 };
 
-static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+static int write_host_request(const struct verb *v, const void *options, char **argv,
+                              struct json_writer *w)
 {
     const struct add_options *o = options;
 
@@ -51,12 +53,14 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     return 0;
 }
 
-static int run_add(const struct verb *v, int argc, char **argv)
+static int run_hosts_add(const struct verb *v, int argc, char **argv)
 {
     static struct add_options o;
-    static const struct simple simple = {
-        .method = "POST", .before = "/v1/hosts", .options = &o, .body = put, .kind = &kind
-    };
+    static const struct simple simple = { .method = "POST",
+                                          .before = "/v1/hosts",
+                                          .options = &o,
+                                          .body = write_host_request,
+                                          .kind = &kind };
 
     return answer_simple(v, argc, argv, &simple);
 }
@@ -68,13 +72,13 @@ const struct verb verb_hosts_add = {
     .text = "  sandboxer hosts add big ssh://builder@big.example.org --label gpu=yes\n",
     .options = add_options,
     .n_options = COUNT_OF(add_options),
-    .run = run_add,
+    .run = run_hosts_add,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 2,
     .max_arguments = 2,
 };
 
-static int run_remove(const struct verb *v, int argc, char **argv)
+static int run_hosts_remove(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "DELETE",
                                           .before = "/v1/hosts/",
@@ -88,7 +92,7 @@ const struct verb verb_hosts_remove = {
     .arguments = "NAME",
     .summary = "remove a host",
     .text = "  sandboxer hosts remove big\n",
-    .run = run_remove,
+    .run = run_hosts_remove,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "cli/answer.h"
 #include "cli/archive.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 enum { CREDENTIALS_MAX = 4096 };
 
@@ -24,11 +25,11 @@ static const struct column columns[] = {
     COLUMN("LAYERS", "layers", .alone = true, .block = true),
     COLUMN("CONFIGURATION", "config", .alone = true, .block = true),
 };
-const struct kind kind_image = { "images", "ref", columns, COUNT_OF(columns) };
+const struct answer_kind kind_image = { "images", "ref", columns, COUNT_OF(columns) };
 
 /* --- list, inspect --- */
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_image_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/images", .kind = &kind_image, .list = true
@@ -42,22 +43,22 @@ const struct verb verb_image_list = {
     .arguments = "",
     .summary = "list the images that sandboxes can be created from",
     .text = "  sandboxer image list\n",
-    .run = run_list,
+    .run = run_image_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
 static int run_inspect(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &common, "GET");
+    api_call_init(&c, v, &common, "GET");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/v1/images/inspect");
-    call_query(&c, "ref", argv[0]);
-    status = call_run(&c);
+    api_call_path(&c, "/v1/images/inspect");
+    api_call_query(&c, "ref", argv[0]);
+    status = api_call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_image);
 }
 
@@ -82,7 +83,7 @@ struct pull_options {
 };
 
 static const struct option_spec pull_options[] = {
-    { "platform", 0, "OS/ARCH", "of an image for several; default: this machine's",
+    { "platform", 0, "OS/ARCH", "platform of a multi-platform image (default: this machine's)",
       .kind = OPTION_TEXT, .at = offsetof(struct pull_options, platform) },
     { "creds-file", 0, "FILE", "file with USER:PASSWORD for the registry", .kind = OPTION_TEXT,
       .at = offsetof(struct pull_options, creds_file), .complete = COMPLETE_FILE },
@@ -90,8 +91,9 @@ static const struct option_spec pull_options[] = {
       .at = offsetof(struct pull_options, squash) },
 };
 
-/* Never in arguments, which everybody on the machine can read. */
-static int read_credentials(const char *path, char out[static CREDENTIALS_MAX], struct err *e)
+/* Credentials are read from a file, because every user on the machine can read arguments. */
+static int read_registry_credentials(const char *path, char out[static CREDENTIALS_MAX],
+                                     struct err *e)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, out, CREDENTIALS_MAX - 1);
@@ -104,7 +106,7 @@ static int read_credentials(const char *path, char out[static CREDENTIALS_MAX], 
     return strchr(out, ':') ? 0 : err_set(e, ERR_INVALID, "%s: must be USER:PASSWORD", path);
 }
 
-static int answer_name(const struct call *c, const struct json *ref, const char *done)
+static int answer_name(const struct api_call *c, const struct json *ref, const char *done)
 {
     struct json member = *ref;
     const struct json image = { .type = JSON_OBJECT, .list = { &member, 1 } };
@@ -115,7 +117,7 @@ static int answer_name(const struct call *c, const struct json *ref, const char 
 }
 
 /* An archive may hold several. */
-static int answer_image(const struct call *c, const char *done)
+static int print_image_refs(const struct api_call *c, const char *done)
 {
     const struct json *ref = show_at(c->answer, "ref"), *also = show_at(c->answer, "also");
     int status;
@@ -135,18 +137,18 @@ static int run_pull(const struct verb *v, int argc, char **argv)
 {
     struct pull_options o = { 0 };
     char credentials[CREDENTIALS_MAX] = "";
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json_writer *w;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    if (o.creds_file && read_credentials(o.creds_file, credentials, &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/images/pull");
-    w = call_json(&c);
+    if (o.creds_file && read_registry_credentials(o.creds_file, credentials, &e) < 0)
+        return api_call_failed(&c, &e);
+    api_call_path(&c, "/v1/images/pull");
+    w = api_call_json(&c);
     json_begin_object(w);
     body_text(w, "ref", argv[0]);
     body_text(w, "platform", o.platform);
@@ -156,21 +158,23 @@ static int run_pull(const struct verb *v, int argc, char **argv)
     c.doing = "pulling";
     c.lines = true;
     c.patience = 0;
-    status = call_run(&c);
+    status = api_call_run(&c);
     memset(credentials, 0, sizeof credentials);
-    return status ? status : answer_image(&c, "pulled");
+    return status ? status : print_image_refs(&c, "pulled");
 }
 
 const struct verb verb_image_pull = {
     .name = "image pull",
     .arguments = "REF",
     .summary = "bring an image from a registry",
-    .text = "REF is HOST[:PORT]/PATH[:TAG][@sha256:DIGEST]; without HOST, the registry that the\n"
-            "configuration names (images.registry). Layers that are here already are not fetched\n"
-            "again, and a pull that broke off goes on where it was.\n"
-            "\n"
-            "  sandboxer image pull registry.example.org/team/web:1.2\n"
-            "  sandboxer image pull registry.example.org/team/web --creds-file ~/.registry\n",
+    .text =
+        "REF is HOST[:PORT]/PATH[:TAG][@sha256:DIGEST]; the default HOST is the configuration's\n"
+        "images.registry. Layers that are stored already are not fetched again, and an "
+        "interrupted\n"
+        "pull continues where it stopped.\n"
+        "\n"
+        "  sandboxer image pull registry.example.org/team/web:1.2\n"
+        "  sandboxer image pull registry.example.org/team/web --creds-file ~/.registry\n",
     .options = pull_options,
     .n_options = COUNT_OF(pull_options),
     .run = run_pull,
@@ -181,46 +185,46 @@ const struct verb verb_image_pull = {
 
 /* --- import --- */
 
-struct import_options {
+struct image_archive_options {
     struct common common;
     const char *name, *platform;
     bool squash;
 };
 
 static const struct option_spec import_options[] = {
-    { "name", 'n', "REF", "what to call it; default: what the archive does", .kind = OPTION_TEXT,
-      .at = offsetof(struct import_options, name) },
-    { "platform", 0, "OS/ARCH", "of an archive for several; default: this machine's",
-      .kind = OPTION_TEXT, .at = offsetof(struct import_options, platform) },
+    { "name", 'n', "REF", "name of the image (default: the archive's)", .kind = OPTION_TEXT,
+      .at = offsetof(struct image_archive_options, name) },
+    { "platform", 0, "OS/ARCH", "platform of a multi-platform archive (default: this machine's)",
+      .kind = OPTION_TEXT, .at = offsetof(struct image_archive_options, platform) },
     { "squash-owners", 0, NULL, "everything in it belongs to root", .kind = OPTION_FLAG,
-      .at = offsetof(struct import_options, squash) },
+      .at = offsetof(struct image_archive_options, squash) },
 };
 
-static int run_import(const struct verb *v, int argc, char **argv)
+static int run_image_import(const struct verb *v, int argc, char **argv)
 {
-    struct import_options o = { 0 };
+    struct image_archive_options o = { 0 };
     AUTO(archive_done) struct archive a = ARCHIVE_NONE;
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (archive_open(&a, argv[0], &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/images/import");
-    call_query(&c, "name", o.name);
-    call_query(&c, "platform", o.platform);
-    call_query(&c, "squash_owners", o.squash ? "true" : NULL);
-    call_field(&c, "Content-Type", "application/x-tar");
+        return api_call_failed(&c, &e);
+    api_call_path(&c, "/v1/images/import");
+    api_call_query(&c, "name", o.name);
+    api_call_query(&c, "platform", o.platform);
+    api_call_query(&c, "squash_owners", o.squash ? "true" : NULL);
+    api_call_field(&c, "Content-Type", "application/x-tar");
     c.more = archive_more;
     c.more_user = &a;
     c.doing = "importing";
     c.lines = true;
     c.patience = 0;
-    status = call_run(&c);
-    return status ? status : answer_image(&c, "imported");
+    status = api_call_run(&c);
+    return status ? status : print_image_refs(&c, "imported");
 }
 
 const struct verb verb_image_import = {
@@ -238,7 +242,7 @@ const struct verb verb_image_import = {
         "  sandboxer image import ./oci-layout --name web:1\n",
     .options = import_options,
     .n_options = COUNT_OF(import_options),
-    .run = run_import,
+    .run = run_image_import,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
@@ -247,29 +251,29 @@ const struct verb verb_image_import = {
 
 /* --- remove, prune, verify --- */
 
-static int run_remove(const struct verb *v, int argc, char **argv)
+static int run_image_remove(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &common, "DELETE");
+    api_call_init(&c, v, &common, "DELETE");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/v1/images");
-    call_query(&c, "ref", argv[0]);
+    api_call_path(&c, "/v1/images");
+    api_call_query(&c, "ref", argv[0]);
     c.doing = "removing";
     c.patience = 0;
-    status = call_run(&c);
+    status = api_call_run(&c);
     return status ? status : answer_done(&c, c.answer, "%s removed", argv[0]);
 }
 
 const struct verb verb_image_remove = {
     .name = "image remove",
     .arguments = "REF",
-    .summary = "remove an image that no sandbox uses, and what only it needs",
+    .summary = "remove an unused image, and the layers that only it needs",
     .text = "  sandboxer image remove registry.example.org/team/web:1.2\n",
-    .run = run_remove,
+    .run = run_image_remove,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
@@ -279,18 +283,18 @@ const struct verb verb_image_remove = {
 static int run_prune(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     unsigned long long n;
     char bytes[24];
     int status;
 
-    call_init(&c, v, &common, "POST");
+    api_call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/v1/images/prune");
+    api_call_path(&c, "/v1/images/prune");
     c.doing = "pruning";
     c.patience = 0;
-    status = call_run(&c);
+    status = api_call_run(&c);
     if (status)
         return status;
     units_show_bytes(answer_number(&c, "bytes"), bytes);
@@ -309,18 +313,18 @@ const struct verb verb_image_prune = {
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
-static int run_verify(const struct verb *v, int argc, char **argv)
+static int run_image_verify(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json_writer *w;
     int status;
 
-    call_init(&c, v, &common, "POST");
+    api_call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/v1/images/verify");
-    w = call_json(&c);
+    api_call_path(&c, "/v1/images/verify");
+    w = api_call_json(&c);
     json_begin_object(w);
     body_text(w, "ref", argv[0]);
     json_end_object(w);
@@ -330,11 +334,11 @@ static int run_verify(const struct verb *v, int argc, char **argv)
 const struct verb verb_image_verify = {
     .name = "image verify",
     .arguments = "REF",
-    .summary = "look whether an image's layers are what they were",
+    .summary = "verify that an image's layers are unchanged",
     .text = "Reads and hashes all of its files.\n"
             "\n"
             "  sandboxer image verify registry.example.org/team/web:1.2\n",
-    .run = run_verify,
+    .run = run_image_verify,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

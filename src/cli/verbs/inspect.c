@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column host_columns[] = { COLUMN("HOST", "", .block = true) };
-static const struct kind kind_telemetry = { "host", "host", host_columns, COUNT_OF(host_columns) };
+static const struct answer_kind kind_telemetry = { "host", "host", host_columns,
+                                                   COUNT_OF(host_columns) };
 
 static int run_host(const struct verb *v, int argc, char **argv)
 {
@@ -17,7 +19,7 @@ static int run_host(const struct verb *v, int argc, char **argv)
 const struct verb verb_inspect_host = {
     .name = "inspect host",
     .arguments = "",
-    .summary = "show what the host has and how busy it is",
+    .summary = "show the host's resources and their use",
     .text = "  sandboxer inspect host\n"
             "  sandboxer inspect host -o json | jq .memory_bytes\n",
     .run = run_host,
@@ -36,7 +38,7 @@ static int run_stale(const struct verb *v, int argc, char **argv)
 const struct verb verb_inspect_stale = {
     .name = "inspect stale",
     .arguments = "",
-    .summary = "show what is left of dead sandboxes",
+    .summary = "show leftovers of dead sandboxes",
     .text = "'sandboxer reap-stale --apply' removes it.\n"
             "\n"
             "  sandboxer inspect stale\n",

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/follow.h"
-#include "cli/verbs.h"
-#include "json/build.h"
+#include "cli/verbs/verbs.h"
+#include "lib/json/build.h"
 
 enum { ROWS_MEMORY = 256 << 20 };
 
@@ -27,28 +28,28 @@ static const struct option_spec options[] = {
       AT(labels) },
     { "profile", 'p', "PROFILE", "made from this profile", .kind = OPTION_TEXT, AT(profile),
       .complete = COMPLETE_PROFILE },
-    { "watch", 'w', NULL, "go on showing changes", .kind = OPTION_FLAG, AT(watch) },
+    { "watch", 'w', NULL, "keep showing changes", .kind = OPTION_FLAG, AT(watch) },
 };
 
-static int fetch_page(struct call *c, const struct verb *v, const struct list_options *o,
+static int fetch_page(struct api_call *c, const struct verb *v, const struct list_options *o,
                       const char *cursor)
 {
-    call_init(c, v, &o->common, "GET");
-    call_path(c, "/v1/sandboxes");
+    api_call_init(c, v, &o->common, "GET");
+    api_call_path(c, "/v1/sandboxes");
     for (size_t i = 0; i < o->states.n; i++)
-        call_query(c, "state", o->states.p[i]);
+        api_call_query(c, "state", o->states.p[i]);
     for (size_t i = 0; i < o->labels.n; i++)
-        call_query(c, "label", o->labels.p[i]);
-    call_query(c, "profile", o->profile);
-    call_query(c, "limit", "1000");
-    call_query(c, "cursor", cursor);
-    return call_run(c);
+        api_call_query(c, "label", o->labels.p[i]);
+    api_call_query(c, "profile", o->profile);
+    api_call_query(c, "limit", "1000");
+    api_call_query(c, "cursor", cursor);
+    return api_call_run(c);
 }
 
 /* All pages as one answer: {"sandboxes":[…]}. Each page keeps the memory of its rows. */
 struct pages {
     struct page {
-        struct call call;
+        struct api_call call;
         struct page *before;
     } * last;
     struct arena arena;
@@ -68,37 +69,35 @@ static void pages_done(struct pages *p)
         struct page *page = p->last;
 
         p->last = page->before;
-        call_done(&page->call);
+        api_call_done(&page->call);
         free(page);
     }
     json_build_done(&p->rows);
     arena_done(&p->arena);
 }
 
-static struct call *new_page(struct pages *p)
+static struct api_call *new_page(struct pages *p)
 {
-    struct page *page = calloc(1, sizeof *page);
+    struct page *page = new0(sizeof *page);
 
-    if (!page)
-        abort();
     page->before = p->last;
     p->last = page;
     return &page->call;
 }
 
-static int too_many(const struct call *c)
+static int fail_list_too_long(const struct api_call *c)
 {
     struct err e;
 
     (void)err_set(&e, ERR_TOO_BIG, "the list is too long");
-    return call_failed(c, &e);
+    return api_call_failed(c, &e);
 }
 
 /* *cursor becomes that of the next page, or NULL. */
 static int add_page(struct pages *p, const struct verb *v, const struct list_options *o,
                     const char **cursor)
 {
-    struct call *c = new_page(p);
+    struct api_call *c = new_page(p);
     const struct json *rows;
     int status = fetch_page(c, v, o, *cursor);
 
@@ -107,12 +106,12 @@ static int add_page(struct pages *p, const struct verb *v, const struct list_opt
     rows = answer_rows(c->answer, &kind_sandbox);
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
         if (json_build_push(&p->rows, row) < 0)
-            return too_many(c);
+            return fail_list_too_long(c);
     *cursor = json_first(rows) == json_end(rows) ? NULL : show_string(c->answer, "next").p;
     return 0;
 }
 
-static int fetch(struct pages *p, const struct verb *v, const struct list_options *o)
+static int fetch_pages(struct pages *p, const struct verb *v, const struct list_options *o)
 {
     const char *cursor = NULL;
     int status;
@@ -123,7 +122,7 @@ static int fetch(struct pages *p, const struct verb *v, const struct list_option
     if (status)
         return status;
     if (json_build_close(&p->rows, 0, &p->list) < 0)
-        return too_many(&p->last->call);
+        return fail_list_too_long(&p->last->call);
     p->list.type = JSON_ARRAY;
     p->list.key = str_from(kind_sandbox.rows);
     p->answer = (struct json){ .type = JSON_OBJECT, .list = { &p->list, 1 } };
@@ -136,7 +135,7 @@ static int print_all(const struct verb *v, const struct list_options *o, bool cl
     int status;
 
     pages_init(&p);
-    status = fetch(&p, v, o);
+    status = fetch_pages(&p, v, o);
     if (status)
         return status;
     if (clear)
@@ -152,10 +151,10 @@ static const struct column change_columns[] = {
 };
 
 /* Not for a terminal: a line for each change. */
-static int print_changes(const struct call *c, const struct json *events)
+static int print_changes(const struct api_call *c, const struct json *events)
 {
     enum format format = common_format(c->common);
-    struct look look = look_for(fileno(stdout));
+    struct table_style style = table_style_for(fileno(stdout));
     struct err e;
     int r = 0;
 
@@ -165,12 +164,12 @@ static int print_changes(const struct call *c, const struct json *events)
             continue;
         r = format != FORMAT_TEXT
                 ? tree_print(stdout, format, true, event, &e)
-                : table_row(stdout, &look, event, change_columns, COUNT_OF(change_columns), &e);
+                : table_row(stdout, &style, event, change_columns, COUNT_OF(change_columns), &e);
     }
-    return r < 0 ? call_failed(c, &e) : answer_flush(c);
+    return r < 0 ? api_call_failed(c, &e) : answer_flush(c);
 }
 
-static int watch(const struct verb *v, const struct list_options *o)
+static int watch_list(const struct verb *v, const struct list_options *o)
 {
     struct follow f = { .verb = v, .common = &o->common };
     bool redraw = isatty(STDOUT_FILENO) == 1 && common_format(&o->common) == FORMAT_TEXT;
@@ -179,7 +178,7 @@ static int watch(const struct verb *v, const struct list_options *o)
     if (status == 0)
         status = print_all(v, o, redraw);
     while (status == 0) {
-        AUTO(call_done) struct call c;
+        AUTO(api_call_done) struct api_call c;
         const struct json *events;
 
         status = follow_next(&f, true, &c, &events);
@@ -189,14 +188,14 @@ static int watch(const struct verb *v, const struct list_options *o)
     return status;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_sandbox_list(const struct verb *v, int argc, char **argv)
 {
     static struct list_options o;
     int status;
 
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    return o.watch ? watch(v, &o) : print_all(v, &o, false);
+    return o.watch ? watch_list(v, &o) : print_all(v, &o, false);
 }
 
 const struct verb verb_list = {
@@ -211,6 +210,6 @@ const struct verb verb_list = {
             "  sandboxer destroy $(sandboxer list -q --profile profile.build)\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_sandbox_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };

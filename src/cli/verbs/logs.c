@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,9 +8,9 @@
 #include "cli/answer.h"
 #include "cli/lines.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
-#include "cli/write.h"
-#include "json/reader.h"
+#include "cli/verbs/verbs.h"
+#include "base/io.h"
+#include "lib/json/reader.h"
 
 struct logs_options {
     struct common common;
@@ -20,8 +21,7 @@ struct logs_options {
 #define AT(member) .at = offsetof(struct logs_options, member)
 
 static const struct option_spec options[] = {
-    { "follow", 'f', NULL, "go on with what is written from now on", .kind = OPTION_FLAG,
-      AT(follow) },
+    { "follow", 'f', NULL, "follow new output", .kind = OPTION_FLAG, AT(follow) },
     { "process", 'p', "N", "only of this process (see 'ps')", .kind = OPTION_COUNT, AT(process) },
     { "tail", 'n', "LINES", "only the last lines", .kind = OPTION_COUNT, AT(tail) },
     { "raw", 0, NULL, "let control sequences through to a terminal", .kind = OPTION_FLAG, AT(raw) },
@@ -58,20 +58,20 @@ static int print_line(const struct logs_options *o, struct str line, struct err 
     return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
 }
 
-static int print_stream(struct call *c, const struct logs_options *o)
+static int print_log_stream(struct api_call *c, const struct logs_options *o)
 {
     AUTO(lines_done) struct lines lines = LINES_INIT;
     struct str piece, line;
     struct err e;
     int status = 0;
 
-    while (call_next(c, &piece, &status) > 0) {
+    while (api_call_next(c, &piece, &status) > 0) {
         int r = lines_feed(&lines, piece, &e);
 
         while (r >= 0 && lines_next(&lines, &line))
             r = print_line(o, line, &e);
         if (r < 0)
-            return call_failed(c, &e);
+            return api_call_failed(c, &e);
     }
     return status;
 }
@@ -90,19 +90,20 @@ static void note_oom(const struct json *p, const char *only)
         units_show_bytes((uint64_t)limit->i, size);
         snprintf(text, sizeof text, " (limit %s)", size);
     }
-    say("process %s was killed: out of memory%s", number, text);
+    cli_report("process %s was killed: out of memory%s", number, text);
 }
 
-/* The output of a process that was killed for memory ends without a reason: that is said last. */
+/* Prints the reason last when a process was killed by the memory limit, because its output ends
+ * without one. */
 static int note_ends(const struct verb *v, const struct logs_options *o, const char *sandbox)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *all;
     int status;
 
-    call_init(&c, v, &o->common, "GET");
-    call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
-    status = call_run(&c);
+    api_call_init(&c, v, &o->common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
+    status = api_call_run(&c);
     if (status)
         return status;
     all = show_at(c.answer, "processes");
@@ -115,48 +116,48 @@ static int note_ends(const struct verb *v, const struct logs_options *o, const c
 /* Where it is followed, it may be one that is yet to start. */
 static int check_process(const struct verb *v, const struct logs_options *o, const char *sandbox)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
 
-    call_init(&c, v, &o->common, "GET");
+    api_call_init(&c, v, &o->common, "GET");
     if (!o->process || o->follow)
         return 0;
-    call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->process);
-    return call_run(&c);
+    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->process);
+    return api_call_run(&c);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_logs(const struct verb *v, int argc, char **argv)
 {
     struct logs_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     status = check_process(v, &o, argv[0]);
     if (status)
         return status;
-    call_path(&c, "/v1/sandboxes/%s/logs", argv[0]);
-    call_query(&c, "follow", o.follow ? "true" : NULL);
-    call_query(&c, "process", o.process);
-    call_query(&c, "tail", o.tail);
-    status = call_open(&c);
+    api_call_path(&c, "/v1/sandboxes/%s/logs", argv[0]);
+    api_call_query(&c, "follow", o.follow ? "true" : NULL);
+    api_call_query(&c, "process", o.process);
+    api_call_query(&c, "tail", o.tail);
+    status = api_call_open(&c);
     if (!status)
-        status = print_stream(&c, &o);
+        status = print_log_stream(&c, &o);
     return status || common_format(&o.common) != FORMAT_TEXT ? status : note_ends(v, &o, argv[0]);
 }
 
 const struct verb verb_logs = {
     .name = "logs",
     .arguments = "ID",
-    .summary = "show what background processes have written",
+    .summary = "show the output of background processes",
     .text = "The last mebibyte of each is kept. A terminal gets it without control sequences.\n"
             "\n"
             "  sandboxer logs -f sbx_4k7\n"
             "  sandboxer logs --process 3 --tail 20 sbx_4k7\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_logs,
     .flags = VERB_REMOTE | VERB_FORMAT,
     .min_arguments = 1,
     .max_arguments = 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -6,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/call.h"
-#include "cli/session_key.h"
+#include "cli/api_call.h"
+#include "cli/run/session_key.h"
 #include "cli/stream.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
-/* As in mcp/line.h: the protocol, and that nothing more comes. */
+/* As in edge/mcp/line.h: the protocol, and that nothing more comes. */
 #define PROTOCOL "sandboxer-mcp"
 #define END      "\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/sandboxer/end\"}\n"
 
@@ -25,12 +26,12 @@ struct mcp_options {
 #define AT(member) .at = offsetof(struct mcp_options, member)
 
 static const struct option_spec options[] = {
-    { "session", 0, "FILE", "go on with the sandboxes of the last time, if it is not long ago",
+    { "session", 0, "FILE", "reconnect to the previous session's sandboxes, within trust.grace",
       .kind = OPTION_TEXT, AT(session) },
 };
 
-/* Asks for lines in both directions: 0, or what to exit with. */
-static int open_lines(struct call *c, const struct mcp_options *o)
+/* Requests a stream of lines in both directions: 0, or the exit status. */
+static int open_lines(struct api_call *c, const struct mcp_options *o)
 {
     struct http_client_request q;
     char key[ID_MAX];
@@ -38,25 +39,26 @@ static int open_lines(struct call *c, const struct mcp_options *o)
     int status;
 
     if (o->session && session_key_load(o->session, key, &e) < 0)
-        return call_failed(c, &e);
-    call_field(c, "Sandboxer-Session", o->session ? key : NULL);
-    call_path(c, "/mcp");
-    call_field(c, "Connection", "Upgrade");
-    call_field(c, "Upgrade", PROTOCOL);
-    call_field(c, "Sandbox-Provider", getenv("SANDBOX_PROVIDER"));
-    status = call_connect(c);
+        return api_call_failed(c, &e);
+    api_call_field(c, "Sandboxer-Session", o->session ? key : NULL);
+    api_call_path(c, "/mcp");
+    api_call_field(c, "Connection", "Upgrade");
+    api_call_field(c, "Upgrade", PROTOCOL);
+    api_call_field(c, "Sandbox-Provider", getenv("SANDBOX_PROVIDER"));
+    status = api_call_connect(c);
     if (!status)
-        status = call_request(c, &q);
+        status = api_call_request(c, &q);
     if (status)
         return status;
     if (http_client_send(&c->client, &q, &e) < 0 || http_client_head(&c->client, &c->head, &e) < 0)
-        return call_failed(c, &e);
+        return api_call_failed(c, &e);
     if (c->head->status == SWITCHED)
         return 0;
     if (c->head->status >= 400)
-        return call_problem(c);
-    (void)err_set(&e, ERR_UNSUPPORTED, "the daemon does not speak MCP; is it an older one?");
-    return call_failed(c, &e);
+        return api_call_problem(c);
+    (void)err_set(&e, ERR_UNSUPPORTED,
+                  "the daemon does not support MCP; it may be an older version");
+    return api_call_failed(c, &e);
 }
 
 static void set_nonblocking(int fd)
@@ -65,13 +67,13 @@ static void set_nonblocking(int fd)
 }
 
 /* Each stream closes its own copy of the connection. */
-static int copy_of(const struct call *c)
+static int copy_of(const struct api_call *c)
 {
     return fcntl(c->client.fd, F_DUPFD_CLOEXEC, 3);
 }
 
 /* Our last words, as if stdin had them. */
-static void say_end(struct call *c, struct stream *in, char *room)
+static void send_mcp_end(struct api_call *c, struct stream *in, char *room)
 {
     int ends[2];
 
@@ -83,9 +85,9 @@ static void say_end(struct call *c, struct stream *in, char *room)
     close(ends[1]);
 }
 
-/* Both ways until the daemon ends it: when the client says nothing more, it is told so and still
- * answers. */
-static int relay(struct call *c)
+/* Copies both ways until the daemon closes. When the client has closed, the daemon gets an end
+ * message and may still answer. */
+static int relay_mcp(struct api_call *c)
 {
     static char in_room[STREAM_BUFFER], out_room[STREAM_BUFFER];
     struct stream in, out;
@@ -110,7 +112,7 @@ static int relay(struct call *c)
             left = true;
             error = in.error;
             cut = in.cut;
-            say_end(c, &in, in_room);
+            send_mcp_end(c, &in, in_room);
         }
     }
     stream_close(&in);
@@ -118,20 +120,20 @@ static int relay(struct call *c)
     if (left && !error && !cut)
         return 0;
     (void)err_set(&e, ERR_UPSTREAM, "the daemon has closed the connection");
-    return call_failed(c, &e);
+    return api_call_failed(c, &e);
 }
 
-static int serve(const struct verb *v, const struct mcp_options *o)
+static int serve_mcp(const struct verb *v, const struct mcp_options *o)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o->common, "GET");
+    api_call_init(&c, v, &o->common, "GET");
     status = open_lines(&c, o);
-    return status ? status : relay(&c);
+    return status ? status : relay_mcp(&c);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_mcp(const struct verb *v, int argc, char **argv)
 {
     struct mcp_options o = { 0 };
     int status;
@@ -139,24 +141,24 @@ static int run(const struct verb *v, int argc, char **argv)
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     signal(SIGPIPE, SIG_IGN);
-    return serve(v, &o);
+    return serve_mcp(v, &o);
 }
 
 const struct verb verb_mcp = {
     .name = "mcp",
     .arguments = "",
     .summary = "serve the Model Context Protocol on stdin and stdout",
-    .text =
-        "For the configuration of a program that speaks MCP: its tools make sandboxes, run\n"
-        "commands in them, and read and write their files. What was made goes when the program\n"
-        "closes our stdin; with --session FILE it stays for a while (trust.grace), and who comes\n"
-        "with the same file goes on with it. $SANDBOX_PROVIDER names who is to make sandboxes,\n"
-        "if it matters.\n"
-        "\n"
-        "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": [\"mcp\"] } "
-        "} }\n",
+    .text = "For the configuration of an MCP client: the tools create sandboxes, run commands in "
+            "them,\n"
+            "and read and write their files. The sandboxes are destroyed when the client closes "
+            "stdin;\n"
+            "with --session FILE they are kept for trust.grace, and a client with the same file\n"
+            "reconnects to them. $SANDBOX_PROVIDER chooses the backend, if it matters.\n"
+            "\n"
+            "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": "
+            "[\"mcp\"] } } }\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_mcp,
     .flags = VERB_REMOTE,
 };

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static int run_pause(const struct verb *v, int argc, char **argv)
 {
@@ -15,12 +16,12 @@ static int run_pause(const struct verb *v, int argc, char **argv)
 const struct verb verb_pause = {
     .name = "pause",
     .arguments = "ID",
-    .summary = "let a sandbox stand still, with its files safe",
-    .text = "Nothing in it runs, and its time stands still. What it has written is kept on disk, "
-            "also\n"
-            "through a restart of the machine. A sandbox may be paused for as long as ttl.paused "
-            "of the\n"
-            "configuration says.\n"
+    .summary = "freeze a sandbox, with its files on disk",
+    .text = "Its processes are frozen, and its lifetime does not count down. Its files are kept on "
+            "disk,\n"
+            "also through a restart of the machine. A sandbox may be paused for at most ttl.paused "
+            "of\n"
+            "the configuration.\n"
             "\n"
             "  sandboxer pause sbx_4k7\n",
     .run = run_pause,
@@ -44,10 +45,10 @@ static int run_resume(const struct verb *v, int argc, char **argv)
 const struct verb verb_resume = {
     .name = "resume",
     .arguments = "ID",
-    .summary = "let a paused sandbox go on",
-    .text = "Its programs go on where they stood. If they are gone, because the machine was "
-            "restarted, it\n"
-            "is made again under the same id with all its files, and the reason says so.\n"
+    .summary = "resume a paused or stopped sandbox",
+    .text = "Its processes continue. If they were lost, because the machine was restarted, the "
+            "sandbox is\n"
+            "rebuilt under the same id with all its files, and its state's reason reports that.\n"
             "\n"
             "  sandboxer resume sbx_4k7\n",
     .run = run_resume,

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "id"),
@@ -14,9 +15,9 @@ static const struct column columns[] = {
     COLUMN("MADE IN AN HOUR", "made_last_hour", .alone = true),
     COLUMN("MINUTES IN A DAY", "minutes_last_day", .alone = true),
 };
-static const struct kind kind = { "peers", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "peers", "id", columns, COUNT_OF(columns) };
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_peers_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/peers", .kind = &kind, .list = true
@@ -30,11 +31,11 @@ const struct verb verb_peers_list = {
     .arguments = "",
     .summary = "list sessions of clients that call tools",
     .text = "  sandboxer peers list\n",
-    .run = run_list,
+    .run = run_peers_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
-static int run_end(const struct verb *v, int argc, char **argv)
+static int run_peers_end(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "DELETE",
                                           .before = "/v1/peers/",
@@ -48,7 +49,7 @@ const struct verb verb_peers_end = {
     .arguments = "ID",
     .summary = "end a session, and its sandboxes with it",
     .text = "  sandboxer peers end peer_4k7\n",
-    .run = run_end,
+    .run = run_peers_end,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

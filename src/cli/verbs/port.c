@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/tunnel.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 enum { CONNECTIONS_MAX = 256, BACKLOG = 64, ADDRESS_MAX = 64 };
 
@@ -34,7 +35,7 @@ static const struct option_spec options[] = {
 /* --- where to listen --- */
 
 /* "[ADDRESS:]PORT" into what getaddrinfo() takes; an IPv6 address is in brackets. */
-static bool split(const char *text, char host[ADDRESS_MAX], char port[8])
+static bool split_listen_address(const char *text, char host[ADDRESS_MAX], char port[8])
 {
     const char *colon = strrchr(text, ':');
     struct str address = colon ? (struct str){ text, (size_t)(colon - text) } : STR("127.0.0.1");
@@ -63,7 +64,7 @@ static int listen_at(const struct addrinfo *a, struct err *e)
     return take_fd(&fd);
 }
 
-static int open_listener(const char *text, struct err *e)
+static int open_port_listener(const char *text, struct err *e)
 {
     static const struct addrinfo numbers = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                                              .ai_socktype = SOCK_STREAM };
@@ -71,7 +72,7 @@ static int open_listener(const char *text, struct err *e)
     struct addrinfo *found;
     int fd;
 
-    if (!split(text, host, port) || getaddrinfo(host, port, &numbers, &found) != 0)
+    if (!split_listen_address(text, host, port) || getaddrinfo(host, port, &numbers, &found) != 0)
         return err_set(e, ERR_INVALID, "'%.80s' is not an address to listen at; 127.0.0.1:8080 is",
                        text);
     fd = listen_at(found, e);
@@ -81,7 +82,8 @@ static int open_listener(const char *text, struct err *e)
 
 /* --- connections, a process each --- */
 
-static void serve_one(const struct verb *v, const struct port_options *o, char **argv, int client)
+static void serve_port_client(const struct verb *v, const struct port_options *o, char **argv,
+                              int client)
 {
     struct tunnel t;
     int status;
@@ -95,7 +97,7 @@ static void serve_one(const struct verb *v, const struct port_options *o, char *
     _exit(status);
 }
 
-static void reap(unsigned *n, int flags)
+static void reap_port_children(unsigned *n, int flags)
 {
     while (*n && waitpid(-1, NULL, flags) > 0) {
         --*n;
@@ -103,9 +105,10 @@ static void reap(unsigned *n, int flags)
     }
 }
 
-static void serve(const struct verb *v, const struct port_options *o, char **argv, int listener)
-    __attribute__((noreturn));
-static void serve(const struct verb *v, const struct port_options *o, char **argv, int listener)
+static void serve_port(const struct verb *v, const struct port_options *o, char **argv,
+                       int listener) __attribute__((noreturn));
+static void serve_port(const struct verb *v, const struct port_options *o, char **argv,
+                       int listener)
 {
     unsigned n = 0;
 
@@ -113,13 +116,13 @@ static void serve(const struct verb *v, const struct port_options *o, char **arg
         AUTO_CLOSE int client = accept(listener, NULL, NULL);
         pid_t pid;
 
-        reap(&n, n == CONNECTIONS_MAX ? 0 : WNOHANG);
+        reap_port_children(&n, n == CONNECTIONS_MAX ? 0 : WNOHANG);
         if (client < 0)
             continue;
         pid = fork();
         if (pid == 0) {
             close(listener);
-            serve_one(v, o, argv, client);
+            serve_port_client(v, o, argv, client);
         }
         n += pid > 0;
     }
@@ -127,7 +130,7 @@ static void serve(const struct verb *v, const struct port_options *o, char **arg
 
 /* --- the beginning --- */
 
-static int tell_address(const struct port_options *o, int listener)
+static int print_listen_address(const struct port_options *o, int listener)
 {
     union {
         struct sockaddr any;
@@ -149,23 +152,23 @@ static int tell_address(const struct port_options *o, int listener)
     return fflush(stdout);
 }
 
-/* Whether there is such a sandbox at all is better said now than at the first connection. */
-static int look(const struct verb *v, const struct common *common, char **argv)
+/* Reports a missing sandbox now rather than at the first connection. */
+static int check_sandbox_port(const struct verb *v, const struct common *common, char **argv)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *open;
     int status;
 
-    call_init(&c, v, common, "GET");
-    call_path(&c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
-    status = call_run(&c);
+    api_call_init(&c, v, common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
+    status = api_call_run(&c);
     open = status ? NULL : show_at(c.answer, "open");
     if (open && open->type == JSON_BOOL && !open->b)
-        say("nothing listens on port %s of %s yet", argv[1], argv[0]);
+        cli_report("nothing listens on port %s of %s yet", argv[1], argv[0]);
     return status;
 }
 
-static int connect_stdio(const struct verb *v, const struct common *common, char **argv)
+static int connect_port_stdio(const struct verb *v, const struct common *common, char **argv)
 {
     struct tunnel t;
     int status = tunnel_open(&t, v, common, argv[0], argv[1]);
@@ -176,7 +179,7 @@ static int connect_stdio(const struct verb *v, const struct common *common, char
     return status;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_port(const struct verb *v, int argc, char **argv)
 {
     struct port_options o = { .listen = "0" };
     AUTO_CLOSE int listener = -1;
@@ -187,33 +190,34 @@ static int run(const struct verb *v, int argc, char **argv)
         return status;
     signal(SIGPIPE, SIG_IGN);
     if (o.stdio)
-        return connect_stdio(v, &o.common, argv);
-    status = look(v, &o.common, argv);
+        return connect_port_stdio(v, &o.common, argv);
+    status = check_sandbox_port(v, &o.common, argv);
     if (status)
         return status;
-    listener = open_listener(o.listen, &e);
+    listener = open_port_listener(o.listen, &e);
     if (listener < 0)
         return verb_misused(v, "%s", e.msg);
-    if (tell_address(&o, listener) < 0)
-        return EXIT_OURS; /* nobody would know where */
-    serve(v, &o, argv, listener);
+    if (print_listen_address(&o, listener) < 0)
+        return EXIT_TOOL_FAILED; /* the address could not be printed */
+    serve_port(v, &o, argv, listener);
 }
 
 const struct verb verb_port = {
     .name = "port",
     .arguments = "ID PORT",
     .summary = "reach a port inside a sandbox",
-    .text =
-        "Listens here and connects whoever comes to that port inside, until it is interrupted.\n"
-        "The address is printed first. Nobody else can reach the port: it is not opened on any\n"
-        "interface, and what listens inside need not know.\n"
-        "\n"
-        "  sandboxer port sbx_4k7 8080\n"
-        "  sandboxer port sbx_4k7 5432 --listen 5432\n"
-        "  ssh -o ProxyCommand='sandboxer port --stdio sbx_4k7 22' user@sandbox\n",
+    .text = "Listens here and forwards connections to that port inside, until it is interrupted. "
+            "The\n"
+            "listening address is printed first. The port inside is not opened on any interface of "
+            "the\n"
+            "host, and the server inside needs no configuration.\n"
+            "\n"
+            "  sandboxer port sbx_4k7 8080\n"
+            "  sandboxer port sbx_4k7 5432 --listen 5432\n"
+            "  ssh -o ProxyCommand='sandboxer port --stdio sbx_4k7 22' user@sandbox\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_port,
     .flags = VERB_REMOTE | VERB_FORMAT,
     .min_arguments = 2,
     .max_arguments = 2,

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/validate.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "id"),
@@ -11,9 +12,9 @@ static const struct column columns[] = {
     COLUMN("DESCRIPTION", "description", .most = 60),
     COLUMN("PROFILE", "", .alone = true, .block = true),
 };
-static const struct kind kind = { "profiles", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "profiles", "id", columns, COUNT_OF(columns) };
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_profiles_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/profiles", .kind = &kind, .list = true
@@ -27,11 +28,11 @@ const struct verb verb_profiles_list = {
     .arguments = "",
     .summary = "list the profiles, and which of them this host can serve",
     .text = "  sandboxer profiles list\n",
-    .run = run_list,
+    .run = run_profiles_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
-static int run_get(const struct verb *v, int argc, char **argv)
+static int run_profiles_get(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/profiles/",
@@ -45,7 +46,7 @@ const struct verb verb_profiles_get = {
     .arguments = "PROFILE",
     .summary = "show a profile",
     .text = "  sandboxer profiles get profile.agent-dev -o yaml\n",
-    .run = run_get,
+    .run = run_profiles_get,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
@@ -57,12 +58,14 @@ static const struct column problem_columns[] = {
     COLUMN("FIELD", "field"),
     COLUMN("PROBLEM", "message"),
 };
-static const struct kind problems = { "problems", "message", problem_columns,
-                                      COUNT_OF(problem_columns) };
+static const struct answer_kind problems = { "problems", "message", problem_columns,
+                                             COUNT_OF(problem_columns) };
 
-static int run_validate(const struct verb *v, int argc, char **argv)
+static int run_profiles_validate(const struct verb *v, int argc, char **argv)
 {
-    static const struct validation x = { .what = "profiles", .problem = &problems, .many = true };
+    static const struct file_validation x = { .what = "profiles",
+                                              .problem = &problems,
+                                              .many = true };
 
     return validate_file(v, argc, argv, &x);
 }
@@ -75,7 +78,7 @@ const struct verb verb_profiles_validate = {
             "status is 1 then. '-' is stdin.\n"
             "\n"
             "  sandboxer profiles validate my-profile.yaml\n",
-    .run = run_validate,
+    .run = run_profiles_validate,
     .flags = VERB_REMOTE | VERB_FORMAT,
     .min_arguments = 1,
     .max_arguments = 1,

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct ps_options {
     struct common common;
@@ -12,29 +13,29 @@ static const struct option_spec options[] = {
       .kind = OPTION_COUNT, .at = offsetof(struct ps_options, forget) },
 };
 
-static int forget(const struct verb *v, const struct ps_options *o, const char *sandbox)
+static int forget_process(const struct verb *v, const struct ps_options *o, const char *sandbox)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
 
-    call_init(&c, v, &o->common, "DELETE");
-    call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->forget);
-    return call_run(&c);
+    api_call_init(&c, v, &o->common, "DELETE");
+    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->forget);
+    return api_call_run(&c);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_ps(const struct verb *v, int argc, char **argv)
 {
     struct ps_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    status = o.forget ? forget(v, &o, argv[0]) : 0;
+    status = o.forget ? forget_process(v, &o, argv[0]) : 0;
     if (status)
         return status;
-    call_path(&c, "/v1/sandboxes/%s/processes", argv[0]);
-    status = call_run(&c);
+    api_call_path(&c, "/v1/sandboxes/%s/processes", argv[0]);
+    status = api_call_run(&c);
     return status ? status : answer_list(&c, c.answer, &kind_process);
 }
 
@@ -48,7 +49,7 @@ const struct verb verb_ps = {
             "  sandboxer ps sbx_4k7 --forget 3\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_ps,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

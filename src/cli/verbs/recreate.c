@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/host_dir.h"
 #include "cli/unsynced.h"
-#include "cli/verbs.h"
-#include "json/value.h"
+#include "cli/verbs/verbs.h"
+#include "lib/json/value.h"
 
-static struct str member(const struct json *v, const char *group, const char *name)
+static struct str group_member_text(const struct json *v, const char *group, const char *name)
 {
     const struct json *found = v ? json_get(v, str_from(group)) : NULL;
 
@@ -14,39 +15,39 @@ static struct str member(const struct json *v, const char *group, const char *na
 }
 
 /* The new one mirrors the directory of the old one, if we may still open it. */
-static int hand_over_repo(struct call *look, struct call *c, const char *id)
+static int pass_same_directory(struct api_call *lookup, struct api_call *c, const char *id)
 {
     struct str repo, access;
     const char *path;
     int status;
 
-    call_path(look, "/v1/sandboxes/%s", id);
-    status = call_run(look);
+    api_call_path(lookup, "/v1/sandboxes/%s", id);
+    status = api_call_run(lookup);
     if (status)
         return status;
-    repo = member(look->answer, "inputs", "repo");
-    access = member(look->answer, "workspace", "access");
-    path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&look->arena, repo) : NULL;
-    return path ? host_dir_hand(c, path, !str_eq(access, STR("ro"))) : 0;
+    repo = group_member_text(lookup->answer, "inputs", "repo");
+    access = group_member_text(lookup->answer, "workspace", "access");
+    path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&lookup->arena, repo) : NULL;
+    return path ? host_dir_pass(c, path, !str_eq(access, STR("ro"))) : 0;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_recreate(const struct verb *v, int argc, char **argv)
 {
     static struct common common;
-    AUTO(call_done) struct call look, c;
+    AUTO(api_call_done) struct api_call lookup, c;
     int status;
 
-    call_init(&look, v, &common, "GET");
-    call_init(&c, v, &common, "POST");
+    api_call_init(&lookup, v, &common, "GET");
+    api_call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    status = hand_over_repo(&look, &c, argv[0]);
+    status = pass_same_directory(&lookup, &c, argv[0]);
     if (status)
         return status;
-    call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
-    call_query(&c, "unsynced", "refuse");
+    api_call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
+    api_call_query(&c, "unsynced", "refuse");
     c.doing = "creating the sandbox anew";
-    status = call_run(&c);
+    status = api_call_run(&c);
     if (status)
         unsynced_explain(&c, argv[0]);
     return status ? status : answer_record(&c, c.answer, &kind_sandbox);
@@ -62,7 +63,7 @@ const struct verb verb_recreate = {
             "and everything stays as it is.\n"
             "\n"
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
-    .run = run,
+    .run = run_recreate,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

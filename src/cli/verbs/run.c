@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,20 +8,20 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/call.h"
-#include "cli/image_dir.h"
+#include "cli/api_call.h"
+#include "cli/run/image_dir.h"
 #include "cli/remote.h"
-#include "cli/run_options.h"
-#include "cli/session.h"
+#include "cli/run/run_options.h"
+#include "cli/run/session.h"
 #include "cli/terminal.h"
-#include "cli/untrusted.h"
-#include "cli/verbs.h"
-#include "ipc/kernel.h"
-#include "proc/passwd.h"
-#include "proc/sys.h"
+#include "cli/run/untrusted.h"
+#include "cli/verbs/verbs.h"
+#include "lib/ipc/kernel.h"
+#include "lib/proc/passwd.h"
+#include "lib/proc/sys.h"
 
 /* SRC:DST, SRC:DST:ro or SRC:DST:rw. SRC may hold colons if DST and mode are given behind it. */
-static int add_mount(struct session *s, const char *text, struct err *e)
+static int add_run_mount(struct session *s, const char *text, struct err *e)
 {
     struct str rest = str_from(text);
     bool writable = str_ends(rest, STR(":rw"));
@@ -50,9 +51,10 @@ static int add_mount(struct session *s, const char *text, struct err *e)
     return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
 }
 
-/* Where there may be one identity only, a name must be known before it gets its number: from the
- * image, never through a link out of it. On the host's system directories the names are ours. */
-static int choose_identity(struct session *s, const struct run_options *o, struct err *e)
+/* Where only one identity is mapped, a user name must be resolved before the launch: from the
+ * image, never through a link out of it. On the host's system directories, the host's names are
+ * used. */
+static int choose_run_identity(struct session *s, const struct run_options *o, struct err *e)
 {
     struct user u = o->user;
     struct passwd_entry found;
@@ -74,19 +76,18 @@ static int choose_identity(struct session *s, const struct run_options *o, struc
     return 0;
 }
 
-static bool chosen(const char *word, const char *other, bool preset)
+static bool is_word_chosen(const char *word, const char *other, bool preset)
 {
     return word ? strcmp(word, other) == 0 : preset;
 }
 
-/* A run that only its caller waits for costs as little as possible; what is not trusted is fenced
- * off as far as possible. */
-static uint32_t isolation_flags(const struct run_options *o)
+/* Trusted programs run with the cheapest isolation, untrusted ones with the strongest. */
+static uint32_t run_isolation_flags(const struct run_options *o)
 {
     bool untrusted = o->untrusted.file;
 
-    return (chosen(o->system, "apart", untrusted) ? PLAN_SYSTEM_APART : 0) |
-           (chosen(o->side_channels, "guarded", untrusted) ? PLAN_GUARDED : 0);
+    return (is_word_chosen(o->system, "apart", untrusted) ? PLAN_SYSTEM_APART : 0) |
+           (is_word_chosen(o->side_channels, "guarded", untrusted) ? PLAN_GUARDED : 0);
 }
 
 /* Disk that programs do not use is memory that they can: a small memory limit gets no large disk
@@ -105,7 +106,7 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     int r = 0;
 
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
-                (network_wanted(&o->network) ? PLAN_EGRESS : 0) | isolation_flags(o);
+                (network_is_requested(&o->network) ? PLAN_EGRESS : 0) | run_isolation_flags(o);
     p->memory = o->memory;
     p->disk = choose_disk(o);
     p->pids = (uint32_t)o->pids;
@@ -120,9 +121,9 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
             r = session_add_layer(s, take_fd(&image->fd), e);
     }
     if (r >= 0)
-        r = choose_identity(s, o, e);
+        r = choose_run_identity(s, o, e);
     for (size_t i = 0; i < o->n_mounts && r >= 0; i++)
-        r = add_mount(s, o->mounts[i], e);
+        r = add_run_mount(s, o->mounts[i], e);
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
@@ -142,7 +143,7 @@ static void fill_start(struct supervisor_start *start, struct run_options *o, ch
         terminal_size(&start->rows, &start->cols);
 }
 
-static bool is_text(const char *const *list)
+static bool is_utf8_list(const char *const *list)
 {
     size_t i = 0;
 
@@ -158,8 +159,8 @@ static bool can_be_served(const struct run_options *o, char **argv)
     return !o->network.resolvers.n && !o->network.upstream && !o->image && !o->writable &&
            !o->system && !o->side_channels && !o->strict && !o->hostname && !o->caps &&
            !o->kernel && !o->asked && !o->n_mounts && o->disk == RUN_DEFAULT_DISK &&
-           o->n_env <= OPTION_LIST_MAX && is_text((const char *const *)argv) && is_text(o->env) &&
-           !getenv("SANDBOXER_NO_DAEMON");
+           o->n_env <= OPTION_LIST_MAX && is_utf8_list((const char *const *)argv) &&
+           is_utf8_list(o->env) && !getenv("SANDBOXER_NO_DAEMON");
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
@@ -174,7 +175,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
                               .stdin_ = !o->tty,
                               .tty = o->tty,
                               .quiet = o->quiet,
-                              .network = network_wanted(&o->network) ? &o->network : NULL };
+                              .network = network_is_requested(&o->network) ? &o->network : NULL };
 
     if (!can_be_served(o, argv))
         return false;
@@ -187,7 +188,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
 
 /* --- an image of the daemon's --- */
 
-/* What is no file here, and not written like one. */
+/* Neither an existing file nor written as a path. */
 static bool is_reference(const char *image)
 {
     struct stat st;
@@ -200,15 +201,16 @@ static int refuse_local(const struct run_options *o)
     if (o->writable || o->system || o->side_channels || o->strict || o->hostname || o->caps ||
         o->kernel || o->asked || o->n_mounts || o->disk != RUN_DEFAULT_DISK ||
         o->network.resolvers.n || o->network.upstream) {
-        say("run: --image %s: is an image of the daemon's, which limits, mounts, capabilities and "
-            "names are not given on the way; use a profile and 'create --image'",
+        cli_report(
+            "run: --image %s: limits, mounts, capabilities, hostnames and resolvers cannot be set "
+            "for an image of the daemon; put them in a profile and use 'sandboxer create --image'",
             o->image);
-        return EXIT_OURS;
+        return EXIT_TOOL_FAILED;
     }
     return 0;
 }
 
-static size_t add_words(const struct json *list, const char **argv, size_t n, size_t max)
+static size_t append_json_words(const struct json *list, const char **argv, size_t n, size_t max)
 {
     for (const struct json *m = list ? json_first(list) : NULL; m && m != json_end(list); m++)
         if (m->type == JSON_STR && n + 1 < max)
@@ -216,35 +218,35 @@ static size_t add_words(const struct json *list, const char **argv, size_t n, si
     return n;
 }
 
-/* What the image runs by itself: its entry point with its arguments. */
-static int own_command(struct call *c, const struct verb *v, const char *image, const char **argv,
-                       size_t max)
+/* The image's default command: its entry point with arguments. */
+static int own_command(struct api_call *c, const struct verb *v, const char *image,
+                       const char **argv, size_t max)
 {
     static const struct common common;
     size_t n;
     int status;
 
-    call_init(c, v, &common, "GET");
+    api_call_init(c, v, &common, "GET");
     c->start = CONTACT_ONLY;
-    call_path(c, "/v1/images/inspect");
-    call_query(c, "ref", image);
-    status = call_run(c);
+    api_call_path(c, "/v1/images/inspect");
+    api_call_query(c, "ref", image);
+    status = api_call_run(c);
     if (status)
         return status;
-    n = add_words(show_at(c->answer, "config.config.Entrypoint"), argv, 0, max);
-    n = add_words(show_at(c->answer, "config.config.Cmd"), argv, n, max);
+    n = append_json_words(show_at(c->answer, "config.config.Entrypoint"), argv, 0, max);
+    n = append_json_words(show_at(c->answer, "config.config.Cmd"), argv, n, max);
     argv[n] = NULL;
     if (n)
         return 0;
-    say("run: %s says of no program to run: give a command", image);
-    return EXIT_OURS;
+    cli_report("run: %s has no default command: write one after '--'", image);
+    return EXIT_TOOL_FAILED;
 }
 
 static int run_image(const struct verb *v, const struct run_options *o, char **argv)
 {
     static struct option_list env;
     static const char *words[512];
-    AUTO(call_done) struct call inspected = { 0 };
+    AUTO(api_call_done) struct api_call inspected = { 0 };
     char user[32], timeout[32];
     struct remote_start s = { .argv = argv,
                               .env = &env,
@@ -255,12 +257,12 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
                               .stdin_ = !o->tty,
                               .tty = o->tty,
                               .quiet = o->quiet,
-                              .network = network_wanted(&o->network) ? &o->network : NULL };
+                              .network = network_is_requested(&o->network) ? &o->network : NULL };
     int status = refuse_local(o);
 
     if (status == 0 && !argv[0]) {
         status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
-        s.argv = (char **)(void *)words; /* nobody writes to them */
+        s.argv = (char **)(void *)words; /* the words are only read */
     }
     if (status)
         return status;
@@ -272,12 +274,13 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
         env.p[env.n] = o->env[env.n];
     if (remote_run(v, &s, &status))
         return status;
-    say("run: %s is no file here, and no daemon answers that could have an image of that name",
+    cli_report(
+        "run: %s is not a local file, and no daemon runs that could have an image of that name",
         o->image);
-    return EXIT_OURS;
+    return EXIT_TOOL_FAILED;
 }
 
-/* Where the user of the command is at home, as the image has it. */
+/* The home directory of the command's user, from the image. */
 static const char *home_inside(int image, const struct user *u, struct passwd_entry *found)
 {
     AUTO_CLOSE int file = sys_openat2(image, "etc/passwd", O_RDONLY | O_NONBLOCK, 0,
@@ -296,8 +299,8 @@ static int complete_network(struct run_options *o, int image, struct err *e)
                                      o->env, e);
 
     if (r > 0 && o->network.unknown[0] && !o->quiet)
-        say("note: --allow-packages knows no host for %s; --allow HOST adds one",
-            o->network.unknown);
+        cli_report("note: --allow-packages knows no host for %s; --allow HOST adds one",
+                   o->network.unknown);
     o->network.unknown[0] = 0;
     return r;
 }
@@ -331,19 +334,19 @@ static int run_command(struct run_options *o, char **argv, struct untrusted *u)
     if (r >= 0 && network_touched(&o->network))
         r = open_network(&s, o, &network, &e);
     if (r < 0) {
-        say("%s", e.msg);
-        return EXIT_OURS;
+        cli_report("%s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
     fill_start(&start, o, argv);
     r = session_run(&s, &start);
     if (u && untrusted_end(u, &s, r, &e) < 0) {
-        say("%s", e.msg);
-        return r ? r : EXIT_OURS;
+        cli_report("%s", e.msg);
+        return r ? r : EXIT_TOOL_FAILED;
     }
     return r;
 }
 
-/* What would let something in or out beside the output. */
+/* Rejects options that would let data in or out beside the output. */
 static int check_untrusted(const struct run_options *o, struct err *e)
 {
     if (network_touched(&o->network))
@@ -355,27 +358,27 @@ static int check_untrusted(const struct run_options *o, struct err *e)
     return 0;
 }
 
-/* Never served: what is scanned and what is collected stays with this process. */
+/* Never run by the daemon: scanned and collected data stay in this process. */
 static int run_untrusted(struct run_options *o, char **arguments)
 {
     static struct untrusted u = UNTRUSTED_INIT;
     struct err e;
-    int r = check_untrusted(o, &e), status = EXIT_OURS;
+    int r = check_untrusted(o, &e), status = EXIT_TOOL_FAILED;
 
     if (!o->workdir)
         o->workdir = UNTRUSTED_OUTPUT;
     if (r >= 0)
         r = untrusted_begin(&u, &o->untrusted, arguments, &e);
     if (r < 0)
-        say("%s", e.msg);
+        cli_report("%s", e.msg);
     else
-        status = run_command(o, (char **)(void *)u.argv, &u); /* nobody writes to them */
+        status = run_command(o, (char **)(void *)u.argv, &u); /* the words are only read */
     untrusted_done(&u);
     return status;
 }
 
-/* The policy decides about sandboxes of a session, and it is the daemon's: what no daemon was asked
- * about is not made here either. */
+/* The daemon's policy decides about sandboxes of a peer session, so such a session cannot run
+ * sandboxes without the daemon. */
 static bool is_peers(void)
 {
     const char *peer = getenv("SANDBOXER_PEER");
@@ -386,7 +389,7 @@ static bool is_peers(void)
 /* A daemon elsewhere was asked for, and a run would not be there: nothing is run here instead. */
 static int check_here(struct err *e)
 {
-    struct place place;
+    struct daemon_address place;
     int r = place_find(NULL, &place, e);
 
     if (r < 0 || !place.tcp)
@@ -397,18 +400,19 @@ static int check_here(struct err *e)
                    place.authority);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_run(const struct verb *v, int argc, char **argv)
 {
     static struct run_options o = RUN_OPTIONS_DEFAULT;
     int first = verb_options(v, argc, argv, &o), status;
     struct err e;
 
     if (first <= 0)
-        return first < 0 ? EXIT_OURS : 0;
+        return first < 0 ? EXIT_TOOL_FAILED : 0;
     if (is_peers()) {
-        say("run: SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
+        cli_report(
+            "run: SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
             "their own: use 'create' and 'exec', which the policy decides about");
-        return EXIT_OURS;
+        return EXIT_TOOL_FAILED;
     }
     if (check_here(&e) < 0)
         return verb_misused(v, "%s", e.msg);
@@ -416,18 +420,18 @@ static int run(const struct verb *v, int argc, char **argv)
     if (o.untrusted.file)
         return run_untrusted(&o, argv + first);
     if (untrusted_options_any(&o.untrusted)) {
-        say("run: an option that belongs to --untrusted is given without it");
-        return EXIT_OURS;
+        cli_report("run: an option of --untrusted was given without --untrusted");
+        return EXIT_TOOL_FAILED;
     }
     if (is_reference(o.image))
         return run_image(v, &o, argv + first);
     if (first >= argc) {
-        say("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
-        return EXIT_OURS;
+        cli_report("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
+        return EXIT_TOOL_FAILED;
     }
     if (!o.image && network_touched(&o.network) && complete_network(&o, -1, &e) < 0) {
-        say("%s", e.msg);
-        return EXIT_OURS;
+        cli_report("%s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
     if (run_served(v, &o, argv + first, &status))
         return status;
@@ -437,7 +441,7 @@ static int run(const struct verb *v, int argc, char **argv)
 const struct verb verb_run = {
     .name = "run",
     .arguments = "[--] COMMAND [ARGUMENT…]",
-    .summary = "run a command in a new sandbox and take it down again",
+    .summary = "run a command in a new sandbox, and destroy the sandbox afterwards",
     .text =
         "The command sees its own file system, processes and network (loopback only), none of\n"
         "ours, and holds no capability. stdin, stdout and stderr are passed through.\n"
@@ -471,6 +475,6 @@ const struct verb verb_run = {
         "  sandboxer run --timeout 1m --untrusted job.py --output result\n",
     .options = run_option_specs,
     .n_options = RUN_OPTION_COUNT,
-    .run = run,
+    .run = run_run,
     .flags = VERB_COMMAND,
 };

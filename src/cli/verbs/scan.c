@@ -1,12 +1,13 @@
-/* A look at code before it runs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans code before it runs. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/text_file.h"
-#include "cli/verbs.h"
-#include "cli/write.h"
-#include "scan/rules.h"
+#include "cli/verbs/verbs.h"
+#include "base/io.h"
+#include "engine/scan/rules.h"
 
 enum { OUT_MAX = 64 << 20 };
 
@@ -31,10 +32,10 @@ static void print_report(const char *file, const struct scan_report *r)
         printf("    %s\n", f->rule->advice);
     }
     if (r->more)
-        printf("%s: there is more of the same, which is not told\n", file);
+        printf("%s: more findings of this kind are not shown\n", file);
 }
 
-static int look_at(const char *file, struct scan_report *r, struct err *e)
+static int scan_file(const char *file, struct scan_report *r, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SCAN_INPUT_MAX);
     int ret = text_file_read(file, &text, e);
@@ -42,8 +43,8 @@ static int look_at(const char *file, struct scan_report *r, struct err *e)
     return ret < 0 ? ret : scan_text(file, buf_str(&text), r, e);
 }
 
-/* All files are looked at, whatever is found in one: the worst status. */
-static int look_at_all(char **files, int n, const struct scan_options *o, struct json_writer *w)
+/* Scans all files and returns the worst status. */
+static int scan_files(char **files, int n, const struct scan_options *o, struct json_writer *w)
 {
     enum scan_severity block = scan_severity_of(o->block ? o->block : "high");
     static struct scan_report report;
@@ -51,8 +52,8 @@ static int look_at_all(char **files, int n, const struct scan_options *o, struct
     struct err e;
 
     for (int i = 0; i < n; i++) {
-        if (look_at(files[i], &report, &e) < 0) {
-            say("scan: %s", e.msg);
+        if (scan_file(files[i], &report, &e) < 0) {
+            cli_report("scan: %s", e.msg);
             status = e.code == ERR_TOO_BIG ? EXIT_USAGE : EXIT_MISSING;
             continue;
         }
@@ -66,7 +67,7 @@ static int look_at_all(char **files, int n, const struct scan_options *o, struct
     return status;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_scan(const struct verb *v, int argc, char **argv)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
     struct scan_options o = { 0 };
@@ -77,15 +78,15 @@ static int run(const struct verb *v, int argc, char **argv)
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (common_format(&o.common) == FORMAT_TEXT)
-        return look_at_all(argv, argc, &o, NULL);
+        return scan_files(argv, argc, &o, NULL);
     json_writer_init(&w, &out, JSON_PRETTY);
     json_begin_array(&w);
-    status = look_at_all(argv, argc, &o, &w);
+    status = scan_files(argv, argc, &o, &w);
     json_end_array(&w);
     if (json_writer_finish(&w, &e) < 0 || buf_add_c(&out, '\n') < 0 ||
         write_all(STDOUT_FILENO, buf_str(&out), &e) < 0) {
-        say("scan: %s", e.msg);
-        return EXIT_OURS;
+        cli_report("scan: %s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
     return status;
 }
@@ -93,21 +94,22 @@ static int run(const struct verb *v, int argc, char **argv)
 const struct verb verb_scan = {
     .name = "scan",
     .arguments = "FILE…",
-    .summary = "look at code before it runs: what destroys, gives away, hides or exhausts",
-    .text =
-        "Reads shell, Python, JavaScript and C, and tells where and how severe, and what to do.\n"
-        "'-' is stdin. Nothing is run, and nothing found is no proof: run what you do not trust\n"
-        "in a sandbox all the same.\n"
-        "\n"
-        "Exit status: 0 if nothing is as severe as --block says; 1 if something is; 2 if a file "
-        "is\n"
-        "too long, 3 if it cannot be read.\n"
-        "\n"
-        "  sandboxer scan install.sh\n"
-        "  sandboxer scan --block critical -o json *.py\n",
+    .summary = "scan code for destructive, leaking, hidden or exhausting operations",
+    .text = "Reads shell, Python, JavaScript and C, and reports the line, severity and remedy of "
+            "each\n"
+            "finding. '-' is stdin. Nothing is run. A clean report is no proof: run untrusted code "
+            "in a\n"
+            "sandbox all the same.\n"
+            "\n"
+            "Exit status: 0 without findings at or above --block; 1 with such findings; 2 if a "
+            "file is\n"
+            "too long, 3 if it cannot be read.\n"
+            "\n"
+            "  sandboxer scan install.sh\n"
+            "  sandboxer scan --block critical -o json *.py\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_scan,
     .flags = VERB_FORMAT,
     .min_arguments = 1,
     .max_arguments = ARGUMENTS_ANY,

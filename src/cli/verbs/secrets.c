@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = { COLUMN("KEY", "key") };
-static const struct kind kind = { "keys", "key", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "keys", "key", columns, COUNT_OF(columns) };
 
 static int run_rotate(const struct verb *v, int argc, char **argv)
 {

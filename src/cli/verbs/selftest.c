@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the attack suite on this machine: the program that tries to get out of a sandbox, in
  * sandboxes built in the ways that people use. */
 #include <errno.h>
@@ -11,10 +12,10 @@
 
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/attack_bait.h"
+#include "cli/run/attack_bait.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
-#include "proc/spawn.h"
+#include "cli/verbs/verbs.h"
+#include "lib/proc/spawn.h"
 
 enum { WAY_ARGS_MAX = 128, OUTPUT_MAX = 1 << 20, DOCUMENT_MAX = 1 << 20, WAY_FLAGS_MAX = 8 };
 
@@ -34,7 +35,7 @@ static const struct option_spec options[] = {
 };
 
 /* How a sandbox is built around the attacks. */
-static const struct way {
+static const struct attack_setup {
     const char *name;
     const char *flags[WAY_FLAGS_MAX]; /* of `run` */
     bool served;                      /* by the daemon */
@@ -42,12 +43,13 @@ static const struct way {
     { "root inside", { NULL }, false },
     { "user inside", { "--user", "1000" }, false },
     { "small limits", { "--memory", "256M", "--pids", "64", "--disk", "16M" }, false },
+    { "strict table", { "--kernel", "strict" }, false },
     { "daemon", { NULL }, true },
 };
 
-/* What one way came to. */
-struct outcome {
-    const struct way *way;
+/* The result of one setup. */
+struct attack_result {
+    const struct attack_setup *way;
     unsigned attacks, through, skipped;
     bool complete; /* the suite ran to its end */
 };
@@ -57,15 +59,15 @@ struct argument_list {
     size_t n;
 };
 
-static void add_argument(struct argument_list *a, const char *text)
+static void add_selftest_argument(struct argument_list *a, const char *text)
 {
     if (a->n + 1 < WAY_ARGS_MAX)
         a->p[a->n++] = text;
     a->p[a->n] = NULL;
 }
 
-/* Runs ourselves with these arguments and collects stdout; errors of ours stay visible. The exit
- * status, or -1. */
+/* Runs this program with these arguments and collects its stdout; its stderr stays visible. The
+ * exit status, or -1. */
 static int run_self(const struct argument_list *a, struct buf *out)
 {
     char piece[4096];
@@ -99,42 +101,43 @@ static int run_self(const struct argument_list *a, struct buf *out)
 static void add_facts(struct argument_list *a, const struct attack_bait *b)
 {
     for (size_t i = 0; i < b->n_facts; i++) {
-        add_argument(a, "--env");
-        add_argument(a, b->facts[i]);
+        add_selftest_argument(a, "--env");
+        add_selftest_argument(a, b->facts[i]);
     }
 }
 
 /* --- the ways in --- */
 
-static void attack_embedded(const struct way *w, const struct attack_bait *b, struct buf *out)
+static void attack_embedded(const struct attack_setup *w, const struct attack_bait *b,
+                            struct buf *out)
 {
     struct argument_list a = { .n = 0 };
     char mount[96];
 
     snprintf(mount, sizeof mount, "%s:/attacks", b->dir);
-    add_argument(&a, "sandboxer");
-    add_argument(&a, "run");
-    add_argument(&a, "-q");
-    add_argument(&a, "--mount");
-    add_argument(&a, mount);
-    add_argument(&a, "--env");
-    add_argument(&a, "ESCAPE_READ_ONLY=/attacks/victim");
+    add_selftest_argument(&a, "sandboxer");
+    add_selftest_argument(&a, "run");
+    add_selftest_argument(&a, "-q");
+    add_selftest_argument(&a, "--mount");
+    add_selftest_argument(&a, mount);
+    add_selftest_argument(&a, "--env");
+    add_selftest_argument(&a, "ESCAPE_READ_ONLY=/attacks/victim");
     for (size_t i = 0; i < WAY_FLAGS_MAX && w->flags[i]; i++)
-        add_argument(&a, w->flags[i]);
+        add_selftest_argument(&a, w->flags[i]);
     add_facts(&a, b);
-    add_argument(&a, "--");
-    add_argument(&a, "/attacks/attacks");
-    (void)run_self(&a, out); /* the TAP says what came of it */
+    add_selftest_argument(&a, "--");
+    add_selftest_argument(&a, "/attacks/attacks");
+    (void)run_self(&a, out); /* the TAP output has the result */
 }
 
 static void start_remote(struct argument_list *a, const struct selftest_options *o,
                          const char *verb)
 {
-    add_argument(a, "sandboxer");
-    add_argument(a, verb);
+    add_selftest_argument(a, "sandboxer");
+    add_selftest_argument(a, verb);
     if (o->common.server) {
-        add_argument(a, "--server");
-        add_argument(a, o->common.server);
+        add_selftest_argument(a, "--server");
+        add_selftest_argument(a, o->common.server);
     }
 }
 
@@ -145,7 +148,7 @@ static bool create_sandbox(const struct selftest_options *o, char id[static 64])
     struct str line;
 
     start_remote(&a, o, "create");
-    add_argument(&a, "-q");
+    add_selftest_argument(&a, "-q");
     if (run_self(&a, &out) != 0)
         return false;
     (void)str_cut(buf_str(&out), '\n', &line);
@@ -153,14 +156,14 @@ static bool create_sandbox(const struct selftest_options *o, char id[static 64])
     return id[0] != '\0';
 }
 
-static void destroy_sandbox(const struct selftest_options *o, const char *id)
+static void destroy_selftest_sandbox(const struct selftest_options *o, const char *id)
 {
     struct argument_list a = { .n = 0 };
     AUTO(buf_done) struct buf out = BUF_INIT(4096);
 
     start_remote(&a, o, "destroy");
-    add_argument(&a, id);
-    (void)run_self(&a, &out); /* it says itself if that fails */
+    add_selftest_argument(&a, id);
+    (void)run_self(&a, &out); /* the child prints its own errors */
 }
 
 static void attack_served(const struct selftest_options *o, const struct attack_bait *b,
@@ -175,22 +178,22 @@ static void attack_served(const struct selftest_options *o, const struct attack_
     snprintf(from, sizeof from, "%s/attacks", b->dir);
     snprintf(to, sizeof to, "%s:/tmp/attacks", id);
     start_remote(&copy, o, "cp");
-    add_argument(&copy, from);
-    add_argument(&copy, to);
+    add_selftest_argument(&copy, from);
+    add_selftest_argument(&copy, to);
     if (run_self(&copy, &ignored) == 0) {
         start_remote(&attack, o, "exec");
         add_facts(&attack, b);
-        add_argument(&attack, id);
-        add_argument(&attack, "--");
-        add_argument(&attack, "/tmp/attacks");
+        add_selftest_argument(&attack, id);
+        add_selftest_argument(&attack, "--");
+        add_selftest_argument(&attack, "/tmp/attacks");
         (void)run_self(&attack, out);
     }
-    destroy_sandbox(o, id);
+    destroy_selftest_sandbox(o, id);
 }
 
 /* --- what came of them --- */
 
-static void write_attack(struct json_writer *w, const struct way *way, struct str line,
+static void write_attack(struct json_writer *w, const struct attack_setup *way, struct str line,
                          const char *result)
 {
     struct str number;
@@ -204,8 +207,10 @@ static void write_attack(struct json_writer *w, const struct way *way, struct st
     json_end_object(w);
 }
 
-/* Reads the suite's TAP; each attack becomes a row where it is asked for, or got through. */
-static void count_attacks(struct outcome *o, struct str text, bool every, struct json_writer *w)
+/* Reads the suite's TAP output; an attack becomes a row if rows are requested, or if it got
+ * through. */
+static void count_attacks(struct attack_result *o, struct str text, bool every,
+                          struct json_writer *w)
 {
     struct str line;
 
@@ -226,7 +231,7 @@ static void count_attacks(struct outcome *o, struct str text, bool every, struct
     }
 }
 
-static void write_outcome(struct json_writer *w, const struct outcome *o)
+static void write_attack_result(struct json_writer *w, const struct attack_result *o)
 {
     json_begin_object(w);
     body_text(w, "way", o->way->name);
@@ -252,21 +257,21 @@ static const struct column columns[] = {
     COLUMN("NOT APPLICABLE", "not_applicable"),
     COLUMN("NOTE", "note"),
 };
-static const struct kind kind = { "ways", "way", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "ways", "way", columns, COUNT_OF(columns) };
 
 static const struct column attack_columns[] = {
     COLUMN("RESULT", "result"),
     COLUMN("WAY", "way"),
     COLUMN("ATTACK", "attack"),
 };
-static const struct kind attack_kind = { "attacks", "attack", attack_columns,
-                                         COUNT_OF(attack_columns) };
+static const struct answer_kind attack_kind = { "attacks", "attack", attack_columns,
+                                                COUNT_OF(attack_columns) };
 
 /* Runs every way: how many of them failed. */
 static int attack_every_way(const struct selftest_options *o, const struct attack_bait *b,
                             struct json_writer *w)
 {
-    struct outcome outcomes[COUNT_OF(ways)];
+    struct attack_result outcomes[COUNT_OF(ways)];
     size_t n = 0;
     int failures = 0;
 
@@ -278,7 +283,7 @@ static int attack_every_way(const struct selftest_options *o, const struct attac
 
         if (ways[i].served && !o->daemon)
             continue;
-        outcomes[n] = (struct outcome){ .way = &ways[i] };
+        outcomes[n] = (struct attack_result){ .way = &ways[i] };
         if (ways[i].served)
             attack_served(o, b, &out);
         else
@@ -291,20 +296,20 @@ static int attack_every_way(const struct selftest_options *o, const struct attac
     json_key(w, STR("ways"));
     json_begin_array(w);
     for (size_t i = 0; i < n; i++)
-        write_outcome(w, &outcomes[i]);
+        write_attack_result(w, &outcomes[i]);
     json_end_array(w);
     json_end_object(w);
     return failures;
 }
 
-static int show_selftest(struct call *c, const struct selftest_options *o, struct str text,
+static int show_selftest(struct api_call *c, const struct selftest_options *o, struct str text,
                          int failures)
 {
     struct err e;
     int status;
 
-    if (call_read_json(c, text, &c->answer, &e) < 0)
-        return call_failed(c, &e);
+    if (api_call_read_json(c, text, &c->answer, &e) < 0)
+        return api_call_failed(c, &e);
     if (common_format(&o->common) == FORMAT_TEXT && !o->common.quiet &&
         (o->verbose || failures > 0)) {
         status = answer_list(c, c->answer, &attack_kind);
@@ -315,7 +320,7 @@ static int show_selftest(struct call *c, const struct selftest_options *o, struc
     return status ? status : failures ? EXIT_REPORTED : 0;
 }
 
-static int run_attacks(struct call *c, const struct selftest_options *o)
+static int run_attacks(struct api_call *c, const struct selftest_options *o)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(DOCUMENT_MAX);
     AUTO(attack_bait_remove) struct attack_bait bait = ATTACK_BAIT_NONE;
@@ -326,25 +331,25 @@ static int run_attacks(struct call *c, const struct selftest_options *o)
 
     if (spawn_find("sandboxer-attacks", program, sizeof program, &e) < 0 ||
         attack_bait_lay(&bait, program, &e) < 0)
-        return call_failed(c, &e);
+        return api_call_failed(c, &e);
     json_writer_init(&w, &text, JSON_COMPACT);
     failures = attack_every_way(o, &bait, &w);
     if (!attack_bait_unharmed(&bait)) {
-        say("selftest: a file outside the sandbox was changed through a read-only mount");
+        cli_report("selftest: a file outside the sandbox was changed through a read-only mount");
         failures++;
     }
     if (json_writer_finish(&w, &e) < 0)
-        return call_failed(c, &e);
+        return api_call_failed(c, &e);
     return show_selftest(c, o, buf_str(&text), failures);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_selftest(const struct verb *v, int argc, char **argv)
 {
     struct selftest_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (o.attacks)
@@ -352,8 +357,8 @@ static int run(const struct verb *v, int argc, char **argv)
     if (o.daemon || o.verbose)
         return verb_misused(v, "--daemon and --verbose belong to --attacks");
     execl("/proc/self/exe", "sandboxer", "canary", (char *)NULL);
-    say("selftest: cannot run the canary: %s", strerror(errno));
-    return EXIT_OURS;
+    cli_report("selftest: cannot run the canary: %s", strerror(errno));
+    return EXIT_TOOL_FAILED;
 }
 
 const struct verb verb_selftest = {
@@ -374,6 +379,6 @@ const struct verb verb_selftest = {
         "\"through\")'\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_selftest,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "snapshot_id"),
@@ -19,7 +20,7 @@ static const struct column columns[] = {
     COLUMN("CREATED", "created_at", .show = show_age),
     COLUMN("EXPIRES", "expires_at", .show = show_until, .alone = true),
 };
-const struct kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
+const struct answer_kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
 
 /* --- snapshot --- */
 
@@ -29,11 +30,12 @@ struct snapshot_options {
 };
 
 static const struct option_spec snapshot_options[] = {
-    { "name", 0, "NAME", "what to call it", .kind = OPTION_TEXT,
+    { "name", 0, "NAME", "name of the snapshot", .kind = OPTION_TEXT,
       .at = offsetof(struct snapshot_options, name) },
 };
 
-static int put_name(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+static int write_snapshot_name(const struct verb *v, const void *options, char **argv,
+                               struct json_writer *w)
 {
     const struct snapshot_options *o = options;
 
@@ -50,7 +52,7 @@ static int run_snapshot(const struct verb *v, int argc, char **argv)
                                           .before = "/v1/sandboxes/",
                                           .after = "/snapshot",
                                           .options = &o,
-                                          .body = put_name,
+                                          .body = write_snapshot_name,
                                           .kind = &kind_snapshot,
                                           .doing = "taking a snapshot" };
 
@@ -60,12 +62,12 @@ static int run_snapshot(const struct verb *v, int argc, char **argv)
 const struct verb verb_snapshot = {
     .name = "snapshot",
     .arguments = "ID",
-    .summary = "keep what a sandbox has written",
-    .text = "All of its files, as they are at one moment: everything in it stands still while "
-            "they are\n"
-            "taken, and how long that was is shown. What is in /run, /dev/shm and in memory is not "
-            "kept,\n"
-            "nor are its processes. 'restore' makes a sandbox that begins with it.\n"
+    .summary = "take a snapshot of a sandbox's files",
+    .text = "Stores all files of the sandbox as of one moment: the sandbox is frozen meanwhile, "
+            "and the\n"
+            "duration is shown. Not included: /run, /dev/shm, memory and processes. 'restore' "
+            "creates a\n"
+            "sandbox from a snapshot.\n"
             "\n"
             "  sandboxer snapshot sbx_4k7 --name before-upgrade\n",
     .options = snapshot_options,
@@ -79,7 +81,7 @@ const struct verb verb_snapshot = {
 
 /* --- snapshots --- */
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_snapshots_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/snapshots", .kind = &kind_snapshot, .list = true
@@ -93,11 +95,11 @@ const struct verb verb_snapshots_list = {
     .arguments = "",
     .summary = "list snapshots, the newest first",
     .text = "  sandboxer snapshots list\n",
-    .run = run_list,
+    .run = run_snapshots_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
-static int run_get(const struct verb *v, int argc, char **argv)
+static int run_snapshots_get(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = { .method = "GET",
                                           .before = "/v1/snapshots/",
@@ -113,60 +115,60 @@ const struct verb verb_snapshots_get = {
     .text = "A snapshot is named by its id, or by the name that it was given.\n"
             "\n"
             "  sandboxer snapshots get before-upgrade\n",
-    .run = run_get,
+    .run = run_snapshots_get,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
     .complete = COMPLETE_SNAPSHOT,
 };
 
-static int run_verify(const struct verb *v, int argc, char **argv)
+static int run_snapshots_verify(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &common, "POST");
+    api_call_init(&c, v, &common, "POST");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/v1/snapshots/%s/verify", argv[0]);
+    api_call_path(&c, "/v1/snapshots/%s/verify", argv[0]);
     return answer_verified(&c, argv[0]);
 }
 
 const struct verb verb_snapshots_verify = {
     .name = "snapshots verify",
     .arguments = "SNAPSHOT",
-    .summary = "look whether a snapshot's layers are what they were",
-    .text = "Reads and hashes all of its files, and those of the image that it stands on. What was "
-            "not\n"
-            "hashed before is put on record.\n"
+    .summary = "verify that a snapshot's layers are unchanged",
+    .text = "Reads and hashes all of its files, and those of its image, and compares the digests "
+            "with the\n"
+            "stored ones. Missing digests are stored.\n"
             "\n"
             "  sandboxer snapshots verify before-upgrade\n",
-    .run = run_verify,
+    .run = run_snapshots_verify,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,
     .complete = COMPLETE_SNAPSHOT,
 };
 
-/* The id is looked up first, for the line that says what was deleted. */
+/* Looks up the id first, for the message about the deleted snapshot. */
 static int run_delete(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call found, c;
+    AUTO(api_call_done) struct api_call found, c;
     struct str id;
     int status;
 
-    call_init(&found, v, &common, "GET");
-    call_init(&c, v, &common, "DELETE");
+    api_call_init(&found, v, &common, "GET");
+    api_call_init(&c, v, &common, "DELETE");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&found, "/v1/snapshots/%s", argv[0]);
-    status = call_run(&found);
+    api_call_path(&found, "/v1/snapshots/%s", argv[0]);
+    status = api_call_run(&found);
     if (status)
         return status;
-    call_path(&c, "/v1/snapshots/%s", argv[0]);
-    status = call_run(&c);
+    api_call_path(&c, "/v1/snapshots/%s", argv[0]);
+    status = api_call_run(&c);
     if (status)
         return status;
     id = show_string(found.answer, "snapshot_id");
@@ -178,10 +180,10 @@ static int run_delete(const struct verb *v, int argc, char **argv)
 const struct verb verb_snapshots_delete = {
     .name = "snapshots delete",
     .arguments = "SNAPSHOT",
-    .summary = "forget a snapshot",
-    .text = "Sandboxes that were made from it go on. Where several have the same name, it is "
-            "refused with\n"
-            "their ids.\n"
+    .summary = "delete a snapshot",
+    .text = "Sandboxes that were created from it keep running. If several snapshots have the name, "
+            "nothing\n"
+            "is deleted, and their ids are listed.\n"
             "\n"
             "  sandboxer snapshots delete before-upgrade\n",
     .run = run_delete,
@@ -202,16 +204,16 @@ struct restore_options {
 #define AT(member) .at = offsetof(struct restore_options, member)
 
 static const struct option_spec restore_options[] = {
-    { "profile", 'p', "PROFILE", "another one than the snapshot's, on the same system",
+    { "profile", 'p', "PROFILE", "another profile than the snapshot's, on the same system",
       .kind = OPTION_TEXT, AT(profile), .complete = COMPLETE_PROFILE },
-    { "ttl", 0, "DURATION", "how long it lives: 30m, 2h (default: the profile's)",
-      .kind = OPTION_DURATION, AT(ttl) },
+    { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,
+      AT(ttl) },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
 };
 
-static int put_restore(const struct verb *v, const void *options, char **argv,
-                       struct json_writer *w)
+static int write_restore_body(const struct verb *v, const void *options, char **argv,
+                              struct json_writer *w)
 {
     const struct restore_options *o = options;
 
@@ -229,7 +231,7 @@ static int run_restore(const struct verb *v, int argc, char **argv)
     static const struct simple simple = { .method = "POST",
                                           .before = "/v1/sandboxes",
                                           .options = &o,
-                                          .body = put_restore,
+                                          .body = write_restore_body,
                                           .kind = &kind_sandbox,
                                           .doing = "creating a sandbox" };
 
@@ -239,10 +241,9 @@ static int run_restore(const struct verb *v, int argc, char **argv)
 const struct verb verb_restore = {
     .name = "restore",
     .arguments = "SNAPSHOT",
-    .summary = "create a sandbox that begins with a snapshot",
-    .text = "It is a new one, with an id, a hostname and a machine-id of its own; the snapshot "
-            "stays as it\n"
-            "is, however many are made from it.\n"
+    .summary = "create a sandbox from a snapshot",
+    .text = "The sandbox is a new one, with its own id, hostname and machine-id; the snapshot is "
+            "unchanged.\n"
             "\n"
             "  id=$(sandboxer restore -q before-upgrade)\n",
     .options = restore_options,
@@ -263,13 +264,15 @@ struct fork_options {
 };
 
 static const struct option_spec fork_options[] = {
-    { "count", 'n', "N", "how many, 1 to 100 (default: 1)", .kind = OPTION_COUNT, .least = 1,
-      .most = 100, .at = offsetof(struct fork_options, count) },
-    { "keep-env", 0, NULL, "with the variables that it was created with, credentials among them",
+    { "count", 'n', "N", "number of copies, 1 to 100 (default: 1)", .kind = OPTION_COUNT,
+      .least = 1, .most = 100, .at = offsetof(struct fork_options, count) },
+    { "keep-env", 0, NULL,
+      "also copy the variables that it was created with, including credentials",
       .kind = OPTION_FLAG, .at = offsetof(struct fork_options, keep_env) },
 };
 
-static int put_fork(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+static int write_fork_body(const struct verb *v, const void *options, char **argv,
+                           struct json_writer *w)
 {
     const struct fork_options *o = options;
     uint64_t n = 1;
@@ -283,7 +286,7 @@ static int put_fork(const struct verb *v, const void *options, char **argv, stru
     return 0;
 }
 
-static int print_forks(const struct call *c, const void *options, const struct json *v)
+static int print_forks(const struct api_call *c, const void *options, const struct json *v)
 {
     char pause[ANSWER_PAUSE_MAX];
     int status = answer_list(c, v, &kind_sandbox);
@@ -300,7 +303,7 @@ static int run_fork(const struct verb *v, int argc, char **argv)
                                           .before = "/v1/sandboxes/",
                                           .after = "/fork",
                                           .options = &o,
-                                          .body = put_fork,
+                                          .body = write_fork_body,
                                           .kind = &kind_sandbox,
                                           .list = true,
                                           .doing = "copying a sandbox",
@@ -312,15 +315,14 @@ static int run_fork(const struct verb *v, int argc, char **argv)
 const struct verb verb_fork = {
     .name = "fork",
     .arguments = "ID",
-    .summary = "create sandboxes that begin with what this one has written",
-    .text =
-        "Its files are taken once, at one moment, and how long it stood still for that is "
-        "shown; each copy\n"
-        "writes to its own. Processes are not copied, nor are the variables that it was created "
-        "with, unless\n"
-        "--keep-env says so. If one cannot be made, there are none.\n"
-        "\n"
-        "  sandboxer fork sbx_4k7 -n 8\n",
+    .summary = "create copies of a sandbox with its files",
+    .text = "Its files are copied once, as of one moment, and the time for which it was frozen is "
+            "shown; each\n"
+            "copy writes to its own files. Processes are not copied, nor, without --keep-env, the "
+            "variables\n"
+            "that it was created with. If one copy cannot be made, none is.\n"
+            "\n"
+            "  sandboxer fork sbx_4k7 -n 8\n",
     .options = fork_options,
     .n_options = COUNT_OF(fork_options),
     .run = run_fork,

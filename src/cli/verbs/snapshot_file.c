@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -6,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 /* --- export --- */
 
@@ -19,8 +21,8 @@ struct export_options {
 };
 
 static const struct option_spec export_options[] = {
-    { "without-image", 0, NULL, "leave out the layers of the image that it stands on",
-      .kind = OPTION_FLAG, .at = offsetof(struct export_options, without) },
+    { "without-image", 0, NULL, "leave out the layers of its image", .kind = OPTION_FLAG,
+      .at = offsetof(struct export_options, without) },
 };
 
 enum { TARGET_MAX = 4096 };
@@ -28,14 +30,14 @@ enum { TARGET_MAX = 4096 };
 /* A file of that name is whole, or what it was before. */
 struct target {
     const char *path;
-    char partial[TARGET_MAX]; /* nobody else's; empty: there is none (any more) */
+    char partial[TARGET_MAX]; /* our own temporary file; empty: not made, or renamed already */
     int fd;
 };
 
 /* The one whose partial file goes if a signal ends us. */
 static const struct target *unfinished;
 
-static void on_end(int sig)
+static void on_export_signal(int sig)
 {
     if (unfinished)
         (void)unlink(unfinished->partial);
@@ -45,7 +47,8 @@ static void on_end(int sig)
 static void remove_if_ended(const struct target *t)
 {
     static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESETHAND }, was;
+    struct sigaction action = { .sa_handler = on_export_signal, .sa_flags = (int)SA_RESETHAND },
+                     was;
 
     unfinished = t;
     for (size_t i = 0; i < COUNT_OF(ends); i++)
@@ -104,54 +107,42 @@ static void target_done(struct target *t)
         close(t->fd);
 }
 
-static int put_piece(int fd, struct str data, struct err *e)
-{
-    while (data.n) {
-        ssize_t n = write(fd, data.p, data.n);
-
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "writing the file");
-        data = (struct str){ data.p + (n < 0 ? 0 : n), data.n - (n < 0 ? 0 : (size_t)n) };
-    }
-    return 0;
-}
-
-static int receive(struct call *c, struct target *t)
+static int receive_snapshot(struct api_call *c, struct target *t)
 {
     struct str piece;
     struct err e;
-    int status = call_open(c);
+    int status = api_call_open(c);
 
-    while (status == 0 && call_next(c, &piece, &status) > 0) {
+    while (status == 0 && api_call_next(c, &piece, &status) > 0) {
         progress_moved(piece.n);
-        if (put_piece(t->fd, piece, &e) < 0)
-            status = call_failed(c, &e);
+        if (write_all(t->fd, piece, &e) < 0)
+            status = api_call_failed(c, &e);
     }
     if (status == 0 && target_publish(t, &e) < 0)
-        status = call_failed(c, &e);
+        status = api_call_failed(c, &e);
     return status;
 }
 
-static int run_export(const struct verb *v, int argc, char **argv)
+static int run_snapshots_export(const struct verb *v, int argc, char **argv)
 {
     struct export_options o = { 0 };
     AUTO(target_done) struct target t = { .fd = -1 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "GET");
+    api_call_init(&c, v, &o.common, "GET");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     if (strcmp(argv[1], "-") == 0 && isatty(STDOUT_FILENO) == 1)
         return verb_misused(v, "'-' writes the file to stdout, which is a terminal");
     if (target_open(&t, argv[1], &e) < 0)
-        return call_failed(&c, &e);
-    call_path(&c, "/v1/snapshots/%s/export", argv[0]);
-    call_query(&c, "without_image", o.without ? "true" : NULL);
+        return api_call_failed(&c, &e);
+    api_call_path(&c, "/v1/snapshots/%s/export", argv[0]);
+    api_call_query(&c, "without_image", o.without ? "true" : NULL);
     c.doing = "exporting";
     c.patience = 0;
-    return receive(&c, &t);
+    return receive_snapshot(&c, &t);
 }
 
 const struct verb verb_snapshots_export = {
@@ -159,15 +150,15 @@ const struct verb verb_snapshots_export = {
     .arguments = "SNAPSHOT FILE|-",
     .summary = "write a snapshot to a file, to keep it or to move it to another machine",
     .text =
-        "The file holds every byte and attribute, packed with zstd, and what the snapshot was "
-        "taken of; the\n"
-        "layers of a stored image that it stands on go along. It is whole, or it is not there.\n"
+        "The file contains every byte and attribute, compressed with zstd, the snapshot's "
+        "origin, and the\n"
+        "layers of its image. It is whole, or it is not there.\n"
         "\n"
         "  sandboxer snapshots export before-upgrade before-upgrade.snapshot\n"
         "  sandboxer snapshots export before-upgrade - | ssh other sandboxer snapshots import -\n",
     .options = export_options,
     .n_options = COUNT_OF(export_options),
-    .run = run_export,
+    .run = run_snapshots_export,
     .flags = VERB_REMOTE,
     .min_arguments = 2,
     .max_arguments = 2,
@@ -176,18 +167,18 @@ const struct verb verb_snapshots_export = {
 
 /* --- import --- */
 
-struct import_options {
+struct snapshot_import_options {
     struct common common;
     const char *name;
 };
 
 static const struct option_spec import_options[] = {
-    { "name", 0, "NAME", "what to call it; default: as it was called", .kind = OPTION_TEXT,
-      .at = offsetof(struct import_options, name) },
+    { "name", 0, "NAME", "name of the snapshot (default: the name in the file)",
+      .kind = OPTION_TEXT, .at = offsetof(struct snapshot_import_options, name) },
 };
 
 /* An http_client_more_fn. */
-static int send_some(void *user, char *out, size_t cap, struct err *e)
+static int read_snapshot_piece(void *user, char *out, size_t cap, struct err *e)
 {
     const int *fd = user;
     ssize_t n;
@@ -198,46 +189,46 @@ static int send_some(void *user, char *out, size_t cap, struct err *e)
     return n < 0 ? err_sys(e, "reading the file") : (int)n;
 }
 
-static int run_import(const struct verb *v, int argc, char **argv)
+static int run_snapshots_import(const struct verb *v, int argc, char **argv)
 {
-    struct import_options o = { 0 };
+    struct snapshot_import_options o = { 0 };
     AUTO_CLOSE int fd = -1;
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct err e;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     fd = strcmp(argv[0], "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                    : open(argv[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         (void)err_sys(&e, "%s", argv[0]);
-        return call_failed(&c, &e);
+        return api_call_failed(&c, &e);
     }
-    call_path(&c, "/v1/snapshots/import");
-    call_query(&c, "name", o.name);
-    call_field(&c, "Content-Type", "application/zstd");
-    c.more = send_some;
+    api_call_path(&c, "/v1/snapshots/import");
+    api_call_query(&c, "name", o.name);
+    api_call_field(&c, "Content-Type", "application/zstd");
+    c.more = read_snapshot_piece;
     c.more_user = &fd;
     c.doing = "importing";
     c.patience = 0;
-    status = call_run(&c);
+    status = api_call_run(&c);
     return status ? status : answer_record(&c, c.answer, &kind_snapshot);
 }
 
 const struct verb verb_snapshots_import = {
     .name = "snapshots import",
     .arguments = "FILE|-",
-    .summary = "make a snapshot of a file that 'snapshots export' has written",
-    .text = "All of it is checked before there is a snapshot. Layers of an image that is here "
-            "already are not\n"
-            "kept twice; a file that was written without them needs that image.\n"
+    .summary = "import a snapshot from a file of 'snapshots export'",
+    .text = "The whole file is checked before the snapshot is created. Layers of an image that is "
+            "stored here\n"
+            "are not stored twice; a file without them needs that image.\n"
             "\n"
             "  sandboxer snapshots import before-upgrade.snapshot\n",
     .options = import_options,
     .n_options = COUNT_OF(import_options),
-    .run = run_import,
+    .run = run_snapshots_import,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 1,
     .max_arguments = 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,9 +12,9 @@
 #include "cli/ssh_key.h"
 #include "cli/ssh_settings.h"
 #include "cli/tunnel.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
-#define PROTOCOL "sandboxer-ssh" /* api/ssh.c */
+#define PROTOCOL "sandboxer-ssh" /* edge/rest/ssh.c */
 
 enum { KEY_LINE_MAX = 4096, COMMAND_MAX = 1 << 20, SETTINGS_MAX = 32 };
 
@@ -41,38 +42,38 @@ static const struct option_spec options[] = {
       .kind = OPTION_FLAG, AT(host_key) },
 };
 
-static int failed(const struct verb *v, const struct err *e)
+static int fail_ssh(const struct verb *v, const struct err *e)
 {
-    say("%s: %s", v->name, e->msg);
-    return EXIT_OURS;
+    cli_report("%s: %s", v->name, e->msg);
+    return EXIT_TOOL_FAILED;
 }
 
 /* --- the sandbox's host key --- */
 
-/* Also whether there is such a sandbox at all. */
+/* Also checks that the sandbox exists. */
 static int find_host_key(const struct verb *v, const struct common *common, const char *id,
                          bool print)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     const struct json *key;
     int status;
 
-    call_init(&c, v, common, "GET");
-    call_path(&c, "/v1/sandboxes/%s/ssh", id);
-    status = call_run(&c);
+    api_call_init(&c, v, common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/ssh", id);
+    status = api_call_run(&c);
     if (status || !print)
         return status;
     key = show_at(c.answer, "host_key");
     if (!key || key->type != JSON_STR)
-        return EXIT_OURS;
+        return EXIT_TOOL_FAILED;
     printf("* " STR_FMT "\n",
-           STR_ARG(key->s)); /* whatever ssh calls it: it is the one we asked for */
-    return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+           STR_ARG(key->s)); /* any name will do: this is the key that was requested */
+    return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 
 /* --- one connection on stdin and stdout --- */
 
-static int connect_stdio(const struct verb *v, const struct ssh_options *o, const char *id)
+static int connect_ssh_stdio(const struct verb *v, const struct ssh_options *o, const char *id)
 {
     AUTO(buf_done) struct buf key = BUF_INIT(KEY_LINE_MAX);
     struct json_writer *w;
@@ -81,11 +82,11 @@ static int connect_stdio(const struct verb *v, const struct ssh_options *o, cons
     int status;
 
     if (ssh_key_public(&key, &e) < 0)
-        return failed(v, &e);
+        return fail_ssh(v, &e);
     signal(SIGPIPE, SIG_IGN);
-    call_init(&t.call, v, &o->common, "POST");
-    call_path(&t.call, "/v1/sandboxes/%s/ssh", id);
-    w = call_json(&t.call);
+    api_call_init(&t.call, v, &o->common, "POST");
+    api_call_path(&t.call, "/v1/sandboxes/%s/ssh", id);
+    w = api_call_json(&t.call);
     json_begin_object(w);
     body_text(w, "public_key", key.p);
     body_text(w, "user", o->user && strcmp(o->user, SSH_USUAL_USER) != 0 ? o->user : NULL);
@@ -106,7 +107,7 @@ struct words {
     struct arena arena;
 };
 
-static void add(struct words *w, const char *word)
+static void add_ssh_word(struct words *w, const char *word)
 {
     char *copy = arena_dup(&w->arena, str_from(word));
 
@@ -115,18 +116,18 @@ static void add(struct words *w, const char *word)
     w->list[w->n++] = copy;
 }
 
-static void add_setting(void *user, const char *name, const char *value)
+static void add_ssh_setting(void *user, const char *name, const char *value)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(4 * PATH_MAX);
 
     if (buf_addf(&text, "%s=%s", name, value) < 0)
         abort();
-    add(user, "-o");
-    add(user, text.p);
+    add_ssh_word(user, "-o");
+    add_ssh_word(user, text.p);
 }
 
-static int run_ssh(const struct verb *v, const struct ssh_options *o, const char *id,
-                   char **command)
+static int exec_ssh(const struct verb *v, const struct ssh_options *o, const char *id,
+                    char **command)
 {
     static struct words w = { .arena = ARENA_INIT(COMMAND_MAX) };
     char key[PATH_MAX];
@@ -136,32 +137,32 @@ static int run_ssh(const struct verb *v, const struct ssh_options *o, const char
     struct err e;
 
     if (ssh_key_ensure(key, sizeof key, &e) < 0)
-        return failed(v, &e);
-    add(&w, "ssh");
-    add(&w, "-F");
-    add(&w, "none");
-    if (ssh_settings_each(&s, add_setting, &w, &e) < 0)
-        return failed(v, &e);
+        return fail_ssh(v, &e);
+    add_ssh_word(&w, "ssh");
+    add_ssh_word(&w, "-F");
+    add_ssh_word(&w, "none");
+    if (ssh_settings_each(&s, add_ssh_setting, &w, &e) < 0)
+        return fail_ssh(v, &e);
     for (size_t i = 0; i < o->forwards.n; i++) {
-        add(&w, "-L");
-        add(&w, o->forwards.p[i]);
+        add_ssh_word(&w, "-L");
+        add_ssh_word(&w, o->forwards.p[i]);
     }
     if (o->tty)
-        add(&w, "-t");
-    add(&w, "--");
-    add(&w, id);
+        add_ssh_word(&w, "-t");
+    add_ssh_word(&w, "--");
+    add_ssh_word(&w, id);
     for (; *command; command++)
-        add(&w, *command);
+        add_ssh_word(&w, *command);
     execvp(w.list[0], w.list);
     (void)err_sys(&e, "starting ssh (Debian: openssh-client)");
-    return failed(v, &e);
+    return fail_ssh(v, &e);
 }
 
 /* --- the beginning --- */
 
-/* "sbx-4k7" is a host's name for sbx_4k7. What is no name of either kind never reaches ssh, which
- * would take it for an option. */
-static bool find_id(const char *name, char *out, size_t cap)
+/* "sbx-4k7" is the host name of sbx_4k7. Other names are rejected, because ssh could take them for
+ * an option. */
+static bool find_ssh_sandbox(const char *name, char *out, size_t cap)
 {
     bool host = strncmp(name, "sbx-", 4) == 0;
     const char *rest = host ? name + 4 : name;
@@ -173,7 +174,7 @@ static bool find_id(const char *name, char *out, size_t cap)
     return snprintf(out, cap, "%s%s", host ? "sbx_" : "", rest) < (int)cap;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_ssh(const struct verb *v, int argc, char **argv)
 {
     static struct ssh_options o;
     char id[64];
@@ -181,15 +182,15 @@ static int run(const struct verb *v, int argc, char **argv)
 
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    if (!find_id(argv[0], id, sizeof id))
-        return verb_misused(v, "'%.80s' is no id of a sandbox", argv[0]);
+    if (!find_ssh_sandbox(argv[0], id, sizeof id))
+        return verb_misused(v, "'%.80s' is not the id of a sandbox", argv[0]);
     argv += argv[1] && strcmp(argv[1], "--") == 0 ? 2 : 1;
     if ((o.stdio || o.host_key) && argv[0])
         return verb_misused(v, "too many arguments");
     if (o.stdio)
-        return connect_stdio(v, &o, id);
+        return connect_ssh_stdio(v, &o, id);
     status = find_host_key(v, &o.common, id, o.host_key);
-    return status || o.host_key ? status : run_ssh(v, &o, id, argv);
+    return status || o.host_key ? status : exec_ssh(v, &o, id, argv);
 }
 
 const struct verb verb_ssh = {
@@ -197,10 +198,12 @@ const struct verb verb_ssh = {
     .arguments = "ID [--] [COMMAND [ARGUMENT…]]",
     .summary = "log in to a sandbox with OpenSSH",
     .text =
-        "Starts ssh, and inside, for this connection, the machine's sshd: nothing needs to be\n"
-        "installed or listen there, and no port is opened anywhere. Your key is made when it is\n"
-        "first needed; the sandbox's is checked. The program is a shell's command, as with ssh.\n"
-        "When we go away, everything started over the connection is ended.\n"
+        "Starts ssh here and, for this connection, the host's sshd inside: the sandbox needs no\n"
+        "server, and no port is opened. Your key is made on first use; the sandbox's host key "
+        "is\n"
+        "checked. COMMAND is run by a shell, as with ssh. When the connection closes, "
+        "everything\n"
+        "started over it is ended.\n"
         "\n"
         "Exit status: the command's own; 255 if ssh failed; 125 if sandboxer did.\n"
         "\n"
@@ -210,7 +213,7 @@ const struct verb verb_ssh = {
         "  sandboxer ssh-config >> ~/.ssh/config && scp notes sbx_4k7:\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_ssh,
     .flags = VERB_REMOTE | VERB_COMMAND,
     .min_arguments = 1,
     .max_arguments = ARGUMENTS_ANY,

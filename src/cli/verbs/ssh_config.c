@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
 
 #include "base/own.h"
 #include "cli/ssh_key.h"
 #include "cli/ssh_settings.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct ssh_config_options {
     struct common common;
@@ -18,13 +19,13 @@ static const struct option_spec options[] = {
       .kind = OPTION_FLAG, AT(agent) },
 };
 
-static void print(void *user, const char *name, const char *value)
+static void print_ssh_setting(void *user, const char *name, const char *value)
 {
     (void)user;
     printf("    %s %s\n", name, value);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_ssh_config(const struct verb *v, int argc, char **argv)
 {
     struct ssh_config_options o = { 0 };
     char key[PATH_MAX];
@@ -38,21 +39,21 @@ static int run(const struct verb *v, int argc, char **argv)
     s.agent = o.agent;
     s.places = true;
     if (ssh_key_ensure(key, sizeof key, &e) < 0) {
-        say("%s: %s", v->name, e.msg);
-        return EXIT_OURS;
+        cli_report("%s: %s", v->name, e.msg);
+        return EXIT_TOOL_FAILED;
     }
     printf("Host sbx-* sbx_*\n");
-    if (ssh_settings_each(&s, print, NULL, &e) < 0) {
-        say("%s: %s", v->name, e.msg);
-        return EXIT_OURS;
+    if (ssh_settings_each(&s, print_ssh_setting, NULL, &e) < 0) {
+        cli_report("%s: %s", v->name, e.msg);
+        return EXIT_TOOL_FAILED;
     }
-    return fflush(stdout) == 0 ? 0 : EXIT_OURS;
+    return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 
 const struct verb verb_ssh_config = {
     .name = "ssh-config",
     .arguments = "",
-    .summary = "print what ssh needs to know of sandboxes",
+    .summary = "print an ssh configuration for all sandboxes",
     .text =
         "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones: ssh,\n"
         "scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx- and what\n"
@@ -64,7 +65,7 @@ const struct verb verb_ssh_config = {
         "  rsync -a src/ sbx-4k7:src/\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_ssh_config,
     .flags = VERB_REMOTE,
     .min_arguments = 0,
     .max_arguments = 0,

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static int run_stop(const struct verb *v, int argc, char **argv)
 {
@@ -15,9 +16,9 @@ static int run_stop(const struct verb *v, int argc, char **argv)
 const struct verb verb_stop = {
     .name = "stop",
     .arguments = "ID",
-    .summary = "end what runs in a sandbox, with its files safe",
-    .text = "As pause, and its processes end: it costs nothing but the disk that its files take.\n"
-            "`sandboxer resume` makes it again under the same id with all its files.\n"
+    .summary = "end the processes of a sandbox, with its files on disk",
+    .text = "Like pause, but the processes end: only the files' disk space remains in use.\n"
+            "`sandboxer resume` rebuilds the sandbox under the same id with all its files.\n"
             "\n"
             "  sandboxer stop sbx_4k7\n",
     .run = run_stop,

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct sync_options {
     struct common common;
@@ -12,9 +13,9 @@ struct sync_options {
 #define AT(member) .at = offsetof(struct sync_options, member)
 
 static const struct option_spec options[] = {
-    { "force", 'f', NULL, "overwrite what has changed here in the meantime", .kind = OPTION_FLAG,
-      AT(force) },
-    { "dry-run", 'n', NULL, "only show what would be changed", .kind = OPTION_FLAG, AT(dry_run) },
+    { "force", 'f', NULL, "overwrite files that were changed here in the meantime",
+      .kind = OPTION_FLAG, AT(force) },
+    { "dry-run", 'n', NULL, "only show the changes", .kind = OPTION_FLAG, AT(dry_run) },
     { "accept", 'a', "PATH", "apply the change of PATH that was held back; can be repeated",
       .kind = OPTION_LIST, AT(accept) },
     { "accept-all", 0, NULL, "the same for everything that was held back", .kind = OPTION_FLAG,
@@ -26,9 +27,9 @@ static const struct column columns[] = {
     COLUMN("PATH", "path"),
     COLUMN("REASON", "reason", .most = 60),
 };
-static const struct kind kind = { "changes", "path", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "changes", "path", columns, COUNT_OF(columns) };
 
-/* What somebody has to look at: it was not brought back. */
+/* Files that were not copied back and need the user's attention. */
 static bool left_out(const struct json *answer)
 {
     static const char *const actions[] = { "counts.conflict", "counts.sensitive", "counts.refused",
@@ -40,29 +41,30 @@ static bool left_out(const struct json *answer)
     return any;
 }
 
-static void explain_held(const struct call *c, const char *id)
+static void explain_held(const struct api_call *c, const char *id)
 {
     uint64_t held = answer_number(c, "counts.sensitive");
 
     if (held && !c->common->quiet)
-        say("%llu held back: programs of this machine would run or obey such a file without being "
+        cli_report(
+            "%llu held back: programs of this machine would run or obey such a file without being "
             "asked, or its deletion may be half of a move to a name that was held back (REASON "
             "says which); review, then: sandboxer sync %s --accept PATH, or --accept-all",
             (unsigned long long)held, id);
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_sync(const struct verb *v, int argc, char **argv)
 {
     struct sync_options o = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json_writer *w;
     int status;
 
-    call_init(&c, v, &o.common, "POST");
+    api_call_init(&c, v, &o.common, "POST");
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
-    call_path(&c, "/v1/sandboxes/%s/sync", argv[0]);
-    w = call_json(&c);
+    api_call_path(&c, "/v1/sandboxes/%s/sync", argv[0]);
+    w = api_call_json(&c);
     json_begin_object(w);
     json_key(w, STR("force"));
     json_put_bool(w, o.force);
@@ -71,8 +73,8 @@ static int run(const struct verb *v, int argc, char **argv)
     body_list(w, "accept", &o.accept);
     body_flag(w, "accept_all", o.accept_all);
     json_end_object(w);
-    c.doing = "bringing changes back";
-    status = call_run(&c);
+    c.doing = "copying changes back";
+    status = api_call_run(&c);
     if (status == 0)
         status = answer_list(&c, c.answer, &kind);
     if (status == 0)
@@ -83,7 +85,7 @@ static int run(const struct verb *v, int argc, char **argv)
 const struct verb verb_sync = {
     .name = "sync",
     .arguments = "ID",
-    .summary = "bring the changes of a mirrored workspace back",
+    .summary = "copy the changes of a mirrored workspace back",
     .text =
         "A file that was changed on both sides is a conflict: nothing is overwritten, unless\n"
         "--force says so. Files that programs of the host run or obey by themselves (git hooks,\n"
@@ -98,7 +100,7 @@ const struct verb verb_sync = {
         "  sandboxer sync sbx_4k7 --accept .github/copilot-instructions.md --accept .cargo\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_sync,
     .flags = VERB_REMOTE | VERB_FORMAT,
     .min_arguments = 1,
     .max_arguments = 1,

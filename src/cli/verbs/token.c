@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,8 +6,8 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/verbs.h"
-#include "model/token.h"
+#include "cli/verbs/verbs.h"
+#include "domain/model/token.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "id"),
@@ -22,11 +23,11 @@ static const struct column columns[] = {
     COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("SECRET", "token", .alone = true),
 };
-static const struct kind kind = { "tokens", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "tokens", "id", columns, COUNT_OF(columns) };
 /* With -q, a new token is its secret. */
-static const struct kind kind_secret = { "tokens", "token", columns, COUNT_OF(columns) };
+static const struct answer_kind kind_secret = { "tokens", "token", columns, COUNT_OF(columns) };
 
-struct create_options {
+struct token_options {
     struct common common;
     struct option_list verbs, labels;
     struct option_list limits, hosts;
@@ -34,18 +35,18 @@ struct create_options {
     bool gateway, e2b, daytona;
 };
 
-#define AT(member) .at = offsetof(struct create_options, member)
+#define AT(member) .at = offsetof(struct token_options, member)
 
 static const struct option_spec create_options[] = {
     { "verb", 0, "VERB", "what it may do; can be repeated (default: everything but admin)",
       .kind = OPTION_LIST, AT(verbs), .words = "read create exec files extend destroy admin" },
     { "label", 'l', "KEY=VALUE", "only for sandboxes with this label; can be repeated",
       .kind = OPTION_PAIRS, AT(labels) },
-    { "ttl", 0, "DURATION", "how long it is good for", .kind = OPTION_DURATION, AT(ttl) },
+    { "ttl", 0, "DURATION", "lifetime of the token", .kind = OPTION_DURATION, AT(ttl) },
     { "actor", 0, "KIND", "who uses it: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
       .words = "adm agt atm" },
-    { "role", 0, "ROLE", "how far its sessions are trusted; a master decides what waits for one",
-      .kind = OPTION_WORD, AT(role), .words = "apprentice journeyman master" },
+    { "role", 0, "ROLE", "trust in its sessions; a master approves held calls", .kind = OPTION_WORD,
+      AT(role), .words = "apprentice journeyman master" },
     { "egress", 0, "REACH",
       "the most that its sandboxes may reach (default: no ceiling of its own)", .kind = OPTION_WORD,
       AT(egress), .words = "none profile listed public local" },
@@ -66,14 +67,15 @@ static const struct option_spec create_options[] = {
       AT(memory) },
     { "allow-cpu", 0, "N", "processors of a sandbox without approval", .kind = OPTION_TEXT,
       AT(cpu) },
-    { "gateway", 0, NULL, "its bearer vouches for others", .kind = OPTION_FLAG, AT(gateway) },
-    { "e2b", 0, NULL, "a key for clients of E2B: prints what to export", .kind = OPTION_FLAG,
-      AT(e2b) },
-    { "daytona", 0, NULL, "a key for clients of Daytona: prints what to export",
+    { "gateway", 0, NULL, "its bearer may act for other users", .kind = OPTION_FLAG, AT(gateway) },
+    { "e2b", 0, NULL, "a key for clients of E2B: prints the variables to export",
+      .kind = OPTION_FLAG, AT(e2b) },
+    { "daytona", 0, NULL, "a key for clients of Daytona: prints the variables to export",
       .kind = OPTION_FLAG, AT(daytona) },
 };
 
-static int put_limits(const struct verb *v, const struct option_list *limits, struct json_writer *w)
+static int write_token_limits(const struct verb *v, const struct option_list *limits,
+                              struct json_writer *w)
 {
     if (!limits->n)
         return 0;
@@ -84,7 +86,7 @@ static int put_limits(const struct verb *v, const struct option_list *limits, st
         uint64_t n;
 
         if (!str_to_u64(value, &n))
-            return verb_misused(v, "--limit %s: is not NAME=NUMBER", limits->p[i]);
+            return verb_misused(v, "--limit %s: must be NAME=NUMBER", limits->p[i]);
         json_key(w, name);
         json_put_uint(w, n);
     }
@@ -92,7 +94,7 @@ static int put_limits(const struct verb *v, const struct option_list *limits, st
     return 0;
 }
 
-static void put_hosts(const struct option_list *hosts, struct json_writer *w)
+static void write_token_hosts(const struct option_list *hosts, struct json_writer *w)
 {
     if (!hosts->n)
         return;
@@ -108,8 +110,8 @@ static void put_hosts(const struct option_list *hosts, struct json_writer *w)
 }
 
 /* As a number of JSON, which the daemon checks. */
-static int put_amount(const struct verb *v, const char *option, const char *key, const char *text,
-                      struct json_writer *w)
+static int write_token_amount(const struct verb *v, const char *option, const char *key,
+                              const char *text, struct json_writer *w)
 {
     char *end;
     double n = text ? strtod(text, &end) : 0;
@@ -126,8 +128,8 @@ static int put_amount(const struct verb *v, const char *option, const char *key,
     return 0;
 }
 
-static int put_capabilities(const struct verb *v, const struct create_options *o,
-                            struct json_writer *w)
+static int write_token_capabilities(const struct verb *v, const struct token_options *o,
+                                    struct json_writer *w)
 {
     int r;
 
@@ -135,44 +137,46 @@ static int put_capabilities(const struct verb *v, const struct create_options *o
         return 0;
     json_key(w, STR("capabilities"));
     json_begin_object(w);
-    put_hosts(&o->hosts, w);
+    write_token_hosts(&o->hosts, w);
     body_text(w, "filesystem", o->filesystem);
-    r = put_amount(v, "allow-duration", "duration_s", o->duration, w);
+    r = write_token_amount(v, "allow-duration", "duration_s", o->duration, w);
     if (r == 0)
-        r = put_amount(v, "allow-memory", "memory_mb", o->memory, w);
+        r = write_token_amount(v, "allow-memory", "memory_mb", o->memory, w);
     if (r == 0)
-        r = put_amount(v, "allow-cpu", "cpu_quota", o->cpu, w);
+        r = write_token_amount(v, "allow-cpu", "cpu_quota", o->cpu, w);
     json_end_object(w);
     return r;
 }
 
-/* Clients of E2B and Daytona speak TCP only: without an address they would go to the vendor with a
- * key of ours. Where we came by TCP there is one. */
-static int check_address(const struct verb *v, const struct create_options *o)
+/* Clients of E2B and Daytona speak TCP only: without an address they would send our key to the
+ * vendor. A CLI that is connected by TCP knows an address. */
+static int check_address(const struct verb *v, const struct token_options *o)
 {
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    call_init(&c, v, &o->common, "GET");
-    call_path(&c, "/version");
-    status = call_run(&c);
+    api_call_init(&c, v, &o->common, "GET");
+    api_call_path(&c, "/version");
+    status = api_call_run(&c);
     if (status || c.contact.place.tcp || show_string(c.answer, "url").n ||
         (!o->daytona && show_string(c.answer, "domain").n))
         return status;
-    say("%s: --%s: no token was made: the daemon listens on no TCP address, and these clients need "
+    cli_report(
+        "%s: --%s: no token was made: the daemon listens on no TCP address, and these clients need "
         "one; start it with 'sandboxerd --listen=127.0.0.1:7700', or set 'listen' in its "
         "configuration",
         v->name, o->e2b ? "e2b" : "daytona");
     return EXIT_CONFLICT;
 }
 
-static int put(const struct verb *v, const void *options, char **argv, struct json_writer *w)
+static int write_token(const struct verb *v, const void *options, char **argv,
+                       struct json_writer *w)
 {
-    const struct create_options *o = options;
+    const struct token_options *o = options;
     int r;
 
     if (!argv[0] && !o->e2b && !o->daytona)
-        return verb_misused(v, "too few arguments: say what the token is for");
+        return verb_misused(v, "too few arguments: name the token's purpose");
     body_text(w, "name", argv[0] ? argv[0] : o->e2b ? "e2b" : "daytona");
     body_list(w, "verbs", &o->verbs);
     body_pairs(w, "labels", &o->labels);
@@ -184,13 +188,13 @@ static int put(const struct verb *v, const void *options, char **argv, struct js
     body_flag(w, "e2b", o->e2b);
     body_flag(w, "daytona", o->daytona);
     body_text(w, "preset", o->preset);
-    r = put_limits(v, &o->limits, w);
+    r = write_token_limits(v, &o->limits, w);
     if (r == 0)
-        r = put_capabilities(v, o, w);
+        r = write_token_capabilities(v, o, w);
     return r == 0 && (o->e2b || o->daytona) ? check_address(v, o) : r;
 }
 
-/* In quotes, for a shell's eval; what would end them is not there. */
+/* Prints an assignment in single quotes for a shell's eval; false if the value contains a quote. */
 static bool print_export(const char *name, const struct json *value)
 {
     if (!value || value->type != JSON_STR || str_find(value->s, '\'') < value->s.n)
@@ -216,9 +220,9 @@ static void print_daytona(const struct json *v)
     print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
 }
 
-static int print_created(const struct call *c, const void *options, const struct json *v)
+static int print_created(const struct api_call *c, const void *options, const struct json *v)
 {
-    const struct create_options *o = options;
+    const struct token_options *o = options;
 
     if (!o->e2b && !o->daytona)
         return -1;
@@ -229,14 +233,14 @@ static int print_created(const struct call *c, const void *options, const struct
     return answer_flush(c);
 }
 
-static int run_create(const struct verb *v, int argc, char **argv)
+static int run_token_create(const struct verb *v, int argc, char **argv)
 {
-    static struct create_options o;
+    static struct token_options o;
     static const struct simple simple = {
         .method = "POST",
         .before = "/v1/tokens",
         .options = &o,
-        .body = put,
+        .body = write_token,
         .kind = &kind_secret,
         .print = print_created,
     };
@@ -253,28 +257,28 @@ const struct verb verb_token_create = {
         "\n"
         "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n"
         "\n"
-        "With --e2b it is a key for clients of E2B, and what they read is printed for a shell:\n"
+        "With --e2b it is a key for clients of E2B, and their variables are printed for a "
+        "shell:\n"
         "\n"
         "  eval \"$(sandboxer token create --e2b)\"\n"
         "\n"
-        "With --daytona it is one for clients of Daytona, in the same way. Both need a daemon "
-        "that\n"
+        "With --daytona it is a key for clients of Daytona, in the same way. Both need a "
+        "daemon that\n"
         "listens on TCP (sandboxerd --listen).\n"
         "\n"
-        "Its holder is asked about by the policy for tools on every interface. Limits are those "
-        "of\n"
-        "its role, of a preset or its own; networks that it has approved need no master:\n"
+        "The policy for tools applies to its holder on every interface. Limits are those of its\n"
+        "role, of a preset, or its own; networks named with --allow-network need no approval:\n"
         "\n"
         "  sandboxer token create bot --limit concurrent=5 --allow-network pypi.org:443\n",
     .options = create_options,
     .n_options = COUNT_OF(create_options),
-    .run = run_create,
+    .run = run_token_create,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     .min_arguments = 0,
     .max_arguments = 1,
 };
 
-static int run_list(const struct verb *v, int argc, char **argv)
+static int run_token_list(const struct verb *v, int argc, char **argv)
 {
     static const struct simple simple = {
         .method = "GET", .before = "/v1/tokens", .kind = &kind, .list = true
@@ -288,19 +292,19 @@ const struct verb verb_token_list = {
     .arguments = "",
     .summary = "list tokens, without their secrets",
     .text = "  sandboxer token list\n",
-    .run = run_list,
+    .run = run_token_list,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };
 
 /* The id of the one token of that name; a status. */
-static int find_token(struct call *c, const char *name, const char **ret)
+static int read_token_id(struct api_call *c, const char *name, const char **ret)
 {
     const struct json *rows;
     size_t n = 0;
     int status;
 
-    call_path(c, "/v1/tokens");
-    status = call_run(c);
+    api_call_path(c, "/v1/tokens");
+    status = api_call_run(c);
     if (status)
         return status;
     rows = answer_rows(c->answer, &kind);
@@ -310,32 +314,32 @@ static int find_token(struct call *c, const char *name, const char **ret)
     if (n == 1)
         return 0;
     if (n)
-        say("%s: %zu tokens are called '%s'; revoke by id ('sandboxer token list')", c->verb->name,
-            n, name);
+        cli_report("%s: %zu tokens are called '%s'; revoke by id ('sandboxer token list')",
+                   c->verb->name, n, name);
     else
-        say("%s: there is no token '%s'; 'sandboxer token list' shows ids and names", c->verb->name,
-            name);
+        cli_report("%s: there is no token '%s'; 'sandboxer token list' shows ids and names",
+                   c->verb->name, name);
     return n ? EXIT_CONFLICT : EXIT_MISSING;
 }
 
 static int run_revoke(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call list, c;
+    AUTO(api_call_done) struct api_call list, c;
     const char *id;
     int status;
 
-    call_init(&list, v, &common, "GET");
-    call_init(&c, v, &common, "DELETE");
+    api_call_init(&list, v, &common, "GET");
+    api_call_init(&c, v, &common, "DELETE");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
     id = argv[0];
     if (!str_starts(str_from(id), STR("tok_")))
-        status = find_token(&list, argv[0], &id);
+        status = read_token_id(&list, argv[0], &id);
     if (status)
         return status;
-    call_path(&c, "/v1/tokens/%s", id);
-    status = call_run(&c);
+    api_call_path(&c, "/v1/tokens/%s", id);
+    status = api_call_run(&c);
     if (status)
         return status;
     if (id == argv[0])
@@ -346,7 +350,7 @@ static int run_revoke(const struct verb *v, int argc, char **argv)
 const struct verb verb_token_revoke = {
     .name = "token revoke",
     .arguments = "TOKEN",
-    .summary = "make a token useless",
+    .summary = "revoke a token",
     .text = "A token is named by its id, or by a name that no other one has.\n"
             "\n"
             "  sandboxer token revoke tok_4k7\n"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs, for the table of cli.c, and what the verb `help` shares with it. */
-#ifndef CLI_VERBS_H
-#define CLI_VERBS_H
+#ifndef CLI_VERBS_VERBS_H
+#define CLI_VERBS_VERBS_H
 
 #include <stdio.h>
 
@@ -35,10 +36,10 @@ extern const struct verb verb_doctor, verb_selftest, verb_backup, verb_secrets_r
     verb_version, verb_completion, verb_help;
 
 void cli_print_help(FILE *to);
-/* The verbs whose names begin with this word; false: there are none. */
+/* Prints the verbs whose names begin with this word; false: no such verb. */
 bool cli_print_group(const char *word);
 
-/* Says that there is no such verb, and what there is instead: the exit status. */
+/* Prints that the verb is unknown, with similar ones, and returns the exit status. */
 int verb_unknown(const char *word);
 
 #endif

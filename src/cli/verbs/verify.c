@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A directory against its signed manifest. */
 #include <limits.h>
 #include <stdio.h>
 
 #include "base/own.h"
-#include "cli/seal_tool.h"
+#include "cli/run/attest_tool.h"
 #include "cli/state_dir.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 struct verify_options {
     struct common common;
@@ -27,7 +28,7 @@ static int own_key(char *out, size_t cap, struct err *e)
     return r;
 }
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_manifest_verify(const struct verb *v, int argc, char **argv)
 {
     struct verify_options o = { 0 };
     char key[PATH_MAX];
@@ -43,8 +44,8 @@ static int run(const struct verb *v, int argc, char **argv)
             (const char *const[]){ "verify", o.key ? o.key : key, argv[0], argv[1], NULL }, &status,
             &e);
     if (r < 0) {
-        say("verify: %s", e.msg);
-        return EXIT_OURS;
+        cli_report("verify: %s", e.msg);
+        return EXIT_TOOL_FAILED;
     }
     return status;
 }
@@ -55,16 +56,16 @@ const struct verb verb_verify = {
     .summary = "compare a directory with the signed manifest of a run",
     .text = "Checks the signature, every hash, mode and link, and that nothing is missing or "
             "added; a line\n"
-            "for each difference. On another machine give it a copy of seal.pub with --key.\n"
+            "for each difference. On another machine, pass a copy of seal.pub with --key.\n"
             "\n"
-            "Exit status: 0 if all is as it was signed; 1 if files differ; 2 if the manifest is "
-            "none; 3 if\n"
-            "something is not there; 5 if the signature is not by this key.\n"
+            "Exit status: 0 if everything is as signed; 1 if files differ; 2 if FILE is not a "
+            "manifest; 3 if\n"
+            "a file or the key does not exist; 5 if the signature is not by this key.\n"
             "\n"
             "  sandboxer verify job.py.out.manifest.json job.py.out\n",
     .options = options,
     .n_options = COUNT_OF(options),
-    .run = run,
+    .run = run_manifest_verify,
     .flags = 0,
     .min_arguments = 2,
     .max_arguments = 2,

@@ -1,20 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
     COLUMN("sandboxer", "client"),
     COLUMN("sandboxerd", "daemon.version"),
 };
-static const struct kind kind = { "", "client", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = { "", "client", columns, COUNT_OF(columns) };
 
-static int run(const struct verb *v, int argc, char **argv)
+static int run_version(const struct verb *v, int argc, char **argv)
 {
     struct common common = { 0 };
-    AUTO(call_done) struct call c;
+    AUTO(api_call_done) struct api_call c;
     struct json members[2] = {
         { .type = JSON_STR, .key = STR("client"), .s = STR(SANDBOXER_VERSION) },
         { .key = STR("daemon") },
@@ -22,13 +23,13 @@ static int run(const struct verb *v, int argc, char **argv)
     struct json answer = { .type = JSON_OBJECT, .list = { members, COUNT_OF(members) } };
     int status;
 
-    call_init(&c, v, &common, "GET");
+    api_call_init(&c, v, &common, "GET");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    call_path(&c, "/version");
+    api_call_path(&c, "/version");
     c.start = CONTACT_ONLY;
     c.patience = 5 * NS_PER_S;
-    if (call_answers(&c, NULL)) {
+    if (api_call_answers(&c, NULL)) {
         members[1] = *c.answer;
         members[1].key = STR("daemon");
     }
@@ -42,6 +43,6 @@ const struct verb verb_version = {
     .text = "A daemon that does not run is not started for this.\n"
             "\n"
             "  sandboxer version -o json\n",
-    .run = run,
+    .run = run_version,
     .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
 };

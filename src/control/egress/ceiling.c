@@ -1,11 +1,13 @@
-#include "control/ceiling.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/ceiling.h"
 
 #include <stdio.h>
 
 #include "control/plane.h"
-#include "control/sandbox.h"
-#include "model/owner.h"
-#include "policy/egress_sources.h"
+#include "control/sandbox/sandbox.h"
+#include "domain/model/owner.h"
+#include "domain/policy/egress_names.h"
+#include "domain/policy/egress_sources.h"
 
 struct policy_author ceiling_author(const struct caller *who)
 {
@@ -48,13 +50,13 @@ enum egress_reach ceiling_reach(const struct control *c, const struct policy_aut
 
 /* --- the list of places --- */
 
-struct places {
+struct ceiling_places {
     const char **p;
     size_t n, max;
     struct arena *arena;
 };
 
-static int add_place(struct places *x, const char *text, struct err *e)
+static int add_ceiling_place(struct ceiling_places *x, const char *text, struct err *e)
 {
     if (!text || x->n == x->max)
         return err_set(e, ERR_TOO_BIG, "the egress ceiling has more than %d places",
@@ -64,25 +66,24 @@ static int add_place(struct places *x, const char *text, struct err *e)
 }
 
 /* HOST:PORTS; brackets around IPv6. */
-static int add_host_place(struct places *x, const struct egress_endpoint *ep, const char *host,
-                          struct err *e)
+static int add_host_place(struct ceiling_places *x, const struct egress_endpoint *ep,
+                          const char *host, struct err *e)
 {
     bool six = strchr(host, ':');
     size_t size = strlen(host) + 4 + 6 * ep->port_count, n;
     char *text = arena_alloc(x->arena, size);
 
     if (!text)
-        return add_place(x, NULL, e);
+        return add_ceiling_place(x, NULL, e);
     n = (size_t)snprintf(text, size, six ? "[%s]" : "%s", host);
     for (size_t i = 0; i < ep->port_count; i++)
         n += (size_t)snprintf(text + n, size - n, "%c%u", i ? ',' : ':', (unsigned)ep->ports[i]);
-    return add_place(x, text, e);
+    return add_ceiling_place(x, text, e);
 }
 
-/* Names of a profile need no place where all that is public is within the ceiling; what is not
- * public of their addresses does. */
-static int add_profile_endpoint(struct places *x, const struct egress_endpoint *ep, bool names,
-                                struct err *e)
+/* Names need no place if all public addresses are within the ceiling; their other addresses do. */
+static int add_endpoint_places(struct ceiling_places *x, const struct egress_endpoint *ep,
+                               bool names, struct err *e)
 {
     struct address a;
     struct prefix p;
@@ -96,21 +97,28 @@ static int add_profile_endpoint(struct places *x, const struct egress_endpoint *
     return r;
 }
 
-static int add_profile(struct places *x, const struct profile *p, bool names, struct err *e)
+/* Adds the destinations of the profile's policy, completed by the configuration's names. */
+static int add_profile_places(struct ceiling_places *x, const struct profile *p,
+                              struct json_strs known, bool names, struct err *e)
 {
-    const struct egress_entry *entries = p->network.policy.network_policies.p;
-    int r = 0;
+    struct egress_policy policy = p->network.policy;
+    const struct egress_entry *entries;
+    int r = known.n ? egress_place_names(&p->network.policy, known, x->arena, &policy, e) : 0;
 
-    for (size_t i = 0; i < p->network.policy.network_policies.n; i++) {
+    if (r < 0)
+        return r;
+    entries = policy.network_policies.p;
+    for (size_t i = 0; i < policy.network_policies.n; i++) {
         const struct egress_endpoint *eps = entries[i].endpoints.p;
 
         for (size_t k = 0; k < entries[i].endpoints.n && r >= 0; k++)
-            r = add_profile_endpoint(x, &eps[k], names, e);
+            r = add_endpoint_places(x, &eps[k], names, e);
     }
     return r;
 }
 
-static int add_configured(struct places *x, const struct json_strs *list, struct err *e)
+static int add_configured_places(struct ceiling_places *x, const struct json_strs *list,
+                                 struct err *e)
 {
     int r = 0;
 
@@ -121,9 +129,25 @@ static int add_configured(struct places *x, const struct json_strs *list, struct
 
         if (text && !egress_place_parse(str_from(list->p[i]), 0, &place))
             snprintf(text, size, "%s", list->p[i]);
-        else if (text) /* as --allow has it */
+        else if (text) /* the default port, as for --allow */
             snprintf(text, size, "%s:%d", list->p[i], EGRESS_ALLOW_PORT);
-        r = add_place(x, text, e);
+        r = add_ceiling_place(x, text, e);
+    }
+    return r;
+}
+
+/* A name of the configuration needs a place unless all public addresses are within the ceiling. */
+static int add_known_names(struct ceiling_places *x, const struct json_strs *list, bool names,
+                           struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < list->n && r >= 0; i++) {
+        const struct egress_endpoint *ep;
+
+        r = egress_known_read(list->p[i], x->arena, &ep, e);
+        if (r >= 0)
+            r = add_endpoint_places(x, ep, names, e);
     }
     return r;
 }
@@ -131,9 +155,9 @@ static int add_configured(struct places *x, const struct json_strs *list, struct
 int ceiling_make(const struct control *c, const struct policy_author *who, const struct profile *p,
                  struct arena *a, struct policy_bounds *ret, struct err *e)
 {
-    struct places x = { .p = arena_array(a, EGRESS_PLACES_MAX, sizeof *x.p),
-                        .max = EGRESS_PLACES_MAX,
-                        .arena = a };
+    struct ceiling_places x = { .p = arena_array(a, EGRESS_PLACES_MAX, sizeof *x.p),
+                                .max = EGRESS_PLACES_MAX,
+                                .arena = a };
     char *from = arena_alloc(a, EGRESS_FROM_MAX);
     enum egress_reach reach;
     int r = 0;
@@ -142,14 +166,17 @@ int ceiling_make(const struct control *c, const struct policy_author *who, const
         return err_set(e, ERR_TOO_BIG, "the egress ceiling needs more memory than is allowed");
     reach = ceiling_reach(c, who, p, from);
     if (reach != EGRESS_REACH_NONE && reach != EGRESS_REACH_LOCAL && p)
-        r = add_profile(&x, p, reach < EGRESS_REACH_PUBLIC, e);
+        r = add_profile_places(&x, p, c->config->egress.names, reach < EGRESS_REACH_PUBLIC, e);
     if (r >= 0 && (reach == EGRESS_REACH_LISTED || reach == EGRESS_REACH_PUBLIC))
-        r = add_configured(&x, &c->config->egress.local, e);
+        r = add_configured_places(&x, &c->config->egress.local, e);
+    if (r >= 0 && (reach == EGRESS_REACH_LISTED || reach == EGRESS_REACH_PUBLIC))
+        r = add_known_names(&x, &c->config->egress.names, reach == EGRESS_REACH_LISTED, e);
     if (r >= 0 && reach == EGRESS_REACH_LISTED)
-        r = add_configured(&x, &c->config->egress.listed, e);
+        r = add_configured_places(&x, &c->config->egress.listed, e);
     if (r < 0)
         return r;
     ret->author = *who;
+    ret->names = c->config->egress.names;
     return egress_ceiling_make(reach, from, (struct json_strs){ x.p, x.n }, a, &ret->ceiling, e);
 }
 

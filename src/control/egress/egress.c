@@ -1,11 +1,12 @@
-/* What a sandbox may reach: its policy on disk, and in force. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The egress policy of a sandbox: on disk, and in force. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/ceiling.h"
-#include "control/sandbox.h"
+#include "control/egress/ceiling.h"
+#include "control/sandbox/sandbox.h"
 
 void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t generation,
                          const char *approved_for)
@@ -16,13 +17,13 @@ void sandbox_take_policy(struct sandbox *s, struct policy_text *t, uint64_t gene
     policy_text_ref(t);
     policy_text_unref(s->policy);
     s->policy = t;
-    s->facts.has_egress = true;
-    s->facts.egress.generation = generation;
-    s->facts.egress.endpoints = t->endpoints;
+    s->detail.has_egress = true;
+    s->detail.egress.generation = generation;
+    s->detail.egress.endpoints = t->endpoints;
 }
 
-static void put_policy(const struct sandbox *s, struct policy_text *p, uint64_t generation,
-                       const char *approved_for, struct store_txn *t)
+static void store_policy_row(const struct sandbox *s, struct policy_text *p, uint64_t generation,
+                             const char *approved_for, struct store_txn *t)
 {
     struct egress_record r = { .generation = generation,
                                .endpoints = p->endpoints,
@@ -35,13 +36,14 @@ static void put_policy(const struct sandbox *s, struct policy_text *p, uint64_t 
     store_put_egress(t, &r);
 }
 
-void sandbox_put_policy(const struct sandbox *s, struct store_txn *t)
+void sandbox_store_policy(const struct sandbox *s, struct store_txn *t)
 {
     if (s->policy)
-        put_policy(s, s->policy, s->facts.egress.generation, s->approved_for, t);
+        store_policy_row(s, s->policy, s->detail.egress.generation, s->approved_for, t);
 }
 
-/* Its ceiling is that of the configuration that holds now. */
+/* Its ceiling is that of the configuration that holds now. One that is not valid any more is kept,
+ * and denies everything, until another one is set. */
 static int take_stored_policy(struct sandbox *s, const struct egress_record *stored,
                               struct arena *a, struct err *e)
 {
@@ -53,97 +55,115 @@ static int take_stored_policy(struct sandbox *s, const struct egress_record *sto
 
     if (r >= 0)
         r = policy_text_stored(stored->policy, stored->endpoints, &bounds, &t, e);
-    if (r >= 0)
-        sandbox_take_policy(s, t, stored->generation, stored->approved);
-    return r;
+    if (r < 0)
+        return r;
+    sandbox_take_policy(s, t, stored->generation, stored->approved);
+    return 0;
 }
 
-int sandbox_load_policy(struct sandbox *s, struct err *e)
+static void take_no_policy(struct sandbox *s, const struct err *why)
+{
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+
+    if (policy_text_missing(why->msg, &t, NULL) >= 0)
+        sandbox_take_policy(s, t, s->detail.egress.generation, NULL);
+}
+
+void sandbox_load_policy(struct sandbox *s)
 {
     struct store_query q = { .kind = STORE_EGRESS, .sandbox = str_from(s->record.id), .limit = 1 };
+    struct err e;
     int r;
 
-    if (!s->facts.has_egress || s->record.state >= SANDBOX_EXPIRED)
-        return 0;
+    if (!s->detail.has_egress || s->record.state >= SANDBOX_EXPIRED)
+        return;
     arena_init(&q.arena, CONTROL_ARENA_MAX * 4);
-    r = store_ask_now(s->control->store, &q, e);
+    r = store_ask_now(s->control->store, &q, &e);
     if (r >= 0 && q.n == 0)
-        r = err_set(e, ERR_NOT_FOUND, "its policy is not in the store: nothing passes");
+        r = err_set(&e, ERR_NOT_FOUND, "the store has no policy of it");
     if (r >= 0)
-        r = take_stored_policy(s, &q.egress[0], &q.arena, e);
+        r = take_stored_policy(s, &q.egress[0], &q.arena, &e);
+    if (r < 0)
+        take_no_policy(s, &e);
+    if (s->policy && s->policy->problem)
+        egress_link_log_flaw(s->record.id, s->detail.egress.generation, s->policy->problem);
     arena_done(&q.arena);
-    return r;
 }
 
-void sandbox_reopen_outlet(struct sandbox *s)
+void sandbox_reopen_egress_link(struct sandbox *s)
 {
     if (s->policy)
-        outlet_set_policy(outlet_new(s->control, s->box, outlet_share(s->control, s->profile),
-                                     s->record.owner, s->record.family),
-                          s->policy, s->facts.egress.generation, NULL);
+        egress_link_set_policy(egress_link_new(s->control, s->box,
+                                               egress_link_share(s->control, s->profile),
+                                               s->record.owner, s->record.family),
+                               s->policy, s->detail.egress.generation, NULL);
 }
 
-/* What was counted by workers of an earlier life of the daemon is in the facts. */
+/* Adds the counters of earlier daemon runs, which are in the detail. */
 void sandbox_count_egress(struct sandbox *s)
 {
-    struct outlet *o = outlet_find(s->control, s->record.id);
-    struct outlet_counters n;
+    struct egress_link *o = egress_link_find(s->control, s->record.id);
+    struct egress_link_counters n;
 
     if (!o)
         return;
-    n = outlet_counters(o);
-    s->facts.egress.allowed = s->counted.allowed + n.allowed;
-    s->facts.egress.denied = s->counted.denied + n.denied;
-    s->facts.egress.bytes_out = s->counted.bytes_out + n.bytes_out;
-    s->facts.egress.bytes_in = s->counted.bytes_in + n.bytes_in;
+    n = egress_link_counters(o);
+    s->detail.egress.allowed = s->counted.allowed + n.allowed;
+    s->detail.egress.denied = s->counted.denied + n.denied;
+    s->detail.egress.bytes_out = s->counted.bytes_out + n.bytes_out;
+    s->detail.egress.bytes_in = s->counted.bytes_in + n.bytes_in;
 }
 
-static void outlet_closed(struct outlet_op *op, int r, const struct err *e)
+static void on_egress_link_closed(struct egress_link_op *op, int r, const struct err *e)
 {
     struct sandbox *s = container_of(op, struct sandbox, applying);
 
     (void)r;
     (void)e;
     sandbox_count_egress(s);
-    if (outlet_find(s->control, s->record.id)) {
+    if (egress_link_find(s->control, s->record.id)) {
         s->last_line.time_ns = clock_wall();
-        outlet_put_line(outlet_find(s->control, s->record.id), &s->last_line);
+        egress_link_fill_head(egress_link_find(s->control, s->record.id), &s->last_line);
     }
-    outlet_free(outlet_find(s->control, s->record.id));
-    s->after_outlet(s);
+    egress_link_free(egress_link_find(s->control, s->record.id));
+    s->after_egress_link(s);
 }
 
-void sandbox_close_outlet(struct sandbox *s, void (*after)(struct sandbox *s))
+void sandbox_close_egress_link(struct sandbox *s, void (*after)(struct sandbox *s))
 {
-    struct outlet *o = outlet_find(s->control, s->record.id);
+    struct egress_link *o = egress_link_find(s->control, s->record.id);
 
     if (!o) {
         after(s);
         return;
     }
-    outlet_abandon(o); /* who waits for a policy: us, maybe */
-    s->after_outlet = after;
-    s->applying = (struct outlet_op){ .done = outlet_closed };
-    outlet_close(o, &s->applying);
+    egress_link_abandon(o); /* may complete `applying` */
+    s->after_egress_link = after;
+    s->applying = (struct egress_link_op){ .done = on_egress_link_closed };
+    egress_link_close(o, &s->applying);
 }
 
 bool sandbox_egress(const struct sandbox *s, struct sandbox_egress *ret)
 {
-    const struct outlet *o = outlet_find(s->control, s->record.id);
-    struct outlet_counters n = { 0 };
+    const struct egress_link *o = egress_link_find(s->control, s->record.id);
+    struct egress_link_counters n = { 0 };
 
-    if (!s->facts.has_egress)
+    if (!s->detail.has_egress)
         return false;
     if (o)
-        n = outlet_counters(o);
+        n = egress_link_counters(o);
     *ret = (struct sandbox_egress){
-        .generation = s->facts.egress.generation,
-        .in_force = o ? outlet_in_force(o) : 0,
-        .endpoints = s->facts.egress.endpoints,
-        .allowed = o ? s->counted.allowed + n.allowed : s->facts.egress.allowed,
-        .denied = o ? s->counted.denied + n.denied : s->facts.egress.denied,
-        .bytes_out = o ? s->counted.bytes_out + n.bytes_out : s->facts.egress.bytes_out,
-        .bytes_in = o ? s->counted.bytes_in + n.bytes_in : s->facts.egress.bytes_in,
+        .generation = s->detail.egress.generation,
+        .in_force = o ? egress_link_in_force(o) : 0,
+        .problem = s->policy && s->policy->problem ? s->policy->problem
+                   : o                             ? egress_link_flaw(o)
+                                                   : NULL,
+        .sandbox = s->record.id,
+        .endpoints = s->detail.egress.endpoints,
+        .allowed = o ? s->counted.allowed + n.allowed : s->detail.egress.allowed,
+        .denied = o ? s->counted.denied + n.denied : s->detail.egress.denied,
+        .bytes_out = o ? s->counted.bytes_out + n.bytes_out : s->detail.egress.bytes_out,
+        .bytes_in = o ? s->counted.bytes_in + n.bytes_in : s->detail.egress.bytes_in,
     };
     return true;
 }
@@ -168,30 +188,30 @@ struct str sandbox_policy_ceiling(const struct sandbox *s)
     return s->policy ? s->policy->ceiling : (struct str){ NULL, 0 };
 }
 
-/* ---- another policy ---- */
+/* ---- setting a policy ---- */
 
-struct setting {
+struct policy_setting {
     struct policy_text *policy;
-    struct outlet_op applying;
+    struct egress_link_op applying;
     egress_set_fn *done;
     void *user;
     uint64_t generation;
     char approved_for[ID_MAX];
 };
 
-static void finish(struct setting *x, int r, const struct err *e)
+static void finish_policy_setting(struct policy_setting *x, int r, const struct err *e)
 {
     x->done(x->user, r, e);
     policy_text_unref(x->policy);
     free(x);
 }
 
-static void applied(struct outlet_op *op, int r, const struct err *e)
+static void on_new_policy_applied(struct egress_link_op *op, int r, const struct err *e)
 {
-    finish(container_of(op, struct setting, applying), r, e);
+    finish_policy_setting(container_of(op, struct policy_setting, applying), r, e);
 }
 
-/* Asked when its turn comes. */
+/* Checked when the change's turn comes. */
 static int check_settable(const struct change *c, struct err *e)
 {
     const struct sandbox *s = c->sandbox;
@@ -208,57 +228,57 @@ static int check_settable(const struct change *c, struct err *e)
     return 0;
 }
 
-/* The row that the policy stands in has the generation too, and counts. */
+/* The row of the policy has the generation, too, and is the one that counts. */
 static void edit_policy(struct change *c, struct sandbox_record *next)
 {
-    struct setting *x = c->user;
+    struct policy_setting *x = c->user;
 
     (void)next;
-    x->generation = c->sandbox->facts.egress.generation + 1;
+    x->generation = c->sandbox->detail.egress.generation + 1;
 }
 
-static void put_setting(struct change *c, struct store_txn *t)
+static void store_policy_setting(struct change *c, struct store_txn *t)
 {
-    const struct setting *x = c->user;
+    const struct policy_setting *x = c->user;
 
-    put_policy(c->sandbox, x->policy, x->generation, x->approved_for, t);
+    store_policy_row(c->sandbox, x->policy, x->generation, x->approved_for, t);
 }
 
-static void told_set(struct change *c, int r, const struct err *e)
+static void on_policy_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
-    struct setting *x = c->user;
-    struct outlet *o = outlet_find(s->control, s->record.id);
-    struct err gone;
+    struct policy_setting *x = c->user;
+    struct egress_link *o = egress_link_find(s->control, s->record.id);
+    struct err why;
 
     if (r >= 0 && !o) {
-        r = err_set(&gone, ERR_CONFLICT, "sandbox %s is on its way out", s->record.id);
-        e = &gone;
+        r = err_set(&why, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
+        e = &why;
     }
     if (r < 0) {
-        finish(x, r, e);
+        finish_policy_setting(x, r, e);
         return;
     }
     sandbox_take_policy(s, x->policy, x->generation, x->approved_for);
-    x->applying = (struct outlet_op){ .done = applied };
-    outlet_set_policy(o, x->policy, x->generation, &x->applying);
+    x->applying = (struct egress_link_op){ .done = on_new_policy_applied };
+    egress_link_set_policy(o, x->policy, x->generation, &x->applying);
 }
 
 void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct policy_text *t,
                         const char *approved_for, egress_set_fn *done, void *user)
 {
     struct change *c = change_new(s, who, "a new policy");
-    struct setting *x = calloc(1, sizeof *x);
+    struct policy_setting *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
-    *x = (struct setting){ .policy = policy_text_ref(t), .done = done, .user = user };
+    *x = (struct policy_setting){ .policy = policy_text_ref(t), .done = done, .user = user };
     snprintf(x->approved_for, sizeof x->approved_for, "%s", approved_for ? approved_for : "");
     c->type = "egress.policy";
     c->check = check_settable;
     c->edit = edit_policy;
-    c->also = put_setting;
-    c->done = told_set;
+    c->also = store_policy_setting;
+    c->done = on_policy_recorded;
     c->user = x;
     change_submit(c);
 }

@@ -1,23 +1,24 @@
-/* Which addresses, beside public ones, the workers of outlets may connect to.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The addresses, besides public ones, that workers of egress links may connect to.
  *
- * A worker has the places of all policies of its outlets, each counted. Whenever the list changes,
- * the supervisor is sent all of it, one request at a time, so that nothing stays in force that is
- * not in the list. A policy is sent to the worker when the supervisor has set a list with its
- * places. A new process of the worker has none until it was sent the list. */
+ * A worker has the places of the policies of all its links, with reference counts. Each change
+ * sends the whole list to the supervisor, one request at a time, so that nothing outside the list
+ * stays in force. A policy is sent to the worker when the supervisor has set a list with its
+ * places. A new process of a worker has no places until the list was set for it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
 
-#define AGAIN_NS NS_PER_S /* until a list that was not taken is sent again */
+#define PLACES_RETRY_NS NS_PER_S /* until a refused list is sent again */
 
 /* --- counting --- */
 
-/* Where the place is in the list, or belongs. */
+/* The index of the place in the list, or where to insert it. */
 static size_t find_counted(const struct worker_places *w, const struct gate_place *p)
 {
     size_t from = 0, to = w->n;
@@ -59,7 +60,7 @@ static int count_place(struct worker_places *w, const struct gate_place *p, stru
     return 0;
 }
 
-/* Room for all, of which the kernel gives what is used. */
+/* Virtual memory for the maximum; the kernel provides the pages that are used. */
 static struct counted_place *make_counted(void)
 {
     struct counted_place *list = calloc(GATE_PLACES_MAX, sizeof *list);
@@ -82,7 +83,7 @@ static void uncount_places(struct worker_places *w, const struct gate_place *lis
     }
 }
 
-static void uncount_policy(struct outlet *o)
+static void uncount_policy(struct egress_link *o)
 {
     const struct gate_place *list;
     struct err e;
@@ -93,14 +94,14 @@ static void uncount_policy(struct outlet *o)
     policy_text_unref(take_ptr(o->counted));
 }
 
-static void send_places(struct outlet_worker *w);
+static void send_places(struct egress_link_worker *w);
 
-/* gcc's analyzer takes the list for lost, because it does not know that o->worker stays. */
+/* gcc's analyzer reports the list as leaked, because it does not know that o->worker stays. */
 #pragma GCC diagnostic push
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
-int outlet_count_places(struct outlet *o, struct err *e)
+int egress_link_count_places(struct egress_link *o, struct err *e)
 {
     struct worker_places *w = &o->worker->places;
     const struct gate_place *list;
@@ -127,7 +128,7 @@ int outlet_count_places(struct outlet *o, struct err *e)
 }
 #pragma GCC diagnostic pop
 
-bool outlet_has_places(struct outlet *o)
+bool egress_link_has_places(struct egress_link *o)
 {
     struct worker_places *w = &o->worker->places;
 
@@ -138,7 +139,7 @@ bool outlet_has_places(struct outlet *o)
     return false;
 }
 
-void outlet_drop_places(struct outlet *o)
+void egress_link_drop_places(struct egress_link *o)
 {
     link_leave(&o->place_turn);
     uncount_policy(o);
@@ -147,57 +148,57 @@ void outlet_drop_places(struct outlet *o)
 
 /* --- the supervisor --- */
 
-static void on_places_again(struct loop_timer *t)
+static void on_places_retry(struct loop_timer *t)
 {
-    send_places(container_of(t, struct outlet_worker, places.again));
+    send_places(container_of(t, struct egress_link_worker, places.retry));
 }
 
-static void ask_again_later(struct outlet_worker *w, const struct err *e)
+static void retry_places_later(struct egress_link_worker *w, const struct err *e)
 {
     LOG(ERROR, "egress.places_failed", LOG_S("error", e->msg));
-    w->places.asked = 0;
-    loop_timer_start(w->control->loop, &w->places.again, clock_mono() + AGAIN_NS, on_places_again,
-                     NULL);
+    w->places.requested = 0;
+    loop_timer_start(w->control->loop, &w->places.retry, clock_mono() + PLACES_RETRY_NS,
+                     on_places_retry, NULL);
 }
 
-static void take_waiting_outlets(struct outlet_worker *w, struct list *ret)
+static void take_waiting_egress_links(struct egress_link_worker *w, struct list *ret)
 {
     for (struct link *l; (l = list_take(&w->places.waiting));)
         list_append(ret, l);
 }
 
-/* Who waits is told; their policies wait on. */
-static void fail_waiting(struct outlet_worker *w, int r, const struct err *e)
+/* Fails the waiting operations; their policies stay queued. */
+static void fail_waiting_links(struct egress_link_worker *w, int r, const struct err *e)
 {
     struct list all = { 0 };
 
-    take_waiting_outlets(w, &all);
+    take_waiting_egress_links(w, &all);
     for (struct link *l; (l = list_take(&all));) {
         list_append(&w->places.waiting, l);
-        outlet_policy_failed(container_of(l, struct outlet, place_turn), r, e);
+        egress_link_policy_failed(container_of(l, struct egress_link, place_turn), r, e);
     }
 }
 
 static void on_places_set(struct control_request *q, int r, const struct err *e, int *fd)
 {
-    struct outlet_worker *w = container_of(q, struct outlet_worker, places.request);
+    struct egress_link_worker *w = container_of(q, struct egress_link_worker, places.request);
     struct list now = { 0 };
 
     (void)fd;
-    w->places.asking = false;
+    w->places.requesting = false;
     if (r < 0) {
-        ask_again_later(w, e);
-        fail_waiting(w, r, e);
+        retry_places_later(w, e);
+        fail_waiting_links(w, r, e);
         return;
     }
-    w->places.known = w->places.asked;
-    take_waiting_outlets(w, &now);
+    w->places.known = w->places.requested;
+    take_waiting_egress_links(w, &now);
     for (struct link *l; (l = list_take(&now));)
-        outlet_advance(container_of(l, struct outlet, place_turn));
+        egress_link_advance(container_of(l, struct egress_link, place_turn));
     send_places(w);
 }
 
-static int ask_for_places(struct outlet_worker *w, struct err *e)
+static int request_places(struct egress_link_worker *w, struct err *e)
 {
     const struct control *c = w->control;
     struct worker_places *x = &w->places;
@@ -212,54 +213,54 @@ static int ask_for_places(struct outlet_worker *w, struct err *e)
 }
 
 /* Sends the list if it has changed and no request is under way. */
-static void send_places(struct outlet_worker *w)
+static void send_places(struct egress_link_worker *w)
 {
     struct worker_places *x = &w->places;
     struct err e;
     int r;
 
-    if (!egress_worker_is_up(&w->process) || x->asking || x->asked == x->version ||
-        loop_timer_started(&x->again))
+    if (!egress_worker_is_up(&w->process) || x->requesting || x->requested == x->version ||
+        loop_timer_started(&x->retry))
         return;
-    x->asked = x->version;
+    x->requested = x->version;
     if (!w->control->egress_places) {
         x->known = x->version;
         return;
     }
-    r = ask_for_places(w, &e);
+    r = request_places(w, &e);
     if (r < 0)
-        ask_again_later(w, &e);
+        retry_places_later(w, &e);
     else
-        x->asking = true;
+        x->requesting = true;
 }
 
-static void stop_asking(struct outlet_worker *w)
+static void cancel_places_request(struct egress_link_worker *w)
 {
-    loop_timer_stop(&w->places.again);
-    if (w->places.asking)
+    loop_timer_stop(&w->places.retry);
+    if (w->places.requesting)
         w->control->cancel(w->control->user, &w->places.request);
-    w->places.asking = false;
+    w->places.requesting = false;
 }
 
-/* The process that had them is gone. */
-void outlet_places_down(struct outlet_worker *w)
+/* The process that had the places is gone. */
+void egress_link_places_down(struct egress_link_worker *w)
 {
-    stop_asking(w);
-    w->places.asked = w->places.known = 0;
+    cancel_places_request(w);
+    w->places.requested = w->places.known = 0;
     while (list_first(&w->places.waiting))
         list_take(&w->places.waiting);
 }
 
-void outlet_places_up(struct outlet_worker *w)
+void egress_link_places_up(struct egress_link_worker *w)
 {
-    if (!w->places.n) /* as the new process has */
-        w->places.asked = w->places.known = w->places.version;
+    if (!w->places.n) /* the new process has none, too */
+        w->places.requested = w->places.known = w->places.version;
     send_places(w);
 }
 
-void outlet_places_done(struct outlet_worker *w)
+void egress_link_places_done(struct egress_link_worker *w)
 {
-    stop_asking(w);
+    cancel_places_request(w);
     free(take_ptr(w->places.list));
     w->places.n = 0;
 }

@@ -1,5 +1,7 @@
-/* Whose connection is this? A worker asks, the box says who holds the socket, and the program gets
- * its SHA-256 before it is told: by content, since names inside are the sandbox's own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program behind a connection: a worker asks, the box reports the processes that hold the
+ * socket, and the program's SHA-256 is computed. Programs are identified by content, since paths
+ * inside are under the sandbox's control. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,39 +10,39 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "crypto/hash.h"
-#include "egress/wire.h"
+#include "lib/crypto/hash.h"
+#include "engine/egress/wire.h"
 
 enum {
-    HASHES_MAX = 64,           /* programs being read at once */
+    HASHES_MAX = 64,           /* programs being hashed at once */
     PIECE = 256 << 10,         /* bytes of one read */
-    PROGRAM_MAX = 1 << 30,     /* bytes of a program that has an identity */
-    CACHE_SLOTS = WHO_CACHE_N, /* a program has one place: the later one stays */
+    PROGRAM_MAX = 1 << 30,     /* larger programs have no identity */
+    CACHE_SLOTS = WHO_CACHE_N, /* each program has one slot: a later one replaces it */
 };
 
-struct hashing {
-    struct work_job job;
+struct program_hashing {
+    struct thread_job job;
     struct control *control;
     struct wire_who_is answer;
     char box[ID_MAX];
-    uint64_t starts; /* which of its workers asked: others did not */
+    uint64_t starts; /* identifies the worker process that asked */
     int fd;
     struct who_file file;
     bool good;
 };
 
-/* ---- what is known already ---- */
+/* ---- the cache ---- */
 
-static bool same_file(const struct who_file *a, const struct who_file *b)
+static bool is_same_program(const struct who_file *a, const struct who_file *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* Its owner can set mtime back, but not ctime. */
-static bool look_at(int fd, struct who_file *ret)
+/* The file's owner can set mtime back, but not ctime. */
+static bool stat_program(int fd, struct who_file *ret)
 {
     struct stat st;
 
@@ -54,23 +56,23 @@ static bool look_at(int fd, struct who_file *ret)
     return true;
 }
 
-static struct who_known *slot_of(struct control *c, const struct who_file *f)
+static struct who_known *find_who_slot(struct control *c, const struct who_file *f)
 {
-    return &c->outlets.known[(f->ino ^ f->dev ^ f->ino >> 16) % CACHE_SLOTS];
+    return &c->egress_links.known[(f->ino ^ f->dev ^ f->ino >> 16) % CACHE_SLOTS];
 }
 
 /* ---- reading ---- */
 
-static void put_hex(const unsigned char digest[static CRYPTO_SHA256_SIZE], char *ret)
+static void write_hex_digest(const unsigned char digest[static CRYPTO_SHA256_SIZE], char *ret)
 {
     for (size_t i = 0; i < CRYPTO_SHA256_SIZE; i++)
         snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* On a thread of the pool. A file that changed meanwhile has no hash. */
-static void read_program(struct work_job *j)
+/* On a thread of the pool. A file that changes meanwhile gets no hash. */
+static void read_program(struct thread_job *j)
 {
-    struct hashing *h = container_of(j, struct hashing, job);
+    struct program_hashing *h = container_of(j, struct program_hashing, job);
     AUTO(crypto_sha256_done) struct crypto_sha256 sum = { 0 };
     unsigned char digest[CRYPTO_SHA256_SIZE];
     struct who_file after;
@@ -86,46 +88,48 @@ static void read_program(struct work_job *j)
             crypto_sha256_add(&sum, (struct str){ piece, (size_t)n }), at += (uint64_t)n;
     }
     free(piece);
-    h->good = at == h->file.size && look_at(h->fd, &after) && same_file(&h->file, &after);
+    h->good =
+        at == h->file.size && stat_program(h->fd, &after) && is_same_program(&h->file, &after);
     if (!h->good)
         return;
     crypto_sha256_end(&sum, digest);
-    put_hex(digest, h->answer.hash);
+    write_hex_digest(digest, h->answer.hash);
 }
 
 /* ---- answering ---- */
 
-static void answer(struct control *c, const char *box, uint64_t starts, struct wire_who_is *m)
+static void answer_worker(struct control *c, const char *box, uint64_t starts,
+                          struct wire_who_is *m)
 {
-    struct outlet *o = outlet_find(c, box);
+    struct egress_link *o = egress_link_find(c, box);
     struct egress_worker *w = o ? &o->worker->process : NULL;
 
     if (w && w->starts == starts)
         egress_worker_send(w, m, sizeof *m, NULL, 0);
 }
 
-static void hashed(struct work_job *j, enum work_end end)
+static void on_program_hashed(struct thread_job *j, enum work_end end)
 {
-    struct hashing *h = container_of(j, struct hashing, job);
+    struct program_hashing *h = container_of(j, struct program_hashing, job);
     struct control *c = h->control;
 
-    if (end == WORK_RAN && h->good) {
-        struct who_known *k = slot_of(c, &h->file);
+    if (end == THREAD_RAN && h->good) {
+        struct who_known *k = find_who_slot(c, &h->file);
 
         k->file = h->file;
         memcpy(k->hash, h->answer.hash, sizeof k->hash);
     } else {
         h->answer.known = 0;
     }
-    answer(c, h->box, h->starts, &h->answer);
+    answer_worker(c, h->box, h->starts, &h->answer);
     drop_fd(&h->fd);
-    c->outlets.hashing--;
+    c->egress_links.hashing--;
     c->changes--;
     free(h);
 }
 
-/* What all of them come from. */
-static bool is_ancestor(const struct ext_who *w, const struct ext_exe *x)
+/* Whether it is an ancestor of all holders. */
+static bool is_ancestor(const struct backend_who *w, const struct backend_exe *x)
 {
     for (size_t i = 1; i < w->n; i++) {
         size_t k = 0;
@@ -138,27 +142,27 @@ static bool is_ancestor(const struct ext_who *w, const struct ext_exe *x)
     return true;
 }
 
-static bool fits(const char *path)
+static bool fits_wire_path(const char *path)
 {
     return path && path[0] == '/' && strlen(path) < WIRE_PATH_MAX;
 }
 
-/* Everybody who holds the socket must be the same program. */
-static bool fill(struct wire_who_is *m, const struct ext_who *w)
+/* All holders of the socket must run the same program. */
+static bool fill_who_answer(struct wire_who_is *m, const struct backend_who *w)
 {
-    const struct ext_holder *first = w->holders;
+    const struct backend_holder *first = w->holders;
 
-    _Static_assert((int)EXT_ANCESTORS_MAX <= (int)WIRE_ANCESTORS_MAX, "all of them");
+    _Static_assert((int)BACKEND_ANCESTORS_MAX <= (int)WIRE_ANCESTORS_MAX, "all of them");
     for (size_t i = 0; i < w->n; i++)
         if (!w->holders[i].exe || w->holders[i].exe != first->exe)
             return false;
-    if (w->n == 0 || !fits(first->exe->path))
+    if (w->n == 0 || !fits_wire_path(first->exe->path))
         return false;
     m->known = 1;
     m->pid = first->pid;
     snprintf(m->binary, sizeof m->binary, "%s", first->exe->path);
     for (size_t i = 0; i < first->n_ancestors; i++)
-        if (first->ancestors[i] && fits(first->ancestors[i]->path) &&
+        if (first->ancestors[i] && fits_wire_path(first->ancestors[i]->path) &&
             is_ancestor(w, first->ancestors[i]))
             snprintf(m->ancestors[m->n_ancestors++], WIRE_PATH_MAX, "%s",
                      first->ancestors[i]->path);
@@ -168,25 +172,26 @@ static bool fill(struct wire_who_is *m, const struct ext_who *w)
 static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
                           const struct wire_who_is *m, int fd, const struct who_file *f)
 {
-    struct hashing *h = c->outlets.hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
+    struct program_hashing *h = c->egress_links.hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
 
     if (!h)
         return false;
-    *h = (struct hashing){ .control = c, .answer = *m, .starts = starts, .file = *f };
+    *h = (struct program_hashing){ .control = c, .answer = *m, .starts = starts, .file = *f };
     snprintf(h->box, sizeof h->box, "%s", box);
     h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (h->fd < 0 || work_submit(c->work, &h->job, NULL, read_program, hashed, NULL) < 0) {
+    if (h->fd < 0 ||
+        thread_submit(c->work, &h->job, NULL, read_program, on_program_hashed, NULL) < 0) {
         drop_fd(&h->fd);
         free(h);
         return false;
     }
-    c->outlets.hashing++;
+    c->egress_links.hashing++;
     c->changes++; /* closing waits for it */
     return true;
 }
 
-void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const struct err *e,
-                const struct ext_who *w)
+void egress_link_on_who(struct control *c, struct backend_box *b, uint64_t tag, int r,
+                        const struct err *e, const struct backend_who *w)
 {
     struct wire_who_is m = { .known = 0 };
     struct who_known *k;
@@ -195,16 +200,16 @@ void outlet_who(struct control *c, struct ext_box *b, uint64_t tag, int r, const
 
     (void)e;
     wire_fill(&m.head, WIRE_WHO_IS, (uint32_t)tag, sizeof m);
-    if (r < 0 || !fill(&m, w) || !look_at(w->holders[0].exe->fd, &f)) {
+    if (r < 0 || !fill_who_answer(&m, w) || !stat_program(w->holders[0].exe->fd, &f)) {
         m.known = 0;
     } else {
-        k = slot_of(c, &f);
-        if (same_file(&k->file, &f))
+        k = find_who_slot(c, &f);
+        if (is_same_program(&k->file, &f))
             memcpy(m.hash, k->hash, sizeof k->hash);
         else if (begin_hashing(c, b->id, starts, &m, w->holders[0].exe->fd, &f))
             return;
         else
             m.known = 0;
     }
-    answer(c, b->id, starts, &m);
+    answer_worker(c, b->id, starts, &m);
 }

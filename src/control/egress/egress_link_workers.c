@@ -1,5 +1,6 @@
-/* The workers of outlets: as many as there are processors, shared; and those that serve one owner
- * or one sandbox alone. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workers of egress links: shared ones, as many as there are processors, and those that serve
+ * one owner or one sandbox only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,92 +11,93 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "config/config.h"
-#include "control/outlet_inside.h"
+#include "domain/config/config.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "profile/profile.h"
+#include "domain/profile/profile.h"
 
 enum { SHARED_MAX = 256 };
-#define OWNER_IDLE_NS (30 * NS_PER_S) /* an owner's worker without sandboxes ends then */
+#define OWNER_IDLE_NS (30 * NS_PER_S) /* an owner's worker without sandboxes ends after this */
 
-static uint64_t restarts(const struct outlet_worker *w)
+static uint64_t count_restarts(const struct egress_link_worker *w)
 {
     return w->process.starts > 1 ? w->process.starts - 1 : 0;
 }
 
-static struct outlet_worker worker_init(struct control *c)
+static struct egress_link_worker make_link_worker(struct control *c)
 {
-    return (struct outlet_worker){ .control = c,
-                                   .process = { .loop = c->loop,
-                                                .events = &outlet_worker_events,
-                                                .start = c->egress_worker,
-                                                .end = c->end_egress_worker,
-                                                .user = c->user } };
+    return (struct egress_link_worker){ .control = c,
+                                        .process = { .loop = c->loop,
+                                                     .events = &egress_link_worker_events,
+                                                     .start = c->egress_worker,
+                                                     .end = c->end_egress_worker,
+                                                     .user = c->user } };
 }
 
-/* ---- of one sandbox or one owner alone ---- */
+/* ---- workers of one sandbox or one owner ---- */
 
-static struct outlet_worker *own_new(struct control *c, const char *owner)
+static struct egress_link_worker *own_worker_new(struct control *c, const char *owner)
 {
-    struct outlet_worker *w = malloc(sizeof *w);
+    struct egress_link_worker *w = malloc(sizeof *w);
 
     if (!w)
         abort();
-    *w = worker_init(c);
+    *w = make_link_worker(c);
     w->own = !owner;
     snprintf(w->owner, sizeof w->owner, "%s", owner ? owner : "");
-    list_append(&c->outlets.own, &w->link);
+    list_append(&c->egress_links.own, &w->link);
     return w;
 }
 
-static void own_free(struct outlet_worker *w)
+static void own_worker_free(struct egress_link_worker *w)
 {
-    w->control->outlets.restarts += restarts(w);
+    w->control->egress_links.restarts += count_restarts(w);
     link_leave(&w->link);
-    loop_later_stop(&w->gone);
+    loop_later_stop(&w->deferred_free);
     loop_timer_stop(&w->idle);
-    outlet_places_done(w);
+    egress_link_places_done(w);
     egress_worker_close(&w->process);
     free(w);
 }
 
-static void on_gone(struct loop_later *l)
+static void on_own_worker_gone(struct loop_later *l)
 {
-    own_free(container_of(l, struct outlet_worker, gone));
+    own_worker_free(container_of(l, struct egress_link_worker, deferred_free));
 }
 
 static void on_owner_idle(struct loop_timer *t)
 {
-    own_free(container_of(t, struct outlet_worker, idle));
+    own_worker_free(container_of(t, struct egress_link_worker, idle));
 }
 
-static struct outlet_worker *find_owners_worker(struct control *c, const char *owner)
+static struct egress_link_worker *find_owners_worker(struct control *c, const char *owner)
 {
-    for (struct link *l = list_first(&c->outlets.own); l; l = list_after(&c->outlets.own, l)) {
-        struct outlet_worker *w = container_of(l, struct outlet_worker, link);
+    for (struct link *l = list_first(&c->egress_links.own); l;
+         l = list_after(&c->egress_links.own, l)) {
+        struct egress_link_worker *w = container_of(l, struct egress_link_worker, link);
 
         if (!w->own && strcmp(w->owner, owner) == 0) {
             loop_timer_stop(&w->idle);
             return w;
         }
     }
-    return own_new(c, owner);
+    return own_worker_new(c, owner);
 }
 
 /* ---- choosing ---- */
 
-enum outlet_share outlet_share(const struct control *c, const struct profile *p)
+enum egress_link_share egress_link_share(const struct control *c, const struct profile *p)
 {
     if (!p || p->network.worker == PROFILE_WORKER_OWN)
-        return OUTLET_OWN;
+        return EGRESS_LINK_OWN;
     return p->network.worker == PROFILE_WORKER_OWNER || config_serves_tenants(c->config)
-               ? OUTLET_OWNER
-               : OUTLET_SHARED;
+               ? EGRESS_LINK_OWNER
+               : EGRESS_LINK_SHARED;
 }
 
-static struct outlet_worker *least_busy(const struct outlets *x)
+static struct egress_link_worker *find_least_busy(const struct egress_links *x)
 {
-    struct outlet_worker *best = &x->workers[0];
+    struct egress_link_worker *best = &x->workers[0];
 
     for (size_t i = 1; i < x->n && best->n; i++)
         if (x->workers[i].n < best->n)
@@ -103,45 +105,46 @@ static struct outlet_worker *least_busy(const struct outlets *x)
     return best;
 }
 
-void outlet_join_worker(struct outlet *o, enum outlet_share share, const char *owner)
+void egress_link_join_worker(struct egress_link *o, enum egress_link_share share, const char *owner)
 {
     struct control *c = o->control;
-    struct outlet_worker *w = share == OUTLET_SHARED           ? least_busy(&c->outlets)
-                              : share == OUTLET_OWNER && owner ? find_owners_worker(c, owner)
-                                                               : own_new(c, NULL);
+    struct egress_link_worker *w = share == EGRESS_LINK_SHARED ? find_least_busy(&c->egress_links)
+                                   : share == EGRESS_LINK_OWNER && owner
+                                       ? find_owners_worker(c, owner)
+                                       : own_worker_new(c, NULL);
 
     if (!w->opened)
         egress_worker_open(&w->process);
     w->opened = true;
     w->n++;
-    list_append(&w->outlets, &o->link);
+    list_append(&w->egress_links, &o->link);
     o->worker = w;
 }
 
-void outlet_leave_worker(struct outlet *o)
+void egress_link_leave_worker(struct egress_link *o)
 {
-    struct outlet_worker *w = o->worker;
+    struct egress_link_worker *w = o->worker;
 
     link_leave(&o->link);
     w->n--;
     if (w->own)
-        loop_later(o->control->loop, &w->gone, on_gone, NULL);
+        loop_later(o->control->loop, &w->deferred_free, on_own_worker_gone, NULL);
     else if (w->owner[0] && !w->n)
         loop_timer_start(o->control->loop, &w->idle, clock_mono() + OWNER_IDLE_NS, on_owner_idle,
                          NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all workers ---- */
 
-uint64_t outlets_restarts(struct control *c)
+uint64_t egress_links_restarts(struct control *c)
 {
-    struct outlets *x = &c->outlets;
+    struct egress_links *x = &c->egress_links;
     uint64_t n = x->restarts;
 
     for (size_t i = 0; i < x->n; i++)
-        n += restarts(&x->workers[i]);
+        n += count_restarts(&x->workers[i]);
     for (struct link *l = list_first(&x->own); l; l = list_after(&x->own, l))
-        n += restarts(container_of(l, struct outlet_worker, link));
+        n += count_restarts(container_of(l, struct egress_link_worker, link));
     return n;
 }
 
@@ -153,13 +156,13 @@ static size_t count_workers(const struct control *c)
     return n < 1 ? 1 : n > SHARED_MAX ? SHARED_MAX : (size_t)n;
 }
 
-int outlets_open(struct control *c, struct err *e)
+int egress_links_open(struct control *c, struct err *e)
 {
-    struct outlets *x = &c->outlets;
+    struct egress_links *x = &c->egress_links;
 
     x->dir = -1;
     if (mkdirat(c->context.state, "egress", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making the directory of egress logs");
+        return err_sys(e, "creating the directory of egress logs");
     x->dir = openat(c->context.state, "egress", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (x->dir < 0)
         return err_sys(e, "opening the directory of egress logs");
@@ -168,31 +171,31 @@ int outlets_open(struct control *c, struct err *e)
     if (!x->workers)
         abort();
     for (size_t i = 0; i < x->n; i++)
-        x->workers[i] = worker_init(c);
-    return outlet_room_open(c, e);
+        x->workers[i] = make_link_worker(c);
+    return egress_link_room_open(c, e);
 }
 
-static void let_go(struct index_entry *v, void *user)
+static void forget_link(struct map_entry *v, void *user)
 {
     (void)user;
-    outlet_forget(container_of(v, struct outlet, entry));
+    egress_link_forget(container_of(v, struct egress_link, entry));
 }
 
-void outlets_close(struct control *c)
+void egress_links_close(struct control *c)
 {
-    struct outlets *x = &c->outlets;
+    struct egress_links *x = &c->egress_links;
 
-    index_each(&x->index, let_go, NULL);
+    map_each(&x->by_box, forget_link, NULL);
     for (size_t i = 0; i < x->n; i++) {
-        outlet_places_done(&x->workers[i]);
+        egress_link_places_done(&x->workers[i]);
         if (x->workers[i].opened)
             egress_worker_close(&x->workers[i].process);
     }
     for (struct link *l; (l = list_first(&x->own));)
-        own_free(container_of(l, struct outlet_worker, link));
+        own_worker_free(container_of(l, struct egress_link_worker, link));
     free(x->workers);
-    outlet_room_close(c);
-    index_done(&x->index);
+    egress_link_room_close(c);
+    map_done(&x->by_box);
     if (x->workers)
         drop_fd(&x->dir);
     x->workers = NULL;

@@ -1,6 +1,7 @@
-/* The audit files of outlets. The one that is written is ID.jsonl; those that were put aside are
- * ID.parts/NUMBER, in the order of their numbers. ID.jsonl.1 is an older one as an earlier version
- * put it aside. Only expiry removes any of them (outlet_expiry.c), from the oldest on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit files of egress links. ID.jsonl is being written; rotated parts are ID.parts/NUMBER, in
+ * the order of their numbers. ID.jsonl.1 was rotated by an earlier version. Only expiry removes
+ * parts (egress_log_expiry.c), the oldest first. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,28 +14,28 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "egress/limits.h"
+#include "engine/egress/limits.h"
 
 enum { LOG_NAME_MAX = ID_MAX + 24, PART_DIGITS = 9, PART_LAST = 999999999 };
 
-static void log_name(const char *box, uint32_t part, char ret[static LOG_NAME_MAX])
+static void write_log_name(const char *box, uint32_t part, char ret[static LOG_NAME_MAX])
 {
-    if (part == OUTLET_PART_NOW)
+    if (part == EGRESS_LINK_PART_NOW)
         snprintf(ret, LOG_NAME_MAX, "%s.jsonl", box);
-    else if (part == OUTLET_PART_EARLIER)
+    else if (part == EGRESS_LINK_PART_EARLIER)
         snprintf(ret, LOG_NAME_MAX, "%s.jsonl.1", box);
     else
         snprintf(ret, LOG_NAME_MAX, "%s.parts/%0*u", box, PART_DIGITS, part);
 }
 
-static void sent_name(const char *box, char ret[static LOG_NAME_MAX])
+static void write_sent_name(const char *box, char ret[static LOG_NAME_MAX])
 {
     snprintf(ret, LOG_NAME_MAX, "%s.jsonl.sent", box);
 }
 
-static void parts_name(const char *box, char ret[static LOG_NAME_MAX])
+static void write_parts_name(const char *box, char ret[static LOG_NAME_MAX])
 {
     snprintf(ret, LOG_NAME_MAX, "%s.parts", box);
 }
@@ -53,24 +54,24 @@ static bool is_log_file(const struct control *c, const char *box, uint32_t part)
     char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(box, part, name);
-    return fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    write_log_name(box, part, name);
+    return fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void list_numbered(const struct control *c, const char *box, struct outlet_parts *ret)
+static void list_numbered(const struct control *c, const char *box, struct egress_link_parts *ret)
 {
     char name[LOG_NAME_MAX];
     DIR *d;
     int fd;
 
-    parts_name(box, name);
-    fd = openat(c->outlets.dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    write_parts_name(box, name);
+    fd = openat(c->egress_links.dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         drop_fd(&fd);
         return;
     }
-    for (struct dirent *v; (v = readdir(d)) && ret->n < OUTLET_PARTS_MAX;) {
+    for (struct dirent *v; (v = readdir(d)) && ret->n < EGRESS_LINK_PARTS_MAX;) {
         uint64_t number;
 
         if (str_to_u64(str_from(v->d_name), &number) && number > 0 && number <= PART_LAST)
@@ -79,24 +80,24 @@ static void list_numbered(const struct control *c, const char *box, struct outle
     closedir(d);
 }
 
-void outlet_list_parts(const struct control *c, const char *box, struct outlet_parts *ret)
+void egress_link_list_parts(const struct control *c, const char *box, struct egress_link_parts *ret)
 {
     ret->n = 0;
-    if (is_log_file(c, box, OUTLET_PART_EARLIER))
-        ret->parts[ret->n++] = OUTLET_PART_EARLIER;
+    if (is_log_file(c, box, EGRESS_LINK_PART_EARLIER))
+        ret->parts[ret->n++] = EGRESS_LINK_PART_EARLIER;
     list_numbered(c, box, ret);
     qsort(ret->parts, ret->n, sizeof ret->parts[0], compare_parts);
-    if (is_log_file(c, box, OUTLET_PART_NOW))
-        ret->parts[ret->n++] = OUTLET_PART_NOW;
+    if (is_log_file(c, box, EGRESS_LINK_PART_NOW))
+        ret->parts[ret->n++] = EGRESS_LINK_PART_NOW;
 }
 
-/* The one that was put aside last; false: there is none. */
+/* The part that was rotated last; false: none. */
 static bool find_newest_aside(const struct control *c, const char *box, uint32_t *ret)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
 
-    outlet_list_parts(c, box, &all);
-    if (all.n && all.parts[all.n - 1] == OUTLET_PART_NOW)
+    egress_link_list_parts(c, box, &all);
+    if (all.n && all.parts[all.n - 1] == EGRESS_LINK_PART_NOW)
         all.n--;
     if (all.n)
         *ret = all.parts[all.n - 1];
@@ -105,18 +106,18 @@ static bool find_newest_aside(const struct control *c, const char *box, uint32_t
 
 /* --- appending --- */
 
-static int open_now(const struct control *c, const char *box, int *ret, struct err *e)
+static int open_current_part(const struct control *c, const char *box, int *ret, struct err *e)
 {
     char name[LOG_NAME_MAX];
 
-    log_name(box, OUTLET_PART_NOW, name);
-    *ret =
-        openat(c->outlets.dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    write_log_name(box, EGRESS_LINK_PART_NOW, name);
+    *ret = openat(c->egress_links.dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                  0600);
     return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
 }
 
-/* The lock is the open file's, which the worker has then: it is held until the last of its
- * descriptors is closed, by whoever dies last. */
+/* The lock belongs to the open file description, which the worker shares: it is held until the last
+ * descriptor is closed. */
 static int lock_log(int fd, const char *box, struct err *e)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -126,7 +127,7 @@ static int lock_log(int fd, const char *box, struct err *e)
     return err_sys(e, "locking the egress log of %s", box);
 }
 
-/* A line that was not written to its end is removed; one that cannot be is ended. */
+/* Removes an incomplete last line; terminates one that is too long to be removed. */
 static int repair_tail(int fd, const char *box, int64_t end, int64_t size, struct err *e)
 {
     if (size <= end)
@@ -137,10 +138,10 @@ static int repair_tail(int fd, const char *box, int64_t end, int64_t size, struc
     return write(fd, "\n", 1) != 1 ? err_sys(e, "repairing the egress log of %s", box) : 0;
 }
 
-/* The part before has the last line if nothing was written since it was put aside; its worker may
- * have it, too. */
-static int read_tail(const struct control *c, const char *box, int fd, struct chain_place *ret,
-                     struct err *e)
+/* If nothing was written since the rotation, the previous part has the last line; a worker may
+ * still hold that part. */
+static int read_log_tail(const struct control *c, const char *box, int fd, struct chain_place *ret,
+                         struct err *e)
 {
     AUTO_CLOSE int now = -1;
     AUTO_CLOSE int before = -1;
@@ -148,14 +149,14 @@ static int read_tail(const struct control *c, const char *box, int fd, struct ch
     struct stat st;
     int64_t end = 0;
     uint32_t part;
-    int r = outlet_open_part(c, box, OUTLET_PART_NOW, &now, e);
+    int r = egress_link_open_part(c, box, EGRESS_LINK_PART_NOW, &now, e);
 
     if (r >= 0 && (fstat(now, &st) < 0 || !chain_tail(now, &at, &end)))
         r = err_sys(e, "reading the egress log of %s", box);
     if (r >= 0)
         r = repair_tail(fd, box, end, st.st_size, e);
     if (r >= 0 && find_newest_aside(c, box, &part) &&
-        outlet_open_part(c, box, part, &before, NULL) >= 0) {
+        egress_link_open_part(c, box, part, &before, NULL) >= 0) {
         r = lock_log(before, box, e);
         if (r >= 0 && end == 0 && !chain_tail(before, &at, &end))
             r = err_sys(e, "reading the egress log of %s", box);
@@ -165,37 +166,37 @@ static int read_tail(const struct control *c, const char *box, int fd, struct ch
     return r;
 }
 
-int outlet_log_append(const struct control *c, const char *box, int *ret,
-                      struct chain_place *ret_at, struct err *e)
+int egress_link_log_append(const struct control *c, const char *box, int *ret,
+                           struct chain_place *ret_at, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = open_now(c, box, &fd, e);
+    int r = open_current_part(c, box, &fd, e);
 
     if (r >= 0)
         r = lock_log(fd, box, e);
     if (r >= 0)
-        r = read_tail(c, box, fd, ret_at, e);
+        r = read_log_tail(c, box, fd, ret_at, e);
     if (r >= 0)
         *ret = take_fd(&fd);
     return r;
 }
 
-int outlet_open_part(const struct control *c, const char *box, uint32_t part, int *ret,
-                     struct err *e)
+int egress_link_open_part(const struct control *c, const char *box, uint32_t part, int *ret,
+                          struct err *e)
 {
     char name[LOG_NAME_MAX];
 
-    log_name(box, part, name);
-    *ret = openat(c->outlets.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    write_log_name(box, part, name);
+    *ret = openat(c->egress_links.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (*ret < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "%s has no egress log", box);
     return *ret < 0 ? err_sys(e, "opening the egress log of %s", box) : 0;
 }
 
-static int open_new(const struct control *c, const char *box, int *ret, struct err *e)
+static int open_new_part(const struct control *c, const char *box, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = open_now(c, box, &fd, e);
+    int r = open_current_part(c, box, &fd, e);
 
     if (r >= 0)
         r = lock_log(fd, box, e);
@@ -204,28 +205,28 @@ static int open_new(const struct control *c, const char *box, int *ret, struct e
     return r;
 }
 
-/* The number of the next part; -ERR_QUOTA: there are too many. */
+/* The number of the next part; -ERR_QUOTA: too many parts. */
 static int find_next_number(const struct control *c, const char *box, uint32_t *ret, struct err *e)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
     char name[LOG_NAME_MAX];
     uint32_t last = 0;
 
-    outlet_list_parts(c, box, &all);
+    egress_link_list_parts(c, box, &all);
     for (size_t i = 0; i < all.n; i++)
-        if (all.parts[i] != OUTLET_PART_NOW)
+        if (all.parts[i] != EGRESS_LINK_PART_NOW)
             last = all.parts[i];
-    if (all.n + 1 >= OUTLET_PARTS_MAX || last == PART_LAST)
-        return err_set(e, ERR_QUOTA, "the egress log of %s has %zu parts", box, all.n);
-    parts_name(box, name);
-    if (mkdirat(c->outlets.dir, name, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making the directory %s", name);
+    if (all.n + 1 >= EGRESS_LINK_PARTS_MAX || last == PART_LAST)
+        return err_set(e, ERR_QUOTA, "the egress log of %s has %zu parts, the maximum", box, all.n);
+    write_parts_name(box, name);
+    if (mkdirat(c->egress_links.dir, name, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "creating the directory %s", name);
     *ret = last + 1;
     return 0;
 }
 
-/* A crash behind the rename leaves a log without a part to write to: the next start makes it. */
-int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct err *e)
+/* A crash after the rename leaves a log without a current part: the next start creates it. */
+int egress_link_log_rotate(const struct control *c, const char *box, int *ret, struct err *e)
 {
     char now[LOG_NAME_MAX], aside[LOG_NAME_MAX];
     uint32_t number;
@@ -233,20 +234,20 @@ int outlet_log_rotate(const struct control *c, const char *box, int *ret, struct
 
     if (r < 0)
         return r;
-    log_name(box, OUTLET_PART_NOW, now);
-    log_name(box, number, aside);
-    if (renameat(c->outlets.dir, now, c->outlets.dir, aside) < 0)
-        return err_sys(e, "putting %s aside", now);
-    return open_new(c, box, ret, e);
+    write_log_name(box, EGRESS_LINK_PART_NOW, now);
+    write_log_name(box, number, aside);
+    if (renameat(c->egress_links.dir, now, c->egress_links.dir, aside) < 0)
+        return err_sys(e, "rotating %s", now);
+    return open_new_part(c, box, ret, e);
 }
 
-bool outlet_log_moved(struct outlet *o)
+bool egress_link_log_moved(struct egress_link *o)
 {
     char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(o->box->id, OUTLET_PART_NOW, name);
-    if (fstatat(o->control->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+    write_log_name(o->box->id, EGRESS_LINK_PART_NOW, name);
+    if (fstatat(o->control->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         (o->log.file == st.st_ino && o->log.size == st.st_size))
         return false;
     o->log.file = st.st_ino;
@@ -254,71 +255,72 @@ bool outlet_log_moved(struct outlet *o)
     return true;
 }
 
-void outlet_log_date(const struct control *c, const char *box)
+void egress_link_log_date(const struct control *c, const char *box)
 {
     char name[LOG_NAME_MAX];
 
-    log_name(box, OUTLET_PART_NOW, name);
-    (void)utimensat(c->outlets.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+    write_log_name(box, EGRESS_LINK_PART_NOW, name);
+    (void)utimensat(c->egress_links.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-uint64_t outlet_part_bytes(const struct control *c, const char *box, uint32_t part)
+uint64_t egress_link_part_bytes(const struct control *c, const char *box, uint32_t part)
 {
     char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(box, part, name);
-    return fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : (uint64_t)st.st_size;
+    write_log_name(box, part, name);
+    return fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0
+                                                                            : (uint64_t)st.st_size;
 }
 
-int64_t outlet_part_time(const struct control *c, const char *box, uint32_t part)
+int64_t egress_link_part_time(const struct control *c, const char *box, uint32_t part)
 {
     char name[LOG_NAME_MAX];
     struct stat st;
 
-    log_name(box, part, name);
-    if (fstatat(c->outlets.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    write_log_name(box, part, name);
+    if (fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
     return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 }
 
-uint64_t outlet_log_bytes(const struct control *c, const char *box)
+uint64_t egress_link_log_bytes(const struct control *c, const char *box)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
     uint64_t sum = 0;
 
-    outlet_list_parts(c, box, &all);
+    egress_link_list_parts(c, box, &all);
     for (size_t i = 0; i < all.n; i++)
-        sum += outlet_part_bytes(c, box, all.parts[i]);
+        sum += egress_link_part_bytes(c, box, all.parts[i]);
     return sum;
 }
 
-bool outlet_remove_part(const struct control *c, const char *box, uint32_t part)
+bool egress_link_remove_part(const struct control *c, const char *box, uint32_t part)
 {
     char name[LOG_NAME_MAX];
 
-    log_name(box, part, name);
-    return unlinkat(c->outlets.dir, name, 0) == 0;
+    write_log_name(box, part, name);
+    return unlinkat(c->egress_links.dir, name, 0) == 0;
 }
 
-void outlet_remove_logs(struct control *c, const char *box)
+void egress_link_remove_logs(struct control *c, const char *box)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
     char name[LOG_NAME_MAX];
 
-    outlet_list_parts(c, box, &all);
-    for (size_t i = 0; i < all.n; i++) /* the oldest first: the rest is a log still */
-        (void)outlet_remove_part(c, box, all.parts[i]);
-    parts_name(box, name);
-    (void)unlinkat(c->outlets.dir, name, AT_REMOVEDIR);
-    sent_name(box, name);
-    (void)unlinkat(c->outlets.dir, name, 0);
-    outlet_room_recount(c, box);
+    egress_link_list_parts(c, box, &all);
+    for (size_t i = 0; i < all.n; i++) /* the oldest first: the rest stays a valid log */
+        (void)egress_link_remove_part(c, box, all.parts[i]);
+    write_parts_name(box, name);
+    (void)unlinkat(c->egress_links.dir, name, AT_REMOVEDIR);
+    write_sent_name(box, name);
+    (void)unlinkat(c->egress_links.dir, name, 0);
+    egress_link_room_recount(c, box);
 }
 
-/* --- the hub's place in it --- */
+/* --- the position that the hub has accepted --- */
 
-bool outlet_log_sent(const struct control *c, const char *box, struct feed_place *ret)
+bool egress_link_log_sent(const struct control *c, const char *box, struct egress_tail_place *ret)
 {
     AUTO_CLOSE int fd = -1;
     char path[LOG_NAME_MAX], text[64];
@@ -326,8 +328,8 @@ bool outlet_log_sent(const struct control *c, const char *box, struct feed_place
     uint64_t name, offset;
     ssize_t n;
 
-    sent_name(box, path);
-    fd = openat(c->outlets.dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    write_sent_name(box, path);
+    fd = openat(c->egress_links.dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (n = read(fd, text, sizeof text)) <= 0)
         return false;
     at = str_cut((struct str){ text, (size_t)n }, ' ', &file);
@@ -335,38 +337,40 @@ bool outlet_log_sent(const struct control *c, const char *box, struct feed_place
     if (!str_to_u64(file, &name) || !str_to_u64(at, &offset) || name > INT64_MAX ||
         offset > INT64_MAX)
         return false;
-    *ret = (struct feed_place){ (int64_t)name, (int64_t)offset };
+    *ret = (struct egress_tail_place){ (int64_t)name, (int64_t)offset };
     return true;
 }
 
-/* Whole or not there: if it is torn, denials come again. */
-void outlet_log_note_sent(const struct control *c, const char *box, const struct feed_place *at)
+/* Not written atomically: if it is torn, denials are delivered again. */
+void egress_link_log_note_sent(const struct control *c, const char *box,
+                               const struct egress_tail_place *at)
 {
     char name[LOG_NAME_MAX];
     int fd;
 
-    sent_name(box, name);
-    fd = openat(c->outlets.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    write_sent_name(box, name);
+    fd = openat(c->egress_links.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                0600);
     if (fd < 0 || dprintf(fd, "%lld %lld\n", (long long)at->file, (long long)at->at) < 0)
         LOG(WARN, "hub.failed", LOG_S("lane", box), LOG_I("errno", errno));
     drop_fd(&fd);
 }
 
-/* Something was written since the hub's part of it was noted. */
+/* The log was written to after the hub's position was noted. */
 static bool is_unsent(const struct control *c, const char *box)
 {
     char name[LOG_NAME_MAX];
     struct stat log, sent;
 
-    log_name(box, OUTLET_PART_NOW, name);
-    if (fstatat(c->outlets.dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
+    write_log_name(box, EGRESS_LINK_PART_NOW, name);
+    if (fstatat(c->egress_links.dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    sent_name(box, name);
-    return fstatat(c->outlets.dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
+    write_sent_name(box, name);
+    return fstatat(c->egress_links.dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
            log.st_mtim.tv_sec >= sent.st_mtim.tv_sec;
 }
 
-bool outlet_log_box(const char *file, char ret[static ID_MAX])
+bool egress_link_log_box(const char *file, char ret[static ID_MAX])
 {
     struct str id;
 
@@ -374,15 +378,15 @@ bool outlet_log_box(const char *file, char ret[static ID_MAX])
     return id_valid("sbx_", id) && str_copy(id, ret, ID_MAX);
 }
 
-void outlets_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
-                         void *user)
+void egress_links_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
+                              void *user)
 {
-    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     char box[ID_MAX];
 
     for (struct dirent *v; d && (v = readdir(d));)
-        if (str_ends(str_from(v->d_name), STR(".jsonl")) && outlet_log_box(v->d_name, box) &&
+        if (str_ends(str_from(v->d_name), STR(".jsonl")) && egress_link_log_box(v->d_name, box) &&
             is_unsent(c, box))
             fn(user, box);
     if (d)

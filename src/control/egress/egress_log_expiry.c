@@ -1,8 +1,10 @@
-/* Retention of egress logs. Records go by their age alone (egress.audit_keep), so that a program
- * cannot remove those of its earlier requests by making more: a part of a log goes when its newest
- * record is that old, from the oldest part on, and after the place of its last line is on record as
- * a cut (egress/chain.h), so that the rest of the audit still verifies. A crash before the removal
- * leaves a cut with the lines before it, which is no damage; the next pass removes them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retention of egress logs. Records are removed by their age only (egress.audit_keep), so that a
+ * program cannot remove the records of its earlier requests by making more: a part of a log is
+ * removed when its newest record is that old, the oldest part first, and after the position of its
+ * last line is on record as a cut (engine/egress/chain.h), so that the rest of the audit still
+ * verifies. A crash before the removal leaves a cut with the lines before it, which is harmless;
+ * the next pass removes them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,15 +13,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/anchors.h"
-#include "control/feed_file.h"
-#include "control/outlet_inside.h"
+#include "control/event/anchors.h"
+#include "control/egress/egress_tail_file.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "egress/chain.h"
+#include "engine/egress/chain.h"
 
-enum { AGE_PARTS = 8 }; /* of egress.audit_keep: the time that one part of a log stands for */
+enum { AGE_PARTS = 8 }; /* fraction of egress.audit_keep that one part may cover */
 
-/* A part that goes as soon as its cut is on record. */
+/* A part that is removed as soon as its cut is on record. */
 struct log_expiry {
     struct control *control;
     struct store_txn txn;
@@ -27,39 +29,39 @@ struct log_expiry {
     uint32_t part;
 };
 
-static bool read_tail_of(const struct control *c, const char *box, uint32_t part,
-                         struct chain_place *ret)
+static bool read_part_tail(const struct control *c, const char *box, uint32_t part,
+                           struct chain_place *ret)
 {
     AUTO_CLOSE int fd = -1;
     int64_t end;
 
     *ret = (struct chain_place){ 0 };
-    return outlet_open_part(c, box, part, &fd, NULL) >= 0 && chain_tail(fd, ret, &end);
+    return egress_link_open_part(c, box, part, &fd, NULL) >= 0 && chain_tail(fd, ret, &end);
 }
 
-/* The last line of all: a part that was just begun has none. */
+/* The last line of the log: a part that was just begun has no line. */
 static bool find_last_line(const struct control *c, const char *box, struct chain_place *ret)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
 
-    outlet_list_parts(c, box, &all);
+    egress_link_list_parts(c, box, &all);
     *ret = (struct chain_place){ 0 };
     for (size_t i = all.n; i-- > 0 && !ret->seq;)
-        if (!read_tail_of(c, box, all.parts[i], ret))
+        if (!read_part_tail(c, box, all.parts[i], ret))
             return false;
     return ret->seq > 0;
 }
 
-bool outlet_find_cut(const struct control *c, const char *box, uint32_t part,
-                     struct egress_head_record *ret)
+bool egress_link_find_cut(const struct control *c, const char *box, uint32_t part,
+                          struct egress_head_record *ret)
 {
     struct chain_place last, cut;
 
     if (!find_last_line(c, box, &last))
         return false;
-    if (part == OUTLET_PART_NOW)
+    if (part == EGRESS_LINK_PART_NOW)
         cut = last;
-    else if (!read_tail_of(c, box, part, &cut))
+    else if (!read_part_tail(c, box, part, &cut))
         return false;
     ret->seq = last.seq;
     memcpy(ret->digest, last.digest, sizeof ret->digest);
@@ -70,23 +72,23 @@ bool outlet_find_cut(const struct control *c, const char *box, uint32_t part,
 
 static void expire_log(struct control *c, const char *box);
 
-/* What was removed is room for the outlet, if it has one. */
+/* Gives the room of the removed part to the egress link, if there is one. */
 static void remove_expired(struct control *c, const char *box, uint32_t part)
 {
-    struct outlet *o = outlet_find(c, box);
+    struct egress_link *o = egress_link_find(c, box);
 
-    (void)outlet_remove_part(c, box, part);
-    outlet_room_recount(c, box);
+    (void)egress_link_remove_part(c, box, part);
+    egress_link_room_recount(c, box);
     if (o)
-        outlet_give_room(o);
+        egress_link_give_room(o);
 }
 
-static void on_expiry_kept(struct store_txn *t, int r, const struct err *e)
+static void on_expiry_recorded(struct store_txn *t, int r, const struct err *e)
 {
     struct log_expiry *x = container_of(t, struct log_expiry, txn);
     struct control *c = x->control;
 
-    if (r < 0) { /* the next pass tries again */
+    if (r < 0) { /* the next pass retries */
         LOG(WARN, "egress.audit_failed", LOG_S("sandbox", x->box), LOG_S("error", e->msg));
     } else {
         remove_expired(c, x->box, x->part);
@@ -108,85 +110,86 @@ static void begin_part_expiry(struct control *c, uint32_t part, const struct egr
     c->changes++;
     store_txn_begin(&x->txn, c->store);
     store_put_egress_head(&x->txn, h);
-    store_commit(&x->txn, on_expiry_kept);
+    store_commit(&x->txn, on_expiry_recorded);
 }
 
-static bool is_older(const struct control *c, const char *box, uint32_t part, int64_t before_ns)
+static bool is_part_older(const struct control *c, const char *box, uint32_t part,
+                          int64_t before_ns)
 {
-    int64_t at = outlet_part_time(c, box, part);
+    int64_t at = egress_link_part_time(c, box, part);
 
     return at >= 0 && at < before_ns;
 }
 
-/* Of the parts that were put aside, the oldest one, if it has expired. */
+/* Expires the oldest rotated part. */
 static void expire_oldest_part(struct control *c, const char *box, uint32_t part, int64_t before_ns)
 {
     struct egress_head_record h = { .time_ns = clock_wall() };
 
-    if (!control_knows(c, box)) /* that of its end, by which all of it expires */
-        h.time_ns = outlet_part_time(c, box, OUTLET_PART_NOW);
-    if (part == OUTLET_PART_NOW || !is_older(c, box, part, before_ns))
+    if (!control_knows(c, box)) /* the end of the sandbox, by which its whole log expires */
+        h.time_ns = egress_link_part_time(c, box, EGRESS_LINK_PART_NOW);
+    if (part == EGRESS_LINK_PART_NOW || !is_part_older(c, box, part, before_ns))
         return;
     str_copy(str_from(box), h.sandbox, sizeof h.sandbox);
-    if (outlet_find_cut(c, box, part, &h))
+    if (egress_link_find_cut(c, box, part, &h))
         begin_part_expiry(c, part, &h);
     else /* lines of a version without a chain */
         remove_expired(c, box, part);
 }
 
-/* A log of a sandbox that has ended goes as a whole with its last record, as `is_expired()` in
+/* The log of an ended sandbox is removed as a whole with its last record, as is_log_expired() in
  * audit_check.c expects. */
 static void expire_log(struct control *c, const char *box)
 {
     int64_t before_ns = clock_wall() - c->config->egress.audit_keep;
-    struct outlet_parts all;
+    struct egress_link_parts all;
     uint32_t newest;
 
-    outlet_list_parts(c, box, &all);
-    newest = all.n ? all.parts[all.n - 1] : OUTLET_PART_NOW;
-    if (!control_knows(c, box) && (!all.n || is_older(c, box, newest, before_ns)))
-        outlet_remove_logs(c, box);
+    egress_link_list_parts(c, box, &all);
+    newest = all.n ? all.parts[all.n - 1] : EGRESS_LINK_PART_NOW;
+    if (!control_knows(c, box) && (!all.n || is_part_older(c, box, newest, before_ns)))
+        egress_link_remove_logs(c, box);
     else if (all.n && (anchors_may_hold(c, box) || !control_knows(c, box)))
         expire_oldest_part(c, box, all.parts[0], before_ns);
 }
 
-/* A part that holds records of a long time would go too late for most of them. */
-static void put_old_part_aside(struct index_entry *v, void *user)
+/* A part that covers a long time would expire too late for most of its records. */
+static void rotate_old_part(struct map_entry *v, void *user)
 {
-    struct outlet *o = container_of(v, struct outlet, entry);
+    struct egress_link *o = container_of(v, struct egress_link, entry);
     const struct control *c = user;
     AUTO_CLOSE int fd = -1;
     int64_t first_ms;
 
-    if (o->state != OUTLET_OPEN ||
-        outlet_open_part(c, o->box->id, OUTLET_PART_NOW, &fd, NULL) < 0 ||
-        !(first_ms = feed_file_name(fd)))
+    if (o->state != EGRESS_LINK_OPEN ||
+        egress_link_open_part(c, o->box->id, EGRESS_LINK_PART_NOW, &fd, NULL) < 0 ||
+        !(first_ms = egress_tail_file_name(fd)))
         return;
     if (first_ms * NS_PER_MS < clock_wall() - c->config->egress.audit_keep / AGE_PARTS)
-        outlet_rotate_log(o);
+        egress_link_rotate_log(o);
 }
 
-/* There may be very many logs of one small file: one look is enough for these. */
-static bool is_worth_a_look(struct control *c, const char *file, const char *box)
+/* There may be very many logs of one small file: one stat() is enough for these. */
+static bool may_expire_file(struct control *c, const char *file, const char *box)
 {
     int64_t before_ns = clock_wall() - c->config->egress.audit_keep;
 
     if (str_ends(str_from(file), STR(".jsonl")))
-        return !control_knows(c, box) && is_older(c, box, OUTLET_PART_NOW, before_ns);
+        return !control_knows(c, box) && is_part_older(c, box, EGRESS_LINK_PART_NOW, before_ns);
     if (str_ends(str_from(file), STR(".sent")))
-        return outlet_part_time(c, box, OUTLET_PART_NOW) < 0;
-    return true; /* parts that were put aside */
+        return egress_link_part_time(c, box, EGRESS_LINK_PART_NOW) < 0;
+    return true; /* rotated parts */
 }
 
-void outlets_expire_logs(struct control *c)
+void egress_links_expire_logs(struct control *c)
 {
-    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     char box[ID_MAX];
 
-    index_each(&c->outlets.index, put_old_part_aside, c);
+    map_each(&c->egress_links.by_box, rotate_old_part, c);
     for (struct dirent *v; d && (v = readdir(d));)
-        if (outlet_log_box(v->d_name, box) && is_worth_a_look(c, v->d_name, box))
+        if (egress_link_log_box(v->d_name, box) && may_expire_file(c, v->d_name, box))
             expire_log(c, box);
     if (d)
         closedir(d);

@@ -1,15 +1,16 @@
-/* Room on disk for egress logs, by owner and family of tokens.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quota on disk for egress logs, by owner and family of tokens.
  *
- * A worker writes to a log up to the room that it was given, and allows nothing without. Room is
- * given in steps and counted before it is given, so that a sandbox's log never has more than
- * egress.audit_max, an owner's logs never more than limits.egress_logs_per_owner, and those of a
- * family's sandboxes seven eighths of it. When a sandbox ends, its log counts as long as it is
- * there. Where there is no room, the worker denies with `audit_full` until records expire
- * (outlet_expiry.c) or the administrator raises the limit.
+ * A worker writes to a log up to the room that it was granted, and denies everything without room.
+ * Room is granted in steps and charged before it is granted, so that a sandbox's log stays within
+ * egress.audit_max, an owner's logs within limits.egress_logs_per_owner, and those of a family's
+ * sandboxes within seven eighths of that. The log of an ended sandbox is charged until it is
+ * removed. Without room, the worker denies with `audit_full` until records expire
+ * (egress_log_expiry.c) or the administrator raises the limit.
  *
- * With egress.audit_overflow: drop_oldest, logs of the owner's ended sandboxes go instead, the
- * oldest first, the older part first: after the cut is on record (egress/chain.h), so that the rest
- * of the audit still verifies, together with an event that names what was dropped. */
+ * With egress.audit_overflow: drop_oldest, logs of the owner's ended sandboxes are removed instead,
+ * the oldest log and part first: after the cut is on record (engine/egress/chain.h), so that the
+ * rest of the audit still verifies, together with an event that names the dropped records. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,44 +22,45 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/outlet_inside.h"
-#include "control/owner_share.h"
+#include "control/egress/egress_link_internal.h"
+#include "control/owner/owner_share.h"
 #include "control/plane.h"
-#include "egress/chain.h"
+#include "engine/egress/chain.h"
 
 enum {
     ROOM_STEP = 1 << 20,
     ROOM_STEP_MIN = 64 << 10,
-    ROOM_STEP_PART = 16, /* of an owner's: half of what one family leaves to the others */
-    ROOM_NONE = 1,       /* byte: no line fits */
-    LOG_PARTS = 32,      /* that a log has when it is full */
+    ROOM_STEP_PART = 16, /* of an owner's share: half of what one family leaves to the others */
+    ROOM_NONE = 1,       /* one byte: no line fits */
+    LOG_PARTS = 32,      /* number of parts of a full log */
     LOG_PART_MIN = 64 << 10,
-    DISK_PART = 16,        /* of the file system: an owner's, where it is not configured … */
+    DISK_PART = 16,        /* of the file system: an owner's share if none is configured … */
     OWNER_MIN = 256 << 20, /* … and at least */
 };
 
-/* The log of a box that has no outlet. */
+/* The log of a box that has no egress link. */
 struct ended_log {
-    struct index_entry entry;
+    struct map_entry entry;
     struct quota_hold hold;
     struct link link;      /* in the share of its owner, oldest first … */
     struct link of_family; /* … and in its family's part of it, if it has one */
     char box[ID_MAX];
-    bool going; /* its cut is on its way to disk, or could not be recorded: retention removes it */
+    char owner[OWNER_MAX]; /* of its events; its share may be that of a family */
+    bool going; /* its cut is being recorded, or could not be: retention removes the log */
 };
 
-/* A part of an ended log that goes as soon as its cut is on record. */
+/* A part of an ended log that is removed as soon as its cut is on record. */
 struct log_removal {
     struct control *control;
     struct store_txn txn;
     char box[ID_MAX];
     char wanted_by[ID_MAX]; /* the box whose log needs the room */
-    uint32_t part;          /* OUTLET_PART_NOW: all that is left */
+    uint32_t part;          /* EGRESS_LINK_PART_NOW: the whole rest */
     struct event_record event;
     char detail[256];
 };
 
-/* A log without an owner is the daemon's. */
+/* A log without an owner belongs to the daemon. */
 static struct quota_who find_log_holder(const struct account *a)
 {
     struct quota_who who = account_holder(a);
@@ -67,24 +69,24 @@ static struct quota_who find_log_holder(const struct account *a)
     return who;
 }
 
-/* Bytes that the worker has written of what it was given. */
-static uint64_t outlet_used_room(const struct outlet *o)
+/* Bytes that the worker has written of its granted room. */
+static uint64_t egress_link_used_room(const struct egress_link *o)
 {
-    uint64_t size = outlet_part_bytes(o->control, o->box->id, OUTLET_PART_NOW);
+    uint64_t size = egress_link_part_bytes(o->control, o->box->id, EGRESS_LINK_PART_NOW);
 
     return size > o->room.begun ? size - o->room.begun : 0;
 }
 
 static struct ended_log *find_ended_log(const struct control *c, const char *box)
 {
-    struct index_entry *v = index_find(&c->outlets.ended_logs, str_from(box));
+    struct map_entry *v = map_find(&c->egress_links.ended_logs, str_from(box));
 
     return v ? container_of(v, struct ended_log, entry) : NULL;
 }
 
 static void forget_ended_log(struct control *c, struct ended_log *l)
 {
-    index_remove(&c->outlets.ended_logs, &l->entry);
+    map_remove(&c->egress_links.ended_logs, &l->entry);
     link_leave(&l->link);
     link_leave(&l->of_family);
     quota_drop(&l->hold);
@@ -102,35 +104,36 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
     if (!l)
         abort();
     str_copy(str_from(box), l->box, sizeof l->box);
+    str_copy(str_from(owner), l->owner, sizeof l->owner);
     l->entry.id = l->box;
-    quota_charge(&c->outlets.log_bytes, &who, bytes, &l->hold);
+    quota_charge(&c->egress_links.log_bytes, &who, bytes, &l->hold);
     part = l->hold.parts[0];
     list_append(&l->hold.share->idle, &l->link);
     if (part)
         list_append(&part->idle, &l->of_family);
-    index_add(&c->outlets.ended_logs, &l->entry);
+    map_add(&c->egress_links.ended_logs, &l->entry);
 }
 
-/* What its files have, and what its worker may still add. */
-static void recount_outlet(struct control *c, const char *box)
+/* Charges the size of its files, and the room that its worker has left. */
+static void recount_egress_link(struct control *c, const char *box)
 {
-    struct outlet *o = outlet_find(c, box);
+    struct egress_link *o = egress_link_find(c, box);
     uint64_t bytes, used;
 
     if (!o || !o->room.hold.share)
         return;
-    used = outlet_used_room(o);
-    bytes = outlet_log_bytes(c, box) + (o->room.given > used ? o->room.given - used : 0);
+    used = egress_link_used_room(o);
+    bytes = egress_link_log_bytes(c, box) + (o->room.given > used ? o->room.given - used : 0);
     if (bytes < o->room.hold.n)
         quota_shrink(&o->room.hold, o->room.hold.n - bytes);
 }
 
-void outlet_room_recount(struct control *c, const char *box)
+void egress_link_room_recount(struct control *c, const char *box)
 {
     struct ended_log *l = find_ended_log(c, box);
-    uint64_t bytes = l ? outlet_log_bytes(c, box) : 0;
+    uint64_t bytes = l ? egress_link_log_bytes(c, box) : 0;
 
-    recount_outlet(c, box);
+    recount_egress_link(c, box);
     if (l && !bytes)
         forget_ended_log(c, l);
     else if (l && bytes < l->hold.n)
@@ -142,26 +145,26 @@ void outlet_room_recount(struct control *c, const char *box)
 static void remove_ended_part(struct control *c, const char *box, uint32_t part,
                               const char *wanted_by)
 {
-    uint64_t before = outlet_log_bytes(c, box), dropped;
+    uint64_t before = egress_link_log_bytes(c, box), dropped;
 
-    if (part == OUTLET_PART_NOW) {
-        outlet_remove_logs(c, box); /* recounts */
+    if (part == EGRESS_LINK_PART_NOW) {
+        egress_link_remove_logs(c, box); /* recounts */
     } else {
-        (void)outlet_remove_part(c, box, part);
-        outlet_room_recount(c, box);
+        (void)egress_link_remove_part(c, box, part);
+        egress_link_room_recount(c, box);
     }
-    dropped = before - outlet_log_bytes(c, box);
-    c->outlets.dropped += dropped;
+    dropped = before - egress_link_log_bytes(c, box);
+    c->egress_links.dropped += dropped;
     LOG(WARN, "egress.audit_dropped", LOG_S("sandbox", box), LOG_I("bytes", (int64_t)dropped),
         LOG_S("for", wanted_by));
 }
 
-static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
+static void on_removal_recorded(struct store_txn *t, int r, const struct err *e)
 {
     struct log_removal *x = container_of(t, struct log_removal, txn);
     struct control *c = x->control;
     struct ended_log *l = find_ended_log(c, x->box);
-    struct outlet *o = outlet_find(c, x->wanted_by);
+    struct egress_link *o = egress_link_find(c, x->wanted_by);
 
     if (r < 0) {
         LOG(WARN, "egress.audit_failed", LOG_S("sandbox", x->box), LOG_S("error", e->msg));
@@ -172,12 +175,12 @@ static void on_removal_kept(struct store_txn *t, int r, const struct err *e)
         control_publish(c, &x->event);
     }
     if (o)
-        outlet_give_room(o);
+        egress_link_give_room(o);
     c->changes--;
     free(x);
 }
 
-/* The event is in the transaction that records the cut: no record goes without it. */
+/* The event is in the transaction that records the cut: no record is dropped without it. */
 static void add_drop_event(struct log_removal *x, const struct ended_log *l,
                            const struct egress_head_record *h)
 {
@@ -191,13 +194,13 @@ static void add_drop_event(struct log_removal *x, const struct ended_log *l,
                                 .actor = ACTOR_DAEMON,
                                 .detail = str_from(x->detail) };
     str_copy(str_from(x->box), v->sandbox, sizeof v->sandbox);
-    str_copy(str_from(l->hold.share->key), v->owner, sizeof v->owner);
+    str_copy(str_from(l->owner), v->owner, sizeof v->owner);
     snprintf(v->type, sizeof v->type, "audit.dropped");
     snprintf(v->reason, sizeof v->reason, "its owner's egress logs were full");
     store_add_event(&x->txn, v);
 }
 
-static void begin_removal(struct outlet *wanted_by, struct ended_log *l, uint32_t part,
+static void begin_removal(struct egress_link *wanted_by, struct ended_log *l, uint32_t part,
                           const struct egress_head_record *h)
 {
     struct control *c = wanted_by->control;
@@ -214,18 +217,18 @@ static void begin_removal(struct outlet *wanted_by, struct ended_log *l, uint32_
     store_txn_begin(&x->txn, c->store);
     store_put_egress_head(&x->txn, h);
     add_drop_event(x, l, h);
-    store_commit(&x->txn, on_removal_kept);
+    store_commit(&x->txn, on_removal_recorded);
 }
 
-/* The second: its outlet is about to be there again. */
+/* If the sandbox is known, its egress link is about to be opened again. */
 static bool may_remove_log(struct control *c, const struct ended_log *l)
 {
     return !l->going && !control_knows(c, l->box);
 }
 
-/* The oldest one, of the outlet's own family first. Where the family's part has no room for n more,
- * the end of another's would make none. NULL: there is none. */
-static struct ended_log *find_oldest_log(struct outlet *o, uint64_t n)
+/* The oldest removable log, of the link's own family first. If the family's part has no room for n
+ * more, removing another's log does not help. NULL: none. */
+static struct ended_log *find_oldest_log(struct egress_link *o, uint64_t n)
 {
     const struct account a = account_of(o->control, o->owner, o->family);
     const struct quota_who who = find_log_holder(&a);
@@ -235,7 +238,7 @@ static struct ended_log *find_oldest_log(struct outlet *o, uint64_t n)
          m = list_after(&family->idle, m))
         if (may_remove_log(o->control, container_of(m, struct ended_log, of_family)))
             return container_of(m, struct ended_log, of_family);
-    if (quota_part_refuses(&o->control->outlets.log_bytes, &who, n))
+    if (quota_part_refuses(&o->control->egress_links.log_bytes, &who, n))
         return NULL;
     for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m))
         if (may_remove_log(o->control, container_of(m, struct ended_log, link)))
@@ -243,33 +246,33 @@ static struct ended_log *find_oldest_log(struct outlet *o, uint64_t n)
     return NULL;
 }
 
-/* Begins to remove one part of one log. True: it is gone already. */
-static bool remove_oldest_log(struct outlet *o, uint64_t n)
+/* Begins to remove one part of one log. True: it was removed at once. */
+static bool remove_oldest_log(struct egress_link *o, uint64_t n)
 {
     struct control *c = o->control;
     struct quota_share *share = o->room.hold.share;
     struct egress_head_record h = { .time_ns = clock_wall() };
     struct ended_log *l = find_oldest_log(o, n);
     uint64_t before = share->used;
-    struct outlet_parts all;
+    struct egress_link_parts all;
     char box[ID_MAX];
     uint32_t part;
 
     if (!l)
         return false;
-    outlet_list_parts(c, l->box, &all);
-    part = all.n ? all.parts[0] : OUTLET_PART_NOW;
+    egress_link_list_parts(c, l->box, &all);
+    part = all.n ? all.parts[0] : EGRESS_LINK_PART_NOW;
     str_copy(str_from(l->box), h.sandbox, sizeof h.sandbox);
-    if (outlet_find_cut(c, l->box, part, &h)) {
+    if (egress_link_find_cut(c, l->box, part, &h)) {
         begin_removal(o, l, part, &h);
         return false;
     }
-    str_copy(str_from(l->box), box, sizeof box); /* `l` goes with its last part */
+    str_copy(str_from(l->box), box, sizeof box); /* `l` is freed with its last part */
     remove_ended_part(c, box, part, o->box->id);
     return share->used < before;
 }
 
-static bool grow_room(struct outlet *o, uint64_t n)
+static bool grow_room(struct egress_link *o, uint64_t n)
 {
     bool drops = o->control->config->egress.audit_overflow == CONFIG_AUDIT_DROP_OLDEST;
     struct err e;
@@ -280,10 +283,10 @@ static bool grow_room(struct outlet *o, uint64_t n)
     return true;
 }
 
-static uint64_t room_step(const struct control *c)
+static uint64_t find_room_step(const struct control *c)
 {
     uint64_t most = c->config->egress.audit_max,
-             step = c->outlets.log_bytes.limits.share / ROOM_STEP_PART;
+             step = c->egress_links.log_bytes.limits.share / ROOM_STEP_PART;
 
     if (step < ROOM_STEP_MIN)
         step = ROOM_STEP_MIN;
@@ -292,33 +295,33 @@ static uint64_t room_step(const struct control *c)
     return step < ROOM_STEP ? step : ROOM_STEP;
 }
 
-uint64_t outlet_part_max(const struct control *c)
+uint64_t egress_link_part_max(const struct control *c)
 {
     uint64_t part = c->config->egress.audit_max / LOG_PARTS;
 
     return part > LOG_PART_MIN ? part : LOG_PART_MIN;
 }
 
-/* --- of an outlet --- */
+/* --- room of an egress link --- */
 
-/* Said when it begins: the worker's denials say the rest. */
-static void tell_lack(struct outlet *o)
+/* Logged once, when it begins: the worker's denials show the rest. */
+static void log_lack(struct egress_link *o)
 {
     static const char *const limits[WIRE_LACKS_] = {
         [WIRE_LACK_BOX] = "egress.audit_max", [WIRE_LACK_OWNER] = "limits.egress_logs_per_owner"
     };
     const char *limit = limits[o->room.lack];
 
-    if (limit && !o->room.told)
+    if (limit && !o->room.logged)
         LOG(WARN, "egress.audit_full", LOG_S("sandbox", o->box->id), LOG_S("owner", o->owner),
             LOG_S("limit", limit));
-    o->room.told = limit != NULL;
+    o->room.logged = limit != NULL;
 }
 
-/* Another step, or what is left of the sandbox's budget. */
-static struct outlet_room add_room(struct outlet *o)
+/* Another step, or the rest of the sandbox's budget. */
+static struct egress_link_room add_room(struct egress_link *o)
 {
-    uint64_t step = room_step(o->control), most = o->control->config->egress.audit_max,
+    uint64_t step = find_room_step(o->control), most = o->control->config->egress.audit_max,
              left = most > o->room.hold.n ? most - o->room.hold.n : 0,
              n = left < step ? left : step;
 
@@ -331,11 +334,11 @@ static struct outlet_room add_room(struct outlet *o)
     }
     o->room.given += n;
     if (!n || o->room.lack == WIRE_LACK_NONE)
-        tell_lack(o);
-    return (struct outlet_room){ o->room.given ? o->room.given : ROOM_NONE, o->room.lack };
+        log_lack(o);
+    return (struct egress_link_room){ o->room.given ? o->room.given : ROOM_NONE, o->room.lack };
 }
 
-struct outlet_room outlet_room_begin(struct outlet *o)
+struct egress_link_room egress_link_room_begin(struct egress_link *o)
 {
     struct control *c = o->control;
     const struct account a = account_of(c, o->owner, o->family);
@@ -345,45 +348,46 @@ struct outlet_room outlet_room_begin(struct outlet *o)
     if (old)
         forget_ended_log(c, old);
     quota_drop(&o->room.hold);
-    quota_charge(&c->outlets.log_bytes, &who, outlet_log_bytes(c, o->box->id), &o->room.hold);
-    o->room.begun = outlet_part_bytes(c, o->box->id, OUTLET_PART_NOW);
+    quota_charge(&c->egress_links.log_bytes, &who, egress_link_log_bytes(c, o->box->id),
+                 &o->room.hold);
+    o->room.begun = egress_link_part_bytes(c, o->box->id, EGRESS_LINK_PART_NOW);
     o->room.given = 0;
     return add_room(o);
 }
 
-struct outlet_room outlet_room_more(struct outlet *o)
+struct egress_link_room egress_link_room_more(struct egress_link *o)
 {
-    uint64_t used = outlet_used_room(o);
+    uint64_t used = egress_link_used_room(o);
 
     if (o->room.lack == WIRE_LACK_NONE && o->room.given > used &&
-        o->room.given - used > room_step(o->control) / 2)
-        return (struct outlet_room){ o->room.given, WIRE_LACK_NONE }; /* it was told already */
+        o->room.given - used > find_room_step(o->control) / 2)
+        return (struct egress_link_room){ o->room.given, WIRE_LACK_NONE }; /* granted already */
     return add_room(o);
 }
 
-static void count_full(struct index_entry *v, void *user)
+static void count_full(struct map_entry *v, void *user)
 {
-    *(size_t *)user += container_of(v, struct outlet, entry)->room.told;
+    *(size_t *)user += container_of(v, struct egress_link, entry)->room.logged;
 }
 
-size_t outlets_full_logs(struct control *c)
+size_t egress_links_full_logs(struct control *c)
 {
     size_t n = 0;
 
-    index_each(&c->outlets.index, count_full, &n);
+    map_each(&c->egress_links.by_box, count_full, &n);
     return n;
 }
 
-void outlet_room_end(struct outlet *o)
+void egress_link_room_end(struct egress_link *o)
 {
-    uint64_t bytes = outlet_log_bytes(o->control, o->box->id);
+    uint64_t bytes = egress_link_log_bytes(o->control, o->box->id);
 
     quota_drop(&o->room.hold);
     if (bytes && !find_ended_log(o->control, o->box->id))
         add_ended_log(o->control, o->box->id, o->owner, o->family, bytes);
 }
 
-void outlet_set_owner(struct outlet *o, const char *owner, const char *family)
+void egress_link_set_owner(struct egress_link *o, const char *owner, const char *family)
 {
     const struct account a = account_of(o->control, owner, family);
     const struct quota_who who = find_log_holder(&a);
@@ -394,7 +398,7 @@ void outlet_set_owner(struct outlet *o, const char *owner, const char *family)
     if (!o->room.hold.share)
         return;
     quota_drop(&o->room.hold);
-    quota_charge(&o->control->outlets.log_bytes, &who, n, &o->room.hold);
+    quota_charge(&o->control->egress_links.log_bytes, &who, n, &o->room.hold);
 }
 
 /* --- opening and closing --- */
@@ -404,18 +408,18 @@ struct found_log {
     char box[ID_MAX];
 };
 
-static int compare_found(const void *a, const void *b)
+static int compare_found_logs(const void *a, const void *b)
 {
     const struct found_log *x = a, *y = b;
 
     return (x->ended_ns > y->ended_ns) - (x->ended_ns < y->ended_ns);
 }
 
-/* A log whose sandbox is not on record any more is nobody's, and goes with the next pruning. */
-static int count_found(struct control *c, const struct found_log *f, struct err *e)
+/* A log whose sandbox is not on record has no owner, and is removed by the next pruning. */
+static int count_found_log(struct control *c, const struct found_log *f, struct err *e)
 {
     struct store_query q = { .kind = STORE_SANDBOX, .text = str_from(f->box) };
-    uint64_t bytes = find_ended_log(c, f->box) ? 0 : outlet_log_bytes(c, f->box);
+    uint64_t bytes = find_ended_log(c, f->box) ? 0 : egress_link_log_bytes(c, f->box);
     int r;
 
     if (!bytes)
@@ -429,7 +433,7 @@ static int count_found(struct control *c, const struct found_log *f, struct err 
     return r;
 }
 
-/* What is not configured is a part of the disk: a large one keeps a week of very many sandboxes. */
+/* The default is a fraction of the disk: a large disk keeps a week of very many sandboxes. */
 static uint64_t find_owner_share(const struct control *c)
 {
     uint64_t share = c->config->limits.egress_logs_per_owner;
@@ -437,20 +441,20 @@ static uint64_t find_owner_share(const struct control *c)
 
     if (share)
         return share;
-    if (fstatvfs(c->outlets.dir, &v) == 0)
+    if (fstatvfs(c->egress_links.dir, &v) == 0)
         share = (uint64_t)v.f_blocks * v.f_frsize / DISK_PART;
     return share > OWNER_MIN ? share : OWNER_MIN;
 }
 
-int outlet_room_open(struct control *c, struct err *e)
+int egress_link_room_open(struct control *c, struct err *e)
 {
     const struct quota_limits limits = quota_token_limits(find_owner_share(c));
     struct found_log *found = NULL;
     size_t n = 0, room = 0;
-    int fd = openat(c->outlets.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-    quota_init(&c->outlets.log_bytes, &limits, "bytes of egress logs", "",
+    quota_init(&c->egress_links.log_bytes, &limits, "bytes of egress logs", "",
                "limits.egress_logs_per_owner");
     if (!d) {
         drop_fd(&fd);
@@ -460,8 +464,8 @@ int outlet_room_open(struct control *c, struct err *e)
         struct stat st;
         char box[ID_MAX];
 
-        if (!outlet_log_box(v->d_name, box) ||
-            fstatat(c->outlets.dir, v->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (!egress_link_log_box(v->d_name, box) ||
+            fstatat(c->egress_links.dir, v->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (n == room) {
             room = room ? 2 * room : 64;
@@ -474,21 +478,21 @@ int outlet_room_open(struct control *c, struct err *e)
     }
     closedir(d);
     if (n)
-        qsort(found, n, sizeof *found, compare_found);
+        qsort(found, n, sizeof *found, compare_found_logs);
     for (size_t i = 0; r >= 0 && i < n; i++)
-        r = count_found(c, &found[i], e);
+        r = count_found_log(c, &found[i], e);
     free(found);
     return r;
 }
 
-static void free_ended_log(struct index_entry *v, void *user)
+static void free_ended_log(struct map_entry *v, void *user)
 {
     forget_ended_log(user, container_of(v, struct ended_log, entry));
 }
 
-void outlet_room_close(struct control *c)
+void egress_link_room_close(struct control *c)
 {
-    index_each(&c->outlets.ended_logs, free_ended_log, c);
-    index_done(&c->outlets.ended_logs);
-    quota_done(&c->outlets.log_bytes);
+    map_each(&c->egress_links.ended_logs, free_ended_log, c);
+    map_done(&c->egress_links.ended_logs);
+    quota_done(&c->egress_links.log_bytes);
 }

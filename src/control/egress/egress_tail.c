@@ -1,64 +1,65 @@
-#include "control/feed.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/egress_tail.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "control/feed_file.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_tail_file.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "egress/chain.h"
-#include "json/reader.h"
-#include "model/time.h"
+#include "engine/egress/chain.h"
+#include "lib/json/reader.h"
+#include "domain/model/time.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not track what lists and maps own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
 enum {
-    PIECE = 32 << 10,     /* a line is shorter by far */
-    TURN = 64,            /* pieces that one reader looks through before others have their turn */
-    TICK_MS = 200,        /* how often outlets are looked at while there are readers */
+    PIECE = 32 << 10,     /* far longer than any line */
+    TURN = 64,            /* pieces that one reader may read before others have their turn */
+    TICK_MS = 200,        /* how often egress links are checked while there are readers */
     TREE_MAX = 256 << 10, /* of a line's JSON */
     DEPTH = 16,
 };
 
-const char *const feed_types[FEED_KINDS_] = {
-    [FEED_DENIED] = "egress.denied",
-    [FEED_ALLOWED] = "egress.allowed",
-    [FEED_CLOSED] = "egress.closed",
-    [FEED_LOST] = "egress.lost",
+const char *const egress_tail_types[EGRESS_TAIL_KINDS_] = {
+    [EGRESS_TAIL_DENIED] = "egress.denied",
+    [EGRESS_TAIL_ALLOWED] = "egress.allowed",
+    [EGRESS_TAIL_CLOSED] = "egress.closed",
+    [EGRESS_TAIL_LOST] = "egress.lost",
 };
 
-/* A reader's place in a box's file. */
-struct spot {
+/* A reader's position in a box's log. */
+struct egress_tail_cursor {
     char id[ID_MAX];
-    struct index_entry entry;
-    struct link link; /* its file has more */
-    struct feed_place place;
-    bool catching_up; /* lines before the reader's time are passed over */
-    bool ends;        /* its outlet has: nothing comes any more */
+    struct map_entry entry;
+    struct link link; /* in `waiting_`: its file has unread lines */
+    struct egress_tail_place place;
+    bool catching_up; /* skips lines before the reader's from_ms */
+    bool ends;        /* its egress link has ended: no further lines */
 };
 
-/* --- readers and their spots --- */
+/* --- readers and their cursors --- */
 
-static void tell_more(struct loop_later *l)
+static void on_tail_later(struct loop_later *l)
 {
-    struct feed_reader *r = container_of(l, struct feed_reader, later_);
+    struct egress_tail_reader *r = container_of(l, struct egress_tail_reader, later_);
 
     r->more(r);
 }
 
-static void wake(struct feed_reader *r)
+static void wake_tail_reader(struct egress_tail_reader *r)
 {
-    /* -ERR_CONFLICT: it is coming already */
-    (void)loop_later(r->control_->loop, &r->later_, tell_more, NULL);
+    /* -ERR_CONFLICT: scheduled already */
+    (void)loop_later(r->control_->loop, &r->later_, on_tail_later, NULL);
 }
 
-static struct spot *new_spot(struct feed_reader *r, const char *box)
+static struct egress_tail_cursor *new_tail_cursor(struct egress_tail_reader *r, const char *box)
 {
-    struct spot *s = calloc(1, sizeof *s);
+    struct egress_tail_cursor *s = calloc(1, sizeof *s);
 
     if (!s)
         abort();
@@ -66,142 +67,145 @@ static struct spot *new_spot(struct feed_reader *r, const char *box)
     s->entry.id = s->id;
     if (!r->begins || !r->begins(r, box, &s->place))
         s->catching_up = true;
-    index_add(&r->spots_, &s->entry);
+    map_add(&r->cursors_, &s->entry);
     return s;
 }
 
-static void free_spot(struct index_entry *v, void *user)
+static void free_tail_cursor(struct map_entry *v, void *user)
 {
-    struct feed_reader *r = user;
-    struct spot *s = container_of(v, struct spot, entry);
+    struct egress_tail_reader *r = user;
+    struct egress_tail_cursor *s = container_of(v, struct egress_tail_cursor, entry);
 
-    index_remove(&r->spots_, v);
+    map_remove(&r->cursors_, v);
     link_leave(&s->link);
     free(s);
 }
 
-static struct spot *find_spot(const struct feed_reader *r, const char *box)
+static struct egress_tail_cursor *find_tail_cursor(const struct egress_tail_reader *r,
+                                                   const char *box)
 {
-    struct index_entry *v = index_find(&r->spots_, str_from(box));
+    struct map_entry *v = map_find(&r->cursors_, str_from(box));
 
-    return v ? container_of(v, struct spot, entry) : NULL;
+    return v ? container_of(v, struct egress_tail_cursor, entry) : NULL;
 }
 
-void feed_look(struct feed_reader *r, const char *box)
+void egress_tail_scan(struct egress_tail_reader *r, const char *box)
 {
-    struct spot *s = find_spot(r, box);
+    struct egress_tail_cursor *s = find_tail_cursor(r, box);
 
     if (!s && r->sees(r, box))
-        s = new_spot(r, box);
+        s = new_tail_cursor(r, box);
     if (!s)
         return;
     if (!link_joined(&s->link))
         list_append(&r->waiting_, &s->link);
-    wake(r);
+    wake_tail_reader(r);
 }
 
-static void tell_readers(struct outlet *o)
+static void notify_tail_readers(struct egress_link *o)
 {
-    struct feed *f = &o->control->feed;
+    struct egress_tail *f = &o->control->egress_tail;
 
     for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l))
-        feed_look(container_of(l, struct feed_reader, link_), o->box->id);
+        egress_tail_scan(container_of(l, struct egress_tail_reader, link_), o->box->id);
 }
 
-void feed_outlet_ends(struct outlet *o)
+void egress_tail_link_ended(struct egress_link *o)
 {
-    struct feed *f = &o->control->feed;
-    bool moved = list_first(&f->readers) && outlet_log_moved(o);
+    struct egress_tail *f = &o->control->egress_tail;
+    bool moved = list_first(&f->readers) && egress_link_log_moved(o);
 
     for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l)) {
-        struct feed_reader *r = container_of(l, struct feed_reader, link_);
-        struct spot *s = find_spot(r, o->box->id);
+        struct egress_tail_reader *r = container_of(l, struct egress_tail_reader, link_);
+        struct egress_tail_cursor *s = find_tail_cursor(r, o->box->id);
 
         if (moved || s)
-            feed_look(r, o->box->id);
-        s = find_spot(r, o->box->id);
+            egress_tail_scan(r, o->box->id);
+        s = find_tail_cursor(r, o->box->id);
         if (s)
             s->ends = true;
     }
 }
 
-static void look_at_outlet(struct index_entry *v, void *user)
+static void scan_egress_link(struct map_entry *v, void *user)
 {
-    struct outlet *o = container_of(v, struct outlet, entry);
-    bool moved = outlet_log_moved(o);
+    struct egress_link *o = container_of(v, struct egress_link, entry);
+    bool moved = egress_link_log_moved(o);
 
     (void)user;
     if (moved)
-        tell_readers(o);
+        notify_tail_readers(o);
 }
 
-static void on_tick(struct loop_timer *t)
+static void on_tail_tick(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, feed.tick);
+    struct control *c = container_of(t, struct control, egress_tail.tick);
 
-    index_each(&c->outlets.index, look_at_outlet, NULL);
-    loop_timer_start(c->loop, t, clock_mono() + TICK_MS * NS_PER_MS, on_tick, NULL);
+    map_each(&c->egress_links.by_box, scan_egress_link, NULL);
+    loop_timer_start(c->loop, t, clock_mono() + TICK_MS * NS_PER_MS, on_tail_tick, NULL);
 }
 
-static void look_from_start(struct index_entry *v, void *user)
+static void scan_from_start(struct map_entry *v, void *user)
 {
-    feed_look(user, v->id);
+    egress_tail_scan(user, v->id);
 }
 
-void feed_begin(struct control *c, struct feed_reader *r)
+void egress_tail_begin(struct control *c, struct egress_tail_reader *r)
 {
-    bool first = !list_first(&c->feed.readers);
+    bool first = !list_first(&c->egress_tail.readers);
 
     r->control_ = c;
-    if (first) /* what was written before anybody listened is no news */
-        index_each(&c->outlets.index, look_at_outlet, NULL);
-    list_append(&c->feed.readers, &r->link_);
+    if (first) /* ignores lines from before the first reader */
+        map_each(&c->egress_links.by_box, scan_egress_link, NULL);
+    list_append(&c->egress_tail.readers, &r->link_);
     if (first)
-        loop_timer_start(c->loop, &c->feed.tick, clock_mono() + TICK_MS * NS_PER_MS, on_tick, NULL);
+        loop_timer_start(c->loop, &c->egress_tail.tick, clock_mono() + TICK_MS * NS_PER_MS,
+                         on_tail_tick, NULL);
     if (r->from_ms)
-        index_each(&c->outlets.index, look_from_start, r);
+        map_each(&c->egress_links.by_box, scan_from_start, r);
     else
         r->from_ms = clock_wall() / NS_PER_MS;
 }
 
-void feed_end(struct feed_reader *r)
+void egress_tail_end(struct egress_tail_reader *r)
 {
     struct control *c = r->control_;
 
     if (!c)
         return;
     link_leave(&r->link_);
-    if (!list_first(&c->feed.readers))
-        loop_timer_stop(&c->feed.tick);
+    if (!list_first(&c->egress_tail.readers))
+        loop_timer_stop(&c->egress_tail.tick);
     loop_later_stop(&r->later_);
-    index_each(&r->spots_, free_spot, r);
-    index_done(&r->spots_);
+    map_each(&r->cursors_, free_tail_cursor, r);
+    map_done(&r->cursors_);
     arena_done(&r->arena_);
     free(take_ptr(r->piece_));
-    r->spot_ = NULL;
+    r->cursor_ = NULL;
     r->control_ = NULL;
 }
 
 /* --- reading --- */
 
-static int open_file(const struct feed_reader *r, const struct spot *s, uint32_t part)
+static int open_tail_part(const struct egress_tail_reader *r, const struct egress_tail_cursor *s,
+                          uint32_t part)
 {
     int fd;
 
-    return outlet_open_part(r->control_, s->id, part, &fd, NULL) < 0 ? -1 : fd;
+    return egress_link_open_part(r->control_, s->id, part, &fd, NULL) < 0 ? -1 : fd;
 }
 
-static int64_t name_of(int fd)
+static int64_t read_tail_name(int fd)
 {
-    return fd < 0 ? 0 : feed_file_name(fd);
+    return fd < 0 ? 0 : egress_tail_file_name(fd);
 }
 
-static bool read_lines(struct feed_reader *r, struct spot *s, int fd)
+static bool read_tail_lines(struct egress_tail_reader *r, struct egress_tail_cursor *s, int fd)
 {
     int64_t before = s->place.at;
 
     r->at_ = 0;
-    r->n_ = feed_file_read(fd, &s->place.at, r->piece_, PIECE);
+    r->n_ = egress_tail_file_read(fd, &s->place.at, r->piece_, PIECE);
     return r->n_ || s->place.at > before;
 }
 
@@ -213,21 +217,22 @@ static bool has_lost_begin(int fd)
     return chain_head(fd, &before) && before.seq > 0;
 }
 
-/* Where a reader without a place begins, if there is a line already: in the newest file that begins
- * before its time, or else in the oldest. */
-static bool take_place(struct feed_reader *r, struct spot *s, const struct outlet_parts *all)
+/* The start of a reader without a position, if there is a line: in the newest file that begins
+ * before its from_ms, else in the oldest. */
+static bool choose_tail_start(struct egress_tail_reader *r, struct egress_tail_cursor *s,
+                              const struct egress_link_parts *all)
 {
     int64_t name = 0;
 
     for (size_t i = all->n; i-- > 0;) {
-        AUTO_CLOSE int fd = open_file(r, s, all->parts[i]);
-        int64_t at = name_of(fd);
+        AUTO_CLOSE int fd = open_tail_part(r, s, all->parts[i]);
+        int64_t at = read_tail_name(fd);
 
         if (!at)
             continue;
         name = at;
         s->place.file = at;
-        s->place.at = at <= r->from_ms ? feed_file_seek(fd, r->from_ms) : 0;
+        s->place.at = at <= r->from_ms ? egress_tail_file_seek(fd, r->from_ms) : 0;
         r->lost_ = r->resumes && at > r->from_ms && has_lost_begin(fd);
         if (at <= r->from_ms)
             break;
@@ -236,193 +241,196 @@ static bool take_place(struct feed_reader *r, struct spot *s, const struct outle
 }
 
 /* The index of the file that the reader is in; all->n: it was removed. */
-static size_t find_read_part(const struct feed_reader *r, const struct spot *s,
-                             const struct outlet_parts *all)
+static size_t find_read_part(const struct egress_tail_reader *r, const struct egress_tail_cursor *s,
+                             const struct egress_link_parts *all)
 {
     for (size_t i = all->n; i-- > 0;) {
-        AUTO_CLOSE int fd = open_file(r, s, all->parts[i]);
+        AUTO_CLOSE int fd = open_tail_part(r, s, all->parts[i]);
 
-        if (name_of(fd) == s->place.file)
+        if (read_tail_name(fd) == s->place.file)
             return i;
     }
     return all->n;
 }
 
-static bool has_lines(const struct feed_reader *r, const struct spot *s, uint32_t part)
+static bool has_tail_lines(const struct egress_tail_reader *r, const struct egress_tail_cursor *s,
+                           uint32_t part)
 {
-    AUTO_CLOSE int fd = open_file(r, s, part);
+    AUTO_CLOSE int fd = open_tail_part(r, s, part);
 
-    return name_of(fd) != 0;
+    return read_tail_name(fd) != 0;
 }
 
-/* From the beginning of a file; false: it has no line yet. */
-static bool enter_part(struct feed_reader *r, struct spot *s, uint32_t part)
+/* From the start of a file; false: it has no line yet. */
+static bool enter_part(struct egress_tail_reader *r, struct egress_tail_cursor *s, uint32_t part)
 {
-    AUTO_CLOSE int fd = open_file(r, s, part);
-    int64_t name = name_of(fd);
+    AUTO_CLOSE int fd = open_tail_part(r, s, part);
+    int64_t name = read_tail_name(fd);
 
     if (!name)
         return false;
-    s->place = (struct feed_place){ name, 0 };
-    return read_lines(r, s, fd);
+    s->place = (struct egress_tail_place){ name, 0 };
+    return read_tail_lines(r, s, fd);
 }
 
-/* The reader is in a file that was put aside, or has no place. */
-static bool fill_from_parts(struct feed_reader *r, struct spot *s)
+/* The reader is in a rotated file, or has no position. */
+static bool fill_from_parts(struct egress_tail_reader *r, struct egress_tail_cursor *s)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
     AUTO_CLOSE int fd = -1;
     bool was_last;
     size_t i;
 
-    outlet_list_parts(r->control_, s->id, &all);
-    if (!s->place.file && !take_place(r, s, &all))
+    egress_link_list_parts(r->control_, s->id, &all);
+    if (!s->place.file && !choose_tail_start(r, s, &all))
         return false;
     if (r->lost_ || !all.n)
         return r->lost_;
     i = find_read_part(r, s, &all);
     if (i == all.n) {
-        fd = open_file(r, s, all.parts[0]);
+        fd = open_tail_part(r, s, all.parts[0]);
         r->lost_ = true;
-        s->place = (struct feed_place){ name_of(fd), 0 };
+        s->place = (struct egress_tail_place){ read_tail_name(fd), 0 };
         return true;
     }
-    /* A line of the next file that is there before the end of this one is read: that is its last.
-     */
-    was_last = i + 1 == all.n || !has_lines(r, s, all.parts[i + 1]);
-    fd = open_file(r, s, all.parts[i]);
-    if (fd >= 0 && read_lines(r, s, fd))
+    /* If the next file has a line before the end of this one is read, this one is complete. */
+    was_last = i + 1 == all.n || !has_tail_lines(r, s, all.parts[i + 1]);
+    fd = open_tail_part(r, s, all.parts[i]);
+    if (fd >= 0 && read_tail_lines(r, s, fd))
         return true;
     return !was_last && enter_part(r, s, all.parts[i + 1]);
 }
 
-/* The next lines of a box, or that some are lost; false: there is nothing now. */
-static bool fill(struct feed_reader *r, struct spot *s)
+/* Reads the next lines of a box, or notes that some are lost; false: nothing now. */
+static bool fill_tail_piece(struct egress_tail_reader *r, struct egress_tail_cursor *s)
 {
-    AUTO_CLOSE int now = open_file(r, s, OUTLET_PART_NOW);
+    AUTO_CLOSE int now = open_tail_part(r, s, EGRESS_LINK_PART_NOW);
 
     r->n_ = r->at_ = 0;
-    if (now >= 0 && s->place.file && s->place.file == name_of(now))
-        return read_lines(r, s, now);
+    if (now >= 0 && s->place.file && s->place.file == read_tail_name(now))
+        return read_tail_lines(r, s, now);
     return fill_from_parts(r, s);
 }
 
-/* Everything of it was read: of a box that is gone for good. */
-static void rest_spot(struct feed_reader *r, struct spot *s)
+/* All lines were read: frees the cursor of a box that has ended. */
+static void finish_tail_cursor(struct egress_tail_reader *r, struct egress_tail_cursor *s)
 {
     if (!s->ends && control_knows(r->control_, s->id))
         return;
-    if (r->over)
-        r->over(r, s->id, &s->place);
-    free_spot(&s->entry, r);
+    if (r->finished)
+        r->finished(r, s->id, &s->place);
+    free_tail_cursor(&s->entry, r);
 }
 
-/* The next piece of whichever box has waited longest; false: none has more. */
-static bool next_piece(struct feed_reader *r)
+/* The next piece of the box that has waited longest; false: no box has unread lines. */
+static bool next_tail_piece(struct egress_tail_reader *r)
 {
     struct link *l = list_take(&r->waiting_);
-    struct spot *s = l ? container_of(l, struct spot, link) : NULL;
+    struct egress_tail_cursor *s = l ? container_of(l, struct egress_tail_cursor, link) : NULL;
 
-    r->spot_ = s;
+    r->cursor_ = s;
     if (!s)
         return false;
     if (!r->piece_ && !(r->piece_ = malloc(PIECE)))
         abort();
-    if (fill(r, s)) {
+    if (fill_tail_piece(r, s)) {
         list_append(&r->waiting_, &s->link);
     } else {
-        r->spot_ = NULL;
+        r->cursor_ = NULL;
         r->n_ = r->at_ = 0;
         r->lost_ = false;
-        rest_spot(r, s);
+        finish_tail_cursor(r, s);
     }
     return true;
 }
 
-static bool is_wanted(const struct feed_reader *r, struct str line, struct feed_line *ret)
+static bool is_line_wanted(const struct egress_tail_reader *r, struct str line,
+                           struct egress_tail_line *ret)
 {
-    struct spot *s = r->spot_;
+    struct egress_tail_cursor *s = r->cursor_;
 
-    ret->time_ms = feed_line_time(line);
+    ret->time_ms = egress_tail_line_time(line);
     if (ret->time_ms < 0 || (s->catching_up && ret->time_ms < r->from_ms))
         return false;
     s->catching_up = false;
-    return feed_line_kind(line, &ret->kind) && r->kinds & 1u << ret->kind;
+    return egress_tail_line_kind(line, &ret->kind) && r->kinds & 1u << ret->kind;
 }
 
-/* A line that a dead worker left half is no event. */
-static bool take_line(struct feed_reader *r, struct str line, struct feed_line *ret)
+/* Skips the incomplete line of a dead worker. */
+static bool parse_tail_line(struct egress_tail_reader *r, struct str line,
+                            struct egress_tail_line *ret)
 {
     const struct json_limits limits = { .bytes = PIECE, .depth = DEPTH };
 
-    if (!is_wanted(r, line, ret))
+    if (!is_line_wanted(r, line, ret))
         return false;
     arena_done(&r->arena_);
     arena_init(&r->arena_, TREE_MAX);
     if (json_read(line, limits, &r->arena_, &ret->event, NULL) < 0)
         return false;
-    ret->box = r->spot_->id;
-    ret->end = r->spot_->place;
+    ret->box = r->cursor_->id;
+    ret->end = r->cursor_->place;
     return true;
 }
 
-static bool next_line(struct feed_reader *r, struct feed_line *ret)
+static bool next_tail_line(struct egress_tail_reader *r, struct egress_tail_line *ret)
 {
     while (r->at_ < r->n_) {
         struct str rest = { r->piece_ + r->at_, r->n_ - r->at_ }, line;
 
         str_cut(rest, '\n', &line);
         r->at_ += line.n + 1;
-        r->spot_->place.at += (int64_t)line.n + 1;
-        if (take_line(r, line, ret))
+        r->cursor_->place.at += (int64_t)line.n + 1;
+        if (parse_tail_line(r, line, ret))
             return true;
     }
     return false;
 }
 
-int feed_next(struct feed_reader *r, struct feed_line *ret)
+int egress_tail_next(struct egress_tail_reader *r, struct egress_tail_line *ret)
 {
     for (int i = 0; i < TURN && r->control_; i++) {
         if (r->lost_) {
             r->lost_ = false;
-            *ret = (struct feed_line){ .box = r->spot_->id,
-                                       .kind = FEED_LOST,
-                                       .time_ms = clock_wall() / NS_PER_MS,
-                                       .end = r->spot_->place };
+            *ret = (struct egress_tail_line){ .box = r->cursor_->id,
+                                              .kind = EGRESS_TAIL_LOST,
+                                              .time_ms = clock_wall() / NS_PER_MS,
+                                              .end = r->cursor_->place };
             return 1;
         }
-        if (next_line(r, ret))
+        if (next_tail_line(r, ret))
             return 1;
-        if (!next_piece(r))
+        if (!next_tail_piece(r))
             return 0;
     }
     if (r->control_)
-        wake(r);
+        wake_tail_reader(r);
     return 0;
 }
 
-/* --- as others see it --- */
+/* --- JSON --- */
 
-static void put(struct json_writer *w, struct str key, const char *value)
+static void write_tail_member(struct json_writer *w, struct str key, const char *value)
 {
     json_key(w, key);
     json_put_lossy(w, str_from(value));
 }
 
-void feed_write(struct json_writer *w, const struct feed_line *l)
+void egress_tail_write(struct json_writer *w, const struct egress_tail_line *l)
 {
     const struct json *why = l->event ? json_get(l->event, STR("message")) : NULL;
     char time[TIME_TEXT];
 
     time_text(l->time_ms * NS_PER_MS, time);
     json_begin_object(w);
-    put(w, STR("time"), time);
-    put(w, STR("type"), feed_types[l->kind]);
-    put(w, STR("sandbox_id"), l->box);
-    put(w, STR("reason"),
-        l->kind == FEED_LOST           ? "lines of the egress log expired before they were read"
-        : why && why->type == JSON_STR ? why->s.p
-                                       : "");
+    write_tail_member(w, STR("time"), time);
+    write_tail_member(w, STR("type"), egress_tail_types[l->kind]);
+    write_tail_member(w, STR("sandbox_id"), l->box);
+    write_tail_member(w, STR("reason"),
+                      l->kind == EGRESS_TAIL_LOST
+                          ? "lines of the egress log expired before they were read"
+                      : why && why->type == JSON_STR ? why->s.p
+                                                     : "");
     json_key(w, STR("detail"));
     if (l->event) {
         json_put_tree(w, l->event);

@@ -1,22 +1,23 @@
-/* An egress worker as the control plane sees it: a process behind a socket of egress/wire.h, and
- * another one when that has died, after a pause that grows while they keep dying. One that does not
- * answer is ended: what hangs would hold its sandboxes' connections, and hear of no policy. */
-#ifndef CONTROL_EGRESS_WORKER_H
-#define CONTROL_EGRESS_WORKER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An egress worker as the control plane sees it: a process behind a socket of engine/egress/wire.h.
+ * A process that dies is replaced, with exponential backoff. A process that does not answer is
+ * killed: it would hold its sandboxes' connections and not apply policies. */
+#ifndef CONTROL_EGRESS_EGRESS_WORKER_H
+#define CONTROL_EGRESS_EGRESS_WORKER_H
 
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "loop/fd.h"
-#include "loop/list.h"
-#include "loop/timer.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/list.h"
+#include "lib/loop/timer.h"
 
 struct egress_worker;
 
-/* All from the loop. */
+/* All are called from the loop. */
 struct egress_worker_events {
-    void (*up)(struct egress_worker *w);   /* a new one serves, and knows of nothing */
-    void (*down)(struct egress_worker *w); /* it is gone, and what it was told with it */
+    void (*up)(struct egress_worker *w);   /* a new process serves, without any state */
+    void (*down)(struct egress_worker *w); /* the process is gone, with its state */
     /* Checked by wire_check(), and aligned for every message. */
     void (*message)(struct egress_worker *w, const void *message);
 };
@@ -32,19 +33,21 @@ struct egress_worker {
     int sock;
     uint64_t id;
     struct loop_fd fd;
-    struct loop_timer again, ping;
-    unsigned silent; /* looks since a ping: time that we ourselves were held up does not count */
+    struct loop_timer restart, ping;
+    /* Ping intervals without an answer: time in which this process was blocked does not count. */
+    unsigned silent;
     int64_t pause_ns, up_ns;
-    struct list out; /* struct packet, that it has not taken yet */
-    unsigned kept;   /* how many */
+    struct list out; /* struct worker_packet: not accepted by the socket yet */
+    unsigned kept;   /* number of these */
 };
 
-/* Begins to start one; `up` is told when it is there. The five members before `private` are set. */
+/* Starts a process; `up` is called when it runs. The members before `private` must be set. */
 void egress_worker_open(struct egress_worker *w);
-void egress_worker_close(struct egress_worker *w); /* nothing is told any more */
+void egress_worker_close(struct egress_worker *w); /* no further callbacks */
 bool egress_worker_is_up(const struct egress_worker *w);
 
-/* Sends or keeps for later. Descriptors stay the caller's. Nothing happens if it is not up. */
+/* Sends the message, or queues it. The caller keeps the descriptors. Does nothing if the worker is
+ * not up. */
 void egress_worker_send(struct egress_worker *w, const void *message, size_t n, const int *fds,
                         size_t n_fds);
 

@@ -1,12 +1,13 @@
-#include "control/places.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/places.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "control/ceiling.h"
-#include "net/host.h"
-#include "policy/egress_file.h"
+#include "control/egress/ceiling.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress_file.h"
 
 struct place_search {
     const struct egress_ceiling *ceiling;
@@ -30,7 +31,7 @@ static void sort_found(struct place_search *s)
 static void add_found(struct place_search *s, const struct address *a, uint16_t port)
 {
     if (s->n == GATE_PLACES_MAX)
-        sort_found(s); /* some may be there twice */
+        sort_found(s); /* there may be duplicates */
     if (s->n == GATE_PLACES_MAX)
         s->full = true;
     else if (!port_control_plane(port))
@@ -45,7 +46,7 @@ static bool is_own_address(const struct place_search *s, const struct address *a
     return false;
 }
 
-static bool declares(const struct json_strs *ips, const struct address *a)
+static bool declares_address(const struct json_strs *ips, const struct address *a)
 {
     for (size_t i = 0; i < ips->n; i++) {
         struct prefix p;
@@ -75,8 +76,8 @@ static void next_address(struct address *a)
         ;
 }
 
-/* The gate knows addresses, not ranges: a range counts as all addresses in it, and one with more of
- * them than there are places is too much, whatever the ceiling has of it. */
+/* The gate matches addresses, not ranges: a range counts as all addresses in it, and a range that
+ * is larger than the gate's list is refused, even if the ceiling has only a part of it. */
 static void find_in_range(struct place_search *s, const struct egress_endpoint *ep,
                           const struct prefix *p)
 {
@@ -106,14 +107,14 @@ static void find_in_endpoint(struct place_search *s, const struct egress_endpoin
     if (!ep->host || !address_parse(str_from(ep->host), &a) || !address_grantable(&a))
         return;
     own = is_own_address(s, &a);
-    if (!own && (address_classify(&a) == ADDRESS_PUBLIC || !declares(&ep->allowed_ips, &a)))
+    if (!own && (address_classify(&a) == ADDRESS_PUBLIC || !declares_address(&ep->allowed_ips, &a)))
         return;
     for (size_t i = 0; i < ep->port_count; i++)
         if (egress_ceiling_has_address(s->ceiling, &a, ep->ports[i], own))
             add_found(s, &a, ep->ports[i]);
 }
 
-/* What no endpoint names is allowed with every port that the ceiling has. */
+/* Addresses that no endpoint names are allowed with every port of the ceiling. */
 static void find_unlisted(struct place_search *s, const struct address *a)
 {
     const struct egress_ceiling *c = s->ceiling;
@@ -132,7 +133,7 @@ static void find_unlisted(struct place_search *s, const struct address *a)
     }
 }
 
-static void find_all(struct place_search *s, const struct egress_policy *p)
+static void find_policy_places(struct place_search *s, const struct egress_policy *p)
 {
     const struct egress_entry *entries = p->network_policies.p;
     const struct json_strs *ips = &p->unlisted.allowed_ips;
@@ -153,6 +154,8 @@ static void find_all(struct place_search *s, const struct egress_policy *p)
     sort_found(s);
 }
 
+/* An invalid policy, such as one of an earlier version, has no places: the worker refuses it, and
+ * reports why to programs. */
 static int compute_places(struct policy_text *t, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX + CEILING_ARENA_MAX);
@@ -164,12 +167,13 @@ static int compute_places(struct policy_text *t, struct err *e)
 
     if (!list)
         abort();
-    if (r >= 0)
+    if (r >= 0) {
         r = egress_ceiling_read(t->ceiling, &a, &ceiling, e);
-    if (r < 0)
-        return r;
-    s.own = policy_own_addresses(&a);
-    find_all(&s, &policy);
+        if (r < 0)
+            return r;
+        s.own = policy_own_addresses(&a);
+        find_policy_places(&s, &policy);
+    }
     if (s.full)
         return err_set(e, ERR_TOO_BIG,
                        "the policy allows more than %d addresses and ports that are not public; "

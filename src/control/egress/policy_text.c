@@ -1,4 +1,5 @@
-#include "control/policy_text.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/policy_text.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -6,15 +7,17 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "json/reader.h"
-#include "packages/packages.h"
-#include "policy/egress.h"
-#include "policy/egress_file.h"
-#include "policy/egress_sources.h"
+#include "lib/json/reader.h"
+#include "lib/net/host.h"
+#include "domain/package_hosts/package_hosts.h"
+#include "domain/policy/egress.h"
+#include "domain/policy/egress_file.h"
+#include "domain/policy/egress_names.h"
+#include "domain/policy/egress_sources.h"
 
 enum { PARTS_MAX = 5, OWN_MAX = 1024 };
 
-struct parts {
+struct policy_parts {
     struct arena arena;
     struct egress_policy own[PARTS_MAX];
     const struct egress_policy *p[PARTS_MAX];
@@ -41,29 +44,63 @@ void policy_text_unrefp_(struct policy_text **t)
     policy_text_unref(*t);
 }
 
-int policy_text_stored(struct str json, uint32_t endpoints, const struct policy_bounds *b,
-                       struct policy_text **ret, struct err *e)
+/* problem: "" for none. */
+static int make_text(struct str json, uint32_t endpoints, const struct policy_bounds *b,
+                     const char *problem, struct policy_text **ret, struct err *e)
 {
     AUTO(buf_done) struct buf ceiling = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
     int r = egress_ceiling_write(&b->ceiling, &ceiling, e);
+    size_t why = strlen(problem);
     struct policy_text *t;
     char *text;
 
     if (r < 0)
         return r;
-    t = malloc(sizeof *t + json.n + ceiling.n);
+    t = malloc(sizeof *t + json.n + ceiling.n + why + 1);
     if (!t)
         abort();
     text = (char *)(t + 1);
-    memcpy(text, json.p, json.n);
+    if (json.n)
+        memcpy(text, json.p, json.n);
     memcpy(text + json.n, ceiling.p, ceiling.n);
+    memcpy(text + json.n + ceiling.n, problem, why + 1);
     *t = (struct policy_text){ .json = { text, json.n },
                                .ceiling = { text + json.n, ceiling.n },
                                .author = b->author,
+                               .problem = why ? text + json.n + ceiling.n : NULL,
                                .endpoints = endpoints,
                                .refs = 1 };
     *ret = t;
     return 0;
+}
+
+/* What a worker does with it. */
+static int try_compiling(struct str json, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    struct egress_policy policy;
+    int r = egress_policy_from_json(json, &a, &policy, e);
+
+    if (r < 0)
+        return r;
+    s = egress_compile(&policy, 1, e);
+    return s ? 0 : -(int)(e->code ? e->code : ERR_BUG);
+}
+
+int policy_text_stored(struct str json, uint32_t endpoints, const struct policy_bounds *b,
+                       struct policy_text **ret, struct err *e)
+{
+    struct err why = { 0 };
+
+    return make_text(json, endpoints, b, try_compiling(json, &why) < 0 ? why.msg : "", ret, e);
+}
+
+int policy_text_missing(const char *problem, struct policy_text **ret, struct err *e)
+{
+    const struct policy_bounds nothing = { .ceiling = { .reach = EGRESS_REACH_NONE, .from = "" } };
+
+    return make_text(STR(""), 0, &nothing, problem, ret, e);
 }
 
 static uint32_t count_endpoints(const struct egress_policy *p)
@@ -76,8 +113,8 @@ static uint32_t count_endpoints(const struct egress_policy *p)
     return (uint32_t)n;
 }
 
-/* Marks all uses as spent; false: there are none. */
-static bool spend(const struct egress_policy *p)
+/* Marks all uses as spent; false: it has none. */
+static bool mark_uses_spent(const struct egress_policy *p)
 {
     struct egress_entry *entries = p->network_policies.p;
     bool any = false;
@@ -89,16 +126,16 @@ static bool spend(const struct egress_policy *p)
     return any;
 }
 
-static int write_text(const struct egress_policy *p, const struct policy_bounds *b,
-                      struct policy_text **ret, struct err *e)
+static int write_policy_text(const struct egress_policy *p, const struct policy_bounds *b,
+                             struct policy_text **ret, struct err *e)
 {
     AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
     int r = egress_policy_to_json(p, &json, e);
 
-    return r < 0 ? r : policy_text_stored(buf_str(&json), count_endpoints(p), b, ret, e);
+    return r < 0 ? r : make_text(buf_str(&json), count_endpoints(p), b, "", ret, e);
 }
 
-/* The worker knows them for sure. */
+/* An estimate: the worker determines them itself. */
 struct egress_own policy_own_addresses(struct arena *a)
 {
     struct ifaddrs *all = NULL;
@@ -113,7 +150,8 @@ struct egress_own policy_own_addresses(struct arena *a)
     return (struct egress_own){ list, n };
 }
 
-static int check_bounds(const struct egress_policy *p, const struct policy_bounds *b, struct err *e)
+static int check_policy_bounds(const struct egress_policy *p, const struct policy_bounds *b,
+                               struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
 
@@ -122,18 +160,18 @@ static int check_bounds(const struct egress_policy *p, const struct policy_bound
     return egress_ceiling_check(&b->ceiling, p, policy_own_addresses(&a), e);
 }
 
-/* Compiled here once, so that a worker has nothing to say against it. */
-static int finish(const struct egress_policy *p, const struct policy_bounds *b,
-                  struct policy_text **ret, struct err *e)
+/* Compiled here once, so that a worker does not refuse it. */
+static int compile_policy_text(const struct egress_policy *p, const struct policy_bounds *b,
+                               struct policy_text **ret, struct err *e)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = egress_compile(p, 1, e);
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL, *spent = NULL;
-    int r = s ? check_bounds(p, b, e) : -(int)(e->code ? e->code : ERR_BUG);
+    int r = s ? check_policy_bounds(p, b, e) : -(int)(e->code ? e->code : ERR_BUG);
 
     if (r >= 0)
-        r = write_text(p, b, &t, e);
-    if (r >= 0 && spend(p))
-        r = write_text(p, b, &spent, e);
+        r = write_policy_text(p, b, &t, e);
+    if (r >= 0 && mark_uses_spent(p))
+        r = write_policy_text(p, b, &spent, e);
     if (r < 0 || !t)
         return r;
     t->spent = take_ptr(spent);
@@ -148,7 +186,8 @@ bool policy_wanted(const struct profile *p, const struct create_request *q)
     return q->egress.given || p->network.egress.n;
 }
 
-static int read_text(struct str text, struct arena *a, struct egress_policy *ret, struct err *e)
+static int read_policy_source(struct str text, struct arena *a, struct egress_policy *ret,
+                              struct err *e)
 {
     size_t n = 0;
 
@@ -158,14 +197,14 @@ static int read_text(struct str text, struct arena *a, struct egress_policy *ret
                                           : egress_policy_read(text, a, ret, e);
 }
 
-static int add_policy(struct parts *x, const struct json *v, struct err *e)
+static int add_policy_part(struct policy_parts *x, const struct json *v, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(REQUEST_JSON_MAX);
     struct json_writer w;
     int r;
 
     if (v->type == JSON_STR)
-        return read_text(v->s, &x->arena, &x->own[x->n], e);
+        return read_policy_source(v->s, &x->arena, &x->own[x->n], e);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_put_tree(&w, v);
     r = json_writer_finish(&w, e);
@@ -173,7 +212,7 @@ static int add_policy(struct parts *x, const struct json *v, struct err *e)
 }
 
 /* The profile's variables, as programs see them. */
-static const char *const *variables(const struct profile *p, struct arena *a)
+static const char *const *list_profile_env(const struct profile *p, struct arena *a)
 {
     const char **env = arena_array(a, p->env.n + 1, sizeof *env);
     size_t n = 0;
@@ -190,48 +229,72 @@ static const char *const *variables(const struct profile *p, struct arena *a)
     return env;
 }
 
-/* With the rights that the control plane has: what it cannot read names no hosts. */
-static int add_packages(struct parts *x, const struct profile *p, struct err *e)
+/* Files of this machine and variables of the profile may name addresses that are not public; these
+ * count if the caller's ceiling has them. */
+static bool is_package_host(const char *text, const struct policy_bounds *b)
+{
+    static const struct address loopback = { .bytes = { 127, 0, 0, 1 } };
+    const struct address *at = NULL;
+    struct host h;
+    uint16_t port;
+
+    if (authority_parse(str_from(text), 0, &h, &port, NULL) < 0)
+        return false;
+    if (h.is_address)
+        at = &h.address;
+    else if (host_names_loopback(str_from(h.name)))
+        at = &loopback;
+    return !at || address_classify(at) == ADDRESS_PUBLIC ||
+           egress_ceiling_has_address(&b->ceiling, at, port, false);
+}
+
+/* Reads with the rights of the control plane: unreadable files name no hosts. */
+static int add_package_part(struct policy_parts *x, const struct profile *p,
+                            const struct policy_bounds *b, struct err *e)
 {
     AUTO_CLOSE int root = -1;
     const char *const *env;
-    struct packages *found = arena_alloc(&x->arena, sizeof *found);
-    const char **hosts = arena_array(&x->arena, PACKAGES_HOSTS_MAX, sizeof *hosts);
+    struct package_hosts *found = arena_alloc(&x->arena, sizeof *found);
+    const char **hosts = arena_array(&x->arena, PACKAGE_HOSTS_HOSTS_MAX, sizeof *hosts);
+    size_t n = 0;
 
     if (!p)
-        return err_set(e, ERR_INVALID, "egress.packages: is for sandboxes that are created");
+        return err_set(e, ERR_INVALID, "egress.packages: can only be used in a create request");
     root = open(p->image ? p->image : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    env = variables(p, &x->arena);
+    env = list_profile_env(p, &x->arena);
     if (root < 0)
         return err_set(e, ERR_UNSUPPORTED, "egress.packages: the image of %s cannot be read here",
                        p->id);
     if (!env || !found || !hosts)
-        return err_set(e, ERR_TOO_BIG, "egress.packages: too much");
-    packages_find(root, p->image ? "/root" : NULL, env, found);
-    if (!found->n)
-        return err_set(e, ERR_NOT_FOUND,
-                       "egress.packages: no host is known of any package manager inside; name one "
-                       "with allow");
+        return err_set(e, ERR_TOO_BIG, "egress.packages: the list of hosts needs too much memory");
+    package_hosts_find_for(p->image ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root,
+                           p->image ? "/root" : NULL, env, found);
     for (size_t i = 0; i < found->n; i++)
-        hosts[i] = found->hosts[i];
-    return egress_from_allow((struct json_strs){ hosts, found->n }, &x->arena, &x->own[x->n], e);
+        if (is_package_host(found->hosts[i], b))
+            hosts[n++] = found->hosts[i];
+    if (!n)
+        return err_set(e, ERR_NOT_FOUND,
+                       "egress.packages: found no hosts in the configuration of package managers "
+                       "inside; name hosts with allow");
+    return egress_from_allow((struct json_strs){ hosts, n }, &x->arena, &x->own[x->n], e);
 }
 
-static int add_lists(struct parts *x, const struct egress_request *q, struct err *e)
+static int add_lists(struct policy_parts *x, const struct egress_request *q, struct err *e)
 {
-    /* Who lists what is denied means that the rest is not; who lists what is allowed does not. */
+    /* A list of denied destinations allows the rest; a list of allowed ones does not. */
     return egress_from_lists(q->allow_out, q->deny_out, q->deny_out.n > 0, &x->arena, &x->own[x->n],
                              e);
 }
 
-static void count_part(struct parts *x)
+static void count_part(struct policy_parts *x)
 {
     x->p[x->n] = &x->own[x->n];
     x->n++;
 }
 
-static int add_request(struct parts *x, const struct profile *p, const struct egress_request *q,
-                       struct err *e)
+static int add_request_parts(struct policy_parts *x, const struct profile *p,
+                             const struct egress_request *q, const struct policy_bounds *b,
+                             struct err *e)
 {
     int r = 0;
 
@@ -240,11 +303,11 @@ static int add_request(struct parts *x, const struct profile *p, const struct eg
         count_part(x);
     }
     if (r >= 0 && q->packages) {
-        r = add_packages(x, p, e);
+        r = add_package_part(x, p, b, e);
         count_part(x);
     }
     if (r >= 0 && q->policy) {
-        r = err_wrap(e, add_policy(x, q->policy, e), "egress.policy");
+        r = err_wrap(e, add_policy_part(x, q->policy, e), "egress.policy");
         count_part(x);
     }
     if (r >= 0 && (q->allow_out.n || q->deny_out.n)) {
@@ -254,31 +317,41 @@ static int add_request(struct parts *x, const struct profile *p, const struct eg
     return r;
 }
 
-static int join(struct parts *x, const struct policy_bounds *b, struct policy_text **ret,
-                struct err *e)
+/* Endpoints without addresses get those that the configuration has for their names. */
+static int complete_policy(const struct egress_policy *p, struct arena *a,
+                           const struct policy_bounds *b, struct policy_text **ret, struct err *e)
+{
+    struct egress_policy placed = *p;
+    int r = b->names.n ? egress_place_names(p, b->names, a, &placed, e) : 0;
+
+    return r < 0 ? r : compile_policy_text(&placed, b, ret, e);
+}
+
+static int join_policy_parts(struct policy_parts *x, const struct policy_bounds *b,
+                             struct policy_text **ret, struct err *e)
 {
     struct egress_policy joined;
     int r = egress_join(x->p, x->n, &x->arena, &joined, e);
 
-    return r < 0 ? r : finish(&joined, b, ret, e);
+    return r < 0 ? r : complete_policy(&joined, &x->arena, b, ret, e);
 }
 
 int policy_text_make(const struct profile *p, const struct create_request *q,
                      const struct policy_bounds *b, struct policy_text **ret, struct err *e)
 {
-    struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
+    struct policy_parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
     int r;
 
     x.p[x.n++] = &p->network.policy;
-    r = add_request(&x, p, &q->egress, e);
+    r = add_request_parts(&x, p, &q->egress, b, e);
     if (r >= 0)
-        r = join(&x, b, ret, e);
+        r = join_policy_parts(&x, b, ret, e);
     arena_done(&x.arena);
     return r;
 }
 
-/* A JSON object that is no policy, which would have a version, but what a create may ask for. */
-static bool is_request(struct str text, struct arena *a, const struct json **ret)
+/* A JSON object without a version is no policy, but the `egress` of a create request. */
+static bool is_egress_request(struct str text, struct arena *a, const struct json **ret)
 {
     const struct json_limits limits = { .bytes = EGRESS_JSON_BYTES_MAX,
                                         .depth = EGRESS_FILE_DEPTH_MAX };
@@ -287,31 +360,32 @@ static bool is_request(struct str text, struct arena *a, const struct json **ret
            (*ret)->list.n > 0 && !json_get(*ret, STR("version"));
 }
 
-static int read_request(const struct json *v, struct parts *x, const struct policy_bounds *b,
-                        struct policy_text **ret, struct err *e)
+static int read_egress_request(const struct json *v, struct policy_parts *x,
+                               const struct policy_bounds *b, struct policy_text **ret,
+                               struct err *e)
 {
     struct egress_request q = { 0 };
     int r = json_bind(v, egress_request_fields, EGRESS_REQUEST_FIELD_COUNT, &q, &x->arena, e);
 
     if (r >= 0)
-        r = add_request(x, NULL, &q, e);
-    return r < 0 ? r : join(x, b, ret, e);
+        r = add_request_parts(x, NULL, &q, b, e);
+    return r < 0 ? r : join_policy_parts(x, b, ret, e);
 }
 
 int policy_text_read(struct str text, const struct policy_bounds *b, struct policy_text **ret,
                      struct err *e)
 {
-    struct parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
+    struct policy_parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
     struct egress_policy policy;
     const struct json *v;
     int r;
 
-    if (is_request(text, &x.arena, &v)) {
-        r = read_request(v, &x, b, ret, e);
+    if (is_egress_request(text, &x.arena, &v)) {
+        r = read_egress_request(v, &x, b, ret, e);
     } else {
-        r = read_text(text, &x.arena, &policy, e);
+        r = read_policy_source(text, &x.arena, &policy, e);
         if (r >= 0)
-            r = finish(&policy, b, ret, e);
+            r = complete_policy(&policy, &x.arena, b, ret, e);
     }
     arena_done(&x.arena);
     return r;

@@ -1,38 +1,42 @@
-/* An egress policy as it is stored and handed to workers: canonical JSON, checked and compiled
- * once, shared by whoever has to do with it. */
-#ifndef CONTROL_POLICY_TEXT_H
-#define CONTROL_POLICY_TEXT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An egress policy as it is stored and sent to workers: canonical JSON, checked and compiled once,
+ * reference-counted. */
+#ifndef CONTROL_EGRESS_POLICY_TEXT_H
+#define CONTROL_EGRESS_POLICY_TEXT_H
 
-#include "model/request.h"
-#include "policy/egress_ceiling.h"
-#include "profile/profile.h"
+#include "domain/model/request.h"
+#include "domain/policy/egress_ceiling.h"
+#include "domain/profile/profile.h"
 
-/* Who set a policy, as far as its ceiling depends on it. */
+/* The author of a policy, as far as its ceiling depends on it. */
 struct policy_author {
     bool admin;
     unsigned most; /* enum egress_reach + 1, of the token; 0: the token has no ceiling */
 };
 
-/* What a policy must stay within: see control/ceiling.h. */
+/* The limits of a policy: see control/egress/ceiling.h. */
 struct policy_bounds {
     struct egress_ceiling ceiling;
     struct policy_author author;
+    struct json_strs names; /* egress.names of the configuration, which complete a policy */
 };
 
 struct gate_place;
 
 struct policy_text {
-    struct str json;    /* of its own memory, as … */
+    struct str json;    /* in its own memory, like … */
     struct str ceiling; /* … its ceiling for the worker: JSON */
     struct policy_author author;
-    /* The same without the uses that it grants, for whoever comes after the first worker that has
-     * it, in this life of the daemon or the next: who dies does not say how many are left. NULL: it
-     * grants none. */
+    /* The policy with its limited uses spent, for every worker after the first one that got it,
+     * also after a restart of the daemon: a dead worker does not report how many uses are left.
+     * NULL: it grants no limited uses. */
     struct policy_text *spent;
+    /* Why this version cannot enforce the stored policy, in its own memory; NULL: it can. */
+    const char *problem;
     uint32_t endpoints;
     unsigned refs;
-    unsigned reach_;            /* reach.c: bits of it, once it was computed */
-    struct gate_place *places_; /* places.c: once they were computed; of its own memory */
+    unsigned reach_;            /* reach.c: cached bits */
+    struct gate_place *places_; /* places.c: cached, in its own memory */
     size_t n_places_;
     bool has_places_;
 };
@@ -44,19 +48,24 @@ void policy_text_unrefp_(struct policy_text **t); /* for AUTO() */
 /* Whether a sandbox of this profile and request has a network at all. */
 bool policy_wanted(const struct profile *p, const struct create_request *q);
 
-/* What a new sandbox may reach: what its profile lets out, and what the request asks for beside. */
+/* The policy of a new sandbox: its profile's, and what the request adds. */
 int policy_text_make(const struct profile *p, const struct create_request *q,
                      const struct policy_bounds *b, struct policy_text **ret, struct err *e);
 
-/* A policy somebody wrote, YAML or JSON; or, as JSON without a version, what the `egress` of a
- * create request has: lists of destinations. */
+/* A policy from a user, YAML or JSON; or, as JSON without a version, the `egress` member of a
+ * create request: lists of destinations. */
 int policy_text_read(struct str text, const struct policy_bounds *b, struct policy_text **ret,
                      struct err *e);
 
 /* The addresses of this machine, as far as they can be read, on the arena. */
 struct egress_own policy_own_addresses(struct arena *a);
 
-/* What the store has: taken as it is. What exceeds the bounds is denied by the worker. */
+/* A placeholder for a policy that cannot be loaded: everything is denied until another policy is
+ * set. */
+int policy_text_missing(const char *problem, struct policy_text **ret, struct err *e);
+
+/* A policy from the store, unchanged. The worker denies everything beyond the bounds, and
+ * everything at all if the policy is no longer valid: then it has a problem. */
 int policy_text_stored(struct str json, uint32_t endpoints, const struct policy_bounds *b,
                        struct policy_text **ret, struct err *e);
 

@@ -1,19 +1,20 @@
-#include "control/reach.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/reach.h"
 
 #include <string.h>
 
 #include "base/own.h"
-#include "model/token.h"
-#include "net/address.h"
-#include "net/host.h"
-#include "policy/egress_file.h"
+#include "domain/model/token.h"
+#include "lib/net/address.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress_file.h"
 
 enum { REACH_KNOWN = 1, REACH_OUT = 2, REACH_PUBLIC = 4, PORT_USUAL = 443, PORT_ANY = 1 };
 
 typedef bool endpoint_fn(void *user, const struct egress_endpoint *p);
 
-/* Whether it is so of every endpoint. */
-static bool each_endpoint(const struct egress_policy *p, endpoint_fn *fn, void *user)
+/* Whether fn returns true for every endpoint. */
+static bool all_endpoints(const struct egress_policy *p, endpoint_fn *fn, void *user)
 {
     const struct egress_entry *entries = p->network_policies.p;
 
@@ -35,7 +36,7 @@ static bool is_range(struct str prefix, const struct address *a)
     return prefix.p && str_to_u64(prefix, &bits) && bits < (a->v6 ? 128 : 32);
 }
 
-/* A range that has public addresses grants those alone. */
+/* A range with public addresses grants only these. */
 static bool are_public(const struct json_strs *ips)
 {
     for (size_t i = 0; i < ips->n; i++) {
@@ -47,8 +48,8 @@ static bool are_public(const struct json_strs *ips)
     return true;
 }
 
-/* Names are resolved by the worker, which connects to public addresses alone unless allowed_ips
- * says otherwise. */
+/* The worker resolves names, and connects to public addresses only, unless allowed_ips says
+ * otherwise. */
 static bool is_public_endpoint(void *user, const struct egress_endpoint *p)
 {
     struct address a;
@@ -63,14 +64,14 @@ static unsigned compute_reach(const struct egress_policy *p)
 {
     bool unlisted = p->unlisted.access == EGRESS_UNLISTED_PUBLIC || p->unlisted.allowed_ips.n;
     bool is_public =
-        each_endpoint(p, is_public_endpoint, NULL) && are_public(&p->unlisted.allowed_ips);
+        all_endpoints(p, is_public_endpoint, NULL) && are_public(&p->unlisted.allowed_ips);
 
     return REACH_KNOWN | (p->network_policies.n || unlisted ? REACH_OUT : 0) |
            (is_public ? REACH_PUBLIC : 0);
 }
 
-/* One that cannot be read reaches everything. */
-static unsigned reach_of(struct policy_text *t)
+/* An unreadable policy counts as reaching everything. */
+static unsigned get_policy_reach(struct policy_text *t)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
     struct egress_policy p = { 0 };
@@ -83,7 +84,7 @@ static unsigned reach_of(struct policy_text *t)
 
 bool policy_lets_out(struct policy_text *t)
 {
-    return t && reach_of(t) & REACH_OUT;
+    return t && get_policy_reach(t) & REACH_OUT;
 }
 
 /* --- lists --- */
@@ -92,7 +93,7 @@ struct approved_list {
     struct str words;
 };
 
-/* below: every name below the approved one; of a pattern, which is approved as itself, that too. */
+/* below: every name below the approved one; a pattern that was approved covers itself, too. */
 static bool covers_host(bool below, struct str approved, struct str host)
 {
     if (!below)
@@ -101,7 +102,7 @@ static bool covers_host(bool below, struct str approved, struct str host)
            str_eq((struct str){ host.p + host.n - approved.n, approved.n }, approved);
 }
 
-static bool has_port(struct str word)
+static bool word_has_port(struct str word)
 {
     size_t colon = word.n;
 
@@ -110,7 +111,7 @@ static bool has_port(struct str word)
     return colon > 0 && word.p[colon - 1] == ':';
 }
 
-/* An address is approved as itself. */
+/* An approved address covers itself only. */
 static bool covers_address(const struct host *approved, struct str host)
 {
     struct address a;
@@ -118,8 +119,8 @@ static bool covers_address(const struct host *approved, struct str host)
     return approved->is_address && address_parse(host, &a) && address_equal(&approved->address, &a);
 }
 
-/* One word of the list, for one port. */
-static bool is_listed(struct str words, struct str host, uint16_t port)
+/* Whether a word of the list covers the host and port. */
+static bool is_approved(struct str words, struct str host, uint16_t port)
 {
     struct str word;
 
@@ -136,13 +137,13 @@ static bool is_listed(struct str words, struct str host, uint16_t port)
             continue;
         covers = name.is_address ? covers_address(&name, host)
                                  : covers_host(below, str_from(name.name), host);
-        if (covers && (number == port || !has_port(word)))
+        if (covers && (number == port || !word_has_port(word)))
             return true;
     }
     return false;
 }
 
-/* An endpoint by its address names it twice: as its host, and as the one that it may be at. */
+/* An endpoint by address names it twice: as its host, and in allowed_ips. */
 static bool is_one_public_address(const struct egress_endpoint *p)
 {
     struct address host, ip;
@@ -166,7 +167,7 @@ static bool is_listed_endpoint(void *user, const struct egress_endpoint *p)
     if (!host.n || str_starts(host, STR("**.")) || (p->allowed_ips.n && !is_one_public_address(p)))
         return false;
     for (size_t i = 0; i < p->port_count; i++)
-        if (!is_listed(l->words, host, p->ports[i]))
+        if (!is_approved(l->words, host, p->ports[i]))
             return false;
     return p->port_count > 0;
 }
@@ -179,7 +180,7 @@ static bool is_within_list(struct policy_text *t, struct str words)
 
     return egress_policy_from_json(t->json, &a, &p, NULL) >= 0 &&
            p.unlisted.access != EGRESS_UNLISTED_PUBLIC && !p.unlisted.allowed_ips.n &&
-           each_endpoint(&p, is_listed_endpoint, &l);
+           all_endpoints(&p, is_listed_endpoint, &l);
 }
 
 bool policy_within(struct policy_text *t, struct str approved)
@@ -189,15 +190,15 @@ bool policy_within(struct policy_text *t, struct str approved)
     if (!approved.n)
         return false;
     if (str_eq(approved, STR(TOKEN_PUBLIC)))
-        return reach_of(t) & REACH_PUBLIC;
+        return get_policy_reach(t) & REACH_PUBLIC;
     return is_within_list(t, approved);
 }
 
-/* --- what can be approved --- */
+/* --- valid approvals --- */
 
-/* An approval is within the ceiling `public`, whoever gives it: other addresses are for policies
- * that a master looks at. */
-static int check_word(struct str word, struct err *e)
+/* An approval is always within the ceiling `public`: other addresses need a policy that a master
+ * has reviewed. */
+static int check_approved_word(struct str word, struct err *e)
 {
     bool below = str_starts(word, STR("*."));
     struct str name = below ? (struct str){ word.p + 2, word.n - 2 } : word;
@@ -207,14 +208,16 @@ static int check_word(struct str word, struct err *e)
     if (authority_parse(name, PORT_USUAL, &host, &port, e) < 0)
         return err_wrap(e, -(int)ERR_INVALID, "network: '" STR_FMT "'", STR_ARG(word));
     if (below && host.is_address)
-        return err_set(e, ERR_INVALID, "network: '" STR_FMT "': no name is below an address",
+        return err_set(e, ERR_INVALID,
+                       "network: '" STR_FMT "': '*.' must be followed by a name, not an address",
                        STR_ARG(word));
     if (host.is_address && address_classify(&host.address) != ADDRESS_PUBLIC)
-        return err_set(e, ERR_DENIED,
-                       "network: '" STR_FMT "' is not a public address, and what a token reaches "
-                       "without approval is within the ceiling `public`: leave it out, and have a "
-                       "master approve the sandboxes that need it",
-                       STR_ARG(word));
+        return err_set(
+            e, ERR_DENIED,
+            "network: '" STR_FMT
+            "' is not a public address, and a token can only be approved within the ceiling "
+            "`public`: leave it out, and have a master approve the sandboxes that need it",
+            STR_ARG(word));
     return 0;
 }
 
@@ -229,7 +232,7 @@ int approval_check(struct str approved, struct err *e)
         return 0;
     while (r >= 0 && approved.n) {
         approved = str_cut(approved, ' ', &word);
-        r = check_word(word, e);
+        r = check_approved_word(word, e);
     }
     return r;
 }

@@ -1,4 +1,5 @@
-#include "control/anchors.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/event/anchors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,23 +7,23 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "control/sandbox.h"
-#include "crypto/encode.h"
+#include "control/sandbox/sandbox.h"
+#include "lib/crypto/encode.h"
 
 #define EVERY_NS (30 * NS_PER_S)
 #define SOON_NS  NS_PER_S
 
 enum { LINES_MAX = 64, LINE_TEXT = 160, CLOSED_MAX = 4096 };
 
-/* The line of an outlet that is gone. */
+/* The last line of an egress link that was freed. */
 struct closed_line {
     struct link link;
     struct egress_head_record line;
 };
 
-/* Lines that are on their way to disk together. */
+/* Lines that are recorded together. */
 struct anchoring {
     struct control *control;
     struct store_txn txn;
@@ -50,12 +51,12 @@ void anchors_write(const struct egress_head_record *lines, size_t n, char *ret, 
 
 bool anchors_may_hold(struct control *c, const char *box)
 {
-    struct index_entry *v = index_find(&c->index, str_from(box));
+    struct map_entry *v = map_find(&c->sandboxes, str_from(box));
 
     return v && container_of(v, struct sandbox, entry)->stored;
 }
 
-static void on_lines_kept(struct store_txn *t, int r, const struct err *e)
+static void on_anchors_recorded(struct store_txn *t, int r, const struct err *e)
 {
     struct anchoring *x = container_of(t, struct anchoring, txn);
     struct control *c = x->control;
@@ -63,7 +64,7 @@ static void on_lines_kept(struct store_txn *t, int r, const struct err *e)
     if (r < 0)
         LOG(WARN, "audit.anchor_failed", LOG_S("error", e->msg));
     for (size_t i = 0; r >= 0 && i < x->n; i++) {
-        struct outlet *o = outlet_find(c, x->lines[i].sandbox);
+        struct egress_link *o = egress_link_find(c, x->lines[i].sandbox);
 
         if (o && o->anchored < x->lines[i].seq)
             o->anchored = x->lines[i].seq;
@@ -75,7 +76,7 @@ static void on_lines_kept(struct store_txn *t, int r, const struct err *e)
     free(x);
 }
 
-static void keep_lines(struct anchoring *x)
+static void record_anchors(struct anchoring *x)
 {
     struct control *c = x->control;
     struct event_record *v = &x->event;
@@ -94,15 +95,15 @@ static void keep_lines(struct anchoring *x)
     for (size_t i = 0; i < x->n; i++)
         store_put_egress_head(&x->txn, &x->lines[i]);
     store_add_event(&x->txn, v);
-    store_commit(&x->txn, on_lines_kept);
+    store_commit(&x->txn, on_anchors_recorded);
 }
 
-struct gathering {
+struct anchor_gathering {
     struct control *control;
     struct anchoring *now; /* NULL: nothing yet */
 };
 
-static void gather_line(struct gathering *g, const struct egress_head_record *line)
+static void gather_line(struct anchor_gathering *g, const struct egress_head_record *line)
 {
     struct anchoring *x = g->now;
 
@@ -116,17 +117,17 @@ static void gather_line(struct gathering *g, const struct egress_head_record *li
     }
     x->lines[x->n++] = *line;
     if (x->n == LINES_MAX)
-        keep_lines(take_ptr(g->now));
+        record_anchors(take_ptr(g->now));
 }
 
-static void gather_outlet(struct index_entry *v, void *user)
+static void gather_egress_link(struct map_entry *v, void *user)
 {
-    const struct outlet *o = container_of(v, struct outlet, entry);
+    const struct egress_link *o = container_of(v, struct egress_link, entry);
     struct egress_head_record line = { .time_ns = clock_wall() };
 
     if (o->line.seq <= o->anchored)
         return;
-    outlet_put_line(o, &line);
+    egress_link_fill_head(o, &line);
     gather_line(user, &line);
 }
 
@@ -135,7 +136,7 @@ static void start_anchor_tick(struct control *c, int64_t ns);
 static void on_anchor_tick(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, anchors.tick);
-    struct gathering g = { .control = c };
+    struct anchor_gathering g = { .control = c };
 
     for (struct link *m; (m = list_take(&c->anchors.closed));) {
         struct closed_line *x = container_of(m, struct closed_line, link);
@@ -144,9 +145,9 @@ static void on_anchor_tick(struct loop_timer *t)
         free(x);
     }
     c->anchors.n_closed = 0;
-    index_each(&c->outlets.index, gather_outlet, &g);
+    map_each(&c->egress_links.by_box, gather_egress_link, &g);
     if (g.now)
-        keep_lines(g.now);
+        record_anchors(g.now);
     start_anchor_tick(c, EVERY_NS);
 }
 
@@ -158,7 +159,7 @@ static void start_anchor_tick(struct control *c, int64_t ns)
 
 void anchors_open(struct control *c)
 {
-    start_anchor_tick(c, SOON_NS); /* what an earlier life left */
+    start_anchor_tick(c, SOON_NS); /* lines of earlier daemon runs */
 }
 
 void anchors_close(struct control *c)
@@ -168,7 +169,7 @@ void anchors_close(struct control *c)
         free(container_of(m, struct closed_line, link));
 }
 
-void anchors_soon(struct control *c)
+void anchors_schedule_soon(struct control *c)
 {
     if (!loop_timer_started(&c->anchors.tick) || c->anchors.due <= clock_mono() + SOON_NS)
         return;
@@ -176,8 +177,8 @@ void anchors_soon(struct control *c)
     start_anchor_tick(c, SOON_NS);
 }
 
-/* Of very many at once the rest is anchored with their sandboxes' ends, or next lines. */
-void anchors_note(const struct outlet *o)
+/* With very many at once, the rest is anchored with the ends of their sandboxes, or later lines. */
+void anchors_note(const struct egress_link *o)
 {
     struct anchors *a = &o->control->anchors;
     struct closed_line *x;
@@ -188,7 +189,7 @@ void anchors_note(const struct outlet *o)
     if (!x)
         abort();
     x->line.time_ns = clock_wall();
-    outlet_put_line(o, &x->line);
+    egress_link_fill_head(o, &x->line);
     list_append(&a->closed, &x->link);
     a->n_closed++;
 }

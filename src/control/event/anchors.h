@@ -1,34 +1,35 @@
-/* Egress logs are anchored in the daemon's chain (store/ledger.h): the last line of each, as its
- * worker told it, becomes part of an event, and of the sandbox's egress head. So a log whose end is
- * cut off, or that is replaced or removed, is found.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Anchors egress logs in the daemon's chain (domain/store/ledger.h): the last line of each log, as
+ * its worker reported it, becomes part of an event, and of the sandbox's egress head. So a log that
+ * is truncated, replaced or removed is detected.
  *
- * Some time after lines were written: one transaction for many sandboxes, no request waits for it.
- * A little later after a policy was changed. With the event of a sandbox's end, at that. */
-#ifndef CONTROL_ANCHORS_H
-#define CONTROL_ANCHORS_H
+ * Anchors are recorded some time after lines were written (one transaction for many sandboxes; no
+ * request waits for it), soon after a policy was changed, and with the event of a sandbox's end. */
+#ifndef CONTROL_EVENT_ANCHORS_H
+#define CONTROL_EVENT_ANCHORS_H
 
-#include "loop/list.h"
-#include "loop/timer.h"
-#include "model/record.h"
+#include "lib/loop/list.h"
+#include "lib/loop/timer.h"
+#include "domain/model/record.h"
 
 struct control;
-struct outlet;
+struct egress_link;
 
 /* Of the control plane. */
 struct anchors {
     struct loop_timer tick;
     int64_t due;        /* CLOCK_MONOTONIC */
-    struct list closed; /* lines of outlets that are gone */
+    struct list closed; /* last lines of freed egress links */
     size_t n_closed;
 };
 
 void anchors_open(struct control *c);
 void anchors_close(struct control *c);
 /* Within a second. */
-void anchors_soon(struct control *c);
-/* An outlet ends: its last line is anchored with the next ones. */
-void anchors_note(const struct outlet *o);
-/* Whether a sandbox of that id is on record, so that its egress head can be. */
+void anchors_schedule_soon(struct control *c);
+/* An egress link ends: its last line is anchored with the next transaction. */
+void anchors_note(const struct egress_link *o);
+/* Whether a sandbox of that id is on record, which its egress head needs. */
 bool anchors_may_hold(struct control *c, const char *box);
 
 /* The detail of an event: {"egress_audit":[…]}. It must fit. */

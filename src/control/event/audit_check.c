@@ -1,4 +1,5 @@
-#include "control/audit_check.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/event/audit_check.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,43 +9,43 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "control/outlet_inside.h"
+#include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
 
 enum {
-    EVENTS_STEP = 2000, /* that one question looks at */
+    EVENTS_STEP = 2000, /* per query */
     HEADS_STEP = 32,
     PIECE = 64 << 10,
     FILE_STEP = 2 << 20, /* bytes that one job reads */
-    TRIES = 4,           /* of a log that looks damaged */
+    TRIES = 4,           /* reads of a log that looks damaged */
     ANCHORS_MAX = 1 << 18,
 };
 
-#define RETENTION_SLACK_NS (15 * 60 * NS_PER_S) /* rows and files are not removed at once */
+#define RETENTION_SLACK_NS (15 * 60 * NS_PER_S) /* rows and files are not removed together */
 
-/* One log that is being read: the pool's, while its job is. */
+/* A log that is being read; accessed by the thread while its job runs. */
 struct log_reading {
     struct egress_head_record head; /* seq 0: none */
     struct chain_reader chain;
     unsigned char key[CHAIN_SIZE];
-    struct chain_place *anchors; /* as many as there may be */
-    struct outlet_parts parts;   /* in their order */
-    int now;                     /* the part that is written; -1: none */
-    int fd;                      /* the part that is read */
+    struct chain_place *anchors;    /* with room for all anchors of the log */
+    struct egress_link_parts parts; /* in order */
+    int now;                        /* the part that is being written; -1: none */
+    int fd;                         /* the part that is being read */
     size_t at_part;
     int64_t at;
-    bool opened, finished, gone;
+    bool opened, finished, missing;
     unsigned tries;
 };
 
 struct audit_check {
     struct control *control;
-    struct link link; /* in the control plane's */
+    struct link link; /* in control->audit_checks */
     char caller[OWNER_MAX];
     struct audit_found found;
     struct audit_wanted wanted;
     char box[ID_MAX];
-    audit_done_fn *done; /* NULL: nobody is told */
+    audit_done_fn *done; /* NULL: stopped */
     void *user;
     struct store_query query;
     struct ledger_walk walk;
@@ -53,10 +54,10 @@ struct audit_check {
     struct egress_head_record heads[HEADS_STEP];
     size_t n_heads, at_head;
     char after[ID_MAX];
-    char current[ID_MAX]; /* whose log is read */
+    char current[ID_MAX]; /* the sandbox whose log is being read */
     bool last_page;
     struct log_reading reading;
-    struct work_job job;
+    struct thread_job job;
     struct loop_later later;
     struct err err;
     int result;
@@ -102,7 +103,7 @@ void audit_check_stop(struct audit_check *x)
 static struct audit_problem *add_audit_problem(struct audit_check *x, const char *chain,
                                                const char *kind)
 {
-    static struct audit_problem none; /* takes what is only counted */
+    static struct audit_problem none; /* for problems that are only counted */
     size_t i = x->found.n_problems++;
     struct audit_problem *p = i < AUDIT_PROBLEMS_MAX ? &x->found.problems[i] : &none;
 
@@ -111,7 +112,7 @@ static struct audit_problem *add_audit_problem(struct audit_check *x, const char
     return p;
 }
 
-static void take_walk(struct audit_check *x)
+static void collect_walk(struct audit_check *x)
 {
     const struct ledger_walk *w = &x->walk;
 
@@ -129,7 +130,7 @@ static void take_walk(struct audit_check *x)
     }
 }
 
-static void take_log(struct audit_check *x)
+static void collect_log(struct audit_check *x)
 {
     const struct log_reading *g = &x->reading;
     const struct chain_reader *c = &g->chain;
@@ -151,7 +152,7 @@ static void take_log(struct audit_check *x)
         p->seq = (int64_t)f->seq;
         p->time_ns = f->time_ms * NS_PER_MS;
         chain_explain(f, p->message, sizeof p->message);
-        if (f->fault == CHAIN_SHORT && g->gone)
+        if (f->fault == CHAIN_SHORT && g->missing)
             snprintf(p->message, sizeof p->message,
                      "its egress log is missing: %llu lines are on record",
                      (unsigned long long)f->to);
@@ -171,33 +172,33 @@ static bool is_part_now(const struct control *c, const struct log_reading *g)
 {
     AUTO_CLOSE int fd = -1;
 
-    return outlet_open_part(c, g->head.sandbox, OUTLET_PART_NOW, &fd, NULL) >= 0 &&
+    return egress_link_open_part(c, g->head.sandbox, EGRESS_LINK_PART_NOW, &fd, NULL) >= 0 &&
            find_inode(fd) == find_inode(g->now);
 }
 
-/* The part that is written is opened before the others are listed and is still that one after: so
- * none is missing between them. False: there is no log. */
+/* The current part is opened before the others are listed, and must still be the current one after
+ * that: so no part is missed. False: there is no log. */
 static bool open_log_parts(const struct control *c, struct log_reading *g)
 {
     for (unsigned i = 0; i < TRIES; i++) {
         drop_fd(&g->now);
-        if (outlet_open_part(c, g->head.sandbox, OUTLET_PART_NOW, &g->now, NULL) < 0)
+        if (egress_link_open_part(c, g->head.sandbox, EGRESS_LINK_PART_NOW, &g->now, NULL) < 0)
             g->now = -1;
-        outlet_list_parts(c, g->head.sandbox, &g->parts);
+        egress_link_list_parts(c, g->head.sandbox, &g->parts);
         if (g->now < 0 || is_part_now(c, g))
             break;
     }
     return g->parts.n > 0;
 }
 
-/* False: it expired since. */
+/* False: it expired meanwhile. */
 static bool open_next_part(const struct control *c, struct log_reading *g)
 {
     uint32_t part = g->parts.parts[g->at_part];
 
     drop_fd(&g->fd);
-    if (part != OUTLET_PART_NOW || g->now < 0)
-        return outlet_open_part(c, g->head.sandbox, part, &g->fd, NULL) >= 0;
+    if (part != EGRESS_LINK_PART_NOW || g->now < 0)
+        return egress_link_open_part(c, g->head.sandbox, part, &g->fd, NULL) >= 0;
     g->fd = take_fd(&g->now);
     return true;
 }
@@ -205,7 +206,7 @@ static bool open_next_part(const struct control *c, struct log_reading *g)
 static void begin_log(const struct control *c, struct log_reading *g)
 {
     g->opened = true;
-    g->gone = !open_log_parts(c, g);
+    g->missing = !open_log_parts(c, g);
     g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
     if (g->head.genuine) {
         g->chain.cut.seq = g->head.cut_seq;
@@ -243,7 +244,7 @@ static void read_log(const struct control *c, struct log_reading *g)
     }
 }
 
-static void run_reading(struct work_job *j)
+static void run_reading(struct thread_job *j)
 {
     struct audit_check *x = container_of(j, struct audit_check, job);
 
@@ -253,7 +254,7 @@ static void run_reading(struct work_job *j)
 /* --- the logs --- */
 
 static void next_log(struct audit_check *x);
-static void ask_heads(struct audit_check *x);
+static void query_heads(struct audit_check *x);
 static void start_log(struct audit_check *x, const struct egress_head_record *h, unsigned tries);
 
 static int compare_anchors(const void *a, const void *b)
@@ -264,24 +265,24 @@ static int compare_anchors(const void *a, const void *b)
     return box ? box : x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* Removed by retention, which takes logs and records one after the other. */
-static bool is_expired(const struct audit_check *x, const struct egress_head_record *h)
+/* Removed by retention, which removes logs and records one after the other. */
+static bool is_log_expired(const struct audit_check *x, const struct egress_head_record *h)
 {
     return h->time_ns < clock_wall() - x->control->config->egress.audit_keep + RETENTION_SLACK_NS;
 }
 
-static void on_read(struct work_job *j, enum work_end end);
+static void on_read(struct thread_job *j, enum work_end end);
 
 static void submit_reading(struct audit_check *x)
 {
     struct err e;
-    int r = work_submit(x->control->work, &x->job, NULL, run_reading, on_read, &e);
+    int r = thread_submit(x->control->work, &x->job, NULL, run_reading, on_read, &e);
 
     if (r < 0)
         end_check(x, r, &e);
 }
 
-static void on_read(struct work_job *j, enum work_end end)
+static void on_read(struct thread_job *j, enum work_end end)
 {
     struct audit_check *x = container_of(j, struct audit_check, job);
     struct log_reading *g = &x->reading;
@@ -289,7 +290,7 @@ static void on_read(struct work_job *j, enum work_end end)
 
     if (end_if_stopped(x))
         return;
-    if (end == WORK_CANCELLED) {
+    if (end == THREAD_CANCELLED) {
         end_check(x, err_set(&e, ERR_BUSY, "the daemon is ending"), &e);
         return;
     }
@@ -297,17 +298,17 @@ static void on_read(struct work_job *j, enum work_end end)
         submit_reading(x);
         return;
     }
-    if (g->gone && g->head.seq && is_expired(x, &g->head)) {
+    if (g->missing && g->head.seq && is_log_expired(x, &g->head)) {
         next_log(x);
         return;
     }
-    if (g->chain.n_findings && g->tries + 1 < TRIES) { /* it may have moved: again, with its head */
+    if (g->chain.n_findings && g->tries + 1 < TRIES) { /* it may have been rotated */
         struct egress_head_record h = g->head;
 
         start_log(x, &h, g->tries + 1);
         return;
     }
-    take_log(x);
+    collect_log(x);
     next_log(x);
 }
 
@@ -344,7 +345,7 @@ static void begin_reading(struct audit_check *x)
     submit_reading(x);
 }
 
-static void on_head_again(struct store_query *q, int r, const struct err *e)
+static void on_head_reread(struct store_query *q, int r, const struct err *e)
 {
     struct audit_check *x = container_of(q, struct audit_check, query);
 
@@ -359,7 +360,7 @@ static void on_head_again(struct store_query *q, int r, const struct err *e)
     begin_reading(x);
 }
 
-/* The first time with the head that was read; then with the one that is on record by now. */
+/* The first read uses the head from the page; later ones query the current head. */
 static void start_log(struct audit_check *x, const struct egress_head_record *h, unsigned tries)
 {
     struct egress_head_record copy = *h;
@@ -376,19 +377,19 @@ static void start_log(struct audit_check *x, const struct egress_head_record *h,
     x->query = (struct store_query){ .kind = STORE_EGRESS_HEADS,
                                      .sandbox = str_from(x->reading.head.sandbox),
                                      .limit = 1 };
-    r = store_ask(x->control->store, &x->query, on_head_again, &e);
+    r = store_ask(x->control->store, &x->query, on_head_reread, &e);
     if (r < 0)
         end_check(x, r, &e);
 }
 
-/* The log of a sandbox is over: so are its anchors. */
+/* Skips the anchors of a log that was read. */
 static void skip_anchors(struct audit_check *x, const char *box)
 {
     while (x->next_anchor < x->n_anchors && strcmp(x->anchors[x->next_anchor].sandbox, box) == 0)
         x->next_anchor++;
 }
 
-/* Sandboxes that events name a line of, and that have no head, up to this one. */
+/* Reports anchors of sandboxes without a head, up to this sandbox. */
 static void pass_anchors(struct audit_check *x, const char *upto)
 {
     while (x->next_anchor < x->n_anchors) {
@@ -427,7 +428,7 @@ static void next_log(struct audit_check *x)
         }
     }
     if (!x->last_page) {
-        ask_heads(x);
+        query_heads(x);
         return;
     }
     skip_anchors(x, x->current);
@@ -450,7 +451,7 @@ static void on_heads(struct store_query *q, int r, const struct err *e)
     if (q->n) {
         memcpy(x->heads, q->egress_heads, q->n * sizeof x->heads[0]);
         snprintf(x->after, sizeof x->after, "%s", x->heads[q->n - 1].sandbox);
-    } else if (x->box[0]) { /* nothing is on record of it yet, but it may have a log */
+    } else if (x->box[0]) { /* not on record yet, but it may have a log */
         x->n_heads = 1;
         x->heads[0] = (struct egress_head_record){ .time_ns = INT64_MAX };
         snprintf(x->heads[0].sandbox, sizeof x->heads[0].sandbox, "%s", x->box);
@@ -459,7 +460,7 @@ static void on_heads(struct store_query *q, int r, const struct err *e)
     next_log(x);
 }
 
-static void ask_heads(struct audit_check *x)
+static void query_heads(struct audit_check *x)
 {
     struct err e;
     int r;
@@ -477,12 +478,13 @@ static void ask_heads(struct audit_check *x)
 
 /* --- the events --- */
 
-static void ask_ledger_events(struct audit_check *x);
+static void query_ledger_events(struct audit_check *x);
 
 static bool keep_anchors(struct audit_check *x, const struct store_query *q)
 {
+    /* Too many: only the heads are compared. */
     if (x->n_anchors + q->n > ANCHORS_MAX)
-        return true; /* the heads are left to compare with */
+        return true;
     if (x->n_anchors + q->n > x->cap_anchors) {
         size_t cap = 2 * (x->n_anchors + q->n);
         struct ledger_anchor *grown = realloc(x->anchors, cap * sizeof *grown);
@@ -506,7 +508,7 @@ static void on_walked(struct store_query *q, int r, const struct err *e)
     if (end_if_stopped(x))
         return;
     if (r >= 0 && !keep_anchors(x, q)) {
-        r = err_set(&full, ERR_TOO_BIG, "the events name too many lines of egress logs");
+        r = err_set(&full, ERR_TOO_BIG, "out of memory for the anchors of egress logs");
         e = &full;
     }
     if (r < 0) {
@@ -514,20 +516,20 @@ static void on_walked(struct store_query *q, int r, const struct err *e)
         return;
     }
     if (!x->walk.finished && !x->wanted.head_only) {
-        ask_ledger_events(x);
+        query_ledger_events(x);
         return;
     }
-    take_walk(x);
+    collect_walk(x);
     if (x->wanted.head_only) {
         end_check(x, 0, e);
         return;
     }
     if (x->n_anchors)
         qsort(x->anchors, x->n_anchors, sizeof *x->anchors, compare_anchors);
-    ask_heads(x);
+    query_heads(x);
 }
 
-static void ask_ledger_events(struct audit_check *x)
+static void query_ledger_events(struct audit_check *x)
 {
     struct err e;
     int r;
@@ -550,12 +552,12 @@ static void on_begin_check(struct loop_later *l)
     if (end_if_stopped(x))
         return;
     if (x->box[0])
-        ask_heads(x);
+        query_heads(x);
     else
-        ask_ledger_events(x);
+        query_ledger_events(x);
 }
 
-static int check_share(struct control *c, const struct audit_wanted *w, struct err *e)
+static int check_audit_share(struct control *c, const struct audit_wanted *w, struct err *e)
 {
     unsigned whole = 0, boxes = 0, own = 0;
 
@@ -577,7 +579,7 @@ int audit_check_start(struct control *c, const struct audit_wanted *w, audit_don
                       void *user, struct audit_check **ret, struct err *e)
 {
     struct audit_check *x;
-    int r = check_share(c, w, e);
+    int r = check_audit_share(c, w, e);
 
     if (r < 0)
         return r;

@@ -1,4 +1,5 @@
-#include "control/outbox.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/event/event_delivery.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/outbox_inside.h"
-#include "model/event.h"
-#include "model/time.h"
+#include "control/event/event_delivery_internal.h"
+#include "domain/model/event.h"
+#include "domain/model/time.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists and tables own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not track what lists and maps own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
@@ -21,25 +22,25 @@ enum {
     HEADERS_STEP = 4 << 10,
     BODY_MAX = 1 << 20,
     ANSWER_MAX = 64 << 10,
-    FIRST_REST_MS = 500,
-    REST_MAX_S = 60,
+    FIRST_BACKOFF_MS = 500,
+    BACKOFF_MAX_S = 60,
     RETRY_AFTER_MAX_S = 300,
     SOURCE_MAX = 128,
 };
 
-struct lane {
-    struct outbox *outbox;
-    struct index_entry entry;
+struct delivery_lane {
+    struct event_delivery *event_delivery;
+    struct map_entry entry;
     char id[ID_MAX];  /* of the sandbox, or "#" and the seq of the only event */
-    int64_t sent;     /* everything up to here was taken */
-    bool single;      /* of no sandbox */
-    bool busy;        /* holds one of the places */
-    bool in_store;    /* the store will answer */
-    bool more;        /* something happened since the store was asked */
-    bool unreachable; /* why it rests */
+    int64_t sent;     /* the hub has accepted everything up to here */
+    bool single;      /* an event without a sandbox */
+    bool busy;        /* counted in event_delivery.busy */
+    bool in_store;    /* waits for an answer of the store */
+    bool more;        /* an event was recorded after the last query */
+    bool unreachable; /* the reason of its backoff */
     unsigned failures;
-    struct loop_timer rest;
-    struct link link; /* waits for a place */
+    struct loop_timer backoff;
+    struct link link; /* in `ready` */
 
     /* while it is busy */
     struct store_query page;
@@ -48,111 +49,111 @@ struct lane {
     struct parcel parcel;
 };
 
-struct outbox {
+struct event_delivery {
     struct control *control;
     struct fetcher_share requests;
     struct event_subscriber events;
-    struct outbox_egress *egress; /* NULL: the hub is not told of decisions */
+    struct event_delivery_egress *egress; /* NULL: denials are not delivered */
     char source[SOURCE_MAX];
-    struct buf head; /* headers that the operator wants sent along, a line each; secret */
-    struct index lanes;
+    struct buf head; /* headers from the operator, one per line; secret */
+    struct map lanes;
     struct list ready;
     unsigned busy;
-    bool unreachable; /* said so */
+    bool unreachable; /* logged already */
     bool closing;
     struct {
         struct store_query query;
-        bool asked, again; /* under way; from the start, as soon as there is room */
+        bool pending, restart; /* under way; restart from the beginning when there is room */
     } scan;
     struct loop_later later;
-    size_t in_store; /* answers to wait for */
+    size_t in_store; /* pending answers of the store */
 };
 
-static void forget(struct buf *head);
-static void scan(struct outbox *o);
-static void turn(struct loop_later *l);
+static void wipe_headers(struct buf *head);
+static void scan_outbox(struct event_delivery *o);
+static void on_delivery_turn(struct loop_later *l);
 
 /* --- lanes --- */
 
-static void soon(struct outbox *o)
+static void schedule_delivery(struct event_delivery *o)
 {
-    /* -ERR_CONFLICT: it is coming already */
-    (void)loop_later(o->control->loop, &o->later, turn, NULL);
+    /* -ERR_CONFLICT: scheduled already */
+    (void)loop_later(o->control->loop, &o->later, on_delivery_turn, NULL);
 }
 
-static struct lane *find_lane(struct outbox *o, const char *id)
+static struct delivery_lane *find_delivery_lane(struct event_delivery *o, const char *id)
 {
-    struct index_entry *v = index_find(&o->lanes, str_from(id));
+    struct map_entry *v = map_find(&o->lanes, str_from(id));
 
-    return v ? container_of(v, struct lane, entry) : NULL;
+    return v ? container_of(v, struct delivery_lane, entry) : NULL;
 }
 
-static void make_ready(struct lane *l)
+static void make_lane_ready(struct delivery_lane *l)
 {
-    loop_timer_stop(&l->rest);
-    list_append(&l->outbox->ready, &l->link);
-    soon(l->outbox);
+    loop_timer_stop(&l->backoff);
+    list_append(&l->event_delivery->ready, &l->link);
+    schedule_delivery(l->event_delivery);
 }
 
-/* There is an event that waits: its lane takes care of it. */
-static void note(struct outbox *o, const struct event_record *v)
+/* Makes sure that the event's lane delivers it. */
+static void note_event(struct event_delivery *o, const struct event_record *v)
 {
     char id[ID_MAX];
-    struct lane *l;
+    struct delivery_lane *l;
 
     if (v->sandbox[0])
         snprintf(id, sizeof id, "%s", v->sandbox);
     else
         snprintf(id, sizeof id, "#%lld", (long long)v->seq);
-    l = find_lane(o, id);
+    l = find_delivery_lane(o, id);
     if (l) {
         l->more = true;
         return;
     }
-    if (o->lanes.n >= OUTBOX_LANES_MAX) {
-        o->scan.again = true;
+    if (o->lanes.n >= EVENT_DELIVERY_LANES_MAX) {
+        o->scan.restart = true;
         return;
     }
     l = calloc(1, sizeof *l);
     if (!l)
         abort();
-    l->outbox = o;
+    l->event_delivery = o;
     snprintf(l->id, sizeof l->id, "%s", id);
     l->entry.id = l->id;
     l->single = !v->sandbox[0];
     l->sent = v->seq - 1;
-    index_add(&o->lanes, &l->entry);
-    make_ready(l);
+    map_add(&o->lanes, &l->entry);
+    make_lane_ready(l);
 }
 
-static void release(struct lane *l)
+static void release_lane(struct delivery_lane *l)
 {
     arena_done(&l->page.arena);
     parcel_done(&l->parcel);
     if (l->busy)
-        l->outbox->busy--;
+        l->event_delivery->busy--;
     l->busy = false;
-    soon(l->outbox);
+    schedule_delivery(l->event_delivery);
 }
 
-static void lane_free(struct lane *l)
+static void delivery_lane_free(struct delivery_lane *l)
 {
-    struct outbox *o = l->outbox;
+    struct event_delivery *o = l->event_delivery;
 
-    release(l);
-    loop_timer_stop(&l->rest);
+    release_lane(l);
+    loop_timer_stop(&l->backoff);
     link_leave(&l->link);
-    index_remove(&o->lanes, &l->entry);
+    map_remove(&o->lanes, &l->entry);
     free(l);
 }
 
-static void rested(struct loop_timer *t)
+static void on_lane_retry(struct loop_timer *t)
 {
-    make_ready(container_of(t, struct lane, rest));
+    make_lane_ready(container_of(t, struct delivery_lane, backoff));
 }
 
-/* Between half and all of it, so that lanes do not come back in step. */
-static int64_t jitter(int64_t ns)
+/* Between half and all of it, so that lanes do not retry at the same time. */
+static int64_t add_jitter(int64_t ns)
 {
     uint32_t random = 0;
 
@@ -161,53 +162,54 @@ static int64_t jitter(int64_t ns)
     return ns / 2 + random % (ns / 2);
 }
 
-int64_t outbox_rest_ns(unsigned failures, int64_t at_least_ns)
+int64_t event_delivery_backoff_ns(unsigned failures, int64_t at_least_ns)
 {
-    int64_t ns = FIRST_REST_MS * NS_PER_MS;
+    int64_t ns = FIRST_BACKOFF_MS * NS_PER_MS;
 
-    for (unsigned i = 0; i < failures && ns < REST_MAX_S * NS_PER_S; i++)
+    for (unsigned i = 0; i < failures && ns < BACKOFF_MAX_S * NS_PER_S; i++)
         ns *= 2;
-    ns = jitter(ns > REST_MAX_S * NS_PER_S ? REST_MAX_S * NS_PER_S : ns);
+    ns = add_jitter(ns > BACKOFF_MAX_S * NS_PER_S ? BACKOFF_MAX_S * NS_PER_S : ns);
     return ns > at_least_ns ? ns : at_least_ns;
 }
 
-static void take_rest(struct lane *l, int64_t at_least_ns)
+static void back_off_lane(struct delivery_lane *l, int64_t at_least_ns)
 {
-    int64_t ns = outbox_rest_ns(l->failures, at_least_ns);
+    int64_t ns = event_delivery_backoff_ns(l->failures, at_least_ns);
 
     l->failures++;
-    release(l);
-    loop_timer_start(l->outbox->control->loop, &l->rest, clock_mono() + ns, rested, NULL);
+    release_lane(l);
+    loop_timer_start(l->event_delivery->control->loop, &l->backoff, clock_mono() + ns,
+                     on_lane_retry, NULL);
 }
 
-static void wake_lane(struct index_entry *v, void *user)
+static void wake_lane(struct map_entry *v, void *user)
 {
-    struct lane *l = container_of(v, struct lane, entry);
+    struct delivery_lane *l = container_of(v, struct delivery_lane, entry);
 
     (void)user;
-    if (l->unreachable && loop_timer_started(&l->rest))
-        make_ready(l);
+    if (l->unreachable && loop_timer_started(&l->backoff))
+        make_lane_ready(l);
     l->unreachable = false;
 }
 
-void outbox_reached(struct outbox *o)
+void event_delivery_note_reachable(struct event_delivery *o)
 {
     if (!o->unreachable)
         return;
     o->unreachable = false;
     LOG(INFO, "hub.reachable", LOG_I("waiting", (int64_t)o->lanes.n));
-    index_each(&o->lanes, wake_lane, NULL);
+    map_each(&o->lanes, wake_lane, NULL);
 }
 
-/* --- an event as the hub gets it --- */
+/* --- CloudEvents --- */
 
-static void put(struct json_writer *w, struct str key, const char *value)
+static void write_event_member(struct json_writer *w, struct str key, const char *value)
 {
     json_key(w, key);
     json_put_lossy(w, str_from(value));
 }
 
-void parcel_begin(struct outbox *o, struct parcel *p, const struct envelope *v,
+void parcel_begin(struct event_delivery *o, struct parcel *p, const struct event_envelope *v,
                   struct json_writer *w)
 {
     char time[TIME_TEXT], type[64];
@@ -218,14 +220,14 @@ void parcel_begin(struct outbox *o, struct parcel *p, const struct envelope *v,
     buf_init(&p->body, BODY_MAX);
     json_writer_init(w, &p->body, JSON_COMPACT);
     json_begin_object(w);
-    put(w, STR("specversion"), "1.0");
-    put(w, STR("id"), v->id);
-    put(w, STR("source"), o->source);
-    put(w, STR("type"), type);
+    write_event_member(w, STR("specversion"), "1.0");
+    write_event_member(w, STR("id"), v->id);
+    write_event_member(w, STR("source"), o->source);
+    write_event_member(w, STR("type"), type);
     if (v->subject[0])
-        put(w, STR("subject"), v->subject);
-    put(w, STR("time"), time);
-    put(w, STR("datacontenttype"), "application/json");
+        write_event_member(w, STR("subject"), v->subject);
+    write_event_member(w, STR("time"), time);
+    write_event_member(w, STR("datacontenttype"), "application/json");
     json_key(w, STR("data"));
 }
 
@@ -235,22 +237,24 @@ int parcel_end(struct json_writer *w, struct err *e)
     return json_writer_finish(w, e);
 }
 
-static int write_body(struct lane *l, const struct event_record *v, struct err *e)
+static int write_event_body(struct delivery_lane *l, const struct event_record *v, struct err *e)
 {
-    struct envelope envelope = { .type = v->type, .subject = v->sandbox, .time_ns = v->time_ns };
+    struct event_envelope envelope = { .type = v->type,
+                                       .subject = v->sandbox,
+                                       .time_ns = v->time_ns };
     struct json_writer w;
     char id[24];
 
     snprintf(id, sizeof id, "%lld", (long long)v->seq);
     envelope.id = id;
-    parcel_begin(l->outbox, &l->parcel, &envelope, &w);
+    parcel_begin(l->event_delivery, &l->parcel, &envelope, &w);
     event_write(&w, v);
     return parcel_end(&w, e);
 }
 
-/* --- headers that the operator wants sent along --- */
+/* --- headers from the operator --- */
 
-static int read_head(struct control *c, struct buf *out, struct err *e)
+static int read_headers_file(struct control *c, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     int r = c->headers(c->user, &fd, e);
@@ -268,7 +272,7 @@ static int read_head(struct control *c, struct buf *out, struct err *e)
     return r;
 }
 
-static int split_head(struct str text, struct fetch_header *ret, size_t *n, struct err *e)
+static int split_headers(struct str text, struct fetch_header *ret, size_t *n, struct err *e)
 {
     for (size_t number = 1; text.n; number++) {
         struct str line, name;
@@ -280,56 +284,56 @@ static int split_head(struct str text, struct fetch_header *ret, size_t *n, stru
         if (!line.n || line.p[0] == '#')
             continue;
         value = str_cut(line, ':', &name);
-        if (!value.p || !name.n || *n == OUTBOX_HEADERS_MAX + 1)
+        if (!value.p || !name.n || *n == EVENT_DELIVERY_HEADERS_MAX + 1)
             return err_set(e, ERR_INVALID,
                            "hub.headers_file: line %zu: write 'Name: value', at most %d of them",
-                           number, OUTBOX_HEADERS_MAX);
+                           number, EVENT_DELIVERY_HEADERS_MAX);
         ret[(*n)++] = (struct fetch_header){ str_trim(name), str_trim(value) };
     }
     return 0;
 }
 
-static void forget(struct buf *head)
+static void wipe_headers(struct buf *head)
 {
     if (head->p)
         explicit_bzero(head->p, head->n);
     buf_done(head);
 }
 
-/* What every attempt takes from now on. */
-static int load_headers(struct outbox *o, struct err *e)
+/* Loads the headers for all later requests. */
+static int load_delivery_headers(struct event_delivery *o, struct err *e)
 {
-    AUTO(forget) struct buf head = { 0 };
-    struct fetch_header headers[OUTBOX_HEADERS_MAX + 1];
+    AUTO(wipe_headers) struct buf head = { 0 };
+    struct fetch_header headers[EVENT_DELIVERY_HEADERS_MAX + 1];
     size_t n = 1;
     int r;
 
     if (!o->control->config->hub.headers_file)
         return 0;
-    r = read_head(o->control, &head, e);
+    r = read_headers_file(o->control, &head, e);
     if (r >= 0)
-        r = split_head(buf_str(&head), headers, &n, e);
+        r = split_headers(buf_str(&head), headers, &n, e);
     if (r < 0)
         return r;
-    forget(&o->head);
+    wipe_headers(&o->head);
     o->head = head;
     head = (struct buf){ 0 };
     return 0;
 }
 
-/* A copy: they may be replaced while it is on its way. */
-static int fill_headers(const struct outbox *o, struct parcel *p, struct err *e)
+/* A copy: the headers may be replaced during the request. */
+static int fill_delivery_headers(const struct event_delivery *o, struct parcel *p, struct err *e)
 {
-    forget(&p->head);
+    wipe_headers(&p->head);
     buf_init(&p->head, HEADERS_BYTES);
     p->headers[0] = (struct fetch_header){ STR("Content-Type"),
                                            STR("application/cloudevents+json; charset=utf-8") };
     p->request.header_count = 1;
     buf_add(&p->head, buf_str(&o->head));
-    return split_head(buf_str(&p->head), p->headers, &p->request.header_count, e);
+    return split_headers(buf_str(&p->head), p->headers, &p->request.header_count, e);
 }
 
-int parcel_send(struct outbox *o, struct parcel *p, fetch_done_fn *done, struct err *e)
+int parcel_send(struct event_delivery *o, struct parcel *p, fetch_done_fn *done, struct err *e)
 {
     const struct config *config = o->control->config;
     int r;
@@ -340,75 +344,75 @@ int parcel_send(struct outbox *o, struct parcel *p, fetch_done_fn *done, struct 
                                          .timeout = config->hub.timeout,
                                          .max_body = ANSWER_MAX,
                                          .body = buf_str(&p->body),
-                                         .reach = FETCH_REACH_ANY, /* the operator wrote the URL */
+                                         .reach = FETCH_REACH_ANY, /* configured by the operator */
                                          .done = done };
-    r = fill_headers(o, p, e);
+    r = fill_delivery_headers(o, p, e);
     return r < 0 ? r : fetcher_start(&o->requests, &p->request, e);
 }
 
 void parcel_done(struct parcel *p)
 {
     fetcher_cancel(&p->request);
-    forget(&p->head);
+    wipe_headers(&p->head);
     buf_done(&p->body);
 }
 
 /* --- delivering --- */
 
-static void deliver(struct lane *l);
-static void ask(struct lane *l);
+static void deliver_event(struct delivery_lane *l);
+static void query_lane_events(struct delivery_lane *l);
 
-static void failed(struct lane *l, const struct err *e)
+static void fail_lane(struct delivery_lane *l, const struct err *e)
 {
     if (!l->failures)
         LOG(WARN, "hub.failed", LOG_S("lane", l->id), LOG_S("error", e->msg));
-    take_rest(l, 0);
+    back_off_lane(l, 0);
 }
 
-/* An answer of the store came. True if the outbox still wants it. */
-static bool from_store(struct lane *l)
+/* The store has answered. True if the delivery is not closing. */
+static bool end_store_wait(struct delivery_lane *l)
 {
-    struct outbox *o = l->outbox;
+    struct event_delivery *o = l->event_delivery;
 
     l->in_store = false;
     o->in_store--;
     if (!o->closing)
         return true;
-    lane_free(l);
-    soon(o);
+    delivery_lane_free(l);
+    schedule_delivery(o);
     return false;
 }
 
-static void to_store(struct lane *l)
+static void begin_store_wait(struct delivery_lane *l)
 {
     l->in_store = true;
-    l->outbox->in_store++;
+    l->event_delivery->in_store++;
 }
 
-static void noted_sent(struct store_txn *t, int r, const struct err *e)
+static void on_sent_noted(struct store_txn *t, int r, const struct err *e)
 {
-    struct lane *l = container_of(t, struct lane, txn);
+    struct delivery_lane *l = container_of(t, struct delivery_lane, txn);
 
-    if (!from_store(l))
+    if (!end_store_wait(l))
         return;
-    if (r < 0) { /* it will be sent again, which is better than never */
-        failed(l, e);
+    if (r < 0) { /* it is delivered twice, which is better than never */
+        fail_lane(l, e);
         return;
     }
     l->failures = 0;
     l->sent = l->page.events[l->at++].seq;
     if (l->at < l->page.n) {
-        deliver(l);
+        deliver_event(l);
     } else if (l->single) {
-        lane_free(l);
-    } else { /* the others' turn */
-        release(l);
-        make_ready(l);
+        delivery_lane_free(l);
+    } else { /* gives other lanes a turn */
+        release_lane(l);
+        make_lane_ready(l);
     }
 }
 
-/* How long the hub wants to be left alone. */
-int64_t outbox_retry_after(const struct fetch_answer *a)
+/* The hub's Retry-After. */
+int64_t event_delivery_retry_after(const struct fetch_answer *a)
 {
     uint64_t seconds;
 
@@ -417,74 +421,74 @@ int64_t outbox_retry_after(const struct fetch_answer *a)
     return (int64_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : seconds) * NS_PER_S;
 }
 
-void outbox_missed(struct outbox *o, const struct fetch_answer *a)
+void event_delivery_note_unreachable(struct event_delivery *o, const struct fetch_answer *a)
 {
     if (!o->unreachable)
         LOG(WARN, "hub.unreachable", LOG_S("error", a->err.msg));
     o->unreachable = true;
 }
 
-static void not_taken(struct lane *l, const struct fetch_answer *a)
+static void handle_refusal(struct delivery_lane *l, const struct fetch_answer *a)
 {
     l->unreachable = a->err.code != ERR_OK;
     if (l->unreachable)
-        outbox_missed(l->outbox, a);
+        event_delivery_note_unreachable(l->event_delivery, a);
     else if (!l->failures)
         LOG(WARN, "hub.refused", LOG_S("lane", l->id), LOG_I("status", a->status),
             LOG_I("seq", l->page.events[l->at].seq));
-    take_rest(l, l->unreachable ? 0 : outbox_retry_after(a));
+    back_off_lane(l, l->unreachable ? 0 : event_delivery_retry_after(a));
 }
 
-bool parcel_taken(const struct fetch_answer *a)
+bool parcel_accepted(const struct fetch_answer *a)
 {
     return a->err.code == ERR_OK && a->status >= 200 && a->status <= 299;
 }
 
-static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
+static void on_delivery_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
-    struct lane *l = container_of(q, struct lane, parcel.request);
+    struct delivery_lane *l = container_of(q, struct delivery_lane, parcel.request);
 
     if (a->err.code == ERR_OK)
-        outbox_reached(l->outbox);
-    if (!parcel_taken(a)) {
-        not_taken(l, a);
+        event_delivery_note_reachable(l->event_delivery);
+    if (!parcel_accepted(a)) {
+        handle_refusal(l, a);
         return;
     }
-    to_store(l);
-    store_txn_begin(&l->txn, l->outbox->control->store);
+    begin_store_wait(l);
+    store_txn_begin(&l->txn, l->event_delivery->control->store);
     store_outbox_sent(&l->txn, l->page.events[l->at].seq);
-    store_commit(&l->txn, noted_sent);
+    store_commit(&l->txn, on_sent_noted);
 }
 
-static void deliver(struct lane *l)
+static void deliver_event(struct delivery_lane *l)
 {
     struct err e;
-    int r = write_body(l, &l->page.events[l->at], &e);
+    int r = write_event_body(l, &l->page.events[l->at], &e);
 
     if (r >= 0)
-        r = parcel_send(l->outbox, &l->parcel, on_answer, &e);
+        r = parcel_send(l->event_delivery, &l->parcel, on_delivery_answer, &e);
     if (r < 0)
-        failed(l, &e);
+        fail_lane(l, &e);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_lane_events(struct store_query *q, int r, const struct err *e)
 {
-    struct lane *l = container_of(q, struct lane, page);
+    struct delivery_lane *l = container_of(q, struct delivery_lane, page);
 
-    if (!from_store(l))
+    if (!end_store_wait(l))
         return;
     if (r < 0)
-        failed(l, e);
+        fail_lane(l, e);
     else if (q->n)
-        deliver(l);
+        deliver_event(l);
     else if (l->more)
-        ask(l);
+        query_lane_events(l);
     else
-        lane_free(l);
+        delivery_lane_free(l);
 }
 
-/* Everything that comes after what was sent: a sandbox's events are taken in order. */
-static void ask(struct lane *l)
+/* Queries the events after the last accepted one: those of a sandbox are delivered in order. */
+static void query_lane_events(struct delivery_lane *l)
 {
     struct str sandbox = str_from(l->single ? "" : l->id);
     struct err e;
@@ -495,90 +499,90 @@ static void ask(struct lane *l)
     l->page = (struct store_query){ .kind = STORE_EVENTS,
                                     .sandbox = sandbox,
                                     .after_seq = l->sent,
-                                    .limit = l->single ? 1 : OUTBOX_PAGE };
+                                    .limit = l->single ? 1 : EVENT_DELIVERY_PAGE };
     arena_init(&l->page.arena, CONTROL_ARENA_MAX);
-    if (store_ask(l->outbox->control->store, &l->page, answered, &e) < 0)
-        failed(l, &e);
+    if (store_ask(l->event_delivery->control->store, &l->page, on_lane_events, &e) < 0)
+        fail_lane(l, &e);
     else
-        to_store(l);
+        begin_store_wait(l);
 }
 
-/* --- finding what waits in the store --- */
+/* --- finding undelivered events in the store --- */
 
-static void scanned(struct store_query *q, int r, const struct err *e)
+static void on_outbox_scanned(struct store_query *q, int r, const struct err *e)
 {
-    struct outbox *o = container_of(q, struct outbox, scan.query);
+    struct event_delivery *o = container_of(q, struct event_delivery, scan.query);
     int64_t after = q->n && r >= 0 ? q->events[q->n - 1].seq : 0;
 
     o->in_store--;
-    o->scan.asked = false;
+    o->scan.pending = false;
     if (r < 0)
         LOG(WARN, "hub.failed", LOG_S("error", e->msg));
-    o->scan.again = r < 0;
-    for (size_t i = 0; r >= 0 && !o->closing && i < q->n && !o->scan.again; i++)
-        note(o, &q->events[i]);
+    o->scan.restart = r < 0;
+    for (size_t i = 0; r >= 0 && !o->closing && i < q->n && !o->scan.restart; i++)
+        note_event(o, &q->events[i]);
     arena_done(&q->arena);
-    soon(o);
-    if (r < 0 || o->closing || o->scan.again || q->n < SCAN_PAGE)
+    schedule_delivery(o);
+    if (r < 0 || o->closing || o->scan.restart || q->n < SCAN_PAGE)
         return;
     q->after_seq = after;
-    scan(o);
+    scan_outbox(o);
 }
 
-static void scan(struct outbox *o)
+static void scan_outbox(struct event_delivery *o)
 {
     struct store_query *q = &o->scan.query;
 
     *q =
         (struct store_query){ .kind = STORE_OUTBOX, .after_seq = q->after_seq, .limit = SCAN_PAGE };
     arena_init(&q->arena, CONTROL_ARENA_MAX);
-    o->scan.asked = store_ask(o->control->store, q, scanned, NULL) >= 0;
-    o->scan.again = !o->scan.asked;
-    if (o->scan.asked)
+    o->scan.pending = store_ask(o->control->store, q, on_outbox_scanned, NULL) >= 0;
+    o->scan.restart = !o->scan.pending;
+    if (o->scan.pending)
         o->in_store++;
 }
 
-/* --- opening, closing, and what is next --- */
+/* --- opening, closing, scheduling --- */
 
-static void outbox_free(struct outbox *o)
+static void event_delivery_free(struct event_delivery *o)
 {
-    forget(&o->head);
-    index_done(&o->lanes);
+    wipe_headers(&o->head);
+    map_done(&o->lanes);
     free(o);
 }
 
-static void turn(struct loop_later *later)
+static void on_delivery_turn(struct loop_later *later)
 {
-    struct outbox *o = container_of(later, struct outbox, later);
+    struct event_delivery *o = container_of(later, struct event_delivery, later);
 
     if (o->closing) {
         if (!o->in_store)
-            outbox_free(o);
+            event_delivery_free(o);
         return;
     }
-    while (o->busy < OUTBOX_BUSY_MAX) {
+    while (o->busy < EVENT_DELIVERY_BUSY_MAX) {
         struct link *m = list_take(&o->ready);
-        struct lane *l;
+        struct delivery_lane *l;
 
         if (!m)
             break;
-        l = container_of(m, struct lane, link);
+        l = container_of(m, struct delivery_lane, link);
         l->busy = true;
         o->busy++;
-        ask(l);
+        query_lane_events(l);
     }
-    if (o->scan.again && !o->scan.asked && o->lanes.n < OUTBOX_LANES_MAX / 2) {
+    if (o->scan.restart && !o->scan.pending && o->lanes.n < EVENT_DELIVERY_LANES_MAX / 2) {
         o->scan.query.after_seq = 0;
-        scan(o);
+        scan_outbox(o);
     }
 }
 
-static void on_event(struct event_subscriber *s, const struct event_record *v)
+static void on_delivery_event(struct event_subscriber *s, const struct event_record *v)
 {
-    note(container_of(s, struct outbox, events), v);
+    note_event(container_of(s, struct event_delivery, events), v);
 }
 
-static void name_source(struct outbox *o)
+static void set_delivery_source(struct event_delivery *o)
 {
     char host[64] = "";
 
@@ -587,9 +591,9 @@ static void name_source(struct outbox *o)
     snprintf(o->source, sizeof o->source, "/sandboxer/%s", host);
 }
 
-int outbox_open(struct control *c, struct err *e)
+int event_delivery_open(struct control *c, struct err *e)
 {
-    struct outbox *o;
+    struct event_delivery *o;
     int r;
 
     if (!c->config->hub.url)
@@ -598,55 +602,55 @@ int outbox_open(struct control *c, struct err *e)
     if (!o)
         abort();
     o->control = c;
-    fetcher_share_init(&o->requests, &c->fetcher, OUTBOX_BUSY_MAX);
-    r = load_headers(o, e);
+    fetcher_share_init(&o->requests, &c->fetcher, EVENT_DELIVERY_BUSY_MAX);
+    r = load_delivery_headers(o, e);
     if (r < 0) {
-        outbox_free(o);
+        event_delivery_free(o);
         return r;
     }
-    name_source(o);
-    c->outbox = o;
+    set_delivery_source(o);
+    c->event_delivery = o;
     store_hub(c->store, true);
-    control_subscribe(c, &o->events, on_event);
-    scan(o);
+    control_subscribe(c, &o->events, on_delivery_event);
+    scan_outbox(o);
     return 0;
 }
 
-void outbox_open_egress(struct control *c)
+void event_delivery_open_egress(struct control *c)
 {
-    if (c->outbox && c->config->hub.egress)
-        c->outbox->egress = outbox_egress_open(c->outbox, c);
+    if (c->event_delivery && c->config->hub.egress)
+        c->event_delivery->egress = event_delivery_egress_open(c->event_delivery, c);
 }
 
-void outbox_reload(struct control *c)
+void event_delivery_reload(struct control *c)
 {
     struct err e;
 
-    if (c->outbox && load_headers(c->outbox, &e) < 0)
+    if (c->event_delivery && load_delivery_headers(c->event_delivery, &e) < 0)
         LOG(ERROR, "hub.reload_failed", LOG_S("error", e.msg));
 }
 
-static void close_lane(struct index_entry *v, void *user)
+static void close_lane(struct map_entry *v, void *user)
 {
-    struct lane *l = container_of(v, struct lane, entry);
+    struct delivery_lane *l = container_of(v, struct delivery_lane, entry);
 
     (void)user;
     if (l->in_store)
-        loop_timer_stop(&l->rest);
+        loop_timer_stop(&l->backoff);
     else
-        lane_free(l);
+        delivery_lane_free(l);
 }
 
-void outbox_close(struct control *c)
+void event_delivery_close(struct control *c)
 {
-    struct outbox *o = take_ptr(c->outbox);
+    struct event_delivery *o = take_ptr(c->event_delivery);
 
     if (!o)
         return;
     o->closing = true;
     event_unsubscribe(&o->events);
-    index_each(&o->lanes, close_lane, NULL);
-    outbox_egress_close(take_ptr(o->egress));
+    map_each(&o->lanes, close_lane, NULL);
+    event_delivery_egress_close(take_ptr(o->egress));
     fetcher_share_done(&o->requests);
-    soon(o); /* or when the store has answered the last of them */
+    schedule_delivery(o); /* or when the store has answered the last query */
 }

@@ -1,88 +1,91 @@
-/* Denials of egress to the hub: one at a time, box by box in turns, each until it is taken. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Delivers egress denials to the hub: one at a time, in turns between boxes, with retries until
+ * each is accepted. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/outbox_inside.h"
+#include "control/event/event_delivery_internal.h"
 
-struct outbox_egress {
-    struct outbox *outbox;
+struct event_delivery_egress {
+    struct event_delivery *event_delivery;
     struct control *control;
-    struct feed_reader feed;
+    struct egress_tail_reader tail;
     struct parcel parcel;
-    struct loop_timer rest;
+    struct loop_timer backoff;
     unsigned failures;
-    bool busy; /* the parcel's denial is not taken yet */
+    bool busy; /* the parcel's denial is not accepted yet */
     char box[ID_MAX];
-    struct feed_place end; /* behind the denial */
+    struct egress_tail_place end; /* position after the denial */
 };
 
-static void send_next(struct outbox_egress *x);
-static void on_answer(struct fetch_request *q, const struct fetch_answer *a);
+static void send_next_denial(struct event_delivery_egress *x);
+static void on_denial_answer(struct fetch_request *q, const struct fetch_answer *a);
 
-static void send_again(struct loop_timer *t);
+static void on_denial_retry(struct loop_timer *t);
 
-static void take_rest(struct outbox_egress *x, int64_t at_least_ns)
+static void back_off_denial(struct event_delivery_egress *x, int64_t at_least_ns)
 {
-    int64_t ns = outbox_rest_ns(x->failures++, at_least_ns);
+    int64_t ns = event_delivery_backoff_ns(x->failures++, at_least_ns);
 
-    loop_timer_start(x->control->loop, &x->rest, clock_mono() + ns, send_again, NULL);
+    loop_timer_start(x->control->loop, &x->backoff, clock_mono() + ns, on_denial_retry, NULL);
 }
 
-static void failed(struct outbox_egress *x, const struct err *e)
+static void fail_denial(struct event_delivery_egress *x, const struct err *e)
 {
     if (!x->failures)
         LOG(WARN, "hub.failed", LOG_S("lane", x->box), LOG_S("error", e->msg));
-    take_rest(x, 0);
+    back_off_denial(x, 0);
 }
 
-static void send_parcel(struct outbox_egress *x)
+static void send_denial(struct event_delivery_egress *x)
 {
     struct err e;
 
-    if (parcel_send(x->outbox, &x->parcel, on_answer, &e) < 0)
-        failed(x, &e);
+    if (parcel_send(x->event_delivery, &x->parcel, on_denial_answer, &e) < 0)
+        fail_denial(x, &e);
 }
 
-static void send_again(struct loop_timer *t)
+static void on_denial_retry(struct loop_timer *t)
 {
-    send_parcel(container_of(t, struct outbox_egress, rest));
+    send_denial(container_of(t, struct event_delivery_egress, backoff));
 }
 
-static void not_taken(struct outbox_egress *x, const struct fetch_answer *a)
+static void handle_denial_refusal(struct event_delivery_egress *x, const struct fetch_answer *a)
 {
     bool unreachable = a->err.code != ERR_OK;
 
     if (unreachable)
-        outbox_missed(x->outbox, a);
+        event_delivery_note_unreachable(x->event_delivery, a);
     else if (!x->failures)
         LOG(WARN, "hub.refused", LOG_S("lane", x->box), LOG_I("status", a->status));
-    take_rest(x, unreachable ? 0 : outbox_retry_after(a));
+    back_off_denial(x, unreachable ? 0 : event_delivery_retry_after(a));
 }
 
-static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
+static void on_denial_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
-    struct outbox_egress *x = container_of(q, struct outbox_egress, parcel.request);
+    struct event_delivery_egress *x = container_of(q, struct event_delivery_egress, parcel.request);
 
     if (a->err.code == ERR_OK)
-        outbox_reached(x->outbox);
-    if (!parcel_taken(a)) {
-        not_taken(x, a);
+        event_delivery_note_reachable(x->event_delivery);
+    if (!parcel_accepted(a)) {
+        handle_denial_refusal(x, a);
         return;
     }
     x->failures = 0;
     x->busy = false;
-    outlet_log_note_sent(x->control, x->box, &x->end);
-    send_next(x);
+    egress_link_log_note_sent(x->control, x->box, &x->end);
+    send_next_denial(x);
 }
 
-/* The same line has the same id, whenever it is sent. */
-static int pack(struct outbox_egress *x, const struct feed_line *l, struct err *e)
+/* A line always has the same id. */
+static int write_denial_event(struct event_delivery_egress *x, const struct egress_tail_line *l,
+                              struct err *e)
 {
-    struct envelope v = { .type = feed_types[l->kind],
-                          .subject = x->box,
-                          .time_ns = l->time_ms * NS_PER_MS };
+    struct event_envelope v = { .type = egress_tail_types[l->kind],
+                                .subject = x->box,
+                                .time_ns = l->time_ms * NS_PER_MS };
     struct json_writer w;
     char id[ID_MAX + 48];
 
@@ -90,80 +93,85 @@ static int pack(struct outbox_egress *x, const struct feed_line *l, struct err *
     x->end = l->end;
     snprintf(id, sizeof id, "%s-%lld-%lld", x->box, (long long)x->end.file, (long long)x->end.at);
     v.id = id;
-    parcel_begin(x->outbox, &x->parcel, &v, &w);
-    feed_write(&w, l);
+    parcel_begin(x->event_delivery, &x->parcel, &v, &w);
+    egress_tail_write(&w, l);
     return parcel_end(&w, e);
 }
 
-static void send_next(struct outbox_egress *x)
+static void send_next_denial(struct event_delivery_egress *x)
 {
-    struct feed_line l;
+    struct egress_tail_line l;
     struct err e;
 
-    while (!x->busy && feed_next(&x->feed, &l) > 0) {
-        if (pack(x, &l, &e) < 0) { /* no line is as long */
+    while (!x->busy && egress_tail_next(&x->tail, &l) > 0) {
+        if (write_denial_event(x, &l, &e) < 0) { /* no line is that long */
             LOG(ERROR, "hub.failed", LOG_S("lane", x->box), LOG_S("error", e.msg));
             continue;
         }
         x->busy = true;
-        send_parcel(x);
+        send_denial(x);
     }
 }
 
-static void on_more(struct feed_reader *r)
+static void on_tail_more(struct egress_tail_reader *r)
 {
-    send_next(container_of(r, struct outbox_egress, feed));
+    send_next_denial(container_of(r, struct event_delivery_egress, tail));
 }
 
-static bool sees(struct feed_reader *r, const char *box)
+static bool sees_every_box(struct egress_tail_reader *r, const char *box)
 {
     (void)r;
     (void)box;
     return true;
 }
 
-static bool begins(struct feed_reader *r, const char *box, struct feed_place *ret)
+static bool find_sent_place(struct egress_tail_reader *r, const char *box,
+                            struct egress_tail_place *ret)
 {
-    return outlet_log_sent(container_of(r, struct outbox_egress, feed)->control, box, ret);
+    return egress_link_log_sent(container_of(r, struct event_delivery_egress, tail)->control, box,
+                                ret);
 }
 
-static void over(struct feed_reader *r, const char *box, const struct feed_place *at)
+static void on_box_log_finished(struct egress_tail_reader *r, const char *box,
+                                const struct egress_tail_place *at)
 {
-    outlet_log_note_sent(container_of(r, struct outbox_egress, feed)->control, box, at);
+    egress_link_log_note_sent(container_of(r, struct event_delivery_egress, tail)->control, box,
+                              at);
 }
 
-static void look(void *user, const char *box)
+static void scan_unsent_box(void *user, const char *box)
 {
-    struct outbox_egress *x = user;
+    struct event_delivery_egress *x = user;
 
-    feed_look(&x->feed, box);
+    egress_tail_scan(&x->tail, box);
 }
 
-struct outbox_egress *outbox_egress_open(struct outbox *o, struct control *c)
+struct event_delivery_egress *event_delivery_egress_open(struct event_delivery *o,
+                                                         struct control *c)
 {
-    struct outbox_egress *x = calloc(1, sizeof *x);
+    struct event_delivery_egress *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
-    x->outbox = o;
+    x->event_delivery = o;
     x->control = c;
-    x->feed = (struct feed_reader){ .kinds = 1u << FEED_DENIED,
-                                    .from_ms = 1, /* all that is there */
-                                    .sees = sees,
-                                    .begins = begins,
-                                    .more = on_more,
-                                    .over = over };
-    feed_begin(c, &x->feed);
-    outlets_each_unsent(c, look, x);
+    x->tail = (struct egress_tail_reader){ .kinds = 1u << EGRESS_TAIL_DENIED,
+                                           .from_ms = 1, /* everything that is kept */
+                                           .sees = sees_every_box,
+                                           .begins = find_sent_place,
+                                           .more = on_tail_more,
+                                           .finished = on_box_log_finished };
+    egress_tail_begin(c, &x->tail);
+    egress_links_each_unsent(c, scan_unsent_box, x);
     return x;
 }
 
-void outbox_egress_close(struct outbox_egress *x)
+void event_delivery_egress_close(struct event_delivery_egress *x)
 {
     if (!x)
         return;
-    feed_end(&x->feed);
-    loop_timer_stop(&x->rest);
+    egress_tail_end(&x->tail);
+    loop_timer_stop(&x->backoff);
     parcel_done(&x->parcel);
     free(x);
 }

@@ -1,10 +1,11 @@
-#include "control/event_share.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/event/event_share.h"
 
 #include "base/clock.h"
-#include "control/owner_share.h"
+#include "control/owner/owner_share.h"
 #include "control/plane.h"
-#include "control/sandbox.h"
-#include "control/tokens.h"
+#include "control/sandbox/sandbox.h"
+#include "control/owner/tokens.h"
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
@@ -40,15 +41,15 @@ static bool is_token_id(const char *id)
     return str_starts(str_from(id), STR("tok_"));
 }
 
-/* The family of tokens that caused it; "": none. What the daemon does to a sandbox is caused by its
- * maker. */
+/* The family of tokens that caused the event; "": none. The daemon's own actions on a sandbox are
+ * attributed to the sandbox's maker. */
 static const char *find_causing_family(const struct control *c, const struct event_record *v)
 {
-    struct index_entry *at;
+    struct map_entry *at;
 
     if (is_token_id(v->actor.id))
         return tokens_family(c->tokens, v->actor.id);
-    at = v->sandbox[0] ? index_find(&c->index, str_from(v->sandbox)) : NULL;
+    at = v->sandbox[0] ? map_find(&c->sandboxes, str_from(v->sandbox)) : NULL;
     return at ? container_of(at, struct sandbox, entry)->record.family : "";
 }
 
@@ -67,9 +68,8 @@ static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
 {
     return err_set(
         e, ERR_QUOTA,
-        "%s has caused as many events as it may (limits.events_per_owner, of which seven "
-        "eighths are a token's part); destroy "
-        "works, and something can be started again in %lld s",
+        "%s has reached its limit of events (limits.events_per_owner, of which seven eighths are a "
+        "token's part); destroy still works, and something can be started again in %lld s",
         who, (long long)(wait_ns / NS_PER_S + 1));
 }
 

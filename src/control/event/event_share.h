@@ -1,30 +1,32 @@
-/* How many events each owner may cause.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits the events that each owner may cause.
  *
- * Events are kept up to limits.events_keep, the oldest go first: whoever causes many pushes out
- * those of others. So an owner may cause limits.events_per_owner in a day, a quarter of all unless
- * it is configured, and each family of its tokens seven eighths of that. An owner beyond that
- * cannot start anything that is recorded; what ends or removes something is always recorded.
- * Administrators on the unix socket have no limit; a family of their tokens has an owner's. */
-#ifndef CONTROL_EVENT_SHARE_H
-#define CONTROL_EVENT_SHARE_H
+ * The store keeps limits.events_keep events and removes the oldest, so an owner with many events
+ * would push out those of others. Therefore an owner may cause limits.events_per_owner a day
+ * (default: a quarter of all), and each family of its tokens seven eighths of that. Beyond that, an
+ * owner cannot start anything that is recorded; ends and removals are always recorded.
+ * Administrators on the unix socket have no limit; each family of their tokens has the limit of an
+ * owner. */
+#ifndef CONTROL_EVENT_EVENT_SHARE_H
+#define CONTROL_EVENT_EVENT_SHARE_H
 
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "model/record.h"
+#include "domain/model/record.h"
 
 struct control;
 
-/* Counts what the store has of the last day. When the store is open; blocks. */
+/* Counts the events of the last day in the store, after it is open; blocks. */
 int event_share_open(struct control *c, struct err *e);
 void event_share_close(struct control *c);
 
-/* The event was recorded. It counts as its owner's, and as that of the family whose token caused it
- * or made its sandbox. */
+/* Counts a recorded event for its owner, and for the family whose token caused it or made its
+ * sandbox. */
 void event_share_count(struct control *c, const struct event_record *v);
 
-/* Before something is begun that is recorded: -ERR_QUOTA. who: that asks; NULL: its family does not
- * matter. */
+/* Called before something starts that is recorded: -ERR_QUOTA. who: the caller; NULL: its family
+ * does not matter. */
 int event_share_check(const struct control *c, const char *owner, const struct actor *who,
                       struct err *e);
 

@@ -1,17 +1,18 @@
-#include "control/prune.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/event/prune.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/plane.h"
-#include "control/snapshots.h"
+#include "control/snapshot/snapshots.h"
 
 enum {
     PRUNE_EVERY_S = 300,
-    PRUNE_AGAIN_MS = 50, /* until the next batch: commits of others come between */
+    PRUNE_AGAIN_MS = 50, /* until the next batch: lets other commits in */
     PRUNE_ROWS = 1000,
-    PRUNE_PART = 16, /* of limits.events_keep: new events that pruning does not wait for */
+    PRUNE_PART = 16, /* of limits.events_keep: so many new events trigger an early pruning */
 };
 
 struct pruning {
@@ -21,16 +22,17 @@ struct pruning {
 
 static void on_prune_due(struct loop_timer *t);
 
-static void prune_after(struct control *c, int64_t ns)
+static void schedule_prune(struct control *c, int64_t ns)
 {
+    /* Closed. */
     if (!c->prune_at)
-        return; /* closed */
+        return;
     loop_timer_stop(&c->prune);
     loop_timer_start(c->loop, &c->prune, clock_mono() + ns, on_prune_due, NULL);
 }
 
-/* The hub and event streams learn of events that the hub will never get. */
-static void tell_gap(struct control *c, const struct store_txn *t)
+/* Reports to the hub and to event streams that undelivered events were removed. */
+static void publish_gap(struct control *c, const struct store_txn *t)
 {
     char detail[STORE_GAP_MAX];
     struct event_record v;
@@ -49,16 +51,16 @@ static void on_pruned(struct store_txn *t, int r, const struct err *e)
     if (r < 0)
         LOG(WARN, "store.prune_failed", LOG_S("error", e->msg));
     else
-        tell_gap(c, t);
+        publish_gap(c, t);
     if (r >= 0 && t->pruned.rows >= PRUNE_ROWS)
-        prune_after(c, PRUNE_AGAIN_MS * NS_PER_MS);
+        schedule_prune(c, PRUNE_AGAIN_MS * NS_PER_MS);
     else
-        prune_after(c, PRUNE_EVERY_S * NS_PER_S);
+        schedule_prune(c, PRUNE_EVERY_S * NS_PER_S);
     free(p);
 }
 
-/* A log is read by way of its sandbox's record. */
-static int64_t keep_sandboxes(const struct control *c)
+/* A log is read through its sandbox's record. */
+static int64_t find_sandbox_retention(const struct control *c)
 {
     int64_t logs = c->config->egress.audit_keep, records = c->config->retention.sandboxes;
 
@@ -77,28 +79,29 @@ static void on_prune_due(struct loop_timer *t)
     c->changes++;
     c->pruning = true;
     store_txn_begin(&p->txn, c->store);
-    store_prune(&p->txn, now - keep_sandboxes(c), now - c->config->retention.events, PRUNE_ROWS);
+    store_prune(&p->txn, now - find_sandbox_retention(c), now - c->config->retention.events,
+                PRUNE_ROWS);
     store_commit(&p->txn, on_pruned);
-    if (clock_mono() >= c->prune_logs_ns) { /* it looks at all of them */
+    if (clock_mono() >= c->prune_logs_ns) { /* it scans all logs */
         c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;
         snapshots_expire(c);
-        outlets_expire_logs(c);
+        egress_links_expire_logs(c);
     }
 }
 
-void prune_seen(struct control *c, int64_t seq)
+void prune_on_event(struct control *c, int64_t seq)
 {
     if (!c->prune_at || seq < c->prune_at)
         return;
     c->prune_at = seq + (int64_t)c->config->limits.events_keep / PRUNE_PART + 1;
     if (!c->pruning)
-        prune_after(c, 0);
+        schedule_prune(c, 0);
 }
 
 void prune_open(struct control *c)
 {
     c->prune_at = 1; /* the first event shows how many there are */
-    prune_after(c, PRUNE_EVERY_S * NS_PER_S);
+    schedule_prune(c, PRUNE_EVERY_S * NS_PER_S);
 }
 
 void prune_close(struct control *c)

@@ -1,7 +1,8 @@
-/* Removes finished sandboxes and old events from the store, as the configuration's retention says:
- * in batches, every five minutes, and early when many events came. */
-#ifndef CONTROL_PRUNE_H
-#define CONTROL_PRUNE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removes destroyed sandboxes and old events from the store after their retention time: in batches,
+ * every five minutes, and earlier after many events. */
+#ifndef CONTROL_EVENT_PRUNE_H
+#define CONTROL_EVENT_PRUNE_H
 
 #include <stdint.h>
 
@@ -11,6 +12,6 @@ void prune_open(struct control *c);
 void prune_close(struct control *c);
 
 /* An event was recorded. */
-void prune_seen(struct control *c, int64_t seq);
+void prune_on_event(struct control *c, int64_t seq);
 
 #endif

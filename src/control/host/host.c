@@ -1,4 +1,5 @@
-#include "control/host.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/host/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,34 +9,34 @@
 #include <unistd.h>
 
 #include "control/plane.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { TELEMETRY_MAX = 8 << 10 };
 
-static void put_text(struct json_writer *w, const char *key, const char *value)
+static void write_host_text(struct json_writer *w, const char *key, const char *value)
 {
     json_key(w, str_from(key));
     json_put_lossy(w, str_from(value));
 }
 
-static void put_number(struct json_writer *w, const char *key, uint64_t value)
+static void write_host_number(struct json_writer *w, const char *key, uint64_t value)
 {
     json_key(w, str_from(key));
     json_put_uint(w, value);
 }
 
-static void put_kernel(struct json_writer *w)
+static void write_host_kernel(struct json_writer *w)
 {
     struct utsname u;
 
     if (uname(&u) < 0)
         return;
-    put_text(w, "hostname", u.nodename);
-    put_text(w, "kernel", u.release);
-    put_text(w, "machine", u.machine);
+    write_host_text(w, "hostname", u.nodename);
+    write_host_text(w, "kernel", u.release);
+    write_host_text(w, "machine", u.machine);
 }
 
-static void put_load(struct json_writer *w)
+static void write_host_load(struct json_writer *w)
 {
     double load[3] = { 0 };
 
@@ -47,34 +48,34 @@ static void put_load(struct json_writer *w)
     json_end_array(w);
 }
 
-static void put_memory(struct json_writer *w)
+static void write_host_memory(struct json_writer *w)
 {
     struct sysinfo s;
 
     if (sysinfo(&s) < 0)
         return;
-    put_number(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
-    put_number(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
-    put_number(w, "processes", s.procs);
-    put_number(w, "uptime_seconds", (uint64_t)s.uptime);
+    write_host_number(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
+    write_host_number(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
+    write_host_number(w, "processes", s.procs);
+    write_host_number(w, "uptime_seconds", (uint64_t)s.uptime);
 }
 
-static void put_disk(struct json_writer *w, int state)
+static void write_host_disk(struct json_writer *w, int state)
 {
     struct statvfs v;
 
     if (fstatvfs(state, &v) < 0)
         return;
-    put_number(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
-    put_number(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
+    write_host_number(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
+    write_host_number(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
 }
 
-static void put_storage(struct json_writer *w, const struct control_storage *s)
+static void write_host_storage(struct json_writer *w, const struct control_storage *s)
 {
     if (!s->driver)
         return;
-    put_text(w, "storage_driver", s->driver);
-    put_text(w, "storage_why", s->why);
+    write_host_text(w, "storage_driver", s->driver);
+    write_host_text(w, "storage_why", s->why);
     json_key(w, STR("storage_limited"));
     json_put_bool(w, s->limited);
 }
@@ -84,16 +85,16 @@ void host_write(struct control *c, struct json_writer *w)
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     json_begin_object(w);
-    put_text(w, "host", "local");
-    put_kernel(w);
-    put_number(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
-    put_load(w);
-    put_memory(w);
-    put_disk(w, c->context.state);
-    put_storage(w, &c->storage);
-    put_number(w, "sandboxes", c->index.n);
-    put_number(w, "pool_ready", c->pool.ready);
-    put_text(w, "version", SANDBOXER_VERSION);
+    write_host_text(w, "host", "local");
+    write_host_kernel(w);
+    write_host_number(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
+    write_host_load(w);
+    write_host_memory(w);
+    write_host_disk(w, c->context.state);
+    write_host_storage(w, &c->storage);
+    write_host_number(w, "sandboxes", c->sandboxes.n);
+    write_host_number(w, "pool_ready", c->pool.ready);
+    write_host_text(w, "version", SANDBOXER_VERSION);
     json_end_object(w);
 }
 

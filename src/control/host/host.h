@@ -1,8 +1,9 @@
-/* The machine we run on, in numbers. */
-#ifndef CONTROL_HOST_H
-#define CONTROL_HOST_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telemetry of this machine. */
+#ifndef CONTROL_HOST_HOST_H
+#define CONTROL_HOST_HOST_H
 
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
 struct control;
 struct arena;
@@ -11,7 +12,7 @@ struct json;
 /* One object: kernel, processors, load, memory, disk, sandboxes, pool, limits that can be enforced.
  */
 void host_write(struct control *c, struct json_writer *w);
-/* The same as a tree on the arena; NULL if there is no room for it. */
+/* The same as a tree on the arena; NULL if the arena is full. */
 const struct json *host_telemetry(struct control *c, struct arena *a);
 
 #endif

@@ -1,4 +1,5 @@
-#include "control/hosts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/host/hosts.h"
 
 #include <stdio.h>
 
@@ -17,13 +18,13 @@ bool hosts_configured(const struct control *c, const char *name)
     return false;
 }
 
-static void finish(struct host_op *op, int r, const struct err *e)
+static void finish_host_op(struct host_op *op, int r, const struct err *e)
 {
     arena_done(&op->query_.arena);
     op->done(op, r, e);
 }
 
-static void committed(struct store_txn *t, int r, const struct err *e)
+static void on_host_committed(struct store_txn *t, int r, const struct err *e)
 {
     struct host_op *op = container_of(t, struct host_op, txn_);
 
@@ -31,10 +32,10 @@ static void committed(struct store_txn *t, int r, const struct err *e)
         op->event_.seq = t->first_seq;
         control_publish(op->control_, &op->event_);
     }
-    finish(op, r, e);
+    finish_host_op(op, r, e);
 }
 
-static void commit(struct host_op *op)
+static void commit_host(struct host_op *op)
 {
     store_txn_begin(&op->txn_, op->control_->store);
     if (op->add_)
@@ -42,10 +43,10 @@ static void commit(struct host_op *op)
     else
         store_remove_host(&op->txn_, op->record.name);
     store_add_event(&op->txn_, &op->event_);
-    store_commit(&op->txn_, committed);
+    store_commit(&op->txn_, on_host_committed);
 }
 
-static bool is_stored(const struct store_query *q, const char *name)
+static bool is_host_stored(const struct store_query *q, const char *name)
 {
     for (size_t i = 0; i < q->n; i++)
         if (strcmp(q->hosts[i].name, name) == 0)
@@ -53,45 +54,46 @@ static bool is_stored(const struct store_query *q, const char *name)
     return false;
 }
 
-static int check(const struct host_op *op, struct err *e)
+static int check_host_op(const struct host_op *op, struct err *e)
 {
     const char *name = op->record.name;
-    bool there = is_stored(&op->query_, name);
+    bool there = is_host_stored(&op->query_, name);
 
     if (hosts_configured(op->control_, name))
-        return err_set(e, ERR_CONFLICT, "host %s is not ours to change: the configuration has it",
-                       name);
+        return err_set(e, ERR_CONFLICT,
+                       "host %s is in the configuration and can only be changed there", name);
     if (op->add_ && there)
-        return err_set(e, ERR_CONFLICT, "there is a host %s already; remove it first", name);
+        return err_set(e, ERR_CONFLICT, "host %s already exists; remove it first", name);
     if (op->add_ && op->query_.n >= CONFIG_HOSTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "there are %d hosts already", CONFIG_HOSTS_MAX);
+        return err_set(e, ERR_TOO_BIG, "there are already %d hosts, the maximum; remove one",
+                       CONFIG_HOSTS_MAX);
     return op->add_ || there ? 0 : err_set(e, ERR_NOT_FOUND, "there is no host %s", name);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_hosts_loaded(struct store_query *q, int r, const struct err *e)
 {
     struct host_op *op = container_of(q, struct host_op, query_);
     struct err refused;
 
     if (r < 0) {
-        finish(op, r, e);
+        finish_host_op(op, r, e);
         return;
     }
-    r = check(op, &refused);
+    r = check_host_op(op, &refused);
     if (r < 0)
-        finish(op, r, &refused);
+        finish_host_op(op, r, &refused);
     else
-        commit(op);
+        commit_host(op);
 }
 
-static void busy(struct loop_later *l)
+static void on_hosts_busy(struct loop_later *l)
 {
     struct host_op *op = container_of(l, struct host_op, later_);
 
-    finish(op, -(int)op->err_.code, &op->err_);
+    finish_host_op(op, -(int)op->err_.code, &op->err_);
 }
 
-static void start(struct control *c, const struct caller *who, struct host_op *op, bool add)
+static void start_host_op(struct control *c, const struct caller *who, struct host_op *op, bool add)
 {
     struct event_record *v = &op->event_;
 
@@ -106,16 +108,16 @@ static void start(struct control *c, const struct caller *who, struct host_op *o
     snprintf(v->reason, sizeof v->reason, "%s", op->record.name);
     op->query_ = (struct store_query){ .kind = STORE_HOSTS };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
-    if (store_ask(c->store, &op->query_, answered, &op->err_) < 0)
-        loop_later(c->loop, &op->later_, busy, NULL);
+    if (store_ask(c->store, &op->query_, on_hosts_loaded, &op->err_) < 0)
+        loop_later(c->loop, &op->later_, on_hosts_busy, NULL);
 }
 
 void hosts_add(struct control *c, const struct caller *who, struct host_op *op)
 {
-    start(c, who, op, true);
+    start_host_op(c, who, op, true);
 }
 
 void hosts_remove(struct control *c, const struct caller *who, struct host_op *op)
 {
-    start(c, who, op, false);
+    start_host_op(c, who, op, false);
 }

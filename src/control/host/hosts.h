@@ -1,12 +1,13 @@
-/* Placement targets: this machine, those of the configuration, and those that were added. */
-#ifndef CONTROL_HOSTS_H
-#define CONTROL_HOSTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Placement targets: this machine, those of the configuration, and those in the store. */
+#ifndef CONTROL_HOST_HOSTS_H
+#define CONTROL_HOST_HOSTS_H
 
 #include "control/control.h"
 
-/* Adds or removes one of the store's. */
+/* Adds or removes a host of the store. */
 struct host_op {
-    struct host_record record; /* in: name, and to add: address, labels, borrowed until done */
+    struct host_record record; /* in: name, and to add one: address, labels, borrowed until done */
     void (*done)(struct host_op *op, int r, const struct err *e);
     /* private */
     struct control *control_;
@@ -19,10 +20,10 @@ struct host_op {
 };
 /* It cannot be cancelled: the owner stays until done. -ERR_CONFLICT if the name is taken. */
 void hosts_add(struct control *c, const struct caller *who, struct host_op *op);
-/* -ERR_NOT_FOUND; -ERR_CONFLICT for one that the configuration names. */
+/* -ERR_NOT_FOUND; -ERR_CONFLICT if the configuration names it. */
 void hosts_remove(struct control *c, const struct caller *who, struct host_op *op);
 
-/* Whether it is this machine or one of the configuration's. */
+/* Whether it is this machine, or in the configuration. */
 bool hosts_configured(const struct control *c, const char *name);
 
 #endif

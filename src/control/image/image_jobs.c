@@ -1,30 +1,31 @@
-/* Removing images and layers that nobody names, and looking whether layers are what they were. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removes images and unreferenced layers, and verifies layers. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "control/images_inside.h"
-#include "tree/walk.h"
+#include "control/image/images_internal.h"
+#include "lib/tar/walk.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not track the ownership of list entries */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-#define PART_KEPT_NS (24 * 3600 * NS_PER_S) /* a pull that was not finished can go on for a day */
+#define PART_KEPT_NS (24 * 3600 * NS_PER_S) /* an unfinished pull can be continued for a day */
 
-struct job_name {
+struct image_job_layer {
     struct link link;
     char name[LAYER_NAME_MAX];
 };
 
-static void next_removal(struct image_job *j);
+static void remove_next_layer(struct image_job *j);
 
-/* One that nobody listens to. */
-static struct image_job *job_alone(struct images *x)
+/* A job without a caller. */
+static struct image_job *image_job_new_detached(struct images *x)
 {
     struct image_job *j = calloc(1, sizeof *j);
 
@@ -35,47 +36,47 @@ static struct image_job *job_alone(struct images *x)
     return j;
 }
 
-static struct image_job *job_new(struct control *c, struct image_op *op)
+static struct image_job *image_job_new(struct control *c, struct image_op *op)
 {
-    struct image_job *j = job_alone(c->images);
+    struct image_job *j = image_job_new_detached(c->images);
 
     j->op = op;
     op->job_ = j;
     return j;
 }
 
-static void job_free(struct image_job *j)
+static void image_job_free(struct image_job *j)
 {
     struct link *m;
 
     while ((m = list_take(&j->names)))
-        free(container_of(m, struct job_name, link));
+        free(container_of(m, struct image_job_layer, link));
     link_leave(&j->link);
     free(j);
 }
 
-static void tell_end(struct loop_later *l)
+static void on_image_job_later(struct loop_later *l)
 {
     struct image_job *j = container_of(l, struct image_job, later);
     struct image_op *op = take_ptr(j->op);
     struct err e = j->err;
 
-    job_free(j);
+    image_job_free(j);
     if (!op)
         return;
     op->job_ = NULL;
     op->done(op, -(int)e.code, e.code ? &e : NULL);
 }
 
-static void finish(struct image_job *j, int r, const struct err *e)
+static void finish_image_job(struct image_job *j, int r, const struct err *e)
 {
-    if (r < 0 && !j->err.code) /* what came first is the reason */
+    if (r < 0 && !j->err.code) /* the first error counts */
         j->err = *e;
-    loop_later(j->images->control->loop, &j->later, tell_end, NULL);
+    loop_later(j->images->control->loop, &j->later, on_image_job_later, NULL);
 }
 
-/* What removes goes on without a listener: a keeper that was told to remove a layer may do so at
- * any time, and until then nobody may make that layer again. */
+/* A removal continues without its caller: the layer worker may remove the layer at any time, and
+ * until then no other operation may create it. */
 void image_job_cancel(struct image_job *j)
 {
     if (j->op)
@@ -85,24 +86,24 @@ void image_job_cancel(struct image_job *j)
         image_job_drop(j);
 }
 
-/* What the store has begun is waited for. */
+/* Waits for a transaction that was begun. */
 void image_job_drop(struct image_job *j)
 {
     if (j->op)
         j->op->job_ = NULL;
     j->op = NULL;
-    keeper_cancel(&j->keeper);
-    measure_cancel(&j->measure);
+    layer_worker_cancel(&j->layer_worker);
+    digest_cancel(&j->digesting);
     loop_later_stop(&j->later);
     if (j->storing)
         link_leave(&j->link);
     else
-        job_free(j);
+        image_job_free(j);
 }
 
-static void add_name(struct image_job *j, const char *name)
+static void add_layer_name(struct image_job *j, const char *name)
 {
-    struct job_name *n = calloc(1, sizeof *n);
+    struct image_job_layer *n = calloc(1, sizeof *n);
 
     if (!n)
         abort();
@@ -110,45 +111,45 @@ static void add_name(struct image_job *j, const char *name)
     list_append(&j->names, &n->link);
 }
 
-static bool take_name(struct image_job *j)
+static bool take_layer_name(struct image_job *j)
 {
     struct link *m = list_take(&j->names);
-    struct job_name *n;
+    struct image_job_layer *n;
 
     if (!m)
         return false;
-    n = container_of(m, struct job_name, link);
+    n = container_of(m, struct image_job_layer, link);
     snprintf(j->layer, sizeof j->layer, "%s", n->name);
     free(n);
     return true;
 }
 
-static int start(struct image_job *j, const struct keeper_events *events, enum layers_kind kind,
-                 const char *name)
+static int start_layer_job(struct image_job *j, const struct layer_worker_events *events,
+                           enum layers_kind kind, const char *name)
 {
     struct layers_job job;
     struct err e;
     int r;
 
     layers_job_fill(&job, kind, name);
-    r = keeper_start(j->images->control, &j->keeper, events, &job, NULL, 0, &e);
+    r = layer_worker_start(j->images->control, &j->layer_worker, events, &job, NULL, 0, &e);
     if (r < 0)
-        finish(j, r, &e);
+        finish_image_job(j, r, &e);
     return r;
 }
 
-/* True: everything ends, and the job is gone. */
-static bool end_storing(struct image_job *j)
+/* True: the daemon is ending, and the job was freed. */
+static bool end_image_txn(struct image_job *j)
 {
     j->storing = false;
     j->images->control->changes--;
     if (link_joined(&j->link))
         return false;
-    job_free(j);
+    image_job_free(j);
     return true;
 }
 
-static void begin_storing(struct image_job *j)
+static void begin_image_txn(struct image_job *j)
 {
     j->storing = true;
     j->images->control->changes++;
@@ -157,69 +158,70 @@ static void begin_storing(struct image_job *j)
 
 /* --- removing layers: the row, then the tree --- */
 
-static void layer_removed(struct keeper_job *k, int r, const struct err *e,
-                          const struct layers_said *said)
+static void on_layer_tree_removed(struct layer_job *k, int r, const struct err *e,
+                                  const struct layers_said *said)
 {
-    struct image_job *j = container_of(k, struct image_job, keeper);
+    struct image_job *j = container_of(k, struct image_job, layer_worker);
 
     (void)said;
     j->removing = false;
-    makings_wake(j->images);
+    image_makings_wake(j->images);
     if (r < 0) {
-        finish(j, r, e);
+        finish_image_job(j, r, e);
         return;
     }
     if (j->op)
         j->op->removed++;
-    next_removal(j);
+    remove_next_layer(j);
 }
 
-static const struct keeper_events removal = { .done = layer_removed };
+static const struct layer_worker_events removal = { .done = on_layer_tree_removed };
 
-static void stop_removing(struct image_job *j, int r, const struct err *e)
+static void fail_removal(struct image_job *j, int r, const struct err *e)
 {
     j->removing = false;
-    makings_wake(j->images);
-    finish(j, r, e);
+    image_makings_wake(j->images);
+    finish_image_job(j, r, e);
 }
 
-static void remove_tree(struct image_job *j)
+static void remove_layer_tree(struct image_job *j)
 {
     j->removing = true;
-    if (start(j, &removal, LAYERS_REMOVE, j->layer) < 0)
-        j->removing = false; /* it is told; the tree is garbage now */
+    /* The error was reported; the tree is garbage now. */
+    if (start_layer_job(j, &removal, LAYERS_REMOVE, j->layer) < 0)
+        j->removing = false;
 }
 
-static void row_removed(struct store_txn *t, int r, const struct err *e)
+static void on_layer_row_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct image_job *j = container_of(t, struct image_job, txn);
 
     if (r < 0)
-        layer_stays(j->images, j->layer);
+        layer_cancel_removal(j->images, j->layer);
     else
         layer_forget(j->images, j->layer);
-    if (end_storing(j))
+    if (end_image_txn(j))
         return;
     if (r < 0)
-        stop_removing(j, r, e);
+        fail_removal(j, r, e);
     else
-        remove_tree(j);
+        remove_layer_tree(j);
 }
 
-static void remove_row(struct image_job *j, struct layer *l)
+static void remove_layer_row(struct image_job *j, struct layer *l)
 {
     l->leaving = true;
     j->removing = true;
     if (j->op)
         j->op->bytes += l->record.bytes;
-    hook_point("image.forget_layer");
-    begin_storing(j);
+    fault_point("image.forget_layer");
+    begin_image_txn(j);
     store_remove_layer(&j->txn, j->layer);
-    store_commit(&j->txn, row_removed);
+    store_commit(&j->txn, on_layer_row_removed);
 }
 
-/* Captured layers go by themselves when nobody names them (control/layers.h): the image that is
- * removed may have been the last. */
+/* A captured layer is removed automatically with its last reference (control/layer/layers.h), which
+ * the removed image may have been. */
 static void count_captured(struct image_job *j)
 {
     const struct layer *l = layer_known(j->images->control, j->layer);
@@ -230,9 +232,10 @@ static void count_captured(struct image_job *j)
     j->op->bytes += l->record.bytes;
 }
 
-static void next_removal(struct image_job *j)
+static void remove_next_layer(struct image_job *j)
 {
-    while (!j->images->control->unreadable && take_name(j)) { /* such a record may name any */
+    /* An unreadable record may name any layer. */
+    while (!j->images->control->unreadable && take_layer_name(j)) {
         struct layer *l = layer_find(j->images, j->layer);
 
         if (layer_is_captured(j->layer)) {
@@ -242,56 +245,58 @@ static void next_removal(struct image_job *j)
         if (layer_is_used(j->images, j->layer))
             continue;
         if (l)
-            remove_row(j, l);
+            remove_layer_row(j, l);
         else
-            remove_tree(j);
+            remove_layer_tree(j);
         return;
     }
-    finish(j, 0, NULL);
+    finish_image_job(j, 0, NULL);
 }
 
-/* --- prune: what is there, and whose it is --- */
+/* --- prune: list the layers, remove the unreferenced --- */
 
-static void on_line(struct keeper_job *k, const char *text)
+static void on_layer_listed(struct layer_job *k, const char *text)
 {
-    struct image_job *j = container_of(k, struct image_job, keeper);
+    struct image_job *j = container_of(k, struct image_job, layer_worker);
 
     if (layer_name_valid(text))
-        add_name(j, text);
+        add_layer_name(j, text);
 }
 
-static void listed(struct keeper_job *k, int r, const struct err *e, const struct layers_said *said)
+static void on_list_done(struct layer_job *k, int r, const struct err *e,
+                         const struct layers_said *said)
 {
-    struct image_job *j = container_of(k, struct image_job, keeper);
+    struct image_job *j = container_of(k, struct image_job, layer_worker);
 
     (void)said;
     if (r < 0)
-        finish(j, r, e);
+        finish_image_job(j, r, e);
     else
-        next_removal(j);
+        remove_next_layer(j);
 }
 
-static const struct keeper_events listing = { .line = on_line, .done = listed };
+static const struct layer_worker_events listing = { .line = on_layer_listed, .done = on_list_done };
 
-static void swept(struct keeper_job *k, int r, const struct err *e, const struct layers_said *said)
+static void on_sweep_done(struct layer_job *k, int r, const struct err *e,
+                          const struct layers_said *said)
 {
-    struct image_job *j = container_of(k, struct image_job, keeper);
+    struct image_job *j = container_of(k, struct image_job, layer_worker);
 
     (void)said;
     if (r < 0)
-        finish(j, r, e);
+        finish_image_job(j, r, e);
     else
-        (void)start(j, &listing, LAYERS_LIST, NULL);
+        (void)start_layer_job(j, &listing, LAYERS_LIST, NULL);
 }
 
-static const struct keeper_events sweeping = { .done = swept };
+static const struct layer_worker_events sweeping = { .done = on_sweep_done };
 
-static bool is_fetched(struct images *x, const char *name)
+static bool is_being_fetched(struct images *x, const char *name)
 {
     for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
-        const struct making *making = container_of(m, struct making, link);
+        const struct image_making *making = container_of(m, struct image_making, link);
 
-        for (size_t i = 0; i < making_parts(making); i++)
+        for (size_t i = 0; i < image_making_parts(making); i++)
             if (making->parts[i].digest[0] &&
                 str_starts(str_from(name), oci_digest_hex(making->parts[i].digest)))
                 return true;
@@ -299,18 +304,18 @@ static bool is_fetched(struct images *x, const char *name)
     return false;
 }
 
-static uint64_t drop_part(struct images *x, const char *name, int64_t kept_ns)
+static uint64_t drop_blob_part(struct images *x, const char *name, int64_t kept_ns)
 {
     struct stat st;
 
-    if (is_fetched(x, name) || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+    if (is_being_fetched(x, name) || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         clock_wall() - st.st_mtim.tv_sec * NS_PER_S < kept_ns || unlinkat(x->dir, name, 0) < 0)
         return 0;
     return (uint64_t)st.st_size;
 }
 
-/* Of pulls that were not finished: the bytes of those that are gone. */
-static uint64_t drop_parts(struct images *x, int64_t kept_ns)
+/* Removes blobs of unfinished pulls, and returns their size. */
+static uint64_t drop_blob_parts(struct images *x, int64_t kept_ns)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
@@ -321,53 +326,54 @@ static uint64_t drop_parts(struct images *x, int64_t kept_ns)
     if (fd < 0 || walk_enter(&w, fd, ".", NULL) < 0)
         return 0;
     while (walk_next(&w, &name, NULL) > 0)
-        bytes += drop_part(x, name, kept_ns);
+        bytes += drop_blob_part(x, name, kept_ns);
     return bytes;
 }
 
-static void prune(struct control *c, struct image_op *op, int64_t kept_ns)
+static void prune_layers(struct control *c, struct image_op *op, int64_t kept_ns)
 {
-    struct image_job *j = job_new(c, op);
+    struct image_job *j = image_job_new(c, op);
     struct err e;
 
     if (c->unreadable) {
-        finish(j,
-               err_set(&e, ERR_CONFLICT,
-                       "a record cannot be read, so what it stands on is not known; the log names "
-                       "it"),
-               &e);
+        finish_image_job(j,
+                         err_set(&e, ERR_CONFLICT,
+                                 "a record in the store cannot be read, so the layers that it "
+                                 "needs are unknown; the daemon's log names it"),
+                         &e);
         return;
     }
-    op->bytes += drop_parts(c->images, kept_ns);
-    (void)start(j, &sweeping, LAYERS_SWEEP, NULL);
+    op->bytes += drop_blob_parts(c->images, kept_ns);
+    (void)start_layer_job(j, &sweeping, LAYERS_SWEEP, NULL);
 }
 
 void images_prune(struct control *c, struct image_op *op)
 {
-    prune(c, op, 0);
+    prune_layers(c, op, 0);
 }
 
 void images_prune_old(struct control *c, struct image_op *op)
 {
-    prune(c, op, PART_KEPT_NS);
+    prune_layers(c, op, PART_KEPT_NS);
 }
 
-/* --- undo: what was made of an image that is not to be --- */
+/* --- undo: remove the layers of a failed image --- */
 
-void images_undo(const struct making *m, struct image_op *op)
+void images_undo(const struct image_making *m, struct image_op *op)
 {
-    struct image_job *j = op ? job_new(m->images->control, op) : job_alone(m->images);
+    struct image_job *j =
+        op ? image_job_new(m->images->control, op) : image_job_new_detached(m->images);
 
     j->err = m->err;
     for (size_t i = 0; i < m->n; i++)
         if (m->parts[i].state >= PART_UNPACKS)
-            add_name(j, m->parts[i].layer);
-    next_removal(j);
+            add_layer_name(j, m->parts[i].layer);
+    remove_next_layer(j);
 }
 
 /* --- remove --- */
 
-static void image_removed(struct store_txn *t, int r, const struct err *e)
+static void on_image_row_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct image_job *j = container_of(t, struct image_job, txn);
 
@@ -376,12 +382,12 @@ static void image_removed(struct store_txn *t, int r, const struct err *e)
         control_publish(j->images->control, &j->event);
         image_forget(j->images, j->ref);
     }
-    if (end_storing(j))
+    if (end_image_txn(j))
         return;
     if (r < 0)
-        finish(j, r, e);
+        finish_image_job(j, r, e);
     else
-        next_removal(j);
+        remove_next_layer(j);
 }
 
 static int check_removal(struct control *c, struct str ref, const struct image **ret, struct err *e)
@@ -401,49 +407,49 @@ static int check_removal(struct control *c, struct str ref, const struct image *
 
 void images_remove(struct control *c, const struct caller *who, struct str ref, struct image_op *op)
 {
-    struct image_job *j = job_new(c, op);
+    struct image_job *j = image_job_new(c, op);
     const struct image *im;
     struct err e;
     int r = check_removal(c, ref, &im, &e);
 
     if (r < 0) {
-        finish(j, r, &e);
+        finish_image_job(j, r, &e);
         return;
     }
     snprintf(op->ref, sizeof op->ref, "%s", im->ref);
     for (size_t i = 0; i < im->layers.n; i++)
-        add_name(j, im->layers.p[i]);
+        add_layer_name(j, im->layers.p[i]);
     snprintf(j->ref, sizeof j->ref, "%s", im->ref);
     event_fill(&j->event, who, "image.removed", im->ref);
-    begin_storing(j);
+    begin_image_txn(j);
     store_remove_image(&j->txn, im->ref);
     store_add_event(&j->txn, &j->event);
-    store_commit(&j->txn, image_removed);
+    store_commit(&j->txn, on_image_row_removed);
 }
 
 /* --- verify --- */
 
-static void measured(struct measure_op *m, int r, const struct err *e)
+static void on_image_digested(struct digest_op *m, int r, const struct err *e)
 {
-    struct image_job *j = container_of(m, struct image_job, measure);
+    struct image_job *j = container_of(m, struct image_job, digesting);
 
     if (j->op) {
         j->op->removed = m->n;
         j->op->first = m->first;
         j->op->bytes = m->bytes;
     }
-    finish(j, r, e);
+    finish_image_job(j, r, e);
 }
 
-static void on_measure(struct measure_op *m, uint64_t bytes)
+static void on_image_digest_progress(struct digest_op *m, uint64_t bytes)
 {
-    const struct image_job *j = container_of(m, struct image_job, measure);
+    const struct image_job *j = container_of(m, struct image_job, digesting);
 
     if (j->op && j->op->at)
         j->op->at(j->op, "verify", bytes, 0);
 }
 
-static int check_config(const struct image *im, struct err *e)
+static int check_image_config(const struct image *im, struct err *e)
 {
     char digest[OCI_DIGEST_MAX];
 
@@ -451,26 +457,26 @@ static int check_config(const struct image *im, struct err *e)
     return strcmp(digest, im->id) == 0
                ? 0
                : err_set(e, ERR_CONFLICT,
-                         "the configuration of %s is not what it was when it came; remove the "
-                         "image and bring it again",
+                         "the configuration of %s is damaged: its digest differs from the recorded "
+                         "one; remove the image, and pull or import it again",
                          im->ref);
 }
 
 void images_verify(struct control *c, struct str ref, struct image_op *op)
 {
-    struct image_job *j = job_new(c, op);
+    struct image_job *j = image_job_new(c, op);
     const struct image *im;
     struct err e;
     int r = images_find(c, ref, &im, &e);
 
     if (r >= 0)
-        r = check_config(im, &e);
+        r = check_image_config(im, &e);
     if (r < 0) {
-        finish(j, r, &e);
+        finish_image_job(j, r, &e);
         return;
     }
     snprintf(op->ref, sizeof op->ref, "%s", im->ref);
-    j->measure = (struct measure_op){ .at = on_measure, .done = measured };
-    measure_add(&j->measure, &im->layers);
-    measure_start(c, &j->measure);
+    j->digesting = (struct digest_op){ .at = on_image_digest_progress, .done = on_image_digested };
+    digest_add(&j->digesting, &im->layers);
+    digest_start(c, &j->digesting);
 }

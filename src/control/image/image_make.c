@@ -1,5 +1,6 @@
-/* An image in the making: its layers come in parallel, each fetched, checked, unpacked and put on
- * record; then the image is. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates an image: its layers are fetched, checked, unpacked and recorded in parallel; then the
+ * image is recorded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,26 +8,27 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "base/room.h"
-#include "control/images_inside.h"
-#include "layers/budget.h"
-#include "tree/tree.h"
+#include "base/disk_space.h"
+#include "control/image/images_internal.h"
+#include "engine/layers/budget.h"
+#include "lib/tar/tree.h"
 
-#define TELL_NS (100 * NS_PER_MS)
+#define REPORT_NS (100 * NS_PER_MS)
 
 enum {
     ERROR_BODY_MAX = 64 << 10,
-    /* So much of a layer is read in any case: the unpacker needs some, for what is around the
-     * content that the budget counts. */
+    /* Minimum budget of a layer: the unpacker reads more than the content that the budget
+     * counts. */
     LEAST_BYTES = 1 << 20,
     LEAST_ENTRIES = 1024,
 };
 
-struct making *making_new(struct control *c, const struct caller *who, struct image_op *op)
+struct image_making *image_making_new(struct control *c, const struct caller *who,
+                                      struct image_op *op)
 {
-    struct making *m = calloc(1, sizeof *m);
+    struct image_making *m = calloc(1, sizeof *m);
 
     if (!m)
         abort();
@@ -42,13 +44,13 @@ struct making *making_new(struct control *c, const struct caller *who, struct im
     return m;
 }
 
-static void part_stop(struct part *p)
+static void stop_image_part(struct image_part *p)
 {
     registry_cancel(&p->get);
-    keeper_cancel(&p->job);
+    layer_worker_cancel(&p->job);
 }
 
-static void making_free(struct making *m)
+static void image_making_free(struct image_making *m)
 {
     for (size_t i = 0; i < m->n; i++)
         drop_fd(&m->parts[i].fd);
@@ -62,31 +64,31 @@ static void making_free(struct making *m)
     free(m);
 }
 
-/* Others may wait for a blob that was ours. */
-void makings_wake(struct images *x)
+/* Others may wait for the same blob. */
+void image_makings_wake(struct images *x)
 {
     struct link *next;
 
     for (struct link *m = list_first(&x->makings); m; m = next) {
-        struct making *other = container_of(m, struct making, link);
+        struct image_making *other = container_of(m, struct image_making, link);
 
         next = list_after(&x->makings, m);
         if (other->parts && !other->sifts && !other->failed && !other->ending)
-            making_go(other);
+            image_making_continue(other);
     }
 }
 
-/* Nothing of such a one is kept. */
-static bool lacked_room(const struct err *e)
+/* Out of space: the partial blobs and layers are removed. */
+static bool is_out_of_room(const struct err *e)
 {
     return e->code == ERR_TOO_BIG || (e->code == ERR_SYS && (e->sys == ENOSPC || e->sys == EDQUOT));
 }
 
-/* Another image of the same archive takes the place of one that is done. */
-static void make_next(struct making *m)
+/* Continues with the next image of the same archive. */
+static void begin_next_image(struct image_making *m)
 {
     struct image_op *op = take_ptr(m->op);
-    struct making *next = making_new(m->images->control, &m->caller, op);
+    struct image_making *next = image_making_new(m->images->control, &m->caller, op);
     struct images *x = m->images;
 
     if (op->made)
@@ -94,20 +96,20 @@ static void make_next(struct making *m)
     next->squash = m->squash;
     next->platform = m->platform;
     next->sift = take_ptr(m->sift);
-    making_free(m);
-    sift_go_on(next);
-    makings_wake(x);
+    image_making_free(m);
+    sift_read_image(next);
+    image_makings_wake(x);
 }
 
-static void tell_end(struct loop_later *l)
+static void on_making_later(struct loop_later *l)
 {
-    struct making *m = container_of(l, struct making, later);
+    struct image_making *m = container_of(l, struct image_making, later);
     struct images *x = m->images;
     struct image_op *op;
     struct err e;
 
-    if (m->op && !m->err.code && m->sift && sift_goes_on(m->sift)) {
-        make_next(m);
+    if (m->op && !m->err.code && m->sift && sift_next_image(m->sift)) {
+        begin_next_image(m);
         return;
     }
     if (m->err.code && m->ref[0] && m->sift && sift_has_several(m->sift))
@@ -118,54 +120,55 @@ static void tell_end(struct loop_later *l)
         snprintf(op->ref, sizeof op->ref, "%s", m->ref);
         op->making_ = NULL;
     }
-    if (lacked_room(&e)) {
-        link_leave(&m->link); /* its layers are nobody's */
+    if (is_out_of_room(&e)) {
+        link_leave(&m->link); /* its layers lose their references */
         images_undo(m, take_ptr(op));
     }
-    making_free(m);
+    image_making_free(m);
     if (op)
         op->done(op, -(int)e.code, e.code ? &e : NULL);
-    makings_wake(x);
+    image_makings_wake(x);
 }
 
-static void end_soon(struct making *m)
+static void schedule_making_end(struct image_making *m)
 {
     if (!m->ending) {
         m->ending = true;
-        loop_later(m->images->control->loop, &m->later, tell_end, NULL);
+        loop_later(m->images->control->loop, &m->later, on_making_later, NULL);
     }
 }
 
-void making_settle(struct making *m)
+void image_making_settle(struct image_making *m)
 {
     if (m->failed && !m->busy)
-        end_soon(m);
+        schedule_making_end(m);
 }
 
-static void blob_name(const struct part *p, char out[static OCI_DIGEST_MAX + 8])
+static void write_blob_name(const struct image_part *p, char out[static OCI_DIGEST_MAX + 8])
 {
     snprintf(out, OCI_DIGEST_MAX + 8, "%s.part", oci_digest_hex(p->digest).p);
 }
 
-static void unlink_blob(const struct part *p)
+static void unlink_blob(const struct image_part *p)
 {
     char name[OCI_DIGEST_MAX + 8];
 
     if (!p->digest[0])
         return;
-    blob_name(p, name);
+    write_blob_name(p, name);
     (void)unlinkat(p->making->images->dir, name, 0);
 }
 
-/* Of what did not fit nothing is kept to go on with. One that waits may be somebody else's. */
-static void unlink_blobs(const struct making *m)
+/* Removes partial blobs after a lack of space. The blob of a waiting part may belong to another
+ * operation. */
+static void unlink_blobs(const struct image_making *m)
 {
-    for (size_t i = 0; i < making_parts(m); i++)
+    for (size_t i = 0; i < image_making_parts(m); i++)
         if (m->parts[i].state > PART_WAITS && m->parts[i].state < PART_DONE)
             unlink_blob(&m->parts[i]);
 }
 
-void making_fail(struct making *m, const struct err *e)
+void image_making_fail(struct image_making *m, const struct err *e)
 {
     if (m->failed || m->ending)
         return;
@@ -173,14 +176,14 @@ void making_fail(struct making *m, const struct err *e)
     m->err = *e;
     registry_cancel(&m->get);
     sift_stop(m->sift);
-    for (size_t i = 0; i < making_parts(m); i++)
-        part_stop(&m->parts[i]);
-    if (lacked_room(e))
+    for (size_t i = 0; i < image_making_parts(m); i++)
+        stop_image_part(&m->parts[i]);
+    if (is_out_of_room(e))
         unlink_blobs(m);
-    making_settle(m);
+    image_making_settle(m);
 }
 
-void making_cancel(struct making *m)
+void image_making_cancel(struct image_making *m)
 {
     struct err e;
 
@@ -188,39 +191,39 @@ void making_cancel(struct making *m)
     if (m->op)
         m->op->making_ = NULL;
     m->op = NULL;
-    making_fail(m, &e);
+    image_making_fail(m, &e);
 }
 
-/* Work of a thread or of the store, which cannot be taken back. */
-static void begin_work(struct making *m)
+/* Work of a thread or of the store cannot be cancelled. */
+static void begin_making_work(struct image_making *m)
 {
     m->busy++;
     m->images->control->changes++;
 }
 
-static void end_work(struct making *m)
+static void end_making_work(struct image_making *m)
 {
     m->busy--;
     m->images->control->changes--;
 }
 
-void making_tell(struct making *m, const char *step, uint64_t bytes, uint64_t total)
+void image_making_report(struct image_making *m, const char *step, uint64_t bytes, uint64_t total)
 {
     if (m->op && m->op->at)
         m->op->at(m->op, step, bytes, total);
 }
 
-/* What most of it is at. */
-static void tell_parts(struct making *m)
+/* Reports the step of most parts. */
+static void report_parts(struct image_making *m)
 {
     uint64_t fetched = 0, unpacked = 0, total = 0;
     int64_t now = clock_mono();
 
-    if (now - m->told_ns < TELL_NS)
+    if (now - m->reported_ns < REPORT_NS)
         return;
-    m->told_ns = now;
+    m->reported_ns = now;
     for (size_t i = 0; i < m->n; i++) {
-        const struct part *p = &m->parts[i];
+        const struct image_part *p = &m->parts[i];
 
         total += p->digest[0] ? p->size : 0;
         if (p->state == PART_FETCHES)
@@ -231,14 +234,14 @@ static void tell_parts(struct making *m)
             unpacked += p->bytes;
     }
     if (fetched < total)
-        making_tell(m, "fetch", fetched, total);
+        image_making_report(m, "fetch", fetched, total);
     else
-        making_tell(m, "unpack", unpacked, 0);
+        image_making_report(m, "unpack", unpacked, 0);
 }
 
 /* --- planning --- */
 
-int making_set_config(struct making *m, struct str text, struct err *e)
+int image_making_set_config(struct image_making *m, struct str text, struct err *e)
 {
     if (buf_add(&m->config_text, text) >= 0)
         return 0;
@@ -246,7 +249,7 @@ int making_set_config(struct making *m, struct str text, struct err *e)
                    OCI_CONFIG_MAX);
 }
 
-int making_plan(struct making *m, struct err *e)
+int image_making_plan(struct image_making *m, struct err *e)
 {
     int r = oci_config_read(buf_str(&m->config_text), &m->arena, &m->config, e);
 
@@ -257,7 +260,7 @@ int making_plan(struct making *m, struct err *e)
     if (!m->parts)
         abort();
     for (size_t i = 0; i < m->n; i++) {
-        struct part *p = &m->parts[i];
+        struct image_part *p = &m->parts[i];
 
         p->making = m;
         p->fd = -1;
@@ -266,12 +269,12 @@ int making_plan(struct making *m, struct err *e)
     return 0;
 }
 
-/* What may still come. */
-struct allowance {
+/* The budget that is left. */
+struct image_allowance {
     uint64_t bytes, entries;
 };
 
-static int take_from(uint64_t *left, uint64_t n)
+static int subtract_from(uint64_t *left, uint64_t n)
 {
     if (n > *left)
         return -1;
@@ -279,41 +282,41 @@ static int take_from(uint64_t *left, uint64_t n)
     return 0;
 }
 
-/* Packed, it is what the registry says; an archive was counted as it came. */
-static int count_packed(const struct making *m, struct err *e)
+/* Compressed sizes are those of the manifest; an archive was counted when it was received. */
+static int count_packed(const struct image_making *m, struct err *e)
 {
     uint64_t max = m->images->control->config->images.max_bytes, left = max;
 
     for (size_t i = 0; i < m->n; i++)
-        if (m->parts[i].digest[0] && take_from(&left, m->parts[i].size) < 0)
+        if (m->parts[i].digest[0] && subtract_from(&left, m->parts[i].size) < 0)
             return err_set(e, ERR_TOO_BIG,
-                           "the image's layers have more than %llu bytes, images.max_bytes",
+                           "the image's layers have more than %llu bytes (images.max_bytes)",
                            (unsigned long long)max);
     return 0;
 }
 
-static int count_unpacked(const struct making *m, struct allowance *ret, struct err *e)
+static int count_unpacked(const struct image_making *m, struct image_allowance *ret, struct err *e)
 {
     uint64_t max = m->images->control->config->images.max_bytes;
-    struct allowance left = { max, TREE_ENTRIES_DEFAULT };
+    struct image_allowance left = { max, TREE_ENTRIES_DEFAULT };
 
     for (size_t i = 0; i < m->n; i++) {
         const struct layer *l = layer_find(m->images, m->parts[i].layer);
 
-        if (l && (take_from(&left.bytes, l->record.bytes) < 0 ||
-                  take_from(&left.entries, l->record.entries) < 0))
-            return err_set(e, ERR_TOO_BIG,
-                           "the image's layers hold more than %llu bytes, images.max_bytes, or "
-                           "%llu files",
-                           (unsigned long long)max, (unsigned long long)TREE_ENTRIES_DEFAULT);
+        if (l && (subtract_from(&left.bytes, l->record.bytes) < 0 ||
+                  subtract_from(&left.entries, l->record.entries) < 0))
+            return err_set(
+                e, ERR_TOO_BIG,
+                "the image's layers hold more than %llu bytes (images.max_bytes) or %llu files",
+                (unsigned long long)max, (unsigned long long)TREE_ENTRIES_DEFAULT);
     }
     *ret = left;
     return 0;
 }
 
-static int check_size(const struct making *m, struct err *e)
+static int check_image_size(const struct image_making *m, struct err *e)
 {
-    struct allowance left;
+    struct image_allowance left;
     int r = count_packed(m, e);
 
     return r < 0 ? r : count_unpacked(m, &left, e);
@@ -321,7 +324,7 @@ static int check_size(const struct making *m, struct err *e)
 
 /* --- the image itself --- */
 
-static int write_names(const struct making *m, struct buf *out)
+static int write_layer_names(const struct image_making *m, struct buf *out)
 {
     int r = 0;
 
@@ -330,7 +333,8 @@ static int write_names(const struct making *m, struct buf *out)
     return r;
 }
 
-static void fill_record(const struct making *m, struct buf *names, struct image_record *ret)
+static void fill_image_record(const struct image_making *m, struct buf *names,
+                              struct image_record *ret)
 {
     *ret = (struct image_record){ .created_ns = clock_wall(), .config = buf_str(&m->config_text) };
     snprintf(ret->ref, sizeof ret->ref, "%s", m->ref);
@@ -339,72 +343,72 @@ static void fill_record(const struct making *m, struct buf *names, struct image_
     ret->layers = buf_str(names);
 }
 
-static void stored(struct store_txn *t, int r, const struct err *e)
+static void on_image_stored(struct store_txn *t, int r, const struct err *e)
 {
-    struct making *m = container_of(t, struct making, txn);
+    struct image_making *m = container_of(t, struct image_making, txn);
     AUTO(buf_done) struct buf names = BUF_INIT(OCI_LAYERS_MAX * LAYER_NAME_MAX);
     struct image_record record;
     struct err bad;
 
-    end_work(m);
+    end_making_work(m);
     if (r >= 0) {
         m->event.seq = t->first_seq;
         control_publish(m->images->control, &m->event);
-        write_names(m, &names);
-        fill_record(m, &names, &record);
+        write_layer_names(m, &names);
+        fill_image_record(m, &names, &record);
         r = image_add(m->images, &record, &bad);
         e = &bad;
     }
     if (r < 0 && !m->failed)
         m->err = *e;
-    end_soon(m);
+    schedule_making_end(m);
 }
 
-static void store_image(struct making *m)
+static void store_image(struct image_making *m)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(OCI_LAYERS_MAX * LAYER_NAME_MAX);
     struct image_record record;
 
-    write_names(m, &names);
-    fill_record(m, &names, &record);
+    write_layer_names(m, &names);
+    fill_image_record(m, &names, &record);
     event_fill(&m->event, &m->caller, m->from_registry ? "image.pulled" : "image.imported", m->ref);
-    hook_point("image.store");
-    begin_work(m);
+    fault_point("image.store");
+    begin_making_work(m);
     store_txn_begin(&m->txn, m->images->control->store);
     store_put_image(&m->txn, &record);
     store_add_event(&m->txn, &m->event);
-    store_commit(&m->txn, stored);
+    store_commit(&m->txn, on_image_stored);
 }
 
 /* --- a layer: on record --- */
 
-static void drop_blob(struct part *p)
+static void drop_blob(struct image_part *p)
 {
     drop_fd(&p->fd);
     unlink_blob(p);
 }
 
-static void layer_stored(struct store_txn *t, int r, const struct err *e)
+static void on_image_layer_stored(struct store_txn *t, int r, const struct err *e)
 {
-    struct part *p = container_of(t, struct part, txn);
-    struct making *m = p->making;
+    struct image_part *p = container_of(t, struct image_part, txn);
+    struct image_making *m = p->making;
 
-    end_work(m);
+    end_making_work(m);
     if (r < 0) {
-        making_fail(m, e);
-        making_settle(m);
+        image_making_fail(m, e);
+        image_making_settle(m);
         return;
     }
     drop_blob(p);
     p->state = PART_DONE;
-    making_settle(m);
+    image_making_settle(m);
     if (!m->failed)
-        making_go(m);
+        image_making_continue(m);
 }
 
-static void store_layer(struct part *p, const struct layers_said *said)
+static void store_image_layer(struct image_part *p, const struct layers_said *said)
 {
-    struct making *m = p->making;
+    struct image_making *m = p->making;
     struct layer_record r = { .bytes = said->bytes,
                               .entries = said->entries,
                               .created_ns = clock_wall() };
@@ -413,59 +417,60 @@ static void store_layer(struct part *p, const struct layers_said *said)
     str_copy(str_from(said->text), r.measure, sizeof r.measure);
     layer_add(m->images, &r);
     p->state = PART_STORES;
-    hook_point("image.layer");
-    begin_work(m);
+    fault_point("image.layer");
+    begin_making_work(m);
     store_txn_begin(&p->txn, m->images->control->store);
     store_put_layer(&p->txn, &r);
-    store_commit(&p->txn, layer_stored);
+    store_commit(&p->txn, on_image_layer_stored);
 }
 
 /* --- a layer: unpacked --- */
 
-static void begin(struct part *p);
+static void begin_image_part(struct image_part *p);
 
-static void fetch_again(struct part *p)
+static void refetch_part(struct image_part *p)
 {
     drop_blob(p);
     p->get = (struct registry_get){ .registry = NULL };
-    begin(p);
+    begin_image_part(p);
 }
 
-static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+static void on_unpack_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
 {
-    struct part *p = container_of(j, struct part, job);
+    struct image_part *p = container_of(j, struct image_part, job);
 
     (void)entries;
     p->bytes = bytes;
-    tell_parts(p->making);
+    report_parts(p->making);
 }
 
-static void unpacked(struct keeper_job *j, int r, const struct err *e,
-                     const struct layers_said *said)
+static void on_part_unpacked(struct layer_job *j, int r, const struct err *e,
+                             const struct layers_said *said)
 {
-    struct part *p = container_of(j, struct part, job);
+    struct image_part *p = container_of(j, struct image_part, job);
     struct err bad;
 
     if (r >= 0) {
-        store_layer(p, said);
+        store_image_layer(p, said);
         return;
     }
-    if (r == -(int)ERR_UPSTREAM && p->resumed) { /* a crash may have left anything */
-        fetch_again(p);
+    if (r == -(int)ERR_UPSTREAM && p->resumed) { /* the blob may be damaged by a crash */
+        refetch_part(p);
         return;
     }
     bad = *e;
     err_wrap(&bad, r, "layer %zu of %zu", (size_t)(p - p->making->parts) + 1, p->making->n);
     if (r == -(int)ERR_INVALID || r == -(int)ERR_UPSTREAM)
-        drop_blob(p); /* it is not what it was said to be, or that is no good */
-    making_fail(p->making, &bad);
+        drop_blob(p); /* wrong digest, or invalid content */
+    image_making_fail(p->making, &bad);
 }
 
-static const struct keeper_events events = { .progress = on_progress, .done = unpacked };
+static const struct layer_worker_events events = { .progress = on_unpack_progress,
+                                                   .done = on_part_unpacked };
 
-/* Those that are unpacked at the same time share what is left at the first; what others bring of
- * this image meanwhile is on the disk anyway, and is counted when it is on record. */
-static int share(struct making *m, const struct allowance *left, struct err *e)
+/* Layers that are unpacked at the same time share the budget that was left at the start; layers of
+ * this image from other operations are on disk anyway, and are counted when they are on record. */
+static int share_budget(struct image_making *m, const struct image_allowance *left, struct err *e)
 {
     int fd = m->budget < 0 ? budget_make(left->bytes, left->entries, e) : m->budget;
 
@@ -474,18 +479,18 @@ static int share(struct making *m, const struct allowance *left, struct err *e)
     return fd;
 }
 
-static void unpack(struct part *p)
+static void unpack_part(struct image_part *p)
 {
-    struct making *m = p->making;
-    struct allowance left;
+    struct image_making *m = p->making;
+    struct image_allowance left;
     struct layers_job job;
     struct err e;
     int r = count_unpacked(m, &left, &e);
 
     if (r >= 0)
-        r = share(m, &left, &e);
+        r = share_budget(m, &left, &e);
     if (r < 0) {
-        making_fail(m, &e);
+        image_making_fail(m, &e);
         return;
     }
     layers_job_fill(&job, LAYERS_UNPACK, p->layer);
@@ -499,31 +504,31 @@ static void unpack(struct part *p)
         snprintf(job.packed, sizeof job.packed, "sha256-%s", oci_digest_hex(p->digest).p);
     p->state = PART_UNPACKS;
     p->bytes = 0;
-    if (keeper_start(m->images->control, &p->job, &events, &job, (int[]){ p->fd, m->budget }, 2,
-                     &e) < 0)
-        making_fail(m, &e);
+    if (layer_worker_start(m->images->control, &p->job, &events, &job, (int[]){ p->fd, m->budget },
+                           2, &e) < 0)
+        image_making_fail(m, &e);
 }
 
 /* --- a layer: fetched --- */
 
-static uint64_t free_min_of(const struct part *p)
+static uint64_t get_free_min(const struct image_part *p)
 {
     return p->making->images->control->config->images.free_min;
 }
 
-static int on_piece(struct registry_get *g, bool restart, struct str piece, struct err *e)
+static int on_blob_piece(struct registry_get *g, bool restart, struct str piece, struct err *e)
 {
-    struct part *p = container_of(g, struct part, get);
+    struct image_part *p = container_of(g, struct image_part, get);
     ssize_t n;
 
-    if (restart) { /* it does not go on where we were */
+    if (restart) { /* the registry does not resume */
         g->from = 0;
         p->resumed = false;
     }
     if (piece.n > p->size - g->from)
-        return err_set(e, ERR_TOO_BIG, "the registry sends more than the %llu bytes of %.19s…",
+        return err_set(e, ERR_TOO_BIG, "the registry sent more than the %llu bytes of blob %.19s…",
                        (unsigned long long)p->size, p->digest);
-    if (room_check(p->fd, free_min_of(p), g->from, piece.n, e) < 0)
+    if (room_check(p->fd, get_free_min(p), g->from, piece.n, e) < 0)
         return -(int)e->code;
     n = pwrite(p->fd, piece.p, piece.n, (off_t)g->from);
     if (n != (ssize_t)piece.n)
@@ -531,77 +536,77 @@ static int on_piece(struct registry_get *g, bool restart, struct str piece, stru
                      : err_set(e, ERR_TOO_BIG, "writing a layer: the disk is full");
     g->from += piece.n;
     p->bytes = g->from;
-    tell_parts(p->making);
+    report_parts(p->making);
     return 0;
 }
 
-static void fetched(struct registry_get *g, int r, const struct err *e,
-                    const struct fetch_answer *a)
+static void on_blob_fetched(struct registry_get *g, int r, const struct err *e,
+                            const struct fetch_answer *a)
 {
-    struct part *p = container_of(g, struct part, get);
+    struct image_part *p = container_of(g, struct image_part, get);
     struct err bad;
 
     (void)a;
     if (r >= 0 && g->from < p->size) {
         drop_blob(p);
-        r = err_set(&bad, ERR_UPSTREAM, "the registry sent less than the %llu bytes of %.19s…",
+        r = err_set(&bad, ERR_UPSTREAM, "the registry sent less than the %llu bytes of blob %.19s…",
                     (unsigned long long)p->size, p->digest);
         e = &bad;
     }
     if (r < 0)
-        making_fail(p->making, e);
+        image_making_fail(p->making, e);
     else
-        unpack(p);
+        unpack_part(p);
 }
 
-static void fetch_blob(struct part *p)
+static void fetch_blob(struct image_part *p)
 {
     struct err e;
 
     p->state = PART_FETCHES;
-    if (room_check(p->fd, free_min_of(p), 0, p->size - p->get.from, &e) < 0) {
-        making_fail(p->making, &e);
+    if (room_check(p->fd, get_free_min(p), 0, p->size - p->get.from, &e) < 0) {
+        image_making_fail(p->making, &e);
         return;
     }
     p->bytes = p->get.from;
     p->get.registry = &p->making->registry;
     p->get.max_body = ERROR_BODY_MAX;
-    p->get.piece = on_piece;
-    p->get.done = fetched;
+    p->get.piece = on_blob_piece;
+    p->get.done = on_blob_fetched;
     snprintf(p->get.what, sizeof p->get.what, "blobs/%s", p->digest);
     registry_start(&p->get);
 }
 
-static int open_blob(struct part *p, struct err *e)
+static int open_blob(struct image_part *p, struct err *e)
 {
     char name[OCI_DIGEST_MAX + 8];
     struct stat st;
 
-    blob_name(p, name);
+    write_blob_name(p, name);
     p->fd = openat(p->making->images->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (p->fd < 0 || fstat(p->fd, &st) < 0)
-        return err_sys(e, "making a file for a layer");
+        return err_sys(e, "creating a file for a layer");
     if ((uint64_t)st.st_size > p->size && ftruncate(p->fd, 0) < 0)
-        return err_sys(e, "emptying a file for a layer");
+        return err_sys(e, "truncating a file for a layer");
     p->get.from = (uint64_t)st.st_size > p->size ? 0 : (uint64_t)st.st_size;
     p->resumed = p->get.from > 0;
     return 0;
 }
 
-/* What an earlier pull left is gone on behind; a keeper hashes all of it in the end. */
-static void begin(struct part *p)
+/* Continues the blob of an earlier pull; the layer worker checks the digest of the whole. */
+static void begin_image_part(struct image_part *p)
 {
     struct err e;
 
     if (p->digest[0] && open_blob(p, &e) < 0)
-        making_fail(p->making, &e);
+        image_making_fail(p->making, &e);
     else if (p->digest[0] && p->get.from < p->size)
         fetch_blob(p);
     else
-        unpack(p);
+        unpack_part(p);
 }
 
-/* --- all of them --- */
+/* --- all parts --- */
 
 static bool is_being_removed(struct images *x, const char *layer)
 {
@@ -614,18 +619,18 @@ static bool is_being_removed(struct images *x, const char *layer)
     return false;
 }
 
-/* The same layer, of this image or another; or it is on its way out. */
-static bool is_under_way(const struct part *p)
+/* The same layer is being created, for this image or another; or it is being removed. */
+static bool is_part_under_way(const struct image_part *p)
 {
     struct images *x = p->making->images;
 
     if (is_being_removed(x, p->layer))
         return true;
     for (struct link *l = list_first(&x->makings); l; l = list_after(&x->makings, l)) {
-        const struct making *m = container_of(l, struct making, link);
+        const struct image_making *m = container_of(l, struct image_making, link);
 
-        for (size_t i = 0; i < making_parts(m); i++) {
-            const struct part *other = &m->parts[i];
+        for (size_t i = 0; i < image_making_parts(m); i++) {
+            const struct image_part *other = &m->parts[i];
 
             if (other != p && other->state > PART_WAITS && other->state < PART_DONE &&
                 (strcmp(other->layer, p->layer) == 0 ||
@@ -636,19 +641,19 @@ static bool is_under_way(const struct part *p)
     return false;
 }
 
-void making_go(struct making *m)
+void image_making_continue(struct image_making *m)
 {
     size_t busy = 0, done = 0;
     struct err e;
 
-    if (check_size(m, &e) < 0) {
-        making_fail(m, &e);
+    if (check_image_size(m, &e) < 0) {
+        image_making_fail(m, &e);
         return;
     }
     for (size_t i = 0; i < m->n; i++) {
-        struct part *p = &m->parts[i];
+        struct image_part *p = &m->parts[i];
 
-        if (p->state == PART_WAITS && !is_under_way(p) && layer_find(m->images, p->layer)) {
+        if (p->state == PART_WAITS && !is_part_under_way(p) && layer_find(m->images, p->layer)) {
             drop_fd(&p->fd);
             p->state = PART_DONE;
         }
@@ -656,8 +661,8 @@ void making_go(struct making *m)
         done += p->state == PART_DONE;
     }
     for (size_t i = 0; i < m->n && busy < IMAGES_PARALLEL && !m->failed; i++)
-        if (m->parts[i].state == PART_WAITS && !is_under_way(&m->parts[i])) {
-            begin(&m->parts[i]);
+        if (m->parts[i].state == PART_WAITS && !is_part_under_way(&m->parts[i])) {
+            begin_image_part(&m->parts[i]);
             busy++;
         }
     if (done == m->n && !m->failed && !m->ending && !m->busy && !m->event.time_ns)
@@ -667,7 +672,7 @@ void making_go(struct making *m)
 void image_op_cancel(struct image_op *op)
 {
     if (op->making_)
-        making_cancel(op->making_);
+        image_making_cancel(op->making_);
     if (op->job_)
         image_job_cancel(op->job_);
 }

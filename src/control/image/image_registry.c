@@ -1,4 +1,5 @@
-#include "control/registry.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/image/image_registry.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/secret.h"
-#include "json/reader.h"
-#include "net/address.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/secret.h"
+#include "lib/json/reader.h"
+#include "lib/net/address.h"
 
 enum {
     HOPS_MAX = 5,
@@ -19,21 +20,22 @@ enum {
     HTTPS = 443,
     HTTP = 80,
 };
-#define REST_NS     (500 * NS_PER_MS)
-#define DOCUMENT_NS (60 * NS_PER_S)
-#define BLOB_NS     (24 * 3600 * NS_PER_S)
-#define SILENCE_NS  (60 * NS_PER_S)
+#define GET_RETRY_NS (500 * NS_PER_MS)
+#define DOCUMENT_NS  (60 * NS_PER_S)
+#define BLOB_NS      (24 * 3600 * NS_PER_S)
+#define SILENCE_NS   (60 * NS_PER_S)
 
-/* --- where we may go --- */
+/* --- allowed destinations --- */
 
-struct place {
+struct registry_location {
     struct host host;
     uint16_t port;
     bool https;
 };
 
-/* The registry that the configuration has for a host and port. */
-static const struct config_registry *entry_for(const struct config *c, const struct place *p)
+/* The configuration's entry for a host and port. */
+static const struct config_registry *find_registry_entry(const struct config *c,
+                                                         const struct registry_location *p)
 {
     const struct config_registry *all = c->images.registries.p;
 
@@ -49,34 +51,39 @@ static const struct config_registry *entry_for(const struct config *c, const str
     return NULL;
 }
 
-static int read_place(const char *url, struct place *ret, struct err *e)
+static int parse_location(const char *url, struct registry_location *ret, struct err *e)
 {
     struct str s = str_from(url), authority;
 
     ret->https = str_starts(s, STR("https://"));
     if (!ret->https && !str_starts(s, STR("http://")))
-        return err_set(e, ERR_DENIED, "a registry leads to something that is no web server");
+        return err_set(e, ERR_DENIED,
+                       "the registry points to a URL that is neither http nor https");
     s = (struct str){ s.p + (ret->https ? 8 : 7), s.n - (ret->https ? 8 : 7) };
     authority = (struct str){ s.p, strcspn(s.p, "/?#") };
     return authority_parse(authority, ret->https ? HTTPS : HTTP, &ret->host, &ret->port, e);
 }
 
-/* Without paths and queries, which may hold secrets. */
-static int check_place(const struct registry *r, const struct place *p, struct err *e)
+/* Messages omit paths and queries, which may hold secrets. */
+static int check_location(const struct registry *r, const struct registry_location *p,
+                          struct err *e)
 {
-    const struct config_registry *known = entry_for(r->config, p);
+    const struct config_registry *known = find_registry_entry(r->config, p);
 
     if (!p->https && !(known && known->http))
-        return err_set(e, ERR_DENIED,
-                       "%s:%u would be asked in the clear, which images.registries does not allow",
-                       p->host.name, (unsigned)p->port);
+        return err_set(
+            e, ERR_DENIED,
+            "%s:%u would be reached by unencrypted http, which images.registries does not allow",
+            p->host.name, (unsigned)p->port);
     if (port_control_plane(p->port) || host_is_metadata(&p->host))
-        return err_set(e, ERR_DENIED, "%s:%u is nothing that images come from", p->host.name,
-                       (unsigned)p->port);
+        return err_set(e, ERR_DENIED,
+                       "%s:%u is a metadata service or the port of a control plane, which images "
+                       "cannot come from",
+                       p->host.name, (unsigned)p->port);
     return 0;
 }
 
-static const char *scheme_of(const struct registry *r, const char *host)
+static const char *get_scheme(const struct registry *r, const char *host)
 {
     const struct config_registry *all = r->config->images.registries.p;
 
@@ -86,26 +93,26 @@ static const char *scheme_of(const struct registry *r, const char *host)
     return "https";
 }
 
-static bool same_origin(const struct registry *r, const char *url)
+static bool is_registry_origin(const struct registry *r, const char *url)
 {
     char own[OCI_HOST_MAX + 16];
-    struct place a, b;
+    struct registry_location a, b;
 
-    snprintf(own, sizeof own, "%s://%s/", scheme_of(r, r->host), r->host);
-    return read_place(own, &a, NULL) >= 0 && read_place(url, &b, NULL) >= 0 && a.https == b.https &&
-           a.port == b.port && strcmp(a.host.name, b.host.name) == 0;
+    snprintf(own, sizeof own, "%s://%s/", get_scheme(r, r->host), r->host);
+    return parse_location(own, &a, NULL) >= 0 && parse_location(url, &b, NULL) >= 0 &&
+           a.https == b.https && a.port == b.port && strcmp(a.host.name, b.host.name) == 0;
 }
 
-/* --- what lets us in --- */
+/* --- credentials --- */
 
-static void wipe(struct buf *b)
+static void wipe_secret(struct buf *b)
 {
     if (b->p)
         crypto_wipe(b->p, b->n);
     buf_done(b);
 }
 
-static int set_basic(struct registry *r, struct str credentials, struct err *e)
+static int set_basic_auth(struct registry *r, struct str credentials, struct err *e)
 {
     if (str_find(credentials, ':') == credentials.n || credentials.n > CREDENTIALS_MAX)
         return err_set(e, ERR_INVALID, "the registry's credentials must be USER:PASSWORD");
@@ -114,25 +121,25 @@ static int set_basic(struct registry *r, struct str credentials, struct err *e)
     return 0;
 }
 
-/* The file of the first of two names for it that the configuration has one for. */
-static const char *find_credentials(const struct registry *r, const char *called)
+/* The configured file for the name in the reference, else for the registry's host. */
+static const char *find_credentials_file(const struct registry *r, const char *called)
 {
     const char *const hosts[] = { called, r->host };
 
     for (size_t i = 0; i < COUNT_OF(hosts); i++) {
         const struct config_registry *known;
         char url[OCI_HOST_MAX + 16];
-        struct place p;
+        struct registry_location p;
 
-        snprintf(url, sizeof url, "%s://%s/", scheme_of(r, hosts[i]), hosts[i]);
-        if (read_place(url, &p, NULL) >= 0 && (known = entry_for(r->config, &p)) &&
+        snprintf(url, sizeof url, "%s://%s/", get_scheme(r, hosts[i]), hosts[i]);
+        if (parse_location(url, &p, NULL) >= 0 && (known = find_registry_entry(r->config, &p)) &&
             known->creds_file)
             return known->creds_file;
     }
     return NULL;
 }
 
-static int read_credentials(struct registry *r, const char *path, struct err *e)
+static int read_credentials_file(struct registry *r, const char *path, struct err *e)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char text[CREDENTIALS_MAX];
@@ -143,7 +150,7 @@ static int read_credentials(struct registry *r, const char *path, struct err *e)
         return err_sys(e, "reading the credentials for %s in %s", r->host, path);
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
-    got = set_basic(r, (struct str){ text, (size_t)n }, e);
+    got = set_basic_auth(r, (struct str){ text, (size_t)n }, e);
     crypto_wipe(text, sizeof text);
     return err_wrap(e, got, "%s", path);
 }
@@ -164,73 +171,74 @@ int registry_init(struct registry *r, struct loop *loop, struct fetcher_share *r
     snprintf(r->host, sizeof r->host, "%s", place.host);
     snprintf(r->repository, sizeof r->repository, "%s", place.path);
     if (credentials.n)
-        return set_basic(r, credentials, e);
-    file = find_credentials(r, of->host);
-    return file ? read_credentials(r, file, e) : 0;
+        return set_basic_auth(r, credentials, e);
+    file = find_credentials_file(r, of->host);
+    return file ? read_credentials_file(r, file, e) : 0;
 }
 
 void registry_done(struct registry *r)
 {
-    wipe(&r->basic);
-    wipe(&r->bearer);
+    wipe_secret(&r->basic);
+    wipe_secret(&r->bearer);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-static void on_answer(struct fetch_request *q, const struct fetch_answer *a);
-static void ask(struct registry_get *g);
+static void on_registry_answer(struct fetch_request *q, const struct fetch_answer *a);
+static void send_get(struct registry_get *g);
 
-static void finish(struct registry_get *g, int r, const struct err *e, const struct fetch_answer *a)
+static void finish_get(struct registry_get *g, int r, const struct err *e,
+                       const struct fetch_answer *a)
 {
-    loop_timer_stop(&g->rest_);
+    loop_timer_stop(&g->retry_);
     g->done(g, r, e, a);
 }
 
-static void fail_later(struct loop_timer *t)
+static void on_get_failed(struct loop_timer *t)
 {
-    struct registry_get *g = container_of(t, struct registry_get, rest_);
+    struct registry_get *g = container_of(t, struct registry_get, retry_);
 
-    finish(g, -(int)g->err_.code, &g->err_, NULL);
+    finish_get(g, -(int)g->err_.code, &g->err_, NULL);
 }
 
-/* For what goes wrong before anything is under way: done is told from the loop. */
-static void fail_soon(struct registry_get *g)
+/* For errors before a request is under way: `done` is called from the loop. */
+static void fail_get_later(struct registry_get *g)
 {
-    loop_timer_start(g->registry->loop, &g->rest_, clock_mono(), fail_later, NULL);
+    loop_timer_start(g->registry->loop, &g->retry_, clock_mono(), on_get_failed, NULL);
 }
 
-static void on_rested(struct loop_timer *t)
+static void on_get_retry(struct loop_timer *t)
 {
-    ask(container_of(t, struct registry_get, rest_));
+    send_get(container_of(t, struct registry_get, retry_));
 }
 
-static void own_url(struct registry_get *g)
+static void set_registry_url(struct registry_get *g)
 {
     const struct registry *r = g->registry;
 
-    snprintf(g->url_, sizeof g->url_, "%s://%s/v2/%s/%s", scheme_of(r, r->host), r->host,
+    snprintf(g->url_, sizeof g->url_, "%s://%s/v2/%s/%s", get_scheme(r, r->host), r->host,
              r->repository, g->what);
     g->hops_ = 0;
 }
 
-/* What passes: tried again, later each time, and as often as it gets further. */
-static void try_again(struct registry_get *g, const struct err *e)
+/* Retries a transient error, with backoff; the count restarts when bytes have arrived. */
+static void retry_get(struct registry_get *g, const struct err *e)
 {
     if (g->from > g->from_before_)
         g->tries_ = 0;
     g->from_before_ = g->from;
     if (++g->tries_ >= TRIES_MAX) {
-        finish(g, -(int)e->code, e, NULL);
+        finish_get(g, -(int)e->code, e, NULL);
         return;
     }
-    g->tried_ = false; /* a token may expire as often as that */
-    own_url(g);
-    loop_timer_start(g->registry->loop, &g->rest_, clock_mono() + (REST_NS << (g->tries_ - 1)),
-                     on_rested, NULL);
+    g->tried_ = false; /* a token may expire as often */
+    set_registry_url(g);
+    loop_timer_start(g->registry->loop, &g->retry_,
+                     clock_mono() + (GET_RETRY_NS << (g->tries_ - 1)), on_get_retry, NULL);
 }
 
-static int on_piece(struct fetch_request *q, const struct fetch_answer *head, struct str piece,
-                    struct err *e)
+static int on_registry_piece(struct fetch_request *q, const struct fetch_answer *head,
+                             struct str piece, struct err *e)
 {
     struct registry_get *g = container_of(q, struct registry_get, request_);
 
@@ -240,7 +248,7 @@ static int on_piece(struct fetch_request *q, const struct fetch_answer *head, st
     return g->piece(g, restart, piece, e);
 }
 
-static size_t fill_headers(struct registry_get *g)
+static size_t fill_registry_headers(struct registry_get *g)
 {
     const struct registry *r = g->registry;
     const struct buf *secret = r->bearer.n ? &r->bearer : &r->basic;
@@ -252,30 +260,31 @@ static size_t fill_headers(struct registry_get *g)
         snprintf(g->range_, sizeof g->range_, "bytes=%llu-", (unsigned long long)g->from);
         g->headers_[n++] = (struct fetch_header){ STR("Range"), str_from(g->range_) };
     }
-    if (secret->n && (r->bearer.n || g->let_in_) && same_origin(r, g->url_))
+    if (secret->n && (r->bearer.n || g->let_in_) && is_registry_origin(r, g->url_))
         g->headers_[n++] = (struct fetch_header){ STR("Authorization"), buf_str(secret) };
     return n;
 }
 
-static int check_url(const struct registry_get *g, struct err *e)
+static int check_get_url(const struct registry_get *g, struct err *e)
 {
-    struct place p;
-    int r = read_place(g->url_, &p, e);
+    struct registry_location p;
+    int r = parse_location(g->url_, &p, e);
 
-    return r < 0 ? r : check_place(g->registry, &p, e);
+    return r < 0 ? r : check_location(g->registry, &p, e);
 }
 
-/* Addresses that are not public, and certificates, of the host that this URL names: the fetch
- * process connects to no others. A redirect comes back here as another URL. */
+/* Non-public addresses and certificates of the URL's host: the fetch process connects to no others.
+ * A redirect comes back here with its own URL. */
 static void declare_host(struct registry_get *g)
 {
     const struct config_registry *known;
-    struct place p;
+    struct registry_location p;
 
     g->request_.reach = FETCH_REACH_PUBLIC;
     g->request_.addresses = g->addresses_;
     g->request_.address_count = 0;
-    if (read_place(g->url_, &p, NULL) < 0 || !(known = entry_for(g->registry->config, &p)))
+    if (parse_location(g->url_, &p, NULL) < 0 ||
+        !(known = find_registry_entry(g->registry->config, &p)))
         return;
     g->request_.ca_file = known->ca_file;
     for (size_t i = 0; i < known->addresses.n && g->request_.address_count < FETCH_ADDRESSES_MAX;
@@ -285,30 +294,30 @@ static void declare_host(struct registry_get *g)
             g->request_.address_count++;
 }
 
-static void ask(struct registry_get *g)
+static void send_get(struct registry_get *g)
 {
-    int r = check_url(g, &g->err_);
+    int r = check_get_url(g, &g->err_);
 
     g->request_ = (struct fetch_request){ .method = FETCH_GET,
                                           .url = g->url_,
                                           .headers = g->headers_,
-                                          .header_count = fill_headers(g),
+                                          .header_count = fill_registry_headers(g),
                                           .timeout = g->piece ? BLOB_NS : DOCUMENT_NS,
                                           .silence = g->piece ? SILENCE_NS : 0,
                                           .max_body = g->max_body,
-                                          .piece = g->piece ? on_piece : NULL,
-                                          .done = on_answer };
+                                          .piece = g->piece ? on_registry_piece : NULL,
+                                          .done = on_registry_answer };
     declare_host(g);
     g->fresh_ = true;
     if (r >= 0)
         r = fetcher_start(g->registry->requests, &g->request_, &g->err_);
     if (r < 0)
-        fail_soon(g);
+        fail_get_later(g);
 }
 
 /* --- tokens --- */
 
-static int read_token(struct registry *r, struct str body, struct err *e)
+static int parse_bearer_token(struct registry *r, struct str body, struct err *e)
 {
     const struct json_limits limits = { .bytes = TOKEN_MAX, .depth = 8 };
     AUTO(arena_done) struct arena a = ARENA_INIT(8 * TOKEN_MAX);
@@ -321,42 +330,42 @@ static int read_token(struct registry *r, struct str body, struct err *e)
     if (!token || token->type != JSON_STR)
         token = json_get(v, STR("access_token"));
     if (!token || token->type != JSON_STR || token->s.n == 0)
-        return err_set(e, ERR_UPSTREAM, "who gives tokens for the registry gave none");
-    wipe(&r->bearer);
+        return err_set(e, ERR_UPSTREAM, "the registry's token server returned no token");
+    wipe_secret(&r->bearer);
     if (buf_add(&r->bearer, STR("Bearer ")) < 0 || buf_add(&r->bearer, token->s) < 0)
         return err_set(e, ERR_TOO_BIG, "the registry's token is too long");
     return 0;
 }
 
-static void on_token(struct fetch_request *q, const struct fetch_answer *a)
+static void on_bearer_token(struct fetch_request *q, const struct fetch_answer *a)
 {
     struct registry_get *g = container_of(q, struct registry_get, request_);
     struct err e;
     int r;
 
     if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
-        try_again(g, &a->err);
+        retry_get(g, &a->err);
         return;
     }
     if (a->err.code) {
-        finish(g, -(int)a->err.code, &a->err, NULL);
+        finish_get(g, -(int)a->err.code, &a->err, NULL);
         return;
     }
     if (a->status == 200)
-        r = read_token(g->registry, a->body, &e);
+        r = parse_bearer_token(g->registry, a->body, &e);
     else
         r = err_set(&e, a->status == 401 || a->status == 403 ? ERR_DENIED : ERR_UPSTREAM,
-                    "who gives tokens for %s answers %d%s", g->registry->host, a->status,
-                    g->registry->basic.n ? "" : "; give credentials if it wants some");
+                    "the token server of %s answers %d%s", g->registry->host, a->status,
+                    g->registry->basic.n ? "" : "; it may require credentials");
     if (r < 0) {
-        finish(g, r, &e, NULL);
+        finish_get(g, r, &e, NULL);
         return;
     }
-    own_url(g);
-    ask(g);
+    set_registry_url(g);
+    send_get(g);
 }
 
-static int add_parameter(struct buf *url, const char *name, const char *value)
+static int add_query_parameter(struct buf *url, const char *name, const char *value)
 {
     int r = buf_addf(url, "%c%s=", strchr(url->p, '?') ? '&' : '?', name);
 
@@ -368,8 +377,8 @@ static int add_parameter(struct buf *url, const char *name, const char *value)
     return r;
 }
 
-/* As much as reading this repository takes, whatever the challenge says. */
-static int token_url(struct registry_get *g, struct err *e)
+/* Requests the scope for reading this repository only; ignores the scope of the challenge. */
+static int set_token_url(struct registry_get *g, struct err *e)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(FETCH_URL_MAX);
     char scope[OCI_PATH_MAX + 32];
@@ -377,19 +386,19 @@ static int token_url(struct registry_get *g, struct err *e)
 
     snprintf(scope, sizeof scope, "repository:%s:pull", g->registry->repository);
     if (r >= 0 && g->challenge_.service[0])
-        r = add_parameter(&url, "service", g->challenge_.service);
+        r = add_query_parameter(&url, "service", g->challenge_.service);
     if (r >= 0)
-        r = add_parameter(&url, "scope", scope);
+        r = add_query_parameter(&url, "scope", scope);
     if (r < 0 || strchr(g->challenge_.realm, '#') ||
         !str_copy(buf_str(&url), g->url_, sizeof g->url_))
-        return err_set(e, ERR_UPSTREAM, "the registry names no URL for its tokens");
-    return check_url(g, e);
+        return err_set(e, ERR_UPSTREAM, "the registry's challenge has no valid URL for tokens");
+    return check_get_url(g, e);
 }
 
-static void ask_token(struct registry_get *g)
+static void request_bearer_token(struct registry_get *g)
 {
     const struct registry *reg = g->registry;
-    int r = token_url(g, &g->err_);
+    int r = set_token_url(g, &g->err_);
 
     g->headers_[0] = (struct fetch_header){ STR("Authorization"), buf_str(&reg->basic) };
     g->request_ = (struct fetch_request){ .method = FETCH_GET,
@@ -398,130 +407,131 @@ static void ask_token(struct registry_get *g)
                                           .header_count = reg->basic.n ? 1 : 0,
                                           .timeout = DOCUMENT_NS,
                                           .max_body = TOKEN_MAX,
-                                          .done = on_token };
+                                          .done = on_bearer_token };
     declare_host(g);
     if (r >= 0)
         r = fetcher_start(reg->requests, &g->request_, &g->err_);
     if (r < 0)
-        finish(g, r, &g->err_, NULL);
+        finish_get(g, r, &g->err_, NULL);
 }
 
 /* --- answers --- */
 
-static void unauthorized(struct registry_get *g, const struct fetch_answer *a)
+static void handle_unauthorized(struct registry_get *g, const struct fetch_answer *a)
 {
     struct registry *reg = g->registry;
     struct err e;
     int r = 0;
 
-    if (!same_origin(reg, g->url_) || g->tried_)
-        r = err_set(&e, ERR_DENIED, "%s does not let us read %s%s", reg->host, reg->repository,
-                    reg->basic.n ? " with these credentials" : "; it may want credentials");
+    if (!is_registry_origin(reg, g->url_) || g->tried_)
+        r = err_set(&e, ERR_DENIED, "%s denies access to %s%s", reg->host, reg->repository,
+                    reg->basic.n ? " with these credentials" : "; it may require credentials");
     if (r >= 0)
         r = oci_challenge_parse(fetch_answer_header(a, "WWW-Authenticate"), &g->challenge_, &e);
     if (r >= 0 && !g->challenge_.bearer && !reg->basic.n)
-        r = err_set(&e, ERR_DENIED, "%s wants credentials for %s", reg->host, reg->repository);
+        r = err_set(&e, ERR_DENIED, "%s requires credentials for %s", reg->host, reg->repository);
     if (r < 0) {
-        finish(g, r, &e, NULL);
+        finish_get(g, r, &e, NULL);
         return;
     }
-    wipe(&reg->bearer);
+    wipe_secret(&reg->bearer);
     g->tried_ = g->let_in_ = true;
     if (g->challenge_.bearer)
-        ask_token(g);
+        request_bearer_token(g);
     else
-        ask(g);
+        send_get(g);
 }
 
-static void redirected(struct registry_get *g, const struct fetch_answer *a)
+static void follow_redirect(struct registry_get *g, const struct fetch_answer *a)
 {
     struct str to = fetch_answer_redirect(a);
     struct err e;
     int r = 0;
 
     if (++g->hops_ > HOPS_MAX)
-        r = err_set(&e, ERR_UPSTREAM, "%s sends us on more than %d times", g->registry->host,
+        r = err_set(&e, ERR_UPSTREAM, "%s redirects more than %d times", g->registry->host,
                     HOPS_MAX);
     else if (!to.p || !str_copy(to, g->url_, sizeof g->url_))
-        r = err_set(&e, ERR_UPSTREAM, "%s sends us nowhere", g->registry->host);
+        r = err_set(&e, ERR_UPSTREAM, "%s redirects to no valid URL", g->registry->host);
     if (r < 0)
-        finish(g, r, &e, NULL);
+        finish_get(g, r, &e, NULL);
     else
-        ask(g);
+        send_get(g);
 }
 
-static int explain(const struct registry_get *g, int status, struct err *e)
+static int set_status_error(const struct registry_get *g, int status, struct err *e)
 {
     const struct registry *r = g->registry;
 
     if (status == 404)
         return err_set(e, ERR_NOT_FOUND, "%s has no %s of %s", r->host, g->what, r->repository);
     if (status == 403)
-        return err_set(e, ERR_DENIED, "%s does not let us read %s", r->host, r->repository);
+        return err_set(e, ERR_DENIED, "%s denies access to %s", r->host, r->repository);
     return err_set(e, ERR_UPSTREAM, "%s answers %d for %s of %s", r->host, status, g->what,
                    r->repository);
 }
 
-static bool passes(int status)
+static bool is_transient_status(int status)
 {
     return status == 429 || status == 408 || status >= 500;
 }
 
-/* The registry itself, and nothing that it leads to, is at an address that requests may not reach.
- */
-static void fail_private(struct registry_get *g)
+/* The registry itself, not a redirect of it, has an address that requests may not reach. */
+static void fail_private_address(struct registry_get *g)
 {
     struct err e;
     int r =
         err_set(&e, ERR_DENIED,
-                "registry %s: its address is not a public one; if it is meant, an administrator "
-                "names the host and its addresses in images.registries of the configuration",
+                "registry %s: its address is not public; if that is intended, an administrator "
+                "must name the host and its addresses in images.registries of the configuration",
                 g->registry->host);
 
-    finish(g, r, &e, NULL);
+    finish_get(g, r, &e, NULL);
 }
 
-static void on_answer(struct fetch_request *q, const struct fetch_answer *a)
+static void on_registry_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
     struct registry_get *g = container_of(q, struct registry_get, request_);
     struct err e;
     int r;
 
     if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
-        try_again(g, &a->err);
+        retry_get(g, &a->err);
         return;
     }
-    if (a->err.code == ERR_DENIED && same_origin(g->registry, g->url_)) {
-        fail_private(g);
+    if (a->err.code == ERR_DENIED && is_registry_origin(g->registry, g->url_)) {
+        fail_private_address(g);
         return;
     }
     if (a->err.code) {
-        finish(g, -(int)a->err.code, &a->err, NULL);
+        finish_get(g, -(int)a->err.code, &a->err, NULL);
         return;
     }
     if (a->status == 200 || (a->status == 206 && g->from)) {
-        finish(g, 0, NULL, a);
+        finish_get(g, 0, NULL, a);
         return;
     }
     if (a->status == 401) {
-        unauthorized(g, a);
+        handle_unauthorized(g, a);
         return;
     }
     if (a->status >= 300 && a->status < 400 && a->status != 304) {
-        redirected(g, a);
+        follow_redirect(g, a);
         return;
     }
-    if (a->status == 416 && g->from && g->piece) { /* what we have is not a part of what is there */
+    /* The partial blob is not a prefix of the registry's. */
+    if (a->status == 416 && g->from && g->piece) {
         g->from = 0;
-        try_again(g,
-                  &(struct err){ .code = ERR_UPSTREAM, .msg = "the registry has less than that" });
+        retry_get(
+            g, &(struct err){ .code = ERR_UPSTREAM,
+                              .msg = "the registry's blob is shorter than the partial download" });
         return;
     }
-    r = explain(g, a->status, &e);
-    if (passes(a->status))
-        try_again(g, &e);
+    r = set_status_error(g, a->status, &e);
+    if (is_transient_status(a->status))
+        retry_get(g, &e);
     else
-        finish(g, r, &e, NULL);
+        finish_get(g, r, &e, NULL);
 }
 
 void registry_start(struct registry_get *g)
@@ -529,14 +539,14 @@ void registry_start(struct registry_get *g)
     g->tries_ = 0;
     g->tried_ = g->let_in_ = false;
     g->from_before_ = g->from;
-    own_url(g);
-    ask(g);
+    set_registry_url(g);
+    send_get(g);
 }
 
 void registry_cancel(struct registry_get *g)
 {
     if (!g->registry)
         return;
-    loop_timer_stop(&g->rest_);
+    loop_timer_stop(&g->retry_);
     fetcher_cancel(&g->request_);
 }

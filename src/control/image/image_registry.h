@@ -1,20 +1,21 @@
-/* Asking a registry of images (HTTP API v2): one GET after the other, with what it takes to be let
- * in, through redirects, again after what passes.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client for image registries (HTTP API v2): one GET at a time, with authentication, redirects
+ * and retries of transient errors.
  *
- * Every URL that is asked, also where a registry sends us and where its tokens come from, is https
- * unless the configuration says http for just that host, and leads to public addresses or to those
- * that the configuration names for that host. Names and passwords go to the registry and to whom it
- * names for tokens, tokens to the registry; nothing of it follows a redirect to another host. */
-#ifndef CONTROL_REGISTRY_H
-#define CONTROL_REGISTRY_H
+ * Every URL, also of redirects and token servers, is https unless the configuration says http for
+ * that host, and resolves to public addresses or to those that the configuration names for that
+ * host. Credentials are sent to the registry and its token server, tokens to the registry; neither
+ * follows a redirect to another host. */
+#ifndef CONTROL_IMAGE_IMAGE_REGISTRY_H
+#define CONTROL_IMAGE_IMAGE_REGISTRY_H
 
-#include "config/config.h"
-#include "fetcher/fetcher.h"
-#include "loop/timer.h"
-#include "oci/challenge.h"
-#include "oci/reference.h"
+#include "domain/config/config.h"
+#include "engine/fetcher/fetcher.h"
+#include "lib/loop/timer.h"
+#include "domain/oci/challenge.h"
+#include "domain/oci/reference.h"
 
-/* One repository of one registry, and what we are let in with. */
+/* One repository of a registry, with credentials. */
 struct registry {
     struct loop *loop;
     struct fetcher_share *requests;
@@ -25,15 +26,14 @@ struct registry {
     struct buf bearer; /* "Bearer …", or empty */
 };
 
-/* `credentials` is USER:PASSWORD, or empty: then what the configuration's file for the host says.
- */
+/* `credentials` is USER:PASSWORD, or empty: then those of the configuration's file for the host. */
 int registry_init(struct registry *r, struct loop *loop, struct fetcher_share *requests,
                   const struct config *config, const struct oci_reference *of,
                   struct str credentials, struct err *e);
 void registry_done(struct registry *r);
 
 struct registry_get;
-/* A piece of the body. `restart`: it is the first byte of all, whatever came before. */
+/* A piece of the body. `restart`: it begins at the first byte again. */
 typedef int registry_piece_fn(struct registry_get *g, bool restart, struct str piece,
                               struct err *e);
 /* a is NULL if r < 0; else an answer with status 200 or 206. */
@@ -42,12 +42,12 @@ typedef void registry_done_fn(struct registry_get *g, int r, const struct err *e
 
 enum { REGISTRY_TARGET_MAX = OCI_PATH_MAX + 256 };
 
-/* A member of its owner, who fills in the first part. */
+/* Embedded in its owner, which fills in the first part. */
 struct registry_get {
     struct registry *registry;
     char what[OCI_TAG_MAX + 16]; /* below the repository: "manifests/latest" */
     const char *accept;          /* NULL: anything */
-    uint64_t from;               /* byte to begin at; the owner counts on as pieces come */
+    uint64_t from;               /* byte to begin at; the owner advances it with each piece */
     size_t max_body;
     registry_piece_fn *piece; /* NULL: the body is in the answer */
     registry_done_fn *done;   /* once, from the loop */
@@ -60,10 +60,10 @@ struct registry_get {
     uint64_t from_before_;
     struct oci_challenge challenge_;
     unsigned tries_, hops_;
-    bool fresh_;  /* nothing of this answer has come */
-    bool let_in_; /* a token was asked for, or the password given */
-    bool tried_;  /* … since it was last begun or gone on with: once more would not help */
-    struct loop_timer rest_;
+    bool fresh_;  /* nothing of this answer was received yet */
+    bool let_in_; /* authentication was used: a token or the password */
+    bool tried_;  /* … since the last start or retry: another attempt would not help */
+    struct loop_timer retry_;
     struct err err_;
 };
 

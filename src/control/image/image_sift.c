@@ -1,38 +1,39 @@
-/* From an archive: an OCI layout, what `docker save` writes, or a root file system. A keeper says
- * what files are in it, and what they hash to (layers/parts.h); a thread reads the documents among
- * them. Layers stay where they are, for other keepers to unpack. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Imports from an archive: an OCI layout, the format of `docker save`, or a root file system. A
+ * layer worker lists its files with their digests (engine/layers/parts.h); a thread reads the
+ * documents among them. Layers stay in the archive, where other layer workers unpack them. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "control/images_inside.h"
-#include "layers/parts.h"
-#include "oci/saved.h"
+#include "control/image/images_internal.h"
+#include "engine/layers/parts.h"
+#include "domain/oci/saved.h"
 
 enum { INDEXES_MAX = 2 };
 
 struct sift {
-    struct making *making;
+    struct image_making *making;
     int fd;   /* the archive */
-    int list; /* a file for what is in it */
+    int list; /* a file with the list of its contents */
     uint64_t size;
     struct str name;
-    struct keeper_job job;
-    struct parts parts;
-    struct arena arena;             /* of the archive */
-    struct arena page;              /* of the image that it is at */
-    const char *called;             /* what the archive calls that, or NULL */
+    struct layer_job job;
+    struct archive_parts parts;
+    struct arena arena;             /* lives as long as the archive */
+    struct arena page;              /* of the current image */
+    const char *called;             /* its name in the archive, or NULL */
     const struct oci_saved *images; /* PARTS_SAVED */
-    size_t n_images;                /* … or of a layout, where it is more than one */
-    size_t image, tag;              /* the one of them, under which of its names */
+    size_t n_images;                /* … or of a layout with several images */
+    size_t image, tag;              /* the current image, and the current one of its names */
     struct err err;
 };
 
 void sift_stop(struct sift *s)
 {
     if (s)
-        keeper_cancel(&s->job);
+        layer_worker_cancel(&s->job);
 }
 
 void sift_free(struct sift *s)
@@ -62,10 +63,11 @@ static int need_file(const struct sift *s, const char *name, const struct part_r
 {
     *ret = find_file(s, name);
     return *ret ? 0
-                : err_set(e, ERR_INVALID, "the archive has no file '%.100s', which it names", name);
+                : err_set(e, ERR_INVALID,
+                          "the archive lacks the file '%.100s', which its documents name", name);
 }
 
-/* By its digest, which is also checked. */
+/* By its digest, which is checked as well. */
 static int need_blob(const struct sift *s, const char *digest, const struct part_record **ret,
                      struct err *e)
 {
@@ -75,17 +77,18 @@ static int need_blob(const struct sift *s, const char *digest, const struct part
     snprintf(name, sizeof name, "blobs/sha256/%s", oci_digest_hex(digest).p);
     r = need_file(s, name, ret, e);
     if (r >= 0 && strcmp((*ret)->digest, digest) != 0)
-        return err_set(e, ERR_INVALID, "the archive's %.30s… is not what its name says", name);
+        return err_set(e, ERR_INVALID, "the digest of the archive's %.30s… differs from its name",
+                       name);
     return r;
 }
 
-static int read_text(const struct sift *s, const struct part_record *f, struct arena *a,
-                     struct str *ret, struct err *e)
+static int read_archive_text(const struct sift *s, const struct part_record *f, struct arena *a,
+                             struct str *ret, struct err *e)
 {
     char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(a, f->size + 1) : NULL;
 
     if (!text && f->size <= OCI_DOCUMENT_MAX)
-        return err_set(e, ERR_TOO_BIG, "the archive's documents are too large to be read together");
+        return err_set(e, ERR_TOO_BIG, "the archive's documents are too large in total");
     if (!text)
         return err_set(e, ERR_TOO_BIG, "the archive's '%.60s' has more than %d bytes", f->name,
                        OCI_DOCUMENT_MAX);
@@ -95,35 +98,36 @@ static int read_text(const struct sift *s, const struct part_record *f, struct a
     return 0;
 }
 
-static int read_named(const struct sift *s, const char *name, struct arena *a, struct str *ret,
-                      struct err *e)
+static int read_named_file(const struct sift *s, const char *name, struct arena *a, struct str *ret,
+                           struct err *e)
 {
     const struct part_record *f;
     int r = need_file(s, name, &f, e);
 
-    return r < 0 ? r : read_text(s, f, a, ret, e);
+    return r < 0 ? r : read_archive_text(s, f, a, ret, e);
 }
 
-/* --- what is in it --- */
+/* --- documents --- */
 
-static int set_config(struct making *m, struct str text, struct err *e)
+static int set_sift_config(struct image_making *m, struct str text, struct err *e)
 {
-    int r = making_set_config(m, text, e);
+    int r = image_making_set_config(m, text, e);
 
-    return r < 0 ? r : making_plan(m, e);
+    return r < 0 ? r : image_making_plan(m, e);
 }
 
-static int check_count(const struct making *m, size_t layers, struct err *e)
+static int check_layer_count(const struct image_making *m, size_t layers, struct err *e)
 {
-    return layers == m->n
-               ? 0
-               : err_set(e, ERR_INVALID, "the image has %zu layers, but its configuration %zu",
-                         layers, m->n);
+    return layers == m->n ? 0
+                          : err_set(e, ERR_INVALID,
+                                    "the manifest has %zu layers, but the configuration has %zu",
+                                    layers, m->n);
 }
 
-static int set_part(const struct sift *s, size_t i, const struct part_record *f, struct err *e)
+static int set_archive_part(const struct sift *s, size_t i, const struct part_record *f,
+                            struct err *e)
 {
-    struct part *p = &s->making->parts[i];
+    struct image_part *p = &s->making->parts[i];
 
     p->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
     p->at = f->at;
@@ -138,7 +142,7 @@ bool sift_has_several(const struct sift *s)
     return s->n_images > 1;
 }
 
-bool sift_goes_on(struct sift *s)
+bool sift_next_image(struct sift *s)
 {
     if (s->name.n)
         return false;
@@ -151,7 +155,7 @@ bool sift_goes_on(struct sift *s)
     return s->image < s->n_images;
 }
 
-static bool is_called(const char *tag, const struct oci_reference *wanted)
+static bool has_reference_name(const char *tag, const struct oci_reference *wanted)
 {
     char one[OCI_REFERENCE_MAX], other[OCI_REFERENCE_MAX];
     struct oci_reference ref;
@@ -163,15 +167,15 @@ static bool is_called(const char *tag, const struct oci_reference *wanted)
     return strcmp(one, other) == 0;
 }
 
-static int not_called_so(const struct sift *s, const char *first, struct err *e)
+static int set_no_such_name_error(const struct sift *s, const char *first, struct err *e)
 {
     return err_set(e, ERR_NOT_FOUND,
-                   "the archive holds %zu images, and none is called " STR_FMT
+                   "the archive holds %zu images, and none is named " STR_FMT
                    ": the first is %.100s; import all of them, without a name",
-                   s->n_images, STR_ARG(s->name), first ? first : "not called anything");
+                   s->n_images, STR_ARG(s->name), first ? first : "unnamed");
 }
 
-/* Entries of the index that are images for the platform, each with a name of its own. */
+/* Entries of the index that are images for the platform and have distinct names. */
 static size_t list_named(const struct sift *s, const struct oci_index *x, size_t *out)
 {
     size_t n = 0;
@@ -197,16 +201,16 @@ static int choose_named(struct sift *s, const struct oci_index *x, const size_t 
     if (r < 0)
         return err_wrap(e, r, "name");
     if (s->name.n)
-        for (i = 0; i < s->n_images && !is_called(x->names[all[i]], &wanted);)
+        for (i = 0; i < s->n_images && !has_reference_name(x->names[all[i]], &wanted);)
             i++;
     if (i >= s->n_images)
-        return not_called_so(s, x->names[all[0]], e);
+        return set_no_such_name_error(s, x->names[all[0]], e);
     s->called = x->names[all[i]];
     *ret = &x->manifests[all[i]];
     return 0;
 }
 
-/* What index.json leads to: one image for several platforms, or several images. */
+/* index.json: one image for several platforms, or several images. */
 static int choose_top(struct sift *s, const struct oci_index *x, const struct oci_descriptor **ret,
                       struct err *e)
 {
@@ -219,10 +223,10 @@ static int choose_top(struct sift *s, const struct oci_index *x, const struct oc
     return 0;
 }
 
-static int find_manifest(struct sift *s, struct str *ret, struct err *e)
+static int find_archive_manifest(struct sift *s, struct str *ret, struct err *e)
 {
-    struct making *m = s->making;
-    int r = read_named(s, "index.json", &s->page, ret, e);
+    struct image_making *m = s->making;
+    int r = read_named_file(s, "index.json", &s->page, ret, e);
 
     for (int i = 0; r >= 0 && i <= INDEXES_MAX; i++) {
         const struct oci_descriptor *d;
@@ -249,39 +253,39 @@ static int find_manifest(struct sift *s, struct str *ret, struct err *e)
             s->called = x.names[d - x.manifests];
         r = need_blob(s, d->digest, &f, e);
         if (r >= 0)
-            r = read_text(s, f, &s->page, ret, e);
+            r = read_archive_text(s, f, &s->page, ret, e);
         snprintf(m->digest, sizeof m->digest, "%s", d->digest);
     }
-    return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's index leads to too many others");
+    return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's indexes are nested too deep");
 }
 
 static int read_layout(struct sift *s, struct err *e)
 {
-    struct making *m = s->making;
+    struct image_making *m = s->making;
     struct oci_manifest manifest = { .n = 0 };
     const struct part_record *f;
     struct str text;
-    int r = find_manifest(s, &text, e);
+    int r = find_archive_manifest(s, &text, e);
 
     if (r >= 0)
         r = oci_manifest_read(text, &s->page, &manifest, e);
     if (r >= 0)
         r = need_blob(s, manifest.config.digest, &f, e);
     if (r >= 0)
-        r = read_text(s, f, &s->page, &text, e);
+        r = read_archive_text(s, f, &s->page, &text, e);
     if (r >= 0)
-        r = set_config(m, text, e);
+        r = set_sift_config(m, text, e);
     if (r >= 0)
-        r = check_count(m, manifest.n, e);
+        r = check_layer_count(m, manifest.n, e);
     for (size_t i = 0; r >= 0 && i < manifest.n; i++) {
         r = need_blob(s, manifest.layers[i].digest, &f, e);
         if (r >= 0)
-            r = set_part(s, i, f, e);
+            r = set_archive_part(s, i, f, e);
     }
     return r;
 }
 
-/* Of several, a name says which; of one, what it is called from now on. */
+/* The name selects one of several images, or renames the only one. */
 static int choose_saved(struct sift *s, struct err *e)
 {
     struct oci_reference wanted;
@@ -294,15 +298,15 @@ static int choose_saved(struct sift *s, struct err *e)
         return err_wrap(e, r, "name");
     for (s->image = 0; s->image < s->n_images; s->image++)
         for (size_t i = 0; i < s->images[s->image].tags.n; i++)
-            if (is_called(s->images[s->image].tags.p[i], &wanted))
+            if (has_reference_name(s->images[s->image].tags.p[i], &wanted))
                 return 0;
-    return not_called_so(s, s->images[0].tags.n ? s->images[0].tags.p[0] : NULL, e);
+    return set_no_such_name_error(s, s->images[0].tags.n ? s->images[0].tags.p[0] : NULL, e);
 }
 
 static int list_saved(struct sift *s, struct err *e)
 {
     struct str text;
-    int r = read_named(s, "manifest.json", &s->arena, &text, e);
+    int r = read_named_file(s, "manifest.json", &s->arena, &text, e);
 
     if (r >= 0)
         r = oci_saved_read(text, &s->arena, &s->images, &s->n_images, e);
@@ -311,7 +315,7 @@ static int list_saved(struct sift *s, struct err *e)
 
 static int read_saved(struct sift *s, struct err *e)
 {
-    struct making *m = s->making;
+    struct image_making *m = s->making;
     const struct oci_saved *image;
     const struct part_record *f;
     struct str text;
@@ -322,23 +326,23 @@ static int read_saved(struct sift *s, struct err *e)
     image = &s->images[s->image];
     r = need_file(s, image->config, &f, e);
     if (r >= 0)
-        r = read_text(s, f, &s->page, &text, e);
+        r = read_archive_text(s, f, &s->page, &text, e);
     if (r < 0)
         return r;
     s->called = image->tags.n ? image->tags.p[s->tag] : NULL;
-    snprintf(m->digest, sizeof m->digest, "%s", f->digest); /* it has no manifest of its own */
-    r = set_config(m, text, e);
+    snprintf(m->digest, sizeof m->digest, "%s", f->digest); /* it has no manifest */
+    r = set_sift_config(m, text, e);
     if (r >= 0)
-        r = check_count(m, image->layers.n, e);
+        r = check_layer_count(m, image->layers.n, e);
     for (size_t i = 0; r >= 0 && i < m->n; i++) {
         r = need_file(s, image->layers.p[i], &f, e);
         if (r >= 0)
-            r = set_part(s, i, f, e);
+            r = set_archive_part(s, i, f, e);
     }
     return r;
 }
 
-/* The archive is the layer. */
+/* The archive itself is the layer. */
 static int read_root(struct sift *s, struct err *e)
 {
     AUTO(buf_done) struct buf config = BUF_INIT(OCI_DOCUMENT_MAX);
@@ -347,25 +351,24 @@ static int read_root(struct sift *s, struct err *e)
 
     snprintf(s->making->digest, sizeof s->making->digest, "%s", all->digest);
     if (r >= 0)
-        r = set_config(s->making, buf_str(&config), e);
-    return r < 0 ? r : set_part(s, 0, all, e);
+        r = set_sift_config(s->making, buf_str(&config), e);
+    return r < 0 ? r : set_archive_part(s, 0, all, e);
 }
 
-static int name_image(struct sift *s, struct err *e)
+static int set_image_name(struct sift *s, struct err *e)
 {
-    struct making *m = s->making;
+    struct image_making *m = s->making;
     struct str name = s->name.n ? s->name : str_from(s->called);
     int r;
 
     if (!name.n)
-        return err_set(e, ERR_INVALID,
-                       "the archive does not say what its image is called: name it");
-    r = oci_reference_parse(name, &m->asked, e);
+        return err_set(e, ERR_INVALID, "the archive has no name for its image: give one");
+    r = oci_reference_parse(name, &m->requested, e);
     if (r < 0)
         return err_wrap(e, r, "name");
-    if (m->asked.digest[0])
-        return err_set(e, ERR_INVALID, "name: an image that is imported has no digest in its name");
-    oci_reference_text(&m->asked, m->ref);
+    if (m->requested.digest[0])
+        return err_set(e, ERR_INVALID, "name: the name of an imported image cannot have a digest");
+    oci_reference_text(&m->requested, m->ref);
     return 0;
 }
 
@@ -375,9 +378,9 @@ static int (*const readers[PARTS_KIND_END_])(struct sift *s, struct err *e) = {
     [PARTS_ROOT] = read_root, [PARTS_LAYOUT] = read_layout, [PARTS_SAVED] = read_saved
 };
 
-static void run(struct work_job *j)
+static void run_sift(struct thread_job *j)
 {
-    struct making *m = container_of(j, struct making, sifting);
+    struct image_making *m = container_of(j, struct image_making, sifting);
     struct sift *s = m->sift;
     int r;
 
@@ -385,35 +388,36 @@ static void run(struct work_job *j)
     s->called = NULL;
     r = readers[s->parts.kind](s, &s->err);
     if (r >= 0)
-        r = name_image(s, &s->err);
+        r = set_image_name(s, &s->err);
     if (r >= 0)
         s->err.code = ERR_OK;
 }
 
-static void sifted(struct work_job *j, enum work_end end)
+static void on_sift_done(struct thread_job *j, enum work_end end)
 {
-    struct making *m = container_of(j, struct making, sifting);
+    struct image_making *m = container_of(j, struct image_making, sifting);
     struct sift *s = m->sift;
 
     m->sifts = false;
     m->busy--;
     m->images->control->changes--;
-    if (end == WORK_CANCELLED)
+    if (end == THREAD_CANCELLED)
         (void)err_set(&s->err, ERR_CONFLICT, "cancelled");
     if (s->err.code)
-        making_fail(m, &s->err);
-    making_settle(m);
+        image_making_fail(m, &s->err);
+    image_making_settle(m);
     if (!m->failed)
-        making_go(m);
+        image_making_continue(m);
 }
 
-void sift_go_on(struct making *m)
+void sift_read_image(struct image_making *m)
 {
     struct err e;
 
     m->sift->making = m;
-    if (work_submit(m->images->control->work, &m->sifting, NULL, run, sifted, &e) < 0) {
-        making_fail(m, &e);
+    if (thread_submit(m->images->control->work, &m->sifting, NULL, run_sift, on_sift_done, &e) <
+        0) {
+        image_making_fail(m, &e);
         return;
     }
     m->sifts = true;
@@ -421,45 +425,46 @@ void sift_go_on(struct making *m)
     m->images->control->changes++;
 }
 
-/* --- the keeper --- */
+/* --- the layer worker --- */
 
-static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+static void on_sift_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
 {
     const struct sift *s = container_of(j, struct sift, job);
 
     (void)entries;
-    making_tell(s->making, "archive", bytes, s->size);
+    image_making_report(s->making, "archive", bytes, s->size);
 }
 
-static int take_parts(struct sift *s, struct err *e)
+static int read_archive_parts(struct sift *s, struct err *e)
 {
     ssize_t n = pread(s->list, &s->parts, sizeof s->parts, 0);
 
     drop_fd(&s->list);
-    return n < 0 ? err_sys(e, "reading what is in the archive")
+    return n < 0 ? err_sys(e, "reading the list of the archive's files")
                  : parts_check(&s->parts, (size_t)n, s->size, e);
 }
 
-static void on_done(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_archive_listed(struct layer_job *j, int r, const struct err *e,
+                              const struct layers_said *said)
 {
     struct sift *s = container_of(j, struct sift, job);
     struct err bad;
 
     (void)said;
     if (r >= 0) {
-        r = take_parts(s, &bad);
+        r = read_archive_parts(s, &bad);
         e = &bad;
     }
     if (r < 0)
-        making_fail(s->making, e);
+        image_making_fail(s->making, e);
     else
-        sift_go_on(s->making);
+        sift_read_image(s->making);
 }
 
-static const struct keeper_events sifting = { .progress = on_progress, .done = on_done };
+static const struct layer_worker_events sifting = { .progress = on_sift_progress,
+                                                    .done = on_archive_listed };
 
-static int look(struct sift *s, struct err *e)
+static int start_sift_job(struct sift *s, struct err *e)
 {
     struct control *c = s->making->images->control;
     struct layers_job job;
@@ -469,15 +474,15 @@ static int look(struct sift *s, struct err *e)
     if (s->list < 0)
         return s->list;
     if (fstat(s->fd, &st) < 0)
-        return err_sys(e, "looking at the archive");
+        return err_sys(e, "checking the size of the archive");
     s->size = (uint64_t)st.st_size;
     layers_job_fill(&job, LAYERS_SIFT, NULL);
-    return keeper_start(c, &s->job, &sifting, &job, (const int[]){ s->fd, s->list }, 2, e);
+    return layer_worker_start(c, &s->job, &sifting, &job, (const int[]){ s->fd, s->list }, 2, e);
 }
 
 /* --- */
 
-void sift_start(struct making *m, struct image_import *p)
+void sift_start(struct image_making *m, struct image_import *p)
 {
     struct sift *s = calloc(1, sizeof *s);
     struct err e;
@@ -494,19 +499,19 @@ void sift_start(struct making *m, struct image_import *p)
     s->name = (struct str){ arena_dup(&s->arena, p->name), p->name.n };
     m->platform = oci_platform_here();
     if (p->platform.n)
-        r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* of all its images */
+        r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* for all its images */
     if (r >= 0)
-        r = look(s, &e);
+        r = start_sift_job(s, &e);
     if (r < 0)
-        making_fail(m, &e);
+        image_making_fail(m, &e);
 }
 
 void images_import(struct control *c, const struct caller *who, struct image_import *p,
                    struct image_op *op)
 {
-    struct making *m = making_new(c, who, op);
+    struct image_making *m = image_making_new(c, who, op);
 
     m->squash = p->squash;
-    making_tell(m, "archive", 0, 0);
+    image_making_report(m, "archive", 0, 0);
     sift_start(m, p);
 }

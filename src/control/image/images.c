@@ -1,4 +1,5 @@
-#include "control/images.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/image/images.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,17 +9,17 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/images_inside.h"
-#include "control/sandbox.h"
-#include "control/snapshots.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
+#include "control/image/images_internal.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
+#if defined(__GNUC__) && !defined(__clang__) /* it does not track the ownership of list entries */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* --- what is there --- */
+/* --- rows --- */
 
 struct layer *layer_find(struct images *x, const char *name)
 {
@@ -29,10 +30,10 @@ struct layer *layer_find(struct images *x, const char *name)
 
 void layer_add(struct images *x, const struct layer_record *r)
 {
-    layer_keep_row(x->control, r);
+    layer_set_row(x->control, r);
 }
 
-void layer_stays(struct images *x, const char *name)
+void layer_cancel_removal(struct images *x, const char *name)
 {
     struct layer *l = layer_known(x->control, name);
 
@@ -45,10 +46,10 @@ void layer_forget(struct images *x, const char *name)
     struct layer *l = layer_known(x->control, name);
 
     if (l && l->leaving)
-        layer_lose_row(x->control, l);
+        layer_drop_row(x->control, l);
 }
 
-/* What was captured is kept as long as somebody names it (control/layers.h). */
+/* Releases the references to its captured layers (control/layer/layers.h). */
 static void image_free(struct images *x, struct image *im)
 {
     if (link_joined(&im->link_))
@@ -58,7 +59,7 @@ static void image_free(struct images *x, struct image *im)
     free(im);
 }
 
-static struct image *find_ref(struct images *x, const char *ref)
+static struct image *find_image_ref(struct images *x, const char *ref)
 {
     for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
         struct image *im = container_of(m, struct image, link_);
@@ -71,15 +72,15 @@ static struct image *find_ref(struct images *x, const char *ref)
 
 void image_forget(struct images *x, const char *ref)
 {
-    struct image *im = find_ref(x, ref);
+    struct image *im = find_image_ref(x, ref);
 
     if (im)
         image_free(x, im);
 }
 
-/* overlayfs takes a directory once. Of an image that has a layer twice the upper one decides of
- * everything that it names, so the lower one is of no use. */
-static size_t drop_lower(const char **names, size_t n)
+/* overlayfs accepts a directory once. If an image has a layer twice, the upper one hides the lower
+ * one completely. */
+static size_t drop_lower_duplicate(const char **names, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
         if (strcmp(names[i], names[n - 1]) == 0) {
@@ -89,7 +90,7 @@ static size_t drop_lower(const char **names, size_t n)
     return n;
 }
 
-static int read_layers(struct image *im, struct str text, struct err *e)
+static int parse_image_layers(struct image *im, struct str text, struct err *e)
 {
     const char **names = arena_array(&im->arena_, OCI_LAYERS_MAX, sizeof *names);
     struct str name;
@@ -99,14 +100,14 @@ static int read_layers(struct image *im, struct str text, struct err *e)
         text = str_cut(text, ' ', &name);
         names[n] = arena_dup(&im->arena_, name);
         if (!names[n] || !layer_name_valid(names[n]))
-            return err_set(e, ERR_INVALID, "it names a layer that cannot be one");
-        n = drop_lower(names, n + 1);
+            return err_set(e, ERR_INVALID, "invalid layer name");
+        n = drop_lower_duplicate(names, n + 1);
     }
     im->layers = (struct json_strs){ names, n };
-    return names && n ? 0 : err_set(e, ERR_INVALID, "it names no layers");
+    return names && n ? 0 : err_set(e, ERR_INVALID, "no layers");
 }
 
-static uint64_t bytes_of(struct images *x, const struct image *im)
+static uint64_t sum_image_bytes(struct images *x, const struct image *im)
 {
     uint64_t sum = 0;
 
@@ -130,7 +131,7 @@ void image_digest(struct str text, char ret[static OCI_DIGEST_MAX])
 
 int image_add(struct images *x, const struct image_record *r, struct err *e)
 {
-    struct image *im = calloc(1, sizeof *im), *old = find_ref(x, r->ref);
+    struct image *im = calloc(1, sizeof *im), *old = find_image_ref(x, r->ref);
     int done;
 
     if (!im)
@@ -143,12 +144,12 @@ int image_add(struct images *x, const struct image_record *r, struct err *e)
     im->text = (struct str){ arena_dup(&im->arena_, r->config), r->config.n };
     done = oci_config_read(im->text, &im->arena_, &im->config, e);
     if (done >= 0)
-        done = read_layers(im, r->layers, e);
+        done = parse_image_layers(im, r->layers, e);
     if (done < 0) {
         image_free(x, im);
         return err_wrap(e, done, "image %s", r->ref);
     }
-    im->bytes = bytes_of(x, im);
+    im->bytes = sum_image_bytes(x, im);
     layers_ref(x->control, &im->layers);
     list_append(&x->images, &im->link_);
     if (old)
@@ -176,28 +177,28 @@ int images_find(struct control *c, struct str name, const struct image **ret, st
     if (r < 0)
         return err_wrap(e, r, "image");
     oci_reference_text(&ref, text);
-    *ret = find_ref(c->images, text);
+    *ret = find_image_ref(c->images, text);
     if (!*ret && !ref.host[0] && registry) {
         snprintf(ref.host, sizeof ref.host, "%s", registry);
         oci_reference_text(&ref, text);
-        *ret = find_ref(c->images, text);
+        *ret = find_image_ref(c->images, text);
     }
     return *ret ? 0
                 : err_set(e, ERR_NOT_FOUND,
-                          "image: there is no %s here; `sandboxer image list` shows those that "
-                          "are, `image pull` and `image import` bring one",
+                          "image: there is no %s here; `sandboxer image list` shows all images, "
+                          "`image pull` and `image import` add one",
                           text);
 }
 
-/* --- who uses what --- */
+/* --- references --- */
 
-struct use {
+struct image_use {
     const struct image *image;
     size_t n;
     char one[ID_MAX];
 };
 
-static bool is_among(const struct json_strs *layers, const char *layer)
+static bool has_layer(const struct json_strs *layers, const char *layer)
 {
     for (size_t i = 0; i < layers->n; i++)
         if (strcmp(layers->p[i], layer) == 0)
@@ -205,9 +206,9 @@ static bool is_among(const struct json_strs *layers, const char *layer)
     return false;
 }
 
-/* What stands on an image has its very layers; images that share some of them do not matter: a
- * layer stays for as long as anything is on it. */
-static void count_use(struct use *u, const struct base *b, const char *id)
+/* A sandbox or snapshot on an image has exactly its layers. Other images that share some of them do
+ * not matter: each layer is kept while anything is built on it. */
+static void count_use(struct image_use *u, const struct base_image *b, const char *id)
 {
     const struct json_strs *layers = &u->image->layers;
 
@@ -220,39 +221,39 @@ static void count_use(struct use *u, const struct base *b, const char *id)
     snprintf(u->one, sizeof u->one, "%s", id);
 }
 
-static void count_sandbox(struct index_entry *v, void *user)
+static void count_sandbox_use(struct map_entry *v, void *user)
 {
     const struct sandbox *s = container_of(v, struct sandbox, entry);
 
-    count_use(user, &s->facts.base, s->record.id);
+    count_use(user, &s->detail.base, s->record.id);
 }
 
-static void count_snapshot(struct index_entry *v, void *user)
+static void count_snapshot_use(struct map_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
 
     count_use(user, &s->base, s->record.id);
 }
 
-static void count_users(struct control *c, struct use *u)
+static void count_image_users(struct control *c, struct image_use *u)
 {
-    index_each(&c->snapshots, count_snapshot, u);
-    index_each(&c->index, count_sandbox, u);
+    map_each(&c->snapshots, count_snapshot_use, u);
+    map_each(&c->sandboxes, count_sandbox_use, u);
 }
 
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX])
 {
-    struct use u = { .image = im };
+    struct image_use u = { .image = im };
 
-    count_users(c, &u);
+    count_image_users(c, &u);
     memcpy(ret_one, u.one, ID_MAX);
     return u.n;
 }
 
-static bool is_named(struct images *x, const char *layer)
+static bool is_named_by_image(struct images *x, const char *layer)
 {
     for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
-        if (is_among(&container_of(m, struct image, link_)->layers, layer))
+        if (has_layer(&container_of(m, struct image, link_)->layers, layer))
             return true;
     }
     return false;
@@ -261,9 +262,9 @@ static bool is_named(struct images *x, const char *layer)
 static bool is_being_made(struct images *x, const char *layer)
 {
     for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
-        const struct making *making = container_of(m, struct making, link);
+        const struct image_making *making = container_of(m, struct image_making, link);
 
-        for (size_t i = 0; i < making_parts(making); i++)
+        for (size_t i = 0; i < image_making_parts(making); i++)
             if (strcmp(making->parts[i].layer, layer) == 0)
                 return true;
     }
@@ -272,7 +273,7 @@ static bool is_being_made(struct images *x, const char *layer)
 
 bool layer_is_used(struct images *x, const char *name)
 {
-    return is_named(x, name) || is_being_made(x, name) || layer_used(x->control, name);
+    return is_named_by_image(x, name) || is_being_made(x, name) || layer_used(x->control, name);
 }
 
 bool images_have(struct control *c, const char *layer)
@@ -292,36 +293,36 @@ void event_fill(struct event_record *v, const struct caller *who, const char *ty
 
 /* --- opening and closing --- */
 
-static const char *take_layer(struct images *x, const struct store_query *q, size_t i)
+static const char *load_layer_row(struct images *x, const struct store_query *q, size_t i)
 {
     layer_add(x, &q->layers[i]);
     return q->layers[i].name;
 }
 
-static const char *take_image(struct images *x, const struct store_query *q, size_t i)
+static const char *load_image_row(struct images *x, const struct store_query *q, size_t i)
 {
     struct err e;
 
     if (image_add(x, &q->images[i], &e) < 0) {
-        /* It may be read again one day: what it stands on is not swept away. */
+        /* A later version may be able to read it: its layers are not swept. */
         LOG(ERROR, "image.unreadable", LOG_S("image", q->images[i].ref), LOG_S("error", e.msg));
         x->control->unreadable = true;
     }
     return q->images[i].ref;
 }
 
-/* Rows come in pages that have room for the largest, however many there are. */
-static const struct shelf {
+/* Rows are loaded in pages with room for the largest row, so their number is not limited. */
+static const struct stored_rows {
     enum store_query_kind kind;
     int page;
     size_t room;
     const char *(*take)(struct images *x, const struct store_query *q, size_t i); /* its name */
 } shelves[] = {
-    { STORE_LAYERS, 1024, CONTROL_ARENA_MAX, take_layer },
-    { STORE_IMAGES, 8, IMAGE_ARENA_MAX, take_image },
+    { STORE_LAYERS, 1024, CONTROL_ARENA_MAX, load_layer_row },
+    { STORE_IMAGES, 8, IMAGE_ARENA_MAX, load_image_row },
 };
 
-static int load(struct images *x, const struct shelf *s, struct err *e)
+static int load_rows(struct images *x, const struct stored_rows *s, struct err *e)
 {
     char last[OCI_REFERENCE_MAX] = "";
     size_t n;
@@ -340,15 +341,15 @@ static int load(struct images *x, const struct shelf *s, struct err *e)
     return r;
 }
 
-static int open_dir(struct images *x, int state, struct err *e)
+static int open_images_dir(struct images *x, int state, struct err *e)
 {
     if (mkdirat(state, "images", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making images/");
+        return err_sys(e, "creating images/");
     x->dir = openat(state, "images", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return x->dir < 0 ? err_sys(e, "opening images/") : 0;
 }
 
-static void started(struct image_op *op, int r, const struct err *e)
+static void on_start_sweep_done(struct image_op *op, int r, const struct err *e)
 {
     if (r < 0)
         LOG(WARN, "image.sweep_failed", LOG_S("error", e->msg));
@@ -367,17 +368,17 @@ int images_open(struct control *c, struct err *e)
     x->control = c;
     x->dir = -1;
     fetcher_share_init(&x->requests, &c->fetcher, IMAGES_REQUESTS);
-    r = open_dir(x, c->context.state, e);
+    r = open_images_dir(x, c->context.state, e);
     for (size_t i = 0; r >= 0 && i < COUNT_OF(shelves); i++)
-        r = load(x, &shelves[i], e);
+        r = load_rows(x, &shelves[i], e);
     return r;
 }
 
 void images_sweep(struct control *c)
 {
-    if (!c->keeper)
+    if (!c->layer_worker)
         return;
-    c->images->start = (struct image_op){ .done = started };
+    c->images->start = (struct image_op){ .done = on_start_sweep_done };
     images_prune_old(c, &c->images->start);
 }
 
@@ -387,7 +388,7 @@ static void cancel_makings(struct images *x)
 
     for (struct link *m = list_first(&x->makings); m; m = next) {
         next = list_after(&x->makings, m);
-        making_cancel(container_of(m, struct making, link));
+        image_making_cancel(container_of(m, struct image_making, link));
     }
 }
 
@@ -410,8 +411,7 @@ void images_close(struct control *c)
         return;
     images_stop(c);
     fetcher_share_done(&x->requests);
-    if (list_first(
-            &x->makings)) /* a thread still works for one: it finds everything where it was */
+    if (list_first(&x->makings)) /* a thread still uses this memory */
         return;
     while ((m = list_first(&x->images)))
         image_free(x, container_of(m, struct image, link_));

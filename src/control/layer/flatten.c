@@ -1,14 +1,15 @@
-/* High stacks of layers become one layer. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flattening: merges a high stack of layers into one layer. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "control/layers.h"
+#include "control/layer/layers.h"
 #include "control/plane.h"
 
-static void on_later(struct loop_later *l)
+static void on_flatten_later(struct loop_later *l)
 {
     struct flatten_op *op = container_of(l, struct flatten_op, later_);
 
@@ -16,19 +17,19 @@ static void on_later(struct loop_later *l)
     op->done(op);
 }
 
-static void on_done(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_flatten_done(struct layer_job *j, int r, const struct err *e,
+                            const struct layers_said *said)
 {
     struct flatten_op *op = container_of(j, struct flatten_op, job_);
     struct json_strs were = op->stack;
 
     (void)said;
-    hook_point("flatten.done");
+    fault_point("flatten.done");
     if (r >= 0) {
         op->one_ = op->layer_;
         op->stack = (struct json_strs){ &op->one_, 1 };
         layers_unref(op->control_, &were);
-        layer_made(op->control_, op->layer_);
+        digest_queue_add(op->control_, op->layer_);
     } else {
         LOG(WARN, "layers.not_flattened", LOG_S("error", e->msg));
         layer_unref(op->control_, op->layer_);
@@ -36,27 +37,27 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
     op->done(op);
 }
 
-static const struct keeper_events events = { .done = on_done };
+static const struct layer_worker_events events = { .done = on_flatten_done };
 
-static void put_names(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)
+static void fill_layer_names(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)
 {
     for (size_t i = 0; i < names->n; i++)
         snprintf(to[(*n)++], LAYER_NAME_MAX, "%s", names->p[i]);
 }
 
-/* What a sandbox may have hidden of the host is there. Where /bin and others are not parts of it, a
- * keeper cannot see all of that. */
-static int open_usr(struct err *e)
+/* The host's files that whiteouts of a sandbox may hide are in /usr. If /bin and others are not
+ * links into it, a layer worker cannot see all of them. */
+static int open_host_usr(struct err *e)
 {
     struct stat st;
     int fd = -1;
 
     if (lstat("/bin", &st) < 0 || !S_ISDIR(st.st_mode))
         fd = openat(AT_FDCWD, "/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? err_set(e, ERR_UNSUPPORTED, "the host's /usr does not hold /bin") : fd;
+    return fd < 0 ? err_set(e, ERR_UNSUPPORTED, "the host's /bin is not a link into /usr") : fd;
 }
 
-static int begin(struct flatten_op *op, struct err *e)
+static int start_flatten_job(struct flatten_op *op, struct err *e)
 {
     AUTO_CLOSE int usr = -1;
     struct layers_job job;
@@ -66,35 +67,34 @@ static int begin(struct flatten_op *op, struct err *e)
         return r;
     layers_job_fill(&job, LAYERS_FLATTEN, op->layer_);
     job.free_min = op->control_->storage.free_min;
-    put_names(&op->stack, job.below, &job.n_below);
-    put_names(&op->on.image, job.against, &job.n_against);
+    fill_layer_names(&op->stack, job.below, &job.n_below);
+    fill_layer_names(&op->on.image, job.against, &job.n_against);
     if (op->on.kind == FLOOR_HOST)
-        usr = open_usr(e);
+        usr = open_host_usr(e);
     if (op->on.kind == FLOOR_HOST && usr < 0)
         return usr;
-    return keeper_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
+    return layer_worker_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
 }
 
-/* The layer is somebody's from the start: who looks for those that are nobody's may see it before
- * we are told of it. */
-static void hold(struct control *c, const struct flatten_op *op)
+/* References the new layer at once, before the orphan sweep can see it. */
+static void hold_flatten_layers(struct control *c, const struct flatten_op *op)
 {
     layers_ref(c, &op->stack);
     layer_ref(c, op->layer_);
-    hook_point("flatten.begun");
+    fault_point("flatten.begun");
 }
 
-/* One that cannot be flattened now may be as high as it is: a full disk is in nobody's way. */
+/* A stack that cannot be flattened now, for instance on a full disk, is used as it is. */
 void layers_flatten(struct control *c, struct flatten_op *op)
 {
     struct err e;
 
     op->control_ = c;
     op->job_.running = false;
-    if (op->stack.n > op->most && op->on.kind != FLOOR_UNSEEN && begin(op, &e) >= 0)
-        hold(c, op);
+    if (op->stack.n > op->most && op->on.kind != FLOOR_UNSEEN && start_flatten_job(op, &e) >= 0)
+        hold_flatten_layers(c, op);
     else
-        loop_later(c->loop, &op->later_, on_later, NULL);
+        loop_later(c->loop, &op->later_, on_flatten_later, NULL);
 }
 
 void layers_flatten_cancel(struct flatten_op *op)
@@ -102,7 +102,7 @@ void layers_flatten_cancel(struct flatten_op *op)
     loop_later_stop(&op->later_);
     if (!op->job_.running)
         return;
-    keeper_cancel(&op->job_);
+    layer_worker_cancel(&op->job_);
     layers_unref(op->control_, &op->stack);
     layer_unref(op->control_, op->layer_);
 }

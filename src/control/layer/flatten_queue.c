@@ -1,87 +1,90 @@
-/* Snapshots on high stacks get one layer instead, one after the other, while nobody waits for it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flattens snapshots with high stacks in the background, one at a time.
  *
- * The new layer is made, then named in the snapshot's record, then the old ones are let go: whoever
- * dies in between leaves a layer without a name, which the next start removes and makes again. What
- * was built on the snapshot before holds the layers that it was built on. */
+ * The new layer is created, then stored in the snapshot's record, then the old layers are
+ * released: a crash in between leaves a layer without references, which the next start removes
+ * and creates again. Sandboxes that were built on the snapshot before keep their references to
+ * its old layers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/plane.h"
-#include "control/snapshots.h"
+#include "control/snapshot/snapshots.h"
 
-struct flattening {
+struct snapshot_flatten {
     struct control *control;
-    struct snapshot *was; /* a copy: it may be deleted meanwhile */
+    struct snapshot *was; /* a copy: the snapshot may be deleted meanwhile */
     struct flatten_op flatten;
-    struct restack_op restack;
+    struct replace_layers_op replace_layers;
     bool storing;
 };
 
-static struct snapshot *find(const struct flattening *f)
+static struct snapshot *find_flattened_snapshot(const struct snapshot_flatten *f)
 {
-    struct index_entry *v = index_find(&f->control->snapshots, str_from(f->was->record.id));
+    struct map_entry *v = map_find(&f->control->snapshots, str_from(f->was->record.id));
 
     return v ? container_of(v, struct snapshot, entry) : NULL;
 }
 
-static void end(struct flattening *f)
+static void end_snapshot_flatten(struct snapshot_flatten *f)
 {
     struct control *c = f->control;
 
-    c->flattening = NULL;
+    c->flatten_queue = NULL;
     snapshot_free(f->was);
     free(f);
     snapshots_flatten(c);
 }
 
-static void give_up(struct flattening *f)
+static void give_up_snapshot_flatten(struct snapshot_flatten *f)
 {
-    struct snapshot *s = find(f);
+    struct snapshot *s = find_flattened_snapshot(f);
 
     if (s)
         s->stays = true;
     layers_unref(f->control, &f->flatten.stack);
-    end(f);
+    end_snapshot_flatten(f);
 }
 
-static void restacked(struct restack_op *op, int r, const struct err *e)
+static void on_flattened_replaced(struct replace_layers_op *op, int r, const struct err *e)
 {
-    struct flattening *f = container_of(op, struct flattening, restack);
+    struct snapshot_flatten *f = container_of(op, struct snapshot_flatten, replace_layers);
 
-    hook_point("flatten.stored");
+    fault_point("flatten.stored");
     if (r < 0) {
         LOG(WARN, "snapshot.not_flattened", LOG_S("snapshot", op->id), LOG_S("error", e->msg));
-        give_up(f);
+        give_up_snapshot_flatten(f);
         return;
     }
     layers_unref(f->control, &f->flatten.stack);
-    end(f);
+    end_snapshot_flatten(f);
 }
 
-static void flattened(struct flatten_op *op)
+static void on_queued_flattened(struct flatten_op *op)
 {
-    struct flattening *f = container_of(op, struct flattening, flatten);
+    struct snapshot_flatten *f = container_of(op, struct snapshot_flatten, flatten);
     struct err e;
 
     if (op->stack.n > 1) {
-        give_up(f);
+        give_up_snapshot_flatten(f);
         return;
     }
-    hook_point("flatten.record");
-    f->restack = (struct restack_op){ .layers = op->stack, .done = restacked };
-    snprintf(f->restack.id, sizeof f->restack.id, "%s", f->was->record.id);
-    if (snapshot_restack(f->control, &f->restack, &e) < 0)
-        give_up(f);
+    fault_point("flatten.record");
+    f->replace_layers =
+        (struct replace_layers_op){ .layers = op->stack, .done = on_flattened_replaced };
+    snprintf(f->replace_layers.id, sizeof f->replace_layers.id, "%s", f->was->record.id);
+    if (snapshot_replace_layers(f->control, &f->replace_layers, &e) < 0)
+        give_up_snapshot_flatten(f);
     else
         f->storing = true;
 }
 
-/* Where its profile is gone, or named a directory as its image, nobody knows what was hidden. */
-static struct layers_floor floor_of(const struct control *c, const struct snapshot *s)
+/* If its profile is gone, or has a directory as its image, it is unknown what whiteouts hide. */
+static struct layers_floor find_snapshot_floor(const struct control *c, const struct snapshot *s)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
 
@@ -93,9 +96,9 @@ static struct layers_floor floor_of(const struct control *c, const struct snapsh
     return (struct layers_floor){ FLOOR_HOST, { NULL, 0 } };
 }
 
-static void start(struct control *c, struct snapshot *s)
+static void start_snapshot_flatten(struct control *c, struct snapshot *s)
 {
-    struct flattening *f = calloc(1, sizeof *f);
+    struct snapshot_flatten *f = calloc(1, sizeof *f);
     struct err e;
 
     if (!f)
@@ -106,14 +109,15 @@ static void start(struct control *c, struct snapshot *s)
         return;
     }
     f->control = c;
-    f->flatten = (struct flatten_op){
-        .on = floor_of(c, f->was), .most = LAYERS_FLAT, .stack = f->was->layers, .done = flattened
-    };
-    c->flattening = f;
+    f->flatten = (struct flatten_op){ .on = find_snapshot_floor(c, f->was),
+                                      .most = LAYERS_FLAT,
+                                      .stack = f->was->layers,
+                                      .done = on_queued_flattened };
+    c->flatten_queue = f;
     layers_flatten(c, &f->flatten);
 }
 
-static void look(struct index_entry *v, void *user)
+static void find_high_snapshot(struct map_entry *v, void *user)
 {
     struct snapshot *s = container_of(v, struct snapshot, entry), **found = user;
 
@@ -125,22 +129,23 @@ void snapshots_flatten(struct control *c)
 {
     struct snapshot *next = NULL;
 
-    if (c->flattening || c->on_closed || c->unreadable) /* such a record may name any layer */
+    /* An unreadable record may name any layer. */
+    if (c->flatten_queue || c->on_closed || c->unreadable)
         return;
-    index_each(&c->snapshots, look, &next);
+    map_each(&c->snapshots, find_high_snapshot, &next);
     if (next)
-        start(c, next);
+        start_snapshot_flatten(c, next);
 }
 
-/* What is being stored is told by the store's end. */
+/* A transaction that was begun is completed by the store. */
 void snapshots_flatten_stop(struct control *c)
 {
-    struct flattening *f = c->flattening;
+    struct snapshot_flatten *f = c->flatten_queue;
 
     if (!f || f->storing)
         return;
     layers_flatten_cancel(&f->flatten);
-    c->flattening = NULL;
+    c->flatten_queue = NULL;
     snapshot_free(f->was);
     free(f);
 }

@@ -1,35 +1,36 @@
-#include "control/layers.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/layer/layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/plane.h"
 
-/* What a sandbox that is no more has written. */
-struct cleared {
+/* The writable directory of a destroyed sandbox. */
+struct cleared_box {
     struct link link;
     char id[ID_MAX];
 };
 
-/* What is done at the start, in this order. */
+/* Steps after a start, in this order. */
 enum { STEP_LIST = 1, STEP_SWEEP };
 
-enum { FORCED_MAX = 1024 }; /* layers that are let go of at a time */
+enum { FORCED_MAX = 1024 }; /* layers in one transaction */
 
-static void next_job(struct control *c);
+static void start_next_layers_job(struct control *c);
 
 struct layer *layer_known(struct control *c, const char *name)
 {
-    struct index_entry *v = index_find(&c->layers.known, str_from(name));
+    struct map_entry *v = map_find(&c->layers.known, str_from(name));
 
     return v ? container_of(v, struct layer, entry) : NULL;
 }
 
-static struct layer *add(struct control *c, const char *name)
+static struct layer *add_known_layer(struct control *c, const char *name)
 {
     struct layer *l = calloc(1, sizeof *l);
 
@@ -37,15 +38,15 @@ static struct layer *add(struct control *c, const char *name)
         abort();
     snprintf(l->record.name, sizeof l->record.name, "%s", name);
     l->entry.id = l->record.name;
-    index_add(&c->layers.known, &l->entry);
+    map_add(&c->layers.known, &l->entry);
     return l;
 }
 
-static void forget(struct control *c, struct layer *l)
+static void forget_layer(struct control *c, struct layer *l)
 {
     link_leave(&l->link);
     link_leave(&l->waiting);
-    index_remove(&c->layers.known, &l->entry);
+    map_remove(&c->layers.known, &l->entry);
     free(l);
 }
 
@@ -61,23 +62,23 @@ bool layer_is_captured(const char *name)
     return strncmp(name, "lay_", 4) == 0;
 }
 
-void layer_keep_row(struct control *c, const struct layer_record *r)
+void layer_set_row(struct control *c, const struct layer_record *r)
 {
     struct layer *l = layer_known(c, r->name);
 
     if (!l)
-        l = add(c, r->name);
+        l = add_known_layer(c, r->name);
     l->record = *r;
     l->on_record = true;
     l->leaving = false;
 }
 
-void layer_lose_row(struct control *c, struct layer *l)
+void layer_drop_row(struct control *c, struct layer *l)
 {
     l->on_record = l->leaving = false;
     l->record.measure[0] = '\0';
     if (!l->refs && !link_joined(&l->link))
-        forget(c, l);
+        forget_layer(c, l);
 }
 
 void layer_ref(struct control *c, const char *name)
@@ -85,24 +86,24 @@ void layer_ref(struct control *c, const char *name)
     struct layer *l = layer_known(c, name);
 
     if (!l)
-        l = add(c, name);
+        l = add_known_layer(c, name);
     l->refs++;
     if (!link_joined(&l->link))
         return;
-    link_leave(&l->link); /* it was on its way out, and its row may be gone */
+    link_leave(&l->link); /* its removal was pending, and its row may be gone */
     l->record.measure[0] = '\0';
-    layer_made(c, name);
+    digest_queue_add(c, name);
 }
 
-/* Layers of images are somebody else's to remove. */
-static void doom(struct control *c, struct layer *l)
+/* Layers of images are removed by image_jobs.c. */
+static void doom_layer(struct control *c, struct layer *l)
 {
-    measuring_forget(c, l);
+    digest_queue_forget(c, l);
     if (layer_is_captured(l->record.name) && !c->on_closed) {
         list_append(&c->layers.doomed, &l->link);
-        next_job(c);
+        start_next_layers_job(c);
     } else if (!l->on_record) {
-        forget(c, l);
+        forget_layer(c, l);
     }
 }
 
@@ -111,7 +112,7 @@ void layer_unref(struct control *c, const char *name)
     struct layer *l = layer_known(c, name);
 
     if (l && l->refs && --l->refs == 0)
-        doom(c, l);
+        doom_layer(c, l);
 }
 
 void layers_ref(struct control *c, const struct json_strs *names)
@@ -132,11 +133,10 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
     const char **p = arena_array(a, below->n + 1, sizeof *p);
 
     if (below->n + 1 > LAYERS_OF_SNAPSHOT_MAX)
-        return err_set(
-            e, ERR_TOO_BIG,
-            "it stands on %zu layers of snapshots, and there may be %d: restore an older "
-            "snapshot, or copy what is needed to a new sandbox",
-            below->n, LAYERS_OF_SNAPSHOT_MAX - 1);
+        return err_set(e, ERR_TOO_BIG,
+                       "it is built on %zu layers of snapshots, the maximum is %d: restore an "
+                       "older snapshot, or copy the needed files to a new sandbox",
+                       below->n, LAYERS_OF_SNAPSHOT_MAX - 1);
     if (!p || !(p[0] = arena_dup(a, str_from(first))))
         return err_set(e, ERR_TOO_BIG, "too many layers");
     for (size_t i = 0; i < below->n; i++)
@@ -155,9 +155,9 @@ int layers_join(const struct json_strs *names, struct buf *out)
     return r;
 }
 
-static void clear_box(struct control *c, const char *id)
+static void queue_box_clear(struct control *c, const char *id)
 {
-    struct cleared *b = calloc(1, sizeof *b);
+    struct cleared_box *b = calloc(1, sizeof *b);
 
     if (!b)
         abort();
@@ -169,46 +169,47 @@ void layers_clear_box(struct control *c, const char *id)
 {
     if (!c->layers.on_disk || c->on_closed)
         return;
-    clear_box(c, id);
-    next_job(c);
+    queue_box_clear(c, id);
+    start_next_layers_job(c);
 }
 
-/* --- keepers, one at a time --- */
+/* --- layer workers, one at a time --- */
 
-static void on_line(struct keeper_job *j, const char *text)
+static void on_disk_layer_listed(struct layer_job *j, const char *text)
 {
     struct control *c = container_of(j, struct control, layers.job);
 
     if (layer_is_captured(text) && layer_name_valid(text) && !layer_known(c, text))
-        list_append(&c->layers.doomed, &add(c, text)->link);
+        list_append(&c->layers.doomed, &add_known_layer(c, text)->link);
     if (!box_name_valid(text))
         return;
-    c->layers.on_disk = true; /* whatever is configured now */
+    c->layers.on_disk = true; /* regardless of the configuration */
     if (!control_knows(c, text))
-        clear_box(c, text);
+        queue_box_clear(c, text);
 }
 
-static void on_done(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_layers_job_done(struct layer_job *j, int r, const struct err *e,
+                               const struct layers_said *said)
 {
     struct control *c = container_of(j, struct control, layers.job);
 
     (void)said;
     if (r < 0) /* the next start does it */
         LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
-    next_job(c);
+    start_next_layers_job(c);
 }
 
-static const struct keeper_events events = { .line = on_line, .done = on_done };
+static const struct layer_worker_events events = { .line = on_disk_layer_listed,
+                                                   .done = on_layers_job_done };
 
-/* As many as go into one. */
-static bool take_boxes(struct control *c, struct layers_job *ret)
+/* As many as fit in one job. */
+static bool take_cleared_boxes(struct control *c, struct layers_job *ret)
 {
     struct link *m;
 
     layers_job_fill(ret, LAYERS_CLEAR, NULL);
     while (ret->n_below < LAYERS_STACK_MAX && (m = list_take(&c->layers.boxes))) {
-        struct cleared *b = container_of(m, struct cleared, link);
+        struct cleared_box *b = container_of(m, struct cleared_box, link);
 
         snprintf(ret->below[ret->n_below++], LAYER_NAME_MAX, "%s", b->id);
         free(b);
@@ -216,8 +217,9 @@ static bool take_boxes(struct control *c, struct layers_job *ret)
     return ret->n_below > 0;
 }
 
-/* Those that wait are kept as long as it is not certain that nobody names them. */
-static void on_forced(struct store_txn *t, int r, const struct err *e)
+/* If the transaction failed, it is uncertain whether records still name these layers: they are
+ * kept. */
+static void on_doomed_forced(struct store_txn *t, int r, const struct err *e)
 {
     struct control *c = container_of(t, struct control, layers.txn);
     struct link *m;
@@ -226,13 +228,13 @@ static void on_forced(struct store_txn *t, int r, const struct err *e)
     if (r < 0) { /* the next start does it */
         LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
         while ((m = list_first(&c->layers.leaving)))
-            forget(c, container_of(m, struct layer, link));
+            forget_layer(c, container_of(m, struct layer, link));
     }
-    next_job(c);
+    start_next_layers_job(c);
 }
 
-/* Their rows, which they may have, go with that. */
-static void force(struct control *c)
+/* The rows of the layers are removed in the same transaction. */
+static void force_doomed(struct control *c)
 {
     struct link *m;
 
@@ -244,12 +246,12 @@ static void force(struct control *c)
         list_append(&c->layers.leaving, m);
         store_remove_layer(&c->layers.txn, container_of(m, struct layer, link)->record.name);
     }
-    hook_point("layers.forget");
+    fault_point("layers.forget");
     store_force(&c->layers.txn);
-    store_commit(&c->layers.txn, on_forced);
+    store_commit(&c->layers.txn, on_doomed_forced);
 }
 
-static bool take_job(struct control *c, struct layers_job *ret)
+static bool take_layers_job(struct control *c, struct layers_job *ret)
 {
     struct link *m;
     struct layer *l;
@@ -259,35 +261,36 @@ static bool take_job(struct control *c, struct layers_job *ret)
         c->layers.steps = c->layers.steps == STEP_LIST ? STEP_SWEEP : 0;
         return true;
     }
-    if (take_boxes(c, ret))
+    if (take_cleared_boxes(c, ret))
         return true;
-    force(c);
+    force_doomed(c);
     m = c->layers.forcing ? NULL : list_first(&c->layers.leaving);
     if (!m)
         return false;
     l = container_of(m, struct layer, link);
     LOG(INFO, "layer.removing", LOG_S("layer", l->record.name));
     layers_job_fill(ret, LAYERS_REMOVE, l->record.name);
-    forget(c, l);
+    forget_layer(c, l);
     return true;
 }
 
-static void next_job(struct control *c)
+static void start_next_layers_job(struct control *c)
 {
     struct layers_job job;
     struct err e;
 
-    if (!c->open || c->on_closed || c->layers.job.running || !c->keeper)
+    if (!c->open || c->on_closed || c->layers.job.running || !c->layer_worker)
         return;
-    while (take_job(c, &job)) {
-        if (keeper_start(c, &c->layers.job, &events, &job, NULL, 0, &e) >= 0)
+    while (take_layers_job(c, &job)) {
+        if (layer_worker_start(c, &c->layers.job, &events, &job, NULL, 0, &e) >= 0)
             return;
         LOG(WARN, "layers.job_failed", LOG_S("error", e.msg));
     }
 }
 
-/* On record, and nobody names it: whoever did so died before, or just after it let go. */
-static void look_at_row(struct index_entry *v, void *control)
+/* A row without references: the daemon died before they were stored, or just after they were
+ * dropped. */
+static void doom_unused_row(struct map_entry *v, void *control)
 {
     struct layer *l = container_of(v, struct layer, entry);
     struct control *c = control;
@@ -298,14 +301,14 @@ static void look_at_row(struct index_entry *v, void *control)
 
 void layers_open(struct control *c)
 {
-    /* A record that could not be read may name anything. */
+    /* An unreadable record may name any layer. */
     c->layers.steps = c->unreadable ? STEP_SWEEP : STEP_LIST;
     if (!c->unreadable)
-        index_each(&c->layers.known, look_at_row, c);
-    next_job(c);
+        map_each(&c->layers.known, doom_unused_row, c);
+    start_next_layers_job(c);
 }
 
-static void drop(struct index_entry *v, void *user)
+static void free_layer(struct map_entry *v, void *user)
 {
     struct layer *l = container_of(v, struct layer, entry);
 
@@ -317,9 +320,9 @@ static void drop(struct index_entry *v, void *user)
 
 void layers_close(struct control *c)
 {
-    keeper_cancel(&c->layers.job);
+    layer_worker_cancel(&c->layers.job);
     for (struct link *m; (m = list_take(&c->layers.boxes));) /* the next start does it */
-        free(container_of(m, struct cleared, link));
-    index_each(&c->layers.known, drop, NULL);
-    index_done(&c->layers.known);
+        free(container_of(m, struct cleared_box, link));
+    map_each(&c->layers.known, free_layer, NULL);
+    map_done(&c->layers.known);
 }

@@ -1,63 +1,64 @@
-/* Layers of the storage, and who needs them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers in the storage, with reference counts.
  *
- * A captured layer ("lay_…") is kept as long as somebody names it: a snapshot, or a sandbox that
- * was built on it or was paused. All of these are in memory, so counting them is, too; what nobody
- * names any more is removed by a keeper, one after the other, when the log that says so is forced
- * to disk: a power cut must not bring back a record that names it. At the start, when everybody has
- * been heard of, what lies there without a name is removed. So whoever needs a layer first makes
- * it, then names it on disk: a crash in between leaves nothing but what is swept.
+ * A captured layer ("lay_…") is kept while it is referenced: by a snapshot, or by a sandbox that
+ * was built on it or was paused. All of these are in memory, and so are the counts. A layer worker
+ * removes unreferenced layers, one at a time, after the store was forced to disk: a power cut must
+ * not bring back a record that names a removed layer. After a start, when all records are loaded,
+ * unreferenced layers on disk are removed. So a new layer is created first and then stored in a
+ * record: a crash in between leaves only an orphan.
  *
- * A layer that lasts has a row, which says what it holds (control/measure.h): of one that was
- * captured it is written when that is known, and goes with what let go of it; of an image's, before
- * the image is (control/images.h). */
-#ifndef CONTROL_LAYERS_H
-#define CONTROL_LAYERS_H
+ * A permanent layer has a row with its digest (control/layer/digest.h). The row of a captured layer
+ * is written when the digest is known, and removed with the last reference; the row of an image's
+ * layer is written before the image's (control/image/images.h). */
+#ifndef CONTROL_LAYER_LAYERS_H
+#define CONTROL_LAYER_LAYERS_H
 
 #include "base/buf.h"
-#include "control/index.h"
-#include "control/keeper.h"
-#include "json/bind.h"
-#include "oci/manifest.h"
-#include "store/store.h"
+#include "lib/map/map.h"
+#include "control/layer/layer_worker.h"
+#include "lib/json/bind.h"
+#include "domain/oci/manifest.h"
+#include "domain/store/store.h"
 
 enum {
-    LAYERS_OF_SNAPSHOT_MAX = 20, /* where one could not be made of them */
-    LAYERS_HIGH = 12,            /* on a higher stack nothing is built before it is one layer */
-    LAYERS_FLAT = 8,             /* a snapshot on a higher one gets one layer, when there is time */
+    LAYERS_OF_SNAPSHOT_MAX = 20, /* if they cannot be flattened */
+    LAYERS_HIGH = 12,            /* a higher stack is flattened before a sandbox is built on it */
+    LAYERS_FLAT = 8,             /* a snapshot with a higher stack is flattened in the background */
 };
 _Static_assert((int)LAYERS_OF_SNAPSHOT_MAX + (int)OCI_LAYERS_MAX <= (int)LAYERS_STACK_MAX,
                "snapshots fit on any image");
 
-/* What is below the layers of a snapshot: the host's system directories, or layers of an image;
- * FLOOR_UNSEEN: a directory that no keeper can look into, or nobody knows any more. */
+/* The base below the layers of a snapshot: the host's system directories, or the layers of an
+ * image. FLOOR_UNSEEN: a directory that layer workers cannot read, or unknown. */
 struct layers_floor {
     enum { FLOOR_UNSEEN, FLOOR_HOST, FLOOR_IMAGE } kind;
-    struct json_strs image; /* borrowed until the keeper has started */
+    struct json_strs image; /* borrowed until the layer worker has started */
 };
 
-/* One that somebody names, or that is on record. */
+/* A layer that is referenced, or has a row. */
 struct layer {
-    struct index_entry entry;
-    struct link link;    /* doomed, or leaving */
-    struct link waiting; /* to be measured (control/measuring.h) … */
-    int64_t due_ns;      /* … from then on */
+    struct map_entry entry;
+    struct link link;    /* in doomed, or leaving */
+    struct link waiting; /* in the digest queue (control/layer/digest_queue.h) … */
+    int64_t due_ns;      /* … when its turn comes */
     unsigned refs;
     bool on_record;             /* it has a row … */
-    bool leaving;               /* … which is gone or going */
-    struct layer_record record; /* its name, and the rest as far as it is known */
+    bool leaving;               /* … which is removed, or being removed */
+    struct layer_record record; /* its name, and the other fields if known */
 };
 
 struct layers {
-    struct index known;  /* struct layer */
+    struct map known;    /* struct layer */
     struct list doomed;  /* to be removed … */
-    struct list leaving; /* … when the store has forced what let go of them, … */
-    bool forcing;        /* … which it is doing */
+    struct list leaving; /* … when the store has been forced to disk, … */
+    bool forcing;        /* … which is under way */
     struct store_txn txn;
-    struct list boxes;     /* of whom what they wrote is, on disk */
-    bool on_disk;          /* some write there */
-    struct keeper_job job; /* the one that is under way */
+    struct list boxes;    /* struct cleared_box: directories to be removed */
+    bool on_disk;         /* sandboxes write to disk there */
+    struct layer_job job; /* the current job */
     struct control *control;
-    unsigned steps; /* of the start that are still to be done */
+    unsigned steps; /* remaining steps after the start */
 };
 
 void layers_open(struct control *c); /* when every sandbox and snapshot is known */
@@ -69,35 +70,35 @@ void layers_ref(struct control *c, const struct json_strs *names);
 void layers_unref(struct control *c, const struct json_strs *names);
 bool layer_used(struct control *c, const char *name);
 
-bool layer_is_captured(const char *name); /* and not an image's */
-/* NULL: nobody names it, and it is not on record. */
+bool layer_is_captured(const char *name); /* and not part of an image */
+/* NULL: neither referenced nor on record. */
 struct layer *layer_known(struct control *c, const char *name);
-/* It has this row, or none any more. */
-void layer_keep_row(struct control *c, const struct layer_record *r);
-void layer_lose_row(struct control *c, struct layer *l);
+/* Sets the layer's row, or notes that it has none. */
+void layer_set_row(struct control *c, const struct layer_record *r);
+void layer_drop_row(struct control *c, struct layer *l);
 
-/* Names as records have them, with a blank between. */
+/* Joins names with blanks, as records have them. */
 int layers_join(const struct json_strs *names, struct buf *out);
-/* A sandbox is no more: what it wrote is removed, if it is on disk. */
+/* A sandbox was destroyed: removes its writable directory, if it is on disk. */
 void layers_clear_box(struct control *c, const char *id);
 
-/* What a stack is to be called from now on: itself, or if it is too high, one new layer that shows
- * the same. Each name is held for the owner: layers_unref(). */
+/* Flattens a stack if it is higher than `most`: the result is the same stack, or one new layer with
+ * the same contents. The owner gets references to the result: layers_unref(). */
 struct flatten_op {
-    struct layers_floor on; /* in; FLOOR_UNSEEN: it stays as it is */
-    unsigned most;          /* in: how high it may be */
+    struct layers_floor on; /* in; FLOOR_UNSEEN: never flattened */
+    unsigned most;          /* in: maximum height */
     struct json_strs stack; /* in and out; borrowed until done */
     void (*done)(struct flatten_op *op);
     struct control *control_;
-    struct keeper_job job_;
+    struct layer_job job_;
     struct loop_later later_;
     char layer_[ID_MAX];
     const char *one_;
 };
 void layers_flatten(struct control *c, struct flatten_op *op);
-void layers_flatten_cancel(struct flatten_op *op); /* nothing is told; harmless when it is over */
+void layers_flatten_cancel(struct flatten_op *op); /* done is not called; harmless after the end */
 
-/* `first` above the others, on the arena. -ERR_TOO_BIG if that is too high a stack. */
+/* A stack with `first` on top, on the arena. -ERR_TOO_BIG if it is too high. */
 int layers_stack(const char *first, const struct json_strs *below, struct arena *a,
                  struct json_strs *ret, struct err *e);
 

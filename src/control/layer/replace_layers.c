@@ -1,44 +1,46 @@
-/* Other layers in the place of a snapshot's, which show the same: on record first, then here. What
- * was built on the snapshot before holds the layers that it was built on. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replaces a snapshot's layer list by an equivalent one: commits to the store first, then
+ * updates memory. Sandboxes that were built on the snapshot before keep their references to its
+ * old layers. */
 #include "control/plane.h"
-#include "control/snapshots.h"
+#include "control/snapshot/snapshots.h"
 
-static struct snapshot *find(const struct control *c, const char *id)
+static struct snapshot *find_snapshot_by_id(const struct control *c, const char *id)
 {
-    struct index_entry *v = index_find(&c->snapshots, str_from(id));
+    struct map_entry *v = map_find(&c->snapshots, str_from(id));
 
     return v ? container_of(v, struct snapshot, entry) : NULL;
 }
 
-/* What is on disk already: nothing here can fail. */
-static void replace(struct control *c, struct snapshot *old, struct snapshot *next)
+/* The record is on disk already: nothing here can fail. */
+static void replace_snapshot(struct control *c, struct snapshot *old, struct snapshot *next)
 {
     next->stays = old->stays;
-    index_remove(&c->snapshots, &old->entry);
+    map_remove(&c->snapshots, &old->entry);
     snapshot_keep(c, next);
     layers_unref(c, &old->layers);
     layers_unref(c, &old->base.layers);
     snapshot_free(old);
 }
 
-static void stored(struct store_txn *t, int r, const struct err *e)
+static void on_replacement_stored(struct store_txn *t, int r, const struct err *e)
 {
-    struct restack_op *op = container_of(t, struct restack_op, txn_);
+    struct replace_layers_op *op = container_of(t, struct replace_layers_op, txn_);
     struct control *c = op->control_;
-    struct snapshot *s = find(c, op->id), *next = take_ptr(op->next_);
+    struct snapshot *s = find_snapshot_by_id(c, op->id), *next = take_ptr(op->next_);
 
     c->changes--;
     if (r >= 0 && s)
-        replace(c, s, next);
+        replace_snapshot(c, s, next);
     else
         snapshot_free(next);
     op->done(op, r, e);
 }
 
-int snapshot_restack(struct control *c, struct restack_op *op, struct err *e)
+int snapshot_replace_layers(struct control *c, struct replace_layers_op *op, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(LAYERS_NAMES_MAX);
-    const struct snapshot *s = find(c, op->id);
+    const struct snapshot *s = find_snapshot_by_id(c, op->id);
     struct snapshot_record record;
     int r;
 
@@ -56,6 +58,6 @@ int snapshot_restack(struct control *c, struct restack_op *op, struct err *e)
     c->changes++;
     store_txn_begin(&op->txn_, c->store);
     store_set_snapshot_layers(&op->txn_, op->id, text.p);
-    store_commit(&op->txn_, stored);
+    store_commit(&op->txn_, on_replacement_stored);
     return 0;
 }

@@ -1,8 +1,9 @@
-#include "control/caller.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/caller.h"
 
 #include <string.h>
 
-static bool has_label(const struct json_map *labels, const struct json_pair *wanted)
+static bool has_label_pair(const struct json_map *labels, const struct json_pair *wanted)
 {
     for (size_t i = 0; i < labels->n; i++)
         if (strcmp(labels->p[i].key, wanted->key) == 0)
@@ -13,7 +14,7 @@ static bool has_label(const struct json_map *labels, const struct json_pair *wan
 bool caller_labels_fit(const struct caller *who, const struct json_map *labels)
 {
     for (size_t i = 0; i < who->labels.n; i++)
-        if (!has_label(labels, &who->labels.p[i]))
+        if (!has_label_pair(labels, &who->labels.p[i]))
             return false;
     return true;
 }

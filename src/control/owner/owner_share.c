@@ -1,4 +1,5 @@
-#include "control/owner_share.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/owner_share.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,26 +10,26 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "control/plane.h"
-#include "crypto/hash.h"
-#include "model/owner.h"
+#include "lib/crypto/hash.h"
+#include "domain/model/owner.h"
 
 enum {
     READABLE_MAX = 16,
     DIGEST_BYTES = 8,
     PID_MAX_DEFAULT = 32768,
     PID_MAX_TEXT = 16,
-    MEMORY_PART = 2, /* of the machine's, for one owner */
+    MEMORY_PART = 2, /* of the machine, for one owner */
     PIDS_PART = 4,
 };
 
-static uint64_t machine_memory(void)
+static uint64_t read_machine_memory(void)
 {
     struct sysinfo info;
 
     return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
-static uint64_t machine_pids(void)
+static uint64_t read_machine_pids(void)
 {
     AUTO_CLOSE int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
     char text[PID_MAX_TEXT];
@@ -41,18 +42,18 @@ static uint64_t machine_pids(void)
 
 void owner_share_open(struct control *c)
 {
-    c->share.memory = machine_memory() / MEMORY_PART;
-    c->share.pids = (uint32_t)(machine_pids() / PIDS_PART);
+    c->share.memory = read_machine_memory() / MEMORY_PART;
+    c->share.pids = (uint32_t)(read_machine_pids() / PIDS_PART);
 }
 
-static char readable(char c)
+static char make_readable(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return (char)(c - 'A' + 'a');
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
 }
 
-void owner_share_key(const char *account, char ret[EXT_OWNER_MAX])
+void owner_share_key(const char *account, char ret[BACKEND_OWNER_MAX])
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];
     size_t n = 0;
@@ -61,10 +62,10 @@ void owner_share_key(const char *account, char ret[EXT_OWNER_MAX])
     ret[n++] = 'o';
     ret[n++] = '-';
     for (size_t i = 0; i < READABLE_MAX && account[i]; i++)
-        ret[n++] = readable(account[i]);
+        ret[n++] = make_readable(account[i]);
     ret[n++] = '.';
     for (size_t i = 0; i < DIGEST_BYTES; i++, n += 2)
-        snprintf(ret + n, EXT_OWNER_MAX - n, "%02x", digest[i]);
+        snprintf(ret + n, BACKEND_OWNER_MAX - n, "%02x", digest[i]);
 }
 
 bool control_is_administrator(const struct control *c, const char *owner)
@@ -95,9 +96,9 @@ struct quota_who account_holder(const struct account *a)
                                .privileged = a->exempt };
 }
 
-void owner_share_of(const struct control *c, const char *account, struct ext_owner *ret)
+void owner_share_of(const struct control *c, const char *account, struct backend_owner *ret)
 {
-    *ret = (struct ext_owner){ 0 };
+    *ret = (struct backend_owner){ 0 };
     owner_share_key(account, ret->key);
     if (control_is_administrator(c, account))
         return;

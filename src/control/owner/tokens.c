@@ -1,38 +1,39 @@
-#include "control/tokens.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "control/owner_share.h"
+#include "control/event/event_share.h"
+#include "control/owner/owner_share.h"
 #include "control/plane.h"
-#include "crypto/hash.h"
-#include "crypto/random.h"
-#include "crypto/secret.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/secret.h"
 
 enum {
     BUCKETS = 4096,
     LABELS_MAX = (64 << 10) + TOKEN_NETWORK_MAX,
     DETAIL_MAX = 4 << 10,
-    OVER_MAX = 1000, /* that have ended, and are still known */
-    LOOK_S = 600,    /* the wall clock may be set: it is looked at so often */
+    ENDED_MAX = 1000,     /* ended tokens that are kept in memory */
+    EXPIRY_CHECK_S = 600, /* the wall clock may be set, so it is checked this often */
 };
 
-struct token {
+struct stored_token {
     struct tokens *tokens;
     struct token_record record;
-    struct arena arena; /* its labels */
-    struct token *next; /* in its bucket */
-    bool ended;         /* its revocation is on disk */
-    bool over;          /* whoever wants to know was told that it has ended */
+    struct arena arena;        /* its labels */
+    struct stored_token *next; /* in its bucket */
+    bool ended;                /* its revocation is on disk */
+    bool notified;             /* watchers were notified of its end */
     struct link link;
-    struct link over_link;
-    struct index_entry entry; /* by id */
-    struct quota_hold owned;  /* from the moment it is asked for until it is over */
+    struct link ended_link;
+    struct map_entry entry;  /* by id */
+    struct quota_hold owned; /* from the request until its end */
     struct loop_timer expiry;
-    struct list made; /* struct token: by this one; also those that are on their way to disk */
+    struct list made; /* struct stored_token: made with this one; also those being stored */
     struct link of_maker;
 };
 
@@ -46,25 +47,26 @@ struct token_ending {
 struct tokens {
     struct control *control;
     struct list all;
-    struct list over; /* struct token: the earliest first */
-    size_t n_over;
+    struct list ended; /* struct stored_token: the earliest end first */
+    size_t n_ended;
     struct list ops; /* struct token_op: under way */
     struct list watchers;
-    struct token *buckets[BUCKETS];
-    struct index ids;
+    struct stored_token *buckets[BUCKETS];
+    struct map ids;
     struct quota owned; /* by owner */
 };
 
 /* --- the table --- */
 
-static struct token **bucket(struct tokens *t, const unsigned char *hash)
+static struct stored_token **find_bucket(struct tokens *t, const unsigned char *hash)
 {
     return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % BUCKETS];
 }
 
-static struct token *token_new(struct tokens *t, const struct token_record *r, struct err *e)
+static struct stored_token *stored_token_new(struct tokens *t, const struct token_record *r,
+                                             struct err *e)
 {
-    struct token *k = calloc(1, sizeof *k);
+    struct stored_token *k = calloc(1, sizeof *k);
     struct json_pair *labels;
 
     if (!k)
@@ -93,7 +95,7 @@ static struct token *token_new(struct tokens *t, const struct token_record *r, s
     return k;
 }
 
-static void token_free(struct token *k)
+static void stored_token_free(struct stored_token *k)
 {
     if (!k)
         return;
@@ -106,67 +108,67 @@ static void token_free(struct token *k)
     free(k);
 }
 
-static bool is_good(const struct token_record *r)
+static bool is_token_valid(const struct token_record *r)
 {
     return !r->revoked_ns && (!r->expires_ns || clock_wall() < r->expires_ns);
 }
 
-static struct token *find_id(struct tokens *t, struct str id)
+static struct stored_token *find_token_id(struct tokens *t, struct str id)
 {
-    struct index_entry *v = index_find(&t->ids, id);
+    struct map_entry *v = map_find(&t->ids, id);
 
-    return v ? container_of(v, struct token, entry) : NULL;
+    return v ? container_of(v, struct stored_token, entry) : NULL;
 }
 
-static void forget(struct tokens *t, struct token *k)
+static void forget_stored_token(struct tokens *t, struct stored_token *k)
 {
-    struct token **at = bucket(t, k->record.hash);
+    struct stored_token **at = find_bucket(t, k->record.hash);
 
     while (*at != k)
         at = &(*at)->next;
     *at = k->next;
     link_leave(&k->link);
-    if (k->over) {
-        link_leave(&k->over_link);
-        t->n_over--;
+    if (k->notified) {
+        link_leave(&k->ended_link);
+        t->n_ended--;
     }
-    index_remove(&t->ids, &k->entry);
-    token_free(k);
+    map_remove(&t->ids, &k->entry);
+    stored_token_free(k);
 }
 
-/* It counts no longer, and whoever waits for its end is told. */
-static void end_token(struct token *k)
+/* Releases its quota, and notifies watchers of its end. */
+static void end_stored_token(struct stored_token *k)
 {
     struct tokens *t = k->tokens;
     struct link *next, *earliest;
 
-    k->over = true;
+    k->notified = true;
     quota_drop(&k->owned);
-    list_append(&t->over, &k->over_link);
-    t->n_over++;
+    list_append(&t->ended, &k->ended_link);
+    t->n_ended++;
     for (struct link *m = list_first(&t->watchers); m; m = next) {
         struct token_watcher *w = container_of(m, struct token_watcher, link_);
 
         next = list_after(&t->watchers, m);
         w->ended(w, &k->record);
     }
-    earliest = list_first(&t->over);
-    if (earliest && t->n_over > OVER_MAX)
-        forget(t, container_of(earliest, struct token, over_link));
+    earliest = list_first(&t->ended);
+    if (earliest && t->n_ended > ENDED_MAX)
+        forget_stored_token(t, container_of(earliest, struct stored_token, ended_link));
 }
 
 static void on_token_due(struct loop_timer *x);
 
-static void watch_expiry(struct token *k)
+static void schedule_expiry(struct stored_token *k)
 {
     int64_t left = k->record.expires_ns - clock_wall();
 
-    if (is_good(&k->record) && !k->record.expires_ns)
+    if (is_token_valid(&k->record) && !k->record.expires_ns)
         return;
-    if (!is_good(&k->record))
+    if (!is_token_valid(&k->record))
         left = 0;
-    if (left > LOOK_S * NS_PER_S)
-        left = LOOK_S * NS_PER_S;
+    if (left > EXPIRY_CHECK_S * NS_PER_S)
+        left = EXPIRY_CHECK_S * NS_PER_S;
     loop_timer_stop(&k->expiry);
     (void)loop_timer_start(control_loop(k->tokens->control), &k->expiry, clock_mono() + left,
                            on_token_due, NULL);
@@ -174,37 +176,37 @@ static void watch_expiry(struct token *k)
 
 static void on_token_due(struct loop_timer *x)
 {
-    struct token *k = container_of(x, struct token, expiry);
+    struct stored_token *k = container_of(x, struct stored_token, expiry);
 
-    if (is_good(&k->record))
-        watch_expiry(k);
-    else if (!k->over)
-        end_token(k);
+    if (is_token_valid(&k->record))
+        schedule_expiry(k);
+    else if (!k->notified)
+        end_stored_token(k);
 }
 
-static void add_token(struct tokens *t, struct token *k)
+static void add_stored_token(struct tokens *t, struct stored_token *k)
 {
-    struct token **at = bucket(t, k->record.hash);
+    struct stored_token **at = find_bucket(t, k->record.hash);
 
     k->next = *at;
     *at = k;
     list_append(&t->all, &k->link);
     k->entry.id = k->record.id;
-    index_add(&t->ids, &k->entry);
-    watch_expiry(k);
+    map_add(&t->ids, &k->entry);
+    schedule_expiry(k);
 }
 
-/* A token that a user made counts in no family's part: a user can make as many as the owner may
- * have. */
-static struct account find_token_account(const struct tokens *t, const struct token *k)
+/* A token that a user made is not charged to a family's part: a user can make as many as the owner
+ * may have. */
+static struct account find_token_account(const struct tokens *t, const struct stored_token *k)
 {
     const struct token_record *r = &k->record;
 
     return account_of(t->control, r->owner, r->maker[0] ? r->family : "");
 }
 
-/* Before it is on its way to disk, so that any number of requests at once stay within it. */
-static int take_place(struct tokens *t, struct token *k, struct err *e)
+/* Charged before it is stored, so that concurrent requests stay within the limit. */
+static int take_token_quota(struct tokens *t, struct stored_token *k, struct err *e)
 {
     const struct account a = find_token_account(t, k);
     const struct quota_who who = account_holder(&a);
@@ -240,31 +242,31 @@ const struct token_record *tokens_find(struct tokens *t, struct str secret)
     unsigned char hash[CRYPTO_SHA256_SIZE];
 
     crypto_sha256(secret, hash);
-    for (struct token *k = *bucket(t, hash); k; k = k->next)
-        if (memcmp(k->record.hash, hash, sizeof hash) == 0) /* nobody can choose a hash */
-            return is_good(&k->record) ? &k->record : NULL;
+    for (struct stored_token *k = *find_bucket(t, hash); k; k = k->next)
+        if (memcmp(k->record.hash, hash, sizeof hash) == 0) /* a hash cannot be chosen */
+            return is_token_valid(&k->record) ? &k->record : NULL;
     return NULL;
 }
 
 const char *tokens_family(struct tokens *t, const char *id)
 {
-    const struct token *k = t ? find_id(t, str_from(id)) : NULL;
+    const struct stored_token *k = t ? find_token_id(t, str_from(id)) : NULL;
 
     return k ? k->record.family : id;
 }
 
 const struct token_record *tokens_by_id(struct tokens *t, struct str id)
 {
-    const struct token *k = find_id(t, id);
+    const struct stored_token *k = find_token_id(t, id);
 
-    return k && is_good(&k->record) ? &k->record : NULL;
+    return k && is_token_valid(&k->record) ? &k->record : NULL;
 }
 
 void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_record *r),
                  void *user)
 {
     for (struct link *m = list_first(&t->all); m; m = list_after(&t->all, m)) {
-        const struct token *k = container_of(m, struct token, link);
+        const struct stored_token *k = container_of(m, struct stored_token, link);
 
         if (!k->record.revoked_ns)
             each(user, &k->record);
@@ -273,23 +275,23 @@ void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_r
 
 /* --- opening and closing --- */
 
-/* A token comes after its maker, which it ends with, whatever the wall clock was when they were
- * made. */
-struct descent {
+/* A token must be loaded after its maker, whose end it shares, regardless of their creation
+ * times. */
+struct token_descent {
     const struct token_record *record;
-    size_t depth; /* 1: its maker is not among these; 0: not known yet */
+    size_t depth; /* 1: its maker is not in the list; 0: not computed yet */
 };
 
-static int by_id(const void *a, const void *b)
+static int compare_token_ids(const void *a, const void *b)
 {
-    const struct descent *x = a, *y = b;
+    const struct token_descent *x = a, *y = b;
 
     return strcmp(x->record->id, y->record->id);
 }
 
-static int by_descent(const void *a, const void *b)
+static int compare_descent(const void *a, const void *b)
 {
-    const struct descent *x = a, *y = b;
+    const struct token_descent *x = a, *y = b;
     int64_t older = x->record->created_ns, newer = y->record->created_ns;
 
     if (x->depth != y->depth)
@@ -297,19 +299,21 @@ static int by_descent(const void *a, const void *b)
     return (older > newer) - (older < newer);
 }
 
-static struct descent *find_maker(struct descent *all, size_t n, const struct descent *d)
+static struct token_descent *find_maker(struct token_descent *all, size_t n,
+                                        const struct token_descent *d)
 {
     struct token_record key = { 0 };
 
     memcpy(key.id, d->record->maker, sizeof key.id);
-    return key.id[0] ? bsearch(&(struct descent){ .record = &key }, all, n, sizeof *all, by_id)
+    return key.id[0] ? bsearch(&(struct token_descent){ .record = &key }, all, n, sizeof *all,
+                               compare_token_ids)
                      : NULL;
 }
 
-/* Of d and of every maker above it; each is walked over once. */
-static void measure_depth(struct descent *all, size_t n, struct descent *d)
+/* Computes the depth of d and of all makers above it; each is visited once. */
+static void compute_depth(struct token_descent *all, size_t n, struct token_descent *d)
 {
-    struct descent *at = d, *up;
+    struct token_descent *at = d, *up;
     size_t steps = 0;
 
     while (!at->depth && steps < n && (up = find_maker(all, n, at))) {
@@ -322,60 +326,60 @@ static void measure_depth(struct descent *all, size_t n, struct descent *d)
         d->depth = depth--;
 }
 
-/* For the caller to free. */
-static struct descent *sort_by_descent(const struct token_record *records, size_t n)
+/* The caller must free it. */
+static struct token_descent *sort_by_descent(const struct token_record *records, size_t n)
 {
-    struct descent *all = calloc(n ? n : 1, sizeof *all);
+    struct token_descent *all = calloc(n ? n : 1, sizeof *all);
 
     if (!all)
         abort();
     for (size_t i = 0; i < n; i++)
         all[i].record = &records[i];
-    qsort(all, n, sizeof *all, by_id);
+    qsort(all, n, sizeof *all, compare_token_ids);
     for (size_t i = 0; i < n; i++)
-        measure_depth(all, n, &all[i]);
-    qsort(all, n, sizeof *all, by_descent);
+        compute_depth(all, n, &all[i]);
+    qsort(all, n, sizeof *all, compare_descent);
     return all;
 }
 
-static void join_family(struct token_record *r, const struct token *maker)
+static void set_token_family(struct token_record *r, const struct stored_token *maker)
 {
     memcpy(r->family, maker ? maker->record.family : r->id, sizeof r->family);
 }
 
-static void load_token(struct tokens *t, const struct token_record *r)
+static void load_token_row(struct tokens *t, const struct token_record *r)
 {
-    struct token *k = token_new(t, r, NULL), *maker;
+    struct stored_token *k = stored_token_new(t, r, NULL), *maker;
     struct quota_who who;
     struct account a;
 
-    if (!k) { /* longer than we store */
+    if (!k) { /* longer than the limit */
         LOG(WARN, "token.ignored", LOG_S("token", r->id));
         return;
     }
-    maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
-    join_family(&k->record, maker);
+    maker = r->maker[0] ? find_token_id(t, str_from(r->maker)) : NULL;
+    set_token_family(&k->record, maker);
     a = find_token_account(t, k);
     who = account_holder(&a);
-    if (is_good(&k->record))
+    if (is_token_valid(&k->record))
         quota_charge(&t->owned, &who, 1, &k->owned);
     if (maker)
         list_append(&maker->made, &k->of_maker);
-    add_token(t, k);
+    add_stored_token(t, k);
 }
 
-/* However many there are: a count refuses new ones, and never keeps a daemon from starting. */
-static int load_tokens(struct tokens *t, enum store_query_kind kind, int limit, struct err *e)
+/* No limit: limits refuse new tokens, and never prevent a start. */
+static int load_token_rows(struct tokens *t, enum store_query_kind kind, int limit, struct err *e)
 {
     struct store_query q = { .kind = kind, .limit = limit, .time_ns = clock_wall() };
-    struct descent *all;
+    struct token_descent *all;
     int r;
 
     arena_init(&q.arena, PTRDIFF_MAX);
     r = store_ask_now(control_store(t->control), &q, e);
     all = r >= 0 ? sort_by_descent(q.tokens, q.n) : NULL;
     for (size_t i = 0; r >= 0 && i < q.n; i++)
-        load_token(t, all[i].record);
+        load_token_row(t, all[i].record);
     free(all);
     arena_done(&q.arena);
     return r;
@@ -396,11 +400,11 @@ int tokens_open(struct control *c, struct tokens **ret, struct err *e)
                                 .share = TOKENS_PER_OWNER,
                                 .parts = { { .limit = quota_token_part(TOKENS_PER_OWNER) } } },
         "tokens", "a fixed limit", "a fixed limit");
-    r = load_tokens(t, STORE_TOKENS, 0, e);
+    r = load_token_rows(t, STORE_TOKENS, 0, e);
     if (r >= 0)
-        r = load_tokens(t, STORE_TOKENS_REVOKED, OVER_MAX / 2, e);
+        r = load_token_rows(t, STORE_TOKENS_REVOKED, ENDED_MAX / 2, e);
     if (r >= 0)
-        r = load_tokens(t, STORE_TOKENS_EXPIRED, OVER_MAX / 2, e);
+        r = load_token_rows(t, STORE_TOKENS_EXPIRED, ENDED_MAX / 2, e);
     if (r < 0) {
         tokens_close(t);
         return r;
@@ -422,25 +426,25 @@ void tokens_close(struct tokens *t)
         loop_later_stop(&op->later_);
         if (op->txn_.store)
             t->control->changes--;
-        token_free(take_ptr(op->token_));
+        stored_token_free(take_ptr(op->token_));
         op->tokens_ = NULL;
     }
     for (struct link *m; (m = list_take(&t->all));) {
-        struct token *k = container_of(m, struct token, link);
+        struct stored_token *k = container_of(m, struct stored_token, link);
 
-        link_leave(&k->over_link);
-        token_free(k);
+        link_leave(&k->ended_link);
+        stored_token_free(k);
     }
     while (list_take(&t->watchers))
         ;
-    index_done(&t->ids);
+    map_done(&t->ids);
     quota_done(&t->owned);
     free(t);
 }
 
-/* --- changing --- */
+/* --- operations --- */
 
-static void begin(struct tokens *t, struct token_op *op)
+static void begin_token_op(struct tokens *t, struct token_op *op)
 {
     op->tokens_ = t;
     op->token_ = NULL;
@@ -453,30 +457,30 @@ static void begin(struct tokens *t, struct token_op *op)
     list_append(&t->ops, &op->link_);
 }
 
-static void finish(struct token_op *op, int r, const struct err *e)
+static void finish_token_op(struct token_op *op, int r, const struct err *e)
 {
     link_leave(&op->link_);
     op->tokens_ = NULL;
     op->done(op, r, e);
 }
 
-static void refused(struct loop_later *l)
+static void on_token_refused(struct loop_later *l)
 {
     struct token_op *op = container_of(l, struct token_op, later_);
 
-    finish(op, op->r_, &op->err_);
+    finish_token_op(op, op->r_, &op->err_);
 }
 
-/* For what is decided without the store. */
-static void finish_later(struct token_op *op, int r, const struct err *e)
+/* For results that do not need the store. */
+static void finish_token_op_later(struct token_op *op, int r, const struct err *e)
 {
     op->r_ = r;
     if (e)
         op->err_ = *e;
-    (void)loop_later(control_loop(op->tokens_->control), &op->later_, refused, NULL);
+    (void)loop_later(control_loop(op->tokens_->control), &op->later_, on_token_refused, NULL);
 }
 
-static void write_detail(struct buf *out, const struct token_record *k, const char *with)
+static void write_token_detail(struct buf *out, const struct token_record *k, const char *with)
 {
     struct json_writer w;
 
@@ -492,14 +496,14 @@ static void write_detail(struct buf *out, const struct token_record *k, const ch
         json_put_str(&w, str_from(with));
     }
     json_end_object(&w);
-    (void)json_writer_finish(&w, NULL); /* all are short */
+    (void)json_writer_finish(&w, NULL); /* all members are short */
 }
 
-/* with: the token that this one ended with; NULL: none. */
-static void fill_event(struct event_record *v, struct buf *detail, const struct actor *who,
-                       const char *type, const struct token_record *k, const char *with)
+/* with: the token whose revocation ended this one; NULL: none. */
+static void fill_token_event(struct event_record *v, struct buf *detail, const struct actor *who,
+                             const char *type, const struct token_record *k, const char *with)
 {
-    write_detail(detail, k, with);
+    write_token_detail(detail, k, with);
     *v = (struct event_record){
         .time_ns = clock_wall(), .from = -1, .to = -1, .actor = *who, .detail = buf_str(detail)
     };
@@ -507,7 +511,7 @@ static void fill_event(struct event_record *v, struct buf *detail, const struct 
     snprintf(v->owner, sizeof v->owner, "%s", k->owner);
 }
 
-static void begin_commit(struct token_op *op)
+static void begin_token_txn(struct token_op *op)
 {
     struct control *c = op->tokens_->control;
 
@@ -521,86 +525,88 @@ static void on_token_stored(struct store_txn *x, int r, const struct err *e)
 {
     struct token_op *op = container_of(x, struct token_op, txn_);
     struct tokens *t = op->tokens_;
-    struct token *k = take_ptr(op->token_);
-    struct err gone;
+    struct stored_token *k = take_ptr(op->token_);
+    struct err why;
     bool ended;
 
     if (!t) { /* tokens_close() freed the token */
         buf_done(&op->detail_);
         return;
     }
-    ended = k->record.revoked_ns; /* with its maker, meanwhile */
+    ended = k->record.revoked_ns; /* revoked with its maker meanwhile */
     t->control->changes--;
     op->event_.seq = op->txn_.first_seq;
     if (r >= 0)
         control_publish(t->control, &op->event_);
     buf_done(&op->detail_);
     if (r < 0)
-        token_free(k);
+        stored_token_free(k);
     else
-        add_token(t, k);
+        add_stored_token(t, k);
     if (r >= 0 && ended) {
-        r = err_set(&gone, ERR_DENIED, "the token that asks has ended");
-        e = &gone;
+        r = err_set(&why, ERR_DENIED, "the requesting token has expired or was revoked");
+        e = &why;
     }
-    finish(op, r, e);
+    finish_token_op(op, r, e);
 }
 
-/* It has no more time than the token that makes it, and ends with it. */
-static bool is_generation_full(struct tokens *t, const struct token *maker)
+static bool is_generation_full(struct tokens *t, const struct stored_token *maker)
 {
     int n = 0;
 
-    for (const struct token *k = maker; k && n < TOKEN_GENERATIONS_MAX; n++)
-        k = k->record.maker[0] ? find_id(t, str_from(k->record.maker)) : NULL;
+    for (const struct stored_token *k = maker; k && n < TOKEN_GENERATIONS_MAX; n++)
+        k = k->record.maker[0] ? find_token_id(t, str_from(k->record.maker)) : NULL;
     return n == TOKEN_GENERATIONS_MAX;
 }
 
-static int take_maker(struct tokens *t, struct token_op *op, struct token **ret, struct err *e)
+/* A token expires no later than its maker, and is revoked with it. */
+static int check_token_maker(struct tokens *t, struct token_op *op, struct stored_token **ret,
+                             struct err *e)
 {
     struct token_record *r = &op->record;
-    struct token *maker = r->maker[0] ? find_id(t, str_from(r->maker)) : NULL;
+    struct stored_token *maker = r->maker[0] ? find_token_id(t, str_from(r->maker)) : NULL;
 
     *ret = maker;
     if (!r->maker[0])
         return 0;
-    if (!maker || !is_good(&maker->record))
-        return err_set(e, ERR_DENIED, "the token that asks has ended");
+    if (!maker || !is_token_valid(&maker->record))
+        return err_set(e, ERR_DENIED, "the requesting token has expired or was revoked");
     if (is_generation_full(t, maker))
         return err_set(e, ERR_QUOTA,
-                       "token %s is %d tokens away from the user who made the first: a token that "
-                       "is nearer must make this one",
+                       "token %s is %d generations away from the user who made the first, the "
+                       "maximum: make this token with an earlier one",
                        maker->record.id, TOKEN_GENERATIONS_MAX);
     if (maker->record.expires_ns && (!r->expires_ns || r->expires_ns > maker->record.expires_ns))
         r->expires_ns = maker->record.expires_ns;
     return 0;
 }
 
-static int prepare(struct tokens *t, const struct actor *by, struct token_op *op, struct err *e)
+static int prepare_token(struct tokens *t, const struct actor *by, struct token_op *op,
+                         struct err *e)
 {
-    struct token *maker;
-    int r = take_maker(t, op, &maker, e);
+    struct stored_token *maker;
+    int r = check_token_maker(t, op, &maker, e);
 
     if (r >= 0)
         r = event_share_check(t->control, op->record.owner, by, e);
     if (r >= 0)
         r = id_make("tok_", op->record.id, e);
     if (r >= 0)
-        /* E2B's clients only take hexadecimal ones. */
+        /* E2B's clients accept only hexadecimal keys. */
         r = crypto_random_text(op->e2b ? "e2b_" : "sbt_", op->e2b ? CRYPTO_HEX : CRYPTO_BASE32,
                                op->secret, e);
     if (r < 0)
         return r;
     crypto_sha256(str_from(op->secret), op->record.hash);
-    join_family(&op->record, maker);
+    set_token_family(&op->record, maker);
     op->record.created_ns = clock_wall();
     op->record.revoked_ns = 0;
-    op->token_ = token_new(t, &op->record, e);
+    op->token_ = stored_token_new(t, &op->record, e);
     if (!op->token_)
         return -(int)ERR_TOO_BIG;
-    r = take_place(t, op->token_, e);
+    r = take_token_quota(t, op->token_, e);
     if (r < 0)
-        token_free(take_ptr(op->token_));
+        stored_token_free(take_ptr(op->token_));
     else if (maker)
         list_append(&maker->made, &op->token_->of_maker);
     return r;
@@ -611,22 +617,22 @@ void tokens_create(struct tokens *t, const struct actor *who, struct token_op *o
     struct err e;
     int r;
 
-    begin(t, op);
-    r = prepare(t, who, op, &e);
+    begin_token_op(t, op);
+    r = prepare_token(t, who, op, &e);
     if (r < 0) {
-        finish_later(op, r, &e);
+        finish_token_op_later(op, r, &e);
         return;
     }
-    begin_commit(op);
+    begin_token_txn(op);
     store_put_token(&op->txn_, &op->record);
-    fill_event(&op->event_, &op->detail_, who, "token.created", &op->record, NULL);
+    fill_token_event(&op->event_, &op->detail_, who, "token.created", &op->record, NULL);
     store_add_event(&op->txn_, &op->event_);
     store_commit(&op->txn_, on_token_stored);
 }
 
 /* --- revoking --- */
 
-static void free_ends(struct token_op *op)
+static void free_token_endings(struct token_op *op)
 {
     for (size_t i = 0; i < op->n_ends_; i++)
         buf_done(&op->ends_[i].detail);
@@ -640,27 +646,27 @@ static void on_revocation_stored(struct store_txn *x, int r, const struct err *e
     struct tokens *t = op->tokens_;
 
     if (!t) {
-        free_ends(op);
+        free_token_endings(op);
         return;
     }
     t->control->changes--;
     for (size_t i = 0; r >= 0 && i < op->n_ends_; i++) {
-        struct token *k = find_id(t, str_from(op->ends_[i].id));
+        struct stored_token *k = find_token_id(t, str_from(op->ends_[i].id));
 
-        if (k) /* else it stays unusable here, and whoever asked must ask again */
+        if (k) /* if this fails, the tokens stay unusable in memory, and the caller must retry */
             k->ended = true;
         op->ends_[i].event.seq = op->txn_.first_seq + (int64_t)i;
         control_publish(t->control, &op->ends_[i].event);
     }
-    free_ends(op);
-    finish(op, r, e);
+    free_token_endings(op);
+    finish_token_op(op, r, e);
 }
 
-/* It, and whatever was made with it, and with those; from now on they are good for nothing. */
-static struct token **collect_made(struct token *first, size_t *ret_n)
+/* The token, and all that were made with it, directly or not; invalid from now on. */
+static struct stored_token **collect_made(struct stored_token *first, size_t *ret_n)
 {
     size_t n = 1, room = 16;
-    struct token **all = calloc(room, sizeof(struct token *));
+    struct stored_token **all = calloc(room, sizeof(struct stored_token *));
 
     if (!all)
         abort();
@@ -669,15 +675,15 @@ static struct token **collect_made(struct token *first, size_t *ret_n)
         if (!all[i]->record.revoked_ns)
             all[i]->record.revoked_ns = clock_wall();
         if (link_joined(&all[i]->link)) /* else it is not on disk yet */
-            watch_expiry(all[i]);
+            schedule_expiry(all[i]);
         for (struct link *m = list_first(&all[i]->made); m; m = list_after(&all[i]->made, m)) {
-            struct token *k = container_of(m, struct token, of_maker);
+            struct stored_token *k = container_of(m, struct stored_token, of_maker);
 
             if (k->ended)
                 continue;
             if (n == room) {
                 room *= 2;
-                all = reallocarray(all, room, sizeof(struct token *));
+                all = reallocarray(all, room, sizeof(struct stored_token *));
                 if (!all)
                     abort();
             }
@@ -688,22 +694,23 @@ static struct token **collect_made(struct token *first, size_t *ret_n)
     return all;
 }
 
-static void revoke_all(struct token_op *op, struct token *first, const struct actor *who)
+static void revoke_all(struct token_op *op, struct stored_token *first, const struct actor *who)
 {
     size_t n;
-    struct token **all = collect_made(first, &n);
+    struct stored_token **all = collect_made(first, &n);
 
     op->ends_ = calloc(n, sizeof *op->ends_);
     if (!op->ends_)
         abort();
     op->n_ends_ = n;
-    begin_commit(op);
+    begin_token_txn(op);
     for (size_t i = 0; i < n; i++) {
         struct token_ending *x = &op->ends_[i];
         const struct token_record *r = &all[i]->record;
 
         memcpy(x->id, r->id, sizeof x->id);
-        fill_event(&x->event, &x->detail, who, "token.revoked", r, i ? first->record.id : NULL);
+        fill_token_event(&x->event, &x->detail, who, "token.revoked", r,
+                         i ? first->record.id : NULL);
         store_end_token(&op->txn_, r->id, r->revoked_ns);
         store_add_event(&op->txn_, &x->event);
     }
@@ -713,17 +720,18 @@ static void revoke_all(struct token_op *op, struct token *first, const struct ac
 
 void tokens_revoke(struct tokens *t, const struct caller *who, struct token_op *op)
 {
-    struct token *k = find_id(t, str_from(op->record.id));
+    struct stored_token *k = find_token_id(t, str_from(op->record.id));
     struct err e;
 
-    begin(t, op);
+    begin_token_op(t, op);
     if (!k || !caller_sees(who, k->record.owner, &k->record.labels)) {
-        finish_later(op, err_set(&e, ERR_NOT_FOUND, "there is no token %s", op->record.id), &e);
+        finish_token_op_later(op, err_set(&e, ERR_NOT_FOUND, "there is no token %s", op->record.id),
+                              &e);
         return;
     }
     if (k->ended) {
         op->record = k->record;
-        finish_later(op, 0, NULL);
+        finish_token_op_later(op, 0, NULL);
         return;
     }
     revoke_all(op, k, &who->actor);

@@ -1,4 +1,5 @@
-#include "control/output.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/process/output.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,55 +15,56 @@
 
 static const char magic[8] = "sbxout1\n";
 
-struct file_head {
+struct output_file_head {
     char magic[8];
     uint64_t base;
 };
 
-struct record_head {
+struct output_record_head {
     uint32_t n;
     uint32_t channel;
 };
 
-enum { HEAD = sizeof(struct file_head), RECORD_HEAD = sizeof(struct record_head) };
-enum { OUTPUT_PLACE_MIN = 2048 }; /* of a file that is written over */
+enum { HEAD = sizeof(struct output_file_head), RECORD_HEAD = sizeof(struct output_record_head) };
+enum { OUTPUT_PLACE_MIN = 2048 }; /* minimum size of a file that is overwritten */
 
-static bool write_at(int fd, const void *p, size_t n, uint64_t at)
+static bool write_output_at(int fd, const void *p, size_t n, uint64_t at)
 {
     return pwrite(fd, p, n, (off_t)at) == (ssize_t)n;
 }
 
-static bool read_at(int fd, void *p, size_t n, uint64_t at)
+static bool read_output_at(int fd, void *p, size_t n, uint64_t at)
 {
     return pread(fd, p, n, (off_t)at) == (ssize_t)n;
 }
 
-static bool read_record(const struct output_file *f, uint64_t at, struct record_head *ret)
+static bool read_record_head(const struct output_file *f, uint64_t at,
+                             struct output_record_head *ret)
 {
-    return at + RECORD_HEAD <= f->size && read_at(f->fd, ret, sizeof *ret, at) && ret->n &&
+    return at + RECORD_HEAD <= f->size && read_output_at(f->fd, ret, sizeof *ret, at) && ret->n &&
            ret->n <= OUTPUT_RECORD_MAX && (ret->channel == 1 || ret->channel == 2) &&
            at + RECORD_HEAD + ret->n <= f->size;
 }
 
-/* --- taking up --- */
+/* --- opening --- */
 
-/* Finds out what whole records a file holds and cuts off the rest. */
-static void scan(struct output_file *f, const char *name)
+/* Counts the whole records of a file and truncates the rest. */
+static void scan_output_file(struct output_file *f, const char *name)
 {
-    struct file_head head;
-    struct record_head rec;
+    struct output_file_head head;
+    struct output_record_head rec;
     struct stat st;
     uint64_t at = HEAD;
 
     if (f->fd < 0 || fstat(f->fd, &st) < 0)
         return;
     f->blank = st.st_size == 0;
-    if (st.st_size < HEAD || !read_at(f->fd, &head, sizeof head, 0) ||
+    if (st.st_size < HEAD || !read_output_at(f->fd, &head, sizeof head, 0) ||
         memcmp(head.magic, magic, sizeof magic) != 0)
         return;
     f->base = head.base;
     f->size = (uint64_t)st.st_size;
-    for (; read_record(f, at, &rec); at += RECORD_HEAD + rec.n) {
+    for (; read_record_head(f, at, &rec); at += RECORD_HEAD + rec.n) {
         f->n += rec.n;
         f->last.at = at;
         f->last.n = rec.n;
@@ -73,7 +75,7 @@ static void scan(struct output_file *f, const char *name)
         LOG(WARN, "output.truncate_failed", LOG_S("file", name));
 }
 
-static bool open_file(struct output *o, unsigned which, int flags)
+static bool open_output_file(struct process_output *o, unsigned which, int flags)
 {
     char name[sizeof o->name_ + 2];
 
@@ -82,24 +84,24 @@ static bool open_file(struct output *o, unsigned which, int flags)
     return o->file[which].fd >= 0;
 }
 
-/* The second one is made when the first is full, which for most never is. */
-static int open_files(struct output *o, enum output_mode mode, struct err *e)
+/* The second file is created when the first is full, which rarely happens. */
+static int open_output_files(struct process_output *o, enum output_mode mode, struct err *e)
 {
-    if (!open_file(o, 0, mode == OUTPUT_MAKE ? O_CREAT : 0))
+    if (!open_output_file(o, 0, mode == OUTPUT_MAKE ? O_CREAT : 0))
         return err_sys(e, "opening %s.0", o->name_);
-    return open_file(o, 1, 0) || errno == ENOENT ? 0 : err_sys(e, "opening %s.1", o->name_);
+    return open_output_file(o, 1, 0) || errno == ENOENT ? 0 : err_sys(e, "opening %s.1", o->name_);
 }
 
-static void make_dirs(int state, const char *sandbox)
+static void make_output_dirs(int state, const char *sandbox)
 {
     char name[ID_MAX + 16];
 
     snprintf(name, sizeof name, "output/%s", sandbox);
-    (void)!mkdirat(state, "output", 0700); /* opening the files tells what is wrong */
+    (void)!mkdirat(state, "output", 0700); /* opening the files reports errors */
     (void)!mkdirat(state, name, 0700);
 }
 
-int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
+int output_open(struct process_output *o, int state, const char *sandbox, uint32_t proc,
                 enum output_mode mode, struct err *e)
 {
     struct output_file *older, *newer;
@@ -109,14 +111,14 @@ int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
     o->state_ = state;
     snprintf(o->name_, sizeof o->name_, "output/%s/%u", sandbox, proc);
     if (mode == OUTPUT_MAKE)
-        make_dirs(state, sandbox);
-    r = open_files(o, mode, e);
+        make_output_dirs(state, sandbox);
+    r = open_output_files(o, mode, e);
     if (r < 0) {
         output_close(o);
         return r;
     }
-    scan(&o->file[0], o->name_);
-    scan(&o->file[1], o->name_);
+    scan_output_file(&o->file[0], o->name_);
+    scan_output_file(&o->file[1], o->name_);
     o->now_ = o->file[1].size && (!o->file[0].size || o->file[1].base >= o->file[0].base);
     newer = &o->file[o->now_];
     older = &o->file[1 - o->now_];
@@ -126,48 +128,49 @@ int output_open(struct output *o, int state, const char *sandbox, uint32_t proc,
     return 0;
 }
 
-void output_close(struct output *o)
+void output_close(struct process_output *o)
 {
     drop_fd(&o->file[0].fd);
     drop_fd(&o->file[1].fd);
 }
 
-bool output_is_open(const struct output *o)
+bool output_is_open(const struct process_output *o)
 {
     return o->file[0].fd >= 0;
 }
 
 /* --- writing --- */
 
-/* A file that is cut to nothing is written to disk by ext4 as soon as it is closed. */
+/* ext4 writes a file that was truncated to 0 to disk when it is closed, so an empty file is not
+ * truncated. */
 static bool make_blank(struct output_file *f)
 {
     return f->blank || ftruncate(f->fd, 0) == 0;
 }
 
-/* Starts a file over, with what comes next. */
-static bool begin(struct output *o, unsigned which)
+/* Restarts a file at the current position. */
+static bool begin_output_file(struct process_output *o, unsigned which)
 {
     struct output_file *f = &o->file[which];
-    struct file_head head = { .base = o->total };
+    struct output_file_head head = { .base = o->total };
 
     memcpy(head.magic, magic, sizeof magic);
     o->now_ = which;
     f->last.channel = 0;
     f->base = o->total;
     f->size = f->n = 0;
-    if ((f->fd < 0 && !open_file(o, which, O_CREAT)) || !make_blank(f))
+    if ((f->fd < 0 && !open_output_file(o, which, O_CREAT)) || !make_blank(f))
         return false;
     f->blank = false;
-    if (!write_at(f->fd, &head, sizeof head, 0))
+    if (!write_output_at(f->fd, &head, sizeof head, 0))
         return false;
     f->size = HEAD;
     return true;
 }
 
-static bool add_record(struct output_file *f, int channel, struct str data)
+static bool add_output_record(struct output_file *f, int channel, struct str data)
 {
-    struct record_head head = { .n = (uint32_t)data.n, .channel = (uint32_t)channel };
+    struct output_record_head head = { .n = (uint32_t)data.n, .channel = (uint32_t)channel };
     struct iovec v[2] = { { &head, sizeof head }, { (void *)(uintptr_t)data.p, data.n } };
 
     if (pwritev(f->fd, v, 2, (off_t)f->size) != (ssize_t)(sizeof head + data.n))
@@ -179,26 +182,26 @@ static bool add_record(struct output_file *f, int channel, struct str data)
     return true;
 }
 
-/* Bytes first, then the length that makes them count. */
-static bool grow_record(struct output_file *f, struct str data)
+/* The bytes first, then the length that makes them valid. */
+static bool grow_output_record(struct output_file *f, struct str data)
 {
-    struct record_head head = { .n = f->last.n + (uint32_t)data.n,
-                                .channel = (uint32_t)f->last.channel };
+    struct output_record_head head = { .n = f->last.n + (uint32_t)data.n,
+                                       .channel = (uint32_t)f->last.channel };
 
-    if (!write_at(f->fd, data.p, data.n, f->size) ||
-        !write_at(f->fd, &head, sizeof head, f->last.at))
+    if (!write_output_at(f->fd, data.p, data.n, f->size) ||
+        !write_output_at(f->fd, &head, sizeof head, f->last.at))
         return false;
     f->last.n = head.n;
     f->size += data.n;
     return true;
 }
 
-uint64_t output_size(const struct output *o)
+uint64_t output_size(const struct process_output *o)
 {
     return o->file[0].size + o->file[1].size;
 }
 
-void output_bound(struct output *o, struct quota_hold *hold, uint64_t free_min)
+void output_bound(struct process_output *o, struct quota_hold *hold, uint64_t free_min)
 {
     uint64_t size = output_size(o);
 
@@ -221,7 +224,7 @@ bool output_disk_has_room(int state, uint64_t free_min)
     return left >= keep + OUTPUT_FLOOR;
 }
 
-static void look_at_disk(struct output *o)
+static void check_disk_room(struct process_output *o)
 {
     bool full = !output_disk_has_room(o->state_, o->free_min_);
 
@@ -230,30 +233,30 @@ static void look_at_disk(struct output *o)
     o->full_ = full;
 }
 
-uint64_t output_reserve(const struct output *o, uint64_t n)
+uint64_t output_reserve(const struct process_output *o, uint64_t n)
 {
     uint64_t older = o->file[1 - o->now_].size, newer = o->file[o->now_].size + n;
 
     return 2 * (older > newer ? older : newer);
 }
 
-/* Before `n` bytes are added: whether the disk and its budget have them. */
-static void ask_for_room(struct output *o, uint64_t n)
+/* Before `n` bytes are added: charges them to the quota, and checks the disk. */
+static void reserve_room(struct process_output *o, uint64_t n)
 {
     struct quota_hold *h = o->hold_;
     uint64_t want = output_reserve(o, n + HEAD + RECORD_HEAD);
 
     if (!h || !h->share)
         return;
-    look_at_disk(o);
+    check_disk_room(o);
     if (want <= h->n)
         return;
     n = (want - h->n + OUTPUT_FLOOR - 1) / OUTPUT_FLOOR * OUTPUT_FLOOR;
     o->tight_ = o->full_ || quota_grow(h, n, NULL) < 0;
 }
 
-/* What a file may have: half of what there is, if there cannot be more. */
-static uint64_t file_max(const struct output *o)
+/* The size limit of a file: half of the quota, if that cannot grow. */
+static uint64_t output_file_max(const struct process_output *o)
 {
     uint64_t half = o->tight_ ? o->hold_->n / 2 : OUTPUT_FILE_MAX;
 
@@ -262,14 +265,14 @@ static uint64_t file_max(const struct output *o)
     return half < OUTPUT_FILE_MAX ? half : OUTPUT_FILE_MAX;
 }
 
-/* On a full disk newer output replaces older; where there is next to none, it is lost. */
-static bool has_place(const struct output *o)
+/* On a full disk newer output replaces older; if there is hardly any space, it is lost. */
+static bool has_output_room(const struct process_output *o)
 {
     return !o->full_ || o->full_at_ / 2 >= OUTPUT_PLACE_MIN;
 }
 
-/* What is there counts, also where limits were lowered since. */
-static void count_files(struct output *o)
+/* Charges the actual size, also if limits were lowered since. */
+static void count_output_files(struct process_output *o)
 {
     uint64_t size = output_size(o);
 
@@ -277,27 +280,27 @@ static void count_files(struct output *o)
         quota_force(o->hold_, size - o->hold_->n);
 }
 
-static bool is_exact(const struct output *o)
+static bool is_output_bounded(const struct process_output *o)
 {
     return o->full_ || o->tight_;
 }
 
-static bool is_file_full(const struct output *o)
+static bool is_output_file_full(const struct process_output *o)
 {
-    return o->file[o->now_].size + (is_exact(o) ? RECORD_HEAD : 0) >= file_max(o);
+    return o->file[o->now_].size + (is_output_bounded(o) ? RECORD_HEAD : 0) >= output_file_max(o);
 }
 
-static bool add_some(struct output *o, int channel, struct str *data)
+static bool add_output(struct process_output *o, int channel, struct str *data)
 {
     struct output_file *f = &o->file[o->now_];
     bool grows = f->last.channel == channel && f->last.n < OUTPUT_RECORD_MAX;
     size_t max = OUTPUT_RECORD_MAX - (grows ? f->last.n : 0);
     struct str piece;
 
-    if (is_exact(o) && max > file_max(o) - f->size - RECORD_HEAD)
-        max = (size_t)(file_max(o) - f->size - RECORD_HEAD);
+    if (is_output_bounded(o) && max > output_file_max(o) - f->size - RECORD_HEAD)
+        max = (size_t)(output_file_max(o) - f->size - RECORD_HEAD);
     piece = (struct str){ data->p, data->n < max ? data->n : max };
-    if (!(grows ? grow_record(f, piece) : add_record(f, channel, piece)))
+    if (!(grows ? grow_output_record(f, piece) : add_output_record(f, channel, piece)))
         return false;
     f->n += piece.n;
     o->total += piece.n;
@@ -306,8 +309,8 @@ static bool add_some(struct output *o, int channel, struct str *data)
     return true;
 }
 
-/* Nothing is kept any more: better none than a gap that looks like none. */
-static void lose(struct output *o, size_t n)
+/* Discards all output: better none than an unmarked gap. */
+static void lose_output(struct process_output *o, size_t n)
 {
     if (!o->failing_)
         LOG(WARN, "output.lost", LOG_S("file", o->name_),
@@ -322,40 +325,40 @@ static void lose(struct output *o, size_t n)
     }
 }
 
-void output_append(struct output *o, int channel, struct str data)
+void output_append(struct process_output *o, int channel, struct str data)
 {
     while (data.n) {
         struct output_file *f = &o->file[o->now_];
         bool ok = output_is_open(o);
 
         if (ok)
-            ask_for_room(o, data.n < OUTPUT_RECORD_MAX ? data.n : OUTPUT_RECORD_MAX);
-        if (ok && !has_place(o)) {
+            reserve_room(o, data.n < OUTPUT_RECORD_MAX ? data.n : OUTPUT_RECORD_MAX);
+        if (ok && !has_output_room(o)) {
             errno = ENOSPC;
             ok = false;
         }
         if (ok && !f->size)
-            ok = begin(o, o->now_);
-        else if (ok && is_file_full(o))
-            ok = begin(o, 1 - o->now_);
-        if (!ok || !add_some(o, channel, &data)) {
-            lose(o, data.n);
+            ok = begin_output_file(o, o->now_);
+        else if (ok && is_output_file_full(o))
+            ok = begin_output_file(o, 1 - o->now_);
+        if (!ok || !add_output(o, channel, &data)) {
+            lose_output(o, data.n);
             return;
         }
-        count_files(o);
+        count_output_files(o);
     }
 }
 
 /* --- reading --- */
 
-uint64_t output_start(const struct output *o)
+uint64_t output_start(const struct process_output *o)
 {
     const struct output_file *older = &o->file[1 - o->now_];
 
     return older->size ? older->base : o->file[o->now_].base;
 }
 
-static const struct output_file *file_of(const struct output *o, uint64_t at)
+static const struct output_file *find_output_file(const struct process_output *o, uint64_t at)
 {
     for (int i = 0; i < 2; i++)
         if (o->file[i].size && at >= o->file[i].base && at < o->file[i].base + o->file[i].n)
@@ -363,15 +366,15 @@ static const struct output_file *file_of(const struct output *o, uint64_t at)
     return NULL;
 }
 
-/* Moves the cursor to the record of `at`; false if the file does not hold what it should. */
-static bool find_record(const struct output_file *f, struct output_cursor *c,
-                        struct record_head *ret)
+/* Moves the cursor to the record of `at`; false if the file is damaged. */
+static bool find_output_record(const struct output_file *f, struct output_cursor *c,
+                               struct output_record_head *ret)
 {
     if (!c->record_ || c->base_ != f->base) {
         c->base_ = c->first_ = f->base;
         c->record_ = HEAD;
     }
-    while (read_record(f, c->record_, ret)) {
+    while (read_record_head(f, c->record_, ret)) {
         if (c->at < c->first_ + ret->n)
             return true;
         c->record_ += RECORD_HEAD + ret->n;
@@ -380,13 +383,13 @@ static bool find_record(const struct output_file *f, struct output_cursor *c,
     return false;
 }
 
-static ssize_t read_some(const struct output_file *f, struct output_cursor *c, int *ret_channel,
-                         char *ret, size_t cap)
+static ssize_t read_output_record(const struct output_file *f, struct output_cursor *c,
+                                  int *ret_channel, char *ret, size_t cap)
 {
-    struct record_head rec;
+    struct output_record_head rec;
     uint64_t within, left;
 
-    if (!find_record(f, c, &rec))
+    if (!find_output_record(f, c, &rec))
         return -1;
     within = c->at - c->first_;
     left = rec.n - within;
@@ -395,21 +398,21 @@ static ssize_t read_some(const struct output_file *f, struct output_cursor *c, i
                  (off_t)(c->record_ + RECORD_HEAD + within));
 }
 
-size_t output_read(const struct output *o, struct output_cursor *c, int *ret_channel, char *ret,
-                   size_t cap)
+size_t output_read(const struct process_output *o, struct output_cursor *c, int *ret_channel,
+                   char *ret, size_t cap)
 {
     const struct output_file *f;
 
     if (c->at < output_start(o))
         c->at = output_start(o);
-    while (output_is_open(o) && (f = file_of(o, c->at))) {
-        ssize_t n = read_some(f, c, ret_channel, ret, cap);
+    while (output_is_open(o) && (f = find_output_file(o, c->at))) {
+        ssize_t n = read_output_record(f, c, ret_channel, ret, cap);
 
         if (n > 0) {
             c->at += (size_t)n;
             return (size_t)n;
         }
-        c->at = f->base + f->n; /* somebody damaged the file: that part is lost */
+        c->at = f->base + f->n; /* the file is damaged: this part is lost */
     }
     return 0;
 }
@@ -426,13 +429,13 @@ void output_remove(int state, const char *sandbox, uint32_t proc)
     }
 }
 
-static void close_dir(DIR **d)
+static void close_dirp(DIR **d)
 {
     if (*d)
         closedir(*d);
 }
 
-static DIR *open_dir(int at, const char *name)
+static DIR *open_output_dir(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -442,7 +445,7 @@ static DIR *open_dir(int at, const char *name)
     return d;
 }
 
-static bool is_dots(const char *name)
+static bool is_dot_entry(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
@@ -450,12 +453,12 @@ static bool is_dots(const char *name)
 void output_remove_all(int state, const char *sandbox)
 {
     char name[ID_MAX + 16];
-    AUTO(close_dir) DIR *d = NULL;
+    AUTO(close_dirp) DIR *d = NULL;
 
     snprintf(name, sizeof name, "output/%s", sandbox);
-    d = open_dir(state, name);
+    d = open_output_dir(state, name);
     for (struct dirent *v; d && (v = readdir(d));)
-        if (!is_dots(v->d_name))
+        if (!is_dot_entry(v->d_name))
             (void)!unlinkat(dirfd(d), v->d_name, 0);
     if (unlinkat(state, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         LOG(WARN, "output.not_removed", LOG_S("sandbox", sandbox), LOG_I("errno", errno));
@@ -463,7 +466,7 @@ void output_remove_all(int state, const char *sandbox)
 
 void output_sweep(int state, bool (*known)(void *user, const char *id), void *user)
 {
-    AUTO(close_dir) DIR *d = open_dir(state, "output");
+    AUTO(close_dirp) DIR *d = open_output_dir(state, "output");
 
     for (struct dirent *v; d && (v = readdir(d));)
         if (id_valid("sbx_", str_from(v->d_name)) && !known(user, v->d_name))

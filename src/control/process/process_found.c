@@ -1,22 +1,23 @@
-/* Background processes when a life of the daemon or of their sandbox begins or ends. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Background processes across restarts of the daemon, and at the end of their sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/oom.h"
-#include "control/process.h"
+#include "control/sandbox/oom.h"
+#include "control/process/process.h"
 
-/* --- found after a restart --- */
+/* --- after a restart --- */
 
-struct reunion {
+struct process_reattach {
     struct sandbox *sandbox; /* referenced */
     struct store_query query;
     size_t n_found;
-    struct ext_found found[];
+    struct backend_found found[];
 };
 
-static struct ext_found *find_cookie(struct reunion *u, uint64_t cookie)
+static struct backend_found *find_cookie(struct process_reattach *u, uint64_t cookie)
 {
     for (size_t i = 0; i < u->n_found; i++)
         if (u->found[i].proc && u->found[i].cookie == cookie)
@@ -44,32 +45,32 @@ static void reopen_output(struct process *p)
         output_close(&p->output);
 }
 
-/* Its row says that it runs: so it does, or it ended while nobody looked, or nobody knows. */
-static void take_up(struct process *p, struct reunion *u)
+/* According to its row it runs: it does, or it ended meanwhile, or its fate is unknown. */
+static void reattach_process(struct process *p, struct process_reattach *u)
 {
-    struct ext_found *f = find_cookie(u, p->cookie);
+    struct backend_found *f = find_cookie(u, p->cookie);
     struct sandbox *s = p->sandbox;
 
     p->phase = PROCESS_RUNNING;
-    p->end.how = EXT_LOST;
+    p->end.how = BACKEND_LOST;
     reopen_output(p);
     process_count(p);
     if (!f || !s->box) {
-        process_over(p, &p->end);
+        process_on_end(p, &p->end);
         return;
     }
     if (f->ended)
-        p->end = (struct ext_end){ .how = (enum ext_how)f->how,
-                                   .status = f->status,
-                                   .oom_kills = f->oom_kills,
-                                   .cpu_ns = f->cpu_ns,
-                                   .peak_bytes = f->peak_bytes };
+        p->end = (struct backend_end){ .how = (enum backend_how)f->how,
+                                       .status = f->status,
+                                       .oom_kills = f->oom_kills,
+                                       .cpu_ns = f->cpu_ns,
+                                       .peak_bytes = f->peak_bytes };
     p->pid = f->pid;
-    s->ops->reattach(s->box, &p->ext, f->proc);
-    f->proc = 0; /* taken */
+    s->ops->reattach(s->box, &p->backend, f->proc);
+    f->proc = 0; /* claimed */
 }
 
-static void load_row(struct reunion *u, const struct process_record *row)
+static void load_process_row(struct process_reattach *u, const struct process_record *row)
 {
     struct process *p = process_new(u->sandbox);
     struct err e;
@@ -83,21 +84,21 @@ static void load_row(struct reunion *u, const struct process_record *row)
         return;
     }
     if (!row->ended) {
-        take_up(p, u);
+        reattach_process(p, u);
         return;
     }
     p->phase = PROCESS_ENDED;
-    p->over = true;
+    p->end_reported = true;
     p->exited_ns = row->exited_ns;
-    p->end.how = (enum ext_how)row->how;
+    p->end.how = (enum backend_how)row->how;
     p->end.status = row->status;
     p->end = sandbox_end(u->sandbox, &p->end);
     reopen_output(p);
 }
 
-/* One that nobody was told of: we died before it was on record. Or after its end was: then the box
- * only has to forget it. */
-static void end_stranger(struct sandbox *s, const struct ext_found *f)
+/* A process without a row: the daemon died before its start was recorded, so it is killed. One that
+ * has ended was recorded: the box only has to forget it. */
+static void kill_unknown_process(struct sandbox *s, const struct backend_found *f)
 {
     struct process *p;
 
@@ -109,37 +110,39 @@ static void end_stranger(struct sandbox *s, const struct ext_found *f)
     p->phase = PROCESS_DOOMED;
     p->proc = f->proc;
     process_count(p);
-    s->ops->reattach(s->box, &p->ext, f->proc);
+    s->ops->reattach(s->box, &p->backend, f->proc);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_processes_loaded(struct store_query *q, int r, const struct err *e)
 {
-    struct reunion *u = container_of(q, struct reunion, query);
+    struct process_reattach *u = container_of(q, struct process_reattach, query);
     struct sandbox *s = u->sandbox;
     size_t surplus = r >= 0 && q->n > PROCESSES_MAX ? q->n - PROCESSES_MAX : 0;
 
     if (r < 0)
         LOG(ERROR, "process.unreadable", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+    /* Destroyed meanwhile: nothing to reattach. */
     if (s->record.state == SANDBOX_DESTROYED)
-        r = -(int)ERR_CONFLICT; /* meanwhile: there is nothing to take up any more */
+        r = -(int)ERR_CONFLICT;
     for (size_t i = 0; r >= 0 && i < q->n; i++)
         if (surplus && q->processes[i].ended)
             surplus--;
         else
-            load_row(u, &q->processes[i]);
+            load_process_row(u, &q->processes[i]);
     for (size_t i = 0; r >= 0 && s->box && i < u->n_found; i++)
         if (u->found[i].proc)
-            end_stranger(s, &u->found[i]);
+            kill_unknown_process(s, &u->found[i]);
     sandbox_program_ended(s);
-    control_adopted(s->control);
+    control_note_adopted(s->control);
+    resume_on_reattached(s);
     arena_done(&q->arena);
     sandbox_unref(s);
     free(u);
 }
 
-void processes_found(struct sandbox *s, const struct ext_found *found, size_t n)
+void processes_reattach(struct sandbox *s, const struct backend_found *found, size_t n)
 {
-    struct reunion *u = calloc(1, sizeof *u + n * sizeof *found);
+    struct process_reattach *u = calloc(1, sizeof *u + n * sizeof *found);
     struct err e;
 
     if (!u)
@@ -151,15 +154,15 @@ void processes_found(struct sandbox *s, const struct ext_found *found, size_t n)
     u->query = (struct store_query){ .kind = STORE_PROCESSES, .sandbox = str_from(s->record.id) };
     arena_init(&u->query.arena, (size_t)1 << 30);
     s->control->adopting++;
-    s->programs++; /* until it is known what runs */
-    if (store_ask(s->control->store, &u->query, answered, &e) < 0)
-        answered(&u->query, -(int)e.code, &e);
+    s->programs++; /* until its processes are known */
+    if (store_ask(s->control->store, &u->query, on_processes_loaded, &e) < 0)
+        on_processes_loaded(&u->query, -(int)e.code, &e);
 }
 
 /* --- ends --- */
 
 /* Calls fn for each, which may remove it. */
-static void each(struct sandbox *s, void (*fn)(struct process *p))
+static void each_process(struct sandbox *s, void (*fn)(struct process *p))
 {
     struct link *next;
 
@@ -169,16 +172,16 @@ static void each(struct sandbox *s, void (*fn)(struct process *p))
     }
 }
 
-/* The box has let go of it, or does so now. */
-static void let_go(struct process *p)
+/* Makes the box drop the process, if it has not yet. */
+static void release_backend(struct process *p)
 {
-    if (p->ext.box)
-        p->ext.box->ops->drop(&p->ext);
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
-        drop_fd(&p->ext.stdio[i]);
+    if (p->backend.box)
+        p->backend.box->ops->drop(&p->backend);
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
+        drop_fd(&p->backend.stdio[i]);
 }
 
-static void tell_not_started(struct process *p)
+static void report_not_started(struct process *p)
 {
     struct process_op *op = take_ptr(p->op);
     struct err e;
@@ -186,22 +189,22 @@ static void tell_not_started(struct process *p)
 
     if (!op)
         return;
-    r = err_set(&e, ERR_CONFLICT, "the sandbox is gone");
+    r = err_set(&e, ERR_CONFLICT, "the sandbox ended before the process was started");
     op->done(op, r, &e);
 }
 
-static void lose(struct process *p)
+static void lose_process(struct process *p)
 {
-    bool unanswered = p->phase == PROCESS_STARTING && p->ext.box && !p->proc;
+    bool unanswered = p->phase == PROCESS_STARTING && p->backend.box && !p->proc;
 
     process_ref(p);
-    let_go(p);
+    release_backend(p);
     if (p->phase == PROCESS_DOOMED)
         process_remove(p);
     else if (unanswered)
-        process_not_started(p);
-    else if (!p->over)
-        process_over(p, &(struct ext_end){ .how = EXT_LOST });
+        process_fail_start(p);
+    else if (!p->end_reported)
+        process_on_end(p, &(struct backend_end){ .how = BACKEND_LOST });
     if (p->phase == PROCESS_DRAINING)
         process_finish(p);
     process_unref(p);
@@ -209,16 +212,16 @@ static void lose(struct process *p)
 
 void processes_lost(struct sandbox *s)
 {
-    each(s, lose);
+    each_process(s, lose_process);
 }
 
-static void leave(struct process *p)
+static void leave_process(struct process *p)
 {
     process_ref(p);
-    let_go(p);
+    release_backend(p);
     loop_timer_stop(&p->drain);
     loop_timer_stop(&p->stall);
-    tell_not_started(p);
+    report_not_started(p);
     watchers_leave(p);
     process_remove(p);
     process_unref(p);
@@ -226,20 +229,20 @@ static void leave(struct process *p)
 
 void processes_leave(struct sandbox *s)
 {
-    each(s, leave);
+    each_process(s, leave_process);
 }
 
-static void drop(struct process *p)
+static void drop_destroyed_process(struct process *p)
 {
     process_ref(p);
-    let_go(p);
+    release_backend(p);
     loop_timer_stop(&p->drain);
     loop_timer_stop(&p->stall);
     io_close(p);
-    tell_not_started(p);
-    if (!p->over)
-        p->end = (struct ext_end){ .how = EXT_LOST };
-    p->over = true;
+    report_not_started(p);
+    if (!p->end_reported)
+        p->end = (struct backend_end){ .how = BACKEND_LOST };
+    p->end_reported = true;
     p->phase = PROCESS_ENDED;
     p->exited_ns = p->exited_ns ? p->exited_ns : clock_wall();
     process_remove(p);
@@ -249,6 +252,6 @@ static void drop(struct process *p)
 
 void processes_drop(struct sandbox *s)
 {
-    each(s, drop);
+    each_process(s, drop_destroyed_process);
     output_remove_all(s->control->context.state, s->record.id);
 }

@@ -1,7 +1,8 @@
-/* The descriptors of a background process: reading what it writes, writing what it reads. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The descriptors of a background process: its output and its input. */
 #include <sys/ioctl.h>
 
-#include "control/process.h"
+#include "control/process/process.h"
 
 enum { READ_MAX = 64 << 10, DRAIN_READS = 64 };
 
@@ -14,21 +15,21 @@ static void close_stream(struct process_stream *m)
 
 bool io_reads(const struct process *p)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         if (p->stream[i].fd >= 0 && p->stream[i].channel)
             return true;
     return false;
 }
 
-/* One read. False: there is nothing now, or never again. */
-static bool read_some(struct process *p, struct process_stream *m)
+/* One read. False: no data now, or end of file. */
+static bool read_process_stream(struct process *p, struct process_stream *m)
 {
     static char bytes[READ_MAX]; /* the loop has one thread */
     ssize_t n = read(m->fd, bytes, sizeof bytes);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n <= 0) { /* EIO is how a terminal ends */
+    if (n <= 0) { /* a terminal ends with EIO */
         close_stream(m);
         return false;
     }
@@ -45,7 +46,7 @@ static void on_stream(struct loop_fd *source, unsigned events)
         m->writing = false;
         watchers_room(p);
     }
-    if (m->channel && (events & ~(unsigned)LOOP_WRITE) && read_some(p, m))
+    if (m->channel && (events & ~(unsigned)LOOP_WRITE) && read_process_stream(p, m))
         watchers_wake(p);
     io_update(p);
     if (p->phase == PROCESS_DRAINING && !io_reads(p))
@@ -56,7 +57,7 @@ void io_update(struct process *p)
 {
     bool reads = !p->held || p->phase != PROCESS_RUNNING;
 
-    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++) {
         struct process_stream *m = &p->stream[i];
 
         if (m->fd >= 0 && m->source.on_)
@@ -68,16 +69,16 @@ void io_update(struct process *p)
 
 void io_take(struct process *p)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++) {
         p->stream[i].process = p;
-        p->stream[i].fd = take_fd(&p->ext.stdio[i]);
+        p->stream[i].fd = take_fd(&p->backend.stdio[i]);
         p->stream[i].channel = i == 0 && p->request.tty ? 1 : i;
     }
 }
 
 void io_start(struct process *p)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++) {
         struct process_stream *m = &p->stream[i];
 
         if (m->fd >= 0 && loop_fd_start(p->control->loop, &m->source, m->fd,
@@ -88,24 +89,24 @@ void io_start(struct process *p)
 
 void io_drain(struct process *p)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++) {
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++) {
         struct process_stream *m = &p->stream[i];
         int reads = 0;
 
-        while (m->fd >= 0 && m->channel && reads++ < DRAIN_READS && read_some(p, m))
+        while (m->fd >= 0 && m->channel && reads++ < DRAIN_READS && read_process_stream(p, m))
             ;
     }
 }
 
 void io_close(struct process *p)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         close_stream(&p->stream[i]);
 }
 
-/* --- what callers ask for --- */
+/* --- requests --- */
 
-static int check_runs(const struct process *p, struct err *e)
+static int check_running(const struct process *p, struct err *e)
 {
     if (p->phase != PROCESS_RUNNING)
         return err_set(e, ERR_CONFLICT, "process %u has ended", p->proc);
@@ -114,7 +115,7 @@ static int check_runs(const struct process *p, struct err *e)
 
 static int check_stdin(const struct process *p, struct err *e)
 {
-    int r = check_runs(p, e);
+    int r = check_running(p, e);
 
     if (r >= 0 && p->stream[0].fd < 0)
         r = err_set(e, ERR_CONFLICT, "process %u: %s", p->proc,
@@ -145,24 +146,26 @@ ssize_t process_stdin(struct process *p, struct str data, struct err *e)
 
 int process_close_stdin(struct process *p, struct err *e)
 {
-    int r = check_runs(p, e);
+    int r = check_running(p, e);
 
     if (r >= 0 && p->request.tty)
-        return err_set(e, ERR_INVALID,
-                       "process %u has a terminal, which is not closed: send the byte 4 (^D)",
-                       p->proc);
+        return err_set(
+            e, ERR_INVALID,
+            "process %u has a terminal, whose stdin cannot be closed: send the byte 4 (^D) instead",
+            p->proc);
     if (r < 0 || p->stream[0].fd < 0)
         return r;
     close_stream(&p->stream[0]);
-    if (p->ext.box) /* it holds an end too, so that stdin survives us */
-        p->ext.box->ops->close_stdin(&p->ext);
+    /* The box holds an end, too, so that stdin survives a restart of the daemon. */
+    if (p->backend.box)
+        p->backend.box->ops->close_stdin(&p->backend);
     return 0;
 }
 
 int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *e)
 {
     struct winsize size = { .ws_row = rows, .ws_col = cols };
-    int r = check_runs(p, e);
+    int r = check_running(p, e);
 
     if (r < 0)
         return r;
@@ -173,11 +176,11 @@ int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *
     return 0;
 }
 
-int process_signal(struct process *p, int sig, enum ext_scope scope, struct err *e)
+int process_signal(struct process *p, int sig, enum backend_scope scope, struct err *e)
 {
-    int r = check_runs(p, e);
+    int r = check_running(p, e);
 
-    if (r >= 0 && p->ext.box)
-        p->ext.box->ops->signal(&p->ext, sig, scope);
+    if (r >= 0 && p->backend.box)
+        p->backend.box->ops->signal(&p->backend, sig, scope);
     return r;
 }

@@ -1,4 +1,5 @@
-#include "control/process.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/process/process.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -6,16 +7,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "control/oom.h"
-#include "crypto/random.h"
-#include "json/reader.h"
+#include "control/event/event_share.h"
+#include "control/sandbox/oom.h"
+#include "lib/crypto/random.h"
+#include "lib/json/reader.h"
 
 enum {
     SPEC_MAX = 1 << 20,
     ARENA_MAX = 8 << 20,
-    DRAIN_MS =
-        1000, /* for output behind the end: something it started may hold the pipe for ever */
+    DRAIN_MS = 1000, /* for output after the end: a child of the process may hold the pipe open */
 };
 
 /* --- the object --- */
@@ -50,8 +50,9 @@ struct process *process_new(struct sandbox *s)
     p->control = s->control;
     p->sandbox = s;
     p->output = OUTPUT_INIT;
-    p->ext = (struct ext_process){ .events = &process_ext_events, .stdio = { -1, -1, -1 } };
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    p->backend =
+        (struct backend_process){ .events = &process_backend_events, .stdio = { -1, -1, -1 } };
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         p->stream[i].fd = -1;
     arena_init(&p->arena, ARENA_MAX);
     buf_init(&p->detail, SPEC_MAX);
@@ -69,7 +70,7 @@ void process_count(struct process *p)
         p->sandbox->idle.processes++;
 }
 
-static void uncount(struct process *p)
+static void uncount_process(struct process *p)
 {
     if (p->counts && p->sandbox && p->request.helper == PROCESS_OF_CLIENT) {
         p->sandbox->idle.processes--;
@@ -85,7 +86,7 @@ void process_remove(struct process *p)
     io_close(p);
     link_leave(&p->active.link_);
     link_leave(&p->link);
-    uncount(p);
+    uncount_process(p);
     quota_drop(&p->kept);
     quota_drop(&p->counted);
     for (struct link *m = list_first(&p->watchers); m && p->sandbox;
@@ -160,7 +161,7 @@ int process_write_spec(const struct process_request *q, uint64_t cookie, int pid
     return json_writer_finish(&w, e);
 }
 
-struct spec {
+struct process_spec {
     uint64_t cookie;
     int pid;
     uint32_t oom_kills;
@@ -169,18 +170,20 @@ struct spec {
 };
 
 static const struct json_field spec_fields[] = {
-    { "cookie", JSON_KIND_UINT, JSON_AT(struct spec, cookie), .required = true },
-    { "pid", JSON_KIND_INT, JSON_AT(struct spec, pid), .required = true },
-    { "oom_kills", JSON_KIND_UINT, JSON_AT(struct spec, oom_kills) },
-    /* Rows of versions without the member are of clients: at worst a helper keeps its sandbox. */
-    { "helper", JSON_KIND_ENUM, JSON_AT(struct spec, helper), .names = process_helper_names },
-    { "request", JSON_KIND_ANY, JSON_AT(struct spec, request), .required = true },
+    { "cookie", JSON_KIND_UINT, JSON_AT(struct process_spec, cookie), .required = true },
+    { "pid", JSON_KIND_INT, JSON_AT(struct process_spec, pid), .required = true },
+    { "oom_kills", JSON_KIND_UINT, JSON_AT(struct process_spec, oom_kills) },
+    /* Rows of earlier versions lack the member and count as a client's: at worst a helper keeps its
+     * sandbox from being idle. */
+    { "helper", JSON_KIND_ENUM, JSON_AT(struct process_spec, helper),
+      .names = process_helper_names },
+    { "request", JSON_KIND_ANY, JSON_AT(struct process_spec, request), .required = true },
 };
 
 int process_read_spec(struct process *p, struct str text, struct err *e)
 {
     const struct json_limits limits = { .bytes = SPEC_MAX, .depth = 8 };
-    struct spec spec = { 0 };
+    struct process_spec spec = { 0 };
     const struct json *v;
     int r = json_read(text, limits, &p->arena, &v, e);
 
@@ -197,7 +200,7 @@ int process_read_spec(struct process *p, struct str text, struct err *e)
     return 0;
 }
 
-static void write_detail(struct process *p)
+static void write_process_detail(struct process *p)
 {
     struct json_writer w;
 
@@ -208,24 +211,24 @@ static void write_detail(struct process *p)
     json_put_uint(&w, p->proc);
     json_key(&w, STR("program"));
     json_put_lossy(&w, str_from(p->request.argv.p[0]));
-    if (p->over) {
+    if (p->end_reported) {
         json_key(&w, STR("exit_code"));
-        if (p->end.how == EXT_EXITED)
+        if (p->end.how == BACKEND_EXITED)
             json_put_int(&w, p->end.status);
         else
             json_put_null(&w);
         json_key(&w, STR("signal"));
-        json_put_int(&w, p->end.how == EXT_SIGNALLED ? p->end.status : 0);
+        json_put_int(&w, p->end.how == BACKEND_SIGNALLED ? p->end.status : 0);
         json_key(&w, STR("timed_out"));
-        json_put_bool(&w, p->end.how == EXT_TIMED_OUT);
+        json_put_bool(&w, p->end.how == BACKEND_TIMED_OUT);
         json_key(&w, STR("lost"));
-        json_put_bool(&w, p->end.how == EXT_LOST);
+        json_put_bool(&w, p->end.how == BACKEND_LOST);
     }
     json_end_object(&w);
-    (void)json_writer_finish(&w, NULL); /* empty if it is too long */
+    (void)json_writer_finish(&w, NULL); /* empty if too long */
 }
 
-static void put_row(struct change *c, struct store_txn *t)
+static void store_process_row(struct change *c, struct store_txn *t)
 {
     const struct process *p = c->user;
     struct process_record r = {
@@ -244,20 +247,20 @@ static void put_row(struct change *c, struct store_txn *t)
     store_put_process(t, &r);
 }
 
-/* Row and event in one change; the process stays until it is done. */
-static int submit(struct process *p, const struct actor *who, const char *type,
-                  change_done_fn *done, bool stubborn, struct err *e)
+/* Stores row and event in one change, which holds a reference to the process. */
+static int submit_process_change(struct process *p, const struct actor *who, const char *type,
+                                 change_done_fn *done, bool stubborn, struct err *e)
 {
     struct change *c;
     int r = process_write_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, &p->spec, e);
 
     if (r < 0)
         return r;
-    write_detail(p);
+    write_process_detail(p);
     c = change_new(p->sandbox, who, "");
     c->type = type;
     c->detail = buf_str(&p->detail);
-    c->also = put_row;
+    c->also = store_process_row;
     c->done = done;
     c->stubborn = stubborn;
     c->user = process_ref(p);
@@ -267,20 +270,20 @@ static int submit(struct process *p, const struct actor *who, const char *type,
 
 /* --- the end --- */
 
-static void end_recorded(struct change *c, int r, const struct err *e)
+static void on_end_recorded(struct change *c, int r, const struct err *e)
 {
     struct process *p = c->user;
     struct sandbox *s = p->sandbox;
 
-    if (r < 0) /* only if it cannot be tried again: the next start of the daemon finds it */
+    if (r < 0) /* a retry is impossible: the next start of the daemon finds it */
         LOG(ERROR, "process.end_not_recorded", LOG_S("sandbox", c->sandbox->record.id),
             LOG_S("error", e->msg));
     if (s) {
         p->phase = PROCESS_ENDED;
-        if (r >= 0 && s->box && (s->ops->can & EXT_CAN_REATTACH))
+        if (r >= 0 && s->box && (s->ops->can & BACKEND_CAN_REATTACH))
             s->ops->forget(s->box, p->proc);
-        uncount(p);
-        if (p->kept.n > output_size(&p->output)) /* it keeps no more than it wrote */
+        uncount_process(p);
+        if (p->kept.n > output_size(&p->output)) /* releases the quota that it did not use */
             quota_shrink(&p->kept, p->kept.n - output_size(&p->output));
         if (!list_first(&p->watchers))
             output_close(&p->output);
@@ -299,12 +302,12 @@ void process_finish(struct process *p)
     loop_timer_stop(&p->stall);
     watchers_wake(p);
     p->phase = PROCESS_RECORDING;
-    if (submit(p, &ACTOR_DAEMON, "process.exited", end_recorded, true, &e) < 0)
+    if (submit_process_change(p, &ACTOR_DAEMON, "process.exited", on_end_recorded, true, &e) < 0)
         LOG(ERROR, "process.end_not_recorded", LOG_S("sandbox", p->sandbox->record.id),
-            LOG_S("error", e.msg)); /* its spec was recorded once: this cannot be */
+            LOG_S("error", e.msg)); /* its spec was stored before, so this cannot happen */
 }
 
-static void on_drained(struct loop_timer *t)
+static void on_drain_timeout(struct loop_timer *t)
 {
     process_finish(container_of(t, struct process, drain));
 }
@@ -313,16 +316,17 @@ static void begin_drain(struct process *p)
 {
     p->phase = PROCESS_DRAINING;
     p->held = false;
-    if (!io_reads(p) || loop_timer_start(p->control->loop, &p->drain,
-                                         clock_mono() + DRAIN_MS * NS_PER_MS, on_drained, NULL) < 0)
+    if (!io_reads(p) ||
+        loop_timer_start(p->control->loop, &p->drain, clock_mono() + DRAIN_MS * NS_PER_MS,
+                         on_drain_timeout, NULL) < 0)
         process_finish(p);
     else
         io_update(p);
 }
 
-void process_over(struct process *p, const struct ext_end *end)
+void process_on_end(struct process *p, const struct backend_end *end)
 {
-    p->over = true;
+    p->end_reported = true;
     p->exited_ns = clock_wall();
     p->end = sandbox_end(p->sandbox, end);
     snprintf(p->end_msg, sizeof p->end_msg, "%s", end->msg ? end->msg : "");
@@ -331,13 +335,13 @@ void process_over(struct process *p, const struct ext_end *end)
         begin_drain(p);
 }
 
-/* --- what must not run --- */
+/* --- processes that must not run --- */
 
-static void forget(struct process *p)
+static void forget_doomed(struct process *p)
 {
     struct sandbox *s = p->sandbox;
 
-    if (s->box && p->proc && (s->ops->can & EXT_CAN_REATTACH))
+    if (s->box && p->proc && (s->ops->can & BACKEND_CAN_REATTACH))
         s->ops->forget(s->box, p->proc);
     process_remove(p);
 }
@@ -346,34 +350,35 @@ void process_doom(struct process *p)
 {
     p->phase = PROCESS_DOOMED;
     io_close(p);
-    if (!p->ext.box)
-        forget(p);
+    if (!p->backend.box)
+        forget_doomed(p);
     else
-        p->ext.box->ops->signal(&p->ext, SIGKILL, EXT_SCOPE_TREE);
+        p->backend.box->ops->signal(&p->backend, SIGKILL, BACKEND_SCOPE_TREE);
 }
 
 /* --- the start --- */
 
-static void give_up(struct process *p)
+static void give_up_start(struct process *p)
 {
     struct process_op *op = take_ptr(p->op);
     struct err e = p->err;
     int r = p->r;
 
-    memcpy(op->step, p->ext.step, sizeof op->step);
+    memcpy(op->step, p->backend.step, sizeof op->step);
     process_doom(p);
     op->done(op, r, &e);
 }
 
-static void fail(struct process *p, int r, const struct err *e)
+static void set_start_error(struct process *p, int r, const struct err *e)
 {
+    /* The first error counts. */
     if (p->r < 0)
-        return; /* the first reason is the reason */
+        return;
     p->r = r;
     p->err = *e;
 }
 
-static void open_output(struct process *p)
+static void open_process_output(struct process *p)
 {
     struct err e;
 
@@ -383,66 +388,68 @@ static void open_output(struct process *p)
     process_bound_output(p);
 }
 
-static void start_recorded(struct change *c, int r, const struct err *e)
+static void on_start_recorded(struct change *c, int r, const struct err *e)
 {
     struct process *p = c->user;
     struct process_op *op;
 
-    if (!p->op) { /* the sandbox went meanwhile, and said so */
+    if (!p->op) { /* the sandbox was destroyed meanwhile, which was reported */
         process_unref(p);
         return;
     }
     if (r < 0) {
-        fail(p, r, e);
-        give_up(p);
+        set_start_error(p, r, e);
+        give_up_start(p);
         process_unref(p);
         return;
     }
     op = take_ptr(p->op);
     p->phase = PROCESS_RUNNING;
-    open_output(p);
+    open_process_output(p);
     io_start(p);
     op->process = process_ref(p);
     op->done(op, 0, NULL);
-    if (p->over && p->phase == PROCESS_RUNNING)
+    if (p->end_reported && p->phase == PROCESS_RUNNING)
         begin_drain(p);
     process_unref(p);
 }
 
-/* The box and the disk have answered: what runs in an active sandbox goes on record. */
-static void step(struct process *p)
+/* The backend and the store have answered: records the start. */
+static void continue_start(struct process *p)
 {
     if (p->waits)
         return;
     if (p->r >= 0) {
-        int r = submit(p, &p->who, "process.started", start_recorded, false, &p->err);
+        int r =
+            submit_process_change(p, &p->who, "process.started", on_start_recorded, false, &p->err);
 
         p->r = r;
     }
     if (p->r < 0)
-        give_up(p);
+        give_up_start(p);
 }
 
-void process_not_started(struct process *p)
+void process_fail_start(struct process *p)
 {
     struct err e;
 
-    fail(p, err_set(&e, ERR_CONFLICT, "the sandbox is gone"), &e);
+    set_start_error(
+        p, err_set(&e, ERR_CONFLICT, "the sandbox ended before the process was started"), &e);
     p->waits--;
-    step(p);
+    continue_start(p);
 }
 
-static void on_active(struct sandbox_op *a, int r, const struct err *e)
+static void on_process_active(struct sandbox_op *a, int r, const struct err *e)
 {
     struct process *p = container_of(a, struct process, active);
 
     p->waits--;
     if (r < 0)
-        fail(p, r, e);
-    step(p);
+        set_start_error(p, r, e);
+    continue_start(p);
 }
 
-static void on_attached(struct process *p, int r, const struct err *e)
+static void on_process_attached(struct process *p, int r, const struct err *e)
 {
     if (p->phase == PROCESS_DOOMED) {
         process_doom(p);
@@ -451,77 +458,78 @@ static void on_attached(struct process *p, int r, const struct err *e)
     if (r < 0) {
         LOG(WARN, "process.lost", LOG_S("sandbox", p->sandbox->record.id),
             LOG_I("process", p->proc), LOG_S("error", e->msg));
-        process_over(p, &p->end); /* as it was found, or lost */
+        process_on_end(p, &p->end); /* with the end that was found, or lost */
         return;
     }
     io_take(p);
     io_start(p);
 }
 
-static void on_started(struct ext_process *x, int r, const struct err *e)
+static void on_process_started(struct backend_process *x, int r, const struct err *e)
 {
-    struct process *p = container_of(x, struct process, ext);
+    struct process *p = container_of(x, struct process, backend);
 
     if (p->phase != PROCESS_STARTING) {
-        on_attached(p, r, e);
+        on_process_attached(p, r, e);
         return;
     }
     p->waits--;
     if (r < 0) {
-        fail(p, r, e);
+        set_start_error(p, r, e);
     } else {
         p->proc = x->proc;
         p->pid = x->pid;
         p->started_ns = clock_wall();
         io_take(p);
     }
-    step(p);
+    continue_start(p);
 }
 
-static void on_ended(struct ext_process *x, const struct ext_end *end)
+static void on_process_ended(struct backend_process *x, const struct backend_end *end)
 {
-    struct process *p = container_of(x, struct process, ext);
+    struct process *p = container_of(x, struct process, backend);
 
     if (p->phase == PROCESS_DOOMED)
-        forget(p);
+        forget_doomed(p);
     else
-        process_over(p, end);
+        process_on_end(p, end);
 }
 
-const struct ext_process_events process_ext_events = { .started = on_started, .ended = on_ended };
+const struct backend_process_events process_backend_events = { .started = on_process_started,
+                                                               .ended = on_process_ended };
 
-/* --- what is not kept any more --- */
+/* --- removing ended processes --- */
 
-static void drop_row(struct change *c, struct store_txn *t)
+static void remove_process_row(struct change *c, struct store_txn *t)
 {
     store_remove_process(t, c->sandbox->record.id, (uint32_t)c->number);
 }
 
-static struct change *row_dropping(const struct process *p, const struct actor *who)
+static struct change *new_row_removal(const struct process *p, const struct actor *who)
 {
     struct change *c = change_new(p->sandbox, who, "");
 
     c->number = p->proc;
-    c->also = drop_row;
+    c->also = remove_process_row;
     return c;
 }
 
-static void discard(struct process *p)
+static void discard_process(struct process *p)
 {
     output_remove(p->control->context.state, p->sandbox->record.id, p->proc);
     process_remove(p);
 }
 
-static void row_dropped(struct change *c, int r, const struct err *e)
+static void on_row_removed(struct change *c, int r, const struct err *e)
 {
     struct process_op *op = c->user;
 
-    if (r >= 0 && op->process->sandbox) /* else somebody was faster */
-        discard(op->process);
+    if (r >= 0 && op->process->sandbox) /* else it was removed meanwhile */
+        discard_process(op->process);
     op->done(op, r, e);
 }
 
-static void refused(struct sandbox_op *a, int r, const struct err *e)
+static void on_process_refused(struct sandbox_op *a, int r, const struct err *e)
 {
     struct process_op *op = container_of(a, struct process_op, op_);
 
@@ -535,13 +543,13 @@ void process_forget(struct process_op *op, const struct actor *who)
     struct err e;
 
     if (p->phase != PROCESS_ENDED) {
-        op->op_.done = refused;
+        op->op_.done = on_process_refused;
         sandbox_op_finish(&op->op_, p->sandbox,
                           err_set(&e, ERR_CONFLICT, "process %u has not ended", p->proc), &e);
         return;
     }
-    c = row_dropping(p, who);
-    c->done = row_dropped;
+    c = new_row_removal(p, who);
+    c->done = on_row_removed;
     c->user = op;
     change_submit(c);
 }
@@ -557,7 +565,7 @@ void process_bound_output(struct process *p)
     output_bound(&p->output, &p->kept, p->control->config->images.free_min);
 }
 
-static struct process *oldest_ended(struct sandbox *s)
+static struct process *find_oldest_ended(struct sandbox *s)
 {
     for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
         struct process *p = container_of(m, struct process, link);
@@ -570,12 +578,13 @@ static struct process *oldest_ended(struct sandbox *s)
 
 static void drop_process(struct process *p)
 {
-    change_submit(row_dropping(p, &ACTOR_DAEMON));
-    discard(p);
+    change_submit(new_row_removal(p, &ACTOR_DAEMON));
+    discard_process(p);
 }
 
-/* Room for what it will write; output of the sandbox's processes that have ended makes some. */
-static int count_process(struct process *p, const struct actor *by, struct err *e)
+/* Charges the process and its output; discards output of the sandbox's ended processes if
+ * necessary. */
+static int take_process_quota(struct process *p, const struct actor *by, struct err *e)
 {
     struct control *c = p->control;
     const struct account a = sandbox_account(p->sandbox);
@@ -584,8 +593,8 @@ static int count_process(struct process *p, const struct actor *by, struct err *
 
     if (r >= 0 && !output_disk_has_room(c->context.state, c->config->images.free_min))
         r = err_set(e, ERR_FULL,
-                    "the disk of the state directory has no more than images.free_min free: no "
-                    "process is started in the background; destroy sandboxes, or make room");
+                    "cannot start a background process: the disk of the state directory has no "
+                    "more than images.free_min free; destroy sandboxes, or free disk space");
     if (r >= 0)
         r = event_share_check(c, p->sandbox->record.owner, by, e);
     if (r >= 0)
@@ -593,7 +602,7 @@ static int count_process(struct process *p, const struct actor *by, struct err *
     if (r < 0)
         return r;
     while ((r = quota_take(&c->output, &who, OUTPUT_FLOOR, &p->kept, e)) < 0) {
-        struct process *oldest = oldest_ended(p->sandbox);
+        struct process *oldest = find_oldest_ended(p->sandbox);
 
         if (!oldest)
             return r;
@@ -602,8 +611,8 @@ static int count_process(struct process *p, const struct actor *by, struct err *
     return 0;
 }
 
-/* The oldest one that has ended makes room for a new one. */
-static int make_room(struct sandbox *s, struct err *e)
+/* Removes the oldest ended process if there are too many. */
+static int make_process_room(struct sandbox *s, struct err *e)
 {
     struct process *oldest = NULL;
     size_t n = 0;
@@ -617,23 +626,22 @@ static int make_room(struct sandbox *s, struct err *e)
     if (n < PROCESSES_MAX)
         return 0;
     if (!oldest)
-        return err_set(e, ERR_BUSY,
-                       "sandbox %s has %d background processes: no more can be started",
+        return err_set(e, ERR_BUSY, "sandbox %s has %d running background processes, the maximum",
                        s->record.id, PROCESSES_MAX);
     drop_process(oldest);
     return 0;
 }
 
-static int prepare(struct sandbox *s, const struct process_request *q, const struct actor *by,
-                   struct process **ret, struct err *e)
+static int prepare_process(struct sandbox *s, const struct process_request *q,
+                           const struct actor *by, struct process **ret, struct err *e)
 {
     AUTO(buf_done) struct buf spec = BUF_INIT(SPEC_MAX);
     struct process *p;
     uint64_t cookie;
-    int r = sandbox_check_usable(s, EXT_CAN_EXEC, e);
+    int r = sandbox_check_usable(s, BACKEND_CAN_EXEC, e);
 
     if (r >= 0)
-        r = make_room(s, e);
+        r = make_process_room(s, e);
     if (r >= 0)
         r = crypto_random(&cookie, sizeof cookie, e);
     if (r >= 0)
@@ -641,9 +649,9 @@ static int prepare(struct sandbox *s, const struct process_request *q, const str
     if (r < 0)
         return r;
     p = process_new(s);
-    r = process_read_spec(p, buf_str(&spec), e); /* a copy that is ours */
+    r = process_read_spec(p, buf_str(&spec), e); /* makes a private copy */
     if (r >= 0)
-        r = count_process(p, by, e);
+        r = take_process_quota(p, by, e);
     if (r < 0) {
         process_remove(p);
         return r;
@@ -655,7 +663,7 @@ static int prepare(struct sandbox *s, const struct process_request *q, const str
 void process_start(struct sandbox *s, const struct actor *who, struct process_op *op)
 {
     AUTO(arena_done) struct arena texts = ARENA_INIT(ARENA_MAX);
-    struct ext_start start;
+    struct backend_start start;
     struct process *p;
     struct err e;
     int r = run_check_program(op->programs, &e);
@@ -663,7 +671,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     op->process = NULL;
     op->step[0] = '\0';
     if (r >= 0)
-        r = prepare(s, op->request, who, &p, &e);
+        r = prepare_process(s, op->request, who, &p, &e);
     if (r >= 0)
         p->request.bare = op->request->bare;
     if (r >= 0 && process_start_fill(s, &p->request, &texts, &start, &e) < 0) {
@@ -671,18 +679,18 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
         r = -(int)e.code;
     }
     if (r < 0) {
-        op->op_.done = refused;
+        op->op_.done = on_process_refused;
         sandbox_op_finish(&op->op_, s, r, &e);
         return;
     }
     p->op = op;
     p->who = *who;
     p->waits = 1;
-    p->active.done = on_active;
+    p->active.done = on_process_active;
     process_count(p);
     if (!sandbox_activate(s, &p->who, &p->active))
         p->waits++;
-    start.flags |= EXT_KEEP;
+    start.flags |= BACKEND_KEEP;
     start.cookie = p->cookie;
-    s->ops->start(s->box, &p->ext, &start);
+    s->ops->start(s->box, &p->backend, &start);
 }

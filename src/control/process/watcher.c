@@ -1,30 +1,31 @@
-/* Those who watch a background process. Each reads the kept output at its own pace; one place tells
- * it everything, once per turn of the loop, so that whatever it does in return disturbs nobody. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watchers of background processes. Each reads the kept output at its own pace; all its callbacks
+ * come from one function, once per turn of the loop, so that they cannot disturb other watchers. */
 #include "base/clock.h"
-#include "control/process.h"
+#include "control/process/process.h"
 
 enum {
     CHUNK_MAX = 64 << 10,
-    LAG_MAX = PROCESS_KEEP / 2, /* from here on the process waits for a watcher … */
-    STALL_S = 5,                /* … that takes nothing, for this long */
+    LAG_MAX = PROCESS_KEEP / 2, /* from here on the process is blocked by a watcher … */
+    STALL_S = 5,                /* … that accepts nothing, for this long */
 };
 
-static void on_turn(struct loop_later *l);
+static void on_watcher_turn(struct loop_later *l);
 static void update_hold(struct process *p);
 
-static void wake(struct watcher *w)
+static void wake_watcher(struct watcher *w)
 {
-    /* -ERR_CONFLICT: it is woken already */
-    (void)loop_later(w->process->control->loop, &w->later_, on_turn, NULL);
+    /* -ERR_CONFLICT: scheduled already */
+    (void)loop_later(w->process->control->loop, &w->later_, on_watcher_turn, NULL);
 }
 
-static bool lags(const struct watcher *w)
+static bool is_watcher_behind(const struct watcher *w)
 {
     return w->process->output.total - w->cursor_.at > LAG_MAX;
 }
 
-/* Its process, referenced no more for it: the caller's to release. */
-static struct process *detach(struct watcher *w)
+/* Returns its process with the watcher's reference, which the caller must release. */
+static struct process *detach_watcher(struct watcher *w)
 {
     struct process *p = take_ptr(w->process);
 
@@ -38,9 +39,9 @@ static struct process *detach(struct watcher *w)
     return p;
 }
 
-/* --- holding up the process --- */
+/* --- blocking the process --- */
 
-static void on_stall(struct loop_timer *t)
+static void on_watcher_stall(struct loop_timer *t)
 {
     struct process *p = process_ref(container_of(t, struct process, stall));
     int64_t since = clock_mono() - STALL_S * NS_PER_S;
@@ -50,10 +51,10 @@ static void on_stall(struct loop_timer *t)
         struct watcher *w = container_of(m, struct watcher, link_);
 
         m = list_after(&p->watchers, m);
-        if (w->full_ && lags(w) && w->full_since_ <= since) {
-            process_unref(detach(w));
+        if (w->full_ && is_watcher_behind(w) && w->full_since_ <= since) {
+            process_unref(detach_watcher(w));
             w->events->fell_behind(w);
-            m = list_first(&p->watchers); /* it may have stopped others */
+            m = list_first(&p->watchers); /* the callback may have stopped others */
         }
     }
     update_hold(p);
@@ -65,19 +66,20 @@ static void update_hold(struct process *p)
     bool held = false;
 
     for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m))
-        held = held || lags(container_of(m, struct watcher, link_));
+        held = held || is_watcher_behind(container_of(m, struct watcher, link_));
     p->held = held && p->phase == PROCESS_RUNNING;
     if (!p->held)
         loop_timer_stop(&p->stall);
     else if (!loop_timer_started(&p->stall))
-        loop_timer_start(p->control->loop, &p->stall, clock_mono() + NS_PER_S, on_stall, NULL);
+        loop_timer_start(p->control->loop, &p->stall, clock_mono() + NS_PER_S, on_watcher_stall,
+                         NULL);
     io_update(p);
 }
 
-/* --- telling --- */
+/* --- callbacks --- */
 
-/* One piece of output. True if there may be more. */
-static bool tell_output(struct watcher *w)
+/* Delivers one piece of output. True if there may be more. */
+static bool deliver_output(struct watcher *w)
 {
     static char bytes[CHUNK_MAX]; /* the loop has one thread */
     struct process *p = w->process;
@@ -93,7 +95,7 @@ static bool tell_output(struct watcher *w)
     return true;
 }
 
-static void on_turn(struct loop_later *l)
+static void on_watcher_turn(struct loop_later *l)
 {
     struct watcher *w = container_of(l, struct watcher, later_);
     struct process *p = process_ref(w->process);
@@ -105,13 +107,13 @@ static void on_turn(struct loop_later *l)
             w->events->room(w);
     }
     if (w->process && !w->full_)
-        more = tell_output(w);
+        more = deliver_output(w);
     if (w->process && more) {
         if (!w->full_)
-            wake(w);
+            wake_watcher(w);
         update_hold(p);
     } else if (w->process && !w->full_ && p->phase == PROCESS_ENDED) {
-        process_unref(detach(w));
+        process_unref(detach_watcher(w));
         w->events->ended(w, &p->end);
     } else if (w->process && !w->full_ && w->events->caught_up) {
         w->events->caught_up(w);
@@ -125,7 +127,7 @@ void watchers_wake(struct process *p)
         struct watcher *w = container_of(m, struct watcher, link_);
 
         if (!w->full_)
-            wake(w);
+            wake_watcher(w);
     }
     update_hold(p);
 }
@@ -136,14 +138,14 @@ void watchers_room(struct process *p)
         struct watcher *w = container_of(m, struct watcher, link_);
 
         w->room_ = true;
-        wake(w);
+        wake_watcher(w);
     }
 }
 
 void watchers_leave(struct process *p)
 {
     for (struct link *m; (m = list_first(&p->watchers));)
-        process_unref(detach(container_of(m, struct watcher, link_)));
+        process_unref(detach_watcher(container_of(m, struct watcher, link_)));
 }
 
 /* --- for the owner --- */
@@ -153,7 +155,7 @@ void process_watch(struct process *p, struct watcher *w, bool live_only)
     *w = (struct watcher){ .events = w->events, .process = process_ref(p) };
     if (p->sandbox) {
         sandbox_attach(p->sandbox);
-        if (!output_is_open(&p->output)) /* it has ended; if it fails, there is nothing to show */
+        if (!output_is_open(&p->output)) /* it has ended; if this fails, there is no output */
             (void)output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
                               OUTPUT_READ, NULL);
     }
@@ -162,7 +164,7 @@ void process_watch(struct process *p, struct watcher *w, bool live_only)
     else if (p->output.total > PROCESS_KEEP)
         w->cursor_.at = p->output.total - PROCESS_KEEP;
     list_append(&p->watchers, &w->link_);
-    wake(w);
+    wake_watcher(w);
     update_hold(p);
 }
 
@@ -179,11 +181,11 @@ void watcher_resume(struct watcher *w)
     if (!w->process || !w->full_)
         return;
     w->full_ = false;
-    wake(w);
+    wake_watcher(w);
 }
 
 void watcher_stop(struct watcher *w)
 {
     if (w->process)
-        process_unref(detach(w));
+        process_unref(detach_watcher(w));
 }

@@ -1,14 +1,15 @@
-#include "control/capture.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/capture.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
-#include "control/sandbox.h"
+#include "base/fault_point.h"
+#include "control/sandbox/sandbox.h"
 
-/* Everything has been told: the last word. */
-static void on_later(struct loop_later *l)
+/* Releases the capture and calls `done`. */
+static void on_capture_later(struct loop_later *l)
 {
     struct capture *c = container_of(l, struct capture, later_);
     struct sandbox *s = take_ptr(c->sandbox_);
@@ -20,17 +21,17 @@ static void on_later(struct loop_later *l)
     else if (c->r_ < 0 && c->held_)
         layer_unref(s->control, c->layer);
     if (c->r_ >= 0 && !c->kept)
-        layer_made(s->control, c->layer);
+        digest_queue_add(s->control, c->layer);
     c->done(c, c->r_, c->r_ < 0 ? &c->err_ : NULL);
     sandbox_unref(s);
 }
 
-static void tell(struct capture *c)
+static void report_capture(struct capture *c)
 {
-    loop_later(c->sandbox_->control->loop, &c->later_, on_later, NULL);
+    loop_later(c->sandbox_->control->loop, &c->later_, on_capture_later, NULL);
 }
 
-static void thaw(struct capture *c)
+static void thaw_captured_box(struct capture *c)
 {
     struct sandbox *s = c->sandbox_;
 
@@ -38,8 +39,8 @@ static void thaw(struct capture *c)
     s->ops->thaw(s->box);
 }
 
-/* The layer is made, or will not be. It is not told before the sandbox goes on. */
-static void finish(struct capture *c, int r, const struct err *e)
+/* The layer is complete, or failed. Reported after the sandbox is thawed. */
+static void finish_capture(struct capture *c, int r, const struct err *e)
 {
     if (c->finished_)
         return;
@@ -47,49 +48,50 @@ static void finish(struct capture *c, int r, const struct err *e)
     c->r_ = r;
     if (r < 0)
         c->err_ = *e;
-    keeper_cancel(&c->job_);
+    layer_worker_cancel(&c->job_);
+    /* capture_on_held() continues. */
     if (c->freezing_ || c->thawing_)
-        return; /* capture_held() goes on */
-    if (c->frozen_ && (r < 0 || !c->stay))
-        thaw(c);
+        return;
+    if (c->frozen_ && (r < 0 || !c->stay_frozen))
+        thaw_captured_box(c);
     else
-        tell(c);
+        report_capture(c);
 }
 
-/* A paused sandbox has been captured. */
-static void take_captured(struct capture *c)
+/* The result is the layer of the pause. */
+static void use_paused_layer(struct capture *c)
 {
     const struct sandbox *s = c->sandbox_;
 
     if (c->held_)
         layer_unref(s->control, c->layer);
     c->held_ = false;
-    snprintf(c->layer, sizeof c->layer, "%s", s->facts.paused.layer);
-    c->bytes = (uint64_t)s->facts.paused.bytes;
-    c->entries = (uint64_t)s->facts.paused.entries;
+    snprintf(c->layer, sizeof c->layer, "%s", s->detail.paused.layer);
+    c->bytes = (uint64_t)s->detail.paused.bytes;
+    c->entries = (uint64_t)s->detail.paused.entries;
     c->finished_ = true;
     c->r_ = 0;
-    tell(c);
+    report_capture(c);
 }
 
-/* --- the keeper --- */
+/* --- the layer worker --- */
 
-static void on_ready(struct keeper_job *j)
+static void on_capture_job_ready(struct layer_job *j)
 {
     struct capture *c = container_of(j, struct capture, job_);
     struct sandbox *s = c->sandbox_;
 
-    hook_point("capture.freeze");
+    fault_point("capture.freeze");
     if (c->paused_) {
-        keeper_go(j);
+        layer_worker_go(j);
         return;
     }
-    c->still_ns_ = clock_mono();
+    c->frozen_ns_ = clock_mono();
     c->freezing_ = true;
     s->ops->freeze(s->box);
 }
 
-static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
+static void on_capture_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
 {
     struct capture *c = container_of(j, struct capture, job_);
 
@@ -98,17 +100,17 @@ static void on_progress(struct keeper_job *j, uint64_t bytes, uint64_t entries)
         c->progress(c, bytes);
 }
 
-static void on_taken(struct keeper_job *j)
+static void on_capture_files_taken(struct layer_job *j)
 {
     struct capture *c = container_of(j, struct capture, job_);
 
-    hook_point("capture.taken");
-    if (c->frozen_ && !c->stay)
-        thaw(c);
+    fault_point("capture.taken");
+    if (c->frozen_ && !c->stay_frozen)
+        thaw_captured_box(c);
 }
 
-static void on_done(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_capture_job_done(struct layer_job *j, int r, const struct err *e,
+                                const struct layers_said *said)
 {
     struct capture *c = container_of(j, struct capture, job_);
 
@@ -117,20 +119,21 @@ static void on_done(struct keeper_job *j, int r, const struct err *e,
         c->entries = said->entries;
         c->kept = strcmp(said->text, "kept") == 0;
     }
-    hook_point("capture.done");
+    fault_point("capture.done");
     if (r == -(int)ERR_NOT_FOUND && c->paused_)
-        take_captured(c); /* taken already, though not resumed */
+        use_paused_layer(c); /* an earlier capture took it, and the sandbox was not resumed since */
     else
-        finish(c, r, e);
+        finish_capture(c, r, e);
 }
 
-static const struct keeper_events events = {
-    .ready = on_ready, .progress = on_progress, .taken = on_taken, .done = on_done
-};
+static const struct layer_worker_events events = { .ready = on_capture_job_ready,
+                                                   .progress = on_capture_progress,
+                                                   .taken = on_capture_files_taken,
+                                                   .done = on_capture_job_done };
 
 /* --- the box --- */
 
-static int begin(struct capture *c, int upper, struct err *e)
+static int start_capture_job(struct capture *c, int upper, struct err *e)
 {
     const struct sandbox *s = c->sandbox_;
     struct layers_job job;
@@ -138,16 +141,16 @@ static int begin(struct capture *c, int upper, struct err *e)
 
     if (r < 0)
         return r;
-    layer_ref(s->control, c->layer); /* before anybody can take it for nobody's */
+    layer_ref(s->control, c->layer); /* before the orphan sweep can see it */
     c->held_ = true;
     layers_job_fill(&job, LAYERS_CAPTURE, c->layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
-    job.flags = (c->stay ? LAYERS_KEEP : 0) | (c->paused_ ? LAYERS_STILL : 0);
+    job.flags = (c->stay_frozen ? LAYERS_KEEP : 0) | (c->paused_ ? LAYERS_FROZEN : 0);
     job.free_min = s->control->storage.free_min;
-    return keeper_start(s->control, &c->job_, &events, &job, &upper, upper < 0 ? 0 : 1, e);
+    return layer_worker_start(s->control, &c->job_, &events, &job, &upper, upper < 0 ? 0 : 1, e);
 }
 
-void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd)
+void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd)
 {
     struct capture *c = s->capture;
     struct err why;
@@ -155,66 +158,67 @@ void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd)
     if (!c || c->finished_ || c->job_.running)
         return;
     if (r >= 0) {
-        r = begin(c, *fd, &why);
+        r = start_capture_job(c, *fd, &why);
         e = &why;
     }
     if (r < 0)
-        finish(c, r, e);
+        finish_capture(c, r, e);
 }
 
-static void went_still(struct capture *c, int r, const struct err *e)
+static void on_capture_frozen(struct capture *c, int r, const struct err *e)
 {
     c->freezing_ = false;
     c->frozen_ = r >= 0;
     if (c->finished_ && c->frozen_)
-        thaw(c);
+        thaw_captured_box(c);
     else if (c->finished_)
-        tell(c);
+        report_capture(c);
     else if (r < 0)
-        finish(c, r, e);
+        finish_capture(c, r, e);
     else
-        keeper_go(&c->job_);
+        layer_worker_go(&c->job_);
 }
 
-static void went_on(struct capture *c)
+static void on_capture_thawed(struct capture *c)
 {
     c->thawing_ = c->frozen_ = false;
-    c->pause_ns = clock_mono() - c->still_ns_;
+    c->pause_ns = clock_mono() - c->frozen_ns_;
     if (c->finished_)
-        tell(c);
+        report_capture(c);
 }
 
-void capture_held(struct sandbox *s, bool frozen, int r, const struct err *e)
+void capture_on_held(struct sandbox *s, bool frozen, int r, const struct err *e)
 {
     struct capture *c = s->capture;
 
     if (!c)
         return;
     if (frozen)
-        went_still(c, r, e);
+        on_capture_frozen(c, r, e);
     else
-        went_on(c);
+        on_capture_thawed(c);
 }
 
 void capture_abort(struct sandbox *s)
 {
     struct capture *c = s->capture;
 
-    if (!c || (c->paused_ && !s->destroying)) /* that is read from disk, whoever is gone */
+    /* A paused sandbox is read from disk, even if its box is gone. */
+    if (!c || (c->paused_ && !s->destroying))
         return;
     s->capture = NULL;
-    c->freezing_ = c->thawing_ = c->frozen_ = false; /* nobody tells any more */
+    c->freezing_ = c->thawing_ = c->frozen_ = false; /* the box reports nothing after this */
     if (!c->finished_) {
         c->finished_ = true;
         c->r_ = err_set(&c->err_, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id);
-        keeper_cancel(&c->job_);
+        layer_worker_cancel(&c->job_);
     }
-    tell(c);
+    report_capture(c);
 }
 
 /* --- */
 
-static int check(const struct sandbox *s, struct err *e)
+static int check_capturable(const struct sandbox *s, struct err *e)
 {
     if (s->capture)
         return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
@@ -222,80 +226,81 @@ static int check(const struct sandbox *s, struct err *e)
     if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
         !s->box)
         return err_set(
-            e, ERR_CONFLICT, "sandbox %s is %s: what it wrote cannot be captured", s->record.id,
+            e, ERR_CONFLICT, "sandbox %s is %s: its files cannot be captured", s->record.id,
             sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[s->record.state]);
-    if (!(s->ops->can & EXT_CAN_SNAPSHOT) || !(s->ops->can & EXT_CAN_PAUSE))
-        return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", s->ops->id);
+    if (!(s->ops->can & BACKEND_CAN_SNAPSHOT) || !(s->ops->can & BACKEND_CAN_PAUSE))
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support snapshots", s->ops->id);
     return 0;
 }
 
-static bool is_paused(const struct sandbox *s, const struct capture *c)
+static bool can_capture_paused(const struct sandbox *s, const struct capture *c)
 {
-    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !sandbox_is_ending(s) &&
-           !c->stay && !s->resume && !s->after_teardown && !s->capture;
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !sandbox_is_ending(s) &&
+           !c->stay_frozen && !s->resume && !s->after_teardown && !s->capture;
 }
 
-static void on_box_taken(struct keeper_job *j, int r, const struct err *e,
-                         const struct layers_said *said)
+static void on_box_layer_taken(struct layer_job *j, int r, const struct err *e,
+                               const struct layers_said *said)
 {
     struct capture *c = container_of(j, struct capture, job_);
     struct err why;
 
     (void)said;
     if (r >= 0) {
-        c->sandbox_->facts.paused.kept =
-            false; /* on record it still is, which is fine: LAYERS_TAKE */
-        take_captured(c);
+        /* The record still says `kept`, which is harmless: see LAYERS_TAKE. */
+        c->sandbox_->detail.paused.kept = false;
+        use_paused_layer(c);
         return;
     }
-    if (r == -(int)ERR_BUSY) { /* something of it is left */
-        r = begin(c, -1, &why);
+    if (r == -(int)ERR_BUSY) { /* a part of its box is left */
+        r = start_capture_job(c, -1, &why);
         e = &why;
     }
     if (r < 0)
-        finish(c, r, e);
+        finish_capture(c, r, e);
 }
 
-/* Where nothing runs any more, what is on disk becomes the layer that the pause promised. */
-static int take_box(struct capture *c, struct err *e)
+/* No process is left: its files on disk become the layer that the pause named. */
+static int start_take_job(struct capture *c, struct err *e)
 {
-    static const struct keeper_events taking = { .done = on_box_taken };
+    static const struct layer_worker_events taking = { .done = on_box_layer_taken };
     const struct sandbox *s = c->sandbox_;
     struct layers_job job;
 
-    layers_job_fill(&job, LAYERS_TAKE, s->facts.paused.layer);
+    layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
-    return keeper_start(s->control, &c->job_, &taking, &job, NULL, 0, e);
+    return layer_worker_start(s->control, &c->job_, &taking, &job, NULL, 0, e);
 }
 
-/* What it wrote is a layer, or on disk, where its box may be gone. */
+/* The files are a layer already, or still on disk; the box may be gone. */
 static void capture_paused(struct sandbox *s, struct capture *c)
 {
-    bool alive = s->box && !s->facts.paused.stopped; /* as far as we know: it locks what it has */
+    /* As far as is known: a live box locks its files. */
+    bool alive = s->box && !s->detail.paused.stopped;
     struct err e;
     int r;
 
-    if (!s->facts.paused.kept) {
-        take_captured(c);
+    if (!s->detail.paused.kept) {
+        use_paused_layer(c);
         return;
     }
     s->capture = c;
     c->paused_ = true;
-    r = alive ? begin(c, -1, &e) : take_box(c, &e);
+    r = alive ? start_capture_job(c, -1, &e) : start_take_job(c, &e);
     if (r < 0)
-        finish(c, r, &e);
+        finish_capture(c, r, &e);
 }
 
 void capture_start(struct sandbox *s, struct capture *c)
 {
     struct err e;
-    int r = check(s, &e);
+    int r = check_capturable(s, &e);
 
     c->sandbox_ = sandbox_ref(s);
     c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = c->paused_ = c->kept = false;
     c->job_.running = false;
     c->pause_ns = 0;
-    if (is_paused(s, c)) {
+    if (can_capture_paused(s, c)) {
         capture_paused(s, c);
         return;
     }
@@ -303,7 +308,7 @@ void capture_start(struct sandbox *s, struct capture *c)
         c->finished_ = true;
         c->r_ = r;
         c->err_ = e;
-        tell(c);
+        report_capture(c);
         return;
     }
     s->capture = c;

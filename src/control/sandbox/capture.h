@@ -1,47 +1,48 @@
-/* What a sandbox has written, as a new layer: one at a time of a sandbox.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures the files that a sandbox has written as a new layer; one capture of a sandbox at a time.
  *
- * It is asked for what it writes, a keeper gets ready, the sandbox is brought to a standstill, its
- * files are taken, and it goes on (or stays still, for a pause) before the layer is forced to disk.
- * Whatever fails, it goes on. */
-#ifndef CONTROL_CAPTURE_H
-#define CONTROL_CAPTURE_H
+ * The backend hands over the writable directory, a layer worker gets ready, the sandbox is frozen,
+ * its files are taken, and it is thawed (or stays frozen, for a pause) before the layer is forced
+ * to disk. After any failure the sandbox is thawed. */
+#ifndef CONTROL_SANDBOX_CAPTURE_H
+#define CONTROL_SANDBOX_CAPTURE_H
 
-#include "control/keeper.h"
+#include "control/layer/layer_worker.h"
 
 struct capture;
 typedef void capture_fn(struct capture *c, int r, const struct err *e);
 
-/* A member of its owner. */
+/* Embedded in its owner. */
 struct capture {
     /* in */
-    bool stay; /* still, when it is done */
+    bool stay_frozen; /* do not thaw it when the capture is done */
     capture_fn *done;
-    /* How much was taken so far; may be NULL. */
+    /* Bytes taken so far; may be NULL. */
     void (*progress)(struct capture *c, uint64_t bytes);
     /* out */
-    char layer[ID_MAX]; /* a reference is held on it: the owner's to give back */
+    char layer[ID_MAX]; /* the capture holds a reference, which the owner must release */
     uint64_t bytes, entries;
-    bool kept;        /* with `stay`: there is no such layer before it is taken (LAYERS_TAKE) */
-    int64_t pause_ns; /* for how long it stood still; 0: it still does */
+    bool kept; /* with stay_frozen: the layer does not exist until it is taken (LAYERS_TAKE) */
+    int64_t pause_ns; /* how long the sandbox was frozen; 0: it still is */
     /* private */
     struct sandbox *sandbox_;
-    struct keeper_job job_;
-    int64_t still_ns_;
-    bool paused_; /* nothing of it moves anyway */
+    struct layer_job job_;
+    int64_t frozen_ns_;
+    bool paused_; /* the sandbox was paused before: no freeze is needed */
     bool frozen_, freezing_, thawing_, finished_;
-    bool held_; /* its layer has its name, though it may not be there yet */
+    bool held_; /* `layer` is referenced, though the layer may not exist yet */
     int r_;
     struct err err_;
     struct loop_later later_;
 };
 
-/* Nothing is told from inside. -ERR_CONFLICT: it is not running; -ERR_BUSY: another is under way.
- */
+/* `done` is never called from inside. -ERR_CONFLICT: the sandbox is not running; -ERR_BUSY: another
+ * capture is under way. */
 void capture_start(struct sandbox *s, struct capture *c);
-/* The sandbox's box tells. */
-void capture_upper(struct sandbox *s, int r, const struct err *e, int *fd);
-void capture_held(struct sandbox *s, bool frozen, int r, const struct err *e);
-/* The sandbox ends, or its box is gone: told as a failure, but for one that is paused and whose
+/* Results from the sandbox's box. */
+void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd);
+void capture_on_held(struct sandbox *s, bool frozen, int r, const struct err *e);
+/* The sandbox ends, or its box is gone: fails the capture, unless the sandbox is paused and its
  * files are on disk. */
 void capture_abort(struct sandbox *s);
 

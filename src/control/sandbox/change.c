@@ -1,4 +1,5 @@
-#include "control/change.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/change.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event_share.h"
+#include "control/event/event_share.h"
 #include "control/plane.h"
-#include "control/sandbox.h"
+#include "control/sandbox/sandbox.h"
 
-enum { AGAIN_MS = 500 }; /* until a stubborn change is tried again */
+enum { CHANGE_RETRY_MS = 500 }; /* until a stubborn change is retried */
 
 struct change *change_new(struct sandbox *s, const struct actor *who, const char *reason)
 {
@@ -29,27 +30,27 @@ void change_to(struct change *c, enum sandbox_state to)
     c->to[c->n_to++] = to;
 }
 
-static void begin(struct change *c);
+static void begin_change(struct change *c);
 
-/* The change at the head of its sandbox's queue is over; the next one's turn. */
-static void finish(struct change *c, int r, const struct err *e)
+/* Ends the change at the head of its sandbox's queue, and begins the next one. */
+static void finish_change(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
     struct link *next;
 
     s->control->changes--;
     if (c->done)
-        c->done(c, r, e); /* still at the head: what is submitted from here waits for us */
+        c->done(c, r, e); /* still at the head: a change that `done` submits waits for its turn */
     link_leave(&c->link_);
     free(c);
     next = list_first(&s->changes);
     if (next)
-        begin(container_of(next, struct change, link_));
+        begin_change(container_of(next, struct change, link_));
     sandbox_unref(s);
 }
 
-static void fill_event(const struct change *c, enum sandbox_state from, int to,
-                       struct event_record *v)
+static void fill_change_event(const struct change *c, enum sandbox_state from, int to,
+                              struct event_record *v)
 {
     const struct sandbox_record *n = &c->next_;
 
@@ -68,59 +69,61 @@ static void fill_event(const struct change *c, enum sandbox_state from, int to,
 }
 
 /* Calls fn for each event of the change, in order. */
-static void each_event(struct change *c, void (*fn)(struct change *c, struct event_record *v))
+static void each_change_event(struct change *c,
+                              void (*fn)(struct change *c, struct event_record *v))
 {
     enum sandbox_state from = c->sandbox->record.state;
     struct event_record v;
 
     for (unsigned i = 0; i < c->n_to; from = c->to[i++]) {
-        /* A sandbox that is new has no state before its first. */
-        fill_event(c, from, (int)c->to[i], &v);
+        /* A new sandbox has no state before its first. */
+        fill_change_event(c, from, (int)c->to[i], &v);
         if (c->to[i] == SANDBOX_REQUESTED)
             v.from = -1;
         fn(c, &v);
     }
     if (c->type) {
-        fill_event(c, from, -1, &v);
+        fill_change_event(c, from, -1, &v);
         fn(c, &v);
     }
 }
 
-static void put_event(struct change *c, struct event_record *v)
+static void add_event_to_txn(struct change *c, struct event_record *v)
 {
     store_add_event(&c->txn_, v);
 }
 
-static void tell_event(struct change *c, struct event_record *v)
+static void publish_change_event(struct change *c, struct event_record *v)
 {
     v->seq = c->txn_.first_seq++;
     control_publish(c->sandbox->control, v);
 }
 
-static void again(struct loop_timer *t)
+static void on_change_retry(struct loop_timer *t)
 {
-    begin(container_of(t, struct change, again_));
+    begin_change(container_of(t, struct change, retry_));
 }
 
-static void committed(struct store_txn *t, int r, const struct err *e)
+static void on_change_committed(struct store_txn *t, int r, const struct err *e)
 {
     struct change *c = container_of(t, struct change, txn_);
     struct sandbox *s = c->sandbox;
 
     if (r < 0 && c->stubborn) {
         LOG(ERROR, "store.failed", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
-        if (loop_timer_start(s->control->loop, &c->again_, clock_mono() + AGAIN_MS * NS_PER_MS,
-                             again, NULL) >= 0)
+        if (loop_timer_start(s->control->loop, &c->retry_,
+                             clock_mono() + CHANGE_RETRY_MS * NS_PER_MS, on_change_retry,
+                             NULL) >= 0)
             return;
     }
     if (r >= 0) {
-        each_event(c, tell_event);
-        sandbox_changed(s, &c->next_);
+        each_change_event(c, publish_change_event);
+        sandbox_update_record(s, &c->next_);
     }
-    finish(c, r, e);
+    finish_change(c, r, e);
 }
 
-static bool may_move(const struct change *c, struct err *e)
+static bool may_change_state(const struct change *c, struct err *e)
 {
     enum sandbox_state from = c->sandbox->record.state;
 
@@ -135,8 +138,8 @@ static bool may_move(const struct change *c, struct err *e)
     return true;
 }
 
-/* Whether it begins something that a caller asked for. What ends something, or settles it, is
- * always recorded. */
+/* Whether a caller's request starts something. Changes that end or settle something are always
+ * recorded. */
 static bool is_begun_by_caller(const struct change *c)
 {
     if (c->stubborn || c->always ||
@@ -153,8 +156,8 @@ static bool may_be_recorded(const struct change *c, struct err *e)
            event_share_check(c->sandbox->control, c->sandbox->record.owner, &c->actor, e) >= 0;
 }
 
-/* Of a paused sandbox, and of no other, what it wrote is to outlive the machine's power: the record
- * that says where that is, and the one after which it may be removed. */
+/* Only the files of a paused sandbox must survive a power cut: so the record that names them is
+ * durable, and the one after which they may be removed. */
 static bool touches_pause(const struct change *c)
 {
     bool found = c->sandbox->record.state == SANDBOX_PAUSED;
@@ -164,14 +167,14 @@ static bool touches_pause(const struct change *c)
     return found;
 }
 
-static void begin(struct change *c)
+static void begin_change(struct change *c)
 {
     struct sandbox *s = c->sandbox;
     struct err e;
 
-    loop_later_stop(&c->later_); /* submitted from the done of the one before it */
-    if (!may_move(c, &e) || !may_be_recorded(c, &e) || (c->check && c->check(c, &e) < 0)) {
-        finish(c, -(int)e.code, &e);
+    loop_later_stop(&c->later_); /* it was submitted from `done` of the change before it */
+    if (!may_change_state(c, &e) || !may_be_recorded(c, &e) || (c->check && c->check(c, &e) < 0)) {
+        finish_change(c, -(int)e.code, &e);
         return;
     }
     c->next_ = s->record;
@@ -187,16 +190,16 @@ static void begin(struct change *c)
     store_txn_begin(&c->txn_, s->control->store);
     c->txn_.durable = touches_pause(c);
     store_put_sandbox(&c->txn_, &c->next_);
-    each_event(c, put_event);
+    each_change_event(c, add_event_to_txn);
     if (c->also)
         c->also(c, &c->txn_);
-    store_commit(&c->txn_, committed);
+    store_commit(&c->txn_, on_change_committed);
 }
 
 /* So that `done` is never called from inside change_submit(). */
-static void begin_later(struct loop_later *l)
+static void on_change_later(struct loop_later *l)
 {
-    begin(container_of(l, struct change, later_));
+    begin_change(container_of(l, struct change, later_));
 }
 
 void change_submit(struct change *c)
@@ -206,6 +209,6 @@ void change_submit(struct change *c)
 
     s->control->changes++;
     list_append(&s->changes, &c->link_);
-    if (first && loop_later(s->control->loop, &c->later_, begin_later, NULL) < 0)
+    if (first && loop_later(s->control->loop, &c->later_, on_change_later, NULL) < 0)
         abort(); /* it is new: it cannot be pending */
 }

@@ -1,30 +1,32 @@
-/* Creating: what was asked for, resolved against the profile, becomes a sandbox on disk. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creating: resolves a request against its profile and records the sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "control/ceiling.h"
-#include "control/event_share.h"
-#include "control/images.h"
-#include "control/owner_share.h"
-#include "control/places.h"
-#include "control/reach.h"
-#include "control/sandbox.h"
-#include "control/snapshots.h"
-#include "control/spec.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
+#include "control/egress/ceiling.h"
+#include "control/event/event_share.h"
+#include "control/image/images.h"
+#include "control/owner/owner_share.h"
+#include "control/egress/places.h"
+#include "control/egress/reach.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
+#include "control/sandbox/spec.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
 
-/* The profile's max, within the operator's. */
-static int64_t longest_life(const struct control *c, const struct profile *p)
+/* The profile's max, within the configuration's. */
+static int64_t longest_ttl(const struct control *c, const struct profile *p)
 {
     return p->ttl.max < c->config->ttl.max ? p->ttl.max : c->config->ttl.max;
 }
 
-/* A peer has the network that it declares, since that is what the policy was asked about. */
+/* A peer's sandbox has a network only if the peer declares it, because the tool policy was asked
+ * about the declaration. */
 static int declare_network(const struct profile *p, const struct caller *who,
                            struct create_request *q, struct err *e)
 {
@@ -33,12 +35,13 @@ static int declare_network(const struct profile *p, const struct caller *who,
     if (q->egress.given)
         return err_set(
             e, ERR_DENIED,
-            "egress: what reaches the network declares it: give capabilities.network too");
+            "egress: a sandbox with a network must declare it: set capabilities.network, too");
     create_request_network(q, false);
     return 0;
 }
 
-/* Under the ceiling `none` a sandbox has no network, and a request that asks for one is refused. */
+/* Under the ceiling `none` a sandbox has no network, and a request that asks for a network is
+ * refused. */
 static int close_network(const struct control *c, const struct profile *p, const struct caller *who,
                          struct create_request *q, struct err *e)
 {
@@ -53,8 +56,8 @@ static int close_network(const struct control *c, const struct profile *p, const
     return 0;
 }
 
-/* The least of what the profile allows, what is asked for, and what is declared to be needed; more
- * than the profile allows is refused, but a declaration only where there is a workspace. */
+/* The least of the access that the profile allows, the request asks for and the capabilities
+ * declare. More than the profile allows is refused; a declaration only if there is a workspace. */
 static int resolve_access(const struct profile *p, struct create_request *q, struct err *e)
 {
     enum workspace_access most = (enum workspace_access)(p->workspace.access + 1),
@@ -73,20 +76,20 @@ static int resolve_access(const struct profile *p, struct create_request *q, str
     return 0;
 }
 
-static int refuse_ttl(const struct profile *p, int64_t asked, int64_t max, struct err *e)
+static int refuse_ttl(const struct profile *p, int64_t requested, int64_t max, struct err *e)
 {
     char ttl[48], most[48];
 
-    units_show_duration(asked, ttl);
+    units_show_duration(requested, ttl);
     units_show_duration(max, most);
     return err_set(e, ERR_INVALID, "ttl: %s is more than the %s that %s allows", ttl, most, p->id);
 }
 
-/* The request with everything filled in that the profile says. */
-static int resolve(const struct control *c, const struct profile *p, const struct caller *who,
-                   struct create_request *q, struct err *e)
+/* Fills in the request's defaults from the profile. */
+static int fill_from_profile(const struct control *c, const struct profile *p,
+                             const struct caller *who, struct create_request *q, struct err *e)
 {
-    int64_t max = longest_life(c, p), ttl = q->ttl_ns ? q->ttl_ns : p->ttl.usual;
+    int64_t max = longest_ttl(c, p), ttl = q->ttl_ns ? q->ttl_ns : p->ttl.usual;
 
     if (q->ttl_ns > max)
         return refuse_ttl(p, ttl, max, e);
@@ -110,9 +113,10 @@ static int resolve(const struct control *c, const struct profile *p, const struc
     return close_network(c, p, who, q, e);
 }
 
-/* A directory is opened with the rights of the user at the other end of a unix socket: there must
- * be one. */
-static int check_paths(const struct create_op *op, const struct create_request *q, struct err *e)
+/* The supervisor opens a directory with the rights of the client at the other end of a unix socket,
+ * so there must be such a client. */
+static int check_host_paths(const struct create_op *op, const struct create_request *q,
+                            struct err *e)
 {
     if (q->workspace.access == ASK_ACCESS_NONE || !spec_repo(q))
         return 0;
@@ -128,14 +132,14 @@ static bool is_inherited(const struct create_op *op)
     return op->recreated_from || op->fork;
 }
 
-/* An input that would have no effect is a mistake of the request. */
+/* Refuses an input that would have no effect. */
 static int check_inputs(const struct create_op *op, const struct profile *p,
                         const struct create_request *q, struct err *e)
 {
     for (size_t i = 0; !is_inherited(op) && i < q->inputs.n; i++)
         if (strcmp(q->inputs.p[i].key, SPEC_REPO) != 0)
             return err_set(e, ERR_INVALID,
-                           "inputs.%.60s: there is no such input; there is: " SPEC_REPO
+                           "inputs.%.60s: unknown input; the only one is " SPEC_REPO
                            ", the directory of the workspace",
                            q->inputs.p[i].key);
     if (!spec_repo(q) || q->workspace.access != ASK_ACCESS_NONE || is_inherited(op))
@@ -160,20 +164,20 @@ static bool has_pair(const struct json_map *all, const struct json_pair *p)
     return false;
 }
 
-/* A label that only the daemon sets: the caller's own is all that a request may name. */
+/* Labels that only the daemon sets: a request may name the caller's own. */
 static int check_reserved(const struct create_op *op, const struct create_request *q, struct err *e)
 {
     for (size_t i = 0; !is_inherited(op) && i < q->labels.n; i++)
         if (label_is_reserved(q->labels.p[i].key) &&
             !has_pair(&op->caller->labels, &q->labels.p[i]))
-            return err_set(e, ERR_DENIED,
-                           "labels.%s: is set by the daemon alone, on what a session makes",
-                           q->labels.p[i].key);
+            return err_set(
+                e, ERR_DENIED,
+                "labels.%s: is reserved: only the daemon sets it, for sandboxes of a session",
+                q->labels.p[i].key);
     return 0;
 }
 
-/* A token's labels are on everything it makes. One that only the daemon sets is left out where the
- * request is that of another sandbox. */
+/* Adds the token's labels. Reserved labels are not inherited from another sandbox's request. */
 static int add_labels(const struct create_op *op, struct create_request *q, struct arena *a,
                       struct err *e)
 {
@@ -195,15 +199,16 @@ static int add_labels(const struct create_op *op, struct create_request *q, stru
         if (k == who->labels.n)
             all[n++] = q->labels.p[i];
         else if (strcmp(all[k].value, q->labels.p[i].value) != 0)
-            return err_set(e, ERR_DENIED, "labels.%s: this token only makes sandboxes with '%s'",
+            return err_set(e, ERR_DENIED,
+                           "labels.%s: this token can only create sandboxes with the value '%s'",
                            all[k].key, all[k].value);
     }
     q->labels = (struct json_map){ all, n };
     return 0;
 }
 
-static int write_request(const struct create_request *q, struct arena *a, struct str *ret,
-                         struct err *e)
+static int write_create_request(const struct create_request *q, struct arena *a, struct str *ret,
+                                struct err *e)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(REQUEST_JSON_MAX);
     struct json_writer w;
@@ -224,7 +229,7 @@ static void fill_times(const struct control *c, const struct profile *p,
 {
     r->created_ns = r->updated_ns = clock_wall();
     r->ttl_ns = q->ttl_ns;
-    r->ttl_max_ns = longest_life(c, p);
+    r->ttl_max_ns = longest_ttl(c, p);
     r->idle_ns = p->ttl.idle_reap;
 }
 
@@ -232,10 +237,10 @@ static int find_profile(struct control *c, const struct create_request *q, struc
                         struct err *e)
 {
     const char *name = q->profile ? q->profile : CATALOG_DEFAULT_PROFILE;
-    const struct extension_ops *ops;
+    const struct backend_ops *ops;
     int r = catalog_find(c->catalog, str_from(name), ret, e);
 
-    if (r >= 0 && !control_extension(c, (*ret)->extension, &ops)) {
+    if (r >= 0 && !control_backend(c, (*ret)->extension, &ops)) {
         r = err_set(e, ERR_UNSUPPORTED, "%s needs %s, which is not part of this build", (*ret)->id,
                     (*ret)->extension);
         profile_unref(take_ptr(*ret));
@@ -244,105 +249,107 @@ static int find_profile(struct control *c, const struct create_request *q, struc
 }
 
 int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
-                     struct ext_quote *ret, struct err *e)
+                     struct backend_quote *ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    const struct extension_ops *ops;
+    const struct backend_ops *ops;
     struct create_request resolved = *q;
     int r = find_profile(c, q, &p, e);
 
     if (r >= 0)
-        r = resolve(c, p, who, &resolved, e);
+        r = fill_from_profile(c, p, who, &resolved, e);
     if (r < 0)
         return r;
-    control_extension(c, p->extension, &ops);
+    control_backend(c, p->extension, &ops);
     return ops->estimate(p, resolved.ttl_ns, ret, e);
 }
 
-/* What it may reach; NULL: nothing, it has no network. */
+/* The egress policy of the sandbox; NULL: no network. */
 static int make_policy(struct control *c, const struct profile *p, const struct caller *who,
                        const struct create_request *q, struct policy_text **ret, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(CEILING_ARENA_MAX);
     const struct policy_author author = ceiling_author(who);
-    const struct extension_ops *ops = NULL;
+    const struct backend_ops *ops = NULL;
     struct policy_bounds bounds;
     int r;
 
     *ret = NULL;
     if (!policy_wanted(p, q))
         return q->egress.given ? err_set(e, ERR_INVALID,
-                                         "egress: there is none with capabilities.network false")
+                                         "egress: cannot be set with capabilities.network false")
                                : 0;
-    control_extension(c, p->extension, &ops);
-    if (!(ops->can & EXT_CAN_EGRESS))
-        return err_set(e, ERR_UNSUPPORTED, "%s has no network that can be kept to a policy",
-                       p->extension);
+    control_backend(c, p->extension, &ops);
+    if (!(ops->can & BACKEND_CAN_EGRESS))
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support egress policies", p->extension);
     r = ceiling_make(c, &author, p, &a, &bounds, e);
     return r < 0 ? r : policy_text_make(p, q, &bounds, ret, e);
 }
 
-/* A caller that the policy for tools is asked about has no network that it was not asked about,
- * whichever interface the request came by. */
-static int check_asked(const struct caller *who, struct policy_text *policy, struct err *e)
+/* The sandbox of a gated caller has no network unless the tool policy was asked about it; this
+ * holds for every interface. */
+static int check_network_asked(const struct caller *who, struct policy_text *policy, struct err *e)
 {
     if (!who->gated || who->network_asked || !policy_lets_out(policy))
         return 0;
     return err_set(e, ERR_DENIED,
-                   "the sandbox would reach the network, which the policy was not asked about");
+                   "the sandbox would have a network, but the tool policy was not asked about one");
 }
 
-/* Whether a stored image can be what it stands on. */
-static int check_stored(struct control *c, const struct profile *p, const struct create_request *q,
-                        struct err *e)
+/* Whether the sandbox can be built on a stored image. */
+static int check_image_usable(struct control *c, const struct profile *p,
+                              const struct create_request *q, struct err *e)
 {
-    const struct extension_ops *ops = NULL;
+    const struct backend_ops *ops = NULL;
 
     if (p->writable_system)
-        return err_set(e, ERR_INVALID, "image: %s is for the system of this machine", p->id);
-    control_extension(c, p->extension, &ops);
-    if (!(ops->can & EXT_CAN_IMAGES))
-        return err_set(e, ERR_UNSUPPORTED, "%s takes no images", p->extension);
+        return err_set(e, ERR_INVALID, "image: %s can only be used with the system of this machine",
+                       p->id);
+    control_backend(c, p->extension, &ops);
+    if (!(ops->can & BACKEND_CAN_IMAGES))
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support images", p->extension);
     if (q->egress.packages)
         return err_set(e, ERR_UNSUPPORTED,
-                       "egress.packages: an image's cannot be read here; name hosts with allow");
+                       "egress.packages: the package configuration inside an image cannot be read; "
+                       "name hosts with allow");
     return 0;
 }
 
-/* The image of the storage that it shall stand on; without layers: none, or a directory of the host
- * that the profile names. */
+/* The stored image that the sandbox is built on; without layers: none, or a host directory that the
+ * profile names. */
 static int find_image(struct control *c, const struct profile *p, struct create_request *q,
-                      struct arena *a, struct base *ret, struct err *e)
+                      struct arena *a, struct base_image *ret, struct err *e)
 {
     const char *name = q->image ? q->image : p->image;
     const struct image *im;
     int r;
 
-    *ret = (struct base){ 0 };
+    *ret = (struct base_image){ 0 };
     if (!name || (!q->image && name[0] == '/'))
         return 0;
-    r = check_stored(c, p, q, e);
+    r = check_image_usable(c, p, q, e);
     if (r >= 0)
         r = images_find(c, str_from(name), &im, e);
     if (r >= 0)
-        r = base_of_image(im, a, ret, e);
+        r = base_image_of(im, a, ret, e);
     return r;
 }
 
-/* What it begins with: of a snapshot, or as whoever creates it says. layers NULL: nothing. */
-struct origin {
+/* The layers that a sandbox starts with: of a snapshot, or given by the creator. layers NULL:
+ * none. */
+struct create_origin {
     const struct json_strs *layers;
-    struct base base;
-    const struct snapshot_record *snapshot; /* NULL: of none */
+    struct base_image base;
+    const struct snapshot_record *snapshot; /* NULL: none */
 };
 
-/* The profile is the snapshot's unless another one is asked for, which must stand on the same. */
+/* The profile defaults to the snapshot's; another one must be built on the same image. */
 static int find_origin(struct control *c, const struct create_op *op, struct create_request *q,
-                       struct origin *ret, struct err *e)
+                       struct create_origin *ret, struct err *e)
 {
     const struct snapshot *s;
 
-    *ret = (struct origin){ .layers = op->layers };
+    *ret = (struct create_origin){ .layers = op->layers };
     if (op->layers)
         ret->base = *op->base;
     if (op->layers || !q->snapshot)
@@ -353,17 +360,17 @@ static int find_origin(struct control *c, const struct create_op *op, struct cre
     if (!q->profile)
         q->profile = s->record.profile;
     q->snapshot = s->record.id;
-    *ret = (struct origin){ &s->layers, s->base, &s->record };
+    *ret = (struct create_origin){ &s->layers, s->base, &s->record };
     return 0;
 }
 
-static const char *name_of(const struct snapshot_record *s)
+static const char *show_snapshot_image(const struct snapshot_record *s)
 {
     return s->image.n ? s->image.p : "the system of this machine";
 }
 
-/* A profile that names no image can stand on any that is stored. */
-static bool stands_on_same(const struct profile *p, const struct origin *o)
+/* A profile without an image can be used on any stored image. */
+static bool has_same_image(const struct profile *p, const struct create_origin *o)
 {
     const struct snapshot_record *s = o->snapshot;
 
@@ -372,36 +379,37 @@ static bool stands_on_same(const struct profile *p, const struct origin *o)
     return o->base.layers.n && (!p->image || strcmp(p->id, s->profile) == 0);
 }
 
-/* What is below the layers of a snapshot is what they were written on. */
+/* The layers of a snapshot need the image that they were written on. */
 static int check_origin(struct control *c, const struct profile *p, const struct create_request *q,
-                        const struct origin *o, struct err *e)
+                        const struct create_origin *o, struct err *e)
 {
     const struct snapshot_record *s = o->snapshot;
     size_t high = o->layers->n + o->base.layers.n;
 
     if (high > LAYERS_STACK_MAX)
-        return err_set(e, ERR_TOO_BIG, "it would stand on %zu layers, and there may be %d", high,
+        return err_set(e, ERR_TOO_BIG,
+                       "the sandbox would have %zu layers, more than the maximum of %d", high,
                        LAYERS_STACK_MAX);
     if (s && q->image && !str_eq(s->image, str_from(q->image)))
-        return err_set(e, ERR_INVALID, "image: the snapshot was taken on %.150s, leave it out",
-                       name_of(s));
-    if (s && !stands_on_same(p, o))
-        return err_set(e, ERR_CONFLICT,
-                       "snapshot: was taken on %.100s, and %s stands on something else", name_of(s),
-                       p->id);
-    return o->base.layers.n ? check_stored(c, p, q, e) : 0;
+        return err_set(e, ERR_INVALID,
+                       "image: the snapshot was taken on %.150s; leave out the image",
+                       show_snapshot_image(s));
+    if (s && !has_same_image(p, o))
+        return err_set(e, ERR_CONFLICT, "snapshot: was taken on %.100s, but %s uses another image",
+                       show_snapshot_image(s), p->id);
+    return o->base.layers.n ? check_image_usable(c, p, q, e) : 0;
 }
 
 static int check_backend(struct control *c, const struct profile *p, struct err *e)
 {
-    const struct extension_ops *ops;
+    const struct backend_ops *ops;
 
-    if (!control_extension(c, p->extension, &ops) || !(ops->can & EXT_CAN_SNAPSHOT))
-        return err_set(e, ERR_UNSUPPORTED, "%s has no snapshots", p->extension);
+    if (!control_backend(c, p->extension, &ops) || !(ops->can & BACKEND_CAN_SNAPSHOT))
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support snapshots", p->extension);
     return 0;
 }
 
-/* Which ports are the host's is part of what a box is built of. */
+/* Whether the policy takes loopback ports for the host: these are fixed when a box is built. */
 static bool takes_loopback(const struct policy_text *policy)
 {
     const struct listeners_taken taken = policy_taken(policy);
@@ -409,9 +417,10 @@ static bool takes_loopback(const struct policy_text *policy)
     return taken.v4[0] || taken.v6[0];
 }
 
-/* A prepared box has its id already, and nothing in it. */
-static int choose_id(struct create_op *op, struct profile *p, const struct create_request *q,
-                     bool fresh, struct ext_box **ret_box, char ret[static ID_MAX], struct err *e)
+/* A prepared box has an id already, and no files. */
+static int choose_sandbox_id(struct create_op *op, struct profile *p,
+                             const struct create_request *q, bool fresh,
+                             struct backend_box **ret_box, char ret[static ID_MAX], struct err *e)
 {
     struct account account = account_of(op->control_, op->caller->owner, op->caller->family);
 
@@ -424,28 +433,28 @@ static int choose_id(struct create_op *op, struct profile *p, const struct creat
     return 0;
 }
 
-/* What a request becomes, once everything that can refuse it was asked. */
-struct resolved {
+/* A request after all checks, with everything that it needs. */
+struct resolved_create {
     struct profile *profile; /* referenced */
     struct create_request request;
-    struct origin from;
+    struct create_origin from;
     struct policy_text *policy; /* referenced; NULL: no network */
     struct str text;            /* of the request, on the arena */
 };
 
-static void resolved_done(struct resolved *x)
+static void resolved_done(struct resolved_create *x)
 {
     profile_unref(take_ptr(x->profile));
     policy_text_unref(take_ptr(x->policy));
 }
 
 static int resolve_request(struct control *c, const struct create_op *op, struct arena *a,
-                           struct resolved *x, struct err *e)
+                           struct resolved_create *x, struct err *e)
 {
     struct create_request *q = &x->request;
     int r;
 
-    *x = (struct resolved){ .request = *op->request };
+    *x = (struct resolved_create){ .request = *op->request };
     r = find_origin(c, op, q, &x->from, e);
     if (r >= 0)
         r = find_profile(c, q, &x->profile, e);
@@ -454,43 +463,44 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
                            : find_image(c, x->profile, q, a, &x->from.base, e);
     if (r >= 0 && x->from.layers)
         r = check_origin(c, x->profile, q, &x->from, e);
+    /* Records the image itself: the name may point to another one later. */
     if (x->from.base.ref)
-        q->image =
-            x->from.base.ref; /* whatever the name means later, this is what it was made of */
+        q->image = x->from.base.ref;
     if (r >= 0)
-        r = resolve(c, x->profile, op->caller, q, e);
+        r = fill_from_profile(c, x->profile, op->caller, q, e);
     if (r >= 0)
         r = check_inputs(op, x->profile, q, e);
     if (r >= 0)
         r = workspace_check(c, op->caller, q, e);
     if (r >= 0)
-        r = check_paths(op, q, e);
+        r = check_host_paths(op, q, e);
     if (r >= 0)
         r = check_reserved(op, q, e);
     if (r >= 0)
         r = add_labels(op, q, a, e);
     if (r >= 0)
-        r = write_request(q, a, &x->text, e);
+        r = write_create_request(q, a, &x->text, e);
     if (r >= 0)
         r = make_policy(c, x->profile, op->caller, q, &x->policy, e);
     if (r >= 0)
-        r = check_asked(op->caller, x->policy, e);
+        r = check_network_asked(op->caller, x->policy, e);
     return r;
 }
 
 /* The sandbox for a request, in memory only. */
-static int prepare(struct control *c, struct create_op *op, struct sandbox **ret, struct err *e)
+static int prepare_sandbox(struct control *c, struct create_op *op, struct sandbox **ret,
+                           struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
-    AUTO(resolved_done) struct resolved x = { 0 };
+    AUTO(resolved_done) struct resolved_create x = { 0 };
     struct sandbox_record record = { .state = SANDBOX_REQUESTED, .host = "local" };
-    struct ext_box *box = NULL;
+    struct backend_box *box = NULL;
     int r = resolve_request(c, op, &a, &x, e);
     const struct profile *p = x.profile;
 
     if (r >= 0)
-        r = choose_id(op, x.profile, &x.request, !x.from.layers && !takes_loopback(x.policy), &box,
-                      record.id, e);
+        r = choose_sandbox_id(op, x.profile, &x.request,
+                              !x.from.layers && !takes_loopback(x.policy), &box, record.id, e);
     if (r < 0)
         return r;
     snprintf(record.owner, sizeof record.owner, "%s", op->caller->owner);
@@ -512,17 +522,17 @@ static int prepare(struct control *c, struct create_op *op, struct sandbox **ret
         return r;
     }
     if (op->recreated_from)
-        (*ret)->facts.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
-    (*ret)->facts.one_shot = op->one_shot;
+        (*ret)->detail.recreated_from = arena_dup(&(*ret)->arena, str_from(op->recreated_from));
+    (*ret)->detail.one_shot = op->one_shot;
     workspace_take_client(*ret, op->client);
     if (x.from.layers)
         sandbox_take_layers(*ret, x.from.layers, op->layers ? NULL : x.request.snapshot);
     if (x.from.layers || x.from.base.layers.n)
-        sandbox_put_facts(*ret, &(*ret)->record);
+        sandbox_write_detail(*ret, &(*ret)->record);
     sandbox_take_policy(*ret, x.policy, 1, op->approved_for);
     sandbox_take_box(*ret, box);
     (*ret)->profile = take_ptr(x.profile);
-    control_extension(c, record.extension, &(*ret)->ops);
+    control_backend(c, record.extension, &(*ret)->ops);
     return 0;
 }
 
@@ -532,13 +542,13 @@ int control_plan(struct control *c, const struct create_op *op, struct create_pl
     AUTO(profile_unrefp_) struct profile *p = NULL;
     struct create_request q = *op->request;
     struct policy_text *policy = NULL;
-    struct origin from;
+    struct create_origin from;
     int r = find_origin(c, op, &q, &from, e);
 
     if (r >= 0)
         r = find_profile(c, &q, &p, e);
     if (r >= 0)
-        r = resolve(c, p, op->caller, &q, e);
+        r = fill_from_profile(c, p, op->caller, &q, e);
     if (r >= 0)
         r = check_reserved(op, &q, e);
     if (r >= 0)
@@ -562,7 +572,7 @@ void create_plan_done(struct create_plan *p)
     policy_text_unref(take_ptr(p->policy));
 }
 
-/* The answer is a copy: the sandbox may be gone before it is read. */
+/* The answer is a copy: the sandbox may be freed before it is read. */
 static struct sandbox_record *copy_record(const struct sandbox_record *from, struct arena *a)
 {
     struct sandbox_record *r = arena_alloc(a, sizeof *r);
@@ -581,7 +591,7 @@ static struct sandbox_record *copy_record(const struct sandbox_record *from, str
     return r;
 }
 
-static void finish(struct create_op *op, int r, const struct err *e)
+static void finish_create(struct create_op *op, int r, const struct err *e)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
@@ -596,26 +606,26 @@ static void finish(struct create_op *op, int r, const struct err *e)
         sandbox_unref(s);
 }
 
-/* That is at most one, whose request made the sandbox. */
-void sandbox_tell_granted(struct sandbox *s)
+/* At most one creator does not wait: the one whose request created the sandbox. */
+void sandbox_notify_granted(struct sandbox *s)
 {
     for (struct link *m = list_first(&s->creators); m; m = list_after(&s->creators, m)) {
         struct create_op *op = container_of(m, struct create_op, link_);
 
         if (op->no_wait) {
-            finish(op, 0, NULL);
+            finish_create(op, 0, NULL);
             return;
         }
     }
 }
 
-void sandbox_tell_creators(struct sandbox *s, int r, const struct err *e)
+void sandbox_notify_creators(struct sandbox *s, int r, const struct err *e)
 {
     for (struct link *m; (m = list_take(&s->creators));)
-        finish(container_of(m, struct create_op, link_), r, e);
+        finish_create(container_of(m, struct create_op, link_), r, e);
 }
 
-static void tell_step(struct create_op *op)
+static void report_create_step(struct create_op *op)
 {
     const struct sandbox *s = op->sandbox_;
 
@@ -623,51 +633,51 @@ static void tell_step(struct create_op *op)
         op->at(op, s->step, s->copied);
 }
 
-void sandbox_tell_step(struct sandbox *s, const char *step, uint64_t bytes)
+void sandbox_report_step(struct sandbox *s, const char *step, uint64_t bytes)
 {
     s->step = step;
     s->copied = bytes;
     for (struct link *m = list_first(&s->creators); m; m = list_after(&s->creators, m))
-        tell_step(container_of(m, struct create_op, link_));
+        report_create_step(container_of(m, struct create_op, link_));
 }
 
-/* A client that does not wait closes its connection when it is answered, and the connection is what
- * proves to the supervisor who grants the workspace. */
-static bool must_stay(const struct create_op *op, const struct sandbox *s)
+/* A client that does not wait closes its connection after the answer, but that connection
+ * identifies it to the supervisor for the grant. */
+static bool must_wait_for_sandbox(const struct create_op *op, const struct sandbox *s)
 {
     return !op->no_wait || (s->awaits_grant && !op->repeated);
 }
 
-/* Where it stands when somebody asks for its end: there, or wait for it. */
-static void join(struct create_op *op, struct sandbox *s)
+/* Answers at once if the sandbox is past provisioning, else waits for that. */
+static void join_creation(struct create_op *op, struct sandbox *s)
 {
     if (op->sandbox_ != s) {
         sandbox_unref(op->sandbox_);
         op->sandbox_ = sandbox_ref(s);
     }
-    if (s->record.state <= SANDBOX_PROVISIONING && must_stay(op, s)) {
+    if (s->record.state <= SANDBOX_PROVISIONING && must_wait_for_sandbox(op, s)) {
         list_append(&s->creators, &op->link_);
-        tell_step(op);
+        report_create_step(op);
         sandbox_retry_now(s);
     } else {
-        finish(op, 0, NULL);
+        finish_create(op, 0, NULL);
     }
 }
 
-static void look_for_key(struct create_op *op);
+static void find_idempotency_key(struct create_op *op);
 
-/* Callers of the unix socket have those of their user together. */
+/* Callers of the unix socket share the keys of their user. */
 static bool has_own_keys(const struct caller *who)
 {
     return who->by_token && who->actor.id[0];
 }
 
-static void put_more(struct change *c, struct store_txn *t)
+static void store_create_extras(struct change *c, struct store_txn *t)
 {
     const struct create_op *op = c->user;
     struct idempotency_record key = { .created_ns = clock_wall() };
 
-    sandbox_put_policy(c->sandbox, t);
+    sandbox_store_policy(c->sandbox, t);
     if (!op || !op->idempotency_key.n)
         return;
     snprintf(key.owner, sizeof key.owner, "%s", op->caller->owner);
@@ -677,34 +687,34 @@ static void put_more(struct change *c, struct store_txn *t)
     store_put_idempotency(t, &key);
 }
 
-/* It is on disk: the sandbox exists from now on. */
-static void requested(struct change *ch, int r, const struct err *e)
+/* The record is on disk: the sandbox exists from now on. */
+static void on_requested(struct change *ch, int r, const struct err *e)
 {
     struct create_op *op = ch->user;
     struct sandbox *s = ch->sandbox;
 
     if (r < 0) {
         pool_discard(s->control, take_ptr(s->box));
-        sandbox_unref(s); /* the index's */
+        sandbox_unref(s); /* the map's reference */
         if (r == -(int)ERR_CONFLICT && op->idempotency_key.n) {
             sandbox_unref(take_ptr(op->sandbox_));
-            look_for_key(op); /* somebody was faster with the same key */
+            find_idempotency_key(op); /* a concurrent request used the same key first */
         } else {
-            finish(op, r, e);
+            finish_create(op, r, e);
         }
         return;
     }
-    hook_point("create.recorded");
+    fault_point("create.recorded");
     if (s->record.state == SANDBOX_READY)
         ttl_start(s);
     else if (s->box && !s->destroying)
-        sandbox_open_outlet(s);
+        sandbox_open_egress_link(s);
     else
-        sandbox_make(s);
-    join(op, s);
+        sandbox_provision(s);
+    join_creation(op, s);
 }
 
-static void enter_ready(struct change *c, struct sandbox_record *next)
+static void edit_created(struct change *c, struct sandbox_record *next)
 {
     struct sandbox *s = c->sandbox;
 
@@ -712,9 +722,9 @@ static void enter_ready(struct change *c, struct sandbox_record *next)
         sandbox_enter_ready(s, next);
 }
 
-/* replaced: one that will be gone; NULL: none. */
-static int check_own_room(const struct control *c, const struct account *a,
-                          const struct sandbox *replaced, struct err *e)
+/* replaced: a sandbox that is about to go; NULL: none. */
+static int check_owner_sandboxes(const struct control *c, const struct account *a,
+                                 const struct sandbox *replaced, struct err *e)
 {
     size_t own = owner_count(&c->owners, a->name), related = 0;
     uint64_t most = config_share(c->config->limits.sandboxes_per_owner,
@@ -731,7 +741,7 @@ static int check_own_room(const struct control *c, const struct account *a,
     }
     if (own >= most)
         return err_set(e, ERR_QUOTA,
-                       "%s has %zu sandboxes, as many as one owner may have "
+                       "%s has %zu sandboxes, the maximum of one owner "
                        "(limits.sandboxes_per_owner); destroy some",
                        a->name, own);
     if (a->part.n && related >= part)
@@ -742,12 +752,12 @@ static int check_own_room(const struct control *c, const struct account *a,
     return 0;
 }
 
-static int check_room(const struct control *c, const struct caller *who,
-                      const struct sandbox *replaced, struct err *e)
+static int check_sandbox_room(const struct control *c, const struct caller *who,
+                              const struct sandbox *replaced, struct err *e)
 {
     struct account a = account_of(c, who->owner, who->family);
-    size_t all = c->index.n - c->failed, most = c->config->limits.sandboxes_max;
-    int r = a.exempt ? 0 : check_own_room(c, &a, replaced, e);
+    size_t all = c->sandboxes.n - c->failed, most = c->config->limits.sandboxes_max;
+    int r = a.exempt ? 0 : check_owner_sandboxes(c, &a, replaced, e);
 
     if (r < 0)
         return r;
@@ -756,15 +766,14 @@ static int check_room(const struct control *c, const struct caller *who,
     if (replaced && replaced->record.state != SANDBOX_FAILED)
         all -= all > 0;
     if (all >= most)
-        return err_set(e, ERR_BUSY,
-                       "there are %zu sandboxes, as many as are allowed (limits.sandboxes_max%s)",
+        return err_set(e, ERR_BUSY, "there are %zu sandboxes, the maximum (limits.sandboxes_max%s)",
                        all, a.exempt ? "" : ", of which a sixteenth is for administrators");
     if (event_share_check(c, who->owner, &who->actor, e) < 0)
         return -(int)ERR_QUOTA;
     return store_check_room(c->store, e);
 }
 
-static void on_workspace_tried(struct control_request *q, int r, const struct err *e, int *fd)
+static void on_grant_tried(struct control_request *q, int r, const struct err *e, int *fd)
 {
     struct create_op *op = container_of(q, struct create_op, granting_);
     struct err why = { 0 };
@@ -775,27 +784,28 @@ static void on_workspace_tried(struct control_request *q, int r, const struct er
         why = *e;
     if (r == -(int)ERR_TIMEOUT)
         (void)err_wrap(&why, r, "%.120s", spec_repo(op->request));
-    finish(op, r, &why);
+    finish_create(op, r, &why);
 }
 
-/* Whatever refuses a create once it has begun is asked here, without making anything. */
+/* Makes every check of a create, without creating anything. */
 static void try_create(struct create_op *op)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
-    AUTO(resolved_done) struct resolved x = { 0 };
+    AUTO(resolved_done) struct resolved_create x = { 0 };
     struct control *c = op->control_;
     struct err e;
-    int r = check_room(c, op->caller, op->instead_of, &e);
+    int r = check_sandbox_room(c, op->caller, op->instead_of, &e);
 
-    op->granting_.done = on_workspace_tried;
+    op->granting_.done = on_grant_tried;
     if (r >= 0)
         r = resolve_request(c, op, &a, &x, &e);
     if (r >= 0)
         r = workspace_try_grant(c, &x.request, op->client, &op->granting_, &e);
+    /* Closing waits for it. */
     if (r > 0)
-        c->changes++; /* closing waits for it */
+        c->changes++;
     else
-        finish(op, r, &e);
+        finish_create(op, r, &e);
 }
 
 static void submit_create(struct create_op *op)
@@ -803,25 +813,25 @@ static void submit_create(struct create_op *op)
     struct sandbox *s = op->sandbox_;
     struct change *ch = change_new(s, &op->caller->actor, "create");
 
-    hook_point("create.record");
+    fault_point("create.record");
     change_to(ch, SANDBOX_REQUESTED);
     change_to(ch, SANDBOX_PROVISIONING);
-    if (s->box && !s->policy) /* else it is ready when its policy is in force */
+    if (s->box && !s->policy) /* else it becomes ready when its policy is in force */
         change_to(ch, SANDBOX_READY);
-    ch->edit = enter_ready;
-    ch->also = put_more;
-    ch->done = requested;
+    ch->edit = edit_created;
+    ch->also = store_create_extras;
+    ch->done = on_requested;
     ch->user = op;
     change_submit(ch);
 }
 
 /* A record must not name a prepared box that can still be lost: the create is recorded when the box
- * is in the control groups of its owner. Killed before that, there is no record, and the box is
- * swept; killed afterwards, the box is found again. */
+ * is in the control groups of its owner. After a crash before that, there is no record, and the
+ * orphan sweep removes the box; after a later crash, the box is adopted. */
 static void hand_over_box(struct create_op *op)
 {
     struct sandbox *s = op->sandbox_;
-    struct ext_owner share;
+    struct backend_owner share;
 
     s->assigning = op;
     s->control->changes++; /* closing waits for it */
@@ -829,22 +839,22 @@ static void hand_over_box(struct create_op *op)
     s->ops->assign(s->box, &share);
 }
 
-static void begin(struct create_op *op);
+static void begin_create(struct create_op *op);
 
-/* Nothing was recorded or answered: the create is served without the pool, and if that fails, too,
- * its record names the step. */
+/* Nothing was recorded or answered: retries the create without the pool. If that fails, too, the
+ * record names the step. */
 static void begin_unpooled(struct create_op *op)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
     pool_discard(s->control, take_ptr(s->box));
     sandbox_unref(s);
-    sandbox_unref(s); /* the index's */
+    sandbox_unref(s); /* the map's reference */
     op->unpooled_ = true;
-    begin(op);
+    begin_create(op);
 }
 
-void sandbox_assigned(struct ext_box *b, int r, const struct err *e)
+void sandbox_on_assigned(struct backend_box *b, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
     struct create_op *op = take_ptr(s->assigning);
@@ -859,7 +869,7 @@ void sandbox_assigned(struct ext_box *b, int r, const struct err *e)
     begin_unpooled(op);
 }
 
-static void begin(struct create_op *op)
+static void begin_create(struct create_op *op)
 {
     struct control *c = op->control_;
     struct sandbox *s = NULL;
@@ -870,11 +880,11 @@ static void begin(struct create_op *op)
         try_create(op);
         return;
     }
-    r = check_room(c, op->caller, NULL, &e);
+    r = check_sandbox_room(c, op->caller, NULL, &e);
     if (r >= 0)
-        r = prepare(c, op, &s, &e);
+        r = prepare_sandbox(c, op, &s, &e);
     if (r < 0) {
-        finish(op, r, &e);
+        finish_create(op, r, &e);
         return;
     }
     op->sandbox_ = sandbox_ref(s);
@@ -884,9 +894,9 @@ static void begin(struct create_op *op)
         submit_create(op);
 }
 
-static void look_for_shared_key(struct create_op *op);
+static void find_shared_key(struct create_op *op);
 
-/* A key is a caller's own. A row of the time before tokens had their own keys counts for the token
+/* A key belongs to one caller. A row from before tokens had their own keys belongs to the token
  * that made its sandbox. */
 static bool is_own_key(const struct create_op *op, const struct find_op *f)
 {
@@ -902,34 +912,34 @@ static void refuse_key(struct create_op *op, const char *sandbox)
                     sandbox && !op->caller->peer ? ", for " : "",
                     sandbox && !op->caller->peer ? sandbox : "");
 
-    finish(op, r, &e);
+    finish_create(op, r, &e);
 }
 
-static void first_found(struct find_op *f, int r, const struct err *e)
+static void on_first_create_found(struct find_op *f, int r, const struct err *e)
 {
     struct create_op *op = container_of(f, struct create_op, find_);
     bool hidden = r == -(int)ERR_NOT_FOUND || (r >= 0 && !is_own_key(op, f));
 
     if (hidden && op->shared_key_) {
-        begin(op);
-    } else if (hidden) { /* of a session, which sees its own sandboxes alone */
+        begin_create(op);
+    } else if (hidden) { /* a session sees its own sandboxes only */
         refuse_key(op, NULL);
     } else if (r < 0) {
-        finish(op, r, e);
+        finish_create(op, r, e);
     } else if (op->other_body_) {
         refuse_key(op, op->first_);
     } else if (f->sandbox) {
         op->repeated = true;
-        join(op, f->sandbox);
+        join_creation(op, f->sandbox);
     } else {
         op->repeated = true;
         op->record = copy_record(f->record, &op->arena);
-        finish(op, r, e);
+        finish_create(op, r, e);
     }
     find_op_done(f);
 }
 
-static void key_answered(struct store_query *q, int r, const struct err *e)
+static void on_key_answered(struct store_query *q, int r, const struct err *e)
 {
     struct create_op *op = container_of(q, struct create_op, query_);
     bool found = r >= 0 && q->n;
@@ -939,20 +949,20 @@ static void key_answered(struct store_query *q, int r, const struct err *e)
         memcpy(op->first_, q->idempotency[0].sandbox, sizeof op->first_);
         op->find_ = (struct find_op){ .caller = op->caller,
                                       .id = str_from(op->first_),
-                                      .done = first_found };
+                                      .done = on_first_create_found };
     }
     arena_done(&q->arena);
     if (r < 0)
-        finish(op, r, e);
+        finish_create(op, r, e);
     else if (found)
         control_find(op->control_, &op->find_);
     else if (op->shared_key_ || !has_own_keys(op->caller))
-        begin(op);
+        begin_create(op);
     else
-        look_for_shared_key(op);
+        find_shared_key(op);
 }
 
-static void ask_for_key(struct create_op *op, struct str key)
+static void query_idempotency_key(struct create_op *op, struct str key)
 {
     struct err e;
     int r;
@@ -961,26 +971,26 @@ static void ask_for_key(struct create_op *op, struct str key)
         .kind = STORE_IDEMPOTENCY, .text = key, .owner = str_from(op->caller->owner), .limit = 1
     };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
-    r = store_ask(op->control_->store, &op->query_, key_answered, &e);
+    r = store_ask(op->control_->store, &op->query_, on_key_answered, &e);
     if (r < 0)
-        finish(op, r, &e);
+        finish_create(op, r, &e);
 }
 
-static void look_for_key(struct create_op *op)
+static void find_idempotency_key(struct create_op *op)
 {
     op->shared_key_ = false;
-    ask_for_key(op, str_from(op->key_));
+    query_idempotency_key(op, str_from(op->key_));
 }
 
-static void look_for_shared_key(struct create_op *op)
+static void find_shared_key(struct create_op *op)
 {
     op->shared_key_ = true;
-    ask_for_key(op, op->idempotency_key);
+    query_idempotency_key(op, op->idempotency_key);
 }
 
 /* A token's key is stored as its id and a digest, on lines of their own: no field of a request has
- * a line break, so that no key of another caller is the same. */
-static int make_key(struct create_op *op, struct err *e)
+ * a line break, so no other caller can have the same key. */
+static int make_idempotency_key(struct create_op *op, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(sizeof op->key_ - 1);
     unsigned char digest[32];
@@ -998,22 +1008,22 @@ static int make_key(struct create_op *op, struct err *e)
                : err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
 }
 
-static void start(struct loop_later *l)
+static void on_create_later(struct loop_later *l)
 {
     struct create_op *op = container_of(l, struct create_op, later_);
     struct err e;
     int r;
 
     if (!op->idempotency_key.n) {
-        begin(op);
+        begin_create(op);
         return;
     }
     crypto_sha256(op->body, op->digest_);
-    r = make_key(op, &e);
+    r = make_idempotency_key(op, &e);
     if (r < 0)
-        finish(op, r, &e);
+        finish_create(op, r, &e);
     else
-        look_for_key(op);
+        find_idempotency_key(op);
 }
 
 void control_create(struct control *c, struct create_op *op)
@@ -1023,5 +1033,5 @@ void control_create(struct control *c, struct create_op *op)
     op->record = NULL;
     op->repeated = op->unpooled_ = false;
     arena_init(&op->arena, CONTROL_ARENA_MAX);
-    loop_later(c->loop, &op->later_, start, NULL);
+    loop_later(c->loop, &op->later_, on_create_later, NULL);
 }

@@ -1,16 +1,17 @@
-#include "control/dial.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/dial.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "control/sandbox.h"
+#include "control/sandbox/sandbox.h"
 
-#define PATIENCE_NS (10 * NS_PER_S) /* with a listener that does not take what it is offered */
+#define DIAL_TIMEOUT_NS (10 * NS_PER_S) /* for a listener that does not accept */
 
-/* Lets go of everything but the socket. */
-static void leave(struct dial_op *op)
+/* Releases everything but the socket. */
+static void release_dial(struct dial_op *op)
 {
     struct sandbox *s = take_ptr(op->sandbox);
 
@@ -23,35 +24,35 @@ static void leave(struct dial_op *op)
     sandbox_unref(s);
 }
 
-static void fail(struct dial_op *op, const struct err *e)
+static void fail_dial(struct dial_op *op, const struct err *e)
 {
     drop_fd(&op->connecting_.fd);
-    leave(op);
+    release_dial(op);
     op->done(op, -(int)e->code, e, -1);
 }
 
-static void ask(struct dial_op *op, int family)
+static void request_dial(struct dial_op *op, int family)
 {
     op->family_ = family;
     op->sandbox->ops->dial(op->sandbox->box, &op->dial_, op->port, family);
 }
 
-/* Servers listen on 127.0.0.1 or ::1, and some on one of them only. */
-static void refused(struct dial_op *op, int sys)
+/* Servers listen on 127.0.0.1 or ::1, some on one of them only. */
+static void retry_or_fail_dial(struct dial_op *op, int sys)
 {
     struct err e;
 
     if (sys == ECONNREFUSED && op->family_ == 4 && op->sandbox->box) {
         loop_timer_stop(&op->late_);
-        ask(op, 6);
+        request_dial(op, 6);
         return;
     }
     (void)err_set(&e, ERR_UPSTREAM, "nothing listens on port %u of sandbox %s", op->port,
                   op->sandbox->record.id);
-    fail(op, &e);
+    fail_dial(op, &e);
 }
 
-static void on_connected(struct loop_fd *f, unsigned events)
+static void on_dial_connected(struct loop_fd *f, unsigned events)
 {
     struct dial_op *op = container_of(f, struct dial_op, connecting_);
     AUTO_CLOSE int fd = f->fd;
@@ -64,14 +65,14 @@ static void on_connected(struct loop_fd *f, unsigned events)
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &sys, &n) < 0)
         sys = errno;
     if (sys) {
-        refused(op, sys);
+        retry_or_fail_dial(op, sys);
         return;
     }
-    leave(op);
+    release_dial(op);
     op->done(op, 0, NULL, take_fd(&fd));
 }
 
-static void on_late(struct loop_timer *t)
+static void on_dial_timeout(struct loop_timer *t)
 {
     struct dial_op *op = container_of(t, struct dial_op, late_);
     struct err e;
@@ -79,46 +80,46 @@ static void on_late(struct loop_timer *t)
     loop_fd_stop(&op->connecting_);
     (void)err_set(&e, ERR_TIMEOUT, "port %u of sandbox %s does not accept connections", op->port,
                   op->sandbox->record.id);
-    fail(op, &e);
+    fail_dial(op, &e);
 }
 
-static void on_dialled(struct ext_dial *d, int r, const struct err *e, int fd)
+static void on_backend_dialled(struct backend_dial *d, int r, const struct err *e, int fd)
 {
     struct dial_op *op = container_of(d, struct dial_op, dial_);
     struct loop *l = op->sandbox->control->loop;
     struct err why;
 
     if (r < 0 && e->sys)
-        refused(op, e->sys);
+        retry_or_fail_dial(op, e->sys);
     else if (r < 0)
-        fail(op, e);
-    else if (loop_fd_start(l, &op->connecting_, fd, LOOP_WRITE, on_connected, &why) < 0) {
+        fail_dial(op, e);
+    else if (loop_fd_start(l, &op->connecting_, fd, LOOP_WRITE, on_dial_connected, &why) < 0) {
         op->connecting_.fd = fd;
-        fail(op, &why);
+        fail_dial(op, &why);
     } else {
-        loop_timer_start(l, &op->late_, clock_mono() + PATIENCE_NS, on_late, NULL);
+        loop_timer_start(l, &op->late_, clock_mono() + DIAL_TIMEOUT_NS, on_dial_timeout, NULL);
     }
 }
 
-static void unusable(struct loop_later *l)
+static void on_dial_unusable(struct loop_later *l)
 {
     struct dial_op *op = container_of(l, struct dial_op, later_);
 
-    fail(op, &op->err_);
+    fail_dial(op, &op->err_);
 }
 
 void sandbox_dial(struct sandbox *s, struct dial_op *op)
 {
-    int r = sandbox_check_usable(s, EXT_CAN_DIAL, &op->err_);
+    int r = sandbox_check_usable(s, BACKEND_CAN_DIAL, &op->err_);
 
     op->sandbox = sandbox_ref(s);
-    op->dial_ = (struct ext_dial){ .done = on_dialled };
+    op->dial_ = (struct backend_dial){ .done = on_backend_dialled };
     op->connecting_ = (struct loop_fd){ .fd = -1 };
     sandbox_attach(s);
     if (r < 0)
-        loop_later(s->control->loop, &op->later_, unusable, NULL);
+        loop_later(s->control->loop, &op->later_, on_dial_unusable, NULL);
     else
-        ask(op, 4);
+        request_dial(op, 4);
 }
 
 void dial_op_cancel(struct dial_op *op)
@@ -127,5 +128,5 @@ void dial_op_cancel(struct dial_op *op)
         return;
     loop_fd_stop(&op->connecting_);
     drop_fd(&op->connecting_.fd);
-    leave(op);
+    release_dial(op);
 }

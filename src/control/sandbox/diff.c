@@ -1,12 +1,14 @@
-/* What a sandbox has changed: asked of a keeper, which looks at what it writes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The changes of a sandbox: a layer worker compares its writable directory with the layers
+ * below. */
 #include <stdio.h>
 
-#include "control/sandbox.h"
-#include "control/snapshots.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
 
 enum { CHANGES_MAX = 100000 };
 
-static void on_later(struct loop_later *l)
+static void on_diff_later(struct loop_later *l)
 {
     struct diff_op *op = container_of(l, struct diff_op, later_);
     struct sandbox *s = take_ptr(op->sandbox_);
@@ -21,24 +23,24 @@ static void on_later(struct loop_later *l)
     sandbox_unref(s);
 }
 
-static void finish(struct diff_op *op, int r, const struct err *e)
+static void finish_diff(struct diff_op *op, int r, const struct err *e)
 {
     op->r_ = r;
     if (r < 0)
         op->err_ = *e;
-    loop_later(op->sandbox_->control->loop, &op->later_, on_later, NULL);
+    loop_later(op->sandbox_->control->loop, &op->later_, on_diff_later, NULL);
 }
 
-static void on_done(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_diff_job_done(struct layer_job *j, int r, const struct err *e,
+                             const struct layers_said *said)
 {
     struct diff_op *op = container_of(j, struct diff_op, job_);
 
     op->changes = said ? said->entries : 0;
-    finish(op, r, e);
+    finish_diff(op, r, e);
 }
 
-static const struct keeper_events events = { .done = on_done };
+static const struct layer_worker_events events = { .done = on_diff_job_done };
 
 static void add_below(struct layers_job *job, const struct json_strs *names)
 {
@@ -52,7 +54,7 @@ static void add_against(struct layers_job *job, const struct json_strs *names)
         snprintf(job->against[job->n_against++], LAYER_NAME_MAX, "%s", names->p[i]);
 }
 
-/* The caller may have deleted it meanwhile. */
+/* The caller may have deleted the snapshot meanwhile. */
 static int fill_against(struct diff_op *op, struct layers_job *job, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
@@ -60,18 +62,19 @@ static int fill_against(struct diff_op *op, struct layers_job *job, struct err *
 
     if (!than)
         return err_set(e, ERR_NOT_FOUND, "snapshot: there is no '%.80s'", op->against);
-    if (!than->base.layers.n != !s->facts.base.layers.n)
+    if (!than->base.layers.n != !s->detail.base.layers.n)
         return err_set(e, ERR_CONFLICT,
-                       "one of sandbox %s and snapshot %s stands on an image, the other on the "
-                       "system of this machine: they cannot be compared",
+                       "sandbox %s and snapshot %s cannot be compared: one is built on an image, "
+                       "the other on the system of this machine",
                        s->record.id, than->record.id);
     add_against(job, &than->layers);
     add_against(job, &than->base.layers);
     return 0;
 }
 
-/* upper < 0: of a paused one, whose files are a layer, or still where it wrote them. */
-static int begin(struct diff_op *op, int upper, struct err *e)
+/* upper < 0: the sandbox is paused, and its files are a layer, or still in its writable
+ * directory. */
+static int start_diff_job(struct diff_op *op, int upper, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
     struct layers_job job;
@@ -79,11 +82,11 @@ static int begin(struct diff_op *op, int upper, struct err *e)
     size_t n = 0;
 
     layers_job_fill(&job, op->against ? LAYERS_COMPARE : LAYERS_DIFF, op->layer_);
-    if (op->layer_[0] && s->facts.paused.kept)
+    if (op->layer_[0] && s->detail.paused.kept)
         snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.entries_max = CHANGES_MAX;
-    add_below(&job, &s->facts.layers);
-    add_below(&job, &s->facts.base.layers);
+    add_below(&job, &s->detail.layers);
+    add_below(&job, &s->detail.base.layers);
     r = op->against ? fill_against(op, &job, e) : 0;
     if (r < 0)
         return r;
@@ -93,33 +96,34 @@ static int begin(struct diff_op *op, int upper, struct err *e)
     if (upper >= 0)
         fds[n++] = upper;
     fds[n++] = op->file;
-    return keeper_start(s->control, &op->job_, &events, &job, fds, n, e);
+    return layer_worker_start(s->control, &op->job_, &events, &job, fds, n, e);
 }
 
-/* Those who wait for it are told together. */
-void diff_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
+/* All waiting operations share one answer. */
+void diff_on_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
 {
     for (struct link *m; (m = list_take(&s->diffs));) {
         struct diff_op *op = container_of(m, struct diff_op, link_);
         struct err why;
 
-        if (r >= 0 && begin(op, *fd, &why) < 0)
-            finish(op, -(int)why.code, &why);
+        if (r >= 0 && start_diff_job(op, *fd, &why) < 0)
+            finish_diff(op, -(int)why.code, &why);
         else if (r < 0)
-            finish(op, r, e);
+            finish_diff(op, r, e);
     }
 }
 
-static bool is_paused(const struct sandbox *s)
+static bool can_diff_paused(const struct sandbox *s)
 {
-    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && !s->destroying && !s->resume;
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !s->destroying &&
+           !s->resume;
 }
 
 static int diff_paused(struct sandbox *s, struct diff_op *op, struct err *e)
 {
-    snprintf(op->layer_, sizeof op->layer_, "%s", s->facts.paused.layer);
+    snprintf(op->layer_, sizeof op->layer_, "%s", s->detail.paused.layer);
     layer_ref(s->control, op->layer_);
-    return begin(op, -1, e);
+    return start_diff_job(op, -1, e);
 }
 
 void sandbox_diff(struct sandbox *s, struct diff_op *op)
@@ -131,9 +135,10 @@ void sandbox_diff(struct sandbox *s, struct diff_op *op)
     s->control->changes++; /* closing waits for it */
     op->file = -1;
     op->layer_[0] = '\0';
-    r = is_paused(s) ? diff_paused(s, op, &e) : sandbox_check_usable(s, EXT_CAN_SNAPSHOT, &e);
+    r = can_diff_paused(s) ? diff_paused(s, op, &e)
+                           : sandbox_check_usable(s, BACKEND_CAN_SNAPSHOT, &e);
     if (r < 0) {
-        finish(op, r, &e);
+        finish_diff(op, r, &e);
     } else if (!op->layer_[0]) {
         list_append(&s->diffs, &op->link_);
         s->ops->upper(s->box);

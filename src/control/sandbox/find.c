@@ -1,15 +1,16 @@
-/* Finding a sandbox by its id, its name or, where the caller allows it, the start of its id. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a sandbox by its id, its name or, if the caller allows it, a prefix of its id. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "control/sandbox.h"
+#include "control/sandbox/sandbox.h"
 
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
                       struct sandbox **ret)
 {
-    struct index_entry *v = index_find(&c->index, id);
+    struct map_entry *v = map_find(&c->sandboxes, id);
     struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
 
     if (!s || !s->stored || !sandbox_visible(who, &s->record))
@@ -18,7 +19,7 @@ bool control_find_now(struct control *c, const struct caller *who, struct str id
     return true;
 }
 
-static void finish(struct find_op *op, int r, const struct err *e)
+static void finish_find(struct find_op *op, int r, const struct err *e)
 {
     op->control_ = NULL;
     op->done(op, r, e);
@@ -29,24 +30,24 @@ static void fail_not_found(struct find_op *op)
     struct err e;
     int r = err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", op->text_);
 
-    finish(op, r, &e);
+    finish_find(op, r, &e);
 }
 
-/* Of two that fit, live ones are first. */
+/* Two matches; live sandboxes come first. */
 static bool is_ambiguous(const struct store_query *q)
 {
     return q->n > 1 && (q->sandboxes[0].state == SANDBOX_DESTROYED) ==
                            (q->sandboxes[1].state == SANDBOX_DESTROYED);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_find_answered(struct store_query *q, int r, const struct err *e)
 {
     struct find_op *op = container_of(q, struct find_op, query_);
     struct sandbox_record *found = NULL;
     struct err many;
 
     if (r < 0) {
-        finish(op, r, e);
+        finish_find(op, r, e);
         return;
     }
     if (q->n && sandbox_visible(op->caller, &q->sandboxes[0]))
@@ -54,24 +55,24 @@ static void answered(struct store_query *q, int r, const struct err *e)
     if (!found) {
         fail_not_found(op);
     } else if (is_ambiguous(q)) {
-        r = err_set(&many, ERR_CONFLICT, "%s is the start of several ids; write more of it",
+        r = err_set(&many, ERR_CONFLICT, "%s is a prefix of several ids; use a longer one",
                     op->text_);
-        finish(op, r, &many);
+        finish_find(op, r, &many);
     } else {
         if (!control_find_now(op->control_, op->caller, str_from(found->id), &op->sandbox))
             op->record = found;
-        finish(op, 0, NULL);
+        finish_find(op, 0, NULL);
     }
 }
 
-static void found_now(struct loop_later *l)
+static void on_find_later(struct loop_later *l)
 {
     struct find_op *op = container_of(l, struct find_op, later_);
 
     if (op->sandbox)
-        finish(op, 0, NULL);
+        finish_find(op, 0, NULL);
     else if (op->busy_.code)
-        finish(op, -(int)op->busy_.code, &op->busy_);
+        finish_find(op, -(int)op->busy_.code, &op->busy_);
     else
         fail_not_found(op);
 }
@@ -86,7 +87,7 @@ static bool is_id_start(struct str id)
 }
 
 /* "sbx_4k7…" or just "4k7…". */
-static bool set_text(struct find_op *op)
+static bool set_find_text(struct find_op *op)
 {
     bool prefixed = str_starts(op->id, STR("sbx_"));
 
@@ -100,17 +101,17 @@ static bool set_text(struct find_op *op)
     return op->may_be_short || id_valid("sbx_", str_from(op->text_));
 }
 
-static void ask(struct find_op *op, store_answer_fn *answer)
+static void query_sandbox(struct find_op *op, store_answer_fn *answer)
 {
-    /* A few letters mean one of the caller's own, also to an administrator. */
+    /* A prefix finds the caller's own sandboxes only, also for an administrator. */
     op->query_.owner = op->caller->admin && op->query_.kind != STORE_PREFIX
                            ? STR("")
                            : str_from(op->caller->owner);
     if (store_ask(op->control_->store, &op->query_, answer, &op->busy_) < 0)
-        loop_later(op->control_->loop, &op->later_, found_now, NULL);
+        loop_later(op->control_->loop, &op->later_, on_find_later, NULL);
 }
 
-static void ask_id(struct find_op *op)
+static void query_sandbox_id(struct find_op *op)
 {
     op->query_ = (struct store_query){
         .kind = id_valid("sbx_", str_from(op->text_)) ? STORE_SANDBOX : STORE_PREFIX,
@@ -119,23 +120,23 @@ static void ask_id(struct find_op *op)
         .limit = 2,
     };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
-    ask(op, answered);
+    query_sandbox(op, on_find_answered);
 }
 
-static void named(struct store_query *q, int r, const struct err *e)
+static void on_name_answered(struct store_query *q, int r, const struct err *e)
 {
     struct find_op *op = container_of(q, struct find_op, query_);
 
     if (r >= 0 && q->n == 0 && op->is_start_) {
         arena_done(&q->arena);
-        ask_id(op);
+        query_sandbox_id(op);
     } else {
-        answered(q, r, e);
+        on_find_answered(q, r, e);
     }
 }
 
-/* The store has an index of labels, which is right whatever became of them. */
-static void ask_name(struct find_op *op)
+/* The store has an index of labels, which is correct even after labels were changed. */
+static void query_sandbox_name(struct find_op *op)
 {
     const struct json_map *seen = &op->caller->labels;
     struct json_pair *labels;
@@ -146,15 +147,15 @@ static void ask_name(struct find_op *op)
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
     labels = arena_array(&op->query_.arena, seen->n + 1, sizeof *labels);
     if (!labels)
-        abort(); /* they were bounded when they were taken */
+        abort(); /* their number was checked when the labels were set */
     labels[0] = (struct json_pair){ op->label, arena_dup(&op->query_.arena, op->id) };
     for (size_t i = 0; i < seen->n; i++)
         labels[i + 1] = seen->p[i];
     op->query_.labels = (struct json_map){ labels, seen->n + 1 };
-    ask(op, named);
+    query_sandbox(op, on_name_answered);
 }
 
-static bool is_name(const struct find_op *op)
+static bool may_be_name(const struct find_op *op)
 {
     return op->label && op->id.n && op->id.n <= REQUEST_TEXT_MAX &&
            !memchr(op->id.p, 0, op->id.n) && !id_valid("sbx_", op->id);
@@ -164,18 +165,18 @@ void control_find(struct control *c, struct find_op *op)
 {
     bool found;
 
-    op->is_start_ = set_text(op);
+    op->is_start_ = set_find_text(op);
     op->control_ = c;
     op->busy_.code = ERR_OK;
     op->sandbox = NULL;
     op->record = NULL;
     found = op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox);
-    if (!found && is_name(op))
-        ask_name(op);
+    if (!found && may_be_name(op))
+        query_sandbox_name(op);
     else if (!found && op->is_start_)
-        ask_id(op);
+        query_sandbox_id(op);
     else
-        loop_later(c->loop, &op->later_, found_now, NULL);
+        loop_later(c->loop, &op->later_, on_find_later, NULL);
 }
 
 void find_op_done(struct find_op *op)
@@ -184,7 +185,7 @@ void find_op_done(struct find_op *op)
     arena_done(&op->query_.arena);
 }
 
-/* "3m", "2h", "4d": as exact as a person asks. */
+/* "3m", "2h", "4d": precise enough for a person. */
 static void show_rough_age(int64_t ns, char out[static 48])
 {
     static const int64_t steps[] = { 86400 * NS_PER_S, 3600 * NS_PER_S, 60 * NS_PER_S };
@@ -208,16 +209,16 @@ int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct
                    r->reason, r->reason[0] && word ? ")" : "");
 }
 
-struct walk {
+struct sandbox_walk {
     sandbox_each_fn *each;
     void *user;
     bool stop;
 };
 
-static void walk_one(struct index_entry *v, void *user)
+static void visit_sandbox(struct map_entry *v, void *user)
 {
     struct sandbox *s = container_of(v, struct sandbox, entry);
-    struct walk *w = user;
+    struct sandbox_walk *w = user;
 
     if (!w->stop && s->stored)
         w->stop = w->each(w->user, s);
@@ -225,14 +226,14 @@ static void walk_one(struct index_entry *v, void *user)
 
 void control_each(struct control *c, sandbox_each_fn *each, void *user)
 {
-    struct walk w = { .each = each, .user = user };
+    struct sandbox_walk w = { .each = each, .user = user };
 
-    index_each(&c->index, walk_one, &w);
+    map_each(&c->sandboxes, visit_sandbox, &w);
 }
 
 size_t control_count(const struct control *c)
 {
-    return c->index.n;
+    return c->sandboxes.n;
 }
 
 int control_list(struct control *c, const struct caller *who, struct store_query *q,

@@ -1,15 +1,17 @@
-/* Programs of our own that serve clients inside: while they wait for work, nobody uses them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our helper programs that serve clients inside a sandbox: one that waits for work does not count
+ * as a use.
  *
  * The last line on their standard output says whether they wait. It is kept on disk with the rest
  * of their output, so the answer is the same after a restart of the daemon. */
 #include "base/id.h"
-#include "control/process.h"
+#include "control/process/process.h"
 
 enum { TAIL_MAX = 1024 };
 
 #define SESSION_MARK '\036'
 
-/* "run_… end" (api/e2b/code_output.h) */
+/* "run_… end" (edge/code/code_output.h) */
 static bool ends_code(struct str line)
 {
     struct str id, rest = str_cut(line, ' ', &id);
@@ -17,7 +19,7 @@ static bool ends_code(struct str line)
     return id_valid("run_", id) && str_eq(rest, STR("end"));
 }
 
-/* RS "cmd_…<STATUS" (api/daytona/session_scan.h) */
+/* RS "cmd_…<STATUS" (edge/daytona/session_scan.h) */
 static bool ends_command(struct str line)
 {
     struct str id, status;
@@ -30,8 +32,8 @@ static bool ends_command(struct str line)
 }
 
 static const struct {
-    bool (*ends)(
-        struct str line); /* the last line of a request; NULL: its requests are processes */
+    /* Recognizes the last line of a request; NULL: its requests are processes. */
+    bool (*ends)(struct str line);
 } helpers[] = {
     [PROCESS_KERNEL] = { ends_code },
     [PROCESS_SESSION] = { ends_command },

@@ -1,7 +1,8 @@
-#include "control/idle.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/idle.h"
 
 #include "base/clock.h"
-#include "control/process.h"
+#include "control/process/process.h"
 
 #define SPAN_NS (5 * NS_PER_S) /* processor time is counted in steps of 10 ms */
 
@@ -15,10 +16,9 @@ static bool has_client_process(const struct idle *v)
     return v->processes;
 }
 
-/* Every use, and how the daemon knows that it goes on at this moment; NULL: it is over as soon as
- * it is noted. */
+/* Every use, and whether it is going on at this moment; NULL: it is momentary. */
 static const struct {
-    bool (*goes_on)(const struct idle *v);
+    bool (*is_in_use)(const struct idle *v);
 } uses[USE_COUNT_] = {
     [USE_REQUEST] = { NULL }, [USE_CLIENT] = { has_attached_client }, [USE_EGRESS] = { NULL },
     [USE_CPU] = { NULL },     [USE_PROCESS] = { has_client_process },
@@ -27,7 +27,7 @@ static const struct {
 void idle_begin(struct idle *v)
 {
     idle_note(v, USE_REQUEST);
-    v->looked = false;
+    v->sampled = false;
 }
 
 void idle_note(struct idle *v, enum sandbox_use use)
@@ -40,7 +40,7 @@ int64_t idle_since(const struct idle *v)
     int64_t last = 0;
 
     for (int i = 0; i < USE_COUNT_; i++) {
-        int64_t at = uses[i].goes_on && uses[i].goes_on(v) ? clock_boot() : v->used_ns[i];
+        int64_t at = uses[i].is_in_use && uses[i].is_in_use(v) ? clock_boot() : v->used_ns[i];
 
         last = at > last ? at : last;
     }
@@ -62,7 +62,7 @@ int64_t idle_span(const struct sandbox *s)
     return s->record.idle_ns < SPAN_NS ? s->record.idle_ns : SPAN_NS;
 }
 
-/* A helper is one process; whatever it runs for its client is another one. */
+/* A helper is one process; each program that it runs for its client is another one. */
 static bool runs_for_client(struct sandbox *s, uint32_t processes)
 {
     uint32_t waiting = 0;
@@ -72,19 +72,19 @@ static bool runs_for_client(struct sandbox *s, uint32_t processes)
     return processes > waiting;
 }
 
-bool idle_look(struct sandbox *s, const struct ext_usage *u, bool whole)
+bool idle_sample(struct sandbox *s, const struct backend_usage *u, bool whole)
 {
     struct idle *v = &s->idle;
-    int64_t now = clock_boot(), since = now - v->looked_ns;
-    bool judges = v->looked && since >= idle_span(s);
+    int64_t now = clock_boot(), since = now - v->sampled_ns;
+    bool judges = v->sampled && since >= idle_span(s);
 
     if (whole && runs_for_client(s, u->processes))
         idle_note(v, USE_PROCESS);
     if (judges && u->cpu_ns - v->cpu_ns > since / 1000 * IDLE_CPU_PER_MILLE)
         idle_note(v, USE_CPU);
-    if (judges || !v->looked) {
-        v->looked = true;
-        v->looked_ns = now;
+    if (judges || !v->sampled) {
+        v->sampled = true;
+        v->sampled_ns = now;
         v->cpu_ns = u->cpu_ns;
     }
     return judges;

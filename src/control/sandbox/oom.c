@@ -1,25 +1,26 @@
-#include "control/oom.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/oom.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/change.h"
-#include "control/sandbox.h"
-#include "control/spec.h"
+#include "control/sandbox/change.h"
+#include "control/sandbox/sandbox.h"
+#include "control/sandbox/spec.h"
 
-struct oom_news {
+struct oom_event {
     char text[96];
 };
 
 static void edit_oom(struct change *ch, struct sandbox_record *next)
 {
-    sandbox_put_facts(ch->sandbox, next);
+    sandbox_write_detail(ch->sandbox, next);
 }
 
-static void told_oom(struct change *ch, int r, const struct err *e)
+static void on_oom_recorded(struct change *ch, int r, const struct err *e)
 {
-    (void)r; /* without a record of it, the next one records both */
+    (void)r; /* if this was not recorded, the next kill records both */
     (void)e;
     free(ch->user);
 }
@@ -27,47 +28,48 @@ static void told_oom(struct change *ch, int r, const struct err *e)
 static void record_oom(struct sandbox *s, uint32_t kills)
 {
     struct change *ch = change_new(s, &ACTOR_DAEMON, "out of memory");
-    struct oom_news *news = calloc(1, sizeof *news);
+    struct oom_event *event = calloc(1, sizeof *event);
 
-    if (!news)
+    if (!event)
         abort();
-    snprintf(news->text, sizeof news->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
+    snprintf(event->text, sizeof event->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
              (unsigned long long)sandbox_view(s).memory);
     ch->type = "sandbox.oom";
-    ch->detail = str_from(news->text);
+    ch->detail = str_from(event->text);
     ch->edit = edit_oom;
-    ch->done = told_oom;
-    ch->user = news;
+    ch->done = on_oom_recorded;
+    ch->user = event;
     change_submit(ch);
 }
 
 void sandbox_note_oom(struct sandbox *s, uint32_t kills)
 {
-    uint32_t more = kills > s->facts.oom.counted ? kills - s->facts.oom.counted : 0;
+    uint32_t more = kills > s->detail.oom.counted ? kills - s->detail.oom.counted : 0;
 
     if (!more)
         return;
-    s->facts.has_oom = true;
-    s->facts.oom.counted = kills;
-    s->facts.oom.kills += more;
-    s->facts.oom.last_ns = clock_wall();
+    s->detail.has_oom = true;
+    s->detail.oom.counted = kills;
+    s->detail.oom.kills += more;
+    s->detail.oom.last_ns = clock_wall();
     if (!s->destroying)
         record_oom(s, more);
 }
 
 void sandbox_reset_oom(struct sandbox *s)
 {
-    s->facts.oom.counted = 0;
+    s->detail.oom.counted = 0;
 }
 
-struct ext_end sandbox_end(const struct sandbox *s, const struct ext_end *end)
+struct backend_end sandbox_end(const struct sandbox *s, const struct backend_end *end)
 {
-    struct ext_end ret = *end;
+    struct backend_end ret = *end;
     bool known = s->profile;
 
-    ret.memory_limit = known && !(s->facts.unenforced & EXT_LIMIT_MEMORY)
+    ret.memory_limit = known && !(s->detail.unenforced & BACKEND_LIMIT_MEMORY)
                            ? spec_memory(s->profile, &s->request)
                            : 0;
-    ret.disk_limit = known && !(s->facts.unenforced & EXT_LIMIT_DISK) ? spec_disk(s->profile) : 0;
+    ret.disk_limit =
+        known && !(s->detail.unenforced & BACKEND_LIMIT_DISK) ? spec_disk(s->profile) : 0;
     return ret;
 }

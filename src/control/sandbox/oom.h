@@ -1,15 +1,17 @@
-/* What a sandbox's limits did to it: kept in its record and told with the ends of its processes. */
-#ifndef CONTROL_OOM_H
-#define CONTROL_OOM_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OOM kills and limits of a sandbox: stored in its record and reported with the ends of its
+ * processes. */
+#ifndef CONTROL_SANDBOX_OOM_H
+#define CONTROL_SANDBOX_OOM_H
 
 #include "control/control.h"
 
-/* The box has counted so many OOM kills since it was made. */
+/* The box has counted this many OOM kills since it was provisioned. */
 void sandbox_note_oom(struct sandbox *s, uint32_t kills);
-/* Counting begins anew: the sandbox gets another box. */
+/* Restarts the count: the sandbox gets another box. */
 void sandbox_reset_oom(struct sandbox *s);
 
-/* The end of a process or file operation in it, with the limits that it ran under. */
-struct ext_end sandbox_end(const struct sandbox *s, const struct ext_end *end);
+/* The end of a process or file operation, with the limits that it ran under. */
+struct backend_end sandbox_end(const struct sandbox *s, const struct backend_end *end);
 
 #endif

@@ -1,21 +1,21 @@
-/* Pausing: everything in a sandbox stands still, and what it has written is safe, also from a
- * restart of the machine. Its time stands still, too, but it is not kept for ever.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pausing freezes all processes of a sandbox and makes its files durable, also across a reboot of
+ * the machine. Its lifetime stops counting, but a paused sandbox is kept for a limited time.
  *
- * Resuming lets it go on where it stood. If its processes are gone, because the machine was
- * restarted or somebody killed them, it is built again, under its own id, on what it had written.
- */
+ * Resuming thaws it. If its processes are gone, because the machine was rebooted or they were
+ * killed, the sandbox is rebuilt under its own id on the files that it had written. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "control/processes.h"
-#include "control/sandbox.h"
-#include "control/owner_share.h"
-#include "control/places.h"
-#include "control/spec.h"
+#include "control/event/event_share.h"
+#include "control/process/processes.h"
+#include "control/sandbox/sandbox.h"
+#include "control/owner/owner_share.h"
+#include "control/egress/places.h"
+#include "control/sandbox/spec.h"
 
 /* --- pausing --- */
 
@@ -24,10 +24,10 @@ struct pausing {
     struct capture capture;
     struct actor actor;
     struct sandbox_op *op;
-    bool stop; /* its processes are to end */
+    bool stop; /* its processes are ended, too */
 };
 
-void sandbox_op_tell(struct sandbox_op *op, int r, const struct err *e)
+void sandbox_op_complete(struct sandbox_op *op, int r, const struct err *e)
 {
     struct sandbox *s = take_ptr(op->sandbox);
 
@@ -37,7 +37,7 @@ void sandbox_op_tell(struct sandbox_op *op, int r, const struct err *e)
         sandbox_unref(s);
 }
 
-static void pausing_end(struct pausing *p, int r, const struct err *e)
+static void finish_pausing(struct pausing *p, int r, const struct err *e)
 {
     struct sandbox *s = p->sandbox;
 
@@ -45,27 +45,27 @@ static void pausing_end(struct pausing *p, int r, const struct err *e)
     if (p->stop && r >= 0)
         stop_paused(s, p->op);
     else
-        sandbox_op_tell(p->op, r, e);
+        sandbox_op_complete(p->op, r, e);
     free(p);
     sandbox_unref(s);
 }
 
-static void told_paused(struct change *ch, int r, const struct err *e)
+static void on_pause_recorded(struct change *ch, int r, const struct err *e)
 {
     struct pausing *p = ch->user;
     struct sandbox *s = p->sandbox;
 
-    hook_point("pause.told");
+    fault_point("pause.told");
     if (r >= 0) {
-        s->still = true;
+        s->frozen = true;
         ttl_start(s);
     } else {
-        s->facts.has_paused = false;
+        s->detail.has_paused = false;
         layer_unref(s->control, p->capture.layer);
         if (s->box && !s->after_teardown)
             s->ops->thaw(s->box);
     }
-    pausing_end(p, r, e);
+    finish_pausing(p, r, e);
 }
 
 static void edit_paused(struct change *ch, struct sandbox_record *next)
@@ -74,38 +74,38 @@ static void edit_paused(struct change *ch, struct sandbox_record *next)
     struct sandbox *s = p->sandbox;
     int64_t longest = s->control->config->ttl.paused, now = clock_boot(), keep = 0;
 
-    if (p->stop && s->facts.has_rest)
-        keep = s->facts.rest.keep_ns;
+    if (p->stop && s->detail.has_rest)
+        keep = s->detail.rest.keep_ns;
     if (keep && keep < longest)
         longest = keep;
     (void)salvage_note_pause(s);
-    s->facts.has_paused = true;
-    s->facts.paused.stopped = p->stop;
-    s->facts.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
-    s->facts.paused.kept = p->capture.kept;
-    s->facts.paused.bytes = (int64_t)p->capture.bytes;
-    s->facts.paused.entries = (int64_t)p->capture.entries;
-    s->facts.paused.left_ns = next->deadline_ns > now ? next->deadline_ns - now : NS_PER_S;
-    s->facts.paused.until_ns = clock_wall() + longest;
+    s->detail.has_paused = true;
+    s->detail.paused.stopped = p->stop;
+    s->detail.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
+    s->detail.paused.kept = p->capture.kept;
+    s->detail.paused.bytes = (int64_t)p->capture.bytes;
+    s->detail.paused.entries = (int64_t)p->capture.entries;
+    s->detail.paused.left_ns = next->deadline_ns > now ? next->deadline_ns - now : NS_PER_S;
+    s->detail.paused.until_ns = clock_wall() + longest;
     next->deadline_ns = now + longest;
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
-    sandbox_put_facts(s, next);
+    sandbox_write_detail(s, next);
 }
 
-static void captured(struct capture *c, int r, const struct err *e)
+static void on_pause_captured(struct capture *c, int r, const struct err *e)
 {
     struct pausing *p = container_of(c, struct pausing, capture);
     struct change *ch;
 
     if (r < 0) {
-        pausing_end(p, r, e);
+        finish_pausing(p, r, e);
         return;
     }
-    hook_point("pause.record");
+    fault_point("pause.record");
     ch = change_new(p->sandbox, &p->actor, p->stop ? "stop" : "pause");
     change_to(ch, SANDBOX_PAUSED);
     ch->edit = edit_paused;
-    ch->done = told_paused;
+    ch->done = on_pause_recorded;
     ch->user = p;
     change_submit(ch);
 }
@@ -113,7 +113,7 @@ static void captured(struct capture *c, int r, const struct err *e)
 void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
 {
     if (s->record.state == SANDBOX_PAUSED && !s->resume)
-        sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
+        sandbox_op_finish(op, s, 0, NULL); /* idempotent */
     else
         sandbox_begin_pause(s, who, false, op);
 }
@@ -130,7 +130,7 @@ void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
                            .actor = *who,
                            .op = op,
                            .stop = stop,
-                           .capture = { .stay = true, .done = captured } };
+                           .capture = { .stay_frozen = true, .done = on_pause_captured } };
     op->sandbox = sandbox_ref(s);
     s->pausing = true;
     capture_start(s, &p->capture);
@@ -140,43 +140,45 @@ void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
 
 struct resume {
     struct sandbox *sandbox;
-    struct list waiting; /* struct sandbox_op: whoever asked meanwhile, too */
+    struct list waiting; /* struct sandbox_op: all that asked for it */
     struct actor actor;
-    int64_t duration_ns;    /* that it shall live at least */
-    bool asked;             /* whether it lives, now that it was let go */
-    bool rebuilt;           /* its processes are gone … */
-    bool holds;             /* … and the layers that it is built on are held here */
-    struct keeper_job take; /* of what it wrote to disk */
+    int64_t duration_ns;   /* minimum lifetime after the resume */
+    bool awaits_upper;     /* waits for the thawed box to prove that it is alive */
+    bool awaits_processes; /* after a restart: its processes are being read from the store … */
+    bool is_adopted;       /* … and its box was adopted */
+    bool rebuilt;          /* its processes are gone … */
+    bool holds;            /* … and this holds the layers that it is rebuilt on */
+    struct layer_job take; /* turns its files on disk into a layer */
     struct flatten_op flatten;
-    struct json_strs old; /* what it stood on before */
+    struct json_strs old; /* the layers that it was built on before */
     int r;
     struct err err;
 };
 
-void sandbox_ops_tell(struct list *ops, int r, const struct err *e)
+void sandbox_ops_complete(struct list *ops, int r, const struct err *e)
 {
     for (struct link *m; (m = list_take(ops));)
-        sandbox_op_tell(container_of(m, struct sandbox_op, link_), r, e);
+        sandbox_op_complete(container_of(m, struct sandbox_op, link_), r, e);
 }
 
-static void resume_over(struct sandbox *s, int r, const struct err *e)
+static void complete_resume(struct sandbox *s, int r, const struct err *e)
 {
     struct resume *u = take_ptr(s->resume);
 
-    keeper_cancel(&u->take);
+    layer_worker_cancel(&u->take);
     layers_flatten_cancel(&u->flatten);
     if (u->holds)
         layers_unref(s->control, &s->stack);
-    sandbox_ref(s); /* those who are told may hold the last one */
-    sandbox_ops_tell(&u->waiting, r, r < 0 ? e : NULL);
+    sandbox_ref(s); /* the completed operations may hold the last references */
+    sandbox_ops_complete(&u->waiting, r, r < 0 ? e : NULL);
     free(u);
     sandbox_unref(s);
 }
 
-static void resume_end(struct sandbox *s, int r, const struct err *e)
+static void end_resume(struct sandbox *s, int r, const struct err *e)
 {
     ttl_start(s);
-    resume_over(s, r, e);
+    complete_resume(s, r, e);
 }
 
 static void edit_resumed(struct change *ch, struct sandbox_record *next)
@@ -187,20 +189,20 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
         return;
     if (s->resume->rebuilt)
         sandbox_note_box(s);
-    next->deadline_ns = clock_boot() + s->facts.paused.left_ns;
+    next->deadline_ns = clock_boot() + s->detail.paused.left_ns;
     if (s->resume->duration_ns)
         ttl_prolong(next, s->resume->duration_ns);
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
-    s->facts.has_paused = s->facts.has_unsynced = false;
+    s->detail.has_paused = s->detail.has_unsynced = false;
     if (s->resume->rebuilt) {
-        s->resume->old = s->facts.layers;
-        s->facts.layers = s->stack;
+        s->resume->old = s->detail.layers;
+        s->detail.layers = s->stack;
     }
-    sandbox_put_facts(s, next);
+    sandbox_write_detail(s, next);
 }
 
-/* What is left of it is gone. If it went on, on record, just before, nothing of it does now. */
-static bool is_lost(struct sandbox *s)
+/* The box is gone. If the resume is on record already, the sandbox has failed. */
+static bool fail_if_lost(struct sandbox *s)
 {
     if (s->destroying || s->record.state == SANDBOX_PAUSED)
         return false;
@@ -208,59 +210,62 @@ static bool is_lost(struct sandbox *s)
     return true;
 }
 
-/* On what it had written it stands from now on, if it was built again; else it has that still. */
-static void told_resumed(struct change *ch, int r, const struct err *e)
+/* A rebuilt sandbox now refers to the layer of its pause; one that was thawed still has its
+ * files. */
+static void on_resume_recorded(struct change *ch, int r, const struct err *e)
 {
     struct sandbox *s = ch->sandbox;
 
-    hook_point("resume.told");
-    if (r < 0 || !s->resume) { /* a destroy came first */
+    fault_point("resume.told");
+    if (r < 0 || !s->resume) { /* a destroy was recorded before */
         resume_abort(s);
         return;
     }
-    layer_unref(s->control, s->facts.paused.layer);
+    layer_unref(s->control, s->detail.paused.layer);
     if (s->resume->rebuilt) {
         layers_unref(s->control, &s->resume->old);
-        s->resume->holds = false; /* the sandbox does */
+        s->resume->holds = false; /* the sandbox holds them now */
     }
-    s->still = false;
+    s->frozen = false;
     sandbox_settle(s);
-    resume_end(s, r, e);
+    end_resume(s, r, e);
     if (!s->box)
-        is_lost(s);
+        fail_if_lost(s);
 }
 
-void resume_ready(struct sandbox *s)
+void resume_record_ready(struct sandbox *s)
 {
     struct change *ch = change_new(
         s, &s->resume->actor,
-        s->resume->rebuilt ? "resume: its processes were gone, its files are there" : "resume");
+        s->resume->rebuilt ? "resume: rebuilt from its files, because its processes were gone"
+                           : "resume");
 
-    hook_point("resume.record");
+    fault_point("resume.record");
     change_to(ch, SANDBOX_READY);
     if (s->programs)
         change_to(ch, SANDBOX_ACTIVE);
     ch->edit = edit_resumed;
-    ch->done = told_resumed;
+    ch->done = on_resume_recorded;
     ch->stubborn = true;
     change_submit(ch);
 }
 
-static void still_paused(struct sandbox *s)
+static void on_resume_undone(struct sandbox *s)
 {
-    if (s->destroying || is_lost(s))
-        return; /* its own way goes on */
+    /* The destroy or failure continues by itself. */
+    if (s->destroying || fail_if_lost(s))
+        return;
     if (s->resume && s->resume->r < 0)
-        resume_end(s, s->resume->r, &s->resume->err);
-    else if (s->resume) /* asked for meanwhile */
+        end_resume(s, s->resume->r, &s->resume->err);
+    else if (s->resume) /* requested meanwhile */
         resume_begin(s);
     else
         ttl_start(s);
 }
 
-static void rebuild(struct sandbox *s);
+static void on_old_box_removed(struct sandbox *s);
 
-/* It is destroyed meanwhile. */
+/* A destroy was accepted during the resume. */
 void resume_abort(struct sandbox *s)
 {
     struct err e;
@@ -269,27 +274,29 @@ void resume_abort(struct sandbox *s)
     if (!s->resume)
         return;
     r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
-    resume_over(s, r, &e);
+    complete_resume(s, r, &e);
 }
 
-void resume_failed(struct sandbox *s, enum err_code code, const char *reason)
+void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
 {
-    bool stood = s->resume && !s->resume->rebuilt; /* it died before it went on */
+    bool was_frozen = s->resume && !s->resume->rebuilt; /* it died before it was thawed */
 
     LOG(WARN, "sandbox.not_resumed", LOG_S("sandbox", s->record.id), LOG_S("error", reason));
-    if (s->resume && !stood)
+    if (s->resume && !was_frozen)
         s->resume->r =
             err_set(&s->resume->err, code, "%s is still paused: %s", s->record.id, reason);
-    s->still = false;
+    if (s->resume)
+        s->resume->awaits_processes = false;
+    s->frozen = false;
     if (!s->after_teardown)
-        sandbox_teardown(s, stood ? rebuild : still_paused);
+        sandbox_teardown(s, was_frozen ? on_old_box_removed : on_resume_undone);
 }
 
-static int provision(struct sandbox *s, struct err *e)
+static int provision_on_stack(struct sandbox *s, struct err *e)
 {
-    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
-    struct ext_owner owner;
-    struct ext_spec spec;
+    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
+    struct backend_owner owner;
+    struct backend_spec spec;
     int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
 
     if (r < 0)
@@ -300,12 +307,12 @@ static int provision(struct sandbox *s, struct err *e)
     spec.layers = s->stack.p;
     spec.n_layers = s->stack.n;
     spec.image = s->image.n ? &s->image : NULL;
-    sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
-    s->ops->provision(s->box, &spec); /* → make.c, which comes back to resume_ready() */
+    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
+    s->ops->provision(s->box, &spec); /* → provision.c, which calls resume_record_ready() */
     return 0;
 }
 
-static void flattened(struct flatten_op *f)
+static void on_resume_flattened(struct flatten_op *f)
 {
     struct resume *u = container_of(f, struct resume, flatten);
     struct sandbox *s = u->sandbox;
@@ -314,135 +321,149 @@ static void flattened(struct flatten_op *f)
     int r = 0;
 
     u->holds = true;
-    if (f->stack.n == 1 && s->stack.n > 1) /* its name outlives us */
+    if (f->stack.n == 1 && s->stack.n > 1) /* copied: the operation's name is freed with it */
         r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &e);
     if (r >= 0)
-        r = provision(s, &e);
+        r = provision_on_stack(s, &e);
     if (r < 0)
-        resume_failed(s, e.code, e.msg);
+        resume_fail(s, e.code, e.msg);
 }
 
-static void build_on(struct sandbox *s)
+static void build_resume_stack(struct sandbox *s)
 {
     struct resume *u = s->resume;
     struct err e;
     int r = 0;
 
-    if (!control_extension(s->control, s->record.extension, &s->ops) || !s->profile)
-        r = err_set(&e, ERR_CONFLICT, "its profile is gone");
+    if (!control_backend(s->control, s->record.extension, &s->ops) || !s->profile)
+        r = err_set(&e, ERR_CONFLICT, "its profile no longer exists");
     if (r >= 0)
-        r = layers_stack(s->facts.paused.layer, &s->facts.layers, &s->arena, &s->stack, &e);
+        r = layers_stack(s->detail.paused.layer, &s->detail.layers, &s->arena, &s->stack, &e);
     if (r < 0) {
-        resume_failed(s, e.code, e.msg);
+        resume_fail(s, e.code, e.msg);
         return;
     }
     u->flatten = (struct flatten_op){
-        .on = sandbox_floor(s), .most = LAYERS_HIGH, .stack = s->stack, .done = flattened
+        .on = sandbox_floor(s), .most = LAYERS_HIGH, .stack = s->stack, .done = on_resume_flattened
     };
     layers_flatten(s->control, &u->flatten);
 }
 
-static void taken(struct keeper_job *j, int r, const struct err *e, const struct layers_said *said)
+static void on_paused_layer_taken(struct layer_job *j, int r, const struct err *e,
+                                  const struct layers_said *said)
 {
     struct sandbox *s = container_of(j, struct resume, take)->sandbox;
 
     (void)said;
     if (r < 0) {
-        resume_failed(s, e->code, e->msg);
+        resume_fail(s, e->code, e->msg);
         return;
     }
-    s->facts.paused.kept = false;
-    layer_made(s->control, s->facts.paused.layer);
-    build_on(s);
+    s->detail.paused.kept = false;
+    digest_queue_add(s->control, s->detail.paused.layer);
+    build_resume_stack(s);
 }
 
-static void take(struct sandbox *s)
+static void take_paused_layer(struct sandbox *s)
 {
-    static const struct keeper_events events = { .done = taken };
+    static const struct layer_worker_events events = { .done = on_paused_layer_taken };
     struct resume *u = s->resume;
     struct layers_job job;
     struct err e;
 
-    layers_job_fill(&job, LAYERS_TAKE, s->facts.paused.layer);
+    layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
-    if (keeper_start(s->control, &u->take, &events, &job, NULL, 0, &e) < 0)
-        resume_failed(s, e.code, e.msg);
+    if (layer_worker_start(s->control, &u->take, &events, &job, NULL, 0, &e) < 0)
+        resume_fail(s, e.code, e.msg);
 }
 
-static void edit_gone(struct change *ch, struct sandbox_record *next)
+static void edit_processes_gone(struct change *ch, struct sandbox_record *next)
 {
-    ch->sandbox->facts.paused.stopped = true;
-    sandbox_put_facts(ch->sandbox, next);
+    ch->sandbox->detail.paused.stopped = true;
+    sandbox_write_detail(ch->sandbox, next);
 }
 
-static void told_gone(struct change *ch, int r, const struct err *e)
+static void on_processes_gone_recorded(struct change *ch, int r, const struct err *e)
 {
     struct sandbox *s = ch->sandbox;
 
     if (s->destroying || !s->resume)
         return;
-    hook_point("resume.rebuild");
+    fault_point("resume.rebuild");
     if (r < 0)
-        resume_failed(s, e->code, e->msg);
+        resume_fail(s, e->code, e->msg);
     else
-        take(s);
+        take_paused_layer(s);
 }
 
-/* Everything of the old one is removed, but what it wrote: that is a layer from now on, and its id
- * can be used again. First it is put on record that nothing stands still any more: whoever finds a
- * new one half built must not take it for what was paused. */
-static void rebuild(struct sandbox *s)
+/* The old box is removed, except for its files: they become a layer, and the id can be used again.
+ * First the record says that the processes are gone: after a crash, a half-built new box must not
+ * be mistaken for the paused one. */
+static void on_old_box_removed(struct sandbox *s)
 {
     struct change *ch;
 
-    if (s->destroying || is_lost(s) || !s->resume)
-        return; /* its own way goes on */
+    /* The destroy or failure continues by itself. */
+    if (s->destroying || fail_if_lost(s) || !s->resume)
+        return;
     s->resume->rebuilt = true;
-    if (s->facts.paused.stopped) {
-        take(s);
+    if (s->detail.paused.stopped) {
+        take_paused_layer(s);
         return;
     }
     ch = change_new(s, &s->resume->actor, "resume: its processes are gone");
     ch->type = "sandbox.stopped";
-    ch->edit = edit_gone;
-    ch->done = told_gone;
+    ch->edit = edit_processes_gone;
+    ch->done = on_processes_gone_recorded;
     change_submit(ch);
 }
 
-void resume_adopted(struct sandbox *s, int r, const struct ext_found *found, size_t n)
+/* The last statement may call resume_on_reattached(). */
+void resume_on_adopted(struct sandbox *s, int r, const struct backend_found *found, size_t n)
 {
-    if (r < 0) {
-        processes_found(s, NULL, 0);
-        sandbox_teardown(s, rebuild);
-        return;
+    s->resume->awaits_processes = true;
+    s->resume->is_adopted = r >= 0;
+    if (r >= 0) {
+        s->box->unenforced = s->detail.unenforced;
+        sandbox_reopen_egress_link(s);
     }
-    s->box->unenforced = s->facts.unenforced;
-    processes_found(s, found, n);
-    sandbox_reopen_outlet(s);
-    resume_ready(s);
+    processes_reattach(s, found, r < 0 ? 0 : n);
+}
+
+/* The store's readers and its writer run at the same time: the resume must not be recorded and
+ * reported before the processes are known again. */
+void resume_on_reattached(struct sandbox *s)
+{
+    if (!s->resume || !s->resume->awaits_processes || s->destroying)
+        return;
+    s->resume->awaits_processes = false;
+    if (s->resume->is_adopted)
+        resume_record_ready(s);
+    else
+        sandbox_teardown(s, on_old_box_removed);
 }
 
 static void resume_box(struct sandbox *s)
 {
-    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
+    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
 
-    if (s->still && s->box) {
-        s->ops->thaw(s->box); /* → sandbox_held() */
-    } else if (ext && s->found_still) {
-        s->found_still = false;
-        sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
-        s->ops->adopt(s->box, s->facts.handle ? s->facts.handle : "");
+    if (s->frozen && s->box) {
+        s->ops->thaw(s->box); /* → sandbox_on_held() */
+    } else if (backend && s->found_frozen) {
+        s->found_frozen = false;
+        sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
+        s->ops->adopt(s->box, s->detail.handle ? s->detail.handle : "");
     } else {
-        sandbox_teardown(s, rebuild);
+        sandbox_teardown(s, on_old_box_removed);
     }
 }
 
-static void fail_for_workspace(struct sandbox *s, int r, const struct err *e)
+static void fail_resume_for_workspace(struct sandbox *s, int r, const struct err *e)
 {
     struct err why = *e;
 
     err_wrap(&why, r, "%s is still paused", s->record.id);
-    resume_end(s, r, &why);
+    end_resume(s, r, &why);
 }
 
 static void on_workspace_checked(struct control_request *q, int r, const struct err *e, int *fd)
@@ -452,15 +473,15 @@ static void on_workspace_checked(struct control_request *q, int r, const struct 
     (void)fd;
     if (s->resume && !s->destroying) {
         if (r < 0)
-            fail_for_workspace(s, r, e);
+            fail_resume_for_workspace(s, r, e);
         else
             resume_box(s);
     }
     sandbox_unref(s);
 }
 
-/* What is written inside must have a place to go to: the directory is opened again with the rights
- * of the user who granted it. */
+/* Changes inside must have a destination: the directory is opened again with the rights of the user
+ * who granted it. */
 void resume_begin(struct sandbox *s)
 {
     struct err e;
@@ -474,7 +495,7 @@ void resume_begin(struct sandbox *s)
     sandbox_ref(s);
     r = workspace_grant(s, on_workspace_checked, &e);
     if (r < 0) {
-        fail_for_workspace(s, r, &e);
+        fail_resume_for_workspace(s, r, &e);
         sandbox_unref(s);
     }
 }
@@ -483,7 +504,7 @@ static int check_resumable(const struct sandbox *s, struct err *e)
 {
     if (s->record.state == SANDBOX_PAUSED && !sandbox_is_ending(s) &&
         (!s->expiring || s->salvage_acts) && !s->capture &&
-        (!s->after_teardown || s->stopping || s->after_teardown == still_paused))
+        (!s->after_teardown || s->stopping || s->after_teardown == on_resume_undone))
         return 0;
     return err_set(e, s->pausing || s->capture ? ERR_BUSY : ERR_CONFLICT,
                    "sandbox %s is %s: it cannot be resumed now", s->record.id,
@@ -521,7 +542,7 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
         s->resume->duration_ns = duration_ns;
     op->sandbox = sandbox_ref(s);
     list_append(&s->resume->waiting, &op->link_);
-    if (!under_way && !s->stopping && s->after_teardown != still_paused)
+    if (!under_way && !s->stopping && s->after_teardown != on_resume_undone)
         resume_begin(s);
 }
 
@@ -532,42 +553,43 @@ void sandbox_resume(struct sandbox *s, const struct actor *who, struct sandbox_o
 
 /* --- the box --- */
 
-void sandbox_held(struct ext_box *b, bool frozen, int r, const struct err *e)
+void sandbox_on_held(struct backend_box *b, bool frozen, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
 
     if (s->capture) {
-        capture_held(s, frozen, r, e);
+        capture_on_held(s, frozen, r, e);
     } else if (!frozen && s->resume && !s->destroying) {
-        s->resume->asked = true;
-        s->ops->upper(s->box); /* → resume_answered() */
+        s->resume->awaits_upper = true;
+        s->ops->upper(s->box); /* → resume_on_upper() */
     }
 }
 
-/* Its first process may have died while it stood still, and nobody have noticed: then what was
- * paused must not be let go of. */
-void resume_answered(struct sandbox *s, int r)
+/* PID 1 may have died unnoticed while it was frozen: then the resume fails, and the files of the
+ * pause stay referenced. */
+void resume_on_upper(struct sandbox *s, int r)
 {
-    if (!s->resume || !s->resume->asked || s->destroying)
+    if (!s->resume || !s->resume->awaits_upper || s->destroying)
         return;
-    s->resume->asked = false;
+    s->resume->awaits_upper = false;
     if (r >= 0)
-        resume_ready(s);
+        resume_record_ready(s);
     else
-        resume_failed(s, ERR_CONFLICT, "it does not answer");
+        resume_fail(s, ERR_CONFLICT, "its box does not answer");
 }
 
 /* --- after a restart of the daemon --- */
 
-void sandbox_take_up_paused(struct sandbox *s)
+void sandbox_recover_paused(struct sandbox *s)
 {
     struct sandbox_record *r = &s->record;
-    int64_t left = s->facts.paused.until_ns - clock_wall();
+    int64_t left = s->detail.paused.until_ns - clock_wall();
 
     if (strcmp(r->boot, s->control->boot) == 0) {
-        s->found_still = !s->facts.paused.stopped; /* what may be left of one goes before it does */
+        /* The remains of a stopped box are removed before a rebuild. */
+        s->found_frozen = !s->detail.paused.stopped;
     } else {
-        processes_found(s, NULL, 0);
+        processes_reattach(s, NULL, 0);
         r->deadline_ns = clock_boot() + (left > 0 ? left : 0);
         snprintf(r->boot, sizeof r->boot, "%s", s->control->boot);
     }

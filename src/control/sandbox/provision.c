@@ -1,16 +1,18 @@
-/* From provisioning to ready: the backend builds, a probe answers, and only then it is told. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From provisioning to ready: the backend builds the box, a probe answers, and then the sandbox is
+ * recorded as ready. */
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/host.h"
-#include "control/oom.h"
-#include "control/owner_share.h"
-#include "control/places.h"
-#include "control/sandbox.h"
-#include "control/spec.h"
-#include "control/usage.h"
+#include "control/host/host.h"
+#include "control/sandbox/oom.h"
+#include "control/owner/owner_share.h"
+#include "control/egress/places.h"
+#include "control/sandbox/sandbox.h"
+#include "control/sandbox/spec.h"
+#include "control/sandbox/usage.h"
 
-void sandbox_take_box(struct sandbox *s, struct ext_box *b)
+void sandbox_take_box(struct sandbox *s, struct backend_box *b)
 {
     s->box = b;
     if (!b)
@@ -21,10 +23,10 @@ void sandbox_take_box(struct sandbox *s, struct ext_box *b)
 
 void sandbox_note_box(struct sandbox *s)
 {
-    s->facts.handle = arena_dup(&s->arena, str_from(s->box->handle));
-    s->facts.unenforced = s->box->unenforced;
+    s->detail.handle = arena_dup(&s->arena, str_from(s->box->handle));
+    s->detail.unenforced = s->box->unenforced;
     if (strcmp(s->record.profile, CATALOG_DEFAULT_PROFILE) == 0)
-        s->facts.telemetry = host_telemetry(s->control, &s->arena);
+        s->detail.telemetry = host_telemetry(s->control, &s->arena);
 }
 
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)
@@ -33,7 +35,7 @@ void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)
     next->ready_ns = next->updated_ns;
     next->deadline_ns = clock_boot() + next->ttl_ns;
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
-    sandbox_put_facts(s, next);
+    sandbox_write_detail(s, next);
 }
 
 static void edit_ready(struct change *c, struct sandbox_record *next)
@@ -41,13 +43,13 @@ static void edit_ready(struct change *c, struct sandbox_record *next)
     sandbox_enter_ready(c->sandbox, next);
 }
 
-static void told_ready(struct change *c, int r, const struct err *e)
+static void on_ready_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
     if (r >= 0) {
         ttl_start(s);
-        sandbox_tell_creators(s, 0, NULL);
+        sandbox_notify_creators(s, 0, NULL);
     } else if (!s->destroying) {
         sandbox_fail(s, "record", e->msg);
     }
@@ -58,18 +60,18 @@ static void become_ready(struct sandbox *s)
     struct change *c;
 
     if (s->resume) {
-        resume_ready(s);
+        resume_record_ready(s);
         return;
     }
     c = change_new(s, &ACTOR_DAEMON, "the probe answered");
 
     change_to(c, SANDBOX_READY);
     c->edit = edit_ready;
-    c->done = told_ready;
+    c->done = on_ready_recorded;
     change_submit(c);
 }
 
-static void applied(struct outlet_op *op, int r, const struct err *e)
+static void on_first_policy_applied(struct egress_link_op *op, int r, const struct err *e)
 {
     struct sandbox *s = container_of(op, struct sandbox, applying);
 
@@ -81,30 +83,32 @@ static void applied(struct outlet_op *op, int r, const struct err *e)
         become_ready(s);
 }
 
-void sandbox_open_outlet(struct sandbox *s)
+void sandbox_open_egress_link(struct sandbox *s)
 {
-    struct outlet *o = outlet_find(s->control, s->record.id); /* one of the pool has it already */
+    /* A box of the pool has one already. */
+    struct egress_link *o = egress_link_find(s->control, s->record.id);
 
     if (!s->policy) {
         become_ready(s);
         return;
     }
-    sandbox_tell_step(s, "egress", 0);
-    s->applying = (struct outlet_op){ .done = applied };
+    sandbox_report_step(s, "egress", 0);
+    s->applying = (struct egress_link_op){ .done = on_first_policy_applied };
     if (o)
-        outlet_set_owner(o, s->record.owner, s->record.family);
-    outlet_set_policy(o ? o
-                        : outlet_new(s->control, s->box, outlet_share(s->control, s->profile),
-                                     s->record.owner, s->record.family),
-                      s->policy, s->facts.egress.generation, &s->applying);
+        egress_link_set_owner(o, s->record.owner, s->record.family);
+    egress_link_set_policy(o ? o
+                             : egress_link_new(s->control, s->box,
+                                               egress_link_share(s->control, s->profile),
+                                               s->record.owner, s->record.family),
+                           s->policy, s->detail.egress.generation, &s->applying);
 }
 
-static void copying(struct workspace_op *op, uint64_t bytes)
+static void on_workspace_copying(struct workspace_op *op, uint64_t bytes)
 {
-    sandbox_tell_step(container_of(op, struct sandbox, mirroring), "workspace", bytes);
+    sandbox_report_step(container_of(op, struct sandbox, mirroring), "workspace", bytes);
 }
 
-static void copied_in(struct workspace_op *op, int r, const struct err *e)
+static void on_workspace_copied_in(struct workspace_op *op, int r, const struct err *e)
 {
     struct sandbox *s = container_of(op, struct sandbox, mirroring);
 
@@ -114,10 +118,10 @@ static void copied_in(struct workspace_op *op, int r, const struct err *e)
     if (r < 0)
         sandbox_refuse(s, "workspace", e);
     else
-        sandbox_open_outlet(s);
+        sandbox_open_egress_link(s);
 }
 
-static void on_ready(struct ext_box *b, int r, const struct err *e)
+static void on_box_probed(struct backend_box *b, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
 
@@ -125,22 +129,23 @@ static void on_ready(struct ext_box *b, int r, const struct err *e)
         return;
     if (r < 0) {
         sandbox_fail(s, "probe", e->msg);
-    } else if (workspace_mirrored(s) && !s->resume && !s->facts.layers.n) {
-        s->mirroring = (struct workspace_op){ .done = copied_in, .moved = copying };
-        sandbox_tell_step(s, "workspace", 0);
+    } else if (workspace_mirrored(s) && !s->resume && !s->detail.layers.n) {
+        s->mirroring =
+            (struct workspace_op){ .done = on_workspace_copied_in, .moved = on_workspace_copying };
+        sandbox_report_step(s, "workspace", 0);
         workspace_copy_in(s, &s->mirroring);
     } else {
-        sandbox_open_outlet(s);
+        sandbox_open_egress_link(s);
     }
 }
 
-static void wait_ready(struct sandbox *s)
+static void probe_box(struct sandbox *s)
 {
-    sandbox_tell_step(s, "probe", 0);
+    sandbox_report_step(s, "probe", 0);
     s->ops->wait_ready(s->box);
 }
 
-static void on_provisioned(struct ext_box *b, int r, const struct err *e)
+static void on_box_provisioned(struct backend_box *b, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
 
@@ -149,10 +154,10 @@ static void on_provisioned(struct ext_box *b, int r, const struct err *e)
     if (r < 0)
         sandbox_refuse(s, b->step[0] ? b->step : "provision", e);
     else
-        wait_ready(s);
+        probe_box(s);
 }
 
-static void on_gone(struct ext_box *b, const char *reason)
+static void on_box_gone(struct backend_box *b, const char *reason)
 {
     struct sandbox *s = b->owner;
 
@@ -160,61 +165,61 @@ static void on_gone(struct ext_box *b, const char *reason)
         sandbox_fail(s, "", reason);
 }
 
-static void on_listeners(struct ext_box *b, int r, const struct err *e, struct listeners *l)
+static void on_box_listeners(struct backend_box *b, int r, const struct err *e, struct listeners *l)
 {
     struct sandbox *s = b->owner;
 
-    outlet_listeners(s->control, b, r, e, l);
+    egress_link_on_listeners(s->control, b, r, e, l);
 }
 
-static void on_who(struct ext_box *b, uint64_t tag, int r, const struct err *e,
-                   const struct ext_who *w)
+static void on_box_who(struct backend_box *b, uint64_t tag, int r, const struct err *e,
+                       const struct backend_who *w)
 {
     struct sandbox *s = b->owner;
 
-    outlet_who(s->control, b, tag, r, e, w);
+    egress_link_on_who(s->control, b, tag, r, e, w);
 }
 
-static void on_upper(struct ext_box *b, int r, const struct err *e, int *fd)
+static void on_box_upper(struct backend_box *b, int r, const struct err *e, int *fd)
 {
     struct sandbox *s = b->owner;
 
-    diff_upper(s, r, e, fd);
-    capture_upper(s, r, e, fd);
-    resume_answered(s, r); /* the last: the box may be gone then */
+    diff_on_upper(s, r, e, fd);
+    capture_on_upper(s, r, e, fd);
+    resume_on_upper(s, r); /* last, because it may free the box */
 }
 
-static void on_usage(struct ext_box *b, int r, const struct ext_usage *u)
+static void on_box_usage(struct backend_box *b, int r, const struct backend_usage *u)
 {
-    usage_seen(b->owner, r, u);
-    ttl_usage(b, r, u);
+    usage_on_sample(b->owner, r, u);
+    ttl_on_usage(b, r, u);
 }
 
-static void on_oom(struct ext_box *b, uint32_t kills)
+static void on_box_oom(struct backend_box *b, uint32_t kills)
 {
     sandbox_note_oom(b->owner, kills);
 }
 
-const struct ext_box_events sandbox_box_events = {
-    .provisioned = on_provisioned,
-    .ready = on_ready,
-    .adopted = sandbox_adopted,
-    .torn_down = sandbox_torn_down,
-    .gone = on_gone,
-    .assigned = sandbox_assigned,
-    .usage = on_usage,
-    .oom = on_oom,
-    .listeners = on_listeners,
-    .who = on_who,
-    .held = sandbox_held,
-    .upper = on_upper,
+const struct backend_box_events sandbox_box_events = {
+    .provisioned = on_box_provisioned,
+    .ready = on_box_probed,
+    .adopted = sandbox_on_adopted,
+    .torn_down = sandbox_on_torn_down,
+    .gone = on_box_gone,
+    .assigned = sandbox_on_assigned,
+    .usage = on_box_usage,
+    .oom = on_box_oom,
+    .listeners = on_box_listeners,
+    .who = on_box_who,
+    .held = sandbox_on_held,
+    .upper = on_box_upper,
 };
 
 static void provision_box(struct sandbox *s)
 {
-    struct extension *ext = control_extension(s->control, s->record.extension, &s->ops);
-    struct ext_owner owner;
-    struct ext_spec spec;
+    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
+    struct backend_owner owner;
+    struct backend_spec spec;
     struct err e;
 
     if (s->destroying)
@@ -227,11 +232,11 @@ static void provision_box(struct sandbox *s)
     owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
     spec.taken = policy_taken(s->policy);
-    spec.layers = s->facts.layers.p;
-    spec.n_layers = s->facts.layers.n;
+    spec.layers = s->detail.layers.p;
+    spec.n_layers = s->detail.layers.n;
     spec.image = s->image.n ? &s->image : NULL;
-    sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
-    sandbox_tell_step(s, "provision", 0);
+    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
+    sandbox_report_step(s, "provision", 0);
     s->ops->provision(s->box, &spec);
 }
 
@@ -244,13 +249,13 @@ static void refuse_workspace(struct sandbox *s, const struct err *e)
     sandbox_refuse(s, "workspace", &why);
 }
 
-static void on_granted(struct control_request *q, int r, const struct err *e, int *fd)
+static void on_workspace_granted(struct control_request *q, int r, const struct err *e, int *fd)
 {
     struct sandbox *s = container_of(q, struct sandbox, granting);
 
     (void)fd;
     s->awaits_grant = false;
-    sandbox_tell_granted(s);
+    sandbox_notify_granted(s);
     if (!s->destroying && !s->after_teardown) {
         if (r < 0)
             refuse_workspace(s, e);
@@ -260,8 +265,9 @@ static void on_granted(struct control_request *q, int r, const struct err *e, in
     sandbox_unref(s);
 }
 
-/* Whoever creates it must have the right to its directory, before anything is built. */
-void sandbox_make(struct sandbox *s)
+/* Before anything is built, the supervisor checks that the creator may use the workspace's
+ * directory. */
+void sandbox_provision(struct sandbox *s)
 {
     struct err e;
 
@@ -273,7 +279,7 @@ void sandbox_make(struct sandbox *s)
     }
     sandbox_ref(s);
     s->awaits_grant = true;
-    if (workspace_grant(s, on_granted, &e) < 0) {
+    if (workspace_grant(s, on_workspace_granted, &e) < 0) {
         s->awaits_grant = false;
         sandbox_refuse(s, "workspace", &e);
         sandbox_unref(s);

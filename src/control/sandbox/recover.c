@@ -1,13 +1,14 @@
-/* After a start: what the store knows is looked for, what is half done is settled, what is left of
- * nobody is removed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recovery after a start: adopts the sandboxes of the store, finishes interrupted operations, and
+ * removes orphans. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "control/processes.h"
-#include "control/images.h"
-#include "control/sandbox.h"
-#include "control/snapshots.h"
+#include "control/process/processes.h"
+#include "control/image/images.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
 
 static void log_stale(void *user, const char *extension, const char *id, const char *what)
 {
@@ -15,7 +16,7 @@ static void log_stale(void *user, const char *extension, const char *id, const c
     LOG(INFO, "sweep.found", LOG_S("extension", extension), LOG_S("id", id), LOG_S("what", what));
 }
 
-static void opened(struct loop_later *l)
+static void on_recovery_done(struct loop_later *l)
 {
     struct control *c = container_of(l, struct control, later);
     struct err e;
@@ -28,7 +29,7 @@ static void opened(struct loop_later *l)
         output_sweep(c->context.state, control_knows, c);
         images_sweep(c);
     }
-    measuring_open(c);
+    digest_queue_open(c);
     snapshots_expire(c);
     snapshots_flatten(c);
     pool_open(c);
@@ -36,10 +37,10 @@ static void opened(struct loop_later *l)
         c->on_open(c->user);
 }
 
-void control_adopted(struct control *c)
+void control_note_adopted(struct control *c)
 {
-    if (--c->adopting == 0 && !c->open) /* a paused one is found again later */
-        loop_later(c->loop, &c->later, opened, NULL);
+    if (--c->adopting == 0 && !c->open) /* later adoptions are those of resumed sandboxes */
+        loop_later(c->loop, &c->later, on_recovery_done, NULL);
 }
 
 static void finish_destroying(struct sandbox *s)
@@ -49,88 +50,89 @@ static void finish_destroying(struct sandbox *s)
         return;
     }
     s->end.actor = ACTOR_DAEMON;
-    sandbox_unmake(s);
+    sandbox_begin_teardown(s);
 }
 
-void sandbox_adopted(struct ext_box *b, int r, const struct err *e, const struct ext_found *found,
-                     size_t n)
+void sandbox_on_adopted(struct backend_box *b, int r, const struct err *e,
+                        const struct backend_found *found, size_t n)
 {
     struct sandbox *s = b->owner;
 
     if (s->resume) {
-        resume_adopted(s, r, found, n);
+        resume_on_adopted(s, r, found, n);
         return;
     }
     if (s->record.state == SANDBOX_EXPIRED || s->record.state == SANDBOX_DESTROYING) {
         finish_destroying(s);
     } else if (r < 0) {
         LOG(WARN, "sandbox.lost", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
-        processes_found(s, NULL, 0);
-        sandbox_fail(s, "", "it ended while the daemon was away");
+        processes_reattach(s, NULL, 0);
+        sandbox_fail(s, "", "it ended while the daemon was down");
     } else {
         LOG(INFO, "sandbox.found", LOG_S("sandbox", s->record.id), LOG_I("processes", (int64_t)n));
-        s->box->unenforced = s->facts.unenforced;
-        processes_found(s, found, n);
-        sandbox_reopen_outlet(s);
+        s->box->unenforced = s->detail.unenforced;
+        processes_reattach(s, found, n);
+        sandbox_reopen_egress_link(s);
         ttl_start(s);
         sandbox_settle(s);
     }
-    control_adopted(s->control);
+    control_note_adopted(s->control);
 }
 
-static void take_up(struct sandbox *s)
+static void recover_sandbox(struct sandbox *s)
 {
     struct control *c = s->control;
-    struct extension *ext = control_extension(c, s->record.extension, &s->ops);
+    struct extension *backend = control_backend(c, s->record.extension, &s->ops);
 
     switch (s->record.state) {
     case SANDBOX_REQUESTED:
     case SANDBOX_PROVISIONING:
-        sandbox_fail(s, "", "the daemon ended while it was being made");
+        sandbox_fail(s, "", "the daemon ended during its creation");
         return;
     case SANDBOX_PAUSED:
-        sandbox_take_up_paused(s);
+        sandbox_recover_paused(s);
         return;
     case SANDBOX_READY:
     case SANDBOX_ACTIVE:
         break;
     case SANDBOX_EXPIRED:
     case SANDBOX_DESTROYING:
-        finish_destroying(s); /* its workspace was brought back before that was recorded */
+        finish_destroying(s); /* the workspace was brought back before that state was recorded */
         return;
     case SANDBOX_FAILED:
-        processes_found(s, NULL, 0);
+        processes_reattach(s, NULL, 0);
         sandbox_settle_failed(s);
         return;
     default:
         return;
     }
-    if (!ext || strcmp(s->record.boot, c->boot) != 0) {
+    if (!backend || strcmp(s->record.boot, c->boot) != 0) {
         if (s->record.state >= SANDBOX_EXPIRED) {
             finish_destroying(s);
             return;
         }
-        processes_found(s, NULL, 0);
-        sandbox_fail(s, "", ext ? "the machine was restarted" : "its extension is gone");
+        processes_reattach(s, NULL, 0);
+        sandbox_fail(s, "", backend ? "the machine was restarted" : "its backend is not available");
         return;
     }
-    if (s->facts.one_shot && s->record.state < SANDBOX_EXPIRED) {
-        sandbox_destroy(s, &ACTOR_DAEMON, "its client went with the daemon", DESTROY_NO_SYNC, NULL);
+    if (s->detail.one_shot && s->record.state < SANDBOX_EXPIRED) {
+        sandbox_destroy(s, &ACTOR_DAEMON, "its client was disconnected by a restart of the daemon",
+                        DESTROY_NO_SYNC, NULL);
         return;
     }
     c->adopting++;
-    sandbox_take_box(s, s->ops->box_new(ext, s->record.id, &sandbox_box_events, s));
-    s->ops->adopt(s->box, s->facts.handle ? s->facts.handle : "");
+    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
+    s->ops->adopt(s->box, s->detail.handle ? s->detail.handle : "");
 }
 
-static void load_one(struct control *c, const struct sandbox_record *r)
+static void load_sandbox(struct control *c, const struct sandbox_record *r)
 {
     struct sandbox *s;
     struct err e;
     char name[RECORD_NAME_MAX + 24];
 
     if (sandbox_new(c, r, &s, &e) < 0) {
-        /* Nothing is known of it but its id: it is neither used nor swept away. */
+        /* Only its id is known: it is neither used nor swept. */
         LOG(ERROR, "sandbox.unreadable", LOG_S("sandbox", r->id), LOG_S("error", e.msg));
         c->unreadable = true;
         return;
@@ -139,9 +141,8 @@ static void load_one(struct control *c, const struct sandbox_record *r)
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     if (catalog_find(c->catalog, str_from(name), &s->profile, NULL) < 0)
         s->profile = NULL;
-    if (sandbox_load_policy(s, &e) < 0)
-        LOG(ERROR, "egress.policy_failed", LOG_S("sandbox", r->id), LOG_S("error", e.msg));
-    take_up(s);
+    sandbox_load_policy(s);
+    recover_sandbox(s);
 }
 
 int control_recover(struct control *c, struct err *e)
@@ -149,13 +150,13 @@ int control_recover(struct control *c, struct err *e)
     struct store_query q = { .kind = STORE_LIVE };
     int r;
 
-    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
+    arena_init(&q.arena, PTRDIFF_MAX); /* no limit: a start loads every sandbox */
     r = store_ask_now(c->store, &q, e);
-    c->adopting = 1; /* until all of them have been asked */
+    c->adopting = 1; /* until all adoptions were started */
     for (size_t i = 0; r >= 0 && i < q.n; i++)
-        load_one(c, &q.sandboxes[i]);
+        load_sandbox(c, &q.sandboxes[i]);
     arena_done(&q.arena);
     if (r >= 0)
-        control_adopted(c);
+        control_note_adopted(c);
     return r;
 }

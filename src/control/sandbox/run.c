@@ -1,35 +1,36 @@
-/* Programs and file operations of requests. A program makes the sandbox active, on disk, before
- * anybody hears that it runs; when none has run for a moment it is ready again. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs and file operations of requests. A program makes the sandbox active, on disk, before its
+ * start is reported; the sandbox is ready again when no program has run for a moment. */
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/event_share.h"
-#include "control/oom.h"
-#include "control/sandbox.h"
+#include "control/event/event_share.h"
+#include "control/sandbox/oom.h"
+#include "control/sandbox/sandbox.h"
 
-enum { QUIET_MS = 250 }; /* so that one exec after another does not write two moves each */
+enum { QUIET_MS = 250 }; /* so that consecutive execs do not record two transitions each */
 
-/* Asked again when its turn comes: a pause may have been before it, which ends with a resume alone.
- */
+/* Checked again when the change's turn comes: a pause may have been queued before it, and only a
+ * resume ends that. */
 static int check_quiet(const struct change *c, struct err *e)
 {
     const struct sandbox *s = c->sandbox;
 
     return s->record.state == SANDBOX_ACTIVE && !s->programs
                ? 0
-               : err_set(e, ERR_CONFLICT, "sandbox %s is %s meanwhile", s->record.id,
+               : err_set(e, ERR_CONFLICT, "sandbox %s is %s now", s->record.id,
                          sandbox_state_names[s->record.state]);
 }
 
-static void on_quiet(struct loop_timer *t)
+static void on_sandbox_quiet(struct loop_timer *t)
 {
     struct sandbox *s = container_of(t, struct sandbox, quiet);
     struct change *c;
 
     if (s->programs || s->record.state != SANDBOX_ACTIVE || s->destroying)
         return;
-    c = change_new(s, &ACTOR_DAEMON, "nothing runs any more");
+    c = change_new(s, &ACTOR_DAEMON, "no program is running");
     change_to(c, SANDBOX_READY);
     c->check = check_quiet;
     change_submit(c);
@@ -42,8 +43,8 @@ void sandbox_settle(struct sandbox *s)
     if (s->programs || s->record.state == SANDBOX_DESTROYED || s->after_teardown)
         return;
     loop_timer_stop(&s->quiet);
-    loop_timer_start(s->control->loop, &s->quiet, clock_mono() + QUIET_MS * NS_PER_MS, on_quiet,
-                     NULL);
+    loop_timer_start(s->control->loop, &s->quiet, clock_mono() + QUIET_MS * NS_PER_MS,
+                     on_sandbox_quiet, NULL);
 }
 
 void sandbox_program_ended(struct sandbox *s)
@@ -52,8 +53,8 @@ void sandbox_program_ended(struct sandbox *s)
     sandbox_settle(s);
 }
 
-/* Lets go of everything; the owner has heard the last of it. */
-static struct sandbox *leave(struct run_op *op)
+/* Releases everything; no further events reach the owner. */
+static struct sandbox *release_run(struct run_op *op)
 {
     struct sandbox *s = take_ptr(op->sandbox);
 
@@ -66,59 +67,59 @@ static struct sandbox *leave(struct run_op *op)
     return s;
 }
 
-static void drop_stdio(struct run_op *op)
+static void drop_run_stdio(struct run_op *op)
 {
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         drop_fd(&op->process.stdio[i]);
 }
 
-/* Both the box and the disk have answered. */
-static void tell_started(struct run_op *op)
+/* Both the backend and the store have answered. */
+static void report_run_started(struct run_op *op)
 {
     struct sandbox *s = op->sandbox;
 
     if (op->waits_)
         return;
     if (op->r_ < 0) {
-        drop_stdio(op);
-        leave(op);
+        drop_run_stdio(op);
+        release_run(op);
         op->events->started(op, op->r_, &op->err_);
         sandbox_unref(s);
         return;
     }
     sandbox_ref(s);
-    op->told_ = true;
+    op->reported_ = true;
     op->events->started(op, 0, NULL);
     if (op->sandbox == s && op->ended_) {
-        leave(op);
+        release_run(op);
         op->events->ended(op, &op->end_);
         sandbox_unref(s);
     }
     sandbox_unref(s);
 }
 
-static void on_active(struct sandbox_op *a, int r, const struct err *e)
+static void on_run_active(struct sandbox_op *a, int r, const struct err *e)
 {
     struct run_op *op = container_of(a, struct run_op, active_);
 
     op->waits_--;
-    if (r < 0 && op->r_ >= 0) { /* it must not run if that is not on record */
+    if (r < 0 && op->r_ >= 0) { /* a program must not run unless `active` is on record */
         op->r_ = r;
         op->err_ = *e;
         if (op->process.box) {
-            op->process.box->ops->signal(&op->process, SIGKILL, EXT_SCOPE_TREE);
+            op->process.box->ops->signal(&op->process, SIGKILL, BACKEND_SCOPE_TREE);
             op->process.box->ops->drop(&op->process);
             op->waits_ = 0;
         }
     }
-    tell_started(op);
+    report_run_started(op);
 }
 
-static void told_active(struct change *c, int r, const struct err *e)
+static void on_active_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
-    /* Somebody else's program made it active meanwhile: that is what was wanted. */
+    /* Another program made it active meanwhile: that is just as good. */
     if (r == -(int)ERR_CONFLICT && s->record.state == SANDBOX_ACTIVE)
         r = 0;
     s->activating = false;
@@ -127,7 +128,7 @@ static void told_active(struct change *c, int r, const struct err *e)
 
         op->done(op, r, e);
     }
-    if (!s->programs) /* they were cancelled while it became active */
+    if (!s->programs) /* its programs were cancelled meanwhile */
         sandbox_settle(s);
 }
 
@@ -144,12 +145,12 @@ bool sandbox_activate(struct sandbox *s, const struct actor *who, struct sandbox
     s->activating = true;
     c = change_new(s, who ? who : &ACTOR_DAEMON, "a program was started");
     change_to(c, SANDBOX_ACTIVE);
-    c->done = told_active;
+    c->done = on_active_recorded;
     change_submit(c);
     return false;
 }
 
-static void on_started(struct ext_process *p, int r, const struct err *e)
+static void on_run_started(struct backend_process *p, int r, const struct err *e)
 {
     struct run_op *op = container_of(p, struct run_op, process);
 
@@ -158,44 +159,46 @@ static void on_started(struct ext_process *p, int r, const struct err *e)
         op->r_ = r;
         op->err_ = *e;
     }
-    tell_started(op);
+    report_run_started(op);
 }
 
-static void on_ended(struct ext_process *p, const struct ext_end *from_box)
+static void on_run_ended(struct backend_process *p, const struct backend_end *from_box)
 {
     struct run_op *op = container_of(p, struct run_op, process);
     struct sandbox *s = op->sandbox;
-    struct ext_end end = sandbox_end(s, from_box);
+    struct backend_end end = sandbox_end(s, from_box);
 
-    if (!op->told_) { /* what it says first comes first */
+    if (!op->reported_) { /* the start is reported first */
         op->ended_ = true;
         op->end_ = end;
         snprintf(op->end_msg_, sizeof op->end_msg_, "%s", end.msg ? end.msg : "");
         op->end_.msg = op->end_msg_;
         return;
     }
-    leave(op);
+    release_run(op);
     op->events->ended(op, &end);
     sandbox_unref(s);
 }
 
-static const struct ext_process_events events = { .started = on_started, .ended = on_ended };
+static const struct backend_process_events events = { .started = on_run_started,
+                                                      .ended = on_run_ended };
 
-static void refused(struct loop_later *l)
+static void on_run_refused(struct loop_later *l)
 {
     struct run_op *op = container_of(l, struct run_op, later_);
 
-    tell_started(op);
+    report_run_started(op);
 }
 
-static int fail_ending(const struct sandbox *s, struct err *e)
+static int set_ending_error(const struct sandbox *s, struct err *e)
 {
     const struct sandbox_record *r = &s->record;
-    bool told = (r->state == SANDBOX_EXPIRED || r->state == SANDBOX_DESTROYING) && r->reason[0];
+    bool has_reason =
+        (r->state == SANDBOX_EXPIRED || r->state == SANDBOX_DESTROYING) && r->reason[0];
 
     return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it%s%s%s", r->id,
                    sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[r->state],
-                   told ? " (" : "", told ? r->reason : "", told ? ")" : "");
+                   has_reason ? " (" : "", has_reason ? r->reason : "", has_reason ? ")" : "");
 }
 
 int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
@@ -205,9 +208,9 @@ int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
                        s->pausing ? "being paused" : "paused");
     if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
         !s->box)
-        return fail_ending(s, e);
+        return set_ending_error(s, e);
     if ((s->ops->can & can) != can)
-        return err_set(e, ERR_UNSUPPORTED, "%s cannot do this", s->ops->id);
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support this operation", s->ops->id);
     return 0;
 }
 
@@ -215,32 +218,34 @@ int run_check_program(bool programs, struct err *e)
 {
     return programs ? 0
                     : err_set(e, ERR_DENIED,
-                              "this request is not one that starts programs in a sandbox");
+                              "this request may not start programs: the tool policy was asked "
+                              "about files only");
 }
 
-void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op *op)
+void sandbox_run(struct sandbox *s, const struct backend_start *start, struct run_op *op)
 {
     op->sandbox = sandbox_ref(s);
-    op->active_.done = on_active;
-    op->process = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
-    op->told_ = op->ended_ = op->counts_ = false;
+    op->active_.done = on_run_active;
+    op->process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    op->reported_ = op->ended_ = op->counts_ = false;
     op->waits_ = 0;
     sandbox_attach(s);
-    op->r_ = sandbox_check_usable(s,
-                                  (start->what == EXT_PROGRAM ? EXT_CAN_EXEC : EXT_CAN_FILES) |
-                                      (start->n_lent ? (unsigned)EXT_CAN_LEND : 0u),
-                                  &op->err_);
-    if (op->r_ >= 0 && start->what == EXT_PROGRAM)
+    op->r_ = sandbox_check_usable(
+        s,
+        (start->what == BACKEND_PROGRAM ? BACKEND_CAN_EXEC : BACKEND_CAN_FILES) |
+            (start->n_lent ? (unsigned)BACKEND_CAN_LEND : 0u),
+        &op->err_);
+    if (op->r_ >= 0 && start->what == BACKEND_PROGRAM)
         op->r_ = run_check_program(op->programs, &op->err_);
-    if (op->r_ >= 0 && start->what == EXT_PROGRAM && s->record.state != SANDBOX_ACTIVE)
+    if (op->r_ >= 0 && start->what == BACKEND_PROGRAM && s->record.state != SANDBOX_ACTIVE)
         op->r_ = event_share_check(s->control, s->record.owner, op->actor, &op->err_);
     if (op->r_ < 0) {
-        loop_later(s->control->loop, &op->later_, refused, NULL);
+        loop_later(s->control->loop, &op->later_, on_run_refused, NULL);
         return;
     }
     list_append(&s->runs, &op->link_);
     op->waits_ = 1;
-    if (start->what == EXT_PROGRAM) {
+    if (start->what == BACKEND_PROGRAM) {
         op->counts_ = true;
         s->programs++;
         if (!sandbox_activate(s, op->actor, &op->active_))
@@ -249,7 +254,7 @@ void sandbox_run(struct sandbox *s, const struct ext_start *start, struct run_op
     s->ops->start(s->box, &op->process, start);
 }
 
-void run_op_signal(struct run_op *op, int sig, enum ext_scope scope)
+void run_op_signal(struct run_op *op, int sig, enum backend_scope scope)
 {
     if (op->sandbox && op->process.box)
         op->process.box->ops->signal(&op->process, sig, scope);
@@ -263,15 +268,15 @@ void run_op_cancel(struct run_op *op)
         return;
     link_leave(&op->active_.link_);
     if (op->process.box) {
-        op->process.box->ops->signal(&op->process, SIGKILL, EXT_SCOPE_TREE);
+        op->process.box->ops->signal(&op->process, SIGKILL, BACKEND_SCOPE_TREE);
         op->process.box->ops->drop(&op->process);
     }
-    drop_stdio(op);
-    leave(op);
+    drop_run_stdio(op);
+    release_run(op);
     sandbox_unref(s);
 }
 
-static const char *variable(const struct json_pair *v, struct arena *a)
+static const char *write_variable(const struct json_pair *v, struct arena *a)
 {
     size_t n = strlen(v->key) + strlen(v->value) + 2;
     char *text = arena_alloc(a, n);
@@ -281,7 +286,7 @@ static const char *variable(const struct json_pair *v, struct arena *a)
     return text;
 }
 
-static bool has_variable(const struct json_map *env, const char *name)
+static bool has_env_variable(const struct json_map *env, const char *name)
 {
     for (size_t i = 0; i < env->n; i++)
         if (strcmp(env->p[i].key, name) == 0)
@@ -289,37 +294,38 @@ static bool has_variable(const struct json_map *env, const char *name)
     return false;
 }
 
-/* NULL: there is no room. */
-static const char **fill_variables(const struct json_map *asked, const struct json_map *usual,
-                                   struct arena *a)
+/* NULL: out of arena space. */
+static const char **merge_env(const struct json_map *requested, const struct json_map *defaults,
+                              struct arena *a)
 {
-    const char **envp = arena_array(a, asked->n + usual->n + 1, sizeof *envp);
+    const char **envp = arena_array(a, requested->n + defaults->n + 1, sizeof *envp);
     size_t n = 0;
 
-    for (size_t i = 0; envp && i < asked->n; i++)
-        if (!(envp[n++] = variable(&asked->p[i], a)))
+    for (size_t i = 0; envp && i < requested->n; i++)
+        if (!(envp[n++] = write_variable(&requested->p[i], a)))
             return NULL;
-    for (size_t i = 0; envp && i < usual->n; i++)
-        if (!has_variable(asked, usual->p[i].key) && !(envp[n++] = variable(&usual->p[i], a)))
+    for (size_t i = 0; envp && i < defaults->n; i++)
+        if (!has_env_variable(requested, defaults->p[i].key) &&
+            !(envp[n++] = write_variable(&defaults->p[i], a)))
             return NULL;
     return envp;
 }
 
 int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
-                       struct ext_start *ret, struct err *e)
+                       struct backend_start *ret, struct err *e)
 {
     const struct json_map none = { 0 };
     const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
-    const char **envp = fill_variables(&q->env, q->bare ? &none : &s->request.env, a);
+    const char **envp = merge_env(&q->env, q->bare ? &none : &s->request.env, a);
 
     for (size_t i = 0; argv && i < q->argv.n; i++)
         argv[i] = q->argv.p[i];
     if (!argv || !envp)
         return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
-    *ret = (struct ext_start){
-        .what = EXT_PROGRAM,
-        .flags = (q->stdin_ ? EXT_STDIN : 0u) | (q->tty ? EXT_TTY : 0u) |
-                 (q->background ? EXT_KEEP : 0u),
+    *ret = (struct backend_start){
+        .what = BACKEND_PROGRAM,
+        .flags = (q->stdin_ ? BACKEND_STDIN : 0u) | (q->tty ? BACKEND_TTY : 0u) |
+                 (q->background ? BACKEND_KEEP : 0u),
         .user = q->user,
         .cwd = q->cwd,
         .argv = argv,

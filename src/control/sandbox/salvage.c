@@ -1,16 +1,18 @@
-#include "control/salvage.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/salvage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "control/sandbox.h"
-#include "control/snapshots.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
 
-enum { WAIT_MS = 50, AGAIN_S = 600 };
+/* BUSY_MS is longer: each attempt brings the workspace back again. */
+enum { WAIT_MS = 50, BUSY_MS = 1000, HELD_RETRY_S = 600 };
 
 struct salvage {
     struct sandbox *sandbox; /* referenced */
@@ -19,14 +21,14 @@ struct salvage {
     struct workspace_op mirroring;
     struct sandbox_op moving; /* resume, pause or stop */
     struct snapshot_op storing;
-    struct caller owner;           /* whose snapshot it is */
-    bool was_paused, was_stopped;  /* before it was resumed for the sync */
-    bool recorded;                 /* it is paused, and the record says why */
-    char why[RECORD_REASON_MAX];   /* what was not brought back; "": everything was */
-    char error[RECORD_REASON_MAX]; /* why that cannot be stored */
+    struct caller owner;          /* of the snapshot */
+    bool was_paused, was_stopped; /* before it was resumed for the sync */
+    bool pauses; /* in order to store it: a caller's pause may be under way before */
+    char why[RECORD_REASON_MAX];   /* the changes that were not brought back; "": all were */
+    char error[RECORD_REASON_MAX]; /* why they cannot be stored */
 };
 
-static void begin_again(struct loop_timer *t);
+static void on_salvage_wait(struct loop_timer *t);
 
 bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync)
 {
@@ -41,12 +43,12 @@ bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync)
 
 bool sandbox_is_held(const struct sandbox *s)
 {
-    return s->facts.has_unsynced && s->facts.unsynced.error;
+    return s->detail.has_unsynced && s->detail.unsynced.error;
 }
 
-/* --- the end: it is destroyed, or stays --- */
+/* --- the outcome: destroyed, or kept --- */
 
-static struct salvage_end take_end(struct salvage *x)
+static struct salvage_end take_salvage_end(struct salvage *x)
 {
     struct salvage_end end = x->end;
     struct sandbox *s = x->sandbox;
@@ -60,32 +62,32 @@ static struct salvage_end take_end(struct salvage *x)
 static void destroy_now(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
-    struct salvage_end end = take_end(x);
+    struct salvage_end end = take_salvage_end(x);
 
-    hook_point("salvage.destroy");
+    fault_point("salvage.destroy");
     sandbox_destroy_now(s, &end);
     sandbox_unref(s);
 }
 
-static void stay(struct salvage *x, int r, const struct err *e)
+static void keep_sandbox(struct salvage *x, int r, const struct err *e)
 {
     struct sandbox *s = x->sandbox;
 
-    (void)take_end(x);
+    (void)take_salvage_end(x);
     s->expiring = false;
     if (s->record.state != SANDBOX_FAILED && !s->after_teardown)
         ttl_start(s);
-    sandbox_tell_destroyers(s, r, e);
+    sandbox_notify_destroyers(s, r, e);
     sandbox_unref(s);
 }
 
-static void refuse(struct salvage *x)
+static void refuse_destroy(struct salvage *x)
 {
     struct err e;
     int r =
         err_set(&e, ERR_CONFLICT, "%.40s is not destroyed: %.180s", x->sandbox->record.id, x->why);
 
-    stay(x, r, &e);
+    keep_sandbox(x, r, &e);
 }
 
 static bool is_dead(const struct sandbox *s)
@@ -94,27 +96,27 @@ static bool is_dead(const struct sandbox *s)
            (s->record.state != SANDBOX_PAUSED && (s->after_teardown || !s->box));
 }
 
-/* --- storing it failed: the record says so, and it is tried again much later --- */
+/* --- storing failed: recorded, and retried much later --- */
 
 static void edit_held(struct change *c, struct sandbox_record *next)
 {
     struct sandbox *s = c->sandbox;
     const struct salvage *x = c->user;
     int64_t longest =
-        next->state == SANDBOX_PAUSED ? s->control->config->ttl.paused : AGAIN_S * NS_PER_S;
+        next->state == SANDBOX_PAUSED ? s->control->config->ttl.paused : HELD_RETRY_S * NS_PER_S;
 
-    s->facts.has_unsynced = true;
-    s->facts.unsynced.why = arena_dup(&s->arena, str_from(x->why));
-    s->facts.unsynced.error = arena_dup(&s->arena, str_from(x->error));
+    s->detail.has_unsynced = true;
+    s->detail.unsynced.why = arena_dup(&s->arena, str_from(x->why));
+    s->detail.unsynced.error = arena_dup(&s->arena, str_from(x->error));
     if (next->deadline_ns < clock_boot() + longest)
         next->deadline_ns = clock_boot() + longest;
     if (next->state == SANDBOX_PAUSED)
-        s->facts.paused.until_ns = clock_wall() + longest;
+        s->detail.paused.until_ns = clock_wall() + longest;
     snprintf(next->reason, sizeof next->reason, "%s", c->reason);
-    sandbox_put_facts(s, next);
+    sandbox_write_detail(s, next);
 }
 
-static void told_held(struct change *c, int r, const struct err *e)
+static void on_held_recorded(struct change *c, int r, const struct err *e)
 {
     struct salvage *x = c->user;
     const struct sandbox *s = x->sandbox;
@@ -126,16 +128,16 @@ static void told_held(struct change *c, int r, const struct err *e)
                 "%.32s stays %s: its changes can be neither brought back nor stored (%.80s); make "
                 "room and destroy it again, or discard them",
                 s->record.id, sandbox_state_names[s->record.state], x->error);
-    stay(x, r, &why);
+    keep_sandbox(x, r, &why);
 }
 
-static void hold(struct salvage *x, const struct err *e)
+static void hold_sandbox(struct salvage *x, const struct err *e)
 {
     char reason[RECORD_REASON_MAX];
     struct change *c;
 
     LOG(WARN, "workspace.held", LOG_S("sandbox", x->sandbox->record.id), LOG_S("error", e->msg));
-    if (is_dead(x->sandbox)) { /* nothing is left to be stored */
+    if (is_dead(x->sandbox)) { /* no files are left to store */
         destroy_now(x);
         return;
     }
@@ -144,30 +146,30 @@ static void hold(struct salvage *x, const struct err *e)
     c = change_new(x->sandbox, &ACTOR_DAEMON, reason);
     c->type = "sandbox.held";
     c->edit = edit_held;
-    c->done = told_held;
+    c->done = on_held_recorded;
     c->user = x;
     c->stubborn = true;
     change_submit(c);
 }
 
-/* --- a snapshot of what was not brought back --- */
+/* --- a snapshot of the changes that were not brought back --- */
 
-static void on_stored(struct snapshot_op *op, int r, const struct err *e)
+static void on_unsynced_stored(struct snapshot_op *op, int r, const struct err *e)
 {
     struct salvage *x = container_of(op, struct salvage, storing);
 
     if (r < 0) {
-        hold(x, e);
+        hold_sandbox(x, e);
         return;
     }
     snprintf(x->end.kept, sizeof x->end.kept, "%s", op->snapshot->record.id);
     x->end.kept_until_ns = op->snapshot->record.expires_ns;
     snprintf(x->end.why, sizeof x->end.why, "%s", x->why);
-    hook_point("salvage.stored");
+    fault_point("salvage.stored");
     destroy_now(x);
 }
 
-static void store_rest(struct salvage *x)
+static void store_unsynced(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
@@ -175,40 +177,42 @@ static void store_rest(struct salvage *x)
         destroy_now(x);
         return;
     }
-    hook_point("salvage.store");
+    fault_point("salvage.store");
     x->owner = (struct caller){ .actor = ACTOR_DAEMON };
     snprintf(x->owner.owner, sizeof x->owner.owner, "%s", s->record.owner);
     snprintf(x->owner.family, sizeof x->owner.family, "%s", s->record.family);
     x->storing = (struct snapshot_op){ .caller = &x->owner,
                                        .keep_ns = s->control->config->retention.unsynced,
-                                       .done = on_stored };
+                                       .done = on_unsynced_stored };
     s->salvage_acts = true;
     sandbox_snapshot(s, &x->storing);
     s->salvage_acts = false;
 }
 
-/* --- it stands still before it is stored: nothing is written afterwards --- */
+/* --- paused before it is stored, so that nothing is written afterwards --- */
 
-static void on_paused(struct sandbox_op *op, int r, const struct err *e)
+static void on_salvage_paused(struct sandbox_op *op, int r, const struct err *e)
 {
     struct salvage *x = container_of(op, struct salvage, moving);
 
+    x->pauses = false;
     if (r >= 0 && !x->end.refuses)
-        store_rest(x);
-    else if (x->end.refuses) /* as it was found, if that can be */
-        refuse(x);
+        store_unsynced(x);
+    else if (x->end.refuses) /* in its former state, if possible */
+        refuse_destroy(x);
     else if (e->code == ERR_BUSY)
-        loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
-                         begin_again, NULL);
+        loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono() + BUSY_MS * NS_PER_MS,
+                         on_salvage_wait, NULL);
     else
-        hold(x, e);
+        hold_sandbox(x, e);
 }
 
-static void pause_it(struct salvage *x, bool stop)
+static void pause_for_salvage(struct salvage *x, bool stop)
 {
     struct sandbox *s = x->sandbox;
 
-    x->moving = (struct sandbox_op){ .done = on_paused };
+    x->moving = (struct sandbox_op){ .done = on_salvage_paused };
+    x->pauses = true;
     s->salvage_acts = true;
     if (stop)
         sandbox_stop(s, &ACTOR_DAEMON, &x->moving);
@@ -221,16 +225,16 @@ bool salvage_note_pause(struct sandbox *s)
 {
     const struct salvage *x = s->salvage;
 
-    if (!x || x->end.unsynced == DESTROY_REFUSE)
+    if (!x || !x->pauses || x->end.unsynced == DESTROY_REFUSE)
         return false;
-    s->facts.has_unsynced = true;
-    s->facts.unsynced.why = arena_dup(&s->arena, str_from(x->why));
-    s->facts.unsynced.reason = arena_dup(&s->arena, str_from(x->end.reason));
-    s->facts.unsynced.error = NULL;
+    s->detail.has_unsynced = true;
+    s->detail.unsynced.why = arena_dup(&s->arena, str_from(x->why));
+    s->detail.unsynced.reason = arena_dup(&s->arena, str_from(x->end.reason));
+    s->detail.unsynced.error = NULL;
     return true;
 }
 
-static void decide(struct salvage *x)
+static void decide_salvage(struct salvage *x)
 {
     const struct sandbox *s = x->sandbox;
     bool paused = s->record.state == SANDBOX_PAUSED;
@@ -243,27 +247,27 @@ static void decide(struct salvage *x)
     if (!x->end.refuses)
         LOG(WARN, "workspace.unsynced", LOG_S("sandbox", s->record.id), LOG_S("error", x->why));
     if (x->end.refuses && (paused || !x->was_paused))
-        refuse(x);
+        refuse_destroy(x);
     else if (x->end.refuses)
-        pause_it(x, x->was_stopped);
+        pause_for_salvage(x, x->was_stopped);
     else if (paused)
-        store_rest(x);
+        store_unsynced(x);
     else
-        pause_it(x, false);
+        pause_for_salvage(x, false);
 }
 
 /* --- the sync --- */
 
-uint64_t salvage_left(const struct mirror_report *r)
+uint64_t salvage_left(const struct sync_report *r)
 {
-    return r->count[MIRROR_CONFLICT] + r->count[MIRROR_SENSITIVE] + r->count[MIRROR_REFUSED] +
-           r->count[MIRROR_FAILED];
+    return r->count[SYNC_CONFLICT] + r->count[SYNC_SENSITIVE] + r->count[SYNC_REFUSED] +
+           r->count[SYNC_FAILED];
 }
 
-static void describe_left(struct salvage *x, const struct mirror_report *r)
+static void describe_left(struct salvage *x, const struct sync_report *r)
 {
-    static const enum mirror_action left[] = { MIRROR_CONFLICT, MIRROR_SENSITIVE, MIRROR_REFUSED,
-                                               MIRROR_FAILED };
+    static const enum sync_action left[] = { SYNC_CONFLICT, SYNC_SENSITIVE, SYNC_REFUSED,
+                                             SYNC_FAILED };
     unsigned long long n = salvage_left(r);
     int at;
 
@@ -275,71 +279,71 @@ static void describe_left(struct salvage *x, const struct mirror_report *r)
         if (r->count[left[i]])
             at +=
                 snprintf(x->why + at, sizeof x->why - (size_t)at, "%s%s: %llu", shown++ ? ", " : "",
-                         mirror_action_name(left[i]), (unsigned long long)r->count[left[i]]);
+                         sync_action_name(left[i]), (unsigned long long)r->count[left[i]]);
     snprintf(x->why + at, sizeof x->why - (size_t)at, ")");
 }
 
-static void on_synced(struct workspace_op *op, int r, const struct err *e)
+static void on_salvage_synced(struct workspace_op *op, int r, const struct err *e)
 {
     struct salvage *x = container_of(op, struct salvage, mirroring);
     struct sandbox *s = x->sandbox;
 
-    workspace_op_done(&s->brought);
-    s->brought = *op;
-    s->has_brought = r >= 0;
-    hook_point("salvage.synced");
+    workspace_op_done(&s->last_sync);
+    s->last_sync = *op;
+    s->has_last_sync = r >= 0;
+    fault_point("salvage.synced");
     if (r < 0)
         snprintf(x->why, sizeof x->why, "the workspace was not brought back: %.180s", e->msg);
     else
         describe_left(x, &op->report);
-    decide(x);
+    decide_salvage(x);
 }
 
-static void sync_it(struct salvage *x)
+static void sync_for_salvage(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
     x->mirroring =
-        (struct workspace_op){ .flags = MIRROR_DELETE |
-                                        (x->end.sync == DESTROY_FORCE_SYNC ? MIRROR_FORCE : 0),
-                               .done = on_synced };
+        (struct workspace_op){ .flags = SYNC_DELETE |
+                                        (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0),
+                               .done = on_salvage_synced };
     s->salvage_acts = true;
     workspace_sync(s, &x->end.actor, &x->mirroring);
     s->salvage_acts = false;
 }
 
-static void on_resumed(struct sandbox_op *op, int r, const struct err *e)
+static void on_salvage_resumed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct salvage *x = container_of(op, struct salvage, moving);
 
     if (r >= 0) {
-        sync_it(x);
+        sync_for_salvage(x);
         return;
     }
     snprintf(x->why, sizeof x->why, "its workspace cannot be brought back: %.180s", e->msg);
-    decide(x);
+    decide_salvage(x);
 }
 
-static void resume_it(struct salvage *x)
+static void resume_for_salvage(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
     x->was_paused = true;
     x->was_stopped = sandbox_stopped(s);
-    x->moving = (struct sandbox_op){ .done = on_resumed };
+    x->moving = (struct sandbox_op){ .done = on_salvage_resumed };
     s->salvage_acts = true;
     sandbox_resume(s, &x->end.actor, &x->moving);
     s->salvage_acts = false;
 }
 
-/* One whose changes were to be stored before has been synced, and stands still since then. */
+/* A sandbox that was paused for storing has been synced already, and is frozen since. */
 static void decide_held(struct salvage *x)
 {
-    snprintf(x->why, sizeof x->why, "%s", x->sandbox->facts.unsynced.why);
-    decide(x);
+    snprintf(x->why, sizeof x->why, "%s", x->sandbox->detail.unsynced.why);
+    decide_salvage(x);
 }
 
-static void begin(struct salvage *x)
+static void start_salvage(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
@@ -348,18 +352,18 @@ static void begin(struct salvage *x)
     else if (s->pausing || s->stopping || s->transfer || s->capture ||
              (s->record.state == SANDBOX_PAUSED && s->after_teardown))
         loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
-                         begin_again, NULL);
-    else if (s->record.state == SANDBOX_PAUSED && s->facts.has_unsynced)
+                         on_salvage_wait, NULL);
+    else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced)
         decide_held(x);
     else if (s->record.state == SANDBOX_PAUSED)
-        resume_it(x);
+        resume_for_salvage(x);
     else
-        sync_it(x);
+        sync_for_salvage(x);
 }
 
-static void begin_again(struct loop_timer *t)
+static void on_salvage_wait(struct loop_timer *t)
 {
-    begin(container_of(t, struct salvage, wait));
+    start_salvage(container_of(t, struct salvage, wait));
 }
 
 void salvage_begin(struct sandbox *s, const struct salvage_end *end)
@@ -371,7 +375,7 @@ void salvage_begin(struct sandbox *s, const struct salvage_end *end)
     *x = (struct salvage){ .sandbox = sandbox_ref(s), .end = *end };
     s->salvage = x;
     ttl_stop(s);
-    loop_timer_start(s->control->loop, &x->wait, clock_mono(), begin_again, NULL);
+    loop_timer_start(s->control->loop, &x->wait, clock_mono(), on_salvage_wait, NULL);
 }
 
 void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced)
@@ -380,15 +384,17 @@ void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced)
 
     if (unsynced > x->end.unsynced)
         x->end.unsynced = unsynced;
+    if (x->end.unsynced == DESTROY_DISCARD)
+        workspace_stop_waiting(s); /* for a sync that is no longer wanted */
 }
 
 bool salvage_resume(struct sandbox *s)
 {
     struct salvage_end end = { .actor = ACTOR_DAEMON, .unsynced = DESTROY_KEEP };
 
-    if (!s->facts.has_unsynced || s->facts.unsynced.error || !s->facts.unsynced.reason)
+    if (!s->detail.has_unsynced || s->detail.unsynced.error || !s->detail.unsynced.reason)
         return false;
-    snprintf(end.reason, sizeof end.reason, "%s", s->facts.unsynced.reason);
+    snprintf(end.reason, sizeof end.reason, "%s", s->detail.unsynced.reason);
     salvage_begin(s, &end);
     return true;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last sync of a sandbox that is about to be destroyed, and the changes of its workspace that
  * this sync does not bring to the host.
  *
@@ -9,21 +10,21 @@
  *
  * The sandbox is `destroying` on record only when all of this is done. A daemon that is killed
  * before finds it as it was, or paused with its reason, and then continues. */
-#ifndef CONTROL_SALVAGE_H
-#define CONTROL_SALVAGE_H
+#ifndef CONTROL_SANDBOX_SALVAGE_H
+#define CONTROL_SANDBOX_SALVAGE_H
 
 #include "control/control.h"
-#include "mirror/mirror.h"
+#include "engine/sync/sync.h"
 
-/* How a sandbox ends: as it was asked for, and what came of it. */
+/* How a sandbox ends: the request, and its outcome. */
 struct salvage_end {
     struct actor actor;
     char reason[RECORD_REASON_MAX];
     enum destroy_sync sync;
     enum destroy_unsynced unsynced;
-    bool expired; /* its time is over: the record says so, too */
+    bool expired; /* its time is over: recorded as `expired` */
     bool refuses;
-    char kept[ID_MAX]; /* the snapshot of what was not brought back; "": none */
+    char kept[ID_MAX]; /* the snapshot of the changes that were not brought back; "": none */
     int64_t kept_until_ns;
     char why[RECORD_REASON_MAX];
 };
@@ -36,10 +37,11 @@ void salvage_begin(struct sandbox *s, const struct salvage_end *end);
 void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced);
 /* After a start: continues, if the sandbox was paused to be stored. */
 bool salvage_resume(struct sandbox *s);
-/* It is being paused: notes in its facts why, if that is in order to store it. */
+/* Called while the sandbox is being paused: notes the reason in its detail, if the pause is for
+ * storing it. */
 bool salvage_note_pause(struct sandbox *s);
 
 /* How many changes a sync did not bring to the host. */
-uint64_t salvage_left(const struct mirror_report *r);
+uint64_t salvage_left(const struct sync_report *r);
 
 #endif

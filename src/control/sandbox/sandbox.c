@@ -1,14 +1,15 @@
-#include "control/sandbox.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/processes.h"
-#include "control/spec.h"
-#include "json/reader.h"
-#include "control/usage.h"
-#include "control/tokens.h"
+#include "control/process/processes.h"
+#include "control/sandbox/spec.h"
+#include "lib/json/reader.h"
+#include "control/sandbox/usage.h"
+#include "control/owner/tokens.h"
 
 static const struct json_limits request_limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
 
@@ -16,6 +17,13 @@ struct sandbox *sandbox_ref(struct sandbox *s)
 {
     s->refs++;
     return s;
+}
+
+void sandbox_leave_map(struct sandbox *s)
+{
+    map_remove(&s->control->sandboxes, &s->entry);
+    owner_leave(&s->control->owners, take_ptr(s->owner));
+    owner_leave(&s->control->families, take_ptr(s->family));
 }
 
 void sandbox_unref(struct sandbox *s)
@@ -28,17 +36,15 @@ void sandbox_unref(struct sandbox *s)
     loop_timer_stop(&s->quiet);
     if (s->box)
         s->ops->box_free(s->box);
-    index_remove(&s->control->index, &s->entry);
-    layers_unref(s->control, &s->facts.layers);
-    layers_unref(s->control, &s->facts.base.layers);
-    if (s->facts.has_paused)
-        layer_unref(s->control, s->facts.paused.layer);
-    owner_leave(&s->control->owners, s->owner);
-    owner_leave(&s->control->families, s->family);
+    sandbox_leave_map(s);
+    layers_unref(s->control, &s->detail.layers);
+    layers_unref(s->control, &s->detail.base.layers);
+    if (s->detail.has_paused)
+        layer_unref(s->control, s->detail.paused.layer);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
     workspace_drop_client(s);
-    workspace_op_done(&s->brought);
+    workspace_op_done(&s->last_sync);
     usage_free(s->usage);
     arena_done(&s->arena);
     arena_done(&s->labels[0]);
@@ -60,8 +66,8 @@ enum sandbox_state sandbox_state(const struct sandbox *s)
     return s->record.state;
 }
 
-/* Everything the record points to goes to our arena. */
-static int copy_texts(struct sandbox *s, struct err *e)
+/* Copies everything that the record points to into the arena. */
+static int copy_record_texts(struct sandbox *s, struct err *e)
 {
     struct sandbox_record *r = &s->record;
     struct json_pair *labels = arena_array(&s->arena, r->labels.n, sizeof *labels);
@@ -81,34 +87,35 @@ static int copy_texts(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* What the texts say, as structs. */
-static int read_texts(struct sandbox *s, struct err *e)
+/* Parses the record's JSON texts. */
+static int parse_record_texts(struct sandbox *s, struct err *e)
 {
     const struct json *v;
-    int r = facts_read(s->record.detail, &s->facts, &s->arena, e);
+    int r = sandbox_detail_read(s->record.detail, &s->detail, &s->arena, e);
 
     if (r >= 0)
         r = json_read(s->record.request, request_limits, &s->arena, &v, e);
     if (r >= 0)
         r = create_request_read(v, &s->request, &s->arena, e);
     if (r >= 0)
-        r = base_for_box(&s->facts.base, &s->arena, &s->image, e);
+        r = base_image_for_box(&s->detail.base, &s->arena, &s->image, e);
     return err_wrap(e, r, "the record of %s", s->record.id);
 }
 
-/* Those that have failed are kept for people to look at, and take nobody's place. */
+/* Failed sandboxes are kept for inspection and do not count against limits. */
 static void count_failed(struct sandbox *s, bool was, bool is)
 {
     size_t more = (size_t)is - (size_t)was;
 
     s->control->failed += more;
-    s->owner->failed += more;
+    if (s->owner)
+        s->owner->failed += more;
     if (s->family)
         s->family->failed += more;
 }
 
-/* A record of a version that did not record families has that of its maker. */
-static void find_sandbox_family(struct sandbox *s)
+/* A record of a version without families gets the family of its maker. */
+static void fill_missing_family(struct sandbox *s)
 {
     struct sandbox_record *r = &s->record;
 
@@ -136,34 +143,34 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->refs = 1;
     s->control = c;
     s->record = *record;
-    find_sandbox_family(s);
+    fill_missing_family(s);
     arena_init(&s->arena, SANDBOX_ARENA_MAX);
-    r = copy_texts(s, e);
+    r = copy_record_texts(s, e);
     if (r >= 0)
-        r = read_texts(s, e);
+        r = parse_record_texts(s, e);
     if (r < 0) {
         arena_done(&s->arena);
         free(s);
         return r;
     }
     s->entry.id = s->record.id;
-    index_add(&c->index, &s->entry);
+    map_add(&c->sandboxes, &s->entry);
     join_account(s);
-    layers_ref(c, &s->facts.layers);
-    layers_ref(c, &s->facts.base.layers);
-    if (s->facts.has_paused)
-        layer_ref(c, s->facts.paused.layer);
+    layers_ref(c, &s->detail.layers);
+    layers_ref(c, &s->detail.base.layers);
+    if (s->detail.has_paused)
+        layer_ref(c, s->detail.paused.layer);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
     idle_begin(&s->idle);
-    s->counted = (struct outlet_counters){ .allowed = s->facts.egress.allowed,
-                                           .denied = s->facts.egress.denied,
-                                           .bytes_out = s->facts.egress.bytes_out,
-                                           .bytes_in = s->facts.egress.bytes_in };
+    s->counted = (struct egress_link_counters){ .allowed = s->detail.egress.allowed,
+                                                .denied = s->detail.egress.denied,
+                                                .bytes_out = s->detail.egress.bytes_out,
+                                                .bytes_in = s->detail.egress.bytes_in };
     *ret = s;
     return 0;
 }
 
-void sandbox_changed(struct sandbox *s, const struct sandbox_record *now)
+void sandbox_update_record(struct sandbox *s, const struct sandbox_record *now)
 {
     count_failed(s, s->record.state == SANDBOX_FAILED, now->state == SANDBOX_FAILED);
     s->record = *now;
@@ -178,29 +185,29 @@ void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, cons
         p[i] = arena_dup(&s->arena, str_from(layers->p[i]));
     if (!p)
         abort();
-    s->facts.layers = (struct json_strs){ p, layers->n };
-    s->facts.snapshot = snapshot ? arena_dup(&s->arena, str_from(snapshot)) : NULL;
-    layers_ref(s->control, &s->facts.layers);
+    s->detail.layers = (struct json_strs){ p, layers->n };
+    s->detail.snapshot = snapshot ? arena_dup(&s->arena, str_from(snapshot)) : NULL;
+    layers_ref(s->control, &s->detail.layers);
 }
 
-int sandbox_take_base(struct sandbox *s, const struct base *b, struct err *e)
+int sandbox_take_base(struct sandbox *s, const struct base_image *b, struct err *e)
 {
-    int r = base_copy(b, &s->arena, &s->facts.base, e);
+    int r = base_image_copy(b, &s->arena, &s->detail.base, e);
 
     if (r >= 0)
-        layers_ref(s->control, &s->facts.base.layers);
-    s->facts.has_image = s->facts.base.ref;
-    return r < 0 ? r : base_for_box(&s->facts.base, &s->arena, &s->image, e);
+        layers_ref(s->control, &s->detail.base.layers);
+    s->detail.has_image = s->detail.base.ref;
+    return r < 0 ? r : base_image_for_box(&s->detail.base, &s->arena, &s->image, e);
 }
 
-/* They are written again and again: the text before the last is of no more use. */
-void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
+/* Written often, so two buffers alternate: the one that the record does not use is replaced. */
+void sandbox_write_detail(struct sandbox *s, struct sandbox_record *next)
 {
     char **room = &s->details[s->details[0] && s->record.detail.p == s->details[0]];
     struct str text;
 
     sandbox_count_egress(s);
-    text = facts_write(&s->facts);
+    text = sandbox_detail_write(&s->detail);
     if (!text.p)
         return;
     free(*room);
@@ -208,7 +215,7 @@ void sandbox_put_facts(struct sandbox *s, struct sandbox_record *next)
     next->detail = text;
 }
 
-/* A time of clock_boot() as the wall clock stands now; 0 where no time of this record runs. */
+/* Converts a clock_boot() time to the wall clock; 0 if the record has no deadline now. */
 static int64_t show_boot_time(const struct control *c, const struct sandbox_record *r, int64_t at)
 {
     if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || strcmp(r->boot, c->boot) != 0)
@@ -223,7 +230,7 @@ int64_t control_deadline_ns(const struct control *c, const struct sandbox_record
 
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
 {
-    struct index_entry *v = index_find(&c->index, str_from(r->id));
+    struct map_entry *v = map_find(&c->sandboxes, str_from(r->id));
     const struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
 
     return show_boot_time(c, r, s && s->record.deadline_ns ? ttl_end(s) : r->deadline_ns);
@@ -237,7 +244,7 @@ struct sandbox_view sandbox_view(const struct sandbox *s)
         .deadline_ns = control_deadline_ns(s->control, &s->record),
         .step = s->record.state == SANDBOX_PROVISIONING && s->step ? s->step : "",
         .memory = s->profile ? spec_memory(s->profile, &s->request) : 0,
-        .oom_kills = s->facts.actuals.oom_kills,
+        .oom_kills = s->detail.actuals.oom_kills,
     };
 }
 
@@ -255,7 +262,7 @@ void sandbox_op_cancel(struct sandbox_op *op)
     sandbox_unref(take_ptr(op->sandbox));
 }
 
-static void finish_op(struct loop_later *l)
+static void on_sandbox_op_later(struct loop_later *l)
 {
     struct sandbox_op *op = container_of(l, struct sandbox_op, later_);
     struct sandbox *s = take_ptr(op->sandbox);
@@ -270,5 +277,5 @@ void sandbox_op_finish(struct sandbox_op *op, struct sandbox *s, int r, const st
     op->r_ = r;
     if (e)
         op->err_ = *e;
-    loop_later(s->control->loop, &op->later_, finish_op, NULL);
+    loop_later(s->control->loop, &op->later_, on_sandbox_op_later, NULL);
 }

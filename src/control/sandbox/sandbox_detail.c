@@ -1,13 +1,14 @@
-#include "control/facts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/sandbox_detail.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
-enum { FACTS_MAX = 64 << 10 };
+enum { SANDBOX_DETAIL_MAX = 64 << 10 };
 
-#define AT(member) JSON_AT(struct facts, member)
+#define AT(member) JSON_AT(struct sandbox_detail, member)
 
 static const struct json_field actual_fields[] = {
     { "wall_ns", JSON_KIND_INT, AT(actuals.wall_ns) },
@@ -64,58 +65,59 @@ static const struct json_field kept_fields[] = {
     { "until_ns", JSON_KIND_INT, AT(kept.until_ns) },
 };
 
-const struct json_field facts_fields[] = {
+const struct json_field sandbox_detail_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
     { "telemetry", JSON_KIND_ANY, AT(telemetry) },
     { "mirror", JSON_KIND_STR, AT(mirror) },
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
     { "base", JSON_KIND_STRS, AT(base.layers) },
-    { "image", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_image), JSON_FIELDS(image_fields) },
+    { "image", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_image), JSON_FIELDS(image_fields) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
     { "layers", JSON_KIND_STRS, AT(layers) },
     { "snapshot", JSON_KIND_STR, AT(snapshot) },
-    { "paused", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_paused), JSON_FIELDS(paused_fields) },
-    { "rest", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_rest), JSON_FIELDS(rest_fields) },
-    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_egress), JSON_FIELDS(egress_fields) },
-    { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_actuals), JSON_FIELDS(actual_fields) },
-    { "oom", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_oom), JSON_FIELDS(oom_fields) },
-    { "unsynced", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_unsynced), JSON_FIELDS(unsynced_fields) },
-    { "kept", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct facts),
-      .seen = offsetof(struct facts, has_kept), JSON_FIELDS(kept_fields) },
+    { "paused", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_paused), JSON_FIELDS(paused_fields) },
+    { "rest", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_rest), JSON_FIELDS(rest_fields) },
+    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_egress), JSON_FIELDS(egress_fields) },
+    { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_actuals), JSON_FIELDS(actual_fields) },
+    { "oom", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_oom), JSON_FIELDS(oom_fields) },
+    { "unsynced", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_unsynced), JSON_FIELDS(unsynced_fields) },
+    { "kept", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
+      .seen = offsetof(struct sandbox_detail, has_kept), JSON_FIELDS(kept_fields) },
 };
-const size_t facts_field_count = COUNT_OF(facts_fields);
+const size_t sandbox_detail_field_count = COUNT_OF(sandbox_detail_fields);
 
-int facts_read(struct str detail, struct facts *ret, struct arena *a, struct err *e)
+int sandbox_detail_read(struct str detail, struct sandbox_detail *ret, struct arena *a,
+                        struct err *e)
 {
-    const struct json_limits limits = { .bytes = FACTS_MAX, .depth = 16 };
-    struct facts f = { 0 };
+    const struct json_limits limits = { .bytes = SANDBOX_DETAIL_MAX, .depth = 16 };
+    struct sandbox_detail f = { 0 };
     const struct json *v;
     int r = detail.n ? json_read(detail, limits, a, &v, e) : 0;
 
     if (r >= 0 && detail.n)
-        r = json_bind(v, facts_fields, facts_field_count, &f, a, e);
+        r = json_bind(v, sandbox_detail_fields, sandbox_detail_field_count, &f, a, e);
     if (r >= 0)
         *ret = f;
     return r < 0 ? r : 0;
 }
 
-struct str facts_write(const struct facts *f)
+struct str sandbox_detail_write(const struct sandbox_detail *f)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(FACTS_MAX);
+    struct buf text AUTO(buf_done) = BUF_INIT(SANDBOX_DETAIL_MAX);
     struct json_writer w;
     char *p;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    json_unbind(f, facts_fields, facts_field_count, &w);
+    json_unbind(f, sandbox_detail_fields, sandbox_detail_field_count, &w);
     if (json_writer_finish(&w, NULL) < 0)
         return (struct str){ NULL, 0 };
     p = strndup(text.p, text.n);

@@ -1,15 +1,16 @@
-/* The keys that secrets in the store are sealed with: their use from the start, and rotation. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys that seal secrets in the store: loading and rotation. */
 #include "base/log.h"
 #include "control/plane.h"
-#include "secrets/keyring.h"
+#include "lib/secrets/keyring.h"
 
 struct keyring *control_keys(struct control *c)
 {
     return c->keys;
 }
 
-/* What an interrupted rotation left is finished: the store has sealed everything by now. */
-int open_secrets(struct control *c, struct keyring *keys, struct err *e)
+/* Completes an interrupted rotation: the store has resealed everything by now. */
+int control_open_secrets(struct control *c, struct keyring *keys, struct err *e)
 {
     struct err why;
     int r;
@@ -46,9 +47,9 @@ void control_rotate_key(struct control *c, struct rotate_op *op)
 
     op->control_ = c;
     if (!c->keys)
-        r = err_set(&e, ERR_UNSUPPORTED, "this daemon has no key");
+        r = err_set(&e, ERR_UNSUPPORTED, "this daemon has no key for secrets");
     else if (c->rotating)
-        r = err_set(&e, ERR_BUSY, "a rotation of the key is under way");
+        r = err_set(&e, ERR_BUSY, "a key rotation is already under way; try again later");
     else
         r = keyring_rotate(c->keys, &e);
     if (r < 0) {

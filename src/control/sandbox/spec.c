@@ -1,10 +1,11 @@
-#include "control/spec.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/spec.h"
 
 #include <string.h>
 
-#include "control/policy_text.h"
+#include "control/egress/policy_text.h"
 
-static const char *input(const struct create_request *q, const char *name)
+static const char *find_input(const struct create_request *q, const char *name)
 {
     for (size_t i = 0; i < q->inputs.n; i++)
         if (strcmp(q->inputs.p[i].key, name) == 0)
@@ -14,10 +15,10 @@ static const char *input(const struct create_request *q, const char *name)
 
 const char *spec_repo(const struct create_request *q)
 {
-    return input(q, SPEC_REPO);
+    return find_input(q, SPEC_REPO);
 }
 
-/* A workspace that may only be read is shown as it is; one that may be written is a copy. */
+/* A read-only workspace is mounted as it is; a writable one is a copy. */
 static bool shows_host(const struct create_request *q, bool may_show)
 {
     return may_show && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO;
@@ -29,15 +30,15 @@ bool spec_is_plain(const struct create_request *q)
            q->capabilities.cpu_quota == 0;
 }
 
-static uint64_t narrowed(uint64_t limit, uint64_t asked)
+static uint64_t narrow_limit(uint64_t limit, uint64_t requested)
 {
-    return asked && (!limit || asked < limit) ? asked : limit;
+    return requested && (!limit || requested < limit) ? requested : limit;
 }
 
 uint64_t spec_memory(const struct profile *p, const struct create_request *q)
 {
-    return narrowed((uint64_t)p->resources.memory_mb << 20,
-                    (uint64_t)q->capabilities.memory_mb << 20);
+    return narrow_limit((uint64_t)p->resources.memory_mb << 20,
+                        (uint64_t)q->capabilities.memory_mb << 20);
 }
 
 uint64_t spec_disk(const struct profile *p)
@@ -46,18 +47,18 @@ uint64_t spec_disk(const struct profile *p)
 }
 
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
-              struct ext_spec *ret, struct err *e)
+              struct backend_spec *ret, struct err *e)
 {
-    static struct ext_mount mounts[EXT_MOUNTS_MAX];
+    static struct backend_mount mounts[BACKEND_MOUNTS_MAX];
     const char *repo = spec_repo(q);
 
-    *ret = (struct ext_spec){
+    *ret = (struct backend_spec){
         .profile = p,
         .memory = spec_memory(p, q),
         .disk = spec_disk(p),
         .pids = p->resources.pids,
-        .cpu_milli =
-            (uint32_t)narrowed(profile_cpu_milli(p), (uint64_t)(q->capabilities.cpu_quota * 1000)),
+        .cpu_milli = (uint32_t)narrow_limit(profile_cpu_milli(p),
+                                            (uint64_t)(q->capabilities.cpu_quota * 1000)),
         .mounts = mounts,
         .host = "local",
         .egress = policy_wanted(p, q),
@@ -67,6 +68,6 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
     if (!shows_host(q, may_show))
         return 0;
     mounts[ret->n_mounts++] =
-        (struct ext_mount){ .source = spec_repo(q), .target = WORKSPACE_PATH };
+        (struct backend_mount){ .source = spec_repo(q), .target = WORKSPACE_PATH };
     return 0;
 }

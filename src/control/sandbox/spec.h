@@ -1,9 +1,10 @@
-/* What a backend is told to build: the profile, narrowed by the request. */
-#ifndef CONTROL_SPEC_H
-#define CONTROL_SPEC_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The specification that a backend builds: the profile, narrowed by the request. */
+#ifndef CONTROL_SANDBOX_SPEC_H
+#define CONTROL_SANDBOX_SPEC_H
 
-#include "extensions/extension.h"
-#include "model/request.h"
+#include "backends/backend.h"
+#include "domain/model/request.h"
 
 #define WORKSPACE_PATH "/workspace"
 #define SPEC_REPO      "repo" /* the input that names the host directory of the workspace */
@@ -11,16 +12,16 @@
 /* The host directory of the workspace; NULL: none. */
 const char *spec_repo(const struct create_request *q);
 
-/* Nothing in the request changes what is built: a prepared box will do. */
+/* The request changes nothing in the specification: a prepared box can serve it. */
 bool spec_is_plain(const struct create_request *q);
 
 /* The memory limit; 0: none. */
 uint64_t spec_memory(const struct profile *p, const struct create_request *q);
 uint64_t spec_disk(const struct profile *p); /* likewise */
 
-/* may_show: a host directory that is only read may be mounted. Borrows from both. Mounts are
- * static: filled anew by each call. */
+/* may_show: a read-only host directory may be mounted. Borrows from both. Mounts are static:
+ * overwritten by each call. */
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
-              struct ext_spec *ret, struct err *e);
+              struct backend_spec *ret, struct err *e);
 
 #endif

@@ -1,65 +1,68 @@
-/* What dead sandboxes left on the machine. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orphans: resources on the machine whose sandbox is not known. */
 #include "control/plane.h"
 
 bool control_knows(void *control, const char *id)
 {
     struct control *c = control;
 
-    return index_find(&c->index, str_from(id)) || pool_knows(c, id);
+    return map_find(&c->sandboxes, str_from(id)) || pool_knows(c, id);
 }
 
-struct search {
+struct stale_search {
     struct control *control;
-    const struct extension_ops *ops;
+    const struct backend_ops *ops;
     stale_fn *each;
     void *user;
 };
 
-static bool known(void *user, const char *id)
+static bool is_known_sandbox(void *user, const char *id)
 {
-    const struct search *s = user;
+    const struct stale_search *s = user;
 
     return control_knows(s->control, id);
 }
 
-static void found(void *user, const char *id, const char *what)
+static void on_stale_found(void *user, const char *id, const char *what)
 {
-    const struct search *s = user;
+    const struct stale_search *s = user;
 
     s->each(s->user, s->ops->id, id, what);
 }
 
-/* A record that cannot be read stands for a sandbox that nobody here knows. */
+/* An unreadable record belongs to a sandbox that is not in memory, so its resources would look like
+ * orphans. */
 static int check_known(const struct control *c, struct err *e)
 {
     if (!c->unreadable)
         return 0;
     return err_set(e, ERR_CONFLICT,
-                   "a record could not be read, so what is nobody's "
-                   "cannot be told; the log names it");
+                   "a record in the store cannot be read, so orphans cannot be determined; the "
+                   "daemon's log names it");
 }
 
-/* Looks at, or begins to remove, what each extension has left. */
-static int search(struct control *c, bool sweep, stale_fn *each, void *user, struct err *e)
+/* Lists, or begins to remove, the orphans of each backend. */
+static int search_stale(struct control *c, bool sweep, stale_fn *each, void *user, struct err *e)
 {
-    struct search s = { .control = c, .each = each, .user = user };
+    struct stale_search s = { .control = c, .each = each, .user = user };
     int r = check_known(c, e);
 
     for (size_t i = 0; r >= 0 && extensions[i]; i++) {
         s.ops = extensions[i];
         if (c->instances[i])
-            r = (sweep ? s.ops->sweep : s.ops->stale)(c->instances[i], known, found, &s, e);
-        err_wrap(e, r, "looking for what %s left", s.ops->id);
+            r = (sweep ? s.ops->sweep : s.ops->stale)(c->instances[i], is_known_sandbox,
+                                                      on_stale_found, &s, e);
+        err_wrap(e, r, "searching for orphans of %s", s.ops->id);
     }
     return r;
 }
 
 int control_stale(struct control *c, stale_fn *each, void *user, struct err *e)
 {
-    return search(c, false, each, user, e);
+    return search_stale(c, false, each, user, e);
 }
 
 int control_reap_stale(struct control *c, stale_fn *each, void *user, struct err *e)
 {
-    return search(c, true, each, user, e);
+    return search_stale(c, true, each, user, e);
 }

@@ -1,36 +1,38 @@
-/* Stopping: what a sandbox has written stays, its processes end. It is paused, with that on record,
- * and then what there is of it is removed: so a death of ours between the two leaves something that
- * stands still, and is removed before it is built again. */
-#include "base/hook.h"
-#include "control/sandbox.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stopping ends the processes of a sandbox and keeps its files. The sandbox is paused, with the
+ * stop on record, and then its box is torn down: a crash between the two leaves a frozen box, which
+ * is removed before a rebuild. */
+#include "base/fault_point.h"
+#include "control/sandbox/sandbox.h"
 
 bool sandbox_stopped(const struct sandbox *s)
 {
-    return s->record.state == SANDBOX_PAUSED && s->facts.has_paused && s->facts.paused.stopped;
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && s->detail.paused.stopped;
 }
 
-/* Whoever resumed it meanwhile has waited, too. */
-static void removed(struct sandbox *s)
+/* A resume that was requested meanwhile has waited for this. */
+static void on_stopped_box_removed(struct sandbox *s)
 {
     s->stopping = false;
+    /* The destroy continues by itself. */
     if (s->destroying)
-        return; /* its own way goes on */
-    s->still = false;
+        return;
+    s->frozen = false;
     ttl_start(s);
-    sandbox_ops_tell(&s->stops, 0, NULL);
+    sandbox_ops_complete(&s->stops, 0, NULL);
     if (s->resume)
         resume_begin(s);
 }
 
 void stop_paused(struct sandbox *s, struct sandbox_op *op)
 {
-    hook_point("stop.remove");
+    fault_point("stop.remove");
     list_append(&s->stops, &op->link_);
     if (s->destroying) {
         stop_abort(s);
     } else if (!s->stopping) {
         s->stopping = true;
-        sandbox_teardown(s, removed);
+        sandbox_teardown(s, on_stopped_box_removed);
     }
 }
 
@@ -40,10 +42,10 @@ void stop_abort(struct sandbox *s)
     int r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
 
     s->stopping = false;
-    sandbox_ops_tell(&s->stops, r, &e);
+    sandbox_ops_complete(&s->stops, r, &e);
 }
 
-/* --- of one that is paused already --- */
+/* --- stopping a paused sandbox --- */
 
 static int check_paused(const struct change *ch, struct err *e)
 {
@@ -60,14 +62,14 @@ static int check_paused(const struct change *ch, struct err *e)
 
 static void edit_stopped(struct change *ch, struct sandbox_record *next)
 {
-    ch->sandbox->facts.paused.stopped = true;
-    sandbox_put_facts(ch->sandbox, next);
+    ch->sandbox->detail.paused.stopped = true;
+    sandbox_write_detail(ch->sandbox, next);
 }
 
-static void told_stopped(struct change *ch, int r, const struct err *e)
+static void on_stop_recorded(struct change *ch, int r, const struct err *e)
 {
     if (r < 0)
-        sandbox_op_tell(ch->user, r, e);
+        sandbox_op_complete(ch->user, r, e);
     else
         stop_paused(ch->sandbox, ch->user);
 }
@@ -78,10 +80,10 @@ static void stop_frozen(struct sandbox *s, const struct actor *who, struct sandb
 
     op->sandbox = sandbox_ref(s);
     ch->type = "sandbox.stopped";
-    ch->always = true; /* it ends something, and only a resume makes it possible again */
+    ch->always = true; /* it ends something, and can only be repeated after a resume */
     ch->check = check_paused;
     ch->edit = edit_stopped;
-    ch->done = told_stopped;
+    ch->done = on_stop_recorded;
     ch->user = op;
     change_submit(ch);
 }
@@ -103,7 +105,7 @@ void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op 
     } else if (s->stopping) {
         join_stop(s, op);
     } else if (sandbox_stopped(s) && !s->resume && !s->after_teardown) {
-        sandbox_op_finish(op, s, 0, NULL); /* as often as one likes */
+        sandbox_op_finish(op, s, 0, NULL); /* idempotent */
     } else if (s->record.state == SANDBOX_PAUSED) {
         stop_frozen(s, who, op);
     } else {

@@ -1,7 +1,8 @@
-/* The end of a sandbox's time: its deadline, or idleness (idle.h).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a sandbox's lifetime: its deadline, or idleness (idle.h).
  *
- * Deadlines are on CLOCK_BOOTTIME, which goes on through sleep and is not set by anybody. Timers
- * run on the monotonic clock, which stops in sleep, so none is longer than a minute. */
+ * Deadlines are on CLOCK_BOOTTIME, which includes suspend and cannot be set. Timers run on the
+ * monotonic clock, which stops during suspend, so no timer is longer than a minute. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,9 +11,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "control/sandbox.h"
+#include "control/sandbox/sandbox.h"
 
-#define LOOK_MAX_NS    (60 * NS_PER_S)
+#define CHECK_MAX_NS   (60 * NS_PER_S)
 #define USAGE_WAIT_NS  (2 * NS_PER_S)
 #define PAUSE_WAIT_NS  (2 * NS_PER_S)
 #define FAILED_KEEP_NS (3600 * NS_PER_S)
@@ -22,39 +23,39 @@ int64_t clock_boot(void)
     return clock_read_(CLOCK_BOOTTIME);
 }
 
-static void on_due(struct loop_timer *t);
+static void on_sandbox_due(struct loop_timer *t);
 
-static void look_again(struct sandbox *s, int64_t in_ns)
+static void schedule_check(struct sandbox *s, int64_t in_ns)
 {
-    int64_t wait = in_ns > LOOK_MAX_NS ? LOOK_MAX_NS : in_ns < 0 ? 0 : in_ns;
+    int64_t wait = in_ns > CHECK_MAX_NS ? CHECK_MAX_NS : in_ns < 0 ? 0 : in_ns;
 
     loop_timer_stop(&s->due);
-    loop_timer_start(s->control->loop, &s->due, clock_mono() + wait, on_due, NULL);
+    loop_timer_start(s->control->loop, &s->due, clock_mono() + wait, on_sandbox_due, NULL);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t earlier_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 int64_t ttl_end(const struct sandbox *s)
 {
-    return idle_counts(s) ? smaller(s->record.deadline_ns, idle_deadline(s))
+    return idle_counts(s) ? earlier_of(s->record.deadline_ns, idle_deadline(s))
                           : s->record.deadline_ns;
 }
 
-/* When the next look is due; use of the sandbox meanwhile makes it find nothing to do. */
-static void plan_next(struct sandbox *s)
+/* Schedules the next check; a use in between makes that check do nothing. */
+static void schedule_end(struct sandbox *s)
 {
-    look_again(s, ttl_end(s) - clock_boot());
+    schedule_check(s, ttl_end(s) - clock_boot());
 }
 
 void ttl_start(struct sandbox *s)
 {
     idle_begin(&s->idle);
-    s->asked_usage = false;
+    s->usage_requested = false;
     s->expiring = false;
-    plan_next(s);
+    schedule_end(s);
 }
 
 void ttl_stop(struct sandbox *s)
@@ -65,22 +66,22 @@ void ttl_stop(struct sandbox *s)
 void ttl_keep_failed(struct sandbox *s)
 {
     s->failed_ns = clock_boot();
-    look_again(s, FAILED_KEEP_NS);
+    schedule_check(s, FAILED_KEEP_NS);
 }
 
-static void told_expired(struct change *c, int r, const struct err *e)
+static void on_expired_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
     (void)e;
     if (r < 0) {
-        look_again(s, NS_PER_S);
+        schedule_check(s, NS_PER_S);
         return;
     }
     sandbox_destroy(s, &ACTOR_DAEMON, c->reason, DESTROY_SYNC, NULL);
 }
 
-static void expire(struct sandbox *s)
+static void expire_sandbox(struct sandbox *s)
 {
     struct change *c;
 
@@ -90,12 +91,12 @@ static void expire(struct sandbox *s)
     }
     c = change_new(s, &ACTOR_DAEMON, s->expire_reason);
     change_to(c, SANDBOX_EXPIRED);
-    c->done = told_expired;
+    c->done = on_expired_recorded;
     change_submit(c);
 }
 
-/* It is on record that it ends: now what runs inside is asked to end. */
-static void told_expiring(struct change *c, int r, const struct err *e)
+/* The end is on record: asks the programs inside to exit. */
+static void on_expiring_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
     int64_t grace = s->control->config->ttl.grace;
@@ -105,24 +106,24 @@ static void told_expiring(struct change *c, int r, const struct err *e)
         return;
     if (r < 0) {
         s->expiring = false;
-        look_again(s, NS_PER_S);
+        schedule_check(s, NS_PER_S);
         return;
     }
-    if (!s->expiring) { /* it was given more time meanwhile */
-        plan_next(s);
+    if (!s->expiring) { /* its deadline was extended meanwhile */
+        schedule_end(s);
         return;
     }
     if (s->programs && s->box && s->record.state != SANDBOX_PAUSED)
         s->ops->signal_all(s->box, SIGTERM);
     else
-        grace = 0; /* nobody to wait for */
-    look_again(s, grace);
+        grace = 0; /* no program to wait for */
+    schedule_check(s, grace);
 }
 
 void ttl_hurry(struct sandbox *s)
 {
     if (loop_timer_started(&s->due))
-        look_again(s, 0);
+        schedule_check(s, 0);
 }
 
 static void begin_expiry(struct sandbox *s, const char *reason)
@@ -132,16 +133,16 @@ static void begin_expiry(struct sandbox *s, const char *reason)
     s->expiring = true;
     snprintf(s->expire_reason, sizeof s->expire_reason, "%s", reason);
     c->type = "sandbox.expiring";
-    c->done = told_expiring;
+    c->done = on_expiring_recorded;
     change_submit(c);
 }
 
-static bool is_idle(const struct sandbox *s)
+static bool is_past_idle(const struct sandbox *s)
 {
     return idle_counts(s) && clock_boot() >= idle_deadline(s);
 }
 
-/* Why its time is over, for people who come too late; in record.reason. */
+/* Why its lifetime is over, for record.reason and later requests. */
 static void write_end_reason(const struct sandbox *s, bool idle, char out[static RECORD_REASON_MAX])
 {
     bool own = s->profile && s->record.idle_ns == s->profile->ttl.idle_reap;
@@ -149,12 +150,12 @@ static void write_end_reason(const struct sandbox *s, bool idle, char out[static
 
     units_show_duration(idle ? s->record.idle_ns : s->record.ttl_ns, time);
     if (idle)
-        snprintf(out, RECORD_REASON_MAX, "nobody used it for %s (%s)", time,
+        snprintf(out, RECORD_REASON_MAX, "it was idle for %s (%s)", time,
                  own ? "idle_reap of its profile" : "its own idle time");
     else if (s->record.state == SANDBOX_PAUSED)
         snprintf(out, RECORD_REASON_MAX, "it was paused for too long");
     else
-        snprintf(out, RECORD_REASON_MAX, "its ttl of %s is over", time);
+        snprintf(out, RECORD_REASON_MAX, "its ttl of %s has expired", time);
 }
 
 struct pausing_due {
@@ -162,15 +163,16 @@ struct pausing_due {
     struct sandbox_op op;
 };
 
-/* A snapshot is being taken, or there is no room to keep what it wrote: that passes, and what would
- * be lost does not come again. */
+/* Another capture is under way, or the disk is full: both may pass, but files that are not kept are
+ * lost for good. */
 static bool may_pause_later(const struct err *e)
 {
-    return e->code == ERR_BUSY || (e->code == ERR_SYS && (e->sys == ENOSPC || e->sys == EDQUOT));
+    return e->code == ERR_BUSY || e->code == ERR_FULL ||
+           (e->code == ERR_SYS && (e->sys == ENOSPC || e->sys == EDQUOT));
 }
 
-/* Its time is over, and it stands still from now on; where that cannot be, it ends as others do. */
-static void was_paused(struct sandbox_op *op, int r, const struct err *e)
+/* Its lifetime is over, and it was to be paused; if that is impossible, it expires. */
+static void on_due_paused(struct sandbox_op *op, int r, const struct err *e)
 {
     struct pausing_due *p = container_of(op, struct pausing_due, op);
     struct sandbox *s = p->sandbox;
@@ -178,118 +180,120 @@ static void was_paused(struct sandbox_op *op, int r, const struct err *e)
     free(p);
     if (r < 0 && may_pause_later(e)) {
         LOG(INFO, "sandbox.pause_waits", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
-        look_again(s, PAUSE_WAIT_NS);
+        schedule_check(s, PAUSE_WAIT_NS);
     } else if (r < 0 && !s->destroying && !s->after_teardown) {
         LOG(WARN, "sandbox.not_paused", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
-        begin_expiry(s, "its time is over, and it could not be paused");
+        begin_expiry(s, "its lifetime is over, and it could not be paused");
     }
     sandbox_unref(s);
 }
 
-static void pause_due(struct sandbox *s, bool stop)
+static void pause_due_sandbox(struct sandbox *s, bool stop)
 {
     struct pausing_due *p = calloc(1, sizeof *p);
 
     if (!p)
         abort();
-    *p = (struct pausing_due){ .sandbox = sandbox_ref(s), .op = { .done = was_paused } };
+    *p = (struct pausing_due){ .sandbox = sandbox_ref(s), .op = { .done = on_due_paused } };
     if (stop)
         sandbox_stop(s, &ACTOR_DAEMON, &p->op);
     else
         sandbox_pause(s, &ACTOR_DAEMON, &p->op);
-    look_again(s, NS_PER_S); /* on_due() waits for it */
+    schedule_check(s, NS_PER_S); /* on_sandbox_due() waits for it */
 }
 
 static void end_time(struct sandbox *s, const char *reason)
 {
     if (s->request.on_timeout == ASK_END_PAUSE && s->record.state != SANDBOX_PAUSED)
-        pause_due(s, false);
+        pause_due_sandbox(s, false);
     else
         begin_expiry(s, reason);
 }
 
-static void look(struct sandbox *s)
+static void check_ttl_end(struct sandbox *s)
 {
-    bool over = clock_boot() >= s->record.deadline_ns, idle = !over && is_idle(s);
+    bool past_deadline = clock_boot() >= s->record.deadline_ns,
+         idle = !past_deadline && is_past_idle(s);
     char reason[RECORD_REASON_MAX];
 
-    write_end_reason(s, !over, reason);
-    if (idle && s->facts.has_rest && s->facts.rest.stops)
-        pause_due(s, true);
-    else if (over || idle)
+    write_end_reason(s, !past_deadline, reason);
+    if (idle && s->detail.has_rest && s->detail.rest.stops)
+        pause_due_sandbox(s, true);
+    else if (past_deadline || idle)
         end_time(s, reason);
     else
-        plan_next(s);
+        schedule_end(s);
 }
 
 /* A sandbox that does not answer is not known to be idle. */
-void ttl_usage(struct ext_box *b, int r, const struct ext_usage *u)
+void ttl_on_usage(struct backend_box *b, int r, const struct backend_usage *u)
 {
     struct sandbox *s = b->owner;
     bool judged;
 
     if (s->destroying || s->after_teardown || s->expiring)
         return;
-    judged = r >= 0 && idle_look(s, u, s->asked_usage);
-    if (!s->asked_usage)
+    judged = r >= 0 && idle_sample(s, u, s->usage_requested);
+    if (!s->usage_requested)
         return;
-    s->asked_usage = false;
-    if (judged || !is_idle(s))
-        look(s);
+    s->usage_requested = false;
+    if (judged || !is_past_idle(s))
+        check_ttl_end(s);
     else
-        look_again(
-            s, smaller(r < 0 ? USAGE_WAIT_NS : idle_span(s), s->record.deadline_ns - clock_boot()));
+        schedule_check(s, earlier_of(r < 0 ? USAGE_WAIT_NS : idle_span(s),
+                                     s->record.deadline_ns - clock_boot()));
 }
 
-/* Its idle deadline has come, as far as is known out here: → ttl_usage. */
-static void ask_box_usage(struct sandbox *s)
+/* The idle deadline is due, as far as is visible from outside: → ttl_on_usage(). */
+static void request_box_usage(struct sandbox *s)
 {
-    look_again(s, s->record.deadline_ns - clock_boot());
-    if (s->asked_usage)
+    schedule_check(s, s->record.deadline_ns - clock_boot());
+    if (s->usage_requested)
         return;
-    s->asked_usage = true;
+    s->usage_requested = true;
     s->ops->usage(s->box);
 }
 
-static void look_at_failed(struct sandbox *s)
+static void check_failed_age(struct sandbox *s)
 {
     int64_t left = FAILED_KEEP_NS - (clock_boot() - s->failed_ns);
 
     if (left <= 0)
         sandbox_destroy(s, &ACTOR_DAEMON, "failed an hour ago", DESTROY_NO_SYNC, NULL);
     else
-        look_again(s, left);
+        schedule_check(s, left);
 }
 
-static void on_due(struct loop_timer *t)
+static void on_sandbox_due(struct loop_timer *t)
 {
     struct sandbox *s = container_of(t, struct sandbox, due);
-    bool over = clock_boot() >= s->record.deadline_ns;
-    bool inside = s->box && (s->ops->can & EXT_CAN_USAGE);
+    bool past_deadline = clock_boot() >= s->record.deadline_ns;
+    bool inside = s->box && (s->ops->can & BACKEND_CAN_USAGE);
 
+    /* If the destroy cannot be recorded, ttl_resume() schedules a check. */
     if (s->destroying || s->salvage || s->after_teardown)
-        return;                    /* if that fails, ttl_resume() comes */
-    if (s->pausing || s->resume) { /* its time stands still, or is about to */
-        look_again(s, NS_PER_S);
+        return;
+    if (s->pausing || s->resume) { /* its lifetime does not count, or is about to stop counting */
+        schedule_check(s, NS_PER_S);
         return;
     }
     if (s->record.state == SANDBOX_FAILED) {
-        look_at_failed(s);
+        check_failed_age(s);
     } else if (s->record.state == SANDBOX_EXPIRED) {
         sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
     } else if (s->expiring) {
-        expire(s);
-    } else if (!over && inside && is_idle(s)) {
-        ask_box_usage(s);
+        expire_sandbox(s);
+    } else if (!past_deadline && inside && is_past_idle(s)) {
+        request_box_usage(s);
     } else {
-        look(s);
+        check_ttl_end(s);
     }
 }
 
-/* A destroy did not get onto disk: its time goes on. */
+/* A destroy could not be recorded: schedules the next check. */
 void ttl_resume(struct sandbox *s)
 {
-    look_again(s, NS_PER_S);
+    schedule_check(s, NS_PER_S);
 }
 
 void sandbox_touch(struct sandbox *s)
@@ -308,11 +312,11 @@ void sandbox_detach(struct sandbox *s)
     idle_note(&s->idle, USE_CLIENT);
 }
 
-/* --- those that are due --- */
+/* --- due sandboxes --- */
 
 static bool find_due_reason(const struct sandbox *s, char why[static RECORD_REASON_MAX])
 {
-    bool over = clock_boot() >= s->record.deadline_ns;
+    bool past_deadline = clock_boot() >= s->record.deadline_ns;
 
     if (s->destroying || s->salvage || s->after_teardown)
         return false;
@@ -322,8 +326,8 @@ static bool find_due_reason(const struct sandbox *s, char why[static RECORD_REAS
     }
     if (!sandbox_state_usable(s->record.state) && s->record.state != SANDBOX_PAUSED)
         return false;
-    write_end_reason(s, !over, why);
-    return over || is_idle(s);
+    write_end_reason(s, !past_deadline, why);
+    return past_deadline || is_past_idle(s);
 }
 
 struct due_walk {
@@ -333,7 +337,7 @@ struct due_walk {
     void *user;
 };
 
-static void walk_due(struct index_entry *v, void *user)
+static void walk_due(struct map_entry *v, void *user)
 {
     struct sandbox *s = container_of(v, struct sandbox, entry);
     const struct due_walk *w = user;
@@ -344,20 +348,20 @@ static void walk_due(struct index_entry *v, void *user)
         return;
     w->each(w->user, &view, why);
     if (w->apply && !s->expiring && !s->pausing)
-        look_again(s, 0); /* which looks inside before an idle one ends */
+        schedule_check(s, 0); /* samples an idle sandbox before ending it */
 }
 
 void control_due(struct control *c, const struct caller *who, bool apply, due_fn *each, void *user)
 {
     struct due_walk w = { .who = who, .apply = apply, .each = each, .user = user };
 
-    index_each(&c->index, walk_due, &w);
+    map_each(&c->sandboxes, walk_due, &w);
 }
 
 /* --- extending --- */
 
-/* How far the deadline can be moved: counted from the moment it was ready, whatever the wall clock
- * did since. */
+/* The latest possible deadline: counted from the moment it was ready, independent of the wall
+ * clock. */
 static int64_t last_deadline(const struct sandbox_record *r)
 {
     return r->deadline_ns - r->ttl_ns + r->ttl_max_ns;
@@ -365,7 +369,7 @@ static int64_t last_deadline(const struct sandbox_record *r)
 
 void ttl_prolong(struct sandbox_record *next, int64_t duration_ns)
 {
-    int64_t wanted = smaller(clock_boot() + duration_ns, last_deadline(next));
+    int64_t wanted = earlier_of(clock_boot() + duration_ns, last_deadline(next));
 
     if (wanted > next->deadline_ns) {
         next->ttl_ns += wanted - next->deadline_ns;
@@ -373,22 +377,22 @@ void ttl_prolong(struct sandbox_record *next, int64_t duration_ns)
     }
 }
 
-static void edit_deadline(struct change *c, struct sandbox_record *next)
+static void edit_prolonged_deadline(struct change *c, struct sandbox_record *next)
 {
     ttl_prolong(next, c->number);
 }
 
-/* The same in both directions. */
-static void set_deadline(struct change *c, struct sandbox_record *next)
+/* Also to an earlier time. */
+static void edit_exact_deadline(struct change *c, struct sandbox_record *next)
 {
-    int64_t wanted = smaller(clock_boot() + c->number, last_deadline(next));
+    int64_t wanted = earlier_of(clock_boot() + c->number, last_deadline(next));
 
     next->ttl_ns += wanted - next->deadline_ns;
     next->deadline_ns = wanted;
 }
 
-/* Its time may be over for good: then what was begun goes on. */
-static void told_extended(struct change *c, int r, const struct err *e)
+/* If the new deadline has passed already, the expiry that was begun continues. */
+static void on_deadline_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
     struct sandbox_op *op = c->user;
@@ -398,10 +402,12 @@ static void told_extended(struct change *c, int r, const struct err *e)
         if (clock_boot() < s->record.deadline_ns) {
             s->expiring = false;
             sandbox_touch(s);
-            plan_next(s);
+            schedule_end(s);
+        } else if (!c->number) { /* a request to end it now */
+            schedule_end(s);
         } else {
-            r = err_set(&late, ERR_CONFLICT, "sandbox %s has lived as long as its profile allows",
-                        s->record.id);
+            r = err_set(&late, ERR_CONFLICT,
+                        "sandbox %s has reached the maximum lifetime of its profile", s->record.id);
             e = &late;
         }
     }
@@ -412,14 +418,15 @@ static void told_extended(struct change *c, int r, const struct err *e)
         op->done(op, r, e);
 }
 
-/* Asked when its turn comes: what was before it in the queue may have ended the sandbox. */
+/* Checked when the change's turn comes: an earlier change in the queue may have ended the
+ * sandbox. */
 static int check_extendable(const struct change *c, struct err *e)
 {
     const struct sandbox *s = c->sandbox;
 
     if (sandbox_is_ending(s) || s->after_teardown ||
         !(sandbox_state_usable(s->record.state) || s->record.state == SANDBOX_PAUSED))
-        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: its time cannot be extended",
+        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: its lifetime cannot be extended",
                        s->record.id, sandbox_state_names[s->record.state]);
     return 0;
 }
@@ -430,7 +437,7 @@ static void submit_deadline(struct sandbox *s, struct change *c, int64_t duratio
     op->sandbox = sandbox_ref(s);
     c->number = duration_ns;
     c->check = check_extendable;
-    c->done = told_extended;
+    c->done = on_deadline_recorded;
     c->user = op;
     change_submit(c);
 }
@@ -441,7 +448,7 @@ void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration
     struct change *c = change_new(s, who, "extend-ttl");
 
     c->type = "sandbox.ttl_extended";
-    c->edit = edit_deadline;
+    c->edit = edit_prolonged_deadline;
     submit_deadline(s, c, duration_ns, op);
 }
 
@@ -451,6 +458,6 @@ void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duratio
     struct change *c = change_new(s, who, "set-ttl");
 
     c->type = "sandbox.ttl_set";
-    c->edit = set_deadline;
+    c->edit = edit_exact_deadline;
     submit_deadline(s, c, duration_ns, op);
 }

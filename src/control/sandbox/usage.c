@@ -1,21 +1,22 @@
-#include "control/usage.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/usage.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/sandbox.h"
+#include "control/sandbox/sandbox.h"
 
-enum { SAMPLES_MAX = 120, LOOK_EVERY_S = 30 };
-#define PATIENCE_NS (2 * NS_PER_S)
+enum { SAMPLES_MAX = 120, SAMPLE_EVERY_S = 30 };
+#define USAGE_TIMEOUT_NS (2 * NS_PER_S)
 
 struct usage {
     struct usage_sample samples[SAMPLES_MAX];
     size_t n;
-    int64_t cpu_ns, seen_ns; /* when it was last looked at; monotonic */
+    int64_t cpu_ns, seen_ns; /* time of the last sample; monotonic */
     struct list waiting;     /* struct usage_op */
 };
 
-static struct usage *usage_of(struct sandbox *s)
+static struct usage *get_usage(struct sandbox *s)
 {
     if (!s->usage)
         s->usage = calloc(1, sizeof *s->usage);
@@ -26,7 +27,7 @@ static struct usage *usage_of(struct sandbox *s)
 
 void usage_free(struct usage *u)
 {
-    free(u); /* who waits holds the sandbox */
+    free(u); /* waiting operations hold the sandbox */
 }
 
 size_t sandbox_samples(const struct sandbox *s, const struct usage_sample **ret)
@@ -35,15 +36,15 @@ size_t sandbox_samples(const struct sandbox *s, const struct usage_sample **ret)
     return s->usage ? s->usage->n : 0;
 }
 
-/* --- looking --- */
+/* --- sampling --- */
 
-/* Where the next one goes. The last of several within one round is kept, so that whoever asks often
- * does not push out what was before. */
+/* The place for the next sample. Samples within one round replace each other, so that frequent
+ * requests do not push out older ones. */
 static struct usage_sample *next_sample(struct usage *u)
 {
     struct usage_sample *all = u->samples;
 
-    if (u->n >= 2 && all[u->n - 1].time_ns - all[u->n - 2].time_ns < LOOK_EVERY_S * NS_PER_S)
+    if (u->n >= 2 && all[u->n - 1].time_ns - all[u->n - 2].time_ns < SAMPLE_EVERY_S * NS_PER_S)
         return &all[u->n - 1];
     if (u->n < SAMPLES_MAX)
         return &all[u->n++];
@@ -51,8 +52,8 @@ static struct usage_sample *next_sample(struct usage *u)
     return &all[SAMPLES_MAX - 1];
 }
 
-/* For the first time, since it was ready. */
-static void add(const struct sandbox *s, struct usage *u, const struct ext_usage *x)
+/* The first sample covers the time since it was ready. */
+static void add_sample(const struct sandbox *s, struct usage *u, const struct backend_usage *x)
 {
     int64_t now = clock_mono(), wall = clock_wall(),
             since = u->seen_ns ? now - u->seen_ns : wall - s->record.ready_ns,
@@ -70,7 +71,7 @@ static void add(const struct sandbox *s, struct usage *u, const struct ext_usage
     u->seen_ns = now;
 }
 
-static void finish(struct usage_op *op)
+static void finish_usage(struct usage_op *op)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
@@ -80,63 +81,64 @@ static void finish(struct usage_op *op)
     sandbox_unref(s);
 }
 
-void usage_seen(struct sandbox *s, int r, const struct ext_usage *x)
+void usage_on_sample(struct sandbox *s, int r, const struct backend_usage *x)
 {
-    struct usage *u = usage_of(s);
+    struct usage *u = get_usage(s);
 
     if (r >= 0)
-        add(s, u, x);
+        add_sample(s, u, x);
     sandbox_ref(s);
     for (struct link *m; (m = list_first(&u->waiting));)
-        finish(container_of(m, struct usage_op, link_));
+        finish_usage(container_of(m, struct usage_op, link_));
     sandbox_unref(s);
 }
 
-static void on_late(struct loop_timer *t)
+static void on_usage_timeout(struct loop_timer *t)
 {
-    finish(container_of(t, struct usage_op, timer_));
+    finish_usage(container_of(t, struct usage_op, timer_));
 }
 
-static bool can_look(const struct sandbox *s)
+static bool can_sample(const struct sandbox *s)
 {
-    return s->box && s->ops && (s->ops->can & EXT_CAN_USAGE) && !s->after_teardown &&
+    return s->box && s->ops && (s->ops->can & BACKEND_CAN_USAGE) && !s->after_teardown &&
            sandbox_state_usable(s->record.state);
 }
 
 void sandbox_usage(struct sandbox *s, struct usage_op *op)
 {
-    bool looks = can_look(s);
+    bool samples = can_sample(s);
 
     op->sandbox_ = sandbox_ref(s);
-    list_append(&usage_of(s)->waiting, &op->link_);
-    loop_timer_start(s->control->loop, &op->timer_, clock_mono() + (looks ? PATIENCE_NS : 0),
-                     on_late, NULL);
-    if (looks)
-        s->ops->usage(s->box); /* → usage_seen() */
+    list_append(&get_usage(s)->waiting, &op->link_);
+    loop_timer_start(s->control->loop, &op->timer_, clock_mono() + (samples ? USAGE_TIMEOUT_NS : 0),
+                     on_usage_timeout, NULL);
+    if (samples)
+        s->ops->usage(s->box); /* → usage_on_sample() */
 }
 
-/* --- now and then --- */
+/* --- periodic samples --- */
 
-static void look(struct index_entry *v, void *user)
+static void request_sample(struct map_entry *v, void *user)
 {
     struct sandbox *s = container_of(v, struct sandbox, entry);
 
     (void)user;
-    if (can_look(s))
+    if (can_sample(s))
         s->ops->usage(s->box);
 }
 
-static void on_round(struct loop_timer *t)
+static void on_usage_round(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, usage);
 
-    index_each(&c->index, look, NULL);
+    map_each(&c->sandboxes, request_sample, NULL);
     usage_open(c);
 }
 
 void usage_open(struct control *c)
 {
-    loop_timer_start(c->loop, &c->usage, clock_mono() + LOOK_EVERY_S * NS_PER_S, on_round, NULL);
+    loop_timer_start(c->loop, &c->usage, clock_mono() + SAMPLE_EVERY_S * NS_PER_S, on_usage_round,
+                     NULL);
 }
 
 void usage_close(struct control *c)

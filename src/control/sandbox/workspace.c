@@ -1,4 +1,5 @@
-#include "control/workspace.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/sandbox/workspace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,57 +12,47 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/sandbox.h"
-#include "control/spec.h"
-#include "json/writer.h"
-#include "loop/fd.h"
-#include "mirror/report.h"
+#include "control/sandbox/copy_slots.h"
+#include "control/sandbox/sandbox.h"
+#include "control/sandbox/spec.h"
+#include "lib/json/writer.h"
+#include "lib/loop/fd.h"
+#include "engine/sync/report.h"
 
 enum { LINES_BYTES_MAX = 1 << 20 };
-enum { ESCAPED_MAX = 6, LINE_OVERHEAD = 64 }; /* bytes of a byte in JSON; of a line beside them */
+enum {
+    ESCAPED_MAX = 6,
+    LINE_OVERHEAD = 64
+}; /* bytes of an escaped byte in JSON; of a line besides its texts */
 
-enum phase { PHASE_MKDIR, PHASE_MOVE };
+enum transfer_phase { PHASE_MKDIR, PHASE_MOVE };
 
-/* One copy, either way. It is over when the process inside and the one outside both are. */
+/* One copy, in either direction. It ends when both the process inside and the one outside have
+ * ended. */
 struct transfer {
     struct sandbox *sandbox;
     struct workspace_op *op;
     struct actor actor;
     bool receive; /* sandbox to host */
-    enum phase phase;
-    struct ext_process process;
+    bool ends;    /* the last sync before a destroy, which refuses all other operations */
+    struct copy_slot *slot;
+    enum transfer_phase phase;
+    struct backend_process process;
     bool inside_open, outside_open;
     struct loop_fd report_source;
-    struct loop_timer silence; /* since the report was last heard of */
+    struct loop_timer silence; /* since the last report, or since it began to wait */
     int report;
-    struct mirror_report_reader reader;
+    struct sync_report_reader reader;
     struct json_writer lines;
     unsigned n_applied, n_left; /* lines of changes that were made, and that were not */
     struct loop_later later;
-    struct err err; /* what went wrong */
-    bool effect;    /* … maybe because the other side did */
+    struct err err; /* the first error … */
+    bool effect;    /* … which may be a consequence of the other side's */
 };
-
-int workspace_check(const struct control *c, const struct caller *who,
-                    const struct create_request *q, struct err *e)
-{
-    const char *repo = spec_repo(q);
-
-    if (!repo || q->workspace.access == ASK_ACCESS_NONE)
-        return 0;
-    if (repo[0] != '/')
-        return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);
-    if (q->workspace.mode != ASK_MODE_MIRROR)
-        return err_set(e, ERR_INVALID, "inputs.repo: a %s workspace mirrors no directory",
-                       workspace_mode_names[q->workspace.mode]);
-    if (c->context.roots_only && strncmp(who->owner, "uid:", 4) != 0)
-        return err_set(e, ERR_DENIED, "inputs.repo: %s has no files on this machine", who->owner);
-    return 0;
-}
 
 static bool request_syncs(const struct create_request *q)
 {
-    return q->workspace.access == ASK_ACCESS_RW && q->workspace.mode == ASK_MODE_MIRROR &&
+    return q->workspace.access == ASK_ACCESS_RW && q->workspace.mode == ASK_MODE_SYNC &&
            spec_repo(q);
 }
 
@@ -69,6 +60,31 @@ static bool request_mirrors(const struct control *c, const struct create_request
 {
     return request_syncs(q) ||
            (c->context.roots_only && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO);
+}
+
+/* Checked before there is a sandbox, so that the caller gets the quota error. */
+static int check_slots(struct control *c, const struct caller *who, struct err *e)
+{
+    const struct account a = account_of(c, who->owner, who->family);
+
+    return copy_slots_check(c, &a, e);
+}
+
+int workspace_check(struct control *c, const struct caller *who, const struct create_request *q,
+                    struct err *e)
+{
+    const char *repo = spec_repo(q);
+
+    if (!repo || q->workspace.access == ASK_ACCESS_NONE)
+        return 0;
+    if (repo[0] != '/')
+        return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);
+    if (q->workspace.mode != ASK_MODE_SYNC)
+        return err_set(e, ERR_INVALID, "inputs.repo: a %s workspace cannot mirror a directory",
+                       workspace_mode_names[q->workspace.mode]);
+    if (c->context.roots_only && strncmp(who->owner, "uid:", 4) != 0)
+        return err_set(e, ERR_DENIED, "inputs.repo: %s is not a user of this machine", who->owner);
+    return request_mirrors(c, q) ? check_slots(c, who, e) : 0;
 }
 
 bool workspace_syncs(const struct sandbox *s)
@@ -99,7 +115,17 @@ static int open_manifest(const struct sandbox *s, const char *suffix, int flags)
     return openat(state, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-static void take_manifest(const struct sandbox *s)
+/* A new file each time: an abandoned copy may still write to its own. */
+static int open_new_manifest(const struct sandbox *s)
+{
+    char name[64 + ID_MAX];
+
+    snprintf(name, sizeof name, "mirror/%s.new", s->record.id);
+    unlinkat(s->control->context.state, name, 0);
+    return open_manifest(s, ".new", O_RDWR | O_CREAT | O_EXCL);
+}
+
+static void install_manifest(const struct sandbox *s)
 {
     char from[64 + ID_MAX], to[64 + ID_MAX];
     int state = s->control->context.state;
@@ -126,7 +152,7 @@ void workspace_forget(struct sandbox *s)
 
 /* --- the grant of its directory --- */
 
-static int copy_fd(int fd)
+static int dup_client_fd(int fd)
 {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
@@ -134,7 +160,8 @@ static int copy_fd(int fd)
 void workspace_take_client(struct sandbox *s, const struct control_client *c)
 {
     if (c && workspace_mirrored(s))
-        s->client = (struct control_client){ copy_fd(c->connection), copy_fd(c->handed) };
+        s->client =
+            (struct control_client){ dup_client_fd(c->connection), dup_client_fd(c->handed) };
 }
 
 void workspace_drop_client(struct sandbox *s)
@@ -154,7 +181,7 @@ int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
 
     s->granting.done = done;
     r = s->control->grant(s->control->user, &g, &s->granting, e);
-    workspace_drop_client(s); /* a copy would keep the client from seeing its connection's end */
+    workspace_drop_client(s); /* a duplicate would hide the connection's end from the client */
     return r;
 }
 
@@ -176,11 +203,12 @@ int workspace_try_grant(struct control *c, const struct create_request *request,
     return r < 0 ? r : 1;
 }
 
-/* --- the end --- */
+/* --- the outcome --- */
 
-/* When one side fails, so does the other, and either may be heard first. Who reads the stream
- * cannot know why it breaks off; who writes it is told by a broken pipe. */
-static void note(struct transfer *t, int r, const struct err *e, bool effect)
+/* When one side fails, so does the other, and either may be reported first. The reader of the
+ * stream cannot know why it breaks off; the writer gets a broken pipe. A cause replaces an
+ * effect. */
+static void note_transfer_error(struct transfer *t, int r, const struct err *e, bool effect)
 {
     if (r >= 0 || (t->err.code && (effect || !t->effect)))
         return;
@@ -195,7 +223,7 @@ static void close_lines(struct transfer *t)
         buf_done(&t->op->lines);
 }
 
-static void tell(struct transfer *t)
+static void finish_transfer(struct transfer *t)
 {
     struct workspace_op *op = t->op;
     struct sandbox *s = t->sandbox;
@@ -203,71 +231,72 @@ static void tell(struct transfer *t)
 
     close_lines(t);
     op->report = t->reader.end.report;
-    if (op->report.manifest && !(op->flags & MIRROR_DRY_RUN))
-        take_manifest(s);
+    if (op->report.manifest && !(op->flags & SYNC_DRY_RUN))
+        install_manifest(s);
     if (s->transfer == t)
         s->transfer = NULL;
     drop_fd(&t->report);
+    copy_slot_free(t->slot);
     free(t);
     op->done(op, e.code ? -(int)e.code : 0, e.code ? &e : NULL);
     sandbox_unref(s);
 }
 
-static void synced(struct change *c, int r, const struct err *e)
+static void on_sync_recorded(struct change *c, int r, const struct err *e)
 {
     struct transfer *t = c->user;
 
-    note(t, r, e, false);
+    note_transfer_error(t, r, e, false);
     free((void *)(uintptr_t)c->detail.p);
-    tell(t);
+    finish_transfer(t);
 }
 
-/* What came back, and above all what did not, is on record. */
+/* Records the counts of all changes, above all those that were not brought back. */
 static void record_sync(struct transfer *t)
 {
-    const struct mirror_report *rep = &t->reader.end.report;
+    const struct sync_report *rep = &t->reader.end.report;
     struct change *c = change_new(t->sandbox, &t->actor, t->err.code ? t->err.msg : "sync");
     struct buf text AUTO(buf_done) = BUF_INIT(4096);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    for (unsigned i = 0; i < MIRROR_ACTION_COUNT_; i++) {
-        json_key(&w, str_from(mirror_action_name((enum mirror_action)i)));
+    for (unsigned i = 0; i < SYNC_ACTION_COUNT_; i++) {
+        json_key(&w, str_from(sync_action_name((enum sync_action)i)));
         json_put_uint(&w, rep->count[i]);
     }
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     c->type = "sandbox.synced";
-    c->always = true; /* the request was checked, and a destroy syncs in any case */
+    c->always = true; /* the request was checked before, and a destroy syncs in any case */
     c->detail = (struct str){ strdup(text.p), text.n };
-    c->done = synced;
+    c->done = on_sync_recorded;
     c->user = t;
     change_submit(c);
 }
 
-static void over(struct transfer *t)
+static void finish_if_both_ended(struct transfer *t)
 {
     if (t->inside_open || t->outside_open)
         return;
-    if (t->receive && !(t->op->flags & MIRROR_DRY_RUN))
+    if (t->receive && !(t->op->flags & SYNC_DRY_RUN))
         record_sync(t);
     else
-        tell(t);
+        finish_transfer(t);
 }
 
-static void over_later(struct loop_later *l)
+static void on_transfer_later(struct loop_later *l)
 {
-    over(container_of(l, struct transfer, later));
+    finish_if_both_ended(container_of(l, struct transfer, later));
 }
 
-/* --- outside: the report of the process that copies --- */
+/* --- outside: the report of the copying process --- */
 
-/* Changes that were made have a share of the answer, so that a sandbox cannot crowd out the names
+/* Lines of applied changes may use half of the answer, so that a sandbox cannot crowd out the paths
  * that were held back, which the user must see to accept them. */
-static bool has_room_for(struct transfer *t, const struct mirror_line *line)
+static bool has_room_for(struct transfer *t, const struct sync_line *line)
 {
-    bool applied = line->action <= MIRROR_OVERWRITTEN;
+    bool applied = line->action <= SYNC_OVERWRITTEN;
     unsigned *count = applied ? &t->n_applied : &t->n_left;
     size_t most = applied ? LINES_BYTES_MAX / 2 : LINES_BYTES_MAX;
     size_t need = ESCAPED_MAX * (line->path.n + strlen(line->reason)) + LINE_OVERHEAD;
@@ -275,7 +304,7 @@ static bool has_room_for(struct transfer *t, const struct mirror_line *line)
     return (*count)++ < SYNC_LINES_MAX && t->op->lines.n + need <= most;
 }
 
-static void on_line(void *ctx, const struct mirror_line *line)
+static void on_sync_line(void *ctx, const struct sync_line *line)
 {
     struct transfer *t = ctx;
 
@@ -283,7 +312,7 @@ static void on_line(void *ctx, const struct mirror_line *line)
         return;
     json_begin_object(&t->lines);
     json_key(&t->lines, STR("action"));
-    json_put_str(&t->lines, str_from(mirror_action_name(line->action)));
+    json_put_str(&t->lines, str_from(sync_action_name(line->action)));
     json_key(&t->lines, STR("path"));
     json_put_lossy(&t->lines, line->path);
     json_key(&t->lines, STR("reason"));
@@ -291,7 +320,7 @@ static void on_line(void *ctx, const struct mirror_line *line)
     json_end_object(&t->lines);
 }
 
-static void on_moved(void *ctx, uint64_t bytes)
+static void on_sync_moved(void *ctx, uint64_t bytes)
 {
     const struct transfer *t = ctx;
 
@@ -299,7 +328,7 @@ static void on_moved(void *ctx, uint64_t bytes)
         t->op->moved(t->op, bytes);
 }
 
-static void outside_over(struct transfer *t)
+static void end_outside(struct transfer *t)
 {
     struct err e;
 
@@ -307,27 +336,33 @@ static void outside_over(struct transfer *t)
     loop_timer_stop(&t->silence);
     drop_fd(&t->report);
     if (!t->reader.ended)
-        note(t, err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died"), &e, true);
+        note_transfer_error(
+            t, err_set(&e, ERR_UPSTREAM, "the process that copies the workspace died"), &e, true);
     else
-        note(t, t->reader.end.r, &t->reader.end.e, t->receive);
+        note_transfer_error(t, t->reader.end.r, &t->reader.end.e, t->receive);
     t->outside_open = false;
+    copy_slot_free(take_ptr(t->slot));
     if (t->err.code && t->inside_open && t->process.box)
-        t->process.box->ops->signal(&t->process, SIGKILL, EXT_SCOPE_TREE);
-    over(t);
+        t->process.box->ops->signal(&t->process, SIGKILL, BACKEND_SCOPE_TREE);
+    finish_if_both_ended(t);
 }
 
-/* A process that hangs in a file system cannot be ended: what it has to say has no reader any more,
- * and the stream breaks off. */
-static void on_silence(struct loop_timer *timer)
+/* A process that hangs in a file system cannot be killed: its report is discarded, and the stream
+ * breaks off. */
+static void on_report_silence(struct loop_timer *timer)
 {
     struct transfer *t = container_of(timer, struct transfer, silence);
     struct err e;
 
-    note(t,
-         err_set(&e, ERR_TIMEOUT, "copying the workspace makes no progress: does %s hang?",
-                 spec_repo(&t->sandbox->request)),
-         &e, false);
-    outside_over(t);
+    note_transfer_error(
+        t,
+        err_set(&e, ERR_TIMEOUT,
+                "copying the workspace makes no progress: the file system of %s may hang",
+                spec_repo(&t->sandbox->request)),
+        &e, false);
+    loop_fd_stop(&t->report_source);
+    copy_slot_abandon(take_ptr(t->slot), take_fd(&t->report));
+    end_outside(t);
 }
 
 static void await_report(struct transfer *t)
@@ -336,7 +371,7 @@ static void await_report(struct transfer *t)
 
     loop_timer_stop(&t->silence);
     loop_timer_start(c->loop, &t->silence, clock_mono() + c->config->workspaces.patience,
-                     on_silence, NULL);
+                     on_report_silence, NULL);
 }
 
 static void on_report(struct loop_fd *f, unsigned events)
@@ -349,26 +384,26 @@ static void on_report(struct loop_fd *f, unsigned events)
     (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n > 0 && mirror_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0) {
+    if (n > 0 && sync_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0) {
         await_report(t);
         return;
     }
-    outside_over(t);
+    end_outside(t);
 }
 
-/* Our end does not block; the other one is for a process that may. */
+/* Our end is non-blocking; the other end belongs to a process that may block. */
 static int open_report(struct transfer *t, int *ret, struct err *e)
 {
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_sys(e, "making a pipe");
+        return err_sys(e, "creating a pipe");
     t->report = fds[0];
     *ret = fds[1];
     return fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? err_sys(e, "preparing a pipe") : 0;
 }
 
-/* -1 where no path is accepted. */
+/* Writes the accepted paths to a memfd; *ret stays -1 without paths. */
 static int store_accepted(const struct workspace_accept *a, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
@@ -380,7 +415,7 @@ static int store_accepted(const struct workspace_accept *a, int *ret, struct err
         return err_set(e, ERR_TOO_BIG, "accept: more than %d paths", WORKSPACE_ACCEPT_MAX);
     fd = memfd_create("accepted", MFD_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, "making a list of accepted paths");
+        return err_sys(e, "writing the list of accepted paths");
     for (size_t i = 0; i < a->paths.n; i++) {
         size_t n = strlen(a->paths.p[i]) + 1;
 
@@ -389,7 +424,7 @@ static int store_accepted(const struct workspace_accept *a, int *ret, struct err
             return err_set(e, ERR_TOO_BIG, "accept: the paths have more than %d bytes together",
                            WORKSPACE_ACCEPT_BYTES);
         if (write(fd, a->paths.p[i], n) != (ssize_t)n)
-            return err_sys(e, "making a list of accepted paths");
+            return err_sys(e, "writing the list of accepted paths");
     }
     *ret = take_fd(&fd);
     return 0;
@@ -399,16 +434,16 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
 {
     struct sandbox *s = t->sandbox;
     AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
-    AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_TRUNC);
+    AUTO_CLOSE int out = open_new_manifest(s);
     AUTO_CLOSE int report = -1, accept = -1;
-    struct control_mirror ask = { .sandbox = s->record.id,
-                                  .receive = t->receive,
-                                  .flags = t->op->flags,
-                                  .top = t->receive ? &WORKSPACE_PATH[1] : "",
-                                  .tar = tar,
-                                  .manifest_in = in,
-                                  .manifest_out = out,
-                                  .client = t->op->accept ? t->op->accept->client : -1 };
+    struct control_sync request = { .sandbox = s->record.id,
+                                    .receive = t->receive,
+                                    .flags = t->op->flags,
+                                    .top = t->receive ? &WORKSPACE_PATH[1] : "",
+                                    .tar = tar,
+                                    .manifest_in = in,
+                                    .manifest_out = out,
+                                    .client = t->op->accept ? t->op->accept->client : -1 };
     int r;
 
     if (out < 0)
@@ -416,10 +451,10 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
     r = open_report(t, &report, e);
     if (r >= 0)
         r = store_accepted(t->op->accept, &accept, e);
-    ask.report = report;
-    ask.accept = accept;
+    request.report = report;
+    request.accept = accept;
     if (r >= 0)
-        r = s->control->mirror(s->control->user, &ask, e);
+        r = s->control->mirror(s->control->user, &request, e);
     if (r >= 0)
         r = loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
     t->outside_open = r >= 0;
@@ -432,8 +467,8 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
 
 static void start_inside(struct transfer *t);
 
-/* The stream's descriptor goes to the process outside, which waits on it as on any pipe. */
-static void hand_over(struct transfer *t)
+/* The stream's descriptor goes to the process outside, which needs a blocking one. */
+static void hand_over_stream(struct transfer *t)
 {
     int *fd = &t->process.stdio[t->receive ? 1 : 0];
     struct err e;
@@ -441,111 +476,193 @@ static void hand_over(struct transfer *t)
 
     fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
     r = start_outside(t, *fd, &e);
-    note(t, r, &e, false);
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    note_transfer_error(t, r, &e, false);
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         drop_fd(&t->process.stdio[i]);
 }
 
-static void on_started(struct ext_process *p, int r, const struct err *e)
+static void on_inside_started(struct backend_process *p, int r, const struct err *e)
 {
     struct transfer *t = container_of(p, struct transfer, process);
 
     if (r < 0) {
-        note(t, r, e, false);
+        note_transfer_error(t, r, e, false);
         t->inside_open = false;
-        over(t);
+        finish_if_both_ended(t);
     } else if (t->phase == PHASE_MOVE) {
-        hand_over(t);
+        hand_over_stream(t);
     }
 }
 
-static bool is_broken_pipe(const struct ext_end *end)
+static bool is_broken_pipe(const struct backend_end *end)
 {
-    return end->sys == EPIPE || (end->how == EXT_SIGNALLED && end->status == SIGPIPE);
+    return end->sys == EPIPE || (end->how == BACKEND_SIGNALLED && end->status == SIGPIPE);
 }
 
-static void on_ended(struct ext_process *p, const struct ext_end *end)
+static void on_inside_ended(struct backend_process *p, const struct backend_end *end)
 {
     struct transfer *t = container_of(p, struct transfer, process);
-    bool good = end->how == EXT_EXITED && end->status == 0;
+    bool good = end->how == BACKEND_EXITED && end->status == 0;
     struct err e;
 
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         drop_fd(&t->process.stdio[i]);
     if (!good)
-        note(t,
-             err_set(&e, ERR_UPSTREAM, "inside: %s",
-                     end->msg && end->msg[0] ? end->msg : "it ended"),
-             &e, t->receive ? is_broken_pipe(end) : t->phase == PHASE_MOVE);
+        note_transfer_error(t,
+                            err_set(&e, ERR_UPSTREAM, "inside: %s",
+                                    end->msg && end->msg[0] ? end->msg : "the process ended"),
+                            &e, t->receive ? is_broken_pipe(end) : t->phase == PHASE_MOVE);
     if (good && t->phase == PHASE_MKDIR && !t->err.code) {
         t->phase = PHASE_MOVE;
         start_inside(t);
         return;
     }
     t->inside_open = false;
-    over(t);
+    finish_if_both_ended(t);
 }
 
-static const struct ext_process_events events = { .started = on_started, .ended = on_ended };
+static const struct backend_process_events events = { .started = on_inside_started,
+                                                      .ended = on_inside_ended };
 
 static void start_inside(struct transfer *t)
 {
     static const char *const path[] = { WORKSPACE_PATH, NULL };
-    const struct ext_start start = {
-        .what = t->phase == PHASE_MKDIR ? EXT_MKDIR
-                : t->receive            ? EXT_PACK
-                                        : EXT_UNPACK,
-        .flags = t->phase == PHASE_MOVE && !t->receive ? EXT_STDIN : 0,
+    const struct backend_start start = {
+        .what = t->phase == PHASE_MKDIR ? BACKEND_MKDIR
+                : t->receive            ? BACKEND_PACK
+                                        : BACKEND_UNPACK,
+        .flags = t->phase == PHASE_MOVE && !t->receive ? BACKEND_STDIN : 0,
         .user = "0",
-        .cwd = "/", /* the profile's may be the directory that is about to be made */
+        .cwd = "/", /* the profile's may be the directory that is about to be created */
         .argv = path,
         .mode = 0755,
     };
 
-    t->process = (struct ext_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    t->process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
     t->inside_open = true;
     t->sandbox->ops->start(t->sandbox->box, &t->process, &start);
 }
 
-static void begin(struct sandbox *s, const struct actor *who, bool receive, struct workspace_op *op)
+/* --- the start: waiting for a slot --- */
+
+static int check_sandbox(const struct transfer *t, struct err *e)
+{
+    struct sandbox *s = t->sandbox;
+    bool acts = s->salvage_acts;
+    int r;
+
+    if (!t->receive && (!s->box || s->after_teardown))
+        return err_set(e, ERR_CONFLICT, "sandbox %s has ended", s->record.id);
+    if (!t->receive)
+        return 0;
+    s->salvage_acts = t->ends;
+    r = sandbox_check_usable(s, 0, e);
+    s->salvage_acts = acts;
+    return r;
+}
+
+/* Ends a copy that has not begun. */
+static void end_transfer_early(struct transfer *t)
+{
+    t->op->flags |= SYNC_DRY_RUN; /* nothing to record */
+    copy_slot_free(take_ptr(t->slot));
+    loop_timer_stop(&t->silence);
+    loop_later(t->sandbox->control->loop, &t->later, on_transfer_later, NULL);
+}
+
+static void on_copy_slot(struct turn *turn)
+{
+    struct transfer *t = container_of(turn, struct copy_slot, turn)->user;
+
+    loop_timer_stop(&t->silence);
+    if (check_sandbox(t, &t->err) < 0) {
+        end_transfer_early(t);
+        return;
+    }
+    t->phase = t->receive ? PHASE_MOVE : PHASE_MKDIR;
+    start_inside(t);
+}
+
+/* It waits as long as any copy before it makes progress. */
+static void on_slot_wait(struct loop_timer *timer)
+{
+    struct transfer *t = container_of(timer, struct transfer, silence);
+    struct control *c = t->sandbox->control;
+
+    if (!copy_slot_hangs(t->slot)) {
+        loop_timer_start(c->loop, timer, clock_mono() + c->config->workspaces.patience,
+                         on_slot_wait, NULL);
+        return;
+    }
+    (void)err_set(
+        &t->err, ERR_TIMEOUT,
+        "copying the workspace cannot begin: the file systems of all copies before it hang");
+    end_transfer_early(t);
+}
+
+static int await_slot(struct transfer *t, struct err *e)
+{
+    struct sandbox *s = t->sandbox;
+    const struct account a = sandbox_account(s);
+    int r = copy_slot_new(s->control, &a, t->ends || !t->receive, on_copy_slot, t, &t->slot, e);
+
+    if (r >= 0)
+        loop_timer_start(s->control->loop, &t->silence,
+                         clock_mono() + s->control->config->workspaces.patience, on_slot_wait,
+                         NULL);
+    return r;
+}
+
+static void begin_transfer(struct sandbox *s, const struct actor *who, bool receive,
+                           struct workspace_op *op)
 {
     struct transfer *t = calloc(1, sizeof *t);
-    int r = 0;
+    int r;
 
     if (!t)
         abort();
-    *t = (struct transfer){
-        .sandbox = sandbox_ref(s), .op = op, .actor = *who, .receive = receive, .report = -1
-    };
+    *t = (struct transfer){ .sandbox = sandbox_ref(s),
+                            .op = op,
+                            .actor = *who,
+                            .receive = receive,
+                            .ends = s->salvage_acts,
+                            .report = -1 };
     buf_init(&op->lines, LINES_BYTES_MAX);
     json_writer_init(&t->lines, &op->lines, JSON_COMPACT);
     json_begin_array(&t->lines);
-    mirror_report_reader_init(&t->reader, on_line, t);
-    t->reader.moved = on_moved;
+    sync_report_reader_init(&t->reader, on_sync_line, t);
+    t->reader.moved = on_sync_moved;
     if (!(receive ? workspace_syncs(s) : workspace_mirrored(s)))
-        r = err_set(&t->err, ERR_CONFLICT, "sandbox %s mirrors no directory", s->record.id);
+        r = err_set(&t->err, ERR_CONFLICT, "sandbox %s has no workspace that mirrors a directory",
+                    s->record.id);
     else if (s->transfer)
-        r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied", s->record.id);
-    else if (receive)
-        r = sandbox_check_usable(s, 0, &t->err);
-    else if (!s->box || s->after_teardown)
-        r = err_set(&t->err, ERR_CONFLICT, "sandbox %s is not there any more", s->record.id);
-    if (r < 0) {
-        t->op->flags |= MIRROR_DRY_RUN; /* nothing to record */
-        loop_later(s->control->loop, &t->later, over_later, NULL);
+        r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied already", s->record.id);
+    else
+        r = check_sandbox(t, &t->err);
+    if (r >= 0)
+        r = await_slot(t, &t->err);
+    if (r < 0)
+        end_transfer_early(t);
+    else
+        s->transfer = t;
+}
+
+void workspace_stop_waiting(struct sandbox *s)
+{
+    struct transfer *t = s->transfer;
+
+    if (!t || !t->slot || !turn_waits(&t->slot->turn))
         return;
-    }
-    s->transfer = t;
-    t->phase = receive ? PHASE_MOVE : PHASE_MKDIR;
-    start_inside(t);
+    (void)err_set(&t->err, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
+    end_transfer_early(t);
 }
 
 void workspace_copy_in(struct sandbox *s, struct workspace_op *op)
 {
-    begin(s, &ACTOR_DAEMON, false, op);
+    begin_transfer(s, &ACTOR_DAEMON, false, op);
 }
 
 void workspace_sync(struct sandbox *s, const struct actor *who, struct workspace_op *op)
 {
-    begin(s, who, true, op);
+    begin_transfer(s, who, true, op);
 }

@@ -1,23 +1,25 @@
-/* A snapshot as one file: its layers are measured, then packed behind a manifest that says so. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exports a snapshot as one file: computes the digests of its layers, then packs them after a
+ * manifest with the digests. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "control/manifest.h"
+#include "control/snapshot/manifest.h"
 #include "control/plane.h"
-#include "oci/reference.h"
+#include "domain/oci/reference.h"
 
-static size_t count(const struct export_op *op)
+static size_t count_export_layers(const struct export_op *op)
 {
     return op->layers_.n + op->base_.n;
 }
 
-static const char *layer(const struct export_op *op, size_t i)
+static const char *get_export_layer(const struct export_op *op, size_t i)
 {
     return i < op->layers_.n ? op->layers_.p[i] : op->base_.p[i - op->layers_.n];
 }
 
-static void on_later(struct loop_later *l)
+static void on_export_later(struct loop_later *l)
 {
     struct export_op *op = container_of(l, struct export_op, later_);
 
@@ -30,48 +32,48 @@ static void on_later(struct loop_later *l)
     op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
 }
 
-static void finish(struct export_op *op, int r, const struct err *e)
+static void finish_export(struct export_op *op, int r, const struct err *e)
 {
     op->r_ = r;
     if (r < 0)
         op->err_ = *e;
-    loop_later(op->control_->loop, &op->later_, on_later, NULL);
+    loop_later(op->control_->loop, &op->later_, on_export_later, NULL);
 }
 
-static void exported(struct keeper_job *j, int r, const struct err *e,
-                     const struct layers_said *said)
+static void on_export_done(struct layer_job *j, int r, const struct err *e,
+                           const struct layers_said *said)
 {
     (void)said;
-    finish(container_of(j, struct export_op, job_), r, e);
+    finish_export(container_of(j, struct export_op, job_), r, e);
 }
 
-static const struct keeper_events exporting = { .done = exported };
+static const struct layer_worker_events exporting = { .done = on_export_done };
 
-static const char *measure_of(const struct export_op *op, size_t i)
+static const char *get_export_digest(const struct export_op *op, size_t i)
 {
-    return layer_measure(op->control_, layer(op, i));
+    return layer_digest(op->control_, get_export_layer(op, i));
 }
 
-static bool is_named(const struct export_op *op, size_t i)
+static bool is_image_layer(const struct export_op *op, size_t i)
 {
-    return strncmp(layer(op, i), "sha256-", 7) == 0;
+    return strncmp(get_export_layer(op, i), "sha256-", 7) == 0;
 }
 
-/* One that came with an import, or of a commit, has no name that means anything elsewhere. */
+/* A layer of an import or a commit has no name that is valid elsewhere, so it is never left out. */
 static bool is_left_out(const struct export_op *op, size_t i)
 {
-    return i >= op->layers_.n && op->without_base && is_named(op, i);
+    return i >= op->layers_.n && op->without_base && is_image_layer(op, i);
 }
 
 static void name_image_layer(const struct export_op *op, size_t i, char out[static LAYER_NAME_MAX])
 {
-    if (is_named(op, i))
-        snprintf(out, LAYER_NAME_MAX, "%s", layer(op, i));
+    if (is_image_layer(op, i))
+        snprintf(out, LAYER_NAME_MAX, "%s", get_export_layer(op, i));
     else
-        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(measure_of(op, i)).p);
+        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(get_export_digest(op, i)).p);
 }
 
-static int write_manifest(struct export_op *op, int *ret, struct err *e)
+static int write_export_manifest(struct export_op *op, int *ret, struct err *e)
 {
     const struct snapshot *s = snapshot_find(op->control_, op->caller, str_from(op->id));
     AUTO(buf_done) struct buf text = BUF_INIT(MANIFEST_MAX);
@@ -80,17 +82,17 @@ static int write_manifest(struct export_op *op, int *ret, struct err *e)
     AUTO_CLOSE int fd = -1;
     int r;
 
-    if (!s) /* its layers may be others meanwhile; those that were measured are held */
+    if (!s) /* its layers may have been replaced meanwhile; the digested ones are referenced */
         return err_set(e, ERR_CONFLICT, "the snapshot was deleted meanwhile");
-    for (size_t i = 0; i < count(op); i++) {
-        if (!measure_of(op, i)[0])
+    for (size_t i = 0; i < count_export_layers(op); i++) {
+        if (!get_export_digest(op, i)[0])
             return err_set(e, ERR_CONFLICT, "a layer was removed meanwhile");
-        layers[i] = (struct manifest_layer){ .measure = measure_of(op, i),
+        layers[i] = (struct manifest_layer){ .measure = get_export_digest(op, i),
                                              .image = i < op->layers_.n ? NULL : names[i],
                                              .left_out = is_left_out(op, i) };
         name_image_layer(op, i, names[i]);
     }
-    r = manifest_write(s, layers, count(op), &text, e);
+    r = snapshot_manifest_write(s, layers, count_export_layers(op), &text, e);
     fd = r < 0 ? -1 : control_scratch(op->control_, e);
     if (r < 0 || fd < 0)
         return r < 0 ? r : fd;
@@ -100,11 +102,11 @@ static int write_manifest(struct export_op *op, int *ret, struct err *e)
     return 0;
 }
 
-static int pack(struct export_op *op, struct err *e)
+static int start_export_job(struct export_op *op, struct err *e)
 {
     AUTO_CLOSE int manifest = -1;
     struct layers_job job;
-    int r = write_manifest(op, &manifest, e);
+    int r = write_export_manifest(op, &manifest, e);
 
     if (r < 0)
         return r;
@@ -113,53 +115,53 @@ static int pack(struct export_op *op, struct err *e)
         return op->file;
     layers_job_fill(&job, LAYERS_EXPORT, NULL);
     job.free_min = op->control_->config->images.free_min;
-    for (size_t i = 0; i < count(op); i++) {
+    for (size_t i = 0; i < count_export_layers(op); i++) {
         if (is_left_out(op, i))
             continue;
-        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", layer(op, i));
+        snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", get_export_layer(op, i));
         snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
-                 oci_digest_hex(measure_of(op, i)).p);
+                 oci_digest_hex(get_export_digest(op, i)).p);
     }
-    return keeper_start(op->control_, &op->job_, &exporting, &job,
-                        (const int[]){ op->file, manifest }, 2, e);
+    return layer_worker_start(op->control_, &op->job_, &exporting, &job,
+                              (const int[]){ op->file, manifest }, 2, e);
 }
 
-static void measured(struct measure_op *m, int r, const struct err *e)
+static void on_export_digested(struct digest_op *m, int r, const struct err *e)
 {
-    struct export_op *op = container_of(m, struct export_op, measure_);
+    struct export_op *op = container_of(m, struct export_op, digesting_);
     struct err why;
 
     if (r >= 0) {
-        r = pack(op, &why);
+        r = start_export_job(op, &why);
         e = &why;
     }
     if (r < 0)
-        finish(op, r, e);
+        finish_export(op, r, e);
 }
 
-static struct json_strs copy_names(const struct json_strs *from, struct arena *a)
+static struct json_strs copy_export_names(const struct json_strs *from, struct arena *a)
 {
     const char **p = arena_array(a, from->n + 1, sizeof *p);
 
     for (size_t i = 0; p && i < from->n; i++)
         p[i] = arena_dup(a, str_from(from->p[i]));
     if (!p)
-        abort(); /* a few names */
+        abort(); /* only a few names */
     return (struct json_strs){ p, from->n };
 }
 
 void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op)
 {
     op->control_ = c;
-    c->changes++; /* closing waits for it: the client may have left, and the keeper works on */
+    c->changes++; /* closing waits for it, also if the client left: the layer worker continues */
     op->file = -1;
     arena_init(&op->arena_, 64 << 10);
-    op->layers_ = copy_names(&s->layers, &op->arena_);
-    op->base_ = copy_names(&s->base.layers, &op->arena_);
+    op->layers_ = copy_export_names(&s->layers, &op->arena_);
+    op->base_ = copy_export_names(&s->base.layers, &op->arena_);
     layers_ref(c, &op->layers_);
     layers_ref(c, &op->base_);
-    op->measure_ = (struct measure_op){ .done = measured };
-    measure_add(&op->measure_, &op->layers_);
-    measure_add(&op->measure_, &op->base_);
-    measure_start(c, &op->measure_);
+    op->digesting_ = (struct digest_op){ .done = on_export_digested };
+    digest_add(&op->digesting_, &op->layers_);
+    digest_add(&op->digesting_, &op->base_);
+    digest_start(c, &op->digesting_);
 }

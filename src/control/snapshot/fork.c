@@ -1,53 +1,54 @@
-/* One capture, and several sandboxes on it: all of them, or none. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forks a sandbox: one capture, and several sandboxes on it; all of them, or none. */
 #include <stdlib.h>
 
-#include "control/sandbox.h"
-#include "control/snapshots.h"
+#include "control/sandbox/sandbox.h"
+#include "control/snapshot/snapshots.h"
 
 enum { AT_ONCE = 8, FORK_ARENA_MAX = 256 << 10 };
 
-static void go_on(struct fork_op *op);
+static void continue_fork(struct fork_op *op);
 
-static void finish(struct fork_op *op)
+static void finish_fork(struct fork_op *op)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
-    layers_unref(s->control, &op->layers_); /* the copies have their own */
+    layers_unref(s->control, &op->layers_); /* the copies have their own references */
     op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
     sandbox_unref(s);
 }
 
-/* --- none of them --- */
+/* --- undoing --- */
 
 struct fork_undo {
     struct fork_op *fork;
     struct sandbox_op op;
 };
 
-static void tell_undone(struct fork_op *op)
+static void report_undone_fork(struct fork_op *op)
 {
     if (op->left_)
-        err_wrap(&op->err_, op->r_, "%u of %u were made, and %s is still there", op->undone_,
-                 op->count, op->left_);
+        err_wrap(&op->err_, op->r_, "%u of %u were created, and %s could not be destroyed again",
+                 op->undone_, op->count, op->left_);
     else
-        err_wrap(&op->err_, op->r_, "%u of %u were made, and are destroyed again", op->undone_,
+        err_wrap(&op->err_, op->r_, "%u of %u were created, and were destroyed again", op->undone_,
                  op->count);
-    finish(op);
+    finish_fork(op);
 }
 
-static void undone(struct sandbox_op *o, int r, const struct err *e)
+static void on_fork_undone(struct sandbox_op *o, int r, const struct err *e)
 {
     struct fork_undo *u = container_of(o, struct fork_undo, op);
     struct fork_op *op = u->fork;
 
-    (void)e; /* why the fork failed is what is asked for */
+    (void)e; /* the error of the fork is reported instead */
     if (r < 0)
         op->left_ = op->made[u - op->undo_].record->id;
     if (!--op->pending_)
-        tell_undone(op);
+        report_undone_fork(op);
 }
 
-static void undo_one(struct fork_op *op, unsigned i)
+static void undo_fork_copy(struct fork_op *op, unsigned i)
 {
     const struct sandbox_record *record = op->made[i].record;
     struct sandbox *s;
@@ -55,29 +56,29 @@ static void undo_one(struct fork_op *op, unsigned i)
     if (!record || !sandbox_state_usable(record->state) ||
         !control_find_now(op->sandbox_->control, op->caller, str_from(record->id), &s))
         return;
-    op->undo_[i] = (struct fork_undo){ .fork = op, .op.done = undone };
+    op->undo_[i] = (struct fork_undo){ .fork = op, .op.done = on_fork_undone };
     op->undone_++;
     op->pending_++;
-    sandbox_destroy(s, &op->caller->actor, "another one of its fork could not be made",
+    sandbox_destroy(s, &op->caller->actor, "another sandbox of its fork could not be created",
                     DESTROY_NO_SYNC, &op->undo_[i].op);
     sandbox_unref(s);
 }
 
-/* Whoever asked for all of them is not told which there are: so there are none. */
-static void undo(struct fork_op *op)
+/* The caller gets either all sandboxes or an error, so those that were created are destroyed. */
+static void undo_fork(struct fork_op *op)
 {
     op->undo_ = calloc(op->count, sizeof *op->undo_);
     if (!op->undo_)
         abort();
     for (unsigned i = 0; i < op->next_; i++)
-        undo_one(op, i);
+        undo_fork_copy(op, i);
     if (!op->pending_)
-        finish(op);
+        finish_fork(op);
 }
 
-/* --- all of them --- */
+/* --- creating --- */
 
-static void created(struct create_op *made, int r, const struct err *e)
+static void on_fork_copy_created(struct create_op *made, int r, const struct err *e)
 {
     struct fork_op *op = made->fork;
 
@@ -86,11 +87,11 @@ static void created(struct create_op *made, int r, const struct err *e)
         op->r_ = r;
         op->err_ = *e;
     }
-    go_on(op);
+    continue_fork(op);
 }
 
-/* The first failure ends it. */
-static void go_on(struct fork_op *op)
+/* Stops at the first failure. */
+static void continue_fork(struct fork_op *op)
 {
     while (op->r_ >= 0 && op->next_ < op->count && op->pending_ < AT_ONCE) {
         struct create_op *made = &op->made[op->next_++];
@@ -98,38 +99,38 @@ static void go_on(struct fork_op *op)
         *made = (struct create_op){ .caller = op->caller,
                                     .request = &op->request_,
                                     .layers = &op->layers_,
-                                    .base = &op->sandbox_->facts.base,
+                                    .base = &op->sandbox_->detail.base,
                                     .fork = op,
-                                    .done = created };
+                                    .done = on_fork_copy_created };
         op->pending_++;
         control_create(op->sandbox_->control, made);
     }
     if (op->pending_)
         return;
     if (op->r_ < 0 && !op->partly)
-        undo(op);
+        undo_fork(op);
     else
-        finish(op);
+        finish_fork(op);
 }
 
-static void fail(struct fork_op *op, int r, const struct err *e)
+static void fail_fork(struct fork_op *op, int r, const struct err *e)
 {
     op->r_ = r;
     op->err_ = *e;
-    finish(op);
+    finish_fork(op);
 }
 
-static void flattened(struct flatten_op *f)
+static void on_fork_flattened(struct flatten_op *f)
 {
     struct fork_op *op = container_of(f, struct fork_op, flatten_);
 
-    layer_unref(op->sandbox_->control,
-                op->capture_.layer); /* the stack holds it, or has its files */
+    /* The stack references the layer, or has its files. */
+    layer_unref(op->sandbox_->control, op->capture_.layer);
     op->layers_ = f->stack;
-    go_on(op);
+    continue_fork(op);
 }
 
-static void captured(struct capture *c, int r, const struct err *e)
+static void on_fork_captured(struct capture *c, int r, const struct err *e)
 {
     struct fork_op *op = container_of(c, struct fork_op, capture_);
     struct control *plane = op->sandbox_->control;
@@ -137,24 +138,24 @@ static void captured(struct capture *c, int r, const struct err *e)
 
     op->pause_ns = c->pause_ns;
     if (r < 0) {
-        fail(op, r, e);
+        fail_fork(op, r, e);
         return;
     }
     op->flatten_ = (struct flatten_op){ .on = sandbox_floor(op->sandbox_),
                                         .most = LAYERS_HIGH,
-                                        .done = flattened };
-    r = layers_stack(c->layer, &op->sandbox_->facts.layers, &op->arena_, &op->flatten_.stack, &why);
+                                        .done = on_fork_flattened };
+    r = layers_stack(c->layer, &op->sandbox_->detail.layers, &op->arena_, &op->flatten_.stack,
+                     &why);
     if (r < 0) {
         layer_unref(plane, c->layer);
-        fail(op, r, &why);
+        fail_fork(op, r, &why);
         return;
     }
     layers_flatten(plane, &op->flatten_);
 }
 
-/* A copy is asked for as its source was, but it has no workspace outside to be copied to: what was
- * there is in the layers. Variables are where credentials are given: they stay the source's, unless
- * it is said that they go along. */
+/* A copy has the request of its source, but no host directory as its workspace: those files are in
+ * the layers. Variables may hold credentials: they are copied only with keep_env. */
 void sandbox_fork(struct sandbox *s, struct fork_op *op)
 {
     op->sandbox_ = sandbox_ref(s);
@@ -175,7 +176,7 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->request_.inputs = (struct json_map){ NULL, 0 };
     if (!op->keep_env)
         op->request_.env = (struct json_map){ NULL, 0 };
-    op->capture_ = (struct capture){ .done = captured };
+    op->capture_ = (struct capture){ .done = on_fork_captured };
     capture_start(s, &op->capture_);
 }
 

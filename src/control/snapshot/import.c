@@ -1,54 +1,55 @@
-/* A snapshot out of a file that anybody may have made. What it says of itself is read and checked
- * first; then its layers are made under new names, measured, and only when all of it was right is
- * the snapshot on record. What was made until something went wrong is removed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Imports a snapshot from an untrusted file. Its manifest is read and checked first; then its
+ * layers are created under new names and their digests are checked; only then the snapshot is
+ * recorded. After a failure the new layers are removed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
-#include "control/images_inside.h"
-#include "control/manifest.h"
+#include "base/fault_point.h"
+#include "control/image/images_internal.h"
+#include "control/snapshot/manifest.h"
 #include "control/plane.h"
 
 enum { IMPORT_ARENA_MAX = 16 << 20 };
 
-static void on_later(struct loop_later *l)
+static void on_import_later(struct loop_later *l)
 {
     struct import_op *op = container_of(l, struct import_op, later_);
 
-    layers_unref(op->control_, &op->names_); /* a snapshot holds them, or nobody does */
+    layers_unref(op->control_, &op->names_); /* a snapshot references them, or they are removed */
     drop_fd(&op->text_);
     op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
     arena_done(&op->arena_);
 }
 
-static void finish(struct import_op *op, int r, const struct err *e)
+static void finish_import(struct import_op *op, int r, const struct err *e)
 {
     op->r_ = r;
     if (r < 0)
         op->err_ = *e;
-    loop_later(op->control_->loop, &op->later_, on_later, NULL);
+    loop_later(op->control_->loop, &op->later_, on_import_later, NULL);
 }
 
-/* --- on record --- */
+/* --- storing --- */
 
-/* What was made for it: the keeper has measured it, and found what the file says. */
-static const struct layer_record *made(const struct import_op *op, size_t i)
+/* The record of a new layer, whose digest the layer worker has checked. */
+static const struct layer_record *get_made_record(const struct import_op *op, size_t i)
 {
     return layer_is_captured(op->names_.p[i]) ? &op->records_[i] : NULL;
 }
 
-static void keep_rows(struct import_op *op)
+static void keep_layer_rows(struct import_op *op)
 {
     for (size_t i = 0; i < op->names_.n; i++)
-        if (made(op, i)) {
-            layer_keep_row(op->control_, made(op, i));
-            layer_made(op->control_, op->names_.p[i]);
+        if (get_made_record(op, i)) {
+            layer_set_row(op->control_, get_made_record(op, i));
+            digest_queue_add(op->control_, op->names_.p[i]);
         }
 }
 
-static void stored(struct store_txn *t, int r, const struct err *e)
+static void on_import_stored(struct store_txn *t, int r, const struct err *e)
 {
     struct import_op *op = container_of(t, struct import_op, txn_);
 
@@ -56,16 +57,16 @@ static void stored(struct store_txn *t, int r, const struct err *e)
     if (r >= 0) {
         op->event_.seq = t->first_seq;
         control_publish(op->control_, &op->event_);
-        keep_rows(op);
+        keep_layer_rows(op);
         op->snapshot = op->new_;
         snapshot_keep(op->control_, take_ptr(op->new_));
     } else {
         snapshot_free(take_ptr(op->new_));
     }
-    finish(op, r, e);
+    finish_import(op, r, e);
 }
 
-/* The file's labels, but for those that the caller's token puts on everything. */
+/* The file's labels, except those that the caller's token sets. */
 static int join_labels(struct import_op *op, struct json_map *ret, struct err *e)
 {
     const struct json_map *own = &op->caller->labels, *said = &op->manifest_->labels;
@@ -88,28 +89,28 @@ static int join_labels(struct import_op *op, struct json_map *ret, struct err *e
     return 0;
 }
 
-static bool is_image(const struct manifest *m, size_t i)
+static bool is_manifest_image(const struct snapshot_manifest *m, size_t i)
 {
     const struct manifest_layer *l = m->layers.p;
 
     return l[i].image && l[i].image[0];
 }
 
-static int fill_record(struct import_op *op, struct buf *layers, struct buf *base,
-                       struct buf *config, struct snapshot_record *ret, struct err *e)
+static int fill_import_record(struct import_op *op, struct buf *layers, struct buf *base,
+                              struct buf *config, struct snapshot_record *ret, struct err *e)
 {
-    const struct manifest *m = op->manifest_;
-    const struct base b = { .config = m->config };
-    int r = base_write_config(&b, config, e);
+    const struct snapshot_manifest *m = op->manifest_;
+    const struct base_image b = { .config = m->config };
+    int r = base_image_write_config(&b, config, e);
 
     for (size_t i = 0; r >= 0 && i < op->names_.n; i++) {
-        struct buf *to = is_image(m, i) ? base : layers;
+        struct buf *to = is_manifest_image(m, i) ? base : layers;
 
         r = buf_addf(to, "%s%s", to->n ? " " : "", op->names_.p[i]);
     }
     if (r >= 0 && !op->name && m->name)
         r = err_wrap(e, snapshot_name_check(str_from(m->name), e),
-                     "the file names its snapshot wrongly (give another name)");
+                     "the name in the file is invalid (give another one)");
     if (r < 0)
         return r;
     *ret = (struct snapshot_record){ .profile_version = m->profile_version,
@@ -130,13 +131,13 @@ static int fill_record(struct import_op *op, struct buf *layers, struct buf *bas
     return id_make("snap_", ret->id, e);
 }
 
-static int make_record(struct import_op *op, struct err *e)
+static int make_import_record(struct import_op *op, struct err *e)
 {
     AUTO(buf_done)
     struct buf layers = BUF_INIT(LAYERS_NAMES_MAX), base = BUF_INIT(LAYERS_NAMES_MAX),
                config = BUF_INIT(BASE_CONFIG_MAX);
     struct snapshot_record record;
-    int r = fill_record(op, &layers, &base, &config, &record, e);
+    int r = fill_import_record(op, &layers, &base, &config, &record, e);
 
     if (r >= 0)
         r = join_labels(op, &record.labels, e);
@@ -145,44 +146,44 @@ static int make_record(struct import_op *op, struct err *e)
     return r < 0 ? r : snapshot_new(&record, &op->new_, e);
 }
 
-static void put_on_record(struct import_op *op)
+static void store_import(struct import_op *op)
 {
     struct err e;
-    int r = make_record(op, &e);
+    int r = make_import_record(op, &e);
 
     if (r < 0) {
-        finish(op, r, &e);
+        finish_import(op, r, &e);
         return;
     }
     snapshot_count(op->control_, op->new_);
-    hook_point("import.record");
+    fault_point("import.record");
     event_fill(&op->event_, op->caller, "snapshot.imported", op->new_->record.id);
     op->control_->changes++;
     store_txn_begin(&op->txn_, op->control_->store);
     for (size_t i = 0; i < op->names_.n; i++)
-        if (made(op, i))
-            store_put_layer(&op->txn_, made(op, i));
+        if (get_made_record(op, i))
+            store_put_layer(&op->txn_, get_made_record(op, i));
     store_put_snapshot(&op->txn_, &op->new_->record);
     store_add_event(&op->txn_, &op->event_);
-    store_commit(&op->txn_, stored);
+    store_commit(&op->txn_, on_import_stored);
 }
 
 /* --- its layers --- */
 
-static void imported(struct keeper_job *j, int r, const struct err *e,
-                     const struct layers_said *said)
+static void on_import_done(struct layer_job *j, int r, const struct err *e,
+                           const struct layers_said *said)
 {
     struct import_op *op = container_of(j, struct import_op, job_);
 
     (void)said;
     if (r < 0)
-        finish(op, r, e);
+        finish_import(op, r, e);
     else
-        put_on_record(op);
+        store_import(op);
 }
 
 /* "NAME BYTES ENTRIES" */
-static void on_made(struct keeper_job *j, const char *text)
+static void on_import_layer_made(struct layer_job *j, const char *text)
 {
     struct import_op *op = container_of(j, struct import_op, job_);
     struct str rest = str_from(text), name, bytes;
@@ -196,23 +197,24 @@ static void on_made(struct keeper_job *j, const char *text)
         }
 }
 
-static const struct keeper_events importing = { .line = on_made, .done = imported };
+static const struct layer_worker_events importing = { .line = on_import_layer_made,
+                                                      .done = on_import_done };
 
-/* An image's layer that is here is that layer; else it is made as one of the snapshot's own, since
- * nobody can say that it is what its name promises. */
-static int choose_name(struct import_op *op, size_t i, const char **ret, struct err *e)
+/* If the image's layer exists here, it is used; else it is created as one of the snapshot's own,
+ * since its name cannot be verified. */
+static int choose_layer_name(struct import_op *op, size_t i, const char **ret, struct err *e)
 {
     const struct manifest_layer *l = (const struct manifest_layer *)op->manifest_->layers.p + i;
     char id[ID_MAX];
     int r;
 
-    if (is_image(op->manifest_, i) && images_have(op->control_, l->image)) {
+    if (is_manifest_image(op->manifest_, i) && images_have(op->control_, l->image)) {
         *ret = l->image;
         return 0;
     }
     if (l->left_out)
         return err_set(e, ERR_NOT_FOUND,
-                       "it was exported without its image, and that is not here: bring %.80s "
+                       "it was exported without its image, which is missing here: get %.80s "
                        "(%.19s…) first, with `sandboxer image pull`",
                        op->manifest_->image, op->manifest_->digest ? op->manifest_->digest : "");
     r = id_make("lay_", id, e);
@@ -220,14 +222,14 @@ static int choose_name(struct import_op *op, size_t i, const char **ret, struct 
     return r < 0 ? r : *ret ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
 }
 
-static void fill_row(struct layer_record *r, const char *name, const char *measure)
+static void fill_layer_row(struct layer_record *r, const char *name, const char *measure)
 {
     *r = (struct layer_record){ .created_ns = clock_wall() };
     snprintf(r->name, sizeof r->name, "%s", name);
     snprintf(r->measure, sizeof r->measure, "%s", measure);
 }
 
-static int choose_names(struct import_op *op, struct err *e)
+static int choose_layer_names(struct import_op *op, struct err *e)
 {
     const struct manifest_layer *l = op->manifest_->layers.p;
     size_t n = op->manifest_->layers.n;
@@ -237,9 +239,9 @@ static int choose_names(struct import_op *op, struct err *e)
     op->records_ = arena_array(&op->arena_, n, sizeof *op->records_);
     r = names && op->records_ ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
     for (size_t i = 0; r >= 0 && i < n; i++) {
-        r = choose_name(op, i, &names[i], e);
+        r = choose_layer_name(op, i, &names[i], e);
         if (r >= 0)
-            fill_row(&op->records_[i], names[i], l[i].measure);
+            fill_layer_row(&op->records_[i], names[i], l[i].measure);
     }
     if (r < 0)
         return r;
@@ -248,7 +250,7 @@ static int choose_names(struct import_op *op, struct err *e)
     return 0;
 }
 
-static int unpack(struct import_op *op, struct err *e)
+static int start_import_job(struct import_op *op, struct err *e)
 {
     const struct manifest_layer *l = op->manifest_->layers.p;
     const struct config *config = op->control_->config;
@@ -267,13 +269,13 @@ static int unpack(struct import_op *op, struct err *e)
                  oci_digest_hex(l[i].measure).p);
     }
     if (lseek(op->file, 0, SEEK_SET) < 0)
-        return err_sys(e, "going back to the start of the file");
-    return keeper_start(op->control_, &op->job_, &importing, &job, &op->file, 1, e);
+        return err_sys(e, "rewinding the file");
+    return layer_worker_start(op->control_, &op->job_, &importing, &job, &op->file, 1, e);
 }
 
 /* --- its manifest --- */
 
-static int read_manifest(struct import_op *op, struct err *e)
+static int read_import_manifest(struct import_op *op, struct err *e)
 {
     char *room = arena_alloc(&op->arena_, MANIFEST_MAX);
     ssize_t n = room ? pread(op->text_, room, MANIFEST_MAX, 0) : -1;
@@ -281,29 +283,29 @@ static int read_manifest(struct import_op *op, struct err *e)
     op->manifest_ = arena_alloc(&op->arena_, sizeof *op->manifest_);
     if (n < 0 || !op->manifest_)
         return err_sys(e, "reading the manifest");
-    return manifest_read((struct str){ room, (size_t)n }, &op->arena_, op->manifest_, e);
+    return snapshot_manifest_read((struct str){ room, (size_t)n }, &op->arena_, op->manifest_, e);
 }
 
-static void read_it(struct keeper_job *j, int r, const struct err *e,
-                    const struct layers_said *said)
+static void on_manifest_extracted(struct layer_job *j, int r, const struct err *e,
+                                  const struct layers_said *said)
 {
     struct import_op *op = container_of(j, struct import_op, job_);
     struct err why;
 
     (void)said;
     if (r >= 0) {
-        r = read_manifest(op, &why);
+        r = read_import_manifest(op, &why);
         if (r >= 0)
-            r = choose_names(op, &why);
+            r = choose_layer_names(op, &why);
         if (r >= 0)
-            r = unpack(op, &why);
+            r = start_import_job(op, &why);
         e = &why;
     }
     if (r < 0)
-        finish(op, r, e);
+        finish_import(op, r, e);
 }
 
-static const struct keeper_events reading = { .done = read_it };
+static const struct layer_worker_events reading = { .done = on_manifest_extracted };
 
 void snapshot_import(struct control *c, struct import_op *op)
 {
@@ -319,9 +321,10 @@ void snapshot_import(struct control *c, struct import_op *op)
     layers_job_fill(&job, LAYERS_MANIFEST, NULL);
     r = op->text_ < 0 ? op->text_ : snapshot_check_quota(c, op->caller->owner, op->caller, 0, &e);
     if (r >= 0 && lseek(op->file, 0, SEEK_SET) < 0)
-        r = err_sys(&e, "going back to the start of the file");
+        r = err_sys(&e, "rewinding the file");
     if (r >= 0)
-        r = keeper_start(c, &op->job_, &reading, &job, (const int[]){ op->file, op->text_ }, 2, &e);
+        r = layer_worker_start(c, &op->job_, &reading, &job, (const int[]){ op->file, op->text_ },
+                               2, &e);
     if (r < 0)
-        finish(op, r, &e);
+        finish_import(op, r, &e);
 }

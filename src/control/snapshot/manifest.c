@@ -1,10 +1,11 @@
-#include "control/manifest.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/snapshot/manifest.h"
 
-#include "json/reader.h"
-#include "oci/config.h"
-#include "oci/reference.h"
+#include "lib/json/reader.h"
+#include "domain/oci/config.h"
+#include "domain/oci/reference.h"
 
-#define AT(member) JSON_AT(struct manifest, member)
+#define AT(member) JSON_AT(struct snapshot_manifest, member)
 #define IN(member) JSON_AT(struct manifest_layer, member)
 
 static const struct json_field layer_fields[] = {
@@ -31,24 +32,24 @@ static const struct json_field fields[] = {
       JSON_FIELDS(layer_fields), .item_size = sizeof(struct manifest_layer) },
 };
 
-int manifest_write(const struct snapshot *s, const struct manifest_layer *layers, size_t n,
-                   struct buf *out, struct err *e)
+int snapshot_manifest_write(const struct snapshot *s, const struct manifest_layer *layers, size_t n,
+                            struct buf *out, struct err *e)
 {
     const struct snapshot_record *r = &s->record;
-    const struct manifest m = { .format = MANIFEST_FORMAT,
-                                .name = r->name,
-                                .sandbox = r->sandbox,
-                                .profile = r->profile,
-                                .image = r->image.p,
-                                .digest = r->digest.p,
-                                .profile_version = r->profile_version,
-                                .created_ns = r->created_ns,
-                                .bytes = r->bytes,
-                                .entries = r->entries,
-                                .pause_ns = r->pause_ns,
-                                .labels = r->labels,
-                                .config = s->base.config,
-                                .layers = { (void *)(uintptr_t)layers, n } };
+    const struct snapshot_manifest m = { .format = MANIFEST_FORMAT,
+                                         .name = r->name,
+                                         .sandbox = r->sandbox,
+                                         .profile = r->profile,
+                                         .image = r->image.p,
+                                         .digest = r->digest.p,
+                                         .profile_version = r->profile_version,
+                                         .created_ns = r->created_ns,
+                                         .bytes = r->bytes,
+                                         .entries = r->entries,
+                                         .pause_ns = r->pause_ns,
+                                         .labels = r->labels,
+                                         .config = s->base.config,
+                                         .layers = { (void *)(uintptr_t)layers, n } };
     struct json_writer w;
 
     json_writer_init(&w, out, JSON_COMPACT);
@@ -56,7 +57,7 @@ int manifest_write(const struct snapshot *s, const struct manifest_layer *layers
     return json_writer_finish(&w, e);
 }
 
-static int check_layers(const struct manifest *m, struct err *e)
+static int check_manifest_layers(const struct snapshot_manifest *m, struct err *e)
 {
     const struct manifest_layer *l = m->layers.p;
     bool below = false;
@@ -65,27 +66,28 @@ static int check_layers(const struct manifest *m, struct err *e)
         bool image = l[i].image && l[i].image[0];
 
         if (!oci_digest_valid(str_from(l[i].measure)))
-            return err_set(e, ERR_INVALID, "layers: a measure that is none");
+            return err_set(e, ERR_INVALID, "layers: invalid digest");
         if (image && (!layer_name_valid(l[i].image) || l[i].image[0] != 's'))
-            return err_set(e, ERR_INVALID, "layers: an image's that cannot be one");
+            return err_set(e, ERR_INVALID, "layers: invalid name of an image's layer");
         if (image ? i == 0 : below)
-            return err_set(e, ERR_INVALID, "layers: what was written comes first");
+            return err_set(e, ERR_INVALID,
+                           "layers: captured layers must come before those of the image");
         if (l[i].left_out && !image)
-            return err_set(e, ERR_INVALID, "layers: what was written cannot be left out");
+            return err_set(e, ERR_INVALID, "layers: a captured layer cannot be left out");
         below = below || image;
     }
     return 0;
 }
 
-static bool is_on_image(const struct manifest *m)
+static bool is_on_image(const struct snapshot_manifest *m)
 {
     const struct manifest_layer *l = m->layers.p;
 
     return l[m->layers.n - 1].image && l[m->layers.n - 1].image[0];
 }
 
-/* A reference where it stands on a stored image, else a directory or nothing. */
-static int check_image(const struct manifest *m, struct arena *a, struct err *e)
+/* A reference if the snapshot is on a stored image, else a directory or empty. */
+static int check_manifest_image(const struct snapshot_manifest *m, struct arena *a, struct err *e)
 {
     struct oci_reference ref;
     struct oci_config run;
@@ -94,7 +96,7 @@ static int check_image(const struct manifest *m, struct arena *a, struct err *e)
     if (!is_on_image(m))
         return !image[0] || image[0] == '/'
                    ? 0
-                   : err_set(e, ERR_INVALID, "image: there are no layers of one");
+                   : err_set(e, ERR_INVALID, "image: is set, but there are no layers of an image");
     if (m->config && m->config->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "config: must be an object");
     if (oci_config_run(m->config, a, &run, e) < 0)
@@ -102,10 +104,11 @@ static int check_image(const struct manifest *m, struct arena *a, struct err *e)
     return oci_reference_parse(str_from(image), &ref, e);
 }
 
-int manifest_read(struct str text, struct arena *a, struct manifest *ret, struct err *e)
+int snapshot_manifest_read(struct str text, struct arena *a, struct snapshot_manifest *ret,
+                           struct err *e)
 {
     const struct json_limits limits = { .bytes = MANIFEST_MAX, .depth = 24 };
-    struct manifest m = { 0 };
+    struct snapshot_manifest m = { 0 };
     const struct json *v;
     int r = json_read(text, limits, a, &v, e);
 
@@ -117,13 +120,13 @@ int manifest_read(struct str text, struct arena *a, struct manifest *ret, struct
                           "format %u: the file was written by an older version; export the "
                           "snapshot again with this one",
                           m.format)
-                : err_set(e, ERR_UNSUPPORTED, "format %u is not known here", m.format);
+                : err_set(e, ERR_UNSUPPORTED, "format %u is unknown", m.format);
     if (r >= 0 && !id_valid("sbx_", str_from(m.sandbox)))
-        r = err_set(e, ERR_INVALID, "sandbox_id: is none");
+        r = err_set(e, ERR_INVALID, "sandbox_id: is not the id of a sandbox");
     if (r >= 0)
-        r = check_layers(&m, e);
+        r = check_manifest_layers(&m, e);
     if (r >= 0)
-        r = check_image(&m, a, e);
+        r = check_manifest_image(&m, a, e);
     if (r >= 0)
         *ret = m;
     return err_wrap(e, r < 0 ? r : 0, "the manifest");

@@ -1,13 +1,14 @@
-#include "control/snapshots.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/snapshot/snapshots.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/log.h"
-#include "control/event_share.h"
-#include "control/sandbox.h"
+#include "control/event/event_share.h"
+#include "control/sandbox/sandbox.h"
 
 enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
 
@@ -23,8 +24,8 @@ void snapshot_free(struct snapshot *s)
     free(s);
 }
 
-static int read_names(struct snapshot *s, struct str rest, size_t max, struct json_strs *ret,
-                      struct err *e)
+static int parse_layer_names(struct snapshot *s, struct str rest, size_t max, struct json_strs *ret,
+                             struct err *e)
 {
     const char **names = arena_array(&s->arena, max, sizeof *names);
     struct str word;
@@ -34,43 +35,44 @@ static int read_names(struct snapshot *s, struct str rest, size_t max, struct js
         rest = str_cut(rest, ' ', &word);
         names[n] = arena_dup(&s->arena, word);
         if (!names[n] || !layer_name_valid(names[n]))
-            return err_set(e, ERR_INVALID, "the record of %s names no layer", s->record.id);
+            return err_set(e, ERR_INVALID, "the record of %s has an invalid layer name",
+                           s->record.id);
         n++;
     }
     if (!names || rest.n)
-        return err_set(e, ERR_INVALID, "the record of %s names too many layers", s->record.id);
+        return err_set(e, ERR_INVALID, "the record of %s has too many layers", s->record.id);
     *ret = (struct json_strs){ names, n };
     return 0;
 }
 
-static int read_base(struct snapshot *s, struct err *e)
+static int parse_base_image(struct snapshot *s, struct err *e)
 {
     const struct snapshot_record *r = &s->record;
 
-    s->base = (struct base){ .ref = r->base.n ? r->image.p : NULL,
-                             .digest = r->base.n ? r->digest.p : NULL };
-    return base_read_config(r->config, &s->arena, &s->base.config, e);
+    s->base = (struct base_image){ .ref = r->base.n ? r->image.p : NULL,
+                                   .digest = r->base.n ? r->digest.p : NULL };
+    return base_image_read_config(r->config, &s->arena, &s->base.config, e);
 }
 
-static int read_texts(struct snapshot *s, struct err *e)
+static int parse_snapshot_texts(struct snapshot *s, struct err *e)
 {
-    int r = read_base(s, e);
+    int r = parse_base_image(s, e);
 
     if (r >= 0)
-        r = read_names(s, s->record.layers, LAYERS_OF_SNAPSHOT_MAX, &s->layers, e);
+        r = parse_layer_names(s, s->record.layers, LAYERS_OF_SNAPSHOT_MAX, &s->layers, e);
     if (r >= 0 && !s->layers.n)
-        r = err_set(e, ERR_INVALID, "the record of %s names no layers", s->record.id);
-    return r < 0 ? r : read_names(s, s->record.base, LAYERS_STACK_MAX, &s->base.layers, e);
+        r = err_set(e, ERR_INVALID, "the record of %s has no layers", s->record.id);
+    return r < 0 ? r : parse_layer_names(s, s->record.base, LAYERS_STACK_MAX, &s->base.layers, e);
 }
 
-static bool copy_text(struct arena *a, struct str *text)
+static bool copy_snapshot_text(struct arena *a, struct str *text)
 {
     text->p = arena_dup(a, *text);
     return text->p;
 }
 
-/* Everything the record points to is copied. */
-static bool copy_texts(struct snapshot *s)
+/* Copies everything that the record points to. */
+static bool copy_snapshot_texts(struct snapshot *s)
 {
     struct snapshot_record *r = &s->record;
     struct json_pair *labels = arena_array(&s->arena, r->labels.n + 1, sizeof *labels);
@@ -82,9 +84,9 @@ static bool copy_texts(struct snapshot *s)
             return false;
     }
     r->labels.p = labels;
-    return labels && copy_text(&s->arena, &r->image) && copy_text(&s->arena, &r->layers) &&
-           copy_text(&s->arena, &r->base) && copy_text(&s->arena, &r->digest) &&
-           copy_text(&s->arena, &r->config);
+    return labels && copy_snapshot_text(&s->arena, &r->image) &&
+           copy_snapshot_text(&s->arena, &r->layers) && copy_snapshot_text(&s->arena, &r->base) &&
+           copy_snapshot_text(&s->arena, &r->digest) && copy_snapshot_text(&s->arena, &r->config);
 }
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
@@ -96,8 +98,8 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
         abort();
     s->record = *r;
     arena_init(&s->arena, SNAPSHOT_ARENA_MAX);
-    x = copy_texts(s) ? read_texts(s, e)
-                      : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
+    x = copy_snapshot_texts(s) ? parse_snapshot_texts(s, e)
+                               : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
     if (x < 0) {
         snapshot_free(s);
         return x;
@@ -107,7 +109,7 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
     return 0;
 }
 
-/* Administrators have an owner's part of the disk as well. */
+/* An administrator has the share of one owner as well. */
 static struct quota_who find_snapshot_holder(const struct account *a)
 {
     return (struct quota_who){ .key = str_from(a->name), .parts = { a->part } };
@@ -127,10 +129,10 @@ void snapshot_count(struct control *c, struct snapshot *s)
 void snapshot_keep(struct control *c, struct snapshot *s)
 {
     snapshot_count(c, s);
-    index_add(&c->snapshots, &s->entry);
+    map_add(&c->snapshots, &s->entry);
     layers_ref(c, &s->layers);
     layers_ref(c, &s->base.layers);
-    layer_made(c, s->layers.p[0]); /* it may be what another snapshot has */
+    digest_queue_add(c, s->layers.p[0]); /* for deduplication */
     if (c->open && s->layers.n > LAYERS_FLAT)
         snapshots_flatten(c);
 }
@@ -140,7 +142,7 @@ int snapshots_load(struct control *c, struct err *e)
     struct store_query q = { .kind = STORE_SNAPSHOTS };
     int r;
 
-    arena_init(&q.arena, PTRDIFF_MAX); /* however many there are, a start takes them up */
+    arena_init(&q.arena, PTRDIFF_MAX); /* no limit: a start loads every snapshot */
     r = store_ask_now(c->store, &q, e);
     for (size_t i = 0; r >= 0 && i < q.n; i++) {
         struct snapshot *s;
@@ -153,7 +155,7 @@ int snapshots_load(struct control *c, struct err *e)
     return r;
 }
 
-static void drop(struct index_entry *v, void *user)
+static void free_snapshot_entry(struct map_entry *v, void *user)
 {
     (void)user;
     snapshot_free(container_of(v, struct snapshot, entry));
@@ -161,16 +163,16 @@ static void drop(struct index_entry *v, void *user)
 
 void snapshots_close(struct control *c)
 {
-    index_each(&c->snapshots, drop, NULL);
-    index_done(&c->snapshots);
+    map_each(&c->snapshots, free_snapshot_entry, NULL);
+    map_done(&c->snapshots);
 }
 
-static bool visible(const struct caller *who, const struct snapshot_record *r)
+static bool is_snapshot_visible(const struct caller *who, const struct snapshot_record *r)
 {
     return caller_sees(who, r->owner, &r->labels);
 }
 
-struct search {
+struct snapshot_search {
     const struct caller *who;
     struct str name;
     struct snapshot *found;
@@ -178,18 +180,18 @@ struct search {
     void *user;
 };
 
-static void look(struct index_entry *v, void *user)
+static void match_snapshot(struct map_entry *v, void *user)
 {
     struct snapshot *s = container_of(v, struct snapshot, entry);
-    struct search *x = user;
+    struct snapshot_search *x = user;
 
-    if (!visible(x->who, &s->record))
+    if (!is_snapshot_visible(x->who, &s->record))
         return;
     if (x->each)
         x->each(s, x->user);
     else if (str_eq(x->name, str_from(s->record.name)) &&
              (!x->found || x->found->record.created_ns < s->record.created_ns))
-        x->found = s; /* of one name, the newest */
+        x->found = s; /* the newest one of that name */
 }
 
 int snapshot_name_check(struct str name, struct err *e)
@@ -210,28 +212,28 @@ int snapshot_name_check(struct str name, struct err *e)
 
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id)
 {
-    struct index_entry *v = index_find(&c->snapshots, id);
+    struct map_entry *v = map_find(&c->snapshots, id);
     struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
-    struct search x = { .who = who, .name = id };
+    struct snapshot_search x = { .who = who, .name = id };
 
     if (s)
-        return visible(who, &s->record) ? s : NULL;
+        return is_snapshot_visible(who, &s->record) ? s : NULL;
     if (id.n)
-        index_each(&c->snapshots, look, &x);
+        map_each(&c->snapshots, match_snapshot, &x);
     return x.found;
 }
 
 void snapshots_each(struct control *c, const struct caller *who,
                     void (*each)(const struct snapshot *s, void *user), void *user)
 {
-    struct search x = { .who = who, .each = each, .user = user };
+    struct snapshot_search x = { .who = who, .each = each, .user = user };
 
-    index_each(&c->snapshots, look, &x);
+    map_each(&c->snapshots, match_snapshot, &x);
 }
 
-/* --- taking one --- */
+/* --- creating --- */
 
-static void finish(struct snapshot_op *op, int r, const struct err *e)
+static void finish_snapshot(struct snapshot_op *op, int r, const struct err *e)
 {
     struct sandbox *s = take_ptr(op->sandbox_);
 
@@ -240,39 +242,41 @@ static void finish(struct snapshot_op *op, int r, const struct err *e)
     sandbox_unref(s);
 }
 
-static void told(struct change *ch, int r, const struct err *e)
+static void on_snapshot_recorded(struct change *ch, int r, const struct err *e)
 {
     struct snapshot_op *op = ch->user;
 
-    hook_point("snapshot.told");
+    fault_point("snapshot.told");
     if (r >= 0) {
         op->snapshot = op->new_;
         snapshot_keep(op->sandbox_->control, take_ptr(op->new_));
     } else {
         snapshot_free(take_ptr(op->new_));
     }
-    layers_unref(op->sandbox_->control, &op->flatten_.stack); /* it names them itself now */
-    finish(op, r, e);
+    /* The snapshot has its own references now. */
+    layers_unref(op->sandbox_->control, &op->flatten_.stack);
+    finish_snapshot(op, r, e);
 }
 
-static void also(struct change *ch, struct store_txn *t)
+static void store_new_snapshot(struct change *ch, struct store_txn *t)
 {
     struct snapshot_op *op = ch->user;
 
     store_put_snapshot(t, &op->new_->record);
 }
 
-static struct str image_of(const struct sandbox *s)
+static struct str find_snapshot_image(const struct sandbox *s)
 {
-    return str_from(s->facts.base.ref                 ? s->facts.base.ref
+    return str_from(s->detail.base.ref                ? s->detail.base.ref
                     : s->profile && s->profile->image ? s->profile->image
                                                       : "");
 }
 
-static int make_record(struct snapshot_op *op, const struct json_strs *layers, struct err *e)
+static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *layers,
+                                struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
-    const struct base *on = &s->facts.base;
+    const struct base_image *on = &s->detail.base;
     struct buf text AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     base AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
@@ -282,7 +286,7 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
                                  .bytes = (int64_t)op->capture_.bytes,
                                  .entries = (int64_t)op->capture_.entries,
                                  .pause_ns = op->capture_.pause_ns,
-                                 .image = image_of(s),
+                                 .image = find_snapshot_image(s),
                                  .digest = str_from(on->digest ? on->digest : ""),
                                  .labels = s->record.labels };
     int x = id_make("snap_", r.id, e);
@@ -292,7 +296,7 @@ static int make_record(struct snapshot_op *op, const struct json_strs *layers, s
     if (x >= 0)
         x = layers_join(&on->layers, &base);
     if (x >= 0)
-        x = base_write_config(on, &config, e);
+        x = base_image_write_config(on, &config, e);
     if (x < 0)
         return x;
     r.layers = buf_str(&text);
@@ -320,7 +324,7 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
         r = store_check_room(c->store, e);
     if (r >= 0)
         r = event_share_check(c, owner, &by->actor, e);
-    quota_drop(&one); /* what is made of it is counted at once: snapshot_count() */
+    quota_drop(&one); /* the real charge follows at once: snapshot_count() */
     quota_drop(&all);
     return r;
 }
@@ -333,7 +337,7 @@ uint64_t snapshot_room(const struct control *c, const struct caller *of)
     return quota_room(&c->stored, &who);
 }
 
-static void put_on_record(struct snapshot_op *op)
+static void record_snapshot(struct snapshot_op *op)
 {
     struct sandbox *s = op->sandbox_;
     struct change *ch;
@@ -341,47 +345,48 @@ static void put_on_record(struct snapshot_op *op)
     int r = snapshot_check_quota(s->control, s->record.owner, op->caller, op->capture_.bytes, &e);
 
     if (r >= 0)
-        r = make_record(op, &op->flatten_.stack, &e);
+        r = make_snapshot_record(op, &op->flatten_.stack, &e);
     if (r < 0) {
         layers_unref(s->control, &op->flatten_.stack);
-        finish(op, r, &e);
+        finish_snapshot(op, r, &e);
         return;
     }
     snapshot_count(s->control, op->new_);
-    hook_point("snapshot.record");
+    fault_point("snapshot.record");
     ch = change_new(s, &op->caller->actor, op->new_->record.id);
     ch->type = "sandbox.snapshot";
-    ch->also = also;
-    ch->done = told;
+    ch->also = store_new_snapshot;
+    ch->done = on_snapshot_recorded;
     ch->user = op;
     change_submit(ch);
 }
 
-static void flattened(struct flatten_op *f)
+static void on_snapshot_flattened(struct flatten_op *f)
 {
     struct snapshot_op *op = container_of(f, struct snapshot_op, flatten_);
 
-    layer_unref(op->sandbox_->control,
-                op->capture_.layer); /* the stack holds it, or has its files */
-    put_on_record(op);
+    /* The stack references the layer, or has its files. */
+    layer_unref(op->sandbox_->control, op->capture_.layer);
+    record_snapshot(op);
 }
 
-static void captured(struct capture *c, int r, const struct err *e)
+static void on_snapshot_captured(struct capture *c, int r, const struct err *e)
 {
     struct snapshot_op *op = container_of(c, struct snapshot_op, capture_);
     struct sandbox *s = op->sandbox_;
     struct err why;
 
     if (r < 0) {
-        finish(op, r, e);
+        finish_snapshot(op, r, e);
         return;
     }
-    op->flatten_ =
-        (struct flatten_op){ .on = sandbox_floor(s), .most = LAYERS_HIGH, .done = flattened };
-    r = layers_stack(c->layer, &s->facts.layers, &op->arena_, &op->flatten_.stack, &why);
+    op->flatten_ = (struct flatten_op){ .on = sandbox_floor(s),
+                                        .most = LAYERS_HIGH,
+                                        .done = on_snapshot_flattened };
+    r = layers_stack(c->layer, &s->detail.layers, &op->arena_, &op->flatten_.stack, &why);
     if (r < 0) {
         layer_unref(s->control, c->layer);
-        finish(op, r, &why);
+        finish_snapshot(op, r, &why);
         return;
     }
     layers_flatten(s->control, &op->flatten_);
@@ -392,30 +397,30 @@ void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
     op->sandbox_ = sandbox_ref(s);
     op->new_ = NULL;
     arena_init(&op->arena_, SNAPSHOT_ARENA_MAX);
-    op->capture_ = (struct capture){ .done = captured };
+    op->capture_ = (struct capture){ .done = on_snapshot_captured };
     capture_start(s, &op->capture_);
 }
 
-/* --- looking at one --- */
+/* --- verifying --- */
 
-void snapshot_verify(struct control *c, const struct snapshot *s, struct measure_op *op)
+void snapshot_verify(struct control *c, const struct snapshot *s, struct digest_op *op)
 {
-    measure_add(op, &s->layers);
-    measure_add(op, &s->base.layers);
-    measure_start(c, op);
+    digest_add(op, &s->layers);
+    digest_add(op, &s->base.layers);
+    digest_start(c, op);
 }
 
-/* --- forgetting one --- */
+/* --- deleting --- */
 
-static void removed(struct store_txn *t, int r, const struct err *e)
+static void on_snapshot_removed(struct store_txn *t, int r, const struct err *e)
 {
-    struct unsnap_op *op = container_of(t, struct unsnap_op, txn_);
+    struct snapshot_delete_op *op = container_of(t, struct snapshot_delete_op, txn_);
     struct control *c = op->control_;
-    struct index_entry *v = index_find(&c->snapshots, str_from(op->id_));
+    struct map_entry *v = map_find(&c->snapshots, str_from(op->id_));
     struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
 
     if (r >= 0 && s) {
-        index_remove(&c->snapshots, &s->entry);
+        map_remove(&c->snapshots, &s->entry);
         layers_unref(c, &s->layers);
         layers_unref(c, &s->base.layers);
         snapshot_free(s);
@@ -423,25 +428,25 @@ static void removed(struct store_txn *t, int r, const struct err *e)
     op->done(op, r, e);
 }
 
-void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op)
+void snapshot_delete(struct control *c, const struct snapshot *s, struct snapshot_delete_op *op)
 {
     op->control_ = c;
     memcpy(op->id_, s->record.id, sizeof op->id_);
     store_txn_begin(&op->txn_, c->store);
     store_remove_snapshot(&op->txn_, op->id_);
-    store_commit(&op->txn_, removed);
+    store_commit(&op->txn_, on_snapshot_removed);
 }
 
-/* --- those that are not kept for ever --- */
+/* --- expiry --- */
 
-struct expiry {
+struct snapshot_expiry {
     struct control *control;
-    struct unsnap_op op;
+    struct snapshot_delete_op op;
 };
 
-static void on_expired(struct unsnap_op *op, int r, const struct err *e)
+static void on_snapshot_expired(struct snapshot_delete_op *op, int r, const struct err *e)
 {
-    struct expiry *x = container_of(op, struct expiry, op);
+    struct snapshot_expiry *x = container_of(op, struct snapshot_expiry, op);
 
     x->control->changes--;
     if (r < 0)
@@ -451,11 +456,11 @@ static void on_expired(struct unsnap_op *op, int r, const struct err *e)
     free(x);
 }
 
-static void expire_due(struct index_entry *v, void *user)
+static void expire_snapshot(struct map_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct control *c = user;
-    struct expiry *x;
+    struct snapshot_expiry *x;
 
     if (!s->record.expires_ns || s->record.expires_ns > clock_wall())
         return;
@@ -463,12 +468,12 @@ static void expire_due(struct index_entry *v, void *user)
     if (!x)
         abort();
     x->control = c;
-    x->op.done = on_expired;
+    x->op.done = on_snapshot_expired;
     c->changes++;
     snapshot_delete(c, s, &x->op);
 }
 
 void snapshots_expire(struct control *c)
 {
-    index_each(&c->snapshots, expire_due, c);
+    map_each(&c->snapshots, expire_snapshot, c);
 }

@@ -1,45 +1,46 @@
-/* Snapshots: what sandboxes had written at a moment. All of them are in memory. */
-#ifndef CONTROL_SNAPSHOTS_H
-#define CONTROL_SNAPSHOTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots: the files of sandboxes at a moment. All snapshots are in memory. */
+#ifndef CONTROL_SNAPSHOT_SNAPSHOTS_H
+#define CONTROL_SNAPSHOT_SNAPSHOTS_H
 
-#include "control/base.h"
-#include "control/capture.h"
+#include "control/image/base_image.h"
+#include "control/sandbox/capture.h"
 #include "control/control.h"
-#include "control/index.h"
-#include "control/layers.h"
-#include "control/measure.h"
-#include "quota/quota.h"
+#include "lib/map/map.h"
+#include "control/layer/layers.h"
+#include "control/layer/digest.h"
+#include "lib/quota/quota.h"
 
 struct snapshot {
-    struct index_entry entry;
-    struct arena arena; /* what the rest points to */
+    struct map_entry entry;
+    struct arena arena; /* holds the data of the other members */
     struct snapshot_record record;
     struct quota_hold stored, taken; /* its bytes; itself */
     struct json_strs layers;
-    struct base base; /* the stored image below them */
-    bool stays;       /* its layers could not become one */
+    struct base_image base; /* the stored image below them */
+    bool stays;             /* its layers could not be flattened */
 };
 
 int snapshots_load(struct control *c, struct err *e); /* blocks; for the start */
 void snapshots_close(struct control *c);
 
-/* Makes one layer of the many of a snapshot, then of the next, while nobody waits for it. */
+/* Flattens the snapshots with high stacks in the background, one at a time. */
 void snapshots_flatten(struct control *c);
 void snapshots_flatten_stop(struct control *c);
 
-/* By its id, or the name that its owner gave it, if the caller may see it; else NULL. */
+/* By its id, or by the name that its owner gave it, if the caller may see it; else NULL. */
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);
-/* Each that the caller may see, in no order. */
+/* Each snapshot that the caller may see, in no order. */
 void snapshots_each(struct control *c, const struct caller *who,
                     void (*each)(const struct snapshot *s, void *user), void *user);
 
-/* Whether an owner may give this name: it has no control characters, and is no id. */
+/* Whether a name is valid: it has no control characters, and does not look like an id. */
 int snapshot_name_check(struct str name, struct err *e);
 
 enum { SNAPSHOTS_PER_OWNER = 1000 };
 
-/* Takes one of a live or paused sandbox. -ERR_QUOTA where its owner, or the caller's family of
- * tokens, has as many as it may have. */
+/* Takes a snapshot of a live or paused sandbox. -ERR_QUOTA if its owner, or the caller's family of
+ * tokens, has too many. */
 struct snapshot_op {
     const struct caller *caller;
     const char *name; /* "" or NULL: none */
@@ -57,29 +58,29 @@ struct snapshot_op {
 /* It cannot be cancelled: the owner stays until done. */
 void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op);
 
-/* Forgets it; its layers go when nothing stands on them. */
-struct unsnap_op {
-    void (*done)(struct unsnap_op *op, int r, const struct err *e);
+/* Deletes a snapshot; its layers are removed with their last references. */
+struct snapshot_delete_op {
+    void (*done)(struct snapshot_delete_op *op, int r, const struct err *e);
     struct control *control_;
     char id_[ID_MAX];
     struct store_txn txn_;
 };
-void snapshot_delete(struct control *c, const struct snapshot *s, struct unsnap_op *op);
+void snapshot_delete(struct control *c, const struct snapshot *s, struct snapshot_delete_op *op);
 
-/* Deletes those whose time is over, whoever's. */
+/* Deletes the expired snapshots of all owners. */
 void snapshots_expire(struct control *c);
 
-/* What a live or paused sandbox has changed since it was made, or against a snapshot, as records of
- * layers/changes.h in a file that is the owner's once it is done. */
+/* The changes of a live or paused sandbox since it was created, or compared with a snapshot, as
+ * records of engine/layers/changes.h in a file that the owner gets with done. */
 struct diff_op {
-    const struct caller *caller; /* who may see that snapshot */
-    const char *against;         /* its id or name; NULL: as it was made */
+    const struct caller *caller; /* must be able to see that snapshot */
+    const char *against;         /* its id or name; NULL: since the sandbox was created */
     int file;                    /* -1: none */
     uint64_t changes;
     void (*done)(struct diff_op *op, int r, const struct err *e);
     struct sandbox *sandbox_;
-    struct keeper_job job_;
-    char layer_[LAYER_NAME_MAX]; /* of a paused one; held */
+    struct layer_job job_;
+    char layer_[LAYER_NAME_MAX]; /* of a paused sandbox; referenced */
     struct link link_;
     struct loop_later later_;
     int r_;
@@ -87,18 +88,18 @@ struct diff_op {
 };
 void sandbox_diff(struct sandbox *s, struct diff_op *op);
 
-/* As one file, to be kept or moved (layers/archive.h); it is the owner's once it is done. */
+/* Exports a snapshot as one file (engine/layers/archive.h), which the owner gets with done. */
 struct export_op {
     const struct caller *caller;
     const char *id;    /* the snapshot's */
-    bool without_base; /* the image's layers are left out: whoever imports it has them */
+    bool without_base; /* leaves out the image's layers: the importing daemon must have them */
     int file;
     void (*done)(struct export_op *op, int r, const struct err *e);
     struct control *control_;
     struct arena arena_;
-    struct json_strs layers_, base_; /* held */
-    struct measure_op measure_;
-    struct keeper_job job_;
+    struct json_strs layers_, base_; /* referenced */
+    struct digest_op digesting_;
+    struct layer_job job_;
     struct loop_later later_;
     int r_;
     struct err err_;
@@ -106,22 +107,22 @@ struct export_op {
 /* It cannot be cancelled: the owner stays until done. */
 void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op);
 
-/* A new snapshot, the caller's, of such a file. -ERR_INVALID: it is none, or damaged;
- * -ERR_NOT_FOUND where it was exported without the image's layers, and they are not here. */
+/* Imports such a file as a new snapshot of the caller. -ERR_INVALID: not a snapshot file, or
+ * damaged; -ERR_NOT_FOUND if it was exported without the image's layers, and they are not here. */
 struct import_op {
     const struct caller *caller;
-    const char *name;                /* NULL: what the file says */
-    int file;                        /* from its start; the owner's */
+    const char *name;                /* NULL: the file's */
+    int file;                        /* position 0; stays the owner's */
     const struct snapshot *snapshot; /* out; borrowed until the next turn of the loop */
     void (*done)(struct import_op *op, int r, const struct err *e);
     struct control *control_;
     struct arena arena_;
     int text_; /* of the manifest */
-    struct manifest *manifest_;
-    struct json_strs names_;       /* of its layers here; held … */
-    struct layer_record *records_; /* … and what is known of each */
+    struct snapshot_manifest *manifest_;
+    struct json_strs names_;       /* of its layers here; referenced … */
+    struct layer_record *records_; /* … and their rows */
     struct snapshot *new_;
-    struct keeper_job job_;
+    struct layer_job job_;
     struct store_txn txn_;
     struct event_record event_;
     struct loop_later later_;
@@ -130,45 +131,45 @@ struct import_op {
 };
 void snapshot_import(struct control *c, struct import_op *op);
 
-/* Measures all layers of a snapshot, its own and its image's. */
-void snapshot_verify(struct control *c, const struct snapshot *s, struct measure_op *op);
+/* Checks the digests of all layers of a snapshot, its own and its image's. */
+void snapshot_verify(struct control *c, const struct snapshot *s, struct digest_op *op);
 
 /* --- for this module --- */
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e);
 void snapshot_free(struct snapshot *s);
-/* Counts it as its owner's, from before it is on its way to disk until it is freed. */
+/* Charges it to its owner, before it is stored, until it is freed. */
 void snapshot_count(struct control *c, struct snapshot *s);
 void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
-/* Whether the owner, and the caller's family of tokens, may have one more of that size: -ERR_QUOTA,
- * or -ERR_FULL. */
+/* Whether the owner, and the caller's family of tokens, may have another snapshot of that size:
+ * -ERR_QUOTA, or -ERR_FULL. */
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e);
 uint64_t snapshot_room(const struct control *c, const struct caller *of); /* bytes it may add */
 
-/* Other layers in the place of a snapshot's, which show the same. On failure nothing is told. */
-struct restack_op {
+/* Replaces a snapshot's layers by an equivalent list. done is not called if the call fails. */
+struct replace_layers_op {
     char id[ID_MAX];
-    struct json_strs layers; /* the owner holds them until done */
-    void (*done)(struct restack_op *op, int r, const struct err *e);
+    struct json_strs layers; /* referenced by the owner until done */
+    void (*done)(struct replace_layers_op *op, int r, const struct err *e);
     struct control *control_;
     struct snapshot *next_;
     struct store_txn txn_;
 };
-int snapshot_restack(struct control *c, struct restack_op *op, struct err *e);
+int snapshot_replace_layers(struct control *c, struct replace_layers_op *op, struct err *e);
 
-/* Several sandboxes that begin with what this one has written, each its own: as by create. All of
- * them, or none: what was made before one failed is destroyed before that is told. */
+/* Creates several sandboxes with the files of this one, as by create. All of them, or none: if one
+ * fails, the others are destroyed before the error is reported. */
 enum { FORK_MAX = 100 };
 struct fork_undo;
 struct fork_op {
     const struct caller *caller;
     unsigned count;
-    int64_t ttl_ns; /* 0: as long as this one was to live */
-    bool keep_env;  /* they have the variables that it was created with, too */
-    bool partly;    /* those that were made stay where another failed: the owner tells of each */
+    int64_t ttl_ns; /* 0: that of this sandbox's request */
+    bool keep_env;  /* copy the variables that it was created with */
+    bool partly;    /* keep those that were created if another failed: the owner reports each */
     /* out */
-    struct create_op *made; /* as many as count; record NULL: it was not */
+    struct create_op *made; /* `count` entries; record NULL: not created */
     int64_t pause_ns;
     void (*done)(struct fork_op *op, int r, const struct err *e);
     /* private */
@@ -179,12 +180,12 @@ struct fork_op {
     struct arena arena_;
     struct create_request request_;
     unsigned next_, pending_, undone_;
-    struct fork_undo *undo_; /* beside those that were made */
-    const char *left_;       /* one that could not be destroyed */
+    struct fork_undo *undo_; /* for each that was created */
+    const char *left_;       /* a sandbox that could not be destroyed */
     int r_;
     struct err err_;
 };
-/* As above; then fork_op_done(). */
+/* Then call fork_op_done(). It cannot be cancelled. */
 void sandbox_fork(struct sandbox *s, struct fork_op *op);
 void fork_op_done(struct fork_op *op);
 

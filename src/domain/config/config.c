@@ -1,12 +1,13 @@
-#include "config/config.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/config.h"
 
 #include <limits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "config/paths.h"
-#include "config/sources.h"
-#include "policy/egress_ceiling.h"
+#include "domain/config/paths.h"
+#include "domain/config/sources.h"
+#include "domain/policy/egress_ceiling.h"
 
 #define HOUR (3600 * NS_PER_S)
 #define DAY  (24 * HOUR)
@@ -33,32 +34,31 @@ static const struct json_field socket_fields[] = {
     { "path", JSON_KIND_STR, IN(socket, path), .max = CONFIG_SOCKET_MAX,
       .doc = "Unix socket of the API; `SANDBOXER_SOCKET` overrides." },
     { "mode", JSON_KIND_STR, IN(socket, mode), .max = 4, .preset = "0600",
-      .doc = "Its permissions, as octal digits in quotes." },
+      .doc = "Permissions of the socket, as octal digits in quotes." },
     { "group", JSON_KIND_STR, IN(socket, group), .max = 32,
       .doc = "Group that the socket belongs to." },
 };
 
 static const struct json_field hub_fields[] = {
     { "url", JSON_KIND_STR, IN(hub, url), .max = 2048,
-      .doc = "Where lifecycle events are sent; `SANDBOXER_HUB_URL` overrides." },
+      .doc = "URL that lifecycle events are sent to; `SANDBOXER_HUB_URL` overrides." },
     { "headers_file", JSON_KIND_STR, IN(hub, headers_file), .max = 255,
-      .doc =
-          "File with a header a line to send along, such as a bearer token; mode 0600, of whoever "
-          "starts the daemon; read at its start and at SIGHUP." },
+      .doc = "File with HTTP headers to send, one per line, such as a bearer token; mode 0600, "
+             "owned by the user who starts the daemon; read at the start and at SIGHUP." },
     { "timeout", JSON_KIND_DURATION, IN(hub, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
-      .preset = "10s", .doc = "How long one delivery may take." },
+      .preset = "10s", .doc = "Timeout of one delivery." },
     { "egress", JSON_KIND_BOOL, IN(hub, egress), .preset = "false",
-      .doc = "Whether it is sent what egress denied, too." },
+      .doc = "Whether denials of egress are sent, too." },
 };
 
 static const struct json_field log_fields[] = {
     { "level", JSON_KIND_ENUM, IN(log, level), .names = levels, .preset = "info",
-      .doc = "The least important lines that are written." },
+      .doc = "Minimum level of the lines that are logged." },
     { "format", JSON_KIND_ENUM, IN(log, format), .names = formats, .preset = "plain",
-      .doc = "Lines for people or for programs." },
+      .doc = "Format of the log: plain text for people, or JSON." },
 };
 
-/* As resources of profiles: what a sandbox may have of its own is there. */
+/* Like resources of profiles, which limit a single sandbox. */
 static const struct json_field owner_limit_fields[] = {
     { "memory", JSON_KIND_BYTES, OF_OWNER(memory), .min = 0, .max = INT64_C(1) << 50,
       .doc =
@@ -66,10 +66,11 @@ static const struct json_field owner_limit_fields[] = {
           "use together; 0: half of the machine's. "
           "Administrators have no limits as owners." },
     { "pids", JSON_KIND_UINT, OF_OWNER(pids), .min = 0, .max = 1 << 22, .preset = "0",
-      .doc = "Processes and threads likewise; 0: a quarter of the machine's `pid_max`." },
+      .doc = "Processes and threads of all sandboxes of one owner; 0: a quarter of the machine's "
+             "`pid_max`." },
     { "cpu", JSON_KIND_DOUBLE, OF_OWNER(cpu), .min = 0, .max = 1024, .preset = "0",
-      .doc =
-          "Processors likewise; 0: no limit. Owners always get equal shares of a busy machine." },
+      .doc = "Processors of all sandboxes of one owner; 0: no limit. Owners always get equal "
+             "shares of a busy machine." },
     { "io", JSON_KIND_BYTES, OF_OWNER(io), .min = 0, .max = INT64_C(1) << 50,
       .doc = "Bytes per second that they may read, and write, on the disk of the storage; 0: no "
              "limit. Needs cgroup v2." },
@@ -78,19 +79,19 @@ static const struct json_field owner_limit_fields[] = {
 static const struct json_field limit_fields[] = {
     { "connections", JSON_KIND_UINT, IN(limits, connections), .min = 1, .max = 100000,
       .preset = "4096",
-      .doc = "Connections of authenticated callers at once, streams and proxied ports included; a "
-             "sixteenth is reserved for administrators on the unix socket." },
+      .doc = "Concurrent connections of authenticated callers, including streams and proxied "
+             "ports; a sixteenth is reserved for administrators on the unix socket." },
     { "connections_per_owner", JSON_KIND_UINT, IN(limits, connections_per_owner), .min = 0,
       .max = 100000, .preset = "0",
       .doc = "Of these, connections of one owner, seven eighths with one token; 0: a quarter." },
     { "connections_unauthenticated", JSON_KIND_UINT, IN(limits, connections_unauthenticated),
       .min = 0, .max = 100000, .preset = "0",
-      .doc = "TCP connections at once, in addition, that no token has authenticated yet; half of "
-             "them from one address; 0: an eighth of `limits.connections`." },
+      .doc = "Additional concurrent TCP connections that are not authenticated yet; half of them "
+             "from one address; 0: an eighth of `limits.connections`." },
     { "requests_in_flight", JSON_KIND_UINT, IN(limits, requests_in_flight), .min = 1, .max = 100000,
       .preset = "1024",
-      .doc = "Requests being worked on at once; a sixteenth is reserved for administrators on the "
-             "unix socket." },
+      .doc =
+          "Concurrent requests; a sixteenth is reserved for administrators on the unix socket." },
     { "requests_per_owner", JSON_KIND_UINT, IN(limits, requests_per_owner), .min = 0, .max = 100000,
       .preset = "0",
       .doc = "Of these, requests of one owner, seven eighths with one token; 0: a quarter." },
@@ -103,19 +104,19 @@ static const struct json_field limit_fields[] = {
       .doc = "Of this, memory of one owner, seven eighths with one token; 0: a quarter." },
     { "body_bytes", JSON_KIND_BYTES, IN(limits, body_bytes), .min = 1024, .max = INT64_C(1) << 40,
       .preset = "8M",
-      .doc = "Body of a request that carries a file, a policy or a program's arguments, unless it "
-             "is a stream; bodies of other requests have 256 KiB at most." },
+      .doc = "Maximum body of a request with a file, a policy or a program's arguments, unless it "
+             "is streamed; other request bodies are limited to 256 KiB." },
     { "body_timeout", JSON_KIND_DURATION, IN(limits, body_timeout), .min = NS_PER_S, .max = HOUR,
       .preset = "60s",
-      .doc = "How long the body of a request may take; a streamed one may take longer, as long as "
-             "it brings 1 KiB a second on average." },
+      .doc = "Timeout for receiving a request body; a streamed one may take longer at an average "
+             "of at least 1 KiB per second." },
     { "link_checks", JSON_KIND_UINT, IN(limits, link_checks), .min = 2, .max = 10000000,
       .preset = "50000",
-      .doc = "Comparisons in a second for E2B's and Daytona's signed links, of which one address "
-             "has half; a link that names no sandbox is compared with every sandbox." },
+      .doc = "Comparisons per second for signed links of E2B and Daytona; one address may use "
+             "half. A link without a sandbox is compared with every sandbox." },
     { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
       .preset = "1000",
-      .doc = "Sandboxes alive at once, prepared ones included; a sixteenth is reserved for "
+      .doc = "Concurrent sandboxes, including prepared ones; a sixteenth is reserved for "
              "administrators on the unix socket." },
     { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
       .max = 1000000, .preset = "0",
@@ -127,8 +128,8 @@ static const struct json_field limit_fields[] = {
           "their output; 256 of one sandbox." },
     { "output_per_sandbox", JSON_KIND_BYTES, IN(limits, output_per_sandbox), .min = 64 << 10,
       .max = INT64_C(1) << 40, .preset = "64M",
-      .doc = "Output of background processes kept for one sandbox; then each keeps less, and what "
-             "ended processes wrote makes room." },
+      .doc = "Stored output of background processes of one sandbox; beyond it each process keeps "
+             "less, and output of ended processes is dropped." },
     { "output_per_owner", JSON_KIND_BYTES, IN(limits, output_per_owner), .min = 64 << 10,
       .max = INT64_C(1) << 40, .preset = "1G",
       .doc = "The same for all sandboxes of one owner, seven eighths with one token; a background "
@@ -138,226 +139,242 @@ static const struct json_field limit_fields[] = {
       .doc = "Snapshots of one owner on disk, seven eighths with one token, imported ones "
              "included." },
     { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
-      .preset = "1000000", .doc = "Events kept at most; the oldest go first." },
+      .preset = "1000000",
+      .doc = "Maximum number of stored events; the oldest are deleted first." },
     { "events_per_owner", JSON_KIND_UINT, IN(limits, events_per_owner), .min = 0, .max = 1000000000,
       .preset = "0",
-      .doc = "Events that one owner may cause in a day, seven eighths with one token, half of them "
-             "at once; then requests that start something are refused, and destroy works. 0: a "
-             "quarter of `events_keep`." },
+      .doc = "Events that one owner may cause per day, seven eighths with one token, half of them "
+             "at once; beyond it, requests that start something are refused, while destroy works. "
+             "0: a quarter of `events_keep`." },
     { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 0,
       .max = INT64_C(1) << 50,
-      .doc = "Egress logs of one owner's sandboxes, seven eighths with one token, ended ones "
-             "included until they expire (`egress.audit_keep`); then `egress.audit_overflow` "
-             "applies. 0: a sixteenth of the file system, 256M at least." },
+      .doc = "Egress logs of one owner's sandboxes, seven eighths with one token, including those "
+             "of ended sandboxes until they expire (`egress.audit_keep`); beyond it, "
+             "`egress.audit_overflow` applies. 0: a sixteenth of the file system, at least 256M." },
     { "upload_bytes_per_owner", JSON_KIND_BYTES, IN(limits, upload_bytes_per_owner), .min = 1 << 20,
       .max = INT64_C(1) << 50, .preset = "8G",
-      .doc = "Files that one owner has uploaded, seven eighths with one token, for templates that "
-             "are not built yet, and snapshot files that are being imported." },
+      .doc = "Uploaded files of one owner, seven eighths with one token, for templates that are "
+             "not built yet, and snapshot files that are being imported." },
+    { "workspace_copies", JSON_KIND_UINT, IN(limits, workspace_copies), .min = 1,
+      .max = CONFIG_COPIES_MAX, .preset = "64",
+      .doc = "Concurrent copies of workspaces, in or out; further copies wait. A sixteenth is "
+             "reserved for administrators on the unix socket." },
+    { "workspace_copies_per_owner", JSON_KIND_UINT, IN(limits, workspace_copies_per_owner),
+      .min = 0, .max = CONFIG_COPIES_MAX, .preset = "0",
+      .doc = "Of these, copies of one owner, seven eighths with one token; 0: a quarter. 16 times "
+             "as many may wait; those at the end of a sandbox always do." },
     { "owner", JSON_KIND_OBJECT, IN(limits, owner), JSON_FIELDS(owner_limit_fields) },
 };
 
 static const struct json_field pool_fields[] = {
     { "enabled", JSON_KIND_BOOL, IN(pool, enabled), .preset = "true",
-      .doc = "Whether sandboxes are prepared ahead, as profiles ask for." },
+      .doc = "Whether sandboxes are prepared in advance, as configured in profiles." },
     { "total_max", JSON_KIND_UINT, IN(pool, total_max), .min = 0, .max = 1000000, .preset = "16",
-      .doc = "Prepared sandboxes of all profiles together." },
+      .doc = "Maximum number of prepared sandboxes of all profiles." },
 };
 
 static const struct json_field egress_fields[] = {
     { "workers", JSON_KIND_UINT, IN(egress, workers), .min = 0, .max = 256, .preset = "0",
-      .doc = "Processes that let sandboxes' connections out; 0: as many as processors." },
+      .doc = "Number of egress workers; 0: number of processors." },
     { "audit_max", JSON_KIND_BYTES, IN(egress, audit_max), .min = 64 << 10, .max = INT64_C(1) << 40,
       .preset = "128M",
-      .doc = "Egress log of one sandbox. When it is full, the sandbox is denied everything "
-             "(`audit_full`) until records expire or this is raised." },
+      .doc = "Maximum egress log of one sandbox. When it is full, all connections of the sandbox "
+             "are denied (`audit_full`) until records expire, or the daemon is restarted with a "
+             "larger limit." },
     { "audit_keep", JSON_KIND_DURATION, IN(egress, audit_keep), .min = 60 * NS_PER_S,
       .max = 3650 * DAY, .preset = "7d",
-      .doc = "How long records of egress logs are kept, also after their sandbox's end; its "
-             "record is kept as long." },
+      .doc = "Retention time of egress logs, also after the end of their sandbox; its record is "
+             "kept as long." },
     { "audit_overflow", JSON_KIND_ENUM, IN(egress, audit_overflow), .names = config_overflows,
       .preset = "deny",
-      .doc = "Where the logs of an owner have `limits.egress_logs_per_owner`: `deny` its egress "
-             "(`audit_full`), or `drop_oldest`: logs of its ended sandboxes go before their time, "
-             "each with an event (`audit.dropped`)." },
+      .doc = "When the logs of an owner reach `limits.egress_logs_per_owner`: `deny` its egress "
+             "(`audit_full`), or `drop_oldest`: delete logs of its ended sandboxes early, each "
+             "with an event (`audit.dropped`)." },
     { "resolvers", JSON_KIND_STRS, IN(egress, resolvers), .max = CONFIG_RESOLVERS_MAX,
-      .doc = "DNS servers for names that sandboxes may reach, as `ADDRESS` or `ADDRESS:PORT`; by "
-             "default those of the system." },
+      .doc = "DNS servers for names that sandboxes may reach, as `ADDRESS` or `ADDRESS:PORT`; "
+             "default: the system's." },
     { "upstream", JSON_KIND_STR, IN(egress, upstream), .max = 255,
-      .doc = "Proxy that everything allowed goes out through: `http://ADDRESS:PORT` or "
+      .doc = "Upstream proxy for all allowed connections: `http://ADDRESS:PORT` or "
              "`socks5://ADDRESS:PORT`." },
     { "most", JSON_KIND_ENUM, IN(egress, most), .names = egress_reach_names, .preset = "public",
-      .doc = "The most that a caller who is no administrator may let a sandbox reach "
+      .doc = "Ceiling of the destinations that a caller without administrator rights may allow "
              "(`docs/egress-policy.md`, \"Ceilings\")." },
     { "local", JSON_KIND_STRS, IN(egress, local), .max = CONFIG_PLACES_MAX,
-      .doc = "Addresses that are not public and that every caller may let a sandbox reach, as "
-             "`ADDRESS[/BITS]:PORT[,PORT…]`, `[ADDRESS6[/BITS]]:PORT`; `*` is every port." },
+      .doc = "Addresses that are not public and that every caller may allow, as "
+             "`ADDRESS[/BITS]:PORT[,PORT…]`, `[ADDRESS6[/BITS]]:PORT`; `*` means every port." },
+    { "names", JSON_KIND_STRS, IN(egress, names), .max = CONFIG_PLACES_MAX,
+      .doc = "Names at addresses that are not public, for every caller, as "
+             "`NAME[:PORT[,PORT…]]=ADDRESS[/BITS][,…]`; default port: 443. Policies and package "
+             "managers that use the name reach it at these addresses (`docs/egress-policy.md`, "
+             "\"Addresses\")." },
     { "listed", JSON_KIND_STRS, IN(egress, listed), .max = CONFIG_PLACES_MAX,
       .doc = "Destinations that `most: listed` allows, as `HOST[:PORT[,PORT…]]` or "
-             "`ADDRESS/BITS[:PORT]`; without a port, 443." },
+             "`ADDRESS/BITS[:PORT]`; default port: 443." },
 };
 
 static const struct json_field storage_fields[] = {
     { "driver", JSON_KIND_ENUM, IN(storage, driver), .names = config_drivers, .preset = "auto",
-      .doc = "Where sandboxes write to; by itself the best that the state directory offers "
-             "(`docs/snapshots.md`)." },
+      .doc = "Storage driver for the files of sandboxes; `auto`: the best that the state directory "
+             "supports (`docs/snapshots.md`)." },
     { "size", JSON_KIND_BYTES, IN(storage, size), .max = INT64_C(1) << 50,
-      .doc = "Of the file that has a btrfs, where sandboxes write to one and the state directory "
-             "has another file system: what it may grow to, 256M at least; 0: as long as "
-             "`images.free_min` is left on the disk." },
+      .doc = "Maximum size of the btrfs image file, which is used if the state directory is on "
+             "another file system; at least 256M; 0: limited by `images.free_min` only." },
     { "measure_after", JSON_KIND_DURATION, IN(storage, measure_after), .min = 0, .max = DAY,
       .preset = "15s",
-      .doc = "How long after it was captured a layer is read and hashed, while nobody else wants "
-             "the machine." },
+      .doc =
+          "Delay from the capture of a layer to its digest, which is computed in the background." },
 };
 
 static const struct json_field profiles_fields[] = {
     { "dirs", JSON_KIND_STRS, IN(profiles, dirs), .max = 16,
-      .doc = "More directories of profiles; they win over the usual ones." },
+      .doc = "Additional directories of profiles; they take precedence over the default ones." },
 };
 
 static const struct json_field workspaces_fields[] = {
     { "roots", JSON_KIND_STRS, IN(workspaces, roots), .max = 16,
       .doc = "Directories below which API requests may name workspaces, opened with the rights of "
-             "the user who asks; root's daemon has none by default. The sandboxer command opens "
-             "directories itself and needs none." },
+             "the caller; empty by default for root's daemon. The sandboxer command opens "
+             "directories itself and needs no entry." },
     { "patience", JSON_KIND_DURATION, IN(workspaces, patience), .min = NS_PER_S,
       .max = 24 * 3600 * NS_PER_S, .preset = "2m",
       .doc =
-          "How long a copy may make no progress; then its file system hangs, and it is given up." },
+          "Time without progress after which a copy is aborted, because its file system hangs." },
 };
 
 static const struct json_field ttl_fields[] = {
     { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "7d",
-      .doc = "The longest life of any sandbox, whatever its profile says." },
+      .doc = "Maximum lifetime of any sandbox, of every profile." },
     { "grace", JSON_KIND_DURATION, IN(ttl, grace), .min = 0, .max = HOUR, .preset = "10s",
-      .doc = "Time between telling the programs of an expired sandbox and killing them." },
+      .doc = "Time between SIGTERM and SIGKILL for the programs of an expired sandbox." },
     { "paused", JSON_KIND_DURATION, IN(ttl, paused), .min = 60 * NS_PER_S, .max = 3650 * DAY,
-      .preset = "7d", .doc = "How long a sandbox may be paused; then it has expired." },
+      .preset = "7d", .doc = "Time after which a paused sandbox expires." },
 };
 
 static const struct json_field retention_fields[] = {
     { "sandboxes", JSON_KIND_DURATION, IN(retention, sandboxes), .min = DAY, .max = 3650 * DAY,
       .preset = "7d",
-      .doc =
-          "How long finished sandboxes stay on record; a day at least, which limits of peers are "
-          "counted over." },
+      .doc = "Retention time of finished sandboxes; at least a day, because limits of peers count "
+             "a day." },
     { "events", JSON_KIND_DURATION, IN(retention, events), .min = 60 * NS_PER_S, .max = 3650 * DAY,
-      .preset = "30d", .doc = "How long events stay on record." },
+      .preset = "30d", .doc = "Retention time of events." },
     { "unsynced", JSON_KIND_DURATION, IN(retention, unsynced), .min = NS_PER_S, .max = 3650 * DAY,
       .preset = "7d",
-      .doc = "How long the snapshot of changes is stored that could not be brought back to a "
+      .doc = "Retention time of a snapshot of changes that could not be copied back to the "
              "workspace when its sandbox was destroyed." },
 };
 
 static const struct json_field host_fields[] = {
     { "name", JSON_KIND_STR, JSON_AT(struct config_host, name), .max = 253, .required = true,
-      .doc = "What profiles and requests call it; `local` is this machine." },
+      .doc = "Name of the host in profiles and requests; `local` is this machine." },
     { "address", JSON_KIND_STR, JSON_AT(struct config_host, address), .max = 255, .required = true,
-      .doc = "Destination as ssh takes it: `build1`, `user@build1`." },
+      .doc = "Destination for ssh: `build1`, `user@build1`." },
     { "labels", JSON_KIND_MAP, JSON_AT(struct config_host, labels), .max = 32,
-      .doc = "Whatever placement is to know of it." },
+      .doc = "Labels of the host, for placement." },
 };
 
 #define REGISTRY(member) JSON_AT(struct config_registry, member)
 static const struct json_field registry_fields[] = {
     { "host", JSON_KIND_STR, REGISTRY(host), .max = 260, .required = true,
-      .doc = "Its name as references have it, with its port if they do." },
+      .doc = "Host of the registry as in references, with the port if they have one." },
     { "http", JSON_KIND_BOOL, REGISTRY(http),
-      .doc = "Whether it speaks HTTP in the clear; no other registry is spoken to so." },
+      .doc = "Whether to use HTTP without TLS; other registries always use TLS." },
     { "addresses", JSON_KIND_STRS, REGISTRY(addresses), .max = CONFIG_ADDRESSES_MAX,
-      .doc = "Addresses it may be at though they are not public ones." },
+      .doc = "Addresses of the registry that are not public." },
     { "creds_file", JSON_KIND_STR, REGISTRY(creds_file), .max = 255,
-      .doc = "File with `USER:PASSWORD`, which the daemon's user can read and nobody else." },
+      .doc = "File with `USER:PASSWORD`, readable by the daemon's user only." },
     { "ca_file", JSON_KIND_STR, REGISTRY(ca_file), .max = 255,
-      .doc = "Certificates to trust for it instead of the system's." },
+      .doc = "CA certificates for the registry, instead of the system's." },
 };
 
 static const struct json_field images_fields[] = {
     { "registry", JSON_KIND_STR, IN(images, registry), .max = 260,
-      .doc = "Registry of references that name none; by default they have none." },
+      .doc = "Registry of references without a host; default: none." },
     { "registries", JSON_KIND_OBJECTS, IN(images, registries), .max = CONFIG_REGISTRIES_MAX,
       JSON_FIELDS(registry_fields), .item_size = sizeof(struct config_registry),
-      .doc = "Registries that are not public, or not encrypted, or want a password." },
+      .doc = "Registries that are not public, use no TLS, or require a password." },
     { "max_bytes", JSON_KIND_BYTES, IN(images, max_bytes), .min = 1 << 20, .max = INT64_C(1) << 50,
-      .preset = "32G", .doc = "The largest image that is taken, packed or unpacked." },
+      .preset = "32G", .doc = "Maximum size of an image, compressed or unpacked." },
     { "free_min", JSON_KIND_BYTES, IN(images, free_min), .min = 0, .max = INT64_C(1) << 50,
       .preset = "1G",
-      .doc = "What images, snapshots, uploads and copies of what sandboxes wrote leave free on the "
-             "disk; output of processes leaves as much, or a twentieth of a smaller disk." },
+      .doc = "Disk space that images, snapshots, uploads and copies leave free; output of "
+             "processes leaves the same, or a twentieth of a smaller disk." },
 };
 
 static const struct json_field gateway_fields[] = {
     { "token_file", JSON_KIND_STR, IN(gateway, token_file), .max = 255,
-      .doc = "File with the token of a gateway on this machine; without it none is believed." },
+      .doc =
+          "File with the token of a gateway on this machine; without it, no gateway is trusted." },
     { "trust", JSON_KIND_ENUM, IN(gateway, trust), .names = trusts, .preset = "apprentice",
-      .doc = "The most that a gateway's word on a caller can give." },
+      .doc = "Highest role that a gateway can assert for a caller." },
 };
 
 static const struct json_field secrets_fields[] = {
     { "key_file", JSON_KIND_STR, IN(secrets, key_file), .max = 255,
-      .doc = "File with the keys that seal secrets in the store; without it secrets/key in the "
-             "state directory." },
+      .doc = "File with the keys that seal secrets in the store; default: secrets/key in the state "
+             "directory." },
 };
 
 static const struct json_field trust_fields[] = {
     { "bundle", JSON_KIND_STR, IN(trust, bundle), .max = 255,
-      .doc = "File that says who may call which tool; without it the built-in one." },
+      .doc =
+          "Policy file (bundle) that defines who may call which tool; default: the built-in one." },
     { "mode", JSON_KIND_ENUM, IN(trust, mode), .names = config_trust_modes, .preset = "bundle",
-      .doc = "Instead of the bundle's own mode; `bundle`: as it says." },
+      .doc = "Overrides the bundle's mode; `bundle`: use the bundle's." },
     { "failure", JSON_KIND_ENUM, IN(trust, failure), .names = config_trust_failures,
       .preset = "static",
-      .doc = "What holds if it cannot be read at the start: the built-in one, nothing or "
-             "everything." },
+      .doc = "Behaviour if the bundle cannot be read at the start: use the built-in one, deny "
+             "everything, or allow everything." },
     { "role", JSON_KIND_ENUM, IN(trust, role), .names = trusts, .preset = "journeyman",
-      .doc = "The role of sessions that users of the socket begin." },
+      .doc = "Role of sessions that users of the unix socket start." },
     { "masters", JSON_KIND_STRS, IN(trust, masters), .max = 64,
-      .doc = "Numbers of users who decide what waits for a master, besides administrators." },
+      .doc = "UIDs of users who may approve requests, in addition to administrators." },
     { "self_approval", JSON_KIND_BOOL, IN(trust, self_approval), .preset = "false",
-      .doc = "Whether a user may approve on a terminal what the same user asked for (`approvals "
-             "approve --self`)." },
+      .doc = "Whether users may approve their own requests on a terminal (`approvals approve "
+             "--self`)." },
     { "silence", JSON_KIND_DURATION, IN(trust, silence), .min = NS_PER_S, .max = 7 * DAY,
-      .preset = "10m", .doc = "A session that nothing is heard of for so long ends." },
+      .preset = "10m", .doc = "Time without a message after which a session ends." },
     { "grace", JSON_KIND_DURATION, IN(trust, grace), .min = 0, .max = HOUR, .preset = "30s",
-      .doc = "How long a session waits for its client to come back." },
+      .doc = "Time that a session waits for its client to reconnect." },
 };
 
 static const struct json_field step_mcp_fields[] = {
     { "command", JSON_KIND_STRS, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), command),
-      .max = CONFIG_WORDS_MAX, .doc = "Program and arguments of a server that speaks on pipes." },
+      .max = CONFIG_WORDS_MAX, .doc = "Program and arguments of an MCP server on stdio." },
     { "url", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), url),
-      .max = 2048, .doc = "Or where a server is, over HTTP." },
+      .max = 2048, .doc = "URL of an MCP server over HTTP, instead of a command." },
     { "tool", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), tool),
-      .max = 128, .doc = "The tool to call; by default named as the step." },
+      .max = 128, .doc = "Tool to call; default: the name of the step." },
 };
 
 static const struct json_field step_fields[] = {
     { "command", JSON_KIND_STRS, JSON_AT(struct config_step, command), .max = CONFIG_WORDS_MAX,
-      .doc = "Program and arguments that take the step in place of ours." },
+      .doc = "Program and arguments that replace the built-in step." },
     { "mcp", JSON_KIND_OBJECT, JSON_AT(struct config_step, mcp), JSON_FIELDS(step_mcp_fields) },
 };
 
 static const struct json_field scan_fields[] = {
     { "block", JSON_KIND_ENUM, IN(scan, block), .names = config_severities, .preset = "high",
-      .doc = "The least severe finding that keeps an untrusted program from running." },
+      .doc = "Minimum severity of a finding that blocks an untrusted program." },
     { "timeout", JSON_KIND_DURATION, IN(scan, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
-      .preset = "1m", .doc = "How long a step of one's own may take." },
+      .preset = "1m", .doc = "Timeout of an external step." },
     { "preflight", JSON_KIND_OBJECT, IN(scan, preflight), JSON_FIELDS(step_fields) },
     { "postflight", JSON_KIND_OBJECT, IN(scan, postflight), JSON_FIELDS(step_fields) },
 };
 
 static const struct json_field domain_fields[] = {
     { "name", JSON_KIND_STR, IN(domain, name), .min = 1, .max = 200,
-      .doc = "Domain whose names lead to ports of sandboxes: `8080-ID.NAME`." },
+      .doc = "Domain of the previews of sandboxes' ports: `8080-ID.NAME`." },
     { "listen", JSON_KIND_STR, IN(domain, listen), .max = 64,
-      .doc = "Address and port for HTTPS, as in `127.0.0.1:8443`; without it there is none." },
+      .doc = "Address and port for HTTPS, such as `127.0.0.1:8443`; default: no HTTPS." },
     { "certificate", JSON_KIND_STR, IN(domain, certificate), .min = 1, .max = 4095,
-      .doc = "File (PEM) with the certificate for `*.NAME`, and what it is signed by; without it "
-             "one is made, and signed by an authority of our own." },
+      .doc = "File (PEM) with the certificate for `*.NAME` and its chain; default: a certificate "
+             "issued by the daemon's own authority." },
     { "key", JSON_KIND_STR, IN(domain, key), .min = 1, .max = 4095,
-      .doc = "File (PEM) with its key, without a passphrase." },
+      .doc = "File (PEM) with the key of the certificate, without a passphrase." },
     { "renew", JSON_KIND_DURATION, IN(domain, renew), .min = NS_PER_S, .max = 30 * DAY,
       .preset = "1d",
-      .doc = "How often the two are read again, or a new one is made; at SIGHUP, too." },
+      .doc =
+          "Interval at which certificate and key are read again, or issued anew; also at SIGHUP." },
     { "public_suffix", JSON_KIND_BOOL, IN(domain, public_suffix), .preset = "false",
       .doc =
           "The domain is on the Public Suffix List, so browsers keep cookies of its names apart: "
@@ -366,17 +383,20 @@ static const struct json_field domain_fields[] = {
 
 const struct json_field config_fields[] = {
     { "listen", JSON_KIND_STR, AT(listen), .max = 64,
-      .doc = "Address and port for TCP, as in `127.0.0.1:7700`; without it there is none." },
+      .doc = "Address and port for TCP, such as `127.0.0.1:7700`; default: no TCP." },
     { "listen_unencrypted", JSON_KIND_BOOL, AT(listen_unencrypted), .preset = "false",
-      .doc = "Accept a `listen` address that other machines reach, where tokens travel in clear." },
+      .doc = "Accept a `listen` address that other machines can reach, although tokens are sent "
+             "unencrypted." },
     { "domain", JSON_KIND_OBJECT, AT(domain), JSON_FIELDS(domain_fields) },
     { "socket", JSON_KIND_OBJECT, AT(socket), JSON_FIELDS(socket_fields) },
     { "state", JSON_KIND_STR, AT(state), .max = 255,
-      .doc = "Directory for everything that stays; `SANDBOXER_STATE` overrides." },
+      .doc = "Directory for persistent data; `SANDBOXER_STATE` overrides." },
     { "user", JSON_KIND_STR, AT(user), .max = 32,
-      .doc = "Who root's daemon becomes for all that needs no privilege: a name or number." },
+      .doc = "User that root's daemon switches to for everything that needs no privileges: a name "
+             "or number." },
     { "host", JSON_KIND_STR, AT(host), .max = 253,
-      .doc = "Host that sandboxes go to, whatever profiles prefer; `SANDBOXER_HOST` overrides." },
+      .doc = "Host that sandboxes are placed on, regardless of profiles; `SANDBOXER_HOST` "
+             "overrides." },
     { "hub", JSON_KIND_OBJECT, AT(hub), JSON_FIELDS(hub_fields) },
     { "log", JSON_KIND_OBJECT, AT(log), JSON_FIELDS(log_fields) },
     { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(limit_fields) },
@@ -408,11 +428,11 @@ int config_load(const char *path, struct config *ret, struct arena *a, struct er
     char user_file[PATH_MAX];
 
     if (path) {
-        s.files[s.n++] = (struct source){ .path = path, .required = true };
+        s.files[s.n++] = (struct config_source){ .path = path, .required = true };
     } else {
-        s.files[s.n++] = (struct source){ .path = system_file, .foreign = geteuid() != 0 };
+        s.files[s.n++] = (struct config_source){ .path = system_file, .foreign = geteuid() != 0 };
         if (paths_user_config(user_file, sizeof user_file, NULL) >= 0)
-            s.files[s.n++] = (struct source){ .path = user_file };
+            s.files[s.n++] = (struct config_source){ .path = user_file };
     }
     return sources_load(&s, ret, a, e);
 }

@@ -1,19 +1,20 @@
-#include "config/paths.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *absolute(const char *variable)
+static const char *absolute_variable(const char *variable)
 {
     const char *value = getenv(variable);
 
     return value && value[0] == '/' ? value : NULL;
 }
 
-/* Without the '/' at the end of dir, so that a HOME of "/" gives a path with one at its start. */
-static int put(char *out, size_t cap, const char *dir, const char *rest, struct err *e)
+/* Strips trailing '/' from dir, so that a HOME of "/" gives a path with one leading '/'. */
+static int join_path(char *out, size_t cap, const char *dir, const char *rest, struct err *e)
 {
     int n = (int)strlen(dir);
 
@@ -26,33 +27,35 @@ static int put(char *out, size_t cap, const char *dir, const char *rest, struct 
 
 int paths_state(char *out, size_t cap, struct err *e)
 {
-    const char *data = absolute("XDG_DATA_HOME"), *home = absolute("HOME");
+    const char *data = absolute_variable("XDG_DATA_HOME"), *home = absolute_variable("HOME");
 
     if (geteuid() == 0)
-        return put(out, cap, "/var/lib/sandboxer", "", e);
+        return join_path(out, cap, "/var/lib/sandboxer", "", e);
     if (data)
-        return put(out, cap, data, "/sandboxer", e);
+        return join_path(out, cap, data, "/sandboxer", e);
     if (home)
-        return put(out, cap, home, "/.local/share/sandboxer", e);
-    return err_set(e, ERR_INVALID, "no place for state: set SANDBOXER_STATE to a directory");
+        return join_path(out, cap, home, "/.local/share/sandboxer", e);
+    return err_set(
+        e, ERR_INVALID,
+        "no default state directory: neither XDG_DATA_HOME nor HOME is set; set SANDBOXER_STATE");
 }
 
 int paths_socket(const char *state, char *out, size_t cap, struct err *e)
 {
-    const char *runtime = absolute("XDG_RUNTIME_DIR");
+    const char *runtime = absolute_variable("XDG_RUNTIME_DIR");
 
     if (geteuid() == 0)
-        return put(out, cap, "/run/sandboxer", "/sandboxer.sock", e);
-    return put(out, cap, runtime ? runtime : state, "/sandboxer.sock", e);
+        return join_path(out, cap, "/run/sandboxer", "/sandboxer.sock", e);
+    return join_path(out, cap, runtime ? runtime : state, "/sandboxer.sock", e);
 }
 
 int paths_user_config(char *out, size_t cap, struct err *e)
 {
-    const char *config = absolute("XDG_CONFIG_HOME"), *home = absolute("HOME");
+    const char *config = absolute_variable("XDG_CONFIG_HOME"), *home = absolute_variable("HOME");
 
     if (geteuid() != 0 && config)
-        return put(out, cap, config, "/sandboxer/sandboxer.yaml", e);
+        return join_path(out, cap, config, "/sandboxer/sandboxer.yaml", e);
     if (geteuid() != 0 && home)
-        return put(out, cap, home, "/.config/sandboxer/sandboxer.yaml", e);
-    return err_set(e, ERR_NOT_FOUND, "there is no configuration of a user");
+        return join_path(out, cap, home, "/.config/sandboxer/sandboxer.yaml", e);
+    return err_set(e, ERR_NOT_FOUND, "there is no user configuration file");
 }

@@ -1,7 +1,8 @@
-/* Where things are when nobody says otherwise. Variables that are not absolute paths do not count.
- * Each writes a path to out, or fails and says which variable helps. */
-#ifndef CONFIG_PATHS_H
-#define CONFIG_PATHS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Default paths. Ignores variables that are not absolute paths. Each function writes a path to out,
+ * or fails with a message that names the variable to set. */
+#ifndef DOMAIN_CONFIG_PATHS_H
+#define DOMAIN_CONFIG_PATHS_H
 
 #include <stddef.h>
 
@@ -14,8 +15,8 @@ int paths_state(char *out, size_t cap, struct err *e);
  * sandboxer.sock in the state directory. */
 int paths_socket(const char *state, char *out, size_t cap, struct err *e);
 
-/* $XDG_CONFIG_HOME/sandboxer/sandboxer.yaml or ~/.config/…. -ERR_NOT_FOUND for root, whose file is
- * the system's, and where neither variable is set. */
+/* $XDG_CONFIG_HOME/sandboxer/sandboxer.yaml or ~/.config/…. -ERR_NOT_FOUND for root, which uses the
+ * system's file, and if neither variable is set. */
 int paths_user_config(char *out, size_t cap, struct err *e);
 
 #endif

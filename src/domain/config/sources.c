@@ -1,4 +1,5 @@
-#include "config/sources.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/sources.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "config/paths.h"
-#include "yaml/file.h"
+#include "domain/config/paths.h"
+#include "lib/yaml/file.h"
 
 static const struct json_limits limits = {
     .bytes = CONFIG_BYTES_MAX,
@@ -16,7 +17,7 @@ static const struct json_limits limits = {
     .places = true,
 };
 
-/* Where root's daemon is and who it is: no other daemon can be there or be that. */
+/* Fields that identify root's daemon and cannot apply to another daemon. */
 static const char *const daemons_own[] = { "listen", "listen_unencrypted",
                                            "domain", "socket",
                                            "state",  "user" };
@@ -24,7 +25,7 @@ static const char *const daemons_own[] = { "listen", "listen_unencrypted",
 static const struct override {
     const char *variable, *field;
     size_t offset;
-    bool skip_relative;       /* as everything else does that looks for the state */
+    bool skip_relative;       /* ignore a relative path, as other users of the state path do */
     const char *const *names; /* of an enumeration; NULL: a text */
 } overrides[] = {
     { "SANDBOXER_SOCKET", "socket.path", offsetof(struct config, socket.path), false, NULL },
@@ -47,14 +48,14 @@ static const char *override_value(const struct override *o)
     return value;
 }
 
-static int fail_room(struct err *e)
+static int fail_config_memory(struct err *e)
 {
     return err_set(e, ERR_TOO_BIG, "the configuration needs more memory than is allowed");
 }
 
 /* ---- files ---- */
 
-/* How people know the file; the end of a path says more than its beginning. */
+/* Names the file in a message; of a long path the end is kept, which is more informative. */
 static int wrap_file(struct err *e, int r, const char *path)
 {
     enum { SHOWN = 80 };
@@ -77,7 +78,7 @@ static int without_daemons_own(const struct json **document, struct arena *a, st
     struct json *members = arena_array(a, (*document)->list.n, sizeof *members);
 
     if (!all || !members)
-        return fail_room(e);
+        return fail_config_memory(e);
     *all = **document;
     all->list.p = members;
     all->list.n = 0;
@@ -88,8 +89,8 @@ static int without_daemons_own(const struct json **document, struct arena *a, st
     return 0;
 }
 
-/* Each file has to be right by itself, so that a mistake is found in the file that has it. */
-static int read_source(struct source *s, struct arena *a, struct err *e)
+/* Each file must be valid by itself, so that an error is reported for the file that contains it. */
+static int read_config_source(struct config_source *s, struct arena *a, struct err *e)
 {
     struct config alone = { 0 };
     const struct json *document;
@@ -100,7 +101,7 @@ static int read_source(struct source *s, struct arena *a, struct err *e)
     if (r < 0)
         return r;
     if (document->type == JSON_NULL)
-        return 0; /* nothing but comments */
+        return 0; /* only comments */
     r = json_bind(document, config_fields, config_field_count, &alone, a, e);
     if (r >= 0 && s->foreign)
         r = without_daemons_own(&document, a, e);
@@ -110,10 +111,10 @@ static int read_source(struct source *s, struct arena *a, struct err *e)
     return 0;
 }
 
-/* ---- one over the other ---- */
+/* ---- merging ---- */
 
-static int merge(const struct json *under, const struct json *over, struct arena *a,
-                 struct json *ret, struct err *e)
+static int merge_json_objects(const struct json *under, const struct json *over, struct arena *a,
+                              struct json *ret, struct err *e)
 {
     size_t n = 0;
     struct json *members;
@@ -123,13 +124,13 @@ static int merge(const struct json *under, const struct json *over, struct arena
         return 0;
     members = arena_array(a, under->list.n + over->list.n, sizeof *members);
     if (!members)
-        return fail_room(e);
+        return fail_config_memory(e);
     for (const struct json *m = json_first(under); m != json_end(under); m++)
         if (!json_get(over, m->key))
             members[n++] = *m;
     for (const struct json *m = json_first(over); m != json_end(over); m++) {
         const struct json *below = json_get(under, m->key);
-        int r = below ? merge(below, m, a, &members[n], e) : 0;
+        int r = below ? merge_json_objects(below, m, a, &members[n], e) : 0;
 
         if (r < 0)
             return r;
@@ -151,14 +152,14 @@ static int merge_all(const struct sources *s, struct arena *a, struct json *ret,
         struct json under = *ret;
 
         if (s->files[i].document)
-            r = merge(&under, s->files[i].document, a, ret, e);
+            r = merge_json_objects(&under, s->files[i].document, a, ret, e);
     }
     return r;
 }
 
-/* ---- variables and places ---- */
+/* ---- variables and default paths ---- */
 
-/* A word that is none of an enumeration's is a mistake, not the default. */
+/* A value that the enumeration does not contain is an error, not the default. */
 static int apply_word(struct config *c, const struct override *o, const char *value, struct err *e)
 {
     unsigned i = 0;
@@ -166,7 +167,7 @@ static int apply_word(struct config *c, const struct override *o, const char *va
     while (o->names[i] && strcmp(o->names[i], value) != 0)
         i++;
     if (!o->names[i])
-        return err_set(e, ERR_INVALID, "%s: '%.40s' is no value of %s", o->variable, value,
+        return err_set(e, ERR_INVALID, "%s: '%.40s' is not a valid value of %s", o->variable, value,
                        o->field);
     memcpy((char *)c + o->offset, &i, sizeof i);
     return 0;
@@ -188,7 +189,7 @@ static int apply_overrides(struct config *c, struct arena *a, struct err *e)
             continue;
         }
         if (!copy)
-            return fail_room(e);
+            return fail_config_memory(e);
         memcpy((char *)c + overrides[i].offset, &copy, sizeof copy);
     }
     return 0;
@@ -207,7 +208,7 @@ static int fill_places(struct config *c, struct arena *a, struct err *e)
         r = paths_socket(c->state, path, sizeof path, e);
         c->socket.path = r < 0 ? NULL : arena_dup(a, str_from(path));
     }
-    return r < 0 ? r : c->state && c->socket.path ? 0 : fail_room(e);
+    return r < 0 ? r : c->state && c->socket.path ? 0 : fail_config_memory(e);
 }
 
 int sources_load(struct sources *s, struct config *ret, struct arena *a, struct err *e)
@@ -217,7 +218,7 @@ int sources_load(struct sources *s, struct config *ret, struct arena *a, struct 
     int r = 0;
 
     for (size_t i = 0; i < s->n && r >= 0; i++)
-        r = wrap_file(e, read_source(&s->files[i], a, e), s->files[i].path);
+        r = wrap_file(e, read_config_source(&s->files[i], a, e), s->files[i].path);
     if (r >= 0)
         r = merge_all(s, a, &all, e);
     if (r >= 0)
@@ -254,7 +255,7 @@ int sources_fail(const struct sources *s, const char *field, struct err *e, cons
     if (variable)
         return err_set(e, ERR_INVALID, "%s: %s", variable, reason);
     for (size_t i = s->n; i-- > 0;) {
-        const struct source *file = &s->files[i];
+        const struct config_source *file = &s->files[i];
         bool whole = false;
 
         if (file->document)

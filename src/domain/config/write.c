@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/own.h"
-#include "config/config.h"
-#include "json/reader.h"
+#include "domain/config/config.h"
+#include "lib/json/reader.h"
 
-enum { TEXT_MAX = 1 << 20 }; /* of JSON; with the comments it is less than twice as much */
+enum { TEXT_MAX = 1 << 20 }; /* bytes of JSON; comments do not double it */
 
 static int write_json(const struct config *c, enum json_style style, struct buf *out, struct err *e)
 {
@@ -15,8 +16,8 @@ static int write_json(const struct config *c, enum json_style style, struct buf 
     return json_writer_finish(&w, e);
 }
 
-/* A value in one line: JSON is YAML. */
-static int add_value(struct buf *out, const struct json *v, struct err *e)
+/* Writes a value on one line: JSON is valid YAML. */
+static int write_yaml_value(struct buf *out, const struct json *v, struct err *e)
 {
     struct json_writer w;
 
@@ -25,11 +26,11 @@ static int add_value(struct buf *out, const struct json *v, struct err *e)
     return json_writer_finish(&w, e);
 }
 
-static int add_fields(struct buf *out, const struct json *object, const struct json_field *fields,
-                      size_t n, int indent, struct err *e);
+static int write_yaml_fields(struct buf *out, const struct json *object,
+                             const struct json_field *fields, size_t n, int indent, struct err *e);
 
-static int add_field(struct buf *out, const struct json *v, const struct json_field *f, int indent,
-                     struct err *e)
+static int write_yaml_field(struct buf *out, const struct json *v, const struct json_field *f,
+                            int indent, struct err *e)
 {
     int r;
 
@@ -41,22 +42,23 @@ static int add_field(struct buf *out, const struct json *v, const struct json_fi
     }
     if (f->kind == JSON_KIND_OBJECT) {
         buf_addf(out, "%*s%s:\n", indent, "", f->name);
-        return add_fields(out, v, f->fields, f->field_count, indent + 2, e);
+        return write_yaml_fields(out, v, f->fields, f->field_count, indent + 2, e);
     }
     buf_addf(out, "%*s%s: ", indent, "", f->name);
-    r = add_value(out, v, e);
+    r = write_yaml_value(out, v, e);
     if (r >= 0)
         buf_add_c(out, '\n');
     return r;
 }
 
-static int add_fields(struct buf *out, const struct json *object, const struct json_field *fields,
-                      size_t n, int indent, struct err *e)
+static int write_yaml_fields(struct buf *out, const struct json *object,
+                             const struct json_field *fields, size_t n, int indent, struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; i < n && r >= 0; i++)
-        r = add_field(out, json_get(object, str_from(fields[i].name)), &fields[i], indent, e);
+        r = write_yaml_field(out, json_get(object, str_from(fields[i].name)), &fields[i], indent,
+                             e);
     return r;
 }
 
@@ -71,7 +73,7 @@ static int write_yaml(const struct config *c, struct buf *out, struct err *e)
     if (r >= 0)
         r = json_read(buf_str(&json), limits, &a, &document, e);
     if (r >= 0)
-        r = add_fields(&yaml, document, config_fields, config_field_count, 0, e);
+        r = write_yaml_fields(&yaml, document, config_fields, config_field_count, 0, e);
     if (r < 0)
         return r;
     if (buf_add(out, buf_str(&yaml)) < 0)

@@ -1,11 +1,12 @@
-/* Who did it: recorded with every event. */
-#ifndef MODEL_ACTOR_H
-#define MODEL_ACTOR_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The actor that caused an event; stored with every event. */
+#ifndef DOMAIN_MODEL_ACTOR_H
+#define DOMAIN_MODEL_ACTOR_H
 
 enum actor_kind {
-    ACTOR_ADM, /* a person who administers */
+    ACTOR_ADM, /* an administrator */
     ACTOR_AGT, /* an agent */
-    ACTOR_ATM, /* an automation, the daemon itself among them */
+    ACTOR_ATM, /* an automation, including the daemon itself */
     ACTOR_KIND_COUNT_,
 };
 

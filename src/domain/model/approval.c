@@ -1,4 +1,5 @@
-#include "model/approval.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/approval.h"
 
 #include <stddef.h>
 

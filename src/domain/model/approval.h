@@ -1,19 +1,20 @@
-/* What becomes of a call that waits for a master. */
-#ifndef MODEL_APPROVAL_H
-#define MODEL_APPROVAL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* States of a call that needs a master's approval. */
+#ifndef DOMAIN_MODEL_APPROVAL_H
+#define DOMAIN_MODEL_APPROVAL_H
 
 #include <stdbool.h>
 
-/* Kept as numbers in the store: new ones go behind the old. The first three are under way. */
+/* Stored as numbers: append new states at the end. The first three are open. */
 enum approval_state {
     APPROVAL_PENDING,     /* waits for a master */
-    APPROVAL_APPROVED,    /* … and got one: is about to run */
-    APPROVAL_RUNNING,     /* on disk before it runs, so that it never does twice */
-    APPROVAL_DONE,        /* ran; the result says how */
-    APPROVAL_REJECTED,    /* a master said no */
-    APPROVAL_EXPIRED,     /* nobody said anything in time */
-    APPROVAL_INVALID,     /* the policy has changed since, or its peer is gone */
-    APPROVAL_INTERRUPTED, /* the daemon ended while it ran: whether it had an effect is not known */
+    APPROVAL_APPROVED,    /* … was approved, is about to run */
+    APPROVAL_RUNNING,     /* stored before it runs, so that it never runs twice */
+    APPROVAL_DONE,        /* ran; the record has the result */
+    APPROVAL_REJECTED,    /* by a master */
+    APPROVAL_EXPIRED,     /* was not decided in time */
+    APPROVAL_INVALID,     /* the policy has changed since, or its peer has ended */
+    APPROVAL_INTERRUPTED, /* the daemon ended while it ran: its effect is unknown */
     APPROVAL_STATE_COUNT_,
 };
 

@@ -1,18 +1,19 @@
-#include "model/event.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/event.h"
 
-#include "json/reader.h"
-#include "model/time.h"
+#include "lib/json/reader.h"
+#include "domain/model/time.h"
 
 enum { DETAIL_MAX = 256 << 10 };
 
-static void put(struct json_writer *w, struct str key, const char *value)
+static void write_event_member(struct json_writer *w, struct str key, const char *value)
 {
     json_key(w, key);
     json_put_lossy(w, str_from(value));
 }
 
-/* It is text in the record: read, so that nothing is written that is not JSON. */
-static void put_detail(struct json_writer *w, struct str detail)
+/* Parses the stored text, so that the output is valid JSON; invalid text becomes {}. */
+static void write_detail_json(struct json_writer *w, struct str detail)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * DETAIL_MAX);
     const struct json_limits limits = { .bytes = DETAIL_MAX, .depth = 16 };
@@ -27,12 +28,12 @@ static void put_detail(struct json_writer *w, struct str detail)
     json_end_object(w);
 }
 
-static void put_actor(struct json_writer *w, const struct actor *a)
+static void write_actor_json(struct json_writer *w, const struct actor *a)
 {
     json_key(w, STR("actor"));
     json_begin_object(w);
-    put(w, STR("kind"), actor_kind_names[a->kind]);
-    put(w, STR("id"), a->id);
+    write_event_member(w, STR("kind"), actor_kind_names[a->kind]);
+    write_event_member(w, STR("id"), a->id);
     json_end_object(w);
 }
 
@@ -44,16 +45,16 @@ void event_write(struct json_writer *w, const struct event_record *v)
     json_begin_object(w);
     json_key(w, STR("seq"));
     json_put_int(w, v->seq);
-    put(w, STR("time"), time);
-    put(w, STR("type"), v->type);
+    write_event_member(w, STR("time"), time);
+    write_event_member(w, STR("type"), v->type);
     if (v->sandbox[0])
-        put(w, STR("sandbox_id"), v->sandbox);
+        write_event_member(w, STR("sandbox_id"), v->sandbox);
     if (v->from >= 0)
-        put(w, STR("from"), sandbox_state_names[v->from]);
+        write_event_member(w, STR("from"), sandbox_state_names[v->from]);
     if (v->to >= 0)
-        put(w, STR("to"), sandbox_state_names[v->to]);
-    put_actor(w, &v->actor);
-    put(w, STR("reason"), v->reason);
-    put_detail(w, v->detail);
+        write_event_member(w, STR("to"), sandbox_state_names[v->to]);
+    write_actor_json(w, &v->actor);
+    write_event_member(w, STR("reason"), v->reason);
+    write_detail_json(w, v->detail);
     json_end_object(w);
 }

@@ -1,13 +1,14 @@
-/* An event as JSON: the one way it looks outside, in answers, in streams and at the hub. */
-#ifndef MODEL_EVENT_H
-#define MODEL_EVENT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON form of an event, the same in answers, in streams and at the hub. */
+#ifndef DOMAIN_MODEL_EVENT_H
+#define DOMAIN_MODEL_EVENT_H
 
-#include "json/writer.h"
-#include "model/record.h"
+#include "lib/json/writer.h"
+#include "domain/model/record.h"
 
 /* {"seq":7,"time":"…","type":"sandbox.ready","sandbox_id":"sbx_…","from":"provisioning",
  *  "to":"ready","actor":{"kind":"adm","id":"uid:0"},"reason":"…","detail":{}}
- * sandbox_id, from and to are left out where there is none. */
+ * sandbox_id, from and to are left out if the event has none. */
 void event_write(struct json_writer *w, const struct event_record *v);
 
 #endif

@@ -1,9 +1,10 @@
-#include "model/owner.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/owner.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "model/actor.h"
+#include "domain/model/actor.h"
 
 bool owner_is_administrator(const char *owner, uid_t daemon)
 {

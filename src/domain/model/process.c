@@ -1,4 +1,5 @@
-#include "model/process.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/process.h"
 
 #include <limits.h>
 
@@ -14,20 +15,21 @@ const struct json_field process_request_fields[] = {
       .doc = "Working directory, absolute; empty: the user's home." },
     { "user", JSON_KIND_STR, AT(user), .min = 1, .max = 64,
       .doc = "UID, UID:GID or a name inside." },
-    { "stdin", JSON_KIND_BOOL, AT(stdin_), .doc = "It reads from us; otherwise end of file." },
+    { "stdin", JSON_KIND_BOOL, AT(stdin_),
+      .doc = "Keeps stdin open for input; otherwise it is at end of file." },
     { "tty", JSON_KIND_BOOL, AT(tty), .doc = "It runs in a terminal." },
     { "rows", JSON_KIND_UINT, AT(rows), .min = 1, .max = 10000, .preset = "24" },
     { "cols", JSON_KIND_UINT, AT(cols), .min = 1, .max = 10000, .preset = "80" },
     { "timeout", JSON_KIND_DURATION, AT(timeout_ns), .min = 0, .max = INT64_C(604800000000000),
-      .doc = "It is ended after this; 0: never." },
+      .doc = "Time after which it is terminated; 0: never." },
     { "grace", JSON_KIND_DURATION, AT(grace_ns), .min = 0, .max = INT64_C(60000000000),
-      .preset = "1s", .doc = "Between SIGTERM and SIGKILL." },
+      .preset = "1s", .doc = "Time between SIGTERM and SIGKILL." },
     { "tag", JSON_KIND_STR, AT(tag), .min = 1, .max = 256,
-      .doc = "What its starter calls it; shown with it." },
+      .doc = "A name given by the caller; shown in lists." },
     { "background", JSON_KIND_BOOL, AT(background), .doc = "It outlives this request." },
     EGRESS_REQUEST_FIELD(struct run_request),
     { "image", JSON_KIND_STR, JSON_AT(struct run_request, image), .min = 1, .max = 1024,
-      .doc = "An image that is here, to run it in." },
+      .doc = "A stored image as its root file system." },
 };
 const size_t process_request_field_count = COUNT_OF(process_request_fields) - 2;
 const size_t run_request_field_count = COUNT_OF(process_request_fields);
@@ -46,12 +48,13 @@ static size_t text_size(const struct process_request *q)
 int process_request_check(const struct process_request *q, struct err *e)
 {
     if (!q->argv.p[0][0])
-        return err_set(e, ERR_INVALID, "argv[0]: is empty; give a program");
+        return err_set(e, ERR_INVALID, "argv[0]: must not be empty; give a program");
     if (q->cwd && q->cwd[0] && q->cwd[0] != '/')
         return err_set(e, ERR_INVALID, "cwd: '%s' is not an absolute path", q->cwd);
     for (size_t i = 0; i < q->env.n; i++)
         if (!q->env.p[i].key[0] || strchr(q->env.p[i].key, '='))
-            return err_set(e, ERR_INVALID, "env: '%s' is no name of a variable", q->env.p[i].key);
+            return err_set(e, ERR_INVALID, "env: '%s' is not a valid variable name",
+                           q->env.p[i].key);
     if (text_size(q) > PROCESS_TEXT_MAX)
         return err_set(e, ERR_TOO_BIG, "argv and env: more than %d bytes", PROCESS_TEXT_MAX);
     return 0;

@@ -1,4 +1,5 @@
-#include "model/request.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/request.h"
 
 const char *const actor_kind_names[] = { "adm", "agt", "atm", NULL };
 const char *const request_scope_names[] = { "", "session", "agent", "shared", NULL };
@@ -8,17 +9,18 @@ const char *const request_end_names[] = { "", "destroy", "pause", NULL };
 
 const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
     { "allow", JSON_KIND_STRS, JSON_AT(struct egress_request, allow), .max = REQUEST_ALLOW_MAX,
-      .doc = "Destinations as HOST[:PORT[,PORT]]; without a port, 443." },
+      .doc = "Destinations as HOST[:PORT[,PORT]]; default port: 443." },
     { "packages", JSON_KIND_BOOL, JSON_AT(struct egress_request, packages),
-      .doc = "And the hosts that the package managers inside are configured for." },
+      .doc = "Whether to also allow the hosts that package managers inside are configured for." },
     { "policy", JSON_KIND_ANY, JSON_AT(struct egress_request, policy),
-      .doc = "A policy as an object, or as a text of YAML or JSON." },
+      .doc = "A policy as an object, or as YAML or JSON text." },
     { "allow_out", JSON_KIND_STRS, JSON_AT(struct egress_request, allow_out),
       .max = REQUEST_ALLOW_MAX,
-      .doc = "Addresses, prefixes and names that may be reached whatever deny_out says." },
+      .doc = "Addresses, prefixes and names that are allowed; takes precedence over deny_out." },
     { "deny_out", JSON_KIND_STRS, JSON_AT(struct egress_request, deny_out),
       .max = REQUEST_ALLOW_MAX,
-      .doc = "Addresses and prefixes that may not; what is in neither list may, if there is one." },
+      .doc = "Addresses and prefixes that are denied. If one of the lists is given, other "
+             "destinations are allowed." },
 };
 
 #define AT(member) JSON_AT(struct create_request, member)
@@ -29,26 +31,26 @@ const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
 
 static const struct json_field workspace_fields[] = {
     { "mode", JSON_KIND_ENUM, AT(workspace.mode), .names = workspace_mode_names,
-      .doc = "Copied from the host and back, or living in the sandbox only." },
+      .doc = "Copied from the host and back, or only in the sandbox." },
     { "access", JSON_KIND_ENUM, AT(workspace.access), .names = workspace_access_names,
-      .doc = "What the sandbox may do with it." },
+      .doc = "Access of the sandbox to the workspace." },
 };
 
 static const struct json_field setup_fields[] = {
-    TEXT("instructions_ref", setup.instructions_ref, "Where the instructions are kept."),
+    TEXT("instructions_ref", setup.instructions_ref, "Location of the instructions."),
     { "secret_refs", JSON_KIND_STRS, AT(setup.secret_refs), .max = 32,
       .doc = "Names of secrets; never their values." },
 };
 
 const struct json_field capability_fields[CAPABILITY_FIELDS] = {
     { "network", JSON_KIND_ANY, AT(capabilities.network_asked), .types = "boolean array",
-      .doc = "Whether it reaches the network: false, true (what the profile lets out), or a list "
-             "of HOST or HOST:PORT." },
+      .doc = "Network access: false, true (what the profile allows), or a list of HOST, HOST:PORT "
+             "or, for a name at an address that is not public, HOST:PORT=ADDRESS." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem), .names = workspace_access_names,
-      .doc = "What it needs to do with the workspace." },
+      .doc = "Access to the workspace that it needs." },
     { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 1800,
       .seen = offsetof(struct create_request, capabilities.duration_given),
-      .doc = "Seconds it needs to live." },
+      .doc = "Lifetime that it needs, in seconds." },
     { "memory_mb", JSON_KIND_INT, AT(capabilities.memory_mb), .min = 16, .max = 4096,
       .seen = offsetof(struct create_request, capabilities.memory_given),
       .doc = "Memory it needs, in MiB." },
@@ -59,13 +61,13 @@ static const struct json_field consumer_fields[] = {
     { "actor", JSON_KIND_ENUM, AT(consumer.actor), .names = actor_kind_names,
       .seen = offsetof(struct create_request, consumer.actor_given),
       .doc = "Administrator, agent or automation." },
-    TEXT("harness", consumer.harness, "What drives the agent."),
+    TEXT("harness", consumer.harness, "Program that drives the agent."),
     TEXT("session_id", consumer.session_id, "The session this is for."),
     TEXT("run_id", consumer.run_id, "The run this is for."),
     TEXT("job_id", consumer.job_id, "The job this is for."),
 };
 
-/* The tables of nested objects hold offsets from the whole request, so the member is at 0. */
+/* Tables of nested objects have offsets from the whole request, so the member is at 0. */
 #define NESTED(name, table, help)                                                                  \
     {                                                                                              \
         name, JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request), .doc = help,   \
@@ -73,30 +75,30 @@ static const struct json_field consumer_fields[] = {
     }
 
 const struct json_field create_request_fields[] = {
-    TEXT("profile", profile, "The recipe; profile.NAME or profile.NAME@VERSION."),
-    TEXT("snapshot", snapshot, "What it begins with: the id or name of a snapshot."),
+    TEXT("profile", profile, "Profile: profile.NAME or profile.NAME@VERSION."),
+    TEXT("snapshot", snapshot, "Snapshot to start from: its id or name."),
     { "image", JSON_KIND_STR, AT(image), .min = 1, .max = 1024,
-      .doc = "An image that is here, in place of the profile's: its root file system." },
+      .doc = "A stored image as its root file system, instead of the profile's." },
     { "scope", JSON_KIND_ENUM, AT(scope), .names = request_scope_names,
-      .doc = "Who shares the sandbox." },
-    NESTED("workspace", workspace_fields, "How files get in and out."),
+      .doc = "Scope of sharing." },
+    NESTED("workspace", workspace_fields, "Workspace: how files get in and out."),
     { "inputs", JSON_KIND_MAP, AT(inputs), .max = REQUEST_INPUTS_MAX,
       .doc = "Named inputs; repo is the host directory of the workspace." },
     { "labels", JSON_KIND_MAP, AT(labels), .max = REQUEST_LABELS_MAX,
-      .doc = "Names and values to find it by." },
+      .doc = "Labels, for searches." },
     { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX,
-      .doc = "Variables of every program in it." },
+      .doc = "Environment variables of every program in it." },
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
-      .doc = "How long it may live; never past the profile's max." },
+      .doc = "Time to live, at most the profile's maximum." },
     { "on_timeout", JSON_KIND_ENUM, AT(on_timeout), .names = request_end_names,
-      .doc = "What comes of it when its time is over: destroy (the default), or pause." },
-    NESTED("setup_metadata", setup_fields, "References for whoever sets it up."),
+      .doc = "What happens at the end of its time to live: destroy (the default), or pause." },
+    NESTED("setup_metadata", setup_fields, "References for the setup of the sandbox."),
     { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct create_request),
       .seen = offsetof(struct create_request, capabilities.given),
-      .doc = "What the code needs; the tier of trust follows from it.",
+      .doc = "Capabilities that the code needs; they determine the trust tier.",
       JSON_FIELDS(capability_fields) },
     EGRESS_REQUEST_FIELD(struct create_request),
-    NESTED("consumer", consumer_fields, "On whose behalf."),
+    NESTED("consumer", consumer_fields, "The caller on whose behalf it is created."),
 };
 const size_t create_request_field_count = COUNT_OF(create_request_fields);
 
@@ -113,18 +115,18 @@ bool label_is_reserved(const char *key)
 int label_check(struct str key, struct str value, struct err *e)
 {
     if (key.n == 0 || key.n > 63)
-        return err_set(e, ERR_INVALID, "labels: a name has 1 to 63 characters");
+        return err_set(e, ERR_INVALID, "labels: names must have 1 to 63 characters");
     for (size_t i = 0; i < key.n; i++)
         if (!key.p[i] || !is_label_char(key.p[i]))
             return err_set(e, ERR_INVALID,
-                           "labels: '" STR_FMT "': names are made of a-z 0-9 . _ / -",
+                           "labels: '" STR_FMT "': label names must consist of a-z 0-9 . _ / -",
                            STR_ARG(key));
     if (value.n > REQUEST_TEXT_MAX)
         return err_set(e, ERR_INVALID, "labels." STR_FMT ": longer than %d bytes", STR_ARG(key),
                        REQUEST_TEXT_MAX);
     for (size_t i = 0; i < value.n; i++)
         if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
-            return err_set(e, ERR_INVALID, "labels." STR_FMT ": has a control character",
+            return err_set(e, ERR_INVALID, "labels." STR_FMT ": contains a control character",
                            STR_ARG(key));
     return 0;
 }
@@ -133,7 +135,8 @@ static int env_check(const struct json_map *env, struct err *e)
 {
     for (size_t i = 0; i < env->n; i++)
         if (!env->p[i].key[0] || strchr(env->p[i].key, '='))
-            return err_set(e, ERR_INVALID, "env: '%.60s' is no name of a variable", env->p[i].key);
+            return err_set(e, ERR_INVALID, "env: '%.60s' is not a valid variable name",
+                           env->p[i].key);
     return 0;
 }
 
@@ -182,7 +185,7 @@ void create_request_network(struct create_request *q, bool network)
     q->capabilities.network_asked = network ? &yes : &no;
 }
 
-static bool names(const struct json_strs *all, const char *one)
+static bool list_contains(const struct json_strs *all, const char *one)
 {
     for (size_t i = 0; i < all->n; i++)
         if (strcmp(all->p[i], one) == 0)
@@ -190,8 +193,8 @@ static bool names(const struct json_strs *all, const char *one)
     return false;
 }
 
-/* Beside what it may reach by its own word; what was made from a record names them there already.
- */
+/* Adds hosts to egress.allow, except those that it has already, as in a request restored from a
+ * record. */
 static int add_hosts(struct create_request *q, const struct json_strs *hosts, struct arena *a,
                      struct err *e)
 {
@@ -204,10 +207,11 @@ static int add_hosts(struct create_request *q, const struct json_strs *hosts, st
     for (size_t i = 0; i < allow->n; i++)
         all[n++] = allow->p[i];
     for (size_t i = 0; i < hosts->n; i++)
-        if (!names(allow, hosts->p[i]))
+        if (!list_contains(allow, hosts->p[i]))
             all[n++] = hosts->p[i];
     if (n > REQUEST_ALLOW_MAX)
-        return err_set(e, ERR_INVALID, "capabilities.network: with egress.allow more than %d hosts",
+        return err_set(e, ERR_INVALID,
+                       "capabilities.network: more than %d hosts together with egress.allow",
                        REQUEST_ALLOW_MAX);
     *allow = (struct json_strs){ all, n };
     q->egress.given |= n > 0;

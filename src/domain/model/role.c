@@ -1,4 +1,5 @@
-#include "model/role.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/role.h"
 
 #include <stddef.h>
 

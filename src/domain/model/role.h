@@ -1,12 +1,13 @@
-/* How far somebody is trusted: by configuration, a token or the kernel's word on a socket, never by
- * what it says of itself. Each may do what the one before may. */
-#ifndef MODEL_ROLE_H
-#define MODEL_ROLE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Roles of callers. A role comes from the configuration, a token or the peer credentials of a
+ * socket, never from the caller's own claim. Each role includes the rights of the one before. */
+#ifndef DOMAIN_MODEL_ROLE_H
+#define DOMAIN_MODEL_ROLE_H
 
 enum role {
     ROLE_APPRENTICE,
     ROLE_JOURNEYMAN,
-    ROLE_MASTER, /* reviews what the others may not do alone */
+    ROLE_MASTER, /* approves calls that the others may not make alone */
     ROLE_COUNT_,
 };
 

@@ -1,4 +1,5 @@
-#include "model/state.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/state.h"
 
 #define TO(s) (1u << SANDBOX_##s)
 

@@ -1,6 +1,8 @@
-/* The states of a sandbox and the moves between them: one table, asked at every move. */
-#ifndef MODEL_STATE_H
-#define MODEL_STATE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The states of a sandbox, and the table of transitions that every change of state is checked
+ * against. */
+#ifndef DOMAIN_MODEL_STATE_H
+#define DOMAIN_MODEL_STATE_H
 
 #include <stdbool.h>
 
@@ -9,8 +11,8 @@
 enum sandbox_state {
     SANDBOX_REQUESTED,
     SANDBOX_PROVISIONING,
-    SANDBOX_READY,  /* a probe inside has answered */
-    SANDBOX_ACTIVE, /* something runs */
+    SANDBOX_READY,  /* its readiness probe has succeeded */
+    SANDBOX_ACTIVE, /* processes run */
     SANDBOX_PAUSED,
     SANDBOX_EXPIRED,
     SANDBOX_FAILED,

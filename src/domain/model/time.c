@@ -1,4 +1,5 @@
-#include "model/time.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/time.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -16,8 +17,8 @@ void time_text(int64_t wall_ns, char out[static TIME_TEXT])
     snprintf(out, TIME_TEXT, "%s.%03dZ", day, (int)(wall_ns / NS_PER_MS % 1000));
 }
 
-/* Two or four digits at the start of s; -1: there are none. */
-static int digits(struct str *s, size_t n)
+/* Cuts n digits off the start of s; -1 if it does not begin with n digits. */
+static int cut_digits(struct str *s, size_t n)
 {
     int v = 0;
 
@@ -30,7 +31,7 @@ static int digits(struct str *s, size_t n)
     return v;
 }
 
-static bool skip(struct str *s, char c)
+static bool skip_time_char(struct str *s, char c)
 {
     if (!s->n || s->p[0] != c)
         return false;
@@ -43,11 +44,11 @@ static bool read_fraction(struct str *s, int64_t *ret)
     int64_t unit = NS_PER_S / 10;
 
     *ret = 0;
-    if (!skip(s, '.'))
+    if (!skip_time_char(s, '.'))
         return true;
     for (; s->n && s->p[0] >= '0' && s->p[0] <= '9' && unit; unit /= 10) {
         *ret += unit * (s->p[0] - '0');
-        (void)skip(s, s->p[0]);
+        (void)skip_time_char(s, s->p[0]);
     }
     return unit < NS_PER_S / 10;
 }
@@ -67,12 +68,12 @@ bool time_read(struct str text, int64_t *ret_wall_ns)
     int64_t fraction;
 
     for (size_t i = 0; i < 6; i++) {
-        v[i] = digits(&text, parts[i].digits);
+        v[i] = cut_digits(&text, parts[i].digits);
         if (v[i] < parts[i].least || v[i] > parts[i].most ||
-            (parts[i].after && !skip(&text, parts[i].after)))
+            (parts[i].after && !skip_time_char(&text, parts[i].after)))
             return false;
     }
-    if (!read_fraction(&text, &fraction) || !skip(&text, 'Z') || text.n)
+    if (!read_fraction(&text, &fraction) || !skip_time_char(&text, 'Z') || text.n)
         return false;
     t = (struct tm){ .tm_year = v[0] - 1900,
                      .tm_mon = v[1] - 1,

@@ -1,4 +1,5 @@
-#include "model/token.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/token.h"
 
 #include <stddef.h>
 

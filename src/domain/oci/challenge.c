@@ -1,24 +1,25 @@
-#include "oci/challenge.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/challenge.h"
 
 #include <ctype.h>
 #include <strings.h>
 
-struct scan {
+struct challenge_scanner {
     struct str rest;
 };
 
-static int malformed(struct err *e)
+static int fail_challenge(struct err *e)
 {
     return err_set(e, ERR_INVALID, "the registry's WWW-Authenticate header is malformed");
 }
 
-static void skip(struct scan *s, const char *what)
+static void skip_challenge_chars(struct challenge_scanner *s, const char *what)
 {
     while (s->rest.n > 0 && s->rest.p[0] && strchr(what, s->rest.p[0]))
         s->rest = (struct str){ s->rest.p + 1, s->rest.n - 1 };
 }
 
-static struct str token(struct scan *s)
+static struct str cut_challenge_token(struct challenge_scanner *s)
 {
     struct str t = { s->rest.p, 0 };
 
@@ -32,8 +33,8 @@ static struct str token(struct scan *s)
     return t;
 }
 
-/* A quoted text without its quotes and escapes, cut at nothing: too long is malformed. */
-static bool quoted(struct scan *s, char *out, size_t cap)
+/* Reads a quoted string without its quotes and escapes; false if it is too long or malformed. */
+static bool read_quoted_value(struct challenge_scanner *s, char *out, size_t cap)
 {
     size_t n = 0, i = 1;
 
@@ -51,75 +52,78 @@ static bool quoted(struct scan *s, char *out, size_t cap)
     return true;
 }
 
-static bool value(struct scan *s, char *out, size_t cap)
+static bool read_challenge_value(struct challenge_scanner *s, char *out, size_t cap)
 {
     if (s->rest.n > 0 && s->rest.p[0] == '"')
-        return quoted(s, out, cap);
-    return str_copy(token(s), out, cap);
+        return read_quoted_value(s, out, cap);
+    return str_copy(cut_challenge_token(s), out, cap);
 }
 
-static bool is(struct str s, const char *word)
+static bool equals_ignoring_case(struct str s, const char *word)
 {
     return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
 }
 
-static bool parameter(struct scan *s, struct str name, struct oci_challenge *c)
+static bool read_challenge_parameter(struct challenge_scanner *s, struct str name,
+                                     struct oci_challenge *c)
 {
     char other[OCI_CHALLENGE_TEXT_MAX];
 
     s->rest = (struct str){ s->rest.p + 1, s->rest.n - 1 }; /* the '=' */
-    skip(s, " \t");
-    if (is(name, "realm"))
-        return value(s, c->realm, sizeof c->realm);
-    if (is(name, "service"))
-        return value(s, c->service, sizeof c->service);
-    if (is(name, "scope"))
-        return value(s, c->scope, sizeof c->scope);
-    return value(s, other, sizeof other);
+    skip_challenge_chars(s, " \t");
+    if (equals_ignoring_case(name, "realm"))
+        return read_challenge_value(s, c->realm, sizeof c->realm);
+    if (equals_ignoring_case(name, "service"))
+        return read_challenge_value(s, c->service, sizeof c->service);
+    if (equals_ignoring_case(name, "scope"))
+        return read_challenge_value(s, c->scope, sizeof c->scope);
+    return read_challenge_value(s, other, sizeof other);
 }
 
-/* Parameters up to the end or the word that begins the next challenge, which is then *ret_next. */
-static int parameters(struct scan *s, struct oci_challenge *c, struct str *ret_next, struct err *e)
+/* Reads parameters up to the end of the header, or to the scheme of the next challenge, which is
+ * returned in *ret_next. */
+static int read_challenge_parameters(struct challenge_scanner *s, struct oci_challenge *c,
+                                     struct str *ret_next, struct err *e)
 {
     *ret_next = (struct str){ NULL, 0 };
     for (;;) {
         struct str word;
 
-        skip(s, " \t,");
+        skip_challenge_chars(s, " \t,");
         if (s->rest.n == 0)
             return 0;
-        word = token(s);
+        word = cut_challenge_token(s);
         if (word.n == 0)
-            return malformed(e);
+            return fail_challenge(e);
         if (s->rest.n == 0 || s->rest.p[0] != '=') {
             *ret_next = word;
             return 0;
         }
-        if (!parameter(s, word, c))
-            return malformed(e);
+        if (!read_challenge_parameter(s, word, c))
+            return fail_challenge(e);
     }
 }
 
 int oci_challenge_parse(struct str header, struct oci_challenge *ret, struct err *e)
 {
-    struct scan s = { header };
+    struct challenge_scanner s = { header };
     struct oci_challenge basic;
     struct str scheme;
     bool has_basic = false;
 
-    skip(&s, " \t,");
-    scheme = token(&s);
+    skip_challenge_chars(&s, " \t,");
+    scheme = cut_challenge_token(&s);
     if (scheme.n == 0)
-        return malformed(e);
+        return fail_challenge(e);
     while (scheme.n > 0) {
-        struct oci_challenge c = { .bearer = is(scheme, "Bearer") };
-        bool is_basic = is(scheme, "Basic");
-        int r = parameters(&s, &c, &scheme, e);
+        struct oci_challenge c = { .bearer = equals_ignoring_case(scheme, "Bearer") };
+        bool is_basic = equals_ignoring_case(scheme, "Basic");
+        int r = read_challenge_parameters(&s, &c, &scheme, e);
 
         if (r < 0)
             return r;
         if (c.bearer && !c.realm[0])
-            return malformed(e);
+            return fail_challenge(e);
         if (c.bearer) {
             *ret = c;
             return 0;
@@ -130,7 +134,8 @@ int oci_challenge_parse(struct str header, struct oci_challenge *ret, struct err
         }
     }
     if (!has_basic)
-        return err_set(e, ERR_UNSUPPORTED, "the registry asks for neither Bearer nor Basic");
+        return err_set(e, ERR_UNSUPPORTED,
+                       "the registry requires neither Bearer nor Basic authentication");
     *ret = basic;
     return 0;
 }

@@ -1,6 +1,8 @@
-/* How a registry wants to be asked: the WWW-Authenticate header of a 401 (RFC 9110, 11.6.1). */
-#ifndef OCI_CHALLENGE_H
-#define OCI_CHALLENGE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the authentication challenge of a registry: the WWW-Authenticate header of a 401 (RFC
+ * 9110, 11.6.1). */
+#ifndef DOMAIN_OCI_CHALLENGE_H
+#define DOMAIN_OCI_CHALLENGE_H
 
 #include "base/err.h"
 #include "base/str.h"
@@ -11,11 +13,11 @@ struct oci_challenge {
     bool bearer; /* else basic */
     char realm[OCI_CHALLENGE_TEXT_MAX];
     char service[256];
-    char scope[OCI_CHALLENGE_TEXT_MAX]; /* "": it names none */
+    char scope[OCI_CHALLENGE_TEXT_MAX]; /* "": absent */
 };
 
-/* Of several challenges the first Bearer, else the first Basic. -ERR_UNSUPPORTED for neither,
- * -ERR_INVALID for what is no challenge. */
+/* Returns the first Bearer challenge, else the first Basic. -ERR_UNSUPPORTED if there is neither,
+ * -ERR_INVALID for a malformed header. */
 int oci_challenge_parse(struct str header, struct oci_challenge *ret, struct err *e);
 
 #endif

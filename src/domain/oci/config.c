@@ -1,11 +1,12 @@
-#include "oci/config.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/config.h"
 
-#include "json/writer.h"
-#include "oci/document.h"
+#include "lib/json/writer.h"
+#include "domain/oci/document.h"
 
 enum { PATH_LONGEST = 4095, USER_LONGEST = 64 };
 
-static int check_env(const struct json_strs *env, struct err *e)
+static int check_image_env(const struct json_strs *env, struct err *e)
 {
     for (size_t i = 0; i < env->n; i++) {
         struct str name;
@@ -22,30 +23,31 @@ static int check_diff_ids(const struct json_strs *ids, struct err *e)
         return err_set(e, ERR_INVALID, "the image has no layers");
     for (size_t i = 0; i < ids->n; i++)
         if (!oci_digest_valid(str_from(ids->p[i])))
-            return err_set(e, ERR_INVALID, "rootfs.diff_ids has one that is no SHA-256 digest");
+            return err_set(e, ERR_INVALID,
+                           "rootfs.diff_ids contains an entry that is not a SHA-256 digest");
     return 0;
 }
 
-static const char *or_empty(const char *s)
+static const char *text_or_empty(const char *s)
 {
     return s ? s : "";
 }
 
-/* How it is run; all of it may be missing. */
+/* Reads the defaults for programs; all members are optional. */
 static int read_run(const struct json *v, struct arena *a, struct oci_config *c, struct err *e)
 {
     int r = oci_texts(v, "Env", OCI_ENV_MAX, a, &c->env, e);
 
-    c->user = or_empty(oci_text(v, "User"));
-    c->workdir = or_empty(oci_text(v, "WorkingDir"));
+    c->user = text_or_empty(oci_text(v, "User"));
+    c->workdir = text_or_empty(oci_text(v, "WorkingDir"));
     if (r >= 0)
-        r = check_env(&c->env, e);
+        r = check_image_env(&c->env, e);
     if (r >= 0)
         r = oci_texts(v, "Entrypoint", OCI_ARGUMENTS_MAX, a, &c->entrypoint, e);
     if (r >= 0)
         r = oci_texts(v, "Cmd", OCI_ARGUMENTS_MAX, a, &c->cmd, e);
     if (r >= 0 && c->workdir[0] && (c->workdir[0] != '/' || strlen(c->workdir) > PATH_LONGEST))
-        r = err_set(e, ERR_INVALID, "WorkingDir is no absolute path");
+        r = err_set(e, ERR_INVALID, "WorkingDir is not an absolute path");
     if (r >= 0 && strlen(c->user) > USER_LONGEST)
         r = err_set(e, ERR_INVALID, "User has more than %d bytes", USER_LONGEST);
     return r;
@@ -88,7 +90,7 @@ int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, st
     return 0;
 }
 
-static void put(struct json_writer *w, const char *key, const char *value)
+static void write_config_member(struct json_writer *w, const char *key, const char *value)
 {
     json_key(w, str_from(key));
     json_put_str(w, str_from(value));
@@ -101,16 +103,16 @@ int oci_config_write(const char *diff_id, struct buf *out, struct err *e)
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    put(&w, "architecture", here.architecture);
-    put(&w, "os", here.os);
+    write_config_member(&w, "architecture", here.architecture);
+    write_config_member(&w, "os", here.os);
     if (here.variant)
-        put(&w, "variant", here.variant);
+        write_config_member(&w, "variant", here.variant);
     json_key(&w, STR("config"));
     json_begin_object(&w);
     json_end_object(&w);
     json_key(&w, STR("rootfs"));
     json_begin_object(&w);
-    put(&w, "type", "layers");
+    write_config_member(&w, "type", "layers");
     json_key(&w, STR("diff_ids"));
     json_begin_array(&w);
     json_put_str(&w, str_from(diff_id));

@@ -1,6 +1,7 @@
-#include "oci/document.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/document.h"
 
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { DEPTH_MAX = 32 };
 
@@ -18,7 +19,7 @@ int oci_document(struct str text, const char *what, struct arena *a, const struc
     return 0;
 }
 
-static bool is_plain(struct str s)
+static bool has_no_nul(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] == 0)
@@ -30,7 +31,7 @@ const char *oci_text(const struct json *v, const char *key)
 {
     const struct json *m = json_get(v, str_from(key));
 
-    return m && m->type == JSON_STR && is_plain(m->s) ? m->s.p : NULL;
+    return m && m->type == JSON_STR && has_no_nul(m->s) ? m->s.p : NULL;
 }
 
 int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a,
@@ -49,7 +50,7 @@ int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a
     if (!p)
         return err_set(e, ERR_TOO_BIG, "%s is too large", key);
     for (const struct json *m = json_first(list); m != json_end(list); m++) {
-        if (m->type != JSON_STR || !is_plain(m->s))
+        if (m->type != JSON_STR || !has_no_nul(m->s))
             return err_set(e, ERR_INVALID, "%s must be a list of texts", key);
         p[n++] = m->s.p;
     }
@@ -76,10 +77,10 @@ int oci_descriptor(const struct json *v, const char *what, struct oci_descriptor
 
     *ret = (struct oci_descriptor){ .media_type = v ? oci_text(v, "mediaType") : NULL };
     if (!digest || !oci_digest_valid(str_from(digest)))
-        return err_set(e, ERR_INVALID, "%s: its digest is not sha256: and 64 hexadecimal digits",
+        return err_set(e, ERR_INVALID, "%s: digest must be sha256: and 64 hexadecimal digits",
                        what);
     if (!size || size->type != JSON_INT || size->i < 0)
-        return err_set(e, ERR_INVALID, "%s: its size is not a number of bytes", what);
+        return err_set(e, ERR_INVALID, "%s: size must be a number of bytes", what);
     str_copy(str_from(digest), ret->digest, sizeof ret->digest);
     ret->size = (uint64_t)size->i;
     read_platform(v, &ret->platform);

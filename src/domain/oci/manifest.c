@@ -1,8 +1,9 @@
-#include "oci/manifest.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/manifest.h"
 
 #include <sys/utsname.h>
 
-#include "oci/document.h"
+#include "domain/oci/document.h"
 
 static const char *const index_types[] = {
     "application/vnd.oci.image.index.v1+json",
@@ -25,26 +26,27 @@ static const char *const config_types[] = {
     "application/vnd.docker.container.image.v1+json",
 };
 
-static bool among(const char *type, const char *const *types, size_t n)
+static bool is_listed_type(const char *type, const char *const *types, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(type, types[i]) == 0)
             return true;
     return false;
 }
-#define AMONG(type, types) among((type), (types), COUNT_OF(types))
+#define AMONG(type, types) is_listed_type((type), (types), COUNT_OF(types))
 
-static int kind_of(const struct json *v, enum oci_document *ret, struct err *e)
+static int document_kind_of(const struct json *v, enum oci_document *ret, struct err *e)
 {
     const char *type = oci_text(v, "mediaType");
     bool lists = json_get(v, STR("manifests")), layers = json_get(v, STR("layers"));
 
     if (json_get(v, STR("fsLayers")))
         return err_set(e, ERR_UNSUPPORTED,
-                       "the image has a manifest of docker's first format; push it again with a "
-                       "tool of this decade");
+                       "the image has a manifest of docker's schema 1, which is not supported; "
+                       "push it again with a current tool");
     if (type && !AMONG(type, index_types) && !AMONG(type, manifest_types))
-        return err_set(e, ERR_UNSUPPORTED, "documents of type '%.80s' are no images", type);
+        return err_set(e, ERR_UNSUPPORTED,
+                       "unsupported document type '%.80s': not an image manifest or index", type);
     if (lists == layers || (type && lists != AMONG(type, index_types)))
         return err_set(e, ERR_INVALID,
                        "the document is neither an image's manifest nor an index of manifests");
@@ -57,16 +59,16 @@ int oci_document_kind(struct str text, struct arena *a, enum oci_document *ret, 
     const struct json *v;
     int r = oci_document(text, "manifest", a, &v, e);
 
-    return r < 0 ? r : kind_of(v, ret, e);
+    return r < 0 ? r : document_kind_of(v, ret, e);
 }
 
-static int too_many(struct err *e, const char *what, size_t max)
+static int fail_too_many(struct err *e, const char *what, size_t max)
 {
     return err_set(e, ERR_TOO_BIG, "the image has more than %zu %s", max, what);
 }
 
-/* "org.opencontainers.image.ref.name", which archives keep an image's name in. */
-static const char *name_of(const struct json *v)
+/* Archives store an image's name in the annotation "org.opencontainers.image.ref.name". */
+static const char *annotated_name(const struct json *v)
 {
     const struct json *notes = json_get(v, STR("annotations"));
 
@@ -87,14 +89,14 @@ int oci_index_read(struct str text, struct arena *a, struct oci_index *ret, stru
     if (!list || list->type != JSON_ARRAY || list->list.n == 0)
         return err_set(e, ERR_INVALID, "the image's index names no manifests");
     if (list->list.n > OCI_MANIFESTS_MAX)
-        return too_many(e, "manifests", OCI_MANIFESTS_MAX);
+        return fail_too_many(e, "manifests", OCI_MANIFESTS_MAX);
     all = arena_array(a, list->list.n, sizeof *all);
     names = arena_array(a, list->list.n, sizeof *names);
     if (!all || !names)
         return err_set(e, ERR_TOO_BIG, "the image's index is too large");
     for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++, n++) {
         r = oci_descriptor(m, "a manifest in the image's index", &all[n], e);
-        names[n] = name_of(m);
+        names[n] = annotated_name(m);
     }
     if (r >= 0)
         *ret = (struct oci_index){ all, names, n };
@@ -116,7 +118,7 @@ static int read_config(const struct json *v, struct oci_descriptor *ret, struct 
     int r = oci_descriptor(json_get(v, STR("config")), "the image's configuration", ret, e);
 
     if (r >= 0 && ret->media_type && !AMONG(ret->media_type, config_types))
-        return err_set(e, ERR_UNSUPPORTED, "what is there is no image but '%.80s'",
+        return err_set(e, ERR_UNSUPPORTED, "not an image: its configuration has the type '%.80s'",
                        ret->media_type);
     if (r >= 0 && ret->size > OCI_DOCUMENT_MAX)
         return err_set(e, ERR_TOO_BIG, "the image's configuration has more than %d bytes",
@@ -139,7 +141,7 @@ int oci_manifest_read(struct str text, struct arena *a, struct oci_manifest *ret
     if (!list || list->type != JSON_ARRAY)
         return err_set(e, ERR_INVALID, "the image's manifest has no list of layers");
     if (list->list.n > OCI_LAYERS_MAX)
-        return too_many(e, "layers", OCI_LAYERS_MAX);
+        return fail_too_many(e, "layers", OCI_LAYERS_MAX);
     layers = arena_array(a, list->list.n + 1, sizeof *layers);
     if (!layers)
         return err_set(e, ERR_TOO_BIG, "the image's manifest is too large");
@@ -152,7 +154,7 @@ int oci_manifest_read(struct str text, struct arena *a, struct oci_manifest *ret
 
 /* --- platforms --- */
 
-static bool is_word(struct str s)
+static bool is_platform_word(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= '0' && s.p[i] <= '9')))
@@ -165,9 +167,10 @@ int oci_platform_parse(struct str text, struct arena *a, struct oci_platform *re
     struct str os, architecture, variant = str_cut(text, '/', &os);
 
     variant = str_cut(variant, '/', &architecture);
-    if (!is_word(os) || !is_word(architecture) || (variant.p && !is_word(variant)))
+    if (!is_platform_word(os) || !is_platform_word(architecture) ||
+        (variant.p && !is_platform_word(variant)))
         return err_set(e, ERR_INVALID,
-                       "a platform is written OS/ARCHITECTURE[/VARIANT], as in linux/arm64");
+                       "a platform must be OS/ARCHITECTURE[/VARIANT], such as linux/arm64");
     *ret = (struct oci_platform){ arena_dup(a, os), arena_dup(a, architecture),
                                   variant.p ? arena_dup(a, variant) : NULL };
     return 0;
@@ -191,26 +194,28 @@ struct oci_platform oci_platform_here(void)
     return (struct oci_platform){ "linux", "unknown", NULL };
 }
 
-static bool same(const char *a, const char *b)
+static bool same_platform_text(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
 }
 
-/* arm64 is v8 whether it says so or not. */
-static bool fits(const struct oci_platform *have, const struct oci_platform *want)
+/* arm64 is v8 even without a variant. */
+static bool platform_fits(const struct oci_platform *have, const struct oci_platform *want)
 {
-    if (!same(have->os, want->os) || !same(have->architecture, want->architecture))
+    if (!same_platform_text(have->os, want->os) ||
+        !same_platform_text(have->architecture, want->architecture))
         return false;
-    if (!want->variant || same(have->variant, want->variant))
+    if (!want->variant || same_platform_text(have->variant, want->variant))
         return true;
-    return same(want->architecture, "arm64") && same(want->variant, "v8") && !have->variant;
+    return same_platform_text(want->architecture, "arm64") &&
+           same_platform_text(want->variant, "v8") && !have->variant;
 }
 
 const struct oci_descriptor *oci_index_choose(const struct oci_index *x,
                                               const struct oci_platform *p)
 {
     for (size_t i = 0; i < x->n; i++)
-        if (fits(&x->manifests[i].platform, p))
+        if (platform_fits(&x->manifests[i].platform, p))
             return &x->manifests[i];
     return x->n == 1 && !x->manifests[0].platform.os ? &x->manifests[0] : NULL;
 }

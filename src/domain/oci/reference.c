@@ -1,4 +1,5 @@
-#include "oci/reference.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/reference.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -28,8 +29,9 @@ static bool is_small(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* How many bytes at `at` stand between two runs of letters and digits: ".", "_", "__" or dashes. */
-static size_t separator(struct str s, size_t at)
+/* The length of the separator at `at` between two runs of letters and digits: ".", "_", "__" or
+ * dashes. */
+static size_t separator_length(struct str s, size_t at)
 {
     size_t n = 0;
 
@@ -57,14 +59,14 @@ static bool is_component(struct str s)
             return false;
         if (at == s.n)
             return true;
-        gap = separator(s, at);
+        gap = separator_length(s, at);
         if (gap == 0)
             return false;
         at += gap;
     }
 }
 
-static int read_path(struct str path, struct oci_reference *ret, struct err *e)
+static int read_image_path(struct str path, struct oci_reference *ret, struct err *e)
 {
     struct str rest = path, component;
 
@@ -95,8 +97,8 @@ static bool is_host(struct str first)
            str_eq(first, STR("localhost"));
 }
 
-/* One spelling for each place, as everywhere. */
-static int read_host(struct str text, struct oci_reference *ret, struct err *e)
+/* Brings the host into its canonical spelling. */
+static int read_registry_host(struct str text, struct oci_reference *ret, struct err *e)
 {
     struct host h;
     uint16_t port;
@@ -110,25 +112,25 @@ static int read_host(struct str text, struct oci_reference *ret, struct err *e)
     n = snprintf(ret->host, sizeof ret->host, "%s%s%s", v6 ? "[" : "", h.name, v6 ? "]" : "");
     if (has_port)
         snprintf(ret->host + n, sizeof ret->host - (size_t)n, ":%u", (unsigned)port);
-    if (!is_host(str_from(ret->host))) /* a dot at its end was all that made it one */
-        return err_set(e, ERR_INVALID, "the registry's host must have a dot in it, or a port");
+    if (!is_host(str_from(ret->host))) /* was only a host because of a trailing dot */
+        return err_set(e, ERR_INVALID, "the registry's host must have a dot or a port");
     return 0;
 }
 
 /* Everything before '@' and the tag. */
-static int read_name(struct str name, struct oci_reference *ret, struct err *e)
+static int read_image_name(struct str name, struct oci_reference *ret, struct err *e)
 {
     struct str first, rest = str_cut(name, '/', &first);
     int r = 0;
 
     if (rest.p && is_host(first)) {
-        r = read_host(first, ret, e);
+        r = read_registry_host(first, ret, e);
         name = rest;
     }
-    return r < 0 ? r : read_path(name, ret, e);
+    return r < 0 ? r : read_image_path(name, ret, e);
 }
 
-/* The colon behind the last slash. */
+/* The tag begins at the colon behind the last slash. */
 static struct str cut_tag(struct str name, struct str *ret_tag)
 {
     for (size_t i = name.n; i > 0 && name.p[i - 1] != '/'; i--)
@@ -148,7 +150,7 @@ int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *
 
     if (digest.p && !oci_digest_valid(digest))
         return err_set(e, ERR_INVALID,
-                       "what follows '@' must be sha256: and 64 hexadecimal digits");
+                       "the digest after '@' must be sha256: and 64 hexadecimal digits");
     if (digest.p)
         str_copy(digest, out.digest, sizeof out.digest);
     name = cut_tag(name, &tag);
@@ -157,7 +159,7 @@ int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *
                        "the tag must be at most %d letters, digits, '_', '.' and '-'",
                        OCI_TAG_MAX - 1);
     str_copy(tag.p ? tag : digest.p ? STR("") : STR("latest"), out.tag, sizeof out.tag);
-    r = read_name(name, &out, e);
+    r = read_image_name(name, &out, e);
     if (r >= 0)
         *ret = out;
     return r;

@@ -1,13 +1,14 @@
-/* What people call an image: [HOST[:PORT]/]PATH[:TAG][@sha256:HEX].
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An image reference: [HOST[:PORT]/]PATH[:TAG][@sha256:HEX].
  *
- * The first component is a host if it has a '.' or a ':' or is "localhost". There is no host that
- * stands for all: whoever needs one and finds none asks the configuration. */
-#ifndef OCI_REFERENCE_H
-#define OCI_REFERENCE_H
+ * The first component is a host if it has a '.' or a ':' or is "localhost". There is no default
+ * host: callers that need one for a reference without a host use the configuration. */
+#ifndef DOMAIN_OCI_REFERENCE_H
+#define DOMAIN_OCI_REFERENCE_H
 
 #include "base/err.h"
 #include "base/str.h"
-#include "net/host.h"
+#include "lib/net/host.h"
 
 enum {
     OCI_DIGEST_MAX = sizeof "sha256:" + 64, /* with the NUL; the same below */
@@ -24,24 +25,24 @@ struct oci_reference {
     char digest[OCI_DIGEST_MAX]; /* "": none */
 };
 
-/* -ERR_INVALID says which part is wrong and what would be right. */
+/* -ERR_INVALID: the message names the wrong part and the correct form. */
 int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *e);
 
-/* The one spelling under which an image is kept: what oci_reference_parse() takes again. */
+/* The canonical spelling, under which an image is stored; oci_reference_parse() accepts it. */
 void oci_reference_text(const struct oci_reference *r, char out[static OCI_REFERENCE_MAX]);
 
-/* Where it is asked for: at its own host and path, but for docker.io, whose registry is another
- * host and keeps names of one component below "library". -ERR_INVALID: the path is too long then.
- */
+/* The registry and path to request the image from: those of the reference, except for docker.io,
+ * whose registry has another host name, and whose names of one component are below "library".
+ * -ERR_INVALID if the path is too long then. */
 struct oci_place {
     char host[OCI_HOST_MAX];
     char path[OCI_PATH_MAX];
 };
 int oci_reference_place(const struct oci_reference *r, struct oci_place *ret, struct err *e);
 
-/* "sha256:" and 64 hexadecimal digits in lower case: the only digest that is known here. */
+/* "sha256:" and 64 hexadecimal digits in lower case: the only supported digest. */
 bool oci_digest_valid(struct str s);
-/* Its digits. */
+/* The hexadecimal digits of a digest. */
 struct str oci_digest_hex(const char *digest);
 
 #endif

@@ -1,11 +1,13 @@
-#include "oci/saved.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/saved.h"
 
-#include "json/reader.h"
-#include "oci/document.h"
+#include "lib/json/reader.h"
+#include "domain/oci/document.h"
 
 enum { DEPTH = 8, TAGS_MAX = 64 };
 
-static int read_one(const struct json *v, struct arena *a, struct oci_saved *ret, struct err *e)
+static int read_saved_image(const struct json *v, struct arena *a, struct oci_saved *ret,
+                            struct err *e)
 {
     int r;
 
@@ -30,14 +32,14 @@ int oci_saved_read(struct str text, struct arena *a, const struct oci_saved **re
     int r = json_read(text, limits, a, &v, e);
 
     if (r >= 0 && (v->type != JSON_ARRAY || v->list.n == 0 || v->list.n > OCI_SAVED_MAX))
-        r = err_set(e, ERR_INVALID, "it must be a list of 1 to %d images", OCI_SAVED_MAX);
+        r = err_set(e, ERR_INVALID, "must be a list of 1 to %d images", OCI_SAVED_MAX);
     if (r < 0)
         return err_wrap(e, r, "manifest.json");
     all = arena_array(a, v->list.n, sizeof *all);
     if (!all)
         return err_set(e, ERR_TOO_BIG, "manifest.json is too large");
     for (const struct json *m = json_first(v); m != json_end(v) && r >= 0; m++)
-        r = read_one(m, a, &all[n++], e);
+        r = read_saved_image(m, a, &all[n++], e);
     if (r < 0)
         return err_wrap(e, r, "manifest.json");
     *ret = all;

@@ -1,9 +1,10 @@
-/* Where managers look if nobody tells them, as their own program texts say it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the default hosts of package managers in their own program texts. */
 #include "base/own.h"
-#include "packages/inside.h"
+#include "domain/package_hosts/internal.h"
 
-/* Moves behind the first mark. */
-static bool skip_to(struct str *text, struct str mark)
+/* Advances the text behind the first mark. */
+static bool skip_behind_mark(struct str *text, struct str mark)
 {
     const char *at = text->n ? memmem(text->p, text->n, mark.p, mark.n) : NULL;
 
@@ -14,7 +15,7 @@ static bool skip_to(struct str *text, struct str mark)
     return true;
 }
 
-/* The next text in quotes of either kind, on one line; moves behind it. */
+/* Returns the next quoted string on one line, and advances behind it. */
 static bool next_quoted(struct str *text, struct str *ret)
 {
     size_t from = 0, to;
@@ -31,7 +32,7 @@ static bool next_quoted(struct str *text, struct str *ret)
     return true;
 }
 
-static bool add_name(struct packages *p, struct str name)
+static bool add_https_host(struct package_hosts *p, struct str name)
 {
     static const struct str scheme = { "https://", 8 };
     char url[8 + HOST_MAX];
@@ -40,49 +41,51 @@ static bool add_name(struct packages *p, struct str name)
         return false;
     memcpy(url, scheme.p, scheme.n);
     memcpy(url + scheme.n, name.p, name.n);
-    return packages_add_url(p, (struct str){ url, scheme.n + name.n });
+    return package_hosts_add_url(p, (struct str){ url, scheme.n + name.n });
 }
 
 /* PyPI = PackageIndex("URL", file_storage_domain="NAME") */
-bool packages_built_in_pip(struct packages *p, struct str text)
+bool package_hosts_built_in_pip(struct package_hosts *p, struct str text)
 {
     struct str arguments, url, files;
 
-    if (!skip_to(&text, STR("\nPyPI = PackageIndex(")))
+    if (!skip_behind_mark(&text, STR("\nPyPI = PackageIndex(")))
         return false;
     str_cut(text, ')', &arguments);
-    if (!next_quoted(&arguments, &url) || !packages_add_url(p, url))
+    if (!next_quoted(&arguments, &url) || !package_hosts_add_url(p, url))
         return false;
-    return !next_quoted(&arguments, &files) || add_name(p, files);
+    return !next_quoted(&arguments, &files) || add_https_host(p, files);
 }
 
 /* 'registry', { default: 'URL', … } */
-bool packages_built_in_npm(struct packages *p, struct str text)
+bool package_hosts_built_in_npm(struct package_hosts *p, struct str text)
 {
     struct str body, url;
 
-    if (!skip_to(&text, STR("'registry', {")))
+    if (!skip_behind_mark(&text, STR("'registry', {")))
         return false;
     str_cut(text, '}', &body);
-    return skip_to(&body, STR("default:")) && next_quoted(&body, &url) && packages_add_url(p, url);
+    return skip_behind_mark(&body, STR("default:")) && next_quoted(&body, &url) &&
+           package_hosts_add_url(p, url);
 }
 
 /* envOr("GOPROXY", "URL,direct") */
-bool packages_built_in_go(struct packages *p, struct str text)
+bool package_hosts_built_in_go(struct package_hosts *p, struct str text)
 {
     struct str list;
 
-    return skip_to(&text, STR("envOr(\"GOPROXY\",")) && next_quoted(&text, &list) &&
-           packages_add_proxies(p, list);
+    return skip_behind_mark(&text, STR("envOr(\"GOPROXY\",")) && next_quoted(&text, &list) &&
+           package_hosts_add_proxies(p, list);
 }
 
 /* def self.default_sources %w[URL …] */
-bool packages_built_in_gem(struct packages *p, struct str text)
+bool package_hosts_built_in_gem(struct package_hosts *p, struct str text)
 {
     struct str words;
 
-    if (!skip_to(&text, STR("def self.default_sources")) || !skip_to(&text, STR("%w[")))
+    if (!skip_behind_mark(&text, STR("def self.default_sources")) ||
+        !skip_behind_mark(&text, STR("%w[")))
         return false;
     str_cut(text, ']', &words);
-    return packages_add_words(p, words);
+    return package_hosts_add_words(p, words);
 }

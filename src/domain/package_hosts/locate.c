@@ -1,5 +1,6 @@
-/* Where the operator's mirrors are. A process for each name, so that a server of names that does
- * not answer delays the start once. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves the names of the operator's mirrors, each in a process of its own, so that a name server
+ * that does not answer delays the start only once. */
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -10,17 +11,17 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "packages/packages.h"
+#include "domain/package_hosts/package_hosts.h"
 
 enum { LOOKUP_MS = 3000 };
 
-struct search {
+struct host_lookup {
     pid_t pid; /* 0: none */
     int fd;
 };
 
-/* Cut at the port; false for an address. */
-static bool read_name(const char *host, char name[static HOST_MAX + 1])
+/* Strips the port; false for an address. */
+static bool read_lookup_name(const char *host, char name[static HOST_MAX + 1])
 {
     struct host h;
     uint16_t port;
@@ -32,10 +33,10 @@ static bool read_name(const char *host, char name[static HOST_MAX + 1])
     return true;
 }
 
-static void write_addresses(int fd, const char *name)
+static void write_found_addresses(int fd, const char *name)
 {
     const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-    struct address list[PACKAGES_ADDRESSES_MAX + 1] = { 0 };
+    struct address list[PACKAGE_HOSTS_ADDRESSES_MAX + 1] = { 0 };
     struct addrinfo *found = NULL;
     size_t n = 0;
 
@@ -46,9 +47,9 @@ static void write_addresses(int fd, const char *name)
     (void)!write(fd, list, n * sizeof *list);
 }
 
-static struct search start_search(const char *name)
+static struct host_lookup start_host_lookup(const char *name)
 {
-    struct search s = { .fd = -1 };
+    struct host_lookup s = { .fd = -1 };
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -56,7 +57,7 @@ static struct search start_search(const char *name)
     s.fd = ends[0];
     s.pid = fork();
     if (s.pid == 0) {
-        write_addresses(ends[1], name);
+        write_found_addresses(ends[1], name);
         _exit(0);
     }
     close(ends[1]);
@@ -65,15 +66,15 @@ static struct search start_search(const char *name)
     return s;
 }
 
-/* How many addresses it found until then. */
-static size_t end_search(struct search *s, int64_t deadline,
-                         struct address list[static PACKAGES_ADDRESSES_MAX + 1])
+/* Returns the number of addresses found until the deadline. */
+static size_t end_host_lookup(struct host_lookup *s, int64_t deadline,
+                              struct address list[static PACKAGE_HOSTS_ADDRESSES_MAX + 1])
 {
     struct pollfd in = { .fd = s->fd, .events = POLLIN };
     ssize_t got = 0;
 
     if (s->pid > 0 && poll(&in, 1, clock_poll_ms(deadline)) > 0)
-        got = read(s->fd, list, (PACKAGES_ADDRESSES_MAX + 1) * sizeof *list);
+        got = read(s->fd, list, (PACKAGE_HOSTS_ADDRESSES_MAX + 1) * sizeof *list);
     if (s->pid > 0) {
         kill(s->pid, SIGKILL);
         waitpid(s->pid, NULL, 0);
@@ -82,12 +83,12 @@ static size_t end_search(struct search *s, int64_t deadline,
     return got > 0 ? (size_t)got / sizeof *list : 0;
 }
 
-bool packages_put_at(struct packages *p, size_t i, const struct address *list, size_t n)
+bool package_hosts_put_at(struct package_hosts *p, size_t i, const struct address *list, size_t n)
 {
-    char text[PACKAGES_TEXT], one[ADDRESS_TEXT_MAX];
+    char text[PACKAGE_HOSTS_TEXT], one[ADDRESS_TEXT_MAX];
     size_t at = strlen(p->hosts[i]);
 
-    if (n == 0 || n > PACKAGES_ADDRESSES_MAX || at >= sizeof text)
+    if (n == 0 || n > PACKAGE_HOSTS_ADDRESSES_MAX || at >= sizeof text)
         return false;
     memcpy(text, p->hosts[i], at);
     for (size_t k = 0; k < n; k++) {
@@ -102,17 +103,18 @@ bool packages_put_at(struct packages *p, size_t i, const struct address *list, s
     return true;
 }
 
-void packages_locate(struct packages *p)
+void package_hosts_locate(struct package_hosts *p)
 {
     int64_t deadline = clock_mono() + LOOKUP_MS * NS_PER_MS;
-    struct search searches[PACKAGES_HOSTS_MAX] = { 0 };
-    struct address list[PACKAGES_ADDRESSES_MAX + 1];
+    struct host_lookup searches[PACKAGE_HOSTS_HOSTS_MAX] = { 0 };
+    struct address list[PACKAGE_HOSTS_ADDRESSES_MAX + 1];
     char name[HOST_MAX + 1];
 
     for (size_t i = 0; i < p->n; i++)
-        searches[i] = p->own[i] && read_name(p->hosts[i], name) ? start_search(name)
-                                                                : (struct search){ .fd = -1 };
+        searches[i] = p->own[i] && read_lookup_name(p->hosts[i], name)
+                          ? start_host_lookup(name)
+                          : (struct host_lookup){ .fd = -1 };
     for (size_t i = 0; i < p->n; i++)
         if (searches[i].fd >= 0)
-            packages_put_at(p, i, list, end_search(&searches[i], deadline, list));
+            package_hosts_put_at(p, i, list, end_host_lookup(&searches[i], deadline, list));
 }

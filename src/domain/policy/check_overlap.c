@@ -1,26 +1,28 @@
-/* Two endpoints that can apply to one connection have to agree on how it is treated. What they
- * allow and deny may differ: that is added up.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks that any two endpoints that can apply to one connection agree on its treatment. Their
+ * rules may differ; they are combined.
  *
- * Every endpoint hangs at the last whole labels of its host in a trie. It can only meet endpoints
- * that hang there or, with a wildcard, further up, so few pairs are looked at. */
+ * Every endpoint is indexed in a trie by the last literal labels of its host. It can only overlap
+ * with endpoints at the same node or, if they have a wildcard, above it, so few pairs are
+ * compared. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "net/address.h"
-#include "policy/glob.h"
-#include "policy/host_pattern.h"
-#include "policy/spot.h"
-#include "policy/trie.h"
+#include "lib/net/address.h"
+#include "domain/policy/glob.h"
+#include "domain/policy/host_pattern.h"
+#include "domain/policy/spot.h"
+#include "domain/policy/trie.h"
 
-/* What may be compared, in pairs; globs count for many. */
+/* Limit of comparisons in pairs; a comparison of globs counts as many. */
 enum { WORK_MAX = 2000000, GLOBS_WORK = 1000, SCRATCH_MAX = 64 << 20 };
 
-/* What endpoints have to agree on. Equal manners never disagree. */
-struct manner {
+/* The properties that endpoints must agree on. Equal treatments never disagree. */
+struct endpoint_treatment {
     bool skip;
     bool raw, inspected;
-    const char *ips; /* as ips_text() has them */
+    const char *ips; /* from ips_text() */
     enum egress_protocol protocol;
     enum egress_enforcement enforcement;
     bool slash;
@@ -28,18 +30,18 @@ struct manner {
     size_t specificity;
 };
 
-struct face {
+struct overlap_endpoint {
     struct egress_entry *entry;
     struct egress_endpoint *ep;
-    struct manner manner;
-    uint32_t group; /* endpoints of one group have equal manners */
+    struct endpoint_treatment treatment;
+    uint32_t group; /* endpoints of one group have equal treatments */
     uint32_t node;
     bool wild;
 };
 
-struct faces {
-    const struct spot *s;
-    struct face *all;
+struct overlap_index {
+    const struct policy_spot *s;
+    struct overlap_endpoint *all;
     size_t n;
     struct trie trie;
     uint32_t *parents; /* by node */
@@ -47,9 +49,9 @@ struct faces {
     size_t work;
 };
 
-static struct manner manner_of(const struct egress_endpoint *ep)
+static struct endpoint_treatment treatment_of_endpoint(const struct egress_endpoint *ep)
 {
-    struct manner m = {
+    struct endpoint_treatment m = {
         .skip = ep->tls == EGRESS_TLS_SKIP,
         .raw = ep->has_protocol && ep->protocol == EGRESS_TCP,
         .inspected = ep->protocol != EGRESS_TCP,
@@ -69,7 +71,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "192.0.2.0/24 192.0.2.7/32": one text for one set, however it was written. */
+/* "192.0.2.0/24 192.0.2.7/32": the same text for every spelling of a set. */
 static const char *ips_text(struct arena *a, const struct json_strs *list)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(EGRESS_ADDRESSES_MAX * (ADDRESS_TEXT_MAX + 8));
@@ -94,7 +96,7 @@ static const char *ips_text(struct arena *a, const struct json_strs *list)
     return arena_dup(a, buf_str(&out));
 }
 
-static bool same_requests(const struct manner *a, const struct manner *b)
+static bool same_requests(const struct endpoint_treatment *a, const struct endpoint_treatment *b)
 {
     return a->protocol == b->protocol && a->enforcement == b->enforcement && a->slash == b->slash;
 }
@@ -110,14 +112,15 @@ static bool paths_overlap(const char *a, const char *b)
     return glob_overlap(x, y);
 }
 
-/* They treat requests differently, and which of them decides depends on the path alone. */
-static bool need_paths(const struct manner *a, const struct manner *b)
+/* Whether they treat requests differently, so that the path decides between them. */
+static bool need_paths(const struct endpoint_treatment *a, const struct endpoint_treatment *b)
 {
     return a->inspected && b->inspected && a->specificity == b->specificity && !same_requests(a, b);
 }
 
-/* What they disagree on; NULL: nothing. */
-static const char *disagreement(const struct manner *a, const struct manner *b)
+/* The field that the two disagree on; NULL if they agree. */
+static const char *find_disagreement(const struct endpoint_treatment *a,
+                                     const struct endpoint_treatment *b)
 {
     if (a->skip != b->skip)
         return "tls";
@@ -145,8 +148,8 @@ static bool ports_overlap(const struct egress_endpoint *a, const struct egress_e
     return false;
 }
 
-/* Of two that hang in one line of the trie. */
-static bool hosts_overlap(const struct face *a, const struct face *b)
+/* Compares hosts of two endpoints on one path of the trie. */
+static bool hosts_overlap(const struct overlap_endpoint *a, const struct overlap_endpoint *b)
 {
     struct host_pattern x, y;
 
@@ -158,10 +161,10 @@ static bool hosts_overlap(const struct face *a, const struct face *b)
            !host_pattern_parse(str_from(b->ep->host), &y) && host_pattern_overlap(&x, &y);
 }
 
-static int fail_pair(const struct faces *f, const struct face *a, const struct face *b,
-                     const char *what)
+static int fail_pair(const struct overlap_index *f, const struct overlap_endpoint *a,
+                     const struct overlap_endpoint *b, const char *what)
 {
-    struct spot one = *f->s, two = *f->s;
+    struct policy_spot one = *f->s, two = *f->s;
     char first[SPOT_TEXT];
 
     if (a > b)
@@ -171,98 +174,101 @@ static int fail_pair(const struct faces *f, const struct face *a, const struct f
     two.entry = b->entry;
     two.ep = b->ep;
     spot_name(&one, first);
-    return spot_fail(&two, NULL, "can meet %s (%s) on one connection, but has another %s", first,
+    return spot_fail(&two, NULL,
+                     "can apply to the same connection as %s (%s), but has a different %s", first,
                      a->ep->host ? a->ep->host : "any host", what);
 }
 
-static int check_pair(struct faces *f, const struct face *a, const struct face *b)
+static int check_pair(struct overlap_index *f, const struct overlap_endpoint *a,
+                      const struct overlap_endpoint *b)
 {
     const char *what;
 
-    f->work += need_paths(&a->manner, &b->manner) ? GLOBS_WORK : 1;
+    f->work += need_paths(&a->treatment, &b->treatment) ? GLOBS_WORK : 1;
     if (f->work > WORK_MAX)
         return err_set(f->s->e, ERR_TOO_BIG,
-                       "too many endpoints that differ overlap to compare them all");
+                       "too many different endpoints overlap; use fewer wildcards");
     if (!ports_overlap(a->ep, b->ep) || !hosts_overlap(a, b))
         return 0;
-    what = disagreement(&a->manner, &b->manner);
+    what = find_disagreement(&a->treatment, &b->treatment);
     return what ? fail_pair(f, a, b, what) : 0;
 }
 
-/* Against those that hang at the node; pairs at one node are taken in one order only. */
-static int check_at(struct faces *f, const struct face *face, uint32_t node)
+/* Compares with the endpoints at a node; each pair at one node is compared once. */
+static int check_at(struct overlap_index *f, const struct overlap_endpoint *endpoint, uint32_t node)
 {
     size_t n;
     const struct trie_item *items = trie_items(&f->trie, node, &n);
     int r = 0;
 
     for (size_t i = 0; i < n && r >= 0; i++) {
-        const struct face *other = items[i].what;
+        const struct overlap_endpoint *other = items[i].what;
 
-        if (other->group != face->group && (other->wild || node == face->node) &&
-            (node != face->node || other < face))
-            r = check_pair(f, face, other);
+        if (other->group != endpoint->group && (other->wild || node == endpoint->node) &&
+            (node != endpoint->node || other < endpoint))
+            r = check_pair(f, endpoint, other);
     }
     return r;
 }
 
-static int check_face(struct faces *f, const struct face *face)
+static int check_indexed_endpoint(struct overlap_index *f, const struct overlap_endpoint *endpoint)
 {
     int r = 0;
 
-    for (uint32_t node = face->node; node && r >= 0; node = f->parents[node])
-        r = check_at(f, face, node);
+    for (uint32_t node = endpoint->node; node && r >= 0; node = f->parents[node])
+        r = check_at(f, endpoint, node);
     return r;
 }
 
-static void hang(struct faces *f, struct face *face, uint32_t root)
+static void index_endpoint_host(struct overlap_index *f, struct overlap_endpoint *endpoint,
+                                uint32_t root)
 {
     struct host_pattern p;
     struct address address;
-    struct str host = str_from(face->ep->host);
+    struct str host = str_from(endpoint->ep->host);
     size_t tail;
 
-    face->node = root;
-    face->wild = !host.n;
-    if (face->wild)
+    endpoint->node = root;
+    endpoint->wild = !host.n;
+    if (endpoint->wild)
         return;
     if (address_parse(host, &address)) {
-        face->node = trie_add(&f->trie, root, TRIE_ADDRESS, host);
-        f->parents[face->node] = root;
+        endpoint->node = trie_add(&f->trie, root, TRIE_ADDRESS, host);
+        f->parents[endpoint->node] = root;
         return;
     }
     host_pattern_parse(host, &p);
     tail = host_pattern_tail(&p);
-    face->wild = p.wild;
+    endpoint->wild = p.wild;
     for (size_t i = 0; i < tail; i++) {
-        uint32_t up = face->node;
+        uint32_t up = endpoint->node;
 
-        face->node = trie_add(&f->trie, up, TRIE_WORD, p.labels[i].text);
-        f->parents[face->node] = up;
+        endpoint->node = trie_add(&f->trie, up, TRIE_WORD, p.labels[i].text);
+        f->parents[endpoint->node] = up;
     }
 }
 
-/* Equal manners have equal texts, and a text is a node of the trie. */
-static int group_of(struct faces *f, struct face *face, uint32_t root)
+/* Assigns a group: equal treatments have equal texts, and a text is a node of the trie. */
+static int group_of(struct overlap_index *f, struct overlap_endpoint *endpoint, uint32_t root)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 16);
-    struct manner *m = &face->manner;
+    struct endpoint_treatment *m = &endpoint->treatment;
     char *kept;
 
-    m->ips = ips_text(&f->scratch, &face->ep->allowed_ips);
+    m->ips = ips_text(&f->scratch, &endpoint->ep->allowed_ips);
     if (!m->ips || buf_addf(&text, "%d%d%d%d%d%d %s %s", m->skip, m->raw, m->inspected, m->protocol,
                             m->enforcement, m->slash, m->path, m->ips) < 0)
         return spot_no_room(f->s);
     kept = arena_dup(&f->scratch, buf_str(&text));
     if (!kept)
         return spot_no_room(f->s);
-    face->group = trie_add(&f->trie, root, TRIE_PART, str_from(kept));
+    endpoint->group = trie_add(&f->trie, root, TRIE_PART, str_from(kept));
     return 0;
 }
 
-/* How many endpoints there are, and how many nodes they can need: a host has fewer labels than
- * bytes, and each endpoint has a group at most. */
-static size_t count(const struct egress_policy *p, size_t *ret_nodes)
+/* Counts the endpoints, and an upper bound of their nodes: a host has fewer labels than bytes, and
+ * each endpoint adds at most one group. */
+static size_t count_overlap_nodes(const struct egress_policy *p, size_t *ret_nodes)
 {
     const struct egress_entry *entries = p->network_policies.p;
     size_t n = 0;
@@ -278,7 +284,7 @@ static size_t count(const struct egress_policy *p, size_t *ret_nodes)
     return n;
 }
 
-static void collect(struct faces *f)
+static void collect_endpoints(struct overlap_index *f)
 {
     struct egress_entry *entries = f->s->policy->network_policies.p;
 
@@ -286,12 +292,13 @@ static void collect(struct faces *f)
         struct egress_endpoint *eps = entries[i].endpoints.p;
 
         for (size_t k = 0; k < entries[i].endpoints.n; k++)
-            f->all[f->n++] =
-                (struct face){ .entry = &entries[i], .ep = &eps[k], .manner = manner_of(&eps[k]) };
+            f->all[f->n++] = (struct overlap_endpoint){
+                .entry = &entries[i], .ep = &eps[k], .treatment = treatment_of_endpoint(&eps[k])
+            };
     }
 }
 
-static int check_faces(struct faces *f)
+static int check_indexed_endpoints(struct overlap_index *f)
 {
     uint32_t root = trie_node(&f->trie), groups = trie_node(&f->trie);
     int r = 0;
@@ -299,28 +306,28 @@ static int check_faces(struct faces *f)
     for (size_t i = 0; i < f->n && r >= 0; i++)
         r = group_of(f, &f->all[i], groups);
     if (r < 0 || f->trie.nodes <= groups + 1)
-        return r; /* one group: nobody to disagree with */
+        return r; /* a single group cannot disagree */
     for (size_t i = 0; i < f->n; i++) {
-        hang(f, &f->all[i], root);
+        index_endpoint_host(f, &f->all[i], root);
         trie_put(&f->trie, f->all[i].node, &f->all[i]);
     }
     trie_seal(&f->trie);
     for (size_t i = 0; i < f->n && r >= 0; i++)
-        r = check_face(f, &f->all[i]);
+        r = check_indexed_endpoint(f, &f->all[i]);
     return r;
 }
 
-int policy_check_overlaps_(const struct spot *s)
+int policy_check_overlaps_(const struct policy_spot *s)
 {
-    struct faces f = { .s = s, .scratch = ARENA_INIT(SCRATCH_MAX) };
-    size_t nodes, n = count(s->policy, &nodes);
+    struct overlap_index f = { .s = s, .scratch = ARENA_INIT(SCRATCH_MAX) };
+    size_t nodes, n = count_overlap_nodes(s->policy, &nodes);
     int r;
 
     f.all = arena_array(&f.scratch, n + 1, sizeof *f.all);
     f.parents = arena_array(&f.scratch, nodes + 1, sizeof *f.parents);
     if (f.all && f.parents) {
-        collect(&f);
-        r = check_faces(&f);
+        collect_endpoints(&f);
+        r = check_indexed_endpoints(&f);
     } else {
         r = spot_no_room(s);
     }

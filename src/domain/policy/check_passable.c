@@ -1,33 +1,35 @@
-/* Endpoints that can let nothing through: a policy with one of them would be silently wrong. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rejects endpoints that cannot let anything pass: such a policy would be silently wrong. */
 #include <strings.h>
 
 #include "base/own.h"
-#include "policy/egress.h"
-#include "policy/glob.h"
-#include "policy/spot.h"
+#include "domain/policy/egress.h"
+#include "domain/policy/glob.h"
+#include "domain/policy/host_pattern.h"
+#include "domain/policy/spot.h"
 
-/* In larger entries, endpoints are not compared with each other: that would take too long. */
+/* Larger policies are not checked pairwise, which would take too long. */
 enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20, SIBLINGS_MAX = 256 };
 
-static int check_port(const struct spot *s)
+static int check_port(const struct policy_spot *s)
 {
     for (size_t i = 0; i < s->ep->port_count; i++)
         if (s->ep->ports[i] == HTTPS_PORT)
-            return spot_fail(s, "ports",
-                             "nothing can pass on port 443 with the protocol %s, because TLS is "
-                             "not inspected yet; leave the protocol and its rules out for 443, or "
-                             "use a port without TLS",
-                             egress_protocol_name_(s->ep->protocol));
+            return spot_fail(
+                s, "ports",
+                "nothing can pass on port 443 with the protocol %s, because TLS is not inspected "
+                "yet; omit the protocol and its rules for 443, or use a port without TLS",
+                egress_protocol_name_(s->ep->protocol));
     return 0;
 }
 
-/* --- What rules allow, and whether others take all of it away --- */
+/* --- Rules that are completely denied by others --- */
 
-/* What a rule, or `access` for one method, allows. */
+/* The requests that a rule allows, or `access` for one method. */
 struct reach {
     const char *method;
-    const char *path; /* NULL: every */
-    bool crosses;     /* the path is an endpoint's, whose wildcards cross everything */
+    const char *path; /* NULL: every path */
+    bool crosses;     /* the path is an endpoint's, whose wildcards match across parts */
 };
 
 static bool is_every(const char *text, const char *every)
@@ -44,8 +46,7 @@ static bool covers_method(const char *deny, const char *allow)
            (strcasecmp(deny, "GET") == 0 && strcasecmp(allow, "HEAD") == 0);
 }
 
-/* Whether every path that one pattern has is one of the other; false also where that is not plain
- * to see. */
+/* Whether the one pattern provably covers every path of the other; false also if in doubt. */
 static bool covers_path(const char *deny, const struct reach *r)
 {
     const char *allow = r->path;
@@ -92,27 +93,80 @@ static bool has_ports_of(const struct egress_endpoint *ep, const struct egress_e
     return found == other->port_count;
 }
 
-/* Whether another endpoint of the entry applies wherever this one does. */
-static bool goes_with(const struct egress_endpoint *other, const struct egress_endpoint *ep)
+static bool same_addresses(const struct egress_endpoint *a, const struct egress_endpoint *b)
 {
-    bool same_host =
-        other->host && ep->host ? strcmp(other->host, ep->host) == 0 : !other->host && !ep->host;
-
-    return same_host && other->protocol != EGRESS_TCP && !other->path && !other->binaries.n &&
-           !ep->binaries.n && has_ports_of(other, ep);
+    for (size_t i = 0; i < a->allowed_ips.n && i < b->allowed_ips.n; i++)
+        if (strcmp(a->allowed_ips.p[i], b->allowed_ips.p[i]) != 0)
+            return false;
+    return a->allowed_ips.n == b->allowed_ips.n;
 }
 
-/* Whether deny rules take back all of it. Those of other entries are not looked at: their programs
- * differ, and they may run out. */
-static bool is_denied(const struct spot *s, const struct reach *r)
+static bool has_host_of(const struct egress_endpoint *other, const struct egress_endpoint *ep)
 {
-    const struct egress_endpoint *all = s->entry->endpoints.p;
-    size_t n = s->entry->endpoints.n;
+    struct host_pattern wide, narrow;
+
+    if (!other->host || !ep->host)
+        return !other->host && !ep->host && same_addresses(other, ep);
+    if (strcmp(other->host, ep->host) == 0)
+        return true;
+    return !host_pattern_parse(str_from(other->host), &wide) &&
+           !host_pattern_parse(str_from(ep->host), &narrow) && host_pattern_covers(&wide, &narrow);
+}
+
+/* Whether another endpoint applies wherever this one does, for every program. */
+static bool goes_with(const struct egress_endpoint *other, const struct egress_endpoint *ep)
+{
+    return other->protocol != EGRESS_TCP && !other->path && !other->binaries.n &&
+           has_host_of(other, ep) && has_ports_of(other, ep);
+}
+
+/* Whether an entry applies to every program and does not expire. */
+static bool lasts_for_all(const struct egress_entry *entry)
+{
+    const struct egress_binary *all = entry->binaries.p;
+
+    if (entry->until_ || entry->has_uses)
+        return false;
+    for (size_t i = 0; i < entry->binaries.n; i++)
+        if (is_every(all[i].path, "/**"))
+            return true;
+    return entry->binaries.n == 0;
+}
+
+static bool denied_in(const struct policy_spot *s, const struct egress_entry *entry,
+                      const struct reach *r)
+{
+    const struct egress_endpoint *all = entry->endpoints.p;
+
+    for (size_t i = 0; i < entry->endpoints.n; i++)
+        if (all[i].deny_rules.n && goes_with(&all[i], s->ep) && denies_all(&all[i], r))
+            return true;
+    return false;
+}
+
+static size_t count_siblings(const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->network_policies.n; i++)
+        n += entries[i].endpoints.n;
+    return n;
+}
+
+/* Whether a single deny rule covers the reach: of the endpoint, of another endpoint of its entry,
+ * or of an entry that applies to every program permanently. */
+static bool is_denied(const struct policy_spot *s, const struct reach *r)
+{
+    const struct egress_entry *entries = s->policy->network_policies.p;
 
     if (denies_all(s->ep, r))
         return true;
-    for (size_t i = 0; n <= SIBLINGS_MAX && i < n; i++)
-        if (all[i].deny_rules.n && goes_with(&all[i], s->ep) && denies_all(&all[i], r))
+    if (count_siblings(s->policy) > SIBLINGS_MAX)
+        return false;
+    for (size_t i = 0; i < s->policy->network_policies.n; i++)
+        if (((&entries[i] == s->entry && !s->ep->binaries.n) || lasts_for_all(&entries[i])) &&
+            denied_in(s, &entries[i], r))
             return true;
     return false;
 }
@@ -134,19 +188,19 @@ static bool is_never_sent(const char *method)
     return strcasecmp(method, "CONNECT") == 0 || strcasecmp(method, "TRACE") == 0;
 }
 
-/* NULL, or why the rule allows nothing. */
-static const char *rule_flaw(const struct spot *s, const struct egress_rule *rule)
+/* Why the rule allows nothing; NULL if it allows something. */
+static const char *rule_flaw(const struct policy_spot *s, const struct egress_rule *rule)
 {
     if (is_never_sent(rule->method))
         return "CONNECT and TRACE are never allowed where requests are inspected";
     if (is_outside(s->ep, rule->path))
-        return "its path has nothing in common with the endpoint's path";
+        return "its path does not overlap with the endpoint's path";
     if (is_denied(s, &(struct reach){ .method = rule->method, .path = rule->path }))
-        return "deny_rules take back all that it allows";
+        return "deny_rules deny everything that it allows";
     return NULL;
 }
 
-static int check_allowing_rules(const struct spot *s)
+static int check_allowing_rules(const struct policy_spot *s)
 {
     const struct egress_allow *allows = s->ep->rules.p;
     size_t dead = 0;
@@ -162,15 +216,13 @@ static int check_allowing_rules(const struct spot *s)
         return 0;
     if (dead < s->ep->rules.n)
         return spot_note(s, "a rule allows nothing: %s", flaw);
-    return spot_fail(s, "rules",
-                     "let nothing through: %s; change the rules, or take the endpoint "
-                     "out",
+    return spot_fail(s, "rules", "allow no request: %s; change the rules, or remove the endpoint",
                      flaw);
 }
 
-static int check_preset(const struct spot *s)
+static int check_preset(const struct policy_spot *s)
 {
-    /* Of each, methods that stand for all that it allows; `full` is every one. */
+    /* For each preset, methods that represent all that it allows; `full` allows every method. */
     static const char *const reads[] = { "GET", "OPTIONS", NULL };
     static const char *const writes[] = { "GET", "OPTIONS", "POST", "PUT", "PATCH", NULL };
     static const char *const every[] = { "*", NULL };
@@ -182,15 +234,14 @@ static int check_preset(const struct spot *s)
         if (!is_denied(s, &(struct reach){ .method = *m, .path = s->ep->path, .crosses = true }))
             return 0;
     return spot_fail(s, "deny_rules",
-                     "take back all that access allows, so nothing can pass; narrow them, or take "
-                     "the endpoint out");
+                     "deny everything that access allows; narrow them, or remove the endpoint");
 }
 
-int policy_check_passable_(const struct spot *s)
+int policy_check_passable_(const struct policy_spot *s)
 {
     int r = s->ep->protocol == EGRESS_REST ? check_port(s) : 0;
 
     if (r < 0 || s->ep->protocol != EGRESS_REST || s->ep->enforcement == EGRESS_AUDIT)
-        return r; /* what is only recorded passes */
+        return r; /* denials are only recorded */
     return s->ep->has_rules ? check_allowing_rules(s) : check_preset(s);
 }

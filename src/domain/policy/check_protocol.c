@@ -1,6 +1,7 @@
-/* What belongs to which protocol, and what is enforced of it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which fields belong to which protocol, and which of them are enforced. */
 #include "base/own.h"
-#include "policy/spot.h"
+#include "domain/policy/spot.h"
 
 static const char *const names[] = {
     [EGRESS_TCP] = "tcp",         [EGRESS_REST] = "rest", [EGRESS_WEBSOCKET] = "websocket",
@@ -46,12 +47,12 @@ SAYS(service, ep->signing_service != NULL)
 SAYS(region, ep->signing_region != NULL)
 SAYS(binding, ep->has_credential_binding)
 
-/* A field that says nothing to its protocol would be a restriction that nobody keeps. */
+/* Rejects a field that has no meaning for its protocol: the restriction would not be enforced. */
 static const struct {
     const char *field;
     bool (*is_said)(const struct egress_endpoint *ep);
     unsigned belongs; /* to these protocols */
-    bool enforced;    /* else it is refused in the end */
+    bool enforced;    /* otherwise the policy is refused in the end */
 } fields[] = {
     { "path", says_path, INSPECTED, true },
     { "enforcement", says_audit, INSPECTED, true },
@@ -73,7 +74,7 @@ static const struct {
     { "credential_binding", says_binding, HTTP, false },
 };
 
-static int check_fields(const struct spot *s)
+static int check_protocol_fields(const struct policy_spot *s)
 {
     unsigned protocol = 1u << s->ep->protocol;
 
@@ -81,28 +82,26 @@ static int check_fields(const struct spot *s)
         if (!fields[i].is_said(s->ep) || fields[i].belongs & protocol)
             continue;
         if (protocol == P(TCP))
-            return spot_fail(s, fields[i].field,
-                             "needs a protocol that is inspected, such as rest");
-        return spot_fail(s, fields[i].field, "means nothing with the protocol %s",
+            return spot_fail(s, fields[i].field, "needs an inspected protocol, such as rest");
+        return spot_fail(s, fields[i].field, "has no meaning with the protocol %s",
                          egress_protocol_name_(s->ep->protocol));
     }
     return 0;
 }
 
-static int check_tls(const struct spot *s)
+static int check_tls(const struct policy_spot *s)
 {
     if (s->ep->tls == EGRESS_TLS_SKIP && s->ep->protocol != EGRESS_TCP)
         return spot_fail(s, "tls",
-                         "%s cannot be inspected inside TLS; leave the protocol out or "
-                         "write tls: auto",
+                         "%s cannot be inspected inside TLS; omit the protocol or write tls: auto",
                          egress_protocol_name_(s->ep->protocol));
     if (s->ep->tls == EGRESS_TLS_TERMINATE || s->ep->tls == EGRESS_TLS_PASSTHROUGH)
         return spot_note(s, "tls: terminate and passthrough mean auto");
     return 0;
 }
 
-/* There must be something that allows, or nothing would pass and nobody would know why. */
-static int check_base(const struct spot *s)
+/* Requires something that allows; otherwise everything would be denied for no visible reason. */
+static int check_base(const struct policy_spot *s)
 {
     const struct egress_endpoint *ep = s->ep;
     const char *protocol = egress_protocol_name_(ep->protocol);
@@ -112,7 +111,7 @@ static int check_base(const struct spot *s)
     if (ep->has_rules && ep->rules.n == 0)
         return spot_fail(s, "rules", "is empty, which would deny everything");
     if (ep->has_deny_rules && ep->deny_rules.n == 0)
-        return spot_fail(s, "deny_rules", "is empty; leave it out");
+        return spot_fail(s, "deny_rules", "must not be empty; omit it");
     if (1u << ep->protocol & PRESETS && !ep->has_rules && ep->access == EGRESS_ACCESS_NONE)
         return spot_fail(s, "access", "or rules are needed with the protocol %s", protocol);
     if (ep->protocol == EGRESS_JSON_RPC && !ep->has_rules)
@@ -127,7 +126,7 @@ static int check_base(const struct spot *s)
     return 0;
 }
 
-static int check_credentials(const struct spot *s)
+static int check_credentials(const struct policy_spot *s)
 {
     const struct egress_endpoint *ep = s->ep;
 
@@ -138,7 +137,7 @@ static int check_credentials(const struct spot *s)
     return 0;
 }
 
-static int check_registry(const struct spot *s)
+static int check_persisted_queries(const struct policy_spot *s)
 {
     const struct json *all = s->ep->graphql_persisted_queries;
 
@@ -155,10 +154,10 @@ static int check_registry(const struct spot *s)
     return 0;
 }
 
-int policy_check_protocol_(const struct spot *s)
+int policy_check_protocol_(const struct policy_spot *s)
 {
-    static int (*const checks[])(const struct spot *) = {
-        check_fields, check_tls, check_base, check_credentials, check_registry,
+    static int (*const checks[])(const struct policy_spot *) = {
+        check_protocol_fields, check_tls, check_base, check_credentials, check_persisted_queries,
     };
     int r = 0;
 
@@ -167,7 +166,7 @@ int policy_check_protocol_(const struct spot *s)
     return r;
 }
 
-int policy_check_enforced_(const struct spot *s)
+int policy_check_enforced_(const struct policy_spot *s)
 {
     if (!(1u << s->ep->protocol & ENFORCED))
         return spot_refuse(s, "protocol",

@@ -1,15 +1,16 @@
-/* Rules for requests, protocol by protocol. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks rules for requests, by protocol. */
 #include <stdio.h>
 #include <strings.h>
 
 #include "base/own.h"
-#include "policy/glob.h"
-#include "policy/path.h"
-#include "policy/spot.h"
+#include "domain/policy/glob.h"
+#include "domain/policy/path.h"
+#include "domain/policy/spot.h"
 
 /* A rule of an endpoint: rules[i].allow or deny_rules[i]. */
 struct rule_spot {
-    const struct spot *s;
+    const struct policy_spot *s;
     struct egress_rule *rule;
     size_t index;
     bool deny;
@@ -59,7 +60,7 @@ static int read_matcher(const struct rule_spot *r, const char *field, const stru
         const struct json *item = any ? &any->list.p[i] : one;
 
         if (item->type != JSON_STR || memchr(item->s.p, '\0', item->s.n))
-            return rule_fail(r, field, "a glob is a text without NUL");
+            return rule_fail(r, field, "a glob must not contain a NUL byte");
         list[i] = arena_dup(r->s->arena, item->s);
         bad = list[i] ? check_glob(r, field, list[i], '.') : spot_no_room(r->s);
     }
@@ -67,7 +68,7 @@ static int read_matcher(const struct rule_spot *r, const char *field, const stru
     return bad;
 }
 
-static int read_query(const struct rule_spot *r)
+static int read_rule_query(const struct rule_spot *r)
 {
     const struct json *query = r->rule->query_;
     struct egress_matcher *list;
@@ -87,7 +88,7 @@ static int read_query(const struct rule_spot *r)
         if (!list[i].key)
             return spot_no_room(r->s);
         bad = memchr(one->key.p, '\0', one->key.n)
-                  ? rule_fail(r, "query", "a key must not hold a NUL")
+                  ? rule_fail(r, "query", "a key must not contain a NUL byte")
                   : read_matcher(r, "query", one, &list[i].any);
     }
     r->rule->query = list;
@@ -116,9 +117,9 @@ static int check_rest(const struct rule_spot *r)
     if (rule->method && strcmp(rule->method, "*") != 0 && !is_token(rule->method))
         return rule_fail(r, "method", "must be '*' or the name of a method");
     if (!r->deny && !rule->method)
-        return rule_fail(r, "method", "is required; '*' is every method");
+        return rule_fail(r, "method", "is required; '*' means every method");
     if (!r->deny && !rule->path)
-        return rule_fail(r, "path", "is required; '/**' is every path");
+        return rule_fail(r, "path", "is required; '/**' means every path");
     if (!rule->path)
         return 0;
     if (rule->path[0] != '/' && strcmp(rule->path, "**") != 0)
@@ -143,7 +144,7 @@ static int check_graphql(const struct rule_spot *r)
     if (!known)
         return rule_fail(r, "operation_type", "must be query, mutation or subscription");
     if (rule->has_fields && rule->fields.n == 0)
-        return rule_fail(r, "fields", "is empty; leave it out");
+        return rule_fail(r, "fields", "must not be empty; omit it");
     for (size_t i = 0; i < rule->fields.n; i++)
         if (!*rule->fields.p[i])
             return rule_fail(r, "fields", "has an empty name");
@@ -165,8 +166,7 @@ static int check_websocket(const struct rule_spot *r)
         if (!r->deny && has_operation(other) && rule->method &&
             strcasecmp(rule->method, "WEBSOCKET_TEXT") == 0)
             return rule_fail(r, "method",
-                             "WEBSOCKET_TEXT would let operations pass that other "
-                             "rules are about");
+                             "WEBSOCKET_TEXT would allow operations that other rules restrict");
     }
     return check_rest(r);
 }
@@ -213,7 +213,7 @@ static bool names_tool(const struct egress_rule *rule)
     return rule->tool_ || rule->params_;
 }
 
-/* One rule is for every tool while another names tools: the second would mean nothing. */
+/* Whether one rule is for every tool while another names tools, and would have no effect. */
 static bool contradicts_tools(const struct rule_spot *r)
 {
     const struct egress_allow *allows = r->s->ep->rules.p;
@@ -251,7 +251,7 @@ enum {
     R_TOOL = 1 << 5,
 };
 
-static unsigned said(const struct egress_rule *rule)
+static unsigned rule_fields(const struct egress_rule *rule)
 {
     return (rule->method ? R_METHOD : 0u) | (rule->path ? R_PATH : 0u) |
            (rule->query_ ? R_QUERY : 0u) | (rule->command ? R_COMMAND : 0u) |
@@ -270,29 +270,32 @@ static const struct {
     [EGRESS_MCP] = { R_METHOD | R_TOOL, check_mcp },
 };
 
-static int check_rule(const struct rule_spot *r)
+static int check_policy_rule(const struct rule_spot *r)
 {
     enum egress_protocol protocol = r->s->ep->protocol;
-    unsigned has = said(r->rule);
+    unsigned has = rule_fields(r->rule);
     int bad;
 
     if (has == 0)
-        return rule_fail(r, "", r->deny ? "says nothing" : "says nothing and would allow nothing");
+        return rule_fail(r, "",
+                         r->deny ? "must have at least one field"
+                                 : "must have at least one field; an empty rule allows nothing");
     if (has & ~kinds[protocol].may)
-        return rule_fail(r, "", "has a field that means nothing with this protocol");
+        return rule_fail(r, "", "has a field without a meaning for this protocol");
     bad = kinds[protocol].check(r);
-    return bad < 0 ? bad : read_query(r);
+    return bad < 0 ? bad : read_rule_query(r);
 }
 
-int policy_check_rules_(const struct spot *s)
+int policy_check_rules_(const struct policy_spot *s)
 {
     struct egress_allow *allows = s->ep->rules.p;
     struct egress_rule *denies = s->ep->deny_rules.p;
     int r = 0;
 
     for (size_t i = 0; i < s->ep->rules.n && r >= 0; i++)
-        r = check_rule(&(struct rule_spot){ .s = s, .rule = &allows[i].allow, .index = i });
+        r = check_policy_rule(&(struct rule_spot){ .s = s, .rule = &allows[i].allow, .index = i });
     for (size_t i = 0; i < s->ep->deny_rules.n && r >= 0; i++)
-        r = check_rule(&(struct rule_spot){ .s = s, .rule = &denies[i], .index = i, .deny = true });
+        r = check_policy_rule(
+            &(struct rule_spot){ .s = s, .rule = &denies[i], .index = i, .deny = true });
     return r;
 }

@@ -1,9 +1,10 @@
-/* The sections of a policy that are not endpoints. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the sections of a policy that are not endpoints. */
 #include <stdio.h>
 
 #include "base/own.h"
-#include "policy/host_pattern.h"
-#include "policy/spot.h"
+#include "domain/policy/host_pattern.h"
+#include "domain/policy/spot.h"
 
 enum { PATH_TEXT_MAX = 4096, PATHS_MAX = 256 };
 
@@ -13,18 +14,18 @@ static const char *path_flaw(const char *path, bool writable)
     bool only_slashes = true;
 
     if (rest.n == 0 || rest.n > PATH_TEXT_MAX || path[0] != '/')
-        return "a path is absolute and has at most 4096 bytes";
+        return "a path must be absolute, with at most 4096 bytes";
     while (rest.p) {
         rest = str_cut(rest, '/', &part);
         only_slashes &= part.n == 0;
         if (str_eq(part, STR("..")))
-            return "a path has no '..'";
+            return "a path must not contain '..'";
     }
-    return writable && only_slashes ? "the root cannot be written" : NULL;
+    return writable && only_slashes ? "the root directory cannot be writable" : NULL;
 }
 
-static int check_paths(const struct spot *s, const char *field, const struct json_strs *list,
-                       bool writable)
+static int check_filesystem_paths(const struct policy_spot *s, const char *field,
+                                  const struct json_strs *list, bool writable)
 {
     for (size_t i = 0; i < list->n; i++) {
         const char *flaw = path_flaw(list->p[i], writable);
@@ -37,19 +38,19 @@ static int check_paths(const struct spot *s, const char *field, const struct jso
     return 0;
 }
 
-static int check_filesystem(const struct spot *s)
+static int check_filesystem(const struct policy_spot *s)
 {
     const __typeof__(s->policy->filesystem_policy) *fs = &s->policy->filesystem_policy;
-    int r = check_paths(s, "filesystem_policy.read_only", &fs->read_only, false);
+    int r = check_filesystem_paths(s, "filesystem_policy.read_only", &fs->read_only, false);
 
     if (r >= 0)
-        r = check_paths(s, "filesystem_policy.read_write", &fs->read_write, true);
+        r = check_filesystem_paths(s, "filesystem_policy.read_write", &fs->read_write, true);
     if (r >= 0 && fs->read_only.n + fs->read_write.n > PATHS_MAX)
         return spot_fail(s, "filesystem_policy", "has more than %d paths", PATHS_MAX);
     return r;
 }
 
-static int check_identity(const struct spot *s, const char *field, const struct json *v)
+static int check_identity(const struct policy_spot *s, const char *field, const struct json *v)
 {
     uint64_t id = 0;
     bool good = !v || (v->type == JSON_STR && str_eq(v->s, STR("sandbox")));
@@ -63,7 +64,7 @@ static int check_identity(const struct spot *s, const char *field, const struct 
     return spot_fail(s, field, "must be sandbox, or a number from 1 to 4294967294");
 }
 
-int policy_check_sections_(const struct spot *s)
+int policy_check_sections_(const struct policy_spot *s)
 {
     const struct egress_policy *p = s->policy;
     int r = check_filesystem(s);
@@ -73,11 +74,11 @@ int policy_check_sections_(const struct spot *s)
     if (r >= 0)
         r = check_identity(s, "process.run_as_group", p->process.run_as_group);
     if (r >= 0 && p->has_filesystem_policy)
-        r = spot_note(s, "not applied here: filesystem_policy; the profile decides on files");
+        r = spot_note(s, "filesystem_policy is ignored; the profile determines access to files");
     if (r >= 0 && p->has_landlock)
-        r = spot_note(s, "not applied here: landlock; sandboxes always use it as far as they can");
+        r = spot_note(s, "landlock is ignored; sandboxes always use it if the kernel supports it");
     if (r >= 0 && p->has_process)
-        r = spot_note(s, "not applied here: process; the profile decides on users");
+        r = spot_note(s, "process is ignored; the profile determines the user");
     return r;
 }
 
@@ -90,8 +91,8 @@ static const char *pattern_flaw(const char *text, struct host_pattern *ret)
     return host_pattern_parse(str_from(text), ret);
 }
 
-/* An endpoint that nobody looks into, though the stage must see all. */
-static bool meets_skip(const struct spot *s, const struct host_pattern *p)
+/* Whether an endpoint is not inspected although the stage must see all requests. */
+static bool meets_skip(const struct policy_spot *s, const struct host_pattern *p)
 {
     const struct egress_entry *entries = s->policy->network_policies.p;
 
@@ -110,7 +111,8 @@ static bool meets_skip(const struct spot *s, const struct host_pattern *p)
     return false;
 }
 
-static int check_selector(const struct spot *s, const struct egress_middleware *m, bool closed)
+static int check_selector(const struct policy_spot *s, const struct egress_middleware *m,
+                          bool closed)
 {
     const struct json_strs *lists[] = { &m->endpoints.include, &m->endpoints.exclude };
 
@@ -131,7 +133,7 @@ static int check_selector(const struct spot *s, const struct egress_middleware *
     return 0;
 }
 
-static int check_middleware(const struct spot *s, size_t index)
+static int check_middleware(const struct policy_spot *s, size_t index)
 {
     const struct egress_middleware *all = s->policy->network_middlewares.p, *m = &all[index];
     bool closed = !m->on_error || strcmp(m->on_error, "fail_closed") == 0;
@@ -148,7 +150,7 @@ static int check_middleware(const struct spot *s, size_t index)
     return check_selector(s, m, closed);
 }
 
-int policy_check_middlewares_(const struct spot *s)
+int policy_check_middlewares_(const struct policy_spot *s)
 {
     int r = 0;
 

@@ -1,32 +1,32 @@
-#include "policy/compiled.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/compiled.h"
 
-/* Why an address may not be dialled; NULL: it may. */
+/* Why an address may not be dialled. Functions return NULL if it may. */
 struct flaw {
     const char *code, *text, *next;
 };
 
-static const struct flaw metadata = { "metadata_denied", "is a metadata service",
-                                      "No policy can allow it; get credentials from who made the "
-                                      "sandbox." };
-static const struct flaw not_public = {
-    "ssrf_denied", "is not a public address",
-    "If it is meant, declare it: put this address into the allowed_ips of the endpoint, as --allow "
-    "HOST:PORT=ADDRESS does."
+static const struct flaw metadata = {
+    "metadata_denied", "is a metadata service",
+    "No policy can allow it; ask the owner of the sandbox for credentials."
 };
-static const struct flaw outside = { "address_not_allowed",
-                                     "is not one of the endpoint's allowed_ips",
-                                     "Add the address to allowed_ips, or find out why the name has "
-                                     "moved." };
-static const struct flaw another = { "address_not_allowed", "is not the address that was asked for",
-                                     "Connect to the address that the policy has." };
+static const struct flaw not_public = { "ssrf_denied", "is not a public address",
+                                        "To allow it, add this address to the allowed_ips of the "
+                                        "endpoint, or use --allow HOST:PORT=ADDRESS." };
+static const struct flaw outside = {
+    "address_not_allowed", "is not one of the endpoint's allowed_ips",
+    "Add the address to allowed_ips, or find out why the name has another address."
+};
+static const struct flaw another = { "address_not_allowed", "is not the requested address",
+                                     "Connect to the address in the policy." };
 static const struct flaw denied = { "address_not_allowed", "is in denied_ips",
-                                    "Take it out of denied_ips, or put it into allowed_ips." };
+                                    "Remove it from denied_ips, or add it to allowed_ips." };
 static const struct flaw unlisted = { "policy_denied",
                                       "is not in allowed_ips, and no endpoint names "
                                       "the host",
                                       "Add an endpoint with this host to the policy." };
 
-static bool is_exact(const struct prefix *p)
+static bool is_single_address(const struct prefix *p)
 {
     return p->bits == (p->base.v6 ? 128u : 32u);
 }
@@ -42,7 +42,7 @@ static bool is_in(const struct prefixes *list, const struct address *a)
 static bool is_declared(const struct prefixes *list, const struct address *a)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (is_exact(&list->p[i]) && prefix_has(&list->p[i], a))
+        if (is_single_address(&list->p[i]) && prefix_has(&list->p[i], a))
             return true;
     return false;
 }
@@ -52,7 +52,8 @@ static bool is_public(const struct address *a)
     return address_classify(a) == ADDRESS_PUBLIC;
 }
 
-/* A range that has public addresses, too, limits a name; it does not grant the others. */
+/* A range that includes public addresses restricts a name, but does not grant its other
+ * addresses. */
 static bool is_granted(const struct egress_endpoint_c *ep, const struct address *a)
 {
     if (ep->is_address || !ep->host.n)
@@ -63,11 +64,11 @@ static bool is_granted(const struct egress_endpoint_c *ep, const struct address 
     return false;
 }
 
-/* Whether it is at addresses that need no lookup. */
+/* Whether the host has declared addresses, so that no lookup is needed. */
 static bool is_at_known(const struct egress_endpoint_c *ep)
 {
     for (size_t i = 0; i < ep->allowed.n; i++)
-        if (!is_exact(&ep->allowed.p[i]) || is_public(&ep->allowed.p[i].base))
+        if (!is_single_address(&ep->allowed.p[i]) || is_public(&ep->allowed.p[i].base))
             return false;
     return ep->allowed.n > 0 && ep->host.n > 0;
 }
@@ -134,7 +135,7 @@ static const struct flaw *address_flaw(const struct egress_match *m, const struc
     return m->endpoint ? endpoint_flaw(m, a) : unlisted_flaw(m, a);
 }
 
-/* A name was held to the ceiling when the connection was asked for: see egress_connect(). */
+/* The ceiling of a name was already checked by egress_connect(). */
 static bool is_within(const struct egress_match *m, const struct address *a)
 {
     bool by_name = !m->host_is_address_ && m->endpoint && m->endpoint->host.n;
@@ -169,7 +170,7 @@ enum egress_verdict egress_addresses(const struct egress_match *m, const struct 
         }
         egress_reason_set_(why, flaw->code, rule, flaw->next, "%s %s (%s)%s.", text, flaw->text,
                            is_public(&list[i]) ? "public" : address_reason(&list[i]),
-                           n > 1 ? ", and one such address refuses all" : "");
+                           n > 1 ? ", and one denied address denies all" : "");
         return EGRESS_DENIED;
     }
     return EGRESS_ALLOWED;

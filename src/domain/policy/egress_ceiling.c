@@ -1,11 +1,12 @@
-#include "policy/egress_ceiling.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_ceiling.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
-#include "json/reader.h"
-#include "json/writer.h"
-#include "policy/host_pattern.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
+#include "domain/policy/host_pattern.h"
 
 const char *const egress_reach_names[EGRESS_REACH_COUNT_ + 1] = {
     [EGRESS_REACH_NONE] = "none",     [EGRESS_REACH_PROFILE] = "profile",
@@ -26,7 +27,7 @@ static const char *parse_place_ports(struct str text, struct egress_place *ret)
     while (text.p) {
         text = str_cut(text, ',', &one);
         if (!str_to_u64(one, &port) || port == 0 || port > UINT16_MAX || one.p[0] == '0')
-            return "ports are numbers from 1 to 65535 with ',' between, or '*'";
+            return "ports must be numbers from 1 to 65535 separated by ',', or '*'";
         if (port_control_plane((uint16_t)port))
             return "names a port of cluster control planes, which is never allowed";
         if (ret->port_count == EGRESS_PORTS_MAX)
@@ -36,7 +37,7 @@ static const char *parse_place_ports(struct str text, struct egress_place *ret)
     return NULL;
 }
 
-/* The host, and the ports behind it: p NULL if there are none. */
+/* Splits into the host and the ports behind it; the ports' p is NULL if absent. */
 static bool cut_place(struct str text, struct str *ret_host, struct str *ret_ports)
 {
     struct str rest;
@@ -72,15 +73,14 @@ const char *egress_place_parse(struct str text, uint16_t default_port, struct eg
         return "must be HOST:PORT, ADDRESS/BITS:PORT or [ADDRESS6/BITS]:PORT";
     ret->is_prefix = prefix_parse(ret->host, &ret->prefix);
     if (!ret->is_prefix && (!is_lower(ret->host) || host_pattern_parse(ret->host, &pattern)))
-        return "names neither an address, nor a prefix with nothing set behind it, nor a host in "
-               "lower case";
+        return "must be an address, a prefix without host bits, or a host in lower case";
     if (ret->is_prefix && ret->prefix.bits == (ret->prefix.base.v6 ? 128u : 32u) &&
         !address_grantable(&ret->prefix.base))
         return "is a metadata service, which is never allowed";
     if (ports.p)
         return parse_place_ports(ports, ret);
     if (!default_port)
-        return "must name its ports, as in 10.0.0.0/8:443 or 127.0.0.1:*";
+        return "must have ports, such as 10.0.0.0/8:443 or 127.0.0.1:*";
     ret->ports[ret->port_count++] = default_port;
     return NULL;
 }
@@ -106,13 +106,13 @@ static bool place_has_prefix(const struct egress_place *p, const struct prefix *
     return place_has_address(p, &range->base, port) && p->prefix.bits <= range->bits;
 }
 
-static bool place_has_pattern(const struct egress_place *p, const struct host_pattern *asked,
+static bool place_has_pattern(const struct egress_place *p, const struct host_pattern *wanted,
                               uint16_t port)
 {
     struct host_pattern own;
 
     return !p->is_prefix && place_has_port(p, port) && !host_pattern_parse(p->host, &own) &&
-           host_pattern_covers(&own, asked);
+           host_pattern_covers(&own, wanted);
 }
 
 /* --- making, reading, writing --- */
@@ -173,18 +173,18 @@ int egress_ceiling_write(const struct egress_ceiling *c, struct buf *out, struct
     return json_writer_finish(&writer, e);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 bool egress_ceiling_has_name(const struct egress_ceiling *c, struct str name, uint16_t port)
 {
-    struct host_pattern asked;
+    struct host_pattern wanted;
 
     if (!c || c->reach >= EGRESS_REACH_PUBLIC)
         return true;
-    if (host_pattern_parse(name, &asked))
+    if (host_pattern_parse(name, &wanted))
         return false;
     for (size_t i = 0; i < c->places.n; i++)
-        if (place_has_pattern(&c->list[i], &asked, port))
+        if (place_has_pattern(&c->list[i], &wanted, port))
             return true;
     return false;
 }
@@ -225,24 +225,24 @@ const char *egress_ceiling_why(const struct egress_ceiling *c, const char *host,
     return out;
 }
 
-/* --- a whole policy --- */
+/* --- checking a whole policy --- */
 
-struct checking {
+struct ceiling_checker {
     const struct egress_ceiling *c;
     struct egress_own own;
     struct err *e;
 };
 
-static int refuse_place(const struct checking *k, const char *host, const struct address *a,
+static int refuse_place(const struct ceiling_checker *k, const char *host, const struct address *a,
                         uint16_t port, bool own)
 {
     char text[EGRESS_CEILING_TEXT];
 
     egress_ceiling_why(k->c, host, a, port, own, text);
-    return err_set(k->e, ERR_DENIED, "egress: %.180s; ask an administrator", text);
+    return err_set(k->e, ERR_DENIED, "egress: %.180s; ask an administrator to allow it", text);
 }
 
-static bool is_own(const struct checking *k, const struct address *a)
+static bool is_own_ceiling_address(const struct ceiling_checker *k, const struct address *a)
 {
     for (size_t i = 0; i < k->own.n; i++)
         if (address_equal(&k->own.list[i], a))
@@ -250,10 +250,10 @@ static bool is_own(const struct checking *k, const struct address *a)
     return false;
 }
 
-static int check_ceiling_address(const struct checking *k, const struct egress_endpoint *ep,
+static int check_ceiling_address(const struct ceiling_checker *k, const struct egress_endpoint *ep,
                                  const struct address *a)
 {
-    bool own = is_own(k, a);
+    bool own = is_own_ceiling_address(k, a);
 
     for (size_t i = 0; i < ep->port_count; i++)
         if (!egress_ceiling_has_address(k->c, a, ep->ports[i], own))
@@ -261,14 +261,15 @@ static int check_ceiling_address(const struct checking *k, const struct egress_e
     return 0;
 }
 
-/* A range that is not public opens nothing by itself, but for its exact addresses: see
- * egress_addresses(). A range may hold public addresses, too. */
-static bool has_range(const struct checking *k, const struct prefix *p, uint16_t port)
+/* A range that is not public grants nothing by itself, except for exact addresses: see
+ * egress_addresses(). A range may also contain public addresses. */
+static bool has_range(const struct ceiling_checker *k, const struct prefix *p, uint16_t port)
 {
     bool exact = p->bits == (p->base.v6 ? 128u : 32u);
 
     if (exact)
-        return egress_ceiling_has_address(k->c, &p->base, port, is_own(k, &p->base));
+        return egress_ceiling_has_address(k->c, &p->base, port,
+                                          is_own_ceiling_address(k, &p->base));
     if (k->c->reach >= EGRESS_REACH_PUBLIC)
         return true;
     for (size_t i = 0; i < k->c->places.n; i++)
@@ -277,7 +278,7 @@ static bool has_range(const struct checking *k, const struct prefix *p, uint16_t
     return false;
 }
 
-static int check_ceiling_ranges(const struct checking *k, const struct json_strs *list,
+static int check_ceiling_ranges(const struct ceiling_checker *k, const struct json_strs *list,
                                 const uint16_t *ports, size_t n)
 {
     struct prefix p;
@@ -285,17 +286,20 @@ static int check_ceiling_ranges(const struct checking *k, const struct json_strs
     for (size_t i = 0; i < list->n; i++)
         for (size_t j = 0; j < n; j++)
             if (!prefix_parse(str_from(list->p[i]), &p) || !has_range(k, &p, ports[j]))
-                return refuse_place(k, list->p[i], &p.base, ports[j], is_own(k, &p.base));
+                return refuse_place(k, list->p[i], &p.base, ports[j],
+                                    is_own_ceiling_address(k, &p.base));
     return 0;
 }
 
-/* Whether all of a range that a name may be at is listed; one with public addresses grants no
- * others. */
-static bool has_granted(const struct checking *k, const struct prefix *p, uint16_t port)
+/* Whether the ceiling lists the whole range that a name may be at; a range with public addresses
+ * grants no others. */
+static bool has_granted(const struct ceiling_checker *k, const struct prefix *p, uint16_t port)
 {
     if (p->bits == (p->base.v6 ? 128u : 32u))
-        return (address_classify(&p->base) == ADDRESS_PUBLIC && !is_own(k, &p->base)) ||
-               egress_ceiling_has_address(k->c, &p->base, port, is_own(k, &p->base));
+        return (address_classify(&p->base) == ADDRESS_PUBLIC &&
+                !is_own_ceiling_address(k, &p->base)) ||
+               egress_ceiling_has_address(k->c, &p->base, port,
+                                          is_own_ceiling_address(k, &p->base));
     if (k->c->reach == EGRESS_REACH_LOCAL || !prefix_lacks_public(p))
         return true;
     for (size_t i = 0; i < k->c->places.n; i++)
@@ -304,7 +308,7 @@ static bool has_granted(const struct checking *k, const struct prefix *p, uint16
     return false;
 }
 
-static int check_ceiling_name(const struct checking *k, const struct egress_endpoint *ep)
+static int check_ceiling_name(const struct ceiling_checker *k, const struct egress_endpoint *ep)
 {
     const struct json_strs *ips = &ep->allowed_ips;
     struct prefix p;
@@ -314,12 +318,13 @@ static int check_ceiling_name(const struct checking *k, const struct egress_endp
             return refuse_place(k, ep->host, NULL, ep->ports[i], false);
         for (size_t j = 0; j < ips->n; j++)
             if (!prefix_parse(str_from(ips->p[j]), &p) || !has_granted(k, &p, ep->ports[i]))
-                return refuse_place(k, ips->p[j], &p.base, ep->ports[i], is_own(k, &p.base));
+                return refuse_place(k, ips->p[j], &p.base, ep->ports[i],
+                                    is_own_ceiling_address(k, &p.base));
     }
     return 0;
 }
 
-static int check_ceiling_endpoint(const struct checking *k, const struct egress_endpoint *ep)
+static int check_ceiling_endpoint(const struct ceiling_checker *k, const struct egress_endpoint *ep)
 {
     struct address a;
 
@@ -329,8 +334,8 @@ static int check_ceiling_endpoint(const struct checking *k, const struct egress_
                                                  : check_ceiling_name(k, ep);
 }
 
-/* What no endpoint names: every port of the addresses, or the whole internet. */
-static int check_ceiling_unlisted(const struct checking *k, const struct egress_policy *p)
+/* Checks `unlisted`: every port of the addresses, or the whole internet. */
+static int check_ceiling_unlisted(const struct ceiling_checker *k, const struct egress_policy *p)
 {
     const struct json_strs *list = &p->unlisted.allowed_ips;
 
@@ -341,13 +346,15 @@ static int check_ceiling_unlisted(const struct checking *k, const struct egress_
         struct prefix range;
 
         if (!prefix_parse(str_from(list->p[i]), &range))
-            return err_set(k->e, ERR_BUG, "a policy is held to a ceiling that was not checked");
+            return err_set(k->e, ERR_BUG,
+                           "internal error: unchecked policy compared with a ceiling");
         within = k->c->reach == EGRESS_REACH_LOCAL ||
                  (k->c->reach >= EGRESS_REACH_PUBLIC && has_range(k, &range, 1));
         for (size_t j = 0; !within && j < k->c->places.n; j++)
             within = !k->c->list[j].port_count && place_has_prefix(&k->c->list[j], &range, 0);
         if (!within)
-            return refuse_place(k, list->p[i], &range.base, 0, is_own(k, &range.base));
+            return refuse_place(k, list->p[i], &range.base, 0,
+                                is_own_ceiling_address(k, &range.base));
     }
     return 0;
 }
@@ -355,7 +362,7 @@ static int check_ceiling_unlisted(const struct checking *k, const struct egress_
 int egress_ceiling_check(const struct egress_ceiling *c, const struct egress_policy *p,
                          struct egress_own own, struct err *e)
 {
-    const struct checking k = { .c = c, .own = own, .e = e };
+    const struct ceiling_checker k = { .c = c, .own = own, .e = e };
     const struct egress_entry *entries = p->network_policies.p;
     int r = 0;
 

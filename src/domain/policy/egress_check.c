@@ -1,18 +1,19 @@
-#include "policy/egress_check.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/moment.h"
+#include "base/rfc3339.h"
 #include "base/own.h"
-#include "net/host.h"
-#include "policy/glob.h"
-#include "policy/host_pattern.h"
-#include "policy/path.h"
-#include "policy/spot.h"
+#include "lib/net/host.h"
+#include "domain/policy/glob.h"
+#include "domain/policy/host_pattern.h"
+#include "domain/policy/path.h"
+#include "domain/policy/spot.h"
 
-/* Ranges that no list of addresses may touch, as the format has it. One exact address of them can
- * still be an endpoint's host, and then stand in its list. */
+/* Ranges that no list of addresses may contain, as the format requires. A single address of them
+ * can be an endpoint's host, and then also be in its list. */
 static const char *const never[] = {
     "127.0.0.0/8",
     "169.254.0.0/16",
@@ -30,7 +31,7 @@ static bool prefix_overlaps(const struct prefix *a, const struct prefix *b)
     return prefix_has(a, &b->base) || prefix_has(b, &a->base);
 }
 
-static bool is_exact(const struct prefix *p)
+static bool is_exact_prefix(const struct prefix *p)
 {
     return p->bits == (p->base.v6 ? 128u : 32u);
 }
@@ -40,58 +41,79 @@ const char *egress_address_flaw(struct str s)
     struct prefix p, bad;
 
     if (!prefix_parse(s, &p))
-        return "must be an address or prefix, as 192.0.2.7 or 192.0.2.0/24, with nothing set "
-               "behind "
-               "the prefix";
+        return "must be an address or a prefix without host bits, such as 192.0.2.7 or "
+               "192.0.2.0/24";
     for (size_t i = 0; i < COUNT_OF(never); i++)
         if (prefix_parse(str_from(never[i]), &bad) && prefix_overlaps(&p, &bad))
-            return "must not touch loopback, link-local or unspecified addresses";
-    if (is_exact(&p) && !address_grantable(&p.base))
-        return "is a metadata service, which nobody can be allowed to reach";
+            return "must not include loopback, link-local or unspecified addresses";
+    if (is_exact_prefix(&p) && !address_grantable(&p.base))
+        return "is a metadata service, which is never allowed";
     return NULL;
 }
 
-static bool has_name(const struct egress_endpoint *ep)
+static bool has_host_name(const struct egress_endpoint *ep)
 {
     struct address host;
 
     return ep && ep->host && !address_parse(str_from(ep->host), &host);
 }
 
-/* A range that is not public is of no use without a name: only exact addresses open it. */
-static int note_private(const struct spot *s, const char *text)
+/* Notes addresses that are not public and cannot be reached: without a host all of them, in
+ * `unlisted` ranges. */
+static int note_private(const struct policy_spot *s, const char *text)
 {
     struct prefix p;
 
-    if (has_name(s->ep) || !prefix_parse(str_from(text), &p) || is_exact(&p) ||
-        address_classify(&p.base) == ADDRESS_PUBLIC)
+    if ((s->ep && s->ep->host) || !prefix_parse(str_from(text), &p) || !prefix_lacks_public(&p))
         return 0;
-    return spot_note(s, "%s is not public: of such a range only exact addresses can be reached",
-                     text);
+    if (s->ep)
+        return spot_note(s, "%s is not public: without a host it cannot be reached", text);
+    return is_exact_prefix(&p)
+               ? 0
+               : spot_note(s,
+                           "%s is not public: only exact addresses of such a range can be reached",
+                           text);
 }
 
-/* Whether it is the address that the endpoint has as its host already: the way to say that just
- * this one is meant, whatever it is. */
+/* Rejects a list without a host if none of its addresses can be reached. */
+static int check_hostless(const struct policy_spot *s)
+{
+    const struct json_strs *list = &s->ep->allowed_ips;
+    struct prefix p;
+
+    if (s->ep->host)
+        return 0;
+    for (size_t i = 0; i < list->n; i++)
+        if (prefix_parse(str_from(list->p[i]), &p) && !prefix_lacks_public(&p))
+            return 0;
+    return spot_fail(s, "allowed_ips",
+                     "has no public address, and without a host only public ones can be reached; "
+                     "add the address, or its name, as host");
+}
+
+/* Whether it is the address that the endpoint has as its host: this declares that exactly this
+ * address is meant. */
 static bool repeats_host(const struct egress_endpoint *ep, const char *text)
 {
     struct prefix p;
     struct address host;
 
     return ep && ep->host && address_parse(str_from(ep->host), &host) &&
-           prefix_parse(str_from(text), &p) && is_exact(&p) && address_equal(&p.base, &host) &&
-           address_grantable(&host);
+           prefix_parse(str_from(text), &p) && is_exact_prefix(&p) &&
+           address_equal(&p.base, &host) && address_grantable(&host);
 }
 
-/* One exact address beside a name is meant, too. */
+/* An exact address with a name is also a declaration. */
 static bool places_name(const struct egress_endpoint *ep, const char *text)
 {
     struct prefix p;
 
-    return has_name(ep) && prefix_parse(str_from(text), &p) && is_exact(&p) &&
+    return has_host_name(ep) && prefix_parse(str_from(text), &p) && is_exact_prefix(&p) &&
            address_classify(&p.base) != ADDRESS_UNSPECIFIED && address_grantable(&p.base);
 }
 
-static int check_addresses(const struct spot *s, const char *field, const struct json_strs *list)
+static int check_endpoint_addresses(const struct policy_spot *s, const char *field,
+                                    const struct json_strs *list)
 {
     char path[64];
     int r = 0;
@@ -107,28 +129,30 @@ static int check_addresses(const struct spot *s, const char *field, const struct
     return r;
 }
 
-/* What is not public is granted by saying its exact address twice, lest a slip grants it. */
-static int check_declared(const struct spot *s)
+/* An address that is not public must be written twice, so that a typing error cannot grant it. */
+static int check_declared(const struct policy_spot *s)
 {
     const struct json_strs *list = &s->ep->allowed_ips;
     struct address host;
-    bool said = false;
+    bool declared = false;
 
     if (!s->ep->host || !address_parse(str_from(s->ep->host), &host) ||
         address_classify(&host) == ADDRESS_PUBLIC)
         return 0;
     for (size_t i = 0; i < list->n; i++)
-        said |= repeats_host(s->ep, list->p[i]);
-    if (said)
+        declared |= repeats_host(s->ep, list->p[i]);
+    if (declared)
         return 0;
-    return spot_fail(s, "host", "is not a public address; if it is meant, add allowed_ips: ['%s']",
+    return spot_fail(s, "host", "is not a public address; to allow it, add allowed_ips: ['%s']",
                      s->ep->host);
 }
 
-static int check_allowed(const struct spot *s)
+static int check_allowed_ips(const struct policy_spot *s)
 {
-    int r = check_addresses(s, "allowed_ips", &s->ep->allowed_ips);
+    int r = check_endpoint_addresses(s, "allowed_ips", &s->ep->allowed_ips);
 
+    if (r >= 0)
+        r = check_hostless(s);
     return r < 0 ? r : check_declared(s);
 }
 
@@ -137,10 +161,11 @@ static int compare_ports(const void *a, const void *b)
     return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-static int read_port(const struct spot *s, const char *field, const struct json *v, uint16_t *ret)
+static int read_endpoint_port(const struct policy_spot *s, const char *field, const struct json *v,
+                              uint16_t *ret)
 {
     if (v->type != JSON_INT || v->i < 1 || v->i > UINT16_MAX)
-        return spot_fail(s, field, "a port is a whole number from 1 to 65535");
+        return spot_fail(s, field, "a port must be a whole number from 1 to 65535");
     if (port_control_plane((uint16_t)v->i))
         return spot_fail(s, field, "port %d belongs to cluster control planes and is never allowed",
                          (int)v->i);
@@ -148,8 +173,8 @@ static int read_port(const struct spot *s, const char *field, const struct json 
     return 0;
 }
 
-/* Sorted, each once, and as the document would have them. */
-static int keep_ports(const struct spot *s, uint16_t *ports, size_t n)
+/* Stores the ports sorted, without duplicates, in the form of a document. */
+static int set_endpoint_ports(const struct policy_spot *s, uint16_t *ports, size_t n)
 {
     struct json *list = arena_alloc(s->arena, sizeof *list);
     struct json *items = arena_array(s->arena, n, sizeof *items);
@@ -171,7 +196,7 @@ static int keep_ports(const struct spot *s, uint16_t *ports, size_t n)
     return 0;
 }
 
-static int check_ports(const struct spot *s)
+static int check_ports(const struct policy_spot *s)
 {
     const struct json *one = s->ep->port_, *list = s->ep->ports_;
     size_t n = list && list->type == JSON_ARRAY ? list->list.n : 0;
@@ -186,25 +211,25 @@ static int check_ports(const struct spot *s)
     if (!ports)
         return spot_no_room(s);
     if (one)
-        r = read_port(s, "port", one, &ports[0]);
+        r = read_endpoint_port(s, "port", one, &ports[0]);
     for (size_t i = 0; i < n && r >= 0; i++)
-        r = read_port(s, "ports", &list->list.p[i], &ports[i]);
-    return r < 0 ? r : keep_ports(s, ports, one ? 1 : n);
+        r = read_endpoint_port(s, "ports", &list->list.p[i], &ports[i]);
+    return r < 0 ? r : set_endpoint_ports(s, ports, one ? 1 : n);
 }
 
-static int check_address_host(const struct spot *s, const struct address *address)
+static int check_address_host(const struct policy_spot *s, const struct address *address)
 {
     char text[ADDRESS_TEXT_MAX];
 
     if (!address_grantable(address))
-        return spot_fail(s, "host", "is a metadata service, which nobody can be allowed to reach");
+        return spot_fail(s, "host", "is a metadata service, which is never allowed");
     if (s->ep->has_protocol && s->ep->protocol == EGRESS_TCP)
-        return spot_fail(s, "host", "must be a name with protocol tcp; leave the protocol out");
+        return spot_fail(s, "host", "must be a name with protocol tcp; omit the protocol");
     s->ep->host = arena_dup(s->arena, address_text(address, text));
     return s->ep->host ? 0 : spot_no_room(s);
 }
 
-static int check_name_host(const struct spot *s)
+static int check_name_host(const struct policy_spot *s)
 {
     struct host_pattern pattern;
     struct host host;
@@ -221,16 +246,16 @@ static int check_name_host(const struct spot *s)
         return spot_fail(s, "host", "%s", flaw);
     if (!pattern.wild && host_parse(str_from(lower), false, &host, NULL) >= 0 &&
         host_is_metadata(&host))
-        return spot_fail(s, "host", "is a metadata service, which nobody can be allowed to reach");
+        return spot_fail(s, "host", "is a metadata service, which is never allowed");
     if (host_names_loopback(str_from(lower)))
         return spot_fail(s, "host",
-                         "names the loopback of this machine; if it is meant, write host: "
-                         "127.0.0.1 and allowed_ips: ['127.0.0.1']");
+                         "is a loopback name; to allow loopback, write host: 127.0.0.1 and "
+                         "allowed_ips: ['127.0.0.1']");
     s->ep->host = lower;
     return 0;
 }
 
-static int check_host(const struct spot *s)
+static int check_endpoint_host(const struct policy_spot *s)
 {
     struct address address;
 
@@ -247,7 +272,7 @@ static int check_host(const struct spot *s)
     return 0;
 }
 
-static int check_path(const struct spot *s)
+static int check_endpoint_path(const struct policy_spot *s)
 {
     AUTO(arena_done) struct arena scratch = ARENA_INIT(1 << 20);
     const struct glob *g;
@@ -270,7 +295,7 @@ static int check_path(const struct spot *s)
     return 0;
 }
 
-static int check_program(const struct spot *s, const char *field, size_t i, const char *path)
+static int check_program(const struct policy_spot *s, const char *field, size_t i, const char *path)
 {
     AUTO(arena_done) struct arena scratch = ARENA_INIT(1 << 20);
     struct str text = str_from(path), part, rest = text;
@@ -283,18 +308,18 @@ static int check_program(const struct spot *s, const char *field, size_t i, cons
         return spot_fail(s, where, "the path of a program must be absolute");
     for (size_t k = 0; k < text.n; k++)
         if ((unsigned char)text.p[k] < ' ' || text.p[k] == 0x7f)
-            return spot_fail(s, where, "holds a control character");
+            return spot_fail(s, where, "contains a control character");
     for (rest = str_cut(rest, '/', &part); rest.p;) {
         rest = str_cut(rest, '/', &part);
         if (part.n == 0 || str_eq(part, STR(".")) || str_eq(part, STR("..")))
-            return spot_fail(s, where, "must not have '//', '.', '..' or a '/' at the end");
+            return spot_fail(s, where, "must not contain '//', '.' or '..', or end with '/'");
     }
     if (glob_compile(text, GLOB_PARTS, '/', &scratch, &g, &why) < 0)
         return spot_fail(s, where, "%s", why.msg);
     return 0;
 }
 
-static int check_own_binaries(const struct spot *s)
+static int check_own_binaries(const struct policy_spot *s)
 {
     const struct json_strs *own = &s->ep->binaries;
     int r = 0;
@@ -304,25 +329,25 @@ static int check_own_binaries(const struct spot *s)
     return r;
 }
 
-/* Names go into messages and logs. */
-static int check_printable(const struct spot *s, const char *field, const char *name)
+/* Names appear in messages and logs. */
+static int check_printable(const struct policy_spot *s, const char *field, const char *name)
 {
     for (const char *c = name; c && *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return spot_fail(s, field, "holds a control character");
+            return spot_fail(s, field, "contains a control character");
     return 0;
 }
 
-static int check_own_name(const struct spot *s)
+static int check_own_name(const struct policy_spot *s)
 {
     return check_printable(s, "name", s->ep->name);
 }
 
-static int check_endpoint(const struct spot *s)
+static int check_endpoint(const struct policy_spot *s)
 {
-    static int (*const checks[])(const struct spot *) = {
-        check_own_name,         check_ports,         check_host,
-        check_allowed,          check_own_binaries,  check_path,
+    static int (*const checks[])(const struct policy_spot *) = {
+        check_own_name,         check_ports,         check_endpoint_host,
+        check_allowed_ips,      check_own_binaries,  check_endpoint_path,
         policy_check_protocol_, policy_check_rules_, policy_check_enforced_,
     };
     int r = 0;
@@ -332,7 +357,7 @@ static int check_endpoint(const struct spot *s)
     return r;
 }
 
-static int check_who(const struct spot *s)
+static int check_who(const struct policy_spot *s)
 {
     const struct egress_binary *all = s->entry->binaries.p;
     bool harness = false;
@@ -342,34 +367,34 @@ static int check_who(const struct spot *s)
         r = check_program(s, "binaries", i, all[i].path);
         harness |= all[i].harness;
     }
-    return r >= 0 && harness ? spot_note(s, "binaries[].harness means nothing") : r;
+    return r >= 0 && harness ? spot_note(s, "binaries[].harness is ignored") : r;
 }
 
-static int check_key(const struct spot *s)
+static int check_key(const struct policy_spot *s)
 {
     size_t n = strlen(s->entry->key);
     int r;
 
     if (n == 0 || n > EGRESS_NAME_MAX)
-        return spot_fail(s, NULL, "a key has 1 to %d bytes", EGRESS_NAME_MAX);
+        return spot_fail(s, NULL, "a key must have 1 to %d bytes", EGRESS_NAME_MAX);
     if (s->entry->name && !*s->entry->name)
         s->entry->name = NULL;
     r = check_printable(s, NULL, s->entry->key);
     return r < 0 ? r : check_printable(s, "name", s->entry->name);
 }
 
-static int check_limits(const struct spot *s)
+static int check_entry_limits(const struct policy_spot *s)
 {
     const char *text = s->entry->until_;
 
     if (s->entry->spent && !s->entry->has_uses)
-        return spot_fail(s, "spent", "is for entries with uses");
-    if (text && !moment_parse(str_from(text), &s->entry->until))
-        return spot_fail(s, "until", "must be a moment, as in 2026-01-02T03:04:05Z");
+        return spot_fail(s, "spent", "is only allowed with uses");
+    if (text && !rfc3339_parse(str_from(text), &s->entry->until))
+        return spot_fail(s, "until", "must be a time, such as 2026-01-02T03:04:05Z");
     return 0;
 }
 
-static int check_entry(struct spot *s)
+static int check_entry(struct policy_spot *s)
 {
     struct egress_endpoint *eps = s->entry->endpoints.p;
     int r = check_key(s);
@@ -377,20 +402,40 @@ static int check_entry(struct spot *s)
     if (r >= 0)
         r = check_who(s);
     if (r >= 0)
-        r = check_limits(s);
+        r = check_entry_limits(s);
+    if (r >= 0 && s->entry->endpoints.n == 0)
+        r = spot_fail(
+            s, "endpoints",
+            "an entry without endpoints allows nothing; add an endpoint, or remove the entry");
     for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
         s->ep = &eps[i];
         r = check_endpoint(s);
-    }
-    for (size_t i = 0; i < s->entry->endpoints.n && r >= 0; i++) {
-        s->ep = &eps[i];
-        r = policy_check_passable_(s);
     }
     s->ep = NULL;
     return r;
 }
 
-static int check_entries(struct spot *s)
+/* Runs after all endpoints were checked: deny rules of one endpoint may cover another's rules. */
+static int check_passable(struct policy_spot *s)
+{
+    struct egress_entry *entries = s->policy->network_policies.p;
+    int r = 0;
+
+    for (size_t i = 0; i < s->policy->network_policies.n && r >= 0; i++) {
+        struct egress_endpoint *eps = entries[i].endpoints.p;
+
+        s->entry = &entries[i];
+        for (size_t k = 0; k < entries[i].endpoints.n && r >= 0; k++) {
+            s->ep = &eps[k];
+            r = policy_check_passable_(s);
+        }
+    }
+    s->entry = NULL;
+    s->ep = NULL;
+    return r;
+}
+
+static int check_entries(struct policy_spot *s)
 {
     struct egress_entry *entries = s->policy->network_policies.p;
     size_t endpoints = 0;
@@ -400,7 +445,7 @@ static int check_entries(struct spot *s)
         s->entry = &entries[i];
         endpoints += entries[i].endpoints.n;
         r = endpoints > EGRESS_ENDPOINTS_MAX
-                ? spot_fail(s, "endpoints", "a policy has at most %d endpoints",
+                ? spot_fail(s, "endpoints", "a policy must have at most %d endpoints",
                             EGRESS_ENDPOINTS_MAX)
                 : check_entry(s);
     }
@@ -408,7 +453,7 @@ static int check_entries(struct spot *s)
     return r;
 }
 
-static int check_denied(const struct spot *s)
+static int check_denied(const struct policy_spot *s)
 {
     const struct json_strs *list = &s->policy->unlisted.denied_ips;
     struct prefix p;
@@ -416,15 +461,14 @@ static int check_denied(const struct spot *s)
     for (size_t i = 0; i < list->n; i++)
         if (!prefix_parse(str_from(list->p[i]), &p))
             return spot_fail(s, "unlisted.denied_ips",
-                             "must be addresses or prefixes, as in "
-                             "192.0.2.0/24");
+                             "must be addresses or prefixes, such as 192.0.2.0/24");
     return 0;
 }
 
 int egress_check(struct egress_policy *p, struct egress_places places, struct arena *a,
                  struct err *e)
 {
-    struct spot s = { .policy = p, .places = places, .arena = a, .e = e };
+    struct policy_spot s = { .policy = p, .places = places, .arena = a, .e = e };
     int r;
 
     p->notes = (struct json_strs){ 0 };
@@ -432,7 +476,9 @@ int egress_check(struct egress_policy *p, struct egress_places places, struct ar
     if (r >= 0)
         r = check_entries(&s);
     if (r >= 0)
-        r = check_addresses(&s, "unlisted.allowed_ips", &p->unlisted.allowed_ips);
+        r = check_passable(&s);
+    if (r >= 0)
+        r = check_endpoint_addresses(&s, "unlisted.allowed_ips", &p->unlisted.allowed_ips);
     if (r >= 0)
         r = check_denied(&s);
     if (r >= 0)

@@ -1,28 +1,30 @@
-/* Whether a policy can be kept: what the table of fields cannot say, what does not go together, and
- * endpoints that would disagree on one connection. */
-#ifndef POLICY_EGRESS_CHECK_H
-#define POLICY_EGRESS_CHECK_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validates a policy: rules that the table of fields cannot express, contradictory fields, and
+ * endpoints that disagree about one connection. */
+#ifndef DOMAIN_POLICY_EGRESS_CHECK_H
+#define DOMAIN_POLICY_EGRESS_CHECK_H
 
 #include "base/err.h"
-#include "policy/egress_policy.h"
+#include "domain/policy/egress_policy.h"
 
-/* Where the policy was written, for messages with a line. */
+/* The document of the policy, for line numbers in messages. */
 struct egress_places {
-    const struct json *document; /* NULL: nowhere */
-    const char *list; /* the endpoints of the one entry stand in this list, "network.egress"; NULL:
-                         in network_policies, as a file has them */
+    const struct json *document; /* NULL: none */
+    /* name of the list that has the endpoints of the only entry, "network.egress"; NULL: they are
+     * in network_policies, as in a file */
+    const char *list;
 };
 
-/* Checks the policy and brings it into its one form: hosts in lower case, ports sorted in one list,
- * matchers read, notes written. -ERR_INVALID and a message such as "line 12:
- * network_policies.web.endpoints[0].host: …". What nothing enforces yet is valid or not like the
- * rest, and then refused: -ERR_UNSUPPORTED. Takes near-linear time; where wildcards overlap so
- * often that it would not, -ERR_TOO_BIG. */
+/* Checks the policy and brings it into canonical form: hosts in lower case, ports sorted in one
+ * list, matchers parsed, notes written. -ERR_INVALID with a message such as "line 12:
+ * network_policies.web.endpoints[0].host: …". Features that are not enforced yet are checked like
+ * the others, and then refused with -ERR_UNSUPPORTED. Takes near-linear time; -ERR_TOO_BIG if
+ * wildcards overlap so often that it would not. */
 int egress_check(struct egress_policy *p, struct egress_places places, struct arena *a,
                  struct err *e);
 
-/* "10.1.0.0/16", "2001:db8::/32", "192.0.2.7", and not a range that nobody may be granted. NULL, or
- * what is wrong. */
+/* Checks "10.1.0.0/16", "2001:db8::/32", "192.0.2.7"; rejects ranges that must not be granted.
+ * Returns NULL, or the error. */
 const char *egress_address_flaw(struct str s);
 
 #endif

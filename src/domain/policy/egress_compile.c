@@ -1,39 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "policy/compiled.h"
-#include "policy/host_pattern.h"
-#include "policy/path.h"
+#include "domain/policy/compiled.h"
+#include "domain/policy/host_pattern.h"
+#include "domain/policy/path.h"
 
 enum { MEMORY_MAX = 256 << 20, PLACE_TEXT = 256 };
 
-struct compiler {
+struct policy_compiler {
     struct egress_snapshot *s;
     struct arena *a;
     struct err *e;
     size_t endpoints;
 };
 
-static int no_room(const struct compiler *c)
+static int fail_compiler_memory(const struct policy_compiler *c)
 {
     return err_set(c->e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
 }
 
-static int keep(const struct compiler *c, struct str text, struct str *ret)
+static int copy_compiled_text(const struct policy_compiler *c, struct str text, struct str *ret)
 {
     char *p = arena_dup(c->a, text);
 
     if (!p)
-        return no_room(c);
+        return fail_compiler_memory(c);
     *ret = (struct str){ p, text.n };
     return 0;
 }
 
-static int keep_place(const struct compiler *c, struct str *ret, const char *fmt, ...)
+static int copy_rule_place(const struct policy_compiler *c, struct str *ret, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static int keep_place(const struct compiler *c, struct str *ret, const char *fmt, ...)
+static int copy_rule_place(const struct policy_compiler *c, struct str *ret, const char *fmt, ...)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(PLACE_TEXT);
     va_list ap;
@@ -42,47 +43,47 @@ static int keep_place(const struct compiler *c, struct str *ret, const char *fmt
     va_start(ap, fmt);
     r = buf_addv(&text, fmt, ap);
     va_end(ap);
-    return r < 0 ? no_room(c) : keep(c, buf_str(&text), ret);
+    return r < 0 ? fail_compiler_memory(c) : copy_compiled_text(c, buf_str(&text), ret);
 }
 
-static int compile_prefixes(const struct compiler *c, const struct json_strs *list,
+static int compile_prefixes(const struct policy_compiler *c, const struct json_strs *list,
                             struct prefixes *ret)
 {
     ret->p = arena_array(c->a, list->n + 1, sizeof *ret->p);
     if (!ret->p)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (ret->n = 0; ret->n < list->n; ret->n++)
         if (!prefix_parse(str_from(list->p[ret->n]), &ret->p[ret->n]))
-            return err_set(c->e, ERR_BUG, "an address passed the check that is none");
+            return err_set(c->e, ERR_BUG, "internal error: invalid address passed validation");
     return 0;
 }
 
-static bool is_everybody(const char *path)
+static bool is_any_program(const char *path)
 {
     return strcmp(path, "/**") == 0 || strcmp(path, "**") == 0;
 }
 
-/* paths: every step-th pointer is a path; none is everybody. */
-static int compile_programs(const struct compiler *c, const void *paths, size_t n, size_t step,
-                            const struct programs **ret)
+/* paths: every step-th pointer is a path; an empty list means every program. */
+static int compile_programs(const struct policy_compiler *c, const void *paths, size_t n,
+                            size_t step, const struct programs **ret)
 {
     struct programs *who = arena_alloc(c->a, sizeof *who);
     int r = 0;
 
     if (!who || !(who->p = arena_array(c->a, n + 1, sizeof(struct glob *))))
-        return no_room(c);
+        return fail_compiler_memory(c);
     who->any = n == 0;
     for (size_t i = 0; i < n && r >= 0; i++) {
         const char *path = *(const char *const *)(const void *)((const char *)paths + i * step);
 
-        who->any |= is_everybody(path);
+        who->any |= is_any_program(path);
         r = glob_compile(str_from(path), GLOB_PARTS, '/', c->a, &who->p[who->n++], c->e);
     }
     *ret = who;
     return r;
 }
 
-/* A rule on its way in: those that deny match more, docs/egress-policy.md. */
+/* A rule to be compiled. Deny rules match more: docs/egress-policy.md. */
 struct rule_in {
     const struct egress_rule *rule;
     bool deny;
@@ -94,31 +95,32 @@ static enum glob_dialect dialect_of(const struct rule_in *in)
     return in->deny ? GLOB_PARTS_WIDE : GLOB_PARTS;
 }
 
-static int keep_key(const struct compiler *c, const char *key, struct query_c *q)
+static int copy_query_key(const struct policy_compiler *c, const char *key, struct query_c *q)
 {
     char *folded = arena_dup(c->a, str_from(key));
 
     if (!folded)
-        return no_room(c);
+        return fail_compiler_memory(c);
     q->folded = (struct str){ folded, path_query_fold(str_from(key), folded) };
-    return keep(c, str_from(key), &q->key);
+    return copy_compiled_text(c, str_from(key), &q->key);
 }
 
-static int compile_query(const struct compiler *c, const struct rule_in *in, struct rule_c *rule)
+static int compile_query(const struct policy_compiler *c, const struct rule_in *in,
+                         struct rule_c *rule)
 {
     size_t count = in->rule->query_count;
     struct query_c *list = arena_array(c->a, count + 1, sizeof *list);
     int r = 0;
 
     if (!list)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (size_t i = 0; i < count && r >= 0; i++) {
         const struct egress_matcher *m = &in->rule->query[i];
 
         list[i].any = arena_array(c->a, m->any.n, sizeof *list[i].any);
         if (!list[i].any)
-            return no_room(c);
-        r = keep_key(c, m->key, &list[i]);
+            return fail_compiler_memory(c);
+        r = copy_query_key(c, m->key, &list[i]);
         for (; list[i].n < m->any.n && r >= 0; list[i].n++)
             r = glob_compile(str_from(m->any.p[list[i].n]), dialect_of(in), '.', c->a,
                              &list[i].any[list[i].n], c->e);
@@ -128,7 +130,7 @@ static int compile_query(const struct compiler *c, const struct rule_in *in, str
     return r;
 }
 
-static int keep_method(const struct compiler *c, const char *method, struct str *ret)
+static int copy_method(const struct policy_compiler *c, const char *method, struct str *ret)
 {
     char *upper;
 
@@ -136,7 +138,7 @@ static int keep_method(const struct compiler *c, const char *method, struct str 
         return 0;
     upper = arena_dup(c->a, str_from(method));
     if (!upper)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (char *p = upper; *p; p++)
         if (*p >= 'a' && *p <= 'z')
             *p = (char)(*p & ~0x20);
@@ -144,7 +146,7 @@ static int keep_method(const struct compiler *c, const char *method, struct str 
     return 0;
 }
 
-/* Down the parts of its path that are written out: the rule can only match below them. */
+/* Descends along the literal parts of the rule's path; it can only match below them. */
 static uint32_t rule_node(struct egress_snapshot *s, uint32_t node, struct str prefix, bool literal)
 {
     struct str rest = { prefix.p + 1, prefix.n - 1 }, part;
@@ -152,14 +154,14 @@ static uint32_t rule_node(struct egress_snapshot *s, uint32_t node, struct str p
     while (rest.p) {
         rest = str_cut(rest, '/', &part);
         if (!rest.p && !literal)
-            break; /* the last one may go on */
+            break; /* the last part may be longer */
         node = trie_add(&s->trie, node, TRIE_PART, part);
     }
     return node;
 }
 
-/* In lower case for rules that deny: so is what they are looked up by. */
-static int place_rule(const struct compiler *c, const struct rule_in *in, uint32_t root,
+/* Deny rules are indexed, and looked up, in lower case. */
+static int index_rule(const struct policy_compiler *c, const struct rule_in *in, uint32_t root,
                       const struct glob *narrow, const struct rule_c *rule)
 {
     struct str prefix = narrow ? glob_prefix(narrow) : (struct str){ 0 };
@@ -171,7 +173,7 @@ static int place_rule(const struct compiler *c, const struct rule_in *in, uint32
     }
     text = arena_dup(c->a, prefix);
     if (!text)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (char *p = text; in->deny && p < text + prefix.n; p++)
         if (*p >= 'A' && *p <= 'Z')
             *p = (char)(*p | 0x20);
@@ -180,8 +182,9 @@ static int place_rule(const struct compiler *c, const struct rule_in *in, uint32
     return 0;
 }
 
-/* *ret_narrow says what the path writes out; of a wide "/x/…" that is less, since it is /x, too. */
-static int compile_rule_path(const struct compiler *c, const struct rule_in *in,
+/* *ret_narrow is the literal part of the path; for a wide "/x/…" it is shorter, since /x matches,
+ * too. */
+static int compile_rule_path(const struct policy_compiler *c, const struct rule_in *in,
                              const struct glob **ret, const struct glob **ret_narrow)
 {
     struct str path = str_from(in->rule->path);
@@ -196,24 +199,24 @@ static int compile_rule_path(const struct compiler *c, const struct rule_in *in,
     return r < 0 ? r : glob_compile(path, dialect_of(in), '/', c->a, ret, c->e);
 }
 
-static int compile_rule(const struct compiler *c, const struct rule_in *in, uint32_t root)
+static int compile_rule(const struct policy_compiler *c, const struct rule_in *in, uint32_t root)
 {
     struct rule_c *rule = arena_alloc(c->a, sizeof *rule);
     const struct glob *narrow = NULL;
     int r;
 
     if (!rule)
-        return no_room(c);
+        return fail_compiler_memory(c);
     rule->place = in->place;
-    r = keep_method(c, in->rule->method, &rule->method);
+    r = copy_method(c, in->rule->method, &rule->method);
     if (r >= 0)
         r = compile_rule_path(c, in, &rule->path, &narrow);
     if (r >= 0)
         r = compile_query(c, in, rule);
-    return r < 0 ? r : place_rule(c, in, root, narrow, rule);
+    return r < 0 ? r : index_rule(c, in, root, narrow, rule);
 }
 
-static int compile_rules(const struct compiler *c, const struct egress_endpoint *in,
+static int compile_rules(const struct policy_compiler *c, const struct egress_endpoint *in,
                          struct egress_endpoint_c *ep)
 {
     const struct egress_allow *allows = in->rules.p;
@@ -226,21 +229,21 @@ static int compile_rules(const struct compiler *c, const struct egress_endpoint 
     for (size_t i = 0; i < in->rules.n && r >= 0; i++) {
         struct rule_in one = { .rule = &allows[i].allow };
 
-        r = keep_place(c, &one.place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
+        r = copy_rule_place(c, &one.place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
         if (r >= 0)
             r = compile_rule(c, &one, ep->allows);
     }
     for (size_t i = 0; i < in->deny_rules.n && r >= 0; i++) {
         struct rule_in one = { .rule = &denies[i], .deny = true };
 
-        r = keep_place(c, &one.place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
+        r = copy_rule_place(c, &one.place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
         if (r >= 0)
             r = compile_rule(c, &one, ep->denies);
     }
     return r;
 }
 
-static int compile_path(const struct compiler *c, const struct egress_endpoint *in,
+static int compile_path(const struct policy_compiler *c, const struct egress_endpoint *in,
                         struct egress_endpoint_c *ep)
 {
     int r;
@@ -255,15 +258,15 @@ static int compile_path(const struct compiler *c, const struct egress_endpoint *
     return glob_compile(str_from(in->path), GLOB_PLAIN_WIDE, '/', c->a, &ep->path_wide, c->e);
 }
 
-/* Who asks tries every shape there is, so each is put in once. */
-static int add_shape(const struct compiler *c, uint32_t node, const struct label *l)
+/* A query tries every shape, so each is added once. */
+static int add_shape(const struct policy_compiler *c, uint32_t node, const struct label *l)
 {
     uint32_t shapes = trie_add(&c->s->trie, node, TRIE_SHAPES, STR(""));
     uint32_t before = c->s->trie.nodes;
     struct shape *shape = arena_alloc(c->a, sizeof *shape);
 
     if (!shape)
-        return no_room(c);
+        return fail_compiler_memory(c);
     *shape = (struct shape){ (uint8_t)l->prefix.n, (uint8_t)l->suffix.n };
     trie_add(&c->s->trie, shapes, TRIE_SHAPES, (struct str){ (char *)shape, sizeof *shape });
     if (c->s->trie.nodes > before)
@@ -278,7 +281,7 @@ static const enum trie_kind kinds[] = {
     [LABEL_STARS] = TRIE_STARS,
 };
 
-static int add_label(const struct compiler *c, uint32_t *node, const struct label *l)
+static int add_host_label(const struct policy_compiler *c, uint32_t *node, const struct label *l)
 {
     bool plain = l->kind == LABEL_STAR || l->kind == LABEL_STARS;
     uint32_t up = *node;
@@ -287,7 +290,7 @@ static int add_label(const struct compiler *c, uint32_t *node, const struct labe
     return l->kind == LABEL_INFIX ? add_shape(c, up, l) : 0;
 }
 
-static int host_node(const struct compiler *c, struct egress_endpoint_c *ep, uint32_t *ret)
+static int host_node(const struct policy_compiler *c, struct egress_endpoint_c *ep, uint32_t *ret)
 {
     struct host_pattern p;
     int r = 0;
@@ -303,14 +306,14 @@ static int host_node(const struct compiler *c, struct egress_endpoint_c *ep, uin
         return 0;
     }
     if (host_pattern_parse(ep->host, &p))
-        return err_set(c->e, ERR_BUG, "a host passed the check that is none");
+        return err_set(c->e, ERR_BUG, "internal error: invalid host passed validation");
     ep->wild = p.wild;
     for (size_t i = 0; i < p.n && r >= 0; i++)
-        r = add_label(c, ret, &p.labels[i]);
+        r = add_host_label(c, ret, &p.labels[i]);
     return r;
 }
 
-static int place_endpoint(const struct compiler *c, struct egress_endpoint_c *ep)
+static int index_endpoint(const struct policy_compiler *c, struct egress_endpoint_c *ep)
 {
     uint32_t node;
     int r = host_node(c, ep, &node);
@@ -323,38 +326,38 @@ static int place_endpoint(const struct compiler *c, struct egress_endpoint_c *ep
     return 0;
 }
 
-static int keep_ports(const struct compiler *c, const struct egress_endpoint *in,
+static int copy_ports(const struct policy_compiler *c, const struct egress_endpoint *in,
                       struct egress_endpoint_c *ep)
 {
     uint16_t *ports = arena_array(c->a, in->port_count, sizeof *ports);
 
     if (!ports)
-        return no_room(c);
+        return fail_compiler_memory(c);
     memcpy(ports, in->ports, in->port_count * sizeof *ports);
     ep->ports = ports;
     ep->port_count = in->port_count;
     return 0;
 }
 
-/* Names and places, for messages. */
-static int keep_names(const struct compiler *c, const struct egress_entry *entry, size_t index,
-                      struct egress_endpoint_c *ep)
+/* Copies names and locations, for messages. */
+static int copy_endpoint_names(const struct policy_compiler *c, const struct egress_entry *entry,
+                               size_t index, struct egress_endpoint_c *ep)
 {
     const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
-    int r = keep(c, str_from(entry->name ? entry->name : entry->key), &ep->policy);
+    int r = copy_compiled_text(c, str_from(entry->name ? entry->name : entry->key), &ep->policy);
 
     if (r >= 0)
-        r = keep_place(c, &ep->place, "network_policies.%s.endpoints[%zu]", entry->key, index);
+        r = copy_rule_place(c, &ep->place, "network_policies.%s.endpoints[%zu]", entry->key, index);
     ep->name = ep->place;
     if (r >= 0 && in->name)
-        r = keep(c, str_from(in->name), &ep->name);
+        r = copy_compiled_text(c, str_from(in->name), &ep->name);
     if (r >= 0)
-        r = keep(c, str_from(in->host), &ep->host);
+        r = copy_compiled_text(c, str_from(in->host), &ep->host);
     return r;
 }
 
-/* What is for ever has none. */
-static int compile_limit(const struct compiler *c, const struct egress_entry *entry,
+/* A permanent entry has no limit. */
+static int compile_limit(const struct policy_compiler *c, const struct egress_entry *entry,
                          struct egress_limit **ret)
 {
     struct egress_limit *l;
@@ -367,30 +370,30 @@ static int compile_limit(const struct compiler *c, const struct egress_entry *en
                                 .counted = entry->has_uses,
                                 .uses = entry->uses,
                                 .left = entry->spent ? 0 : entry->uses };
-    r = keep(c, str_from(entry->name ? entry->name : entry->key), &l->policy);
+    r = copy_compiled_text(c, str_from(entry->name ? entry->name : entry->key), &l->policy);
     if (r >= 0)
-        r = keep_place(c, &l->place, "network_policies.%s", entry->key);
+        r = copy_rule_place(c, &l->place, "network_policies.%s", entry->key);
     if (r >= 0 && entry->until_)
-        r = keep(c, str_from(entry->until_), &l->until_text);
+        r = copy_compiled_text(c, str_from(entry->until_), &l->until_text);
     *ret = l;
     return r;
 }
 
-/* Of an entry, what its endpoints share. */
-struct shared {
+/* The parts of an entry that its endpoints share. */
+struct shared_programs {
     const struct programs *who;
     struct egress_limit *limit;
 };
 
-static int compile_endpoint(struct compiler *c, const struct egress_entry *entry, size_t index,
-                            const struct shared *shared)
+static int compile_endpoint(struct policy_compiler *c, const struct egress_entry *entry,
+                            size_t index, const struct shared_programs *shared)
 {
     const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
     struct egress_endpoint_c *ep = arena_alloc(c->a, sizeof *ep);
     int r;
 
     if (!ep)
-        return no_room(c);
+        return fail_compiler_memory(c);
     *ep = (struct egress_endpoint_c){
         .order = c->endpoints++,
         .who = shared->who,
@@ -401,31 +404,31 @@ static int compile_endpoint(struct compiler *c, const struct egress_entry *entry
         .audit = in->enforcement == EGRESS_AUDIT,
         .encoded_slash = in->allow_encoded_slash,
     };
-    r = keep_names(c, entry, index, ep);
+    r = copy_endpoint_names(c, entry, index, ep);
     if (r >= 0 && in->binaries.n)
         r = compile_programs(c, in->binaries.p, in->binaries.n, sizeof in->binaries.p[0], &ep->who);
     if (r >= 0)
-        r = keep_ports(c, in, ep);
+        r = copy_ports(c, in, ep);
     if (r >= 0)
         r = compile_prefixes(c, &in->allowed_ips, &ep->allowed);
     if (r >= 0)
         r = compile_path(c, in, ep);
     if (r >= 0)
         r = compile_rules(c, in, ep);
-    return r < 0 ? r : place_endpoint(c, ep);
+    return r < 0 ? r : index_endpoint(c, ep);
 }
 
-static int compile_entries(struct compiler *c, const struct egress_policy *p)
+static int compile_entries(struct policy_compiler *c, const struct egress_policy *p)
 {
     const struct egress_entry *entries = p->network_policies.p;
     int r = 0;
 
     c->s->limits = arena_array(c->a, p->network_policies.n, sizeof *c->s->limits);
     if (!c->s->limits)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (size_t i = 0; i < p->network_policies.n && r >= 0; i++) {
         const struct egress_binary *list = entries[i].binaries.p;
-        struct shared shared = { 0 };
+        struct shared_programs shared = { 0 };
 
         r = compile_programs(c, list, list ? entries[i].binaries.n : 0, sizeof *list, &shared.who);
         if (r >= 0)
@@ -436,12 +439,12 @@ static int compile_entries(struct compiler *c, const struct egress_policy *p)
     return r;
 }
 
-static int compile(struct compiler *c, const struct egress_policy *p)
+static int compile_policy(struct policy_compiler *c, const struct egress_policy *p)
 {
     int r;
 
     if (!p->checked_)
-        return err_set(c->e, ERR_BUG, "a policy is compiled that was not checked");
+        return err_set(c->e, ERR_BUG, "internal error: unchecked policy compiled");
     c->s->hosts = trie_node(&c->s->trie);
     r = compile_entries(c, p);
     if (r >= 0)
@@ -454,17 +457,17 @@ static int compile(struct compiler *c, const struct egress_policy *p)
     return r;
 }
 
-static int copy_ceiling(const struct compiler *c, const struct egress_ceiling *from)
+static int copy_ceiling(const struct policy_compiler *c, const struct egress_ceiling *from)
 {
     struct egress_ceiling *to = arena_alloc(c->a, sizeof *to);
     const char **places = arena_array(c->a, from->places.n + 1, sizeof *places);
     const char *set_by = arena_dup(c->a, str_from(from->from));
 
     if (!to || !places || !set_by)
-        return no_room(c);
+        return fail_compiler_memory(c);
     for (size_t i = 0; i < from->places.n; i++)
         if (!(places[i] = arena_dup(c->a, str_from(from->places.p[i]))))
-            return no_room(c);
+            return fail_compiler_memory(c);
     c->s->ceiling = to;
     return egress_ceiling_make(from->reach, set_by, (struct json_strs){ places, from->places.n },
                                c->a, to, c->e);
@@ -481,7 +484,7 @@ struct egress_snapshot *egress_compile_under(const struct egress_policy *p,
                                              uint64_t generation, struct err *e)
 {
     struct egress_snapshot *s = calloc(1, sizeof *s);
-    struct compiler c = { .s = s, .e = e };
+    struct policy_compiler c = { .s = s, .e = e };
 
     if (!s)
         abort();
@@ -489,7 +492,7 @@ struct egress_snapshot *egress_compile_under(const struct egress_policy *p,
     s->refs = 1;
     s->generation = generation;
     c.a = &s->arena;
-    if (compile(&c, p) < 0 || (ceiling && copy_ceiling(&c, ceiling) < 0)) {
+    if (compile_policy(&c, p) < 0 || (ceiling && copy_ceiling(&c, ceiling) < 0)) {
         egress_snapshot_unref(s);
         return NULL;
     }

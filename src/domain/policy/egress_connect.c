@@ -1,27 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "policy/compiled.h"
-#include "policy/host_pattern.h"
+#include "domain/policy/compiled.h"
+#include "domain/policy/host_pattern.h"
 
 enum { FOUND_MAX = 64, SHOWN_HOST = 128 };
 
 /* The nodes of the hosts that a name matches. */
-struct found {
+struct host_nodes {
     const struct trie *x;
-    const struct str *labels; /* of the asked name, the last first */
+    const struct str *labels; /* of the name in question, the last label first */
     size_t label_count;
     uint32_t nodes[FOUND_MAX];
     size_t n;
-    bool named; /* at least one of them is a host */
-    bool full;  /* there were more */
+    bool named; /* at least one has a host */
+    bool full;  /* the list is incomplete */
     size_t steps;
 };
 
-enum { ANY_PORT = 1 }; /* of a question about a name; no rule has to do with this one */
+enum { ANY_PORT = 1 }; /* for queries about a name; no rule depends on this port */
 
-static void note_host(struct found *f, uint32_t node)
+static void note_host(struct host_nodes *f, uint32_t node)
 {
     size_t n;
 
@@ -29,16 +30,16 @@ static void note_host(struct found *f, uint32_t node)
         return;
     trie_items(f->x, node, &n);
     if (n == 0)
-        return; /* only longer hosts pass here */
+        return; /* belongs only to longer hosts */
     if (f->n == FOUND_MAX)
         f->full = true;
     else
         f->nodes[f->n++] = node;
 }
 
-/* Labels such as "ab*cd" above the first label of the name: one try for each shape there is, of
- * which there are no more than a label has ways to be cut. */
-static void find_infix(struct found *f, uint32_t node, struct str label)
+/* Matches labels such as "ab*cd" for the first label of the name: one attempt for each shape, at
+ * most as many as a label has ways to be split. */
+static void find_infix(struct host_nodes *f, uint32_t node, struct str label)
 {
     size_t n;
     uint32_t shapes = trie_find(f->x, node, TRIE_SHAPES, STR(""), &f->steps);
@@ -57,8 +58,8 @@ static void find_infix(struct found *f, uint32_t node, struct str label)
     }
 }
 
-/* Follows words and stars; hosts have few stars, so the ways are few. */
-static void find_below(struct found *f, uint32_t node, size_t used)
+/* Follows words and stars; hosts have few stars, so there are few paths. */
+static void find_below(struct host_nodes *f, uint32_t node, size_t used)
 {
     uint32_t next;
 
@@ -77,8 +78,8 @@ static void find_below(struct found *f, uint32_t node, size_t used)
         find_below(f, next, used + 1);
 }
 
-/* False if it is not a canonical name. */
-static bool find_name(struct found *f, uint32_t root, struct str name)
+/* Returns false if the name is not canonical. */
+static bool find_host_name(struct host_nodes *f, uint32_t root, struct str name)
 {
     struct str labels[HOST_LABELS_MAX];
     struct host_pattern p;
@@ -94,8 +95,8 @@ static bool find_name(struct found *f, uint32_t root, struct str name)
     return true;
 }
 
-/* The names of loopback stand for 127.0.0.1 where the policy has the port there, else for ::1. */
-static void find_loopback(struct found *f, uint32_t root, uint16_t port)
+/* The loopback names mean 127.0.0.1 if the policy has the port there, else ::1. */
+static void find_loopback(struct host_nodes *f, uint32_t root, uint16_t port)
 {
     uint32_t at[2] = { trie_find(f->x, root, TRIE_ADDRESS, STR("127.0.0.1"), &f->steps),
                        trie_find(f->x, root, TRIE_ADDRESS, STR("::1"), &f->steps) };
@@ -109,19 +110,19 @@ static void find_loopback(struct found *f, uint32_t root, uint16_t port)
         note_host(f, at[i]);
 }
 
-/* All hosts that match. */
-static bool find_hosts(const struct egress_snapshot *s, const struct egress_ask *ask,
-                       struct found *f)
+/* Finds all hosts that match. */
+static bool find_hosts(const struct egress_snapshot *s, const struct egress_connect_query *query,
+                       struct host_nodes *f)
 {
     bool good = true;
 
-    *f = (struct found){ .x = &s->trie };
-    if (ask->host_is_address)
-        note_host(f, trie_find(f->x, s->hosts, TRIE_ADDRESS, ask->host, &f->steps));
-    else if (host_names_loopback(ask->host))
-        find_loopback(f, s->hosts, ask->port);
+    *f = (struct host_nodes){ .x = &s->trie };
+    if (query->host_is_address)
+        note_host(f, trie_find(f->x, s->hosts, TRIE_ADDRESS, query->host, &f->steps));
+    else if (host_names_loopback(query->host))
+        find_loopback(f, s->hosts, query->port);
     else
-        good = find_name(f, s->hosts, ask->host);
+        good = find_host_name(f, s->hosts, query->host);
     f->named = f->n > 0;
     return good;
 }
@@ -141,27 +142,27 @@ static bool program_matches(const struct programs *who, struct str path)
     return false;
 }
 
-static bool who_matches(const struct programs *who, const struct egress_ask *ask)
+static bool who_matches(const struct programs *who, const struct egress_connect_query *query)
 {
     bool good = who->any;
 
-    if (!good && ask->identity_known)
-        good = program_matches(who, ask->binary);
-    for (size_t i = 0; !good && ask->identity_known && i < ask->n_ancestors; i++)
-        good = program_matches(who, ask->ancestors[i]);
+    if (!good && query->identity_known)
+        good = program_matches(who, query->binary);
+    for (size_t i = 0; !good && query->identity_known && i < query->n_ancestors; i++)
+        good = program_matches(who, query->ancestors[i]);
     return good;
 }
 
-/* What was found for one question. */
-struct answer {
-    const struct egress_ask *ask;
+/* The endpoints found for one query. */
+struct connect_candidates {
+    const struct egress_connect_query *query;
     struct egress_match *m;
-    const struct egress_endpoint_c *barred; /* the first that has other programs */
-    const struct egress_limit *over;        /* the first that has run out */
+    const struct egress_endpoint_c *barred; /* the first that does not allow the program */
+    const struct egress_limit *over;        /* the first that has expired */
     bool full;
 };
 
-static void take(struct answer *a, const struct egress_endpoint_c *ep)
+static void consider_endpoint(struct connect_candidates *a, const struct egress_endpoint_c *ep)
 {
     struct egress_match *m = a->m;
 
@@ -170,8 +171,8 @@ static void take(struct answer *a, const struct egress_endpoint_c *ep)
             a->over = ep->limit;
         return;
     }
-    m->needs_identity |= !ep->who->any && !a->ask->identity_known;
-    if (!who_matches(ep->who, a->ask)) {
+    m->needs_identity |= !ep->who->any && !a->query->identity_known;
+    if (!who_matches(ep->who, a->query)) {
         if (!a->barred || ep->order < a->barred->order)
             a->barred = ep;
     } else if (m->all_count_ == EGRESS_MATCH_MAX) {
@@ -181,15 +182,16 @@ static void take(struct answer *a, const struct egress_endpoint_c *ep)
     }
 }
 
-static void take_port(struct answer *a, struct found *f)
+static void consider_port(struct connect_candidates *a, struct host_nodes *f)
 {
     for (size_t i = 0; i < f->n; i++) {
-        uint32_t node = trie_find(f->x, f->nodes[i], TRIE_PORT, port_key(&a->ask->port), &f->steps);
+        uint32_t node =
+            trie_find(f->x, f->nodes[i], TRIE_PORT, port_key(&a->query->port), &f->steps);
         size_t n = 0;
         const struct trie_item *items = node ? trie_items(f->x, node, &n) : NULL;
 
         for (size_t k = 0; k < n; k++)
-            take(a, items[k].what);
+            consider_endpoint(a, items[k].what);
         f->steps += n;
     }
 }
@@ -201,18 +203,18 @@ static int compare_policies(struct str a, struct str b)
     return r ? r : (a.n > b.n) - (a.n < b.n);
 }
 
-static bool wins(const struct egress_endpoint_c *a, const struct egress_endpoint_c *b)
+static bool endpoint_precedes(const struct egress_endpoint_c *a, const struct egress_endpoint_c *b)
 {
     int r = compare_policies(a->policy, b->policy);
 
     if (!a->limit != !b->limit)
-        return !a->limit; /* what lasts is not used up */
+        return !a->limit; /* permanent entries come first: nothing is used up */
     return r ? r < 0 : a->order < b->order;
 }
 
-/* All that apply agree on addresses and TLS (the check saw to it); one inspected is enough to look
- * into the connection. */
-static void settle(struct egress_match *m)
+/* Summarizes the endpoints that apply. They agree on addresses and TLS (egress_check.h); if one is
+ * inspected, the connection is. */
+static void summarize_match(struct egress_match *m)
 {
     const struct egress_endpoint_c *best = m->all_[0];
 
@@ -220,7 +222,7 @@ static void settle(struct egress_match *m)
     for (size_t i = 0; i < m->all_count_; i++) {
         const struct egress_endpoint_c *ep = m->all_[i];
 
-        if (wins(ep, best))
+        if (endpoint_precedes(ep, best))
             best = ep;
         if (ep->protocol == EGRESS_TCP)
             continue;
@@ -238,33 +240,34 @@ static void settle(struct egress_match *m)
 }
 
 /* "example.com:443", for people. */
-struct shown {
+struct printable_destination {
     char host[SHOWN_HOST];
     unsigned port;
 };
 
-static struct shown show(const struct egress_ask *ask)
+static struct printable_destination
+make_printable_destination(const struct egress_connect_query *query)
 {
-    struct shown s = { .port = ask->port };
+    struct printable_destination s = { .port = query->port };
 
-    log_printable(ask->host, s.host, sizeof s.host);
+    log_printable(query->host, s.host, sizeof s.host);
     return s;
 }
 
-static bool means_loopback(const struct egress_ask *ask)
+static bool means_loopback(const struct egress_connect_query *query)
 {
-    return !ask->host_is_address && host_names_loopback(ask->host);
+    return !query->host_is_address && host_names_loopback(query->host);
 }
 
-static enum egress_verdict refuse(const struct answer *a, const struct found *f,
-                                  struct egress_reason *why)
+static enum egress_verdict refuse_connection(const struct connect_candidates *a,
+                                             const struct host_nodes *f, struct egress_reason *why)
 {
-    struct shown to = show(a->ask);
+    struct printable_destination to = make_printable_destination(a->query);
     char program[SHOWN_HOST];
 
     if (!a->barred && a->over) {
         egress_limit_refuse(a->over, why);
-    } else if (!a->barred && !f->named && means_loopback(a->ask)) {
+    } else if (!a->barred && !f->named && means_loopback(a->query)) {
         egress_reason_set_(why, "policy_denied", (struct str){ 0 },
                            "Grant a port of the loopback: --allow 127.0.0.1:PORT, or an endpoint "
                            "with host 127.0.0.1 and allowed_ips: ['127.0.0.1'].",
@@ -274,21 +277,21 @@ static enum egress_verdict refuse(const struct answer *a, const struct found *f,
     } else if (!a->barred && !f->named) {
         egress_reason_set_(
             why, "policy_denied", (struct str){ 0 },
-            "Add an endpoint with this host and port to the policy, or use one it has.",
+            "Add an endpoint with this host and port to the policy, or use another destination.",
             "%s:%u is not allowed by any policy.", to.host, to.port);
     } else if (!a->barred) {
-        egress_reason_set_(why, "port_not_allowed", (struct str){ 0 },
-                           "Use a port that the policy has for this host, or add this one to it.",
-                           "%s is in the policy, but not with port %u.", to.host, to.port);
-    } else if (!a->ask->identity_known) {
         egress_reason_set_(
-            why, "identity_unknown", a->barred->place,
-            "Connect from a program whose path can be seen; a process that has ended or "
-            "shares its socket cannot.",
-            "%s:%u is for certain programs only, and which one asks is not known.", to.host,
-            to.port);
+            why, "port_not_allowed", (struct str){ 0 },
+            "Use a port that the policy allows for this host, or add this port to the policy.",
+            "%s is in the policy, but not on port %u.", to.host, to.port);
+    } else if (!a->query->identity_known) {
+        egress_reason_set_(why, "identity_unknown", a->barred->place,
+                           "Connect from a running program that does not share its socket.",
+                           "%s:%u is allowed for certain programs only, and the connecting program "
+                           "could not be identified.",
+                           to.host, to.port);
     } else {
-        log_printable(a->ask->binary, program, sizeof program);
+        log_printable(a->query->binary, program, sizeof program);
         egress_reason_set_(why, "binary_not_allowed", a->barred->place,
                            "Use a program that the entry lists, or add this one to its binaries.",
                            "%s may not connect to %s:%u: it is not one of the programs of '" STR_FMT
@@ -299,26 +302,27 @@ static enum egress_verdict refuse(const struct answer *a, const struct found *f,
 }
 
 static enum egress_verdict refuse_early(const struct egress_snapshot *s,
-                                        const struct egress_ask *ask, struct egress_reason *why)
+                                        const struct egress_connect_query *query,
+                                        struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
 
-    if (ask->port == 0 || port_control_plane(ask->port)) {
+    if (query->port == 0 || port_control_plane(query->port)) {
         egress_reason_set_(why, "control_plane_port", (struct str){ 0 },
                            "No policy can allow this port; use the service through another one.",
                            "Port %u of %s is never allowed: cluster control planes use it.",
                            to.port, to.host);
         return EGRESS_DENIED;
     }
-    if (ask->host_is_address ? !address_grantable(&ask->address) : is_metadata(ask->host)) {
+    if (query->host_is_address ? !address_grantable(&query->address) : is_metadata(query->host)) {
         egress_reason_set_(why, "metadata_denied", (struct str){ 0 },
-                           "No policy can allow it; get credentials from who made the sandbox.",
+                           "No policy can allow it; ask the owner of the sandbox for credentials.",
                            "%s is a metadata service and never allowed.", to.host);
         return EGRESS_DENIED;
     }
     if (s->endpoint_count == 0 && s->unlisted == EGRESS_UNLISTED_DENY && s->allowed.n == 0) {
         egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                           "Make a sandbox whose policy has an endpoint for it.",
+                           "Create a sandbox whose policy has an endpoint for it.",
                            "%s:%u is not allowed: the policy allows no connections at all.",
                            to.host, to.port);
         return EGRESS_DENIED;
@@ -326,10 +330,11 @@ static enum egress_verdict refuse_early(const struct egress_snapshot *s,
     return EGRESS_ALLOWED;
 }
 
-static enum egress_verdict allow(const struct egress_match *m, const struct egress_ask *ask,
-                                 struct egress_reason *why)
+static enum egress_verdict allow_connection(const struct egress_match *m,
+                                            const struct egress_connect_query *query,
+                                            struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
     struct str rule = m->endpoint ? m->endpoint->place : STR("unlisted");
 
     egress_reason_set_(why, "allowed", rule, "", "%s:%u is allowed by '" STR_FMT "'.", to.host,
@@ -338,52 +343,57 @@ static enum egress_verdict allow(const struct egress_match *m, const struct egre
 }
 
 static enum egress_verdict refuse_beyond(const struct egress_snapshot *s,
-                                         const struct egress_ask *ask, uint16_t port,
+                                         const struct egress_connect_query *query, uint16_t port,
                                          struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
     char text[EGRESS_CEILING_TEXT];
 
-    egress_ceiling_why(s->ceiling, to.host, ask->host_is_address ? &ask->address : NULL, port,
+    egress_ceiling_why(s->ceiling, to.host, query->host_is_address ? &query->address : NULL, port,
                        false, text);
     egress_reason_set_(why, "ceiling_denied", (struct str){ 0 }, EGRESS_CEILING_NEXT, "%s.", text);
     return EGRESS_DENIED;
 }
 
-/* An endpoint without a host is held to the ceiling by egress_addresses(). */
-static enum egress_verdict allow_within(const struct egress_match *m, const struct egress_ask *ask,
+/* egress_addresses() checks the ceiling of an endpoint without a host. */
+static enum egress_verdict allow_within(const struct egress_match *m,
+                                        const struct egress_connect_query *query,
                                         struct egress_reason *why)
 {
     const struct egress_ceiling *c = m->snapshot_->ceiling;
-    const struct address *a = ask->host_is_address                     ? &ask->address
+    const struct address *a = query->host_is_address                   ? &query->address
                               : m->endpoint && m->endpoint->is_address ? &m->endpoint->address
                                                                        : NULL;
-    bool within = a ? egress_ceiling_has_address(c, a, ask->port, false)
+    bool within = a ? egress_ceiling_has_address(c, a, query->port, false)
                     : (m->endpoint && !m->endpoint->host.n) ||
-                          egress_ceiling_has_name(c, ask->host, ask->port);
+                          egress_ceiling_has_name(c, query->host, query->port);
 
-    return within ? allow(m, ask, why) : refuse_beyond(m->snapshot_, ask, ask->port, why);
+    return within ? allow_connection(m, query, why)
+                  : refuse_beyond(m->snapshot_, query, query->port, why);
 }
 
-static enum egress_verdict refuse_complex(const struct egress_ask *ask, struct egress_reason *why)
+static enum egress_verdict refuse_complex(const struct egress_connect_query *query,
+                                          struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
 
-    egress_reason_set_(
-        why, "policy_too_complex", (struct str){ 0 }, "Merge endpoints that share host and port.",
-        "More than %d endpoints of the policy apply to %s:%u.", EGRESS_MATCH_MAX, to.host, to.port);
+    egress_reason_set_(why, "policy_too_complex", (struct str){ 0 },
+                       "Merge endpoints with the same host and port.",
+                       "More than %d endpoints of the policy apply to %s:%u.", EGRESS_MATCH_MAX,
+                       to.host, to.port);
     return EGRESS_DENIED;
 }
 
-/* A list of addresses is for who asks for addresses: names would leave with every lookup. */
-static bool is_unlisted(const struct egress_snapshot *s, const struct egress_ask *ask)
+/* A list of addresses applies only to connections to addresses: for names, every name could be sent
+ * to resolvers. */
+static bool is_unlisted(const struct egress_snapshot *s, const struct egress_connect_query *query)
 {
-    return (s->unlisted == EGRESS_UNLISTED_PUBLIC && !means_loopback(ask)) ||
-           (ask->host_is_address && s->allowed.n > 0);
+    return (s->unlisted == EGRESS_UNLISTED_PUBLIC && !means_loopback(query)) ||
+           (query->host_is_address && s->allowed.n > 0);
 }
 
-/* Whether all that apply are endpoints without a host, for which no name is looked up: every name
- * would leave through them. */
+/* Whether all endpoints that apply have no host. Names are not looked up for them: otherwise every
+ * name could be sent to resolvers. */
 static bool applies_without_host(const struct egress_match *m)
 {
     for (size_t i = 0; i < m->all_count_; i++)
@@ -392,58 +402,61 @@ static bool applies_without_host(const struct egress_match *m)
     return m->all_count_ > 0;
 }
 
-static enum egress_verdict refuse_lookup(const struct egress_ask *ask, struct egress_reason *why)
+static enum egress_verdict refuse_lookup(const struct egress_connect_query *query,
+                                         struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
 
     egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                       "Add an endpoint with this host to the policy, or use one it has.",
+                       "Add an endpoint with this host to the policy, or use another host.",
                        "%s is not the host of any endpoint, so it is not looked up.", to.host);
     return EGRESS_DENIED;
 }
 
-static enum egress_verdict refuse_name(const struct egress_ask *ask, struct egress_reason *why)
+static enum egress_verdict refuse_name(const struct egress_connect_query *query,
+                                       struct egress_reason *why)
 {
-    struct shown to = show(ask);
+    struct printable_destination to = make_printable_destination(query);
 
     egress_reason_set_(why, "name_invalid", (struct str){ 0 },
-                       "Write the name in lower case, without a dot at its end.",
-                       "'%s' is not the name of a host.", to.host);
+                       "Write the name in lower case, without a trailing dot.",
+                       "'%s' is not a host name.", to.host);
     return EGRESS_DENIED;
 }
 
-enum egress_verdict egress_connect(const struct egress_snapshot *s, const struct egress_ask *ask,
+enum egress_verdict egress_connect(const struct egress_snapshot *s,
+                                   const struct egress_connect_query *query,
                                    struct egress_match *ret, struct egress_reason *why)
 {
-    struct answer a = { .ask = ask, .m = ret };
-    struct found f;
+    struct connect_candidates a = { .query = query, .m = ret };
+    struct host_nodes f;
 
-    *ret = (struct egress_match){ .port = ask->port,
+    *ret = (struct egress_match){ .port = query->port,
                                   .generation = s->generation,
                                   .snapshot_ = s,
-                                  .address_ = ask->address,
-                                  .host_is_address_ = ask->host_is_address };
-    if (refuse_early(s, ask, why) != EGRESS_ALLOWED)
+                                  .address_ = query->address,
+                                  .host_is_address_ = query->host_is_address };
+    if (refuse_early(s, query, why) != EGRESS_ALLOWED)
         return EGRESS_DENIED;
-    if (!find_hosts(s, ask, &f))
-        return refuse_name(ask, why);
-    if (!means_loopback(ask))
-        note_host(&f, s->hosts); /* endpoints without a host are for all the others */
-    take_port(&a, &f);
+    if (!find_hosts(s, query, &f))
+        return refuse_name(query, why);
+    if (!means_loopback(query))
+        note_host(&f, s->hosts); /* endpoints without a host apply to all names */
+    consider_port(&a, &f);
     ret->steps_ = f.steps;
     if (a.full || f.full)
-        return refuse_complex(ask, why);
-    if (!ask->host_is_address && applies_without_host(ret) && !is_unlisted(s, ask))
-        return a.barred ? refuse(&a, &f, why) : refuse_lookup(ask, why);
-    if (ret->all_count_ && (ask->identity_known || !ret->needs_identity)) {
-        settle(ret);
-        return allow_within(ret, ask, why);
+        return refuse_complex(query, why);
+    if (!query->host_is_address && applies_without_host(ret) && !is_unlisted(s, query))
+        return a.barred ? refuse_connection(&a, &f, why) : refuse_lookup(query, why);
+    if (ret->all_count_ && (query->identity_known || !ret->needs_identity)) {
+        summarize_match(ret);
+        return allow_within(ret, query, why);
     }
-    if (ret->all_count_ || a.barred || !is_unlisted(s, ask))
-        return refuse(&a, &f, why);
+    if (ret->all_count_ || a.barred || !is_unlisted(s, query))
+        return refuse_connection(&a, &f, why);
     ret->policy = STR("unlisted");
     ret->endpoint_name = STR("unlisted");
-    return allow_within(ret, ask, why);
+    return allow_within(ret, query, why);
 }
 
 static void add_port(struct egress_ports *ports, uint16_t port)
@@ -463,21 +476,21 @@ static void add_port(struct egress_ports *ports, uint16_t port)
     ports->n++;
 }
 
-/* Which endpoints of a name count: those that take all these addresses, or all if there are none
- * to be taken. */
-struct chosen {
+/* Selects the endpoints of a name: those that accept all these addresses, or all endpoints if no
+ * addresses are given. */
+struct address_choice {
     const struct egress_snapshot *s;
-    const struct egress_ask *ask;
+    const struct egress_connect_query *query;
     const struct address *list;
     size_t n;
-    struct egress_reason *why; /* the first that does not */
+    struct egress_reason *why; /* of the first that does not */
     bool refused;
 };
 
-/* ep NULL: what is unlisted. */
-static bool chooses(struct chosen *c, const struct egress_endpoint_c *ep)
+/* ep NULL: `unlisted`. */
+static bool choose_addresses(struct address_choice *c, const struct egress_endpoint_c *ep)
 {
-    /* Port 0: within the ceiling if some port is. */
+    /* Port 0: within the ceiling if any port is. */
     struct egress_match m = { .endpoint = ep, .snapshot_ = c->s, .port = 0 };
     struct egress_reason why;
 
@@ -489,7 +502,8 @@ static bool chooses(struct chosen *c, const struct egress_endpoint_c *ep)
     return false;
 }
 
-static void add_ports(const struct found *f, struct chosen *c, struct egress_ports *ports)
+static void add_ports(const struct host_nodes *f, struct address_choice *c,
+                      struct egress_ports *ports)
 {
     for (size_t i = 0; i < f->n && !ports->any; i++) {
         size_t n;
@@ -498,37 +512,38 @@ static void add_ports(const struct found *f, struct chosen *c, struct egress_por
         for (size_t k = 0; k < n && !ports->any; k++) {
             const struct egress_endpoint_c *ep = items[k].what;
 
-            if (limit_is_over(ep->limit) || !chooses(c, ep))
+            if (limit_is_over(ep->limit) || !choose_addresses(c, ep))
                 continue;
             for (size_t p = 0; p < ep->port_count; p++)
                 add_port(ports, ep->ports[p]);
         }
     }
-    if (is_unlisted(c->s, c->ask) && !ports->any)
-        ports->any = chooses(c, NULL);
+    if (is_unlisted(c->s, c->query) && !ports->any)
+        ports->any = choose_addresses(c, NULL);
 }
 
 enum egress_verdict egress_name(const struct egress_snapshot *s, struct str name,
                                 struct egress_ports *ret, struct egress_reason *why)
 {
-    struct egress_ask ask = { .host = name, .port = ANY_PORT };
-    struct chosen all = { .s = s, .ask = &ask };
-    struct shown to = show(&ask);
-    struct found f;
+    struct egress_connect_query query = { .host = name, .port = ANY_PORT };
+    struct address_choice all = { .s = s, .query = &query };
+    struct printable_destination to = make_printable_destination(&query);
+    struct host_nodes f;
 
     *ret = (struct egress_ports){ 0 };
-    if (refuse_early(s, &ask, why) != EGRESS_ALLOWED)
+    if (refuse_early(s, &query, why) != EGRESS_ALLOWED)
         return EGRESS_DENIED;
-    if (!find_hosts(s, &ask, &f))
-        return refuse_name(&ask, why);
+    if (!find_hosts(s, &query, &f))
+        return refuse_name(&query, why);
     ret->steps_ = f.steps;
     add_ports(&f, &all, ret);
     if (!ret->any && ret->n == 0)
-        return means_loopback(&ask) ? refuse(&(struct answer){ .ask = &ask }, &f, why)
-                                    : refuse_lookup(&ask, why);
-    if (!means_loopback(&ask) && !egress_ceiling_has_name(s->ceiling, name, 0)) {
+        return means_loopback(&query)
+                   ? refuse_connection(&(struct connect_candidates){ .query = &query }, &f, why)
+                   : refuse_lookup(&query, why);
+    if (!means_loopback(&query) && !egress_ceiling_has_name(s->ceiling, name, 0)) {
         *ret = (struct egress_ports){ 0 };
-        return refuse_beyond(s, &ask, 0, why);
+        return refuse_beyond(s, &query, 0, why);
     }
     egress_reason_set_(why, "allowed", (struct str){ 0 }, "", "%s may be looked up.", to.host);
     return EGRESS_ALLOWED;
@@ -538,19 +553,19 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
                                           const struct address *list, size_t n,
                                           struct egress_ports *ret, struct egress_reason *why)
 {
-    struct egress_ask ask = { .host = name, .port = ANY_PORT };
-    struct chosen c = { .s = s, .ask = &ask, .list = list, .n = n, .why = why };
-    struct shown to = show(&ask);
-    struct found f;
+    struct egress_connect_query query = { .host = name, .port = ANY_PORT };
+    struct address_choice c = { .s = s, .query = &query, .list = list, .n = n, .why = why };
+    struct printable_destination to = make_printable_destination(&query);
+    struct host_nodes f;
 
     *ret = (struct egress_ports){ 0 };
-    if (!list || !find_hosts(s, &ask, &f))
-        return refuse_name(&ask, why);
+    if (!list || !find_hosts(s, &query, &f))
+        return refuse_name(&query, why);
     ret->steps_ = f.steps;
     add_ports(&f, &c, ret);
     if (!ret->any && ret->n == 0) {
         if (!c.refused)
-            egress_name(s, name, ret, why); /* no endpoint has it: for the reason */
+            egress_name(s, name, ret, why); /* no endpoint has it: sets the reason */
         *ret = (struct egress_ports){ 0 };
         return EGRESS_DENIED;
     }
@@ -561,10 +576,10 @@ enum egress_verdict egress_name_addresses(const struct egress_snapshot *s, struc
 
 bool egress_name_declared(const struct egress_snapshot *s, struct str name)
 {
-    struct egress_ask ask = { .host = name, .port = ANY_PORT };
-    struct found f;
+    struct egress_connect_query query = { .host = name, .port = ANY_PORT };
+    struct host_nodes f;
 
-    if (!find_hosts(s, &ask, &f))
+    if (!find_hosts(s, &query, &f))
         return false;
     for (size_t i = 0; i < f.n; i++) {
         size_t n;

@@ -1,9 +1,10 @@
-#include "policy/egress_explain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_explain.h"
 
 #include <stdio.h>
 #include <strings.h>
 
-#include "policy/egress_ceiling.h"
+#include "domain/policy/egress_ceiling.h"
 
 static const char *const verdicts[] = {
     [EGRESS_DENIED] = "denied",
@@ -20,7 +21,7 @@ static const char *const protocols[] = {
     [EGRESS_REST] = "rest",
 };
 
-static void read_request(const struct egress_question *q, struct egress_http *ret)
+static void read_question_request(const struct egress_question *q, struct egress_http *ret)
 {
     struct str target = str_from(q->path ? q->path : "/");
 
@@ -30,11 +31,12 @@ static void read_request(const struct egress_question *q, struct egress_http *re
     ret->query = str_cut(target, '?', &ret->path);
     if (target.n > 0 && target.p[0] == '?')
         ret->path = STR("/");
-    /* An offer of h2c is left out: egress/relays/rewrite.h. */
+    /* An offer of h2c is removed: engine/egress/relays/rewrite.h. */
     ret->upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
 }
 
-int egress_trial_read(const struct egress_question *q, struct egress_trial *ret, struct err *e)
+int egress_explain_read(const struct egress_question *q, struct egress_explain_input *ret,
+                        struct err *e)
 {
     struct host *host = &ret->host_;
     uint16_t port;
@@ -42,22 +44,22 @@ int egress_trial_read(const struct egress_question *q, struct egress_trial *ret,
 
     if (r < 0)
         return r;
-    ret->ask = (struct egress_ask){ .host = str_from(host->name),
-                                    .host_is_address = host->is_address,
-                                    .address = host->address,
-                                    .port = port,
-                                    .identity_known = q->binary,
-                                    .binary = str_from(q->binary) };
+    ret->query = (struct egress_connect_query){ .host = str_from(host->name),
+                                                .host_is_address = host->is_address,
+                                                .address = host->address,
+                                                .port = port,
+                                                .identity_known = q->binary,
+                                                .binary = str_from(q->binary) };
     if (host->is_address) {
         ret->addresses = &host->address;
         ret->n_addresses = 1;
     }
-    read_request(q, &ret->request);
+    read_question_request(q, &ret->request);
     return 0;
 }
 
-/* Where the answer depends on what is not asked here. */
-static void note_unknown(const struct egress_trial *trial, struct egress_explanation *x)
+/* Notes inputs that the question does not give and the answer depends on. */
+static void note_unknown(const struct egress_explain_input *trial, struct egress_explanation *x)
 {
     struct address known;
     bool addresses = x->verdict != EGRESS_DENIED && !trial->n_addresses &&
@@ -67,21 +69,21 @@ static void note_unknown(const struct egress_trial *trial, struct egress_explana
         x->verdict != EGRESS_DENIED && x->match.protocol != EGRESS_TCP && !trial->request.method.n;
 
     snprintf(x->unknown, sizeof x->unknown, "%s%s%s",
-             program ? "the program that asks decides: name it; " : "",
-             addresses ? "the name's addresses are not looked up; " : "",
-             request ? "each request is judged, and none is asked about; " : "");
+             program ? "the answer depends on the program: give it; " : "",
+             addresses ? "the addresses of the name are not looked up; " : "",
+             request ? "each request is judged, and none was given; " : "");
     if (*x->unknown)
         x->unknown[strlen(x->unknown) - 2] = '\0';
 }
 
-static void explain_stages(const struct egress_snapshot *s, const struct egress_trial *trial,
-                           struct egress_explanation *ret)
+static void explain_stages(const struct egress_snapshot *s,
+                           const struct egress_explain_input *trial, struct egress_explanation *ret)
 {
     struct address known[EGRESS_ADDRESSES_MAX];
     const struct address *list = trial->addresses;
     size_t n = trial->n_addresses;
 
-    ret->verdict = egress_connect(s, &trial->ask, &ret->match, &ret->why);
+    ret->verdict = egress_connect(s, &trial->query, &ret->match, &ret->why);
     if (ret->verdict == EGRESS_DENIED)
         return;
     if (!n) {
@@ -100,7 +102,7 @@ static void explain_stages(const struct egress_snapshot *s, const struct egress_
     ret->verdict = egress_request(&ret->match, &trial->request, &ret->why);
 }
 
-void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
+void egress_explain(const struct egress_snapshot *s, const struct egress_explain_input *trial,
                     struct egress_explanation *ret)
 {
     *ret = (struct egress_explanation){ .stage = EGRESS_STAGE_CONNECT,
@@ -109,20 +111,20 @@ void egress_explain(const struct egress_snapshot *s, const struct egress_trial *
     note_unknown(trial, ret);
 }
 
-/* The lines of the text and the members of the object, which are the same. */
-struct row {
+/* The rows of the text, which are also the members of the JSON object. */
+struct explain_row {
     const char *name;
     struct str value;
 };
 
 enum { ROWS = 12 };
 
-static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS])
+static size_t make_explain_rows(const struct egress_explanation *x, struct explain_row rows[ROWS])
 {
     const struct str none = { 0 };
     struct str tls = x->match.tls == EGRESS_TLS_SKIP ? STR("skip") : STR("auto");
     bool matched = x->match.policy.n > 0;
-    const struct row all[ROWS] = {
+    const struct explain_row all[ROWS] = {
         { "verdict", str_from(verdicts[x->verdict]) },
         { "stage", str_from(stages[x->stage]) },
         { "code", str_from(x->why.code) },
@@ -146,8 +148,8 @@ static size_t make_rows(const struct egress_explanation *x, struct row rows[ROWS
 
 int egress_explain_text(const struct egress_explanation *x, struct buf *out)
 {
-    struct row rows[ROWS];
-    size_t n = make_rows(x, rows);
+    struct explain_row rows[ROWS];
+    size_t n = make_explain_rows(x, rows);
     int r = 0;
 
     for (size_t i = 0; i < n && r >= 0; i++)
@@ -157,8 +159,8 @@ int egress_explain_text(const struct egress_explanation *x, struct buf *out)
 
 void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
 {
-    struct row rows[ROWS];
-    size_t n = make_rows(x, rows);
+    struct explain_row rows[ROWS];
+    size_t n = make_explain_rows(x, rows);
 
     json_begin_object(w);
     for (size_t i = 0; i < n; i++) {

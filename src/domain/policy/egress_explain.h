@@ -1,53 +1,56 @@
-/* What a policy would say, and because of what: for people who write one. */
-#ifndef POLICY_EGRESS_EXPLAIN_H
-#define POLICY_EGRESS_EXPLAIN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Explains which decision a policy would make, and why, for its authors. */
+#ifndef DOMAIN_POLICY_EGRESS_EXPLAIN_H
+#define DOMAIN_POLICY_EGRESS_EXPLAIN_H
 
 #include "base/buf.h"
-#include "json/writer.h"
-#include "net/host.h"
-#include "policy/egress.h"
+#include "lib/json/writer.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress.h"
 
-/* A question as people write it; what is not asked is NULL. */
+/* A question in the users' format; NULL: not given. */
 struct egress_question {
     const char *to;            /* HOST[:PORT], required */
-    const char *method, *path; /* a request: the path with its query */
-    const char *upgrade;       /* the protocol that the request asks for */
-    const char *binary;        /* the program that asks */
+    const char *method, *path; /* of a request; the path includes the query */
+    const char *upgrade;       /* the protocol that the request upgrades to */
+    const char *binary;        /* path of the program */
 };
 
-enum { EGRESS_QUESTION_PORT = 443 }; /* where `to` says none */
+enum { EGRESS_QUESTION_PORT = 443 }; /* if `to` has no port */
 
-/* What is asked besides the destination; leave out what is not. */
-struct egress_trial {
-    struct egress_ask ask;
-    const struct address *addresses; /* that the name would resolve to */
+/* The parsed question; optional members are zero. */
+struct egress_explain_input {
+    struct egress_connect_query query;
+    const struct address *addresses; /* addresses that the name would resolve to */
     size_t n_addresses;
-    struct egress_http request; /* method.n == 0: none is asked */
-    struct host host_;          /* of egress_trial_read() */
+    struct egress_http request; /* method.n == 0: no request */
+    struct host host_;          /* set by egress_explain_read() */
 };
 
-/* Borrows from q, and from *ret itself, which must not be moved. -ERR_INVALID: `to` is no
- * destination. Methods and paths are judged, whatever they are. */
-int egress_trial_read(const struct egress_question *q, struct egress_trial *ret, struct err *e);
+/* Borrows from q, and from *ret itself, which must not be moved. -ERR_INVALID: `to` is not a
+ * destination. Accepts any method and path, so that they can be judged. */
+int egress_explain_read(const struct egress_question *q, struct egress_explain_input *ret,
+                        struct err *e);
 
 enum egress_stage { EGRESS_STAGE_CONNECT, EGRESS_STAGE_ADDRESSES, EGRESS_STAGE_REQUEST };
 
 struct egress_explanation {
     enum egress_verdict verdict;
-    enum egress_stage stage; /* that decided: the first that denies, or the last */
+    enum egress_stage stage; /* the stage that decided: the first that denies, or the last */
     struct egress_reason why;
     struct egress_match match;            /* borrows from the snapshot, as why.rule does */
     const struct egress_ceiling *ceiling; /* NULL: none */
-    bool request_judged; /* else the connection is not inspected, or no request was asked */
-    char unknown[160];   /* what the answer leaves open; empty: nothing */
+    bool request_judged; /* false: the connection is not inspected, or there is no request */
+    /* inputs that the answer depends on and that were not given; may be empty */
+    char unknown[160];
 };
 
-/* Asks what a relay asks, in its order. An explanation also shows the ceiling that the snapshot is
- * under. */
-void egress_explain(const struct egress_snapshot *s, const struct egress_trial *trial,
+/* Makes the same queries as a relay, in the same order. The explanation includes the ceiling of the
+ * snapshot. */
+void egress_explain(const struct egress_snapshot *s, const struct egress_explain_input *trial,
                     struct egress_explanation *ret);
 
-/* A few lines, each "NAME: TEXT". */
+/* Writes a few lines "NAME: TEXT". */
 int egress_explain_text(const struct egress_explanation *x, struct buf *out);
 void egress_explain_json(const struct egress_explanation *x, struct json_writer *w);
 

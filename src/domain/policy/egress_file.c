@@ -1,9 +1,10 @@
-#include "policy/egress_file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_file.h"
 
-#include "json/reader.h"
-#include "policy/egress_check.h"
-#include "yaml/file.h"
-#include "yaml/reader.h"
+#include "lib/json/reader.h"
+#include "domain/policy/egress_check.h"
+#include "lib/yaml/file.h"
+#include "lib/yaml/reader.h"
 
 static const struct json_limits yaml_limits = { .bytes = EGRESS_FILE_BYTES_MAX,
                                                 .depth = EGRESS_FILE_DEPTH_MAX,
@@ -11,14 +12,14 @@ static const struct json_limits yaml_limits = { .bytes = EGRESS_FILE_BYTES_MAX,
 static const struct json_limits json_limits_ = { .bytes = EGRESS_JSON_BYTES_MAX,
                                                  .depth = EGRESS_FILE_DEPTH_MAX };
 
-static int bind(const struct json *document, struct arena *a, struct egress_policy *ret,
-                struct err *e)
+static int bind_policy(const struct json *document, struct arena *a, struct egress_policy *ret,
+                       struct err *e)
 {
     struct egress_policy p = { 0 };
     int r;
 
     if (document->type == JSON_NULL)
-        return err_set(e, ERR_INVALID, "is empty; a policy has at least 'version: 1'");
+        return err_set(e, ERR_INVALID, "is empty; a policy needs at least 'version: 1'");
     r = json_bind(document, egress_policy_fields, egress_policy_field_count, &p, a, e);
     if (r >= 0)
         r = egress_check(&p, (struct egress_places){ .document = document }, a, e);
@@ -32,7 +33,7 @@ int egress_policy_read(struct str yaml, struct arena *a, struct egress_policy *r
     const struct json *document;
     int r = yaml_read(yaml, yaml_limits, a, &document, e);
 
-    return r < 0 ? r : bind(document, a, ret, e);
+    return r < 0 ? r : bind_policy(document, a, ret, e);
 }
 
 int egress_policy_read_file(int dir, const char *file, unsigned flags, struct arena *a,
@@ -41,7 +42,7 @@ int egress_policy_read_file(int dir, const char *file, unsigned flags, struct ar
     const struct json *document;
     int r = yaml_file_read(dir, file, flags, yaml_limits, a, &document, e);
 
-    return r < 0 ? r : bind(document, a, ret, e);
+    return r < 0 ? r : bind_policy(document, a, ret, e);
 }
 
 int egress_policy_from_json(struct str json, struct arena *a, struct egress_policy *ret,
@@ -50,7 +51,7 @@ int egress_policy_from_json(struct str json, struct arena *a, struct egress_poli
     const struct json *document;
     int r = json_read(json, json_limits_, a, &document, e);
 
-    return r < 0 ? r : bind(document, a, ret, e);
+    return r < 0 ? r : bind_policy(document, a, ret, e);
 }
 
 int egress_policy_to_json(const struct egress_policy *p, struct buf *out, struct err *e)
@@ -58,7 +59,7 @@ int egress_policy_to_json(const struct egress_policy *p, struct buf *out, struct
     struct json_writer w;
 
     if (!p->checked_)
-        return err_set(e, ERR_BUG, "a policy is written that was not checked");
+        return err_set(e, ERR_BUG, "internal error: unchecked policy written");
     json_writer_init(&w, out, JSON_COMPACT);
     json_unbind(p, egress_policy_fields, egress_policy_field_count, &w);
     return json_writer_finish(&w, e);

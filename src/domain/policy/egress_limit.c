@@ -1,5 +1,6 @@
-/* Entries that run out. */
-#include "policy/compiled.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of entries with `until` or `uses`. */
+#include "domain/policy/compiled.h"
 
 int64_t egress_snapshot_expire(struct egress_snapshot *s, int64_t now)
 {
@@ -37,7 +38,7 @@ bool egress_limit_use(struct egress_limit *l)
 
 void egress_limit_refuse(const struct egress_limit *l, struct egress_reason *why)
 {
-    static const char next[] = "Ask who owns the policy for more.";
+    static const char next[] = "Ask the owner of the policy to extend it.";
 
     if (l->ended)
         egress_reason_set_(why, "policy_expired", l->place, next,
@@ -45,6 +46,6 @@ void egress_limit_refuse(const struct egress_limit *l, struct egress_reason *why
                            STR_ARG(l->until_text));
     else
         egress_reason_set_(why, "uses_spent", l->place, next,
-                           "'" STR_FMT "' allowed it %u time%s, and that is used up.",
+                           "'" STR_FMT "' allowed it %u time%s, and all uses are spent.",
                            STR_ARG(l->policy), l->uses, l->uses == 1 ? "" : "s");
 }

@@ -1,4 +1,5 @@
-#include "policy/egress_policy.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_policy.h"
 
 enum { PATHS_MAX = 256 };
 
@@ -15,11 +16,11 @@ static const char *const unlisted_accesses[] = { "deny", "public", NULL };
 #define AT(member) JSON_AT(struct egress_rule, member)
 static const struct json_field rule_fields[] = {
     { "method", JSON_KIND_STR, AT(method), .min = 1, .max = 64,
-      .doc = "HTTP method, `*` is every one; `GET` covers `HEAD`." },
+      .doc = "HTTP method; `*` means every method; `GET` includes `HEAD`." },
     { "path", JSON_KIND_STR, AT(path), .min = 1, .max = 512,
-      .doc = "Glob for the canonical path; `*` stays in a part, `**` crosses." },
+      .doc = "Glob for the canonical path; `*` matches within a part, `**` across parts." },
     { "query", JSON_KIND_ANY, AT(query_), .no_null = true,
-      .doc = "Key to glob, or to `{any: [globs]}`; here `*` does not cross a `.`." },
+      .doc = "Key to glob, or to `{any: [globs]}`; here `*` does not match a `.`." },
     { "command", JSON_KIND_STR, AT(command), .max = 512, .doc = "For sql; not accepted yet." },
     { "operation_type", JSON_KIND_STR, AT(operation_type), .max = 32,
       .doc = "For graphql; not accepted yet." },
@@ -70,29 +71,31 @@ const struct json_field egress_endpoint_fields[EGRESS_ENDPOINT_FIELD_COUNT] = {
     { "port", JSON_KIND_ANY, AT(port_), .doc = "A port number, instead of a list of one." },
     { "ports", JSON_KIND_ANY, AT(ports_), .doc = "List of 1 to 32 port numbers." },
     { "path", JSON_KIND_STR, AT(path), .max = 512,
-      .doc = "Glob for the requests that it is for, where several share host and port." },
+      .doc =
+          "Glob for the paths of its requests, if several endpoints have the same host and port." },
     { "protocol", JSON_KIND_ENUM, AT(protocol), HAS(protocol), .names = protocols, .loose = true,
       .preset = "tcp",
-      .doc = "What is spoken there; all but tcp is inspected request by request." },
+      .doc = "Protocol of the endpoint; all but tcp are inspected request by request." },
     { "access", JSON_KIND_ENUM, AT(access), .names = accesses, .loose = true, .preset = "none",
-      .doc = "What inspected requests may do, unless there are rules." },
+      .doc = "Preset of allowed requests, unless there are rules." },
     { "tls", JSON_KIND_ENUM, AT(tls), .names = tls_modes, .loose = true, .preset = "auto",
       .doc = "Terminate TLS where requests are inspected, or leave it alone." },
     { "enforcement", JSON_KIND_ENUM, AT(enforcement), HAS(enforcement), .names = enforcements,
-      .loose = true, .preset = "enforce", .doc = "Refuse what is not allowed, or only record it." },
+      .loose = true, .preset = "enforce",
+      .doc = "Whether denied requests are refused, or only recorded." },
     { "rules", JSON_KIND_OBJECTS, AT(rules), HAS(rules), JSON_FIELDS(allow_fields),
       .item_size = sizeof(struct egress_allow), .no_null = true, .max = EGRESS_RULES_MAX,
-      .doc = "The requests that may pass, instead of `access`." },
+      .doc = "Rules for allowed requests, instead of `access`." },
     { "deny_rules", JSON_KIND_OBJECTS, AT(deny_rules), HAS(deny_rules), JSON_FIELDS(rule_fields),
       .item_size = sizeof(struct egress_rule), .no_null = true, .max = EGRESS_RULES_MAX,
-      .doc = "The requests that may not, whatever allows them." },
+      .doc = "Rules for denied requests; take precedence over rules that allow." },
     { "binaries", JSON_KIND_STRS, AT(binaries), .no_null = true, .min = 1,
       .max = EGRESS_BINARIES_MAX,
       .doc = "Programs that may connect, instead of those of the entry." },
     { "allowed_ips", JSON_KIND_STRS, AT(allowed_ips), .no_null = true, .max = EGRESS_ADDRESSES_MAX,
       .doc = "Addresses or prefixes that the host must resolve to." },
     { "allow_encoded_slash", JSON_KIND_BOOL, AT(allow_encoded_slash), .preset = "false",
-      .doc = "Whether a path may hold `%2F`." },
+      .doc = "Whether a path may contain `%2F`." },
     { "websocket_credential_rewrite", JSON_KIND_BOOL, AT(websocket_credential_rewrite),
       HAS(websocket_credential_rewrite), .preset = "false", .doc = "Not accepted yet." },
     { "request_body_credential_rewrite", JSON_KIND_BOOL, AT(request_body_credential_rewrite),
@@ -121,28 +124,31 @@ const struct json_field egress_endpoint_fields[EGRESS_ENDPOINT_FIELD_COUNT] = {
 
 static const struct json_field binary_fields[] = {
     { "path", JSON_KIND_STR, JSON_AT(struct egress_binary, path), .min = 1, .max = 512,
-      .required = true, .doc = "Absolute path or glob of a program; `/**` is every program." },
+      .required = true, .doc = "Absolute path or glob of a program; `/**` means every program." },
     { "harness", JSON_KIND_BOOL, JSON_AT(struct egress_binary, harness), .preset = "false",
-      .doc = "Means nothing; older files have it." },
+      .doc = "Ignored; in older files only." },
 };
 
 static const struct json_field entry_fields[] = {
     { "name", JSON_KIND_STR, JSON_AT(struct egress_entry, name), .max = EGRESS_NAME_MAX,
-      .doc = "What messages and logs call the entry, instead of its key." },
+      .doc = "Name of the entry in messages and logs; default: its key." },
     { "endpoints", JSON_KIND_OBJECTS, JSON_AT(struct egress_entry, endpoints),
       JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
       .max = EGRESS_ENDPOINTS_MAX, .doc = "Where to." },
     { "binaries", JSON_KIND_OBJECTS, JSON_AT(struct egress_entry, binaries),
       JSON_FIELDS(binary_fields), .item_size = sizeof(struct egress_binary), .no_null = true,
       .min = 1, .max = EGRESS_BINARIES_MAX,
-      .doc = "Who may, itself or as a descendant; without the field, every program." },
+      .doc =
+          "Programs that may connect, themselves or through descendants; default: every program." },
     { "until", JSON_KIND_STR, JSON_AT(struct egress_entry, until_), .no_null = true, .max = 40,
-      .doc = "When the entry ends, as in `2026-01-02T03:04:05Z`; what it let through is closed." },
+      .doc = "Time when the entry ends, such as `2026-01-02T03:04:05Z`; connections that it "
+             "allowed are then closed." },
     { "uses", JSON_KIND_UINT, JSON_AT(struct egress_entry, uses), .no_null = true,
       .seen = offsetof(struct egress_entry, has_uses), .min = 1, .max = EGRESS_USES_MAX,
-      .doc = "How often it may be used: connections, or requests where they are inspected." },
+      .doc = "Number of uses: connections, or requests if they are inspected." },
     { "spent", JSON_KIND_BOOL, JSON_AT(struct egress_entry, spent), .preset = "false",
-      .doc = "That nothing is left of `uses`; written where they may have been used." },
+      .doc = "Set by the daemon when `uses` are exhausted, or their count was lost; do not write "
+             "it." },
 };
 
 #define AT(member) JSON_AT(struct egress_middleware, member)
@@ -168,29 +174,29 @@ static const struct json_field middleware_fields[] = {
 #define IN(object, member) JSON_AT(__typeof__(((struct egress_policy *)NULL)->object), member)
 static const struct json_field filesystem_fields[] = {
     { "include_workdir", JSON_KIND_BOOL, IN(filesystem_policy, include_workdir), .preset = "false",
-      .doc = "Checked, not applied here." },
+      .doc = "Checked, but not applied." },
     { "read_only", JSON_KIND_STRS, IN(filesystem_policy, read_only), .max = PATHS_MAX,
-      .doc = "Checked, not applied here." },
+      .doc = "Checked, but not applied." },
     { "read_write", JSON_KIND_STRS, IN(filesystem_policy, read_write), .max = PATHS_MAX,
-      .doc = "Checked, not applied here." },
+      .doc = "Checked, but not applied." },
 };
 static const struct json_field landlock_fields[] = {
     { "compatibility", JSON_KIND_ENUM, IN(landlock, compatibility), .names = compatibilities,
-      .preset = "best_effort", .doc = "Checked, not applied here." },
+      .preset = "best_effort", .doc = "Checked, but not applied." },
 };
 static const struct json_field process_fields[] = {
-    { "run_as_user", JSON_KIND_ANY, IN(process, run_as_user), .doc = "Checked, not applied here." },
+    { "run_as_user", JSON_KIND_ANY, IN(process, run_as_user), .doc = "Checked, but not applied." },
     { "run_as_group", JSON_KIND_ANY, IN(process, run_as_group),
-      .doc = "Checked, not applied here." },
+      .doc = "Checked, but not applied." },
 };
 static const struct json_field unlisted_fields[] = {
     { "access", JSON_KIND_ENUM, IN(unlisted, access), .names = unlisted_accesses, .preset = "deny",
       .doc = "Whether public addresses that no endpoint names may be reached, on every port." },
     { "allowed_ips", JSON_KIND_STRS, IN(unlisted, allowed_ips), .max = EGRESS_ADDRESSES_MAX,
-      .doc = "Addresses and prefixes that may be dialled as such in any case, on every port." },
+      .doc = "Addresses and prefixes that may always be dialled directly, on every port." },
     { "denied_ips", JSON_KIND_STRS, IN(unlisted, denied_ips), .no_null = true,
       .max = EGRESS_ADDRESSES_MAX,
-      .doc = "Addresses and prefixes that may not; `allowed_ips` wins." },
+      .doc = "Addresses and prefixes that are denied; `allowed_ips` takes precedence." },
 };
 
 const struct json_field egress_policy_fields[] = {
@@ -202,7 +208,7 @@ const struct json_field egress_policy_fields[] = {
     { "process", JSON_KIND_OBJECT, AT(process), HAS(process), JSON_FIELDS(process_fields) },
     { "network_policies", JSON_KIND_NAMED, AT(network_policies), JSON_FIELDS(entry_fields),
       .item_size = sizeof(struct egress_entry), .max = EGRESS_ENTRIES_MAX,
-      .doc = "What may be reached and by whom, by a name of yours." },
+      .doc = "Entries by name: which destinations are allowed for which programs." },
     { "network_middlewares", JSON_KIND_NAMED, AT(network_middlewares),
       JSON_FIELDS(middleware_fields), .item_size = sizeof(struct egress_middleware), .max = 10,
       .doc = "Checked, not accepted yet." },

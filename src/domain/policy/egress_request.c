@@ -1,25 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <strings.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "policy/compiled.h"
-#include "policy/path.h"
+#include "domain/policy/compiled.h"
+#include "domain/policy/path.h"
 
 enum { SHOWN_PATH = 96, SHOWN_METHOD = 24 };
 
 /* A request in one of the readings of its path. */
-struct request {
+struct judged_request {
     const struct egress_match *m;
     const struct egress_http *sent;
     struct str path;    /* the reading */
-    struct str wide[3]; /* what rules that deny are compared with */
+    struct str wide[3]; /* texts that deny rules are matched with */
 };
 
 static const char *const read_methods[] = { "GET", "HEAD", "OPTIONS" };
 static const char *const write_methods[] = { "POST", "PUT", "PATCH" };
 
-static bool is_one_of(struct str method, const char *const *list, size_t n)
+static bool is_listed_method(struct str method, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(method, str_from(list[i])))
@@ -27,18 +28,18 @@ static bool is_one_of(struct str method, const char *const *list, size_t n)
     return false;
 }
 
-/* Methods are case-sensitive where they are served: "post" is not POST, so what allows is exact. */
+/* Methods are case-sensitive: "post" is not POST. Rules that allow match exactly. */
 static bool preset_allows(enum egress_access access, struct str method)
 {
     switch (access) {
     case EGRESS_FULL:
         return true;
     case EGRESS_READ_WRITE:
-        if (is_one_of(method, write_methods, COUNT_OF(write_methods)))
+        if (is_listed_method(method, write_methods, COUNT_OF(write_methods)))
             return true;
-        return is_one_of(method, read_methods, COUNT_OF(read_methods));
+        return is_listed_method(method, read_methods, COUNT_OF(read_methods));
     case EGRESS_READ_ONLY:
-        return is_one_of(method, read_methods, COUNT_OF(read_methods));
+        return is_listed_method(method, read_methods, COUNT_OF(read_methods));
     default:
         return false;
     }
@@ -50,7 +51,7 @@ static bool same_method(struct str rule, struct str method, bool deny)
                 : str_eq(rule, method);
 }
 
-/* A rule for GET is one for HEAD, too. */
+/* A rule for GET also matches HEAD. */
 static bool method_matches(const struct rule_c *rule, struct str method, bool deny)
 {
     return rule->method.n == 0 || same_method(rule->method, method, deny) ||
@@ -65,9 +66,9 @@ static bool value_matches(const struct query_c *q, struct str value)
     return false;
 }
 
-/* What the values of a key say, by one way to split the query. */
+/* The values of a key, for one way to split the query. */
 struct values {
-    bool there; /* the key itself, as the rule writes it */
+    bool there; /* the key occurs, as the rule writes it */
     bool any, all;
 };
 
@@ -79,8 +80,8 @@ static bool same_key(const struct query_c *q, struct str key)
     return str_eq((struct str){ folded, n }, q->folded);
 }
 
-static void look_at_values(const struct query_c *q, struct str query, const char *separators,
-                           struct values *ret)
+static void match_values(const struct query_c *q, struct str query, const char *separators,
+                         struct values *ret)
 {
     char key[PATH_QUERY_MAX], value[PATH_QUERY_MAX];
     struct str k, v;
@@ -102,18 +103,18 @@ static void look_at_values(const struct query_c *q, struct str query, const char
     }
 }
 
-/* All values of a key, and of keys that servers take for it, have to match for an allow; one is
- * enough for a deny. Without the key neither matches. That the query can be decoded is known. */
+/* For an allow, all values of a key, and of keys that servers take for it, must match; for a deny,
+ * one is enough. If the key is absent, neither matches. The query is known to be decodable. */
 static bool key_matches(const struct query_c *q, struct str query, bool deny)
 {
     struct values seen = { .all = true };
 
-    look_at_values(q, query, "&", &seen);
-    look_at_values(q, query, "&;", &seen);
+    match_values(q, query, "&", &seen);
+    match_values(q, query, "&;", &seen);
     return deny ? seen.any : seen.there && seen.all;
 }
 
-static bool rule_matches(const struct rule_c *rule, const struct request *r, struct str path,
+static bool rule_matches(const struct rule_c *rule, const struct judged_request *r, struct str path,
                          bool deny)
 {
     if (!method_matches(rule, r->sent->method, deny))
@@ -126,7 +127,7 @@ static bool rule_matches(const struct rule_c *rule, const struct request *r, str
     return true;
 }
 
-static const struct rule_c *rule_at(const struct request *r, uint32_t node, struct str path,
+static const struct rule_c *rule_at(const struct judged_request *r, uint32_t node, struct str path,
                                     bool deny)
 {
     size_t n;
@@ -138,9 +139,9 @@ static const struct rule_c *rule_at(const struct request *r, uint32_t node, stru
     return NULL;
 }
 
-/* Down the parts of the path: rules hang where the parts they write out end. */
-static const struct rule_c *find_rule(const struct request *r, uint32_t node, struct str path,
-                                      bool deny)
+/* Descends along the parts of the path: rules are indexed by their literal parts. */
+static const struct rule_c *find_rule(const struct judged_request *r, uint32_t node,
+                                      struct str path, bool deny)
 {
     struct str rest = { path.p + 1, path.n - 1 }, part;
     const struct rule_c *rule = rule_at(r, node, path, deny);
@@ -161,28 +162,28 @@ static bool is_inspected(const struct egress_endpoint_c *ep)
     return ep->protocol != EGRESS_TCP && (!ep->limit || !ep->limit->ended);
 }
 
-static bool applies(const struct request *r, const struct egress_endpoint_c *ep)
+static bool endpoint_applies(const struct judged_request *r, const struct egress_endpoint_c *ep)
 {
     return is_inspected(ep) && (!ep->path || glob_match(ep->path, r->path));
 }
 
-/* The endpoint whose path says most decides how the request is treated; those that say as much
- * agree. NULL: none is for this path. */
-static const struct egress_endpoint_c *treatment(const struct request *r)
+/* The endpoint with the most specific path determines the treatment; equally specific ones agree.
+ * NULL: no endpoint has this path. */
+static const struct egress_endpoint_c *most_specific_endpoint(const struct judged_request *r)
 {
     const struct egress_endpoint_c *best = NULL;
 
     for (size_t i = 0; i < r->m->all_count_; i++) {
         const struct egress_endpoint_c *ep = r->m->all_[i];
 
-        if (applies(r, ep) && (!best || ep->specificity > best->specificity))
+        if (endpoint_applies(r, ep) && (!best || ep->specificity > best->specificity))
             best = ep;
     }
     return best;
 }
 
-/* Rules that deny match more than those that allow: docs/egress-policy.md. */
-static const struct rule_c *denying_rule_of(const struct request *r,
+/* Deny rules match more than rules that allow: docs/egress-policy.md. */
+static const struct rule_c *denying_rule_of(const struct judged_request *r,
                                             const struct egress_endpoint_c *ep)
 {
     const struct rule_c *rule = NULL;
@@ -195,7 +196,7 @@ static const struct rule_c *denying_rule_of(const struct request *r,
     return rule;
 }
 
-static const struct rule_c *denying_rule(const struct request *r)
+static const struct rule_c *denying_rule(const struct judged_request *r)
 {
     const struct rule_c *rule = NULL;
 
@@ -205,17 +206,17 @@ static const struct rule_c *denying_rule(const struct request *r)
 }
 
 struct permit {
-    struct str place;                   /* of what allows; empty if nothing does */
-    struct egress_limit *limit;         /* what it uses up */
-    const struct egress_limit *nothing; /* would allow it, but has no use left */
+    struct str place;                   /* location of the rule that allows; empty: none */
+    struct egress_limit *limit;         /* the limit that it uses */
+    const struct egress_limit *nothing; /* would allow, but has no use left */
 };
 
-/* The place of what allows it; empty if nothing does. */
-static struct str allowing_place(const struct request *r, const struct egress_endpoint_c *ep)
+/* Location of the rule that allows; empty if nothing allows it. */
+static struct str allowing_place(const struct judged_request *r, const struct egress_endpoint_c *ep)
 {
     const struct rule_c *rule = NULL;
 
-    if (!applies(r, ep))
+    if (!endpoint_applies(r, ep))
         return (struct str){ 0 };
     if (preset_allows(ep->access, r->sent->method))
         return ep->place;
@@ -223,8 +224,8 @@ static struct str allowing_place(const struct request *r, const struct egress_en
     return rule ? rule->place : (struct str){ 0 };
 }
 
-/* The first that lasts, else the first that has a use left. */
-static struct permit find_permit(const struct request *r)
+/* Returns the first permanent one, else the first with a use left. */
+static struct permit find_permit(const struct judged_request *r)
 {
     struct permit found = { 0 };
 
@@ -251,14 +252,14 @@ static bool has_encoded_slash(struct str path)
     return memmem(path.p, path.n, "%2F", 3) != NULL;
 }
 
-/* "GET /%61, which servers read as /a,", for people. */
-struct shown {
+/* "GET /%61, which servers read as /a,", for messages. */
+struct printable_request {
     char method[SHOWN_METHOD], path[SHOWN_PATH], read_as[SHOWN_PATH + 32];
 };
 
-static struct shown show(const struct request *r)
+static struct printable_request make_printable_request(const struct judged_request *r)
 {
-    struct shown s = { 0 };
+    struct printable_request s = { 0 };
     char reading[SHOWN_PATH];
 
     log_printable(r->sent->method, s.method, sizeof s.method);
@@ -270,47 +271,47 @@ static struct shown show(const struct request *r)
     return s;
 }
 
-static enum egress_verdict refuse(const struct request *r, struct egress_reason *why,
-                                  const char *code, const char *what, const char *next)
+static enum egress_verdict refuse_request(const struct judged_request *r, struct egress_reason *why,
+                                          const char *code, const char *what, const char *next)
 {
-    struct shown s = show(r);
+    struct printable_request s = make_printable_request(r);
 
     egress_reason_set_(why, code, (struct str){ 0 }, next, "%s %s%s %s.", s.method, s.path,
                        s.read_as, what);
     return EGRESS_DENIED;
 }
 
-static void explain_denial(const struct request *r, const struct rule_c *deny,
+static void explain_denial(const struct judged_request *r, const struct rule_c *deny,
                            const struct egress_endpoint_c *how, struct egress_reason *why)
 {
-    struct shown s = show(r);
+    struct printable_request s = make_printable_request(r);
 
     if (deny)
         egress_reason_set_(
             why, "request_denied_by_rule", deny->place,
-            "This request is excluded on purpose; do without it, or ask who owns the policy.",
+            "This request is denied on purpose; avoid it, or ask the owner of the policy.",
             "%s %s%s is denied by a rule of '" STR_FMT "'.", s.method, s.path, s.read_as,
             STR_ARG(r->m->policy));
     else
         egress_reason_set_(why, "request_denied", how ? how->place : (struct str){ 0 },
                            "Use a method and path that a rule allows, or add a rule for this one.",
                            how ? "%s %s%s is not allowed by any rule."
-                               : "%s %s%s: no endpoint is for this path.",
+                               : "%s %s%s: no endpoint has this path.",
                            s.method, s.path, s.read_as);
 }
 
-static enum egress_verdict judge_by_rules(const struct request *r,
+static enum egress_verdict judge_by_rules(const struct judged_request *r,
                                           const struct egress_endpoint_c *how,
                                           struct egress_reason *why)
 {
     const struct rule_c *deny = denying_rule(r);
     struct permit permit = { 0 };
-    struct shown s;
+    struct printable_request s;
 
     if (!deny)
         permit = find_permit(r);
     if (permit.place.n) {
-        s = show(r);
+        s = make_printable_request(r);
         egress_reason_set_(why, "allowed", permit.place, "", "%s %s is allowed.", s.method, s.path);
         why->limit = permit.limit;
         return EGRESS_ALLOWED;
@@ -323,8 +324,9 @@ static enum egress_verdict judge_by_rules(const struct request *r,
     return (how ? how->audit : r->m->audit_only) ? EGRESS_AUDITED : EGRESS_DENIED;
 }
 
-/* The reading in lower case, it without '/' at its end, and folded. */
-static void widen(struct request *r, struct path_text *lower, struct path_text *folded)
+/* Sets the wide readings: in lower case, without trailing '/', and folded. */
+static void set_wide_readings(struct judged_request *r, struct path_text *lower,
+                              struct path_text *folded)
 {
     lower->n = r->path.n;
     for (size_t i = 0; i < r->path.n; i++) {
@@ -339,26 +341,27 @@ static void widen(struct request *r, struct path_text *lower, struct path_text *
     r->wide[2] = (struct str){ folded->bytes, folded->n };
 }
 
-static enum egress_verdict judge_reading(struct request *r, struct egress_reason *why)
+static enum egress_verdict judge_reading(struct judged_request *r, struct egress_reason *why)
 {
     struct path_text lower, folded;
-    const struct egress_endpoint_c *how = treatment(r);
+    const struct egress_endpoint_c *how = most_specific_endpoint(r);
     enum egress_verdict v;
 
     if (how && has_encoded_slash(r->path) && !how->encoded_slash)
-        return refuse(r, why, "request_malformed", "holds %2F, which the endpoint does not allow",
-                      "Send the request in its usual form.");
-    widen(r, &lower, &folded);
+        return refuse_request(r, why, "request_malformed",
+                              "contains %2F, which the endpoint does not allow",
+                              "Send the request in its usual form.");
+    set_wide_readings(r, &lower, &folded);
     v = judge_by_rules(r, how, why);
     memset(r->wide, 0, sizeof r->wide);
     return v;
 }
 
-/* A path that is read in several ways passes if it may in each of them. */
+/* A path with several readings must be allowed in each of them. */
 static enum egress_verdict judge_readings(const struct egress_match *m, const struct egress_http *q,
                                           struct egress_reason *why)
 {
-    struct request r = { .m = m, .sent = q };
+    struct judged_request r = { .m = m, .sent = q };
     unsigned ways = path_ways(q->path);
     enum egress_verdict all = EGRESS_ALLOWED;
     struct path_text text;
@@ -373,9 +376,9 @@ static enum egress_verdict judge_readings(const struct egress_match *m, const st
         r.path = (struct str){ 0 };
         flaw = path_read(q->path, reading, m->encoded_slash, &text);
         if (flaw)
-            return refuse(&r, why, "path_invalid", flaw,
-                          "Write the path in its plain form, without what servers read "
-                          "differently.");
+            return refuse_request(
+                &r, why, "path_invalid", flaw,
+                "Write the path in canonical form, without parts that servers read differently.");
         r.path = (struct str){ text.bytes, text.n };
         v = judge_reading(&r, &other);
         if (reading == 0 || (v != EGRESS_ALLOWED && all == EGRESS_ALLOWED) || v == EGRESS_DENIED)
@@ -386,7 +389,7 @@ static enum egress_verdict judge_readings(const struct egress_match *m, const st
     return all;
 }
 
-/* --- What no rule can allow --- */
+/* --- Requests that no rule can allow --- */
 
 static const struct str known_methods[] = {
     { "GET", 3 },   { "HEAD", 4 },    { "POST", 4 },    { "PUT", 3 },   { "DELETE", 6 },
@@ -402,7 +405,7 @@ bool egress_method_refused(struct str method)
     return method.n == 0;
 }
 
-/* Some servers let a parameter of the query replace the method. */
+/* Some servers let a query parameter replace the method. */
 static bool overrides_method(struct str query)
 {
     char name[PATH_QUERY_MAX];
@@ -419,28 +422,29 @@ static bool overrides_method(struct str query)
     return false;
 }
 
-/* False: *why has the refusal. */
+/* Returns false with the refusal in *why. */
 static bool is_inspectable(const struct egress_match *m, const struct egress_http *q,
                            struct egress_reason *why)
 {
-    const struct request r = { .m = m, .sent = q };
+    const struct judged_request r = { .m = m, .sent = q };
     const char *flaw = path_query_flaw(q->query);
 
     if (egress_method_refused(q->method))
-        refuse(&r, why, "method_denied",
-               "is refused: CONNECT, TRACE, and methods that are not spelt in capitals",
-               "Use another method, in capitals.");
+        refuse_request(
+            &r, why, "method_denied",
+            "is refused: CONNECT, TRACE and methods that are not in upper case are not allowed",
+            "Use another method, in upper case.");
     else if (q->upgrades)
-        refuse(&r, why, "upgrade_denied",
-               "is refused: requests to this endpoint are inspected, so the connection cannot "
-               "become another protocol's",
-               "Ask again without Upgrade.");
+        refuse_request(&r, why, "upgrade_denied",
+                       "is refused: requests to this endpoint are inspected, so the protocol "
+                       "cannot be upgraded",
+                       "Repeat the request without Upgrade.");
     else if (flaw)
-        refuse(&r, why, "request_malformed", flaw, "Send the request in its usual form.");
+        refuse_request(&r, why, "request_malformed", flaw, "Send the request in its usual form.");
     else if (overrides_method(q->query))
-        refuse(&r, why, "method_override_denied",
-               "is refused: a parameter of the query names another method",
-               "Use the method itself.");
+        refuse_request(&r, why, "method_override_denied",
+                       "is refused: a query parameter overrides the method",
+                       "Use the method directly.");
     else
         return true;
     return false;
@@ -453,7 +457,7 @@ enum egress_verdict egress_request(const struct egress_match *m, const struct eg
         return EGRESS_ALLOWED;
     if (!m->snapshot_ || m->protocol != EGRESS_REST) {
         egress_reason_set_(why, "policy_denied", (struct str){ 0 }, "Connect again.",
-                           "No policy is known for this request.");
+                           "No decision exists for this request.");
         return EGRESS_DENIED;
     }
     return is_inspectable(m, q, why) ? judge_readings(m, q, why) : EGRESS_DENIED;

@@ -1,20 +1,22 @@
-#include "policy/egress_sources.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_sources.h"
 
 #include <stdio.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "net/host.h"
-#include "policy/egress_check.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress_check.h"
+#include "domain/policy/spot.h"
 
 static const uint16_t web_ports[] = { 80, 443 };
 
-static int no_room(struct err *e)
+static int fail_policy_memory(struct err *e)
 {
     return err_set(e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
 }
 
-/* One entry for every program, with room for n endpoints. */
+/* Makes an entry for every program, with room for n endpoints. */
 static struct egress_entry *new_entry(struct arena *a, const char *key, size_t n,
                                       struct egress_policy *p)
 {
@@ -28,7 +30,7 @@ static struct egress_entry *new_entry(struct arena *a, const char *key, size_t n
     return entry;
 }
 
-static int set_ports(struct egress_endpoint *ep, const uint16_t *ports, size_t n, struct arena *a)
+int egress_ports_put_(struct egress_endpoint *ep, const uint16_t *ports, size_t n, struct arena *a)
 {
     struct json *list = arena_alloc(a, sizeof *list), *items = arena_array(a, n, sizeof *items);
 
@@ -41,8 +43,8 @@ static int set_ports(struct egress_endpoint *ep, const uint16_t *ports, size_t n
     return 0;
 }
 
-/* Who writes an address means it, whatever it is. */
-static int declare(struct egress_endpoint *ep, struct arena *a)
+/* An address that is written explicitly is declared, of any class. */
+static int declare_address(struct egress_endpoint *ep, struct arena *a)
 {
     struct address address;
     const char **list;
@@ -64,13 +66,13 @@ static int add_endpoint(struct egress_entry *entry, struct str host, const uint1
     struct egress_endpoint *ep = (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n;
 
     ep->host = arena_dup(a, host);
-    if (!ep->host || set_ports(ep, ports, n, a) < 0 || declare(ep, a) < 0)
-        return no_room(e);
+    if (!ep->host || egress_ports_put_(ep, ports, n, a) < 0 || declare_address(ep, a) < 0)
+        return fail_policy_memory(e);
     entry->endpoints.n++;
     return 0;
 }
 
-/* "10.0.0.5,fd00::5": where the name is. */
+/* "10.0.0.5,fd00::5": the addresses of the name. */
 static int place_name(struct egress_endpoint *ep, struct str addresses, struct arena *a,
                       struct err *e)
 {
@@ -87,15 +89,15 @@ static int place_name(struct egress_endpoint *ep, struct str addresses, struct a
             return err_set(e, ERR_TOO_BIG, "has more than %d addresses", EGRESS_ADDRESSES_MAX);
         list[n] = arena_dup(a, one);
         if (!list[n++])
-            return no_room(e);
+            return fail_policy_memory(e);
     }
     if (!list)
-        return no_room(e);
+        return fail_policy_memory(e);
     ep->allowed_ips = (struct json_strs){ list, n };
     return 0;
 }
 
-/* Host and the ports behind it; brackets are for IPv6 addresses only. */
+/* Splits into host and ports; brackets are only for IPv6 addresses. */
 static bool cut_item(struct str item, struct str *ret_host, struct str *ret_ports)
 {
     struct address address;
@@ -135,7 +137,7 @@ static struct egress_endpoint *last_endpoint(const struct egress_entry *entry)
     return (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n - 1;
 }
 
-/* The name says whether 127.0.0.1 inside is meant as well: see egress_takes_loopback(). */
+/* The name determines whether 127.0.0.1 inside is meant, too: see egress_takes_loopback(). */
 static int add_loopback(struct egress_entry *entry, struct str name, const uint16_t *ports,
                         size_t n, struct arena *a, struct err *e)
 {
@@ -159,8 +161,8 @@ static int add_item(struct egress_entry *entry, const char *item, struct arena *
         return err_set(e, ERR_INVALID, "'%s' is not HOST[:PORT[,PORT…]][=ADDRESS[,ADDRESS…]]",
                        shown);
     if (list.p && !read_ports(list, ports, &n))
-        return err_set(e, ERR_INVALID, "'%s': ports are numbers from 1 to 65535 with ',' between",
-                       shown);
+        return err_set(e, ERR_INVALID,
+                       "'%s': ports must be numbers from 1 to 65535 separated by ','", shown);
     if (host_names_loopback(host) && !at.p)
         return add_loopback(entry, host, ports, n, a, e);
     r = add_endpoint(entry, host, ports, n, a, e);
@@ -168,7 +170,7 @@ static int add_item(struct egress_entry *entry, const char *item, struct arena *
                           : err_wrap(e, place_name(last_endpoint(entry), at, a, e), "'%s'", shown);
 }
 
-/* The check speaks of places in a file; here an item has to be named. */
+/* Messages of the check name locations in a file; this names the item instead. */
 static int check_items(struct egress_policy *p, struct json_strs items, struct arena *a,
                        struct err *e)
 {
@@ -195,10 +197,10 @@ int egress_from_allow(struct json_strs items, struct arena *a, struct egress_pol
 {
     struct egress_policy p;
     struct egress_entry *entry = new_entry(a, "allow", items.n, &p);
-    int r = entry ? 0 : no_room(e);
+    int r = entry ? 0 : fail_policy_memory(e);
 
     if (items.n > EGRESS_ENDPOINTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "there are more than %d items", EGRESS_ENDPOINTS_MAX);
+        return err_set(e, ERR_TOO_BIG, "more than %d items", EGRESS_ENDPOINTS_MAX);
     for (size_t i = 0; i < items.n && r >= 0; i++)
         r = add_item(entry, items.p[i], a, e);
     if (r >= 0)
@@ -208,8 +210,9 @@ int egress_from_allow(struct json_strs items, struct arena *a, struct egress_pol
     return r;
 }
 
-/* "*.example.com" of such a list is every name below, which is "**.example.com" here. */
-static int add_name(struct egress_entry *entry, struct str name, struct arena *a, struct err *e)
+/* "*.example.com" in such a list means every name below, which is "**.example.com" here. */
+static int add_listed_name(struct egress_entry *entry, struct str name, struct arena *a,
+                           struct err *e)
 {
     char deep[HOST_MAX + 2];
 
@@ -224,7 +227,7 @@ static bool is_everything(const struct prefix *p)
     return p->bits == 0;
 }
 
-/* Lists while they are taken apart. */
+/* The lists while they are parsed. */
 struct lists {
     struct egress_policy *p;
     struct egress_entry *entry;
@@ -239,11 +242,11 @@ static int add_allowed(struct lists *l, const char *item, struct arena *a, struc
 
     if (!prefix_parse(str_from(item), &prefix)) {
         l->names[l->n_names++] = item;
-        return add_name(l->entry, str_from(item), a, e);
+        return add_listed_name(l->entry, str_from(item), a, e);
     }
     if (is_everything(&prefix)) {
         l->public = true;
-        l->n_denied = 0; /* allow beats deny */
+        l->n_denied = 0; /* allow takes precedence */
     } else {
         l->allowed[l->n_allowed++] = item;
     }
@@ -257,7 +260,8 @@ static int add_denied(struct lists *l, const char *item, struct err *e)
 
     log_printable(str_from(item), shown, sizeof shown);
     if (!prefix_parse(str_from(item), &prefix))
-        return err_set(e, ERR_INVALID, "denyOut takes addresses and prefixes, not '%s'", shown);
+        return err_set(e, ERR_INVALID, "denyOut accepts only addresses and prefixes, not '%s'",
+                       shown);
     if (is_everything(&prefix) && !prefix.base.v6)
         l->public = false; /* in these lists it means all traffic */
     l->denied[l->n_denied++] = item;
@@ -279,7 +283,7 @@ static int take_lists(struct lists *l, struct json_strs allow_out, struct json_s
     if (l->entry->endpoints.n == 0)
         l->p->network_policies.n = 0;
     if (r >= 0 && l->n_allowed + l->n_denied > EGRESS_ADDRESSES_MAX)
-        return err_set(e, ERR_TOO_BIG, "the lists have more than %d addresses",
+        return err_set(e, ERR_TOO_BIG, "allowOut and denyOut have more than %d addresses",
                        EGRESS_ADDRESSES_MAX);
     return r;
 }
@@ -298,7 +302,7 @@ int egress_from_lists(struct json_strs allow_out, struct json_strs deny_out, boo
     l.names = arena_array(a, allow_out.n + 1, sizeof *l.names);
     l.denied = arena_array(a, deny_out.n + 1, sizeof *l.denied);
     if (!l.entry || !l.allowed || !l.names || !l.denied)
-        return no_room(e);
+        return fail_policy_memory(e);
     r = take_lists(&l, allow_out, deny_out, a, e);
     if (r >= 0 && p.network_policies.n)
         r = check_items(&p, (struct json_strs){ l.names, l.n_names }, a, e);
@@ -318,7 +322,7 @@ int egress_from_profile(const struct json_objects *endpoints, const struct json 
     int r;
 
     if (!entry)
-        return no_room(e);
+        return fail_policy_memory(e);
     entry->endpoints = *endpoints;
     r = egress_check(&p, places, a, e);
     if (r >= 0)
@@ -334,9 +338,9 @@ static bool key_taken(const struct egress_entry *entries, size_t n, const char *
     return false;
 }
 
-/* "web", or "web (2)" where another part has one of that key. */
-static const char *free_key(const struct egress_entry *entries, size_t n, const char *key,
-                            struct arena *a)
+/* "web", or "web (2)" if another part has that key. */
+static const char *unused_entry_key(const struct egress_entry *entries, size_t n, const char *key,
+                                    struct arena *a)
 {
     char text[EGRESS_NAME_MAX + 1];
     unsigned number = 1;
@@ -354,15 +358,15 @@ static int copy_list(struct json_objects *list, size_t size, struct arena *a, st
     void *copy = arena_array(a, list->n + 1, size);
 
     if (!copy)
-        return no_room(e);
+        return fail_policy_memory(e);
     if (list->n)
         memcpy(copy, list->p, list->n * size);
     list->p = copy;
     return 0;
 }
 
-/* The check writes into endpoints and rules, and those of a part are not ours. */
-static int copy_entry(struct egress_entry *entry, struct arena *a, struct err *e)
+/* The check modifies endpoints and rules, so those of a part are copied. */
+static int copy_policy_entry(struct egress_entry *entry, struct arena *a, struct err *e)
 {
     struct egress_endpoint *eps;
     int r = copy_list(&entry->endpoints, sizeof *eps, a, e);
@@ -387,10 +391,10 @@ static int join_entries(const struct egress_policy *part, struct egress_entry *e
         struct egress_entry *to = &entries[*n];
 
         *to = from[i];
-        to->key = free_key(entries, before, from[i].key, a);
+        to->key = unused_entry_key(entries, before, from[i].key, a);
         if (!to->key)
-            return no_room(e);
-        r = copy_entry(to, a, e);
+            return fail_policy_memory(e);
+        r = copy_policy_entry(to, a, e);
         (*n)++;
     }
     return r;
@@ -414,10 +418,10 @@ int egress_join(const struct egress_policy *const *parts, size_t n, struct arena
         room += parts[i]->network_policies.n;
     entries = arena_array(a, room, sizeof *entries);
     if (!entries)
-        return no_room(e);
+        return fail_policy_memory(e);
     for (size_t i = 0; i < n && r >= 0; i++) {
         if (!parts[i]->checked_)
-            return err_set(e, ERR_BUG, "a policy is joined that was not checked");
+            return err_set(e, ERR_BUG, "internal error: unchecked policy joined");
         if (says_unlisted(parts[i]))
             p.unlisted = parts[i]->unlisted;
         r = join_entries(parts[i], entries, &used, a, e);

@@ -1,41 +1,42 @@
-#include "policy/glob.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/glob.h"
 
 #include <stdlib.h>
 #include <strings.h>
 
 #include "base/own.h"
 
-/* A pattern becomes a small program whose states are followed all at once. Three operations stand
- * for one character of a pattern at most, a few more for "**". */
+/* A pattern is compiled to a small program whose states are all followed at once. One character of
+ * a pattern needs at most three operations, "**" a few more. */
 enum { OPS_MAX = 4 * GLOB_BYTES_MAX, RANGES_MAX = GLOB_BYTES_MAX, WORDS = OPS_MAX / 64 };
 
 enum op_kind { OP_CHAR, OP_ANY, OP_PART, OP_CLASS, OP_SPLIT, OP_JUMP, OP_MATCH };
 
-struct op {
+struct glob_op {
     enum op_kind kind;
-    uint32_t a, b; /* CHAR: which; CLASS: first range and how many; SPLIT, JUMP: where to */
+    uint32_t a, b; /* CHAR: the character; CLASS: first range and count; SPLIT, JUMP: targets */
     bool negated;  /* CLASS */
 };
 
-struct range {
+struct glob_range {
     uint32_t lo, hi;
 };
 
 struct glob {
-    const struct op *ops;
+    const struct glob_op *ops;
     size_t n;
-    const struct range *ranges;
+    const struct glob_range *ranges;
     uint32_t separator;
     bool parts, wide;
     struct str prefix;
     bool literal;
 };
 
-struct set {
+struct state_set {
     uint64_t words[WORDS];
 };
 
-/* The next character, or a number beyond all of them for a byte that begins none. */
+/* Returns the next character, or a value above all characters for a byte that begins none. */
 static uint32_t next_char(struct str *s)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -61,136 +62,136 @@ static uint32_t next_char(struct str *s)
     return c;
 }
 
-struct parser {
+struct glob_parser {
     struct str rest;
     bool parts, wide; /* of the dialect */
     char separator;
     unsigned depth; /* of braces */
-    struct op ops[OPS_MAX];
-    struct range ranges[RANGES_MAX];
+    struct glob_op ops[OPS_MAX];
+    struct glob_range ranges[RANGES_MAX];
     size_t n, range_count;
     bool full;
     struct err *e;
 };
 
-static size_t emit(struct parser *p, enum op_kind kind, uint32_t a, uint32_t b)
+static size_t emit_op(struct glob_parser *p, enum op_kind kind, uint32_t a, uint32_t b)
 {
     if (p->n == OPS_MAX) {
         p->full = true;
         return 0;
     }
-    p->ops[p->n] = (struct op){ .kind = kind, .a = a, .b = b };
+    p->ops[p->n] = (struct glob_op){ .kind = kind, .a = a, .b = b };
     return p->n++;
 }
 
-static void emit_run(struct parser *p, enum op_kind what)
+static void emit_run(struct glob_parser *p, enum op_kind what)
 {
     uint32_t at = (uint32_t)p->n;
 
-    emit(p, OP_SPLIT, at + 1, at + 3);
-    emit(p, what, 0, 0);
-    emit(p, OP_JUMP, at, 0);
+    emit_op(p, OP_SPLIT, at + 1, at + 3);
+    emit_op(p, what, 0, 0);
+    emit_op(p, OP_JUMP, at, 0);
 }
 
-/* Nothing, or anything that ends with a separator. */
-static void emit_parts(struct parser *p)
+/* Emits: nothing, or any text that ends with a separator. */
+static void emit_parts(struct glob_parser *p)
 {
     uint32_t at = (uint32_t)p->n;
 
-    emit(p, OP_SPLIT, at + 1, at + 5);
+    emit_op(p, OP_SPLIT, at + 1, at + 5);
     emit_run(p, OP_ANY);
-    emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+    emit_op(p, OP_CHAR, (unsigned char)p->separator, 0);
 }
 
-static bool at_char(const struct parser *p, size_t i, char c)
+static bool at_char(const struct glob_parser *p, size_t i, char c)
 {
     return i < p->rest.n && p->rest.p[i] == c;
 }
 
-static void skip(struct parser *p, size_t n)
+static void skip_pattern(struct glob_parser *p, size_t n)
 {
     p->rest = (struct str){ p->rest.p + n, p->rest.n - n };
 }
 
 /* Whether the pattern, or the alternative, ends i bytes from here. */
-static bool ends_at(const struct parser *p, size_t i)
+static bool ends_at(const struct glob_parser *p, size_t i)
 {
     return i == p->rest.n || (p->depth && (at_char(p, i, ',') || at_char(p, i, '}')));
 }
 
-/* "**" i bytes from here as a whole part, given that a part begins there. */
-static bool stars_at(const struct parser *p, size_t i)
+/* Whether "**" is a whole part i bytes from here, given that a part begins there. */
+static bool stars_at(const struct glob_parser *p, size_t i)
 {
     return at_char(p, i, '*') && at_char(p, i + 1, '*') &&
            (ends_at(p, i + 2) || at_char(p, i + 2, p->separator));
 }
 
-/* A separator and what follows it: "/", "/ ** /" or "/ **" at the end. */
-static void parse_separator(struct parser *p)
+/* Parses a separator and the "**" behind it, as a whole part or at the end. */
+static void parse_separator(struct glob_parser *p)
 {
     bool stars = false;
 
     while (stars_at(p, 1)) {
-        skip(p, 3);
+        skip_pattern(p, 3);
         stars = true;
     }
     if (!stars || !ends_at(p, 0)) {
-        emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+        emit_op(p, OP_CHAR, (unsigned char)p->separator, 0);
         if (stars)
             emit_parts(p);
-        skip(p, 1);
+        skip_pattern(p, 1);
         return;
     }
-    if (!p->parts || p->wide) /* X itself, too */
-        emit(p, OP_SPLIT, (uint32_t)p->n + 1, (uint32_t)p->n + 5);
-    emit(p, OP_CHAR, (unsigned char)p->separator, 0);
+    if (!p->parts || p->wide) /* matches X itself, too */
+        emit_op(p, OP_SPLIT, (uint32_t)p->n + 1, (uint32_t)p->n + 5);
+    emit_op(p, OP_CHAR, (unsigned char)p->separator, 0);
     emit_run(p, OP_ANY);
 }
 
-static void parse_start(struct parser *p)
+static void parse_start(struct glob_parser *p)
 {
     bool stars = false;
 
     while (stars_at(p, 0)) {
         stars = true;
-        skip(p, 2);
+        skip_pattern(p, 2);
         if (p->rest.n == 0) {
             emit_run(p, OP_ANY);
             return;
         }
-        skip(p, 1);
+        skip_pattern(p, 1);
     }
     if (stars)
         emit_parts(p);
 }
 
-static void parse_star(struct parser *p)
+static void parse_star(struct glob_parser *p)
 {
     while (at_char(p, 0, '*'))
-        skip(p, 1);
+        skip_pattern(p, 1);
     emit_run(p, p->parts ? OP_PART : OP_ANY);
 }
 
-static int add_range(struct parser *p, uint32_t lo, uint32_t hi)
+static int add_range(struct glob_parser *p, uint32_t lo, uint32_t hi)
 {
     if (lo > hi)
-        return err_set(p->e, ERR_INVALID, "a range in [ ] goes backwards");
+        return err_set(p->e, ERR_INVALID, "a range in [ ] is reversed");
     if (p->range_count == RANGES_MAX)
         return err_set(p->e, ERR_TOO_BIG, "too many ranges in [ ]");
-    p->ranges[p->range_count++] = (struct range){ lo, hi };
+    p->ranges[p->range_count++] = (struct glob_range){ lo, hi };
     return 0;
 }
 
-static int parse_class(struct parser *p)
+static int parse_class(struct glob_parser *p)
 {
     size_t from = p->range_count, op;
     bool negated;
     int r = 0;
 
-    skip(p, 1);
+    skip_pattern(p, 1);
     negated = at_char(p, 0, '!') || (p->parts && at_char(p, 0, '^'));
     if (negated)
-        skip(p, 1);
+        skip_pattern(p, 1);
     for (bool first = true; r >= 0 && (first || !at_char(p, 0, ']')); first = false) {
         uint32_t lo, hi;
 
@@ -198,24 +199,24 @@ static int parse_class(struct parser *p)
             return err_set(p->e, ERR_INVALID, "a '[' has no ']'");
         lo = hi = next_char(&p->rest);
         if (at_char(p, 0, '-') && p->rest.n > 1 && !at_char(p, 1, ']')) {
-            skip(p, 1);
+            skip_pattern(p, 1);
             hi = next_char(&p->rest);
         }
         r = add_range(p, lo, hi);
     }
     if (r < 0)
         return r;
-    skip(p, 1);
-    op = emit(p, OP_CLASS, (uint32_t)from, (uint32_t)(p->range_count - from));
+    skip_pattern(p, 1);
+    op = emit_op(p, OP_CLASS, (uint32_t)from, (uint32_t)(p->range_count - from));
     p->ops[op].negated = negated;
     return 0;
 }
 
-static int parse_items(struct parser *p);
+static int parse_items(struct glob_parser *p);
 
 /* Every alternative begins with a SPLIT to the next; the last one's becomes a JUMP. The jumps to
- * the end form a chain until it is known. */
-static int parse_braces(struct parser *p)
+ * the end form a chain until its position is known. */
+static int parse_braces(struct glob_parser *p)
 {
     uint32_t chain = UINT32_MAX;
 
@@ -225,17 +226,17 @@ static int parse_braces(struct parser *p)
         size_t split, jump;
         int r;
 
-        skip(p, 1); /* '{' or ',' */
+        skip_pattern(p, 1); /* '{' or ',' */
         if (at_char(p, 0, '*') && at_char(p, 1, '*'))
             return err_set(p->e, ERR_INVALID, "an alternative begins with '**'; put it in front");
-        split = emit(p, OP_SPLIT, (uint32_t)p->n + 1, 0);
+        split = emit_op(p, OP_SPLIT, (uint32_t)p->n + 1, 0);
         r = parse_items(p);
         if (r < 0)
             return r;
         if (p->rest.n == 0)
             return err_set(p->e, ERR_INVALID, "a '{' has no '}'");
         last = at_char(p, 0, '}');
-        jump = emit(p, OP_JUMP, chain, 0);
+        jump = emit_op(p, OP_JUMP, chain, 0);
         chain = (uint32_t)jump;
         if (last)
             p->ops[split].kind = OP_JUMP;
@@ -251,20 +252,20 @@ static int parse_braces(struct parser *p)
         chain = up;
     }
     p->depth--;
-    skip(p, 1);
+    skip_pattern(p, 1);
     return 0;
 }
 
-static int parse_escape(struct parser *p)
+static int parse_escape(struct glob_parser *p)
 {
-    skip(p, 1);
+    skip_pattern(p, 1);
     if (p->rest.n == 0)
-        return err_set(p->e, ERR_INVALID, "nothing follows the '\\' at its end");
-    emit(p, OP_CHAR, next_char(&p->rest), 0);
+        return err_set(p->e, ERR_INVALID, "ends with an incomplete escape '\\'");
+    emit_op(p, OP_CHAR, next_char(&p->rest), 0);
     return 0;
 }
 
-static int parse_item(struct parser *p)
+static int parse_item(struct glob_parser *p)
 {
     char c = p->rest.p[0];
     int r = 0;
@@ -274,8 +275,8 @@ static int parse_item(struct parser *p)
     } else if (c == '*') {
         parse_star(p);
     } else if (c == '?') {
-        skip(p, 1);
-        emit(p, p->parts ? OP_PART : OP_ANY, 0, 0);
+        skip_pattern(p, 1);
+        emit_op(p, p->parts ? OP_PART : OP_ANY, 0, 0);
     } else if (c == '[') {
         r = parse_class(p);
     } else if (c == '{' && p->parts) {
@@ -285,12 +286,12 @@ static int parse_item(struct parser *p)
     } else if (c == '\\' && p->parts) {
         r = parse_escape(p);
     } else {
-        emit(p, OP_CHAR, next_char(&p->rest), 0);
+        emit_op(p, OP_CHAR, next_char(&p->rest), 0);
     }
     return r;
 }
 
-static int parse_items(struct parser *p)
+static int parse_items(struct glob_parser *p)
 {
     int r = 0;
 
@@ -299,9 +300,10 @@ static int parse_items(struct parser *p)
     return r;
 }
 
-/* The characters that the program begins with, as the bytes they are. Nothing jumps into them: they
- * stand before the first split. */
-static size_t prefix_bytes(const struct parser *p, struct str pattern, char out[GLOB_BYTES_MAX])
+/* Writes the literal characters at the start of the program as bytes. They precede the first split,
+ * so nothing jumps into them. */
+static size_t prefix_bytes(const struct glob_parser *p, struct str pattern,
+                           char out[GLOB_BYTES_MAX])
 {
     size_t bytes = 0;
     struct str rest = pattern;
@@ -310,7 +312,7 @@ static size_t prefix_bytes(const struct parser *p, struct str pattern, char out[
         const char *from;
         uint32_t c;
 
-        do { /* over the backslashes */
+        do { /* skips the backslashes */
             from = rest.p;
             c = next_char(&rest);
         } while (c != p->ops[i].a);
@@ -320,12 +322,12 @@ static size_t prefix_bytes(const struct parser *p, struct str pattern, char out[
     return bytes;
 }
 
-static int finish(const struct parser *p, struct str pattern, struct arena *a,
-                  const struct glob **ret, struct err *e)
+static int build_glob(const struct glob_parser *p, struct str pattern, struct arena *a,
+                      const struct glob **ret, struct err *e)
 {
     struct glob *g = arena_alloc(a, sizeof *g);
-    struct op *ops = arena_array(a, p->n, sizeof *ops);
-    struct range *ranges = arena_array(a, p->range_count + 1, sizeof *ranges);
+    struct glob_op *ops = arena_array(a, p->n, sizeof *ops);
+    struct glob_range *ranges = arena_array(a, p->range_count + 1, sizeof *ranges);
     char bytes[GLOB_BYTES_MAX];
     size_t n = prefix_bytes(p, pattern, bytes);
     char *prefix = arena_dup(a, (struct str){ bytes, n });
@@ -351,7 +353,7 @@ static int finish(const struct parser *p, struct str pattern, struct arena *a,
 int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, struct arena *a,
                  const struct glob **ret, struct err *e)
 {
-    AUTO_FREE struct parser *p = NULL;
+    AUTO_FREE struct glob_parser *p = NULL;
     int r;
 
     if (pattern.n > GLOB_BYTES_MAX)
@@ -368,10 +370,10 @@ int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, 
     r = parse_items(p);
     if (r < 0)
         return r;
-    emit(p, OP_MATCH, 0, 0);
+    emit_op(p, OP_MATCH, 0, 0);
     if (p->full)
         return err_set(e, ERR_INVALID, "has too many wildcards");
-    return finish(p, pattern, a, ret, e);
+    return build_glob(p, pattern, a, ret, e);
 }
 
 struct str glob_prefix(const struct glob *g)
@@ -384,27 +386,27 @@ bool glob_is_literal(const struct glob *g)
     return g->literal;
 }
 
-static bool set_has(const struct set *s, size_t i)
+static bool state_set_has(const struct state_set *s, size_t i)
 {
     return s->words[i / 64] >> (i % 64) & 1;
 }
 
-/* Adds a state and what is reached from it without a character. */
-static void set_add(const struct glob *g, struct set *s, size_t at)
+/* Adds a state and the states that it reaches without a character. */
+static void state_set_add(const struct glob *g, struct state_set *s, size_t at)
 {
-    while (!set_has(s, at)) {
-        const struct op *op = &g->ops[at];
+    while (!state_set_has(s, at)) {
+        const struct glob_op *op = &g->ops[at];
 
         s->words[at / 64] |= (uint64_t)1 << (at % 64);
         if (op->kind == OP_SPLIT)
-            set_add(g, s, op->b);
+            state_set_add(g, s, op->b);
         if (op->kind != OP_SPLIT && op->kind != OP_JUMP)
             return;
         at = op->a;
     }
 }
 
-static bool class_has(const struct glob *g, const struct op *op, uint32_t c)
+static bool class_has(const struct glob *g, const struct glob_op *op, uint32_t c)
 {
     bool in = false;
 
@@ -415,7 +417,7 @@ static bool class_has(const struct glob *g, const struct op *op, uint32_t c)
     return in != op->negated;
 }
 
-static bool op_takes_as_is(const struct glob *g, const struct op *op, uint32_t c)
+static bool op_takes_as_is(const struct glob *g, const struct glob_op *op, uint32_t c)
 {
     switch (op->kind) {
     case OP_CHAR:
@@ -431,24 +433,26 @@ static bool op_takes_as_is(const struct glob *g, const struct op *op, uint32_t c
     }
 }
 
-static bool is_letter(uint32_t c)
+static bool is_ascii_letter(uint32_t c)
 {
     return c < 0x80 && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
-static bool op_takes(const struct glob *g, const struct op *op, uint32_t c)
+static bool op_takes(const struct glob *g, const struct glob_op *op, uint32_t c)
 {
-    return op_takes_as_is(g, op, c) || (g->wide && is_letter(c) && op_takes_as_is(g, op, c ^ 0x20));
+    return op_takes_as_is(g, op, c) ||
+           (g->wide && is_ascii_letter(c) && op_takes_as_is(g, op, c ^ 0x20));
 }
 
-static void set_step(const struct glob *g, const struct set *from, uint32_t c, struct set *to)
+static void state_set_step(const struct glob *g, const struct state_set *from, uint32_t c,
+                           struct state_set *to)
 {
     for (size_t w = 0; w <= g->n / 64; w++)
         for (uint64_t bits = from->words[w]; bits; bits &= bits - 1) {
             size_t at = w * 64 + (size_t)__builtin_ctzll(bits);
 
             if (op_takes(g, &g->ops[at], c))
-                set_add(g, to, at + 1);
+                state_set_add(g, to, at + 1);
         }
 }
 
@@ -461,7 +465,7 @@ static bool begins_with_prefix(const struct glob *g, struct str text)
 
 bool glob_match(const struct glob *g, struct str text)
 {
-    struct set now, next;
+    struct state_set now, next;
     size_t used = (g->n / 64 + 1) * sizeof now.words[0];
 
     if (!begins_with_prefix(g, text))
@@ -469,17 +473,17 @@ bool glob_match(const struct glob *g, struct str text)
     if (g->literal)
         return text.n == g->prefix.n;
     memset(&now, 0, used);
-    set_add(g, &now, 0);
+    state_set_add(g, &now, 0);
     while (text.n) {
         memset(&next, 0, used);
-        set_step(g, &now, next_char(&text), &next);
+        state_set_step(g, &now, next_char(&text), &next);
         memcpy(&now, &next, used);
     }
-    return set_has(&now, g->n - 1);
+    return state_set_has(&now, g->n - 1);
 }
 
-/* Where a set of characters can begin: the least one, and behind the ends of others. */
-static size_t first_chars(const struct glob *g, const struct op *op, size_t i, uint32_t out[2])
+/* Characters where a set can begin: its least one, and those behind the ends of other sets. */
+static size_t first_chars(const struct glob *g, const struct glob_op *op, size_t i, uint32_t out[2])
 {
     if (op->kind == OP_CLASS && i < op->b) {
         out[0] = g->ranges[op->a + i].lo;
@@ -493,9 +497,9 @@ static size_t first_chars(const struct glob *g, const struct op *op, size_t i, u
     return 2;
 }
 
-/* Whether some character is taken by both. */
-static bool ops_meet(const struct glob *a, const struct op *x, const struct glob *b,
-                     const struct op *y)
+/* Whether a character matches both operations. */
+static bool ops_meet(const struct glob *a, const struct glob_op *x, const struct glob *b,
+                     const struct glob_op *y)
 {
     uint32_t c[2];
 
@@ -507,15 +511,15 @@ static bool ops_meet(const struct glob *a, const struct op *x, const struct glob
     return false;
 }
 
-/* Pairs of states still to look at; each is put in once. */
-struct pairs {
+/* Pairs of states still to be visited; each is added once. */
+struct state_pairs {
     const struct glob *a, *b;
     uint64_t *seen;
     uint32_t *todo;
     size_t n;
 };
 
-static void pairs_add(struct pairs *p, size_t x, size_t y)
+static void pairs_add(struct state_pairs *p, size_t x, size_t y)
 {
     size_t at = x * p->b->n + y;
 
@@ -525,12 +529,12 @@ static void pairs_add(struct pairs *p, size_t x, size_t y)
     p->todo[p->n++] = (uint32_t)at;
 }
 
-/* Steps that need no character; false if the state has none. */
-static bool pairs_slip(struct pairs *p, size_t x, size_t y)
+/* Takes the steps that need no character; false if the state has none. */
+static bool pairs_slip(struct state_pairs *p, size_t x, size_t y)
 {
-    const struct op *a = &p->a->ops[x], *b = &p->b->ops[y];
+    const struct glob_op *a = &p->a->ops[x], *b = &p->b->ops[y];
     bool of_a = a->kind == OP_SPLIT || a->kind == OP_JUMP;
-    const struct op *op = of_a ? a : b;
+    const struct glob_op *op = of_a ? a : b;
 
     if (!of_a && b->kind != OP_SPLIT && b->kind != OP_JUMP)
         return false;
@@ -540,12 +544,12 @@ static bool pairs_slip(struct pairs *p, size_t x, size_t y)
     return true;
 }
 
-static bool pairs_search(struct pairs *p)
+static bool pairs_search(struct state_pairs *p)
 {
     pairs_add(p, 0, 0);
     while (p->n) {
         size_t at = p->todo[--p->n], x = at / p->b->n, y = at % p->b->n;
-        const struct op *a = &p->a->ops[x], *b = &p->b->ops[y];
+        const struct glob_op *a = &p->a->ops[x], *b = &p->b->ops[y];
 
         if (pairs_slip(p, x, y))
             continue;
@@ -562,7 +566,7 @@ bool glob_overlap(const struct glob *a, const struct glob *b)
     size_t all = a->n * b->n;
     AUTO_FREE uint64_t *seen = calloc(all / 64 + 1, sizeof *seen);
     AUTO_FREE uint32_t *todo = calloc(all, sizeof *todo);
-    struct pairs p = { .a = a, .b = b, .seen = seen, .todo = todo };
+    struct state_pairs p = { .a = a, .b = b, .seen = seen, .todo = todo };
 
     if (!seen || !todo)
         abort();

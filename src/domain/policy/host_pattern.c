@@ -1,6 +1,7 @@
-#include "policy/host_pattern.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/host_pattern.h"
 
-#include "policy/egress_policy.h"
+#include "domain/policy/egress_policy.h"
 
 static bool label_char(char c)
 {
@@ -15,11 +16,11 @@ static const char *word_flaw(struct str s)
         return "has a label that begins or ends with '-'";
     for (size_t i = 0; i < s.n; i++)
         if (!label_char(s.p[i]) && s.p[i] != '*')
-            return "holds a character that no name has";
+            return "contains a character that is invalid in a name";
     return NULL;
 }
 
-static const char *read_label(struct str text, bool first, struct label *ret)
+static const char *parse_label(struct str text, bool first, struct label *ret)
 {
     struct str prefix, suffix = str_cut(text, '*', &prefix);
     const char *flaw = word_flaw(text);
@@ -30,7 +31,7 @@ static const char *read_label(struct str text, bool first, struct label *ret)
     if (text.n == 1) {
         ret->kind = LABEL_STAR;
     } else if (!first) {
-        return "has '*' beside other characters in a label that is not the first";
+        return "may combine '*' with other characters only in the first label";
     } else if (str_eq(text, STR("**"))) {
         ret->kind = LABEL_STARS;
     } else if (str_find(suffix, '*') < suffix.n) {
@@ -50,7 +51,7 @@ static const char *check_wild(const struct host_pattern *p)
     for (size_t i = 0; i + 1 < p->n; i++)
         inner += p->labels[i].kind != LABEL_WORD;
     if (host_pattern_tail(p) < 2)
-        return "needs two whole labels behind its wildcards";
+        return "must have two labels without wildcards at the end";
     return inner > EGRESS_WILD_LABELS_MAX ? "has too many wildcard labels" : NULL;
 }
 
@@ -59,7 +60,7 @@ const char *host_pattern_parse(struct str text, struct host_pattern *ret)
     const char *flaw = NULL;
     size_t end = text.n;
 
-    ret->n = 0; /* the rest is large, and written before it is read */
+    ret->n = 0; /* the other members are large, and written before they are read */
     ret->wild = false;
     if (text.n == 0 || text.n > HOST_MAX)
         return "is empty or longer than 253 bytes";
@@ -71,7 +72,7 @@ const char *host_pattern_parse(struct str text, struct host_pattern *ret)
         first = from == 0;
         if (ret->n == HOST_LABELS_MAX)
             return "has too many labels";
-        flaw = read_label((struct str){ text.p + from, end - from }, first, &ret->labels[ret->n]);
+        flaw = parse_label((struct str){ text.p + from, end - from }, first, &ret->labels[ret->n]);
         ret->wild |= ret->labels[ret->n++].kind != LABEL_WORD;
         end = from ? from - 1 : 0;
     }

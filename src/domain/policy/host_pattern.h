@@ -1,17 +1,18 @@
-/* The hosts of endpoints: a name, or a name with wildcards.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host patterns of endpoints: a name, or a name with wildcards.
  *
  *     api.example.com            this name
  *     *.example.com              one label in front
- *     *-api.example.com          … that looks like this; one '*' in it
+ *     *-api.example.com          … that matches this; with one '*'
  *     **.example.com             one or more labels in front
  *     a.*.example.com            a whole label further on, at most EGRESS_WILD_LABELS_MAX of them
  *
- * The last two labels are always written out: nobody can mean all of a top-level domain. */
-#ifndef POLICY_HOST_PATTERN_H
-#define POLICY_HOST_PATTERN_H
+ * The last two labels are always literal, so that no pattern covers a top-level domain. */
+#ifndef DOMAIN_POLICY_HOST_PATTERN_H
+#define DOMAIN_POLICY_HOST_PATTERN_H
 
 #include "base/str.h"
-#include "net/host.h"
+#include "lib/net/host.h"
 
 enum { HOST_LABELS_MAX = 127 };
 
@@ -35,7 +36,7 @@ struct host_pattern {
     bool wild;
 };
 
-/* NULL, or what is wrong with it. text is lower case and no address; *ret borrows from it. */
+/* Returns NULL, or the error. text is in lower case and not an address; *ret borrows from it. */
 const char *host_pattern_parse(struct str text, struct host_pattern *ret);
 
 bool host_pattern_match(const struct host_pattern *p, struct str name);
@@ -43,10 +44,10 @@ bool host_pattern_match(const struct host_pattern *p, struct str name);
 /* Whether some name matches both. */
 bool host_pattern_overlap(const struct host_pattern *a, const struct host_pattern *b);
 
-/* Whether every name that `b` matches is one that `a` matches. */
+/* Whether `a` matches every name that `b` matches. */
 bool host_pattern_covers(const struct host_pattern *a, const struct host_pattern *b);
 
-/* How many of its labels, from the end of the name, are words before anything else comes. */
+/* Number of literal labels, counted from the end of the name, before the first wildcard. */
 size_t host_pattern_tail(const struct host_pattern *p);
 
 #endif

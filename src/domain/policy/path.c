@@ -1,10 +1,11 @@
-#include "policy/path.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/path.h"
 
 #include <stdint.h>
 
 static const char hex[] = "0123456789ABCDEF";
 
-static int hex_value(char c)
+static int hex_digit_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -12,15 +13,15 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that the escape at i stands for, or -1. */
+/* The byte of the escape at i, or -1. */
 static int escape_at(struct str s, size_t i)
 {
     int high, low;
 
     if (i + 2 >= s.n || s.p[i] != '%')
         return -1;
-    high = hex_value(s.p[i + 1]);
-    low = hex_value(s.p[i + 2]);
+    high = hex_digit_value(s.p[i + 1]);
+    low = hex_digit_value(s.p[i + 2]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
@@ -29,9 +30,9 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7f;
 }
 
-/* What may stand in a part as it is. Not ';', which begins parameters, and not '+', which is a
- * blank to some: both are always escaped. */
-static bool stays(unsigned char c)
+/* Characters that are written unescaped in a part. Not ';', which begins parameters, and not '+',
+ * which some servers read as a blank: both are always escaped. */
+static bool is_unescaped_char(unsigned char c)
 {
     return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
            (c && strchr("-._~!$&'()*,=:@", c));
@@ -43,16 +44,16 @@ static const char *byte_flaw(struct str s)
         unsigned char c = (unsigned char)s.p[i];
 
         if (is_control(c) || c == ' ')
-            return "holds a control character or blank";
+            return "contains a control character or blank";
         if (c > 0x7f)
-            return "holds a byte that is not ASCII";
+            return "contains a byte that is not ASCII";
         if (c == '#')
-            return "holds a '#'";
+            return "contains a '#'";
     }
     return NULL;
 }
 
-/* A server that resolves escapes twice would see another path. */
+/* A server that decodes escapes twice would read another path. */
 static bool hides_escape(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -74,27 +75,27 @@ static const char *decode_part(struct str part, bool slash, struct path_text *re
             c = escape_at(part, i);
             i += 2;
             if (c < 0)
-                return "holds a broken escape";
+                return "contains a broken escape";
             if (is_control((unsigned char)c))
-                return "holds the escape of a control character";
+                return "contains the escape of a control character";
             if (c == '/' && !slash)
-                return "holds %2F, which this endpoint does not allow";
+                return "contains %2F, which this endpoint does not allow";
         }
         if (c == '\\')
-            return "holds a '\\'";
+            return "contains a '\\'";
         ret->bytes[ret->n++] = (char)c;
     }
     if (!str_is_utf8((struct str){ ret->bytes, ret->n }))
-        return "holds escapes that are not UTF-8";
+        return "contains escapes that are not UTF-8";
     return hides_escape((struct str){ ret->bytes, ret->n }) ? "is escaped twice" : NULL;
 }
 
-static bool is_dots(struct str s)
+static bool is_dot_segment(struct str s)
 {
     return str_eq(s, STR(".")) || str_eq(s, STR(".."));
 }
 
-/* A dot part of a part that holds encoded slashes. */
+/* Whether a part with encoded slashes contains "." or "..". */
 static bool has_inner_dots(struct str s)
 {
     struct str piece;
@@ -102,20 +103,20 @@ static bool has_inner_dots(struct str s)
 
     while (inner && s.p) {
         s = str_cut(s, '/', &piece);
-        if (is_dots(piece))
+        if (is_dot_segment(piece))
             return true;
     }
     return false;
 }
 
-/* A reading while it is written: it always ends behind a '/'. */
-struct writer {
+/* A reading that is being written: it always ends with '/'. */
+struct path_writer {
     struct path_text *out;
     unsigned reading;
     bool slash;
 };
 
-static bool put_byte(struct path_text *out, char c)
+static bool append_path_byte(struct path_text *out, char c)
 {
     if (out->n == sizeof out->bytes)
         return false;
@@ -123,7 +124,7 @@ static bool put_byte(struct path_text *out, char c)
     return true;
 }
 
-static bool climb(struct path_text *out)
+static bool drop_last_part(struct path_text *out)
 {
     size_t n = out->n - 1;
 
@@ -135,23 +136,24 @@ static bool climb(struct path_text *out)
     return true;
 }
 
-static bool put_part(struct path_text *out, struct str part)
+static bool append_path_part(struct path_text *out, struct str part)
 {
     bool fits = true;
 
     for (size_t i = 0; i < part.n && fits; i++) {
         unsigned char b = (unsigned char)part.p[i];
 
-        if (stays(b))
-            fits = put_byte(out, (char)b);
+        if (is_unescaped_char(b))
+            fits = append_path_byte(out, (char)b);
         else
-            fits = put_byte(out, '%') && put_byte(out, hex[b >> 4]) && put_byte(out, hex[b & 15]);
+            fits = append_path_byte(out, '%') && append_path_byte(out, hex[b >> 4]) &&
+                   append_path_byte(out, hex[b & 15]);
     }
     return fits;
 }
 
-/* Parameters that are dropped have to be good all the same. */
-static const char *decode_without_parameters(const struct writer *w, struct str *part,
+/* Parameters are checked even though they are dropped. */
+static const char *decode_without_parameters(const struct path_writer *w, struct str *part,
                                              struct path_text *ret)
 {
     struct str parameters = { 0 };
@@ -163,7 +165,7 @@ static const char *decode_without_parameters(const struct writer *w, struct str 
     return flaw ? flaw : decode_part(*part, w->slash, ret);
 }
 
-static const char *add_part(const struct writer *w, struct str part, bool last)
+static const char *add_part(const struct path_writer *w, struct str part, bool last)
 {
     struct path_text d;
     struct str text;
@@ -176,12 +178,14 @@ static const char *add_part(const struct writer *w, struct str part, bool last)
     if (has_inner_dots(text))
         return "has '.' or '..' behind an escaped slash";
     if (resolves && str_eq(text, STR("..")))
-        return climb(w->out) ? NULL : "leaves the root with '..'";
+        return drop_last_part(w->out) ? NULL : "leaves the root with '..'";
     if (resolves && str_eq(text, STR(".")))
         return NULL;
     if (text.n == 0 && !(w->reading & PATH_KEEPS_SLASHES))
         return NULL;
-    return put_part(w->out, text) && (last || put_byte(w->out, '/')) ? NULL : "is too long";
+    return append_path_part(w->out, text) && (last || append_path_byte(w->out, '/'))
+               ? NULL
+               : "is too long";
 }
 
 unsigned path_ways(struct str path)
@@ -205,7 +209,7 @@ unsigned path_ways(struct str path)
 
 const char *path_read(struct str path, unsigned reading, bool encoded_slash, struct path_text *ret)
 {
-    struct writer w = { .out = ret, .reading = reading, .slash = encoded_slash };
+    struct path_writer w = { .out = ret, .reading = reading, .slash = encoded_slash };
     const char *flaw = byte_flaw(path);
     struct str part;
 
@@ -216,7 +220,7 @@ const char *path_read(struct str path, unsigned reading, bool encoded_slash, str
     if (path.n == 0 || path.p[0] != '/')
         return "does not begin with '/'";
     ret->n = 0;
-    put_byte(ret, '/');
+    append_path_byte(ret, '/');
     for (struct str rest = { path.p + 1, path.n - 1 }; rest.p && !flaw;) {
         rest = str_cut(rest, '/', &part);
         flaw = add_part(&w, part, !rest.p);
@@ -224,18 +228,18 @@ const char *path_read(struct str path, unsigned reading, bool encoded_slash, str
     return flaw;
 }
 
-static char lower(char c)
+static char to_lower_ascii(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* Of a reading, in which escapes are in upper case: the escape of c at i. */
+/* Whether a reading, in which escapes are in upper case, has the escape of c at i. */
 static bool has_escape(struct str s, size_t i, char c)
 {
     return escape_at(s, i) == (unsigned char)c;
 }
 
-/* Where a part ends: before ';', and before dots and blanks at its end. */
+/* Where a part ends: before ';', and before trailing dots and blanks. */
 static size_t folded_end(struct str part)
 {
     size_t n = 0;
@@ -258,14 +262,14 @@ static void fold_part(struct str part, struct path_text *ret)
 
     if (end == 0)
         return;
-    put_byte(ret, '/');
+    append_path_byte(ret, '/');
     for (size_t i = 0; i < end; i++) {
         bool plus = has_escape(part, i, '+');
 
-        put_byte(ret, lower(part.p[i]));
+        append_path_byte(ret, to_lower_ascii(part.p[i]));
         if (plus) {
-            put_byte(ret, '2');
-            put_byte(ret, '0');
+            append_path_byte(ret, '2');
+            append_path_byte(ret, '0');
             i += 2;
         }
     }
@@ -286,7 +290,7 @@ void path_fold(struct str reading, struct path_text *ret)
         from = i + 1;
     }
     if (ret->n == 0)
-        put_byte(ret, '/');
+        append_path_byte(ret, '/');
 }
 
 const char *path_pattern_flaw(struct str s)
@@ -294,12 +298,13 @@ const char *path_pattern_flaw(struct str s)
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
 
-        if (!stays(c) && !strchr("/%?[]{}^\\", c))
-            return "holds a character that is escaped in a path: write %2B for '+', %20 for ' '";
+        if (!is_unescaped_char(c) && !strchr("/%?[]{}^\\", c))
+            return "contains a character that must be escaped in a path: write %2B for '+', %20 "
+                   "for ' '";
         if (c == '%' && (escape_at(s, i) < 0 || s.p[i + 1] >= 'a' || s.p[i + 2] >= 'a'))
-            return "an escape is '%' and two digits or upper-case letters, as in %2F";
-        if (c == '%' && stays((unsigned char)escape_at(s, i)))
-            return "escapes a character that is not escaped in a path";
+            return "an escape must be '%' and two digits or upper-case letters, such as %2F";
+        if (c == '%' && is_unescaped_char((unsigned char)escape_at(s, i)))
+            return "escapes a character that must not be escaped in a path";
     }
     return NULL;
 }
@@ -370,6 +375,6 @@ size_t path_query_fold(struct str key, char *out)
 
     name = str_trim((struct str){ name.p, bracket });
     for (size_t i = 0; i < name.n; i++)
-        out[i] = name.p[i] == '.' || name.p[i] == ' ' ? '_' : lower(name.p[i]);
+        out[i] = name.p[i] == '.' || name.p[i] == ' ' ? '_' : to_lower_ascii(name.p[i]);
     return name.n;
 }

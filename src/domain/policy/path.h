@@ -1,8 +1,9 @@
-/* The path of a request as servers read it. A relay sends a path as its client wrote it; the policy
- * judges it in every reading that servers are known to have (docs/egress-policy.md), and refuses a
- * path that has none. */
-#ifndef POLICY_PATH_H
-#define POLICY_PATH_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The path of a request as servers read it. A relay sends a path unchanged; the policy judges it in
+ * every reading that servers are known to use (docs/egress-policy.md), and refuses a path without a
+ * valid reading. */
+#ifndef DOMAIN_POLICY_PATH_H
+#define DOMAIN_POLICY_PATH_H
 
 #include "base/str.h"
 
@@ -13,51 +14,51 @@ struct path_text {
     size_t n;
 };
 
-/* The ways in which servers differ. Without any of them, ";parameters" of a part are dropped, then
- * "." and ".." are resolved and "//" is made one. */
+/* The ways in which servers differ. With none of them, ";parameters" of a part are dropped, then
+ * "." and ".." are resolved and "//" is collapsed. */
 enum path_way {
-    PATH_KEEPS_PARAMETERS = 1 << 0, /* ';' is a character of its part */
+    PATH_KEEPS_PARAMETERS = 1 << 0, /* ';' belongs to its part */
     PATH_KEEPS_SLASHES = 1 << 1,    /* a part may be empty */
     PATH_KEEPS_DOTS = 1 << 2,       /* "." and ".." are names of parts */
     PATH_READINGS = 1 << 3,         /* a reading is a set of ways: 0 to 7 */
 };
 
-/* The ways in which servers may differ on this path; 0 for most. Sets of others read it alike. */
+/* The ways that make a difference for this path; 0 for most paths. Readings that differ only in
+ * other ways are the same. */
 unsigned path_ways(struct str path);
 
-/* One reading of a path as it stands in a target, without its query. Escapes are resolved once and
- * written again in upper case where they are needed, always for ';' and '+'. Returns NULL, or what
- * is wrong with the path: control characters, blanks, bytes beyond ASCII, '#', '\' in any spelling,
- * broken escapes, escapes that are not UTF-8, escapes of '.', '/', '\' or '%' within an escape,
- * "%2F" unless encoded_slash, a ".." that leaves the root or stands behind a "%2F", anything that
- * does not begin with '/', more than PATH_BYTES_MAX bytes. */
+/* Writes one reading of a target's path, without its query. Escapes are decoded once and written
+ * again in upper case where they are needed, always for ';' and '+'. Returns NULL, or the error:
+ * control characters, blanks, bytes beyond ASCII, '#', '\' in any spelling, broken escapes, escapes
+ * that are not UTF-8, escapes of '.', '/', '\' or '%' within an escape, "%2F" unless encoded_slash,
+ * a ".." that leaves the root or is behind a "%2F", a path that does not begin with '/', more than
+ * PATH_BYTES_MAX bytes. */
 const char *path_read(struct str path, unsigned reading, bool encoded_slash, struct path_text *ret);
 
-/* A reading as the most lenient server would take it, for rules that deny: in lower case, "%2F"
- * a separator, each part without ";parameters", also escaped ones, and without dots and blanks at
- * its end, '+' a blank, empty parts left out. */
+/* Folds a reading as the most lenient server would, for deny rules: lower case, "%2F" as separator,
+ * each part without ";parameters" (escaped ones, too) and trailing dots and blanks, '+' as blank,
+ * no empty parts. */
 void path_fold(struct str reading, struct path_text *ret);
 
-/* NULL, or what is wrong with a query as it stands in a target: bytes that a path cannot have, more
- * than PATH_QUERY_MAX of them, broken escapes, escapes of NUL or of what is not UTF-8. */
+/* Checks the query of a target. Returns NULL, or the error: bytes that are invalid in a path, more
+ * than PATH_QUERY_MAX bytes, broken escapes, escapes of NUL or of bytes that are not UTF-8. */
 const char *path_query_flaw(struct str query);
 
-/* Whether s can stand in a canonical path at all, wildcards and '?' of a glob aside: for rules that
- * would otherwise never match and nobody would know. NULL, or what is wrong with it. */
+/* Checks that s can occur in a canonical path, apart from wildcards and '?' of a glob: such a rule
+ * would silently never match. Returns NULL, or the error. */
 const char *path_pattern_flaw(struct str s);
 
-/* Walks the pairs of a query: "a=1&b" has two with the separators "&"; some servers take ';' for
- * one, too: "&;". False at the end. Both parts are still escaped. */
+/* Returns the next pair of a query: "a=1&b" has two with the separators "&"; some servers also
+ * separate with ';': "&;". False at the end. Key and value are still escaped. */
 bool path_query_next(struct str *rest, const char *separators, struct str *ret_key,
                      struct str *ret_value);
 
-/* Resolves the escapes of a key or value, '+' is a blank. False, and *ret_n untouched, if an escape
- * is broken, a NUL or not UTF-8 comes out, or out is too small. */
+/* Decodes the escapes of a key or value; '+' is a blank. False, with *ret_n unchanged, if an escape
+ * is broken, the result has a NUL or is not UTF-8, or out is too small. */
 bool path_query_decode(struct str s, char *out, size_t cap, size_t *ret_n);
 
 /* Writes a decoded key as the most lenient framework names it, and returns its length, which is at
- * most key.n: in lower case, without blanks around it, without what stands from a '[' on, '.' and
- * ' ' as '_'. */
+ * most key.n: in lower case, trimmed, cut at the first '[', '.' and ' ' replaced by '_'. */
 size_t path_query_fold(struct str key, char *out);
 
 #endif

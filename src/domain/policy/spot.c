@@ -1,25 +1,26 @@
-#include "policy/spot.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/spot.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/log.h"
-#include "yaml/file.h"
+#include "lib/yaml/file.h"
 
 enum { NOTES_MAX = 64 };
 
-static size_t entry_index(const struct spot *s)
+static size_t entry_index(const struct policy_spot *s)
 {
     return (size_t)(s->entry - (const struct egress_entry *)s->policy->network_policies.p);
 }
 
-static size_t endpoint_index(const struct spot *s)
+static size_t endpoint_index(const struct policy_spot *s)
 {
     return (size_t)(s->ep - (const struct egress_endpoint *)s->entry->endpoints.p);
 }
 
-void spot_name(const struct spot *s, char out[static SPOT_TEXT])
+void spot_name(const struct policy_spot *s, char out[static SPOT_TEXT])
 {
     char key[EGRESS_NAME_MAX + 1];
 
@@ -47,8 +48,8 @@ static const struct json *member_at(const struct json *object, struct str key)
     return object ? json_get(object, key) : NULL;
 }
 
-/* The value of the spot, by position: keys may hold any character. */
-static const struct json *spot_value(const struct spot *s)
+/* Finds the value by position, because keys may contain any character. */
+static const struct json *spot_value(const struct policy_spot *s)
 {
     const struct json *v = s->places.document;
 
@@ -62,8 +63,8 @@ static const struct json *spot_value(const struct spot *s)
     return v && s->ep ? item_at(member_at(v, STR("endpoints")), endpoint_index(s)) : v;
 }
 
-/* The line of the field where it is there, else of the deepest value that is. */
-static uint32_t spot_line(const struct spot *s, const char *field)
+/* The line of the field if it exists, else of the deepest value that does. */
+static uint32_t spot_line(const struct policy_spot *s, const char *field)
 {
     const struct json *v = spot_value(s);
     bool whole;
@@ -73,7 +74,8 @@ static uint32_t spot_line(const struct spot *s, const char *field)
     return v ? v->line : 0;
 }
 
-int spot_fail_(const struct spot *s, enum err_code code, const char *field, const char *fmt, ...)
+int spot_fail_(const struct policy_spot *s, enum err_code code, const char *field, const char *fmt,
+               ...)
 {
     char name[SPOT_TEXT], line[24] = "", reason[sizeof s->e->msg];
     uint32_t at = spot_line(s, field);
@@ -89,12 +91,12 @@ int spot_fail_(const struct spot *s, enum err_code code, const char *field, cons
                    field ? field : "", reason);
 }
 
-int spot_no_room(const struct spot *s)
+int spot_no_room(const struct policy_spot *s)
 {
     return err_set(s->e, ERR_TOO_BIG, "the policy needs more memory than is allowed");
 }
 
-int spot_note(const struct spot *s, const char *fmt, ...)
+int spot_note(const struct policy_spot *s, const char *fmt, ...)
 {
     struct json_strs *notes = &s->policy->notes;
     char name[SPOT_TEXT], reason[256], text[SPOT_TEXT + 256 + 4];

@@ -1,4 +1,5 @@
-#include "policy/trie.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/trie.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ uint32_t trie_node(struct trie *x)
     return ++x->nodes;
 }
 
-/* FNV-1a, and a last stir: low bits choose the slot. */
+/* FNV-1a with a final mix, because the low bits choose the slot. */
 static uint32_t hash_edge(uint32_t from, enum trie_kind kind, struct str label)
 {
     uint64_t h = 0xcbf29ce484222325u ^ ((uint64_t)from << 8 | kind);
@@ -30,8 +31,9 @@ static uint32_t hash_edge(uint32_t from, enum trie_kind kind, struct str label)
     return (uint32_t)(h >> 32);
 }
 
-/* The slot of the edge, or the empty one where it would go. */
-static struct trie_edge *slot_of(const struct trie *x, const struct trie_edge *want, size_t *steps)
+/* The slot of the edge, or the empty slot for it. */
+static struct trie_edge *edge_slot_of(const struct trie *x, const struct trie_edge *want,
+                                      size_t *steps)
 {
     for (size_t i = want->hash & (x->edge_cap - 1);; i = (i + 1) & (x->edge_cap - 1)) {
         struct trie_edge *e = &x->edges[i];
@@ -54,7 +56,7 @@ static void grow_edges(struct trie *x)
         abort();
     for (size_t i = 0; i < old.edge_cap; i++)
         if (old.edges[i].to)
-            *slot_of(x, &old.edges[i], &steps) = old.edges[i];
+            *edge_slot_of(x, &old.edges[i], &steps) = old.edges[i];
     free(old.edges);
 }
 
@@ -67,7 +69,7 @@ uint32_t trie_add(struct trie *x, uint32_t from, enum trie_kind kind, struct str
     if (x->edge_count * 2 >= x->edge_cap)
         grow_edges(x);
     want.hash = hash_edge(from, kind, label);
-    slot = slot_of(x, &want, &steps);
+    slot = edge_slot_of(x, &want, &steps);
     if (slot->to == 0) {
         want.to = trie_node(x);
         *slot = want;
@@ -84,7 +86,7 @@ uint32_t trie_find(const struct trie *x, uint32_t from, enum trie_kind kind, str
     if (x->edge_cap == 0)
         return 0;
     want.hash = hash_edge(from, kind, label);
-    return slot_of(x, &want, steps)->to;
+    return edge_slot_of(x, &want, steps)->to;
 }
 
 void trie_put(struct trie *x, uint32_t node, const void *what)

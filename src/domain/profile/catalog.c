@@ -1,4 +1,5 @@
-#include "profile/catalog.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/catalog.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,24 +11,25 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "profile/dirs.h"
-#include "profile/words.h"
-#include "yaml/file.h"
+#include "domain/profile/dirs.h"
+#include "domain/profile/words.h"
+#include "lib/yaml/file.h"
 
 enum {
-    PROBLEMS_MAX = CATALOG_FILES_MAX + CATALOG_DIRS_MAX, /* one a file, one a directory */
+    PROBLEMS_MAX = CATALOG_FILES_MAX + CATALOG_DIRS_MAX, /* one per file, one per directory */
     MEMORY_MAX = 32 << 20,
 };
 
-/* A catalog while it is made: its entries in the order they were found in. */
-struct loading {
+/* A catalog that is being made: its entries in the order of discovery. */
+struct catalog_loading {
     struct catalog *c;
-    size_t rank;  /* of the directory: the later one wins */
+    size_t rank;  /* of the directory: the highest takes precedence */
     size_t files; /* read so far */
 };
 
-/* The limits of this module are chosen so that everything fits: NULL is no room on the machine. */
-static void *must(void *p)
+/* The limits of this module guarantee that everything fits: NULL means that the machine is out of
+ * memory. */
+static void *abort_if_null(void *p)
 {
     if (!p)
         abort();
@@ -43,15 +45,15 @@ static const struct catalog_problem *add_problem(struct catalog *c, const char *
     return p;
 }
 
-static const char *join(struct catalog *c, const char *dir, const char *name)
+static const char *join_catalog_path(struct catalog *c, const char *dir, const char *name)
 {
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    return must(arena_dup(&c->arena_, str_from(path)));
+    return abort_if_null(arena_dup(&c->arena_, str_from(path)));
 }
 
-static void load_file(struct loading *l, int dir, const char *name, const char *path,
+static void load_file(struct catalog_loading *l, int dir, const char *name, const char *path,
                       unsigned flags)
 {
     struct catalog_entry entry = { .file = path, .rank_ = l->rank };
@@ -75,8 +77,9 @@ static void free_names(struct dirent **names, int n)
     free(names);
 }
 
-/* In the order of their names, so that the same files always make the same catalog. */
-static int load_files(struct loading *l, int fd, const char *dir, unsigned flags, struct err *e)
+/* Loads files in the order of their names, so that the same files always make the same catalog. */
+static int load_files(struct catalog_loading *l, int fd, const char *dir, unsigned flags,
+                      struct err *e)
 {
     struct dirent **names = NULL;
     int n = scandirat(fd, ".", &names, is_profile_file, alphasort);
@@ -86,17 +89,17 @@ static int load_files(struct loading *l, int fd, const char *dir, unsigned flags
         return err_sys(e, "cannot be listed");
     for (int i = 0; i < n && r >= 0; i++) {
         if (l->files++ < CATALOG_FILES_MAX)
-            load_file(l, fd, names[i]->d_name, join(l->c, dir, names[i]->d_name), flags);
+            load_file(l, fd, names[i]->d_name, join_catalog_path(l->c, dir, names[i]->d_name),
+                      flags);
         else
-            r = err_set(e, ERR_TOO_BIG,
-                        "there are more than %d profiles; '%s' and the rest are not read",
+            r = err_set(e, ERR_TOO_BIG, "more than %d profiles; '%s' and later files are not read",
                         CATALOG_FILES_MAX, names[i]->d_name);
     }
     free_names(names, n);
     return r;
 }
 
-/* Who can write to the directory of the shipped profiles could have changed this program. */
+/* A user who can write to the directory of the shipped profiles could also replace this program. */
 static unsigned flags_of(const char *dir)
 {
     char shipped[PATH_MAX];
@@ -105,7 +108,7 @@ static unsigned flags_of(const char *dir)
     return YAML_FILE_NO_LINK | (strcmp(dir, shipped) == 0 ? YAML_FILE_ANY_OWNER : 0);
 }
 
-static int load_dir(struct loading *l, const char *dir, struct err *e)
+static int load_dir(struct catalog_loading *l, const char *dir, struct err *e)
 {
     AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     unsigned flags = flags_of(dir);
@@ -127,7 +130,7 @@ static int compare_names(const struct profile_name *a, const struct profile_name
     return order ? order : (a->version > b->version) - (a->version < b->version);
 }
 
-static int compare_entries(const void *pa, const void *pb)
+static int compare_catalog_entries(const void *pa, const void *pb)
 {
     const struct catalog_entry *a = pa, *b = pb;
     int order = compare_names(&a->name, &b->name);
@@ -137,7 +140,8 @@ static int compare_entries(const void *pa, const void *pb)
     return order ? order : strcmp(a->file, b->file);
 }
 
-static void drop(struct catalog *c, const struct catalog_entry *old, const struct catalog_entry *by)
+static void drop_shadowed_entry(struct catalog *c, const struct catalog_entry *old,
+                                const struct catalog_entry *by)
 {
     struct err e;
 
@@ -149,22 +153,22 @@ static void drop(struct catalog *c, const struct catalog_entry *old, const struc
     profile_unref(old->profile);
 }
 
-/* Of entries with one name, the first file of the last directory stays. */
+/* Of entries with the same name, keeps the first file of the last directory. */
 static void keep_one_each(struct catalog *c)
 {
     size_t kept = 0;
 
-    qsort(c->entries, c->n, sizeof *c->entries, compare_entries);
+    qsort(c->entries, c->n, sizeof *c->entries, compare_catalog_entries);
     for (size_t i = 0; i < c->n; i++) {
         struct catalog_entry *now = &c->entries[i], *last = kept ? &c->entries[kept - 1] : NULL;
 
         if (!last || compare_names(&last->name, &now->name) != 0) {
             c->entries[kept++] = *now;
         } else if (now->rank_ > last->rank_) {
-            drop(c, last, now);
+            drop_shadowed_entry(c, last, now);
             *last = *now;
         } else {
-            drop(c, now, last);
+            drop_shadowed_entry(c, now, last);
         }
     }
     c->n = kept;
@@ -173,27 +177,28 @@ static void keep_one_each(struct catalog *c)
 static struct catalog *catalog_new(void)
 {
     struct arena a = ARENA_INIT(MEMORY_MAX);
-    struct catalog *c = must(arena_alloc(&a, sizeof *c));
+    struct catalog *c = abort_if_null(arena_alloc(&a, sizeof *c));
 
-    c->entries = must(arena_array(&a, CATALOG_FILES_MAX, sizeof *c->entries));
-    c->problems = must(arena_array(&a, PROBLEMS_MAX, sizeof *c->problems));
+    c->entries = abort_if_null(arena_array(&a, CATALOG_FILES_MAX, sizeof *c->entries));
+    c->problems = abort_if_null(arena_array(&a, PROBLEMS_MAX, sizeof *c->problems));
     c->arena_ = a;
     return c;
 }
 
 int catalog_load(struct json_strs dirs, struct catalog **ret, struct err *e)
 {
-    struct loading l = { 0 };
+    struct catalog_loading l = { 0 };
 
     if (dirs.n > CATALOG_DIRS_MAX)
-        return err_set(e, ERR_TOO_BIG, "there are %zu directories of profiles; %d are allowed",
+        return err_set(e, ERR_TOO_BIG, "%zu profile directories given; at most %d are allowed",
                        dirs.n, CATALOG_DIRS_MAX);
     l.c = catalog_new();
     for (l.rank = 0; l.rank < dirs.n; l.rank++) {
         struct err why = { 0 };
 
         if (load_dir(&l, dirs.p[l.rank], &why) < 0)
-            add_problem(l.c, must(arena_dup(&l.c->arena_, str_from(dirs.p[l.rank]))), &why);
+            add_problem(l.c, abort_if_null(arena_dup(&l.c->arena_, str_from(dirs.p[l.rank]))),
+                        &why);
     }
     keep_one_each(l.c);
     *ret = l.c;
@@ -208,7 +213,7 @@ void catalog_free(struct catalog *c)
         return;
     for (size_t i = 0; i < c->n; i++)
         profile_unref(c->entries[i].profile);
-    a = c->arena_; /* the catalog itself lies on it */
+    a = c->arena_; /* the catalog itself is on it */
     arena_done(&a);
 }
 
@@ -229,23 +234,25 @@ int catalog_reload(struct catalog **c, struct json_strs dirs, struct err *e)
     return 0;
 }
 
-/* "profile.x@2"; version UINT32_MAX, which none has, where it is left out. */
-static int read_name(struct str text, struct profile_name *ret, struct err *e)
+/* Parses "profile.x@2". The version is UINT32_MAX, above all valid ones, if it is left out. */
+static int parse_profile_name(struct str text, struct profile_name *ret, struct err *e)
 {
     struct str id, version = str_cut(text, '@', &id);
     uint64_t number = UINT32_MAX;
 
     if (!word_profile(id) || !str_copy(id, ret->id, sizeof ret->id))
         return err_set(e, ERR_INVALID,
-                       "a profile's name looks like profile.NAME or profile.NAME@2");
+                       "a profile name must be profile.NAME or profile.NAME@VERSION; `sandboxer "
+                       "profiles list` shows all");
     if (version.p && (!str_to_u64(version, &number) || number < 1 || number > PROFILE_VERSION_MAX))
-        return err_set(e, ERR_INVALID, "%s: the version after '@' is a whole number from 1 to %d",
-                       ret->id, PROFILE_VERSION_MAX);
+        return err_set(e, ERR_INVALID,
+                       "%s: the version after '@' must be a whole number from 1 to %d", ret->id,
+                       PROFILE_VERSION_MAX);
     ret->version = (uint32_t)number;
     return 0;
 }
 
-/* The last entry that is not behind the name, or NULL. */
+/* The last entry that is not greater than the name, or NULL. */
 static const struct catalog_entry *last_until(const struct catalog *c,
                                               const struct profile_name *name)
 {
@@ -266,7 +273,7 @@ int catalog_find(const struct catalog *c, struct str name, struct profile **ret,
 {
     const struct catalog_entry *found;
     struct profile_name wanted;
-    int r = read_name(name, &wanted, e);
+    int r = parse_profile_name(name, &wanted, e);
 
     if (r < 0)
         return r;

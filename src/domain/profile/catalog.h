@@ -1,23 +1,24 @@
-/* The profiles that there are: the *.yaml files of some directories, read at once.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalog of profiles: all *.yaml files of some directories.
  *
- * Of two files with the same id and version the one in the later directory counts; the highest
- * version of an id is its default. A file that is wrong is a problem of its own and not of the
- * others: it is listed, and takes the place of the profile that it says it is, so that nobody gets
- * an earlier directory's recipe where a later one was meant.
+ * Of two files with the same id and version, the one in the later directory takes precedence; the
+ * highest version of an id is its default. An invalid file does not affect the others: it is listed
+ * as a problem, and replaces the profile that it names, so that a create fails instead of using the
+ * profile of an earlier directory.
  *
- * A catalog does not change. To reload is to load another and swap: catalog_reload(). Loading reads
- * files and may be done in a worker; finding takes a few comparisons. */
-#ifndef PROFILE_CATALOG_H
-#define PROFILE_CATALOG_H
+ * A catalog is immutable. catalog_reload() loads another one and swaps them. Loading reads files
+ * and can run in a worker; a search takes a few comparisons. */
+#ifndef DOMAIN_PROFILE_CATALOG_H
+#define DOMAIN_PROFILE_CATALOG_H
 
-#include "profile/profile.h"
+#include "domain/profile/profile.h"
 
 enum {
-    CATALOG_FILES_MAX = 1024, /* in all directories; what comes after them is a problem */
+    CATALOG_FILES_MAX = 1024, /* in all directories; the first one beyond is a problem */
     CATALOG_DIRS_MAX = 32,
 };
 
-#define CATALOG_DEFAULT_PROFILE "profile.sandbox-canary" /* of a create that names none */
+#define CATALOG_DEFAULT_PROFILE "profile.sandbox-canary" /* of a create without a profile */
 
 struct catalog_problem {
     const char *file; /* or directory */
@@ -28,8 +29,8 @@ struct catalog_entry {
     struct profile_name name;
     const char *file;
     struct profile *profile;               /* NULL: … */
-    const struct catalog_problem *problem; /* … because of this */
-    size_t rank_;                          /* of its directory */
+    const struct catalog_problem *problem; /* … because of this problem */
+    size_t rank_;                          /* rank of its directory */
 };
 
 struct catalog {
@@ -47,12 +48,12 @@ int catalog_load(struct json_strs dirs, struct catalog **ret, struct err *e);
 void catalog_free(struct catalog *c);
 void catalog_freep_(struct catalog **c); /* for AUTO() */
 
-/* Loads and, if that went well, puts the new catalog in the place of the old one, which is freed.
- * References to its profiles stay good. */
+/* Loads a new catalog and, on success, replaces the old one, which is freed. References to its
+ * profiles stay valid. */
 int catalog_reload(struct catalog **c, struct json_strs dirs, struct err *e);
 
-/* "profile.x" is its highest version, "profile.x@2" that one. *ret is a reference of the caller's.
- * -ERR_NOT_FOUND if there is none, and the problem's error if its file is wrong. */
+/* Finds "profile.x", its highest version, or "profile.x@2", that version. *ret is a new reference.
+ * -ERR_NOT_FOUND if there is no such profile, or the problem's error if its file is invalid. */
 int catalog_find(const struct catalog *c, struct str name, struct profile **ret, struct err *e);
 
 #endif

@@ -1,26 +1,28 @@
-/* What the table of fields cannot say: how words look, and what does not go together. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks that the table of fields cannot express: the form of names, and fields that contradict
+ * each other. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "policy/egress_sources.h"
-#include "profile/profile.h"
-#include "profile/words.h"
-#include "yaml/file.h"
+#include "domain/policy/egress_sources.h"
+#include "domain/profile/profile.h"
+#include "domain/profile/words.h"
+#include "lib/yaml/file.h"
 
-struct check {
+struct profile_checker {
     struct profile *p;
     const struct json *document;
     struct arena *arena;
     struct err *e;
-    const struct json_mistakes *all; /* NULL: the first mistake is the last */
+    const struct json_mistakes *all; /* NULL: stop at the first mistake */
     int *first;
 };
 
-#define fail(c, path, ...) yaml_file_fail((c)->document, (path), (c)->e, __VA_ARGS__)
+#define fail_profile(c, path, ...) yaml_file_fail((c)->document, (path), (c)->e, __VA_ARGS__)
 
-/* Texts, and lists of texts, that have to look like something. */
+/* Rules for texts and lists of texts. */
 #define TEXT(...) WORD_TEXT(struct profile, __VA_ARGS__)
 #define LIST(...) WORD_LIST(struct profile, __VA_ARGS__)
 static const struct word_rule text_rules[] = {
@@ -42,8 +44,8 @@ static const struct word_rule text_rules[] = {
 #undef TEXT
 #undef LIST
 
-/* Tells a mistake and goes on, where all of them are wanted. */
-static int tell_mistake(const struct check *c, int r)
+/* Reports a mistake, and continues if all of them are wanted. */
+static int report_mistake(const struct profile_checker *c, int r)
 {
     if (r >= 0 || !c->all)
         return r;
@@ -52,7 +54,7 @@ static int tell_mistake(const struct check *c, int r)
     return 0;
 }
 
-static int check_texts(const struct check *c)
+static int check_profile_texts(const struct profile_checker *c)
 {
     char path[WORD_RULE_PATH];
     int r = 0;
@@ -61,12 +63,12 @@ static int check_texts(const struct check *c)
         const char *wanted = word_rules_broken(&text_rules[i], 1, c->p, path);
 
         if (wanted)
-            r = tell_mistake(c, fail(c, path, "must be %s", wanted));
+            r = report_mistake(c, fail_profile(c, path, "must be %s", wanted));
     }
     return r;
 }
 
-static int check_env(const struct check *c)
+static int check_profile_env(const struct profile_checker *c)
 {
     char path[64];
     int r = 0;
@@ -76,32 +78,35 @@ static int check_env(const struct check *c)
 
         snprintf(path, sizeof path, "env.%s", name);
         if (!word_variable(str_from(name)))
-            r = tell_mistake(c, fail(c, path, "a variable's name has letters, digits and '_'"));
+            r = report_mistake(
+                c, fail_profile(c, path, "variable names must consist of letters, digits and '_'"));
     }
     return r;
 }
 
-static int check_ttl(const struct check *c)
+static int check_ttl(const struct profile_checker *c)
 {
     if (c->p->ttl.usual <= c->p->ttl.max)
         return 0;
-    return fail(c, "ttl.default", "must not be longer than ttl.max, which is %" PRId64 "s",
-                c->p->ttl.max / NS_PER_S);
+    return fail_profile(c, "ttl.default", "must not be longer than ttl.max, which is %" PRId64 "s",
+                        c->p->ttl.max / NS_PER_S);
 }
 
-static int check_resources(const struct check *c)
+static int check_resources(const struct profile_checker *c)
 {
-    return c->p->resources.cpu >= 0.01 ? 0 : fail(c, "resources.cpu", "must be at least 0.01");
+    return c->p->resources.cpu >= 0.01 ? 0
+                                       : fail_profile(c, "resources.cpu", "must be at least 0.01");
 }
 
-static int check_pool(const struct check *c)
+static int check_profile_pool(const struct profile_checker *c)
 {
     if (c->p->pool.min <= c->p->pool.max)
         return 0;
-    return fail(c, "pool.min", "must not be more than pool.max, which is %" PRIu32, c->p->pool.max);
+    return fail_profile(c, "pool.min", "must not be more than pool.max, which is %" PRIu32,
+                        c->p->pool.max);
 }
 
-/* What the backends that run here can give. What others claim is for them to say. */
+/* Limits of the backends of this machine. Other backends check their own. */
 static const struct {
     const char *extension;
     unsigned levels;
@@ -112,7 +117,7 @@ static const struct {
     { "ext.vm-packer", 1u << ISOLATION_MICROVM },
 };
 
-static int check_isolation(const struct check *c)
+static int check_isolation(const struct profile_checker *c)
 {
     enum profile_isolation level = c->p->isolation.level;
 
@@ -121,22 +126,24 @@ static int check_isolation(const struct check *c)
             continue;
         if (offers[i].levels & 1u << level)
             return 0;
-        return fail(c, "isolation.level", "%s does not offer this", c->p->extension);
+        return fail_profile(c, "isolation.level", "%s does not offer this", c->p->extension);
     }
     if (level == ISOLATION_PROCESS)
-        return fail(c, "isolation.level", "process is what ext.local offers; %s needs another",
-                    c->p->extension);
+        return fail_profile(c, "isolation.level",
+                            "ext.local only offers process; %s needs another extension",
+                            c->p->extension);
     return 0;
 }
 
-static int check_system(const struct check *c)
+static int check_system(const struct profile_checker *c)
 {
     if (!c->p->image || !c->p->writable_system)
         return 0;
-    return fail(c, "writable_system", "is for sandboxes without an image; an image takes writes");
+    return fail_profile(c, "writable_system",
+                        "is only for sandboxes without an image; images are always writable");
 }
 
-static int check_placement(const struct check *c)
+static int check_placement(const struct profile_checker *c)
 {
     const struct json_strs *fallback = &c->p->placement.fallback;
     char path[64];
@@ -148,12 +155,12 @@ static int check_placement(const struct check *c)
             twice |= !strcmp(fallback->p[i], fallback->p[k]);
         snprintf(path, sizeof path, "placement.fallback[%zu]", i);
         if (twice)
-            return fail(c, path, "is tried already");
+            return fail_profile(c, path, "names a place that is already listed");
     }
     return 0;
 }
 
-static int check_egress(const struct check *c)
+static int check_egress(const struct profile_checker *c)
 {
     return egress_from_profile(&c->p->network.egress, c->document, c->arena, &c->p->network.policy,
                                c->e);
@@ -162,16 +169,17 @@ static int check_egress(const struct check *c)
 int profile_check_(struct profile *p, const struct json *document, struct arena *a,
                    const struct json_mistakes *all, struct err *e)
 {
-    static int (*const checks[])(const struct check *) = {
-        check_texts,     check_env,    check_ttl,       check_resources, check_pool,
-        check_isolation, check_system, check_placement, check_egress,
+    static int (*const checks[])(const struct profile_checker *) = {
+        check_profile_texts, check_profile_env,  check_ttl,
+        check_resources,     check_profile_pool, check_isolation,
+        check_system,        check_placement,    check_egress,
     };
     int r = 0, first = 0;
-    struct check c = {
+    struct profile_checker c = {
         .p = p, .document = document, .arena = a, .e = e, .all = all, .first = &first
     };
 
     for (size_t i = 0; i < COUNT_OF(checks) && r >= 0; i++)
-        r = tell_mistake(&c, checks[i](&c));
+        r = report_mistake(&c, checks[i](&c));
     return r < 0 ? r : first;
 }

@@ -1,4 +1,5 @@
-#include "profile/dirs.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/dirs.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -6,29 +7,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profile/catalog.h"
-#include "profile/shipped.h"
+#include "domain/profile/catalog.h"
+#include "domain/profile/shipped.h"
 
-struct list {
+struct dir_list {
     const char *p[CATALOG_DIRS_MAX];
     size_t n;
     struct arena *arena;
     struct err *e;
 };
 
-static int add(struct list *l, struct str dir)
+static int add_profile_dir(struct dir_list *l, struct str dir)
 {
     const char *copy;
 
     if (dir.n == 0 || dir.p[0] != '/')
         return err_set(l->e, ERR_INVALID,
-                       "'" STR_FMT "' is no directory for profiles: write an absolute path",
+                       "'" STR_FMT "' is not a profile directory: give an absolute path",
                        STR_ARG(dir));
     if (l->n == CATALOG_DIRS_MAX)
-        return err_set(l->e, ERR_TOO_BIG, "more than %d directories of profiles", CATALOG_DIRS_MAX);
+        return err_set(l->e, ERR_TOO_BIG, "more than %d profile directories", CATALOG_DIRS_MAX);
     copy = arena_dup(l->arena, dir);
     if (!copy)
-        return err_set(l->e, ERR_TOO_BIG, "no memory for the directories of profiles");
+        return err_set(l->e, ERR_TOO_BIG, "no memory for the profile directories");
     l->p[l->n++] = copy;
     return 0;
 }
@@ -51,42 +52,42 @@ void dirs_shipped(char *out, size_t cap)
     snprintf(out, cap, "%s", PROFILE_SHIPPED_DIR);
 }
 
-static int add_user(struct list *l)
+static int add_user(struct dir_list *l)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     char path[PATH_MAX];
 
     if (geteuid() == 0)
-        return 0; /* root's place is /etc, and its HOME may be somebody else's */
+        return 0; /* root uses /etc, and its HOME may belong to another user */
     if (config && config[0] == '/')
         snprintf(path, sizeof path, "%s/sandboxer/profiles", config);
     else if (home && home[0] == '/')
         snprintf(path, sizeof path, "%s/.config/sandboxer/profiles", home);
     else
         return 0;
-    return add(l, str_from(path));
+    return add_profile_dir(l, str_from(path));
 }
 
-static int add_default(struct list *l)
+static int add_default(struct dir_list *l)
 {
     char shipped[PATH_MAX];
     int r;
 
     dirs_shipped(shipped, sizeof shipped);
-    r = add(l, str_from(shipped));
+    r = add_profile_dir(l, str_from(shipped));
     if (r >= 0)
-        r = add(l, STR("/etc/sandboxer/profiles"));
+        r = add_profile_dir(l, STR("/etc/sandboxer/profiles"));
     return r < 0 ? r : add_user(l);
 }
 
-static int add_named(struct list *l, struct str dirs)
+static int add_named(struct dir_list *l, struct str dirs)
 {
     struct str dir;
     int r = 0;
 
     while (dirs.n && r >= 0) {
         dirs = str_cut(dirs, ':', &dir);
-        r = add(l, dir);
+        r = add_profile_dir(l, dir);
     }
     return err_wrap(l->e, r, "SANDBOXER_PROFILES");
 }
@@ -94,17 +95,17 @@ static int add_named(struct list *l, struct str dirs)
 int dirs_list(struct json_strs more, struct arena *a, struct json_strs *ret, struct err *e)
 {
     const char *named = getenv("SANDBOXER_PROFILES");
-    struct list l = { .arena = a, .e = e };
+    struct dir_list l = { .arena = a, .e = e };
     const char **copy;
     int r = named && named[0] ? add_named(&l, str_from(named)) : add_default(&l);
 
     for (size_t i = 0; i < more.n && r >= 0; i++)
-        r = add(&l, str_from(more.p[i]));
+        r = add_profile_dir(&l, str_from(more.p[i]));
     if (r < 0)
         return r;
     copy = arena_array(a, l.n, sizeof *copy);
     if (!copy)
-        return err_set(e, ERR_TOO_BIG, "no memory for the directories of profiles");
+        return err_set(e, ERR_TOO_BIG, "no memory for the profile directories");
     memcpy(copy, l.p, l.n * sizeof *copy);
     *ret = (struct json_strs){ copy, l.n };
     return 0;

@@ -1,10 +1,11 @@
-#include "profile/profile.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/profile.h"
 
 #include "base/clock.h"
-#include "policy/egress_ceiling.h"
-#include "profile/words.h"
-#include "yaml/file.h"
-#include "yaml/reader.h"
+#include "domain/policy/egress_ceiling.h"
+#include "domain/profile/words.h"
+#include "lib/yaml/file.h"
+#include "lib/yaml/reader.h"
 
 #define MINUTE (60 * NS_PER_S)
 #define DAY    (24 * 60 * MINUTE)
@@ -37,7 +38,7 @@ static const char *const latencies[] = { "instant", "seconds", "minutes", NULL }
 
 static const struct json_field isolation_fields[] = {
     { "level", JSON_KIND_ENUM, IN(isolation, level), .names = levels, .preset = "process",
-      .doc = "What stands between the workload and the machine." },
+      .doc = "Isolation of the workload from the machine." },
     { "system", JSON_KIND_ENUM, IN(isolation, system), .names = systems, .preset = "auto",
       .doc = "The host's files inside are the host's own inodes (`shared`), or shown through an "
              "overlay (`apart`), so that watches, locks and leases stay inside. `auto`: apart; a "
@@ -52,40 +53,38 @@ static const struct json_field isolation_fields[] = {
 
 static const struct json_field network_fields[] = {
     { "default", JSON_KIND_ENUM, IN(network, otherwise), .names = networks, .preset = "deny",
-      .doc = "What happens to what no egress entry allows." },
+      .doc = "Treatment of destinations that no egress entry allows." },
     { "worker", JSON_KIND_ENUM, IN(network, worker), .names = workers, .preset = "auto",
       .doc =
-          "Which sandboxes share the process that lets connections out: all, those of one owner, "
-          "or none. Where the daemon serves tenants, `auto` and `shared` mean `owner`; "
-          "elsewhere `auto` means `shared`." },
+          "Which sandboxes share an egress worker: all, those of one owner, or none. If the daemon "
+          "serves tenants, `auto` and `shared` mean `owner`; otherwise `auto` means `shared`." },
     { "most", JSON_KIND_ENUM, IN(network, most), .names = egress_reach_names, .preset = "local",
-      .doc = "The most that any caller may let a sandbox of this profile reach; `local` sets no "
-             "ceiling of its own." },
+      .doc = "Ceiling of the destinations that callers may allow for sandboxes of this profile; "
+             "`local` means no ceiling." },
     { "egress", JSON_KIND_OBJECTS, IN(network, egress), .max = PROFILE_EGRESS_MAX,
       JSON_FIELDS(egress_endpoint_fields), .item_size = sizeof(struct egress_endpoint),
-      .doc = "What may be reached: endpoints, as docs/egress-policy.md has them." },
+      .doc = "Allowed destinations: endpoints as in docs/egress-policy.md." },
 };
 
 static const struct json_field workspace_fields[] = {
     { "mode", JSON_KIND_ENUM, IN(workspace, mode), .names = workspace_modes, .preset = "mirror",
-      .doc = "Whether the caller's copy of the workspace is the true one, or the sandbox's." },
+      .doc = "Which copy of the workspace is authoritative: the caller's or the sandbox's." },
     { "access", JSON_KIND_ENUM, IN(workspace, access), .names = workspace_accesses,
-      .preset = "none", .doc = "What the workload may do with the workspace." },
+      .preset = "none", .doc = "Access of the workload to the workspace." },
 };
 
 static const struct json_field ttl_fields[] = {
     { "default", JSON_KIND_DURATION, IN(ttl, usual), .min = NS_PER_S, .max = 30 * DAY,
-      .preset = "1h", .doc = "Time to live of a sandbox whose creator names none." },
+      .preset = "1h", .doc = "Default time to live of a sandbox." },
     { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "24h",
-      .doc = "The most that a creator or an extension of the time can get." },
+      .doc = "Maximum time to live, also after extensions." },
     { "idle_reap", JSON_KIND_DURATION, IN(ttl, idle_reap), .min = 0, .max = 30 * DAY,
-      .preset = "30m",
-      .doc = "Time of being idle (see above) after which it is reaped; 0 means never." },
+      .preset = "30m", .doc = "Idle time (see above) after which it is reaped; 0 means never." },
 };
 
 static const struct json_field resource_fields[] = {
     { "cpu", JSON_KIND_DOUBLE, IN(resources, cpu), .min = 0, .max = 1024, .preset = "1",
-      .doc = "Processors, also in parts: 0.5." },
+      .doc = "Number of processors, also fractions such as 0.5." },
     { "memory_mb", JSON_KIND_UINT, IN(resources, memory_mb), .min = 8, .max = 16 << 20,
       .preset = "512",
       .doc = "Memory of processes in MiB. On the storage driver `memory` the control group gets "
@@ -93,24 +92,23 @@ static const struct json_field resource_fields[] = {
     { "pids", JSON_KIND_UINT, IN(resources, pids), .min = 4, .max = 1 << 22, .preset = "256",
       .doc = "Processes and threads." },
     { "disk_mb", JSON_KIND_UINT, IN(resources, disk_mb), .min = 1, .max = 64 << 20,
-      .preset = "1024",
-      .doc = "What the workload can write, in MiB; beside `memory_mb`, wherever it is stored." },
+      .preset = "1024", .doc = "Disk space of the workload in MiB, in addition to `memory_mb`." },
     { "terminals", JSON_KIND_UINT, IN(resources, terminals), .min = 1, .max = 256, .preset = "16",
-      .doc = "Terminals that are open at a time." },
+      .doc = "Concurrently open terminals." },
 };
 
 static const struct json_field kernel_fields[] = {
     { "calls", JSON_KIND_ENUM, IN(kernel, calls), .names = calls, .preset = "standard",
-      .doc = "Which table of system calls programs live under." },
+      .doc = "Table of allowed system calls." },
     { "allow", JSON_KIND_STRS, IN(kernel, allow), .max = 3,
-      .doc = "Of `nested-seccomp`, `socket-filters`, `page-cache`: what neither table has." },
+      .doc = "Additional kernel features: `nested-seccomp`, `socket-filters`, `page-cache`." },
 };
 
 static const struct json_field setup_fields[] = {
     { "instructions", JSON_KIND_STR, IN(setup, instructions), .max = 16 << 10,
-      .doc = "What who uses the sandbox has to know or to do first." },
+      .doc = "Instructions for users of the sandbox." },
     { "secret_refs", JSON_KIND_STRS, IN(setup, secret_refs), .max = 64,
-      .doc = "Names of the secrets it needs; never the secrets." },
+      .doc = "Names of the secrets it needs; never their values." },
 };
 
 static const struct json_field placement_fields[] = {
@@ -122,72 +120,74 @@ static const struct json_field placement_fields[] = {
 
 static const struct json_field route_fields[] = {
     { "strategy", JSON_KIND_ENUM, IN(route, strategy), .names = strategies,
-      .preset = "prefer-self-hosted", .doc = "How one backend is chosen of several." },
+      .preset = "prefer-self-hosted", .doc = "How one of several backends is chosen." },
     { "max_cost_per_hour", JSON_KIND_UINT, IN(route, max_cost_per_hour), .min = 0, .max = INT64_MAX,
-      .doc = "The most it may cost, in micro-credits; 0 means no limit." },
+      .doc = "Maximum cost, in micro-credits; 0 means no limit." },
     { "require_isolation", JSON_KIND_ENUM, IN(route, require_isolation), .names = levels,
       .seen = offsetof(__typeof__(((struct profile *)NULL)->route), has_require_isolation),
-      .doc = "The isolation that another backend must have too." },
-    { "region", JSON_KIND_STR, IN(route, region), .max = 63, .doc = "Where it has to run." },
+      .doc = "Isolation that another backend must provide, too." },
+    { "region", JSON_KIND_STR, IN(route, region), .max = 63, .doc = "Region that it must run in." },
     { "gpu", JSON_KIND_STR, IN(route, gpu), .max = 63, .doc = "The GPU it needs, such as `a10g`." },
     { "attestation", JSON_KIND_BOOL, IN(route, attestation), .preset = "false",
-      .doc = "Whether the backend has to prove what it runs." },
+      .doc = "Whether the backend must attest what it runs." },
 };
 
 static const struct json_field pool_fields[] = {
     { "min", JSON_KIND_UINT, IN(pool, min), .min = 0, .max = 1024, .preset = "0",
       .doc = "Sandboxes to keep prepared." },
     { "max", JSON_KIND_UINT, IN(pool, max), .min = 0, .max = 1024, .preset = "0",
-      .doc = "Sandboxes to prepare at most when many are asked for." },
+      .doc = "Maximum number of sandboxes to prepare under load." },
 };
 
 static const struct json_field metadata_fields[] = {
     { "cost_class", JSON_KIND_ENUM, IN(metadata, cost_class), .names = costs,
-      .preset = "self-hosted", .doc = "Whether somebody sends a bill." },
+      .preset = "self-hosted", .doc = "Whether using the backend is billed." },
     { "latency_class", JSON_KIND_ENUM, IN(metadata, latency_class), .names = latencies,
-      .preset = "instant", .doc = "How long a create takes." },
+      .preset = "instant", .doc = "Typical duration of a create." },
 };
 
 const struct json_field profile_fields[] = {
     { "id", JSON_KIND_STR, AT(id), .max = 128, .required = true,
       .doc = "`profile.NAME`; NAME has lower-case letters, digits and `-`." },
     { "version", JSON_KIND_UINT, AT(version), .min = 1, .max = PROFILE_VERSION_MAX,
-      .required = true, .doc = "Whole number; the largest one of an id is its default." },
-    { "description", JSON_KIND_STR, AT(description), .max = 1024, .doc = "What it is for." },
+      .required = true, .doc = "Whole number; the highest version of an id is its default." },
+    { "description", JSON_KIND_STR, AT(description), .max = 1024,
+      .doc = "Purpose of the profile." },
     { "extension", JSON_KIND_STR, AT(extension), .max = 128, .preset = "ext.local",
-      .doc = "The backend that fulfils it: `ext.NAME`." },
+      .doc = "Backend that runs it: `ext.NAME`." },
     { "isolation", JSON_KIND_OBJECT, AT(isolation), JSON_FIELDS(isolation_fields) },
     { "network", JSON_KIND_OBJECT, AT(network), JSON_FIELDS(network_fields) },
     { "workspace", JSON_KIND_OBJECT, AT(workspace), JSON_FIELDS(workspace_fields) },
     { "scope_default", JSON_KIND_ENUM, AT(scope_default), .names = scopes, .preset = "session",
-      .doc = "Who shares a sandbox, where a create does not say." },
+      .doc = "Default scope of sharing." },
     { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
     { "resources", JSON_KIND_OBJECT, AT(resources), JSON_FIELDS(resource_fields) },
     { "kernel", JSON_KIND_OBJECT, AT(kernel), JSON_FIELDS(kernel_fields) },
     { "image", JSON_KIND_STR, AT(image), .max = 512,
-      .doc = "Root file system: an image that is here, or a directory of this machine; without it, "
-             "the host's system directories, read-only." },
+      .doc = "Root file system: a stored image, or a directory of this machine; default: the "
+             "host's system directories, read-only." },
     { "writable_system", JSON_KIND_BOOL, AT(writable_system), .preset = "false",
-      .doc = "Without an image: system directories take writes into the sandbox's own layer." },
+      .doc = "Without an image: whether system directories are writable, in the sandbox's own "
+             "layer." },
     { "workdir", JSON_KIND_STR, AT(workdir), .max = 255,
-      .doc = "Where programs start, such as /workspace; it is made if it is missing. By default in "
-             "the home of the user." },
+      .doc = "Working directory of programs, such as /workspace; created if it is missing. "
+             "Default: the user's home." },
     { "user", JSON_KIND_STR, AT(user), .max = 32, .preset = "root",
-      .doc = "Who programs run as inside: a name or a number up to 65535." },
-    { "env", JSON_KIND_MAP, AT(env), .max = 128, .doc = "Variables of every program." },
+      .doc = "User inside that programs run as: a name or a number up to 65535." },
+    { "env", JSON_KIND_MAP, AT(env), .max = 128, .doc = "Environment variables of every program." },
     { "caps", JSON_KIND_STRS, AT(caps), .max = 7,
-      .doc = "Of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL; inside only." },
+      .doc = "Capabilities inside: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, SETGID, KILL." },
     { "setup", JSON_KIND_OBJECT, AT(setup), JSON_FIELDS(setup_fields) },
     { "placement", JSON_KIND_OBJECT, AT(placement), JSON_FIELDS(placement_fields) },
     { "reachability", JSON_KIND_ENUM, AT(reachability), .names = reachabilities, .preset = "exec",
-      .doc = "How it is reached: our own exec, ssh to a host, or a provider's HTTP API." },
+      .doc = "Transport: built-in exec, ssh to a host, or a provider's HTTP API." },
     { "route", JSON_KIND_OBJECT, AT(route), JSON_FIELDS(route_fields) },
     { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
     { "metadata", JSON_KIND_OBJECT, AT(metadata), JSON_FIELDS(metadata_fields) },
 };
 const size_t profile_field_count = COUNT_OF(profile_fields);
 
-/* Takes the arena over if it succeeds: the profile lies on it, and so does the document. */
+/* On success, takes over the arena, which has the profile and the document. */
 static int bind_profile(struct arena *a, const struct json *document, struct profile **ret,
                         struct err *e)
 {
@@ -217,12 +217,12 @@ int profile_read(struct str yaml, struct profile **ret, struct err *e)
     return r < 0 ? r : bind_profile(&a, document, ret, e);
 }
 
-/* --- every mistake; of egress rules, which are judged as a whole, the first --- */
+/* --- all mistakes; of egress rules, which are checked as a whole, the first --- */
 
-enum { WRONG_MAX = 32 }; /* more than a profile has sections */
+enum { WRONG_MAX = 32 }; /* more than the number of sections */
 
-/* Which sections (members of the document) the table of fields has found wrong: their values are
- * not known, so the checks that compare values have nothing to say of them. */
+/* The sections (members of the document) that the table of fields rejected: their values are not
+ * known, so checks that compare values skip them. */
 struct mistakes {
     const struct json_mistakes *to;
     struct str wrong[WRONG_MAX]; /* in the document */
@@ -292,7 +292,7 @@ int profile_read_all(struct str yaml, const struct json_mistakes *all, struct pr
     return first < 0 ? first : profile_read(yaml, ret, e);
 }
 
-static void read_name(const struct json *document, struct profile_name *ret)
+static void read_document_name(const struct json *document, struct profile_name *ret)
 {
     const struct json *id = json_get(document, STR("id"));
     const struct json *version = json_get(document, STR("version"));
@@ -316,7 +316,7 @@ int profile_read_file(int dir, const char *file, unsigned flags, struct profile 
     r = yaml_file_read(dir, file, flags, limits, &a, &document, e);
     if (r < 0)
         return r;
-    read_name(document, ret_name);
+    read_document_name(document, ret_name);
     return bind_profile(&a, document, ret, e);
 }
 
@@ -332,7 +332,7 @@ void profile_unref(struct profile *p)
 
     if (!p || __atomic_sub_fetch(&p->refs_, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    a = p->arena_; /* p itself lies on it */
+    a = p->arena_; /* p itself is on it */
     arena_done(&a);
 }
 

@@ -1,20 +1,21 @@
-/* A profile: the named, versioned recipe of a sandbox, as a YAML file says it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile: the named, versioned recipe of a sandbox, read from a YAML file.
  *
  *     id: profile.agent-dev
  *     version: 1
  *     ttl: { default: 2h, max: 24h }
  *
- * profile_fields is the one table behind it: it reads the YAML, writes the JSON, gives the JSON
- * Schema, and docs/profiles.md is checked against it. A profile never changes after it was read;
- * who works with one holds a reference, so that a reload of the catalog takes nothing away. */
-#ifndef PROFILE_PROFILE_H
-#define PROFILE_PROFILE_H
+ * profile_fields is its only table: it reads the YAML, writes the JSON, generates the JSON Schema,
+ * and docs/profiles.md is checked against it. A profile is immutable. Users of a profile hold a
+ * reference, so that it survives a reload of the catalog. */
+#ifndef DOMAIN_PROFILE_PROFILE_H
+#define DOMAIN_PROFILE_PROFILE_H
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "json/bind.h"
-#include "json/writer.h"
-#include "policy/egress_policy.h"
+#include "lib/json/bind.h"
+#include "lib/json/writer.h"
+#include "domain/policy/egress_policy.h"
 
 enum {
     PROFILE_BYTES_MAX = 64 << 10,  /* of a file */
@@ -22,7 +23,7 @@ enum {
     PROFILE_DEPTH_MAX = 12,        /* of the document */
     PROFILE_EGRESS_MAX = 256,      /* endpoints */
     PROFILE_ID_MAX = 72,           /* with its NUL */
-    PROFILE_VERSION_MAX = 1000000, /* a version is a whole number, and the larger one is newer */
+    PROFILE_VERSION_MAX = 1000000, /* a version is a whole number; a larger one is newer */
 };
 
 enum profile_isolation {
@@ -41,7 +42,7 @@ enum profile_worker {
     PROFILE_WORKER_OWNER,
     PROFILE_WORKER_OWN,
 };
-enum profile_workspace_mode { WORKSPACE_MIRROR, WORKSPACE_REMOTE_CANONICAL };
+enum profile_workspace_mode { WORKSPACE_SYNC, WORKSPACE_REMOTE_CANONICAL };
 enum profile_workspace_access { WORKSPACE_NONE, WORKSPACE_RO, WORKSPACE_RW };
 enum profile_scope { SCOPE_SESSION, SCOPE_AGENT, SCOPE_SHARED };
 enum profile_reachability { REACH_EXEC, REACH_SSH, REACH_HTTP };
@@ -68,7 +69,7 @@ struct profile {
     struct {
         enum profile_network otherwise; /* network.default */
         enum profile_worker worker;
-        unsigned most;               /* enum egress_reach: what requests may have beside it */
+        unsigned most;               /* enum egress_reach: the limit of what requests may add */
         struct json_objects egress;  /* of struct egress_endpoint */
         struct egress_policy policy; /* the same, checked: for egress_join(), egress_compile() */
     } network;
@@ -78,7 +79,7 @@ struct profile {
     } workspace;
     enum profile_scope scope_default;
     struct {
-        int64_t usual; /* ttl.default; nanoseconds, as the other two */
+        int64_t usual; /* ttl.default; nanoseconds, like the other two */
         int64_t max;
         int64_t idle_reap; /* 0: never */
     } ttl;
@@ -88,13 +89,13 @@ struct profile {
     } resources;
     struct {
         enum profile_calls calls;
-        struct json_strs allow; /* as ipc/kernel.h names them */
+        struct json_strs allow; /* names of lib/ipc/kernel.h */
     } kernel;
     const char *image;    /* NULL: the host's system directories */
-    bool writable_system; /* … take writes into the sandbox's own layer */
+    bool writable_system; /* … are writable through the sandbox's own layer */
     const char *workdir, *user;
     struct json_map env;
-    struct json_strs caps; /* as proc/caps.h names them */
+    struct json_strs caps; /* names of lib/proc/caps.h */
     struct {
         const char *instructions; /* NULL: none */
         struct json_strs secret_refs;
@@ -109,7 +110,7 @@ struct profile {
         uint64_t max_cost_per_hour; /* micro-credits; 0: no limit */
         enum profile_isolation require_isolation;
         bool has_require_isolation;
-        const char *region, *gpu; /* NULL: any; none */
+        const char *region, *gpu; /* NULL: any region; no GPU */
         bool attestation;
     } route;
     struct {
@@ -127,30 +128,32 @@ struct profile {
 extern const struct json_field profile_fields[];
 extern const size_t profile_field_count;
 
-/* *ret gets the first reference. A message names line and field: "line 4: ttl.max: …". */
+/* *ret gets the first reference. Messages name line and field: "line 4: ttl.max: …". */
 int profile_read(struct str yaml, struct profile **ret, struct err *e);
-/* The same, and tells every mistake, each with a message as profile_read() has for the first; of
- * those that only another mistake may have caused, none. */
+/* The same, but reports every mistake with a message like that of profile_read(). Does not report
+ * mistakes that may only be consequences of another one. */
 int profile_read_all(struct str yaml, const struct json_mistakes *all, struct profile **ret,
                      struct err *e);
 
-/* What a profile is called: "profile.NAME@VERSION". */
+/* The name of a profile: "profile.NAME@VERSION". */
 struct profile_name {
     char id[PROFILE_ID_MAX];
-    uint32_t version; /* 0: unknown, and so is the id */
+    uint32_t version; /* 0: unknown, like the id */
 };
 
-/* The same for a file below the directory dir; flags as in yaml/file.h. *ret_name is set even if
- * the file is wrong, as long as it says which profile it wants to be. */
+/* The same for a file below the directory dir; flags as in lib/yaml/file.h. *ret_name is also set
+ * for an invalid file, if its id and version are valid. */
 int profile_read_file(int dir, const char *file, unsigned flags, struct profile **ret,
                       struct profile_name *ret_name, struct err *e);
 
-/* References are counted across threads: the catalog may be read in one and used in another. */
+/* References are counted across threads: a catalog may be loaded by one thread and used by
+ * another. */
 struct profile *profile_ref(struct profile *p);
 void profile_unref(struct profile *p);
 void profile_unrefp_(struct profile **p); /* for AUTO() */
 
-/* 0 if one of these extensions ("ext.local", …) can fulfil it, else -ERR_UNSUPPORTED and why. */
+/* 0 if one of these extensions ("ext.local", …) can run it, else -ERR_UNSUPPORTED with the
+ * reason. */
 int profile_available(const struct profile *p, struct json_strs extensions, struct err *e);
 
 void profile_write(const struct profile *p, struct json_writer *w);
@@ -159,8 +162,9 @@ void profile_schema(struct json_writer *w);
 /* Thousandths of a processor. */
 uint32_t profile_cpu_milli(const struct profile *p);
 
-/* What the table cannot check. Private to the module. */
+/* Checks that the table cannot express. Private to the module. */
 int profile_check_(struct profile *p, const struct json *document, struct arena *a,
-                   const struct json_mistakes *all, struct err *e); /* all NULL: the first */
+                   /* all NULL: stop at the first */
+                   const struct json_mistakes *all, struct err *e);
 
 #endif

@@ -1,13 +1,14 @@
-#include "profile/words.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/words.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
 enum { SECRET_MAX = 128, USER_MAX = 32, VARIABLE_MAX = 128, IMAGE_MAX = 512 };
 
-/* What the local runtime grants inside, at most; other backends can give less, not more. */
+/* The capabilities that the local runtime can grant; other backends grant at most these. */
 static const char *const capabilities[] = { "CHOWN",  "DAC_OVERRIDE", "FOWNER", "FSETID",
                                             "SETUID", "SETGID",       "KILL" };
 

@@ -1,4 +1,5 @@
-#include "store/backup.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,20 +7,20 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "store/file.h"
+#include "domain/store/file.h"
 
-enum { PAGES = 256, PIECE = 64 << 10 }; /* at a time: copied, and sent */
+enum { PAGES = 256, PIECE = 64 << 10 }; /* pages copied, and bytes sent, per step */
 
-/* The read transaction stays open, so that every piece is of the same moment. It holds up neither
- * commits nor other readers; only the log cannot be emptied meanwhile. */
-static int open_from(struct backup *b, const char *path, struct err *e)
+/* Keeps a read transaction open, so that all pieces are of the same moment. It blocks neither
+ * commits nor other readers, but the WAL cannot be reset meanwhile. */
+static int open_from(struct store_backup *b, const char *path, struct err *e)
 {
     int r = db_open(&b->from, path, e);
 
     return r < 0 ? r : db_exec(&b->from, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", e);
 }
 
-static int open_to(struct backup *b, const char *path, int dir, struct err *e)
+static int open_to(struct store_backup *b, const char *path, int dir, struct err *e)
 {
     char copy[STORE_FILE_PATH_MAX + sizeof ".copy"];
     int r;
@@ -32,7 +33,7 @@ static int open_to(struct backup *b, const char *path, int dir, struct err *e)
     return r < 0 ? r : db_exec(&b->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", e);
 }
 
-static int start(struct backup *b, const char *path, int dir, struct err *e)
+static int start_backup(struct store_backup *b, const char *path, int dir, struct err *e)
 {
     int r;
 
@@ -48,7 +49,7 @@ static int start(struct backup *b, const char *path, int dir, struct err *e)
     return b->copy ? 1 : db_fail(&b->to, sqlite3_errcode(b->to.h), e);
 }
 
-static int copy_piece(struct backup *b, struct err *e)
+static int copy_piece(struct store_backup *b, struct err *e)
 {
     int rc = sqlite3_backup_step(b->copy, PAGES), end;
 
@@ -61,11 +62,11 @@ static int copy_piece(struct backup *b, struct err *e)
     if (rc != SQLITE_OK)
         return db_fail(&b->to, rc, e);
     db_close(&b->to);
-    unlinkat(b->dir, STORE_FILE_COPY, 0); /* SQLite wants a name, we do not */
+    unlinkat(b->dir, STORE_FILE_COPY, 0); /* only SQLite needs the name */
     return 1;
 }
 
-static int write_all(int out, const char *p, size_t n, struct err *e)
+static int write_backup(int out, const char *p, size_t n, struct err *e)
 {
     while (n > 0) {
         ssize_t done = write(out, p, n);
@@ -80,7 +81,7 @@ static int write_all(int out, const char *p, size_t n, struct err *e)
     return 0;
 }
 
-static int send_piece(struct backup *b, int out, struct err *e)
+static int send_piece(struct store_backup *b, int out, struct err *e)
 {
     char piece[PIECE];
     ssize_t n = pread(b->file, piece, sizeof piece, b->sent);
@@ -88,19 +89,19 @@ static int send_piece(struct backup *b, int out, struct err *e)
 
     if (n <= 0)
         return n < 0 ? err_sys(e, "reading the backup") : 0;
-    r = write_all(out, piece, (size_t)n, e);
+    r = write_backup(out, piece, (size_t)n, e);
     b->sent += n;
     return r < 0 ? r : 1;
 }
 
-int backup_step(struct backup *b, const char *path, int dir, int out, struct err *e)
+int backup_step(struct store_backup *b, const char *path, int dir, int out, struct err *e)
 {
     if (!b->started)
-        return start(b, path, dir, e);
+        return start_backup(b, path, dir, e);
     return b->copy ? copy_piece(b, e) : send_piece(b, out, e);
 }
 
-void backup_done(struct backup *b)
+void backup_done(struct store_backup *b)
 {
     if (!b->started)
         return;
@@ -109,5 +110,5 @@ void backup_done(struct backup *b)
     db_close(&b->to);
     drop_fd(&b->file);
     unlinkat(b->dir, STORE_FILE_COPY, 0);
-    *b = (struct backup){ 0 };
+    *b = (struct store_backup){ 0 };
 }

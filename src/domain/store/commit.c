@@ -1,7 +1,8 @@
-/* Group commit: everything that waits becomes one transaction of SQLite's, with a savepoint for
- * each, so that one that is refused does not take the others with it. */
-#include "base/hook.h"
-#include "store/inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group commit: all pending transactions become one transaction of SQLite, with a savepoint each,
+ * so that a rejected one does not fail the others. */
+#include "base/fault_point.h"
+#include "domain/store/internal.h"
 
 static void fail_txn(struct store_txn *t, int r, const struct err *e)
 {
@@ -10,24 +11,23 @@ static void fail_txn(struct store_txn *t, int r, const struct err *e)
     t->first_seq = t->last_seq = 0;
 }
 
-/* All of them: nothing of the batch is on disk. Those that failed by themselves keep their reason.
- */
-static void fail_all(struct list *batch, int r, const struct err *e)
+/* Fails the whole batch. Transactions that failed by themselves keep their error. */
+static void fail_batch(struct list *batch, int r, const struct err *e)
 {
     for (struct link *m = list_first(batch); m; m = list_after(batch, m))
         if (txn_of(m)->result_ >= 0)
             fail_txn(txn_of(m), r, e);
 }
 
-static int undo_one(struct db *d, struct err *e)
+static int undo_txn(struct db *d, struct err *e)
 {
     int r = db_run(d, SQL_ROLLBACK_TO, e);
 
     return r < 0 ? r : db_run(d, SQL_RELEASE, e);
 }
 
-/* Fails only if the whole batch has to: after a failed write SQLite may have given up all of it. */
-static int apply_one(struct db *d, struct store_txn *t, struct err *e)
+/* Fails only if the whole batch must fail: after a failed write SQLite may have rolled it back. */
+static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
 {
     struct ledger_state before = t->store->ledger.at;
     int r = db_run(d, SQL_SAVEPOINT, e);
@@ -39,38 +39,39 @@ static int apply_one(struct db *d, struct store_txn *t, struct err *e)
         return db_run(d, SQL_RELEASE, e);
     fail_txn(t, r, e);
     t->store->ledger.at = before;
-    return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_one(d, e);
+    return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_txn(d, e);
 }
 
-static int apply_all(struct store *s, struct list *batch, struct err *e)
+static int apply_batch(struct store *s, struct list *batch, struct err *e)
 {
     struct db *d = &s->writer.db;
     int r = db_run(d, SQL_BEGIN, e);
 
     for (struct link *m = list_first(batch); r >= 0 && m; m = list_after(batch, m))
         if (txn_of(m)->result_ >= 0)
-            r = apply_one(d, txn_of(m), e);
+            r = apply_txn(d, txn_of(m), e);
     if (r >= 0 && s->ledger.at.moved)
         r = ledger_write_head(&s->ledger, d, e);
     if (r < 0)
         return r;
-    hook_point("store.commit.before");
+    fault_point("store.commit.before");
     r = db_run(d, SQL_COMMIT, e);
-    hook_point("store.commit.after");
+    fault_point("store.commit.after");
     return r;
 }
 
-/* A log that is written back is used again from its beginning, and needs no room. */
+/* Runs a checkpoint: the next commit then overwrites the WAL from its start, and needs no disk
+ * space. */
 static void write_log_back(struct store *s)
 {
-    pthread_mutex_lock(&s->keeper.lock); /* two cannot do it at once */
+    pthread_mutex_lock(&s->maintenance.lock); /* one checkpoint at a time */
     sqlite3_wal_checkpoint_v2(s->writer.db.h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    pthread_mutex_unlock(&s->keeper.lock);
+    pthread_mutex_unlock(&s->maintenance.lock);
 }
 
-/* The keeper did not keep up. Here, where nothing is appended meanwhile, the log can be written
- * back to its end, so that the next commit begins it anew; unless somebody reads from it for long.
- */
+/* Runs a checkpoint if the maintenance slot has fallen behind. On the writer's thread nothing is
+ * appended meanwhile, so the checkpoint is complete and the next commit restarts the WAL, unless a
+ * long read prevents it. */
 static void bound_log(struct store *s)
 {
     if (s->log_pages < s->log_pages_next)
@@ -79,7 +80,7 @@ static void bound_log(struct store *s)
     s->log_pages_next = s->log_pages + STORE_LOG_PAGES_MAX / 4;
 }
 
-/* On a full disk the log stays short. */
+/* Keeps the WAL short on a full disk. */
 static void bound_scarce_log(struct store *s)
 {
     if (s->log_pages < s->log_pages_scarce)
@@ -96,8 +97,8 @@ static bool is_durable(struct list *batch)
     return false;
 }
 
-/* A disk that cannot be forced fails the commit: nothing of it happened then, which it could not
- * say if the log were forced afterwards. */
+/* Commits with synchronous = FULL if one of the transactions is durable: if the sync fails, the
+ * commit fails and has no effect, which a sync after the commit could not guarantee. */
 static int commit_all(struct store *s, struct list *batch, struct err *e)
 {
     struct ledger_state before = s->ledger.at;
@@ -106,8 +107,8 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
     int r = durable ? db_set_forced(d, true, e) : 0;
 
     if (r >= 0)
-        r = apply_all(s, batch, e);
-    if (r < 0) /* nothing of it happened */
+        r = apply_batch(s, batch, e);
+    if (r < 0) /* the commit had no effect */
         s->ledger.at = before;
     if (r < 0 && !sqlite3_get_autocommit(d->h))
         db_run(d, SQL_ROLLBACK, NULL);
@@ -116,7 +117,7 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
     return r;
 }
 
-/* Those that failed because the disk was full are tried again. */
+/* Clears the errors of transactions that failed because the disk was full. */
 static void forgive_full(struct list *batch)
 {
     for (struct link *m = list_first(batch); m; m = list_after(batch, m))
@@ -126,7 +127,7 @@ static void forgive_full(struct list *batch)
         }
 }
 
-/* On a full disk, with room that the reserve gives up. */
+/* Commits; on a full disk, frees parts of the reserve and repeats. */
 static int commit_with_reserve(struct store *s, struct list *batch, struct err *e)
 {
     struct db *d = &s->writer.db;
@@ -148,7 +149,7 @@ void commit_batch(struct store *s, struct list *batch)
     int r = commit_with_reserve(s, batch, &e);
 
     if (r < 0)
-        fail_all(batch, r, &e);
+        fail_batch(batch, r, &e);
     else if (s->reserve.size < s->reserve.wanted)
         bound_scarce_log(s);
     else

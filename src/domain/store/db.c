@@ -1,12 +1,13 @@
-#include "store/db.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/db.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "store/vfs.h"
+#include "domain/store/vfs.h"
 
-/* In words only: whoever reads an errno would take it for the system's word on their own request.
- */
+/* Puts errno's text into the message and leaves err.sys 0: a caller would take err.sys for the
+ * error of its own request. */
 static int fail_sys(int sys, const char *text, struct err *e)
 {
     return err_set(e, ERR_SYS, "%s: %s", text, strerror(sys));
@@ -31,7 +32,7 @@ int db_fail(struct db *d, int rc, struct err *e)
     case SQLITE_LOCKED:
         return err_set(e, ERR_BUSY, "another process has the store locked; try again later");
     case SQLITE_CONSTRAINT:
-        return err_set(e, ERR_CONFLICT, "the store refuses it: %s", text);
+        return err_set(e, ERR_CONFLICT, "the store rejects the change: %s", text);
     case SQLITE_TOOBIG:
         return err_set(e, ERR_TOO_BIG, "too large for the store");
     case SQLITE_CORRUPT:
@@ -42,7 +43,7 @@ int db_fail(struct db *d, int rc, struct err *e)
     }
 }
 
-static int settle(struct db *d, struct err *e)
+static int configure_connection(struct db *d, struct err *e)
 {
     sqlite3_extended_result_codes(d->h, 1);
     sqlite3_busy_timeout(d->h, DB_BUSY_MS);
@@ -62,7 +63,7 @@ int db_open(struct db *d, const char *path, struct err *e)
 
     *d = (struct db){ 0 };
     rc = sqlite3_open_v2(path, &d->h, flags, VFS_NAME);
-    r = rc == SQLITE_OK ? settle(d, e) : db_fail(d, rc, e);
+    r = rc == SQLITE_OK ? configure_connection(d, e) : db_fail(d, rc, e);
     if (r < 0)
         db_close(d);
     return r;
@@ -88,7 +89,7 @@ int db_set_forced(struct db *d, bool forced, struct err *e)
     return db_exec(d, forced ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", e);
 }
 
-/* Through SQLite's own file: it knows whether the directory has to be forced, too. */
+/* Uses SQLite's own file object, which also syncs the directory if necessary. */
 int db_force(struct db *d, struct err *e)
 {
     sqlite3_file *log = NULL;
@@ -143,9 +144,9 @@ int db_step(struct db *d, sqlite3_stmt *st, struct err *e)
 void db_end(sqlite3_stmt *st)
 {
     if (!st)
-        return; /* clear_bindings() does not take NULL */
+        return; /* sqlite3_clear_bindings() requires a statement */
     sqlite3_reset(st);
-    sqlite3_clear_bindings(st); /* they point to memory that is not ours */
+    sqlite3_clear_bindings(st); /* they point to the caller's memory */
 }
 
 int db_finish(struct db *d, sqlite3_stmt *st, struct err *e)

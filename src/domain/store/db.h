@@ -1,46 +1,47 @@
-/* One connection to SQLite, with its statements. Used by one thread at a time. */
-#ifndef STORE_DB_H
-#define STORE_DB_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection to SQLite, with its prepared statements. For one thread at a time. */
+#ifndef DOMAIN_STORE_DB_H
+#define DOMAIN_STORE_DB_H
 
 #include <sqlite3.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "store/sql.h"
+#include "domain/store/sql.h"
 
-enum { DB_BUSY_MS = 2000 }; /* how long to wait for somebody else's lock */
+enum { DB_BUSY_MS = 2000 }; /* how long to wait for another connection's lock */
 
 struct keyring;
 
 struct db {
     sqlite3 *h;
-    bool full;            /* the disk was, since this was last cleared */
-    struct keyring *keys; /* of secrets; NULL: nothing is sealed */
+    bool full;            /* the disk was full since this was last cleared */
+    struct keyring *keys; /* of secrets; NULL: secrets are not sealed */
     sqlite3_stmt *stmts_[SQL_COUNT_];
 };
 
-/* The file must be there, and no symbolic link; its path is of vfs_path(). */
+/* The file must exist and not be a symbolic link; its path is from vfs_path(). */
 int db_open(struct db *d, const char *path, struct err *e);
 void db_close(struct db *d);
 
-/* For statements that are run once. */
+/* For statements that run once. db_number() returns the first column of the first row. */
 int db_exec(struct db *d, const char *sql, struct err *e);
 int db_number(struct db *d, const char *sql, int64_t *ret, struct err *e);
 
-/* Whether what is committed from now on is on disk when its COMMIT is over, or only after one that
- * is forced or a while. Not inside of a transaction. */
+/* Whether COMMIT waits until the WAL is on disk (synchronous = FULL). Otherwise commits become
+ * durable with a later forced one or a checkpoint. Not inside a transaction. */
 int db_set_forced(struct db *d, bool forced, struct err *e);
-/* Forces the log to disk: everything that was committed by whichever connection or process. The
- * connection has read something before. */
+/* Forces the WAL to disk, with the commits of all connections and processes. The connection must
+ * have read something before. */
 int db_force(struct db *d, struct err *e);
 
-/* A statement, ready to be bound. Nothing else on this connection may be using it. */
+/* Returns a statement, ready to be bound, that is not in use on this connection. */
 int db_prepare(struct db *d, enum sql id, sqlite3_stmt **ret, struct err *e);
-/* 1: a row; 0: finished. Finished or failed, the statement is as db_prepare() gave it. */
+/* 1: a row; 0: finished. A finished or failed statement is reset, as after db_prepare(). */
 int db_step(struct db *d, sqlite3_stmt *st, struct err *e);
-/* Ends one that was not stepped to its end; harmless on NULL. */
+/* Resets a statement that has not finished; does nothing on NULL. */
 void db_end(sqlite3_stmt *st);
-/* For those that give no rows: bound already, or with nothing to bind. */
+/* Run a statement that returns no rows: a bound one, or one without parameters. */
 int db_finish(struct db *d, sqlite3_stmt *st, struct err *e);
 int db_run(struct db *d, enum sql id, struct err *e);
 
@@ -49,8 +50,8 @@ static inline int db_bind(sqlite3_stmt *st, int at, struct str s)
     return sqlite3_bind_text64(st, at, s.n ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-/* What SQLite says, as one of ours: full and failing disks are ERR_SYS with errno, a lock held by
- * others ERR_BUSY, a broken constraint ERR_CONFLICT, a damaged file ERR_INVALID. */
+/* Maps an error of SQLite: full and failing disks to ERR_SYS, a lock of another connection to
+ * ERR_BUSY, a violated constraint to ERR_CONFLICT, a damaged file to ERR_INVALID. */
 int db_fail(struct db *d, int rc, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
-#include "store/file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,28 +9,29 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "store/vfs.h"
+#include "domain/store/vfs.h"
 
-#define NEW  STORE_FILE_NAME ".new" /* in the making */
+#define NEW  STORE_FILE_NAME ".new" /* unfinished */
 #define LOCK STORE_FILE_NAME ".lock"
 
 enum { HEADER = 100 };
 
 /* ---- the lock */
 
-static int say_holder(int fd, struct err *e)
+static int report_lock_holder(int fd, struct err *e)
 {
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
     if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
-        return err_set(e, ERR_BUSY, "the store is in use by process %d; only one daemon can be",
+        return err_set(e, ERR_BUSY, "the store is in use by process %d; only one daemon can use it",
                        (int)l.l_pid);
-    return err_set(e, ERR_BUSY, "the store is in use by another process; only one daemon can be");
+    return err_set(e, ERR_BUSY,
+                   "the store is in use by another process; only one daemon can use it");
 }
 
-/* A lock that belongs to the process: it ends with it, whatever children it leaves behind, and the
- * kernel knows whose it is. */
-static int take_lock(int dir, int *ret, struct err *e)
+/* A lock of the process (fcntl), not of the descriptor: it ends with the process even if children
+ * survive, and F_GETLK names its holder. */
+static int take_store_lock(int dir, int *ret, struct err *e)
 {
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     AUTO_CLOSE int fd = openat(dir, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -38,7 +40,7 @@ static int take_lock(int dir, int *ret, struct err *e)
         return err_sys(e, "opening %s", LOCK);
     if (fcntl(fd, F_SETLK, &l) < 0) {
         if (errno == EAGAIN || errno == EACCES)
-            return say_holder(fd, e);
+            return report_lock_holder(fd, e);
         return err_sys(e, "locking %s", LOCK);
     }
     *ret = take_fd(&fd);
@@ -64,7 +66,7 @@ static bool is_at(int dir, const char *name, const char *suffix)
     return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A log or journal that lies beside a new file would be taken for its own. */
+/* Removes WAL and journal files of an older file, which SQLite would apply to the new one. */
 static void unlink_sides(int dir, const char *name)
 {
     unlink_at(dir, name, "-wal");
@@ -72,7 +74,7 @@ static void unlink_sides(int dir, const char *name)
     unlink_at(dir, name, "-journal");
 }
 
-static int sync_dir(int dir, struct err *e)
+static int sync_state_dir(int dir, struct err *e)
 {
     AUTO_CLOSE int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -81,14 +83,14 @@ static int sync_dir(int dir, struct err *e)
 
 /* ---- making and upgrading */
 
-static int migrate(struct db *d, const struct schema *schema, int64_t from, struct err *e)
+static int migrate_schema(struct db *d, const struct schema *schema, int64_t from, struct err *e)
 {
     char pragmas[96];
     int r = db_exec(d, "BEGIN IMMEDIATE", e);
 
     for (size_t i = 0; r >= 0 && i < schema->n; i++)
         if (schema->migrations[i].number > from)
-            r = err_wrap(e, db_exec(d, schema->migrations[i].sql, e), "change %d of the schema",
+            r = err_wrap(e, db_exec(d, schema->migrations[i].sql, e), "migration %d of the schema",
                          schema->migrations[i].number);
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", SCHEMA_APPLICATION,
@@ -108,14 +110,14 @@ static int finish_new(const struct store_file *f, const struct schema *schema, i
     r = db_open(&d, path, e);
     if (r < 0)
         return r;
-    r = migrate(&d, schema, from, e);
+    r = migrate_schema(&d, schema, from, e);
     if (r >= 0)
         r = db_exec(&d, "PRAGMA journal_mode = WAL", e);
     db_close(&d);
     return r;
 }
 
-static int open_new(int dir, struct err *e)
+static int open_new_store(int dir, struct err *e)
 {
     int fd;
 
@@ -129,12 +131,13 @@ static int move_new(int dir, struct err *e)
 {
     if (renameat(dir, NEW, dir, STORE_FILE_NAME) < 0)
         return err_sys(e, "renaming %s", NEW);
-    return sync_dir(dir, e);
+    return sync_state_dir(dir, e);
 }
 
-static int make(const struct store_file *f, int dir, const struct schema *schema, struct err *e)
+static int make_store(const struct store_file *f, int dir, const struct schema *schema,
+                      struct err *e)
 {
-    int fd = open_new(dir, e), r;
+    int fd = open_new_store(dir, e), r;
 
     if (fd < 0)
         return fd;
@@ -146,8 +149,8 @@ static int make(const struct store_file *f, int dir, const struct schema *schema
     return move_new(dir, e);
 }
 
-/* Writes everything into the one file: no log beside it afterwards. */
-static int settle_log(const struct store_file *f, int dir, struct err *e)
+/* Checkpoints the WAL and removes it. */
+static int fold_log(const struct store_file *f, int dir, struct err *e)
 {
     struct db d;
     int r = db_open(&d, f->path, e);
@@ -161,7 +164,7 @@ static int settle_log(const struct store_file *f, int dir, struct err *e)
     return r;
 }
 
-/* The file as it was before it became `version` stays. */
+/* Keeps the file as it was before its upgrade to `version`. */
 static int keep_old(int dir, int version, struct err *e)
 {
     char name[64];
@@ -169,11 +172,11 @@ static int keep_old(int dir, int version, struct err *e)
     snprintf(name, sizeof name, "%s.before-%d", STORE_FILE_NAME, version);
     unlinkat(dir, name, 0);
     if (linkat(dir, STORE_FILE_NAME, dir, name, 0) < 0)
-        return err_sys(e, "keeping the old store as %s", name);
+        return err_sys(e, "backing up the old store as %s", name);
     return 0;
 }
 
-static int copy_all(int from, int to, struct err *e)
+static int copy_store(int from, int to, struct err *e)
 {
     ssize_t n;
 
@@ -189,14 +192,14 @@ static int copy_to_new(int dir, struct err *e)
 
     if (from < 0)
         return err_sys(e, "opening %s", STORE_FILE_NAME);
-    to = open_new(dir, e);
-    return to < 0 ? to : copy_all(from, to, e);
+    to = open_new_store(dir, e);
+    return to < 0 ? to : copy_store(from, to, e);
 }
 
-static int upgrade(const struct store_file *f, int dir, const struct schema *schema, int64_t from,
-                   struct err *e)
+static int upgrade_store(const struct store_file *f, int dir, const struct schema *schema,
+                         int64_t from, struct err *e)
 {
-    int r = settle_log(f, dir, e);
+    int r = fold_log(f, dir, e);
 
     if (r >= 0)
         r = keep_old(dir, schema_version(schema), e);
@@ -217,8 +220,8 @@ static int64_t big_endian(const unsigned char *p)
     return (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
 }
 
-/* Reads id and version from the header, without SQLite, which would begin by writing beside it. The
- * version is never only in the log: it changes in files that have none. */
+/* Reads application id and version from the header, without SQLite, which would make files beside
+ * it. The version in the header is current, because upgrades happen without a WAL. */
 static int read_version(int fd, int64_t *ret, struct err *e)
 {
     static const char magic[16] = "SQLite format 3";
@@ -227,21 +230,22 @@ static int read_version(int fd, int64_t *ret, struct err *e)
     ssize_t n;
 
     if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at %s", STORE_FILE_NAME);
+        return err_sys(e, "reading the header of %s", STORE_FILE_NAME);
     n = S_ISREG(st.st_mode) ? pread(fd, head, sizeof head, 0) : 0;
     if (n < 0)
         return err_sys(e, "reading %s", STORE_FILE_NAME);
     if (n < HEADER || memcmp(head, magic, sizeof magic) != 0 ||
         big_endian(head + 68) != SCHEMA_APPLICATION || big_endian(head + 60) < 1)
-        return err_set(e, ERR_INVALID,
-                       "%s is no store of sandboxer, or damaged; move it away or restore a backup",
-                       STORE_FILE_NAME);
+        return err_set(
+            e, ERR_INVALID,
+            "%s is not a sandboxer store, or is damaged; move it away or restore a backup",
+            STORE_FILE_NAME);
     *ret = big_endian(head + 60);
     return 0;
 }
 
-/* The version of the file that is there; 0 if there is none. */
-static int look(int dir, const struct schema *schema, int64_t *ret, struct err *e)
+/* Returns the version of the file in *ret, or 0 if it is absent. */
+static int probe_store_version(int dir, const struct schema *schema, int64_t *ret, struct err *e)
 {
     AUTO_CLOSE int fd =
         openat(dir, STORE_FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -254,14 +258,15 @@ static int look(int dir, const struct schema *schema, int64_t *ret, struct err *
     if (r < 0)
         return r;
     if (version > schema_version(schema))
-        return err_set(e, ERR_UNSUPPORTED,
-                       "%s has version %d and this sandboxer knows up to %d; use a newer one",
-                       STORE_FILE_NAME, (int)version, schema_version(schema));
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "%s has version %d, but this sandboxer supports versions up to %d; use a newer one",
+            STORE_FILE_NAME, (int)version, schema_version(schema));
     *ret = version;
     return 0;
 }
 
-static int check_all(struct db *d, struct err *e)
+static int check_whole_store(struct db *d, struct err *e)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(d->h, "PRAGMA quick_check(1)", -1, &st, NULL), r = 0;
@@ -277,9 +282,9 @@ static int check_all(struct db *d, struct err *e)
     return r;
 }
 
-/* The first page of every table and index, by a statement for each that cannot do without it. A
- * table WITHOUT ROWID is an index itself, which NOT INDEXED does not mean. */
-static int check_roots(struct db *d, struct err *e)
+/* Checks the root page of every table and index, with one statement each that must read it. A table
+ * WITHOUT ROWID is an index itself, which NOT INDEXED would not select. */
+static int check_root_pages(struct db *d, struct err *e)
 {
     static const char roots[] =
         "SELECT format('SELECT 1 FROM \"%w\" %s %s LIMIT 1', tbl_name,"
@@ -301,7 +306,7 @@ static int check_roots(struct db *d, struct err *e)
     return r;
 }
 
-static int check(struct db *d, struct err *e)
+static int check_store(struct db *d, struct err *e)
 {
     int64_t pages = 0, size = 0;
     int r = db_number(d, "PRAGMA page_count", &pages, e);
@@ -310,11 +315,11 @@ static int check(struct db *d, struct err *e)
         r = db_number(d, "PRAGMA page_size", &size, e);
     if (r < 0)
         return r;
-    return pages * size <= STORE_FILE_CHECK_MAX ? check_all(d, e) : check_roots(d, e);
+    return pages * size <= STORE_FILE_CHECK_MAX ? check_whole_store(d, e) : check_root_pages(d, e);
 }
 
-/* Opens the file and checks it; one that is refused is left with nothing that was not there. */
-static int open_checked(const struct store_file *f, int dir, struct db *ret, struct err *e)
+/* Opens and checks the file. On failure, removes WAL and shm files that it has made. */
+static int open_checked_store(const struct store_file *f, int dir, struct db *ret, struct err *e)
 {
     bool wal = is_at(dir, STORE_FILE_NAME, "-wal"), shm = is_at(dir, STORE_FILE_NAME, "-shm");
     struct db d;
@@ -322,7 +327,7 @@ static int open_checked(const struct store_file *f, int dir, struct db *ret, str
 
     if (r >= 0) {
         sqlite3_db_config(d.h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        r = check(&d, e);
+        r = check_store(&d, e);
         if (r < 0)
             db_close(&d);
     }
@@ -338,27 +343,27 @@ static int open_checked(const struct store_file *f, int dir, struct db *ret, str
     return 0;
 }
 
-static int prepare(const struct store_file *f, int dir, const struct schema *schema, struct db *ret,
-                   struct err *e)
+static int prepare_store(const struct store_file *f, int dir, const struct schema *schema,
+                         struct db *ret, struct err *e)
 {
     int64_t version;
-    int r = look(dir, schema, &version, e);
+    int r = probe_store_version(dir, schema, &version, e);
 
     if (r < 0)
         return r;
-    unlinkat(dir, STORE_FILE_COPY, 0); /* of one that died in a backup */
+    unlinkat(dir, STORE_FILE_COPY, 0); /* left by a process that died in a backup */
     if (version == 0) {
-        r = make(f, dir, schema, e);
+        r = make_store(f, dir, schema, e);
     } else if (version < schema_version(schema)) {
         struct db old;
 
-        r = open_checked(f, dir, &old, e); /* a damaged one is not copied around */
+        r = open_checked_store(f, dir, &old, e); /* do not upgrade a damaged file */
         if (r >= 0) {
             db_close(&old);
-            r = upgrade(f, dir, schema, version, e);
+            r = upgrade_store(f, dir, schema, version, e);
         }
     }
-    return r < 0 ? r : open_checked(f, dir, ret, e);
+    return r < 0 ? r : open_checked_store(f, dir, ret, e);
 }
 
 int store_file_open(struct store_file *f, int dir, const struct schema *schema, struct db *ret,
@@ -369,9 +374,9 @@ int store_file_open(struct store_file *f, int dir, const struct schema *schema, 
 
     vfs_path(dir, STORE_FILE_NAME, made.path);
     if (r >= 0)
-        r = take_lock(dir, &made.lock, e);
+        r = take_store_lock(dir, &made.lock, e);
     if (r >= 0)
-        r = prepare(&made, dir, schema, ret, e);
+        r = prepare_store(&made, dir, schema, ret, e);
     if (r < 0) {
         store_file_close(&made);
         return r;

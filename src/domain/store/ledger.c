@@ -1,15 +1,16 @@
-#include "store/ledger.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/ledger.h"
 
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/random.h"
-#include "crypto/secret.h"
-#include "json/reader.h"
-#include "store/inside.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/secret.h"
+#include "lib/json/reader.h"
+#include "domain/store/internal.h"
 
 #define SETTING_KEY "audit.key"
 
@@ -115,7 +116,7 @@ static int bind_bytes(sqlite3_stmt *st, int at, const unsigned char *p)
     return sqlite3_bind_blob(st, at, p, LEDGER_SIZE, SQLITE_TRANSIENT);
 }
 
-/* False, and zeros: it has another size. */
+/* False, and zeros in ret, if the column has another size. */
 static bool column_bytes(sqlite3_stmt *st, int column, unsigned char ret[static LEDGER_SIZE])
 {
     const void *p = sqlite3_column_blob(st, column);
@@ -178,8 +179,8 @@ bool ledger_knows_head(struct crypto_hmac *mac, const struct egress_head_record 
     return same_code(code, h->mac);
 }
 
-/* A cut stays until the next one, and a line that is on record until one behind it is: a log that
- * has become shorter does not take its record with it. */
+/* Keeps the stored cut if h has none, and the stored line if it is later than h's: a truncated log
+ * does not lower its stored head. */
 static int join_egress_head(struct ledger *l, struct egress_head_record *h, struct db *d,
                             struct err *e)
 {
@@ -238,7 +239,7 @@ static void read_cut_row(sqlite3_stmt *st, struct ledger_cut *ret, unsigned char
     column_bytes(st, 3, ret_mac);
 }
 
-/* 1: there is one, and it is ours. 0: there is none. -ERR_DENIED: it is not ours. */
+/* 1: found, with a valid MAC. 0: absent. -ERR_DENIED: the MAC is invalid. */
 static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t seq,
                     struct ledger_cut *ret, struct err *e)
 {
@@ -255,7 +256,9 @@ static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t
     read_cut_row(st, ret, found);
     db_end(st);
     code_cut(mac, ret, code);
-    return same_code(code, found) ? 1 : err_set(e, ERR_DENIED, "a cut of the events is forged");
+    return same_code(code, found)
+               ? 1
+               : err_set(e, ERR_DENIED, "the retention cut of the events has an invalid MAC");
 }
 
 static int drop_cut(struct db *d, int64_t last, struct err *e)
@@ -285,7 +288,8 @@ static int put_cut(struct ledger *l, const struct ledger_cut *c, struct db *d, s
     return db_finish(d, st, e);
 }
 
-/* With those on either side of it. A forged one stays as it is, for who checks. */
+/* Stores the run as a cut, merged with the adjacent cuts. A forged cut remains, for the next
+ * verification to find. */
 int ledger_note_cut(struct ledger *l, struct ledger_cut *run, struct db *d, struct err *e)
 {
     struct ledger_cut other;
@@ -340,7 +344,7 @@ static void note_ledger_fault(struct ledger_walk *w, enum ledger_fault fault, in
         w->findings[i] = (struct ledger_finding){ fault, seq, to, time_ns };
 }
 
-/* Before the first event of the chain, and of its cuts, everything is unknown. */
+/* Reads the head. Reports a missing or forged one in the first step only. */
 static int read_ledger_head(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w,
                             struct err *e)
 {
@@ -380,7 +384,7 @@ static void check_expected(struct ledger_walk *w, const struct ledger_head *at, 
         note_ledger_fault(w, LEDGER_UNEXPECTED, at->seq, at->seq, time_ns);
 }
 
-/* The events between the last one and this one were removed by retention, or are missing. */
+/* Checks that a cut accounts for the events between the last one and `seq`; else notes a fault. */
 static int pass_gap(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w,
                     enum ledger_fault fault, int64_t seq, int64_t time_ns, struct err *e)
 {
@@ -421,7 +425,7 @@ static int check_event(struct db *d, struct crypto_hmac *mac, struct ledger_walk
     unsigned char found[LEDGER_SIZE];
     bool has = column_bytes(st, CHAIN_COLUMN, found);
     int r = pass_gap(d, mac, w, LEDGER_MISSING, seq, time_ns, e);
-    bool gap = w->last_.seq != seq - 1 && seq > w->head.first; /* found already */
+    bool gap = w->last_.seq != seq - 1 && seq > w->head.first; /* reported already */
 
     if (r < 0)
         return r;
@@ -430,7 +434,7 @@ static int check_event(struct db *d, struct crypto_hmac *mac, struct ledger_walk
         memcpy(found, nothing, LEDGER_SIZE);
     } else if (!has) {
         note_ledger_fault(w, LEDGER_UNCHAINED, seq, seq, time_ns);
-        memcpy(found, w->last_.digest, LEDGER_SIZE); /* the next one may be linked to that */
+        memcpy(found, w->last_.digest, LEDGER_SIZE); /* the next event may be linked to that */
     } else if (time_ns >= w->since_ns) {
         w->events++;
         if (!gap && (!v || !is_linked(mac, w, seq, v, found)))
@@ -442,15 +446,16 @@ static int check_event(struct db *d, struct crypto_hmac *mac, struct ledger_walk
     return 0;
 }
 
-/* The chain ends where the head says. */
-static int check_end(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w, struct err *e)
+/* Checks that the chain ends at the head. */
+static int check_ledger_end(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w,
+                            struct err *e)
 {
     int r = 0;
 
     w->finished = true;
     if (!w->head.first)
         return 0;
-    if (w->last_.seq < w->head.seq) /* all that is left may be removed, too */
+    if (w->last_.seq < w->head.seq) /* retention may have removed the rest */
         r = pass_gap(d, mac, w, LEDGER_SHORT, w->head.seq + 1, 0, e);
     if (r < 0)
         return r;
@@ -562,7 +567,7 @@ int ledger_walk_on(struct db *d, struct store_query *q, struct err *e)
     if (r >= 0)
         r = walk_events(d, &mac, q, e);
     if (r >= 0 && r < q->limit)
-        r = check_end(d, &mac, q->walk, e);
+        r = check_ledger_end(d, &mac, q->walk, e);
     return r < 0 ? r : 0;
 }
 
@@ -652,12 +657,12 @@ static int read_last_place(struct db *d, struct ledger_state *ret, bool *ret_fou
                   "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0),"
                   " coalesce((SELECT max(seq) FROM events), 0))",
                   &most, e);
-    if (r >= 0 && ret->head.seq < most) /* what no head vouches for shows when it is checked */
+    if (r >= 0 && ret->head.seq < most) /* events behind the head are found by a verification */
         ret->head.seq = most;
     return r;
 }
 
-/* The chain begins with the next event. */
+/* Begins the chain with the next event. */
 static int begin_ledger(struct store *s, bool has_key, struct err *e)
 {
     AUTO(buf_done) struct buf hex = BUF_INIT(CRYPTO_SHA256_HEX);

@@ -1,42 +1,44 @@
-/* The daemon's chain: every event is linked to the one before it, in the transaction that adds it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's hash chain: every event is linked to its predecessor, in the transaction that adds
+ * it.
  *
  * An event's chain value is HMAC-SHA-256, with a key that is a sealed setting, over the value of
- * the event before it and all columns of its own row. The ledger's one row is the head: the last
- * event's number and value, which event is the first that is chained, and until when sandboxes were
- * removed by retention; with a mac. It is written once for each commit.
+ * its predecessor and all columns of its own row. The ledger's only row is the head: number and
+ * value of the last event, number of the first chained event, and the time until which retention
+ * has removed sandboxes; with a MAC. It is written once per commit.
  *
- * Events that retention removes leave a cut: the first and last of them and the last one's value,
- * with a mac, so that what follows can be checked, and a removal by anybody else cannot pass for
- * one. Adjacent cuts are merged, so there is mostly one.
+ * Events removed by retention leave a cut: the numbers of the first and the last event and the
+ * value of the last, with a MAC. So later events can be verified, and a removal without the key is
+ * detected. Adjacent cuts are merged, so there is usually one.
  *
- * Lines of egress logs (egress/chain.h) are anchored here: egress_heads has the last known line of
- * each sandbox, with a mac, and events name it in their detail:
+ * Lines of egress logs (engine/egress/chain.h) are anchored here: egress_heads has the last known line of
+ * each sandbox, with a MAC, and events name it in their detail:
  *
  *     {"egress_audit":[{"sandbox":"sbx_…","seq":7,"digest":"HEX"}]} */
-#ifndef STORE_LEDGER_H
-#define STORE_LEDGER_H
+#ifndef DOMAIN_STORE_LEDGER_H
+#define DOMAIN_STORE_LEDGER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/id.h"
-#include "crypto/hash.h"
+#include "lib/crypto/hash.h"
 
 enum { LEDGER_SIZE = 32, LEDGER_FINDINGS_MAX = 16 };
 
 #define LEDGER_ANCHORS "egress_audit" /* the member of an event's detail */
 
 struct ledger_head {
-    int64_t first; /* the first event that is chained; 0: there is no ledger */
+    int64_t first; /* the first chained event; 0: no ledger */
     int64_t seq;   /* the last event */
     unsigned char digest[LEDGER_SIZE];
 };
 
-/* What a transaction changes, and takes back when it fails. */
+/* The state that a transaction changes, and restores when it fails. */
 struct ledger_state {
     struct ledger_head head;
-    int64_t pruned_ns; /* sandboxes that ended before are removed, or will be */
-    bool moved;        /* since the head was written */
+    int64_t pruned_ns; /* sandboxes that ended earlier are removed, or will be */
+    bool moved;        /* changed since the head was written */
 };
 
 struct ledger {
@@ -47,7 +49,7 @@ struct ledger {
 };
 
 struct ledger_cut {
-    int64_t first, last; /* 0: nothing yet */
+    int64_t first, last; /* last 0: empty */
     unsigned char digest[LEDGER_SIZE];
 };
 
@@ -60,44 +62,44 @@ struct ledger_anchor {
 };
 
 enum ledger_fault {
-    LEDGER_CHANGED,     /* a row is not what was written */
-    LEDGER_MISSING,     /* rows are missing before it */
-    LEDGER_UNCHAINED,   /* it has no chain value, but those before it have */
-    LEDGER_CUT_FORGED,  /* the record of a removal is not ours */
+    LEDGER_CHANGED,     /* the row does not match its chain value */
+    LEDGER_MISSING,     /* rows are missing, and no cut accounts for them */
+    LEDGER_UNCHAINED,   /* a row behind the first chained one has no chain value */
+    LEDGER_CUT_FORGED,  /* the MAC of a cut is invalid */
     LEDGER_HEAD_GONE,   /* the head is missing */
-    LEDGER_HEAD_FORGED, /* the head is not ours */
+    LEDGER_HEAD_FORGED, /* the MAC of the head is invalid, or the head does not match the events */
     LEDGER_SHORT,       /* rows are missing at the end */
-    LEDGER_UNEXPECTED,  /* it is not the one that the caller expects */
-    LEDGER_OLDER,       /* the chain ends before the event that the caller expects */
+    LEDGER_UNEXPECTED,  /* the event differs from the caller's expectation */
+    LEDGER_OLDER,       /* the chain ends before the expected event */
     LEDGER_FAULTS_,
 };
 extern const char *const ledger_fault_names[LEDGER_FAULTS_];
 
 struct ledger_finding {
     enum ledger_fault fault;
-    int64_t seq, to; /* the event; of missing ones the first and the last */
-    int64_t time_ns; /* of the event; 0: not known */
+    int64_t seq, to; /* the event; of missing events the first and the last */
+    int64_t time_ns; /* of the event; 0: unknown */
 };
 
-/* A check of the whole chain, some events at a time (STORE_LEDGER). Zeroed first. */
+/* Verifies the whole chain, some events per query (STORE_LEDGER). Zeroed before the first. */
 struct ledger_walk {
     /* in */
-    int64_t since_ns;          /* events before are only passed over */
-    struct ledger_head expect; /* seq and digest; seq 0: nothing is expected */
+    int64_t since_ns;          /* earlier events are not verified */
+    struct ledger_head expect; /* seq and digest; seq 0: no expectation */
     /* out */
     bool finished;
     struct ledger_head head;
     int64_t pruned_ns;
-    uint64_t events, unchained; /* checked; from before there was a chain */
-    bool expected;              /* what was expected was seen, and is the same */
+    uint64_t events, unchained; /* verified events; events older than the chain */
+    bool expected;              /* the expected event was found, with the same digest */
     struct ledger_finding findings[LEDGER_FINDINGS_MAX];
-    size_t n_findings; /* all of them; the first ones are in the array */
+    size_t n_findings; /* in total; the array has the first ones */
     /* private */
     struct ledger_head last_;
     bool began_;
 };
 
-/* A sentence: what is wrong, where. */
+/* Writes a sentence that describes the finding. */
 void ledger_explain(const struct ledger_finding *f, char *ret, size_t cap);
 
 #endif

@@ -1,14 +1,15 @@
-/* The questions: a function a kind, run on a reader's connection. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queries: one function per kind, run on a reader's connection. */
 #include "base/own.h"
-#include "json/reader.h"
-#include "secrets/keyring.h"
-#include "store/inside.h"
-#include "store/row.h"
+#include "lib/json/reader.h"
+#include "lib/secrets/keyring.h"
+#include "domain/store/internal.h"
+#include "domain/store/row.h"
 
 enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000, LABELS_MAX = 256 << 10 };
 
-/* Room for one more record behind the others. */
-static void *add_row(struct store_query *q, const struct row_shape *s)
+/* Returns room for one more record, or NULL if the arena is full. */
+static void *add_query_row(struct store_query *q, const struct row_shape *s)
 {
     if (q->n == 0 || (q->n >= FIRST_ROWS && (q->n & (q->n - 1)) == 0)) {
         size_t room = q->n == 0 ? FIRST_ROWS : q->n * 2;
@@ -23,27 +24,27 @@ static void *add_row(struct store_query *q, const struct row_shape *s)
     return (char *)q->rows + q->n * s->size;
 }
 
-static int read_one(struct store_query *q, const struct row_shape *s, sqlite3_stmt *st,
-                    struct err *e)
+static int read_query_row(struct store_query *q, const struct row_shape *s, sqlite3_stmt *st,
+                          struct err *e)
 {
-    void *record = add_row(q, s);
+    void *record = add_query_row(q, s);
     int r;
 
     if (!record)
-        return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", q->arena.max);
+        return err_set(e, ERR_TOO_BIG, "the answer exceeds %zu bytes", q->arena.max);
     r = row_read(s, st, &q->arena, record, q->keys_, e);
     if (r >= 0)
         q->n++;
     return r;
 }
 
-static int read_all(struct store_query *q, const struct row_shape *s, struct db *d,
-                    sqlite3_stmt *st, struct err *e)
+static int read_query_rows(struct store_query *q, const struct row_shape *s, struct db *d,
+                           sqlite3_stmt *st, struct err *e)
 {
     int r;
 
     while ((r = db_step(d, st, e)) > 0) {
-        r = read_one(q, s, st, e);
+        r = read_query_row(q, s, st, e);
         if (r < 0) {
             db_end(st);
             return r;
@@ -52,7 +53,7 @@ static int read_all(struct store_query *q, const struct row_shape *s, struct db 
     return r;
 }
 
-static int limit_of(const struct store_query *q)
+static int query_row_limit(const struct store_query *q)
 {
     return q->limit > 0 ? q->limit : -1;
 }
@@ -68,15 +69,15 @@ static int find_sandbox(struct db *d, struct store_query *q, struct str id, stru
         return r;
     db_bind(st, 1, id);
     db_bind(st, 2, q->owner);
-    return read_all(q, &sandbox_shape, d, st, e);
+    return read_query_rows(q, &sandbox_shape, d, st, e);
 }
 
-static int ask_sandbox(struct db *d, struct store_query *q, struct err *e)
+static int query_sandbox_row(struct db *d, struct store_query *q, struct err *e)
 {
     return find_sandbox(d, q, q->text, e);
 }
 
-static bool has_label(const struct sandbox_record *b, const struct json_pair *wanted)
+static bool sandbox_has_label(const struct sandbox_record *b, const struct json_pair *wanted)
 {
     for (size_t i = 0; i < b->labels.n; i++)
         if (strcmp(b->labels.p[i].key, wanted->key) == 0)
@@ -87,12 +88,12 @@ static bool has_label(const struct sandbox_record *b, const struct json_pair *wa
 static bool has_all_labels(const struct sandbox_record *b, const struct json_map *wanted)
 {
     for (size_t i = 0; i < wanted->n; i++)
-        if (!has_label(b, &wanted->p[i]))
+        if (!sandbox_has_label(b, &wanted->p[i]))
             return false;
     return true;
 }
 
-/* Keeps two: destroyed ones as they come, live ones before them. True when no better can follow. */
+/* Keeps at most two sandboxes, live ones first. True if both are live. */
 static bool keep_best(struct store_query *q, const struct sandbox_record *b)
 {
     size_t lives = 0;
@@ -109,7 +110,7 @@ static bool keep_best(struct store_query *q, const struct sandbox_record *b)
     return lives == PREFIX_ROWS;
 }
 
-/* Looks at every id that fits. 1 if two live ones were found before the last. */
+/* Visits all sandboxes with the prefix. 1 if it stopped early, after two live ones. */
 static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, struct err *e)
 {
     int r;
@@ -120,7 +121,7 @@ static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, st
         if (seen == PREFIX_SEEN_MAX)
             return err_set(e, ERR_INVALID,
                            "'" STR_FMT
-                           "' begins the ids of more than %d sandboxes; give more of it",
+                           "' is a prefix of more than %d sandbox ids; give a longer prefix",
                            STR_ARG(q->text), PREFIX_SEEN_MAX);
         r = row_read(&sandbox_shape, st, &q->arena, &b, d->keys, e);
         if (r < 0)
@@ -132,20 +133,20 @@ static int walk_prefix(struct db *d, struct store_query *q, sqlite3_stmt *st, st
     return r;
 }
 
-static int ask_prefix(struct db *d, struct store_query *q, struct err *e)
+static int query_prefix(struct db *d, struct store_query *q, struct err *e)
 {
     char end[ID_MAX + 1];
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_PREFIX, &st, e);
 
-    if (r < 0 || q->text.n >= ID_MAX) /* no id is as long */
+    if (r < 0 || q->text.n >= ID_MAX) /* longer than any id */
         return r;
     q->sandboxes = arena_array(&q->arena, PREFIX_ROWS, sizeof *q->sandboxes);
     if (!q->sandboxes)
-        return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", q->arena.max);
+        return err_set(e, ERR_TOO_BIG, "the answer exceeds %zu bytes", q->arena.max);
     if (q->text.n)
         memcpy(end, q->text.p, q->text.n);
-    end[q->text.n] = (char)0xff; /* above everything an id may go on with */
+    end[q->text.n] = (char)0xff; /* above all characters of ids */
     db_bind(st, 1, q->text);
     db_bind(st, 2, (struct str){ end, q->text.n + 1 });
     r = walk_prefix(d, q, st, e);
@@ -153,7 +154,7 @@ static int ask_prefix(struct db *d, struct store_query *q, struct err *e)
     return r < 0 ? r : 0;
 }
 
-static bool made_from(const struct sandbox_record *b, struct str origin)
+static bool is_made_from(const struct sandbox_record *b, struct str origin)
 {
     for (unsigned i = 0; i < ROW_ORIGINS; i++) {
         AUTO(arena_done) struct arena a = ARENA_INIT(ROW_ORIGIN_BYTES);
@@ -165,13 +166,13 @@ static bool made_from(const struct sandbox_record *b, struct str origin)
     return false;
 }
 
-/* What the index that is walked does not know. */
-static bool fits(const struct store_query *q, const struct sandbox_record *b)
+/* Checks the conditions that the index does not cover. */
+static bool sandbox_fits_query(const struct store_query *q, const struct sandbox_record *b)
 {
     if (q->states && !(q->states & 1u << b->state))
         return false;
     if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) &&
-        !str_eq(q->profile, str_from(b->maker)) && !made_from(b, q->profile))
+        !str_eq(q->profile, str_from(b->maker)) && !is_made_from(b, q->profile))
         return false;
     return has_all_labels(b, &q->labels);
 }
@@ -185,7 +186,7 @@ static enum sql choose_page(const struct store_query *q)
     return q->ascending ? down - SQL_PAGE + SQL_PAGE_UP : down;
 }
 
-static int64_t from_when(const struct store_query *q)
+static int64_t query_start_time(const struct store_query *q)
 {
     if (q->after.id[0] || (q->ascending && q->after.created_ns))
         return q->after.created_ns;
@@ -203,7 +204,7 @@ static int prepare_page(struct db *d, const struct store_query *q, sqlite3_stmt 
         return r;
     sqlite3_bind_int(st, 1, !q->states || q->states & ~dead);
     sqlite3_bind_int(st, 2, !q->states || q->states & dead);
-    sqlite3_bind_int64(st, 3, from_when(q));
+    sqlite3_bind_int64(st, 3, query_start_time(q));
     db_bind(st, 4, str_from(q->after.id));
     if (q->owner.n)
         db_bind(st, 5, q->owner);
@@ -220,21 +221,21 @@ static int add_if_fit(struct db *d, struct store_query *q, struct str id, struct
     size_t before = q->n;
     int r = find_sandbox(d, q, id, e);
 
-    if (r >= 0 && q->n > before && !fits(q, &q->sandboxes[before])) {
+    if (r >= 0 && q->n > before && !sandbox_fits_query(q, &q->sandboxes[before])) {
         q->sandboxes[before] = (struct sandbox_record){ 0 };
         q->n = before;
     }
     return r;
 }
 
-static int ask_page(struct db *d, struct store_query *q, struct err *e)
+static int query_page(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r;
 
     for (size_t i = 0; i < q->labels.n; i++)
         if (!*q->labels.p[i].key)
-            return err_set(e, ERR_INVALID, "a label has a name");
+            return err_set(e, ERR_INVALID, "label names must not be empty");
     r = prepare_page(d, q, &st, e);
     if (r < 0)
         return r;
@@ -247,66 +248,66 @@ static int ask_page(struct db *d, struct store_query *q, struct err *e)
     return r < 0 ? r : 0;
 }
 
-/* ---- lists that need nothing but a limit */
+/* ---- lists whose only parameter is a limit */
 
-static int ask_list(struct db *d, struct store_query *q, enum sql sql, const struct row_shape *s,
-                    struct err *e)
+static int query_list(struct db *d, struct store_query *q, enum sql sql, const struct row_shape *s,
+                      struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int(st, 1, limit_of(q));
-    return read_all(q, s, d, st, e);
+    sqlite3_bind_int(st, 1, query_row_limit(q));
+    return read_query_rows(q, s, d, st, e);
 }
 
-static int ask_live(struct db *d, struct store_query *q, struct err *e)
+static int query_live(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_LIVE, &sandbox_shape, e);
+    return query_list(d, q, SQL_LIVE, &sandbox_shape, e);
 }
 
-static int ask_due(struct db *d, struct store_query *q, struct err *e)
+static int query_due(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_DUE, &sandbox_shape, e);
+    return query_list(d, q, SQL_DUE, &sandbox_shape, e);
 }
 
-static int ask_tokens_by(struct db *d, struct store_query *q, enum sql sql, struct err *e)
+static int query_tokens_by(struct db *d, struct store_query *q, enum sql sql, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int(st, 1, limit_of(q));
+    sqlite3_bind_int(st, 1, query_row_limit(q));
     if (sql != SQL_TOKENS_REVOKED)
         sqlite3_bind_int64(st, 2, q->time_ns);
-    return read_all(q, &token_shape, d, st, e);
+    return read_query_rows(q, &token_shape, d, st, e);
 }
 
-static int ask_tokens(struct db *d, struct store_query *q, struct err *e)
+static int query_tokens(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_tokens_by(d, q, SQL_TOKENS, e);
+    return query_tokens_by(d, q, SQL_TOKENS, e);
 }
 
-static int ask_tokens_revoked(struct db *d, struct store_query *q, struct err *e)
+static int query_tokens_revoked(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_tokens_by(d, q, SQL_TOKENS_REVOKED, e);
+    return query_tokens_by(d, q, SQL_TOKENS_REVOKED, e);
 }
 
-static int ask_tokens_expired(struct db *d, struct store_query *q, struct err *e)
+static int query_tokens_expired(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_tokens_by(d, q, SQL_TOKENS_EXPIRED, e);
+    return query_tokens_by(d, q, SQL_TOKENS_EXPIRED, e);
 }
 
-static int ask_hosts(struct db *d, struct store_query *q, struct err *e)
+static int query_hosts(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_HOSTS, &host_shape, e);
+    return query_list(d, q, SQL_HOSTS, &host_shape, e);
 }
 
 /* ---- events */
 
-/* The labels of its sandbox come behind an event's own columns. */
+/* The labels of the event's sandbox are the column behind its own. */
 static bool has_labels(const struct store_query *q, sqlite3_stmt *st)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * LABELS_MAX);
@@ -324,7 +325,7 @@ static bool has_labels(const struct store_query *q, sqlite3_stmt *st)
     return true;
 }
 
-static int ask_labelled_events(struct db *d, struct store_query *q, struct err *e)
+static int query_labelled_events(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, q->owner.n ? SQL_EVENTS_OWNER_LABELS : SQL_EVENTS_LABELS, &st, e);
@@ -335,7 +336,7 @@ static int ask_labelled_events(struct db *d, struct store_query *q, struct err *
     if (q->owner.n)
         db_bind(st, 4, q->owner);
     while ((q->limit <= 0 || q->n < (size_t)q->limit) && (r = db_step(d, st, e)) > 0) {
-        r = has_labels(q, st) ? read_one(q, &event_shape, st, e) : 0;
+        r = has_labels(q, st) ? read_query_row(q, &event_shape, st, e) : 0;
         if (r < 0)
             break;
     }
@@ -343,28 +344,28 @@ static int ask_labelled_events(struct db *d, struct store_query *q, struct err *
     return r < 0 ? r : 0;
 }
 
-static int ask_events(struct db *d, struct store_query *q, struct err *e)
+static int query_events(struct db *d, struct store_query *q, struct err *e)
 {
     enum sql sql = q->sandbox.n ? SQL_EVENTS_SANDBOX : q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS;
     sqlite3_stmt *st;
     int r;
 
     if (q->labels.n && !q->sandbox.n)
-        return ask_labelled_events(d, q, e);
+        return query_labelled_events(d, q, e);
     r = db_prepare(d, sql, &st, e);
 
     if (r < 0)
         return r;
     sqlite3_bind_int64(st, 1, q->after_seq);
-    sqlite3_bind_int(st, 2, limit_of(q));
+    sqlite3_bind_int(st, 2, query_row_limit(q));
     if (q->sandbox.n)
         db_bind(st, 3, q->sandbox);
     if (sql != SQL_EVENTS)
         db_bind(st, 4, q->owner);
-    return read_all(q, &event_shape, d, st, e);
+    return read_query_rows(q, &event_shape, d, st, e);
 }
 
-/* The first event of the sandbox at this place or behind it. 1, or 0: there is none. */
+/* The sandbox's first event with a seq of at least `at`: 1, or 0 if absent. */
 static int event_from(struct db *d, struct str sandbox, int64_t at, int64_t *ret_seq,
                       int64_t *ret_time_ns, struct err *e)
 {
@@ -384,8 +385,8 @@ static int event_from(struct db *d, struct str sandbox, int64_t at, int64_t *ret
     return 1;
 }
 
-/* Where the sandbox's events from this time on begin. They are numbered as they happen, so that
- * halving finds it, and no index has to be kept for it. */
+/* The seq from which on the sandbox's events are at or after since_ns. Events are numbered in the
+ * order of time, so a binary search finds it without an index. */
 static int find_time(struct db *d, struct str sandbox, int64_t since_ns, int64_t *ret,
                      struct err *e)
 {
@@ -406,7 +407,7 @@ static int find_time(struct db *d, struct str sandbox, int64_t since_ns, int64_t
     return 0;
 }
 
-/* The same of all sandboxes. */
+/* The same for the events of all sandboxes. */
 static int find_any_time(struct db *d, int64_t since_ns, int64_t *ret, struct err *e)
 {
     int64_t low = 0, high = INT64_MAX;
@@ -433,7 +434,7 @@ static int find_any_time(struct db *d, int64_t since_ns, int64_t *ret, struct er
     return 0;
 }
 
-/* The owner behind this one in the index. 1, or 0: there is none. */
+/* Replaces `owner` by the next one in the index: 1, or 0 if it was the last. */
 static int find_next_owner(struct db *d, char owner[static OWNER_MAX], struct err *e)
 {
     sqlite3_stmt *st;
@@ -469,8 +470,8 @@ static int count_events_of(struct db *d, const char *owner, int64_t from, uint64
     return 0;
 }
 
-/* Costs a search for each owner, and a look at the index for each event that is counted. */
-static int ask_event_counts(struct db *d, struct store_query *q, struct err *e)
+/* Costs a search per owner and an index entry per counted event. */
+static int query_event_counts(struct db *d, struct store_query *q, struct err *e)
 {
     struct store_count count = { .owner = "" };
     size_t room = 0;
@@ -496,7 +497,7 @@ static int ask_event_counts(struct db *d, struct store_query *q, struct err *e)
     return r;
 }
 
-static int ask_history(struct db *d, struct store_query *q, struct err *e)
+static int query_history(struct db *d, struct store_query *q, struct err *e)
 {
     bool to_the_end = !q->ascending && q->time_ns == INT64_MAX;
     int64_t at = INT64_MAX;
@@ -512,11 +513,11 @@ static int ask_history(struct db *d, struct store_query *q, struct err *e)
     db_bind(st, 1, q->sandbox);
     sqlite3_bind_int64(st, 2, at);
     db_bind(st, 3, q->text);
-    sqlite3_bind_int(st, 4, limit_of(q));
-    return read_all(q, &event_shape, d, st, e);
+    sqlite3_bind_int(st, 4, query_row_limit(q));
+    return read_query_rows(q, &event_shape, d, st, e);
 }
 
-static int ask_outbox(struct db *d, struct store_query *q, struct err *e)
+static int query_outbox(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_OUTBOX, &st, e);
@@ -524,13 +525,13 @@ static int ask_outbox(struct db *d, struct store_query *q, struct err *e)
     if (r < 0)
         return r;
     sqlite3_bind_int64(st, 1, q->after_seq);
-    sqlite3_bind_int(st, 2, limit_of(q));
-    return read_all(q, &event_shape, d, st, e);
+    sqlite3_bind_int(st, 2, query_row_limit(q));
+    return read_query_rows(q, &event_shape, d, st, e);
 }
 
 /* ---- the others */
 
-static int ask_processes(struct db *d, struct store_query *q, struct err *e)
+static int query_processes(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_PROCESSES, &st, e);
@@ -538,11 +539,11 @@ static int ask_processes(struct db *d, struct store_query *q, struct err *e)
     if (r < 0)
         return r;
     db_bind(st, 1, q->sandbox);
-    sqlite3_bind_int(st, 2, limit_of(q));
-    return read_all(q, &process_shape, d, st, e);
+    sqlite3_bind_int(st, 2, query_row_limit(q));
+    return read_query_rows(q, &process_shape, d, st, e);
 }
 
-static int ask_egress(struct db *d, struct store_query *q, struct err *e)
+static int query_egress(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_EGRESS, &st, e);
@@ -550,10 +551,10 @@ static int ask_egress(struct db *d, struct store_query *q, struct err *e)
     if (r < 0)
         return r;
     db_bind(st, 1, q->sandbox);
-    return read_all(q, &egress_shape, d, st, e);
+    return read_query_rows(q, &egress_shape, d, st, e);
 }
 
-static int ask_idempotency(struct db *d, struct store_query *q, struct err *e)
+static int query_idempotency(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_IDEMPOTENCY, &st, e);
@@ -562,17 +563,17 @@ static int ask_idempotency(struct db *d, struct store_query *q, struct err *e)
         return r;
     db_bind(st, 1, q->owner);
     db_bind(st, 2, q->text);
-    return read_all(q, &idempotency_shape, d, st, e);
+    return read_query_rows(q, &idempotency_shape, d, st, e);
 }
 
 /* ---- trust */
 
-static int ask_peers(struct db *d, struct store_query *q, struct err *e)
+static int query_peers(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_PEERS, &peer_shape, e);
+    return query_list(d, q, SQL_PEERS, &peer_shape, e);
 }
 
-static int ask_approval(struct db *d, struct store_query *q, struct err *e)
+static int query_approval(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_APPROVAL, &st, e);
@@ -581,75 +582,75 @@ static int ask_approval(struct db *d, struct store_query *q, struct err *e)
         return r;
     db_bind(st, 1, q->text);
     db_bind(st, 2, q->owner);
-    return read_all(q, &approval_shape, d, st, e);
+    return read_query_rows(q, &approval_shape, d, st, e);
 }
 
-static int ask_approvals_open(struct db *d, struct store_query *q, struct err *e)
+static int query_approvals_open(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_APPROVALS_OPEN, &approval_shape, e);
+    return query_list(d, q, SQL_APPROVALS_OPEN, &approval_shape, e);
 }
 
-static int ask_approvals_waiting(struct db *d, struct store_query *q, struct err *e)
+static int query_approvals_waiting(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_APPROVALS_WAITING, &approval_shape, e);
+    return query_list(d, q, SQL_APPROVALS_WAITING, &approval_shape, e);
 }
 
-static int ask_approvals(struct db *d, struct store_query *q, struct err *e)
+static int query_approvals(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, q->owner.n ? SQL_APPROVALS_OWNER : SQL_APPROVALS, &st, e);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int(st, 1, limit_of(q));
+    sqlite3_bind_int(st, 1, query_row_limit(q));
     sqlite3_bind_int64(st, 2, q->after.id[0] ? q->after.created_ns : INT64_MAX);
     db_bind(st, 3, str_from(q->after.id));
     if (q->owner.n)
         db_bind(st, 4, q->owner);
-    return read_all(q, &approval_shape, d, st, e);
+    return read_query_rows(q, &approval_shape, d, st, e);
 }
 
-static int ask_grants(struct db *d, struct store_query *q, struct err *e)
+static int query_grants(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_GRANTS, &grant_shape, e);
+    return query_list(d, q, SQL_GRANTS, &grant_shape, e);
 }
 
-static int ask_snapshots(struct db *d, struct store_query *q, struct err *e)
+static int query_snapshots(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_list(d, q, SQL_SNAPSHOTS, &snapshot_shape, e);
+    return query_list(d, q, SQL_SNAPSHOTS, &snapshot_shape, e);
 }
 
 /* ---- images */
 
-/* Those whose names come behind one. */
-static int ask_behind(struct db *d, struct store_query *q, enum sql sql, const struct row_shape *s,
-                      struct err *e)
+/* The records whose names are greater than q->text. */
+static int query_behind(struct db *d, struct store_query *q, enum sql sql,
+                        const struct row_shape *s, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int(st, 1, limit_of(q));
+    sqlite3_bind_int(st, 1, query_row_limit(q));
     db_bind(st, 2, q->text);
-    return read_all(q, s, d, st, e);
+    return read_query_rows(q, s, d, st, e);
 }
 
-static int ask_images(struct db *d, struct store_query *q, struct err *e)
+static int query_images(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_behind(d, q, SQL_IMAGES, &image_shape, e);
+    return query_behind(d, q, SQL_IMAGES, &image_shape, e);
 }
 
-static int ask_layers(struct db *d, struct store_query *q, struct err *e)
+static int query_layers(struct db *d, struct store_query *q, struct err *e)
 {
-    return ask_behind(d, q, SQL_LAYERS, &layer_shape, e);
+    return query_behind(d, q, SQL_LAYERS, &layer_shape, e);
 }
 
 /* ---- the ledger */
 
-static int ask_ledger(struct db *d, struct store_query *q, struct err *e)
+static int query_ledger(struct db *d, struct store_query *q, struct err *e)
 {
-    int r = db_exec(d, "BEGIN", e); /* events and head as of one moment */
+    int r = db_exec(d, "BEGIN", e); /* events and head of the same moment */
 
     if (r >= 0)
         r = ledger_walk_on(d, q, e);
@@ -658,7 +659,7 @@ static int ask_ledger(struct db *d, struct store_query *q, struct err *e)
     return r;
 }
 
-static int ask_egress_heads(struct db *d, struct store_query *q, struct err *e)
+static int query_egress_heads(struct db *d, struct store_query *q, struct err *e)
 {
     AUTO(crypto_hmac_done) struct crypto_hmac mac = { 0 };
     sqlite3_stmt *st;
@@ -671,9 +672,9 @@ static int ask_egress_heads(struct db *d, struct store_query *q, struct err *e)
         if (r >= 0)
             db_bind(st, 1, q->sandbox);
         if (r >= 0)
-            r = read_all(q, &egress_head_shape, d, st, e);
+            r = read_query_rows(q, &egress_head_shape, d, st, e);
     } else {
-        r = ask_behind(d, q, SQL_EGRESS_HEADS, &egress_head_shape, e);
+        r = query_behind(d, q, SQL_EGRESS_HEADS, &egress_head_shape, e);
     }
     crypto_hmac_init(&mac, (struct str){ (const char *)q->ledger_key_, LEDGER_SIZE });
     for (size_t i = 0; r >= 0 && i < q->n; i++)
@@ -681,8 +682,8 @@ static int ask_egress_heads(struct db *d, struct store_query *q, struct err *e)
     return r;
 }
 
-/* One that no key opens any more counts as not set. */
-static int read_setting(struct db *d, struct store_query *q, struct str value, struct err *e)
+/* A setting that no key can open counts as not set. */
+static int read_setting_value(struct db *d, struct store_query *q, struct str value, struct err *e)
 {
     AUTO(buf_done) struct buf plain = BUF_INIT(value.n + 1);
     char name[192], key[128];
@@ -702,7 +703,7 @@ static int read_setting(struct db *d, struct store_query *q, struct str value, s
     return 0;
 }
 
-static int ask_setting(struct db *d, struct store_query *q, struct err *e)
+static int query_setting(struct db *d, struct store_query *q, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_SETTING, &st, e);
@@ -713,46 +714,46 @@ static int ask_setting(struct db *d, struct store_query *q, struct err *e)
     r = db_step(d, st, e);
     if (r <= 0)
         return r;
-    r = read_setting(d, q, str_from((const char *)sqlite3_column_text(st, 0)), e);
+    r = read_setting_value(d, q, str_from((const char *)sqlite3_column_text(st, 0)), e);
     db_end(st);
     return r < 0 || !q->n || q->setting ? r : err_set(e, ERR_TOO_BIG, "the setting is too large");
 }
 
-static int (*const asks[])(struct db *d, struct store_query *q, struct err *e) = {
-    [STORE_SANDBOX] = ask_sandbox,
-    [STORE_PREFIX] = ask_prefix,
-    [STORE_SANDBOXES] = ask_page,
-    [STORE_LIVE] = ask_live,
-    [STORE_DUE] = ask_due,
-    [STORE_EVENTS] = ask_events,
-    [STORE_EVENT_COUNTS] = ask_event_counts,
-    [STORE_HISTORY] = ask_history,
-    [STORE_PROCESSES] = ask_processes,
-    [STORE_EGRESS] = ask_egress,
-    [STORE_TOKENS] = ask_tokens,
-    [STORE_TOKENS_REVOKED] = ask_tokens_revoked,
-    [STORE_TOKENS_EXPIRED] = ask_tokens_expired,
-    [STORE_HOSTS] = ask_hosts,
-    [STORE_IDEMPOTENCY] = ask_idempotency,
-    [STORE_OUTBOX] = ask_outbox,
-    [STORE_SETTING] = ask_setting,
-    [STORE_PEERS] = ask_peers,
-    [STORE_APPROVAL] = ask_approval,
-    [STORE_APPROVALS_OPEN] = ask_approvals_open,
-    [STORE_APPROVALS_WAITING] = ask_approvals_waiting,
-    [STORE_APPROVALS] = ask_approvals,
-    [STORE_GRANTS] = ask_grants,
-    [STORE_SNAPSHOTS] = ask_snapshots,
-    [STORE_IMAGES] = ask_images,
-    [STORE_LAYERS] = ask_layers,
-    [STORE_LEDGER] = ask_ledger,
-    [STORE_EGRESS_HEADS] = ask_egress_heads,
+static int (*const queries[])(struct db *d, struct store_query *q, struct err *e) = {
+    [STORE_SANDBOX] = query_sandbox_row,
+    [STORE_PREFIX] = query_prefix,
+    [STORE_SANDBOXES] = query_page,
+    [STORE_LIVE] = query_live,
+    [STORE_DUE] = query_due,
+    [STORE_EVENTS] = query_events,
+    [STORE_EVENT_COUNTS] = query_event_counts,
+    [STORE_HISTORY] = query_history,
+    [STORE_PROCESSES] = query_processes,
+    [STORE_EGRESS] = query_egress,
+    [STORE_TOKENS] = query_tokens,
+    [STORE_TOKENS_REVOKED] = query_tokens_revoked,
+    [STORE_TOKENS_EXPIRED] = query_tokens_expired,
+    [STORE_HOSTS] = query_hosts,
+    [STORE_IDEMPOTENCY] = query_idempotency,
+    [STORE_OUTBOX] = query_outbox,
+    [STORE_SETTING] = query_setting,
+    [STORE_PEERS] = query_peers,
+    [STORE_APPROVAL] = query_approval,
+    [STORE_APPROVALS_OPEN] = query_approvals_open,
+    [STORE_APPROVALS_WAITING] = query_approvals_waiting,
+    [STORE_APPROVALS] = query_approvals,
+    [STORE_GRANTS] = query_grants,
+    [STORE_SNAPSHOTS] = query_snapshots,
+    [STORE_IMAGES] = query_images,
+    [STORE_LAYERS] = query_layers,
+    [STORE_LEDGER] = query_ledger,
+    [STORE_EGRESS_HEADS] = query_egress_heads,
 };
 
 int query_run(struct db *d, struct store_query *q, struct err *e)
 {
     q->keys_ = d->keys;
-    if (q->kind >= COUNT_OF(asks))
-        return err_set(e, ERR_BUG, "the store knows no question %d", (int)q->kind);
-    return asks[q->kind](d, q, e);
+    if (q->kind >= COUNT_OF(queries))
+        return err_set(e, ERR_BUG, "internal error: unknown store query %d", (int)q->kind);
+    return queries[q->kind](d, q, e);
 }

@@ -1,4 +1,5 @@
-#include "store/reserve.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static uint64_t free_bytes(int fd, uint64_t *ret_all)
     return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static void set_size(struct reserve *r, uint64_t size)
+static void set_reserve_size(struct reserve *r, uint64_t size)
 {
     bool was = atomic_load(&r->short_), now = size < r->wanted;
 
@@ -34,7 +35,7 @@ static void set_size(struct reserve *r, uint64_t size)
         LOG(INFO, "store.disk_has_room", LOG_I("reserve", (int64_t)size));
 }
 
-/* Allocated, and not only as long as this: only then it is there when the disk is full. */
+/* Allocates the blocks: a sparse file would reserve nothing. */
 static bool fill_up(struct reserve *r)
 {
     if (fallocate(r->fd, 0, 0, (off_t)r->wanted) < 0) {
@@ -42,7 +43,7 @@ static bool fill_up(struct reserve *r)
             (void)!ftruncate(r->fd, (off_t)r->size);
         return false;
     }
-    set_size(r, r->wanted);
+    set_reserve_size(r, r->wanted);
     return true;
 }
 
@@ -62,10 +63,10 @@ void reserve_open(struct reserve *r, int dir)
     if (all && all / RESERVE_PART < r->wanted)
         r->wanted = all / RESERVE_PART;
     if (!fill_up(r) && errno != ENOSPC && errno != EDQUOT) {
-        LOG(WARN, "store.no_reserve", LOG_I("errno", errno)); /* a file system that cannot */
+        LOG(WARN, "store.no_reserve", LOG_I("errno", errno)); /* fallocate() is not supported */
         drop_fd(&r->fd);
     } else if (!r->size) {
-        set_size(r, 0);
+        set_reserve_size(r, 0);
     }
 }
 
@@ -80,7 +81,7 @@ bool reserve_cut(struct reserve *r, uint64_t n)
 
     if (r->fd < 0 || !r->size || ftruncate(r->fd, (off_t)size) < 0)
         return false;
-    set_size(r, size);
+    set_reserve_size(r, size);
     return true;
 }
 

@@ -1,12 +1,13 @@
-#include "store/row.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/row.h"
 
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "json/reader.h"
-#include "json/writer.h"
-#include "store/inside.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
+#include "domain/store/internal.h"
 
 enum { MAP_TEXT_MAX = 1 << 20 };
 
@@ -216,7 +217,7 @@ const struct row_shape idempotency_shape =
 
 /* ---- copying */
 
-static bool is_text(enum row_kind k)
+static bool is_text_kind(enum row_kind k)
 {
     return k == ROW_STR || k == ROW_SEALED || k == ROW_ENV || k == ROW_WHOLE;
 }
@@ -231,7 +232,7 @@ void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
     for (int i = 0; good && i < s->n; i++) {
         void *member = copy + s->columns[i].offset;
 
-        if (is_text(s->columns[i].kind)) {
+        if (is_text_kind(s->columns[i].kind)) {
             struct str *text = member;
 
             text->p = arena_dup(a, *text);
@@ -314,8 +315,7 @@ static bool is_sealed_kind(const struct row_column *c, const struct keyring *key
     return keys && (c->kind == ROW_SEALED || c->kind == ROW_ENV || c->kind == ROW_WHOLE);
 }
 
-/* "sandbox request sbx_…": what a text is bound to. The column's name is that of the reading
- * statement's result, or what the shape says; both are the same word. */
+/* The name that a sealed text is bound to: "sandbox request sbx_…". */
 static struct str name_column(const struct row_shape *s, int i, const void *record,
                               char buf[static 192])
 {
@@ -362,15 +362,15 @@ int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, st
 
 static struct str column_str(sqlite3_stmt *st, int at)
 {
-    const void *p = sqlite3_column_blob(st, at); /* as it is, no conversion */
+    const void *p = sqlite3_column_blob(st, at); /* without conversion */
 
     return (struct str){ p, p ? (size_t)sqlite3_column_bytes(st, at) : 0 };
 }
 
-/* Each of these returns 0, -ERR_INVALID for what cannot have been written by us, or -ERR_TOO_BIG
- * where the arena is full. */
+/* Each of these returns 0, -ERR_INVALID for a value that row_bind() would not write, or
+ * -ERR_TOO_BIG if the arena is full. */
 
-static int read_map(struct str text, struct arena *a, struct json_map *ret)
+static int read_map_column(struct str text, struct arena *a, struct json_map *ret)
 {
     const struct json_limits limits = { .bytes = MAP_TEXT_MAX, .depth = JSON_DEPTH_MAX };
     const struct json *tree;
@@ -394,13 +394,13 @@ static int read_map(struct str text, struct arena *a, struct json_map *ret)
     return 0;
 }
 
-static int read_str(struct str text, struct arena *a, struct str *ret)
+static int read_str_column(struct str text, struct arena *a, struct str *ret)
 {
     *ret = (struct str){ arena_dup(a, text), text.n };
     return ret->p ? 0 : -ERR_TOO_BIG;
 }
 
-static int read_bytes(struct str bytes, size_t size, void *ret)
+static int read_bytes_column(struct str bytes, size_t size, void *ret)
 {
     if (bytes.n != size)
         return -ERR_INVALID;
@@ -408,7 +408,7 @@ static int read_bytes(struct str bytes, size_t size, void *ret)
     return 0;
 }
 
-static int read_number(const struct row_column *c, int64_t number, void *ret)
+static int read_number_column(const struct row_column *c, int64_t number, void *ret)
 {
     bool fits = true;
 
@@ -429,23 +429,23 @@ static int read_number(const struct row_column *c, int64_t number, void *ret)
     return fits ? 0 : -ERR_INVALID;
 }
 
-static int read_member(const struct row_column *c, sqlite3_stmt *st, int at, struct arena *a,
-                       void *member)
+static int read_row_member(const struct row_column *c, sqlite3_stmt *st, int at, struct arena *a,
+                           void *member)
 {
     switch (c->kind) {
     case ROW_TEXT:
         return str_copy(column_str(st, at), member, c->size) ? 0 : -ERR_INVALID;
     case ROW_BYTES:
-        return read_bytes(column_str(st, at), c->size, member);
+        return read_bytes_column(column_str(st, at), c->size, member);
     case ROW_STR:
     case ROW_SEALED:
     case ROW_WHOLE:
     case ROW_ENV:
-        return read_str(column_str(st, at), a, member);
+        return read_str_column(column_str(st, at), a, member);
     case ROW_MAP:
-        return read_map(column_str(st, at), a, member);
+        return read_map_column(column_str(st, at), a, member);
     default:
-        return read_number(c, sqlite3_column_int64(st, at), member);
+        return read_number_column(c, sqlite3_column_int64(st, at), member);
     }
 }
 
@@ -458,7 +458,7 @@ static int read_sealed(const struct row_shape *s, int i, sqlite3_stmt *st, struc
     char name[192];
     int r = unseal_text(keys, c->kind, c->count, name_column(s, i, record, name), text, &out, NULL);
 
-    return r < 0 ? r : read_str(buf_str(&out), a, (void *)((char *)record + c->offset));
+    return r < 0 ? r : read_str_column(buf_str(&out), a, (void *)((char *)record + c->offset));
 }
 
 int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
@@ -467,10 +467,10 @@ int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void 
     for (int i = 0; i < s->n; i++) {
         const struct row_column *c = &s->columns[i];
         int r = is_sealed_kind(c, keys) ? read_sealed(s, i, st, a, record, keys)
-                                        : read_member(c, st, i, a, (char *)record + c->offset);
+                                        : read_row_member(c, st, i, a, (char *)record + c->offset);
 
         if (r == -ERR_TOO_BIG)
-            return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes", a->max);
+            return err_set(e, ERR_TOO_BIG, "the answer exceeds %zu bytes", a->max);
         if (r < 0)
             return err_set(e, ERR_INVALID, "a %s in the store has an unreadable '%s'", s->name,
                            sqlite3_column_name(st, i));
@@ -486,7 +486,7 @@ const char *row_made_from(const struct sandbox_record *b, enum row_origin what, 
     const struct json *all, *v;
 
     if (!b->request.n || !memmem(b->request.p, b->request.n, key.p, key.n))
-        return NULL; /* most are made from none: nothing has to be read */
+        return NULL; /* the usual case: no parsing necessary */
     if (json_read(b->request, limits, a, &all, NULL) < 0 || all->type != JSON_OBJECT)
         return NULL;
     v = json_get(all, (struct str){ key.p + 1, key.n - 2 });

@@ -1,21 +1,22 @@
-#include "store/schema.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/schema.h"
 
 #include <assert.h>
 
 #include "base/own.h"
-#include "model/approval.h"
-#include "model/role.h"
-#include "model/state.h"
+#include "domain/model/approval.h"
+#include "domain/model/role.h"
+#include "domain/model/state.h"
 
-/* States are kept as numbers; what is kept must not change its meaning. */
+/* States are stored as numbers, whose meaning must not change. */
 static_assert(SANDBOX_REQUESTED == 0 && SANDBOX_DESTROYED == 8, "new states go behind the old");
 
-/* `live` is 1 until a sandbox is destroyed. It leads the indexes instead of the state, because it
- * changes once in a life: most moves touch no index at all.
+/* `live` is 1 until a sandbox is destroyed. Indexes begin with `live` instead of the state, because
+ * it changes only once: most changes of state touch no index.
  *
- * `tags` holds, for searching, what the sandbox's row holds as well: its labels, and under the
- * empty key its profile, and the snapshot and the image that it was made from. A sandbox's tags are
- * found by what its row says, not by an index. */
+ * `tags` duplicates values of the sandbox's row for searches: its labels and, with an empty key,
+ * its profile, its snapshot and its image. To delete a sandbox's tags, their keys are computed from
+ * its row: no index by sandbox is necessary. */
 static const char first[] =
     "CREATE TABLE sandboxes ("
     " n INTEGER PRIMARY KEY,"
@@ -72,7 +73,7 @@ static const char first[] =
     " reason TEXT NOT NULL,"
     " detail TEXT NOT NULL"
     ") STRICT;"
-    "CREATE INDEX events_sandbox ON events (sandbox);" /* each ends with seq */
+    "CREATE INDEX events_sandbox ON events (sandbox);" /* rowid, seq, is an implicit last column */
     "CREATE INDEX events_owner ON events (owner);"
 
     "CREATE TABLE outbox (seq INTEGER PRIMARY KEY) STRICT;"
@@ -124,7 +125,7 @@ static const char first[] =
     "CREATE TABLE settings (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)"
     " STRICT, WITHOUT ROWID;";
 
-/* A table of its own: lists of sandboxes read no policies. */
+/* A separate table, so that lists of sandboxes do not read policies. */
 static const char egress[] =
     "CREATE TABLE egress ("
     " sandbox TEXT NOT NULL PRIMARY KEY REFERENCES sandboxes (id) ON DELETE CASCADE,"
@@ -133,7 +134,7 @@ static const char egress[] =
     " policy TEXT NOT NULL"
     ") STRICT;";
 
-/* `state` below 3 is one that is under way. */
+/* A `state` below 3 is open. */
 static_assert(APPROVAL_PENDING == 0 && APPROVAL_RUNNING == 2 && APPROVAL_INTERRUPTED == 7,
               "new states go behind the old");
 static_assert(ROLE_JOURNEYMAN == 1 && ROLE_MASTER == 2, "roles are kept as numbers");
@@ -193,8 +194,9 @@ static const char trust[] =
     " expires_ns INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;";
 
-/* A layer's row is written when it is whole on disk, and removed before it is taken away: what is
- * on disk without a row is garbage. Which images name it is in their rows. */
+/* A layer's row is written after the layer is complete on disk, and removed before the layer is
+ * deleted: a layer on disk without a row is garbage. References to a layer are in the rows of
+ * images. */
 static const char images[] = "CREATE TABLE images ("
                              " ref TEXT NOT NULL PRIMARY KEY,"
                              " digest TEXT NOT NULL,"
@@ -228,7 +230,7 @@ static const char snapshots[] = "CREATE TABLE snapshots ("
                                 " labels TEXT NOT NULL"
                                 ") STRICT, WITHOUT ROWID;";
 
-/* What a snapshot stands on is its own: the image of that name may become another. */
+/* A snapshot stores its own base, because its image's reference may later name another image. */
 static const char snapshot_bases[] =
     "ALTER TABLE snapshots ADD COLUMN base TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE snapshots ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
@@ -248,13 +250,13 @@ static const char image_tags[] =
     " WHERE json_valid(request) AND json_type(request, '$.image') = 'text'"
     " AND request ->> '$.image' <> '';";
 
-/* These were sums, which another tree can be made for; layers are measured again in the background.
- */
+/* Drops digests that were checksums, for which collisions can be constructed; a background job
+ * computes new ones. */
 static const char new_measures[] = "UPDATE layers SET measure = '';";
 
-/* A token is its own peer: its limits and the capabilities that it has without asking. Tokens that
- * were made before had no limits at all; they get those of an SDK's key, so that every client goes
- * on working and none is unlimited. -1: as the role's limits say. */
+/* Adds to each token its limits and the capabilities that it has without approval. Tokens of older
+ * versions had no limits; they get those of an SDK's key, so that clients continue to work and none
+ * is unlimited. -1: the limit of the role. */
 static const char credentials[] =
     "ALTER TABLE tokens ADD COLUMN preset TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE tokens ADD COLUMN per_hour INTEGER NOT NULL DEFAULT -1;"
@@ -273,15 +275,14 @@ static const char credentials[] =
     "ALTER TABLE peers ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';"
     "ALTER TABLE approvals ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';";
 
-/* Policies from before have no author: -1. most, egress: enum egress_reach + 1. */
+/* The author of older policies is unknown: -1. most, egress: enum egress_reach + 1. */
 static const char egress_authors[] =
     "ALTER TABLE egress ADD COLUMN admin INTEGER NOT NULL DEFAULT -1;"
     "ALTER TABLE egress ADD COLUMN most INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE tokens ADD COLUMN egress INTEGER NOT NULL DEFAULT 0;";
 
-/* The daemon's chain (store/ledger.h). Events from before have no chain value. An egress head is
- * the last line of a sandbox's egress log that is on record, and the last one that a rotation
- * removed. */
+/* The daemon's chain (domain/store/ledger.h). Older events have no chain value. An egress head is the last
+ * known line of a sandbox's egress log, and the last line that a rotation removed. */
 static const char ledger[] =
     "ALTER TABLE events ADD COLUMN chain BLOB;"
     "CREATE TABLE ledger ("
@@ -309,19 +310,19 @@ static const char ledger[] =
     " mac BLOB NOT NULL"
     ") STRICT, WITHOUT ROWID;";
 
-/* A token ends with the one that made it. Those that have ended are found by when that was. */
+/* A token ends with its maker. Indexes find the tokens that have ended, by time. */
 static const char token_makers[] =
     "ALTER TABLE tokens ADD COLUMN maker TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX tokens_revoked ON tokens (revoked_ns) WHERE revoked_ns > 0;"
     "CREATE INDEX tokens_expires ON tokens (expires_ns) WHERE expires_ns > 0;";
 
-/* Budgets of an owner have a part for each family of tokens. Records from before count for the
- * token that made them; that of a snapshot is not known. */
+/* An owner's budget has a share for each family of tokens. Older sandboxes are charged to the token
+ * that made them; the token of an older snapshot is unknown. */
 static const char families[] = "ALTER TABLE sandboxes ADD COLUMN family TEXT NOT NULL DEFAULT '';"
                                "UPDATE sandboxes SET family = maker WHERE maker <> '';"
                                "ALTER TABLE snapshots ADD COLUMN family TEXT NOT NULL DEFAULT '';";
 
-/* Snapshots of changes that a destroy could not bring back are deleted after a while. */
+/* Snapshots of changes that a destroy could not sync back to the host are deleted after a while. */
 static const char snapshot_ends[] =
     "ALTER TABLE snapshots ADD COLUMN expires_ns INTEGER NOT NULL DEFAULT 0;";
 

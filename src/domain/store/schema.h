@@ -1,8 +1,9 @@
-/* The tables, as a list of numbered changes. The number of the last one is the schema's version and
- * stands in the file's header (user_version); which program's file it is stands there too
- * (application_id). A change that was released is never edited: a new one is appended. */
-#ifndef STORE_SCHEMA_H
-#define STORE_SCHEMA_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema, as a list of numbered migrations. The number of the last one is the schema's version,
+ * which is stored in the file's header (user_version), beside the application_id. A released
+ * migration is never edited: append a new one. */
+#ifndef DOMAIN_STORE_SCHEMA_H
+#define DOMAIN_STORE_SCHEMA_H
 
 #include <stddef.h>
 

@@ -1,14 +1,15 @@
-/* Secrets in the store are sealed (secrets/keyring.h): environment variables in requests of
- * sandboxes and of background processes, arguments and results of held calls, and settings, among
- * which is the key of E2B's tokens. A sealed text is bound to its table, column and record. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Seals secrets in the store (lib/secrets/keyring.h): environment variables in requests of sandboxes,
+ * start requests of background processes, arguments and results of held calls, and settings, which
+ * include the key of E2B's tokens. A sealed text is bound to its table, column and record. */
 #include "base/log.h"
 #include "base/own.h"
-#include "secrets/env.h"
-#include "store/inside.h"
-#include "store/row.h"
+#include "lib/secrets/env.h"
+#include "domain/store/internal.h"
+#include "domain/store/row.h"
 
-#define ERASED      "{}"          /* the request of a process whose sandbox is gone */
-#define SETTING_KEY "secrets.key" /* the number of the key that everything is sealed with */
+#define ERASED      "{}"          /* the request of a process whose sandbox is destroyed */
+#define SETTING_KEY "secrets.key" /* number of the key that all secrets are sealed with */
 
 enum { NAME_MAX_ = 192 };
 
@@ -51,7 +52,7 @@ int unseal_text(struct keyring *k, enum row_kind kind, unsigned depth, struct st
 
 /* --- in SQL, for all rows of a table --- */
 
-static struct str value_text(sqlite3_value *v)
+static struct str sql_value_text(sqlite3_value *v)
 {
     const void *p = sqlite3_value_blob(v);
 
@@ -77,15 +78,16 @@ static bool is_current(struct keyring *k, struct str text, unsigned depth)
     return !text.n || sealed_key(value) == keyring_active(k);
 }
 
-/* reseal(WHAT, ID, DEPTH, TEXT): with the active key; DEPTH 0: the whole text; so for one below 0,
- * of which a version before sealed what is so deep. What no key opens stays as it is. */
+/* reseal(WHAT, ID, DEPTH, TEXT): seals TEXT with the active key. DEPTH > 0: only its "env" at that
+ * depth; 0: the whole text; < 0: the whole text, of which older versions sealed only "env" at the
+ * depth -DEPTH. A text that no key opens is returned unchanged. */
 static void on_reseal(sqlite3_context *c, int n, sqlite3_value **v)
 {
     struct keyring *k = sqlite3_user_data(c);
-    struct str text = value_text(v[3]);
+    struct str text = sql_value_text(v[3]);
     AUTO(buf_done) struct buf plain = BUF_INIT(text.n + 1), out = BUF_INIT(2 * text.n + 256);
-    int asked = sqlite3_value_int(v[2]);
-    unsigned depth = asked > 0 ? (unsigned)asked : 0;
+    int depth_code = sqlite3_value_int(v[2]);
+    unsigned depth = depth_code > 0 ? (unsigned)depth_code : 0;
     enum row_kind kind = depth ? ROW_ENV : ROW_SEALED;
     char name[NAME_MAX_];
     struct str place = seal_name((const char *)sqlite3_value_text(v[0]),
@@ -102,8 +104,8 @@ static void on_reseal(sqlite3_context *c, int n, sqlite3_value **v)
         r = env_unseal(k, place, text, depth, &plain, &lost, NULL);
     else if (sealed_is(text))
         lost = keyring_unseal(k, place, text, &plain, NULL) < 0;
-    else if (asked < 0)
-        r = env_unseal(k, place, text, (unsigned)-asked, &plain, &lost, NULL);
+    else if (depth_code < 0)
+        r = env_unseal(k, place, text, (unsigned)-depth_code, &plain, &lost, NULL);
     else
         r = buf_add(&plain, text);
     if (r >= 0 && !lost)
@@ -114,10 +116,10 @@ static void on_reseal(sqlite3_context *c, int n, sqlite3_value **v)
         give_text(c, &out, r);
 }
 
-/* erase_env(DEPTH, TEXT) */
+/* erase_env(DEPTH, TEXT): removes "env" at that depth. */
 static void on_erase_env(sqlite3_context *c, int n, sqlite3_value **v)
 {
-    struct str text = value_text(v[1]);
+    struct str text = sql_value_text(v[1]);
     AUTO(buf_done) struct buf out = BUF_INIT(text.n + 3);
 
     (void)n;
@@ -180,7 +182,8 @@ static int make_functions(struct db *d, struct keyring *k, struct err *e)
     return rc == SQLITE_OK ? 0 : db_fail(d, rc, e);
 }
 
-/* A store of an earlier version has secrets in the clear, also in pages that are free by now. */
+/* Seals a store of an older version, which has secrets in plain text, also in free pages: hence
+ * VACUUM. */
 static int seal_old(struct db *d, struct err *e)
 {
     int64_t sealed_with = 0, in_clear = 0;
@@ -189,7 +192,7 @@ static int seal_old(struct db *d, struct err *e)
                       "'" SETTING_KEY "'), 0)",
                       &sealed_with, e);
 
-    if (r >= 0) /* of a version that sealed only variables */
+    if (r >= 0) /* of a version that sealed only variables of processes */
         r = db_number(d,
                       "SELECT EXISTS (SELECT 1 FROM processes WHERE spec <> '" ERASED "'"
                       " AND substr(spec, 1, 7) <> 'sealed:')",
@@ -214,7 +217,7 @@ int store_seal_with(struct store *s, struct keyring *k, struct err *e)
 {
     int r;
 
-    s->writer.db.keys = s->keeper.db.keys = k;
+    s->writer.db.keys = s->maintenance.db.keys = k;
     for (size_t i = 0; i < STORE_READERS; i++)
         s->readers[i].db.keys = k;
     r = make_functions(&s->writer.db, k, e);

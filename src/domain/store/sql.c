@@ -1,4 +1,5 @@
-#include "store/sql.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/sql.h"
 
 /* The columns in the order of the shapes in row.c. */
 #define SANDBOX                                                                                    \
@@ -7,7 +8,7 @@
     "request, detail, labels, maker, family"
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
-/* Of an event's sandbox; nothing where it is not on record. */
+/* Labels of an event's sandbox; NULL if the sandbox has no row. */
 #define LABELS_OF "(SELECT labels FROM sandboxes WHERE sandboxes.id = events.sandbox)"
 #define PROCESS   "sandbox, proc, spec, started_ns, exited_ns, ended, how, status"
 #define EGRESS    "sandbox, generation, endpoints, policy, approved, admin, most"
@@ -21,7 +22,7 @@
 #define APPROVAL                                                                                   \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
     "decided_ns, finished_ns, approver, reason, failed, args, result, request, labels"
-/* Without what may be long: for lists. */
+/* Without the long columns, for lists. */
 #define APPROVAL_SHORT                                                                             \
     "id, peer, owner, uid, tool, sandbox, version, rule, tier, state, created_ns, expires_ns, "    \
     "decided_ns, finished_ns, approver, reason, failed, '{}', '', request, labels"
@@ -34,9 +35,9 @@
 #define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"
 #define IDEMPOTENCY "owner, key, body, sandbox, created_ns"
 
-/* A page, newest first or last: destroyed sandboxes and live ones are walked in order, each along
- * its part of the index, and merged. ?1 and ?2 say whether live and destroyed ones are wanted, ?3
- * and ?4 are the row to go on behind. */
+/* A page, newest first or last: merges live and destroyed sandboxes, each read in the order of its
+ * part of the index. ?1 and ?2 say whether to include live and destroyed ones; the page begins
+ * behind the row ?3, ?4. */
 #define DOWN "created_ns <= ?3 AND (created_ns < ?3 OR id > ?4)"
 #define UP   "created_ns >= ?3 AND (created_ns > ?3 OR id < ?4)"
 #define PAGE_PART(wanted, live, from, where, way)                                                  \
@@ -51,7 +52,7 @@
 #define OWNED        "owner = ?5 AND"
 #define TAGGED_OWNED TAGGED " " OWNED
 
-/* Events of one sandbox alone are looked at, and of them those that have the text ?3. */
+/* Events of the sandbox ?1, filtered by the text ?3 if it is not empty. */
 #define HISTORY(where)                                                                             \
     "SELECT " EVENT " FROM events INDEXED BY events_sandbox WHERE sandbox = ?1 AND " where         \
     " AND (?3 = '' OR instr(type, ?3) OR instr(reason, ?3))"

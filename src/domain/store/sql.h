@@ -1,7 +1,8 @@
-/* Every statement there is: prepared once a connection, and each checked to find its rows by an
- * index. */
-#ifndef STORE_SQL_H
-#define STORE_SQL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All statements. Each is prepared once per connection; a test checks that each finds its rows by
+ * an index. */
+#ifndef DOMAIN_STORE_SQL_H
+#define DOMAIN_STORE_SQL_H
 
 enum sql {
     SQL_BEGIN,
@@ -11,7 +12,7 @@ enum sql {
     SQL_RELEASE,
     SQL_ROLLBACK_TO,
 
-    SQL_MOVE_SANDBOX, /* nothing that an index holds has changed */
+    SQL_MOVE_SANDBOX, /* an update that changes no indexed column */
     SQL_PUT_SANDBOX,
     SQL_DROP_TAG,
     SQL_PUT_TAG,
@@ -33,7 +34,7 @@ enum sql {
     SQL_PUT_PEER,
     SQL_DROP_PEER,
     SQL_ADD_APPROVAL,
-    SQL_MOVE_APPROVAL, /* only from the state that it is thought to be in */
+    SQL_MOVE_APPROVAL, /* only from the state that the caller expects */
     SQL_OLD_APPROVALS,
     SQL_DROP_APPROVAL,
     SQL_PUT_GRANT,
@@ -58,7 +59,7 @@ enum sql {
 
     SQL_SANDBOX,
     SQL_PREFIX,
-    SQL_PAGE, /* these four, and the same the other way, give created_ns and id only */
+    SQL_PAGE, /* all SQL_PAGE…: newest first, UP: oldest first; created_ns and id only */
     SQL_PAGE_OWNER,
     SQL_PAGE_TAG,
     SQL_PAGE_TAG_OWNER,
@@ -75,7 +76,7 @@ enum sql {
     SQL_EVENTS_OWNER_LABELS,
     SQL_EVENT_FROM,
     SQL_EVENT_AT,
-    SQL_EVENT_OWNER, /* the next in order */
+    SQL_EVENT_OWNER, /* the next owner in order */
     SQL_EVENT_COUNT,
     SQL_HISTORY,
     SQL_HISTORY_DOWN,
@@ -99,8 +100,8 @@ enum sql {
     SQL_GRANTS,
     SQL_SNAPSHOTS,
     SQL_LEDGER,
-    SQL_CUT,       /* that ends at a seq */
-    SQL_CUT_FIRST, /* that begins there */
+    SQL_CUT,       /* by its last seq */
+    SQL_CUT_FIRST, /* by its first seq */
     SQL_CHAINED,
     SQL_EGRESS_HEAD,
     SQL_EGRESS_HEADS,

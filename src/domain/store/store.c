@@ -1,25 +1,27 @@
-#include "store/store.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/store.h"
 
 #include <fcntl.h>
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/own.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
-static const int64_t RETRY_NS = NS_PER_MS; /* when the pool was full */
+static const int64_t RETRY_NS = NS_PER_MS; /* if the pool is full */
 
 /* ---- slots */
 
-static void kick_all(struct store *s);
+static void submit_all_slots(struct store *s);
 
-static struct slot *slot_at(struct store *s, size_t i)
+static struct store_slot *slot_at(struct store *s, size_t i)
 {
-    return i == 0 ? &s->writer : i == 1 ? &s->keeper : &s->readers[i - 2];
+    return i == 0 ? &s->writer : i == 1 ? &s->maintenance : &s->readers[i - 2];
 }
 
 enum { SLOTS = 2 + STORE_READERS };
 
-static void slot_init(struct slot *x, struct store *s, const struct slot_ops *ops)
+static void slot_init(struct store_slot *x, struct store *s, const struct slot_ops *ops)
 {
     x->store = s;
     x->ops = ops;
@@ -27,13 +29,13 @@ static void slot_init(struct slot *x, struct store *s, const struct slot_ops *op
     pthread_cond_init(&x->ended, NULL);
 }
 
-static void slot_done(struct slot *x)
+static void slot_done(struct store_slot *x)
 {
     pthread_cond_destroy(&x->ended);
     pthread_mutex_destroy(&x->lock);
 }
 
-static void run_slot(struct slot *x)
+static void run_slot(struct store_slot *x)
 {
     pthread_mutex_lock(&x->lock);
     x->ops->run(x);
@@ -42,18 +44,18 @@ static void run_slot(struct slot *x)
     pthread_mutex_unlock(&x->lock);
 }
 
-static void deliver_slot(struct slot *x)
+static void deliver_slot(struct store_slot *x)
 {
     x->ran = x->loaded = false;
     x->ops->deliver(x);
 }
 
-static void on_run(struct work_job *j)
+static void on_slot_run(struct thread_job *j)
 {
-    run_slot(container_of(j, struct slot, job));
+    run_slot(container_of(j, struct store_slot, job));
 }
 
-static void release(struct store *s)
+static void release_store(struct store *s)
 {
     if (s->jobs > 0 || !s->closing)
         return;
@@ -62,30 +64,30 @@ static void release(struct store *s)
     free(s);
 }
 
-static void on_ran(struct work_job *j, enum work_end end)
+static void on_slot_ran(struct thread_job *j, enum work_end end)
 {
-    struct slot *x = container_of(j, struct slot, job);
+    struct store_slot *x = container_of(j, struct store_slot, job);
     struct store *s = x->store;
 
     s->jobs--;
     x->started = false;
     if (x->settled) {
-        release(s);
+        release_store(s);
         return;
     }
-    if (end == WORK_CANCELLED) /* the pool is ending: what was promised is done here */
+    if (end == THREAD_CANCELLED) /* the pool ends: run it on this thread */
         run_slot(x);
     deliver_slot(x);
-    kick_all(s);
+    submit_all_slots(s);
 }
 
-static void on_retry(struct loop_timer *t)
+static void on_submit_retry(struct loop_timer *t)
 {
-    kick_all(container_of(t, struct store, retry));
+    submit_all_slots(container_of(t, struct store, retry));
 }
 
-/* Gives the pool the slot's next work, if there is any. */
-static void kick(struct slot *x)
+/* Submits the slot's next work to the pool, if there is any. */
+static void submit_slot(struct store_slot *x)
 {
     struct store *s = x->store;
 
@@ -95,27 +97,27 @@ static void kick(struct slot *x)
         x->loaded = x->ops->pull(x);
     if (!x->loaded)
         return;
-    if (work_submit(s->work, &x->job, NULL, on_run, on_ran, NULL) < 0) {
+    if (thread_submit(s->work, &x->job, NULL, on_slot_run, on_slot_ran, NULL) < 0) {
         if (!loop_timer_started(&s->retry))
-            loop_timer_start(s->loop, &s->retry, clock_mono() + RETRY_NS, on_retry, NULL);
+            loop_timer_start(s->loop, &s->retry, clock_mono() + RETRY_NS, on_submit_retry, NULL);
         return;
     }
     x->started = true;
     s->jobs++;
 }
 
-static void kick_all(struct store *s)
+static void submit_all_slots(struct store *s)
 {
     for (size_t i = 0; i < SLOTS; i++)
-        kick(slot_at(s, i));
+        submit_slot(slot_at(s, i));
 }
 
-/* Finishes what the pool has of the slot, without waiting for the loop. */
-static void settle(struct slot *x)
+/* Finishes and delivers the slot's job in the pool, without waiting for the loop. */
+static void settle_slot(struct store_slot *x)
 {
     if (!x->started || x->settled)
         return;
-    if (work_cancel(&x->job)) {
+    if (thread_cancel(&x->job)) {
         run_slot(x);
     } else {
         pthread_mutex_lock(&x->lock);
@@ -127,8 +129,8 @@ static void settle(struct slot *x)
     deliver_slot(x);
 }
 
-/* The rest, one after the other on this thread. True if there was any. */
-static bool drain(struct slot *x)
+/* Runs the slot's remaining work on this thread. True if there was any. */
+static bool drain_slot(struct store_slot *x)
 {
     bool some = false;
 
@@ -142,7 +144,7 @@ static bool drain(struct slot *x)
 
 /* ---- the writer */
 
-static bool pull_batch(struct slot *x)
+static bool pull_batch(struct store_slot *x)
 {
     struct store *s = x->store;
     struct link *m;
@@ -152,19 +154,19 @@ static bool pull_batch(struct slot *x)
     return list_first(&s->batch) != NULL;
 }
 
-static void run_batch(struct slot *x)
+static void run_commit_batch(struct store_slot *x)
 {
     commit_batch(x->store, &x->store->batch);
 }
 
-static void deliver_batch(struct slot *x)
+static void deliver_batch(struct store_slot *x)
 {
     struct store *s = x->store;
     struct list batch = { 0 };
 
     s->log_pages_seen = s->log_pages;
     if (s->log_pages_seen < s->log_pages_kept)
-        s->log_pages_kept = 0; /* all of it was written back, and the log begins again */
+        s->log_pages_kept = 0; /* the WAL was restarted */
     list_move(&s->batch, &batch);
     for (struct store_txn *t; (t = txn_of(list_take(&batch)));) {
         struct err e = t->err_; /* the owner may free the transaction */
@@ -181,7 +183,7 @@ void store_commit(struct store_txn *t, store_done_fn *done)
 
     t->done_ = done;
     list_append(&s->waiting, &t->link_);
-    kick(&s->writer);
+    submit_slot(&s->writer);
 }
 
 int store_commit_now(struct store_txn *t, struct err *e)
@@ -203,11 +205,11 @@ int store_commit_now(struct store_txn *t, struct err *e)
     return r;
 }
 
-static const struct slot_ops writer_ops = { pull_batch, run_batch, deliver_batch };
+static const struct slot_ops writer_ops = { pull_batch, run_commit_batch, deliver_batch };
 
 /* ---- readers */
 
-static void begin_answer(struct store_query *q)
+static void begin_query_answer(struct store_query *q)
 {
     if (!q->arena.max)
         arena_init(&q->arena, STORE_ANSWER_MAX);
@@ -217,7 +219,7 @@ static void begin_answer(struct store_query *q)
     q->err_ = (struct err){ 0 };
 }
 
-static void give_answer(struct store *s, struct store_query *q)
+static void give_query_answer(struct store *s, struct store_query *q)
 {
     struct err e = q->err_;
 
@@ -225,56 +227,58 @@ static void give_answer(struct store *s, struct store_query *q)
     q->answer_(q, q->result_, &e);
 }
 
-static size_t reader_number(const struct slot *x)
+static size_t reader_number(const struct store_slot *x)
 {
     return (size_t)(x - x->store->readers);
 }
 
-static bool pull_question(struct slot *x)
+static bool pull_query(struct store_slot *x)
 {
-    struct store_query *q = query_of(list_take(&x->store->asked));
+    struct store_query *q = query_of(list_take(&x->store->queries));
 
     x->store->question[reader_number(x)] = q;
     return q != NULL;
 }
 
-static void run_question(struct slot *x)
+static void run_query(struct store_slot *x)
 {
     struct store_query *q = x->store->question[reader_number(x)];
 
+    if (q->kind == STORE_PROCESSES)
+        fault_point("store.read.processes");
     q->result_ = query_run(&x->db, q, &q->err_);
 }
 
-static void deliver_answer(struct slot *x)
+static void deliver_query(struct store_slot *x)
 {
-    give_answer(x->store, take_ptr(x->store->question[reader_number(x)]));
+    give_query_answer(x->store, take_ptr(x->store->question[reader_number(x)]));
 }
 
-static const struct slot_ops reader_ops = { pull_question, run_question, deliver_answer };
+static const struct slot_ops reader_ops = { pull_query, run_query, deliver_query };
 
 int store_ask(struct store *s, struct store_query *q, store_answer_fn *answer, struct err *e)
 {
     if (s->asked_count >= STORE_ASKED_MAX)
-        return err_set(e, ERR_BUSY, "%d questions to the store are waiting; try again later",
+        return err_set(e, ERR_BUSY, "%d store queries are pending; try again later",
                        STORE_ASKED_MAX);
-    begin_answer(q);
+    begin_query_answer(q);
     q->ledger_key_ = store_ledger_key(s);
     q->answer_ = answer;
     s->asked_count++;
     if (q->kind == STORE_BACKUP) {
         list_append(&s->backups, &q->link_);
-        kick(&s->keeper);
+        submit_slot(&s->maintenance);
         return 0;
     }
-    list_append(&s->asked, &q->link_);
+    list_append(&s->queries, &q->link_);
     for (size_t i = 0; i < STORE_READERS && link_joined(&q->link_); i++)
-        kick(&s->readers[i]);
+        submit_slot(&s->readers[i]);
     return 0;
 }
 
 static int backup_now(struct store *s, struct store_query *q, struct err *e)
 {
-    AUTO(backup_done) struct backup b = { 0 };
+    AUTO(backup_done) struct store_backup b = { 0 };
     int r;
 
     if (s->saved)
@@ -286,10 +290,10 @@ static int backup_now(struct store *s, struct store_query *q, struct err *e)
 
 int store_ask_now(struct store *s, struct store_query *q, struct err *e)
 {
-    struct slot *x = &s->readers[0];
+    struct store_slot *x = &s->readers[0];
     int r;
 
-    begin_answer(q);
+    begin_query_answer(q);
     q->ledger_key_ = store_ledger_key(s);
     if (q->kind == STORE_BACKUP)
         return backup_now(s, q, e);
@@ -299,10 +303,10 @@ int store_ask_now(struct store *s, struct store_query *q, struct err *e)
     return r;
 }
 
-/* ---- the keeper */
+/* ---- the maintenance slot */
 
-/* A backup goes first: while it reads, the log cannot be emptied anyway. */
-static bool pull_upkeep(struct slot *x)
+/* Prefers backups to checkpoints: a backup's read transaction keeps the WAL from being reset. */
+static bool pull_upkeep(struct store_slot *x)
 {
     struct store *s = x->store;
 
@@ -315,7 +319,7 @@ static bool pull_upkeep(struct slot *x)
     return s->saved || s->checkpoint;
 }
 
-static void run_upkeep(struct slot *x)
+static void run_upkeep(struct store_slot *x)
 {
     struct store *s = x->store;
 
@@ -326,17 +330,17 @@ static void run_upkeep(struct slot *x)
             backup_step(&s->backup, s->file.path, s->dir, s->saved->fd, &s->saved->err_);
 }
 
-static void deliver_upkeep(struct slot *x)
+static void deliver_upkeep(struct store_slot *x)
 {
     struct store *s = x->store;
 
     if (s->checkpoint || s->saved->result_ > 0)
-        return; /* nobody waits for it, or the next piece follows */
+        return; /* a checkpoint has no caller; a backup has more pieces */
     backup_done(&s->backup);
-    give_answer(s, take_ptr(s->saved));
+    give_query_answer(s, take_ptr(s->saved));
 }
 
-static const struct slot_ops keeper_ops = { pull_upkeep, run_upkeep, deliver_upkeep };
+static const struct slot_ops maintenance_ops = { pull_upkeep, run_upkeep, deliver_upkeep };
 
 void store_keep_events(struct store *s, uint64_t n)
 {
@@ -348,8 +352,8 @@ int store_check_room(const struct store *s, struct err *e)
     if (!reserve_is_needed(&s->reserve))
         return 0;
     return err_set(e, ERR_FULL,
-                   "the disk of the state directory is full: what ends sandboxes and reads is "
-                   "served, nothing new is begun; destroy sandboxes or snapshots, or make room");
+                   "the disk of the state directory is full, so nothing new can be created; "
+                   "destroy sandboxes or snapshots, or free space");
 }
 
 void store_hub(struct store *s, bool on)
@@ -359,9 +363,9 @@ void store_hub(struct store *s, bool on)
 
 /* ---- opening and closing */
 
-static int open_others(struct store *s, struct err *e)
+static int open_reader_connections(struct store *s, struct err *e)
 {
-    int r = db_open(&s->keeper.db, s->file.path, e);
+    int r = db_open(&s->maintenance.db, s->file.path, e);
 
     for (size_t i = 0; r >= 0 && i < STORE_READERS; i++) {
         struct db *d = &s->readers[i].db;
@@ -373,7 +377,7 @@ static int open_others(struct store *s, struct err *e)
     return r;
 }
 
-static int open_all(struct store *s, int dir, struct err *e)
+static int open_store_files(struct store *s, int dir, struct err *e)
 {
     char sql[64];
     int r;
@@ -386,15 +390,16 @@ static int open_all(struct store *s, int dir, struct err *e)
         return r;
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit = %d", STORE_LOG_PAGES_MAX * 4096);
     r = db_exec(&s->writer.db, sql, e);
-    if (r >= 0) /* what the last life has committed is acted upon, and it may not be forced yet */
+    /* the last process may have committed without a sync, and its commits are used now */
+    if (r >= 0)
         r = db_force(&s->writer.db, e);
     commit_init(s);
     reserve_open(&s->reserve, s->dir);
-    return r < 0 ? r : open_others(s, e);
+    return r < 0 ? r : open_reader_connections(s, e);
 }
 
-/* The writer is the last, so that it is the one that empties the log. */
-static void close_all(struct store *s)
+/* Closes the writer last, so that its connection runs the final checkpoint. */
+static void close_store_files(struct store *s)
 {
     for (size_t i = SLOTS; i-- > 0;)
         db_close(&slot_at(s, i)->db);
@@ -405,7 +410,7 @@ static void close_all(struct store *s)
     s->closing = true;
 }
 
-int store_open(int dir, struct loop *l, struct work_pool *w, struct store **ret, struct err *e)
+int store_open(int dir, struct loop *l, struct thread_pool *w, struct store **ret, struct err *e)
 {
     struct store *s = calloc(1, sizeof *s);
     int r;
@@ -416,13 +421,13 @@ int store_open(int dir, struct loop *l, struct work_pool *w, struct store **ret,
     s->work = w;
     s->dir = s->file.lock = s->reserve.fd = -1;
     slot_init(&s->writer, s, &writer_ops);
-    slot_init(&s->keeper, s, &keeper_ops);
+    slot_init(&s->maintenance, s, &maintenance_ops);
     for (size_t i = 0; i < STORE_READERS; i++)
         slot_init(&s->readers[i], s, &reader_ops);
-    r = open_all(s, dir, e);
+    r = open_store_files(s, dir, e);
     if (r < 0) {
-        close_all(s);
-        release(s);
+        close_store_files(s);
+        release_store(s);
         return r;
     }
     *ret = s;
@@ -438,12 +443,12 @@ void store_close(struct store *s)
     s->closing = true;
     loop_timer_stop(&s->retry);
     for (size_t i = 0; i < SLOTS; i++)
-        settle(slot_at(s, i));
+        settle_slot(slot_at(s, i));
     while (more) {
         more = false;
         for (size_t i = 0; i < SLOTS; i++)
-            more |= drain(slot_at(s, i));
+            more |= drain_slot(slot_at(s, i));
     }
-    close_all(s);
-    release(s);
+    close_store_files(s);
+    release_store(s);
 }

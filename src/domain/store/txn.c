@@ -1,16 +1,17 @@
-/* What a transaction can do: each thing as it is asked for on the loop's thread, and as it is done
- * on the writer's. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations of a transaction: each is recorded on the loop's thread and applied on the
+ * writer's. */
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "secrets/env.h"
-#include "store/inside.h"
-#include "store/row.h"
+#include "lib/secrets/env.h"
+#include "domain/store/internal.h"
+#include "domain/store/row.h"
 
-struct op;
-typedef int op_fn(const struct op *op, struct store_txn *t, struct db *d, struct err *e);
+struct txn_op;
+typedef int op_fn(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e);
 
-struct op {
+struct txn_op {
     struct link link;
     op_fn *apply;
     const void *record;
@@ -34,14 +35,14 @@ void store_txn_cancel(struct store_txn *t)
 
 static void fail_too_big(struct store_txn *t)
 {
-    t->result_ = err_set(&t->err_, ERR_TOO_BIG, "a change of the store has more than %d bytes",
-                         STORE_TXN_MAX);
+    t->result_ =
+        err_set(&t->err_, ERR_TOO_BIG, "a store transaction exceeds %d bytes", STORE_TXN_MAX);
 }
 
-static struct op *add(struct store_txn *t, op_fn *apply)
+static struct txn_op *add_op(struct store_txn *t, op_fn *apply)
 {
-    static struct op none; /* takes what a failed transaction is told */
-    struct op *op = arena_alloc(&t->arena_, sizeof *op);
+    static struct txn_op none; /* placeholder for operations of a failed transaction */
+    struct txn_op *op = arena_alloc(&t->arena_, sizeof *op);
 
     if (!op) {
         fail_too_big(t);
@@ -52,18 +53,18 @@ static struct op *add(struct store_txn *t, op_fn *apply)
     return op;
 }
 
-static void add_record(struct store_txn *t, op_fn *apply, const struct row_shape *s,
-                       const void *record)
+static void add_record_op(struct store_txn *t, op_fn *apply, const struct row_shape *s,
+                          const void *record)
 {
     const void *copy = row_copy(s, record, &t->arena_);
 
     if (copy)
-        add(t, apply)->record = copy;
+        add_op(t, apply)->record = copy;
     else
         fail_too_big(t);
 }
 
-static struct str keep(struct store_txn *t, const char *text)
+static struct str copy_op_text(struct store_txn *t, const char *text)
 {
     struct str s = str_from(text);
 
@@ -73,12 +74,12 @@ static struct str keep(struct store_txn *t, const char *text)
     return s;
 }
 
-static void add_pair(struct store_txn *t, op_fn *apply, const char *key, const char *value)
+static void add_pair_op(struct store_txn *t, op_fn *apply, const char *key, const char *value)
 {
-    struct op *op = add(t, apply);
+    struct txn_op *op = add_op(t, apply);
 
-    op->key = keep(t, key);
-    op->value = keep(t, value);
+    op->key = copy_op_text(t, key);
+    op->value = copy_op_text(t, value);
 }
 
 int txn_apply(struct store_txn *t, struct db *d, struct err *e)
@@ -86,17 +87,17 @@ int txn_apply(struct store_txn *t, struct db *d, struct err *e)
     int r = 0;
 
     for (struct link *m = list_first(&t->ops_); m && r >= 0; m = list_after(&t->ops_, m)) {
-        const struct op *op = container_of(m, struct op, link);
+        const struct txn_op *op = container_of(m, struct txn_op, link);
 
         r = op->apply(op, t, d, e);
     }
     return r;
 }
 
-/* ---- records, as they are */
+/* ---- rows */
 
-static int put_row(struct db *d, enum sql sql, const struct row_shape *s, const void *record,
-                   struct err *e)
+static int write_record_row(struct db *d, enum sql sql, const struct row_shape *s,
+                            const void *record, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
@@ -111,8 +112,8 @@ static int put_row(struct db *d, enum sql sql, const struct row_shape *s, const 
     return db_finish(d, st, e);
 }
 
-/* A statement with one text, two of them, or one number. */
-static int put_text(struct db *d, enum sql sql, struct str text, struct err *e)
+/* Run a statement with one text, two texts, or one number. */
+static int run_with_text(struct db *d, enum sql sql, struct str text, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
@@ -123,7 +124,7 @@ static int put_text(struct db *d, enum sql sql, struct str text, struct err *e)
     return db_finish(d, st, e);
 }
 
-static int put_pair(struct db *d, enum sql sql, const struct op *op, struct err *e)
+static int run_with_pair(struct db *d, enum sql sql, const struct txn_op *op, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
@@ -135,7 +136,7 @@ static int put_pair(struct db *d, enum sql sql, const struct op *op, struct err 
     return db_finish(d, st, e);
 }
 
-static int put_number(struct db *d, enum sql sql, int64_t number, struct err *e)
+static int run_with_number(struct db *d, enum sql sql, int64_t number, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, sql, &st, e);
@@ -165,7 +166,7 @@ static int put_tag(const struct sandbox_record *b, enum sql sql, const char *key
     return db_finish(d, st, e);
 }
 
-/* Adds or drops them all. */
+/* Adds or deletes all tags of the sandbox. */
 static int put_tags(const struct sandbox_record *b, enum sql sql, struct db *d, struct err *e)
 {
     int r = put_tag(b, sql, "", b->profile, d, e);
@@ -184,14 +185,14 @@ static int put_tags(const struct sandbox_record *b, enum sql sql, struct db *d, 
     return r;
 }
 
-/* Each has a name of its own. There are few. */
-static int check_labels(const struct sandbox_record *b, struct err *e)
+/* Label names must be unique and not empty. There are few, so the search is quadratic. */
+static int check_record_labels(const struct sandbox_record *b, struct err *e)
 {
     const struct json_pair *p = b->labels.p;
 
     for (size_t i = 0; i < b->labels.n; i++) {
         if (!*p[i].key)
-            return err_set(e, ERR_INVALID, "a label of %s has no name", b->id);
+            return err_set(e, ERR_INVALID, "%s has a label without a name", b->id);
         for (size_t k = 0; k < i; k++)
             if (strcmp(p[i].key, p[k].key) == 0)
                 return err_set(e, ERR_INVALID, "%s has the label '%s' twice", b->id, p[i].key);
@@ -199,7 +200,7 @@ static int check_labels(const struct sandbox_record *b, struct err *e)
     return 0;
 }
 
-/* The tags of the sandbox as it is in the store, if it is there. */
+/* Deletes the tags of the stored sandbox, if it exists. */
 static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct err *e)
 {
     struct sandbox_record *old = arena_alloc(&t->arena_, sizeof *old);
@@ -207,7 +208,7 @@ static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct e
     int r = db_prepare(d, SQL_SANDBOX, &st, e);
 
     if (!old)
-        return err_set(e, ERR_TOO_BIG, "the change is too large");
+        return err_set(e, ERR_TOO_BIG, "the store transaction is too large");
     if (r < 0)
         return r;
     db_bind(st, 1, str_from(id));
@@ -237,7 +238,8 @@ static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct 
     return db_finish(d, st, e);
 }
 
-static int put_sandbox(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_sandbox(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     const struct sandbox_record *b = op->record;
     AUTO(buf_done) struct buf rest = BUF_INIT(b->request.n + 3);
@@ -257,7 +259,7 @@ static int put_sandbox(const struct op *op, struct store_txn *t, struct db *d, s
 
     if (r < 0 || sqlite3_changes(d->h) > 0)
         return r;
-    r = check_labels(b, e);
+    r = check_record_labels(b, e);
     if (r >= 0)
         r = drop_tags(b->id, t, d, e);
     if (r >= 0)
@@ -267,12 +269,12 @@ static int put_sandbox(const struct op *op, struct store_txn *t, struct db *d, s
 
 void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r)
 {
-    add_record(t, put_sandbox, &sandbox_shape, r);
+    add_record_op(t, apply_put_sandbox, &sandbox_shape, r);
 }
 
 /* ---- events */
 
-static int put_event(const struct event_record *v, struct ledger *l, struct db *d, struct err *e)
+static int insert_event(const struct event_record *v, struct ledger *l, struct db *d, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_ADD_EVENT, &st, e);
@@ -288,30 +290,31 @@ static int put_event(const struct event_record *v, struct ledger *l, struct db *
     return db_finish(d, st, e);
 }
 
-static int add_event(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_add_event(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     struct ledger *l = &t->store->ledger;
     struct ledger_state before = l->at;
-    int r = put_event(op->record, l, d, e);
+    int r = insert_event(op->record, l, d, e);
 
     if (r == -ERR_CONFLICT && l->on) {
         l->at = before;
         r = ledger_skip_inserted(l, d, e);
         if (r >= 0)
-            r = put_event(op->record, l, d, e);
+            r = insert_event(op->record, l, d, e);
     }
     if (r < 0)
         return r;
     t->last_seq = sqlite3_last_insert_rowid(d->h);
     if (!t->first_seq)
         t->first_seq = t->last_seq;
-    return op->hub ? put_number(d, SQL_ADD_OUTBOX, t->last_seq, e) : 0;
+    return op->hub ? run_with_number(d, SQL_ADD_OUTBOX, t->last_seq, e) : 0;
 }
 
 void store_add_event(struct store_txn *t, const struct event_record *r)
 {
     const void *copy = row_copy(&event_shape, r, &t->arena_);
-    struct op *op = add(t, add_event);
+    struct txn_op *op = add_op(t, apply_add_event);
 
     op->record = copy;
     op->hub = t->store->hub;
@@ -319,31 +322,34 @@ void store_add_event(struct store_txn *t, const struct event_record *r)
         fail_too_big(t);
 }
 
-static int outbox_sent(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_outbox_sent(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     (void)t;
-    return put_number(d, SQL_DROP_OUTBOX, op->number, e);
+    return run_with_number(d, SQL_DROP_OUTBOX, op->number, e);
 }
 
 void store_outbox_sent(struct store_txn *t, int64_t seq)
 {
-    add(t, outbox_sent)->number = seq;
+    add_op(t, apply_outbox_sent)->number = seq;
 }
 
 /* ---- the others */
 
-static int put_process(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_process(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_PROCESS, &process_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_PROCESS, &process_shape, op->record, e);
 }
 
 void store_put_process(struct store_txn *t, const struct process_record *r)
 {
-    add_record(t, put_process, &process_shape, r);
+    add_record_op(t, apply_put_process, &process_shape, r);
 }
 
-static int remove_process(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_process(const struct txn_op *op, struct store_txn *t, struct db *d,
+                                struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_DROP_PROCESS, &st, e);
@@ -358,45 +364,49 @@ static int remove_process(const struct op *op, struct store_txn *t, struct db *d
 
 void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc)
 {
-    struct op *op = add(t, remove_process);
+    struct txn_op *op = add_op(t, apply_remove_process);
 
-    op->key = keep(t, sandbox);
+    op->key = copy_op_text(t, sandbox);
     op->number = proc;
 }
 
-static int put_egress(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_egress(const struct txn_op *op, struct store_txn *t, struct db *d,
+                            struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_EGRESS, &egress_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_EGRESS, &egress_shape, op->record, e);
 }
 
 void store_put_egress(struct store_txn *t, const struct egress_record *r)
 {
-    add_record(t, put_egress, &egress_shape, r);
+    add_record_op(t, apply_put_egress, &egress_shape, r);
 }
 
-static int put_egress_head(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_egress_head(const struct txn_op *op, struct store_txn *t, struct db *d,
+                                 struct err *e)
 {
     return ledger_put_egress_head(&t->store->ledger, op->record, d, e);
 }
 
 void store_put_egress_head(struct store_txn *t, const struct egress_head_record *r)
 {
-    add_record(t, put_egress_head, &egress_head_shape, r);
+    add_record_op(t, apply_put_egress_head, &egress_head_shape, r);
 }
 
-static int put_token(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_token(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_TOKEN, &token_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_TOKEN, &token_shape, op->record, e);
 }
 
 void store_put_token(struct store_txn *t, const struct token_record *r)
 {
-    add_record(t, put_token, &token_shape, r);
+    add_record_op(t, apply_put_token, &token_shape, r);
 }
 
-static int end_token_row(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_end_token(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_END_TOKEN, &st, e);
@@ -411,38 +421,40 @@ static int end_token_row(const struct op *op, struct store_txn *t, struct db *d,
 
 void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
 {
-    struct op *op = add(t, end_token_row);
+    struct txn_op *op = add_op(t, apply_end_token);
 
-    op->key = keep(t, id);
+    op->key = copy_op_text(t, id);
     op->number = revoked_ns;
 }
 
-static int put_host(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_host(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_HOST, &host_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_HOST, &host_shape, op->record, e);
 }
 
 void store_put_host(struct store_txn *t, const struct host_record *r)
 {
-    add_record(t, put_host, &host_shape, r);
+    add_record_op(t, apply_put_host, &host_shape, r);
 }
 
-static int remove_host(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_host(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_HOST, op->key, e);
+    return run_with_text(d, SQL_DROP_HOST, op->key, e);
 }
 
 void store_remove_host(struct store_txn *t, const char *name)
 {
-    add(t, remove_host)->key = keep(t, name);
+    add_op(t, apply_remove_host)->key = copy_op_text(t, name);
 }
 
-static int put_idempotency(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_idempotency(const struct txn_op *op, struct store_txn *t, struct db *d,
+                                 struct err *e)
 {
     const struct idempotency_record *i = op->record;
-    int r = put_row(d, SQL_ADD_IDEMPOTENCY, &idempotency_shape, i, e);
+    int r = write_record_row(d, SQL_ADD_IDEMPOTENCY, &idempotency_shape, i, e);
 
     (void)t;
     if (r == -ERR_CONFLICT)
@@ -452,45 +464,48 @@ static int put_idempotency(const struct op *op, struct store_txn *t, struct db *
 
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r)
 {
-    add_record(t, put_idempotency, &idempotency_shape, r);
+    add_record_op(t, apply_put_idempotency, &idempotency_shape, r);
 }
 
 /* ---- trust */
 
-static int put_peer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_peer(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_PEER, &peer_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_PEER, &peer_shape, op->record, e);
 }
 
 void store_put_peer(struct store_txn *t, const struct peer_record *r)
 {
-    add_record(t, put_peer, &peer_shape, r);
+    add_record_op(t, apply_put_peer, &peer_shape, r);
 }
 
-static int remove_peer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_peer(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_PEER, op->key, e);
+    return run_with_text(d, SQL_DROP_PEER, op->key, e);
 }
 
 void store_remove_peer(struct store_txn *t, const char *id)
 {
-    add(t, remove_peer)->key = keep(t, id);
+    add_op(t, apply_remove_peer)->key = copy_op_text(t, id);
 }
 
-static int add_approval(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_add_approval(const struct txn_op *op, struct store_txn *t, struct db *d,
+                              struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_ADD_APPROVAL, &approval_shape, op->record, e);
+    return write_record_row(d, SQL_ADD_APPROVAL, &approval_shape, op->record, e);
 }
 
 void store_add_approval(struct store_txn *t, const struct approval_record *r)
 {
-    add_record(t, add_approval, &approval_shape, r);
+    add_record_op(t, apply_add_approval, &approval_shape, r);
 }
 
-static int move_approval(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_move_approval(const struct txn_op *op, struct store_txn *t, struct db *d,
+                               struct err *e)
 {
     const struct approval_record *a = op->record;
     sqlite3_stmt *st;
@@ -507,7 +522,7 @@ static int move_approval(const struct op *op, struct store_txn *t, struct db *d,
     sqlite3_bind_int64(st, approval_shape.n + 1, op->number);
     r = db_finish(d, st, e);
     if (r >= 0 && sqlite3_changes(d->h) == 0)
-        return err_set(e, ERR_CONFLICT, "%s is not %s any more", a->id,
+        return err_set(e, ERR_CONFLICT, "%s is no longer %s", a->id,
                        approval_state_names[op->number]);
     return r;
 }
@@ -516,7 +531,7 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
                          enum approval_state from)
 {
     const void *copy = row_copy(&approval_shape, r, &t->arena_);
-    struct op *op = add(t, move_approval);
+    struct txn_op *op = add_op(t, apply_move_approval);
 
     op->record = copy;
     op->number = from;
@@ -524,119 +539,128 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
         fail_too_big(t);
 }
 
-static int put_grant(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_GRANT, &grant_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_GRANT, &grant_shape, op->record, e);
 }
 
 void store_put_grant(struct store_txn *t, const struct grant_record *r)
 {
-    add_record(t, put_grant, &grant_shape, r);
+    add_record_op(t, apply_put_grant, &grant_shape, r);
 }
 
-static int remove_grant(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
+                              struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_GRANT, op->key, e);
+    return run_with_text(d, SQL_DROP_GRANT, op->key, e);
 }
 
 void store_remove_grant(struct store_txn *t, const char *id)
 {
-    add(t, remove_grant)->key = keep(t, id);
+    add_op(t, apply_remove_grant)->key = copy_op_text(t, id);
 }
 
-static int put_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
+                              struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_SNAPSHOT, &snapshot_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_SNAPSHOT, &snapshot_shape, op->record, e);
 }
 
 void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
 {
     t->durable = true;
-    add_record(t, put_snapshot, &snapshot_shape, r);
+    add_record_op(t, apply_put_snapshot, &snapshot_shape, r);
 }
 
-static int set_snapshot_layers(const struct op *op, struct store_txn *t, struct db *d,
-                               struct err *e)
+static int apply_set_snapshot_layers(const struct txn_op *op, struct store_txn *t, struct db *d,
+                                     struct err *e)
 {
     (void)t;
-    return put_pair(d, SQL_SET_SNAPSHOT_LAYERS, op, e);
+    return run_with_pair(d, SQL_SET_SNAPSHOT_LAYERS, op, e);
 }
 
 void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
 {
     t->durable = true;
-    add_pair(t, set_snapshot_layers, id, layers);
+    add_pair_op(t, apply_set_snapshot_layers, id, layers);
 }
 
-static int remove_snapshot(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
+                                 struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_SNAPSHOT, op->key, e);
+    return run_with_text(d, SQL_DROP_SNAPSHOT, op->key, e);
 }
 
 void store_remove_snapshot(struct store_txn *t, const char *id)
 {
     t->durable = true;
-    add(t, remove_snapshot)->key = keep(t, id);
+    add_op(t, apply_remove_snapshot)->key = copy_op_text(t, id);
 }
 
 /* ---- images */
 
-static int put_image(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_image(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_IMAGE, &image_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_IMAGE, &image_shape, op->record, e);
 }
 
 void store_put_image(struct store_txn *t, const struct image_record *r)
 {
     t->durable = true;
-    add_record(t, put_image, &image_shape, r);
+    add_record_op(t, apply_put_image, &image_shape, r);
 }
 
-static int remove_image(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_image(const struct txn_op *op, struct store_txn *t, struct db *d,
+                              struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_IMAGE, op->key, e);
+    return run_with_text(d, SQL_DROP_IMAGE, op->key, e);
 }
 
 void store_remove_image(struct store_txn *t, const char *ref)
 {
     t->durable = true;
-    add(t, remove_image)->key = keep(t, ref);
+    add_op(t, apply_remove_image)->key = copy_op_text(t, ref);
 }
 
-static int put_layer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_put_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     (void)t;
-    return put_row(d, SQL_PUT_LAYER, &layer_shape, op->record, e);
+    return write_record_row(d, SQL_PUT_LAYER, &layer_shape, op->record, e);
 }
 
 void store_put_layer(struct store_txn *t, const struct layer_record *r)
 {
     t->durable = true;
-    add_record(t, put_layer, &layer_shape, r);
+    add_record_op(t, apply_put_layer, &layer_shape, r);
 }
 
-static int remove_layer(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_remove_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
+                              struct err *e)
 {
     (void)t;
-    return put_text(d, SQL_DROP_LAYER, op->key, e);
+    return run_with_text(d, SQL_DROP_LAYER, op->key, e);
 }
 
 void store_remove_layer(struct store_txn *t, const char *name)
 {
     t->durable = true;
-    add(t, remove_layer)->key = keep(t, name);
+    add_op(t, apply_remove_layer)->key = copy_op_text(t, name);
 }
 
-static int set(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_set_setting(const struct txn_op *op, struct store_txn *t, struct db *d,
+                             struct err *e)
 {
     AUTO(buf_done) struct buf sealed = BUF_INIT(2 * op->value.n + 256);
-    struct op with = *op;
+    struct txn_op with = *op;
     char name[192];
     int r = 0;
 
@@ -646,10 +670,10 @@ static int set(const struct op *op, struct store_txn *t, struct db *d, struct er
                       op->value, &sealed, e);
         with.value = buf_str(&sealed);
     }
-    return r < 0 ? r : put_pair(d, SQL_PUT_SETTING, &with, e);
+    return r < 0 ? r : run_with_pair(d, SQL_PUT_SETTING, &with, e);
 }
 
-static int reseal_all(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_reseal(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)op;
     (void)t;
@@ -659,15 +683,15 @@ static int reseal_all(const struct op *op, struct store_txn *t, struct db *d, st
 void store_reseal(struct store_txn *t)
 {
     t->durable = true;
-    add(t, reseal_all);
+    add_op(t, apply_reseal);
 }
 
 void store_set(struct store_txn *t, const char *key, const char *value)
 {
-    add_pair(t, set, key, value);
+    add_pair_op(t, apply_set_setting, key, value);
 }
 
-static int force(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_force(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     (void)op;
     (void)t;
@@ -676,13 +700,13 @@ static int force(const struct op *op, struct store_txn *t, struct db *d, struct 
 
 void store_force(struct store_txn *t)
 {
-    add(t, force);
+    add_op(t, apply_force);
 }
 
 /* ---- pruning */
 
-/* The ids first: a statement should not walk what another removes. */
-static int find_old(const struct op *op, enum sql sql, int64_t before, struct store_txn *t,
+/* Collects the ids first, so that no statement iterates over rows that another deletes. */
+static int find_old(const struct txn_op *op, enum sql sql, int64_t before, struct store_txn *t,
                     struct db *d, char (**ret)[ID_MAX], struct err *e)
 {
     char(*ids)[ID_MAX] = arena_array(&t->arena_, (size_t)op->limit, ID_MAX);
@@ -702,7 +726,8 @@ static int find_old(const struct op *op, enum sql sql, int64_t before, struct st
     return r < 0 ? r : n;
 }
 
-static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int prune_sandboxes(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     char(*ids)[ID_MAX];
     int n = find_old(op, SQL_OLD_SANDBOXES, op->number, t, d, &ids, e), r = n;
@@ -714,40 +739,41 @@ static int prune_sandboxes(const struct op *op, struct store_txn *t, struct db *
     for (int i = 0; r >= 0 && i < n; i++) {
         r = drop_tags(ids[i], t, d, e);
         if (r >= 0)
-            r = put_text(d, SQL_DROP_IDEMPOTENCY, str_from(ids[i]), e);
+            r = run_with_text(d, SQL_DROP_IDEMPOTENCY, str_from(ids[i]), e);
         if (r >= 0)
-            r = put_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
+            r = run_with_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
     }
     return r < 0 ? r : n;
 }
 
-static int prune_approvals(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int prune_approvals(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
     char(*ids)[ID_MAX];
     int n = find_old(op, SQL_OLD_APPROVALS, op->other, t, d, &ids, e), r = n;
 
     for (int i = 0; r >= 0 && i < n; i++)
-        r = put_text(d, SQL_DROP_APPROVAL, str_from(ids[i]), e);
+        r = run_with_text(d, SQL_DROP_APPROVAL, str_from(ids[i]), e);
     return r < 0 ? r : n;
 }
 
-static int prune_tokens(const struct op *op, enum sql sql, struct store_txn *t, struct db *d,
+static int prune_tokens(const struct txn_op *op, enum sql sql, struct store_txn *t, struct db *d,
                         struct err *e)
 {
     char(*ids)[ID_MAX];
     int n = find_old(op, sql, op->other, t, d, &ids, e), r = n;
 
     for (int i = 0; r >= 0 && i < n; i++)
-        r = put_text(d, SQL_DROP_TOKEN, str_from(ids[i]), e);
+        r = run_with_text(d, SQL_DROP_TOKEN, str_from(ids[i]), e);
     return r < 0 ? r : n;
 }
 
-/* The one place where an event is removed. */
+/* The only place where events are deleted. */
 static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
 {
-    int r = in_outbox ? put_number(d, SQL_DROP_OUTBOX, seq, e) : 0;
+    int r = in_outbox ? run_with_number(d, SQL_DROP_OUTBOX, seq, e) : 0;
 
-    return r < 0 ? r : put_number(d, SQL_DROP_EVENT, seq, e);
+    return r < 0 ? r : run_with_number(d, SQL_DROP_EVENT, seq, e);
 }
 
 static void note_unsent(struct store_pruned *p, int64_t seq)
@@ -758,9 +784,9 @@ static void note_unsent(struct store_pruned *p, int64_t seq)
     p->unsent.n++;
 }
 
-/* Events up to this one are more than are to be kept. They are numbered without gaps as they come,
- * so that nothing has to be counted. */
-static int find_surplus(const struct op *op, struct db *d, int64_t *ret, struct err *e)
+/* The last event beyond the limit of events to keep; 0 or less: none. Events are numbered without
+ * gaps, so counting is not necessary. */
+static int find_surplus(const struct txn_op *op, struct db *d, int64_t *ret, struct err *e)
 {
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_LAST_EVENT, &st, e);
@@ -776,8 +802,8 @@ static int find_surplus(const struct op *op, struct db *d, int64_t *ret, struct 
     return 0;
 }
 
-/* Walks from the oldest on and removes behind itself. */
-static int prune_events(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+/* Deletes events from the oldest on; returns their number. */
+static int prune_events(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     struct ledger_cut run = { 0 };
     sqlite3_stmt *st;
@@ -821,23 +847,24 @@ static bool fill_gap_event(const struct store_pruned *p, char detail[static STOR
         .time_ns = p->time_ns, .type = "events.dropped", .from = -1, .to = -1, .actor = ACTOR_DAEMON
     };
     snprintf(ret->reason, sizeof ret->reason,
-             "the hub did not take them, and there are more than limits.events_keep");
+             "the hub did not receive them, and there are more than limits.events_keep");
     snprintf(detail, STORE_GAP_MAX, "{\"events\":%lld,\"first\":%lld,\"last\":%lld}",
              (long long)p->unsent.n, (long long)p->unsent.first, (long long)p->unsent.last);
     ret->detail = str_from(detail);
     return true;
 }
 
-static int put_gap_event(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_gap_event(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
 {
-    struct op add_gap = { .hub = op->hub };
+    struct txn_op add_gap = { .hub = op->hub };
     char detail[STORE_GAP_MAX];
     struct event_record v;
 
     if (!fill_gap_event(&t->pruned, detail, &v))
         return 0;
     add_gap.record = &v;
-    return add_event(&add_gap, t, d, e);
+    return apply_add_event(&add_gap, t, d, e);
 }
 
 bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX],
@@ -855,7 +882,7 @@ static void note_pruned(struct store_txn *t, int n)
         t->pruned.rows = n;
 }
 
-static int prune(const struct op *op, struct store_txn *t, struct db *d, struct err *e)
+static int apply_prune(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
     int r;
 
@@ -879,7 +906,7 @@ static int prune(const struct op *op, struct store_txn *t, struct db *d, struct 
     }
     if (r >= 0) {
         note_pruned(t, r);
-        r = put_gap_event(op, t, d, e);
+        r = apply_gap_event(op, t, d, e);
     }
     return r < 0 ? r : 0;
 }
@@ -887,7 +914,7 @@ static int prune(const struct op *op, struct store_txn *t, struct db *d, struct 
 void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
                  int limit)
 {
-    struct op *op = add(t, prune);
+    struct txn_op *op = add_op(t, apply_prune);
 
     op->number = sandboxes_before_ns;
     op->other = events_before_ns;

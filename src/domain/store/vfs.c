@@ -1,4 +1,5 @@
-#include "store/vfs.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/vfs.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -9,12 +10,13 @@ static sqlite3_vfs *find_base(sqlite3_vfs *v)
     return v->pAppData;
 }
 
-static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *ret_flags)
+static int open_vfs_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags,
+                         int *ret_flags)
 {
     return find_base(v)->xOpen(find_base(v), name, f, flags, ret_flags);
 }
 
-static int delete_file(sqlite3_vfs *v, const char *name, int sync)
+static int delete_vfs_file(sqlite3_vfs *v, const char *name, int sync)
 {
     return find_base(v)->xDelete(find_base(v), name, sync);
 }
@@ -57,28 +59,28 @@ static int find_last_error(sqlite3_vfs *v, int n, char *ret)
 
 int vfs_register(struct err *e)
 {
-    static sqlite3_vfs ours = { .iVersion = 2,
-                                .zName = VFS_NAME,
-                                .xOpen = open_file,
-                                .xDelete = delete_file,
-                                .xAccess = check_access,
-                                .xFullPathname = keep_path,
-                                .xRandomness = draw_random,
-                                .xSleep = sleep_us,
-                                .xCurrentTime = read_clock,
-                                .xCurrentTimeInt64 = read_clock_ms,
-                                .xGetLastError = find_last_error };
+    static sqlite3_vfs store_vfs = { .iVersion = 2,
+                                     .zName = VFS_NAME,
+                                     .xOpen = open_vfs_file,
+                                     .xDelete = delete_vfs_file,
+                                     .xAccess = check_access,
+                                     .xFullPathname = keep_path,
+                                     .xRandomness = draw_random,
+                                     .xSleep = sleep_us,
+                                     .xCurrentTime = read_clock,
+                                     .xCurrentTimeInt64 = read_clock_ms,
+                                     .xGetLastError = find_last_error };
     sqlite3_vfs *base = sqlite3_vfs_find(NULL);
 
     if (!base || base->iVersion < 2)
-        return err_set(e, ERR_UNSUPPORTED, "SQLite has no file system that we can use");
-    if (ours.pAppData == base)
+        return err_set(e, ERR_UNSUPPORTED, "SQLite has no default VFS");
+    if (store_vfs.pAppData == base)
         return 0;
-    ours.pAppData = base;
-    ours.szOsFile = base->szOsFile;
-    ours.mxPathname = base->mxPathname;
-    if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
-        return err_set(e, ERR_BUG, "SQLite does not take our file system");
+    store_vfs.pAppData = base;
+    store_vfs.szOsFile = base->szOsFile;
+    store_vfs.mxPathname = base->mxPathname;
+    if (sqlite3_vfs_register(&store_vfs, 0) != SQLITE_OK)
+        return err_set(e, ERR_BUG, "SQLite rejects the VFS of the store");
     return 0;
 }
 

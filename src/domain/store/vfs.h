@@ -1,11 +1,12 @@
-/* How SQLite finds the store: by the state directory's descriptor.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A VFS of SQLite that opens the store by the state directory's descriptor.
  *
- * The control plane may not pass the directories above its own, and SQLite takes paths only. This
- * file system of SQLite's takes a path as it is, where the usual one first replaces every link in
- * it: so a path through /proc/self/fd works, which leads to a directory that is open and asks for
- * no rights on the way. */
-#ifndef STORE_VFS_H
-#define STORE_VFS_H
+ * The control plane has no search permission on the directories above its state directory, and
+ * SQLite takes paths only. This VFS uses paths unchanged, where the default one resolves symbolic
+ * links first. So a path through /proc/self/fd works, which leads to an open directory and needs no
+ * permission on its parents. */
+#ifndef DOMAIN_STORE_VFS_H
+#define DOMAIN_STORE_VFS_H
 
 #include "base/err.h"
 
@@ -13,11 +14,11 @@
 
 enum { VFS_PATH_MAX = 64 };
 
-/* On top of SQLite's default, as it is now. Before the first connection, and again when another
- * became the default. */
+/* Registers the VFS on top of SQLite's current default. Call it before the first connection, and
+ * again after the default has changed. */
 int vfs_register(struct err *e);
 
-/* Where the file `name` of an open directory is, as long as that is open. */
+/* The path of the file `name` in an open directory, valid while the directory is open. */
 void vfs_path(int dir, const char *name, char ret[static VFS_PATH_MAX]);
 
 #endif

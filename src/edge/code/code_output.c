@@ -1,6 +1,7 @@
-#include "api/e2b/code_output.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/code/code_output.h"
 
-#include "api/e2b/write.h"
+#include "edge/core/json_members.h"
 #include "base/id.h"
 
 enum { LINE_BYTES = 8 << 20, PIECE_BYTES = 64 << 10, MARK_BYTES = 2 * ID_MAX };
@@ -10,37 +11,37 @@ enum { LINE_BYTES = 8 << 20, PIECE_BYTES = 64 << 10, MARK_BYTES = 2 * ID_MAX };
 void code_output_init(struct code_output *o, const char *id, bool raw)
 {
     *o = (struct code_output){ .id = id, .raw = raw };
-    buf_init(&o->told, 4 * LINE_BYTES);
+    buf_init(&o->json_lines, 4 * LINE_BYTES);
     buf_init(&o->line_[0], LINE_BYTES);
     buf_init(&o->line_[1], LINE_BYTES);
 }
 
 void code_output_done(struct code_output *o)
 {
-    buf_done(&o->told);
+    buf_done(&o->json_lines);
     buf_done(&o->line_[0]);
     buf_done(&o->line_[1]);
 }
 
-static int tell_text(struct code_output *o, int i, struct str text)
+static int add_text_event(struct code_output *o, int i, struct str text)
 {
     struct json_writer w;
 
     if (!text.n || !o->begun_[i] || o->ended_[i])
         return 0;
-    json_writer_init(&w, &o->told, JSON_COMPACT);
+    json_writer_init(&w, &o->json_lines, JSON_COMPACT);
     json_begin_object(&w);
-    put(&w, "type", i ? "stderr" : "stdout");
+    write_str_member(&w, "type", i ? "stderr" : "stdout");
     json_key(&w, STR("text"));
     json_put_lossy(&w, text);
     json_end_object(&w);
-    if (json_writer_finish(&w, NULL) < 0 || buf_add_c(&o->told, '\n') < 0)
+    if (json_writer_finish(&w, NULL) < 0 || buf_add_c(&o->json_lines, '\n') < 0)
         return -(int)ERR_TOO_BIG;
     return 0;
 }
 
-/* What is behind the id of a line that begins with one; p == NULL: it is none. */
-static struct str behind_id(struct str line, struct str *ret_id)
+/* The rest of a line that begins with an execution id; p == NULL if it does not. */
+static struct str text_after_id(struct str line, struct str *ret_id)
 {
     size_t blank = str_find(line, ' ');
 
@@ -50,36 +51,36 @@ static struct str behind_id(struct str line, struct str *ret_id)
     return (struct str){ line.p + blank + 1, line.n - blank - 1 };
 }
 
-static int take_line(struct code_output *o, struct str line)
+static int take_stdout_line(struct code_output *o, struct str line)
 {
-    struct str id, rest = o->amid_ ? (struct str){ NULL, 0 } : behind_id(line, &id);
+    struct str id, rest = o->amid_ ? (struct str){ NULL, 0 } : text_after_id(line, &id);
 
     o->amid_ = false;
     if (!rest.p) {
         if (line.p && line.n >= 2 && line.p[line.n - 2] == MARK)
             line.n -= 2;
-        return o->raw ? tell_text(o, 0, line) : 0;
+        return o->raw ? add_text_event(o, 0, line) : 0;
     }
     if (!str_eq(id, str_from(o->id)))
         return 0;
     o->begun_[0] = true;
     if (str_eq(rest, STR("end\n")))
         o->ended_[0] = true;
-    else if (buf_add(&o->told, rest) < 0)
+    else if (buf_add(&o->json_lines, rest) < 0)
         return -(int)ERR_TOO_BIG;
     return 0;
 }
 
-/* A line that is long, and none of ours, is told in pieces. */
-static int take_piece(struct code_output *o)
+/* Sends a long output line in pieces, unless it begins with an execution id. */
+static int flush_long_line(struct code_output *o)
 {
     struct buf *line = &o->line_[0];
     struct str id;
     int r;
 
-    if (!o->raw || line->n < PIECE_BYTES || (!o->amid_ && behind_id(buf_str(line), &id).p))
+    if (!o->raw || line->n < PIECE_BYTES || (!o->amid_ && text_after_id(buf_str(line), &id).p))
         return 0;
-    r = tell_text(o, 0, buf_str(line));
+    r = add_text_event(o, 0, buf_str(line));
     buf_clear(line);
     o->amid_ = true;
     return r;
@@ -97,17 +98,17 @@ static int take_stdout(struct code_output *o, struct str data)
         r = buf_add(&o->line_[0], (struct str){ data.p, n });
         data = (struct str){ data.p + n, data.n - n };
         if (r >= 0 && whole) {
-            r = take_line(o, buf_str(&o->line_[0]));
+            r = take_stdout_line(o, buf_str(&o->line_[0]));
             buf_clear(&o->line_[0]);
         } else if (r >= 0) {
-            r = take_piece(o);
+            r = flush_long_line(o);
         }
     }
     return r < 0 ? -(int)ERR_TOO_BIG : 0;
 }
 
-/* How much of it is a mark; 0: that cannot be told yet; SIZE_MAX: it is none, as where another one
- * begins before it ends. */
+/* Length of the mark at the start of `s`; 0 if more bytes are needed; SIZE_MAX if it is not a mark,
+ * for example because another one begins first. */
 static size_t mark_length(struct str s)
 {
     size_t n = 1;
@@ -138,11 +139,11 @@ static int take_stderr(struct code_output *o, struct str data)
         struct str all = buf_str(line);
         size_t n = str_find(all, MARK), mark;
 
-        r = tell_text(o, 1, (struct str){ all.p, n });
+        r = add_text_event(o, 1, (struct str){ all.p, n });
         all = (struct str){ all.p + n, all.n - n };
         mark = all.n ? mark_length(all) : 0;
         if (mark == SIZE_MAX) {
-            r = r < 0 ? r : tell_text(o, 1, (struct str){ all.p, 1 });
+            r = r < 0 ? r : add_text_event(o, 1, (struct str){ all.p, 1 });
             mark = 1;
         } else if (mark) {
             take_mark(o, (struct str){ all.p, mark });

@@ -1,8 +1,8 @@
-// A JavaScript session for code that comes in pieces: names stay from one piece to the next.
+// A JavaScript session that runs code in pieces, which share their variables.
 //
-// Requests are lines of JSON on stdin: {"id", "code", "env_vars"}. Answers are lines on stdout: the id, a blank, and JSON with a
-// type; "end" is the last word on a request. What programs started by the code write to our own descriptors is told as it is: it
-// begins with no id, and marks on stderr say which request it belongs to.
+// Requests are lines of JSON on stdin: {"id", "code", "env_vars"}. Answers are lines on stdout: the id, a space, and JSON with a
+// type; "end" is the last line of a request. Output of programs that the code starts is passed through unencoded: it has no id,
+// and marks on stderr delimit the output of a request.
 'use strict';
 
 const fs = require('fs'), repl = require('repl'), util = require('util');
@@ -16,14 +16,14 @@ const KINDS = {
 };
 const DISPLAY = Symbol.for('Jupyter.display');
 
-let current = ''; // the request that is being answered
-let fail = () => {}; // it, from wherever an error comes
+let current = ''; // id of the current request
+let fail = () => {}; // fails the current request
 
 function write(fd, text) {
     for (let data = Buffer.from(text); data.length;) data = data.subarray(fs.writeSync(fd, data));
 }
 
-// A line that somebody else left without its end is ended by a mark.
+// The mark ends an incomplete line of another program.
 function say(message) {
     if (current) write(1, `\x1e\n${current} ${typeof message === 'string' ? message : JSON.stringify(message)}\n`);
 }

@@ -1,9 +1,8 @@
-"""A Python session for code that comes in pieces: names stay from one piece to the next.
+"""A Python session that runs code in pieces, which share their variables.
 
-Requests are lines of JSON on stdin: {"id", "code", "env_vars"}. Answers are lines on stdout: the id, a blank, and
-JSON with a type: stdout, stderr, result, error, number_of_executions; "end" is the last word on a request. What
-programs started by the code write comes through pipes in place of the real descriptors, so nothing else is on
-stdout.
+Requests are lines of JSON on stdin: {"id", "code", "env_vars"}. Answers are lines on stdout: the id, a space, and
+JSON with a type: stdout, stderr, result, error, number_of_executions; "end" is the last line of a request. Output of
+programs that the code starts is read from pipes that replace the real descriptors, so stdout has only answers.
 """
 
 import ast
@@ -26,7 +25,7 @@ REPRESENTATIONS = {
 requests = os.fdopen(os.dup(0), encoding="utf-8")
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 lock = threading.Lock()
-current = ""  # the request that is being answered
+current = ""  # id of the current request
 
 
 def say(message):
@@ -36,7 +35,7 @@ def say(message):
 
 
 class Pipe:
-    """In place of descriptor 1 or 2: what is written there is told as it comes."""
+    """Replaces descriptor 1 or 2: sends written data as messages."""
 
     MARK = b"\0kernel\0"
 
@@ -62,7 +61,7 @@ class Pipe:
                 self.seen.set()
 
     def drain(self):
-        """Until all that was written so far is told."""
+        """Waits until all data written so far is sent."""
         self.seen.clear()
         os.write(self.fd, self.MARK)
         self.seen.wait(5)
@@ -73,7 +72,7 @@ def shown(value):
     for name, method in REPRESENTATIONS.items():
         try:
             got = getattr(value, method)() if hasattr(type(value), method) else None
-        except Exception:  # whoever wrote it: the text is there
+        except Exception:  # a faulty method: the text representation remains
             got = None
         if isinstance(got, bytes):
             got = base64.b64encode(got).decode()
@@ -130,7 +129,7 @@ def main():
         say({"type": "number_of_executions", "execution_count": count})
         try:
             loop.run_until_complete(run(request["code"], names))
-        except BaseException as error:  # also SystemExit and KeyboardInterrupt: the session stays
+        except BaseException as error:  # also SystemExit and KeyboardInterrupt: the session continues
             fail(error)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

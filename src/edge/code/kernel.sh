@@ -1,6 +1,6 @@
-# A session of bash for code that comes in pieces. A request is a line of bash that runs the code between the two functions below;
-# what the code writes is told as it is. Lines of our own on stdout begin with the request's id, behind a mark that ends a line
-# that has no end; marks on stderr say which request it belongs to.
+# A bash session that runs code in pieces. A request is a line of bash that runs the code between the two functions below; the
+# code's output is passed through unencoded. The session's own lines on stdout begin with the request's id, after a mark that ends
+# an incomplete line; marks on stderr delimit the output of a request.
 exec 7>&1 8>&2 9<&0 </dev/null
 
 __sandboxer_begin() {

@@ -1,23 +1,24 @@
-#include "api/e2b/kernels.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/code/kernels.h"
 
 #include <stdio.h>
 
-#include "api/e2b/write.h"
+#include "edge/core/json_members.h"
 
-static int json_request(struct buf *out, const char *id, const char *code,
-                        const struct json_map *env, struct err *e)
+static int write_json_request(struct buf *out, const char *id, const char *code,
+                              const struct json_map *env, struct err *e)
 {
     struct json_writer w;
     int r;
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    put(&w, "id", id);
-    put(&w, "code", code);
+    write_str_member(&w, "id", id);
+    write_str_member(&w, "code", code);
     json_key(&w, STR("env_vars"));
     json_begin_object(&w);
     for (size_t i = 0; i < env->n; i++)
-        put(&w, env->p[i].key, env->p[i].value);
+        write_str_member(&w, env->p[i].key, env->p[i].value);
     json_end_object(&w);
     json_end_object(&w);
     r = json_writer_finish(&w, e);
@@ -31,8 +32,9 @@ static bool is_word_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* $'…', in which every other byte is a number: it means nothing to the shell. */
-static int add_quoted(struct buf *out, const char *text)
+/* Quotes text as $'…' with every byte except word characters and spaces in hexadecimal, so that
+ * none has a meaning for the shell. */
+static int add_bash_quoted(struct buf *out, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
     int r = buf_add(out, STR("$'"));
@@ -47,7 +49,7 @@ static int add_quoted(struct buf *out, const char *text)
     return r < 0 ? r : buf_add_c(out, '\'');
 }
 
-static bool is_variable(const char *name)
+static bool is_bash_variable(const char *name)
 {
     size_t n = 0;
 
@@ -56,29 +58,29 @@ static bool is_variable(const char *name)
     return n && !name[n] && !(name[0] >= '0' && name[0] <= '9');
 }
 
-static int add_variables(struct buf *out, const struct json_map *env, struct err *e)
+static int add_bash_variables(struct buf *out, const struct json_map *env, struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < env->n; i++) {
-        if (!is_variable(env->p[i].key))
-            return err_set(e, ERR_INVALID, "env_vars: '%.60s' is no name of a variable in bash",
+        if (!is_bash_variable(env->p[i].key))
+            return err_set(e, ERR_INVALID, "env_vars: '%.60s' is not a valid variable name in bash",
                            env->p[i].key);
         r = buf_add(out, str_from(env->p[i].key));
         if (r >= 0)
             r = buf_add_c(out, '=');
         if (r >= 0)
-            r = add_quoted(out, env->p[i].value);
+            r = add_bash_quoted(out, env->p[i].value);
         if (r >= 0)
             r = buf_add_c(out, ' ');
     }
     return r < 0 ? err_set(e, ERR_TOO_BIG, "env_vars: too long") : 0;
 }
 
-/* Not in a function: what the code declares would be gone with it. The variables are those of this
- * `eval` alone. */
-static int bash_request(struct buf *out, const char *id, const char *code,
-                        const struct json_map *env, struct err *e)
+/* Runs the code with `eval` and not in a function, where its declarations would be local. The
+ * variables apply to this `eval` only. */
+static int write_bash_request(struct buf *out, const char *id, const char *code,
+                              const struct json_map *env, struct err *e)
 {
     char begin[96], end[96];
     int r;
@@ -87,10 +89,10 @@ static int bash_request(struct buf *out, const char *id, const char *code,
     snprintf(end, sizeof end, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id);
     if (buf_add(out, str_from(begin)) < 0)
         return err_set(e, ERR_TOO_BIG, "code: too long");
-    r = add_variables(out, env, e);
+    r = add_bash_variables(out, env, e);
     if (r < 0)
         return r;
-    if (buf_add(out, STR("eval ")) < 0 || add_quoted(out, code) < 0 ||
+    if (buf_add(out, STR("eval ")) < 0 || add_bash_quoted(out, code) < 0 ||
         buf_add(out, str_from(end)) < 0)
         return err_set(e, ERR_TOO_BIG, "code: too long");
     return 0;
@@ -99,9 +101,9 @@ static int bash_request(struct buf *out, const char *id, const char *code,
 /* --- the table --- */
 
 static const struct kernel kernels[] = {
-    { "python", "python3", { "python3", "-c", kernel_python_py }, false, json_request },
-    { "javascript", "js", { "node", "-e", kernel_javascript_js }, true, json_request },
-    { "bash", "sh", { "bash", "-c", kernel_bash_sh }, true, bash_request },
+    { "python", "python3", { "python3", "-c", kernel_python_py }, false, write_json_request },
+    { "javascript", "js", { "node", "-e", kernel_javascript_js }, true, write_json_request },
+    { "bash", "sh", { "bash", "-c", kernel_bash_sh }, true, write_bash_request },
 };
 const char kernel_languages[] = "python, javascript and bash";
 

@@ -1,30 +1,31 @@
-/* The programs that keep sessions of code, one for each language. They are not part of a sandbox:
- * its interpreter gets them as an argument. */
-#ifndef API_E2B_KERNELS_H
-#define API_E2B_KERNELS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels: the programs that run code sessions, one per language. They are not part of a sandbox's
+ * image: the interpreter gets them as an argument. */
+#ifndef EDGE_CODE_KERNELS_H
+#define EDGE_CODE_KERNELS_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
 enum { KERNEL_ARGS = 3 };
 
 struct kernel {
     const char *language, *alias;
     const char *argv[KERNEL_ARGS];
-    bool raw; /* what the code writes is told as it is (code_output.h) */
-    /* One request, as a line on its stdin. */
+    bool raw; /* writes the code's output unencoded (code_output.h) */
+    /* Writes a request, a line for the kernel's stdin. */
     int (*request)(struct buf *out, const char *id, const char *code, const struct json_map *env,
                    struct err *e);
 };
 
-/* By its language, "" is Python; or by its interpreter. NULL: there is none. */
+/* Finds a kernel by language ("" is Python) or by its interpreter, or returns NULL. */
 const struct kernel *kernel_find(const char *language);
 const struct kernel *kernel_of(const char *program);
-extern const char kernel_languages[]; /* for people */
+extern const char kernel_languages[]; /* for messages */
 
-/* src/api/e2b/kernel.*, embedded; each ended by NUL. */
+/* The kernel.* files of this folder, embedded; each terminated by NUL. */
 extern const char kernel_python_py[], kernel_javascript_js[], kernel_bash_sh[];
 extern const size_t kernel_python_size, kernel_javascript_size, kernel_bash_size;
 

@@ -1,11 +1,12 @@
-#include "api/approved.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/approved.h"
 
 #include <stdio.h>
 
-#include "api/mcp_approved.h"
-#include "api/replay.h"
-#include "control/owner_share.h"
-#include "control/tokens.h"
+#include "edge/tools/approved_calls.h"
+#include "edge/core/replay.h"
+#include "control/owner/owner_share.h"
+#include "control/owner/tokens.h"
 
 void approved_fail(struct trust_call *c, const char *why)
 {
@@ -14,11 +15,10 @@ void approved_fail(struct trust_call *c, const char *why)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("error"));
-    json_put_lossy(&w, str_from(why));
+    json_field_text(&w, "error", why);
     json_end_object(&w);
     if (json_writer_finish(&w, NULL) < 0)
-        trust_call_done(c, true, STR("{\"error\":\"its result cannot be told\"}"));
+        trust_call_done(c, true, STR("{\"error\":\"its result cannot be encoded as JSON\"}"));
     else
         trust_call_done(c, true, buf_str(&text));
 }
@@ -28,7 +28,7 @@ bool approved_caller(struct api *a, const struct trust_call *c, struct caller *r
     const struct token_record *t;
 
     *ret = *c->caller;
-    ret->labels = (struct json_map){ NULL, 0 }; /* the peer's come with it */
+    ret->labels = (struct json_map){ NULL, 0 }; /* the peer's labels are added later */
     if (!str_starts(str_from(ret->actor.id), STR("tok_")))
         return true;
     t = tokens_by_id(a->tokens, str_from(ret->actor.id));
@@ -51,7 +51,8 @@ void approved_run(void *user, struct trust_call *c)
     struct caller who;
 
     if (!p || !approved_caller(a, c, &who))
-        approved_fail(c, p ? "the token that asked for it is gone" : "its peer is gone");
+        approved_fail(c, p ? "the token that requested the call no longer exists"
+                           : "its peer has ended");
     else if (c->request.n)
         replay_run(a, c, p);
     else

@@ -1,18 +1,19 @@
-/* Running what a master has approved: once, with the arguments that it was asked with, as the peer
- * that asked. */
-#ifndef API_APPROVED_H
-#define API_APPROVED_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a call that a master has approved: once, with its original arguments, as the peer that
+ * requested it. */
+#ifndef EDGE_CORE_APPROVED_H
+#define EDGE_CORE_APPROVED_H
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 
-/* For trust_set_runner(); its user is the api. */
+/* The runner for trust_set_runner(); `user` is the api. */
 void approved_run(void *user, struct trust_call *c);
-/* What whoever asked may now, without what the peer may not: a token that is gone, or good for
- * less, counts as it is. False: it is gone. Labels are borrowed for the loop's turn. */
+/* The rights that the requester has now: the token's current rights, narrowed to the peer's. False
+ * if the token no longer exists. The labels are borrowed for the current turn of the loop. */
 bool approved_caller(struct api *a, const struct trust_call *c, struct caller *ret);
-/* It did not run, or is not known to have. */
+/* Reports that the call failed, or that its outcome is unknown. */
 void approved_fail(struct trust_call *c, const char *why);
 
 #endif

@@ -1,20 +1,21 @@
-/* Who asks: by the kernel's word on a unix socket, by a token on TCP. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Authenticates callers: by peer credentials on a unix socket, by token on TCP. */
 #include <stdio.h>
 #include <strings.h>
 
-#include "api/guard.h"
-#include "api/inside.h"
-#include "api/replay.h"
-#include "api/route.h"
-#include "control/owner_share.h"
-#include "control/tokens.h"
-#include "http/origin.h"
-#include "model/owner.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
+#include "edge/core/replay.h"
+#include "edge/core/route.h"
+#include "control/owner/owner_share.h"
+#include "control/owner/tokens.h"
+#include "lib/http/origin.h"
+#include "domain/model/owner.h"
 #include "trust/trust.h"
 
 #define NO_TOKEN "the token is unknown, expired or revoked"
 
-static bool is_master(const struct config *config, uid_t uid)
+static bool is_master_uid(const struct config *config, uid_t uid)
 {
     const struct json_strs *all = &config->trust.masters;
     uint64_t n;
@@ -25,7 +26,7 @@ static bool is_master(const struct config *config, uid_t uid)
     return false;
 }
 
-static void by_uid(struct call *c, uid_t uid)
+static void authenticate_uid(struct call *c, uid_t uid)
 {
     struct caller *who = &c->caller;
 
@@ -34,19 +35,20 @@ static void by_uid(struct call *c, uid_t uid)
     snprintf(who->actor.id, sizeof who->actor.id, "uid:%u", (unsigned)uid);
     who->verbs = VERBS_ALL;
     who->admin = owner_is_administrator(who->owner, c->api->owner);
-    who->host_paths = true; /* they are opened with this user's own rights */
-    who->role = who->admin || is_master(c->api->config, uid)
+    who->host_paths = true; /* paths are opened with the rights of this user */
+    who->role = who->admin || is_master_uid(c->api->config, uid)
                     ? ROLE_MASTER
                     : (enum role)c->api->config->trust.role;
     who->trusted = true;
 }
 
-static bool same_name(struct str a, const char *b)
+static bool equals_ignoring_case(struct str a, const char *b)
 {
     return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
 }
 
-/* What a gateway may say of a caller, and what it leaves of the token's rights. */
+/* Trust levels that a gateway may assert for a caller, and the verbs of the token that each level
+ * keeps. */
 static const struct {
     const char *name;
     uint64_t verbs;
@@ -57,22 +59,22 @@ static const struct {
     [TRUST_MASTER] = { "master", VERBS_ALL },
 };
 
-/* The level that the header names; the lowest for what is no level, or said twice. */
-static enum config_trust read_trust(const struct call *c, struct str level)
+/* The level that the header names; the lowest for an unknown level or a repeated header. */
+static enum config_trust read_trust_level(const struct call *c, struct str level)
 {
     size_t i = COUNT_OF(trusts) - 1;
 
     if (h1_count(&http_request(c->x)->head, STR("X-Trust-Level")) > 1)
         return TRUST_APPRENTICE;
-    while (i > 0 && !same_name(level, trusts[i].name))
+    while (i > 0 && !equals_ignoring_case(level, trusts[i].name))
         i--;
     return (enum config_trust)i;
 }
 
-/* Believed from a gateway on this machine only, up to what the configuration gives it, and only
- * downwards. From anybody else, also who has no token, it is ignored, and makes the caller an
- * untrusted one. */
-static void lower_trust(struct call *c, const struct token_record *t)
+/* Applies X-Trust-Level. Only a gateway on this machine may send it; it can lower rights, never
+ * raise them, up to the level that the configuration grants the gateway. From every other client,
+ * with or without a token, the level is ignored and the caller becomes untrusted. */
+static void apply_trust_level(struct call *c, const struct token_record *t)
 {
     struct str level = call_header(c, "X-Trust-Level");
     enum config_trust trust, most = c->api->config->gateway.trust;
@@ -83,7 +85,7 @@ static void lower_trust(struct call *c, const struct token_record *t)
     c->caller.role = ROLE_APPRENTICE;
     if (!t || !t->gateway || !origin_is_loopback(&http_peer(c->x)->remote))
         return;
-    trust = read_trust(c, level);
+    trust = read_trust_level(c, level);
     trust = trust < most ? trust : most;
     c->caller.verbs &= trusts[trust].verbs;
     c->caller.role = (enum role)trust < t->role ? (enum role)trust : t->role;
@@ -91,8 +93,8 @@ static void lower_trust(struct call *c, const struct token_record *t)
         c->caller.admin = false;
 }
 
-/* The token may be gone before the request is. */
-static bool copy_labels(struct call *c, const struct json_map *from)
+/* Copies the labels: the token can be revoked before the request ends. */
+static bool copy_token_labels(struct call *c, const struct json_map *from)
 {
     struct json_pair *to = arena_array(&c->own, from->n + 1, sizeof *to);
 
@@ -106,7 +108,7 @@ static bool copy_labels(struct call *c, const struct json_map *from)
     return to;
 }
 
-void call_put_on_record(struct call *c, const char *type, const char *reason)
+void call_record_refusal(struct call *c, const char *type, const char *reason)
 {
     static const struct actor nobody = { .kind = ACTOR_AGT };
     const struct trust_refusal x = { .type = type,
@@ -121,7 +123,7 @@ void call_put_on_record(struct call *c, const char *type, const char *reason)
         trust_refused(c->api->trust, &x);
 }
 
-static bool by_bearer(struct call *c)
+static bool authenticate_bearer(struct call *c)
 {
     struct str given = call_header(c, "Authorization");
 
@@ -137,7 +139,7 @@ bool call_by_token(struct call *c, struct str secret)
     const struct token_record *t = tokens_find(c->api->tokens, secret);
 
     if (!t) {
-        call_put_on_record(c, "auth.refused", NO_TOKEN);
+        call_record_refusal(c, "auth.refused", NO_TOKEN);
         call_fail_with(c, 401, "unauthenticated", NO_TOKEN);
         return false;
     }
@@ -156,15 +158,15 @@ bool call_by_record(struct call *c, const struct token_record *t)
     snprintf(c->caller.family, sizeof c->caller.family, "%s", t->family);
     c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
-    if (!copy_labels(c, &t->labels)) {
+    if (!copy_token_labels(c, &t->labels)) {
         call_fail_with(c, 413, "too_big", "the token's labels are too long");
         return false;
     }
-    /* Whatever its verbs: it stands for its owner, and cannot see more than that. */
-    c->caller.host_paths = false; /* a token has no user of this machine at its other end */
+    /* Even with the verb admin, a token acts for its owner and sees no other owner's objects. */
+    c->caller.host_paths = false; /* no local user is known behind a token */
     c->caller.admin =
         caller_may(&c->caller, VERB_ADMIN) && owner_is_administrator(t->owner, c->api->owner);
-    lower_trust(c, t);
+    apply_trust_level(c, t);
     return true;
 }
 
@@ -173,7 +175,8 @@ bool call_may_use(struct call *c)
     char text[128];
 
     if ((c->route->flags & ROUTE_ADMIN) && !c->caller.admin) {
-        call_fail_with(c, 403, "denied", "this is about everybody: for administrators only");
+        call_fail_with(c, 403, "denied",
+                       "this endpoint requires administrator rights (it covers all owners)");
         return false;
     }
     if (caller_may(&c->caller, c->route->verb))
@@ -183,17 +186,17 @@ bool call_may_use(struct call *c)
     return false;
 }
 
-/* Which web pages may ask, under which names of ours. */
-static bool origin_may_ask(struct call *c)
+/* Whether a web page of this Origin may send requests to the Host it named. */
+static bool origin_is_allowed(struct call *c)
 {
     const char *domain = c->api->config->domain.name;
     struct domain_port port;
 
-    if (origin_is_ours(c->x) || domain_is_ours(c))
+    if (origin_is_own(c->x) || domain_allows_origin(c))
         return true;
     if (!(c->route->flags & ROUTE_NULL_ORIGIN) || !str_eq(call_header(c, "Origin"), STR("null")))
         return false;
-    return origin_host_is_ours(c->x) ||
+    return origin_host_is_own(c->x) ||
            (domain && domain_read(http_request(c->x)->host.name, str_from(domain), &port));
 }
 
@@ -201,8 +204,9 @@ bool call_authenticate(struct call *c)
 {
     const struct http_peer *p = http_peer(c->x);
 
-    if (!origin_may_ask(c)) {
-        call_fail_with(c, 403, "denied", "Host and Origin must name the address we listen on");
+    if (!origin_is_allowed(c)) {
+        call_fail_with(c, 403, "denied",
+                       "Host and Origin must name an address that the daemon listens on");
         return false;
     }
     switch (replay_identify(c)) {
@@ -216,11 +220,11 @@ bool call_authenticate(struct call *c)
     if (c->route->face && c->route->face->authenticate)
         return c->route->face->authenticate(c);
     if (p->is_unix) {
-        by_uid(c, p->cred.uid);
-        lower_trust(c, NULL);
+        authenticate_uid(c, p->cred.uid);
+        apply_trust_level(c, NULL);
         return guard_identify(c) && call_may_use(c);
     }
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    return by_bearer(c) && guard_identify(c) && call_may_use(c);
+    return authenticate_bearer(c) && guard_identify(c) && call_may_use(c);
 }

@@ -1,7 +1,8 @@
-#include "api/bind_known.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/bind_known.h"
 
-static const struct json_field *find_field(const struct json_field *fields, size_t n,
-                                           struct str name)
+static const struct json_field *find_known_field(const struct json_field *fields, size_t n,
+                                                 struct str name)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(str_from(fields[i].name), name))
@@ -9,11 +10,11 @@ static const struct json_field *find_field(const struct json_field *fields, size
     return NULL;
 }
 
-static const struct json *known_members(const struct json *v, const struct json_field *fields,
-                                        size_t n, struct arena *a);
+static const struct json *copy_known_members(const struct json *v, const struct json_field *fields,
+                                             size_t n, struct arena *a);
 
-static const struct json *known_items(const struct json *v, const struct json_field *f,
-                                      struct arena *a)
+static const struct json *copy_known_items(const struct json *v, const struct json_field *f,
+                                           struct arena *a)
 {
     struct json *copy = arena_alloc(a, sizeof *copy), *list;
     size_t n = 0;
@@ -22,7 +23,7 @@ static const struct json *known_items(const struct json *v, const struct json_fi
         return copy ? v : NULL;
     list = arena_array(a, v->list.n + 1, sizeof *list);
     for (const struct json *m = json_first(v); list && m != json_end(v); m++) {
-        const struct json *known = known_members(m, f->fields, f->field_count, a);
+        const struct json *known = copy_known_members(m, f->fields, f->field_count, a);
 
         if (!known)
             return NULL;
@@ -33,9 +34,9 @@ static const struct json *known_items(const struct json *v, const struct json_fi
     return list ? copy : NULL;
 }
 
-/* A copy with the members alone that the table has. NULL: there is no room. */
-static const struct json *known_members(const struct json *v, const struct json_field *fields,
-                                        size_t n, struct arena *a)
+/* A copy that has only the members of the table. NULL: the arena is full. */
+static const struct json *copy_known_members(const struct json *v, const struct json_field *fields,
+                                             size_t n, struct arena *a)
 {
     struct json *copy = arena_alloc(a, sizeof *copy), *list;
     size_t kept = 0;
@@ -44,15 +45,15 @@ static const struct json *known_members(const struct json *v, const struct json_
         return copy ? v : NULL;
     list = arena_array(a, v->list.n + 1, sizeof *list);
     for (const struct json *m = json_first(v); list && m != json_end(v); m++) {
-        const struct json_field *f = find_field(fields, n, m->key);
+        const struct json_field *f = find_known_field(fields, n, m->key);
         const struct json *known = m;
 
         if (!f)
             continue;
         if (f->kind == JSON_KIND_OBJECT)
-            known = known_members(m, f->fields, f->field_count, a);
+            known = copy_known_members(m, f->fields, f->field_count, a);
         else if (f->kind == JSON_KIND_OBJECTS)
-            known = known_items(m, f, a);
+            known = copy_known_items(m, f, a);
         if (!known)
             return NULL;
         list[kept++] = *known;
@@ -66,7 +67,7 @@ static const struct json *known_members(const struct json *v, const struct json_
 int bind_known(const struct json *v, const struct json_field *fields, size_t n, void *out,
                struct arena *a, struct err *e)
 {
-    const struct json *known = known_members(v, fields, n, a);
+    const struct json *known = copy_known_members(v, fields, n, a);
 
     if (!known)
         return err_set(e, ERR_TOO_BIG, "the request has too many members");

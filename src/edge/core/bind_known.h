@@ -1,10 +1,12 @@
-/* For clients of others' interfaces, which may be newer than we are. */
-#ifndef API_BIND_KNOWN_H
-#define API_BIND_KNOWN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Binds JSON of clients of other vendors' APIs, which may send fields that this version does not
+ * know. */
+#ifndef EDGE_CORE_BIND_KNOWN_H
+#define EDGE_CORE_BIND_KNOWN_H
 
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
-/* As json_bind(), but members that the table does not know are passed over. */
+/* As json_bind(), but ignores members that the table does not have. */
 int bind_known(const struct json *v, const struct json_field *fields, size_t n, void *out,
                struct arena *a, struct err *e);
 

@@ -1,13 +1,14 @@
-#include "api/e2b/built.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/built.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/shown.h"
-#include "control/owner_share.h"
-#include "control/snapshots.h"
-#include "json/reader.h"
+#include "edge/core/internal.h"
+#include "edge/core/template.h"
+#include "control/owner/owner_share.h"
+#include "control/snapshot/snapshots.h"
+#include "lib/json/reader.h"
 
 #define SETTING "e2b.templates"
 
@@ -28,18 +29,18 @@ static const struct json_field built_fields[] = {
     { "created_ns", JSON_KIND_INT, AT(created_ns), .min = 0, .max = INT64_MAX },
 };
 
-struct document {
+struct templates_document {
     struct json_objects all;
 };
 
 static const struct json_field document_fields[] = {
-    { "templates", JSON_KIND_OBJECTS, JSON_AT(struct document, all), .max = BUILT_MAX,
+    { "templates", JSON_KIND_OBJECTS, JSON_AT(struct templates_document, all), .max = BUILT_MAX,
       .item_size = sizeof(struct built), JSON_FIELDS(built_fields) },
 };
 
 struct e2b_templates {
     struct arena arena;
-    struct document document;
+    struct templates_document document;
 };
 
 static void templates_free(struct e2b_templates *t)
@@ -49,7 +50,7 @@ static void templates_free(struct e2b_templates *t)
     free(t);
 }
 
-static int read_text(struct str text, struct e2b_templates **ret, struct err *e)
+static int read_templates_json(struct str text, struct e2b_templates **ret, struct err *e)
 {
     const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
     struct e2b_templates *t = calloc(1, sizeof *t);
@@ -77,9 +78,9 @@ int built_open(struct api *a, struct err *e)
     arena_init(&q.arena, 4 * TEXT_MAX);
     r = store_ask_now(control_store(a->control), &q, e);
     if (r >= 0)
-        r = read_text(q.setting ? str_from(q.setting) : STR("{}"), &a->e2b_templates, e);
+        r = read_templates_json(q.setting ? str_from(q.setting) : STR("{}"), &a->e2b_templates, e);
     arena_done(&q.arena);
-    return err_wrap(e, r, "templates of E2B's clients");
+    return err_wrap(e, r, "loading the templates of E2B clients");
 }
 
 void built_close(struct api *a)
@@ -87,29 +88,30 @@ void built_close(struct api *a)
     templates_free(take_ptr(a->e2b_templates));
 }
 
-/* --- looking --- */
+/* --- lookup --- */
 
-static const struct built *at(const struct api *a, size_t i)
+static const struct built *template_at(const struct api *a, size_t i)
 {
     return (const struct built *)a->e2b_templates->document.all.p + i;
 }
 
-static size_t count(const struct api *a)
+static size_t count_templates(const struct api *a)
 {
-    return a->e2b_templates ? a->e2b_templates->document.all.n : 0; /* none: it is closed */
+    return a->e2b_templates ? a->e2b_templates->document.all.n : 0; /* NULL: closed */
 }
 
-static bool is_seen(const struct call *c, const struct built *b)
+static bool is_template_visible(const struct call *c, const struct built *b)
 {
     return snapshot_find(c->api->control, &c->caller, str_from(b->snapshot));
 }
 
 const struct built *built_find(const struct call *c, struct str name)
 {
-    for (size_t i = 0; i < count(c->api); i++) {
-        const struct built *b = at(c->api, i);
+    for (size_t i = 0; i < count_templates(c->api); i++) {
+        const struct built *b = template_at(c->api, i);
 
-        if ((str_eq(name, str_from(b->id)) || str_eq(name, str_from(b->name))) && is_seen(c, b))
+        if ((str_eq(name, str_from(b->id)) || str_eq(name, str_from(b->name))) &&
+            is_template_visible(c, b))
             return b;
     }
     return NULL;
@@ -117,17 +119,17 @@ const struct built *built_find(const struct call *c, struct str name)
 
 const struct built *built_of_snapshot(const struct api *a, const char *snapshot)
 {
-    for (size_t i = 0; i < count(a); i++)
-        if (strcmp(at(a, i)->snapshot, snapshot) == 0)
-            return at(a, i);
+    for (size_t i = 0; i < count_templates(a); i++)
+        if (strcmp(template_at(a, i)->snapshot, snapshot) == 0)
+            return template_at(a, i);
     return NULL;
 }
 
 const struct built *built_of_build(const struct api *a, const char *build)
 {
-    for (size_t i = 0; i < count(a); i++)
-        if (strcmp(at(a, i)->build, build) == 0)
-            return at(a, i);
+    for (size_t i = 0; i < count_templates(a); i++)
+        if (strcmp(template_at(a, i)->build, build) == 0)
+            return template_at(a, i);
     return NULL;
 }
 
@@ -135,74 +137,75 @@ const struct built *built_of_sandbox(struct call *c)
 {
     struct create_request q;
 
-    if (!count(c->api))
+    if (!count_templates(c->api))
         return NULL;
-    q = e2b_asked_for(sandbox_view(c->sandbox).record, &c->arena);
+    q = template_original_request(sandbox_view(c->sandbox).record, &c->arena);
     return q.snapshot ? built_of_snapshot(c->api, q.snapshot) : NULL;
 }
 
 void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user)
 {
-    for (size_t i = 0; i < count(c->api); i++)
-        if (is_seen(c, at(c->api, i)))
-            each(user, at(c->api, i));
+    for (size_t i = 0; i < count_templates(c->api); i++)
+        if (is_template_visible(c, template_at(c->api, i)))
+            each(user, template_at(c->api, i));
 }
 
 /* --- changes --- */
 
-struct saving {
+struct templates_save_op {
     struct store_txn txn;
     built_fn *done;
     void *user;
 };
 
-static void saved(struct store_txn *t, int r, const struct err *e)
+static void on_templates_saved(struct store_txn *t, int r, const struct err *e)
 {
-    struct saving *s = container_of(t, struct saving, txn);
+    struct templates_save_op *s = container_of(t, struct templates_save_op, txn);
 
     s->done(s->user, r, e);
     free(s);
 }
 
-/* All of them but one, and the new one. */
-static int write_text(const struct api *a, const struct built *new, const char *without,
-                      struct buf *out, struct err *e)
+/* Writes all templates except `without`, and `new`. */
+static int write_templates_json(const struct api *a, const struct built *new, const char *without,
+                                struct buf *out, struct err *e)
 {
-    struct built *all = calloc(count(a) + 1, sizeof *all);
-    struct document d = { { all, 0 } };
+    struct built *all = calloc(count_templates(a) + 1, sizeof *all);
+    struct templates_document d = { { all, 0 } };
     struct json_writer w;
     int r;
 
     if (!all)
         abort();
-    for (size_t i = 0; i < count(a); i++)
-        if (!without || strcmp(at(a, i)->id, without) != 0)
-            all[d.all.n++] = *at(a, i);
+    for (size_t i = 0; i < count_templates(a); i++)
+        if (!without || strcmp(template_at(a, i)->id, without) != 0)
+            all[d.all.n++] = *template_at(a, i);
     if (new)
         all[d.all.n++] = *new;
     json_writer_init(&w, out, JSON_COMPACT);
     json_unbind(&d, document_fields, COUNT_OF(document_fields), &w);
     r = json_writer_finish(&w, e);
     if (r >= 0 && d.all.n > BUILT_MAX)
-        r = err_set(e, ERR_QUOTA, "there are %d templates, as many as may be", BUILT_MAX);
+        r = err_set(e, ERR_QUOTA, "there are %d templates, the limit of this daemon; delete some",
+                    BUILT_MAX);
     free(all);
     return r;
 }
 
-/* In memory at once, so that the next change is one of this: if it does not get onto disk, its
- * snapshot is given up, and nobody sees it any more. */
-static void save(struct api *a, const struct built *new, const char *without, built_fn *done,
-                 void *user)
+/* Replaces the templates in memory at once, so that the next change builds on this one. If the
+ * commit fails, the caller deletes the new snapshot, and the template is then invisible. */
+static void save_templates(struct api *a, const struct built *new, const char *without,
+                           built_fn *done, void *user)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
     struct e2b_templates *next = NULL;
-    struct saving *s;
+    struct templates_save_op *s;
     struct err e;
-    int r = a->e2b_templates ? write_text(a, new, without, &text, &e)
-                             : err_set(&e, ERR_BUSY, "the daemon is ending");
+    int r = a->e2b_templates ? write_templates_json(a, new, without, &text, &e)
+                             : err_set(&e, ERR_BUSY, "the daemon is stopping");
 
     if (r >= 0)
-        r = read_text(buf_str(&text), &next, &e);
+        r = read_templates_json(buf_str(&text), &next, &e);
     if (r < 0) {
         done(user, r, &e);
         return;
@@ -212,10 +215,10 @@ static void save(struct api *a, const struct built *new, const char *without, bu
         abort();
     templates_free(a->e2b_templates);
     a->e2b_templates = next;
-    *s = (struct saving){ .done = done, .user = user };
+    *s = (struct templates_save_op){ .done = done, .user = user };
     store_txn_begin(&s->txn, control_store(a->control));
     store_set(&s->txn, SETTING, text.p);
-    store_commit(&s->txn, saved);
+    store_commit(&s->txn, on_templates_saved);
 }
 
 static bool is_template_of(const struct api *a, const struct account *of, const struct snapshot *s)
@@ -225,7 +228,7 @@ static bool is_template_of(const struct api *a, const struct account *of, const 
     return account_is(&other, of);
 }
 
-/* Templates are whose snapshots they are. */
+/* A template belongs to the owner of its snapshot. */
 static int check_owner_templates(const struct api *a, const char *owner, const char *family,
                                  const char *instead, struct err *e)
 {
@@ -236,25 +239,23 @@ static int check_owner_templates(const struct api *a, const char *owner, const c
     if (of.exempt)
         return 0;
     snprintf(who.owner, sizeof who.owner, "%s", owner);
-    for (size_t i = 0; i < count(a); i++) {
+    for (size_t i = 0; i < count_templates(a); i++) {
         const struct snapshot *s =
-            instead && strcmp(at(a, i)->id, instead) == 0
+            instead && strcmp(template_at(a, i)->id, instead) == 0
                 ? NULL
-                : snapshot_find(a->control, &who, str_from(at(a, i)->snapshot));
+                : snapshot_find(a->control, &who, str_from(template_at(a, i)->snapshot));
 
         n += s && is_template_of(a, &of, s);
         related += s && of.part.n && str_eq(str_from(s->record.family), of.part);
     }
     if (n >= BUILT_PER_OWNER)
-        return err_set(e, ERR_QUOTA,
-                       "%s has %zu templates, as many as one owner may have: remove some", of.name,
-                       n);
+        return err_set(e, ERR_QUOTA, "%s has %zu templates, the limit of one owner; delete some",
+                       of.name, n);
     if (related >= quota_token_part(BUILT_PER_OWNER))
-        return err_set(
-            e, ERR_QUOTA,
-            "this token's family has %zu templates (a token's part: seven eighths of the "
-            "%d that one owner may have): remove some",
-            related, BUILT_PER_OWNER);
+        return err_set(e, ERR_QUOTA,
+                       "this token's family has %zu templates (limit of a token family: seven "
+                       "eighths of the owner's %d); delete some",
+                       related, BUILT_PER_OWNER);
     return 0;
 }
 
@@ -267,10 +268,10 @@ void built_put(struct api *a, const char *owner, const char *family, const struc
     if (r < 0)
         done(user, r, &e);
     else
-        save(a, new, instead, done, user);
+        save_templates(a, new, instead, done, user);
 }
 
 void built_remove(struct api *a, const char *id, built_fn *done, void *user)
 {
-    save(a, NULL, id, done, user);
+    save_templates(a, NULL, id, done, user);
 }

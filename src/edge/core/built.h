@@ -1,9 +1,10 @@
-/* Templates that E2B's clients have built: a snapshot, and how to begin in it. There are few; all
- * of them are in memory, and one setting of the store. */
-#ifndef API_E2B_BUILT_H
-#define API_E2B_BUILT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates that clients have built: a snapshot, and how to start in it. There are few, so all of
+ * them are kept in memory and in one setting of the store. */
+#ifndef EDGE_CORE_BUILT_H
+#define EDGE_CORE_BUILT_H
 
-#include "api/call.h"
+#include "edge/core/call.h"
 
 enum {
     BUILT_MAX = 256,
@@ -14,28 +15,30 @@ enum {
 
 struct built {
     const char *id, *build, *name, *snapshot;
-    const char *user, *workdir; /* of whoever names none; "": as everywhere */
-    const char *start, *ready;  /* what runs in a new sandbox, and what tells that it is up; "" */
+    const char *user, *workdir; /* defaults of requests; "": the usual ones */
+    const char *start,
+        *ready; /* commands: started in a new sandbox; succeeds when it is ready; or "" */
     struct json_map env;
     int64_t created_ns;
 };
 
-int built_open(struct api *a, struct err *e); /* blocks: before the loop runs */
+int built_open(struct api *a, struct err *e); /* blocks: call it before the loop runs */
 void built_close(struct api *a);
 
-/* By its id or name, if the caller sees its snapshot; else NULL. Borrowed until the next turn of
- * the loop. */
+/* Finds a template by id or name if the caller may see its snapshot, else NULL. Borrowed until the
+ * next iteration of the loop. */
 const struct built *built_find(const struct call *c, struct str name);
-/* What the call's sandbox was made from; NULL: it was not built. */
+/* The template that the call's sandbox was made from, or NULL. */
 const struct built *built_of_sandbox(struct call *c);
-/* That one of a snapshot; NULL: it is not a template's. */
+/* The template with this snapshot, or NULL. */
 const struct built *built_of_snapshot(const struct api *a, const char *snapshot);
-/* What came of a build; NULL: nothing, or it was built again since. */
+/* The template that this build made; NULL if it failed or the template was built again since. */
 const struct built *built_of_build(const struct api *a, const char *build);
 void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user);
 
-/* Adds one in place of the owner's older one of its name, or takes one away (`id`). Done when that
- * is on disk. -ERR_QUOTA: the owner, or the family of tokens, has as many as it may have. */
+/* built_put() adds a template, in place of the owner's template `instead` if that is not NULL;
+ * built_remove() removes one. Both report after the commit. -ERR_QUOTA: the owner or the family of
+ * tokens has as many templates as allowed. */
 typedef void built_fn(void *user, int r, const struct err *e);
 void built_put(struct api *a, const char *owner, const char *family, const struct built *new,
                const char *instead, built_fn *done, void *user);

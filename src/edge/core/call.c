@@ -1,12 +1,13 @@
-#include "api/call.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
-#include "api/guard.h"
-#include "api/inside.h"
-#include "api/route.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 
 struct call *call_ref(struct call *c)
 {
@@ -14,7 +15,7 @@ struct call *call_ref(struct call *c)
     return c;
 }
 
-/* What control finishes while it closes is told to calls that have outlived their interface. */
+/* Operations that control completes while it closes still reach calls that outlive the api. */
 static void leave_api(struct call *c)
 {
     struct api *a = c->api;
@@ -43,7 +44,7 @@ static void call_free(struct loop_later *l)
     free(c);
 }
 
-/* Later: whoever is on the stack may be about to look at its operation again, to see that it was
+/* Frees the call later: a function on the stack may still check whether its operation was
  * cancelled. */
 void call_unref(struct call *c)
 {
@@ -53,13 +54,13 @@ void call_unref(struct call *c)
 
 /* --- answers --- */
 
-/* The exchange is over; what is still under way finds nobody to answer. */
+/* Ends the exchange; pending operations find no client to answer. */
 struct http_exchange *call_take_exchange(struct call *c)
 {
     struct http_exchange *x = take_ptr(c->x);
 
     meters_ended(c, CALL_STREAMED);
-    call_unref(c); /* the exchange's */
+    call_unref(c); /* the reference of the exchange */
     return x;
 }
 
@@ -80,8 +81,8 @@ bool call_end_head(struct call *c)
 
 enum { FIELDS_MAX = 4 };
 
-static void respond(struct call *c, int status, const struct h1_field *fields, size_t n,
-                    struct str body)
+static void send_response(struct call *c, int status, const struct h1_field *fields, size_t n,
+                          struct str body)
 {
     struct h1_field all[FIELDS_MAX + 1];
     struct err e;
@@ -89,8 +90,8 @@ static void respond(struct call *c, int status, const struct h1_field *fields, s
     call_ref(c);
     for (size_t i = 0; i < n && i < FIELDS_MAX; i++)
         all[i] = fields[i];
-    if (c->sandbox && sandbox_kept(c->sandbox)[0])
-        all[n++] = FIELD(CALL_KEPT, sandbox_kept(c->sandbox));
+    if (c->sandbox && sandbox_kept_snapshot(c->sandbox)[0])
+        all[n++] = FIELD(CALL_KEPT, sandbox_kept_snapshot(c->sandbox));
     meters_ended(c, (enum call_outcome)(status / 100 - 2));
     if (http_respond(c->x, status, all, n, body, &e) < 0)
         http_fail(c->x, 500, str_from(e.msg));
@@ -98,8 +99,8 @@ static void respond(struct call *c, int status, const struct h1_field *fields, s
     call_unref(c);
 }
 
-static void answer(struct call *c, int status, const char *type, const char *location,
-                   struct str body)
+static void send_call_answer(struct call *c, int status, const char *type, const char *location,
+                             struct str body)
 {
     struct h1_field fields[FIELDS_MAX] = { FIELD("Content-Type", type),
                                            FIELD("Cache-Control", "no-store") };
@@ -113,7 +114,7 @@ static void answer(struct call *c, int status, const char *type, const char *loc
         fields[n++] = FIELD("WWW-Authenticate", "Bearer");
     if (c->audit[0])
         http_also(c->x, FIELD(CALL_AUDIT, c->audit));
-    respond(c, status, fields, n, body);
+    send_response(c, status, fields, n, body);
 }
 
 void call_answer_with(struct call *c, int status, const char *name, const char *value,
@@ -124,13 +125,13 @@ void call_answer_with(struct call *c, int status, const char *name, const char *
                                        { str_from(name), str_from(value) } };
 
     if (c->x)
-        respond(c, status, fields, COUNT_OF(fields), json);
+        send_response(c, status, fields, COUNT_OF(fields), json);
 }
 
 void call_answer_bytes(struct call *c, int status, const char *type, struct str body)
 {
     if (c->x)
-        answer(c, status, type, NULL, body);
+        send_call_answer(c, status, type, NULL, body);
 }
 
 void call_answer_empty(struct call *c)
@@ -138,7 +139,7 @@ void call_answer_empty(struct call *c)
     static const struct h1_field fields[] = { { { "Cache-Control", 13 }, { "no-store", 8 } } };
 
     if (c->x)
-        respond(c, 204, fields, COUNT_OF(fields), STR(""));
+        send_response(c, 204, fields, COUNT_OF(fields), STR(""));
 }
 
 void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
@@ -152,10 +153,12 @@ void call_answer_at(struct call *c, int status, const char *location, call_write
         return;
     json_writer_init(&w, &text, JSON_COMPACT);
     write(&w, what);
-    if (json_writer_finish(&w, &e) < 0 || buf_add_c(&text, '\n') < 0)
+    if (json_writer_finish(&w, &e) < 0)
         call_fail(c, &e);
+    else if (buf_add_c(&text, '\n') < 0)
+        call_fail_with(c, 500, "internal", "the answer is too large");
     else
-        answer(c, status, "application/json", location, buf_str(&text));
+        send_call_answer(c, status, "application/json", location, buf_str(&text));
 }
 
 void call_answer(struct call *c, int status, call_write_fn *write, const void *what)
@@ -175,7 +178,7 @@ void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t
     snprintf(all, sizeof all, "%llu", (unsigned long long)total);
     fields[1].value = str_from(number);
     fields[2].value = str_from(all);
-    /* News only: the answer counts. */
+    /* A failure is ignored: the final answer counts. */
     (void)http_interim(c->x, fields, total ? 3 : bytes ? 2 : 1, NULL);
 }
 
@@ -217,7 +220,7 @@ const char *problem_code(enum err_code code)
     return problems[code < ERR_CODE_COUNT_ ? code : ERR_BUG].code;
 }
 
-static const char *title_of(const char *code)
+static const char *problem_title(const char *code)
 {
     for (size_t i = 1; i < ERR_CODE_COUNT_; i++)
         if (strcmp(problems[i].code, code) == 0)
@@ -225,27 +228,18 @@ static const char *title_of(const char *code)
     return "Not authenticated";
 }
 
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
 void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
                     const char *id, const char *step)
 {
-    put(w, "type", "about:blank");
-    put(w, "title", title_of(code));
-    json_key(w, STR("status"));
-    json_put_int(w, status);
-    put(w, "code", code);
-    put(w, "detail", e->msg);
+    json_field_text(w, "type", "about:blank");
+    json_field_text(w, "title", problem_title(code));
+    json_field_int(w, "status", status);
+    json_field_text(w, "code", code);
+    json_field_text(w, "detail", e->msg);
     if (e->sys && strerrorname_np(e->sys))
-        put(w, "errno", strerrorname_np(e->sys));
-    if (id && id[0])
-        put(w, "sandbox_id", id);
-    if (step && step[0])
-        put(w, "step", step);
+        json_field_text(w, "errno", strerrorname_np(e->sys));
+    json_field_optional(w, "sandbox_id", id);
+    json_field_optional(w, "step", step);
 }
 
 void problem_write_token_ended(struct json_writer *w)
@@ -254,18 +248,18 @@ void problem_write_token_ended(struct json_writer *w)
 
     (void)err_set(&e, ERR_DENIED, "%s", CALL_TOKEN_ENDED);
     json_begin_object(w);
-    put(w, "event", "error");
+    json_field_text(w, "event", "error");
     problem_fields(w, &e, 401, "unauthenticated", NULL, NULL);
     json_end_object(w);
 }
 
 struct problem_more {
-    call_write_fn *write; /* NULL: no more members */
+    call_write_fn *write; /* NULL: none */
     const void *what;
 };
 
-static void fail(struct call *c, const struct err *e, int status, const char *code, const char *id,
-                 const char *step, struct problem_more more)
+static void send_problem(struct call *c, const struct err *e, int status, const char *code,
+                         const char *id, const char *step, struct problem_more more)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(more.write ? CALL_ANSWER_MAX : 16 << 10);
     struct json_writer w;
@@ -273,7 +267,7 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
     if (!c->x)
         return;
     if (c->guard && status < 500 && !c->audit[0])
-        call_put_on_record(c, "peer.refused", e->msg);
+        call_record_refusal(c, "peer.refused", e->msg);
     if (c->route && c->route->face) {
         c->route->face->fail(c, e, status, code);
         return;
@@ -281,26 +275,25 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
     problem_fields(&w, e, status, code, id, step);
-    if (c->audit[0])
-        put(&w, "audit_id", c->audit);
+    json_field_optional(&w, "audit_id", c->audit);
     if (more.write)
         more.write(&w, more.what);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&text, '\n');
-    answer(c, status, "application/problem+json", NULL, buf_str(&text));
+    send_call_answer(c, status, "application/problem+json", NULL, buf_str(&text));
 }
 
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step)
 {
-    fail(c, e, problem_status(e->code), problem_code(e->code), id, step,
-         (struct problem_more){ NULL, NULL });
+    send_problem(c, e, problem_status(e->code), problem_code(e->code), id, step,
+                 (struct problem_more){ NULL, NULL });
 }
 
 void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what)
 {
-    fail(c, e, problem_status(e->code), problem_code(e->code), NULL, NULL,
-         (struct problem_more){ write, what });
+    send_problem(c, e, problem_status(e->code), problem_code(e->code), NULL, NULL,
+                 (struct problem_more){ write, what });
 }
 
 void call_fail(struct call *c, const struct err *e)
@@ -313,10 +306,10 @@ void call_fail_with(struct call *c, int status, const char *code, const char *de
     struct err e;
 
     (void)err_set(&e, ERR_INVALID, "%s", detail);
-    fail(c, &e, status, code, NULL, NULL, (struct problem_more){ NULL, NULL });
+    send_problem(c, &e, status, code, NULL, NULL, (struct problem_more){ NULL, NULL });
 }
 
-/* --- what was asked --- */
+/* --- the request --- */
 
 int call_query(struct call *c, const char *name, struct str *ret)
 {
@@ -330,7 +323,7 @@ int call_query(struct call *c, const char *name, struct str *ret)
     return r;
 }
 
-static int bad_query(struct call *c, const char *name, const char *wanted)
+static int fail_query_parameter(struct call *c, const char *name, const char *wanted)
 {
     struct err e;
 
@@ -347,7 +340,7 @@ int call_query_bool(struct call *c, const char *name, bool *ret)
     if (r <= 0)
         return r;
     if (!str_eq(v, STR("true")) && !str_eq(v, STR("false")))
-        return bad_query(c, name, "true or false");
+        return fail_query_parameter(c, name, "true or false");
     *ret = v.p[0] == 't';
     return 1;
 }
@@ -363,7 +356,7 @@ int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *
         return r;
     if (!str_to_u64(v, &n) || n > max) {
         snprintf(wanted, sizeof wanted, "a number up to %llu", (unsigned long long)max);
-        return bad_query(c, name, wanted);
+        return fail_query_parameter(c, name, wanted);
     }
     *ret = n;
     return 1;
@@ -388,7 +381,7 @@ const char *call_scheme(const struct call *c)
     return secure ? "https" : "http";
 }
 
-/* Whether a field that is a list, whose words may have parameters, has this word. */
+/* Whether a list header contains the word; its items may have parameters. */
 static bool header_lists(const struct call *c, const char *field, const char *word)
 {
     struct str rest = call_header(c, field), part;

@@ -1,29 +1,30 @@
-/* One request on its way through the interface: who asks, what for, and the answer.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP request: its caller, its parameters and its answer.
  *
- * A call is counted: the exchange holds it until it is answered or the client is gone, and every
- * operation under way holds it until it is told. `x` is NULL from the moment there is nobody to
- * answer. */
-#ifndef API_CALL_H
-#define API_CALL_H
+ * A call is reference-counted: the exchange holds a reference until the call is answered or the
+ * client disconnects, and every pending operation holds one until it completes. `x` is NULL as soon
+ * as there is no client to answer. */
+#ifndef EDGE_CORE_CALL_H
+#define EDGE_CORE_CALL_H
 
-#include "api/api.h"
-#include "api/domain.h"
-#include "http/url.h"
-#include "json/writer.h"
+#include "edge/api.h"
+#include "edge/core/domain.h"
+#include "lib/http/url.h"
+#include "lib/json/writer.h"
 
 enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
-enum { CALL_BODY_MAX = 256 << 10 }; /* of a route without ROUTE_CONTENT */
+enum { CALL_BODY_MAX = 256 << 10 }; /* body limit of routes without ROUTE_CONTENT */
 enum { ROUTE_PARAMS = 3 };
 
 struct route;
 struct guard;
 
-/* A field of an answer: the id under which the verdict on its request is on record. */
+/* Response header: the id of the audit event with the verdict on the request. */
 #define CALL_AUDIT "Sandboxer-Audit"
-/* The snapshot of changes that a destroy could not bring back, in its answer. */
+/* Response header of a destroy: the snapshot that holds changes which could not be synced back. */
 #define CALL_KEPT "Sandboxer-Kept-Snapshot"
 
-/* Why a call ends that lasts longer than its token. */
+/* The reason that ends a long call whose token ends. */
 #define CALL_TOKEN_ENDED "the token was revoked or has expired"
 
 struct call {
@@ -33,33 +34,35 @@ struct call {
     int64_t began_ns;
     bool counted; /* in the metrics */
     struct loop *loop;
-    struct loop_later later; /* frees it; the api may be gone by then */
-    struct arena arena;      /* as large as the request may make it */
-    struct arena own; /* … however large that is, there is room for what we need ourselves */
+    struct loop_later later; /* frees the call; the api may be freed before */
+    struct arena arena;      /* for the request's data; limited */
+    /* for the daemon's own small allocations; unlimited, so that a full `arena` can be reported */
+    struct arena own;
     struct caller caller;
     const struct route *route;
     struct url_path path;            /* decoded */
     struct str query;                /* encoded */
-    struct domain_port port;         /* of a sandbox, that its Host names */
+    struct domain_port port;         /* the sandbox port that Host names */
     struct str params[ROUTE_PARAMS]; /* the path's variable segments */
-    struct str body;                 /* as it came, where the route takes JSON */
-    const struct json *json;         /* the same, read */
-    struct find_op find;             /* of a route with ROUTE_SANDBOX … */
-    struct sandbox *sandbox;         /* … the live one, referenced */
-    struct link listening;           /* of a long one: in the api's list */
-    struct quota_hold in_flight;     /* one of requests_in_flight, or none */
-    bool one_shot;                   /* … made for this call, and destroyed with it */
-    struct guard *guard;             /* of a peer; NULL: it is none's */
-    void *guarded;                   /* of a handler that asks the policy: on the arena */
-    bool approved;                   /* it waited for a master, and is made again … */
-    char approved_for[ID_MAX];       /* … for the peer that asked */
-    bool body_taken;                 /* of a route that streams: body is all of it */
-    bool no_user;                    /* what it started inside was for a user that is not there */
-    const char *home;                /* of its user inside, if it was looked up */
-    char audit[ID_MAX];              /* under which its refusal is on record; "": it is none */
-    char passed[ID_MAX];             /* of the verdict that let it pass */
+    struct str body;                 /* raw body of a route that takes JSON */
+    const struct json *json;         /* the parsed body */
+    struct find_op find;             /* lookup of a route with ROUTE_SANDBOX */
+    struct sandbox *sandbox;         /* its result if live; referenced */
+    struct link listening;           /* of a ROUTE_LONG call: link in api.listening */
+    struct quota_hold in_flight;     /* counts in requests_in_flight; may be empty */
+    /* the sandbox was made for this call and is destroyed with it */
+    bool one_shot;
+    struct guard *guard;             /* state of the policy check; NULL: the caller is not a peer */
+    void *guarded;                   /* of a handler that requests a verdict itself; on the arena */
+    bool approved;                   /* a replay of a call that a master approved */
+    char approved_for[ID_MAX];       /* the peer that requested it */
+    bool body_taken;                 /* a streaming route whose body was collected */
+    bool no_user;                    /* the requested user does not exist inside */
+    const char *home;                /* home directory of the user inside, if looked up */
+    char audit[ID_MAX];              /* id of the audit event of its refusal; "": not refused */
+    char passed[ID_MAX];             /* audit id of the verdict that allowed it */
     void *state;                     /* the handler's own, freed by on_end */
-    void (*on_gone)(struct call *c); /* the client left before it was answered; may be NULL */
+    void (*on_gone)(struct call *c); /* the client disconnected before the answer; may be NULL */
     void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */
 };
 
@@ -70,67 +73,67 @@ void call_unref(struct call *c);
 
 typedef void call_write_fn(struct json_writer *w, const void *what);
 void call_answer(struct call *c, int status, call_write_fn *write, const void *what);
-/* The same with a Location. */
+/* The same with a Location header. */
 void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
                     const void *what);
 void call_answer_bytes(struct call *c, int status, const char *type, struct str body);
-/* JSON with one more field in its head. */
+/* JSON with one additional response header. */
 void call_answer_with(struct call *c, int status, const char *name, const char *value,
                       struct str json);
 void call_answer_empty(struct call *c); /* 204 */
 /* application/problem+json for an error. */
 void call_fail(struct call *c, const struct err *e);
 void call_fail_with(struct call *c, int status, const char *code, const char *detail);
-/* Of a sandbox that failed: with its id and step. */
+/* The same for a failed sandbox: with its id and the failed step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
-/* … with more members of the problem. */
+/* The same with additional members of the problem object. */
 void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what);
 
-/* For a handler that streams: call it just before http_end(), http_fail() or http_cut() on the
- * exchange it returns. */
+/* For streaming handlers: call it just before http_end(), http_fail() or http_cut() on the exchange
+ * that it returns. */
 struct http_exchange *call_take_exchange(struct call *c);
-bool call_wants_head(const struct call *c); /* and no body: nothing is waited for */
-/* For the same, once the head is begun: true, and the exchange is over, if that is all. */
+bool call_wants_head(const struct call *c); /* a HEAD request: the answer has no body */
+/* For streaming handlers, after http_begin(): ends the exchange of a HEAD request and returns
+ * true. */
 bool call_end_head(struct call *c);
 
-/* How far it is, to a client that prefers to know: a head before the answer's. */
+/* Sends progress as an interim response to clients that sent `Prefer: progress`. */
 void call_progress(struct call *c, const char *step, uint64_t bytes);
 void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total);
 
-/* --- what was asked --- */
+/* --- the request --- */
 
-/* A parameter of the query: 1, or 0 if it is not there; a bad one is answered, and -1. */
+/* A query parameter: 1, or 0 if absent; an invalid one is answered and returns -1. */
 int call_query(struct call *c, const char *name, struct str *ret);
 int call_query_bool(struct call *c, const char *name, bool *ret);
 int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *ret);
-/* A field of the head; empty with p == NULL if it is not there. */
+/* A request header; p == NULL if absent. */
 struct str call_header(const struct call *c, const char *name);
-/* "https" or "http": how the client came, to us or to whoever stands in front of us. */
+/* "https" or "http": how the client connected, to the daemon or to a proxy in front of it. */
 const char *call_scheme(const struct call *c);
-bool call_accepts(const struct call *c, const char *type); /* Accept names it */
-bool call_prefers(const struct call *c, const char *what); /* Prefer does */
+bool call_accepts(const struct call *c, const char *type); /* Accept lists the type */
+bool call_prefers(const struct call *c, const char *what); /* Prefer lists it */
 
-/* What an error is to a client: its status, and its stable name. A failed system call is ours, and
- * a 500; what the system said inside a sandbox has become another error by now
- * (extensions/fault.h). */
+/* The HTTP status and the stable name of an error code. ERR_SYS is a failed system call of the
+ * daemon, a 500; errors of system calls inside a sandbox have other codes (backends/fault.h). */
 int problem_status(enum err_code code);
 const char *problem_code(enum err_code code);
-/* Members of an object; id and step may be NULL. */
+/* Writes the members of a problem object; id and step may be NULL. */
 void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
                     const char *id, const char *step);
 
-/* An object with "event": "error" and the fields of a problem: the last word to a client whose
- * token has ended. */
+/* Writes an object with "event": "error" and the members of a problem: the last message to a client
+ * whose token ended. */
 void problem_write_token_ended(struct json_writer *w);
 
-/* Who asks. False: it is answered. */
+/* Authenticates the caller. False: the call is answered. */
 bool call_authenticate(struct call *c);
-/* The parts of it, for faces: the holder of this token; whether they may use the route. */
+/* Its parts, for dialects: authenticate by a token; check that the caller may use the route. */
 bool call_by_token(struct call *c, struct str secret);
 struct token_record;
-bool call_by_record(struct call *c, const struct token_record *t); /* that is good */
+bool call_by_record(struct call *c, const struct token_record *t); /* a valid token */
 bool call_may_use(struct call *c);
-/* It is refused: becomes an event, and the answer says under which id. */
-void call_put_on_record(struct call *c, const char *type, const char *reason);
+/* Records a refusal as an event and stores its audit id in the call, for the answer. */
+void call_record_refusal(struct call *c, const char *type, const char *reason);
 
 #endif

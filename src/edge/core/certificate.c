@@ -1,4 +1,5 @@
-#include "api/certificate.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/certificate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,16 +10,16 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/authority.h"
-#include "crypto/secret.h"
-#include "proc/sealed.h"
+#include "lib/crypto/authority.h"
+#include "lib/crypto/secret.h"
+#include "lib/proc/sealed.h"
 
 enum { PEM_MAX = 256 << 10 };
 
 #define CERTIFICATE "authority.pem"
 #define KEY         "authority.key"
 
-static int read_all(int fd, const char *name, struct buf *ret, struct err *e)
+static int read_pem_fd(int fd, const char *name, struct buf *ret, struct err *e)
 {
     char *room;
     ssize_t n;
@@ -33,15 +34,15 @@ static int read_all(int fd, const char *name, struct buf *ret, struct err *e)
     return n < 0 ? err_sys(e, "%s", name) : 0;
 }
 
-static int read_file(const char *path, struct buf *ret, struct err *e)
+static int read_pem_file(const char *path, struct buf *ret, struct err *e)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    return fd < 0 ? err_sys(e, "%s", path) : read_all(fd, path, ret, e);
+    return fd < 0 ? err_sys(e, "%s", path) : read_pem_fd(fd, path, ret, e);
 }
 
-static int write_file(const char *directory, const char *name, mode_t mode, struct str text,
-                      struct err *e)
+static int write_pem_file(const char *directory, const char *name, mode_t mode, struct str text,
+                          struct err *e)
 {
     char path[PATH_MAX];
     AUTO_CLOSE int fd = -1;
@@ -54,7 +55,7 @@ static int write_file(const char *directory, const char *name, mode_t mode, stru
     return 0;
 }
 
-static void remove_made(const char *directory)
+static void remove_authority_files(const char *directory)
 {
     static const char *const files[] = { CERTIFICATE, KEY };
     char path[PATH_MAX];
@@ -65,7 +66,7 @@ static void remove_made(const char *directory)
     rmdir(directory);
 }
 
-/* Both files at once, by the name of their directory. */
+/* Creates both files atomically: in a temporary directory that is renamed. */
 static int make_authority(const char *domain, const char *place, struct err *e)
 {
     AUTO(certificate_done) struct certificate made = { BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
@@ -78,28 +79,28 @@ static int make_authority(const char *domain, const char *place, struct err *e)
         return err_set(e, ERR_TOO_BIG, "state: the path is too long");
     if (!mkdtemp(directory))
         return err_sys(e, "making %s", directory);
-    r = write_file(directory, CERTIFICATE, 0644, buf_str(&made.chain), e);
+    r = write_pem_file(directory, CERTIFICATE, 0644, buf_str(&made.chain), e);
     if (r >= 0)
-        r = write_file(directory, KEY, 0600, buf_str(&made.key), e);
+        r = write_pem_file(directory, KEY, 0600, buf_str(&made.key), e);
     if (r >= 0 && (chmod(directory, 0755) < 0 ||
                    (rename(directory, place) < 0 && errno != ENOTEMPTY && errno != EEXIST)))
         r = err_sys(e, "making %s", place);
-    remove_made(directory); /* unless it has another name by now */
+    remove_authority_files(directory); /* no-op after the rename */
     return r;
 }
 
-static int read_in(const char *directory, const char *name, struct buf *ret, struct err *e)
+static int read_pem_below(const char *directory, const char *name, struct buf *ret, struct err *e)
 {
     char path[PATH_MAX];
 
     return snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path
-               ? read_file(path, ret, e)
+               ? read_pem_file(path, ret, e)
                : err_set(e, ERR_TOO_BIG, "state: the path is too long");
 }
 
-/* Only the authority is kept: what it signs is made anew with every start, and from time to time,
- * and so is never too old. */
-static int issue(const struct config *c, struct certificate *ret, struct err *e)
+/* Only the authority is stored: the certificate is issued at every start and renewed regularly, so
+ * it never expires. */
+static int issue_certificate(const struct config *c, struct certificate *ret, struct err *e)
 {
     AUTO(certificate_done) struct certificate authority = { BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
     char place[PATH_MAX];
@@ -113,9 +114,9 @@ static int issue(const struct config *c, struct certificate *ret, struct err *e)
         return err_set(e, ERR_TOO_BIG, "state: the path is too long");
     r = access(place, F_OK) == 0 ? 0 : make_authority(c->domain.name, place, e);
     if (r >= 0)
-        r = read_in(place, CERTIFICATE, &authority.chain, e);
+        r = read_pem_below(place, CERTIFICATE, &authority.chain, e);
     if (r >= 0)
-        r = read_in(place, KEY, &authority.key, e);
+        r = read_pem_below(place, KEY, &authority.key, e);
     if (r >= 0)
         r = crypto_authority_issue(buf_str(&authority.chain), buf_str(&authority.key),
                                    c->domain.name, &ret->chain, &ret->key, e);
@@ -130,22 +131,22 @@ int certificate_load(const struct config *c, struct certificate *ret, struct err
     if (!c->domain.listen)
         return 0;
     if (!c->domain.certificate)
-        return issue(c, ret, e);
-    r = err_wrap(e, read_file(c->domain.certificate, &ret->chain, e), "domain.certificate");
-    return r < 0 ? r : err_wrap(e, read_file(c->domain.key, &ret->key, e), "domain.key");
+        return issue_certificate(c, ret, e);
+    r = err_wrap(e, read_pem_file(c->domain.certificate, &ret->chain, e), "domain.certificate");
+    return r < 0 ? r : err_wrap(e, read_pem_file(c->domain.key, &ret->key, e), "domain.key");
 }
 
-static void text_done(struct buf *text)
+static void wipe_text(struct buf *text)
 {
     crypto_wipe(text->p, text->n);
     buf_done(text);
 }
 
-/* Neither of the two has a NUL, which is between them. */
+/* PEM contains no NUL, so a NUL separates the two texts. */
 int certificate_pass(const struct config *c, int *ret, struct err *e)
 {
     AUTO(certificate_done) struct certificate loaded = { 0 };
-    struct buf text AUTO(text_done) = BUF_INIT(2 * PEM_MAX + 1);
+    struct buf text AUTO(wipe_text) = BUF_INIT(2 * PEM_MAX + 1);
     int r = certificate_load(c, &loaded, e);
 
     if (r >= 0 && (buf_add(&text, buf_str(&loaded.chain)) < 0 || buf_add_c(&text, 0) < 0 ||
@@ -156,13 +157,13 @@ int certificate_pass(const struct config *c, int *ret, struct err *e)
 
 int certificate_receive(int fd, struct certificate *ret, struct err *e)
 {
-    struct buf text AUTO(text_done) = BUF_INIT(2 * PEM_MAX + 4096);
+    struct buf text AUTO(wipe_text) = BUF_INIT(2 * PEM_MAX + 4096);
     struct str chain, key;
     int r;
 
     *ret = (struct certificate){ BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
     r = lseek(fd, 0, SEEK_SET) < 0 ? err_sys(e, "the certificate")
-                                   : read_all(fd, "the certificate", &text, e);
+                                   : read_pem_fd(fd, "the certificate", &text, e);
     if (r < 0)
         return r;
     key = str_cut(buf_str(&text), 0, &chain);
@@ -173,6 +174,6 @@ int certificate_receive(int fd, struct certificate *ret, struct err *e)
 
 void certificate_done(struct certificate *c)
 {
-    text_done(&c->key);
+    wipe_text(&c->key);
     buf_done(&c->chain);
 }

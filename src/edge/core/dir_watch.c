@@ -1,13 +1,14 @@
-#include "api/dir_watch.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/dir_watch.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "api/file_take.h"
+#include "edge/core/file_take.h"
 
 enum { PIECE = 64 << 10 };
 
-static void close_output(struct dir_watch *d)
+static void close_watch_output(struct dir_watch *d)
 {
     loop_fd_stop(&d->output);
     drop_fd(&d->out);
@@ -15,7 +16,7 @@ static void close_output(struct dir_watch *d)
 
 void dir_watch_stop(struct dir_watch *d)
 {
-    close_output(d);
+    close_watch_output(d);
     buf_done(&d->records);
     if (d->running) {
         d->running = false;
@@ -23,13 +24,13 @@ void dir_watch_stop(struct dir_watch *d)
     }
 }
 
-/* False: malformed, or nobody listens any more. */
-static bool tell_records(struct dir_watch *d)
+/* False: a record is malformed, or the watch was stopped. */
+static bool deliver_changes(struct dir_watch *d)
 {
-    struct ext_change v;
+    struct backend_change v;
     ssize_t n = 0;
 
-    while (!d->full && (n = ext_change_read(buf_str(&d->records), &v)) > 0) {
+    while (!d->full && (n = backend_change_read(buf_str(&d->records), &v)) > 0) {
         if (!d->stood) {
             d->stood = true;
             d->events->stands(d);
@@ -43,20 +44,20 @@ static bool tell_records(struct dir_watch *d)
     return n >= 0;
 }
 
-/* What came is told; more is read when all of it was taken. */
-static void go_on(struct dir_watch *d)
+/* Delivers the records that were read; reads more when all were taken. */
+static void continue_watch(struct dir_watch *d)
 {
-    bool good = tell_records(d);
+    bool good = deliver_changes(d);
 
     if (d->out < 0)
         return;
     if (good)
         (void)loop_fd_want(&d->output, d->full ? 0 : LOOP_READ, NULL);
     else
-        close_output(d); /* which ends it */
+        close_watch_output(d); /* the end of the operation follows */
 }
 
-static void on_output(struct loop_fd *s, unsigned events)
+static void on_watch_output(struct loop_fd *s, unsigned events)
 {
     static char room[PIECE];
     struct dir_watch *d = container_of(s, struct dir_watch, output);
@@ -66,9 +67,9 @@ static void on_output(struct loop_fd *s, unsigned events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0 && buf_add(&d->records, (struct str){ room, (size_t)n }) >= 0)
-        go_on(d);
-    else /* its end says why */
-        close_output(d);
+        continue_watch(d);
+    else /* the end of the operation has the reason */
+        close_watch_output(d);
 }
 
 void dir_watch_resume(struct dir_watch *d)
@@ -76,10 +77,10 @@ void dir_watch_resume(struct dir_watch *d)
     if (!d->full || d->out < 0)
         return;
     d->full = false;
-    go_on(d);
+    continue_watch(d);
 }
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_watch_started(struct run_op *op, int r, const struct err *e)
 {
     struct dir_watch *d = container_of(op, struct dir_watch, op);
 
@@ -92,10 +93,10 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     d->out = take_fd(&op->process.stdio[1]);
     drop_fd(&op->process.stdio[0]);
     drop_fd(&op->process.stdio[2]);
-    loop_fd_start(d->loop, &d->output, d->out, LOOP_READ, on_output, NULL);
+    loop_fd_start(d->loop, &d->output, d->out, LOOP_READ, on_watch_output, NULL);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_watch_ended(struct run_op *op, const struct backend_end *end)
 {
     struct dir_watch *d = container_of(op, struct dir_watch, op);
 
@@ -105,18 +106,19 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     d->events->over(d, d->failure.code ? &d->failure : NULL);
 }
 
-static const struct run_op_events run_events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events run_events = { .started = on_watch_started,
+                                                 .ended = on_watch_ended };
 
 void dir_watch_start(struct dir_watch *d, struct loop *l, struct sandbox *s, const char *user,
                      const char *path, uint32_t mode, const struct dir_watch_events *events)
 {
     const char *const paths[] = { path, NULL };
-    const struct ext_start start = {
-        .what = EXT_WATCH, .user = user, .cwd = "/", .argv = paths, .mode = mode
+    const struct backend_start start = {
+        .what = BACKEND_WATCH, .user = user, .cwd = "/", .argv = paths, .mode = mode
     };
 
     *d = (struct dir_watch){ .events = events, .loop = l, .out = -1 };
     d->op.events = &run_events;
-    buf_init(&d->records, EXT_RECORD_MAX + PIECE);
+    buf_init(&d->records, BACKEND_RECORD_MAX + PIECE);
     sandbox_run(s, &start, &d->op);
 }

@@ -1,14 +1,15 @@
-#include "api/domain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/domain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 
 enum { HTTPS = 443 };
 
 /* "PORT-ID" */
-static bool read_label(struct str label, struct domain_port *ret)
+static bool read_port_label(struct str label, struct domain_port *ret)
 {
     struct str port, id = str_cut(label, '-', &port);
     uint64_t number;
@@ -30,11 +31,12 @@ bool domain_read(struct str host, struct str domain, struct domain_port *ret)
         !h1_same((struct str){ host.p + host.n - domain.n, domain.n }, domain))
         return false;
     label = (struct str){ host.p, host.n - domain.n - 1 };
-    return h1_same(label, STR("api")) || read_label(label, ret);
+    return h1_same(label, STR("api")) || read_port_label(label, ret);
 }
 
-/* Some clients take no underscore in a name that a wildcard is to match: "sbx-4k7" is as good. */
-static void spell_id(struct call *c)
+/* Some clients reject an underscore in names below a wildcard, so "sbx-4k7" is accepted for
+ * "sbx_4k7". */
+static void restore_id_underscore(struct call *c)
 {
     char *id;
 
@@ -42,7 +44,7 @@ static void spell_id(struct call *c)
         return;
     id = arena_dup(&c->own, c->port.id);
     if (!id)
-        abort(); /* a name is short, and the first thing that is kept */
+        abort(); /* a name is short, and nothing was allocated before */
     id[3] = '_';
     c->port.id.p = id;
 }
@@ -52,7 +54,7 @@ bool domain_find(struct call *c)
     const char *name = c->api->config->domain.name;
     bool known = name && domain_read(http_request(c->x)->host.name, str_from(name), &c->port);
 
-    spell_id(c);
+    restore_id_underscore(c);
     return known;
 }
 
@@ -82,7 +84,7 @@ struct str domain_of_client(const struct call *c)
     return (struct str){ host.p + ours.n, host.n - ours.n };
 }
 
-bool domain_is_ours(const struct call *c)
+bool domain_allows_origin(const struct call *c)
 {
     const char *name = c->api->config->domain.name;
     const struct h1_head *h = &http_request(c->x)->head;
@@ -91,7 +93,7 @@ bool domain_is_ours(const struct call *c)
 
     if (!name || !domain_read(http_request(c->x)->host.name, str_from(name), &port))
         return false;
-    /* A server inside says itself whose pages may use it; ours are used by none. */
+    /* A server inside decides about cross-origin requests itself; the API allows none. */
     return !origin.p || port.id.p ||
            (str_starts(origin, STR("https://")) &&
             str_eq((struct str){ origin.p + 8, origin.n - 8 }, host));

@@ -1,7 +1,8 @@
-/* Requests that say by their Host what they are for: `8080-sbx_4k7.NAME`, or `8080-sbx-4k7.NAME`,
- * is port 8080 of that sandbox, `api.NAME` and NAME itself are ours. */
-#ifndef API_DOMAIN_H
-#define API_DOMAIN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps the Host of a request to its target: `8080-sbx_4k7.NAME`, or `8080-sbx-4k7.NAME`, is port
+ * 8080 of that sandbox; `api.NAME` and NAME itself are the API. */
+#ifndef EDGE_CORE_DOMAIN_H
+#define EDGE_CORE_DOMAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,28 +12,29 @@
 struct call;
 struct config;
 
-/* A port of a sandbox; id.p is NULL: none. */
+/* A port of a sandbox; id.p == NULL: none. */
 struct domain_port {
     struct str id;
     uint16_t port;
 };
 
-/* What this name means in the domain. False: it is no name of it. */
+/* Parses a host name. False: it does not belong to the domain. */
 bool domain_read(struct str host, struct str domain, struct domain_port *ret);
 
-/* Of a request: fills c->port. False: its Host is no name of the domain that is configured, if
- * there is one. */
+/* Parses the Host of a request into c->port. False: there is no configured domain, or the Host is
+ * not part of it. */
 bool domain_find(struct call *c);
 
-/* What the client calls the domain, with its port, if it came by one of our own names there, and by
- * HTTPS; else empty. */
+/* The domain and port as the client spells them, if it used a name of the API over HTTPS; otherwise
+ * empty. */
 struct str domain_of_client(const struct call *c);
 
-/* "NAME", or "NAME:PORT": where clients find it. False: HTTPS is not spoken. */
+/* "NAME" or "NAME:PORT", for clients. False: HTTPS is not configured. */
 enum { DOMAIN_ADDRESS = 256 };
 bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS]);
 
-/* Whether it was asked for by a name that only we have, and by no page of somebody else's. */
-bool domain_is_ours(const struct call *c);
+/* Whether the Host belongs to the domain and the Origin, if any, is the same site (or the target is
+ * a sandbox port). */
+bool domain_allows_origin(const struct call *c);
 
 #endif

@@ -1,38 +1,51 @@
-/* What a sandbox may reach, and what a policy would say: /v1/sandboxes/{id}/egress, /v1/egress. */
-#include "api/egress.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Egress policies: /v1/sandboxes/{id}/egress reads and replaces one, /v1/egress checks and explains
+ * them. */
+#include "edge/core/egress.h"
 
-#include "api/guard.h"
-#include "api/inside.h"
-#include "api/route.h"
+#include <stdio.h>
+
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 #include "base/clock.h"
-#include "control/ceiling.h"
-#include "control/policy_text.h"
-#include "json/reader.h"
-#include "policy/egress_explain.h"
-#include "policy/egress_file.h"
-#include "policy/egress_sources.h"
-#include "policy/path.h"
+#include "control/egress/ceiling.h"
+#include "control/egress/policy_text.h"
+#include "lib/json/reader.h"
+#include "domain/policy/egress_explain.h"
+#include "domain/policy/egress_file.h"
+#include "domain/policy/egress_sources.h"
+#include "domain/policy/path.h"
 
-static void put_number(struct json_writer *w, const char *key, uint64_t value)
+static void write_policy_problem(struct json_writer *w, const struct sandbox_egress *x)
 {
-    json_key(w, str_from(key));
-    json_put_uint(w, value);
+    char text[512];
+
+    snprintf(
+        text, sizeof text,
+        "generation %llu of the policy is not in force: %s. All connections are denied until you "
+        "set a valid policy: sandboxer egress set %s FILE",
+        (unsigned long long)x->generation, x->problem, x->sandbox);
+    json_field_text(w, "problem", text);
 }
 
 void egress_write(struct json_writer *w, const struct sandbox_egress *x)
 {
-    put_number(w, "generation", x->generation);
-    put_number(w, "in_force", x->in_force);
-    put_number(w, "endpoints", x->endpoints);
-    put_number(w, "allowed", x->allowed);
-    put_number(w, "denied", x->denied);
-    put_number(w, "bytes_out", x->bytes_out);
-    put_number(w, "bytes_in", x->bytes_in);
+    json_field_uint(w, "generation", x->generation);
+    json_field_uint(w, "in_force", x->in_force);
+    json_field_uint(w, "endpoints", x->endpoints);
+    json_field_uint(w, "allowed", x->allowed);
+    json_field_uint(w, "denied", x->denied);
+    json_field_uint(w, "bytes_out", x->bytes_out);
+    json_field_uint(w, "bytes_in", x->bytes_in);
+    if (x->problem)
+        write_policy_problem(w, x);
 }
 
-/* --- of a sandbox --- */
+/* --- the policy of a sandbox --- */
 
-static void put_stored(struct json_writer *w, const char *key, struct str text, struct arena *a)
+static void write_stored_policy(struct json_writer *w, const char *key, struct str text,
+                                struct arena *a)
 {
     const struct json_limits limits = { .bytes = EGRESS_JSON_BYTES_MAX,
                                         .depth = EGRESS_FILE_DEPTH_MAX };
@@ -40,23 +53,21 @@ static void put_stored(struct json_writer *w, const char *key, struct str text, 
 
     if (!text.n || json_read(text, limits, a, &v, NULL) < 0)
         return;
-    json_key(w, str_from(key));
-    json_put_tree(w, v);
+    json_field_tree(w, key, v);
 }
 
-static void write_whole(struct json_writer *w, const void *what)
+static void write_egress_json(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
     const struct sandbox *s = what;
     struct sandbox_egress x;
 
     json_begin_object(w);
-    json_key(w, STR("sandbox_id"));
-    json_put_str(w, str_from(sandbox_view(s).record->id));
+    json_field_cstr(w, "sandbox_id", sandbox_view(s).record->id);
     if (sandbox_egress(s, &x))
         egress_write(w, &x);
-    put_stored(w, "policy", sandbox_policy(s), &a);
-    put_stored(w, "ceiling", sandbox_policy_ceiling(s), &a);
+    write_stored_policy(w, "policy", sandbox_policy(s), &a);
+    write_stored_policy(w, "ceiling", sandbox_policy_ceiling(s), &a);
     json_end_object(w);
 }
 
@@ -67,28 +78,28 @@ static void fail_without_network(struct call *c)
                    "(--allow, --allow-packages or --policy)");
 }
 
-static void get(struct call *c)
+static void rest_get_egress(struct call *c)
 {
     struct sandbox_egress x;
 
     if (sandbox_egress(c->sandbox, &x))
-        call_answer(c, 200, write_whole, c->sandbox);
+        call_answer(c, 200, write_egress_json, c->sandbox);
     else
         fail_without_network(c);
 }
 
-static void was_set(void *user, int r, const struct err *e)
+static void on_egress_set(void *user, int r, const struct err *e)
 {
     struct call *c = user;
 
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 200, write_whole, c->sandbox);
+        call_answer(c, 200, write_egress_json, c->sandbox);
     call_unref(c);
 }
 
-static void set(struct call *c)
+static void rest_set_egress(struct call *c)
 {
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct sandbox_egress x;
@@ -101,123 +112,121 @@ static void set(struct call *c)
              policy_text_read(c->body, &b, &t, &e) < 0)
         call_fail(c, &e);
     else
-        guard_set_network(c, take_ptr(t), was_set);
+        guard_set_network(c, take_ptr(t), on_egress_set);
 }
 
-/* --- of nobody: pure questions --- */
+/* --- checks without a sandbox --- */
 
-struct verdict {
-    const struct policy_text *policy; /* NULL: it cannot be kept */
+struct policy_check {
+    const struct policy_text *policy; /* NULL: invalid */
     const char *message;
 };
 
-static void write_verdict(struct json_writer *w, const void *what)
+static void write_policy_check(struct json_writer *w, const void *what)
 {
-    const struct verdict *v = what;
+    const struct policy_check *v = what;
 
     json_begin_object(w);
-    json_key(w, STR("valid"));
-    json_put_bool(w, v->policy);
+    json_field_bool(w, "valid", v->policy);
     if (v->policy)
-        put_number(w, "endpoints", v->policy->endpoints);
-    if (!v->policy) {
-        json_key(w, STR("problem"));
-        json_put_lossy(w, str_from(v->message));
-    }
+        json_field_uint(w, "endpoints", v->policy->endpoints);
+    if (!v->policy)
+        json_field_text(w, "problem", v->message);
     json_end_object(w);
 }
 
-static void check(struct call *c)
+static void rest_check_egress_policy(struct call *c)
 {
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct policy_bounds b;
-    struct verdict v;
+    struct policy_check v;
     struct err e = { 0 };
 
     if (control_ceiling(c->api->control, &c->caller, NULL, &c->arena, &b, &e) >= 0)
         (void)policy_text_read(c->body, &b, &t, &e);
-    v = (struct verdict){ .policy = t, .message = e.msg };
-    call_answer(c, 200, write_verdict, &v);
+    v = (struct policy_check){ .policy = t, .message = e.msg };
+    call_answer(c, 200, write_policy_check, &v);
 }
 
-struct question {
+struct explain_question {
     const char *policy;
     struct egress_question asked;
 };
 
 static const struct json_field question_fields[] = {
-    { "policy", JSON_KIND_STR, JSON_AT(struct question, policy), .required = true,
-      .doc = "A text of YAML or JSON." },
-    { "to", JSON_KIND_STR, JSON_AT(struct question, asked.to), .required = true, .max = 300,
+    { "policy", JSON_KIND_STR, JSON_AT(struct explain_question, policy), .required = true,
+      .doc = "The policy, as YAML or JSON text." },
+    { "to", JSON_KIND_STR, JSON_AT(struct explain_question, asked.to), .required = true, .max = 300,
       .doc = "HOST:PORT; without a port, 443." },
-    { "method", JSON_KIND_STR, JSON_AT(struct question, asked.method), .max = 32,
-      .doc = "Of a request there." },
-    { "path", JSON_KIND_STR, JSON_AT(struct question, asked.path),
+    { "method", JSON_KIND_STR, JSON_AT(struct explain_question, asked.method), .max = 32,
+      .doc = "HTTP method of the request." },
+    { "path", JSON_KIND_STR, JSON_AT(struct explain_question, asked.path),
       .max = PATH_BYTES_MAX + PATH_QUERY_MAX,
-      .doc = "Of a request there, with its query, as the program would send it." },
-    { "upgrade", JSON_KIND_STR, JSON_AT(struct question, asked.upgrade), .max = 64,
-      .doc = "The protocol that the request asks for in its Upgrade field." },
-    { "binary", JSON_KIND_STR, JSON_AT(struct question, asked.binary), .max = 255,
-      .doc = "Path of the program that asks; without it nobody knows which." },
+      .doc = "Path and query of the request, as the program would send them." },
+    { "upgrade", JSON_KIND_STR, JSON_AT(struct explain_question, asked.upgrade), .max = 64,
+      .doc = "The protocol in the request's Upgrade header." },
+    { "binary", JSON_KIND_STR, JSON_AT(struct explain_question, asked.binary), .max = 255,
+      .doc = "Path of the connecting program; without it, the program is unknown." },
 };
 static const size_t question_field_count = COUNT_OF(question_fields);
 
-/* Under the caller's ceiling: the answer says what the ceiling denies. */
-static int compile(const struct call *c, const struct question *q, struct arena *a,
-                   struct egress_snapshot **ret, struct err *e)
+/* Compiles the policy under the caller's ceiling, so that the explanation shows which requests the
+ * ceiling denies. */
+static int compile_requested_policy(const struct call *c, const struct explain_question *q,
+                                    struct arena *a, struct egress_snapshot **ret, struct err *e)
 {
-    const struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL,
-                                                           .from = "" } };
+    struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL, .from = "" } };
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct egress_policy policy;
     struct policy_bounds b;
-    int r = policy_text_read(str_from(q->policy), &everything, &t, e);
+    int r = control_ceiling(c->api->control, &c->caller, NULL, a, &b, e);
 
+    if (r < 0)
+        return r;
+    everything.names = b.names;
+    r = policy_text_read(str_from(q->policy), &everything, &t, e);
     if (r >= 0)
         r = egress_policy_from_json(t->json, a, &policy, e);
     if (r < 0)
         return err_wrap(e, r, "policy");
-    r = control_ceiling(c->api->control, &c->caller, NULL, a, &b, e);
-    if (r < 0)
-        return r;
     *ret = egress_compile_under(&policy, &b.ceiling, 1, e);
     return *ret ? 0 : -(int)ERR_BUG;
 }
 
-static void write_explanation(struct json_writer *w, const void *what)
+static void write_egress_explanation(struct json_writer *w, const void *what)
 {
     egress_explain_json(what, w);
 }
 
-static void explain(struct call *c)
+static void rest_explain_egress(struct call *c)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
-    struct egress_trial trial = { .n_addresses = 0 };
+    struct egress_explain_input trial = { .n_addresses = 0 };
     struct egress_explanation x;
-    struct question q = { 0 };
+    struct explain_question q = { 0 };
     struct err e;
 
     if (json_bind(c->json, question_fields, question_field_count, &q, &c->arena, &e) < 0 ||
-        err_wrap(&e, egress_trial_read(&q.asked, &trial, &e), "to") < 0 ||
-        compile(c, &q, &a, &s, &e) < 0) {
+        err_wrap(&e, egress_explain_read(&q.asked, &trial, &e), "to") < 0 ||
+        compile_requested_policy(c, &q, &a, &s, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     egress_snapshot_expire(s, clock_wall());
     egress_explain(s, &trial, &x);
-    call_answer(c, 200, write_explanation, &x);
+    call_answer(c, 200, write_egress_explanation, &x);
 }
 
 const struct route routes_egress[] = {
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress", ROUTE_SANDBOX | ROUTE_LIVE, get,
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress", ROUTE_SANDBOX | ROUTE_LIVE, rest_get_egress,
       "Show what a sandbox may reach", .answer = "Egress" },
     { H1_PUT, VERB_CREATE, "/v1/sandboxes/{id}/egress", ROUTE_TEXT | ROUTE_SANDBOX | ROUTE_LIVE,
-      set, "Change what a sandbox may reach, at once", .answer = "Egress" },
-    { H1_POST, VERB_READ, "/v1/egress/check", ROUTE_TEXT, check, "Check an egress policy",
-      .answer = "EgressVerdict" },
-    { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON | ROUTE_CONTENT, explain,
-      "What a policy would say of a connection or request", .fields = question_fields,
+      rest_set_egress, "Change what a sandbox may reach, at once", .answer = "Egress" },
+    { H1_POST, VERB_READ, "/v1/egress/check", ROUTE_TEXT, rest_check_egress_policy,
+      "Check an egress policy", .answer = "EgressVerdict" },
+    { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON | ROUTE_CONTENT, rest_explain_egress,
+      "Explain the decision of a policy on a connection or request", .fields = question_fields,
       .field_count = &question_field_count, .answer = "EgressExplanation" },
     { .path = NULL },
 };

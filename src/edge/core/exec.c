@@ -1,5 +1,6 @@
-#include "api/exec.h"
-#include "api/guard.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/exec.h"
+#include "edge/core/guard.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,40 +9,40 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "proc/signals.h"
+#include "lib/proc/signals.h"
 #include "base/clock.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { LINGER_MS = 300, INPUT_MAX = 1 << 20 };
 
-static void pump_close(struct exec_pump *p)
+static void close_exec_pump(struct exec_pump *p)
 {
     loop_fd_stop(&p->source);
     drop_fd(&p->fd);
 }
 
-static void stop_all(struct exec *x)
+static void stop_exec(struct exec *x)
 {
     for (int i = 0; i < 2; i++)
-        pump_close(&x->pumps[i]);
+        close_exec_pump(&x->pumps[i]);
     loop_fd_stop(&x->input);
     loop_timer_stop(&x->linger);
     drop_fd(&x->op.process.stdio[0]);
 }
 
-/* Freed with its call, when nobody uses either any more. */
-static void exec_end(struct call *c)
+/* Frees the exec, with its call. */
+static void free_exec(struct call *c)
 {
     struct exec *x = c->state;
 
-    stop_all(x);
+    stop_exec(x);
     buf_done(&x->pending);
     buf_done(&x->out[0]);
     buf_done(&x->out[1]);
     free(x);
 }
 
-static void on_removed(struct sandbox_op *op, int r, const struct err *e)
+static void on_one_shot_removed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct exec *x = container_of(op, struct exec, removal);
     struct call *c = x->call;
@@ -49,30 +50,30 @@ static void on_removed(struct sandbox_op *op, int r, const struct err *e)
     (void)e;
     x->own = r >= 0 ? c->sandbox : NULL;
     if (c->x)
-        x->face->ended(x, &x->end);
+        x->encoder->ended(x, &x->end);
     call_unref(c);
 }
 
-/* What the memory limit did to a sandbox, and all that it tried to reach, is known when it is
- * gone. A good end without a network need not wait. */
-static void remove_then_tell(struct exec *x)
+/* OOM kills and egress counters of a one-shot sandbox are final only after its removal, so a failed
+ * program or one with network access is reported afterwards. */
+static void remove_then_report(struct exec *x)
 {
     struct call *c = call_ref(x->call);
 
-    x->removal.done = on_removed;
+    x->removal.done = on_one_shot_removed;
     sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC,
                     &x->removal);
 }
 
-static bool must_be_gone(const struct exec *x)
+static bool must_remove_first(const struct exec *x)
 {
     struct sandbox_egress network;
-    bool good = x->end.how == EXT_EXITED && x->end.status == 0;
+    bool good = x->end.how == BACKEND_EXITED && x->end.status == 0;
 
     return x->call->one_shot && (!good || sandbox_egress(x->call->sandbox, &network));
 }
 
-static void finish_if_over(struct exec *x)
+static void finish_exec_if_ended(struct exec *x)
 {
     if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0 || x->removal.done)
         return;
@@ -81,27 +82,27 @@ static void finish_if_over(struct exec *x)
     drop_fd(&x->op.process.stdio[0]);
     if (!x->call->x)
         return;
-    if (must_be_gone(x))
-        remove_then_tell(x);
+    if (must_remove_first(x))
+        remove_then_report(x);
     else
-        x->face->ended(x, &x->end);
+        x->encoder->ended(x, &x->end);
 }
 
-static void give_up_output(struct loop_timer *t)
+static void on_linger_timeout(struct loop_timer *t)
 {
     struct exec *x = container_of(t, struct exec, linger);
 
-    if (x->full) { /* the client is slow, not the program silent */
+    if (x->full) { /* the client is slow: output may still be pending */
         loop_timer_start(x->call->api->loop, t, clock_mono() + LINGER_MS * NS_PER_MS,
-                         give_up_output, NULL);
+                         on_linger_timeout, NULL);
         return;
     }
     for (int i = 0; i < 2; i++)
-        pump_close(&x->pumps[i]);
-    finish_if_over(x);
+        close_exec_pump(&x->pumps[i]);
+    finish_exec_if_ended(x);
 }
 
-static void on_readable(struct loop_fd *s, unsigned events)
+static void on_exec_output(struct loop_fd *s, unsigned events)
 {
     static char room[EXEC_CHUNK];
     struct exec_pump *p = container_of(s, struct exec_pump, source);
@@ -112,13 +113,13 @@ static void on_readable(struct loop_fd *s, unsigned events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     call_ref(x->call);
-    if (n <= 0) { /* a terminal says EIO when its last program has closed it */
-        pump_close(p);
-        finish_if_over(x);
-    } else if (x->face->output(x, p->channel, (struct str){ room, (size_t)n })) {
-        /* the client takes more */
-    } else if (!x->call->x) { /* the face gave the client up */
-        exec_gone(x);
+    if (n <= 0) { /* a terminal returns EIO when its last process has closed it */
+        close_exec_pump(p);
+        finish_exec_if_ended(x);
+    } else if (x->encoder->output(x, p->channel, (struct str){ room, (size_t)n })) {
+        /* continue reading */
+    } else if (!x->call->x) { /* the encoder dropped the client */
+        exec_abandon(x);
     } else {
         x->full = true;
         for (int i = 0; i < 2; i++)
@@ -127,10 +128,10 @@ static void on_readable(struct loop_fd *s, unsigned events)
     call_unref(x->call);
 }
 
-static void pump_run(struct exec_pump *p)
+static void start_exec_pump(struct exec_pump *p)
 {
     if (p->fd >= 0)
-        loop_fd_start(p->exec->call->api->loop, &p->source, p->fd, LOOP_READ, on_readable, NULL);
+        loop_fd_start(p->exec->call->api->loop, &p->source, p->fd, LOOP_READ, on_exec_output, NULL);
 }
 
 void exec_resume(struct exec *x)
@@ -139,11 +140,11 @@ void exec_resume(struct exec *x)
         return;
     x->full = false;
     for (int i = 0; i < 2; i++)
-        pump_run(&x->pumps[i]);
+        start_exec_pump(&x->pumps[i]);
 }
 
-/* Output goes through us, unless the face hands the descriptors on. */
-static void start_pumps(struct exec *x)
+/* Starts to read the output, unless the encoder handed out the descriptors. */
+static void start_exec_pumps(struct exec *x)
 {
     int *stdio = x->op.process.stdio;
 
@@ -156,10 +157,10 @@ static void start_pumps(struct exec *x)
         x->pumps[1].fd = take_fd(&stdio[2]);
     }
     for (int i = 0; i < 2; i++)
-        pump_run(&x->pumps[i]);
+        start_exec_pump(&x->pumps[i]);
 }
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_exec_started(struct run_op *op, int r, const struct err *e)
 {
     struct exec *x = container_of(op, struct exec, op);
     struct call *c = x->call;
@@ -171,18 +172,18 @@ static void on_started(struct run_op *op, int r, const struct err *e)
         return;
     }
     if (r < 0) {
-        x->face->failed(x, e);
+        x->encoder->failed(x, e);
         call_unref(c);
         return;
     }
     x->running = true;
-    if (!x->face->started(x) || !c->x)
-        exec_gone(x);
-    else if (x->face->output)
-        start_pumps(x);
+    if (!x->encoder->started(x) || !c->x)
+        exec_abandon(x);
+    else if (x->encoder->output)
+        start_exec_pumps(x);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_exec_ended(struct run_op *op, const struct backend_end *end)
 {
     struct exec *x = container_of(op, struct exec, op);
 
@@ -190,37 +191,37 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     x->ended = true;
     x->end = *end;
     loop_timer_start(x->call->api->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS,
-                     give_up_output, NULL);
-    finish_if_over(x);
-    call_unref(x->call); /* the operation's */
+                     on_linger_timeout, NULL);
+    finish_exec_if_ended(x);
+    call_unref(x->call); /* the reference of the operation */
 }
 
-static const struct run_op_events events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events events = { .started = on_exec_started, .ended = on_exec_ended };
 
-void exec_gone(struct exec *x)
+void exec_abandon(struct exec *x)
 {
-    stop_all(x);
+    stop_exec(x);
     if (!x->running)
-        return; /* starting: on_started finds nobody; ended: nothing to do */
+        return; /* starting: on_exec_started() sees it; ended: nothing to do */
     x->running = false;
     run_op_cancel(&x->op);
     call_unref(x->call);
 }
 
-static void client_gone(struct call *c)
+static void on_exec_client_gone(struct call *c)
 {
-    exec_gone(c->state);
+    exec_abandon(c->state);
 }
 
 static struct exec *exec_new(struct call *c, const struct process_request *q,
-                             const struct exec_face *face)
+                             const struct exec_encoder *encoder)
 {
     struct exec *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
     x->call = call_ref(c);
-    x->face = face;
+    x->encoder = encoder;
     x->request = *q;
     x->op.events = &events;
     x->op.actor = &c->caller.actor;
@@ -229,48 +230,48 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
         x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
     buf_init(&x->pending, INPUT_MAX);
     c->state = x;
-    c->on_end = exec_end;
-    c->on_gone = client_gone;
+    c->on_end = free_exec;
+    c->on_gone = on_exec_client_gone;
     return x;
 }
 
-static void run(struct exec *x, const int *lent, size_t n)
+static void start_exec_program(struct exec *x, const int *lent, size_t n)
 {
     struct call *c = x->call;
-    struct ext_start start;
+    struct backend_start start;
     struct err e;
 
     if (process_start_fill(c->sandbox, &x->request, &c->arena, &start, &e) < 0) {
-        x->face->failed(x, &e);
+        x->encoder->failed(x, &e);
         call_unref(c);
         return;
     }
-    start.flags |= n ? (unsigned)EXT_WHOLE : 0u;
+    start.flags |= n ? (unsigned)BACKEND_WHOLE : 0u;
     start.lent = lent;
     start.n_lent = n;
     sandbox_run(c->sandbox, &start, &x->op);
 }
 
-void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
+void exec_start(struct call *c, const struct process_request *q, const struct exec_encoder *encoder,
                 struct ws_session *session)
 {
-    struct exec *x = exec_new(c, q, face);
+    struct exec *x = exec_new(c, q, encoder);
 
     x->session = session;
-    run(x, NULL, 0);
+    start_exec_program(x, NULL, 0);
 }
 
 void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
-                     const struct exec_face *face)
+                     const struct exec_encoder *encoder)
 {
-    run(exec_new(c, q, face), lent, n);
+    start_exec_program(exec_new(c, q, encoder), lent, n);
 }
 
 /* --- stdin --- */
 
-static void on_writable(struct loop_fd *s, unsigned events_);
+static void on_exec_stdin_writable(struct loop_fd *s, unsigned events_);
 
-static void input_over(struct exec *x)
+static void close_exec_stdin(struct exec *x)
 {
     loop_fd_stop(&x->input);
     buf_done(&x->pending);
@@ -278,7 +279,7 @@ static void input_over(struct exec *x)
         drop_fd(&x->op.process.stdio[0]);
 }
 
-static void input_move(struct exec *x)
+static void write_exec_stdin(struct exec *x)
 {
     int fd = x->op.process.stdio[0];
     ssize_t n = 1;
@@ -288,24 +289,24 @@ static void input_move(struct exec *x)
         if (n > 0)
             buf_drop(&x->pending, (size_t)n);
         else if (errno != EAGAIN && errno != EINTR)
-            input_over(x); /* nobody reads: what is left has no taker */
+            close_exec_stdin(x); /* the reader closed it: drop the rest */
     }
     if (x->pending.n && x->op.process.stdio[0] >= 0) {
-        loop_fd_start(x->call->api->loop, &x->input, fd, LOOP_WRITE, on_writable, NULL);
+        loop_fd_start(x->call->api->loop, &x->input, fd, LOOP_WRITE, on_exec_stdin_writable, NULL);
         return;
     }
     loop_fd_stop(&x->input);
     if (x->close_input)
-        input_over(x);
+        close_exec_stdin(x);
 }
 
-static void on_writable(struct loop_fd *s, unsigned events_)
+static void on_exec_stdin_writable(struct loop_fd *s, unsigned events_)
 {
     struct exec *x = container_of(s, struct exec, input);
 
     (void)events_;
     loop_fd_stop(s);
-    input_move(x);
+    write_exec_stdin(x);
     if (!x->pending.n && x->on_input_room)
         x->on_input_room(x);
 }
@@ -313,9 +314,9 @@ static void on_writable(struct loop_fd *s, unsigned events_)
 bool exec_input(struct exec *x, struct str data)
 {
     if (x->close_input || x->op.process.stdio[0] < 0 || buf_add(&x->pending, data) < 0)
-        return true; /* nobody to give it to */
+        return true; /* stdin is closed: drop the data */
     loop_fd_stop(&x->input);
-    input_move(x);
+    write_exec_stdin(x);
     return x->pending.n == 0;
 }
 
@@ -329,7 +330,7 @@ void exec_close_input(struct exec *x)
     }
     x->close_input = true;
     if (!x->pending.n)
-        input_over(x);
+        close_exec_stdin(x);
 }
 
 /* --- control messages --- */
@@ -369,7 +370,7 @@ int exec_message_read(struct str text, struct exec_message *ret)
     return 0;
 }
 
-static void resize(struct exec *x, uint16_t rows, uint16_t cols)
+static void resize_exec_terminal(struct exec *x, uint16_t rows, uint16_t cols)
 {
     const struct winsize size = { .ws_row = rows, .ws_col = cols };
 
@@ -384,17 +385,18 @@ void exec_control(struct exec *x, struct str text)
     if (exec_message_read(text, &m) < 0)
         return;
     if (m.op == EXEC_RESIZE)
-        resize(x, m.rows, m.cols);
+        resize_exec_terminal(x, m.rows, m.cols);
     else if (m.op == EXEC_CLOSE_STDIN)
         exec_close_input(x);
     else
-        run_op_signal(&x->op, m.signal, m.signal == SIGKILL ? EXT_SCOPE_TREE : EXT_SCOPE_GROUP);
+        run_op_signal(&x->op, m.signal,
+                      m.signal == SIGKILL ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_GROUP);
 }
 
-/* --- what is told --- */
+/* --- JSON --- */
 
-/* Real-time signals have no names: their number's text. */
-static const char *signal_text(int sig, char number[static 16])
+/* Real-time signals have no name: their number as text. */
+static const char *format_signal(int sig, char number[static 16])
 {
     const char *name = signal_name(sig);
 
@@ -402,74 +404,62 @@ static const char *signal_text(int sig, char number[static 16])
     return name ? name : number;
 }
 
-/* Of a sandbox that was made for this program, the whole count is known. */
-static void put_oom_kills(struct json_writer *w, const struct ext_end *end,
-                          const struct sandbox *own)
+/* For a one-shot sandbox the total of the whole sandbox is known. */
+static void write_oom_kills(struct json_writer *w, const struct backend_end *end,
+                            const struct sandbox *own)
 {
     struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
     bool whole = v.oom_kills;
 
     if (!whole && !end->oom_kills)
         return;
-    json_key(w, STR("oom_kills"));
-    json_put_uint(w, whole ? v.oom_kills : end->oom_kills);
-    json_key(w, STR("memory_limit"));
-    json_put_uint(w, whole ? v.memory : end->memory_limit);
+    json_field_uint(w, "oom_kills", whole ? v.oom_kills : end->oom_kills);
+    json_field_uint(w, "memory_limit", whole ? v.memory : end->memory_limit);
 }
 
-void exec_end_fields(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
+void exec_end_fields(struct json_writer *w, const struct backend_end *end,
+                     const struct sandbox *own)
 {
     char number[16];
 
     json_key(w, STR("exit_code"));
-    if (end->how == EXT_EXITED)
+    if (end->how == BACKEND_EXITED)
         json_put_int(w, end->status);
     else
         json_put_null(w);
-    json_key(w, STR("signal"));
-    json_put_str(w, str_from(end->how == EXT_SIGNALLED ? signal_text(end->status, number) : ""));
-    json_key(w, STR("timed_out"));
-    json_put_bool(w, end->how == EXT_TIMED_OUT);
-    json_key(w, STR("lost"));
-    json_put_bool(w, end->how == EXT_LOST);
-    put_oom_kills(w, end, own);
+    json_field_cstr(w, "signal",
+                    end->how == BACKEND_SIGNALLED ? format_signal(end->status, number) : "");
+    json_field_bool(w, "timed_out", end->how == BACKEND_TIMED_OUT);
+    json_field_bool(w, "lost", end->how == BACKEND_LOST);
+    write_oom_kills(w, end, own);
 }
 
-void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own)
+void exec_write_ended(struct json_writer *w, const struct backend_end *end,
+                      const struct sandbox *own)
 {
     json_begin_object(w);
-    json_key(w, STR("event"));
-    json_put_str(w, STR("exited"));
+    json_field_cstr(w, "event", "exited");
     exec_end_fields(w, end, own);
     json_end_object(w);
 }
 
 void exec_process_field(struct json_writer *w, const struct exec *x)
 {
-    json_key(w, STR("process"));
-    json_begin_object(w);
-    json_key(w, STR("process"));
-    json_put_uint(w, x->op.process.proc);
-    json_key(w, STR("pid"));
-    json_put_int(w, x->op.process.pid);
-    json_key(w, STR("state"));
-    json_put_str(w, x->ended ? STR("exited") : STR("running"));
-    json_key(w, STR("tty"));
-    json_put_bool(w, x->request.tty);
-    json_key(w, STR("background"));
-    json_put_bool(w, false);
+    json_field_begin_object(w, "process");
+    json_field_uint(w, "process", x->op.process.proc);
+    json_field_int(w, "pid", x->op.process.pid);
+    json_field_str(w, "state", x->ended ? STR("exited") : STR("running"));
+    json_field_bool(w, "tty", x->request.tty);
+    json_field_bool(w, "background", false);
     json_end_object(w);
 }
 
 void exec_write_started(struct json_writer *w, const struct exec *x)
 {
     json_begin_object(w);
-    json_key(w, STR("event"));
-    json_put_str(w, STR("started"));
-    if (x->call->one_shot) {
-        json_key(w, STR("sandbox_id"));
-        json_put_str(w, str_from(sandbox_view(x->call->sandbox).record->id));
-    }
+    json_field_cstr(w, "event", "started");
+    if (x->call->one_shot)
+        json_field_cstr(w, "sandbox_id", sandbox_view(x->call->sandbox).record->id);
     exec_process_field(w, x);
     json_end_object(w);
 }

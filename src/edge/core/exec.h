@@ -1,28 +1,29 @@
-/* A program in the foreground of a request: it runs as long as its client is there.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that runs in the foreground of a request: it is killed when the client disconnects.
  *
- * The engine starts it, reads its output under the client's back-pressure and waits for its end;
- * how that looks on the wire is a row of functions: lines, one JSON answer, WebSocket messages, or
+ * The engine starts it, reads its output under the client's back-pressure and waits for its end. An
+ * encoder decides how that looks on the wire: NDJSON lines, one JSON answer, WebSocket messages, or
  * the descriptors themselves. */
-#ifndef API_EXEC_H
-#define API_EXEC_H
+#ifndef EDGE_CORE_EXEC_H
+#define EDGE_CORE_EXEC_H
 
-#include "api/inside.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "edge/core/internal.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum { EXEC_CHUNK = 64 << 10 };
 
 struct exec;
 struct ws_session; /* exec_ws.c */
 
-struct exec_face {
-    /* It runs. False: the face has ended the exec itself. */
+struct exec_encoder {
+    /* The program runs. False: the encoder has ended the exec itself. */
     bool (*started)(struct exec *x);
-    /* Bytes of channel 1 or 2. False: full; exec_resume() goes on. NULL: the face has the
-     * descriptors. */
+    /* Output of channel 1 or 2. False: the client is full, exec_resume() continues. NULL: the
+     * encoder handed out the descriptors. */
     bool (*output)(struct exec *x, int channel, struct str data);
-    void (*ended)(struct exec *x, const struct ext_end *end); /* all output was told before */
-    void (*failed)(struct exec *x, const struct err *e);      /* it did not start */
+    void (*ended)(struct exec *x, const struct backend_end *end); /* after all output */
+    void (*failed)(struct exec *x, const struct err *e);          /* the program did not start */
 };
 
 struct exec_pump {
@@ -33,40 +34,41 @@ struct exec_pump {
 
 struct exec {
     struct call *call;
-    const struct exec_face *face;
+    const struct exec_encoder *encoder;
     struct run_op op;
     struct process_request request;
     struct exec_pump pumps[2];
     bool full, running, ended;
-    struct ext_end end;
-    struct sandbox_op removal; /* of a sandbox of its own, before a bad end is told */
-    const struct sandbox *own; /* … which is gone */
-    struct loop_timer linger;  /* for output that a grandchild keeps open */
-    /* what has to reach its stdin */
+    struct backend_end end;
+    struct sandbox_op removal; /* removal of the call's own sandbox, before the end is reported */
+    const struct sandbox *own; /* that sandbox, once removed */
+    /* after the end: bounds the wait for output that a grandchild keeps open */
+    struct loop_timer linger;
+    /* pending stdin */
     struct loop_fd input;
     struct buf pending;
     bool close_input;
     void (*on_input_room)(struct exec *x);
-    /* the faces' own */
+    /* state of the encoders */
     struct buf out[2];
     bool truncated;
     struct ws_session *session;
 };
 
-/* Starts it; the call's state is the exec from now on. session: what exec_ws is to tell, which may
- * be from inside; NULL for the others. */
-void exec_start(struct call *c, const struct process_request *q, const struct exec_face *face,
+/* Starts the program; the exec becomes the call's state. session: for exec_ws, whose callbacks may
+ * run inside this call; NULL for other encoders. */
+void exec_start(struct call *c, const struct process_request *q, const struct exec_encoder *encoder,
                 struct ws_session *session);
-/* The same with descriptors that it finds open (ext_start.lent); they stay the caller's. When it
- * ends, so does everything it started. */
+/* The same with descriptors that the program inherits (backend_start.lent); the caller keeps its
+ * own. When the program ends, all of its descendants are killed. */
 void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
-                     const struct exec_face *face);
-void exec_resume(struct exec *x); /* the client takes bytes again */
-void exec_gone(struct exec *x);   /* the client left: so does the program */
-/* Bytes for its stdin; false: it has enough for now, on_input_room tells. */
+                     const struct exec_encoder *encoder);
+void exec_resume(struct exec *x);  /* the client has room again */
+void exec_abandon(struct exec *x); /* the client disconnected: kills the program */
+/* Writes to stdin. False: stdin is full, on_input_room follows. */
 bool exec_input(struct exec *x, struct str data);
 void exec_close_input(struct exec *x);
-/* A control message of the client; what is none is ignored. */
+/* Handles a control message of the client; invalid ones are ignored. */
 void exec_control(struct exec *x, struct str json);
 
 struct exec_message {
@@ -76,20 +78,22 @@ struct exec_message {
 };
 int exec_message_read(struct str json, struct exec_message *ret);
 
-/* One event as JSON, without its line break. */
+/* Write one event as JSON, without a line break. */
 void exec_write_started(struct json_writer *w, const struct exec *x);
 void exec_write_output(struct json_writer *w, int channel, struct str data);
-/* own: a sandbox that was made for it, and is gone; NULL: none is. */
-void exec_write_ended(struct json_writer *w, const struct ext_end *end, const struct sandbox *own);
-void exec_end_fields(struct json_writer *w, const struct ext_end *end, const struct sandbox *own);
-/* A member "process": one that is not in the background. Who asked knows its arguments. */
+/* own: the sandbox made for the program, already removed; NULL: none. */
+void exec_write_ended(struct json_writer *w, const struct backend_end *end,
+                      const struct sandbox *own);
+void exec_end_fields(struct json_writer *w, const struct backend_end *end,
+                     const struct sandbox *own);
+/* The member "process" of a foreground program, without its arguments, which the client sent. */
 void exec_process_field(struct json_writer *w, const struct exec *x);
 
-/* How this call wants it: by its Accept and Upgrade. */
-const struct exec_face *exec_face_for(const struct call *c);
-extern const struct exec_face exec_ndjson, exec_collect, exec_stdio, exec_ws;
+/* The encoder that the call selects by Accept and Upgrade. */
+const struct exec_encoder *exec_encoder_for(const struct call *c);
+extern const struct exec_encoder exec_ndjson, exec_collect, exec_stdio, exec_ws;
 
-/* WebSocket: the request is the first message. */
+/* Accepts a WebSocket; its first message is the request. */
 void exec_ws_accept(struct call *c);
 
 #endif

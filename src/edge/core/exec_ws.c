@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program over a WebSocket: the first message is the request, then bytes in both directions.
  *
- * From ws_accept() on the exchange is the WebSocket's; the call's `x` only says that the client is
- * there, and the call is released when the WebSocket is closed. */
+ * After ws_accept() the WebSocket owns the exchange. The call's `x` only shows that the client is
+ * connected; the call is released when the WebSocket is closed. */
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "http/websocket.h"
-#include "json/reader.h"
+#include "edge/core/exec.h"
+#include "lib/http/websocket.h"
+#include "lib/json/reader.h"
 
 enum { CLOSE_DONE = 1000, CLOSE_UNSUPPORTED = 1003, CLOSE_POLICY = 1008, CLOSE_FAILED = 1011 };
 enum { EVENT_MAX = 64 << 10 };
@@ -14,13 +15,13 @@ enum { EVENT_MAX = 64 << 10 };
 struct ws_session {
     struct ws ws;
     struct call *call;
-    struct exec *exec; /* NULL: the request has not come */
-    bool over;         /* everything was said: what still comes is not listened to */
+    struct exec *exec; /* NULL: no request yet */
+    bool over;         /* closing: later messages are ignored */
 };
 
 typedef void event_write_fn(struct json_writer *w, const void *what);
 
-static void send_text(struct ws_session *s, event_write_fn *write, const void *what)
+static void send_ws_event(struct ws_session *s, event_write_fn *write, const void *what)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(EVENT_MAX);
     struct json_writer w;
@@ -28,57 +29,56 @@ static void send_text(struct ws_session *s, event_write_fn *write, const void *w
     json_writer_init(&w, &text, JSON_COMPACT);
     write(&w, what);
     if (json_writer_finish(&w, NULL) < 0 || ws_send(&s->ws, FRAME_TEXT, buf_str(&text), NULL) < 0)
-        ws_close(&s->ws, CLOSE_FAILED, STR("an event could not be told"));
+        ws_close(&s->ws, CLOSE_FAILED, STR("an event could not be sent"));
 }
 
-struct refusal {
+struct ws_refusal {
     const struct err *e;
     const char *id, *step;
 };
 
-static void write_error(struct json_writer *w, const void *what)
+static void write_ws_refusal(struct json_writer *w, const void *what)
 {
-    const struct refusal *f = what;
+    const struct ws_refusal *f = what;
     enum err_code code = f->e->code;
 
     json_begin_object(w);
-    json_key(w, STR("event"));
-    json_put_str(w, STR("error"));
+    json_field_cstr(w, "event", "error");
     problem_fields(w, f->e, problem_status(code), problem_code(code), f->id, f->step);
     json_end_object(w);
 }
 
-static void refuse(struct ws_session *s, const struct err *e, const char *step)
+static void refuse_ws_exec(struct ws_session *s, const struct err *e, const char *step)
 {
     const char *id = sandbox_view(s->call->sandbox).record->id;
 
-    send_text(s, write_error, &(struct refusal){ e, id, step });
+    send_ws_event(s, write_ws_refusal, &(struct ws_refusal){ e, id, step });
     s->over = true;
     ws_close(&s->ws, CLOSE_POLICY, STR("refused"));
 }
 
-/* --- the face --- */
+/* --- the encoder --- */
 
-static void write_started(struct json_writer *w, const void *what)
+static void write_ws_started(struct json_writer *w, const void *what)
 {
     exec_write_started(w, what);
 }
 
-static void on_input_room(struct exec *x)
+static void on_ws_input_room(struct exec *x)
 {
     if (x->session)
         ws_resume(&x->session->ws);
 }
 
-static bool face_started(struct exec *x)
+static bool on_ws_started(struct exec *x)
 {
-    send_text(x->session, write_started, x);
-    x->on_input_room = on_input_room;
+    send_ws_event(x->session, write_ws_started, x);
+    x->on_input_room = on_ws_input_room;
     ws_resume(&x->session->ws);
     return true;
 }
 
-static bool face_output(struct exec *x, int channel, struct str data)
+static bool on_ws_output(struct exec *x, int channel, struct str data)
 {
     static char message[1 + EXEC_CHUNK];
     int r;
@@ -86,38 +86,39 @@ static bool face_output(struct exec *x, int channel, struct str data)
     message[0] = (char)channel;
     memcpy(message + 1, data.p, data.n);
     r = ws_send(&x->session->ws, FRAME_BINARY, (struct str){ message, data.n + 1 }, NULL);
-    if (r < 0) /* never with a hole in it */
-        ws_close(&x->session->ws, CLOSE_FAILED, STR("output could not be told"));
+    if (r < 0) /* output must not have gaps */
+        ws_close(&x->session->ws, CLOSE_FAILED, STR("output could not be sent"));
     return r == 0;
 }
 
-static void write_ended(struct json_writer *w, const void *what)
+static void write_ws_ended(struct json_writer *w, const void *what)
 {
     exec_write_ended(w, what, NULL);
 }
 
-static void face_ended(struct exec *x, const struct ext_end *end)
+static void on_ws_ended(struct exec *x, const struct backend_end *end)
 {
-    send_text(x->session, write_ended, end);
+    send_ws_event(x->session, write_ws_ended, end);
     x->session->over = true;
     ws_close(&x->session->ws, CLOSE_DONE, STR(""));
 }
 
-static void face_failed(struct exec *x, const struct err *e)
+static void on_ws_failed(struct exec *x, const struct err *e)
 {
-    refuse(x->session, e, x->op.process.step);
+    refuse_ws_exec(x->session, e, x->op.process.step);
 }
 
-const struct exec_face exec_ws = {
-    .started = face_started,
-    .output = face_output,
-    .ended = face_ended,
-    .failed = face_failed,
+const struct exec_encoder exec_ws = {
+    .started = on_ws_started,
+    .output = on_ws_output,
+    .ended = on_ws_ended,
+    .failed = on_ws_failed,
 };
 
 /* --- messages --- */
 
-static int read_request(struct call *c, struct str text, struct process_request *q, struct err *e)
+static int read_ws_exec_request(struct call *c, struct str text, struct process_request *q,
+                                struct err *e)
 {
     const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
     const struct json *v;
@@ -126,44 +127,44 @@ static int read_request(struct call *c, struct str text, struct process_request 
     if (r >= 0)
         r = process_request_read(v, q, &c->arena, e);
     if (r >= 0 && q->background)
-        r = err_set(e, ERR_INVALID, "background: is started with POST, and then attached to");
+        r = err_set(e, ERR_INVALID, "background: start the process with POST, then attach to it");
     return r;
 }
 
-static void first_message(struct ws_session *s, enum frame_op op, struct str data)
+static void take_first_ws_message(struct ws_session *s, enum frame_op op, struct str data)
 {
     struct process_request q;
     struct err e;
 
     if (op != FRAME_TEXT) {
-        (void)err_set(&e, ERR_INVALID, "the first message is the request, as text");
-        refuse(s, &e, NULL);
-    } else if (read_request(s->call, data, &q, &e) < 0) {
-        refuse(s, &e, NULL);
+        (void)err_set(&e, ERR_INVALID, "the first message must be the request, as text");
+        refuse_ws_exec(s, &e, NULL);
+    } else if (read_ws_exec_request(s->call, data, &q, &e) < 0) {
+        refuse_ws_exec(s, &e, NULL);
     } else {
-        ws_pause(&s->ws); /* until it runs there is no stdin for what follows */
+        ws_pause(&s->ws); /* no stdin for further messages until the program runs */
         exec_start(s->call, &q, &exec_ws, s);
         s->exec = s->call->state;
     }
 }
 
-static void on_message(struct ws *w, enum frame_op op, struct str data)
+static void on_exec_ws_message(struct ws *w, enum frame_op op, struct str data)
 {
     struct ws_session *s = container_of(w, struct ws_session, ws);
 
     if (s->over)
         return;
     if (!s->exec)
-        first_message(s, op, data);
+        take_first_ws_message(s, op, data);
     else if (op == FRAME_TEXT)
         exec_control(s->exec, data);
     else if (!data.n || data.p[0] != 0)
-        ws_close(w, CLOSE_UNSUPPORTED, STR("only channel 0 goes in"));
+        ws_close(w, CLOSE_UNSUPPORTED, STR("clients may only send on channel 0"));
     else if (!exec_input(s->exec, (struct str){ data.p + 1, data.n - 1 }))
         ws_pause(w);
 }
 
-static void on_drain(struct ws *w)
+static void on_exec_ws_drain(struct ws *w)
 {
     struct ws_session *s = container_of(w, struct ws_session, ws);
 
@@ -171,7 +172,7 @@ static void on_drain(struct ws *w)
         exec_resume(s->exec);
 }
 
-static void on_closed(struct ws *w, int code)
+static void on_exec_ws_closed(struct ws *w, int code)
 {
     struct ws_session *s = container_of(w, struct ws_session, ws);
     struct call *c = s->call;
@@ -181,22 +182,23 @@ static void on_closed(struct ws *w, int code)
     meters_ended(c, CALL_STREAMED);
     if (s->exec) {
         s->exec->session = NULL;
-        exec_gone(s->exec);
+        exec_abandon(s->exec);
     }
     free(s);
-    call_unref(c); /* the exchange's */
+    call_unref(c); /* the reference of the exchange */
 }
 
 void exec_ws_accept(struct call *c)
 {
-    const struct ws_config config = { .on_message = on_message,
-                                      .on_closed = on_closed,
-                                      .on_drain = on_drain };
+    const struct ws_config config = { .on_message = on_exec_ws_message,
+                                      .on_closed = on_exec_ws_closed,
+                                      .on_drain = on_exec_ws_drain };
     struct ws_session *s;
     struct err e;
 
     if (!ws_wanted(http_request(c->x))) {
-        call_fail_with(c, 400, "invalid", "this is for WebSockets: send Upgrade: websocket");
+        call_fail_with(c, 400, "invalid",
+                       "this endpoint needs a WebSocket: send Upgrade: websocket");
         return;
     }
     s = calloc(1, sizeof *s);

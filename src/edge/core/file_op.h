@@ -1,46 +1,48 @@
-/* A file operation of a request: bytes stream through in both directions, never a whole file.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file operation of a request. Bytes are streamed in both directions; no whole file is buffered.
  *
- * The answer begins with the operation's first byte, or with its good end: until then a failure is
- * a proper problem. A failure behind the first byte cuts the connection, so that nobody takes a
- * part for the whole. */
-#ifndef API_FILE_OP_H
-#define API_FILE_OP_H
+ * The answer begins with the first byte of output, or with the successful end: until then a failure
+ * is answered as a problem. A later failure cuts the connection, so that the client does not
+ * mistake a part for the whole. */
+#ifndef EDGE_CORE_FILE_OP_H
+#define EDGE_CORE_FILE_OP_H
 
-#include "api/inside.h"
-#include "loop/fd.h"
+#include "edge/core/internal.h"
+#include "lib/loop/fd.h"
 
 struct file_op;
 
-struct file_face {
-    enum ext_what what;
-    const char *type; /* of the answer; NULL: it has none, and is 204 */
+struct file_encoder {
+    enum backend_what what;
+    const char *type; /* media type of the answer; NULL: no body, 204 */
     const char *before, *after;
-    /* Writes what the client gets for the records at the start of `in`: how many bytes of it they
-     * take, or -1. NULL: the client gets the bytes as they are. */
+    /* Encodes the complete records at the start of `in` and returns how many bytes of it they take,
+     * or -1. NULL: the bytes are passed through. */
     ssize_t (*show)(struct file_op *f, struct str in, struct buf *out);
-    bool input;  /* the request's body is its stdin … */
-    bool framed; /* … in chunks, so that an upload that breaks off changes nothing */
-    bool packs;  /* with gzip, for clients that like it better */
+    bool input;  /* the body of the request is its stdin */
+    bool framed; /* stdin is framed in chunks, so that an aborted upload changes nothing */
+    bool packs;  /* gzip for clients that prefer it */
 };
 
 struct file_op {
     struct call *call;
-    const struct file_face *face;
+    const struct file_encoder *encoder;
     struct run_op op;
-    bool ended, begun, shown; /* shown: a record was written */
-    struct err failure;       /* of the end; code 0: it went well */
+    bool ended, begun, shown; /* shown: a record was encoded */
+    struct err failure;       /* of the operation; code 0: success */
     struct loop_fd output, input;
     int out, in;
-    struct gzip *packer; /* of what goes to the client; NULL: it goes as it is */
-    struct buf records;  /* the start of one that has not come completely */
-    struct buf pending;  /* what has to go to stdin */
+    struct gzip *packer; /* compressor of the output; NULL: none */
+    struct buf records;  /* an incomplete record */
+    struct buf pending;  /* pending stdin */
     bool body_over;
 };
 
-extern const struct file_face file_face_read, file_face_write;
+extern const struct file_encoder file_encoder_read, file_encoder_write;
 
-/* Runs it; `paths` ended by NULL, like user on the call's arena. Answers the call. */
-void file_op_start(struct call *c, const struct file_face *face, const char *const *paths,
+/* Runs the operation and answers the call. `paths` ends with NULL; it and `user` are on the call's
+ * arena. */
+void file_op_start(struct call *c, const struct file_encoder *encoder, const char *const *paths,
                    const char *user, uint32_t mode);
 
 #endif

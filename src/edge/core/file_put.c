@@ -1,27 +1,28 @@
-#include "api/file_put.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/file_put.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "api/file_take.h"
-#include "extensions/records.h"
+#include "edge/core/file_take.h"
+#include "backends/records.h"
 
 enum { PIECE = 64 << 10 };
 
-static void close_put(struct file_put *p)
+static void close_put_input(struct file_put *p)
 {
     loop_fd_stop(&p->input_);
     drop_fd(&p->in_);
 }
 
-/* The next piece with its head; after the last one, the head that says so. */
-static void frame_piece(struct file_put *p)
+/* Frames the next piece; after the last one, the frame that marks the end. */
+static void frame_put_piece(struct file_put *p)
 {
     struct str piece = { p->data_.p, p->data_.n < PIECE ? p->data_.n : PIECE };
-    char head[EXT_CHUNK_HEAD];
+    char head[BACKEND_CHUNK_HEAD];
 
-    ext_chunk_head((uint32_t)piece.n, head);
-    buf_add(&p->framed_, (struct str){ head, sizeof head }); /* there is room: it was empty */
+    backend_chunk_head((uint32_t)piece.n, head);
+    buf_add(&p->framed_, (struct str){ head, sizeof head }); /* fits: the buffer was empty */
     if (piece.n)
         buf_add(&p->framed_, piece);
     p->last_ = !piece.n;
@@ -30,8 +31,8 @@ static void frame_piece(struct file_put *p)
 
 static void on_put_room(struct loop_fd *s, unsigned events);
 
-/* What the operation does not take any more its end explains. */
-static void give_put(struct file_put *p)
+/* If the operation closes its stdin, its end has the reason. */
+static void write_put_input(struct file_put *p)
 {
     while (p->in_ >= 0) {
         ssize_t n;
@@ -39,7 +40,7 @@ static void give_put(struct file_put *p)
         if (!p->framed_.n && p->last_)
             return;
         if (!p->framed_.n)
-            frame_piece(p);
+            frame_put_piece(p);
         n = write(p->in_, p->framed_.p, p->framed_.n);
         if (n >= 0) {
             buf_drop(&p->framed_, (size_t)n);
@@ -47,7 +48,7 @@ static void give_put(struct file_put *p)
             loop_fd_start(p->call->api->loop, &p->input_, p->in_, LOOP_WRITE, on_put_room, NULL);
             return;
         } else if (errno != EINTR) {
-            close_put(p);
+            close_put_input(p);
         }
     }
 }
@@ -56,14 +57,14 @@ static void on_put_room(struct loop_fd *s, unsigned events)
 {
     (void)events;
     loop_fd_stop(s);
-    give_put(container_of(s, struct file_put, input_));
+    write_put_input(container_of(s, struct file_put, input_));
 }
 
 static void finish_put(struct file_put *p, const struct err *e)
 {
     struct call *c = p->call;
 
-    close_put(p);
+    close_put_input(p);
     p->done(p, e);
     call_unref(c);
 }
@@ -80,10 +81,10 @@ static void on_put_started(struct run_op *op, int r, const struct err *e)
     p->in_ = take_fd(&op->process.stdio[0]);
     drop_fd(&op->process.stdio[1]);
     drop_fd(&op->process.stdio[2]);
-    give_put(p);
+    write_put_input(p);
 }
 
-static void on_put_ended(struct run_op *op, const struct ext_end *end)
+static void on_put_ended(struct run_op *op, const struct backend_end *end)
 {
     struct err e;
 
@@ -96,13 +97,13 @@ static const struct run_op_events put_events = { .started = on_put_started, .end
 void file_put_start(struct file_put *p, struct call *c, const char *const *paths, const char *user,
                     struct str data, file_put_fn *done)
 {
-    const struct ext_start start = {
-        .what = EXT_WRITE, .flags = EXT_STDIN, .user = user, .cwd = "/", .argv = paths
+    const struct backend_start start = {
+        .what = BACKEND_WRITE, .flags = BACKEND_STDIN, .user = user, .cwd = "/", .argv = paths
     };
 
     buf_done(&p->framed_);
     *p = (struct file_put){ .call = call_ref(c), .done = done, .in_ = -1, .data_ = data };
-    buf_init(&p->framed_, PIECE + EXT_CHUNK_HEAD);
+    buf_init(&p->framed_, PIECE + BACKEND_CHUNK_HEAD);
     p->op_.events = &put_events;
     p->op_.actor = &c->caller.actor;
     sandbox_run(c->sandbox, &start, &p->op_);

@@ -1,29 +1,30 @@
-#include "api/file_take.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/file_take.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "api/limit_text.h"
-#include "extensions/fault.h"
+#include "edge/core/limit_text.h"
+#include "backends/fault.h"
 
 enum { PIECE = 64 << 10 };
 
-void file_failure(const struct ext_end *end, struct err *ret)
+void file_failure(const struct backend_end *end, struct err *ret)
 {
     const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
     char limit[LIMIT_TEXT_MAX];
 
     *ret = (struct err){ .code = ERR_OK };
-    if (end->how == EXT_LOST)
-        (void)err_set(ret, ERR_CONFLICT, "the sandbox ended first");
-    else if (ext_end_is_oom(end))
+    if (end->how == BACKEND_LOST)
+        (void)err_set(ret, ERR_CONFLICT, "the sandbox ended before the operation");
+    else if (backend_end_is_oom(end))
         (void)err_set(ret, ERR_SYS, "killed: %s", limit_text_oom(end, limit));
-    else if (end->how != EXT_EXITED)
+    else if (end->how != BACKEND_EXITED)
         (void)err_set(ret, ERR_SYS, "the operation was killed");
     else if (end->sys == ENOSPC || end->sys == EDQUOT)
-        (void)err_set(ret, ext_fault_code(end->sys), "%s%s", why, limit_text_disk(end, limit));
-    else if (end->status || end->sys) /* without an errno, it was refused for what it asks */
-        (void)err_set(ret, end->sys ? ext_fault_code(end->sys) : ERR_INVALID, "%s", why);
+        (void)err_set(ret, backend_fault_code(end->sys), "%s%s", why, limit_text_disk(end, limit));
+    else if (end->status || end->sys) /* without an errno the arguments were refused */
+        (void)err_set(ret, end->sys ? backend_fault_code(end->sys) : ERR_INVALID, "%s", why);
     ret->sys = end->sys;
 }
 
@@ -32,13 +33,13 @@ void file_not_started(struct call *c, const struct run_op *op, const struct err 
     c->no_user = e->code == ERR_NOT_FOUND && strcmp(op->process.step, "user") == 0;
 }
 
-static void close_output(struct file_take *t)
+static void close_take_output(struct file_take *t)
 {
     loop_fd_stop(&t->output_);
     drop_fd(&t->out_);
 }
 
-static void finish_if_over(struct file_take *t)
+static void finish_take_if_ended(struct file_take *t)
 {
     struct call *c = t->call;
 
@@ -51,7 +52,7 @@ static void finish_if_over(struct file_take *t)
     call_unref(c);
 }
 
-static void on_output(struct loop_fd *s, unsigned events)
+static void on_take_output(struct loop_fd *s, unsigned events)
 {
     static char room[PIECE];
     struct file_take *t = container_of(s, struct file_take, output_);
@@ -64,11 +65,11 @@ static void on_output(struct loop_fd *s, unsigned events)
         t->too_big_ |= buf_add(&t->data, (struct str){ room, (size_t)n }) < 0;
         return;
     }
-    close_output(t);
-    finish_if_over(t);
+    close_take_output(t);
+    finish_take_if_ended(t);
 }
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_take_started(struct run_op *op, int r, const struct err *e)
 {
     struct file_take *t = container_of(op, struct file_take, op_);
 
@@ -76,31 +77,31 @@ static void on_started(struct run_op *op, int r, const struct err *e)
         file_not_started(t->call, op, e);
         t->ended_ = true;
         t->failure_ = *e;
-        finish_if_over(t);
+        finish_take_if_ended(t);
         return;
     }
     drop_fd(&op->process.stdio[0]);
     t->out_ = take_fd(&op->process.stdio[1]);
     drop_fd(&op->process.stdio[2]);
     if (t->out_ >= 0)
-        loop_fd_start(t->call->api->loop, &t->output_, t->out_, LOOP_READ, on_output, NULL);
+        loop_fd_start(t->call->api->loop, &t->output_, t->out_, LOOP_READ, on_take_output, NULL);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_take_ended(struct run_op *op, const struct backend_end *end)
 {
     struct file_take *t = container_of(op, struct file_take, op_);
 
     t->ended_ = true;
     file_failure(end, &t->failure_);
-    finish_if_over(t);
+    finish_take_if_ended(t);
 }
 
-static const struct run_op_events events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events events = { .started = on_take_started, .ended = on_take_ended };
 
-void file_take_start(struct file_take *t, struct call *c, enum ext_what what,
+void file_take_start(struct file_take *t, struct call *c, enum backend_what what,
                      const char *const *paths, const char *user, uint32_t mode, file_take_fn *done)
 {
-    const struct ext_start start = {
+    const struct backend_start start = {
         .what = what, .user = user, .cwd = "/", .argv = paths, .mode = mode
     };
 

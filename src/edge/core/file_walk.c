@@ -1,4 +1,5 @@
-#include "api/file_walk.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/file_walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include "base/clock.h"
 
-enum { PATH_ROOM = 8 << 10 }; /* a path that can be listed, and a name in it */
+enum { PATH_ROOM = 8 << 10 }; /* the longest directory path and a name in it */
 
 struct file_place {
     const char *path;
@@ -14,7 +15,7 @@ struct file_place {
     struct file_place *next;
 };
 
-static bool add_place(struct file_walk *w, const char *path, uint32_t depth)
+static bool queue_walk_directory(struct file_walk *w, const char *path, uint32_t depth)
 {
     struct file_place *p = arena_alloc(&w->call->arena, sizeof *p);
 
@@ -26,7 +27,8 @@ static bool add_place(struct file_walk *w, const char *path, uint32_t depth)
     return true;
 }
 
-static bool take_entry(struct file_walk *w, const struct file_place *p, const struct ext_entry *v)
+static bool take_walk_entry(struct file_walk *w, const struct file_place *p,
+                            const struct backend_entry *v)
 {
     char path[PATH_ROOM];
     int n = snprintf(path, sizeof path, "%s/" STR_FMT, strcmp(p->path, "/") == 0 ? "" : p->path,
@@ -39,25 +41,25 @@ static bool take_entry(struct file_walk *w, const struct file_place *p, const st
     if (!S_ISDIR(v->mode) || p->depth <= 1)
         return true;
     kept = arena_dup(&w->call->arena, (struct str){ path, (size_t)n });
-    return kept && add_place(w, kept, p->depth - 1);
+    return kept && queue_walk_directory(w, kept, p->depth - 1);
 }
 
-static bool take_entries(struct file_walk *w, const struct file_place *p, struct str in)
+static bool take_walk_entries(struct file_walk *w, const struct file_place *p, struct str in)
 {
-    struct ext_entry v;
+    struct backend_entry v;
     ssize_t n;
 
-    while ((n = ext_entry_read(in, &v)) > 0) {
-        if (!take_entry(w, p, &v))
+    while ((n = backend_entry_read(in, &v)) > 0) {
+        if (!take_walk_entry(w, p, &v))
             return false;
         in = (struct str){ in.p + n, in.n - (size_t)n };
     }
     return n == 0 && !in.n;
 }
 
-static void list_next(struct file_walk *w);
+static void list_next_directory(struct file_walk *w);
 
-static void listed(struct file_take *t, const struct err *e)
+static void on_directory_listed(struct file_take *t, const struct err *e)
 {
     struct file_walk *w = container_of(t, struct file_walk, take_);
     const struct file_place *p = w->places_;
@@ -68,17 +70,17 @@ static void listed(struct file_take *t, const struct err *e)
         w->last_ = &w->places_;
     if (e && p->path == w->root_) {
         w->done(w, e);
-    } else if (!e && !take_entries(w, p, buf_str(&t->data))) {
+    } else if (!e && !take_walk_entries(w, p, buf_str(&t->data))) {
         (void)err_set(&why, ERR_TOO_BIG,
                       "there are more entries than one request may list: name a directory further "
                       "down");
         w->done(w, &why);
     } else {
-        list_next(w);
+        list_next_directory(w);
     }
 }
 
-static void list_next(struct file_walk *w)
+static void list_next_directory(struct file_walk *w)
 {
     struct err why;
 
@@ -93,8 +95,10 @@ static void list_next(struct file_walk *w)
         w->done(w, &why);
         return;
     }
-    w->paths_[0] = arena_dup(&w->call->arena, str_from(w->places_->path)); /* it may be cut up */
-    file_take_start(&w->take_, w->call, EXT_LIST, w->paths_, w->user, w->mode, listed);
+    /* a copy: the operation modifies its path */
+    w->paths_[0] = arena_dup(&w->call->arena, str_from(w->places_->path));
+    file_take_start(&w->take_, w->call, BACKEND_LIST, w->paths_, w->user, w->mode,
+                    on_directory_listed);
 }
 
 void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint32_t depth)
@@ -102,9 +106,9 @@ void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint
     w->call = c;
     w->root_ = path;
     w->last_ = &w->places_;
-    if (!add_place(w, path, depth ? depth : 1))
+    if (!queue_walk_directory(w, path, depth ? depth : 1))
         abort();
-    list_next(w);
+    list_next_directory(w);
 }
 
 void file_walk_done(struct file_walk *w)

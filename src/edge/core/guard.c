@@ -1,13 +1,14 @@
-#include "api/guard.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/guard_rows.h"
-#include "api/inside.h"
-#include "api/replay.h"
-#include "control/policy_text.h"
-#include "control/reach.h"
+#include "edge/core/guard_rows.h"
+#include "edge/core/internal.h"
+#include "edge/core/replay.h"
+#include "control/egress/policy_text.h"
+#include "control/egress/reach.h"
 #include "trust/peers.h"
 
 #define SANDBOX_ARG "sandbox_id"
@@ -18,19 +19,19 @@
 struct guard {
     struct call *call;
     struct peer *peer; /* referenced */
-    bool is_session;   /* that the header names */
-    bool passed;       /* the policy said yes */
-    bool granted;      /* … because a master did, in advance */
+    bool is_session;   /* named by Sandboxer-Peer */
+    bool passed;       /* the verdict was allow */
+    bool granted;      /* by a master's grant */
     const struct guard_row *row;
     struct trust_op op;
     struct trust_capabilities sandbox, declares;
     bool has_declared;
     guard_fn *go;
-    struct create_plan *plan;     /* released with it; NULL: none … */
-    struct policy_text **network; /* … and the same of a policy that was not set */
-    struct json *members;         /* with room for all … */
-    struct json args;             /* … that are there so far */
-    size_t n_query;               /* where those of the query begin */
+    struct create_plan *plan;     /* released with the guard; NULL: none */
+    struct policy_text **network; /* the same for a policy that was not set */
+    struct json *members;         /* with room for all arguments */
+    struct json args;             /* those collected so far */
+    size_t n_query;               /* index of the first query argument */
 };
 
 static void begin_guard(struct call *c, struct peer *p, bool is_session)
@@ -50,12 +51,12 @@ static void begin_guard(struct call *c, struct peer *p, bool is_session)
 
 static bool refuse_session(struct call *c)
 {
-    call_put_on_record(c, "auth.refused", NO_SESSION);
+    call_record_refusal(c, "auth.refused", NO_SESSION);
     call_fail_with(c, 401, "unauthenticated", NO_SESSION);
     return false;
 }
 
-/* A session is of the token, or the user, that began it. */
+/* A session belongs to the token or user that registered it. */
 static bool is_session_of(const struct caller *who, const struct peer *p)
 {
     return !p->is_token && strcmp(p->record.owner, who->owner) == 0 &&
@@ -77,7 +78,7 @@ bool guard_identify(struct call *c)
     if (!c->caller.by_token || c->caller.admin || !c->caller.actor.id[0])
         return true;
     p = peers_of_token(c->api->trust, str_from(c->caller.actor.id));
-    if (!p) { /* it ended this moment */
+    if (!p) { /* it ended just now */
         call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
         return false;
     }
@@ -90,7 +91,7 @@ void caller_label(struct caller *who, const char *key, const char *value, struct
     struct json_pair *all = arena_array(a, who->labels.n + 1, sizeof *all);
 
     if (!all)
-        abort(); /* labels are few and short */
+        abort(); /* labels are limited in number and length */
     for (size_t i = 0; i < who->labels.n; i++)
         all[i] = who->labels.p[i];
     all[who->labels.n] =
@@ -105,7 +106,7 @@ void caller_narrow(struct caller *who, const struct peer *p, struct arena *a)
     struct caller peer;
 
     if (p->is_token)
-        return; /* it is the caller itself */
+        return; /* the token is the caller itself */
     peer_caller(p, &peer);
     who->verbs &= peer.verbs;
     who->peer = true;
@@ -154,7 +155,8 @@ static struct json text_member(const char *key, struct str value)
     return (struct json){ .type = JSON_STR, .key = str_from(key), .s = value };
 }
 
-/* False: it is answered: one name says one thing, to the policy and to the handler. */
+/* Adds an argument. False: the name is a duplicate and the call is answered; policy and handler
+ * must see the same value. */
 static bool add_arg(struct guard *g, struct json v)
 {
     char text[96];
@@ -163,13 +165,13 @@ static bool add_arg(struct guard *g, struct json v)
         g->members[g->args.list.n++] = v;
         return true;
     }
-    snprintf(text, sizeof text, "%.40s: is given twice", v.key.n ? v.key.p : "");
+    snprintf(text, sizeof text, "%.40s: given more than once", v.key.n ? v.key.p : "");
     call_fail_with(g->call, 400, "invalid", text);
     return false;
 }
 
-/* A parameter may be there several times: then it is a list, of which each must be allowed. */
-static bool add_parameter(struct guard *g, struct str name, struct str value)
+/* A repeated parameter becomes a list, each item of which must be allowed. */
+static bool add_query_arg(struct guard *g, struct str name, struct str value)
 {
     struct json v = { .type = JSON_STR, .key = name, .s = value }, *all;
 
@@ -180,7 +182,7 @@ static bool add_parameter(struct guard *g, struct str name, struct str value)
         if (!str_eq(old->key, name))
             continue;
         if (i < g->n_query || str_eq(name, STR(SANDBOX_ARG)))
-            return add_arg(g, v); /* which says so */
+            return add_arg(g, v); /* reports the duplicate */
         all = arena_array(&g->call->arena, n + 1, sizeof *all);
         if (!all)
             return false;
@@ -192,8 +194,8 @@ static bool add_parameter(struct guard *g, struct str name, struct str value)
     return add_arg(g, v);
 }
 
-/* False: a parameter is not what one can be. */
-static bool add_query(struct guard *g)
+/* Adds the query parameters. False: the call is answered. */
+static bool add_query_args(struct guard *g)
 {
     struct call *c = g->call;
     struct str rest = c->query, name, value;
@@ -207,7 +209,7 @@ static bool add_query(struct guard *g)
             call_fail(c, &e);
             return false;
         }
-        if (!add_parameter(g, name, value))
+        if (!add_query_arg(g, name, value))
             return false;
     }
     return true;
@@ -218,8 +220,8 @@ bool guard_adds(const struct route *r, struct str name)
     return str_eq(name, STR(SANDBOX_ARG)) || route_takes(r, name);
 }
 
-/* What no handler would take is not shown to a master either. */
-static bool is_field(const struct route *r, struct str name)
+/* Fields that the handler does not know are refused, so that a master never sees them. */
+static bool is_route_field(const struct route *r, struct str name)
 {
     for (size_t i = 0; r->fields && i < *r->field_count; i++)
         if (str_eq(name, str_from(r->fields[i].name)))
@@ -227,11 +229,11 @@ static bool is_field(const struct route *r, struct str name)
     return !r->fields;
 }
 
-static bool fail_member(struct call *c, struct str name)
+static bool fail_unknown_field(struct call *c, struct str name)
 {
     char text[96];
 
-    if (c->x) { /* or it is answered already */
+    if (c->x) { /* otherwise it is answered already */
         snprintf(text, sizeof text, "%.40s: there is no such field", name.n ? name.p : "");
         call_fail_with(c, 400, "invalid", text);
     }
@@ -248,8 +250,8 @@ static size_t count_pairs(struct str query)
     return n;
 }
 
-/* The body as an object; NULL: it is none. A face may have its own way to say one. */
-static const struct json *body_of(struct call *c)
+/* The body as an object; NULL: it is not an object. A dialect may have its own encoding. */
+static const struct json *body_object(struct call *c)
 {
     const struct json *v = c->json;
 
@@ -258,8 +260,8 @@ static const struct json *body_of(struct call *c)
     return v && v->type == JSON_OBJECT ? v : NULL;
 }
 
-/* All texts of the arguments that the row names, as the one argument `path`. */
-static bool add_paths(struct guard *g)
+/* Adds all strings of the arguments that the row names as the single argument `path`. */
+static bool add_path_args(struct guard *g)
 {
     struct str rest = str_from(g->row->paths), name;
     struct json *all;
@@ -277,7 +279,7 @@ static bool add_paths(struct guard *g)
         v = json_get(&g->args, name);
         if (v && v->type == JSON_ARRAY)
             for (const struct json *m = json_first(v); m != json_end(v); m++) {
-                if (m->type == JSON_STR) /* what else is there, the handler refuses */
+                if (m->type == JSON_STR) /* the handler refuses other types */
                     all[n++] = *m;
             }
         else if (v && v->type == JSON_STR)
@@ -287,16 +289,16 @@ static bool add_paths(struct guard *g)
                    (struct json){ .type = JSON_ARRAY, .key = STR(PATH_ARG), .list = { all, n } });
 }
 
-/* The sandbox that the request is about; NULL: none. */
-static const char *box_of(const struct call *c)
+/* The id of the request's sandbox; NULL: none. */
+static const char *sandbox_id_of_call(const struct call *c)
 {
     return c->sandbox       ? sandbox_view(c->sandbox).record->id
            : c->find.record ? c->find.record->id
                             : NULL;
 }
 
-/* A text body, for a master to see. */
-static bool add_text(struct guard *g)
+/* Adds a text body as an argument, so that a master can review it. */
+static bool add_text_arg(struct guard *g)
 {
     struct call *c = g->call;
 
@@ -305,14 +307,14 @@ static bool add_text(struct guard *g)
     return add_arg(g, (struct json){ .type = JSON_STR, .key = STR(GUARD_TEXT), .s = c->body });
 }
 
-/* The arguments, as the tool of that name would have them: what the path and the query say, and the
- * body's. False: it is answered. */
-static bool make_args(struct guard *g)
+/* Collects the arguments as the tool would get them: from path, query and body. False: the call is
+ * answered. */
+static bool collect_args(struct guard *g)
 {
     struct call *c = g->call;
-    const struct json *object = body_of(c);
+    const struct json *object = body_object(c);
     size_t body = object ? object->list.n : 0;
-    const char *id = box_of(c);
+    const char *id = sandbox_id_of_call(c);
     struct json content[2];
 
     g->members = arena_array(&c->arena, body + count_pairs(c->query) + 5, sizeof *g->members);
@@ -325,20 +327,19 @@ static bool make_args(struct guard *g)
         return false;
     if (g->row->flags & GUARD_OPAQUE)
         return true;
-    if (!add_query(g))
+    if (!add_query_args(g))
         return false;
     for (size_t i = 0; i < body; i++)
-        if (!is_field(c->route, object->list.p[i].key) || !add_arg(g, object->list.p[i]))
-            return fail_member(c, object->list.p[i].key);
-    if (!add_text(g) || (g->row->paths && !add_paths(g)))
+        if (!is_route_field(c->route, object->list.p[i].key) || !add_arg(g, object->list.p[i]))
+            return fail_unknown_field(c, object->list.p[i].key);
+    if (!add_text_arg(g) || (g->row->paths && !add_path_args(g)))
         return false;
     return !c->body_taken || !replay_hold_body(c, content) ||
            (add_arg(g, content[0]) && add_arg(g, content[1]));
 }
 
-/* The request's line, for when it is made again, and the one field that says more of what it asks.
- */
-static struct str request_of(struct call *c)
+/* The request line for a replay, with the Idempotency-Key header. */
+static struct str format_request_line(struct call *c)
 {
     const struct h1_request *q = http_request(c->x);
     AUTO(buf_done) struct buf text = BUF_INIT(APPROVAL_REQUEST_MAX + 64);
@@ -357,16 +358,8 @@ static struct str request_of(struct call *c)
     return line ? (struct str){ line, text.n } : STR("");
 }
 
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    if (!value[0])
-        return;
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-/* A problem that says which verdict it is, in the words of the interface. */
-static void refuse(struct call *c, const struct verdict *v)
+/* Answers with the verdict as a problem, in the dialect of the interface. */
+static void answer_verdict(struct call *c, const struct verdict *v)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
     int status = v->kind == VERDICT_RATE_LIMIT ? 429 : 403;
@@ -389,14 +382,13 @@ static void refuse(struct call *c, const struct verdict *v)
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
     problem_fields(&w, &e, status, code, NULL, NULL);
-    put(&w, "kind", verdict_kind_names[v->kind]);
-    put(&w, "rule", v->rule);
-    put(&w, "request_id", v->request_id);
-    put(&w, "audit_id", v->audit_id);
-    json_key(&w, STR("rpc_code"));
-    json_put_int(&w, verdict_code(v->kind));
+    json_field_optional(&w, "kind", verdict_kind_names[v->kind]);
+    json_field_optional(&w, "rule", v->rule);
+    json_field_optional(&w, "request_id", v->request_id);
+    json_field_optional(&w, "audit_id", v->audit_id);
+    json_field_int(&w, "rpc_code", verdict_code(v->kind));
     json_end_object(&w);
-    (void)json_writer_finish(&w, NULL); /* it is short */
+    (void)json_writer_finish(&w, NULL); /* fits: it is short */
     call_answer_bytes(c, status, "application/problem+json", buf_str(&text));
 }
 
@@ -413,23 +405,23 @@ static void serve_passed(struct guard *g, const struct verdict *v)
     g->go(c);
 }
 
-static void judged(struct trust_op *op, int r, const struct err *e)
+static void on_guard_verdict(struct trust_op *op, int r, const struct err *e)
 {
     struct guard *g = container_of(op, struct guard, op);
     struct call *c = g->call;
 
     if (!c->x)
-        ; /* nobody is there to be answered */
+        ; /* the client disconnected */
     else if (r < 0)
         call_fail(c, e);
     else if (op->verdict.kind == VERDICT_ALLOW)
         serve_passed(g, &op->verdict);
     else
-        refuse(c, &op->verdict);
+        answer_verdict(c, &op->verdict);
     call_unref(c);
 }
 
-/* How many sandboxes a copy makes. */
+/* The number of sandboxes that a copy creates. */
 static unsigned count_copies(const struct call *c)
 {
     const struct json *n =
@@ -438,31 +430,30 @@ static unsigned count_copies(const struct call *c)
     return n && n->type == JSON_INT && n->i > 1 && n->i < 1000 ? (unsigned)n->i : 1;
 }
 
-/* Why a master cannot be shown all of it, or it cannot wait; NULL: it can. */
+/* Why the call cannot be held for a master; NULL: it can. */
 static const char *why_not_held(const struct guard *g)
 {
     const struct call *c = g->call;
 
     if (g->row->flags & GUARD_NOW)
-        return "such a request is answered at once or not at all; have the sandbox's network "
-               "approved when it is created, or use a token that has it approved "
-               "(token create --allow-network)";
+        return "it must be answered at once; have the sandbox's network approved when it "
+               "is created, or use a token with an approved network (token create --allow-network)";
     if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
-        return "what it would write is too long to be shown to one; ask for a grant, or write less "
-               "than 512 KiB";
+        return "its body is too long for a master to review; ask for a grant, or write less than "
+               "512 KiB";
     return NULL;
 }
 
-static bool fill_question(struct guard *g)
+static bool fill_trust_question(struct guard *g)
 {
     struct call *c = g->call;
 
-    if (!make_args(g))
+    if (!collect_args(g))
         return false;
     if (c->sandbox)
-        trust_capabilities_of(c->sandbox, trust_asks_filesystem(c->api->trust), &g->sandbox);
+        trust_capabilities_of(c->sandbox, trust_checks_filesystem(c->api->trust), &g->sandbox);
     if ((g->row->flags & GUARD_COPY) && c->sandbox) {
-        g->declares = g->sandbox; /* that one was approved, and not another like it */
+        g->declares = g->sandbox; /* the copy needs its own approval */
         g->has_declared = true;
     }
     g->op.ask = (struct trust_question){
@@ -473,31 +464,31 @@ static bool fill_question(struct guard *g)
         .peer = g->peer,
         .role = guard_role(c),
         .makes = (g->row->flags & GUARD_COPY) ? count_copies(c) : 1,
-        .request = request_of(c),
+        .request = format_request_line(c),
         .not_held = why_not_held(g),
     };
-    g->op.done = judged;
+    g->op.done = on_guard_verdict;
     return true;
 }
 
-static void ask_filled(struct guard *g)
+static void send_trust_question(struct guard *g)
 {
     call_ref(g->call);
-    trust_ask(g->call->api->trust, &g->op);
+    trust_request(g->call->api->trust, &g->op);
 }
 
-static void body_came(struct http_exchange *x, struct str body)
+static void on_guard_body(struct http_exchange *x, struct str body)
 {
     struct call *c = http_state(x);
 
     c->body = body;
     c->body_taken = true;
-    if (fill_question(c->guard))
-        ask_filled(c->guard);
+    if (fill_trust_question(c->guard))
+        send_trust_question(c->guard);
 }
 
-/* A body that a master could be shown is read first. */
-static bool could_hold(const struct call *c)
+/* Whether the body is small enough to be collected for a review by a master. */
+static bool may_collect_body(const struct call *c)
 {
     const struct h1_head *h = &http_request(c->x)->head;
 
@@ -505,20 +496,20 @@ static bool could_hold(const struct call *c)
            (h->framing == H1_EMPTY || (h->framing == H1_LENGTH && h->length <= REPLAY_BODY_MAX));
 }
 
-static void ask(struct call *c)
+static void request_verdict(struct call *c)
 {
     struct guard *g = c->guard;
 
-    if (!fill_question(g))
+    if (!fill_trust_question(g))
         return;
-    if (could_hold(c) && !(g->row->flags & GUARD_NOW) &&
+    if (may_collect_body(c) && !(g->row->flags & GUARD_NOW) &&
         trust_would_hold(c->api->trust, &g->op.ask))
-        http_collect(c->x, REPLAY_BODY_MAX, body_came);
+        http_collect(c->x, REPLAY_BODY_MAX, on_guard_body);
     else
-        ask_filled(g);
+        send_trust_question(g);
 }
 
-static void go_on(struct call *c)
+static void handle_route(struct call *c)
 {
     c->route->handle(c);
 }
@@ -528,24 +519,24 @@ void guard_serve(struct call *c)
     const struct guard_row *row = guard_row_of(c->route);
     struct guard *g = c->guard;
 
-    if (!row) { /* a test finds it first */
-        call_fail_with(c, 403, "denied", "the policy for tools has no row for this request");
+    if (!row) { /* prevented by a test */
+        call_fail_with(c, 403, "denied", "the tool policy has no row for this route");
         return;
     }
     if (g && g->is_session && !row->tool && !(row->flags & GUARD_SESSION)) {
-        call_fail_with(c, 403, "denied", "this is not for sessions of clients that call tools");
+        call_fail_with(c, 403, "denied", "this endpoint is not available to peer sessions");
         return;
     }
     if (g) {
         g->row = row;
-        g->go = go_on;
+        g->go = handle_route;
     }
-    /* A copy of a sandbox that is gone is a create of its request. */
+    /* Recreating a destroyed sandbox is a create: its handler requests the verdict. */
     if (!g || !row->tool || (row->flags & GUARD_LATER) ||
         ((row->flags & GUARD_COPY) && !c->sandbox))
         c->route->handle(c);
     else
-        ask(c);
+        request_verdict(c);
 }
 
 bool guard_may_exec(const struct call *c, const struct sandbox *s)
@@ -563,23 +554,21 @@ bool guard_may_exec(const struct call *c, const struct sandbox *s)
         return false;
     if (!c->guard)
         return true;
-    trust_capabilities_of(s, trust_asks_filesystem(c->api->trust), &inside);
+    trust_capabilities_of(s, trust_checks_filesystem(c->api->trust), &inside);
     return trust_would_allow(c->api->trust, &q);
 }
 
 void guard_write_env(struct json_writer *w, const struct json_map *env, bool may_exec)
 {
     json_begin_object(w);
-    for (size_t i = 0; i < env->n; i++) {
-        json_key(w, str_from(env->p[i].key));
-        json_put_lossy(w, str_from(may_exec ? env->p[i].value : ""));
-    }
+    for (size_t i = 0; i < env->n; i++)
+        json_field_text(w, env->p[i].key, may_exec ? env->p[i].value : "");
     json_end_object(w);
 }
 
-/* --- handlers that ask --- */
+/* --- handlers that request verdicts --- */
 
-void guard_ask(struct call *c, const struct trust_capabilities *declares, guard_fn *go)
+void guard_request(struct call *c, const struct trust_capabilities *declares, guard_fn *go)
 {
     struct guard *g = c->guard;
 
@@ -591,11 +580,11 @@ void guard_ask(struct call *c, const struct trust_capabilities *declares, guard_
         g->declares = *declares;
     g->has_declared = declares;
     g->go = go;
-    ask(c);
+    request_verdict(c);
 }
 
-/* As whom a master approved the call, or its like in advance; NULL: nobody did. */
-static const char *approved_for(const struct call *c)
+/* The peer for which a master approved this call, or granted such calls in advance; NULL: none. */
+static const char *find_approver_peer(const struct call *c)
 {
     if (c->approved)
         return c->approved_for;
@@ -608,15 +597,15 @@ struct guarded_create {
     guard_fn *go;
 };
 
-static void create_allowed(struct call *c)
+static void on_create_allowed(struct call *c)
 {
     struct guarded_create *x = c->guarded;
 
-    x->op->approved_for = approved_for(c);
+    x->op->approved_for = find_approver_peer(c);
     x->go(c);
 }
 
-void guard_ask_create(struct call *c, struct create_op *op, guard_fn *go)
+void guard_request_create(struct call *c, struct create_op *op, guard_fn *go)
 {
     struct guarded_create *x = arena_alloc(&c->own, sizeof *x);
     struct trust_capabilities declares;
@@ -627,7 +616,7 @@ void guard_ask_create(struct call *c, struct create_op *op, guard_fn *go)
     *x = (struct guarded_create){ .op = op, .go = go };
     c->guarded = x;
     if (!c->guard || c->guard->passed) {
-        create_allowed(c);
+        on_create_allowed(c);
         return;
     }
     if (control_plan(c->api->control, op, &x->plan, &e) < 0) {
@@ -636,7 +625,7 @@ void guard_ask_create(struct call *c, struct create_op *op, guard_fn *go)
     }
     trust_capabilities_planned(&x->plan, &declares);
     c->guard->plan = &x->plan;
-    guard_ask(c, &declares, create_allowed);
+    guard_request(c, &declares, on_create_allowed);
 }
 
 struct guarded_network {
@@ -644,11 +633,11 @@ struct guarded_network {
     egress_set_fn *done;
 };
 
-static void network_allowed(struct call *c)
+static void on_network_allowed(struct call *c)
 {
     struct guarded_network *x = c->guarded;
 
-    sandbox_set_policy(c->sandbox, &c->caller.actor, x->policy, approved_for(c), x->done,
+    sandbox_set_policy(c->sandbox, &c->caller.actor, x->policy, find_approver_peer(c), x->done,
                        call_ref(c));
     policy_text_unref(take_ptr(x->policy));
 }
@@ -664,5 +653,5 @@ void guard_set_network(struct call *c, struct policy_text *t, egress_set_fn *don
     c->guarded = x;
     if (c->guard)
         c->guard->network = &x->policy;
-    guard_ask(c, &declares, network_allowed);
+    guard_request(c, &declares, on_network_allowed);
 }

@@ -1,70 +1,71 @@
-/* The policy for tools, before a request is served.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enforces the tool policy before a request is served.
  *
- * Every token that is no administrator's is its own peer, on every interface: what the request is
- * to the policy stands in guard_rows.c, and nothing that a client sends or leaves out avoids the
- * question. `Sandboxer-Peer: TOKEN` beside the credentials names a session below them, which
- * narrows further: the caller sees the session's sandboxes alone. */
-#ifndef API_GUARD_H
-#define API_GUARD_H
+ * Every token without administrator rights is its own peer, on every interface: guard_rows.c maps
+ * each route to a tool, and no header or omission of a client avoids the check. `Sandboxer-Peer:
+ * TOKEN`, sent beside the credentials, names a session of the caller and narrows further: the
+ * caller then sees only the sandboxes of that session. */
+#ifndef EDGE_CORE_GUARD_H
+#define EDGE_CORE_GUARD_H
 
-#include "api/call.h"
+#include "edge/core/call.h"
 
 struct peer;
 struct policy_text;
 struct route;
 struct trust_capabilities;
 
-/* After the caller is known. False: it is answered. */
+/* Determines the peer, after authentication. False: the call is answered. */
 bool guard_identify(struct call *c);
-/* Serves the call, after asking if it has to be asked. */
+/* Serves the call, after the policy check if the route needs one. */
 void guard_serve(struct call *c);
-void guard_done(struct call *c); /* the call is freed */
+void guard_done(struct call *c); /* with the call */
 
-/* Whose call it is; NULL: no peer's, and nothing is asked. */
+/* The peer of the call; NULL: the caller is not a peer and is not checked. */
 struct peer *guard_peer(const struct call *c);
-/* The session that `Sandboxer-Peer` names; NULL: the request has none. */
+/* The session that `Sandboxer-Peer` names; NULL: no such header. */
 struct peer *guard_session(const struct call *c);
 
-/* The role of sessions that the caller begins: a user's is what the configuration says, whatever
- * the user is; a token says it itself. */
+/* The role of sessions that the caller registers: for users the configured one, at most the user's
+ * own; for tokens the token's. */
 enum role guard_role(const struct call *c);
 
-/* The argument that a text body is. */
+/* The name of the argument that holds a text body. */
 #define GUARD_TEXT "policy"
 
-/* Whether an argument of that name came from the path or the query, and not from the body. */
+/* Whether an argument of that name comes from the path or the query, not from the body. */
 bool guard_adds(const struct route *r, struct str name);
 
-/* Whether the policy is asked about a program where the call is about one: what starts programs
- * inside says so to the control plane, which refuses others. */
+/* Whether the policy check of this call covers starting programs; the control plane refuses to
+ * start programs for other calls. */
 bool guard_starts_programs(const struct call *c);
-/* Whether the caller may run programs in that sandbox: then what its programs know is no secret to
- * it. Nothing is used up, and nothing recorded. */
+/* Whether the caller may run programs in the sandbox, and could therefore read its environment.
+ * Consumes no quota and records nothing. */
 bool guard_may_exec(const struct call *c, const struct sandbox *s);
-/* An object of variables of that sandbox: values are for callers that could read them inside, and
- * others see the names. */
+/* Writes the sandbox's environment variables as an object: with values for callers that could read
+ * them inside, with empty values for others. */
 void guard_write_env(struct json_writer *w, const struct json_map *env, bool may_exec);
 
 /* --- for handlers of rows with GUARD_LATER --- */
 
-/* Asks about what the request would make: `go` is called now if nothing has to be asked or it was,
- * later if the answer is yes, and not at all otherwise: then it is answered. The call is held
- * meanwhile. */
+/* Requests a verdict on the sandbox that the request would make. `go` is called at once if no check
+ * is needed or it has passed, later if the verdict allows it, and not at all otherwise: then the
+ * call is answered. Holds the call meanwhile. */
 typedef void guard_fn(struct call *c);
-void guard_ask(struct call *c, const struct trust_capabilities *declares, guard_fn *go);
-/* The same about a sandbox that is to be created, and then sets who approved its network. */
-void guard_ask_create(struct call *c, struct create_op *op, guard_fn *go);
+void guard_request(struct call *c, const struct trust_capabilities *declares, guard_fn *go);
+/* The same for a sandbox to be created; also stores in the operation who approved its network. */
+void guard_request_create(struct call *c, struct create_op *op, guard_fn *go);
 
-/* Gives the call's sandbox another network, if the policy lets it. done: as sandbox_set_policy(),
- * with the call as `user`, referenced. Takes the policy over. */
+/* Replaces the network policy of the call's sandbox if the tool policy allows it. done: as for
+ * sandbox_set_policy(), with the call, referenced, as `user`. Takes ownership of the policy. */
 void guard_set_network(struct call *c, struct policy_text *t, egress_set_fn *done);
 
-/* --- for all who ask the policy --- */
+/* --- narrowing callers --- */
 
-/* The caller as the peer: no administrator, naming nothing of this machine, and seeing what has the
- * peer's label beside those that it had to have before. */
+/* Narrows the caller to the peer: no administrator rights, no host paths, and only objects with the
+ * peer's label in addition to the labels required before. */
 void caller_narrow(struct caller *who, const struct peer *p, struct arena *a);
-/* One label more that a sandbox must have; what does not fit into the arena ends the process. */
+/* Adds a label that objects must have to be visible; aborts if the arena is full. */
 void caller_label(struct caller *who, const char *key, const char *value, struct arena *a);
 
 #endif

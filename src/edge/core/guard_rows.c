@@ -1,8 +1,10 @@
-#include "api/guard_rows.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/guard_rows.h"
 
 #include <string.h>
 
-#include "api/daytona/inside.h"
+#include "edge/core/daytona_paths.h"
+#include "edge/core/route.h"
 
 #define BOX    "/v1/sandboxes/{id}"
 #define PROC   BOX "/processes"
@@ -22,7 +24,7 @@
 #define DELETE H1_DELETE
 
 const struct guard_row guard_rows[] = {
-    /* --- ours --- */
+    /* --- the REST interface --- */
     { GET, "/v1/sandboxes", "sandbox_list", .flags = 0 },
     { GET, BOX, "sandbox_list", .flags = 0 },
     { POST, "/v1/sandboxes", "sandbox_create", .flags = GUARD_LATER },
@@ -83,7 +85,7 @@ const struct guard_row guard_rows[] = {
     { POST, BOX "/ssh", "sandbox_exec", .flags = GUARD_NOW },
     { POST, "/v1/expire", "sandbox_expire", .flags = 0 },
 
-    /* about no sandbox: what they answer is public, or their verb and their owner decide */
+    /* not about a sandbox: public, or restricted by verb and owner */
     { GET, "/v1/profiles", NULL, .flags = 0 },
     { GET, "/v1/profiles/{id}", NULL, .flags = 0 },
     { POST, "/v1/profiles/validate", NULL, .flags = 0 },
@@ -111,7 +113,7 @@ const struct guard_row guard_rows[] = {
     { POST, "/v1/trust/reload", NULL, .flags = 0 },
     { POST, "/v1/trust/validate", NULL, .flags = 0 },
     { POST, "/v1/trust/explain", NULL, .flags = 0 },
-    { POST, "/v1/trust/evaluate", NULL, .flags = GUARD_SESSION }, /* it is the question */
+    { POST, "/v1/trust/evaluate", NULL, .flags = GUARD_SESSION }, /* it requests a verdict itself */
     { GET, "/healthz", NULL, .flags = GUARD_SESSION },
     { GET, "/version", NULL, .flags = GUARD_SESSION },
     { GET, "/openapi.json", NULL, .flags = GUARD_SESSION },
@@ -121,11 +123,11 @@ const struct guard_row guard_rows[] = {
     { GET, "/v1/audit/verify", NULL, .flags = 0 },
     { GET, "/v1/secrets/key", NULL, .flags = 0 },
     { POST, "/v1/secrets/rotate-key", NULL, .flags = 0 },
-    { POST, "/mcp", NULL, .flags = 0 }, /* each call of a tool is asked about */
+    { POST, "/mcp", NULL, .flags = 0 }, /* each tool call is checked */
     { GET, "/mcp", NULL, .flags = 0 },
     { DELETE, "/mcp", NULL, .flags = 0 },
 
-    /* --- E2B's: the control plane --- */
+    /* --- E2B: the control plane --- */
     { GET, "/sandboxes", "sandbox_list", .flags = 0 },
     { GET, "/v2/sandboxes", "sandbox_list", .flags = 0 },
     { POST, "/sandboxes", "sandbox_create", .flags = GUARD_LATER | GUARD_LAUNCHES },
@@ -158,11 +160,11 @@ const struct guard_row guard_rows[] = {
     { POST, "/v3/templates", "image_edit", .flags = 0 },
     { GET, "/templates/{id}/files/{hash}", "image_edit", .flags = 0 },
     { PUT, "/templates/{id}/files/{hash}", NULL,
-      .flags = 0 }, /* by a link of a build that was asked about */
+      .flags = 0 }, /* authorized by the link of a checked build */
     { POST, "/v2/templates/{id}/builds/{build}", "image_build", .flags = GUARD_LATER | GUARD_NOW },
     { GET, "/templates/{id}/builds/{build}/status", "image_list", .flags = 0 },
 
-    /* … and inside: the holder of the key that the access token was given to is asked about */
+    /* E2B inside a sandbox: checked as the holder of the key that the access token was issued to */
     { GET, "/health", NULL, .flags = GUARD_SESSION },
     { GET, "/files", "sandbox_read", .flags = GUARD_NOW },
     { POST, "/files", "sandbox_write", .flags = GUARD_NOW },
@@ -192,7 +194,7 @@ const struct guard_row guard_rows[] = {
     { H1_OTHER, ROUTE_ANY_PORT, "sandbox_connect", .flags = GUARD_NOW | GUARD_OPAQUE },
     { H1_OTHER, ROUTE_UNKNOWN, NULL, .flags = GUARD_SESSION },
 
-    /* --- Daytona's --- */
+    /* --- Daytona --- */
     { GET, DAYTONA "/config", NULL, .flags = GUARD_SESSION },
     { GET, DAYTONA "/health", NULL, .flags = GUARD_SESSION },
     { GET, DAYTONA "/sandbox", "sandbox_list", .flags = 0 },
@@ -306,7 +308,7 @@ bool guard_row_starts_programs(const struct guard_row *row)
     return row && (row->flags & GUARD_LAUNCHES);
 }
 
-/* --- finding a row: by the route's own address, once its text was compared --- */
+/* --- row lookup, cached by the route's address --- */
 
 enum { SLOTS = 1024 };
 

@@ -1,18 +1,19 @@
-#include "api/input.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/input.h"
 
 #include <stdlib.h>
 
-/* A watcher that does not look at output, only to hear when there is room. */
+/* A watcher that ignores output and waits for room in stdin. */
 struct input {
     struct call *call;
     struct watcher watcher;
     struct process *process;
-    struct buf rest; /* of the body's last piece: it did not fit, and no other comes before it */
+    struct buf rest; /* unwritten rest of the last piece of the body */
     bool close;
-    void (*done)(struct call *c); /* NULL: pieces come from the body */
+    void (*done)(struct call *c); /* NULL: the body is streamed */
 };
 
-static void input_end(struct call *c)
+static void free_input(struct call *c)
 {
     struct input *i = c->state;
 
@@ -22,21 +23,21 @@ static void input_end(struct call *c)
     free(i);
 }
 
-static void input_gone(struct call *c)
+static void on_input_client_gone(struct call *c)
 {
     struct input *i = c->state;
 
     watcher_stop(&i->watcher);
 }
 
-static void input_fail(struct input *i, const struct err *e)
+static void fail_input(struct input *i, const struct err *e)
 {
     watcher_stop(&i->watcher);
     call_fail(i->call, e);
 }
 
-/* False: it is full, or the call is answered. */
-static bool give(struct input *i)
+/* Writes the rest. False: stdin is full, or the call is answered. */
+static bool write_input(struct input *i)
 {
     struct err e;
 
@@ -44,7 +45,7 @@ static bool give(struct input *i)
         ssize_t n = process_stdin(i->process, buf_str(&i->rest), &e);
 
         if (n < 0)
-            input_fail(i, &e);
+            fail_input(i, &e);
         if (n <= 0)
             return false;
         buf_drop(&i->rest, (size_t)n);
@@ -52,7 +53,7 @@ static bool give(struct input *i)
     return true;
 }
 
-static void input_finish(struct input *i)
+static void finish_input(struct input *i)
 {
     struct err e;
     int r = i->close ? process_close_stdin(i->process, &e) : 0;
@@ -66,36 +67,36 @@ static void input_finish(struct input *i)
         call_answer_empty(i->call);
 }
 
-static void on_body(struct http_exchange *x, struct str data)
+static void on_input_body(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
     struct input *i = c->state;
 
     if (!data.n) {
-        input_finish(i);
+        finish_input(i);
         return;
     }
     if (buf_add(&i->rest, data) < 0) {
         watcher_stop(&i->watcher);
         call_fail_with(c, 500, "bug", "a piece of the body is too big");
-    } else if (!give(i) && c->x) {
+    } else if (!write_input(i) && c->x) {
         http_body_pause(x);
     }
 }
 
-static void on_room(struct watcher *w)
+static void on_input_room(struct watcher *w)
 {
     struct input *i = container_of(w, struct input, watcher);
 
-    if (!i->rest.n || !give(i))
+    if (!i->rest.n || !write_input(i))
         return;
     if (i->done)
-        input_finish(i);
+        finish_input(i);
     else
         http_body_resume(i->call->x);
 }
 
-static bool ignore_output(struct watcher *w, int channel, struct str data)
+static bool on_input_output(struct watcher *w, int channel, struct str data)
 {
     (void)w;
     (void)channel;
@@ -103,7 +104,7 @@ static bool ignore_output(struct watcher *w, int channel, struct str data)
     return true;
 }
 
-static void input_ended(struct watcher *w, const struct ext_end *end)
+static void on_input_process_ended(struct watcher *w, const struct backend_end *end)
 {
     struct input *i = container_of(w, struct input, watcher);
 
@@ -111,16 +112,16 @@ static void input_ended(struct watcher *w, const struct ext_end *end)
     call_fail_with(i->call, 409, "conflict", "the process has ended");
 }
 
-static void input_behind(struct watcher *w)
+static void on_input_behind(struct watcher *w)
 {
-    (void)w; /* cannot be: it takes everything at once */
+    (void)w; /* cannot happen: output is discarded at once */
 }
 
 static const struct watcher_events input_events = {
-    .output = ignore_output,
-    .ended = input_ended,
-    .fell_behind = input_behind,
-    .room = on_room,
+    .output = on_input_output,
+    .ended = on_input_process_ended,
+    .fell_behind = on_input_behind,
+    .room = on_input_room,
 };
 
 static struct input *input_new(struct call *c, struct process *p)
@@ -134,8 +135,8 @@ static struct input *input_new(struct call *c, struct process *p)
     buf_init(&i->rest, INPUT_WHOLE_MAX);
     i->watcher.events = &input_events;
     c->state = i;
-    c->on_end = input_end;
-    c->on_gone = input_gone;
+    c->on_end = free_input;
+    c->on_gone = on_input_client_gone;
     process_watch(p, &i->watcher, true);
     return i;
 }
@@ -146,7 +147,7 @@ void input_stream(struct call *c, struct process *p, bool close)
 
     i->close = close;
     http_body_patience(c->x, 0);
-    http_stream(c->x, on_body);
+    http_stream(c->x, on_input_body);
 }
 
 void input_whole(struct call *c, struct process *p, struct str data, void (*done)(struct call *c))
@@ -156,8 +157,8 @@ void input_whole(struct call *c, struct process *p, struct str data, void (*done
     i->done = done;
     if (buf_add(&i->rest, data) < 0) {
         watcher_stop(&i->watcher);
-        call_fail_with(c, 413, "too_big", "more input at once than is taken");
-    } else if (give(i)) {
-        input_finish(i);
+        call_fail_with(c, 413, "too_big", "the input is longer than 4 MiB");
+    } else if (write_input(i)) {
+        finish_input(i);
     }
 }

@@ -1,16 +1,17 @@
-/* Bytes for a background process's stdin, given as it takes them; then the call is answered. */
-#ifndef API_INPUT_H
-#define API_INPUT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes to a background process's stdin as fast as the process reads, then answers the call. */
+#ifndef EDGE_CORE_INPUT_H
+#define EDGE_CORE_INPUT_H
 
-#include "api/processes.h"
+#include "edge/core/processes.h"
 
 enum { INPUT_WHOLE_MAX = 4 << 20 };
 
-/* The request's body, as it comes; with `close`, the end of it is the end of stdin. Answers 204.
- * The reference to the process becomes the call's. */
+/* Streams the request's body; with `close`, its end closes stdin. Answers 204. Takes over the
+ * reference to the process. */
 void input_stream(struct call *c, struct process *p, bool close);
 
-/* Bytes that are there, INPUT_WHOLE_MAX at most; `done` answers when all of them are given. */
+/* Writes the given bytes, INPUT_WHOLE_MAX at most; `done` answers when all are written. */
 void input_whole(struct call *c, struct process *p, struct str data, void (*done)(struct call *c));
 
 #endif

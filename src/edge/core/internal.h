@@ -1,17 +1,18 @@
-/* The interface's inside, for the files of this module. */
-#ifndef API_INSIDE_H
-#define API_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State and helpers of the API that its files share. */
+#ifndef EDGE_CORE_INTERNAL_H
+#define EDGE_CORE_INTERNAL_H
 
-#include "api/call.h"
-#include "api/meters.h"
-#include "control/tokens.h"
-#include "mcp/web.h"
-#include "model/process.h"
-#include "quota/rate.h"
-#include "telemetry/metrics.h"
+#include "edge/core/call.h"
+#include "edge/core/meters.h"
+#include "control/owner/tokens.h"
+#include "edge/mcp/web.h"
+#include "domain/model/process.h"
+#include "lib/quota/rate.h"
+#include "lib/metrics/metrics.h"
 
 struct ssh_supply; /* ssh_supply.c */
-struct tls_door;
+struct tls_listener;
 struct tokens;
 struct trust;
 
@@ -20,53 +21,53 @@ struct api {
     struct control *control;
     const struct config *config;
     struct http_server *server;
-    struct tls_door *tls; /* NULL: no HTTPS */
+    struct tls_listener *tls; /* NULL: no HTTPS */
     struct tokens *tokens;
     struct token_watcher token_ends;
     struct trust *trust;
     uid_t owner;
-    struct rate link_checks, address_link_checks; /* of all; of each address */
-    struct quota requests;                        /* calls that are not long ones … */
-    struct list listening;                        /* … and those that are */
-    struct quota uploads; /* bytes of files that are on their way into a template or snapshot */
-    size_t calls;         /* of either kind, also those whose client has gone */
-    bool over;            /* everything is closed; the last call frees what is left */
+    struct rate link_checks, address_link_checks; /* in total; per address */
+    struct quota requests;                        /* calls without ROUTE_LONG */
+    struct list listening;                        /* calls with ROUTE_LONG */
+    struct quota uploads; /* bytes of uploads in progress into templates and snapshots */
+    size_t calls;         /* all calls, also those without a client */
+    bool over;            /* closed; the last call frees the api */
     struct mcp_server mcp;
     struct mcp_web mcp_web;
     struct event_subscriber mcp_events;
     struct metric_set meters;
-    struct sockaddr_storage tcp; /* the first TCP address we listen on; family 0: none */
-    unsigned char e2b_key[32];   /* that tokens of sandboxes are made with */
+    struct sockaddr_storage tcp; /* the first TCP address listened on; family 0: none */
+    unsigned char e2b_key[32];   /* key that derives tokens of sandboxes */
     struct list e2b_watchers, e2b_builds;
-    bool e2b_builds_closed;              /* their record is what the next start finds */
-    struct e2b_templates *e2b_templates; /* that clients built */
+    bool e2b_builds_closed;              /* build records are final; the next start reads them */
+    struct e2b_templates *e2b_templates; /* templates built by clients */
     struct list replays;                 /* struct replay */
-    struct ssh_supply *ssh;              /* NULL until somebody needs it */
-    struct buf openapi;                  /* written once, when it is first asked for */
+    struct ssh_supply *ssh;              /* NULL until first used */
+    struct buf openapi;                  /* the OpenAPI document; written at the first request */
     void (*on_closed)(void *user);
     void *user;
 };
 
-void api_release(struct api *a); /* everything is closed, and the last call is gone */
+void api_release(struct api *a); /* after close, when the last call is freed */
 
 /* A struct snapshot_record; a call_write_fn. */
 void snapshot_write(struct json_writer *w, const void *what);
 void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
 
-struct sandbox_shown {
+struct sandbox_json {
     const struct sandbox_record *record;
     int64_t expires_ns, deadline_ns;     /* as in struct sandbox_view */
-    bool machine;                        /* with numbers of the machine: for administrators */
-    const char *step;                    /* that it is at; NULL or "": none */
-    const struct ext_quote *quote;       /* NULL: nobody asked what it would cost */
-    const struct sandbox_egress *egress; /* as it is now; NULL: as the record has it, if at all */
-    const struct workspace_op *brought;  /* by its destroy; NULL: there was no sync */
+    bool machine;                        /* include numbers of the machine: for administrators */
+    const char *step;                    /* current step; NULL or "": none */
+    const struct backend_quote *quote;   /* NULL: not estimated */
+    const struct sandbox_egress *egress; /* current counters; NULL: those of the record, if any */
+    const struct workspace_op *brought;  /* sync of its destroy; NULL: none */
 };
-void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_shown */
-/* Members of an object: how much a sync has written, and what became of which file. */
-void sync_put_outcome(struct json_writer *w, const struct workspace_op *op);
-void quote_write(struct json_writer *w, const struct ext_quote *q);
+void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_json */
+/* Writes members of an object: the bytes that a sync wrote and the action for each file. */
+void sync_write_outcome(struct json_writer *w, const struct workspace_op *op);
+void quote_write(struct json_writer *w, const struct backend_quote *q);
 void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data);
-void time_write(struct json_writer *w, const char *key, int64_t wall_ns); /* RFC 3339; 0: nothing */
+void time_write(struct json_writer *w, const char *key, int64_t wall_ns); /* RFC 3339; 0: omitted */
 
 #endif

@@ -1,29 +1,30 @@
-/* Members of objects. */
-#ifndef API_E2B_WRITE_H
-#define API_E2B_WRITE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes members of JSON objects. */
+#ifndef EDGE_CORE_JSON_MEMBERS_H
+#define EDGE_CORE_JSON_MEMBERS_H
 
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
-static inline void put(struct json_writer *w, const char *key, const char *value)
+static inline void write_str_member(struct json_writer *w, const char *key, const char *value)
 {
     json_key(w, str_from(key));
     json_put_lossy(w, str_from(value));
 }
 
-static inline void put_number(struct json_writer *w, const char *key, int64_t value)
+static inline void write_int_member(struct json_writer *w, const char *key, int64_t value)
 {
     json_key(w, str_from(key));
     json_put_int(w, value);
 }
 
-static inline void put_flag(struct json_writer *w, const char *key, bool value)
+static inline void write_bool_member(struct json_writer *w, const char *key, bool value)
 {
     json_key(w, str_from(key));
     json_put_bool(w, value);
 }
 
-/* A list of one name, or of none where it is empty. */
-static inline void put_names(struct json_writer *w, const char *key, const char *name)
+/* Writes an array with one name, or an empty array if the name is empty. */
+static inline void write_name_list(struct json_writer *w, const char *key, const char *name)
 {
     struct str text = str_from(name);
 

@@ -1,15 +1,17 @@
-/* A body that is kept in a file as it comes. */
-#ifndef API_KEEP_BODY_H
-#define API_KEEP_BODY_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Appends pieces of a request body to a file. */
+#ifndef EDGE_CORE_KEEP_BODY_H
+#define EDGE_CORE_KEEP_BODY_H
 
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "config/config.h"
+#include "domain/config/config.h"
 
-/* -ERR_TOO_BIG where it would have more than images.max_bytes, or leave less than images.free_min
+/* -ERR_TOO_BIG if the file would exceed images.max_bytes, or leave less than images.free_min free
  * on the disk. */
-int keep_body(int fd, uint64_t *size, const struct config *config, struct str data, struct err *e);
+int store_body_piece(int fd, uint64_t *size, const struct config *config, struct str data,
+                     struct err *e);
 
 #endif

@@ -1,17 +1,19 @@
-#include "api/e2b/launch.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/launch.h"
 
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/guard.h"
+#include "edge/core/internal.h"
+#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "control/processes.h"
+#include "control/process/processes.h"
 
 #define AGAIN_NS    (200 * NS_PER_MS)
 #define PATIENCE_NS (60 * NS_PER_S)
-#define USER_NS     (10 * NS_PER_S) /* for a script that an image's own shell runs */
+#define USER_NS     (10 * NS_PER_S) /* for the script below */
 
-/* A sandbox's root may not give files away: where it cannot, everybody may use them. */
+/* root in a sandbox may be unable to chown files: then the directory becomes writable for all
+ * users. */
 const char launch_make_user[] =
     "set -e; if ! grep -q '^user:' /etc/passwd 2>/dev/null; then\n"
     "mkdir -p /etc; sh=/bin/bash; [ -x $sh ] || sh=/bin/sh\n"
@@ -22,18 +24,18 @@ const char launch_make_user[] =
 struct launch {
     struct call *call;
     launch_fn *done;
-    const char *start, *ready, *user, *workdir; /* ready NULL: it is over when its program is */
+    const char *start, *ready, *user, *workdir; /* ready NULL: finished when the program ends */
     const char *argv[4];
-    struct json_map env; /* the template's */
+    struct json_map env; /* of the template */
     struct process_op op;
     struct process_request request;
-    struct process *process; /* the last look whether it is ready; referenced */
+    struct process *process; /* the current ready check; referenced */
     struct watcher watcher;
     struct loop_timer again;
     int64_t deadline;
 };
 
-static void finish(struct launch *l, int r, const struct err *e)
+static void finish_launch(struct launch *l, int r, const struct err *e)
 {
     struct call *c = l->call;
 
@@ -43,44 +45,47 @@ static void finish(struct launch *l, int r, const struct err *e)
     call_unref(c);
 }
 
-typedef void begun_fn(struct process_op *op, int r, const struct err *e);
+typedef void launch_started_fn(struct process_op *op, int r, const struct err *e);
 
-static void run_by(struct launch *l, const char *const *shell, size_t n, const char *command,
-                   const char *tag, begun_fn *done)
+static void run_shell_command(struct launch *l, const char *const *shell, size_t n,
+                              const char *command, const char *tag, launch_started_fn *done)
 {
     for (size_t i = 0; i < n; i++)
         l->argv[i] = shell[i];
     l->argv[n] = command;
-    l->request = (struct process_request){ .argv = { l->argv, n + 1 },
-                                           .env = l->env,
-                                           .bare = true, /* the caller's may be a program, too */
-                                           .cwd = l->workdir,
-                                           .user = l->user,
-                                           .tag = tag,
-                                           .timeout_ns = l->ready ? 0 : USER_NS,
-                                           .background = true,
-                                           .rows = 24,
-                                           .cols = 80 };
+    l->request = (struct process_request){
+        .argv = { l->argv, n + 1 },
+        .env = l->env,
+        .bare = true, /* without the sandbox's variables, which may name programs */
+        .cwd = l->workdir,
+        .user = l->user,
+        .tag = tag,
+        .timeout_ns = l->ready ? 0 : USER_NS,
+        .background = true,
+        .rows = 24,
+        .cols = 80
+    };
     l->op = (struct process_op){ .request = &l->request, .done = done };
     l->op.programs = guard_starts_programs(l->call);
     process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
 }
 
-static void run(struct launch *l, const char *command, const char *tag, begun_fn *done)
+static void run_login_command(struct launch *l, const char *command, const char *tag,
+                              launch_started_fn *done)
 {
     static const char *const shell[] = { "/bin/bash", "-l", "-c" };
 
-    run_by(l, shell, COUNT_OF(shell), command, tag, done);
+    run_shell_command(l, shell, COUNT_OF(shell), command, tag, done);
 }
 
-static void look(struct launch *l);
+static void check_ready(struct launch *l);
 
-static void on_again(struct loop_timer *t)
+static void on_ready_retry(struct loop_timer *t)
 {
-    look(container_of(t, struct launch, again));
+    check_ready(container_of(t, struct launch, again));
 }
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool ignore_launch_output(struct watcher *w, int channel, struct str data)
 {
     (void)w;
     (void)channel;
@@ -88,38 +93,40 @@ static bool on_output(struct watcher *w, int channel, struct str data)
     return true;
 }
 
-static void on_behind(struct watcher *w)
+static void ignore_launch_behind(struct watcher *w)
 {
-    (void)w; /* cannot be: it takes everything at once */
+    (void)w; /* cannot happen: ignore_launch_output() accepts everything */
 }
 
-static void on_ended(struct watcher *w, const struct ext_end *end)
+static void on_launch_program_ended(struct watcher *w, const struct backend_end *end)
 {
     struct launch *l = container_of(w, struct launch, watcher);
     struct err e;
 
     process_unref(take_ptr(l->process));
-    if (!l->ready || (end->how == EXT_EXITED && end->status == 0))
-        finish(l, 0, NULL);
-    else if (end->how == EXT_LOST)
-        finish(l, err_set(&e, ERR_CONFLICT, "the sandbox ended while its template started"), &e);
+    if (!l->ready || (end->how == BACKEND_EXITED && end->status == 0))
+        finish_launch(l, 0, NULL);
+    else if (end->how == BACKEND_LOST)
+        finish_launch(l, err_set(&e, ERR_CONFLICT, "the sandbox ended while its template started"),
+                      &e);
     else if (clock_mono() >= l->deadline)
-        finish(l, err_set(&e, ERR_TIMEOUT, "the template's ready command did not succeed in 60 s"),
-               &e);
+        finish_launch(
+            l, err_set(&e, ERR_TIMEOUT, "the template's ready command did not succeed in 60 s"),
+            &e);
     else
-        loop_timer_start(l->call->loop, &l->again, clock_mono() + AGAIN_NS, on_again, NULL);
+        loop_timer_start(l->call->loop, &l->again, clock_mono() + AGAIN_NS, on_ready_retry, NULL);
 }
 
-static const struct watcher_events events = { .output = on_output,
-                                              .ended = on_ended,
-                                              .fell_behind = on_behind };
+static const struct watcher_events events = { .output = ignore_launch_output,
+                                              .ended = on_launch_program_ended,
+                                              .fell_behind = ignore_launch_behind };
 
-static void looking(struct process_op *op, int r, const struct err *e)
+static void on_ready_check_started(struct process_op *op, int r, const struct err *e)
 {
     struct launch *l = container_of(op, struct launch, op);
 
     if (r < 0) {
-        finish(l, l->ready ? r : 0, e);
+        finish_launch(l, l->ready ? r : 0, e);
         return;
     }
     l->process = take_ptr(op->process);
@@ -127,24 +134,24 @@ static void looking(struct process_op *op, int r, const struct err *e)
     process_watch(l->process, &l->watcher, true);
 }
 
-static void look(struct launch *l)
+static void check_ready(struct launch *l)
 {
-    run(l, l->ready, NULL, looking);
+    run_login_command(l, l->ready, NULL, on_ready_check_started);
 }
 
-static void started(struct process_op *op, int r, const struct err *e)
+static void on_start_command_started(struct process_op *op, int r, const struct err *e)
 {
     struct launch *l = container_of(op, struct launch, op);
 
     if (r >= 0)
         process_unref(take_ptr(op->process));
     if (r < 0 || !l->ready[0])
-        finish(l, r, e);
+        finish_launch(l, r, e);
     else
-        look(l);
+        check_ready(l);
 }
 
-void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
+void launch_template(struct call *c, const struct built *b, launch_fn *done)
 {
     struct launch *l = calloc(1, sizeof *l);
     struct err e;
@@ -159,14 +166,14 @@ void e2b_launch(struct call *c, const struct built *b, launch_fn *done)
                           .env = b->env,
                           .deadline = clock_mono() + PATIENCE_NS };
     if (!json_map_copy(&l->env, &c->own)) {
-        finish(l, err_set(&e, ERR_TOO_BIG, "the template's variables are too long"), &e);
+        finish_launch(l, err_set(&e, ERR_TOO_BIG, "the template's variables are too long"), &e);
         return;
     }
     l->workdir = arena_dup(&c->own, str_from(b->workdir[0] ? b->workdir : "/"));
-    run(l, l->start, "e2b.start", started);
+    run_login_command(l, l->start, "e2b.start", on_start_command_started);
 }
 
-void e2b_launch_image(struct call *c, launch_fn *done)
+void launch_image(struct call *c, launch_fn *done)
 {
     static const char *const shell[] = { "/bin/sh", "-c" };
     struct launch *l = calloc(1, sizeof *l);
@@ -174,5 +181,5 @@ void e2b_launch_image(struct call *c, launch_fn *done)
     if (!l)
         abort();
     *l = (struct launch){ .call = call_ref(c), .done = done, .user = "root", .workdir = "/" };
-    run_by(l, shell, COUNT_OF(shell), launch_make_user, NULL, looking);
+    run_shell_command(l, shell, COUNT_OF(shell), launch_make_user, NULL, on_ready_check_started);
 }

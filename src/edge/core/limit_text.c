@@ -1,10 +1,11 @@
-#include "api/limit_text.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/limit_text.h"
 
 #include <stdio.h>
 
 #include "base/units.h"
 
-const char *limit_text_oom(const struct ext_end *end, char ret[static LIMIT_TEXT_MAX])
+const char *limit_text_oom(const struct backend_end *end, char ret[static LIMIT_TEXT_MAX])
 {
     char size[24];
 
@@ -16,7 +17,7 @@ const char *limit_text_oom(const struct ext_end *end, char ret[static LIMIT_TEXT
     return ret;
 }
 
-const char *limit_text_disk(const struct ext_end *end, char ret[static LIMIT_TEXT_MAX])
+const char *limit_text_disk(const struct backend_end *end, char ret[static LIMIT_TEXT_MAX])
 {
     char size[24];
 

@@ -1,26 +1,27 @@
-#include "api/listing.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/listing.h"
 
 #include <stdlib.h>
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 
-struct asked {
-    struct listing listing;
+struct store_answer {
+    struct store_listing listing;
     call_write_fn *write;
 };
 
-static void asked_end(struct call *c)
+static void free_store_answer(struct call *c)
 {
-    struct asked *a = c->state;
+    struct store_answer *a = c->state;
 
     arena_done(&a->listing.query.arena);
     free(a);
 }
 
-static void answered(struct store_query *q, int r, const struct err *e)
+static void on_listing_answered(struct store_query *q, int r, const struct err *e)
 {
-    struct listing *l = container_of(q, struct listing, query);
-    struct asked *a = container_of(l, struct asked, listing);
+    struct store_listing *l = container_of(q, struct store_listing, query);
+    struct store_answer *a = container_of(l, struct store_answer, listing);
     struct call *c = l->call;
 
     if (r < 0)
@@ -32,17 +33,17 @@ static void answered(struct store_query *q, int r, const struct err *e)
 
 void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write)
 {
-    struct asked *a = calloc(1, sizeof *a);
+    struct store_answer *a = calloc(1, sizeof *a);
     struct err e;
 
     if (!a)
         abort();
-    a->listing = (struct listing){ .call = c, .query = *q };
+    a->listing = (struct store_listing){ .call = c, .query = *q };
     a->write = write;
     arena_init(&a->listing.query.arena, bytes);
     c->state = a;
-    c->on_end = asked_end;
-    if (store_ask(control_store(c->api->control), &a->listing.query, answered, &e) < 0)
+    c->on_end = free_store_answer;
+    if (store_ask(control_store(c->api->control), &a->listing.query, on_listing_answered, &e) < 0)
         call_fail(c, &e);
     else
         call_ref(c);

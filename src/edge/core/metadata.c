@@ -1,15 +1,16 @@
-#include "api/e2b/metadata.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/metadata.h"
 
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "http/url.h"
-#include "model/request.h"
+#include "lib/http/url.h"
+#include "domain/model/request.h"
 
 enum { LABEL_NAME_MAX = 63 };
 #define ESCAPED "e2b/"
 
-static bool is_plain(char c)
+static bool is_plain_label_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-", c));
 }
@@ -17,18 +18,18 @@ static bool is_plain(char c)
 static bool name_is_plain(struct str name)
 {
     for (size_t i = 0; i < name.n; i++)
-        if (!is_plain(name.p[i]))
+        if (!is_plain_label_char(name.p[i]))
             return false;
     return true;
 }
 
-static const char *escape(struct str name, struct arena *a, struct err *e)
+static const char *escape_label_name(struct str name, struct arena *a, struct err *e)
 {
     char text[LABEL_NAME_MAX + 4];
     size_t n = (size_t)snprintf(text, sizeof text, "%s", ESCAPED);
 
     for (size_t i = 0; i < name.n && n <= LABEL_NAME_MAX; i++) {
-        if (is_plain(name.p[i])) {
+        if (is_plain_label_char(name.p[i])) {
             text[n++] = name.p[i];
             continue;
         }
@@ -38,23 +39,24 @@ static const char *escape(struct str name, struct arena *a, struct err *e)
             break;
     }
     if (n > LABEL_NAME_MAX) {
-        (void)err_set(e, ERR_INVALID, "metadata: the name '%.*s' is too long here",
+        (void)err_set(e, ERR_INVALID,
+                      "metadata: the name '%.*s' is too long (63 bytes after escaping)",
                       (int)(name.n < 60 ? name.n : 60), name.p);
         return NULL;
     }
     return arena_dup(a, (struct str){ text, n });
 }
 
-/* One that a label can have as it is: not one that only the daemon sets. */
+/* Whether the name can be a label's name unescaped; labels that only the daemon sets cannot. */
 static bool is_own_name(struct str key)
 {
     return name_is_plain(key) && key.n <= LABEL_NAME_MAX && !str_eq(key, STR(LABEL_PEER));
 }
 
-static int add_label(struct str key, struct str value, struct arena *a, struct json_pair *ret,
-                     struct err *e)
+static int add_metadata_label(struct str key, struct str value, struct arena *a,
+                              struct json_pair *ret, struct err *e)
 {
-    ret->key = is_own_name(key) ? arena_dup(a, key) : escape(key, a, e);
+    ret->key = is_own_name(key) ? arena_dup(a, key) : escape_label_name(key, a, e);
     if (!ret->key)
         return -(int)ERR_INVALID;
     ret->value = arena_dup(a, value);
@@ -68,9 +70,10 @@ int metadata_to_labels(const struct json_map *metadata, struct arena *a, struct 
     int r = 0;
 
     if (metadata->n > REQUEST_LABELS_MAX || !all)
-        return err_set(e, ERR_INVALID, "metadata: more than %d", REQUEST_LABELS_MAX);
+        return err_set(e, ERR_INVALID, "metadata: more than %d entries", REQUEST_LABELS_MAX);
     for (size_t i = 0; r >= 0 && i < metadata->n; i++)
-        r = add_label(str_from(metadata->p[i].key), str_from(metadata->p[i].value), a, &all[i], e);
+        r = add_metadata_label(str_from(metadata->p[i].key), str_from(metadata->p[i].value), a,
+                               &all[i], e);
     if (r >= 0)
         *ret = (struct json_map){ all, metadata->n };
     return r;
@@ -94,12 +97,12 @@ int metadata_filter(struct str text, struct arena *a, struct json_map *ret, stru
 
     while (r >= 0 && url_next(&rest, &p)) {
         if (n == REQUEST_LABELS_MAX)
-            return err_set(e, ERR_INVALID, "metadata: more than %d", REQUEST_LABELS_MAX);
+            return err_set(e, ERR_INVALID, "metadata: more than %d entries", REQUEST_LABELS_MAX);
         r = decode_twice(p.name, a, &key, e);
         if (r >= 0)
             r = decode_twice(p.value.p ? p.value : STR(""), a, &value, e);
         if (r >= 0)
-            r = add_label(key, value, a, &all[n++], e);
+            r = add_metadata_label(key, value, a, &all[n++], e);
     }
     if (r >= 0)
         *ret = (struct json_map){ all, n };
@@ -111,7 +114,7 @@ static int hex_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What was not written by us stays as it is. */
+/* Unescapes a label's name; names without the prefix are written unchanged. */
 static void write_name(struct json_writer *w, const char *label)
 {
     char text[LABEL_NAME_MAX + 1];

@@ -1,21 +1,22 @@
-/* E2B's metadata, which are our labels. A name that labels cannot have is written in another way:
- * "userId" is the label "e2b/user/49d". */
-#ifndef API_E2B_METADATA_H
-#define API_E2B_METADATA_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps clients' metadata to labels. Names that are invalid as label names are escaped: "userId"
+ * becomes the label "e2b/user/49d". */
+#ifndef EDGE_CORE_METADATA_H
+#define EDGE_CORE_METADATA_H
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "json/bind.h"
-#include "json/writer.h"
+#include "lib/json/bind.h"
+#include "lib/json/writer.h"
 
-/* Of a request; on the arena. */
+/* Converts a request's metadata to labels, on the arena. */
 int metadata_to_labels(const struct json_map *metadata, struct arena *a, struct json_map *ret,
                        struct err *e);
 
-/* A filter as its clients write it, once decoded as a part of a query: "user=a%2520b&app=x". */
+/* Reads a filter, decoded once as a query parameter: "user=a%2520b&app=x". */
 int metadata_filter(struct str text, struct arena *a, struct json_map *ret, struct err *e);
 
-/* The labels as an object of metadata. */
+/* Writes labels as a metadata object. */
 void metadata_write(struct json_writer *w, const struct json_map *labels);
 
 #endif

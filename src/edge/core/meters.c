@@ -1,6 +1,7 @@
-#include "api/meters.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/meters.h"
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 #include "base/clock.h"
 
 enum { REQUESTS, SECONDS, CONNECTIONS, UNAUTHENTICATED, IN_FLIGHT, BUFFERED, REFUSED };
@@ -42,7 +43,7 @@ static const struct metric table[] = {
                   .labels = { &limits } },
 };
 
-static void refresh(struct metric_set *s)
+static void refresh_api_metrics(struct metric_set *s)
 {
     const struct api *a = container_of(s, struct api, meters);
     struct http_stats now;
@@ -61,7 +62,7 @@ int meters_register(struct api *a, struct err *e)
 {
     int r = metrics_register(control_metrics(a->control), &a->meters, table, COUNT_OF(table), e);
 
-    a->meters.refresh = refresh;
+    a->meters.refresh = refresh_api_metrics;
     return r;
 }
 

@@ -1,9 +1,10 @@
-#include "api/multipart.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/multipart.h"
 
 #include <stdio.h>
 #include <strings.h>
 
-static bool starts_with_case(struct str s, const char *prefix)
+static bool starts_ignoring_case(struct str s, const char *prefix)
 {
     size_t n = strlen(prefix);
 
@@ -24,7 +25,7 @@ int multipart_init(struct multipart *m, struct str content_type, struct err *e)
     while (rest.p) {
         rest = str_cut(rest, ';', &part);
         part = str_trim(part);
-        if (starts_with_case(part, "boundary=") && !boundary.p)
+        if (starts_ignoring_case(part, "boundary=") && !boundary.p)
             boundary = (struct str){ part.p + 9, part.n - 9 };
     }
     if (boundary.n >= 2 && boundary.p[0] == '"' && boundary.p[boundary.n - 1] == '"')
@@ -33,13 +34,14 @@ int multipart_init(struct multipart *m, struct str content_type, struct err *e)
         if (!is_boundary_char(boundary.p[i]))
             boundary.n = 0;
     if (!boundary.n || boundary.n > MULTIPART_BOUNDARY_MAX)
-        return err_set(e, ERR_INVALID, "Content-Type: multipart/form-data without a good boundary");
+        return err_set(e, ERR_INVALID, "Content-Type: multipart/form-data needs a valid boundary");
     m->delimiter_n =
         (size_t)snprintf(m->delimiter, sizeof m->delimiter, "\r\n--" STR_FMT, STR_ARG(boundary));
     return 0;
 }
 
-/* Where the delimiter begins, or where it could begin with more; in.n if nowhere. */
+/* The offset of the delimiter, or of its possible start at the end of the input; in.n if there is
+ * none. */
 static size_t find_delimiter(const struct multipart *m, struct str in, bool *ret_whole)
 {
     *ret_whole = false;
@@ -59,8 +61,8 @@ static size_t find_delimiter(const struct multipart *m, struct str in, bool *ret
     return in.n;
 }
 
-/* Behind a delimiter: CRLF begins a part, two dashes end it all. 0: more is needed. */
-static ssize_t after_delimiter(struct multipart *m, struct str in, struct err *e)
+/* After a delimiter: CRLF begins a part, two dashes end the body. 0: more input is needed. */
+static ssize_t read_after_delimiter(struct multipart *m, struct str in, struct err *e)
 {
     if (in.n < 2)
         return 0;
@@ -69,13 +71,13 @@ static ssize_t after_delimiter(struct multipart *m, struct str in, struct err *e
     else if (in.p[0] == '-' && in.p[1] == '-')
         m->state = MULTIPART_OVER;
     else
-        return err_set(e, ERR_INVALID, "multipart: something stands behind a boundary");
+        return err_set(e, ERR_INVALID, "multipart: unexpected bytes after a boundary");
     return 2;
 }
 
-/* The next of `; name="value"; other=word`: 1, 0 at the end, -1 for what is none. A quoted value
- * has no escapes: what clients percent-encode in it stays encoded. */
-static int next_parameter(struct str *rest, struct str *name, struct str *value)
+/* The next parameter of `; name="value"; other=word`: 1, 0 at the end, -1 if malformed. Quoted
+ * values have no escapes: percent-encoding by clients is kept. */
+static int next_disposition_parameter(struct str *rest, struct str *name, struct str *value)
 {
     struct str in = str_trim(*rest);
     const char *close;
@@ -107,7 +109,7 @@ static int read_disposition(struct multipart *m, struct str rest, struct err *e)
     struct str name, value;
     int r;
 
-    while ((r = next_parameter(&rest, &name, &value)) > 0) {
+    while ((r = next_disposition_parameter(&rest, &name, &value)) > 0) {
         if (str_eq(name, STR("name"))) {
             fits &= !has_name && str_copy(value, m->name, sizeof m->name);
             has_name = true;
@@ -117,34 +119,35 @@ static int read_disposition(struct multipart *m, struct str rest, struct err *e)
         }
     }
     if (r < 0 || !fits || !has_name)
-        return err_set(e, ERR_INVALID, "multipart: a part without a good name or file name");
+        return err_set(e, ERR_INVALID, "multipart: a part has an invalid name or file name");
     return 0;
 }
 
-static int read_field(struct multipart *m, struct str line, bool *seen, struct err *e)
+static int read_part_field(struct multipart *m, struct str line, bool *seen, struct err *e)
 {
     static const char field[] = "Content-Disposition:", kind[] = "form-data";
     struct str value;
 
-    if (!starts_with_case(line, field))
+    if (!starts_ignoring_case(line, field))
         return 0;
     value = str_trim((struct str){ line.p + sizeof field - 1, line.n - sizeof field + 1 });
-    if (*seen || !starts_with_case(value, kind))
-        return err_set(e, ERR_INVALID, "multipart: a part that is no form-data");
+    if (*seen || !starts_ignoring_case(value, kind))
+        return err_set(e, ERR_INVALID,
+                       "multipart: the Content-Disposition of a part is not form-data");
     *seen = true;
     return read_disposition(m, (struct str){ value.p + sizeof kind - 1, value.n - sizeof kind + 1 },
                             e);
 }
 
-static ssize_t next_line(struct str in)
+static ssize_t find_line_end(struct str in)
 {
     const char *p = in.n ? memmem(in.p, in.n, "\r\n", 2) : NULL;
 
     return p ? p - in.p : -1;
 }
 
-static ssize_t read_head(struct multipart *m, struct str in, struct multipart_event *ret,
-                         struct err *e)
+static ssize_t read_part_head(struct multipart *m, struct str in, struct multipart_event *ret,
+                              struct err *e)
 {
     size_t at = 0;
     bool seen = false;
@@ -153,7 +156,7 @@ static ssize_t read_head(struct multipart *m, struct str in, struct multipart_ev
     m->has_filename = false;
     for (;;) {
         struct str left = { in.p + at, in.n - at };
-        ssize_t n = next_line(left);
+        ssize_t n = find_line_end(left);
         int r;
 
         if (n < 0 && in.n > MULTIPART_HEAD_MAX)
@@ -163,33 +166,33 @@ static ssize_t read_head(struct multipart *m, struct str in, struct multipart_ev
         at += (size_t)n + 2;
         if (n == 0)
             break;
-        r = read_field(m, (struct str){ left.p, (size_t)n }, &seen, e);
+        r = read_part_field(m, (struct str){ left.p, (size_t)n }, &seen, e);
         if (r < 0)
             return r;
     }
     if (!seen)
-        return err_set(e, ERR_INVALID, "multipart: a part without Content-Disposition");
+        return err_set(e, ERR_INVALID, "multipart: a part has no Content-Disposition");
     m->state = MULTIPART_BODY;
     ret->kind = MULTIPART_PART;
     return (ssize_t)at;
 }
 
-/* The first boundary is the body's first bytes: without a line break before it. */
+/* The body begins with the first boundary, without a line break before it. */
 static ssize_t read_preamble(struct multipart *m, struct str in, struct err *e)
 {
     size_t n = m->delimiter_n - 2;
     ssize_t more;
 
     if (memcmp(in.p, m->delimiter + 2, in.n < n ? in.n : n) != 0)
-        return err_set(e, ERR_INVALID, "multipart: does not begin with its boundary");
+        return err_set(e, ERR_INVALID, "multipart: the body does not begin with its boundary");
     if (in.n < n)
         return 0;
-    more = after_delimiter(m, (struct str){ in.p + n, in.n - n }, e);
+    more = read_after_delimiter(m, (struct str){ in.p + n, in.n - n }, e);
     return more <= 0 ? more : (ssize_t)n + more;
 }
 
-static ssize_t read_body(struct multipart *m, struct str in, struct multipart_event *ret,
-                         struct err *e)
+static ssize_t read_part_body(struct multipart *m, struct str in, struct multipart_event *ret,
+                              struct err *e)
 {
     bool whole;
     size_t at = find_delimiter(m, in, &whole);
@@ -201,7 +204,7 @@ static ssize_t read_body(struct multipart *m, struct str in, struct multipart_ev
     }
     if (!whole)
         return 0;
-    more = after_delimiter(m, (struct str){ in.p + m->delimiter_n, in.n - m->delimiter_n }, e);
+    more = read_after_delimiter(m, (struct str){ in.p + m->delimiter_n, in.n - m->delimiter_n }, e);
     if (more <= 0)
         return more;
     ret->kind = MULTIPART_PART_END;
@@ -226,5 +229,6 @@ ssize_t multipart_next(struct multipart *m, struct str in, struct multipart_even
             ret->kind = MULTIPART_END;
         return n;
     }
-    return m->state == MULTIPART_HEAD ? read_head(m, in, ret, e) : read_body(m, in, ret, e);
+    return m->state == MULTIPART_HEAD ? read_part_head(m, in, ret, e)
+                                      : read_part_body(m, in, ret, e);
 }

@@ -1,39 +1,40 @@
-#include "api/operation.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/operation.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/guard.h"
-#include "api/inside.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
 #include "base/own.h"
 
-struct operation {
+struct call_operation {
     struct call *call;
     struct sandbox_op op;
 };
 
-static void operation_end(struct call *c)
+static void free_call_operation(struct call *c)
 {
     free(c->state);
 }
 
 struct sandbox_op *call_sandbox_op(struct call *c, sandbox_op_fn *done)
 {
-    struct operation *o = calloc(1, sizeof *o);
+    struct call_operation *o = calloc(1, sizeof *o);
 
     if (!o)
         abort();
     o->call = call_ref(c);
     o->op.done = done;
     c->state = o;
-    c->on_end = operation_end;
+    c->on_end = free_call_operation;
     return &o->op;
 }
 
 struct call *call_of_op(struct sandbox_op *op)
 {
-    return container_of(op, struct operation, op)->call;
+    return container_of(op, struct call_operation, op)->call;
 }
 
 void call_settle(void *call, int r, const struct err *e)
@@ -52,7 +53,7 @@ void call_settle_op(struct sandbox_op *op, int r, const struct err *e)
     call_settle(call_of_op(op), r, e);
 }
 
-static void creation_end(struct call *c)
+static void free_call_creation(struct call *c)
 {
     struct creation *n = c->state;
 
@@ -61,20 +62,21 @@ static void creation_end(struct call *c)
     arena_done(&n->op.arena);
 }
 
-static int copy_fd(int fd)
+static int copy_client_fd(int fd)
 {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Who asks, for the one who opens a directory of this machine with that user's rights. */
-static void take_client(struct creation *n)
+/* Copies the client's descriptors, for the process that opens a host directory with the rights of
+ * that user. */
+static void copy_client_fds(struct creation *n)
 {
     const struct json_map *inputs = &n->request.inputs;
 
     for (size_t i = 0; n->call->x && i < inputs->n; i++)
         if (strcmp(inputs->p[i].key, "repo") == 0 && n->client.connection < 0) {
-            n->client.connection = copy_fd(http_connection_fd(n->call->x));
-            n->client.handed = copy_fd(http_received_fd(n->call->x));
+            n->client.connection = copy_client_fd(http_connection_fd(n->call->x));
+            n->client.handed = copy_client_fd(http_received_fd(n->call->x));
         }
     n->op.client = &n->client;
 }
@@ -90,20 +92,20 @@ struct creation *creation_new(struct call *c, creation_fn *done)
         .caller = &c->caller, .request = &n->request, .body = c->body, .done = done
     };
     c->state = n;
-    c->on_end = creation_end;
+    c->on_end = free_call_creation;
     return n;
 }
 
-static void create_now(struct call *c)
+static void start_allowed_creation(struct call *c)
 {
     struct creation *n = c->state;
 
     call_ref(c);
-    take_client(n);
+    copy_client_fds(n);
     control_create(c->api->control, &n->op);
 }
 
 void creation_start(struct creation *n)
 {
-    guard_ask_create(n->call, &n->op, create_now);
+    guard_request_create(n->call, &n->op, start_allowed_creation);
 }

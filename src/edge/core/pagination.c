@@ -1,11 +1,12 @@
-#include "api/box_page.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/pagination.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 
-static void page_end(struct call *c)
+static void free_box_page(struct call *c)
 {
     struct box_page *p = c->state;
 
@@ -18,7 +19,7 @@ void box_page_init(struct box_page *p, struct call *c, void (*answer)(struct box
     p->call = c;
     p->answer = answer;
     c->state = p;
-    c->on_end = page_end;
+    c->on_end = free_box_page;
 }
 
 bool box_page_after(struct box_page *p, const char *parameter)
@@ -34,7 +35,7 @@ bool box_page_after(struct box_page *p, const char *parameter)
     if (str_to_i64(time, &p->query.after.created_ns) && id_valid("sbx_", id) &&
         str_copy(id, p->query.after.id, sizeof p->query.after.id))
         return true;
-    (void)err_set(&e, ERR_INVALID, "%s: is not one that we gave", parameter);
+    (void)err_set(&e, ERR_INVALID, "%s: not a cursor of this daemon", parameter);
     call_fail(p->call, &e);
     return false;
 }
@@ -44,8 +45,8 @@ void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR
     snprintf(ret, BOX_PAGE_CURSOR, "%lld.%s", (long long)last->created_ns, last->id);
 }
 
-/* What was asked for comes first: the index of the first label is walked, and what everything of a
- * caller has tells them least apart. */
+/* The requested labels come first: the store walks the index of the first label, and labels that
+ * all of the caller's sandboxes have are the least selective. */
 bool box_page_labels(struct box_page *p, const struct json_map *asked)
 {
     const struct json_map *own = &p->call->caller.labels;
@@ -66,13 +67,13 @@ bool box_page_labels(struct box_page *p, const struct json_map *asked)
     return true;
 }
 
-static void came(struct store_query *q, int r, const struct err *e)
+static void on_page_rows(struct store_query *q, int r, const struct err *e)
 {
     struct box_page *p = container_of(q, struct box_page, query);
     struct call *c = p->call;
 
     if (!c->x)
-        ; /* nobody waits for it */
+        ; /* the client disconnected */
     else if (r < 0)
         call_fail(c, e);
     else
@@ -80,7 +81,7 @@ static void came(struct store_query *q, int r, const struct err *e)
     call_unref(c);
 }
 
-void box_page_ask(struct box_page *p, uint64_t usual, uint64_t most)
+void box_page_query(struct box_page *p, uint64_t usual, uint64_t most)
 {
     struct call *c = p->call;
     uint64_t limit = usual;
@@ -90,7 +91,7 @@ void box_page_ask(struct box_page *p, uint64_t usual, uint64_t most)
         return;
     p->limit = (size_t)(limit ? limit : usual);
     p->query.limit = (int)p->limit + 1;
-    if (control_list(c->api->control, &c->caller, &p->query, came, &e) < 0)
+    if (control_list(c->api->control, &c->caller, &p->query, on_page_rows, &e) < 0)
         call_fail(c, &e);
     else
         call_ref(c);

@@ -1,4 +1,5 @@
-#include "api/port_proxy.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/port_proxy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,38 +7,38 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "api/e2b/inside.h"
-#include "api/inside.h"
-#include "api/preview_fields.h"
-#include "api/pump.h"
+#include "edge/core/sandbox_token.h"
+#include "edge/core/internal.h"
+#include "edge/core/preview_fields.h"
+#include "edge/core/pump.h"
 #include "base/own.h"
-#include "control/dial.h"
-#include "http/body.h"
+#include "control/sandbox/dial.h"
+#include "lib/http/body.h"
 
 enum {
     UP_MAX = 1 << 20,
-    UP_ENOUGH = 64 << 10, /* from which the client is held */
+    UP_ENOUGH = 64 << 10, /* above this the client's body is paused */
     DOWN_MAX = H1_HEAD_MAX + PUMP_CHUNK,
     INTERIM_MAX = 16,
     MARK_DIGITS = 16,
 };
 
 struct proxy {
-    struct pump pump; /* after an upgrade; before, it holds the socket only */
+    struct pump pump; /* used after an upgrade; before, it only holds the socket */
     struct call *call;
     struct dial_op dial;
     port_refused_fn *refused;
     struct preview preview;
-    struct str origin; /* of the page that asks, if it is told */
-    struct str target; /* what it asks for */
+    struct str origin; /* Origin of the request, if any */
+    struct str target; /* path and query to request */
     uint16_t port;
     enum h1_method method;
-    bool upgrades; /* the client asks for another protocol */
-    bool chunked;  /* the request's body is */
-    bool sent;     /* all of the request is in `up` */
-    bool begun;    /* the answer is */
-    bool full;     /* the client takes no more until it has drained */
-    bool in_use;   /* the sandbox is attached to */
+    bool upgrades; /* the client requests an upgrade */
+    bool chunked;  /* the body of the request is chunked */
+    bool sent;     /* the whole request is in `up` */
+    bool begun;    /* the answer has begun */
+    bool full;     /* the client is full until on_proxy_drain() */
+    bool in_use;   /* sandbox_attach() was called */
     unsigned interim;
     struct buf up, down;
     struct h1_scan scan;
@@ -46,13 +47,13 @@ struct proxy {
 
 /* --- fields --- */
 
-static bool starts_with(struct str name, struct str start)
+static bool field_starts_with(struct str name, struct str start)
 {
     return name.n >= start.n && h1_same((struct str){ name.p, start.n }, start);
 }
 
-/* Of one connection, or written by us. */
-static bool is_hop(const struct h1_head *h, struct str name)
+/* A hop-by-hop header, or one that the proxy writes itself. */
+static bool is_hop_field(const struct h1_head *h, struct str name)
 {
     static const struct str names[] = {
         STR("Connection"),     STR("Keep-Alive"),     STR("TE"),
@@ -66,23 +67,23 @@ static bool is_hop(const struct h1_head *h, struct str name)
     for (size_t i = 0; i < h->n; i++)
         if (h1_same(h->fields[i].name, STR("Connection")) && h1_list_has(h->fields[i].value, name))
             return true;
-    return starts_with(name, STR("Proxy-"));
+    return field_starts_with(name, STR("Proxy-"));
 }
 
-/* Said to us, and no business of what runs inside. */
-static bool is_ours(struct str name)
+/* A header for the daemon that must not reach the sandbox. */
+static bool is_daemon_field(struct str name)
 {
     static const struct str names[] = { STR("X-API-Key"), STR("X-Access-Token"), STR("Expect") };
 
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (h1_same(name, names[i]))
             return true;
-    return starts_with(name, STR("E2b-")) || starts_with(name, STR("X-Daytona-")) ||
-           starts_with(name, STR("Sandboxer-"));
+    return field_starts_with(name, STR("E2b-")) || field_starts_with(name, STR("X-Daytona-")) ||
+           field_starts_with(name, STR("Sandboxer-"));
 }
 
-/* A token of ours is worth more than what runs inside may have, in whichever scheme it comes. */
-static bool is_our_token(const struct h1_field *f)
+/* A token of the daemon, in any scheme, must not reach the sandbox. */
+static bool is_daemon_token(const struct h1_field *f)
 {
     static const struct str ours[] = { STR("sbt_"), STR("e2b_"), STR("sbp_") };
     struct str scheme, given = f->value;
@@ -92,12 +93,12 @@ static bool is_our_token(const struct h1_field *f)
     if (memchr(given.p, ' ', given.n))
         given = str_trim(str_cut(given, ' ', &scheme));
     for (size_t i = 0; i < COUNT_OF(ours); i++)
-        if (starts_with(given, ours[i]))
+        if (field_starts_with(given, ours[i]))
             return true;
     return false;
 }
 
-static void add_field(struct buf *b, struct str name, struct str value)
+static void add_proxy_field(struct buf *b, struct str name, struct str value)
 {
     buf_add(b, name);
     buf_add(b, STR(": "));
@@ -105,20 +106,20 @@ static void add_field(struct buf *b, struct str name, struct str value)
     buf_add(b, STR("\r\n"));
 }
 
-static void add_framing(struct proxy *p, const struct h1_head *h)
+static void add_proxied_request_framing(struct proxy *p, const struct h1_head *h)
 {
     char length[24];
 
     p->chunked = h->framing == H1_CHUNKED;
     if (p->chunked)
-        add_field(&p->up, STR("Transfer-Encoding"), STR("chunked"));
+        add_proxy_field(&p->up, STR("Transfer-Encoding"), STR("chunked"));
     if (h->framing != H1_LENGTH)
         return;
     snprintf(length, sizeof length, "%llu", (unsigned long long)h->length);
-    add_field(&p->up, STR("Content-Length"), str_from(length));
+    add_proxy_field(&p->up, STR("Content-Length"), str_from(length));
 }
 
-static void write_request(struct proxy *p)
+static void write_proxy_request(struct proxy *p)
 {
     const struct h1_request *q = http_request(p->call->x);
     const struct h1_head *h = &q->head;
@@ -129,26 +130,26 @@ static void write_request(struct proxy *p)
     buf_add(&p->up, p->target);
     buf_add(&p->up, STR(" HTTP/1.1\r\n"));
     for (size_t i = 0; i < h->n; i++)
-        if (!is_hop(h, h->fields[i].name) && !is_ours(h->fields[i].name) &&
-            !is_our_token(&h->fields[i]) &&
+        if (!is_hop_field(h, h->fields[i].name) && !is_daemon_field(h->fields[i].name) &&
+            !is_daemon_token(&h->fields[i]) &&
             preview_request_field(&p->preview, &h->fields[i], &value))
-            add_field(&p->up, h->fields[i].name, buf_str(&value));
-    add_framing(p, h);
-    add_field(&p->up, STR("Connection"), p->upgrades ? STR("Upgrade") : STR("close"));
+            add_proxy_field(&p->up, h->fields[i].name, buf_str(&value));
+    add_proxied_request_framing(p, h);
+    add_proxy_field(&p->up, STR("Connection"), p->upgrades ? STR("Upgrade") : STR("close"));
     if (p->upgrades)
-        add_field(&p->up, STR("Upgrade"), h->proto);
+        add_proxy_field(&p->up, STR("Upgrade"), h->proto);
     buf_add(&p->up, STR("\r\n"));
 }
 
-/* --- the request's way --- */
+/* --- forwarding the request --- */
 
-static void want(struct proxy *p)
+static void update_proxy_interest(struct proxy *p)
 {
     loop_fd_want(&p->pump.inner, (p->full ? 0u : LOOP_READ) | (p->up.n ? LOOP_WRITE : 0u), NULL);
 }
 
-/* A server that has its answer ready may take no more of what it was asked: that is no failure. */
-static void send_up(struct proxy *p)
+/* A server may answer before it has read the whole request: a failed write is not an error. */
+static void send_proxied_request_bytes(struct proxy *p)
 {
     ssize_t n = send(p->pump.inner.fd, p->up.p, p->up.n, MSG_NOSIGNAL);
 
@@ -159,7 +160,7 @@ static void send_up(struct proxy *p)
         http_body_resume(p->call->x);
 }
 
-static void add_piece(struct proxy *p, struct str piece)
+static void queue_body_piece(struct proxy *p, struct str piece)
 {
     char line[BODY_CHUNK_LINE_MAX];
 
@@ -172,12 +173,12 @@ static void add_piece(struct proxy *p, struct str piece)
     buf_add(&p->up, BODY_CHUNK_AFTER);
 }
 
-static void on_piece(struct http_exchange *x, struct str piece)
+static void on_proxy_body(struct http_exchange *x, struct str piece)
 {
     struct proxy *p = ((struct call *)http_state(x))->state;
 
     if (piece.n) {
-        add_piece(p, piece);
+        queue_body_piece(p, piece);
     } else {
         p->sent = true;
         if (p->chunked)
@@ -185,12 +186,12 @@ static void on_piece(struct http_exchange *x, struct str piece)
     }
     if (p->up.n > UP_ENOUGH)
         http_body_pause(x);
-    want(p);
+    update_proxy_interest(p);
 }
 
-/* --- the answer's way --- */
+/* --- forwarding the answer --- */
 
-static void fail(struct proxy *p, const char *why)
+static void fail_proxy(struct proxy *p, const char *why)
 {
     struct err e;
 
@@ -203,52 +204,52 @@ static void fail(struct proxy *p, const char *why)
     p->refused(p->call, p->port, &e);
 }
 
-static void finish(struct proxy *p)
+static void finish_proxy(struct proxy *p)
 {
     loop_fd_stop(&p->pump.inner);
     http_end(call_take_exchange(p->call));
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_proxy_drain(struct http_exchange *x)
 {
     struct proxy *p = ((struct call *)http_state(x))->state;
 
     p->full = false;
-    want(p);
+    update_proxy_interest(p);
 }
 
 enum { ANSWER_FIELDS_MAX = H1_FIELDS_MAX + PREVIEW_FIELDS_ADDED };
 
-static size_t answer_fields(struct proxy *p, const struct h1_head *h, struct h1_field *ret)
+static size_t copy_answer_fields(struct proxy *p, const struct h1_head *h, struct h1_field *ret)
 {
     struct h1_field kept[H1_FIELDS_MAX];
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++)
-        if (!is_hop(h, h->fields[i].name))
+        if (!is_hop_field(h, h->fields[i].name))
             kept[n++] = h->fields[i];
     return preview_answer_fields(&p->preview, kept, n, p->origin, &p->call->arena, ret);
 }
 
-/* Both ends speak something else now; what came behind the head is the first of it. */
+/* Switches to the upgraded protocol; bytes after the head belong to it. */
 static void switch_protocols(struct proxy *p, const struct h1_response *r, struct str rest)
 {
     struct h1_field fields[ANSWER_FIELDS_MAX + 1];
-    size_t n = answer_fields(p, &r->head, fields);
+    size_t n = copy_answer_fields(p, &r->head, fields);
     struct err e;
 
     if (!p->upgrades || !r->head.upgrade) {
-        fail(p, "it changed the protocol unasked");
+        fail_proxy(p, "the server changed the protocol without a request");
         return;
     }
     fields[n++] = (struct h1_field){ STR("Upgrade"), r->head.proto };
     loop_fd_stop(&p->pump.inner);
     p->begun = true;
-    if (pump_go_on(&p->pump, fields, n, rest, &e) < 0)
+    if (pump_continue(&p->pump, fields, n, rest, &e) < 0)
         http_fail(call_take_exchange(p->call), 502, str_from(e.msg));
 }
 
-/* An answer to HEAD has the length of what is not sent. */
+/* An answer to HEAD has the length of the body that is not sent. */
 static int64_t answer_length(const struct proxy *p, const struct h1_head *h)
 {
     uint64_t length;
@@ -260,24 +261,24 @@ static int64_t answer_length(const struct proxy *p, const struct h1_head *h)
     return h->framing == H1_LENGTH ? (int64_t)h->length : h->framing == H1_EMPTY ? 0 : HTTP_UNKNOWN;
 }
 
-static void begin_answer(struct proxy *p, const struct h1_response *r)
+static void begin_proxy_answer(struct proxy *p, const struct h1_response *r)
 {
     struct h1_field fields[ANSWER_FIELDS_MAX];
-    size_t n = answer_fields(p, &r->head, fields);
+    size_t n = copy_answer_fields(p, &r->head, fields);
     int64_t length = answer_length(p, &r->head);
     struct err e;
 
     body_start(&p->body, r->head.framing, r->head.length);
     if (http_begin(p->call->x, r->status, fields, n, length, &e) < 0) {
-        fail(p, e.msg);
+        fail_proxy(p, e.msg);
         return;
     }
     p->begun = true;
-    http_on_drain(p->call->x, on_drain);
+    http_on_drain(p->call->x, on_proxy_drain);
 }
 
-/* 1: took something; 0: more is needed, or it is over. */
-static int take_head(struct proxy *p, struct str *in)
+/* 1: consumed input; 0: more is needed, or the answer ended. */
+static int take_proxied_answer_head(struct proxy *p, struct str *in)
 {
     static const struct h1_limits limits = { H1_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
     struct h1_response r;
@@ -285,7 +286,7 @@ static int take_head(struct proxy *p, struct str *in)
     int n = h1_parse_response(&p->scan, *in, &limits, p->method, &r, &e);
 
     if (n < 0)
-        fail(p, e.msg);
+        fail_proxy(p, e.msg);
     if (n <= 0)
         return 0;
     p->scan = (struct h1_scan){ 0 };
@@ -296,54 +297,54 @@ static int take_head(struct proxy *p, struct str *in)
         return 0;
     }
     if (r.status >= 200)
-        begin_answer(p, &r);
+        begin_proxy_answer(p, &r);
     else if (++p->interim > INTERIM_MAX)
-        fail(p, "it sends interim answers without end");
+        fail_proxy(p, "the server sends too many interim responses");
     return p->call->x != NULL;
 }
 
-static int take_body(struct proxy *p, struct str *in)
+static int take_proxied_answer_body(struct proxy *p, struct str *in)
 {
     struct str piece;
     struct err e;
     int event = body_next(&p->body, in, &piece, &e), r;
 
     if (event < 0) {
-        fail(p, e.msg);
+        fail_proxy(p, e.msg);
         return 0;
     }
     if (event != BODY_DATA)
         return event == BODY_MORE ? 0 : 1;
     r = http_write(p->call->x, piece, NULL);
     if (r < 0)
-        fail(p, "the answer does not fit");
+        fail_proxy(p, "the answer could not be sent");
     p->full |= r > 0;
     return r >= 0;
 }
 
-static void take_answer(struct proxy *p)
+static void parse_proxy_answer(struct proxy *p)
 {
     struct str in = buf_str(&p->down);
 
     while (p->call->x && in.n && !(p->begun && p->body.ended))
-        if (!(p->begun ? take_body(p, &in) : take_head(p, &in)))
+        if (!(p->begun ? take_proxied_answer_body(p, &in) : take_proxied_answer_head(p, &in)))
             break;
     buf_drop(&p->down, p->down.n - in.n);
     if (p->call->x && p->begun && p->body.ended)
-        finish(p);
+        finish_proxy(p);
 }
 
-static void lose_answer(struct proxy *p)
+static void end_proxy_answer(struct proxy *p)
 {
     if (!p->begun)
-        fail(p, "it closed the connection without an answer");
+        fail_proxy(p, "the server closed the connection without an answer");
     else if (body_finish(&p->body, NULL) < 0)
-        fail(p, "the answer is cut off");
+        fail_proxy(p, "the answer is truncated");
     else
-        finish(p);
+        finish_proxy(p);
 }
 
-static void hear(struct proxy *p)
+static void receive_proxied_answer(struct proxy *p)
 {
     static char piece[PUMP_CHUNK];
     size_t room = p->down.max - p->down.n;
@@ -352,28 +353,28 @@ static void hear(struct proxy *p)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        lose_answer(p);
+        end_proxy_answer(p);
         return;
     }
     buf_add(&p->down, (struct str){ piece, (size_t)n });
-    take_answer(p);
+    parse_proxy_answer(p);
 }
 
-static void on_inner(struct loop_fd *f, unsigned events)
+static void on_proxy_socket(struct loop_fd *f, unsigned events)
 {
     struct proxy *p = container_of(container_of(f, struct pump, inner), struct proxy, pump);
 
     if ((events & LOOP_WRITE) && p->up.n)
-        send_up(p);
+        send_proxied_request_bytes(p);
     if (p->call->x && (events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)))
-        hear(p);
+        receive_proxied_answer(p);
     if (p->call->x && !(p->begun && p->upgrades))
-        want(p);
+        update_proxy_interest(p);
 }
 
 /* --- the connection --- */
 
-static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
+static void on_port_dialled(struct dial_op *op, int r, const struct err *e, int fd)
 {
     struct proxy *p = container_of(op, struct proxy, dial);
     struct err why;
@@ -385,21 +386,21 @@ static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
     p->pump.inner.fd = fd;
     sandbox_attach(p->call->sandbox);
     p->in_use = true;
-    write_request(p);
-    if (loop_fd_start(p->call->loop, &p->pump.inner, fd, LOOP_READ | LOOP_WRITE, on_inner, &why) <
-        0) {
+    write_proxy_request(p);
+    if (loop_fd_start(p->call->loop, &p->pump.inner, fd, LOOP_READ | LOOP_WRITE, on_proxy_socket,
+                      &why) < 0) {
         p->pump.inner.fd = fd;
         p->refused(p->call, p->port, &why);
         return;
     }
-    http_body_any_rate(p->call->x); /* how fast it speaks is between the two of them */
+    http_body_any_rate(p->call->x); /* no minimum rate: client and server decide */
     if (!p->upgrades)
-        http_stream(p->call->x, on_piece);
+        http_stream(p->call->x, on_proxy_body);
     else
         p->sent = true;
 }
 
-static void proxy_gone(struct call *c)
+static void on_proxy_client_gone(struct call *c)
 {
     struct proxy *p = c->state;
 
@@ -407,11 +408,11 @@ static void proxy_gone(struct call *c)
     pump_stop(&p->pump);
 }
 
-static void proxy_end(struct call *c)
+static void free_proxy(struct call *c)
 {
     struct proxy *p = c->state;
 
-    proxy_gone(c);
+    on_proxy_client_gone(c);
     pump_done(&p->pump);
     if (p->in_use)
         sandbox_detach(c->sandbox);
@@ -420,15 +421,15 @@ static void proxy_end(struct call *c)
     free(p);
 }
 
-/* How the cookies of this sandbox begin in browsers; other sandboxes cannot know it. */
-static struct str cookie_mark(struct call *c)
+/* The prefix of this sandbox's cookies in browsers; other sandboxes cannot guess it. */
+static struct str make_cookie_mark(struct call *c)
 {
-    char what[ID_MAX + 16], token[E2B_TOKEN_TEXT];
+    char what[ID_MAX + 16], token[SANDBOX_TOKEN_CODE_TEXT];
     char text[sizeof PREVIEW_COOKIE + MARK_DIGITS + 1];
     const char *copy;
 
     snprintf(what, sizeof what, "cookie:%s", sandbox_view(c->sandbox).record->id);
-    e2b_make_token(c->api, what, token);
+    sandbox_token_sign(c->api, what, token);
     snprintf(text, sizeof text, PREVIEW_COOKIE "%.*s-", MARK_DIGITS, token);
     copy = arena_dup(&c->own, str_from(text));
     if (!copy)
@@ -452,13 +453,13 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
     p->port = port;
     p->method = q->method;
     p->upgrades = q->head.upgrade && q->head.framing == H1_EMPTY;
-    p->dial = (struct dial_op){ .port = port, .done = dialled };
+    p->dial = (struct dial_op){ .port = port, .done = on_port_dialled };
     pump_init(&p->pump, c);
     buf_init(&p->up, UP_MAX);
     buf_init(&p->down, DOWN_MAX);
     c->state = p;
-    c->on_gone = proxy_gone;
-    c->on_end = proxy_end;
+    c->on_gone = on_proxy_client_gone;
+    c->on_end = free_proxy;
     sandbox_dial(c->sandbox, &p->dial);
 }
 
@@ -467,7 +468,7 @@ void port_proxy_to(struct call *c, uint16_t port, struct str prefix, struct str 
 {
     const struct preview preview = {
         .kind = PREVIEW_BY_PATH,
-        .mark = cookie_mark(c),
+        .mark = make_cookie_mark(c),
         .path = prefix,
     };
 
@@ -481,7 +482,7 @@ void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused)
     if (c->port.id.p) {
         preview = (struct preview){ .kind = PREVIEW_BY_NAME, .host = call_header(c, "Host") };
         if (!c->api->config->domain.public_suffix)
-            preview.mark = cookie_mark(c);
+            preview.mark = make_cookie_mark(c);
     }
     start_proxy(c, port, &preview, http_request(c->x)->path, refused);
 }

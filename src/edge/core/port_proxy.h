@@ -1,22 +1,22 @@
-/* An HTTP request that is meant for a server inside: it goes there, and its answer comes back.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proxies an HTTP request to a server inside a sandbox.
  *
- * One request is one connection, and nothing passes that was not parsed: what concerns one
- * connection only ends here, the framing is ours, and what a client says to us alone (tokens, which
- * sandbox it means) stays with us. A WebSocket, or whatever else both ends agree to speak, becomes
- * bytes. */
-#ifndef API_PORT_PROXY_H
-#define API_PORT_PROXY_H
+ * Each request uses one connection, and only parsed messages are forwarded: hop-by-hop headers are
+ * removed, the framing is the daemon's own, and headers for the daemon alone (tokens, the sandbox's
+ * name) are dropped. After an upgrade, to a WebSocket or another protocol, bytes are copied. */
+#ifndef EDGE_CORE_PORT_PROXY_H
+#define EDGE_CORE_PORT_PROXY_H
 
-#include "api/call.h"
+#include "edge/core/call.h"
 
-/* Answers that nothing could be reached, in the words of whoever serves the call. */
+/* Answers, in the dialect of the call, that the port could not be reached. */
 typedef void port_refused_fn(struct call *c, uint16_t port, const struct err *e);
 
-/* Takes the call, whose sandbox is known and whose body was not touched. The sandbox is named by
- * the request's Host, or by a field of its head. */
+/* Takes over the call, whose sandbox is known and whose body was not read. The sandbox was named by
+ * Host or by a header. */
 void port_proxy(struct call *c, uint16_t port, port_refused_fn *refused);
-/* The same for a sandbox that is named by the path: `prefix` ("/x/ID/") is common to all of its
- * previews, `target` is the path and query to ask for. Both stay as long as the call. */
+/* The same for a sandbox that the path names: `prefix` ("/x/ID/") is common to all previews of the
+ * sandbox, `target` is the path and query to request. Both must stay valid as long as the call. */
 void port_proxy_to(struct call *c, uint16_t port, struct str prefix, struct str target,
                    port_refused_fn *refused);
 

@@ -1,4 +1,5 @@
-#include "api/preview_fields.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/preview_fields.h"
 
 #include "base/own.h"
 
@@ -31,7 +32,7 @@ static bool cookie_is_marked(struct str pair)
     return begins_with(pair, STR(PREVIEW_COOKIE));
 }
 
-/* One `name=value` of a request. False: it does not go inside. */
+/* Removes the prefix of one `name=value` of a request. False: the cookie is dropped. */
 static bool unmark_cookie(const struct preview *p, struct str *pair)
 {
     if (!p->mark.n)
@@ -100,7 +101,7 @@ static bool is_ambient_credential(struct str value)
     return name_in(scheme, schemes, COUNT_OF(schemes));
 }
 
-/* A page of another sandbox must not show its address, which may hold a signed link. */
+/* The address of another sandbox's page may contain a signed link and must not leak. */
 static bool referer_is_own(const struct preview *p, struct str value)
 {
     static const struct str schemes[] = { STR("https://"), STR("http://") };
@@ -132,8 +133,8 @@ bool preview_request_field(const struct preview *p, const struct h1_field *f, st
 
 /* --- the answer --- */
 
-/* Fields that change what a browser does with a whole origin, or, Clear-Site-Data, with the cookies
- * of the names above it. Ours carry what the daemon says, and nobody inside does. */
+/* Headers that change how a browser treats a whole origin, or, with Clear-Site-Data, the cookies of
+ * parent domains. Sandboxer- headers are reserved for the daemon. */
 static bool speaks_for_origin(const struct preview *p, struct str name)
 {
     static const struct str always[] = { STR("Service-Worker-Allowed"), STR("Clear-Site-Data") };
@@ -172,8 +173,8 @@ static bool copy_cookie(const struct preview *p, const struct h1_field *f, struc
 }
 
 /* A sandboxed page has the origin "null": it may read the answers of its own preview. */
-static size_t add_fields(const struct preview *p, bool has_cors, struct str origin,
-                         struct h1_field *ret)
+static size_t add_preview_fields(const struct preview *p, bool has_cors, struct str origin,
+                                 struct h1_field *ret)
 {
     size_t n = 0;
 
@@ -201,5 +202,5 @@ size_t preview_answer_fields(const struct preview *p, const struct h1_field *fie
         else if (copy_cookie(p, &fields[i], a, &ret[kept]))
             kept++;
     }
-    return kept + add_fields(p, has_cors, origin, ret + kept);
+    return kept + add_preview_fields(p, has_cors, origin, ret + kept);
 }

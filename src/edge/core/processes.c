@@ -1,22 +1,23 @@
-/* /v1/sandboxes/{id}/processes: start, in the foreground or background, and what goes on then. */
-#include "api/processes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/processes: starts processes in the foreground or background, and controls
+ * background ones. */
+#include "edge/core/processes.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "api/input.h"
-#include "api/route.h"
-#include "api/guard.h"
-#include "proc/signals.h"
+#include "edge/core/exec.h"
+#include "edge/core/input.h"
+#include "edge/core/route.h"
+#include "edge/core/guard.h"
+#include "lib/proc/signals.h"
 
-/* --- how one looks --- */
+/* --- JSON --- */
 
-static void put_argv(struct json_writer *w, const struct json_strs *argv)
+static void write_argv(struct json_writer *w, const struct json_strs *argv)
 {
-    json_key(w, STR("argv"));
-    json_begin_array(w);
+    json_field_begin_array(w, "argv");
     for (size_t i = 0; i < argv->n; i++)
         json_put_lossy(w, str_from(argv->p[i]));
     json_end_array(w);
@@ -28,40 +29,32 @@ void process_write(struct json_writer *w, const void *process)
 
     process_view(process, &v);
     json_begin_object(w);
-    json_key(w, STR("process"));
-    json_put_uint(w, v.proc);
-    json_key(w, STR("pid"));
-    json_put_int(w, v.pid);
-    put_argv(w, &v.request->argv);
-    json_key(w, STR("state"));
-    json_put_str(w, v.ended ? STR("exited") : STR("running"));
+    json_field_uint(w, "process", v.proc);
+    json_field_int(w, "pid", v.pid);
+    write_argv(w, &v.request->argv);
+    json_field_str(w, "state", v.ended ? STR("exited") : STR("running"));
     time_write(w, "started_at", v.started_ns);
     time_write(w, "exited_at", v.exited_ns);
     if (v.ended)
         exec_end_fields(w, &v.end, NULL);
-    json_key(w, STR("tty"));
-    json_put_bool(w, v.request->tty);
-    json_key(w, STR("background"));
-    json_put_bool(w, true);
-    if (v.request->tag) {
-        json_key(w, STR("tag"));
-        json_put_lossy(w, str_from(v.request->tag));
-    }
-    json_key(w, STR("lost_bytes"));
-    json_put_uint(w, v.lost_bytes);
+    json_field_bool(w, "tty", v.request->tty);
+    json_field_bool(w, "background", true);
+    if (v.request->tag)
+        json_field_text(w, "tag", v.request->tag);
+    json_field_uint(w, "lost_bytes", v.lost_bytes);
     json_end_object(w);
 }
 
 /* --- start --- */
 
-/* An operation on a process that outlives its request. */
+/* An operation on a background process. */
 struct background {
     struct call *call;
     struct process_op op;
     struct process_request request;
 };
 
-static void background_end(struct call *c)
+static void free_background(struct call *c)
 {
     struct background *b = c->state;
 
@@ -70,7 +63,7 @@ static void background_end(struct call *c)
     free(b);
 }
 
-static void begun(struct process_op *op, int r, const struct err *e)
+static void on_background_started(struct process_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct background, op)->call;
 
@@ -91,13 +84,13 @@ static struct background *background_new(struct call *c, void (*done)(struct pro
     b->call = call_ref(c);
     b->op.done = done;
     c->state = b;
-    c->on_end = background_end;
+    c->on_end = free_background;
     return b;
 }
 
 static void start_background(struct call *c, const struct process_request *q)
 {
-    struct background *b = background_new(c, begun);
+    struct background *b = background_new(c, on_background_started);
 
     b->request = *q;
     b->op.request = &b->request;
@@ -105,7 +98,7 @@ static void start_background(struct call *c, const struct process_request *q)
     process_start(c->sandbox, &c->caller.actor, &b->op);
 }
 
-static void start(struct call *c)
+static void rest_start_process(struct call *c)
 {
     struct process_request q;
     struct err e;
@@ -115,31 +108,30 @@ static void start(struct call *c)
     else if (q.background)
         start_background(c, &q);
     else
-        exec_start(c, &q, exec_face_for(c), NULL);
+        exec_start(c, &q, exec_encoder_for(c), NULL);
 }
 
 /* --- list and get --- */
 
-static void put_one(void *user, struct process *p)
+static void on_listed_process(void *user, struct process *p)
 {
     process_write(user, p);
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_process_list(struct json_writer *w, const void *what)
 {
     const struct call *c = what;
 
     json_begin_object(w);
-    json_key(w, STR("processes"));
-    json_begin_array(w);
-    process_each(c->sandbox, put_one, w);
+    json_field_begin_array(w, "processes");
+    process_each(c->sandbox, on_listed_process, w);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void rest_list_processes(struct call *c)
 {
-    call_answer(c, 200, write_list, c);
+    call_answer(c, 200, write_process_list, c);
 }
 
 struct process *process_of_call(struct call *c)
@@ -154,7 +146,7 @@ struct process *process_of_call(struct call *c)
     return p;
 }
 
-static void get(struct call *c)
+static void rest_get_process(struct call *c)
 {
     struct process *p = process_of_call(c);
 
@@ -166,7 +158,7 @@ static void get(struct call *c)
 
 /* --- forget --- */
 
-static void forgotten(struct process_op *op, int r, const struct err *e)
+static void on_process_forgotten(struct process_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct background, op)->call;
 
@@ -177,22 +169,22 @@ static void forgotten(struct process_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void forget(struct call *c)
+static void rest_forget_process(struct call *c)
 {
     struct process *p = process_of_call(c);
     struct background *b;
 
     if (!p)
         return;
-    b = background_new(c, forgotten);
+    b = background_new(c, on_process_forgotten);
     b->op.process = p;
     process_forget(&b->op, &c->caller.actor);
 }
 
 /* --- signal and resize --- */
 
-/* Answers with the process, or with why not. */
-static void answer_done(struct call *c, struct process *p, int r, const struct err *e)
+/* Answers with the process or the error. */
+static void answer_with_process(struct call *c, struct process *p, int r, const struct err *e)
 {
     if (r < 0)
         call_fail(c, e);
@@ -204,7 +196,7 @@ static const char *const scope_names[] = { "process", "group", "tree", NULL };
 
 struct signal_request {
     const char *signal;
-    enum ext_scope scope;
+    enum backend_scope scope;
 };
 
 static const struct json_field signal_fields[] = {
@@ -215,9 +207,9 @@ static const struct json_field signal_fields[] = {
 };
 static const size_t signal_field_count = COUNT_OF(signal_fields);
 
-static int send_signal(struct call *c, struct process *p, struct err *e)
+static int send_process_signal(struct call *c, struct process *p, struct err *e)
 {
-    struct signal_request q = { .scope = EXT_SCOPE_ONE };
+    struct signal_request q = { .scope = BACKEND_SCOPE_ONE };
     int r = json_bind(c->json, signal_fields, signal_field_count, &q, &c->arena, e), sig;
 
     if (r < 0)
@@ -225,17 +217,17 @@ static int send_signal(struct call *c, struct process *p, struct err *e)
     sig = signal_number(str_from(q.signal));
     if (!sig)
         return err_set(e, ERR_INVALID, "signal: there is no signal '%.32s'", q.signal);
-    return process_signal(p, sig, sig == SIGKILL ? EXT_SCOPE_TREE : q.scope, e);
+    return process_signal(p, sig, sig == SIGKILL ? BACKEND_SCOPE_TREE : q.scope, e);
 }
 
-static void signal_process(struct call *c)
+static void rest_signal_process(struct call *c)
 {
     struct process *p = process_of_call(c);
     struct err e;
 
     if (!p)
         return;
-    answer_done(c, p, send_signal(c, p, &e), &e);
+    answer_with_process(c, p, send_process_signal(c, p, &e), &e);
     process_unref(p);
 }
 
@@ -251,7 +243,7 @@ static const struct json_field resize_fields[] = {
 };
 static const size_t resize_field_count = COUNT_OF(resize_fields);
 
-static void resize(struct call *c)
+static void rest_resize_process(struct call *c)
 {
     struct process *p = process_of_call(c);
     struct resize_request q = { 0 };
@@ -263,13 +255,13 @@ static void resize(struct call *c)
     r = json_bind(c->json, resize_fields, resize_field_count, &q, &c->arena, &e);
     if (r >= 0)
         r = process_resize(p, q.rows, q.cols, &e);
-    answer_done(c, p, r, &e);
+    answer_with_process(c, p, r, &e);
     process_unref(p);
 }
 
 /* --- stdin --- */
 
-static void write_stdin(struct call *c)
+static void rest_write_process_stdin(struct call *c)
 {
     struct process *p = process_of_call(c);
     bool close = false;
@@ -282,7 +274,7 @@ static void write_stdin(struct call *c)
         input_stream(c, p, close);
 }
 
-static void connect_new(struct call *c)
+static void rest_start_over_websocket(struct call *c)
 {
     exec_ws_accept(c);
 }
@@ -292,30 +284,30 @@ static void connect_new(struct call *c)
 #define PROCESSES   "/v1/sandboxes/{id}/processes"
 
 const struct route routes_processes[] = {
-    { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON | ROUTE_CONTENT, start,
+    { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON | ROUTE_CONTENT, rest_start_process,
       "Start a process", .fields = process_request_fields,
       .field_count = &process_request_field_count, .answer = "application/x-ndjson Collected" },
-    { H1_GET, VERB_READ, PROCESSES, INSIDE, list, "List background processes",
+    { H1_GET, VERB_READ, PROCESSES, INSIDE, rest_list_processes, "List background processes",
       .answer = "ProcessList" },
-    { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, connect_new,
+    { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, rest_start_over_websocket,
       "Start a process over a WebSocket; its first message is the request", .status = 101 },
-    { H1_GET, VERB_READ, PROCESSES "/{n}", INSIDE, get, "Show a background process",
+    { H1_GET, VERB_READ, PROCESSES "/{n}", INSIDE, rest_get_process, "Show a background process",
       .answer = "Process" },
-    { H1_DELETE, VERB_EXEC, PROCESSES "/{n}", INSIDE, forget,
-      "Forget a background process that has ended, and its output", .status = 204 },
+    { H1_DELETE, VERB_EXEC, PROCESSES "/{n}", INSIDE, rest_forget_process,
+      "Remove an ended background process and its output", .status = 204 },
     { H1_GET, VERB_EXEC, PROCESSES "/{n}/attach", LONG_INSIDE, process_attach,
       "A background process's output, as lines or over a WebSocket",
       .answer = "application/x-ndjson", .query = "replay" },
-    { H1_POST, VERB_EXEC, PROCESSES "/{n}/signal", INSIDE | ROUTE_JSON, signal_process,
+    { H1_POST, VERB_EXEC, PROCESSES "/{n}/signal", INSIDE | ROUTE_JSON, rest_signal_process,
       "Signal a background process", .fields = signal_fields, .field_count = &signal_field_count,
       .answer = "Process" },
-    { H1_POST, VERB_EXEC, PROCESSES "/{n}/stdin", LONG_INSIDE | ROUTE_STREAM, write_stdin,
-      "Write to a background process", .query = "close", .status = 204 },
-    { H1_POST, VERB_EXEC, PROCESSES "/{n}/resize", INSIDE | ROUTE_JSON, resize,
+    { H1_POST, VERB_EXEC, PROCESSES "/{n}/stdin", LONG_INSIDE | ROUTE_STREAM,
+      rest_write_process_stdin, "Write to a background process", .query = "close", .status = 204 },
+    { H1_POST, VERB_EXEC, PROCESSES "/{n}/resize", INSIDE | ROUTE_JSON, rest_resize_process,
       "Resize a background process's terminal", .fields = resize_fields,
       .field_count = &resize_field_count, .answer = "Process" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/logs", LONG_INSIDE, process_logs,
-      "What background processes wrote", .answer = "application/x-ndjson",
+      "The output of background processes", .answer = "application/x-ndjson",
       .query = "follow process tail" },
     { .path = NULL },
 };

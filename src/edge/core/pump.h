@@ -1,27 +1,28 @@
-/* Copies between a client whose request was upgraded and a socket, as fast as the slower of them
- * takes it. It is the first member of its call's state. */
-#ifndef API_PUMP_H
-#define API_PUMP_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies bytes between an upgraded client connection and a socket, with back-pressure. It is the
+ * first member of its call's state. */
+#ifndef EDGE_CORE_PUMP_H
+#define EDGE_CORE_PUMP_H
 
-#include "api/call.h"
-#include "loop/fd.h"
+#include "edge/core/call.h"
+#include "lib/loop/fd.h"
 
 enum { PUMP_CHUNK = 64 << 10, PUMP_PENDING_MAX = 1 << 20 };
 
 struct pump {
     struct call *call;
-    struct loop_fd inner; /* .fd is -1: none */
-    bool client_full;     /* takes no more until it has drained */
-    struct buf pending;   /* for the inner end, which is full */
+    struct loop_fd inner; /* .fd -1: none */
+    bool client_full;     /* full until on_pump_drain() */
+    struct buf pending;   /* bytes for the inner socket, which is full */
 };
 
 void pump_init(struct pump *p, struct call *c);
-/* Upgrades with these fields and begins; the socket is the pump's, also on failure. */
+/* Upgrades the request with these headers and starts copying; takes the socket, also on failure. */
 int pump_start(struct pump *p, int fd, const struct h1_field *fields, size_t n, struct err *e);
-/* The same where something was read already: `first` goes to the client. */
-int pump_go_on(struct pump *p, const struct h1_field *fields, size_t n, struct str first,
-               struct err *e);
-void pump_stop(struct pump *p); /* the client is gone */
+/* The same if bytes were read already: `first` goes to the client. */
+int pump_continue(struct pump *p, const struct h1_field *fields, size_t n, struct str first,
+                  struct err *e);
+void pump_stop(struct pump *p); /* the client disconnected */
 void pump_done(struct pump *p);
 
 #endif

@@ -1,4 +1,5 @@
-#include "api/replay.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/replay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,22 +7,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/guard.h"
-#include "api/route.h"
-#include "base/hook.h"
+#include "edge/core/guard.h"
+#include "edge/core/route.h"
+#include "base/fault_point.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/random.h"
-#include "crypto/secret.h"
-#include "http/body.h"
-#include "json/reader.h"
-#include "loop/fd.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/secret.h"
+#include "lib/http/body.h"
+#include "lib/json/reader.h"
+#include "lib/loop/fd.h"
 
 #define TICKET_FIELD "Sandboxer-Approved"
 
 enum {
     OUT_MAX = APPROVAL_ARGS_MAX + (64 << 10),
-    IN_MAX = 2 * APPROVAL_RESULT_MAX, /* what is beyond is read and dropped */
+    IN_MAX = 2 * APPROVAL_RESULT_MAX, /* the rest is read and dropped */
     PIECE = 64 << 10,
     ANSWER_DEPTH = 64,
 };
@@ -49,7 +50,7 @@ static void replay_free(struct replay *r)
     free(r);
 }
 
-static void give_up(struct replay *r, const char *why)
+static void fail_replay(struct replay *r, const char *why)
 {
     approved_fail(r->call, why);
     replay_free(r);
@@ -60,13 +61,13 @@ void replays_close(struct api *a)
     struct link *m;
 
     while ((m = list_first(&a->replays)))
-        give_up(container_of(m, struct replay, link),
-                "the daemon ended while it ran: it may have had an effect");
+        fail_replay(container_of(m, struct replay, link),
+                    "the daemon stopped while the call ran: it may have had an effect");
 }
 
 /* --- the answer --- */
 
-static int take_body(const struct h1_head *h, struct str in, struct buf *out, struct err *e)
+static int read_replay_body(const struct h1_head *h, struct str in, struct buf *out, struct err *e)
 {
     struct body b;
     struct str data;
@@ -75,12 +76,12 @@ static int take_body(const struct h1_head *h, struct str in, struct buf *out, st
     body_start(&b, h->framing, h->length);
     while ((r = body_next(&b, &in, &data, e)) == BODY_DATA)
         if (buf_add(out, data) < 0)
-            return err_set(e, ERR_TOO_BIG, "its answer is too long to be kept");
+            return err_set(e, ERR_TOO_BIG, "its answer is too long to be stored");
     return r < 0 ? r : body_finish(&b, e);
 }
 
-/* Bytes that are not JSON, as JSON. */
-static int wrap_body(struct str body, struct buf *out, struct err *e)
+/* Wraps a non-JSON body as {content, encoding}. */
+static int wrap_body_as_json(struct str body, struct buf *out, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(2 * IN_MAX);
     struct json_writer w;
@@ -89,16 +90,14 @@ static int wrap_body(struct str body, struct buf *out, struct err *e)
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
     if (body.n) {
-        json_key(&w, STR("content"));
-        json_put_str(&w, buf_str(&text));
-        json_key(&w, STR("encoding"));
-        json_put_str(&w, STR("base64"));
+        json_field_str(&w, "content", buf_str(&text));
+        json_field_cstr(&w, "encoding", "base64");
     }
     json_end_object(&w);
     return json_writer_finish(&w, e);
 }
 
-static bool is_json(struct str text)
+static bool parses_as_json(struct str text)
 {
     const struct json_limits limits = { .bytes = IN_MAX, .depth = ANSWER_DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * IN_MAX);
@@ -107,8 +106,8 @@ static bool is_json(struct str text)
     return json_read(text, limits, &a, &v, NULL) >= 0;
 }
 
-/* The final head, behind what only told how far it was. */
-static int read_head(struct str *in, struct h1_response *ret, struct err *e)
+/* Parses the final head; skips interim responses. */
+static int read_replay_head(struct str *in, struct h1_response *ret, struct err *e)
 {
     int n;
 
@@ -117,7 +116,7 @@ static int read_head(struct str *in, struct h1_response *ret, struct err *e)
 
         n = h1_parse_response(&scan, *in, &H1_LIMITS, H1_POST, ret, e);
         if (n == 0)
-            return err_set(e, ERR_UPSTREAM, "it ended without an answer");
+            return err_set(e, ERR_UPSTREAM, "the request ended without an answer");
         if (n < 0)
             return n;
         *in = (struct str){ in->p + n, in->n - (size_t)n };
@@ -125,24 +124,24 @@ static int read_head(struct str *in, struct h1_response *ret, struct err *e)
     return 0;
 }
 
-static void finish(struct replay *r)
+static void finish_replay(struct replay *r)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(IN_MAX), text = BUF_INIT(APPROVAL_RESULT_MAX);
     struct str in = buf_str(&r->in);
     struct h1_response head;
     struct err e;
-    int err = read_head(&in, &head, &e);
+    int err = read_replay_head(&in, &head, &e);
 
     if (err >= 0)
-        err = take_body(&head.head, in, &body, &e);
-    if (err >= 0 && body.n && is_json(buf_str(&body)))
+        err = read_replay_body(&head.head, in, &body, &e);
+    if (err >= 0 && body.n && parses_as_json(buf_str(&body)))
         err = buf_add(&text, buf_str(&body)) < 0
-                  ? err_set(&e, ERR_TOO_BIG, "its answer is too long to be kept")
+                  ? err_set(&e, ERR_TOO_BIG, "its answer is too long to be stored")
                   : 0;
     else if (err >= 0)
-        err = wrap_body(buf_str(&body), &text, &e);
+        err = wrap_body_as_json(buf_str(&body), &text, &e);
     if (err < 0) {
-        give_up(r, e.msg);
+        fail_replay(r, e.msg);
         return;
     }
     trust_call_done(r->call, head.status >= 400, buf_str(&text));
@@ -151,22 +150,22 @@ static void finish(struct replay *r)
 
 /* --- the connection --- */
 
-static void send_more(struct replay *r)
+static void send_replay_bytes(struct replay *r)
 {
     ssize_t n = send(r->fd, r->out.p, r->out.n, MSG_NOSIGNAL);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0)
-        buf_done(&r->out); /* it was answered before it was taken whole, or not at all */
+        buf_done(&r->out); /* the peer closed it early: its answer, if any, follows */
     else
         buf_drop(&r->out, (size_t)n);
     if (!r->out.n)
         (void)loop_fd_want(&r->io, LOOP_READ, NULL);
 }
 
-/* True: there may be more. */
-static bool take_more(struct replay *r)
+/* True: more may follow. */
+static bool receive_replay_bytes(struct replay *r)
 {
     static char room[PIECE];
     ssize_t n = read(r->fd, room, sizeof room);
@@ -174,29 +173,31 @@ static bool take_more(struct replay *r)
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
     if (n > 0)
-        (void)buf_add(&r->in, (struct str){ room, (size_t)n }); /* its body is found cut off then */
+        /* an overflow shows as a truncated body */
+        (void)buf_add(&r->in, (struct str){ room, (size_t)n });
     return n > 0;
 }
 
-static void on_io(struct loop_fd *s, unsigned events)
+static void on_replay_io(struct loop_fd *s, unsigned events)
 {
     struct replay *r = container_of(s, struct replay, io);
 
     if ((events & LOOP_WRITE) && r->out.n)
-        send_more(r);
-    if ((events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)) && !take_more(r))
-        finish(r);
+        send_replay_bytes(r);
+    if ((events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)) && !receive_replay_bytes(r))
+        finish_replay(r);
 }
 
 /* --- the request --- */
 
-/* Its first line, and the fields of its head that were kept. */
-struct kept {
+/* The request line and the stored headers. */
+struct held_request {
     struct str line, fields;
     const struct route *route;
 };
 
-static int read_kept(struct str text, struct arena *a, struct kept *ret, struct err *e)
+static int read_held_request(struct str text, struct arena *a, struct held_request *ret,
+                             struct err *e)
 {
     struct str method, target, params[ROUTE_PARAMS];
     struct url_path path;
@@ -207,11 +208,13 @@ static int read_kept(struct str text, struct arena *a, struct kept *ret, struct 
     if (url_path(url_split(target).path, a, &path, e) < 0)
         return -(int)ERR_INVALID;
     ret->route = route_find_any(h1_method_of(method), &path, params, &allowed);
-    return ret->route ? 0 : err_set(e, ERR_INVALID, "there is no such request any more");
+    return ret->route ? 0 : err_set(e, ERR_INVALID, "this version of the daemon has no such route");
 }
 
-/* The very body: content of what streams, the members that were its own of what is JSON. */
-static int put_body(const struct kept *k, const struct json *args, struct buf *out, struct err *e)
+/* Writes the original body: the content of a streamed one, the text, or the body's own members of a
+ * JSON object. */
+static int write_replay_body(const struct held_request *k, const struct json *args, struct buf *out,
+                             struct err *e)
 {
     const struct json *content = json_get(args, STR("content"));
     struct json_writer w;
@@ -219,13 +222,13 @@ static int put_body(const struct kept *k, const struct json *args, struct buf *o
     if (k->route->flags & ROUTE_STREAM)
         return content && content->type == JSON_STR
                    ? crypto_unbase64(content->s, out, e)
-                   : err_set(e, ERR_INVALID, "what it would write was not kept");
+                   : err_set(e, ERR_INVALID, "the body of the request was not stored");
     if (k->route->flags & ROUTE_TEXT) {
         const struct json *text = json_get(args, STR(GUARD_TEXT));
 
         return !text || text->type != JSON_STR ? 0
                : buf_add(out, text->s) < 0
-                   ? err_set(e, ERR_TOO_BIG, "the request is too long to be made again")
+                   ? err_set(e, ERR_TOO_BIG, "the request is too long to be replayed")
                    : 0;
     }
     if (!(k->route->flags & ROUTE_JSON))
@@ -241,15 +244,15 @@ static int put_body(const struct kept *k, const struct json *args, struct buf *o
     return json_writer_finish(&w, e);
 }
 
-static int write_request(struct replay *r, struct err *e)
+static int write_replay_request(struct replay *r, struct err *e)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(APPROVAL_ARGS_MAX);
     AUTO(arena_done) struct arena a = ARENA_INIT(4 * APPROVAL_REQUEST_MAX);
-    struct kept k;
-    int err = read_kept(r->call->request, &a, &k, e);
+    struct held_request k;
+    int err = read_held_request(r->call->request, &a, &k, e);
 
     if (err >= 0)
-        err = put_body(&k, r->call->args, &body, e);
+        err = write_replay_body(&k, r->call->args, &body, e);
     if (err >= 0)
         err = crypto_random_text("", CRYPTO_HEX, r->ticket, e);
     if (err < 0)
@@ -261,13 +264,13 @@ static int write_request(struct replay *r, struct err *e)
              ": %s\r\nContent-Length: %zu\r\n\r\n",
              r->ticket, body.n);
     return buf_add(&r->out, buf_str(&body)) < 0
-               ? err_set(e, ERR_TOO_BIG, "the request is too long to be made again")
+               ? err_set(e, ERR_TOO_BIG, "the request is too long to be replayed")
                : 0;
 }
 
-static int begin(struct replay *r, struct err *e)
+static int begin_replay(struct replay *r, struct err *e)
 {
-    int pair[2], err = write_request(r, e);
+    int pair[2], err = write_replay_request(r, e);
 
     if (err < 0)
         return err;
@@ -277,7 +280,7 @@ static int begin(struct replay *r, struct err *e)
     err = http_server_adopt(r->api->server, pair[1], e);
     if (err < 0)
         return err;
-    return loop_fd_start(r->api->loop, &r->io, r->fd, LOOP_READ | LOOP_WRITE, on_io, e);
+    return loop_fd_start(r->api->loop, &r->io, r->fd, LOOP_READ | LOOP_WRITE, on_replay_io, e);
 }
 
 void replay_run(struct api *a, struct trust_call *c, struct peer *p)
@@ -291,10 +294,10 @@ void replay_run(struct api *a, struct trust_call *c, struct peer *p)
     buf_init(&r->out, OUT_MAX);
     buf_init(&r->in, IN_MAX);
     list_append(&a->replays, &r->link);
-    if (begin(r, &e) < 0)
-        give_up(r, e.msg);
+    if (begin_replay(r, &e) < 0)
+        fail_replay(r, e.msg);
     else
-        hook_point("replay.begun");
+        fault_point("replay.begun");
 }
 
 static struct replay *find_ticket(struct api *a, struct str ticket)
@@ -321,7 +324,8 @@ enum replay_answer replay_identify(struct call *c)
     if (r)
         r->ticket[0] = 0;
     if (!r || r->peer->record.ended_ns || !approved_caller(c->api, r->call, &who)) {
-        call_fail_with(c, 401, "unauthenticated", "who asked for it is not known any more");
+        call_fail_with(c, 401, "unauthenticated",
+                       "the requester is no longer known: its token or session has ended");
         return REPLAY_REFUSED;
     }
     c->approved = true;

@@ -1,25 +1,26 @@
-/* A request of HTTP that waited for a master, made again when one has approved it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays an HTTP request that a master has approved.
  *
- * It goes the way that every request goes, over a connection that this process has with itself, so
- * that it is the request which runs and not something like it. What says who asks is a secret of
- * this one request, good once and on such a connection alone. */
-#ifndef API_REPLAY_H
-#define API_REPLAY_H
+ * The request takes the normal path, over a socket pair of the daemon with itself, so that exactly
+ * the approved request runs. It is authenticated by a one-time ticket that is valid on such a
+ * connection alone. */
+#ifndef EDGE_CORE_REPLAY_H
+#define EDGE_CORE_REPLAY_H
 
-#include "api/approved.h"
+#include "edge/core/approved.h"
 
-enum { REPLAY_BODY_MAX = 512 << 10 }; /* bytes of a body that is no JSON, and can be held */
+enum { REPLAY_BODY_MAX = 512 << 10 }; /* limit of a non-JSON body that can be held */
 
-/* Tells with trust_call_done() what it answered: its JSON; other bytes as {content, encoding}. */
+/* Reports the answer with trust_call_done(): JSON as it is, other bytes as {content, encoding}. */
 void replay_run(struct api *a, struct trust_call *c, struct peer *p);
-/* Whether this is one: then it is known who asks, and nothing is asked any more; or it is answered.
- */
+/* Authenticates a replayed request. REPLAY_KNOWN: the caller is set and no verdict is needed;
+ * REPLAY_REFUSED: the call is answered. */
 enum replay_answer { REPLAY_NONE, REPLAY_KNOWN, REPLAY_REFUSED };
 enum replay_answer replay_identify(struct call *c);
-/* Those under way are told to have been interrupted. */
+/* Reports all pending replays as interrupted. */
 void replays_close(struct api *a);
 
-/* A streamed body, as one that is held: members for its arguments. False: too long. */
+/* Converts a streamed body to members for the held arguments. False: too long. */
 bool replay_hold_body(struct call *c, struct json ret[static 2]);
 
 #endif

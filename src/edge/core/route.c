@@ -1,4 +1,5 @@
-#include "api/route.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/route.h"
 
 const struct route *const route_tables[] = {
     routes_sandboxes, routes_run,       routes_processes,      routes_files,  routes_events,
@@ -23,7 +24,8 @@ bool route_takes(const struct route *r, struct str name)
 }
 
 /* Compares "/v1/sandboxes/{id}" with decoded segments; variable ones go to params. */
-static bool matches(const char *pattern, const struct url_path *p, struct str params[ROUTE_PARAMS])
+static bool matches_pattern(const char *pattern, const struct url_path *p,
+                            struct str params[ROUTE_PARAMS])
 {
     struct str rest = { pattern + 1, strlen(pattern + 1) }, part;
     size_t n_params = 0;
@@ -66,7 +68,7 @@ const struct route *route_find_in(const struct route *const *tables, enum h1_met
         m = H1_GET;
     for (size_t t = 0; tables[t]; t++)
         for (const struct route *r = tables[t]; r->path; r++) {
-            if (!matches(r->path, p, params))
+            if (!matches_pattern(r->path, p, params))
                 continue;
             if (r->method == m)
                 return r;

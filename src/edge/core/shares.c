@@ -1,19 +1,20 @@
-#include "api/shares.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/shares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/inside.h"
-#include "api/route.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 #include "base/clock.h"
-#include "control/owner_share.h"
+#include "control/owner/owner_share.h"
 
 enum {
-    STRANGERS_PART = 8, /* of connections, for unauthenticated clients in addition */
+    STRANGERS_PART = 8, /* share of connections for unauthenticated clients, in addition */
     STRANGERS_MIN = 16,
 };
 
-static struct quota_limits limits_of(uint64_t total, uint64_t per_owner)
+static struct quota_limits make_quota_limits(uint64_t total, uint64_t per_owner)
 {
     struct quota_limits l = { .total = total, .share = config_share(per_owner, total) };
 
@@ -48,10 +49,10 @@ static bool peer_is_admin(void *user, const struct http_peer *p)
 void shares_open(struct api *a, struct http_config *http)
 {
     const struct config *c = a->config;
-    const struct quota_limits connections =
-                                  limits_of(c->limits.connections, c->limits.connections_per_owner),
-                              requests = limits_of(c->limits.requests_in_flight,
-                                                   c->limits.requests_per_owner),
+    const struct quota_limits connections = make_quota_limits(c->limits.connections,
+                                                              c->limits.connections_per_owner),
+                              requests = make_quota_limits(c->limits.requests_in_flight,
+                                                           c->limits.requests_per_owner),
                               uploads = quota_token_limits(c->limits.upload_bytes_per_owner);
 
     http->connections = (unsigned)connections.total;
@@ -61,7 +62,8 @@ void shares_open(struct api *a, struct http_config *http)
     http->strangers = shares_of_strangers(c);
     http->per_address = http->strangers / 2;
     http->exchanges = http->connections + http->strangers;
-    http->buffered = limits_of(c->limits.buffered_bytes, c->limits.buffered_bytes_per_owner);
+    http->buffered =
+        make_quota_limits(c->limits.buffered_bytes, c->limits.buffered_bytes_per_owner);
     http->privileged = peer_is_admin;
     http->body_ns = c->limits.body_timeout;
     rate_init(&a->link_checks, c->limits.link_checks, NS_PER_S);
@@ -71,8 +73,8 @@ void shares_open(struct api *a, struct http_config *http)
     quota_init(&a->uploads, &uploads, "bytes of uploads", "", "limits.upload_bytes_per_owner");
 }
 
-/* A token, or for a request that a sandbox's own token authenticates, the sandbox. */
-static struct str part_of(const struct call *c)
+/* The token, or the sandbox if the sandbox's own token authenticated the request. */
+static struct str quota_part_of_call(const struct call *c)
 {
     if (!c->caller.by_token)
         return STR("");
@@ -81,39 +83,39 @@ static struct str part_of(const struct call *c)
     return c->sandbox ? str_from(sandbox_view(c->sandbox).record->id) : STR("");
 }
 
-static void refuse_share(struct call *c, const struct err *e)
+static void refuse_over_share(struct call *c, const struct err *e)
 {
     if (!c->audit[0])
-        call_put_on_record(c, "limit.reached", e->msg);
+        call_record_refusal(c, "limit.reached", e->msg);
     call_fail(c, e);
 }
 
-/* Requests that only listen count as connections alone. */
-static bool is_counted(const struct call *c)
+/* Long calls are charged as connections only. */
+static bool counts_as_request(const struct call *c)
 {
     return !c->approved && !(c->route->flags & ROUTE_LONG);
 }
 
-/* A family, also where it is one token: its part must not be that of its first token alone, whose
- * connections end with it. */
-static struct str name_family(const struct account *a, char ret[static QUOTA_KEY_MAX])
+/* The key of a token family, distinct from the key of its first token, whose charges end with that
+ * token. */
+static struct str format_family_key(const struct account *a, char ret[static QUOTA_KEY_MAX])
 {
     int n = a->part.n ? snprintf(ret, QUOTA_KEY_MAX, "family:" STR_FMT, STR_ARG(a->part)) : 0;
 
     return (struct str){ ret, n > 0 ? (size_t)n : 0 };
 }
 
-/* Whoever needs no token has its address's share. */
-static struct quota_who who_asks(const struct call *c, const struct account *a,
-                                 char address[static QUOTA_KEY_MAX],
-                                 char family[static QUOTA_KEY_MAX])
+/* An unauthenticated client is charged by address. */
+static struct quota_who quota_holder_of_call(const struct call *c, const struct account *a,
+                                             char address[static QUOTA_KEY_MAX],
+                                             char family[static QUOTA_KEY_MAX])
 {
     const struct http_peer *p = http_peer(c->x);
 
     if (!c->caller.owner[0])
         return (struct quota_who){ .key = quota_address(&p->remote, address) };
     return (struct quota_who){ .key = str_from(a->name),
-                               .parts = { part_of(c), name_family(a, family) },
+                               .parts = { quota_part_of_call(c), format_family_key(a, family) },
                                .privileged = p->is_unix && a->exempt };
 }
 
@@ -121,18 +123,18 @@ bool shares_admit(struct call *c)
 {
     char address[QUOTA_KEY_MAX], family[QUOTA_KEY_MAX];
     struct account a = account_of(c->api->control, c->caller.owner, c->caller.family);
-    struct quota_who who = who_asks(c, &a, address, family);
+    struct quota_who who = quota_holder_of_call(c, &a, address, family);
     struct err e;
     int r = 0;
 
     if (c->caller.owner[0] && !(c->route->flags & ROUTE_OPEN))
         r = http_bill(c->x, &who, &e);
-    if (r >= 0 && is_counted(c))
+    if (r >= 0 && counts_as_request(c))
         r = quota_take(&c->api->requests, &who, 1, &c->in_flight, &e);
     else if (r >= 0)
         list_append(&c->api->listening, &c->listening);
     if (r < 0)
-        refuse_share(c, &e);
+        refuse_over_share(c, &e);
     return r >= 0;
 }
 

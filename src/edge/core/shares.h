@@ -1,32 +1,33 @@
-/* What each caller may have of connections, requests in flight and memory. */
-#ifndef API_SHARES_H
-#define API_SHARES_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quotas per caller: connections, requests in flight, and memory. */
+#ifndef EDGE_CORE_SHARES_H
+#define EDGE_CORE_SHARES_H
 
-#include "api/call.h"
-#include "config/config.h"
-#include "http/server.h"
+#include "edge/core/call.h"
+#include "domain/config/config.h"
+#include "lib/http/server.h"
 
 struct api;
 
-/* Fills the limits of the server that is about to be made. */
+/* Fills the limits of the HTTP server to be created. */
 void shares_open(struct api *a, struct http_config *http);
 
-/* Counts the call and its connection as its caller's. False: the caller has its share, and it is
+/* Charges the call and its connection to its caller. False: the quota is exhausted, and the call is
  * answered. */
 bool shares_admit(struct call *c);
 
-/* Counts n more bytes of an upload as its owner's and its family's of tokens, before they are
- * written; -ERR_QUOTA. The hold is dropped with the file. */
+/* Charges n more bytes of an upload to its owner and token family before they are written;
+ * -ERR_QUOTA. The hold is dropped with the file. */
 int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
                        struct quota_hold *h, struct err *e);
 
-/* Before a signed link is compared with up to n others, which its client need not be known for.
- * False: there were too many comparisons lately, or n is too many, and the call is answered. */
+/* Call before a signed link, whose client may be unauthenticated, is compared with up to n others.
+ * False: the rate limit is reached or n is too large, and the call is answered. */
 bool shares_may_check_link(struct call *c, uint64_t n);
-/* So many comparisons were made. */
+/* Charges n comparisons. */
 void shares_count_link_checks(const struct call *c, uint64_t n);
 
-/* Connections of TLS: unauthenticated, and all. */
+/* Limits of TLS connections: unauthenticated, and in total. */
 unsigned shares_of_strangers(const struct config *c);
 unsigned shares_of_tls(const struct config *c);
 

@@ -1,35 +1,23 @@
-/* /v1/snapshots and what makes them: snapshot, fork, pause and resume of a sandbox. */
-#include "api/snapshots.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/snapshots, and snapshot, fork, pause, stop, resume and diff of a sandbox. */
+#include "edge/core/snapshots.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "api/inside.h"
-#include "api/operation.h"
-#include "api/route.h"
+#include "edge/core/internal.h"
+#include "edge/core/operation.h"
+#include "edge/core/route.h"
 
 enum { DIFF_BYTES_MAX = 16 << 20 };
 
-/* --- how one looks --- */
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-static void put_number(struct json_writer *w, const char *key, int64_t value)
-{
-    json_key(w, str_from(key));
-    json_put_int(w, value);
-}
+/* --- JSON --- */
 
 void pause_write(struct json_writer *w, int64_t pause_ns)
 {
-    json_key(w, STR("pause_ms"));
-    json_put_double(w, round((double)pause_ns / 1000.0) / 1000.0);
+    json_field_double(w, "pause_ms", round((double)pause_ns / 1000.0) / 1000.0);
 }
 
 static int64_t count_words(struct str text)
@@ -44,25 +32,23 @@ static int64_t count_words(struct str text)
     return n;
 }
 
-static void put_members(struct json_writer *w, const struct snapshot_record *r)
+static void write_snapshot_members(struct json_writer *w, const struct snapshot_record *r)
 {
-    put(w, "snapshot_id", r->id);
-    if (r->name[0])
-        put(w, "name", r->name);
-    put(w, "owner", r->owner);
-    put(w, "sandbox_id", r->sandbox);
-    put(w, "profile", r->profile);
-    put_number(w, "profile_version", r->profile_version);
+    json_field_text(w, "snapshot_id", r->id);
+    json_field_optional(w, "name", r->name);
+    json_field_text(w, "owner", r->owner);
+    json_field_text(w, "sandbox_id", r->sandbox);
+    json_field_text(w, "profile", r->profile);
+    json_field_int(w, "profile_version", r->profile_version);
     if (r->base.n)
-        put(w, "image", r->image.p);
-    put_number(w, "bytes", r->bytes);
-    put_number(w, "entries", r->entries);
+        json_field_text(w, "image", r->image.p);
+    json_field_int(w, "bytes", r->bytes);
+    json_field_int(w, "entries", r->entries);
     pause_write(w, r->pause_ns);
-    put_number(w, "layers", count_words(r->layers));
-    json_key(w, STR("labels"));
-    json_begin_object(w);
+    json_field_int(w, "layers", count_words(r->layers));
+    json_field_begin_object(w, "labels");
     for (size_t i = 0; i < r->labels.n; i++)
-        put(w, r->labels.p[i].key, r->labels.p[i].value);
+        json_field_text(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
     time_write(w, "created_at", r->created_ns);
     time_write(w, "expires_at", r->expires_ns);
@@ -71,13 +57,13 @@ static void put_members(struct json_writer *w, const struct snapshot_record *r)
 void snapshot_write(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    put_members(w, what);
+    write_snapshot_members(w, what);
     json_end_object(w);
 }
 
 /* --- snapshots --- */
 
-static void add(const struct snapshot *s, void *user)
+static void add_to_snapshot_list(const struct snapshot *s, void *user)
 {
     struct snapshot_list *all = user;
 
@@ -90,7 +76,7 @@ static void add(const struct snapshot *s, void *user)
     all->p[all->n++] = s;
 }
 
-static int newest_first(const void *a, const void *b)
+static int compare_snapshot_age(const void *a, const void *b)
 {
     const struct snapshot *x = *(const struct snapshot *const *)a,
                           *y = *(const struct snapshot *const *)b;
@@ -103,9 +89,9 @@ static int newest_first(const void *a, const void *b)
 void snapshot_list_fill(const struct call *c, struct snapshot_list *ret)
 {
     *ret = (struct snapshot_list){ 0 };
-    snapshots_each(c->api->control, &c->caller, add, ret);
+    snapshots_each(c->api->control, &c->caller, add_to_snapshot_list, ret);
     if (ret->n)
-        qsort(ret->p, ret->n, sizeof *ret->p, newest_first);
+        qsort(ret->p, ret->n, sizeof *ret->p, compare_snapshot_age);
 }
 
 void snapshot_list_done(struct snapshot_list *l)
@@ -113,28 +99,27 @@ void snapshot_list_done(struct snapshot_list *l)
     free(l->p);
 }
 
-static void write_all(struct json_writer *w, const void *what)
+static void write_snapshot_list(struct json_writer *w, const void *what)
 {
     const struct snapshot_list *all = what;
 
     json_begin_object(w);
-    json_key(w, STR("snapshots"));
-    json_begin_array(w);
+    json_field_begin_array(w, "snapshots");
     for (size_t i = 0; i < all->n; i++)
         snapshot_write(w, &all->p[i]->record);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void rest_list_snapshots(struct call *c)
 {
     AUTO(snapshot_list_done) struct snapshot_list all;
 
     snapshot_list_fill(c, &all);
-    call_answer(c, 200, write_all, &all);
+    call_answer(c, 200, write_snapshot_list, &all);
 }
 
-static const struct snapshot *find(struct call *c)
+static const struct snapshot *find_snapshot_of_call(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
@@ -143,22 +128,21 @@ static const struct snapshot *find(struct call *c)
     return s;
 }
 
-struct shown {
+struct snapshot_detail {
     struct control *control;
     const struct snapshot *snapshot;
 };
 
-static void write_shown(struct json_writer *w, const void *what)
+static void write_snapshot_detail(struct json_writer *w, const void *what)
 {
-    const struct shown *s = what;
+    const struct snapshot_detail *s = what;
     const struct json_strs *layers = &s->snapshot->layers;
 
     json_begin_object(w);
-    put_members(w, &s->snapshot->record);
-    json_key(w, STR("digests"));
-    json_begin_array(w);
+    write_snapshot_members(w, &s->snapshot->record);
+    json_field_begin_array(w, "digests");
     for (size_t i = 0; i < layers->n; i++) {
-        const char *measure = layer_measure(s->control, layers->p[i]);
+        const char *measure = layer_digest(s->control, layers->p[i]);
 
         if (measure[0])
             json_put_str(w, str_from(measure));
@@ -169,73 +153,73 @@ static void write_shown(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void get(struct call *c)
+static void rest_get_snapshot(struct call *c)
 {
-    const struct shown s = { c->api->control, find(c) };
+    const struct snapshot_detail s = { c->api->control, find_snapshot_of_call(c) };
 
     if (s.snapshot)
-        call_answer(c, 200, write_shown, &s);
+        call_answer(c, 200, write_snapshot_detail, &s);
 }
 
-/* --- looking whether it is what it was --- */
+/* --- verify --- */
 
-struct verifying {
+struct snapshot_verification {
     struct call *call;
-    struct measure_op op;
+    struct digest_op op;
     char id[ID_MAX];
     bool under_way;
 };
 
-static void verifying_gone(struct call *c)
+static void on_verify_client_gone(struct call *c)
 {
-    struct verifying *v = c->state;
+    struct snapshot_verification *v = c->state;
 
     if (!v->under_way)
         return;
     v->under_way = false;
-    measure_cancel(&v->op);
+    digest_cancel(&v->op);
     call_unref(c);
 }
 
-static void write_verified(struct json_writer *w, const void *what)
+static void write_verification(struct json_writer *w, const void *what)
 {
-    const struct verifying *v = what;
+    const struct snapshot_verification *v = what;
 
     json_begin_object(w);
-    put(w, "snapshot_id", v->id);
-    put_number(w, "layers", (int64_t)v->op.n);
-    put_number(w, "first_time", (int64_t)v->op.first);
-    put_number(w, "bytes", (int64_t)v->op.bytes);
+    json_field_text(w, "snapshot_id", v->id);
+    json_field_int(w, "layers", (int64_t)v->op.n);
+    json_field_int(w, "first_time", (int64_t)v->op.first);
+    json_field_int(w, "bytes", (int64_t)v->op.bytes);
     json_end_object(w);
 }
 
-static void verified(struct measure_op *op, int r, const struct err *e)
+static void on_snapshot_verified(struct digest_op *op, int r, const struct err *e)
 {
-    struct verifying *v = container_of(op, struct verifying, op);
+    struct snapshot_verification *v = container_of(op, struct snapshot_verification, op);
     struct call *c = v->call;
 
     v->under_way = false;
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 200, write_verified, v);
+        call_answer(c, 200, write_verification, v);
     call_unref(c);
 }
 
-static void verified_so_far(struct measure_op *op, uint64_t bytes)
+static void on_verify_progress(struct digest_op *op, uint64_t bytes)
 {
-    call_progress(container_of(op, struct verifying, op)->call, "verify", bytes);
+    call_progress(container_of(op, struct snapshot_verification, op)->call, "verify", bytes);
 }
 
-static void free_state(struct call *c)
+static void free_snapshot_call(struct call *c)
 {
     free(c->state);
 }
 
-static void verify(struct call *c)
+static void rest_verify_snapshot(struct call *c)
 {
-    const struct snapshot *s = find(c);
-    struct verifying *v;
+    const struct snapshot *s = find_snapshot_of_call(c);
+    struct snapshot_verification *v;
 
     if (!s)
         return;
@@ -244,42 +228,42 @@ static void verify(struct call *c)
         abort();
     v->call = call_ref(c);
     v->under_way = true;
-    v->op.at = verified_so_far;
-    v->op.done = verified;
+    v->op.at = on_verify_progress;
+    v->op.done = on_snapshot_verified;
     memcpy(v->id, s->record.id, sizeof v->id);
     c->state = v;
-    c->on_end = free_state;
-    c->on_gone = verifying_gone;
+    c->on_end = free_snapshot_call;
+    c->on_gone = on_verify_client_gone;
     snapshot_verify(c->api->control, s, &v->op);
 }
 
-/* --- forgetting one --- */
+/* --- delete --- */
 
-struct deletion {
+struct snapshot_deletion {
     struct call *call;
-    struct unsnap_op op;
+    struct snapshot_delete_op op;
 };
 
-static void deleted(struct unsnap_op *op, int r, const struct err *e)
+static void on_snapshot_deleted(struct snapshot_delete_op *op, int r, const struct err *e)
 {
-    call_settle(container_of(op, struct deletion, op)->call, r, e);
+    call_settle(container_of(op, struct snapshot_deletion, op)->call, r, e);
 }
 
 void snapshot_delete_for(struct call *c, const struct snapshot *s)
 {
-    struct deletion *d = calloc(1, sizeof *d);
+    struct snapshot_deletion *d = calloc(1, sizeof *d);
 
     if (!d)
         abort();
     d->call = call_ref(c);
-    d->op.done = deleted;
+    d->op.done = on_snapshot_deleted;
     c->state = d;
-    c->on_end = free_state;
+    c->on_end = free_snapshot_call;
     snapshot_delete(c->api->control, s, &d->op);
 }
 
-/* A name that means the newest of several is good enough for reading, not for deleting: whoever
- * repeats the request would delete one after the other. */
+/* A name selects the newest of several snapshots. That is good enough for reading but not for
+ * deleting: a client that repeats the request would delete one after the other. */
 static int check_unambiguous(const struct call *c, const struct snapshot *s, struct err *e)
 {
     AUTO(buf_done) struct buf ids = BUF_INIT(160);
@@ -298,9 +282,9 @@ static int check_unambiguous(const struct call *c, const struct snapshot *s, str
                    STR_ARG(buf_str(&ids)), n > 4 ? " and more" : "");
 }
 
-static void delete (struct call *c)
+static void rest_delete_snapshot(struct call *c)
 {
-    const struct snapshot *s = find(c);
+    const struct snapshot *s = find_snapshot_of_call(c);
     struct err e;
 
     if (s && check_unambiguous(c, s, &e) < 0)
@@ -309,23 +293,23 @@ static void delete (struct call *c)
         snapshot_delete_for(c, s);
 }
 
-/* --- taking one --- */
+/* --- take --- */
 
 const struct json_field snapshot_request_fields[] = {
     { "name", JSON_KIND_STR, JSON_AT(struct snapshot_request, name), .max = 63,
-      .doc = "What to call it; of one name, the newest counts." },
+      .doc = "Name of the snapshot; a name refers to its newest snapshot." },
 };
 const size_t snapshot_request_field_count = COUNT_OF(snapshot_request_fields);
 
-struct taking {
+struct snapshot_capture {
     struct call *call;
     struct snapshot_op op;
     snapshot_taken_fn *answer;
 };
 
-static void taken(struct snapshot_op *op, int r, const struct err *e)
+static void on_snapshot_taken(struct snapshot_op *op, int r, const struct err *e)
 {
-    struct taking *t = container_of(op, struct taking, op);
+    struct snapshot_capture *t = container_of(op, struct snapshot_capture, op);
     struct call *c = t->call;
 
     if (r < 0)
@@ -337,24 +321,25 @@ static void taken(struct snapshot_op *op, int r, const struct err *e)
 
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer)
 {
-    struct taking *t = calloc(1, sizeof *t);
+    struct snapshot_capture *t = calloc(1, sizeof *t);
 
     if (!t)
         abort();
     t->call = call_ref(c);
     t->answer = answer;
-    t->op = (struct snapshot_op){ .caller = &c->caller, .name = q->name, .done = taken };
+    t->op =
+        (struct snapshot_op){ .caller = &c->caller, .name = q->name, .done = on_snapshot_taken };
     c->state = t;
-    c->on_end = free_state;
+    c->on_end = free_snapshot_call;
     sandbox_snapshot(c->sandbox, &t->op);
 }
 
-static void answer_taken(struct call *c, const struct snapshot *s)
+static void answer_with_snapshot(struct call *c, const struct snapshot *s)
 {
     call_answer(c, 201, snapshot_write, &s->record);
 }
 
-static void take(struct call *c)
+static void rest_take_snapshot(struct call *c)
 {
     struct snapshot_request q = { 0 };
     struct err e;
@@ -364,70 +349,70 @@ static void take(struct call *c)
         (q.name && snapshot_name_check(str_from(q.name), &e) < 0))
         call_fail(c, &e);
     else
-        snapshot_take_for(c, &q, answer_taken);
+        snapshot_take_for(c, &q, answer_with_snapshot);
 }
 
 /* --- fork --- */
 
-struct fork_request {
+struct fork_body {
     uint32_t count;
     bool keep_env;
 };
 
 static const struct json_field fork_fields[] = {
-    { "count", JSON_KIND_UINT, JSON_AT(struct fork_request, count), .min = 1, .max = FORK_MAX,
-      .preset = "1", .doc = "How many copies." },
-    { "keep_env", JSON_KIND_BOOL, JSON_AT(struct fork_request, keep_env),
-      .doc = "Give them the variables that the sandbox was created with, credentials among them." },
+    { "count", JSON_KIND_UINT, JSON_AT(struct fork_body, count), .min = 1, .max = FORK_MAX,
+      .preset = "1", .doc = "Number of copies." },
+    { "keep_env", JSON_KIND_BOOL, JSON_AT(struct fork_body, keep_env),
+      .doc = "Copy the environment variables that the sandbox was created with, including "
+             "credentials." },
 };
 static const size_t fork_field_count = COUNT_OF(fork_fields);
 
-struct forking {
+struct fork_call {
     struct call *call;
     struct fork_op op;
 };
 
-static void forking_end(struct call *c)
+static void free_fork_call(struct call *c)
 {
-    struct forking *f = c->state;
+    struct fork_call *f = c->state;
 
     if (f->op.made)
         fork_op_done(&f->op);
     free(f);
 }
 
-static void write_forks(struct json_writer *w, const void *what)
+static void write_fork_list(struct json_writer *w, const void *what)
 {
     const struct fork_op *op = what;
 
     json_begin_object(w);
-    json_key(w, STR("sandboxes"));
-    json_begin_array(w);
+    json_field_begin_array(w, "sandboxes");
     for (unsigned i = 0; i < op->next_; i++)
         if (op->made[i].record)
-            sandbox_write(w, &(struct sandbox_shown){ .record = op->made[i].record,
-                                                      .expires_ns = op->made[i].expires_ns,
-                                                      .deadline_ns = op->made[i].deadline_ns });
+            sandbox_write(w, &(struct sandbox_json){ .record = op->made[i].record,
+                                                     .expires_ns = op->made[i].expires_ns,
+                                                     .deadline_ns = op->made[i].deadline_ns });
     json_end_array(w);
     pause_write(w, op->pause_ns);
     json_end_object(w);
 }
 
-static void forked(struct fork_op *op, int r, const struct err *e)
+static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct forking, op)->call;
+    struct call *c = container_of(op, struct fork_call, op)->call;
 
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_forks, op);
+        call_answer(c, 201, write_fork_list, op);
     call_unref(c);
 }
 
-static void fork_it(struct call *c)
+static void rest_fork_sandbox(struct call *c)
 {
-    struct fork_request q = { 0 };
-    struct forking *f;
+    struct fork_body q = { 0 };
+    struct fork_call *f;
     struct err e;
 
     if (json_bind(c->json, fork_fields, fork_field_count, &q, &c->arena, &e) < 0) {
@@ -439,23 +424,23 @@ static void fork_it(struct call *c)
         abort();
     f->call = call_ref(c);
     f->op = (struct fork_op){
-        .caller = &c->caller, .count = q.count, .keep_env = q.keep_env, .done = forked
+        .caller = &c->caller, .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked
     };
     c->state = f;
-    c->on_end = forking_end;
+    c->on_end = free_fork_call;
     sandbox_fork(c->sandbox, &f->op);
 }
 
 /* --- pause and resume --- */
 
-static void held(struct sandbox_op *op, int r, const struct err *e)
+static void on_pause_state_changed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct call *c = call_of_op(op);
     const struct sandbox_view v = sandbox_view(c->sandbox);
-    const struct sandbox_shown s = { .record = v.record,
-                                     .expires_ns = v.expires_ns,
-                                     .deadline_ns = v.deadline_ns,
-                                     .machine = c->caller.admin };
+    const struct sandbox_json s = { .record = v.record,
+                                    .expires_ns = v.expires_ns,
+                                    .deadline_ns = v.deadline_ns,
+                                    .machine = c->caller.admin };
 
     if (r < 0)
         call_fail(c, e);
@@ -464,24 +449,24 @@ static void held(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void pause_it(struct call *c)
+static void rest_pause_sandbox(struct call *c)
 {
-    sandbox_pause(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
+    sandbox_pause(c->sandbox, &c->caller.actor, call_sandbox_op(c, on_pause_state_changed));
 }
 
-static void stop_it(struct call *c)
+static void rest_stop_sandbox(struct call *c)
 {
-    sandbox_stop(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
+    sandbox_stop(c->sandbox, &c->caller.actor, call_sandbox_op(c, on_pause_state_changed));
 }
 
-static void resume_it(struct call *c)
+static void rest_resume_sandbox(struct call *c)
 {
-    sandbox_resume(c->sandbox, &c->caller.actor, call_sandbox_op(c, held));
+    sandbox_resume(c->sandbox, &c->caller.actor, call_sandbox_op(c, on_pause_state_changed));
 }
 
 /* --- diff --- */
 
-struct diffing {
+struct diff_call {
     struct call *call;
     struct diff_op op;
     char against[ID_MAX + 64];
@@ -489,89 +474,90 @@ struct diffing {
     size_t n;
 };
 
-static void diffing_end(struct call *c)
+static void free_diff_call(struct call *c)
 {
-    struct diffing *d = c->state;
+    struct diff_call *d = c->state;
 
     drop_fd(&d->op.file);
     free(d->records);
     free(d);
 }
 
-/* A letter for the change, one for the kind, the path. */
-static void write_change(struct json_writer *w, const char *record)
+/* A record: a letter for the change, one for the kind, the path. */
+static void write_diff_change(struct json_writer *w, const char *record)
 {
     static const char *const kinds[] = { "d dir", "f file", "l link", "o other" };
 
     json_begin_object(w);
-    put(w, "change", record[0] == 'A' ? "added" : record[0] == 'C' ? "changed" : "deleted");
+    json_field_text(w, "change",
+                    record[0] == 'A'   ? "added"
+                    : record[0] == 'C' ? "changed"
+                                       : "deleted");
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (kinds[i][0] == record[1])
-            put(w, "kind", kinds[i] + 2);
-    json_key(w, STR("path"));
-    json_put_lossy(w, str_from(record + 2));
+            json_field_text(w, "kind", kinds[i] + 2);
+    json_field_text(w, "path", record + 2);
     json_end_object(w);
 }
 
-static void write_changes(struct json_writer *w, const void *what)
+static void write_diff_changes(struct json_writer *w, const void *what)
 {
-    const struct diffing *d = what;
+    const struct diff_call *d = what;
     size_t at = 0;
 
     json_begin_object(w);
-    json_key(w, STR("changes"));
-    json_begin_array(w);
+    json_field_begin_array(w, "changes");
     while (at + 2 < d->n) {
-        write_change(w, d->records + at);
+        write_diff_change(w, d->records + at);
         at += strlen(d->records + at) + 1;
     }
     json_end_array(w);
     json_end_object(w);
 }
 
-static int read_records(struct diffing *d, struct err *e)
+static int read_diff_records(struct diff_call *d, struct err *e)
 {
     off_t size = lseek(d->op.file, 0, SEEK_END);
 
     if (size < 0 || size > DIFF_BYTES_MAX)
-        return err_set(e, ERR_TOO_BIG, "the names of what has changed take more than %d MiB",
+        return err_set(e, ERR_TOO_BIG, "the list of changed paths is longer than %d MiB",
                        DIFF_BYTES_MAX >> 20);
-    d->records = calloc(1, (size_t)size + 1); /* ended, whatever is in it */
+    d->records = calloc(1, (size_t)size + 1); /* NUL-terminated in any case */
     if (!d->records)
         abort();
     if (pread(d->op.file, d->records, (size_t)size, 0) != size)
-        return err_sys(e, "reading what has changed");
+        return err_sys(e, "reading the list of changes");
     d->n = (size_t)size;
     return 0;
 }
 
-static void compared(struct diff_op *op, int r, const struct err *e)
+static void on_diff_done(struct diff_op *op, int r, const struct err *e)
 {
-    struct diffing *d = container_of(op, struct diffing, op);
+    struct diff_call *d = container_of(op, struct diff_call, op);
     struct call *c = d->call;
     struct err why;
 
     if (r >= 0) {
-        r = read_records(d, &why);
+        r = read_diff_records(d, &why);
         e = &why;
     }
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 200, write_changes, d);
+        call_answer(c, 200, write_diff_changes, d);
     call_unref(c);
 }
 
-static void diff(struct call *c)
+static void rest_diff_sandbox(struct call *c)
 {
-    struct diffing *d = calloc(1, sizeof *d);
+    struct diff_call *d = calloc(1, sizeof *d);
     struct str snapshot = { NULL, 0 };
 
     if (!d)
         abort();
-    d->op = (struct diff_op){ .caller = &c->caller, .done = compared, .file = -1 };
+    d->op = (struct diff_op){ .caller = &c->caller, .done = on_diff_done, .file = -1 };
     c->state = d;
-    c->on_end = diffing_end;
+    c->on_end = free_diff_call;
     if (call_query(c, "snapshot", &snapshot) < 0)
         return;
     if (snapshot.n && !str_copy(snapshot, d->against, sizeof d->against)) {
@@ -585,26 +571,28 @@ static void diff(struct call *c)
 
 const struct route routes_snapshots[] = {
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/snapshot", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
-      take, "Keep what a sandbox has written", snapshot_request_fields,
+      rest_take_snapshot, "Take a snapshot of a sandbox", snapshot_request_fields,
       &snapshot_request_field_count, "Snapshot", .status = 201 },
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/fork", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
-      fork_it, "Create sandboxes that begin with what this one has written", fork_fields,
-      &fork_field_count, "Forks", .status = 201 },
-    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/pause", ROUTE_SANDBOX | ROUTE_LIVE, pause_it,
-      "Let a sandbox stand still, with its files safe", .answer = "Sandbox" },
-    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/stop", ROUTE_SANDBOX | ROUTE_LIVE, stop_it,
-      "End what runs in a sandbox, and keep its files until it is resumed", .answer = "Sandbox" },
-    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE, resume_it,
-      "Let a paused sandbox go on", .answer = "Sandbox" },
-    { H1_GET, VERB_FILES, "/v1/sandboxes/{id}/diff", ROUTE_SANDBOX | ROUTE_LIVE, diff,
+      rest_fork_sandbox, "Create copies of a sandbox", fork_fields, &fork_field_count, "Forks",
+      .status = 201 },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/pause", ROUTE_SANDBOX | ROUTE_LIVE,
+      rest_pause_sandbox, "Pause a sandbox", .answer = "Sandbox" },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/stop", ROUTE_SANDBOX | ROUTE_LIVE,
+      rest_stop_sandbox, "Stop the processes of a sandbox and keep its files until it is resumed",
+      .answer = "Sandbox" },
+    { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/resume", ROUTE_SANDBOX | ROUTE_LIVE,
+      rest_resume_sandbox, "Resume a sandbox", .answer = "Sandbox" },
+    { H1_GET, VERB_FILES, "/v1/sandboxes/{id}/diff", ROUTE_SANDBOX | ROUTE_LIVE, rest_diff_sandbox,
       "Show what a sandbox has changed since it was made, or against a snapshot", .answer = "Diff",
       .query = "snapshot" },
-    { H1_GET, VERB_READ, "/v1/snapshots", 0, list, "List snapshots", .answer = "SnapshotList" },
-    { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, get, "Show a snapshot",
+    { H1_GET, VERB_READ, "/v1/snapshots", 0, rest_list_snapshots, "List snapshots",
+      .answer = "SnapshotList" },
+    { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, rest_get_snapshot, "Show a snapshot",
       .answer = "Snapshot" },
-    { H1_POST, VERB_FILES, "/v1/snapshots/{snapshot}/verify", ROUTE_LONG, verify,
-      "Look whether a snapshot's layers are what they were", .answer = "SnapshotVerified" },
-    { H1_DELETE, VERB_DESTROY, "/v1/snapshots/{snapshot}", 0, delete, "Forget a snapshot",
-      .status = 204 },
+    { H1_POST, VERB_FILES, "/v1/snapshots/{snapshot}/verify", ROUTE_LONG, rest_verify_snapshot,
+      "Verify the layers of a snapshot", .answer = "SnapshotVerified" },
+    { H1_DELETE, VERB_DESTROY, "/v1/snapshots/{snapshot}", 0, rest_delete_snapshot,
+      "Delete a snapshot", .status = 204 },
     { .path = NULL },
 };

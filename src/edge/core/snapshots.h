@@ -1,11 +1,12 @@
-/* Snapshots for calls, whichever interface they came by. */
-#ifndef API_SNAPSHOTS_H
-#define API_SNAPSHOTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshot operations shared by the REST, E2B and Daytona interfaces. */
+#ifndef EDGE_CORE_SNAPSHOTS_H
+#define EDGE_CORE_SNAPSHOTS_H
 
-#include "api/call.h"
-#include "control/snapshots.h"
+#include "edge/core/call.h"
+#include "control/snapshot/snapshots.h"
 
-/* Those that the caller sees, the newest first; borrowed until the next turn of the loop. */
+/* The snapshots visible to the caller, newest first; borrowed until the next turn of the loop. */
 struct snapshot_list {
     const struct snapshot **p;
     size_t n, cap_;
@@ -15,14 +16,14 @@ void snapshot_list_done(struct snapshot_list *l);
 
 void snapshot_delete_for(struct call *c, const struct snapshot *s); /* answers 204 */
 
-/* What one is asked for with. */
+/* The body of a snapshot request. */
 struct snapshot_request {
     const char *name; /* NULL: none */
 };
 extern const struct json_field snapshot_request_fields[];
 extern const size_t snapshot_request_field_count;
 
-/* Takes one of the call's sandbox, which `answer` then tells; a failure is answered here. */
+/* Takes a snapshot of the call's sandbox; `answer` answers with it, failures are answered here. */
 typedef void snapshot_taken_fn(struct call *c, const struct snapshot *s);
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer);
 

@@ -1,25 +1,26 @@
-#include "api/ssh_supply.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/ssh_supply.h"
 
 #include <stdlib.h>
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 #include "base/own.h"
-#include "loop/list.h"
-#include "work/work.h"
+#include "lib/loop/list.h"
+#include "lib/threads/threads.h"
 
 struct ssh_supply {
-    struct ssh_kit *kit; /* NULL: none yet */
+    struct ssh_kit *kit; /* NULL: not read yet */
     struct list orders;
-    bool busy;   /* the job is the pool's, and with it all below */
-    bool orphan; /* freed when that is over */
-    struct work_job job;
+    bool busy;   /* the thread pool owns the job and all fields below */
+    bool orphan; /* free after the job ends */
+    struct thread_job job;
     struct ssh_kit *checked, *made;
     int r;
     struct err err;
 };
 
-/* On a thread: looks at the files, and reads them if they have changed. */
-static void look(struct work_job *j)
+/* On a thread: checks the files, and reads them if they have changed. */
+static void check_ssh_kit(struct thread_job *j)
 {
     struct ssh_supply *s = container_of(j, struct ssh_supply, job);
 
@@ -27,7 +28,7 @@ static void look(struct work_job *j)
     s->r = s->checked && ssh_kit_fresh(s->checked) ? 0 : ssh_kit_make(&s->made, &s->err);
 }
 
-static void tell_all(struct ssh_supply *s)
+static void complete_ssh_orders(struct ssh_supply *s)
 {
     struct list now = { 0 };
 
@@ -39,21 +40,21 @@ static void tell_all(struct ssh_supply *s)
     }
 }
 
-static void looked(struct work_job *j, enum work_end end)
+static void on_ssh_kit_checked(struct thread_job *j, enum work_end end)
 {
     struct ssh_supply *s = container_of(j, struct ssh_supply, job);
 
     s->busy = false;
-    if (end == WORK_RAN && s->made) {
+    if (end == THREAD_RAN && s->made) {
         ssh_kit_free(s->kit);
         s->kit = take_ptr(s->made);
-    } else if (end != WORK_RAN) {
-        s->r = err_set(&s->err, ERR_BUSY, "the daemon is ending");
+    } else if (end != THREAD_RAN) {
+        s->r = err_set(&s->err, ERR_BUSY, "the daemon is stopping");
     }
     if (s->orphan)
         ssh_supply_free(s);
     else
-        tell_all(s);
+        complete_ssh_orders(s);
 }
 
 static struct ssh_supply *supply_of(struct api *a)
@@ -74,9 +75,10 @@ void ssh_supply_order(struct api *a, struct ssh_order *o)
     if (s->busy)
         return;
     s->checked = s->kit;
-    s->r = work_submit(control_work(a->control), &s->job, NULL, look, looked, &s->err);
+    s->r = thread_submit(control_work(a->control), &s->job, NULL, check_ssh_kit, on_ssh_kit_checked,
+                         &s->err);
     if (s->r < 0)
-        tell_all(s);
+        complete_ssh_orders(s);
     else
         s->busy = true;
 }

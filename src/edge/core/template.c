@@ -1,32 +1,35 @@
-#include "api/e2b/template.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/built.h"
-#include "api/inside.h"
-#include "control/images.h"
-#include "control/snapshots.h"
+#include "edge/core/built.h"
+#include "edge/core/internal.h"
+#include "control/image/images.h"
+#include "control/snapshot/snapshots.h"
+#include "lib/json/reader.h"
 
 #define PROFILE "profile."
 
-const char *e2b_profile_name(const char *id)
+const char *template_profile_name(const char *id)
 {
     return strncmp(id, PROFILE, strlen(PROFILE)) == 0 ? id + strlen(PROFILE) : id;
 }
 
-const char *e2b_profile_id(struct call *c, const char *name)
+const char *template_profile_id(struct call *c, const char *name)
 {
-    char text[E2B_TEMPLATE_MAX + sizeof PROFILE];
+    char text[TEMPLATE_NAME_MAX + sizeof PROFILE];
 
-    if (e2b_profile_name(name) != name)
+    if (template_profile_name(name) != name)
         return name;
     snprintf(text, sizeof text, PROFILE "%s", name);
     return arena_dup(&c->own, str_from(text));
 }
 
-/* Images are everybody's. */
-static int fill_image(struct call *c, const char *name, struct create_request *ret, struct err *e)
+/* Images are visible to all callers. */
+static int fill_image_template(struct call *c, const char *name, struct create_request *ret,
+                               struct err *e)
 {
     const struct image *im;
 
@@ -36,15 +39,16 @@ static int fill_image(struct call *c, const char *name, struct create_request *r
                        "image of that name",
                        name);
     ret->image = arena_dup(&c->own, str_from(im->ref));
-    ret->profile = E2B_IMAGE_PROFILE;
+    ret->profile = TEMPLATE_IMAGE_PROFILE;
     return 0;
 }
 
-/* Profiles first: nobody takes the name of one away from others by naming a snapshot. */
-int e2b_template_fill(struct call *c, const char *name, struct create_request *ret, struct err *e)
+/* Profiles have precedence, so that a snapshot's name cannot hide a profile from other callers. */
+int template_fill_request(struct call *c, const char *name, struct create_request *ret,
+                          struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    const char *id = e2b_profile_id(c, name);
+    const char *id = template_profile_id(c, name);
     const struct snapshot *s;
     const struct built *b;
 
@@ -55,7 +59,7 @@ int e2b_template_fill(struct call *c, const char *name, struct create_request *r
     b = built_find(c, str_from(name));
     s = snapshot_find(c->api->control, &c->caller, str_from(b ? b->snapshot : name));
     if (!s)
-        return fill_image(c, name, ret, e);
+        return fill_image_template(c, name, ret, e);
     ret->snapshot = arena_dup(&c->own, str_from(s->record.id));
     ret->profile = arena_dup(&c->own, str_from(s->record.profile));
     if (b)
@@ -65,7 +69,7 @@ int e2b_template_fill(struct call *c, const char *name, struct create_request *r
     return 0;
 }
 
-/* A request on record names its image also where that is the profile's. */
+/* Whether the stored request names the image of the profile itself. */
 static bool is_profiles_own(const struct api *a, const struct sandbox_record *r, const char *image)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
@@ -78,19 +82,31 @@ static bool is_profiles_own(const struct api *a, const struct sandbox_record *r,
            strcmp(im->ref, image) == 0;
 }
 
-const char *e2b_template_name(const struct api *a, const struct sandbox_record *r,
-                              const struct create_request *q)
+const char *template_source_name(const struct api *a, const struct sandbox_record *r,
+                                 const struct create_request *q)
 {
     if (q->snapshot)
         return q->snapshot;
-    return q->image && !is_profiles_own(a, r, q->image) ? q->image : e2b_profile_name(r->profile);
+    return q->image && !is_profiles_own(a, r, q->image) ? q->image
+                                                        : template_profile_name(r->profile);
 }
 
-const char *e2b_template_id(const struct api *a, const struct sandbox_record *r,
-                            const struct create_request *q, const char **ret_alias)
+const char *template_find_id(const struct api *a, const struct sandbox_record *r,
+                             const struct create_request *q, const char **ret_alias)
 {
     const struct built *b = q->snapshot ? built_of_snapshot(a, q->snapshot) : NULL;
 
-    *ret_alias = b ? b->name : e2b_template_name(a, r, q);
+    *ret_alias = b ? b->name : template_source_name(a, r, q);
     return b ? b->id : *ret_alias;
+}
+
+struct create_request template_original_request(const struct sandbox_record *r, struct arena *a)
+{
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
+    struct create_request q = { 0 };
+    const struct json *v;
+
+    if (json_read(r->request, limits, a, &v, NULL) >= 0)
+        (void)create_request_read(v, &q, a, NULL);
+    return q;
 }

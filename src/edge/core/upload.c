@@ -1,23 +1,24 @@
-#include "api/upload.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/upload.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/file_take.h"
-#include "api/multipart.h"
-#include "extensions/records.h"
-#include "gzip/gunzip.h"
+#include "edge/core/file_take.h"
+#include "edge/core/multipart.h"
+#include "backends/records.h"
+#include "lib/gzip/gunzip.h"
 
 enum { PIECE = 64 << 10, RAW_MAX = 4 << 20, FRAMED_MAX = 256 << 10 };
 
 enum upload_state {
-    UPLOAD_NEXT,     /* the next part is looked for */
-    UPLOAD_FIELD,    /* a part that is no file */
-    UPLOAD_STARTING, /* the operation, for the first file */
+    UPLOAD_NEXT,     /* between parts */
+    UPLOAD_FIELD,    /* in a part that is not a file */
+    UPLOAD_STARTING, /* the operation starts, for the first file */
     UPLOAD_WRITING,
-    UPLOAD_COMMITTING, /* all files are given: waits for the operation's end */
-    UPLOAD_FAILING,    /* waits for it, too: then nothing of it is left, and that is answered */
+    UPLOAD_COMMITTING, /* all files are passed: waits for the operation's end */
+    UPLOAD_FAILING,    /* waits for the operation to remove partial files, then answers */
     UPLOAD_OVER,       /* answered */
 };
 
@@ -26,22 +27,22 @@ struct upload {
     struct upload_setup setup;
     enum upload_state state;
     struct multipart multipart;
-    struct gunzip *gunzip; /* NULL: it comes as it is */
-    struct buf packed;     /* what came, and is not unpacked */
-    struct buf raw;        /* what came, and is not cut up */
+    struct gunzip *gunzip; /* NULL: not compressed */
+    struct buf packed;     /* received, not decompressed */
+    struct buf raw;        /* not yet split into parts */
     bool body_over, paused;
-    bool running; /* the operation */
+    bool running; /* the operation runs */
     struct run_op op;
     int in;
     struct loop_fd input;
-    struct buf framed; /* what has to go to the operation's stdin */
-    struct buf field;  /* the text of a part that is no file */
+    struct buf framed; /* framed data for the operation's stdin */
+    struct buf field;  /* text of a part that is not a file */
     const char *path, *attributes[UPLOAD_ATTRIBUTES_MAX + 1];
-    size_t files, text; /* text: bytes of their paths */
-    struct err why;     /* it fails */
+    size_t files, text; /* text: total bytes of their paths */
+    struct err why;     /* the failure */
 };
 
-static void upload_end(struct call *c)
+static void free_upload(struct call *c)
 {
     struct upload *u = c->state;
 
@@ -57,19 +58,19 @@ static void upload_end(struct call *c)
     free(u);
 }
 
-/* An operation whose data breaks off stores nothing, and ends. */
-static void break_off(struct upload *u)
+/* Closes stdin: an operation whose data is truncated stores nothing, and ends. */
+static void close_upload_input(struct upload *u)
 {
     loop_fd_stop(&u->input);
     drop_fd(&u->in);
 }
 
-static void upload_gone(struct call *c)
+static void on_upload_client_gone(struct call *c)
 {
     struct upload *u = c->state;
 
     u->state = UPLOAD_OVER;
-    break_off(u);
+    close_upload_input(u);
 }
 
 static bool is_settled(const struct upload *u)
@@ -83,23 +84,23 @@ static void answer_upload_failure(struct upload *u)
     u->setup.events->failed(u->call, &u->why);
 }
 
-/* The first failure is the one that is answered. */
-static void fail(struct upload *u, const struct err *e)
+/* The first failure is reported. */
+static void fail_upload(struct upload *u, const struct err *e)
 {
     if (is_settled(u))
         return;
-    break_off(u);
+    close_upload_input(u);
     u->why = *e;
     u->state = UPLOAD_FAILING;
     if (!u->running)
         answer_upload_failure(u);
 }
 
-static void advance(struct upload *u);
+static void advance_upload(struct upload *u);
 
 /* --- the operation --- */
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_upload_op_started(struct run_op *op, int r, const struct err *e)
 {
     struct upload *u = container_of(op, struct upload, op);
     struct call *c = u->call;
@@ -110,7 +111,7 @@ static void on_started(struct run_op *op, int r, const struct err *e)
         if (u->state == UPLOAD_FAILING)
             answer_upload_failure(u);
         else
-            fail(u, e);
+            fail_upload(u, e);
         call_unref(c);
         return;
     }
@@ -122,10 +123,10 @@ static void on_started(struct run_op *op, int r, const struct err *e)
         return;
     }
     u->state = UPLOAD_WRITING;
-    advance(u);
+    advance_upload(u);
 }
 
-static void conclude_upload(struct upload *u, const struct ext_end *end)
+static void finish_upload(struct upload *u, const struct backend_end *end)
 {
     struct err e;
 
@@ -133,15 +134,15 @@ static void conclude_upload(struct upload *u, const struct ext_end *end)
     if (!e.code && u->state != UPLOAD_COMMITTING)
         (void)err_set(&e, ERR_SYS, "the upload ended early");
     if (e.code) {
-        fail(u, &e);
+        fail_upload(u, &e);
         return;
     }
-    break_off(u);
+    close_upload_input(u);
     u->state = UPLOAD_OVER;
     u->setup.events->done(u->call);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_upload_op_ended(struct run_op *op, const struct backend_end *end)
 {
     struct upload *u = container_of(op, struct upload, op);
 
@@ -149,19 +150,20 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     if (u->state == UPLOAD_FAILING)
         answer_upload_failure(u);
     else if (u->state != UPLOAD_OVER)
-        conclude_upload(u, end);
-    call_unref(u->call); /* the operation's */
+        finish_upload(u, end);
+    call_unref(u->call); /* the reference of the operation */
 }
 
-static const struct run_op_events upload_op_events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events upload_op_events = { .started = on_upload_op_started,
+                                                       .ended = on_upload_op_ended };
 
 static void start_operation(struct upload *u)
 {
-    const struct ext_start start = { .what = EXT_UPLOAD,
-                                     .flags = EXT_STDIN,
-                                     .user = u->setup.user,
-                                     .cwd = "/",
-                                     .argv = u->attributes };
+    const struct backend_start start = { .what = BACKEND_UPLOAD,
+                                         .flags = BACKEND_STDIN,
+                                         .user = u->setup.user,
+                                         .cwd = "/",
+                                         .argv = u->attributes };
 
     for (size_t i = 0; i < u->setup.n_attributes; i++)
         u->attributes[i] = u->setup.attributes[i];
@@ -172,19 +174,19 @@ static void start_operation(struct upload *u)
     sandbox_run(u->call->sandbox, &start, &u->op);
 }
 
-/* --- its bytes --- */
+/* --- stdin of the operation --- */
 
-static void on_room(struct loop_fd *s, unsigned events)
+static void on_upload_input_room(struct loop_fd *s, unsigned events)
 {
     struct upload *u = container_of(s, struct upload, input);
 
     (void)events;
     loop_fd_stop(s);
-    advance(u);
+    advance_upload(u);
 }
 
-/* True: all of it is given. What the write does not take any more its end explains. */
-static bool give(struct upload *u)
+/* True: all framed data was written. If the operation closes its stdin, its end has the reason. */
+static bool write_upload_input(struct upload *u)
 {
     while (u->in >= 0 && u->framed.n) {
         ssize_t n = write(u->in, u->framed.p, u->framed.n);
@@ -193,7 +195,8 @@ static bool give(struct upload *u)
             buf_drop(&u->framed, (size_t)n);
         } else if (errno == EAGAIN) {
             loop_fd_stop(&u->input);
-            loop_fd_start(u->call->api->loop, &u->input, u->in, LOOP_WRITE, on_room, NULL);
+            loop_fd_start(u->call->api->loop, &u->input, u->in, LOOP_WRITE, on_upload_input_room,
+                          NULL);
             return false;
         } else if (errno != EINTR) {
             drop_fd(&u->in);
@@ -204,29 +207,30 @@ static bool give(struct upload *u)
     return true;
 }
 
-static void frame_record(struct upload *u, enum ext_upload kind, struct str data)
+static void frame_record(struct upload *u, enum backend_upload kind, struct str data)
 {
-    char head[EXT_UPLOAD_HEAD];
+    char head[BACKEND_UPLOAD_HEAD];
 
-    ext_upload_head(kind, (uint32_t)data.n, head);
-    buf_add(&u->framed, (struct str){ head, sizeof head }); /* there is room: it was empty */
+    backend_upload_head(kind, (uint32_t)data.n, head);
+    buf_add(&u->framed, (struct str){ head, sizeof head }); /* fits: the buffer was empty */
     buf_add(&u->framed, data);
 }
 
 /* --- files --- */
 
-static int begin_file(struct upload *u, const char *path, struct err *e)
+static int start_upload_file(struct upload *u, const char *path, struct err *e)
 {
     struct str text = str_from(path);
 
-    if (u->files == EXT_UPLOAD_FILES_MAX)
-        return err_set(e, ERR_TOO_BIG, "more than %d files at once", EXT_UPLOAD_FILES_MAX);
-    if (text.n > EXT_UPLOAD_TEXT_MAX - u->text)
-        return err_set(e, ERR_TOO_BIG, "the paths have more than %d bytes", EXT_UPLOAD_TEXT_MAX);
+    if (u->files == BACKEND_UPLOAD_FILES_MAX)
+        return err_set(e, ERR_TOO_BIG, "more than %d files at once", BACKEND_UPLOAD_FILES_MAX);
+    if (text.n > BACKEND_UPLOAD_TEXT_MAX - u->text)
+        return err_set(e, ERR_TOO_BIG, "the paths have more than %d bytes",
+                       BACKEND_UPLOAD_TEXT_MAX);
     u->files++;
     u->text += text.n;
     u->path = path;
-    frame_record(u, EXT_UPLOAD_FILE, text);
+    frame_record(u, BACKEND_UPLOAD_FILE, text);
     if (u->running)
         u->state = UPLOAD_WRITING;
     else
@@ -234,23 +238,23 @@ static int begin_file(struct upload *u, const char *path, struct err *e)
     return 0;
 }
 
-static void end_file(struct upload *u)
+static void finish_upload_file(struct upload *u)
 {
     u->state = UPLOAD_NEXT;
     if (u->setup.events->taken)
         u->setup.events->taken(u->call, u->path);
 }
 
-static int commit_files(struct upload *u, struct err *e)
+static int commit_upload(struct upload *u, struct err *e)
 {
     int r = u->setup.events->complete ? u->setup.events->complete(u->call, e) : 0;
 
     if (r < 0)
         return r;
     if (u->files) {
-        frame_record(u, EXT_UPLOAD_COMMIT, STR(""));
+        frame_record(u, BACKEND_UPLOAD_COMMIT, STR(""));
         u->state = UPLOAD_COMMITTING;
-        (void)give(u);
+        (void)write_upload_input(u);
         return 0;
     }
     u->state = UPLOAD_OVER;
@@ -260,13 +264,13 @@ static int commit_files(struct upload *u, struct err *e)
 
 /* --- parts --- */
 
-/* There is no more than what is raw. */
-static bool all_came(const struct upload *u)
+/* Whether `raw` holds the whole rest of the body. */
+static bool body_is_complete(const struct upload *u)
 {
-    return u->body_over && !u->packed.n && (!u->gunzip || gunzip_over(u->gunzip));
+    return u->body_over && !u->packed.n && (!u->gunzip || gunzip_is_finished(u->gunzip));
 }
 
-static int begin_part(struct upload *u, struct err *e)
+static int begin_form_part(struct upload *u, struct err *e)
 {
     const struct multipart *m = &u->multipart;
     const char *path = NULL;
@@ -275,17 +279,17 @@ static int begin_part(struct upload *u, struct err *e)
     if (r < 0)
         return r;
     if (path)
-        return begin_file(u, path, e);
+        return start_upload_file(u, path, e);
     u->state = UPLOAD_FIELD;
     return 0;
 }
 
-static int end_part(struct upload *u, struct err *e)
+static int end_form_part(struct upload *u, struct err *e)
 {
     int r;
 
     if (u->state != UPLOAD_FIELD) {
-        end_file(u);
+        finish_upload_file(u);
         return 0;
     }
     u->state = UPLOAD_NEXT;
@@ -296,34 +300,34 @@ static int end_part(struct upload *u, struct err *e)
     return r;
 }
 
-static int take_data(struct upload *u, struct str data, struct err *e)
+static int take_part_data(struct upload *u, struct str data, struct err *e)
 {
     if (u->state != UPLOAD_FIELD)
-        frame_record(u, EXT_UPLOAD_DATA, data);
+        frame_record(u, BACKEND_UPLOAD_DATA, data);
     else if (u->setup.events->field && buf_add(&u->field, data) < 0)
         return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
                        u->multipart.name, UPLOAD_FIELD_MAX);
     return 0;
 }
 
-static int take_event(struct upload *u, const struct multipart_event *v, struct err *e)
+static int take_form_event(struct upload *u, const struct multipart_event *v, struct err *e)
 {
     switch (v->kind) {
     case MULTIPART_PART:
-        return begin_part(u, e);
+        return begin_form_part(u, e);
     case MULTIPART_DATA:
-        return take_data(u, v->data, e);
+        return take_part_data(u, v->data, e);
     case MULTIPART_PART_END:
-        return end_part(u, e);
+        return end_form_part(u, e);
     case MULTIPART_END:
-        return all_came(u) ? commit_files(u, e) : 0;
+        return body_is_complete(u) ? commit_upload(u, e) : 0;
     default:
         return 0;
     }
 }
 
-/* False: nothing can be done before more comes. */
-static bool take_part(struct upload *u)
+/* False: more input is needed. */
+static bool parse_form_part(struct upload *u)
 {
     struct multipart_event v;
     struct str in = buf_str(&u->raw);
@@ -333,18 +337,18 @@ static bool take_part(struct upload *u)
     if (in.n > PIECE)
         in.n = PIECE;
     n = multipart_next(&u->multipart, in, &v, &e);
-    if (n == 0 && v.kind == MULTIPART_MORE && all_came(u))
-        n = err_set(&e, ERR_INVALID, "multipart: the body ends in the middle");
-    if (n < 0 || take_event(u, &v, &e) < 0) {
-        fail(u, &e);
+    if (n == 0 && v.kind == MULTIPART_MORE && body_is_complete(u))
+        n = err_set(&e, ERR_INVALID, "multipart: the body ends before the last boundary");
+    if (n < 0 || take_form_event(u, &v, &e) < 0) {
+        fail_upload(u, &e);
         return false;
     }
     buf_drop(&u->raw, (size_t)n);
     return n > 0;
 }
 
-/* Everything is one file. */
-static bool take_whole(struct upload *u)
+/* Passes the body on as a single file. */
+static bool take_single_file(struct upload *u)
 {
     struct str in = buf_str(&u->raw);
 
@@ -352,21 +356,22 @@ static bool take_whole(struct upload *u)
 
     if (u->state == UPLOAD_WRITING && in.n) {
         in.n = in.n < PIECE ? in.n : PIECE;
-        frame_record(u, EXT_UPLOAD_DATA, in);
+        frame_record(u, BACKEND_UPLOAD_DATA, in);
         buf_drop(&u->raw, in.n);
         return true;
     }
-    if (u->state == UPLOAD_WRITING && !all_came(u))
+    if (u->state == UPLOAD_WRITING && !body_is_complete(u))
         return false;
     if (u->state == UPLOAD_WRITING)
-        end_file(u);
-    if ((u->files ? commit_files(u, &e) : begin_file(u, u->setup.whole, &e)) < 0)
-        fail(u, &e);
+        finish_upload_file(u);
+    if ((u->files ? commit_upload(u, &e) : start_upload_file(u, u->setup.whole, &e)) < 0)
+        fail_upload(u, &e);
     return false;
 }
 
-/* From packed to raw, if it is packed. False: it is damaged, which is answered. */
-static bool unpack(struct upload *u)
+/* Decompresses from `packed` to `raw`, if necessary. False: the data is damaged, which is
+ * answered. */
+static bool unpack_upload(struct upload *u)
 {
     struct str in = buf_str(&u->packed);
     struct err e;
@@ -381,10 +386,10 @@ static bool unpack(struct upload *u)
             buf_grew(&u->raw, (size_t)n);
     }
     buf_drop(&u->packed, u->packed.n - in.n);
-    if (n == 0 && u->body_over && !gunzip_over(u->gunzip))
-        n = err_set(&e, ERR_INVALID, "gzip: the data ends in the middle");
+    if (n == 0 && u->body_over && !gunzip_is_finished(u->gunzip))
+        n = err_set(&e, ERR_INVALID, "gzip: the data is truncated");
     if (n < 0)
-        fail(u, &e);
+        fail_upload(u, &e);
     return n >= 0;
 }
 
@@ -406,17 +411,17 @@ static bool takes_bytes(const struct upload *u)
     return u->state == UPLOAD_NEXT || u->state == UPLOAD_FIELD || u->state == UPLOAD_WRITING;
 }
 
-static void advance(struct upload *u)
+static void advance_upload(struct upload *u)
 {
     if (u->state == UPLOAD_COMMITTING)
-        (void)give(u);
-    while (takes_bytes(u) && give(u) && unpack(u) &&
-           (u->setup.whole ? take_whole(u) : take_part(u)))
+        (void)write_upload_input(u);
+    while (takes_bytes(u) && write_upload_input(u) && unpack_upload(u) &&
+           (u->setup.whole ? take_single_file(u) : parse_form_part(u)))
         ;
     pace_body(u);
 }
 
-static void on_body(struct http_exchange *x, struct str data)
+static void on_upload_body(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
     struct upload *u = c->state;
@@ -427,11 +432,11 @@ static void on_body(struct http_exchange *x, struct str data)
     u->body_over = data.n == 0;
     if (buf_add(u->gunzip ? &u->packed : &u->raw, data) < 0) {
         (void)err_set(&e, ERR_BUG, "a piece of the body is too big");
-        fail(u, &e);
+        fail_upload(u, &e);
         return;
     }
     call_ref(c);
-    advance(u);
+    advance_upload(u);
     call_unref(c);
 }
 
@@ -452,12 +457,12 @@ void upload_start(struct call *c, const struct upload_setup *setup)
     if (setup->packed)
         u->gunzip = gunzip_new();
     c->state = u;
-    c->on_end = upload_end;
-    c->on_gone = upload_gone;
+    c->on_end = free_upload;
+    c->on_gone = on_upload_client_gone;
     if (!setup->whole && multipart_init(&u->multipart, call_header(c, "Content-Type"), &e) < 0)
-        fail(u, &e);
+        fail_upload(u, &e);
     else
-        http_stream(c->x, on_body);
+        http_stream(c->x, on_upload_body);
 }
 
 void *upload_owner(const struct call *c)

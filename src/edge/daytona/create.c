@@ -1,13 +1,14 @@
-/* Daytona's clients create sandboxes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /sandbox of Daytona's control plane: creates a sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/bind_known.h"
-#include "api/daytona/inside.h"
-#include "api/daytona/network.h"
-#include "api/e2b/launch.h"
-#include "api/e2b/template.h"
-#include "api/operation.h"
+#include "edge/core/bind_known.h"
+#include "edge/daytona/internal.h"
+#include "edge/daytona/network.h"
+#include "edge/core/launch.h"
+#include "edge/core/template.h"
+#include "edge/core/operation.h"
 #include "base/clock.h"
 
 enum { NAME_MAX_BYTES = 128, INTERVAL_MAX = 525600, DOCKERFILE_MAX = 64 << 10, IDLE_MINUTES = 15 };
@@ -65,10 +66,11 @@ static const struct json_field create_fields[] = {
     { "secrets", JSON_KIND_ANY, AT(secrets) },
 };
 
-/* --- what it is made from --- */
+/* --- the source of the sandbox --- */
 
-/* The one image of a Dockerfile that has nothing but a FROM; on the call's arena. */
-static int image_of(struct call *c, const char *dockerfile, const char **ret, struct err *e)
+/* The image of a Dockerfile that consists of one FROM instruction; on the call's arena. */
+static int read_dockerfile_image(struct call *c, const char *dockerfile, const char **ret,
+                                 struct err *e)
 {
     struct str rest = str_from(dockerfile), line, word;
 
@@ -81,24 +83,24 @@ static int image_of(struct call *c, const char *dockerfile, const char **ret, st
         line = str_trim(str_cut(line, ' ', &word));
         if (*ret || !h1_same(word, STR("FROM")) || !line.n || str_find(line, ' ') < line.n)
             return err_set(e, ERR_UNSUPPORTED,
-                           "image: only an image as it is will do (FROM NAME): images are not "
-                           "built here");
+                           "image: building images is not supported; use an existing image (a "
+                           "Dockerfile with only FROM NAME)");
         *ret = arena_dup(&c->own, line);
     }
-    return *ret ? 0 : err_set(e, ERR_INVALID, "buildInfo: has no FROM");
+    return *ret ? 0 : err_set(e, ERR_INVALID, "buildInfo: the Dockerfile has no FROM");
 }
 
-/* A profile, a snapshot, or an image of the storage. */
+/* Fills in the source: a profile, a snapshot, or a stored image. */
 static int fill_origin(struct call *c, const struct daytona_create *q, struct create_request *ret,
                        struct err *e)
 {
     const char *name = q->snapshot && q->snapshot[0] ? q->snapshot : "base";
     int r;
 
-    ret->profile = E2B_IMAGE_PROFILE;
+    ret->profile = TEMPLATE_IMAGE_PROFILE;
     if (q->build.dockerfile)
-        return image_of(c, q->build.dockerfile, &ret->image, e);
-    r = e2b_template_fill(c, name, ret, e);
+        return read_dockerfile_image(c, q->build.dockerfile, &ret->image, e);
+    r = template_fill_request(c, name, ret, e);
     if (r == -(int)ERR_NOT_FOUND)
         return err_set(e, ERR_NOT_FOUND,
                        "snapshot '%.80s' not found: there is no profile, snapshot or image of "
@@ -107,9 +109,10 @@ static int fill_origin(struct call *c, const struct daytona_create *q, struct cr
     return r;
 }
 
-/* --- how big it is --- */
+/* --- resources --- */
 
-static int check_size(const struct profile *p, const struct daytona_create *q, struct err *e)
+static int check_requested_size(const struct profile *p, const struct daytona_create *q,
+                                struct err *e)
 {
     double cpu = profile_cpu_milli(p) / 1000.0, memory = p->resources.memory_mb / 1024.0,
            disk = p->resources.disk_mb / 1024.0;
@@ -130,7 +133,7 @@ static int fill_size(struct call *c, const struct daytona_create *q, struct crea
     int r = catalog_find(control_catalog(c->api->control), str_from(ret->profile), &p, e);
 
     if (r >= 0)
-        r = check_size(p, q, e);
+        r = check_requested_size(p, q, e);
     if (r < 0)
         return r;
     ret->ttl_ns = q->ttl ? q->ttl * MINUTE_NS : p->ttl.max;
@@ -143,37 +146,37 @@ static int fill_size(struct call *c, const struct daytona_create *q, struct crea
     return 0;
 }
 
-static bool is_said(const struct json *v)
+static bool is_create_field_given(const struct json *v)
 {
     return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
 }
 
-/* What we could not keep is refused, not forgotten. */
-static int check_create(const struct daytona_create *q, struct err *e)
+/* Rejects fields that are not supported instead of ignoring them. */
+static int check_daytona_create(const struct daytona_create *q, struct err *e)
 {
-    const char *why = is_said(q->volumes)         ? "volumes: there are none here"
-                      : is_said(q->secrets)       ? "secrets: there are none here"
-                      : q->gpu > 0                ? "gpu: there is none here"
-                      : q->kvm                    ? "kvm: sandboxes here have no virtual machines"
-                      : q->public                 ? "public: ports are for who has the key"
-                      : q->proxy && q->proxy[0]   ? "outboundProxyUrl: there are no other proxies"
-                      : q->linked && q->linked[0] ? "linkedSandbox: sandboxes are not linked here"
-                      : q->auto_pause             ? "autoPauseInterval: use autoStopInterval"
+    const char *why = is_create_field_given(q->volumes)   ? "volumes: not supported"
+                      : is_create_field_given(q->secrets) ? "secrets: not supported"
+                      : q->gpu > 0                        ? "gpu: not supported"
+                      : q->kvm                            ? "kvm: not supported"
+                      : q->public                 ? "public: not supported; ports require a token"
+                      : q->proxy && q->proxy[0]   ? "outboundProxyUrl: not supported"
+                      : q->linked && q->linked[0] ? "linkedSandbox: not supported"
+                      : q->auto_pause ? "autoPauseInterval: not supported; use autoStopInterval"
                       : q->user && q->user[0] && strcmp(q->user, DAYTONA_USER) != 0 &&
                               strcmp(q->user, "daytona") != 0
-                          ? "user: programs are run as 'user' here"
+                          ? "user: not supported; programs run as 'user'"
                           : NULL;
 
     return why ? err_set(e, ERR_UNSUPPORTED, "%s", why) : 0;
 }
 
-static int fill_request(struct call *c, const struct daytona_create *q, struct create_request *ret,
-                        struct err *e)
+static int fill_daytona_request(struct call *c, const struct daytona_create *q,
+                                struct create_request *ret, struct err *e)
 {
-    int r = check_create(q, e);
+    int r = check_daytona_create(q, e);
 
     if (r >= 0)
-        r = daytona_labels(c, &q->labels, q->name, &ret->labels, e);
+        r = daytona_make_labels(c, &q->labels, q->name, &ret->labels, e);
     if (r >= 0)
         r = fill_origin(c, q, ret, e);
     if (r >= 0)
@@ -186,15 +189,15 @@ static int fill_request(struct call *c, const struct daytona_create *q, struct c
 
 /* --- create --- */
 
-struct making {
+struct daytona_creation {
     struct sandbox_rest rest;
     struct sandbox_op op;
     struct call *call;
 };
 
-static void rests(struct sandbox_op *op, int r, const struct err *e)
+static void on_new_rest_set(struct sandbox_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct making, op)->call;
+    struct call *c = container_of(op, struct daytona_creation, op)->call;
 
     if (r < 0)
         call_fail(c, e);
@@ -203,21 +206,21 @@ static void rests(struct sandbox_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* What comes of it when nobody uses it is set before anybody hears of it. */
-static void set_rest(struct call *c, int r, const struct err *e)
+/* Sets the idle policy of the new sandbox before the client gets the answer. */
+static void set_new_sandbox_rest(struct call *c, int r, const struct err *e)
 {
-    struct making *m = ((const struct creation *)c->state)->op.fork;
+    struct daytona_creation *m = ((const struct creation *)c->state)->op.fork;
 
     (void)r;
     (void)e;
     sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_daytona_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
-    struct making *m = op->fork;
+    struct daytona_creation *m = op->fork;
 
     if (r < 0) {
         call_fail(c, e);
@@ -226,19 +229,19 @@ static void created(struct create_op *op, int r, const struct err *e)
     }
     if (!op->record ||
         !control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox)) {
-        call_fail_with(c, 409, "conflict", "the sandbox was destroyed at once");
+        call_fail_with(c, 409, "conflict", "the sandbox was destroyed right after its creation");
         call_unref(c);
         return;
     }
     m->call = c;
-    m->op.done = rests;
+    m->op.done = on_new_rest_set;
     if (n->request.image)
-        e2b_launch_image(c, set_rest);
+        launch_image(c, set_new_sandbox_rest);
     else
-        set_rest(c, 0, NULL);
+        set_new_sandbox_rest(c, 0, NULL);
 }
 
-static struct sandbox_rest rest_of(const struct daytona_create *q)
+static struct sandbox_rest requested_rest(const struct daytona_create *q)
 {
     bool ephemeral = q->auto_delete_given && q->auto_delete == 0;
 
@@ -249,27 +252,27 @@ static struct sandbox_rest rest_of(const struct daytona_create *q)
     };
 }
 
-static void create(struct call *c)
+static void create_daytona_sandbox(struct call *c)
 {
-    struct creation *n = creation_new(c, created);
-    struct making *m = arena_alloc(&c->own, sizeof *m);
+    struct creation *n = creation_new(c, on_daytona_sandbox_created);
+    struct daytona_creation *m = arena_alloc(&c->own, sizeof *m);
     struct daytona_create q = { 0 };
     struct err e;
 
     if (!m)
         abort();
     if (bind_known(c->json, create_fields, COUNT_OF(create_fields), &q, &c->arena, &e) < 0 ||
-        fill_request(c, &q, &n->request, &e) < 0) {
+        fill_daytona_request(c, &q, &n->request, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    *m = (struct making){ .rest = rest_of(&q) };
+    *m = (struct daytona_creation){ .rest = requested_rest(&q) };
     n->op.fork = m;
     creation_start(n);
 }
 
 const struct route routes_daytona_create[] = {
-    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON | ROUTE_CONTENT, create,
+    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON | ROUTE_CONTENT, create_daytona_sandbox,
       .face = &daytona_face },
     { .path = NULL },
 };

@@ -1,74 +1,76 @@
-/* Several files in one answer: a form with a part for each, in the order they were asked for. A
- * file that cannot be read is a part that says why. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bulk download: a multipart answer with one part per file, in the order of the request. The part
+ * of a file that cannot be read contains the error. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/daytona/inside.h"
-#include "api/file_take.h"
-#include "crypto/random.h"
-#include "crypto/encode.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/file_take.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/encode.h"
 
 enum { FILES_MAX = 10000, PIECE = 64 << 10, HEAD_MAX = 32 << 10 };
 
-struct download {
+struct bulk_download {
     struct call *call;
-    struct json_strs paths; /* as they were asked for */
-    size_t next;            /* behind the one that is under way */
+    struct json_strs paths; /* as in the request */
+    size_t next;            /* index after the current file */
     const char *argv[2];
     struct run_op op;
     struct loop_fd output;
     int out;
-    bool in_part; /* its head was told */
+    bool in_part; /* the head of the part is sent */
     bool ended, full, over;
     struct err failure;
     char boundary[40];
 };
 
-static void download_end(struct call *c)
+static void on_download_call_end(struct call *c)
 {
-    struct download *d = c->state;
+    struct bulk_download *d = c->state;
 
     loop_fd_stop(&d->output);
     drop_fd(&d->out);
     free(d);
 }
 
-static void close_output(struct download *d)
+static void close_download_output(struct bulk_download *d)
 {
     loop_fd_stop(&d->output);
     drop_fd(&d->out);
 }
 
-static void download_gone(struct call *c)
+static void on_download_client_gone(struct call *c)
 {
-    struct download *d = c->state;
+    struct bulk_download *d = c->state;
 
     d->over = true;
-    close_output(d);
+    close_download_output(d);
 }
 
-static void cut(struct download *d)
+static void cut_download(struct bulk_download *d)
 {
     d->over = true;
-    close_output(d);
+    close_download_output(d);
     http_cut(call_take_exchange(d->call));
 }
 
-static bool say(struct download *d, struct str text)
+static bool write_download(struct bulk_download *d, struct str text)
 {
     int r = http_write(d->call->x, text, NULL);
 
     if (r < 0)
-        cut(d);
+        cut_download(d);
     d->full |= r > 0;
     return r >= 0;
 }
 
 /* --- parts --- */
 
-/* Readers take plain names for Latin-1: whatever is not plain is encoded. */
+/* Adds the file's name; non-ASCII names use the extended notation, because clients read plain names
+ * as Latin-1. */
 static void add_filename(struct buf *head, struct str name)
 {
     for (size_t i = 0; i < name.n; i++)
@@ -80,93 +82,95 @@ static void add_filename(struct buf *head, struct str name)
     buf_addf(head, "filename=\"" STR_FMT "\"", STR_ARG(name));
 }
 
-static bool say_head(struct download *d, const char *name, const char *type)
+static bool write_part_head(struct bulk_download *d, const char *name, const char *type)
 {
     struct buf head AUTO(buf_done) = BUF_INIT(HEAD_MAX);
 
     buf_addf(&head, "--%s\r\nContent-Disposition: form-data; name=\"%s\"; ", d->boundary, name);
     add_filename(&head, str_from(d->paths.p[d->next - 1]));
     buf_addf(&head, "\r\nContent-Type: %s\r\n\r\n", type);
-    return say(d, buf_str(&head));
+    return write_download(d, buf_str(&head));
 }
 
-/* Clients look for these words, and take a "directory" for one. */
-static void put_reason(struct json_writer *w, const struct err *e, int status, const char *path)
+/* Writes the message. Clients search it for these words, and treat the word "directory" as such. */
+static void write_reason_message(struct json_writer *w, const struct err *e, int status,
+                                 const char *path)
 {
     char text[320];
 
     snprintf(text, sizeof text, "file not found: %.240s", path);
-    put(w, "message", status == 404 ? text : e->msg);
+    write_str_member(w, "message", status == 404 ? text : e->msg);
 }
 
-static void write_reason(struct json_writer *w, const struct err *e, const char *path)
+static void write_failure_json(struct json_writer *w, const struct err *e, const char *path)
 {
     int status = problem_status(e->code);
 
     json_begin_object(w);
-    put_number(w, "statusCode", status);
-    put_reason(w, e, status, path);
-    put(w, "code",
-        status == 404   ? "FILE_NOT_FOUND"
-        : status == 403 ? "FILE_ACCESS_DENIED"
-                        : "FILE_READ_FAILED");
-    put(w, "source", "DAYTONA_DAEMON");
+    write_int_member(w, "statusCode", status);
+    write_reason_message(w, e, status, path);
+    write_str_member(w, "code",
+                     status == 404   ? "FILE_NOT_FOUND"
+                     : status == 403 ? "FILE_ACCESS_DENIED"
+                                     : "FILE_READ_FAILED");
+    write_str_member(w, "source", "DAYTONA_DAEMON");
     json_end_object(w);
 }
 
-static bool say_failure(struct download *d, const struct err *e)
+static bool write_failure_part(struct bulk_download *d, const struct err *e)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(HEAD_MAX);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    write_reason(&w, e, d->paths.p[d->next - 1]);
+    write_failure_json(&w, e, d->paths.p[d->next - 1]);
     if (json_writer_finish(&w, NULL) < 0 || buf_add(&text, STR("\r\n")) < 0)
         return false;
-    return say_head(d, "error", "application/json") && say(d, buf_str(&text));
+    return write_part_head(d, "error", "application/json") && write_download(d, buf_str(&text));
 }
 
 /* --- one file after the other --- */
 
-static void begin_next(struct download *d);
+static void begin_next_file(struct bulk_download *d);
 
-static void finish_all(struct download *d)
+static void finish_download(struct bulk_download *d)
 {
     char last[64];
 
     snprintf(last, sizeof last, "--%s--\r\n", d->boundary);
-    if (!say(d, str_from(last)))
+    if (!write_download(d, str_from(last)))
         return;
     d->over = true;
     http_end(call_take_exchange(d->call));
 }
 
-static bool end_part(struct download *d)
+static bool end_file_part(struct bulk_download *d)
 {
-    if (d->failure.code && d->in_part) { /* nobody shall take a part for the whole */
-        cut(d);
+    if (d->failure.code &&
+        d->in_part) { /* a client must not mistake a partial file for a complete one */
+        cut_download(d);
         return false;
     }
     if (d->failure.code)
-        return say_failure(d, &d->failure);
-    if (!d->in_part && !say_head(d, "file", "application/octet-stream"))
+        return write_failure_part(d, &d->failure);
+    if (!d->in_part && !write_part_head(d, "file", "application/octet-stream"))
         return false;
-    return say(d, STR("\r\n"));
+    return write_download(d, STR("\r\n"));
 }
 
-static void finish_if_over(struct download *d)
+static void finish_file_if_done(struct bulk_download *d)
 {
-    if (d->over || !d->ended || d->out >= 0 || !end_part(d))
+    if (d->over || !d->ended || d->out >= 0 || !end_file_part(d))
         return;
-    begin_next(d);
+    begin_next_file(d);
 }
 
-static void read_more(struct download *d);
+static void resume_download_output(struct bulk_download *d);
 
-static void on_output(struct loop_fd *s, unsigned events)
+static void on_download_output(struct loop_fd *s, unsigned events)
 {
     static char room[PIECE];
-    struct download *d = container_of(s, struct download, output);
+    struct bulk_download *d = container_of(s, struct bulk_download, output);
     struct call *c = d->call;
     ssize_t n = read(d->out, room, sizeof room);
 
@@ -175,10 +179,10 @@ static void on_output(struct loop_fd *s, unsigned events)
         return;
     call_ref(c);
     if (n <= 0) {
-        close_output(d);
-        finish_if_over(d);
-    } else if ((d->in_part || say_head(d, "file", "application/octet-stream")) &&
-               say(d, (struct str){ room, (size_t)n })) {
+        close_download_output(d);
+        finish_file_if_done(d);
+    } else if ((d->in_part || write_part_head(d, "file", "application/octet-stream")) &&
+               write_download(d, (struct str){ room, (size_t)n })) {
         d->in_part = true;
         if (d->full)
             loop_fd_stop(&d->output);
@@ -186,32 +190,32 @@ static void on_output(struct loop_fd *s, unsigned events)
     call_unref(c);
 }
 
-static void read_more(struct download *d)
+static void resume_download_output(struct bulk_download *d)
 {
     if (d->out >= 0 && !d->full)
-        loop_fd_start(d->call->api->loop, &d->output, d->out, LOOP_READ, on_output, NULL);
+        loop_fd_start(d->call->api->loop, &d->output, d->out, LOOP_READ, on_download_output, NULL);
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_download_drained(struct http_exchange *x)
 {
     struct call *c = http_state(x);
-    struct download *d = c->state;
+    struct bulk_download *d = c->state;
 
     if (!d->full || d->over)
         return;
     d->full = false;
-    read_more(d);
+    resume_download_output(d);
 }
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_download_started(struct run_op *op, int r, const struct err *e)
 {
-    struct download *d = container_of(op, struct download, op);
+    struct bulk_download *d = container_of(op, struct bulk_download, op);
     struct call *c = d->call;
 
     if (r < 0) {
         d->ended = true;
         d->failure = *e;
-        finish_if_over(d);
+        finish_file_if_done(d);
         call_unref(c);
         return;
     }
@@ -219,31 +223,32 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     d->out = take_fd(&op->process.stdio[1]);
     drop_fd(&op->process.stdio[2]);
     if (d->over)
-        close_output(d);
-    read_more(d);
+        close_download_output(d);
+    resume_download_output(d);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_download_ended(struct run_op *op, const struct backend_end *end)
 {
-    struct download *d = container_of(op, struct download, op);
+    struct bulk_download *d = container_of(op, struct bulk_download, op);
     struct call *c = d->call;
 
     d->ended = true;
     file_failure(end, &d->failure);
-    finish_if_over(d);
-    call_unref(c); /* the operation's */
+    finish_file_if_done(d);
+    call_unref(c); /* held by the operation */
 }
 
-static const struct run_op_events events = { .started = on_started, .ended = on_ended };
+static const struct run_op_events events = { .started = on_download_started,
+                                             .ended = on_download_ended };
 
-static void begin_next(struct download *d)
+static void begin_next_file(struct bulk_download *d)
 {
-    const struct ext_start start = {
-        .what = EXT_READ, .user = DAYTONA_USER, .cwd = "/", .argv = d->argv
+    const struct backend_start start = {
+        .what = BACKEND_READ, .user = DAYTONA_USER, .cwd = "/", .argv = d->argv
     };
 
     if (d->next == d->paths.n) {
-        finish_all(d);
+        finish_download(d);
         return;
     }
     d->argv[0] = daytona_path(d->call, str_from(d->paths.p[d->next++]));
@@ -256,12 +261,13 @@ static void begin_next(struct download *d)
 
 /* --- the request --- */
 
-struct asked {
+struct bulk_download_request {
     struct json_strs paths;
 };
 
 static const struct json_field fields[] = {
-    { "paths", JSON_KIND_STRS, JSON_AT(struct asked, paths), .required = true, .max = FILES_MAX },
+    { "paths", JSON_KIND_STRS, JSON_AT(struct bulk_download_request, paths), .required = true,
+      .max = FILES_MAX },
 };
 
 static int make_boundary(char ret[static 40], struct err *e)
@@ -276,7 +282,7 @@ static int make_boundary(char ret[static 40], struct err *e)
     return str_copy(buf_str(&text), ret, 40) ? 0 : -(int)ERR_BUG;
 }
 
-static bool begin_answer(struct download *d)
+static bool begin_download_answer(struct bulk_download *d)
 {
     char type[96];
     struct h1_field head[] = { { STR("Content-Type"), STR("") },
@@ -293,15 +299,15 @@ static bool begin_answer(struct download *d)
         http_fail(call_take_exchange(d->call), 500, str_from(e.msg));
         return false;
     }
-    http_on_drain(d->call->x, on_drain);
+    http_on_drain(d->call->x, on_download_drained);
     return true;
 }
 
-/* False: it is answered. */
-static bool check_paths(struct call *c, const struct json_strs *paths)
+/* Returns false after it has answered the call. */
+static bool check_download_paths(struct call *c, const struct json_strs *paths)
 {
     if (!paths->n) {
-        call_fail_with(c, 400, "BAD_REQUEST", "paths: at least one");
+        call_fail_with(c, 400, "BAD_REQUEST", "paths: must not be empty");
         return false;
     }
     for (size_t i = 0; i < paths->n; i++)
@@ -312,10 +318,10 @@ static bool check_paths(struct call *c, const struct json_strs *paths)
 
 static void download_many(struct call *c)
 {
-    struct asked q = { 0 };
-    struct download *d;
+    struct bulk_download_request q = { 0 };
+    struct bulk_download *d;
 
-    if (!daytona_read(c, fields, COUNT_OF(fields), &q) || !check_paths(c, &q.paths))
+    if (!daytona_read_body(c, fields, COUNT_OF(fields), &q) || !check_download_paths(c, &q.paths))
         return;
     d = calloc(1, sizeof *d);
     if (!d)
@@ -324,10 +330,10 @@ static void download_many(struct call *c)
     d->paths = q.paths;
     d->out = -1;
     c->state = d;
-    c->on_end = download_end;
-    c->on_gone = download_gone;
-    if (begin_answer(d))
-        begin_next(d);
+    c->on_end = on_download_call_end;
+    c->on_gone = on_download_client_gone;
+    if (begin_download_answer(d))
+        begin_next_file(d);
 }
 
 const struct route routes_daytona_download[] = {

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <strings.h>
 
-#include "api/daytona/file_link.h"
-#include "api/daytona/inside.h"
-#include "api/daytona/preview.h"
-#include "api/e2b/inside.h"
-#include "api/guard.h"
-#include "api/shares.h"
+#include "edge/daytona/file_link.h"
+#include "edge/daytona/internal.h"
+#include "edge/daytona/preview.h"
+#include "edge/core/sandbox_token.h"
+#include "edge/core/guard.h"
+#include "edge/core/shares.h"
 #include "base/clock.h"
 
-/* --- who asks --- */
+/* --- authentication --- */
 
-static struct str bearer(const struct call *c)
+static struct str bearer_token(const struct call *c)
 {
     struct str given = call_header(c, "Authorization");
 
@@ -20,9 +21,9 @@ static struct str bearer(const struct call *c)
     return (struct str){ NULL, 0 };
 }
 
-static bool by_key(struct call *c)
+static bool authenticate_daytona_key(struct call *c)
 {
-    struct str key = bearer(c);
+    struct str key = bearer_token(c);
 
     if (c->route->flags & ROUTE_OPEN)
         return true;
@@ -35,7 +36,7 @@ static bool by_key(struct call *c)
     return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
 }
 
-/* Links that were signed are for a file each, out or in. */
+/* Whether the route accepts signed links: downloads and uploads of one file. */
 static bool takes_links(const struct call *c)
 {
     static const char *const paths[] = { DAYTONA_INSIDE "/files/download",
@@ -47,25 +48,26 @@ static bool takes_links(const struct call *c)
     return false;
 }
 
-static bool find_linked(struct call *c)
+static bool find_linked_sandbox(struct call *c)
 {
-    static const struct caller anybody = { .admin = true }; /* the signature says who may */
+    static const struct caller anybody = { .admin =
+                                               true }; /* the signature authorizes the caller */
 
     return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
            sandbox_state_usable(sandbox_state(c->sandbox));
 }
 
-static void sign_as(const struct call *c, const char *holder, char *ret)
+static void make_signing_key(const struct call *c, const char *holder, char *ret)
 {
     char what[ID_MAX + 16];
 
     snprintf(what, sizeof what, "files:%s", sandbox_view(c->sandbox).record->id);
-    e2b_held_token(c->api, what, holder, ret);
+    sandbox_token_make(c->api, what, holder, ret);
 }
 
 void daytona_signing_key(const struct call *c, char *ret)
 {
-    sign_as(c, c->caller.actor.id, ret);
+    make_signing_key(c, c->caller.actor.id, ret);
 }
 
 struct tried_link {
@@ -73,16 +75,16 @@ struct tried_link {
     const struct file_link *link;
 };
 
-static bool is_good_of(void *user, const char *holder)
+static bool is_link_of_holder(void *user, const char *holder)
 {
     const struct tried_link *t = user;
-    char key[E2B_HELD_TEXT];
+    char key[SANDBOX_TOKEN_TEXT];
 
-    sign_as(t->call, holder, key);
+    make_signing_key(t->call, holder, key);
     return file_link_good(t->link, str_from(key), clock_wall() / NS_PER_S);
 }
 
-static bool by_link(struct call *c)
+static bool authenticate_file_link(struct call *c)
 {
     struct file_link l = { .method = http_request(c->x)->method == H1_POST ? "POST" : "GET" };
     struct tried_link tried = { c, &l };
@@ -93,24 +95,24 @@ static bool by_link(struct call *c)
         return false;
     if (!shares_may_check_link(c, 0))
         return false;
-    holder = find_linked(c) ? e2b_link_holder(c, is_good_of, &tried) : NULL;
+    holder = find_linked_sandbox(c) ? sandbox_link_holder(c, is_link_of_holder, &tried) : NULL;
     if (holder)
-        return e2b_enter(c, holder);
-    call_fail_with(c, 401, "unauthenticated", "the link is not good, or not any more");
+        return sandbox_token_enter(c, holder);
+    call_fail_with(c, 401, "unauthenticated", "the link is invalid or expired");
     return false;
 }
 
-static bool by_key_or_link(struct call *c)
+static bool authenticate_key_or_link(struct call *c)
 {
     struct str signature = { NULL, 0 };
 
-    if (!bearer(c).p && takes_links(c) &&
+    if (!bearer_token(c).p && takes_links(c) &&
         url_query(c->query, STR("signature"), &c->arena, &signature, NULL) > 0)
-        return by_link(c);
-    return by_key(c);
+        return authenticate_file_link(c);
+    return authenticate_daytona_key(c);
 }
 
-/* --- what went wrong --- */
+/* --- errors --- */
 
 struct problem {
     const char *message, *code, *source;
@@ -118,16 +120,16 @@ struct problem {
     int status;
 };
 
-static void write_problem(struct json_writer *w, const void *what)
+static void write_daytona_problem(struct json_writer *w, const void *what)
 {
     const struct problem *p = what;
 
     json_begin_object(w);
-    put_number(w, "statusCode", p->status);
-    put(w, "message", p->message);
-    put(w, "code", p->code);
-    put(w, "source", p->source);
-    put_bytes(w, "path", p->path);
+    write_int_member(w, "statusCode", p->status);
+    write_str_member(w, "message", p->message);
+    write_str_member(w, "code", p->code);
+    write_str_member(w, "source", p->source);
+    write_bytes_member(w, "path", p->path);
     time_write(w, "timestamp", clock_wall());
     json_end_object(w);
 }
@@ -141,7 +143,7 @@ static const struct {
     { 410, "GONE" },        { 422, "UNPROCESSABLE_ENTITY" },
 };
 
-static const char *code_of(int status)
+static const char *daytona_problem_code(int status)
 {
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         if (codes[i].status == status)
@@ -149,8 +151,8 @@ static const char *code_of(int status)
     return "INTERNAL_SERVER_ERROR";
 }
 
-static void fail(struct call *c, const struct err *e, int status, const char *code,
-                 const char *source)
+static void fail_daytona(struct call *c, const struct err *e, int status, const char *code,
+                         const char *source)
 {
     const struct problem p = { .message = e->msg,
                                .code = code,
@@ -158,40 +160,45 @@ static void fail(struct call *c, const struct err *e, int status, const char *co
                                .path = url_split(http_request(c->x)->path).path,
                                .status = status };
 
-    call_answer(c, status, write_problem, &p);
+    call_answer(c, status, write_daytona_problem, &p);
 }
 
-/* A code in capitals is Daytona's own, and said by who knows better than the status. */
-static bool is_theirs(const char *code)
+/* Handlers use codes in capitals, which are Daytona's own and more specific than the status. */
+static bool is_daytona_code(const char *code)
 {
     return code[0] >= 'A' && code[0] <= 'Z';
 }
 
-static void fail_plane(struct call *c, const struct err *e, int status, const char *code)
+static void fail_daytona_plane(struct call *c, const struct err *e, int status, const char *code)
 {
     (void)code;
-    fail(c, e, status, code_of(status), "DAYTONA_API");
+    fail_daytona(c, e, status, daytona_problem_code(status), "DAYTONA_API");
 }
 
-static void fail_inside(struct call *c, const struct err *e, int status, const char *code)
+static void fail_toolbox(struct call *c, const struct err *e, int status, const char *code)
 {
-    fail(c, e, status, is_theirs(code) ? code : code_of(status), "DAYTONA_DAEMON");
+    fail_daytona(c, e, status, is_daytona_code(code) ? code : daytona_problem_code(status),
+                 "DAYTONA_DAEMON");
 }
 
-static void fail_files(struct call *c, const struct err *e, int status, const char *code)
+static void fail_toolbox_files(struct call *c, const struct err *e, int status, const char *code)
 {
     const char *own = status == 404   ? "FILE_NOT_FOUND"
                       : status == 403 ? "FILE_ACCESS_DENIED"
-                                      : code_of(status);
+                                      : daytona_problem_code(status);
 
-    fail(c, e, status,
-         is_theirs(code) ? code
-         : c->sandbox    ? own
-                         : code_of(status),
-         "DAYTONA_DAEMON");
+    fail_daytona(c, e, status,
+                 is_daytona_code(code) ? code
+                 : c->sandbox          ? own
+                                       : daytona_problem_code(status),
+                 "DAYTONA_DAEMON");
 }
 
-const struct route_face daytona_face = { by_key, fail_plane, .names = DAYTONA_NAME };
-const struct route_face toolbox_face = { by_key, fail_inside, .names = DAYTONA_NAME };
-const struct route_face toolbox_files_face = { by_key_or_link, fail_files, .names = DAYTONA_NAME };
-const struct route_face daytona_preview_face = { preview_by_token, fail_plane, .names = NULL };
+const struct route_face daytona_face = { authenticate_daytona_key, fail_daytona_plane,
+                                         .names = DAYTONA_NAME };
+const struct route_face toolbox_face = { authenticate_daytona_key, fail_toolbox,
+                                         .names = DAYTONA_NAME };
+const struct route_face toolbox_files_face = { authenticate_key_or_link, fail_toolbox_files,
+                                               .names = DAYTONA_NAME };
+const struct route_face daytona_preview_face = { preview_authenticate, fail_daytona_plane,
+                                                 .names = NULL };

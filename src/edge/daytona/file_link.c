@@ -1,10 +1,11 @@
-#include "api/daytona/file_link.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/file_link.h"
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "crypto/secret.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/secret.h"
 
 enum { LINK_MAX = 16 << 10 };
 

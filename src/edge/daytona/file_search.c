@@ -1,15 +1,16 @@
-/* Searches of Daytona's clients: files whose name matches, lines that hold a text. PID 1's file
- * operations list and read, and the daemon compares: no program of the sandbox runs, so a caller
- * that may read files does not get to start one. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File searches of the toolbox: files whose name matches, lines that contain a text. The daemon
+ * compares what PID 1's file operations list and read: no program of the sandbox runs, so a caller
+ * with the right to read files cannot start programs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/daytona/inside.h"
-#include "api/file_walk.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/file_walk.h"
 #include "base/clock.h"
-#include "policy/glob.h"
+#include "domain/policy/glob.h"
 
 enum {
     DEPTH_MAX = 128,
@@ -19,7 +20,7 @@ enum {
     HITS_MAX = 16 << 20,      /* bytes of lines of one file that match */
     READ_BYTES_MAX = 1 << 28, /* of all files together */
     SEARCH_S = 60,
-    READ_S = 10, /* for one file: what a kernel's file says may never end */
+    READ_S = 10, /* per file: a file of procfs may never end */
 };
 
 struct file_found {
@@ -27,26 +28,26 @@ struct file_found {
     struct file_found *next;
 };
 
-struct search {
+struct file_search {
     struct call *call;
     struct file_walk walk;
     const char *root;
-    const struct glob *glob; /* of names; NULL: the contents are searched for … */
-    struct str wanted;       /* … this */
+    const struct glob *glob; /* pattern of names; NULL: searches contents for … */
+    struct str wanted;       /* … this text */
     int64_t deadline;
     struct buf text; /* the answer */
     struct json_writer writer;
     struct file_found *files, **last; /* to be read */
-    /* the file that is read */
+    /* the current file */
     const char *argv[2];
     struct run_op op;
     struct loop_fd output;
     int out;
     bool ended, skipped, over;
-    struct buf lines; /* what came and is not cut into lines */
-    struct buf hits;  /* struct hit, and the line */
+    struct buf lines; /* received bytes that are not split into lines yet */
+    struct buf hits;  /* struct hit and the line, repeated */
     int64_t number;   /* of the last line */
-    uint64_t bytes;   /* that were read, of all files */
+    uint64_t bytes;   /* read so far, of all files */
 };
 
 struct hit {
@@ -54,15 +55,15 @@ struct hit {
     size_t n;
 };
 
-static void close_search_output(struct search *s)
+static void close_search_output(struct file_search *s)
 {
     loop_fd_stop(&s->output);
     drop_fd(&s->out);
 }
 
-static void search_end(struct call *c)
+static void on_file_search_end(struct call *c)
 {
-    struct search *s = c->state;
+    struct file_search *s = c->state;
 
     close_search_output(s);
     file_walk_done(&s->walk);
@@ -72,30 +73,30 @@ static void search_end(struct call *c)
     free(s);
 }
 
-/* The operation under way ends by itself when nothing reads its output. */
-static void search_gone(struct call *c)
+/* The current operation ends when its output is closed. */
+static void on_search_client_gone(struct call *c)
 {
-    struct search *s = c->state;
+    struct file_search *s = c->state;
 
     s->over = true;
     close_search_output(s);
 }
 
-static void fail_search(struct search *s, const struct err *e)
+static void fail_search(struct file_search *s, const struct err *e)
 {
     s->over = true;
     close_search_output(s);
     call_fail(s->call, e);
 }
 
-static int check_search_time(const struct search *s, struct err *e)
+static int check_search_time(const struct file_search *s, struct err *e)
 {
     if (clock_mono() < s->deadline)
         return 0;
-    return err_set(e, ERR_TIMEOUT,
-                   "the search took longer than %d s: name a directory further down, or run a "
-                   "program that searches",
-                   SEARCH_S);
+    return err_set(
+        e, ERR_TIMEOUT,
+        "the search took longer than %d s; search a smaller directory, or run a search program",
+        SEARCH_S);
 }
 
 /* --- names --- */
@@ -107,13 +108,13 @@ static struct str last_name(const char *path)
     return str_from(slash && slash[1] ? slash + 1 : path);
 }
 
-static void add_name(struct search *s, const char *path)
+static void add_matching_name(struct file_search *s, const char *path)
 {
     if (glob_match(s->glob, last_name(path)))
         json_put_lossy(&s->writer, str_from(path));
 }
 
-static void answer_search(struct search *s)
+static void answer_search(struct file_search *s)
 {
     struct err e;
 
@@ -130,7 +131,7 @@ static void answer_search(struct search *s)
 
 /* --- lines --- */
 
-static bool add_hit(struct search *s, struct str line)
+static bool add_hit(struct file_search *s, struct str line)
 {
     const struct hit h = { s->number, line.n };
 
@@ -138,7 +139,7 @@ static bool add_hit(struct search *s, struct str line)
            buf_add(&s->hits, line) >= 0;
 }
 
-static bool take_line(struct search *s, struct str line)
+static bool match_file_line(struct file_search *s, struct str line)
 {
     s->number++;
     if (!line.n || !memmem(line.p, line.n, s->wanted.p, s->wanted.n))
@@ -146,15 +147,16 @@ static bool take_line(struct search *s, struct str line)
     return add_hit(s, line);
 }
 
-/* False: the file is binary, or too much of it matches. `all`: nothing follows the last line. */
-static bool cut_lines(struct search *s, bool all)
+/* Splits the received bytes into lines. Returns false if the file is binary or too many lines
+ * match. `all`: the last line is complete. */
+static bool cut_lines(struct file_search *s, bool all)
 {
     struct str rest = buf_str(&s->lines), line;
     size_t used = 0;
 
     while (rest.p && rest.n && (all || memchr(rest.p, '\n', rest.n))) {
         rest = str_cut(rest, '\n', &line);
-        if (!take_line(s, line))
+        if (!match_file_line(s, line))
             return false;
         used += line.n + (rest.p ? 1 : 0);
     }
@@ -162,7 +164,7 @@ static bool cut_lines(struct search *s, bool all)
     return true;
 }
 
-static void write_hits(struct search *s, const char *path)
+static void write_hits(struct file_search *s, const char *path)
 {
     struct str rest = buf_str(&s->hits);
     struct json_writer *w = &s->writer;
@@ -172,17 +174,17 @@ static void write_hits(struct search *s, const char *path)
 
         memcpy(&h, rest.p, sizeof h);
         json_begin_object(w);
-        put_bytes(w, "file", str_from(path));
-        put_number(w, "line", h.number);
-        put_bytes(w, "content", (struct str){ rest.p + sizeof h, h.n });
+        write_bytes_member(w, "file", str_from(path));
+        write_int_member(w, "line", h.number);
+        write_bytes_member(w, "content", (struct str){ rest.p + sizeof h, h.n });
         json_end_object(w);
         rest = (struct str){ rest.p + sizeof h + h.n, rest.n - sizeof h - h.n };
     }
 }
 
-static void read_next_file(struct search *s);
+static void read_next_file(struct file_search *s);
 
-static void finish_file(struct search *s)
+static void finish_file(struct file_search *s)
 {
     if (s->over || !s->ended || s->out >= 0)
         return;
@@ -191,22 +193,22 @@ static void finish_file(struct search *s)
     read_next_file(s);
 }
 
-static void skip_file(struct search *s)
+static void skip_file(struct file_search *s)
 {
     s->skipped = true;
     close_search_output(s);
 }
 
-static void take_piece(struct search *s, struct str data)
+static void scan_file_piece(struct file_search *s, struct str data)
 {
     struct err e;
 
     s->bytes += data.n;
     if (s->bytes > READ_BYTES_MAX) {
-        (void)err_set(&e, ERR_TOO_BIG,
-                      "the files have more than %d bytes: name a directory further down, or run a "
-                      "program that searches",
-                      READ_BYTES_MAX);
+        (void)err_set(
+            &e, ERR_TOO_BIG,
+            "the files exceed %d bytes; search a smaller directory, or run a search program",
+            READ_BYTES_MAX);
         fail_search(s, &e);
     } else if (memchr(data.p, 0, data.n) || buf_add(&s->lines, data) < 0 || !cut_lines(s, false)) {
         skip_file(s);
@@ -216,13 +218,13 @@ static void take_piece(struct search *s, struct str data)
 static void on_file_output(struct loop_fd *l, unsigned events)
 {
     static char room[PIECE];
-    struct search *s = container_of(l, struct search, output);
+    struct file_search *s = container_of(l, struct file_search, output);
     struct call *c = call_ref(s->call);
     ssize_t n = read(s->out, room, sizeof room);
 
     (void)events;
     if (n > 0)
-        take_piece(s, (struct str){ room, (size_t)n });
+        scan_file_piece(s, (struct str){ room, (size_t)n });
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         close_search_output(s);
     finish_file(s);
@@ -231,11 +233,11 @@ static void on_file_output(struct loop_fd *l, unsigned events)
 
 static void on_file_started(struct run_op *op, int r, const struct err *e)
 {
-    struct search *s = container_of(op, struct search, op);
+    struct file_search *s = container_of(op, struct file_search, op);
     struct call *c = s->call;
 
     (void)e;
-    if (r < 0) { /* the next one says the same, if it is the sandbox that ended */
+    if (r < 0) { /* if the sandbox ended, the next file fails as well */
         s->ended = s->skipped = true;
         finish_file(s);
         call_unref(c);
@@ -250,10 +252,10 @@ static void on_file_started(struct run_op *op, int r, const struct err *e)
         loop_fd_start(c->api->loop, &s->output, s->out, LOOP_READ, on_file_output, NULL);
 }
 
-/* A file that cannot be read has no lines. */
-static void on_file_ended(struct run_op *op, const struct ext_end *end)
+/* An unreadable file counts as empty. */
+static void on_file_ended(struct run_op *op, const struct backend_end *end)
 {
-    struct search *s = container_of(op, struct search, op);
+    struct file_search *s = container_of(op, struct file_search, op);
     struct call *c = s->call;
     struct err e;
 
@@ -261,7 +263,7 @@ static void on_file_ended(struct run_op *op, const struct ext_end *end)
     file_failure(end, &e);
     if (e.code)
         skip_file(s);
-    if (end->how == EXT_LOST && !s->over)
+    if (end->how == BACKEND_LOST && !s->over)
         fail_search(s, &e);
     finish_file(s);
     call_unref(c); /* the operation's */
@@ -270,13 +272,13 @@ static void on_file_ended(struct run_op *op, const struct ext_end *end)
 static const struct run_op_events read_events = { .started = on_file_started,
                                                   .ended = on_file_ended };
 
-static void read_next_file(struct search *s)
+static void read_next_file(struct file_search *s)
 {
-    const struct ext_start start = { .what = EXT_READ,
-                                     .user = DAYTONA_USER,
-                                     .cwd = "/",
-                                     .argv = s->argv,
-                                     .timeout_ns = READ_S * NS_PER_S };
+    const struct backend_start start = { .what = BACKEND_READ,
+                                         .user = DAYTONA_USER,
+                                         .cwd = "/",
+                                         .argv = s->argv,
+                                         .timeout_ns = READ_S * NS_PER_S };
     struct file_found *f = s->files;
     struct err e;
 
@@ -299,7 +301,7 @@ static void read_next_file(struct search *s)
     sandbox_run(s->call->sandbox, &start, &s->op);
 }
 
-static bool add_file(struct search *s, const char *path)
+static bool add_searched_file(struct file_search *s, const char *path)
 {
     struct file_found *f = arena_alloc(&s->call->arena, sizeof *f);
     const char *kept = f ? arena_dup(&s->call->arena, str_from(path)) : NULL;
@@ -314,22 +316,22 @@ static bool add_file(struct search *s, const char *path)
 
 /* --- the tree --- */
 
-static bool on_tree_entry(struct file_walk *w, const char *path, const struct ext_entry *v)
+static bool on_tree_entry(struct file_walk *w, const char *path, const struct backend_entry *v)
 {
-    struct search *s = container_of(w, struct search, walk);
+    struct file_search *s = container_of(w, struct file_search, walk);
 
     if (s->glob)
-        add_name(s, path);
+        add_matching_name(s, path);
     else if (S_ISREG(v->mode))
-        return add_file(s, path);
+        return add_searched_file(s, path);
     return true;
 }
 
-/* A root that is no directory is the one file that is searched. */
+/* If the root is a file, searches only that file. */
 static void on_tree_listed(struct file_walk *w, const struct err *e)
 {
-    struct search *s = container_of(w, struct search, walk);
-    bool is_file = e && e->sys == ENOTDIR && (s->glob || add_file(s, s->root));
+    struct file_search *s = container_of(w, struct file_search, walk);
+    bool is_file = e && e->sys == ENOTDIR && (s->glob || add_searched_file(s, s->root));
     struct err late;
 
     if (!e && check_search_time(s, &late) < 0)
@@ -342,7 +344,7 @@ static void on_tree_listed(struct file_walk *w, const struct err *e)
         read_next_file(s);
 }
 
-static int read_pattern(struct call *c, struct search *s, bool is_name)
+static int read_pattern(struct call *c, struct file_search *s, bool is_name)
 {
     struct str text = { NULL, 0 };
     struct err e;
@@ -350,10 +352,10 @@ static int read_pattern(struct call *c, struct search *s, bool is_name)
     if (call_query(c, "pattern", &text) < 0)
         return -1;
     if (!text.n) {
-        call_fail_with(c, 400, "BAD_REQUEST", "pattern: is needed");
+        call_fail_with(c, 400, "BAD_REQUEST", "pattern: required");
         return -1;
     }
-    s->wanted = text; /* on the call's arena, or of its query */
+    s->wanted = text; /* on the call's arena, or part of its query */
     if (is_name && glob_compile(text, GLOB_PLAIN, '/', &c->arena, &s->glob, &e) < 0) {
         (void)err_wrap(&e, -1, "pattern");
         call_fail_with(c, 400, "BAD_REQUEST", e.msg);
@@ -362,10 +364,10 @@ static int read_pattern(struct call *c, struct search *s, bool is_name)
     return 0;
 }
 
-static void start_search(struct call *c, bool is_name)
+static void start_file_search(struct call *c, bool is_name)
 {
     const char *root = daytona_query_path(c, "path");
-    struct search *s;
+    struct file_search *s;
 
     if (!root)
         return;
@@ -381,8 +383,8 @@ static void start_search(struct call *c, bool is_name)
     buf_init(&s->lines, LINE_MAX);
     buf_init(&s->hits, HITS_MAX);
     c->state = s;
-    c->on_end = search_end;
-    c->on_gone = search_gone;
+    c->on_end = on_file_search_end;
+    c->on_gone = on_search_client_gone;
     if (read_pattern(c, s, is_name) < 0)
         return;
     json_writer_init(&s->writer, &s->text, JSON_COMPACT);
@@ -392,7 +394,7 @@ static void start_search(struct call *c, bool is_name)
     }
     json_begin_array(&s->writer);
     if (is_name)
-        add_name(s, root);
+        add_matching_name(s, root);
     s->walk = (struct file_walk){ .user = DAYTONA_USER,
                                   .deadline = s->deadline,
                                   .most = ENTRIES_MAX,
@@ -403,12 +405,12 @@ static void start_search(struct call *c, bool is_name)
 
 static void search_names(struct call *c)
 {
-    start_search(c, true);
+    start_file_search(c, true);
 }
 
 static void search_lines(struct call *c)
 {
-    start_search(c, false);
+    start_file_search(c, false);
 }
 
 #define ROW(path, handler)                                                                         \

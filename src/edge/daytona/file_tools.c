@@ -1,11 +1,12 @@
-/* What Daytona's clients change in files that are there: a text in them, their permissions. PID 1's
- * file operations do it: no program of the sandbox runs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of existing files by the toolbox: replaces text, sets permissions. PID 1's file
+ * operations do it: no program of the sandbox runs. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/inside.h"
-#include "api/file_put.h"
-#include "api/file_take.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/file_put.h"
+#include "edge/core/file_take.h"
 
 enum { FILES_MAX = 1022, TEXT_MAX = 128 << 10, FILE_MAX = 32 << 20 };
 
@@ -27,16 +28,16 @@ static const struct json_field replace_fields[] = {
 struct replacing {
     struct call *call;
     struct replacement asked;
-    size_t next; /* file */
+    size_t next; /* of the current file */
     const char *paths[2];
     struct file_take take;
     struct file_put put;
-    struct buf changed; /* the file as it will be */
+    struct buf changed; /* the new contents */
     struct buf text;    /* the answer */
     struct json_writer writer;
 };
 
-static void replacing_end(struct call *c)
+static void on_replace_end(struct call *c)
 {
     struct replacing *k = c->state;
 
@@ -63,10 +64,10 @@ static void replace_in_next(struct replacing *k);
 static void settle_file(struct replacing *k, const struct err *e)
 {
     json_begin_object(&k->writer);
-    put_bytes(&k->writer, "file", str_from(k->paths[0]));
-    put_flag(&k->writer, "success", !e);
+    write_bytes_member(&k->writer, "file", str_from(k->paths[0]));
+    write_bool_member(&k->writer, "success", !e);
     if (e)
-        put_bytes(&k->writer, "error", str_from(e->msg));
+        write_bytes_member(&k->writer, "error", str_from(e->msg));
     json_end_object(&k->writer);
     k->next++;
     replace_in_next(k);
@@ -77,8 +78,9 @@ static void on_file_written(struct file_put *p, const struct err *e)
     settle_file(container_of(p, struct replacing, put), e);
 }
 
-/* How often the text was found; -ERR_TOO_BIG. */
-static int substitute(const struct replacement *q, struct str from, struct buf *ret, struct err *e)
+/* Replaces all occurrences; returns their number, or -ERR_TOO_BIG. */
+static int substitute_text(const struct replacement *q, struct str from, struct buf *ret,
+                           struct err *e)
 {
     struct str old = str_from(q->pattern), new = str_from(q->value);
     int found = 0, r = 0;
@@ -96,11 +98,11 @@ static int substitute(const struct replacement *q, struct str from, struct buf *
         found += at != NULL;
     }
     if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "the file would have more than %d bytes", FILE_MAX);
+        return err_set(e, ERR_TOO_BIG, "the changed file would exceed %d bytes", FILE_MAX);
     return found;
 }
 
-/* A file without the text stays as it is. */
+/* Files without the text are not written. */
 static void on_file_read(struct file_take *t, const struct err *e)
 {
     struct replacing *k = container_of(t, struct replacing, take);
@@ -111,7 +113,7 @@ static void on_file_read(struct file_take *t, const struct err *e)
         settle_file(k, e);
         return;
     }
-    n = substitute(&k->asked, buf_str(&t->data), &k->changed, &why);
+    n = substitute_text(&k->asked, buf_str(&t->data), &k->changed, &why);
     if (n <= 0)
         settle_file(k, n < 0 ? &why : NULL);
     else
@@ -128,15 +130,15 @@ static void replace_in_next(struct replacing *k)
         return;
     }
     k->paths[0] = daytona_path(k->call, str_from(k->asked.files.p[k->next]));
-    file_take_start(&k->take, k->call, EXT_READ, k->paths, DAYTONA_USER, 0, on_file_read);
+    file_take_start(&k->take, k->call, BACKEND_READ, k->paths, DAYTONA_USER, 0, on_file_read);
 }
 
-static void replace(struct call *c)
+static void replace_in_files(struct call *c)
 {
     struct replacement q = { 0 };
     struct replacing *k;
 
-    if (!daytona_read(c, replace_fields, COUNT_OF(replace_fields), &q))
+    if (!daytona_read_body(c, replace_fields, COUNT_OF(replace_fields), &q))
         return;
     for (size_t i = 0; i < q.files.n; i++)
         if (!daytona_path(c, str_from(q.files.p[i])))
@@ -151,7 +153,7 @@ static void replace(struct call *c)
     json_writer_init(&k->writer, &k->text, JSON_COMPACT);
     json_begin_array(&k->writer);
     c->state = k;
-    c->on_end = replacing_end;
+    c->on_end = on_replace_end;
     replace_in_next(k);
 }
 
@@ -165,7 +167,7 @@ struct permitting {
     size_t n;
 };
 
-static void permitting_end(struct call *c)
+static void on_permissions_end(struct call *c)
 {
     struct permitting *k = c->state;
 
@@ -173,7 +175,7 @@ static void permitting_end(struct call *c)
     free(k);
 }
 
-static void on_permitted(struct file_take *t, const struct err *e)
+static void on_permissions_set(struct file_take *t, const struct err *e)
 {
     if (e)
         call_fail(t->call, e);
@@ -181,8 +183,8 @@ static void on_permitted(struct file_take *t, const struct err *e)
         daytona_answer_done(t->call);
 }
 
-/* False: it is answered. */
-static bool add_setting(struct call *c, struct permitting *k, const char *name)
+/* Returns false after it has answered the call. */
+static bool add_permission_setting(struct call *c, struct permitting *k, const char *name)
 {
     struct str value = { NULL, 0 };
     char text[SETTING_MAX + 16];
@@ -192,7 +194,7 @@ static bool add_setting(struct call *c, struct permitting *k, const char *name)
     if (!value.n)
         return true;
     if (value.n > SETTING_MAX || memchr(value.p, 0, value.n)) {
-        snprintf(text, sizeof text, "%s: is longer than %d bytes, or has a NUL", name, SETTING_MAX);
+        snprintf(text, sizeof text, "%s: longer than %d bytes or contains NUL", name, SETTING_MAX);
         call_fail_with(c, 400, "BAD_REQUEST", text);
         return false;
     }
@@ -201,7 +203,7 @@ static bool add_setting(struct call *c, struct permitting *k, const char *name)
     return true;
 }
 
-static void permissions(struct call *c)
+static void set_file_permissions(struct call *c)
 {
     const char *path = daytona_query_path(c, "path");
     struct permitting *k;
@@ -212,14 +214,15 @@ static void permissions(struct call *c)
     if (!k)
         abort();
     c->state = k;
-    c->on_end = permitting_end;
+    c->on_end = on_permissions_end;
     k->argv[k->n++] = path;
-    if (!add_setting(c, k, "mode") || !add_setting(c, k, "owner") || !add_setting(c, k, "group"))
+    if (!add_permission_setting(c, k, "mode") || !add_permission_setting(c, k, "owner") ||
+        !add_permission_setting(c, k, "group"))
         return;
     if (k->n == 1)
-        file_take_start(&k->take, c, EXT_STAT, k->argv, DAYTONA_USER, 0, on_permitted);
+        file_take_start(&k->take, c, BACKEND_STAT, k->argv, DAYTONA_USER, 0, on_permissions_set);
     else
-        file_take_start(&k->take, c, EXT_PERMIT, k->argv, DAYTONA_USER, 0, on_permitted);
+        file_take_start(&k->take, c, BACKEND_PERMIT, k->argv, DAYTONA_USER, 0, on_permissions_set);
 }
 
 #define ROW(path, flags, handler)                                                                  \
@@ -229,7 +232,7 @@ static void permissions(struct call *c)
     }
 
 const struct route routes_daytona_file_tools[] = {
-    ROW("/replace", ROUTE_JSON, replace),
-    ROW("/permissions", 0, permissions),
+    ROW("/replace", ROUTE_JSON, replace_in_files),
+    ROW("/permissions", 0, set_file_permissions),
     { .path = NULL },
 };

@@ -1,10 +1,12 @@
-/* Daytona's git: the sandbox's own git, with the sandbox's own rights and network. Each verb is a
- * short script; what the request says is in its variables, and files are its parameters. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Git routes of the toolbox: run the git program of the sandbox, with the sandbox's rights and
+ * network. Each verb is a short script; it gets the members of the request as variables and the
+ * files as parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/git_status.h"
-#include "api/daytona/inside.h"
+#include "edge/daytona/git_status.h"
+#include "edge/daytona/internal.h"
 
 enum { TEXT_MAX = 64 << 10, WORD_MAX = 4095 };
 
@@ -59,7 +61,7 @@ static const struct json_field fields[] = {
     { "files", JSON_KIND_STRS, AT(files), .max = DAYTONA_SCRIPT_ARGS },
 };
 
-/* --- what went wrong, by what git says of it --- */
+/* --- errors, by git's messages --- */
 
 static const struct {
     const char *said, *code;
@@ -85,7 +87,7 @@ static const struct {
     { "does not appear to be a git repository", "GIT_TRANSPORT_FAILED", 502 },
 };
 
-static void fail(struct exec *x)
+static void fail_git(struct exec *x)
 {
     struct str said = buf_str(&x->out[1]);
     struct err e;
@@ -102,27 +104,27 @@ static void fail(struct exec *x)
 
 /* --- answers --- */
 
-static bool is_good(struct exec *x, const struct ext_end *end)
+static bool check_git_end(struct exec *x, const struct backend_end *end)
 {
-    if (end->how == EXT_EXITED && end->status == 0 && !x->truncated)
+    if (end->how == BACKEND_EXITED && end->status == 0 && !x->truncated)
         return true;
-    fail(x);
+    fail_git(x);
     return false;
 }
 
-static void answer_done(struct exec *x, const struct ext_end *end)
+static void answer_git_done(struct exec *x, const struct backend_end *end)
 {
-    if (is_good(x, end))
+    if (check_git_end(x, end))
         daytona_answer_done(x->call);
 }
 
-static void answer_with(struct exec *x, const struct ext_end *end, call_write_fn *write)
+static void answer_git_with(struct exec *x, const struct backend_end *end, call_write_fn *write)
 {
-    if (is_good(x, end))
+    if (check_git_end(x, end))
         call_answer(x->call, 200, write, x);
 }
 
-static struct str said(const void *exec)
+static struct str git_output(const void *exec)
 {
     const struct exec *x = exec;
 
@@ -133,34 +135,34 @@ static void write_hash(struct json_writer *w, const void *x)
 {
     struct str hash;
 
-    str_cut(said(x), '\n', &hash);
+    str_cut(git_output(x), '\n', &hash);
     json_begin_object(w);
-    put_bytes(w, "hash", hash);
+    write_bytes_member(w, "hash", hash);
     json_end_object(w);
 }
 
-static void answer_hash(struct exec *x, const struct ext_end *end)
+static void answer_hash(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_hash);
+    answer_git_with(x, end, write_hash);
 }
 
-static void write_status(struct json_writer *w, const void *x)
+static void write_git_status(struct json_writer *w, const void *x)
 {
-    git_status_write(w, said(x));
+    git_status_write(w, git_output(x));
 }
 
-static void answer_status(struct exec *x, const struct ext_end *end)
+static void answer_status(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_status);
+    answer_git_with(x, end, write_git_status);
 }
 
-/* The current one first, then all of them, a line each. */
+/* Output: the current branch, then all branches, one per line. */
 static void write_branches(struct json_writer *w, const void *x)
 {
-    struct str line, rest = str_cut(said(x), '\n', &line);
+    struct str line, rest = str_cut(git_output(x), '\n', &line);
 
     json_begin_object(w);
-    put_bytes(w, "current", line);
+    write_bytes_member(w, "current", line);
     json_key(w, STR("branches"));
     json_begin_array(w);
     while (rest.n) {
@@ -171,15 +173,15 @@ static void write_branches(struct json_writer *w, const void *x)
     json_end_object(w);
 }
 
-static void answer_branches(struct exec *x, const struct ext_end *end)
+static void answer_branches(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_branches);
+    answer_git_with(x, end, write_branches);
 }
 
-/* "NAME TAB URL (fetch)" and the same for push. */
+/* Output: lines of "NAME TAB URL (fetch)", and the same for push. */
 static void write_remotes(struct json_writer *w, const void *x)
 {
-    struct str line, rest = said(x), name, url;
+    struct str line, rest = git_output(x), name, url;
 
     json_begin_object(w);
     json_key(w, STR("remotes"));
@@ -190,39 +192,40 @@ static void write_remotes(struct json_writer *w, const void *x)
             continue;
         url = str_cut(line, '\t', &name);
         json_begin_object(w);
-        put_bytes(w, "name", name);
-        put_bytes(w, "url", (struct str){ url.p, url.n - strlen(" (fetch)") });
+        write_bytes_member(w, "name", name);
+        write_bytes_member(w, "url", (struct str){ url.p, url.n - strlen(" (fetch)") });
         json_end_object(w);
     }
     json_end_array(w);
     json_end_object(w);
 }
 
-static void answer_remotes(struct exec *x, const struct ext_end *end)
+static void answer_remotes(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_remotes);
+    answer_git_with(x, end, write_remotes);
 }
 
 static void write_value(struct json_writer *w, const void *x)
 {
-    struct str value = said(x);
+    struct str value = git_output(x);
 
     json_begin_object(w);
     if (value.n)
-        put_bytes(w, "value", (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
+        write_bytes_member(w, "value",
+                           (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
     json_end_object(w);
 }
 
-static void answer_value(struct exec *x, const struct ext_end *end)
+static void answer_value(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_value);
+    answer_git_with(x, end, write_value);
 }
 
-/* Records of "HASH\x1fAUTHOR\x1fEMAIL\x1fTIME\x1fMESSAGE", each ended by NUL. */
+/* Output: records of "HASH\x1fAUTHOR\x1fEMAIL\x1fTIME\x1fMESSAGE", each terminated by NUL. */
 static void write_history(struct json_writer *w, const void *x)
 {
     static const char *const keys[] = { "hash", "author", "email", "timestamp" };
-    struct str rest = said(x), record, field;
+    struct str rest = git_output(x), record, field;
 
     json_begin_array(w);
     while (rest.n) {
@@ -230,30 +233,30 @@ static void write_history(struct json_writer *w, const void *x)
         json_begin_object(w);
         for (size_t i = 0; i < COUNT_OF(keys); i++) {
             record = str_cut(record, '\x1f', &field);
-            put_bytes(w, keys[i], field);
+            write_bytes_member(w, keys[i], field);
         }
-        put_bytes(w, "message", record);
+        write_bytes_member(w, "message", record);
         json_end_object(w);
     }
     json_end_array(w);
 }
 
-static void answer_history(struct exec *x, const struct ext_end *end)
+static void answer_history(struct exec *x, const struct backend_end *end)
 {
-    answer_with(x, end, write_history);
+    answer_git_with(x, end, write_history);
 }
 
 /* --- the verbs --- */
 
-struct verb {
-    const char *needs; /* members that must be there */
+struct git_verb {
+    const char *needs; /* required members */
     const char *script;
-    struct exec_face face;
+    struct exec_encoder face;
 };
 
 #define ANSWER(how)                                                                                \
     {                                                                                              \
-        .started = daytona_begin, .output = daytona_collect, .ended = (how),                       \
+        .started = daytona_begin_output, .output = daytona_collect_output, .ended = (how),         \
         .failed = daytona_not_started                                                              \
     }
 
@@ -261,18 +264,18 @@ struct verb {
     "case ${g_scope:-global} in local) set -- -C \"$g_path\" config --local;; "                    \
     "system) set -- config --system;; *) set -- config --global;; esac; "
 
-static const struct verb
+static const struct git_verb
     clone_repo = { "url path",
                    "set -- ${g_depth:+--depth \"$g_depth\"} ${g_branch:+--branch \"$g_branch\"}; "
                    "[ -z \"$g_insecure_skip_tls\" ] || set -- -c http.sslVerify=false \"$@\"; "
                    "git clone -q \"$@\" -- \"$g_url\" \"$g_path\" || exit; "
                    "[ -z \"$g_commit_id\" ] || git -C \"$g_path\" checkout -q \"$g_commit_id\" --",
-                   ANSWER(answer_done) },
+                   ANSWER(answer_git_done) },
     init = { "path",
              "git init -q ${g_bare:+--bare} ${g_initial_branch:+-b \"$g_initial_branch\"} -- "
              "\"$g_path\"",
-             ANSWER(answer_done) },
-    add = { "path", "git -C \"$g_path\" add -- \"$@\"", ANSWER(answer_done) },
+             ANSWER(answer_git_done) },
+    add = { "path", "git -C \"$g_path\" add -- \"$@\"", ANSWER(answer_git_done) },
     commit = { "path message author email",
                "git -C \"$g_path\" -c user.name=\"$g_author\" -c user.email=\"$g_email\" commit -q "
                "${g_allow_empty:+--allow-empty} -m \"$g_message\" >&2 && git -C \"$g_path\" "
@@ -288,58 +291,61 @@ static const struct verb
                  "git -C \"$g_path\" branch --show-current && git -C \"$g_path\" for-each-ref "
                  "--format='%(refname:short)' refs/heads",
                  ANSWER(answer_branches) },
-    branch_add = { "path name", "git -C \"$g_path\" branch -- \"$g_name\"", ANSWER(answer_done) },
+    branch_add = { "path name", "git -C \"$g_path\" branch -- \"$g_name\"",
+                   ANSWER(answer_git_done) },
     branch_remove = { "path name", "git -C \"$g_path\" branch -q -D -- \"$g_name\"",
-                      ANSWER(answer_done) },
+                      ANSWER(answer_git_done) },
     checkout = { "path branch", "git -C \"$g_path\" checkout -q \"$g_branch\" --",
-                 ANSWER(answer_done) },
+                 ANSWER(answer_git_done) },
     push = { "path",
              "git -C \"$g_path\" push -q ${g_set_upstream:+-u} -- \"${g_remote:-origin}\" "
              "\"${g_branch:-HEAD}\"",
-             ANSWER(answer_done) },
+             ANSWER(answer_git_done) },
     pull = { "path",
              "if [ -n \"$g_branch$g_remote\" ]; then set -- \"${g_remote:-origin}\" "
              "${g_branch:+\"$g_branch\"}; fi; git -C \"$g_path\" pull -q -- \"$@\"",
-             ANSWER(answer_done) },
+             ANSWER(answer_git_done) },
     reset = { "path",
               "if [ $# -gt 0 ]; then git -C \"$g_path\" reset -q ${g_target:+\"$g_target\"} -- "
               "\"$@\"; else git -C \"$g_path\" reset -q ${g_mode:+--\"$g_mode\"} "
               "${g_target:+\"$g_target\"} --; fi",
-              ANSWER(answer_done) },
+              ANSWER(answer_git_done) },
     restore = { "path",
                 "git -C \"$g_path\" restore -q ${g_staged:+--staged} ${g_worktree:+--worktree} "
                 "${g_source:+--source=\"$g_source\"} -- \"$@\"",
-                ANSWER(answer_done) },
+                ANSWER(answer_git_done) },
     remotes = { "path", "git -C \"$g_path\" remote -v", ANSWER(answer_remotes) },
     remote_add = { "path name url",
                    "[ -z \"$g_overwrite\" ] || git -C \"$g_path\" remote remove -- \"$g_name\" "
                    "2>/dev/null; git -C \"$g_path\" remote add ${g_fetch:+-f} -- \"$g_name\" "
                    "\"$g_url\"",
-                   ANSWER(answer_done) },
+                   ANSWER(answer_git_done) },
     config_get = { "key", SCOPE "git \"$@\" --get \"$g_key\" || [ $? -eq 1 ]",
                    ANSWER(answer_value) },
-    config_set = { "key value", SCOPE "git \"$@\" \"$g_key\" \"$g_value\"", ANSWER(answer_done) },
+    config_set = { "key value", SCOPE "git \"$@\" \"$g_key\" \"$g_value\"",
+                   ANSWER(answer_git_done) },
     config_user = { "name email",
                     SCOPE "git \"$@\" user.name \"$g_name\" && git \"$@\" user.email \"$g_email\"",
-                    ANSWER(answer_done) },
+                    ANSWER(answer_git_done) },
     credentials = { "username password",
                     "git config --global credential.helper store && "
                     "printf 'protocol=%s\\nhost=%s\\nusername=%s\\npassword=%s\\n' "
                     "\"${g_protocol:-https}\" \"${g_host:-github.com}\" \"$g_username\" "
                     "\"$g_password\" | git credential approve",
-                    ANSWER(answer_done) };
+                    ANSWER(answer_git_done) };
 
 /* --- a request --- */
 
-/* Who asks for a password is answered with the request's, or not at all. */
+/* Git gets the credentials of the request, and never prompts. */
 #define PRELUDE                                                                                    \
     "command -v git >/dev/null || { echo 'git is not installed in this sandbox' >&2; exit 1; }; "  \
     "export LC_ALL=C GIT_TERMINAL_PROMPT=0; if [ -n \"$g_username\" ]; then export "               \
     "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=credential.helper GIT_CONFIG_VALUE_0='!f() { echo "       \
-    "\"username=$g_usernamename\"; echo \"password=$g_password\"; }; f'; fi; "
+    "\"username=$g_username\"; echo \"password=$g_password\"; }; f'; fi; "
 
-/* The member of a field in the table, as text; NULL: it was not given, or is off. */
-static const char *value_of(struct call *c, const struct git_request *q, const struct json_field *f)
+/* The value of a field as text; NULL if it is absent or false. */
+static const char *git_field_value(struct call *c, const struct git_request *q,
+                                   const struct json_field *f)
 {
     const char *at = (const char *)q + f->offset;
     char number[24];
@@ -359,7 +365,7 @@ static const char *value_of(struct call *c, const struct git_request *q, const s
     }
 }
 
-/* Each that was given, as g_NAME. */
+/* The members of the request as variables g_NAME. */
 static struct json_map variables_of(struct call *c, const struct git_request *q)
 {
     struct json_pair *all = arena_array(&c->own, COUNT_OF(fields), sizeof *all);
@@ -369,7 +375,7 @@ static struct json_map variables_of(struct call *c, const struct git_request *q)
     if (!all)
         abort();
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
-        const char *value = value_of(c, q, &fields[i]);
+        const char *value = git_field_value(c, q, &fields[i]);
 
         if (!value || !value[0])
             continue;
@@ -379,7 +385,7 @@ static struct json_map variables_of(struct call *c, const struct git_request *q)
     return (struct json_map){ all, n };
 }
 
-static bool has(const struct json_map *given, struct str name)
+static bool has_git_variable(const struct json_map *given, struct str name)
 {
     for (size_t i = 0; i < given->n; i++)
         if (str_eq(str_from(given->p[i].key + strlen("g_")), name))
@@ -387,8 +393,8 @@ static bool has(const struct json_map *given, struct str name)
     return false;
 }
 
-/* What git would take for an option is not a name of anything. */
-static bool is_option(const struct json_pair *p)
+/* Whether git would interpret the value as an option; free texts are exempt. */
+static bool is_git_option(const struct json_pair *p)
 {
     static const char *const texts[] = { "g_message", "g_value", "g_password" };
 
@@ -398,22 +404,23 @@ static bool is_option(const struct json_pair *p)
     return p->value[0] == '-';
 }
 
-/* False: it is answered. */
-static bool check(struct call *c, const struct verb *v, const struct json_map *given)
+/* Returns false after it has answered the call. */
+static bool check_git_request(struct call *c, const struct git_verb *v,
+                              const struct json_map *given)
 {
     struct str rest = str_from(v->needs), word;
     char text[96];
 
     while (rest.n) {
         rest = str_cut(rest, ' ', &word);
-        if (has(given, word))
+        if (has_git_variable(given, word))
             continue;
-        snprintf(text, sizeof text, STR_FMT ": is needed", STR_ARG(word));
+        snprintf(text, sizeof text, STR_FMT ": required", STR_ARG(word));
         call_fail_with(c, 400, "BAD_REQUEST", text);
         return false;
     }
     for (size_t i = 0; i < given->n; i++)
-        if (is_option(&given->p[i])) {
+        if (is_git_option(&given->p[i])) {
             snprintf(text, sizeof text, "%s: must not begin with '-'",
                      given->p[i].key + strlen("g_"));
             call_fail_with(c, 400, "BAD_REQUEST", text);
@@ -422,8 +429,8 @@ static bool check(struct call *c, const struct verb *v, const struct json_map *g
     return true;
 }
 
-/* Of a GET: from the query. False: it is answered. */
-static bool read_query(struct call *c, struct git_request *q)
+/* Reads the members of a GET from its query. Returns false after it has answered the call. */
+static bool read_git_query(struct call *c, struct git_request *q)
 {
     const struct {
         const char *name, **ret;
@@ -441,27 +448,27 @@ static bool read_query(struct call *c, struct git_request *q)
     return true;
 }
 
-static void run(struct call *c, const struct verb *v)
+static void run_git_verb(struct call *c, const struct git_verb *v)
 {
     struct buf script AUTO(buf_done) = BUF_INIT(16 << 10);
     struct git_request q = { 0 };
     struct json_map given;
 
-    if (c->json ? !daytona_read(c, fields, COUNT_OF(fields), &q) : !read_query(c, &q))
+    if (c->json ? !daytona_read_body(c, fields, COUNT_OF(fields), &q) : !read_git_query(c, &q))
         return;
     if (q.path && !(q.path = daytona_path(c, str_from(q.path))))
         return;
     given = variables_of(c, &q);
-    if (!check(c, v, &given))
+    if (!check_git_request(c, v, &given))
         return;
     buf_addf(&script, "%s%s", PRELUDE, v->script);
-    daytona_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->face);
+    daytona_run_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->face);
 }
 
 #define HANDLER(verb)                                                                              \
     static void serve_##verb(struct call *c)                                                       \
     {                                                                                              \
-        run(c, &(verb));                                                                           \
+        run_git_verb(c, &(verb));                                                                  \
     }
 HANDLER(clone_repo)
 HANDLER(init)

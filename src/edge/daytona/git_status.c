@@ -1,23 +1,24 @@
-#include "api/daytona/git_status.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/git_status.h"
 
 struct branch {
     struct str head, upstream;
     int64_t ahead, behind;
 };
 
-static void put(struct json_writer *w, const char *key, struct str value)
+static void write_git_text(struct json_writer *w, const char *key, struct str value)
 {
     json_key(w, str_from(key));
     json_put_lossy(w, value);
 }
 
-static void put_number(struct json_writer *w, const char *key, int64_t n)
+static void write_git_number(struct json_writer *w, const char *key, int64_t n)
 {
     json_key(w, str_from(key));
     json_put_int(w, n);
 }
 
-static void put_flag(struct json_writer *w, const char *key, bool value)
+static void write_git_flag(struct json_writer *w, const char *key, bool value)
 {
     json_key(w, str_from(key));
     json_put_bool(w, value);
@@ -57,7 +58,7 @@ static void read_distance(struct str text, struct branch *b)
     (void)str_to_i64((struct str){ behind.p + 1, behind.n - 1 }, &b->behind);
 }
 
-static void read_head(struct str line, struct branch *b)
+static void read_branch_header(struct str line, struct branch *b)
 {
     struct str key, value;
 
@@ -71,25 +72,25 @@ static void read_head(struct str line, struct branch *b)
         read_distance(value, b);
 }
 
-/* How many fields stand before the path, by the record's kind; 0: it has none. */
+/* Number of fields before the path in a record of this kind; 0 if it has no path. */
 static unsigned fields_before(char kind)
 {
     return kind == '1' ? 8 : kind == '2' ? 9 : kind == 'u' ? 10 : kind == '?' ? 1 : 0;
 }
 
-static void write_file(struct json_writer *w, struct str name, const char letters[2],
-                       struct str extra)
+static void write_git_file(struct json_writer *w, struct str name, const char letters[2],
+                           struct str extra)
 {
     json_begin_object(w);
-    put(w, "name", name);
-    put(w, "staging", str_from(word_of(letters[0])));
-    put(w, "worktree", str_from(word_of(letters[1])));
-    put(w, "extra", extra);
+    write_git_text(w, "name", name);
+    write_git_text(w, "staging", str_from(word_of(letters[0])));
+    write_git_text(w, "worktree", str_from(word_of(letters[1])));
+    write_git_text(w, "extra", extra);
     json_end_object(w);
 }
 
-/* One record; where a file was renamed from is a record of its own behind it. */
-static void write_record(struct json_writer *w, struct str record, struct str *rest)
+/* Writes a record. The old name of a renamed file follows as a record of its own. */
+static void write_git_record(struct json_writer *w, struct str record, struct str *rest)
 {
     char kind = record.n ? record.p[0] : '\0', letters[2] = { '?', '?' };
     struct str field, extra = STR("");
@@ -105,18 +106,18 @@ static void write_record(struct json_writer *w, struct str record, struct str *r
     if (kind == '2')
         *rest = str_cut(*rest, '\0', &extra);
     if (record.n)
-        write_file(w, record, letters, extra);
+        write_git_file(w, record, letters, extra);
 }
 
 static void write_branch(struct json_writer *w, const struct branch *b)
 {
-    put(w, "currentBranch", b->head.n ? b->head : STR(""));
-    put_flag(w, "detached", str_eq(b->head, STR("(detached)")));
-    put_flag(w, "branchPublished", b->upstream.n > 0);
+    write_git_text(w, "currentBranch", b->head.n ? b->head : STR(""));
+    write_git_flag(w, "detached", str_eq(b->head, STR("(detached)")));
+    write_git_flag(w, "branchPublished", b->upstream.n > 0);
     if (b->upstream.n)
-        put(w, "upstream", b->upstream);
-    put_number(w, "ahead", b->ahead);
-    put_number(w, "behind", b->behind);
+        write_git_text(w, "upstream", b->upstream);
+    write_git_number(w, "ahead", b->ahead);
+    write_git_number(w, "behind", b->behind);
 }
 
 void git_status_write(struct json_writer *w, struct str text)
@@ -130,9 +131,9 @@ void git_status_write(struct json_writer *w, struct str text)
     while (rest.n) {
         rest = str_cut(rest, '\0', &record);
         if (record.n && record.p[0] == '#')
-            read_head(record, &b);
+            read_branch_header(record, &b);
         else
-            write_record(w, record, &rest);
+            write_git_record(w, record, &rest);
     }
     json_end_array(w);
     write_branch(w, &b);

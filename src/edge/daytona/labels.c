@@ -1,18 +1,19 @@
-/* Labels of Daytona's clients. They are ours, with names that ours cannot have written as those of
- * E2B's clients; beside them we keep what a sandbox is called. */
-#include "api/daytona/inside.h"
-#include "api/e2b/metadata.h"
-#include "json/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients' labels, stored as labels with escaped names (metadata.h), and the sandbox's name, which
+ * is stored as a reserved label. */
+#include "edge/daytona/internal.h"
+#include "edge/core/metadata.h"
+#include "lib/json/reader.h"
 
-#define OURS "daytona/"
+#define RESERVED "daytona/"
 
-static bool is_ours(const char *key)
+static bool is_reserved_label(const char *key)
 {
-    return strncmp(key, OURS, strlen(OURS)) == 0;
+    return strncmp(key, RESERVED, strlen(RESERVED)) == 0;
 }
 
-int daytona_labels(struct call *c, const struct json_map *given, const char *name,
-                   struct json_map *ret, struct err *e)
+int daytona_make_labels(struct call *c, const struct json_map *given, const char *name,
+                        struct json_map *ret, struct err *e)
 {
     struct json_map written;
     struct json_pair *all;
@@ -24,7 +25,7 @@ int daytona_labels(struct call *c, const struct json_map *given, const char *nam
     all = arena_array(&c->own, written.n + 1, sizeof *all);
     if (!all)
         return err_set(e, ERR_TOO_BIG, "labels: too many");
-    for (size_t i = 0; i < written.n; i++) /* none is ours: a slash is written differently */
+    for (size_t i = 0; i < written.n; i++) /* no reserved names: slashes are escaped */
         all[n++] = written.p[i];
     if (name && name[0]) {
         all[n++] = (struct json_pair){ DAYTONA_NAME, name };
@@ -40,12 +41,12 @@ void daytona_labels_write(struct json_writer *w, const struct json_map *labels)
     struct json_map all = { shown, 0 };
 
     for (size_t i = 0; i < labels->n && all.n < COUNT_OF(shown); i++)
-        if (!is_ours(labels->p[i].key))
+        if (!is_reserved_label(labels->p[i].key))
             shown[all.n++] = labels->p[i];
     metadata_write(w, &all);
 }
 
-const char *daytona_name(const struct sandbox_record *r)
+const char *daytona_sandbox_name(const struct sandbox_record *r)
 {
     for (size_t i = 0; i < r->labels.n; i++)
         if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
@@ -53,15 +54,17 @@ const char *daytona_name(const struct sandbox_record *r)
     return r->id;
 }
 
-struct mapped {
+struct json_map_holder {
     struct json_map map;
 };
 
-int daytona_map(struct call *c, struct str text, int64_t most, struct json_map *ret, struct err *e)
+int daytona_read_map(struct call *c, struct str text, int64_t most, struct json_map *ret,
+                     struct err *e)
 {
-    const struct json_field field = { "", JSON_KIND_MAP, JSON_AT(struct mapped, map), .max = most };
+    const struct json_field field = { "", JSON_KIND_MAP, JSON_AT(struct json_map_holder, map),
+                                      .max = most };
     const struct json_limits limits = { .bytes = 64 << 10, .depth = 4 };
-    struct mapped m = { 0 };
+    struct json_map_holder m = { 0 };
     const struct json *v;
     struct json member, whole = { .type = JSON_OBJECT, .list = { &member, 1 } };
     int r = json_read(text, limits, &c->arena, &v, e);

@@ -1,9 +1,10 @@
-/* Daytona's clients list sandboxes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /sandbox of Daytona's control plane: lists sandboxes. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/box_page.h"
-#include "api/daytona/inside.h"
+#include "edge/core/pagination.h"
+#include "edge/daytona/internal.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
 
@@ -19,7 +20,7 @@ static void write_row(struct json_writer *w, const struct call *c, const struct 
         sandbox_unref(s.sandbox);
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_daytona_sandboxes(struct json_writer *w, const void *what)
 {
     const struct box_page *p = what;
     const struct sandbox_record *rows = p->query.sandboxes;
@@ -43,12 +44,12 @@ static void write_list(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void answer(struct box_page *p)
+static void answer_daytona_list(struct box_page *p)
 {
-    call_answer(p->call, 200, write_list, p);
+    call_answer(p->call, 200, write_daytona_sandboxes, p);
 }
 
-/* --- what to list --- */
+/* --- filters --- */
 
 #define S(state) (1u << SANDBOX_##state)
 
@@ -68,19 +69,20 @@ static const struct {
 
 enum { SHOWN = S(REQUESTED) | S(PROVISIONING) | S(READY) | S(ACTIVE) | S(PAUSED) | S(FAILED) };
 
-static bool add_state(struct call *c, struct str word, uint32_t *ret)
+static bool add_daytona_state(struct call *c, struct str word, uint32_t *ret)
 {
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (str_eq(word, str_from(words[i].name))) {
             *ret |= words[i].states;
             return true;
         }
-    call_fail_with(c, 400, "invalid", "states: there is no such state here");
+    call_fail_with(c, 400, "invalid", "states: unknown state");
     return false;
 }
 
-/* states=started&states=stopped, or with commas. False: it is answered. */
-static bool read_states(struct call *c, uint32_t *ret)
+/* Reads states=started&states=stopped, or states separated by commas. Returns false after it has
+ * answered the call. */
+static bool read_daytona_states(struct call *c, uint32_t *ret)
 {
     struct str rest = c->query, list, word;
     struct url_pair p;
@@ -96,7 +98,7 @@ static bool read_states(struct call *c, uint32_t *ret)
         }
         while (list.n) {
             list = str_cut(list, ',', &word);
-            if (!add_state(c, word, ret))
+            if (!add_daytona_state(c, word, ret))
                 return false;
         }
     }
@@ -105,7 +107,7 @@ static bool read_states(struct call *c, uint32_t *ret)
     return true;
 }
 
-/* False: it is answered. */
+/* Returns false after it has answered the call. */
 static bool read_filter(struct call *c, struct box_page *p)
 {
     struct str text = { NULL, 0 }, name = { NULL, 0 };
@@ -114,16 +116,17 @@ static bool read_filter(struct call *c, struct box_page *p)
 
     if (call_query(c, "labels", &text) < 0 || call_query(c, "name", &name) < 0)
         return false;
-    if ((text.n && daytona_map(c, text, REQUEST_LABELS_MAX, &asked, &e) < 0) ||
-        daytona_labels(c, &asked, name.n ? arena_dup(&c->own, name) : NULL, &written, &e) < 0) {
+    if ((text.n && daytona_read_map(c, text, REQUEST_LABELS_MAX, &asked, &e) < 0) ||
+        daytona_make_labels(c, &asked, name.n ? arena_dup(&c->own, name) : NULL, &written, &e) <
+            0) {
         call_fail(c, &e);
         return false;
     }
     return box_page_labels(p, &written);
 }
 
-/* Filters that would silently do nothing are refused. */
-static bool only_known(struct call *c)
+/* Rejects unknown filters instead of ignoring them. */
+static bool check_known_filters(struct call *c)
 {
     static const char *const known[] = { "cursor", "limit",   "labels", "name", "states",
                                          "state",  "verbose", "page",   "sort", "order" };
@@ -138,7 +141,7 @@ static bool only_known(struct call *c)
             found |= str_eq(p.name, str_from(known[i]));
         if (found)
             continue;
-        snprintf(text, sizeof text, "there is no filter '" STR_FMT "' here",
+        snprintf(text, sizeof text, "unknown filter '" STR_FMT "'",
                  (int)(p.name.n < 40 ? p.name.n : 40), p.name.p);
         call_fail_with(c, 501, "unsupported", text);
         return false;
@@ -146,19 +149,19 @@ static bool only_known(struct call *c)
     return true;
 }
 
-static void list(struct call *c)
+static void list_daytona_sandboxes(struct call *c)
 {
     struct box_page *p = calloc(1, sizeof *p);
 
     if (!p)
         abort();
-    box_page_init(p, c, answer);
-    if (only_known(c) && read_states(c, &p->query.states) && box_page_after(p, "cursor") &&
-        read_filter(c, p))
-        box_page_ask(p, LIST_DEFAULT, LIST_MAX);
+    box_page_init(p, c, answer_daytona_list);
+    if (check_known_filters(c) && read_daytona_states(c, &p->query.states) &&
+        box_page_after(p, "cursor") && read_filter(c, p))
+        box_page_query(p, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_daytona_list[] = {
-    { H1_GET, VERB_READ, DAYTONA "/sandbox", 0, list, .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/sandbox", 0, list_daytona_sandboxes, .face = &daytona_face },
     { .path = NULL },
 };

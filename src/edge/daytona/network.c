@@ -1,10 +1,12 @@
-#include "api/daytona/network.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/network.h"
 
-#include "api/inside.h"
+#include "edge/core/internal.h"
 
 /* --- "a, b ,c" --- */
 
-static int add_words(struct call *c, const char *text, const char **to, size_t *n, struct err *e)
+static int add_allow_words(struct call *c, const char *text, const char **to, size_t *n,
+                           struct err *e)
 {
     struct str rest = str_from(text), word;
 
@@ -20,29 +22,30 @@ static int add_words(struct call *c, const char *text, const char **to, size_t *
     return 0;
 }
 
-int daytona_network_read(struct call *c, const struct daytona_network *n, struct e2b_network *ret,
-                         struct err *e)
+int daytona_network_read(struct call *c, const struct daytona_network *n,
+                         struct egress_settings *ret, struct err *e)
 {
     const char **all = arena_array(&c->own, REQUEST_ALLOW_MAX, sizeof *all);
     size_t count = 0;
-    int r = all ? add_words(c, n->addresses, all, &count, e)
+    int r = all ? add_allow_words(c, n->addresses, all, &count, e)
                 : err_set(e, ERR_TOO_BIG, "allow lists: too long");
 
     if (r >= 0)
-        r = add_words(c, n->domains, all, &count, e);
+        r = add_allow_words(c, n->domains, all, &count, e);
     if (r < 0)
         return r;
     if (n->block_all && count)
-        return err_set(e, ERR_INVALID, "networkBlockAll: there is nothing to allow with it");
-    *ret = (struct e2b_network){ .allow = { all, count }, .internet_given = n->block_all || count };
+        return err_set(e, ERR_INVALID, "networkBlockAll: cannot be combined with allow lists");
+    *ret = (struct egress_settings){ .allow = { all, count },
+                                     .internet_given = n->block_all || count };
     return 0;
 }
 
 int daytona_network_fill(struct call *c, const struct daytona_network *n,
                          struct create_request *ret, struct err *e)
 {
-    struct e2b_network asked;
+    struct egress_settings asked;
     int r = daytona_network_read(c, n, &asked, e);
 
-    return r < 0 ? r : e2b_network_fill(&asked, control_catalog(c->api->control), ret, e);
+    return r < 0 ? r : egress_settings_fill(&asked, control_catalog(c->api->control), ret, e);
 }

@@ -1,13 +1,14 @@
-/* What Daytona's clients say of a sandbox's network: all of it is closed but what lists name. */
-#ifndef API_DAYTONA_NETWORK_H
-#define API_DAYTONA_NETWORK_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Network settings of Daytona's clients: everything is blocked except the listed hosts. */
+#ifndef EDGE_DAYTONA_NETWORK_H
+#define EDGE_DAYTONA_NETWORK_H
 
-#include "api/call.h"
-#include "api/e2b/network.h"
+#include "edge/core/call.h"
+#include "edge/core/egress_settings.h"
 
 struct daytona_network {
     bool block_all;
-    const char *addresses, *domains; /* separated by commas */
+    const char *addresses, *domains; /* comma-separated */
 };
 
 enum { DAYTONA_LIST_MAX = 16 << 10 };
@@ -20,11 +21,11 @@ enum { DAYTONA_LIST_MAX = 16 << 10 };
         "domainAllowList", JSON_KIND_STR, JSON_AT(type, member.domains), .max = DAYTONA_LIST_MAX   \
     }
 
-/* Into a request for a new sandbox, which has its profile. */
+/* Fills a request for a new sandbox, whose profile must be set. */
 int daytona_network_fill(struct call *c, const struct daytona_network *n,
                          struct create_request *ret, struct err *e);
-/* As E2B's clients would say it; lists are on the call's arena. */
-int daytona_network_read(struct call *c, const struct daytona_network *n, struct e2b_network *ret,
-                         struct err *e);
+/* Converts the settings; lists are on the call's arena. */
+int daytona_network_read(struct call *c, const struct daytona_network *n,
+                         struct egress_settings *ret, struct err *e);
 
 #endif

@@ -1,20 +1,21 @@
-/* Servers inside, at an address of ours: below /daytona/preview/ID/PORT, for who has the sandbox's
- * token for ports, or a link that was signed for that port. */
-#include "api/daytona/preview.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Previews: servers in sandboxes at /daytona/preview/ID/PORT, for callers with the sandbox's port
+ * token or a link that was signed for that port. */
+#include "edge/daytona/preview.h"
 
 #include <stdio.h>
 
-#include "api/daytona/inside.h"
-#include "api/e2b/inside.h"
-#include "api/port_proxy.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/sandbox_token.h"
+#include "edge/core/port_proxy.h"
 #include "base/clock.h"
-#include "crypto/secret.h"
+#include "lib/crypto/secret.h"
 
 enum { SEGMENTS = 4, EXPIRES_USUAL_S = 60, EXPIRES_MAX_S = 86400, SIGNED_MAX = 160 };
 
 #define AUTH_KEY "DAYTONA_SANDBOX_AUTH_KEY"
 
-static bool read_port(struct str text, uint16_t *ret)
+static bool read_preview_port(struct str text, uint16_t *ret)
 {
     uint64_t n;
 
@@ -33,7 +34,7 @@ static void name_link(const char *id, uint16_t port, int64_t until_s, char ret[s
     snprintf(ret, LINK_WHAT, "preview:%s:%u:%lld", id, port, (long long)until_s);
 }
 
-/* "UNTIL.SIGNATURE"; NULL: it is not good. */
+/* The holder of a link "UNTIL.SIGNATURE"; NULL if it is invalid or expired. */
 static const struct token_record *link_holder(const struct call *c, uint16_t port, struct str given)
 {
     struct str until, signature = str_cut(given, '.', &until);
@@ -43,10 +44,10 @@ static const struct token_record *link_holder(const struct call *c, uint16_t por
     if (!signature.p || !str_to_i64(until, &seconds) || seconds < clock_wall() / NS_PER_S)
         return NULL;
     name_link(sandbox_view(c->sandbox).record->id, port, seconds, what);
-    return e2b_holder(c->api, what, signature);
+    return sandbox_token_holder(c->api, what, signature);
 }
 
-/* --- who may --- */
+/* --- authentication --- */
 
 static const struct token_record *token_holder(struct call *c)
 {
@@ -54,43 +55,45 @@ static const struct token_record *token_holder(struct call *c)
 
     if (!given.p && url_query(c->query, STR(AUTH_KEY), &c->arena, &given, NULL) < 0)
         return NULL;
-    return e2b_traffic_holder(c->api, sandbox_view(c->sandbox).record->id, given);
+    return sandbox_traffic_holder(c->api, sandbox_view(c->sandbox).record->id, given);
 }
 
-static bool find_box(struct call *c)
+static bool find_previewed_sandbox(struct call *c)
 {
-    static const struct caller anybody = { .admin = true }; /* the token says who may */
+    static const struct caller anybody = { .admin = true }; /* the token authorizes the caller */
 
     return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
            sandbox_state_usable(sandbox_state(c->sandbox));
 }
 
-/* The port's segment is "PORT", or "PORT~LINK". */
-bool preview_by_token(struct call *c)
+/* The path segment of the port is "PORT" or "PORT~LINK". */
+bool preview_authenticate(struct call *c)
 {
     struct str number, link = str_cut(c->params[1], '~', &number);
     const struct token_record *holder;
     uint16_t port;
 
-    if (!read_port(number, &port)) {
-        call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
+    if (!read_preview_port(number, &port)) {
+        call_fail_with(c, 400, "invalid", "port: must be a number from 1 to 65535");
         return false;
     }
-    holder = !find_box(c) ? NULL : link.p ? link_holder(c, port, link) : token_holder(c);
+    holder = !find_previewed_sandbox(c) ? NULL
+             : link.p                   ? link_holder(c, port, link)
+                                        : token_holder(c);
     if (holder) {
         c->params[1] = number;
-        return e2b_enter(c, holder);
+        return sandbox_token_enter(c, holder);
     }
-    /* Whose id it is, and whether it is one, is nobody's business without a token. */
+    /* Without a token, the answer does not reveal whether the sandbox exists. */
     call_fail_with(c, 401, "unauthenticated",
-                   "send X-Daytona-Preview-Token, as getPreviewLink() told it, or follow a link "
-                   "that is not over");
+                   "send X-Daytona-Preview-Token with the token from getPreviewLink(), or use a "
+                   "link that has not expired");
     return false;
 }
 
-/* --- the request's way --- */
+/* --- forwarding --- */
 
-static void add_query(struct buf *out, struct str query)
+static void add_forwarded_query(struct buf *out, struct str query)
 {
     struct url_pair p;
     char sign_ = '?';
@@ -108,7 +111,8 @@ static void add_query(struct buf *out, struct str query)
     }
 }
 
-/* What the server inside is asked for: what stands behind the port, without our token. */
+/* The target for the server in the sandbox: the path after the port, without the token in the
+ * query. */
 static struct str target_of(struct call *c)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(H1_HEAD_MAX);
@@ -123,12 +127,12 @@ static struct str target_of(struct call *c)
             break;
     }
     buf_add(&text, path.n ? path : STR("/"));
-    add_query(&text, c->query);
+    add_forwarded_query(&text, c->query);
     p = arena_dup(&c->own, buf_str(&text));
     return (struct str){ p ? p : "/", p ? text.n : 1 };
 }
 
-static void closed(struct call *c, uint16_t port, const struct err *e)
+static void on_preview_port_closed(struct call *c, uint16_t port, const struct err *e)
 {
     char text[64];
 
@@ -137,7 +141,7 @@ static void closed(struct call *c, uint16_t port, const struct err *e)
     call_fail_with(c, 502, "upstream", text);
 }
 
-/* The path that all previews of the sandbox have in common. */
+/* The common path prefix of all previews of the sandbox. */
 static struct str prefix_of(struct call *c)
 {
     char text[sizeof DAYTONA + ID_MAX + 16];
@@ -146,12 +150,13 @@ static struct str prefix_of(struct call *c)
     snprintf(text, sizeof text, DAYTONA "/preview/%s/", sandbox_view(c->sandbox).record->id);
     copy = arena_dup(&c->own, str_from(text));
     if (!copy)
-        abort(); /* it is short */
+        abort(); /* bounded */
     return str_from(copy);
 }
 
-/* A preview's page has the origin "null" (CSP sandbox), so each of its requests is one of another
- * origin, and a browser may ask first. The link or token is in the address: no cookie opens it. */
+/* Answers CORS preflight requests. A preview's page has the origin "null" (CSP sandbox), so all of
+ * its requests are cross-origin and a browser may send a preflight first. The link or token is in
+ * the address: no cookie grants access. */
 static bool answer_preflight(struct call *c)
 {
     struct str headers = call_header(c, "Access-Control-Request-Headers");
@@ -171,22 +176,22 @@ static bool answer_preflight(struct call *c)
     return true;
 }
 
-static void pass_on(struct call *c)
+static void proxy_preview(struct call *c)
 {
     uint16_t port = 0;
 
-    (void)read_port(c->params[1], &port);
+    (void)read_preview_port(c->params[1], &port);
     if (!answer_preflight(c))
-        port_proxy_to(c, port, prefix_of(c), target_of(c), closed);
+        port_proxy_to(c, port, prefix_of(c), target_of(c), on_preview_port_closed);
 }
 
-static const struct route any_port = { .handle = pass_on,
+static const struct route any_port = { .handle = proxy_preview,
                                        .path = DAYTONA_ANY_PORT,
                                        .verb = VERB_EXEC,
                                        .flags = ROUTE_STREAM | ROUTE_LONG | ROUTE_NULL_ORIGIN,
                                        .face = &daytona_preview_face };
 
-/* The first segments of a path; all of it where it has no more. */
+/* The first SEGMENTS segments of a path, or all of it if it has fewer. */
 static struct str head_of(struct str path)
 {
     size_t n = 0;
@@ -196,7 +201,7 @@ static struct str head_of(struct str path)
     return (struct str){ path.p, n };
 }
 
-/* What stands behind the port is the server's inside, however it is spelled. */
+/* Decodes only the segments up to the port: the rest belongs to the server in the sandbox. */
 bool preview_route(struct call *c, struct str path)
 {
     struct url_path p;
@@ -210,55 +215,56 @@ bool preview_route(struct call *c, struct str path)
     return true;
 }
 
-/* --- addresses --- */
+/* --- preview addresses --- */
 
-struct address {
+struct preview_address {
     const struct call *call;
     uint16_t port;
-    int64_t until_s; /* 0: by token */
+    int64_t until_s; /* 0: authenticated by token */
 };
 
-static void write_address(struct json_writer *w, const void *what)
+static void write_preview_address(struct json_writer *w, const void *what)
 {
-    const struct address *a = what;
+    const struct preview_address *a = what;
     const struct call *c = a->call;
     const char *id = sandbox_view(c->sandbox).record->id;
-    char base[128] = "", token[E2B_HELD_TEXT], name[LINK_WHAT], link[SIGNED_MAX] = "", url[512];
+    char base[128] = "", token[SANDBOX_TOKEN_TEXT], name[LINK_WHAT], link[SIGNED_MAX] = "",
+         url[512];
 
-    (void)daytona_base(c, base, sizeof base);
+    (void)daytona_base_url(c, base, sizeof base);
     if (a->until_s) {
         name_link(id, a->port, a->until_s, name);
-        e2b_held_token(c->api, name, c->caller.actor.id, token);
+        sandbox_token_make(c->api, name, c->caller.actor.id, token);
         snprintf(link, sizeof link, "%lld.%s", (long long)a->until_s, token);
     } else {
-        e2b_traffic_token(c, id, token);
+        sandbox_traffic_token(c, id, token);
     }
     snprintf(url, sizeof url, "%s" DAYTONA "/preview/%s/%u%s%s", base, id, a->port,
              link[0] ? "~" : "", link);
     json_begin_object(w);
-    put(w, "sandboxId", id);
-    put_number(w, "port", a->port);
-    put(w, "url", url);
-    put(w, "token", link[0] ? link : token);
+    write_str_member(w, "sandboxId", id);
+    write_int_member(w, "port", a->port);
+    write_str_member(w, "url", url);
+    write_str_member(w, "token", link[0] ? link : token);
     json_end_object(w);
 }
 
 static void answer_address(struct call *c, int64_t until_s)
 {
-    struct address a = { .call = c, .until_s = until_s };
+    struct preview_address a = { .call = c, .until_s = until_s };
 
-    if (read_port(c->params[1], &a.port))
-        call_answer(c, 200, write_address, &a);
+    if (read_preview_port(c->params[1], &a.port))
+        call_answer(c, 200, write_preview_address, &a);
     else
-        call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
+        call_fail_with(c, 400, "invalid", "port: must be a number from 1 to 65535");
 }
 
-static void preview_url(struct call *c)
+static void show_preview_url(struct call *c)
 {
     answer_address(c, 0);
 }
 
-static void signed_url(struct call *c)
+static void show_signed_url(struct call *c)
 {
     uint64_t seconds = EXPIRES_USUAL_S;
 
@@ -266,18 +272,20 @@ static void signed_url(struct call *c)
         answer_address(c, clock_wall() / NS_PER_S + (int64_t)(seconds ? seconds : EXPIRES_USUAL_S));
 }
 
-static void cannot_expire(struct call *c)
+static void fail_link_expiry(struct call *c)
 {
-    call_fail_with(c, 501, "unsupported", "a link is good until its time is over");
+    call_fail_with(c, 501, "unsupported",
+                   "revoking links is not supported; they expire by themselves");
 }
 
 #define PORTS DAYTONA_ONE "/ports/{port}"
 
 const struct route routes_daytona_preview[] = {
-    { H1_GET, VERB_EXEC, PORTS "/preview-url", DAYTONA_LIVE, preview_url, .face = &daytona_face },
-    { H1_GET, VERB_EXEC, PORTS "/signed-preview-url", DAYTONA_LIVE, signed_url,
+    { H1_GET, VERB_EXEC, PORTS "/preview-url", DAYTONA_LIVE, show_preview_url,
       .face = &daytona_face },
-    { H1_POST, VERB_EXEC, PORTS "/signed-preview-url/{token}/expire", DAYTONA_LIVE, cannot_expire,
+    { H1_GET, VERB_EXEC, PORTS "/signed-preview-url", DAYTONA_LIVE, show_signed_url,
       .face = &daytona_face },
+    { H1_POST, VERB_EXEC, PORTS "/signed-preview-url/{token}/expire", DAYTONA_LIVE,
+      fail_link_expiry, .face = &daytona_face },
     { .path = NULL },
 };

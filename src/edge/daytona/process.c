@@ -1,14 +1,15 @@
-/* Programs that run as long as their client waits: commands, pieces of code. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that run while their client waits: commands and code. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/inside.h"
-#include "api/limit_text.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/limit_text.h"
 #include "base/clock.h"
 
 enum { PATH_BYTES_MAX = 4095, COMMAND_MAX = (128 << 10) - 1, TIMEOUT_MAX_S = 7 * 86400 };
 
-/* --- what all of them share --- */
+/* --- shared functions of the toolbox --- */
 
 const char *daytona_absolute(struct call *c, struct str path)
 {
@@ -33,8 +34,7 @@ const char *daytona_path(struct call *c, struct str path)
     const char *ret = daytona_absolute(c, path);
 
     if (!ret)
-        call_fail_with(c, 400, "INVALID_FILE_PATH",
-                       "path: is longer than 4095 bytes, or has a NUL");
+        call_fail_with(c, 400, "INVALID_FILE_PATH", "path: longer than 4095 bytes or contains NUL");
     return ret;
 }
 
@@ -47,19 +47,19 @@ const char *daytona_query_path(struct call *c, const char *name)
         return NULL;
     if (path.n)
         return daytona_path(c, path);
-    snprintf(text, sizeof text, "%.32s: is needed", name);
+    snprintf(text, sizeof text, "%.32s: required", name);
     call_fail_with(c, 400, "INVALID_FILE_PATH", text);
     return NULL;
 }
 
-bool daytona_begin(struct exec *x)
+bool daytona_begin_output(struct exec *x)
 {
     for (int i = 0; i < 2; i++)
         buf_init(&x->out[i], DAYTONA_OUTPUT_MAX);
     return true;
 }
 
-bool daytona_collect(struct exec *x, int channel, struct str data)
+bool daytona_collect_output(struct exec *x, int channel, struct str data)
 {
     if (!x->truncated && buf_add(&x->out[channel - 1], data) < 0)
         x->truncated = true;
@@ -78,14 +78,15 @@ void daytona_not_started(struct exec *x, const struct err *e)
     }
 }
 
-int daytona_exit_code(const struct ext_end *end)
+int daytona_exit_code(const struct backend_end *end)
 {
-    return end->how == EXT_EXITED      ? end->status
-           : end->how == EXT_SIGNALLED ? 128 + end->status
-                                       : -1;
+    return end->how == BACKEND_EXITED      ? end->status
+           : end->how == BACKEND_SIGNALLED ? 128 + end->status
+                                           : -1;
 }
 
-static void start(struct call *c, const struct process_request *q, const struct exec_face *face)
+static void start_toolbox_process(struct call *c, const struct process_request *q,
+                                  const struct exec_encoder *face)
 {
     struct err e;
 
@@ -95,7 +96,7 @@ static void start(struct call *c, const struct process_request *q, const struct 
         exec_start(c, q, face, NULL);
 }
 
-/* argv: sh -c SCRIPT sandboxer ARGS… */
+/* sh -c SCRIPT sandboxer ARGS… */
 static struct json_strs script_argv(struct call *c, const char *script, struct json_strs args)
 {
     const char **argv = arena_array(&c->own, args.n + 4, sizeof *argv);
@@ -111,8 +112,8 @@ static struct json_strs script_argv(struct call *c, const char *script, struct j
     return (struct json_strs){ argv, args.n + 4 };
 }
 
-void daytona_script(struct call *c, const char *cwd, const char *script, struct json_strs args,
-                    const struct json_map *env, const struct exec_face *face)
+void daytona_run_script(struct call *c, const char *cwd, const char *script, struct json_strs args,
+                        const struct json_map *env, const struct exec_encoder *face)
 {
     struct process_request q = { .argv = script_argv(c, script, args),
                                  .cwd = cwd,
@@ -120,19 +121,19 @@ void daytona_script(struct call *c, const char *cwd, const char *script, struct 
 
     if (env)
         q.env = *env;
-    start(c, &q, face);
+    start_toolbox_process(c, &q, face);
 }
 
 /* --- execute and code-run --- */
 
-struct asked {
+struct daytona_command_request {
     const char *command, *code, *language, *cwd;
     struct json_strs argv;
     struct json_map env;
     int64_t timeout_s;
 };
 
-#define AT(member) JSON_AT(struct asked, member)
+#define AT(member) JSON_AT(struct daytona_command_request, member)
 
 static const struct json_field execute_fields[] = {
     { "command", JSON_KIND_STR, AT(command), .required = true, .min = 1, .max = COMMAND_MAX },
@@ -149,18 +150,18 @@ static const struct json_field code_fields[] = {
     { "timeout", JSON_KIND_INT, AT(timeout_s), .min = 0, .max = TIMEOUT_MAX_S },
 };
 
-struct outcome {
+struct command_outcome {
     const struct exec *exec;
     int exit_code;
 };
 
-static void write_outcome(struct json_writer *w, const void *what)
+static void write_command_outcome(struct json_writer *w, const void *what)
 {
-    const struct outcome *o = what;
+    const struct command_outcome *o = what;
 
     json_begin_object(w);
-    put_number(w, "exitCode", o->exit_code);
-    put_bytes(w, "result", buf_str(&o->exec->out[0]));
+    write_int_member(w, "exitCode", o->exit_code);
+    write_bytes_member(w, "result", buf_str(&o->exec->out[0]));
     json_key(w, STR("artifacts"));
     json_begin_object(w);
     json_key(w, STR("charts"));
@@ -170,41 +171,43 @@ static void write_outcome(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-/* The answer has an exit code and the output, and no place for the reason: it is the last line. */
-static void add_oom_line(struct exec *x, const struct ext_end *end)
+/* Adds the reason of an OOM kill as the last line of the output, because the answer has no other
+ * place for it. */
+static void add_oom_line(struct exec *x, const struct backend_end *end)
 {
     char memory[LIMIT_TEXT_MAX];
 
-    if (ext_end_is_oom(end))
+    if (backend_end_is_oom(end))
         buf_addf(&x->out[0], "sandboxer: killed: %s\n", limit_text_oom(end, memory));
 }
 
-static void answer_outcome(struct exec *x, const struct ext_end *end)
+static void answer_outcome(struct exec *x, const struct backend_end *end)
 {
-    const struct outcome o = { x, daytona_exit_code(end) };
+    const struct command_outcome o = { x, daytona_exit_code(end) };
 
-    if (end->how == EXT_TIMED_OUT)
+    if (end->how == BACKEND_TIMED_OUT)
         call_fail_with(x->call, 408, "PROCESS_EXECUTION_TIMEOUT",
-                       "the command ran for as long as it was given, and was ended");
-    else if (end->how == EXT_LOST)
-        call_fail_with(x->call, 410, "GONE", "the sandbox ended first");
+                       "the command was killed at its timeout");
+    else if (end->how == BACKEND_LOST)
+        call_fail_with(x->call, 410, "GONE", "the sandbox ended before the command");
     else if (x->truncated)
-        call_fail_with(x->call, 413, "", "the command wrote more than 16 MiB: use a session");
+        call_fail_with(x->call, 413, "", "the command wrote more than 16 MiB; use a session");
     else {
         add_oom_line(x, end);
-        call_answer(x->call, 200, write_outcome, &o);
+        call_answer(x->call, 200, write_command_outcome, &o);
     }
 }
 
-static const struct exec_face outcome_face = { .started = daytona_begin,
-                                               .output = daytona_collect,
-                                               .ended = answer_outcome,
-                                               .failed = daytona_not_started };
+static const struct exec_encoder outcome_face = { .started = daytona_begin_output,
+                                                  .output = daytona_collect_output,
+                                                  .ended = answer_outcome,
+                                                  .failed = daytona_not_started };
 
-/* Both streams are one, in the order that they were written in. */
+/* Merges stderr into stdout, which keeps the order of writes. */
 #define MERGED "exec 2>&1; "
 
-static void run(struct call *c, const struct asked *q, const char *script, struct json_strs args)
+static void run_toolbox_script(struct call *c, const struct daytona_command_request *q,
+                               const char *script, struct json_strs args)
 {
     struct process_request p = { .argv = script_argv(c, script, args),
                                  .env = q->env,
@@ -213,20 +216,20 @@ static void run(struct call *c, const struct asked *q, const char *script, struc
                                  .timeout_ns = q->timeout_s * NS_PER_S };
 
     if (p.cwd)
-        start(c, &p, &outcome_face);
+        start_toolbox_process(c, &p, &outcome_face);
 }
 
-static void execute(struct call *c)
+static void execute_daytona_command(struct call *c)
 {
     static const char script[] = MERGED "if command -v bash >/dev/null; then exec bash -c \"$1\"; "
                                         "fi; exec sh -c \"$1\"";
-    struct asked q = { 0 };
+    struct daytona_command_request q = { 0 };
 
-    if (daytona_read(c, execute_fields, COUNT_OF(execute_fields), &q))
-        run(c, &q, script, (struct json_strs){ &q.command, 1 });
+    if (daytona_read_body(c, execute_fields, COUNT_OF(execute_fields), &q))
+        run_toolbox_script(c, &q, script, (struct json_strs){ &q.command, 1 });
 }
 
-/* How a piece of code is run: $1 is the code, the others are its arguments. */
+/* Scripts that run code: $1 is the code, the rest are its arguments. */
 static const struct {
     const char *name, *script;
 } languages[] = {
@@ -240,13 +243,13 @@ static const struct {
              "s=$?; rm -rf \"$t\"; exit $s" },
 };
 
-static void code_run(struct call *c)
+static void run_daytona_code(struct call *c)
 {
-    struct asked q = { 0 };
+    struct daytona_command_request q = { 0 };
     const char **args;
     char text[96];
 
-    if (!daytona_read(c, code_fields, COUNT_OF(code_fields), &q))
+    if (!daytona_read_body(c, code_fields, COUNT_OF(code_fields), &q))
         return;
     args = arena_array(&c->own, q.argv.n + 1, sizeof *args);
     if (!args)
@@ -256,17 +259,20 @@ static void code_run(struct call *c)
         args[1 + i] = q.argv.p[i];
     for (size_t i = 0; i < COUNT_OF(languages); i++)
         if (strcmp(languages[i].name, q.language) == 0) {
-            run(c, &q, languages[i].script, (struct json_strs){ args, q.argv.n + 1 });
+            run_toolbox_script(c, &q, languages[i].script,
+                               (struct json_strs){ args, q.argv.n + 1 });
             return;
         }
-    snprintf(text, sizeof text, "language: there is no '%.32s' here", q.language);
+    snprintf(text, sizeof text, "language: '%.32s' is not supported", q.language);
     call_fail_with(c, 400, "BAD_REQUEST", text);
 }
 
 const struct route routes_daytona_process[] = {
     { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/execute",
-      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute, .face = &toolbox_face },
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute_daytona_command,
+      .face = &toolbox_face },
     { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/code-run",
-      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, code_run, .face = &toolbox_face },
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, run_daytona_code,
+      .face = &toolbox_face },
     { .path = NULL },
 };

@@ -1,13 +1,14 @@
-/* Daytona's terminals: background processes with a terminal, that clients come to and leave by
- * WebSocket. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Terminals of the toolbox: background processes with a terminal, which clients attach to and
+ * detach from by WebSocket. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/inside.h"
-#include "api/daytona/sessions.h"
-#include "api/guard.h"
-#include "crypto/encode.h"
-#include "http/websocket.h"
+#include "edge/daytona/internal.h"
+#include "edge/daytona/sessions.h"
+#include "edge/core/guard.h"
+#include "lib/crypto/encode.h"
+#include "lib/http/websocket.h"
 
 enum { SIZE_MAX_ = 10000, ENVS_MAX = 64 << 10, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
 
@@ -40,12 +41,12 @@ struct pty {
     char tag[sizeof DAYTONA_PTY + DAYTONA_TAG_MAX];
     struct watcher watcher;
     struct ws ws;
-    struct buf input; /* that it has not taken */
-    bool connects;    /* the client stays; else it only wants it to be there */
-    bool tells_exit;  /* the client knows a message for it */
+    struct buf input; /* not yet accepted by the terminal */
+    bool connects;    /* the client attaches; otherwise it only creates the terminal */
+    bool tells_exit;  /* the client understands exit messages */
 };
 
-static void pty_end(struct call *c)
+static void on_pty_call_end(struct call *c)
 {
     struct pty *p = c->state;
 
@@ -55,7 +56,7 @@ static void pty_end(struct call *c)
     free(p);
 }
 
-static void pty_gone(struct call *c)
+static void on_pty_client_gone(struct call *c)
 {
     struct pty *p = c->state;
 
@@ -71,43 +72,44 @@ static struct pty *pty_new(struct call *c)
     p->call = c;
     buf_init(&p->input, 2 << 20);
     c->state = p;
-    c->on_end = pty_end;
-    c->on_gone = pty_gone;
+    c->on_end = on_pty_call_end;
+    c->on_gone = on_pty_client_gone;
     return p;
 }
 
 /* --- messages --- */
 
-static void write_end(struct json_writer *w, const struct ext_end *end)
+static void write_pty_end(struct json_writer *w, const struct backend_end *end)
 {
-    put_number(w, "exitCode", daytona_exit_code(end));
-    if (end->how != EXT_EXITED)
-        put(w, "exitReason", end->how == EXT_LOST ? "the sandbox ended" : "it was killed");
+    write_int_member(w, "exitCode", daytona_exit_code(end));
+    if (end->how != BACKEND_EXITED)
+        write_str_member(w, "exitReason",
+                         end->how == BACKEND_LOST ? "the sandbox ended" : "it was killed");
 }
 
-static void send_control(struct pty *p, const char *status, const struct ext_end *end)
+static void send_control(struct pty *p, const char *status, const struct backend_end *end)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(512);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    put(&w, "type", "control");
-    put(&w, "status", status);
+    write_str_member(&w, "type", "control");
+    write_str_member(&w, "status", status);
     if (end)
-        write_end(&w, end);
+        write_pty_end(&w, end);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     (void)ws_send(&p->ws, FRAME_TEXT, buf_str(&text), NULL);
 }
 
-static void give_input(struct pty *p)
+static void send_pty_input(struct pty *p)
 {
     while (p->input.n) {
         ssize_t n = process_stdin(p->process, buf_str(&p->input), NULL);
 
         if (n < 0)
-            buf_clear(&p->input); /* it is over, which is told */
+            buf_clear(&p->input); /* ended: on_pty_ended() reports it */
         if (n <= 0)
             return;
         buf_drop(&p->input, (size_t)n);
@@ -115,50 +117,50 @@ static void give_input(struct pty *p)
     ws_resume(&p->ws);
 }
 
-static void on_message(struct ws *w, enum frame_op op, struct str data)
+static void on_pty_message(struct ws *w, enum frame_op op, struct str data)
 {
     struct pty *p = container_of(w, struct pty, ws);
 
-    (void)op; /* text is typed, too */
+    (void)op; /* text frames are input as well */
     if (buf_add(&p->input, data) < 0) {
         ws_close(w, CLOSE_FAILED, STR("too much input"));
         return;
     }
     ws_pause(w);
-    give_input(p);
+    send_pty_input(p);
 }
 
-static void on_closed(struct ws *w, int code)
+static void on_pty_closed(struct ws *w, int code)
 {
     struct pty *p = container_of(w, struct pty, ws);
     struct call *c = p->call;
 
     (void)code;
-    watcher_stop(&p->watcher); /* the terminal stays */
+    watcher_stop(&p->watcher); /* the terminal continues */
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
-    call_unref(c); /* the exchange's */
+    call_unref(c); /* held by the exchange */
 }
 
-static void on_drain(struct ws *w)
+static void on_pty_drain(struct ws *w)
 {
     watcher_resume(&container_of(w, struct pty, ws)->watcher);
 }
 
 /* --- the terminal --- */
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool on_pty_output(struct watcher *w, int channel, struct str data)
 {
     struct pty *p = container_of(w, struct pty, watcher);
     int r = ws_send(&p->ws, FRAME_BINARY, data, NULL);
 
     (void)channel;
     if (r < 0)
-        ws_close(&p->ws, CLOSE_FAILED, STR("output could not be told"));
+        ws_close(&p->ws, CLOSE_FAILED, STR("sending output failed"));
     return r == 0;
 }
 
-static void on_ended(struct watcher *w, const struct ext_end *end)
+static void on_pty_ended(struct watcher *w, const struct backend_end *end)
 {
     struct pty *p = container_of(w, struct pty, watcher);
     struct buf text AUTO(buf_done) = BUF_INIT(256);
@@ -168,29 +170,30 @@ static void on_ended(struct watcher *w, const struct ext_end *end)
         send_control(p, "exited", end);
     json_writer_init(&j, &text, JSON_COMPACT);
     json_begin_object(&j);
-    write_end(&j, end);
+    write_pty_end(&j, end);
     json_end_object(&j);
     json_writer_finish(&j, NULL);
     ws_close(&p->ws, CLOSE_DONE, buf_str(&text));
 }
 
-static void on_behind(struct watcher *w)
+static void on_pty_behind(struct watcher *w)
 {
     ws_close(&container_of(w, struct pty, watcher)->ws, CLOSE_FAILED,
-             STR("the client does not read"));
+             STR("the client reads too slowly"));
 }
 
-static void on_room(struct watcher *w)
+static void on_pty_room(struct watcher *w)
 {
-    give_input(container_of(w, struct pty, watcher));
+    send_pty_input(container_of(w, struct pty, watcher));
 }
 
-static const struct watcher_events events = {
-    .output = on_output, .ended = on_ended, .fell_behind = on_behind, .room = on_room
-};
+static const struct watcher_events events = { .output = on_pty_output,
+                                              .ended = on_pty_ended,
+                                              .fell_behind = on_pty_behind,
+                                              .room = on_pty_room };
 
-/* One of the words that the client offers must be answered; p == NULL: it offers none. */
-static struct str choose_protocol(const struct call *c, bool *ret_exit)
+/* Chooses one of the subprotocols that the client offers; p == NULL if it offers none. */
+static struct str choose_pty_protocol(const struct call *c, bool *ret_exit)
 {
     struct str rest = call_header(c, "Sec-WebSocket-Protocol"), word, first = { NULL, 0 };
 
@@ -205,14 +208,14 @@ static struct str choose_protocol(const struct call *c, bool *ret_exit)
     return *ret_exit ? STR(EXIT_CONTROL) : first;
 }
 
-static void serve(struct pty *p, bool live_only)
+static void serve_pty_socket(struct pty *p, bool live_only)
 {
-    struct ws_config config = { .on_message = on_message,
-                                .on_closed = on_closed,
-                                .on_drain = on_drain };
+    struct ws_config config = { .on_message = on_pty_message,
+                                .on_closed = on_pty_closed,
+                                .on_drain = on_pty_drain };
     struct err e;
 
-    config.protocol = choose_protocol(p->call, &p->tells_exit);
+    config.protocol = choose_pty_protocol(p->call, &p->tells_exit);
     if (ws_accept(&p->ws, p->call->x, &config, &e) < 0) {
         call_fail(p->call, &e);
         return;
@@ -222,16 +225,16 @@ static void serve(struct pty *p, bool live_only)
     process_watch(p->process, &p->watcher, live_only);
 }
 
-/* --- a new one --- */
+/* --- creating a terminal --- */
 
-static void write_created(struct json_writer *w, const void *what)
+static void write_created_pty(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    put(w, "sessionId", what);
+    write_str_member(w, "sessionId", what);
     json_end_object(w);
 }
 
-static void started(struct process_op *op, int r, const struct err *e)
+static void on_pty_started(struct process_op *op, int r, const struct err *e)
 {
     struct pty *p = container_of(op, struct pty, op);
     struct call *c = p->call;
@@ -241,9 +244,9 @@ static void started(struct process_op *op, int r, const struct err *e)
     if (c->x && r < 0)
         call_fail(c, e);
     else if (c->x && p->connects)
-        serve(p, false);
+        serve_pty_socket(p, false);
     else if (c->x)
-        call_answer(c, 201, write_created, p->tag + strlen(DAYTONA_PTY));
+        call_answer(c, 201, write_created_pty, p->tag + strlen(DAYTONA_PTY));
     call_unref(c);
 }
 
@@ -262,7 +265,7 @@ static struct json_map with_term(struct call *c, const struct json_map *env)
     return (struct json_map){ all, env->n + 1 };
 }
 
-static void start(struct call *c, const struct pty_request *q, bool connects)
+static void start_pty(struct call *c, const struct pty_request *q, bool connects)
 {
     static const char *const argv[] = {
         "sh", "-c", "if command -v bash >/dev/null; then exec bash -i; fi; exec sh -i"
@@ -288,7 +291,7 @@ static void start(struct call *c, const struct pty_request *q, bool connects)
                                            .rows = q->rows ? q->rows : 24,
                                            .cols = q->cols ? q->cols : 80 };
     p->op.request = &p->request;
-    p->op.done = started;
+    p->op.done = on_pty_started;
     if (process_request_check(&p->request, &e) < 0) {
         call_fail(c, &e);
         return;
@@ -298,8 +301,8 @@ static void start(struct call *c, const struct pty_request *q, bool connects)
     process_start(c->sandbox, &c->caller.actor, &p->op);
 }
 
-/* False: it is answered. */
-static bool is_new(struct call *c, struct pty_request *q)
+/* Returns false after it has answered the call. */
+static bool check_new_pty(struct call *c, struct pty_request *q)
 {
     struct process *p;
     char id[ID_MAX];
@@ -314,27 +317,27 @@ static bool is_new(struct call *c, struct pty_request *q)
     }
     if (!daytona_name_good(c, str_from(q->id)))
         return false;
-    p = daytona_find(c->sandbox, DAYTONA_PTY, str_from(q->id));
+    p = daytona_find_process(c->sandbox, DAYTONA_PTY, str_from(q->id));
     if (p) {
         process_unref(p);
-        call_fail_with(c, 409, "CONFLICT", "there is a terminal of that name already");
+        call_fail_with(c, 409, "CONFLICT", "a terminal with this name already exists");
         return false;
     }
-    if (daytona_count(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
+    if (daytona_count_processes(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
         return true;
-    call_fail_with(c, 429, "", "this sandbox has as many terminals as it may have");
+    call_fail_with(c, 429, "", "too many terminals in this sandbox; remove some");
     return false;
 }
 
-static void create(struct call *c)
+static void create_pty(struct call *c)
 {
     struct pty_request q = { 0 };
 
-    if (daytona_read(c, pty_fields, COUNT_OF(pty_fields), &q) && is_new(c, &q))
-        start(c, &q, false);
+    if (daytona_read_body(c, pty_fields, COUNT_OF(pty_fields), &q) && check_new_pty(c, &q))
+        start_pty(c, &q, false);
 }
 
-/* "-" and "_" for "+" and "/", and no padding. */
+/* Decodes base64url without padding. */
 static int unbase64_url(struct str text, struct buf *out, struct err *e)
 {
     struct buf plain AUTO(buf_done) = BUF_INIT(2 * ENVS_MAX);
@@ -346,7 +349,7 @@ static int unbase64_url(struct str text, struct buf *out, struct err *e)
     return crypto_unbase64(buf_str(&plain), out, e);
 }
 
-/* Variables come as one of the words that are offered. */
+/* Reads the variables, which are encoded in one of the offered subprotocols. */
 static int read_envs(struct call *c, struct json_map *ret, struct err *e)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(ENVS_MAX);
@@ -362,13 +365,13 @@ static int read_envs(struct call *c, struct json_map *ret, struct err *e)
         buf_clear(&text);
         r = unbase64_url(word, &text, e);
         if (r >= 0)
-            r = daytona_map(c, buf_str(&text), PROCESS_ENV_MAX, ret, e);
+            r = daytona_read_map(c, buf_str(&text), PROCESS_ENV_MAX, ret, e);
     }
-    return r < 0 ? err_wrap(e, r, "the terminal's variables") : 0;
+    return r < 0 ? err_wrap(e, r, "reading the terminal's variables") : 0;
 }
 
-/* False: it is answered. */
-static bool read_query(struct call *c, struct pty_request *q)
+/* Returns false after it has answered the call. */
+static bool read_pty_query(struct call *c, struct pty_request *q)
 {
     struct str id = { NULL, 0 }, cwd = { NULL, 0 };
     uint64_t cols = 0, rows = 0;
@@ -392,7 +395,8 @@ static bool wants_socket(struct call *c)
 {
     if (ws_wanted(http_request(c->x)))
         return true;
-    call_fail_with(c, 400, "BAD_REQUEST", "this is for WebSockets: send Upgrade: websocket");
+    call_fail_with(c, 400, "BAD_REQUEST",
+                   "this endpoint requires a WebSocket: send Upgrade: websocket");
     return false;
 }
 
@@ -400,67 +404,67 @@ static void create_connect(struct call *c)
 {
     struct pty_request q;
 
-    if (wants_socket(c) && read_query(c, &q) && is_new(c, &q))
-        start(c, &q, true);
+    if (wants_socket(c) && read_pty_query(c, &q) && check_new_pty(c, &q))
+        start_pty(c, &q, true);
 }
 
-/* --- one that is there --- */
+/* --- existing terminals --- */
 
-/* Referenced; NULL: it is answered. */
-static struct process *find(struct call *c)
+/* Returns a reference, or NULL after it has answered the call. */
+static struct process *find_pty(struct call *c)
 {
-    struct process *p = daytona_find(c->sandbox, DAYTONA_PTY, c->params[1]);
+    struct process *p = daytona_find_process(c->sandbox, DAYTONA_PTY, c->params[1]);
 
     if (!p)
         call_fail_with(c, 404, "NOT_FOUND", "there is no such terminal");
     return p;
 }
 
-static void connect_to(struct call *c)
+static void connect_pty(struct call *c)
 {
     struct process *process;
     struct pty *p;
 
-    if (!wants_socket(c) || !(process = find(c)))
+    if (!wants_socket(c) || !(process = find_pty(c)))
         return;
     p = pty_new(c);
     p->process = process;
-    serve(p, true);
+    serve_pty_socket(p, true);
 }
 
-struct shown {
+struct pty_shown {
     const struct process *process;
-    bool may_exec;       /* the caller, where it is */
-    uint16_t rows, cols; /* 0: as it was made */
+    bool may_exec;       /* of the caller, in the sandbox */
+    uint16_t rows, cols; /* 0: the size at creation */
 };
 
-static void write_shown(struct json_writer *w, const void *what)
+static void write_pty(struct json_writer *w, const void *what)
 {
-    const struct shown *s = what;
+    const struct pty_shown *s = what;
     struct process_view v;
 
     process_view(s->process, &v);
     json_begin_object(w);
-    put(w, "id", daytona_tag(&v, DAYTONA_PTY));
-    put_flag(w, "active", !v.ended);
-    put_number(w, "cols", s->cols ? s->cols : v.request->cols);
-    put_number(w, "rows", s->rows ? s->rows : v.request->rows);
-    put(w, "cwd", v.request->cwd ? v.request->cwd : "/");
-    put_flag(w, "lazyStart", false);
+    write_str_member(w, "id", daytona_tag_name(&v, DAYTONA_PTY));
+    write_bool_member(w, "active", !v.ended);
+    write_int_member(w, "cols", s->cols ? s->cols : v.request->cols);
+    write_int_member(w, "rows", s->rows ? s->rows : v.request->rows);
+    write_str_member(w, "cwd", v.request->cwd ? v.request->cwd : "/");
+    write_bool_member(w, "lazyStart", false);
     time_write(w, "createdAt", v.started_ns);
     json_key(w, STR("envs"));
     guard_write_env(w, &v.request->env, s->may_exec);
     json_end_object(w);
 }
 
-static void get(struct call *c)
+static void show_pty(struct call *c)
 {
-    struct process *p = find(c);
+    struct process *p = find_pty(c);
 
     if (!p)
         return;
-    call_answer(c, 200, write_shown,
-                &(struct shown){ .process = p, .may_exec = guard_may_exec(c, c->sandbox) });
+    call_answer(c, 200, write_pty,
+                &(struct pty_shown){ .process = p, .may_exec = guard_may_exec(c, c->sandbox) });
     process_unref(p);
 }
 
@@ -469,17 +473,17 @@ struct pty_list {
     bool may_exec;
 };
 
-static void put_pty(void *user, struct process *p)
+static void write_listed_pty(void *user, struct process *p)
 {
     const struct pty_list *l = user;
     struct process_view v;
 
     process_view(p, &v);
-    if (daytona_tag(&v, DAYTONA_PTY))
-        write_shown(l->writer, &(struct shown){ .process = p, .may_exec = l->may_exec });
+    if (daytona_tag_name(&v, DAYTONA_PTY))
+        write_pty(l->writer, &(struct pty_shown){ .process = p, .may_exec = l->may_exec });
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_pty_list(struct json_writer *w, const void *what)
 {
     const struct call *c = what;
     struct pty_list l = { w, guard_may_exec(c, c->sandbox) };
@@ -487,22 +491,22 @@ static void write_list(struct json_writer *w, const void *what)
     json_begin_object(w);
     json_key(w, STR("sessions"));
     json_begin_array(w);
-    process_each(c->sandbox, put_pty, &l);
+    process_each(c->sandbox, write_listed_pty, &l);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void list_ptys(struct call *c)
 {
-    call_answer(c, 200, write_list, c);
+    call_answer(c, 200, write_pty_list, c);
 }
 
 static void remove_pty(struct call *c)
 {
-    struct process *p = find(c);
+    struct process *p = find_pty(c);
 
     if (p)
-        daytona_remove(c, p);
+        daytona_remove_process(c, p);
 }
 
 static const struct json_field size_fields[] = {
@@ -510,20 +514,20 @@ static const struct json_field size_fields[] = {
     { "rows", JSON_KIND_UINT, AT(rows), .required = true, .min = 1, .max = SIZE_MAX_ },
 };
 
-static void resize(struct call *c)
+static void resize_pty(struct call *c)
 {
     struct pty_request q = { 0 };
     struct process *p;
     struct err e;
 
-    if (!daytona_read(c, size_fields, COUNT_OF(size_fields), &q) || !(p = find(c)))
+    if (!daytona_read_body(c, size_fields, COUNT_OF(size_fields), &q) || !(p = find_pty(c)))
         return;
     if (process_resize(p, q.rows, q.cols, &e) < 0)
         call_fail(c, &e);
     else
         call_answer(
-            c, 200, write_shown,
-            &(struct shown){ .process = p, .may_exec = true, .rows = q.rows, .cols = q.cols });
+            c, 200, write_pty,
+            &(struct pty_shown){ .process = p, .may_exec = true, .rows = q.rows, .cols = q.cols });
     process_unref(p);
 }
 
@@ -535,11 +539,11 @@ static void resize(struct call *c)
 
 const struct route routes_daytona_pty[] = {
     ROW(H1_GET, "/create-connect", ROUTE_LONG, create_connect),
-    ROW(H1_POST, "", ROUTE_JSON, create),
-    ROW(H1_GET, "", 0, list),
-    ROW(H1_GET, "/{pty}/connect", ROUTE_LONG, connect_to),
-    ROW(H1_GET, "/{pty}", 0, get),
+    ROW(H1_POST, "", ROUTE_JSON, create_pty),
+    ROW(H1_GET, "", 0, list_ptys),
+    ROW(H1_GET, "/{pty}/connect", ROUTE_LONG, connect_pty),
+    ROW(H1_GET, "/{pty}", 0, show_pty),
     ROW(H1_DELETE, "/{pty}", 0, remove_pty),
-    ROW(H1_POST, "/{pty}/resize", ROUTE_JSON, resize),
+    ROW(H1_POST, "/{pty}/resize", ROUTE_JSON, resize_pty),
     { .path = NULL },
 };

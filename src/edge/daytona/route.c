@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "api/bind_known.h"
-#include "api/daytona/inside.h"
-#include "http/origin.h"
+#include "edge/core/bind_known.h"
+#include "edge/daytona/internal.h"
+#include "lib/http/origin.h"
 
 const struct route *const daytona_tables[] = {
     routes_daytona_create,      routes_daytona_list,
@@ -15,14 +16,14 @@ const struct route *const daytona_tables[] = {
     routes_daytona_interpreter, NULL,
 };
 
-static void no_such_path(struct call *c)
+static void fail_daytona_path(struct call *c)
 {
-    call_fail_with(c, 404, "not_found",
-                   "this sandboxer does not have that path of Daytona's; docs/daytona.md says what "
-                   "it has");
+    call_fail_with(
+        c, 404, "not_found",
+        "this path of Daytona's API is not supported; docs/daytona.md lists the supported ones");
 }
 
-static const struct route unknown = { .handle = no_such_path,
+static const struct route unknown = { .handle = fail_daytona_path,
                                       .face = &daytona_face,
                                       .path = ROUTE_UNKNOWN };
 
@@ -32,7 +33,7 @@ bool daytona_route(struct call *c)
 
     if (!c->path.n || !str_eq(c->path.segments[0], STR("daytona")))
         return false;
-    c->path.slash = false; /* clients join addresses as they like */
+    c->path.slash = false; /* clients may append a slash */
     c->route =
         route_find_in(daytona_tables, http_request(c->x)->method, &c->path, c->params, &allowed);
     if (!c->route)
@@ -40,7 +41,7 @@ bool daytona_route(struct call *c)
     return true;
 }
 
-bool daytona_read(struct call *c, const struct json_field *fields, size_t n, void *out)
+bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n, void *out)
 {
     struct err e;
 
@@ -50,7 +51,7 @@ bool daytona_read(struct call *c, const struct json_field *fields, size_t n, voi
     return false;
 }
 
-static void write_nothing(struct json_writer *w, const void *what)
+static void write_done_object(struct json_writer *w, const void *what)
 {
     (void)what;
     json_begin_object(w);
@@ -59,16 +60,16 @@ static void write_nothing(struct json_writer *w, const void *what)
 
 void daytona_answer_done(struct call *c)
 {
-    call_answer(c, 200, write_nothing, NULL);
+    call_answer(c, 200, write_done_object, NULL);
 }
 
-bool daytona_base(const struct call *c, char *ret, size_t cap)
+bool daytona_base_url(const struct call *c, char *ret, size_t cap)
 {
     const struct http_peer *peer = http_peer(c->x);
     struct str host = call_header(c, "Host");
     char url[ORIGIN_URL];
 
-    if (!peer->is_unix && host.n && host.n < cap - 9) { /* it was checked to mean us */
+    if (!peer->is_unix && host.n && host.n < cap - 9) { /* validated before */
         snprintf(ret, cap, "%s://" STR_FMT, call_scheme(c), STR_ARG(host));
         return true;
     }

@@ -1,4 +1,5 @@
-#include "api/daytona/session_scan.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/session_scan.h"
 
 #include <stdio.h>
 
@@ -15,8 +16,8 @@ void session_scan_done(struct session_scan *s)
     buf_done(&s->held);
 }
 
-static void tell_data(const struct session_scan *s, struct str data, session_event_fn *fn,
-                      void *user)
+static void emit_session_data(const struct session_scan *s, struct str data, session_event_fn *fn,
+                              void *user)
 {
     if (data.n)
         fn(user, &(struct session_event){ .kind = SESSION_DATA, .id = s->id, .text = data });
@@ -27,7 +28,8 @@ static bool is_id_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* How far `in`, behind its RS, is an id with its sign: 0 if it is none, in.n if more may come. */
+/* Length of RS and the id before '>' or '<'; 0 if `in` does not start with them, in.n if more bytes
+ * are needed. */
 static size_t id_length(struct str in)
 {
     size_t n = 1;
@@ -62,27 +64,27 @@ static bool read_mark(struct session_scan *s, struct str mark, session_event_fn 
     return true;
 }
 
-/* What was held is output after all. */
-static void give_up(struct session_scan *s, session_event_fn *fn, void *user)
+/* The held bytes are not a mark: emits them as output. */
+static void flush_held_output(struct session_scan *s, session_event_fn *fn, void *user)
 {
-    tell_data(s, buf_str(&s->held), fn, user);
+    emit_session_data(s, buf_str(&s->held), fn, user);
     buf_clear(&s->held);
 }
 
-/* The next byte of what may be a mark. */
-static void hold(struct session_scan *s, char c, session_event_fn *fn, void *user)
+/* Adds the next byte of a possible mark. */
+static void hold_mark_byte(struct session_scan *s, char c, session_event_fn *fn, void *user)
 {
-    if (c == RS || buf_add_c(&s->held, c) < 0) { /* a mark has no other in it, and an end */
-        give_up(s, fn, user);
+    if (c == RS || buf_add_c(&s->held, c) < 0) { /* a mark contains no RS and is bounded */
+        flush_held_output(s, fn, user);
         buf_add_c(&s->held, c);
     }
     if (c == '\n') {
         if (read_mark(s, (struct str){ s->held.p, s->held.n - 1 }, fn, user))
             buf_clear(&s->held);
         else
-            give_up(s, fn, user);
+            flush_held_output(s, fn, user);
     } else if (s->held.p[0] != RS || (s->held.n <= ID_MAX + 1 && !id_length(buf_str(&s->held)))) {
-        give_up(s, fn, user);
+        flush_held_output(s, fn, user);
     }
 }
 
@@ -92,16 +94,16 @@ void session_scan(struct session_scan *s, struct str data, session_event_fn *fn,
         size_t n = s->held.n ? 0 : str_find(data, RS);
 
         if (n) {
-            tell_data(s, (struct str){ data.p, n }, fn, user);
+            emit_session_data(s, (struct str){ data.p, n }, fn, user);
         } else {
-            hold(s, data.p[0], fn, user);
+            hold_mark_byte(s, data.p[0], fn, user);
             n = 1;
         }
         data = (struct str){ data.p + n, data.n - n };
     }
 }
 
-static bool is_plain(char c)
+static bool is_plain_command_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c && strchr("_./-", c));
@@ -112,12 +114,13 @@ int session_encode(struct str text, struct buf *out)
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < text.n; i++)
-        r = is_plain(text.p[i]) ? buf_add_c(out, text.p[i])
-                                : buf_addf(out, "\\0%03o", (unsigned)(unsigned char)text.p[i]);
+        r = is_plain_command_char(text.p[i])
+                ? buf_add_c(out, text.p[i])
+                : buf_addf(out, "\\0%03o", (unsigned)(unsigned char)text.p[i]);
     return r;
 }
 
-static int octal(struct str in)
+static int read_octal_escape(struct str in)
 {
     int n = 0;
 
@@ -134,10 +137,11 @@ int session_decode(struct str text, struct buf *out)
     int r = 0;
 
     while (r >= 0 && text.n) {
-        bool coded = text.n >= 5 && text.p[0] == '\\' && text.p[1] == '0' && octal(text) >= 0;
+        bool coded =
+            text.n >= 5 && text.p[0] == '\\' && text.p[1] == '0' && read_octal_escape(text) >= 0;
         size_t n = coded ? 5 : 1;
 
-        r = buf_add_c(out, coded ? (char)octal(text) : text.p[0]);
+        r = buf_add_c(out, coded ? (char)read_octal_escape(text) : text.p[0]);
         text = (struct str){ text.p + n, text.n - n };
     }
     return r;

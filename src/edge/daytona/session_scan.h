@@ -1,12 +1,13 @@
-/* What a session's shell writes: output of commands, one after the other, with marks where each
- * begins and ends.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the output of a session's shell: output of commands, with marks at the begin and end of
+ * each.
  *
- *     RS ID > TEXT LF    a command begins; its text, on standard output alone, as session_encode()
- *     RS ID < STATUS LF  … and ends
+ *     RS ID > TEXT LF    a command begins; TEXT only on stdout, encoded by session_encode()
+ *     RS ID < STATUS LF  the command ends
  *
- * It comes from a sandbox: what is no mark is output, whatever it looks like. */
-#ifndef API_DAYTONA_SESSION_SCAN_H
-#define API_DAYTONA_SESSION_SCAN_H
+ * The output is untrusted (it comes from a sandbox): bytes that are not a valid mark are output. */
+#ifndef EDGE_DAYTONA_SESSION_SCAN_H
+#define EDGE_DAYTONA_SESSION_SCAN_H
 
 #include "base/buf.h"
 #include "base/id.h"
@@ -21,16 +22,16 @@ enum session_kind { SESSION_BEGIN, SESSION_DATA, SESSION_END };
 
 struct session_event {
     enum session_kind kind;
-    const char *id;  /* of the command; "": of none, between two of them */
-    struct str text; /* of SESSION_BEGIN, encoded; of SESSION_DATA */
+    const char *id;  /* of the command, or "" between commands */
+    struct str text; /* of SESSION_BEGIN (encoded) and SESSION_DATA */
     int status;      /* of SESSION_END */
 };
 
 typedef void session_event_fn(void *user, const struct session_event *v);
 
-/* One stream. */
+/* The state of one stream. */
 struct session_scan {
-    struct buf held; /* the start of what may be a mark */
+    struct buf held; /* the start of a possible mark */
     char id[ID_MAX];
 };
 
@@ -38,7 +39,7 @@ void session_scan_init(struct session_scan *s);
 void session_scan_done(struct session_scan *s);
 void session_scan(struct session_scan *s, struct str data, session_event_fn *fn, void *user);
 
-/* In one line, as printf's %b reads it. */
+/* Encodes a text as one line that printf's %b decodes, and the inverse. */
 int session_encode(struct str text, struct buf *out);
 int session_decode(struct str text, struct buf *out);
 

@@ -1,21 +1,23 @@
-#include "api/daytona/sessions.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/sessions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/daytona/inside.h"
-#include "api/input.h"
-#include "api/guard.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/input.h"
+#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "http/websocket.h"
+#include "lib/http/websocket.h"
 
 enum { OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
 
-/* For the shell to take up a command that it was given; it may be busy with the one before. */
+/* Time for the shell to begin a command: it may still run the previous one. */
 static const int64_t PATIENCE_NS = 3 * NS_PER_S;
 
-/* Reads "KEY ID COMMAND" lines and runs them in this very shell; what else comes is for commands,
- * and what they leave of it is passed over. Marks go where the shell's output went at first. */
+/* Reads lines of "KEY ID COMMAND" and evaluates the commands in the same shell. Other lines are
+ * input of commands; unread input is skipped. Marks are written to the shell's original stdout and
+ * stderr. */
 static const char driver[] =
     "exec 7<&0 8>&1 9>&2; _sbx_key=$1; shift; "
     "while IFS= read -r _sbx_line <&7; do "
@@ -30,43 +32,43 @@ static const char launcher[] =
     "if command -v bash >/dev/null; then exec bash -c \"$1\" bash \"$2\"; "
     "fi; exec sh -c \"$1\" sh \"$2\"";
 
-/* --- one that is looked into --- */
+/* --- scanning a session --- */
 
-struct command {
+struct session_command {
     char id[ID_MAX];
     struct str text; /* encoded; on the call's arena */
     bool ended;
     int status;
-    struct command *next;
+    struct session_command *next;
 };
 
-struct talk {
+struct session_call {
     struct call *call;
-    struct process *process; /* referenced; of a list: the one that is looked into … */
+    struct process *process; /* referenced; of a list: the session being scanned … */
     struct process **all;    /* … out of these */
     size_t n, at;
     struct watcher watcher;
     struct session_scan scan[2];
-    int channel; /* that is being scanned */
-    struct command *commands, **last;
-    /* one command of it */
-    char id[ID_MAX]; /* "": none */
+    int channel; /* being scanned */
+    struct session_command *commands, **last;
+    /* members about one command */
+    char id[ID_MAX]; /* "" if none */
     bool seen, over[2], too_big;
-    bool async; /* it is enough that the command has begun */
+    bool async; /* answers when the command has begun */
     struct loop_timer patience;
     int status;
     struct buf out[2], both;
-    struct buf input; /* that the shell has not taken */
-    void (*done)(struct talk *t);
+    struct buf input; /* not yet accepted by the shell */
+    void (*done)(struct session_call *t);
     struct process_op op;
     struct process_request request;
     char tag[sizeof DAYTONA_SESSION + DAYTONA_TAG_MAX];
     struct ws ws;
 };
 
-static void talk_end(struct call *c)
+static void on_session_call_end(struct call *c)
 {
-    struct talk *t = c->state;
+    struct session_call *t = c->state;
 
     loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
@@ -83,17 +85,17 @@ static void talk_end(struct call *c)
     free(t);
 }
 
-static void talk_gone(struct call *c)
+static void on_session_client_gone(struct call *c)
 {
-    struct talk *t = c->state;
+    struct session_call *t = c->state;
 
     loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
 }
 
-static struct talk *talk_new(struct call *c, struct process *p)
+static struct session_call *new_session_call(struct call *c, struct process *p)
 {
-    struct talk *t = calloc(1, sizeof *t);
+    struct session_call *t = calloc(1, sizeof *t);
 
     if (!t)
         abort();
@@ -107,218 +109,218 @@ static struct talk *talk_new(struct call *c, struct process *p)
     buf_init(&t->both, 2 * OUTPUT_MAX);
     buf_init(&t->input, SESSION_MARK_MAX + 256);
     c->state = t;
-    c->on_end = talk_end;
-    c->on_gone = talk_gone;
+    c->on_end = on_session_call_end;
+    c->on_gone = on_session_client_gone;
     return t;
 }
 
-static void begin_command(struct talk *t, const struct session_event *v)
+static void begin_command(struct session_call *t, const struct session_event *v)
 {
-    struct command *n = arena_alloc(&t->call->arena, sizeof *n);
+    struct session_command *n = arena_alloc(&t->call->arena, sizeof *n);
     const char *text = n ? arena_dup(&t->call->arena, v->text) : NULL;
 
     if (!text) {
         t->too_big = true;
         return;
     }
-    *n = (struct command){ .text = { text, v->text.n } };
+    *n = (struct session_command){ .text = { text, v->text.n } };
     snprintf(n->id, sizeof n->id, "%s", v->id);
     *t->last = n;
     t->last = &n->next;
 }
 
-static void end_command(struct talk *t, const struct session_event *v)
+static void end_session_command(struct session_call *t, const struct session_event *v)
 {
-    for (struct command *n = t->commands; n; n = n->next)
+    for (struct session_command *n = t->commands; n; n = n->next)
         if (strcmp(n->id, v->id) == 0) {
             n->ended = true;
             n->status = v->status;
         }
 }
 
-static void take_data(struct talk *t, struct str data)
+static void add_command_output(struct session_call *t, struct str data)
 {
     if (buf_add(&t->out[t->channel], data) < 0 || buf_add(&t->both, data) < 0)
         t->too_big = true;
 }
 
-static void take_event(void *user, const struct session_event *v)
+static void on_session_event(void *user, const struct session_event *v)
 {
-    struct talk *t = user;
+    struct session_call *t = user;
     bool wanted = t->id[0] && strcmp(v->id, t->id) == 0;
 
     if (v->kind == SESSION_BEGIN && t->channel == 0)
         begin_command(t, v);
     if (v->kind == SESSION_END && t->channel == 0)
-        end_command(t, v);
+        end_session_command(t, v);
     if (!wanted)
         return;
     t->seen = true;
     if (v->kind == SESSION_DATA)
-        take_data(t, v->text);
+        add_command_output(t, v->text);
     if (v->kind == SESSION_END) {
         t->over[t->channel] = true;
         t->status = v->status;
     }
 }
 
-static void scan_output(struct talk *t, int channel, struct str data)
+static void scan_output(struct session_call *t, int channel, struct str data)
 {
     t->channel = channel == 2;
-    session_scan(&t->scan[t->channel], data, take_event, t);
+    session_scan(&t->scan[t->channel], data, on_session_event, t);
 }
 
-static bool is_over(const struct talk *t)
+static bool is_command_finished(const struct session_call *t)
 {
     return t->over[0] && t->over[1];
 }
 
-/* A shell that ended took its last command with it. */
-static void note_end(struct talk *t, const struct ext_end *end)
+/* The shell ended: marks its unfinished commands as ended. */
+static void note_shell_end(struct session_call *t, const struct backend_end *end)
 {
-    for (struct command *n = t->commands; n; n = n->next)
+    for (struct session_command *n = t->commands; n; n = n->next)
         if (!n->ended) {
             n->ended = true;
             n->status = daytona_exit_code(end);
         }
-    if (!is_over(t))
+    if (!is_command_finished(t))
         t->status = daytona_exit_code(end);
     t->over[0] = t->over[1] = true;
 }
 
-static void fail_behind(struct watcher *w)
+static void on_session_behind(struct watcher *w)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
     call_fail_with(t->call, 500, "", "the session's output could not be read");
 }
 
-/* --- all that there is of one --- */
+/* --- reading all output of a session --- */
 
-static void look_over(struct talk *t)
+static void finish_session_scan(struct session_call *t)
 {
     loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
     t->done(t);
 }
 
-static bool look_output(struct watcher *w, int channel, struct str data)
+static bool on_scan_output(struct watcher *w, int channel, struct str data)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
     scan_output(t, channel, data);
     if (t->seen && loop_timer_started(&t->patience))
-        look_over(t);
+        finish_session_scan(t);
     return true;
 }
 
-static void look_late(struct loop_timer *x)
+static void on_scan_patience_over(struct loop_timer *x)
 {
-    look_over(container_of(x, struct talk, patience));
+    finish_session_scan(container_of(x, struct session_call, patience));
 }
 
-static void look_ended(struct watcher *w, const struct ext_end *end)
+static void on_scan_shell_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
-    note_end(t, end);
-    look_over(t);
+    note_shell_end(t, end);
+    finish_session_scan(t);
 }
 
-/* A command that the shell has not taken up yet may be about to be. */
-static void look_caught_up(struct watcher *w)
+/* All earlier output is scanned. If the command has not begun, waits a while for it. */
+static void on_scan_caught_up(struct watcher *w)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
     if (!t->id[0] || t->seen)
-        look_over(t);
+        finish_session_scan(t);
     else
-        (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS, look_late,
-                               NULL);
+        (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS,
+                               on_scan_patience_over, NULL);
 }
 
-static const struct watcher_events look_events = { .output = look_output,
-                                                   .ended = look_ended,
-                                                   .fell_behind = fail_behind,
-                                                   .caught_up = look_caught_up };
+static const struct watcher_events scan_events = { .output = on_scan_output,
+                                                   .ended = on_scan_shell_ended,
+                                                   .fell_behind = on_session_behind,
+                                                   .caught_up = on_scan_caught_up };
 
-static void look(struct talk *t, void (*done)(struct talk *t))
+static void scan_session(struct session_call *t, void (*done)(struct session_call *t))
 {
     t->done = done;
-    t->watcher.events = &look_events;
+    t->watcher.events = &scan_events;
     process_watch(t->process, &t->watcher, false);
 }
 
-/* The session that the path names, referenced; NULL: it is answered. */
-static struct process *find(struct call *c)
+/* The session in the path, referenced; NULL after it has answered the call. */
+static struct process *find_daytona_session(struct call *c)
 {
-    struct process *p = daytona_find(c->sandbox, DAYTONA_SESSION, c->params[1]);
+    struct process *p = daytona_find_process(c->sandbox, DAYTONA_SESSION, c->params[1]);
 
     if (!p)
         call_fail_with(c, 404, "NOT_FOUND", "there is no such session");
     return p;
 }
 
-/* With the command that the path names. */
-static struct talk *talk_about(struct call *c)
+/* A call about the command in the path. */
+static struct session_call *new_command_call(struct call *c)
 {
-    struct process *p = find(c);
-    struct talk *t;
+    struct process *p = find_daytona_session(c);
+    struct session_call *t;
 
     if (!p)
         return NULL;
-    t = talk_new(c, p);
+    t = new_session_call(c, p);
     if (!str_copy(c->params[2], t->id, sizeof t->id))
         t->id[0] = '\0';
     return t;
 }
 
-/* --- what is told of them --- */
+/* --- sessions and commands as JSON --- */
 
-static void write_command(struct json_writer *w, const struct command *n)
+static void write_command(struct json_writer *w, const struct session_command *n)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(SESSION_MARK_MAX);
 
     (void)session_decode(n->text, &text);
     json_begin_object(w);
-    put(w, "id", n->id);
-    put_bytes(w, "command", buf_str(&text));
+    write_str_member(w, "id", n->id);
+    write_bytes_member(w, "command", buf_str(&text));
     if (n->ended)
-        put_number(w, "exitCode", n->status);
+        write_int_member(w, "exitCode", n->status);
     json_end_object(w);
 }
 
-static void write_session(struct json_writer *w, const struct talk *t)
+static void write_daytona_session(struct json_writer *w, const struct session_call *t)
 {
     struct process_view v;
 
     process_view(t->process, &v);
     json_begin_object(w);
-    put(w, "sessionId", daytona_tag(&v, DAYTONA_SESSION));
+    write_str_member(w, "sessionId", daytona_tag_name(&v, DAYTONA_SESSION));
     json_key(w, STR("commands"));
     json_begin_array(w);
-    for (const struct command *n = t->commands; n; n = n->next)
+    for (const struct session_command *n = t->commands; n; n = n->next)
         write_command(w, n);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void write_one(struct json_writer *w, const void *what)
+static void write_session_call(struct json_writer *w, const void *what)
 {
-    write_session(w, what);
+    write_daytona_session(w, what);
 }
 
-static void answer_session(struct talk *t)
+static void answer_daytona_session(struct session_call *t)
 {
-    call_answer(t->call, 200, write_one, t);
+    call_answer(t->call, 200, write_session_call, t);
 }
 
-static void get(struct call *c)
+static void show_daytona_session(struct call *c)
 {
-    struct process *p = find(c);
+    struct process *p = find_daytona_session(c);
 
     if (p)
-        look(talk_new(c, p), answer_session);
+        scan_session(new_session_call(c, p), answer_daytona_session);
 }
 
 static void write_found(struct json_writer *w, const void *what)
@@ -326,9 +328,9 @@ static void write_found(struct json_writer *w, const void *what)
     write_command(w, what);
 }
 
-static void answer_command(struct talk *t)
+static void answer_command(struct session_call *t)
 {
-    for (const struct command *n = t->commands; n; n = n->next)
+    for (const struct session_command *n = t->commands; n; n = n->next)
         if (strcmp(n->id, t->id) == 0) {
             call_answer(t->call, 200, write_found, n);
             return;
@@ -338,70 +340,70 @@ static void answer_command(struct talk *t)
 
 static void get_command(struct call *c)
 {
-    struct talk *t = talk_about(c);
+    struct session_call *t = new_command_call(c);
 
     if (t)
-        look(t, answer_command);
+        scan_session(t, answer_command);
 }
 
-static void put_output(struct json_writer *w, const struct talk *t)
+static void write_command_output(struct json_writer *w, const struct session_call *t)
 {
-    put_bytes(w, "output", buf_str(&t->both));
-    put_bytes(w, "stdout", buf_str(&t->out[0]));
-    put_bytes(w, "stderr", buf_str(&t->out[1]));
+    write_bytes_member(w, "output", buf_str(&t->both));
+    write_bytes_member(w, "stdout", buf_str(&t->out[0]));
+    write_bytes_member(w, "stderr", buf_str(&t->out[1]));
 }
 
-static void write_logs(struct json_writer *w, const void *what)
+static void write_command_logs(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    put_output(w, what);
+    write_command_output(w, what);
     json_end_object(w);
 }
 
-static void answer_logs(struct talk *t)
+static void answer_logs(struct session_call *t)
 {
     if (!t->seen)
         call_fail_with(t->call, 404, "NOT_FOUND", "there is no such command");
     else if (t->too_big)
-        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB: follow its logs");
+        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB; follow its logs");
     else
-        call_answer(t->call, 200, write_logs, t);
+        call_answer(t->call, 200, write_command_logs, t);
 }
 
 /* --- the list --- */
 
 static void add_session(void *user, struct process *p)
 {
-    struct talk *t = user;
+    struct session_call *t = user;
     struct process_view v;
 
     process_view(p, &v);
-    if (daytona_tag(&v, DAYTONA_SESSION) && t->n < PROCESSES_MAX)
+    if (daytona_tag_name(&v, DAYTONA_SESSION) && t->n < PROCESSES_MAX)
         t->all[t->n++] = process_ref(p);
 }
 
-static void list_next(struct talk *t);
+static void list_next_session(struct session_call *t);
 
-static void list_one(struct talk *t)
+static void list_scanned_session(struct session_call *t)
 {
     struct json_writer w;
 
     if (t->both.n > 1)
         buf_add_c(&t->both, ',');
     json_writer_init(&w, &t->both, JSON_COMPACT);
-    write_session(&w, t);
+    write_daytona_session(&w, t);
     if (json_writer_finish(&w, NULL) < 0)
         t->too_big = true;
     t->commands = NULL;
     t->last = &t->commands;
-    list_next(t);
+    list_next_session(t);
 }
 
-static void list_next(struct talk *t)
+static void list_next_session(struct session_call *t)
 {
     process_unref(take_ptr(t->process));
     if (t->too_big) {
-        call_fail_with(t->call, 413, "", "there is more than fits into an answer");
+        call_fail_with(t->call, 413, "", "the list of sessions is too large for an answer");
         return;
     }
     if (t->at == t->n) {
@@ -414,19 +416,19 @@ static void list_next(struct talk *t)
         session_scan_done(&t->scan[i]);
         session_scan_init(&t->scan[i]);
     }
-    look(t, list_one);
+    scan_session(t, list_scanned_session);
 }
 
-static void list(struct call *c)
+static void list_daytona_sessions(struct call *c)
 {
-    struct talk *t = talk_new(c, NULL);
+    struct session_call *t = new_session_call(c, NULL);
 
     t->all = calloc(PROCESSES_MAX, sizeof(struct process *));
     if (!t->all)
         abort();
     process_each(c->sandbox, add_session, t);
     buf_add_c(&t->both, '[');
-    list_next(t);
+    list_next_session(t);
 }
 
 /* --- create and delete --- */
@@ -439,16 +441,16 @@ static const struct json_field create_fields[] = {
     { "sessionId", JSON_KIND_STR, JSON_AT(struct create_session, id), .required = true },
 };
 
-static void write_created(struct json_writer *w, const void *what)
+static void write_created_session(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    put(w, "sessionId", what);
+    write_str_member(w, "sessionId", what);
     json_end_object(w);
 }
 
-static void started(struct process_op *op, int r, const struct err *e)
+static void on_session_started(struct process_op *op, int r, const struct err *e)
 {
-    struct talk *t = container_of(op, struct talk, op);
+    struct session_call *t = container_of(op, struct session_call, op);
     struct call *c = t->call;
 
     if (r >= 0)
@@ -456,14 +458,14 @@ static void started(struct process_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_created, t->tag + strlen(DAYTONA_SESSION));
+        call_answer(c, 201, write_created_session, t->tag + strlen(DAYTONA_SESSION));
     call_unref(c);
 }
 
-static void start(struct call *c, const char *id)
+static void start_session_shell(struct call *c, const char *id)
 {
     const char **argv = arena_array(&c->own, 6, sizeof *argv);
-    struct talk *t = talk_new(c, NULL);
+    struct session_call *t = new_session_call(c, NULL);
     char key[ID_MAX];
     struct err e;
 
@@ -490,37 +492,37 @@ static void start(struct call *c, const char *id)
                                            .rows = 24,
                                            .cols = 80 };
     t->op.request = &t->request;
-    t->op.done = started;
+    t->op.done = on_session_started;
     call_ref(c);
     t->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &t->op);
 }
 
-static void create(struct call *c)
+static void create_daytona_session(struct call *c)
 {
     struct create_session q = { 0 };
     struct process *p;
 
-    if (!daytona_read(c, create_fields, COUNT_OF(create_fields), &q) ||
+    if (!daytona_read_body(c, create_fields, COUNT_OF(create_fields), &q) ||
         !daytona_name_good(c, str_from(q.id)))
         return;
-    p = daytona_find(c->sandbox, DAYTONA_SESSION, str_from(q.id));
+    p = daytona_find_process(c->sandbox, DAYTONA_SESSION, str_from(q.id));
     if (p) {
         process_unref(p);
-        call_fail_with(c, 409, "CONFLICT", "there is a session of that name already");
-    } else if (daytona_count(c->sandbox, DAYTONA_SESSION) >= DAYTONA_RUNNING_MAX) {
-        call_fail_with(c, 429, "", "this sandbox has as many sessions as it may have");
+        call_fail_with(c, 409, "CONFLICT", "a session with this name already exists");
+    } else if (daytona_count_processes(c->sandbox, DAYTONA_SESSION) >= DAYTONA_RUNNING_MAX) {
+        call_fail_with(c, 429, "", "too many sessions in this sandbox; remove some");
     } else {
-        start(c, q.id);
+        start_session_shell(c, q.id);
     }
 }
 
 static void remove_session(struct call *c)
 {
-    struct process *p = find(c);
+    struct process *p = find_daytona_session(c);
 
     if (p)
-        daytona_remove(c, p);
+        daytona_remove_process(c, p);
 }
 
 /* --- a command --- */
@@ -540,61 +542,62 @@ static const struct json_field exec_fields[] = {
 
 static void write_run(struct json_writer *w, const void *what)
 {
-    const struct talk *t = what;
+    const struct session_call *t = what;
 
     json_begin_object(w);
-    put(w, "cmdId", t->id);
-    if (is_over(t)) {
-        put_number(w, "exitCode", t->status);
-        put_output(w, t);
+    write_str_member(w, "cmdId", t->id);
+    if (is_command_finished(t)) {
+        write_int_member(w, "exitCode", t->status);
+        write_command_output(w, t);
     }
     json_end_object(w);
 }
 
-static void answer_run(struct talk *t)
+static void answer_session_command(struct session_call *t)
 {
     loop_timer_stop(&t->patience);
     watcher_stop(&t->watcher);
     if (t->too_big)
-        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB: follow its logs");
+        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB; follow its logs");
     else
-        call_answer(t->call, is_over(t) ? 200 : 202, write_run, t);
+        call_answer(t->call, is_command_finished(t) ? 200 : 202, write_run, t);
 }
 
-static bool run_output(struct watcher *w, int channel, struct str data)
+static bool on_command_output(struct watcher *w, int channel, struct str data)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
     scan_output(t, channel, data);
-    if (is_over(t) || (t->async && t->seen))
-        answer_run(t);
+    if (is_command_finished(t) || (t->async && t->seen))
+        answer_session_command(t);
     return true;
 }
 
-static void run_late(struct loop_timer *x)
+static void on_command_patience_over(struct loop_timer *x)
 {
-    answer_run(container_of(x, struct talk, patience));
+    answer_session_command(container_of(x, struct session_call, patience));
 }
 
-static void await_begin(struct talk *t)
+static void await_command_begin(struct session_call *t)
 {
-    (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS, run_late, NULL);
+    (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS,
+                           on_command_patience_over, NULL);
 }
 
-static void run_ended(struct watcher *w, const struct ext_end *end)
+static void on_command_shell_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
-    note_end(t, end);
-    answer_run(t);
+    note_shell_end(t, end);
+    answer_session_command(t);
 }
 
-static void give_input(struct talk *t)
+static void send_session_input(struct session_call *t)
 {
     while (t->input.n) {
         ssize_t n = process_stdin(t->process, buf_str(&t->input), NULL);
 
-        if (n <= 0) /* full: `room` comes; or over, which is told */
+        if (n <= 0) /* full: on_session_room() continues; ended: the watcher reports it */
             return;
         buf_drop(&t->input, (size_t)n);
     }
@@ -602,17 +605,19 @@ static void give_input(struct talk *t)
         t->done(t);
 }
 
-static void run_room(struct watcher *w)
+static void on_session_room(struct watcher *w)
 {
-    give_input(container_of(w, struct talk, watcher));
+    send_session_input(container_of(w, struct session_call, watcher));
 }
 
-static const struct watcher_events run_events = {
-    .output = run_output, .ended = run_ended, .fell_behind = fail_behind, .room = run_room
-};
+static const struct watcher_events run_events = { .output = on_command_output,
+                                                  .ended = on_command_shell_ended,
+                                                  .fell_behind = on_session_behind,
+                                                  .room = on_session_room };
 
-/* A line of its own, whatever the command before has left unread. */
-static int write_line(struct talk *t, const char *command, struct err *e)
+/* Begins with a newline, so that unread input of the previous command does not become part of the
+ * line. */
+static int write_session_command(struct session_call *t, const char *command, struct err *e)
 {
     struct process_view v;
     int r = id_make("cmd_", t->id, e);
@@ -625,31 +630,31 @@ static int write_line(struct talk *t, const char *command, struct err *e)
     return r;
 }
 
-static void execute(struct call *c)
+static void execute_session_command(struct call *c)
 {
     struct exec_session q = { 0 };
     struct process_view v;
     struct process *p;
-    struct talk *t;
+    struct session_call *t;
     struct err e;
 
-    if (!daytona_read(c, exec_fields, COUNT_OF(exec_fields), &q))
+    if (!daytona_read_body(c, exec_fields, COUNT_OF(exec_fields), &q))
         return;
-    p = find(c);
+    p = find_daytona_session(c);
     if (!p)
         return;
-    t = talk_new(c, p);
+    t = new_session_call(c, p);
     process_view(p, &v);
     if (v.ended) {
         call_fail_with(c, 410, "SESSION_ENDED", "the session's shell has ended");
-    } else if (write_line(t, q.command, &e) < 0) {
+    } else if (write_session_command(t, q.command, &e) < 0) {
         call_fail(c, &e);
     } else {
         t->async = q.async || q.run_async;
-        t->done = t->async ? await_begin : NULL;
+        t->done = t->async ? await_command_begin : NULL;
         t->watcher.events = &run_events;
         process_watch(p, &t->watcher, true);
-        give_input(t);
+        send_session_input(t);
     }
 }
 
@@ -662,46 +667,46 @@ static const struct json_field input_fields[] = {
       .max = INPUT_WHOLE_MAX },
 };
 
-static void send_input(struct call *c)
+static void send_command_input(struct call *c)
 {
     struct input_request q = { 0 };
     struct process *p;
 
-    if (!daytona_read(c, input_fields, COUNT_OF(input_fields), &q))
+    if (!daytona_read_body(c, input_fields, COUNT_OF(input_fields), &q))
         return;
-    p = find(c);
+    p = find_daytona_session(c);
     if (p)
         input_whole(c, p, str_from(q.data), call_answer_empty);
 }
 
 /* --- following --- */
 
-static void follow_closed(struct ws *w, int code)
+static void on_follow_closed(struct ws *w, int code)
 {
-    struct talk *t = container_of(w, struct talk, ws);
+    struct session_call *t = container_of(w, struct session_call, ws);
     struct call *c = t->call;
 
     (void)code;
     watcher_stop(&t->watcher);
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
-    call_unref(c); /* the exchange's */
+    call_unref(c); /* held by the exchange */
 }
 
-static void follow_drain(struct ws *w)
+static void on_follow_drain(struct ws *w)
 {
-    watcher_resume(&container_of(w, struct talk, ws)->watcher);
+    watcher_resume(&container_of(w, struct session_call, ws)->watcher);
 }
 
-static void follow_message(struct ws *w, enum frame_op op, struct str data)
+static void on_follow_message(struct ws *w, enum frame_op op, struct str data)
 {
-    (void)w; /* nothing is asked here */
+    (void)w; /* messages are ignored */
     (void)op;
     (void)data;
 }
 
-/* What there is of the command now, stream by stream; false: the client is full. */
-static bool send_taken(struct talk *t)
+/* Sends the collected output of both streams. Returns false if the connection is full. */
+static bool send_followed_output(struct session_call *t)
 {
     static const char *const marks[] = { "\1\1\1", "\2\2\2" };
     struct buf message AUTO(buf_done) = BUF_INIT(OUTPUT_MAX + 8);
@@ -718,48 +723,48 @@ static bool send_taken(struct talk *t)
     }
     buf_clear(&t->both);
     if (r < 0)
-        ws_close(&t->ws, CLOSE_FAILED, STR("output could not be told"));
+        ws_close(&t->ws, CLOSE_FAILED, STR("sending output failed"));
     return r == 0;
 }
 
-static bool follow_output(struct watcher *w, int channel, struct str data)
+static bool on_follow_output(struct watcher *w, int channel, struct str data)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
     bool more;
 
     scan_output(t, channel, data);
-    more = send_taken(t);
-    if (is_over(t)) {
+    more = send_followed_output(t);
+    if (is_command_finished(t)) {
         watcher_stop(w);
         ws_close(&t->ws, CLOSE_DONE, STR(""));
     }
     return more;
 }
 
-static void follow_ended(struct watcher *w, const struct ext_end *end)
+static void on_follow_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
     (void)end;
     ws_close(&t->ws, CLOSE_DONE, STR(""));
 }
 
-static void follow_behind(struct watcher *w)
+static void on_follow_behind(struct watcher *w)
 {
-    struct talk *t = container_of(w, struct talk, watcher);
+    struct session_call *t = container_of(w, struct session_call, watcher);
 
-    ws_close(&t->ws, CLOSE_FAILED, STR("the client does not read"));
+    ws_close(&t->ws, CLOSE_FAILED, STR("the client reads too slowly"));
 }
 
-static const struct watcher_events follow_events = { .output = follow_output,
-                                                     .ended = follow_ended,
-                                                     .fell_behind = follow_behind };
+static const struct watcher_events follow_events = { .output = on_follow_output,
+                                                     .ended = on_follow_ended,
+                                                     .fell_behind = on_follow_behind };
 
-static void follow(struct talk *t)
+static void follow_command(struct session_call *t)
 {
-    const struct ws_config config = { .on_message = follow_message,
-                                      .on_closed = follow_closed,
-                                      .on_drain = follow_drain };
+    const struct ws_config config = { .on_message = on_follow_message,
+                                      .on_closed = on_follow_closed,
+                                      .on_drain = on_follow_drain };
     struct err e;
 
     if (ws_accept(&t->ws, t->call->x, &config, &e) < 0) {
@@ -770,22 +775,22 @@ static void follow(struct talk *t)
     process_watch(t->process, &t->watcher, false);
 }
 
-static void logs(struct call *c)
+static void show_command_logs(struct call *c)
 {
     bool follows = ws_wanted(http_request(c->x));
-    struct talk *t = talk_about(c);
+    struct session_call *t = new_command_call(c);
 
     if (!t)
         return;
     if (follows)
-        follow(t);
+        follow_command(t);
     else
-        look(t, answer_logs);
+        scan_session(t, answer_logs);
 }
 
 static void no_entrypoint(struct call *c)
 {
-    call_fail_with(c, 404, "NOT_FOUND", "sandboxes have no entrypoint here");
+    call_fail_with(c, 404, "NOT_FOUND", "sandboxes have no entrypoint session");
 }
 
 #define SESSION DAYTONA_INSIDE "/process/session"
@@ -798,13 +803,14 @@ static void no_entrypoint(struct call *c)
 const struct route routes_daytona_sessions[] = {
     ROW(H1_GET, SESSION "/entrypoint", 0, no_entrypoint),
     ROW(H1_GET, SESSION "/entrypoint/logs", 0, no_entrypoint),
-    ROW(H1_POST, SESSION, ROUTE_JSON, create),
-    ROW(H1_GET, SESSION, 0, list),
-    ROW(H1_GET, SESSION "/{session}", 0, get),
+    ROW(H1_POST, SESSION, ROUTE_JSON, create_daytona_session),
+    ROW(H1_GET, SESSION, 0, list_daytona_sessions),
+    ROW(H1_GET, SESSION "/{session}", 0, show_daytona_session),
     ROW(H1_DELETE, SESSION "/{session}", 0, remove_session),
-    ROW(H1_POST, SESSION "/{session}/exec", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute),
+    ROW(H1_POST, SESSION "/{session}/exec", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG,
+        execute_session_command),
     ROW(H1_GET, COMMAND, 0, get_command),
-    ROW(H1_GET, COMMAND "/logs", ROUTE_LONG, logs),
-    ROW(H1_POST, COMMAND "/input", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, send_input),
+    ROW(H1_GET, COMMAND "/logs", ROUTE_LONG, show_command_logs),
+    ROW(H1_POST, COMMAND "/input", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, send_command_input),
     { .path = NULL },
 };

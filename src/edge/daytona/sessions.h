@@ -1,30 +1,30 @@
-/* Daytona's sessions: a shell that goes on, and runs one command after the other. It is a
- * background process with a tag, so the daemon keeps nothing of it in mind, and finds it again
- * after a restart; which commands there were, and what came of them, is in what it wrote. */
-#ifndef API_DAYTONA_SESSIONS_H
-#define API_DAYTONA_SESSIONS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of the toolbox: a shell that runs one command after the other. It is a background
+ * process with a tag, so the daemon keeps no state of it and finds it again after a restart; the
+ * commands and their results are parsed from its output. */
+#ifndef EDGE_DAYTONA_SESSIONS_H
+#define EDGE_DAYTONA_SESSIONS_H
 
-#include "api/daytona/session_scan.h"
-#include "api/processes.h"
+#include "edge/daytona/session_scan.h"
+#include "edge/core/processes.h"
 
-/* A background process by the kind and name in its tag, the last of that name; referenced. NULL:
- * there is none. */
-struct process *daytona_find(struct sandbox *s, const char *kind, struct str name);
-/* Its name, if it is of that kind; else NULL. */
-const char *daytona_tag(const struct process_view *v, const char *kind);
-/* How many of that kind run. */
-size_t daytona_count(struct sandbox *s, const char *kind);
+/* Finds a background process by the kind and name in its tag; the newest one of that name,
+ * referenced, or NULL. */
+struct process *daytona_find_process(struct sandbox *s, const char *kind, struct str name);
+/* The name in the tag of a process of that kind, else NULL. */
+const char *daytona_tag_name(const struct process_view *v, const char *kind);
+/* Number of running processes of that kind. */
+size_t daytona_count_processes(struct sandbox *s, const char *kind);
 
 #define DAYTONA_SESSION "daytona.session:"
 #define DAYTONA_PTY     "daytona.pty:"
 
 enum { DAYTONA_TAG_MAX = 64, DAYTONA_RUNNING_MAX = 64 };
 
-/* A name that a client gives one of them. False: it is answered. */
+/* Checks a name given by a client. Returns false after it has answered the call. */
 bool daytona_name_good(struct call *c, struct str name);
 
-/* Ends it with all it started, and answers when it is gone and forgotten. The reference becomes the
- * call's. */
-void daytona_remove(struct call *c, struct process *p);
+/* Kills the process with its descendants, forgets it and answers the call. Takes the reference. */
+void daytona_remove_process(struct call *c, struct process *p);
 
 #endif

@@ -1,12 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "api/daytona/inside.h"
-#include "api/e2b/network.h"
-#include "api/e2b/template.h"
-#include "api/guard.h"
-#include "api/operation.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/egress_settings.h"
+#include "edge/core/template.h"
+#include "edge/core/guard.h"
+#include "edge/core/operation.h"
 #include "base/clock.h"
-#include "json/reader.h"
 
 enum { MINUTE_NS_SHARE = 60 };
 
@@ -31,26 +31,15 @@ const char *daytona_state(const struct sandbox_record *r, const struct sandbox *
     }
 }
 
-/* What it was asked for by; nothing, if that cannot be read any more. */
-static struct create_request asked_for(const struct sandbox_record *r, struct arena *a)
-{
-    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
-    struct create_request q = { 0 };
-    const struct json *v;
-
-    if (json_read(r->request, limits, a, &v, NULL) >= 0)
-        (void)create_request_read(v, &q, a, NULL);
-    return q;
-}
-
-static void put_gib(struct json_writer *w, const char *key, uint32_t mib)
+static void write_gib_member(struct json_writer *w, const char *key, uint32_t mib)
 {
     json_key(w, str_from(key));
     json_put_double(w, mib / 1024.0);
 }
 
-/* What its profile says; that may have gone since. */
-static void put_size(struct json_writer *w, const struct call *c, const struct sandbox_record *r)
+/* Writes the size by the sandbox's profile; zeros if the profile no longer exists. */
+static void write_sandbox_size(struct json_writer *w, const struct call *c,
+                               const struct sandbox_record *r)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     char name[RECORD_NAME_MAX + 24];
@@ -59,52 +48,52 @@ static void put_size(struct json_writer *w, const struct call *c, const struct s
     (void)catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL);
     json_key(w, STR("cpu"));
     json_put_double(w, p ? profile_cpu_milli(p) / 1000.0 : 0);
-    put_number(w, "gpu", 0);
-    put_gib(w, "memory", p ? p->resources.memory_mb : 0);
-    put_gib(w, "disk", p ? p->resources.disk_mb : 0);
+    write_int_member(w, "gpu", 0);
+    write_gib_member(w, "memory", p ? p->resources.memory_mb : 0);
+    write_gib_member(w, "disk", p ? p->resources.disk_mb : 0);
 }
 
-static int64_t minutes(int64_t ns)
+static int64_t whole_minutes(int64_t ns)
 {
     return ns / (MINUTE_NS_SHARE * NS_PER_S);
 }
 
-/* 0 minutes of idleness: never; -1 of being stopped: as long as may be, 0: it goes with it. */
-static void put_rest(struct json_writer *w, const struct sandbox *s)
+/* autoStopInterval 0: never. autoDeleteInterval -1: never; 0: destroyed instead of stopped. */
+static void write_rest_intervals(struct json_writer *w, const struct sandbox *s)
 {
     struct sandbox_rest rest = sandbox_rest(s);
 
-    put_number(w, "autoStopInterval", minutes(rest.idle_ns));
-    put_number(w, "autoPauseInterval", 0);
-    put_number(w, "autoArchiveInterval", 0);
-    put_number(w, "autoDeleteInterval",
-               rest.idle_ns && !rest.stops ? 0
-               : rest.keep_ns              ? minutes(rest.keep_ns)
-                                           : -1);
+    write_int_member(w, "autoStopInterval", whole_minutes(rest.idle_ns));
+    write_int_member(w, "autoPauseInterval", 0);
+    write_int_member(w, "autoArchiveInterval", 0);
+    write_int_member(w, "autoDeleteInterval",
+                     rest.idle_ns && !rest.stops ? 0
+                     : rest.keep_ns              ? whole_minutes(rest.keep_ns)
+                                                 : -1);
 }
 
-static void put_env(struct json_writer *w, const struct daytona_shown *s,
-                    const struct json_map *env)
+static void write_sandbox_env(struct json_writer *w, const struct daytona_shown *s,
+                              const struct json_map *env)
 {
     json_key(w, STR("env"));
     guard_write_env(w, env, s->sandbox && env->n && guard_may_exec(s->call, s->sandbox));
 }
 
-static void put_times(struct json_writer *w, const struct daytona_shown *s)
+static void write_sandbox_times(struct json_writer *w, const struct daytona_shown *s)
 {
     time_write(w, "createdAt", s->record->created_ns);
     time_write(w, "updatedAt", s->record->updated_ns);
     time_write(w, "autoDestroyAt", s->expires_ns);
 }
 
-static void put_toolbox(struct json_writer *w, const struct call *c)
+static void write_toolbox_url(struct json_writer *w, const struct call *c)
 {
     char base[128], url[160];
 
-    if (!daytona_base(c, base, sizeof base))
+    if (!daytona_base_url(c, base, sizeof base))
         return;
     snprintf(url, sizeof url, "%s" DAYTONA_TOOLBOX, base);
-    put(w, "toolboxProxyUrl", url);
+    write_str_member(w, "toolboxProxyUrl", url);
 }
 
 void daytona_write_sandbox(struct json_writer *w, const void *what)
@@ -112,30 +101,30 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct daytona_shown *s = what;
     const struct sandbox_record *r = s->record;
-    const struct create_request q = asked_for(r, &a);
+    const struct create_request q = template_original_request(r, &a);
 
     json_begin_object(w);
-    put(w, "id", r->id);
-    put(w, "organizationId", r->owner);
-    put(w, "name", daytona_name(r));
-    put(w, "snapshot", e2b_template_name(s->call->api, r, &q));
-    put(w, "user", DAYTONA_USER);
-    put(w, "target", "local");
-    put(w, "sandboxClass", "container");
-    put(w, "state", daytona_state(r, s->sandbox));
+    write_str_member(w, "id", r->id);
+    write_str_member(w, "organizationId", r->owner);
+    write_str_member(w, "name", daytona_sandbox_name(r));
+    write_str_member(w, "snapshot", template_source_name(s->call->api, r, &q));
+    write_str_member(w, "user", DAYTONA_USER);
+    write_str_member(w, "target", "local");
+    write_str_member(w, "sandboxClass", "container");
+    write_str_member(w, "state", daytona_state(r, s->sandbox));
     if (r->state == SANDBOX_FAILED)
-        put(w, "errorReason", r->reason);
-    put_flag(w, "recoverable", false);
-    put_flag(w, "public", false);
-    put_flag(w, "networkBlockAll", s->sandbox && !e2b_network_open(s->sandbox));
-    put_env(w, s, &q.env);
+        write_str_member(w, "errorReason", r->reason);
+    write_bool_member(w, "recoverable", false);
+    write_bool_member(w, "public", false);
+    write_bool_member(w, "networkBlockAll", s->sandbox && !egress_settings_open(s->sandbox));
+    write_sandbox_env(w, s, &q.env);
     json_key(w, STR("labels"));
     daytona_labels_write(w, &r->labels);
-    put_size(w, s->call, r);
+    write_sandbox_size(w, s->call, r);
     if (s->sandbox)
-        put_rest(w, s->sandbox);
-    put_times(w, s);
-    put_toolbox(w, s->call);
+        write_rest_intervals(w, s->sandbox);
+    write_sandbox_times(w, s);
+    write_toolbox_url(w, s->call);
     json_end_object(w);
 }
 

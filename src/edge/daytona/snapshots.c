@@ -1,53 +1,54 @@
-/* Daytona's snapshots: what sandboxes are made from. Ours are profiles, which are there for all,
- * and snapshots of sandboxes. */
-#include "api/snapshots.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots in Daytona's control plane, the sources of sandboxes: profiles, which are visible to
+ * all callers, and snapshots of sandboxes. */
+#include "edge/core/snapshots.h"
 
 #include <stdlib.h>
 
-#include "api/daytona/inside.h"
-#include "api/e2b/template.h"
+#include "edge/daytona/internal.h"
+#include "edge/core/template.h"
 
 enum { PAGE_DEFAULT = 100, PAGE_MAX = 200, PAGES_MAX = 10000 };
 
-/* --- how one looks --- */
+/* --- snapshots as JSON --- */
 
-static void put_null(struct json_writer *w, const char *key)
+static void write_null_member(struct json_writer *w, const char *key)
 {
     json_key(w, str_from(key));
     json_put_null(w);
 }
 
-static void put_common(struct json_writer *w, const struct profile *p)
+static void write_snapshot_common(struct json_writer *w, const struct profile *p)
 {
-    put(w, "state", "active");
+    write_str_member(w, "state", "active");
     json_key(w, STR("cpu"));
     json_put_double(w, p ? profile_cpu_milli(p) / 1000.0 : 0);
-    put_number(w, "gpu", 0);
+    write_int_member(w, "gpu", 0);
     json_key(w, STR("mem"));
     json_put_double(w, p ? p->resources.memory_mb / 1024.0 : 0);
     json_key(w, STR("disk"));
     json_put_double(w, p ? p->resources.disk_mb / 1024.0 : 0);
-    put_null(w, "entrypoint");
-    put_null(w, "errorReason");
-    put_null(w, "lastUsedAt");
-    put(w, "sandboxClass", "container");
+    write_null_member(w, "entrypoint");
+    write_null_member(w, "errorReason");
+    write_null_member(w, "lastUsedAt");
+    write_str_member(w, "sandboxClass", "container");
 }
 
-/* Nobody knows when it came; clients want a time. */
-static void write_profile(struct json_writer *w, const void *what)
+/* A profile has no creation time, but clients require one. */
+static void write_profile_snapshot(struct json_writer *w, const void *what)
 {
     const struct profile *p = what;
-    const char *name = e2b_profile_name(p->id);
+    const char *name = template_profile_name(p->id);
 
     json_begin_object(w);
-    put(w, "id", name);
-    put(w, "name", name);
-    put_flag(w, "general", true);
-    put_null(w, "size");
-    put_null(w, "sourceSandboxId");
-    put(w, "createdAt", "1970-01-01T00:00:00Z");
-    put(w, "updatedAt", "1970-01-01T00:00:00Z");
-    put_common(w, p);
+    write_str_member(w, "id", name);
+    write_str_member(w, "name", name);
+    write_bool_member(w, "general", true);
+    write_null_member(w, "size");
+    write_null_member(w, "sourceSandboxId");
+    write_str_member(w, "createdAt", "1970-01-01T00:00:00Z");
+    write_str_member(w, "updatedAt", "1970-01-01T00:00:00Z");
+    write_snapshot_common(w, p);
     json_end_object(w);
 }
 
@@ -56,57 +57,57 @@ static void write_snapshot(struct json_writer *w, const void *what)
     const struct snapshot_record *r = what;
 
     json_begin_object(w);
-    put(w, "id", r->id);
-    put(w, "name", r->name[0] ? r->name : r->id);
-    put(w, "organizationId", r->owner);
-    put_flag(w, "general", false);
+    write_str_member(w, "id", r->id);
+    write_str_member(w, "name", r->name[0] ? r->name : r->id);
+    write_str_member(w, "organizationId", r->owner);
+    write_bool_member(w, "general", false);
     json_key(w, STR("size"));
     json_put_double(w, (double)r->bytes / (1 << 30));
-    put(w, "sourceSandboxId", r->sandbox);
+    write_str_member(w, "sourceSandboxId", r->sandbox);
     time_write(w, "createdAt", r->created_ns);
     time_write(w, "updatedAt", r->created_ns);
-    put_common(w, NULL);
+    write_snapshot_common(w, NULL);
     json_end_object(w);
 }
 
 /* --- list --- */
 
-struct page {
+struct snapshot_page {
     const struct catalog *catalog;
     struct snapshot_list all;
     size_t profiles, from, limit;
     struct str source;
 };
 
-/* The highest version of each: the next entry is another's. */
-static bool is_last(const struct catalog *all, size_t i)
+/* Whether entry i is the highest version of its profile: the next entry has another name. */
+static bool is_highest_version(const struct catalog *all, size_t i)
 {
     return all->entries[i].profile &&
            (i + 1 == all->n || strcmp(all->entries[i].name.id, all->entries[i + 1].name.id) != 0);
 }
 
-static bool is_on(const struct page *p, size_t i)
+static bool is_on_page(const struct snapshot_page *p, size_t i)
 {
     return i >= p->from && i < p->from + p->limit;
 }
 
-static void write_items(struct json_writer *w, struct page *p)
+static void write_items(struct json_writer *w, struct snapshot_page *p)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < p->all.n; i++) {
         if (p->source.n && !str_eq(p->source, str_from(p->all.p[i]->record.sandbox)))
             continue;
-        if (is_on(p, n++))
+        if (is_on_page(p, n++))
             write_snapshot(w, &p->all.p[i]->record);
     }
     for (size_t i = 0; !p->source.n && i < p->catalog->n; i++)
-        if (is_last(p->catalog, i) && is_on(p, n++))
-            write_profile(w, p->catalog->entries[i].profile);
+        if (is_highest_version(p->catalog, i) && is_on_page(p, n++))
+            write_profile_snapshot(w, p->catalog->entries[i].profile);
     p->profiles = n;
 }
 
-static void answer_page(struct call *c, struct page *p)
+static void answer_daytona_page(struct call *c, struct snapshot_page *p)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
     struct json_writer w;
@@ -118,9 +119,9 @@ static void answer_page(struct call *c, struct page *p)
     json_begin_array(&w);
     write_items(&w, p);
     json_end_array(&w);
-    put_number(&w, "total", (int64_t)p->profiles);
-    put_number(&w, "page", (int64_t)(p->from / p->limit) + 1);
-    put_number(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
+    write_int_member(&w, "total", (int64_t)p->profiles);
+    write_int_member(&w, "page", (int64_t)(p->from / p->limit) + 1);
+    write_int_member(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
     json_end_object(&w);
     if (json_writer_finish(&w, &e) < 0)
         call_fail(c, &e);
@@ -128,9 +129,9 @@ static void answer_page(struct call *c, struct page *p)
         call_answer_bytes(c, 200, "application/json", buf_str(&text));
 }
 
-static void list(struct call *c)
+static void list_daytona_snapshots(struct call *c)
 {
-    struct page p = { .catalog = control_catalog(c->api->control) };
+    struct snapshot_page p = { .catalog = control_catalog(c->api->control) };
     uint64_t page = 1, limit = PAGE_DEFAULT;
 
     if (call_query_number(c, "page", PAGES_MAX, &page) < 0 ||
@@ -140,13 +141,13 @@ static void list(struct call *c)
     p.limit = limit ? limit : PAGE_DEFAULT;
     p.from = (page ? page - 1 : 0) * p.limit;
     snapshot_list_fill(c, &p.all);
-    answer_page(c, &p);
+    answer_daytona_page(c, &p);
     snapshot_list_done(&p.all);
 }
 
-/* --- one --- */
+/* --- one snapshot --- */
 
-static const struct snapshot *find(struct call *c)
+static const struct snapshot *find_daytona_snapshot(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
@@ -155,83 +156,83 @@ static const struct snapshot *find(struct call *c)
     return s;
 }
 
-static void get(struct call *c)
+static void show_daytona_snapshot(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const char *name = arena_dup(&c->own, c->params[0]);
     const struct snapshot *s;
 
-    if (strlen(name) < E2B_TEMPLATE_MAX &&
-        catalog_find(control_catalog(c->api->control), str_from(e2b_profile_id(c, name)), &p,
+    if (strlen(name) < TEMPLATE_NAME_MAX &&
+        catalog_find(control_catalog(c->api->control), str_from(template_profile_id(c, name)), &p,
                      NULL) >= 0) {
-        call_answer(c, 200, write_profile, p);
+        call_answer(c, 200, write_profile_snapshot, p);
         return;
     }
-    s = find(c);
+    s = find_daytona_snapshot(c);
     if (s)
         call_answer(c, 200, write_snapshot, &s->record);
 }
 
-static void activate(struct call *c)
+static void activate_snapshot(struct call *c)
 {
-    const struct snapshot *s = find(c);
+    const struct snapshot *s = find_daytona_snapshot(c);
 
     if (s)
         call_answer(c, 200, write_snapshot, &s->record);
 }
 
-static void remove_snapshot(struct call *c)
+static void remove_daytona_snapshot(struct call *c)
 {
-    const struct snapshot *s = find(c);
+    const struct snapshot *s = find_daytona_snapshot(c);
 
     if (s)
         snapshot_delete_for(c, s);
 }
 
-/* --- of a sandbox --- */
+/* --- snapshots and forks of a sandbox --- */
 
-static void answer_taken(struct call *c, const struct snapshot *s)
+static void on_daytona_snapshot_taken(struct call *c, const struct snapshot *s)
 {
     (void)s;
     daytona_answer_sandbox(c);
 }
 
-static void take(struct call *c)
+static void take_daytona_snapshot(struct call *c)
 {
     struct snapshot_request q = { 0 };
 
-    if (daytona_read(c, snapshot_request_fields, snapshot_request_field_count, &q))
-        snapshot_take_for(c, &q, answer_taken);
+    if (daytona_read_body(c, snapshot_request_fields, snapshot_request_field_count, &q))
+        snapshot_take_for(c, &q, on_daytona_snapshot_taken);
 }
 
-struct forking {
+struct daytona_fork_call {
     struct call *call;
     struct fork_op op;
 };
 
-static void forking_end(struct call *c)
+static void on_daytona_fork_end(struct call *c)
 {
-    struct forking *f = c->state;
+    struct daytona_fork_call *f = c->state;
 
     if (f->op.made)
         fork_op_done(&f->op);
     free(f);
 }
 
-static void forked(struct fork_op *op, int r, const struct err *e)
+static void on_daytona_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct forking, op)->call;
+    struct call *c = container_of(op, struct daytona_fork_call, op)->call;
     struct daytona_shown s = { .call = c };
 
     if (r >= 0)
         s.record = op->made[0].record;
     if (!c->x)
-        ; /* nobody waits for it */
+        ; /* the client is gone */
     else if (r < 0)
         call_fail(c, e);
     else if (!s.record ||
              !control_find_now(c->api->control, &c->caller, str_from(s.record->id), &s.sandbox))
-        call_fail_with(c, 409, "conflict", "the fork was destroyed at once");
+        call_fail_with(c, 409, "conflict", "the fork was destroyed right after its creation");
     else
         call_answer(c, 200, daytona_write_sandbox, &s);
     if (s.sandbox)
@@ -239,32 +240,33 @@ static void forked(struct fork_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void fork_box(struct call *c)
+static void fork_daytona_sandbox(struct call *c)
 {
-    struct forking *f = calloc(1, sizeof *f);
+    struct daytona_fork_call *f = calloc(1, sizeof *f);
 
     if (!f)
         abort();
     f->call = call_ref(c);
     f->op = (struct fork_op){ .caller = &c->caller,
                               .count = 1,
-                              .keep_env = true, /* variables are a part of Daytona's sandboxes */
-                              .done = forked };
+                              .keep_env = true, /* variables belong to Daytona's sandboxes */
+                              .done = on_daytona_forked };
     c->state = f;
-    c->on_end = forking_end;
+    c->on_end = on_daytona_fork_end;
     sandbox_fork(c->sandbox, &f->op);
 }
 
 const struct route routes_daytona_snapshots[] = {
-    { H1_GET, VERB_READ, DAYTONA "/snapshots", 0, list, .face = &daytona_face },
-    { H1_GET, VERB_READ, DAYTONA "/snapshots/{snapshot}", 0, get, .face = &daytona_face },
-    { H1_DELETE, VERB_DESTROY, DAYTONA "/snapshots/{snapshot}", 0, remove_snapshot,
+    { H1_GET, VERB_READ, DAYTONA "/snapshots", 0, list_daytona_snapshots, .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/snapshots/{snapshot}", 0, show_daytona_snapshot,
       .face = &daytona_face },
-    { H1_POST, VERB_READ, DAYTONA "/snapshots/{snapshot}/activate", 0, activate,
+    { H1_DELETE, VERB_DESTROY, DAYTONA "/snapshots/{snapshot}", 0, remove_daytona_snapshot,
       .face = &daytona_face },
-    { H1_POST, VERB_CREATE, DAYTONA_ONE "/snapshot", DAYTONA_LIVE | ROUTE_JSON, take,
+    { H1_POST, VERB_READ, DAYTONA "/snapshots/{snapshot}/activate", 0, activate_snapshot,
       .face = &daytona_face },
-    { H1_POST, VERB_CREATE, DAYTONA_ONE "/fork", DAYTONA_LIVE | ROUTE_JSON, fork_box,
+    { H1_POST, VERB_CREATE, DAYTONA_ONE "/snapshot", DAYTONA_LIVE | ROUTE_JSON,
+      take_daytona_snapshot, .face = &daytona_face },
+    { H1_POST, VERB_CREATE, DAYTONA_ONE "/fork", DAYTONA_LIVE | ROUTE_JSON, fork_daytona_sandbox,
       .face = &daytona_face },
     { .path = NULL },
 };

@@ -1,4 +1,5 @@
-#include "api/e2b/builds.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/builds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,13 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/launch.h"
-#include "api/e2b/template.h"
-#include "api/guard.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/launch.h"
+#include "edge/core/template.h"
+#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "base/hook.h"
-#include "control/owner_share.h"
+#include "base/fault_point.h"
+#include "control/owner/owner_share.h"
 
 enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
 #define BUILD_TTL_NS  (3600 * NS_PER_S)
@@ -21,9 +22,9 @@ enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
 
 const char *const build_state_names[] = { "waiting", "building", "ready", "error", NULL };
 
-/* --- the list --- */
+/* --- the list of builds --- */
 
-static bool has_label(const struct json_map *all, const struct json_pair *l)
+static bool build_has_label(const struct json_map *all, const struct json_pair *l)
 {
     for (size_t i = 0; i < all->n; i++)
         if (strcmp(all->p[i].key, l->key) == 0 && strcmp(all->p[i].value, l->value) == 0)
@@ -31,35 +32,35 @@ static bool has_label(const struct json_map *all, const struct json_pair *l)
     return false;
 }
 
-/* As a sandbox of whoever began it would be. */
-static bool is_seen(const struct call *c, const struct build *b)
+/* A build is visible to the same callers as a sandbox of the caller that began it. */
+static bool is_build_visible(const struct call *c, const struct e2b_build *b)
 {
     if (!c->caller.admin && strcmp(c->caller.owner, b->owner) != 0)
         return false;
     for (size_t i = 0; i < c->caller.labels.n; i++)
-        if (!has_label(&b->labels, &c->caller.labels.p[i]))
+        if (!build_has_label(&b->labels, &c->caller.labels.p[i]))
             return false;
     return true;
 }
 
-struct build *build_find(const struct call *c, struct str template, struct str build)
+struct e2b_build *build_find(const struct call *c, struct str template, struct str build)
 {
     struct list *all = &c->api->e2b_builds;
-    struct build *found = NULL;
+    struct e2b_build *found = NULL;
 
     for (struct link *m = list_first(all); m; m = list_after(all, m)) {
-        struct build *b = container_of(m, struct build, link);
+        struct e2b_build *b = container_of(m, struct e2b_build, link);
 
         if (str_eq(template, str_from(b->template)) &&
-            (!build.n || str_eq(build, str_from(b->id))) && is_seen(c, b))
+            (!build.n || str_eq(build, str_from(b->id))) && is_build_visible(c, b))
             found = b;
     }
     return found;
 }
 
-struct build *build_alloc(void)
+struct e2b_build *build_alloc(void)
 {
-    struct build *b = calloc(1, sizeof *b);
+    struct e2b_build *b = calloc(1, sizeof *b);
 
     if (!b)
         abort();
@@ -76,39 +77,40 @@ void build_drop_file(struct build_file *f)
     f->size = 0;
 }
 
-static void drop_files(struct build *b)
+static void drop_build_files(struct e2b_build *b)
 {
     for (size_t i = 0; i < b->n_files; i++)
         build_drop_file(&b->files[i]);
 }
 
-static void build_free(struct build *b)
+static void build_free(struct e2b_build *b)
 {
     link_leave(&b->link);
     loop_timer_stop(&b->abandoned);
-    drop_files(b);
+    drop_build_files(b);
     buf_done(&b->line);
     arena_done(&b->arena);
     free(b);
 }
 
-static bool is_over(const struct build *b)
+static bool is_build_finished(const struct e2b_build *b)
 {
     return b->state >= BUILD_READY && !b->call;
 }
 
-static bool may_go(const struct build *b)
+static bool may_evict_build(const struct e2b_build *b)
 {
-    return is_over(b) || b->state == BUILD_WAITING;
+    return is_build_finished(b) || b->state == BUILD_WAITING;
 }
 
-/* Of the caller's family of tokens; a caller without one has all that it sees. */
-static bool is_related(const struct call *c, const struct build *b)
+/* Whether the build was begun by the caller's family of tokens. A caller without a family is
+ * related to every build that it sees. */
+static bool is_related(const struct call *c, const struct e2b_build *b)
 {
     return !c->caller.family[0] || strcmp(b->family, c->caller.family) == 0;
 }
 
-static bool is_build_of(const struct call *c, const struct account *a, const struct build *b)
+static bool is_build_of(const struct call *c, const struct account *a, const struct e2b_build *b)
 {
     struct account other = account_of(c->api->control, b->owner, b->family);
 
@@ -119,38 +121,39 @@ static int refuse_build(const struct account *a, size_t own, size_t related, str
 {
     if (own < BUILDS_PER_OWNER)
         return err_set(e, ERR_QUOTA,
-                       "this token's family builds %zu templates (a token's part: seven eighths of "
-                       "the %d that one owner may build at once); wait until one is built",
+                       "this token's family already builds %zu templates (limit of a token family: "
+                       "seven eighths of the owner's %d); wait until a build ends",
                        related, BUILDS_PER_OWNER);
-    return err_set(e, ERR_QUOTA,
-                   "%s builds %zu templates, as many as one owner may at once; wait until one is "
-                   "built",
-                   a->name, own);
+    return err_set(
+        e, ERR_QUOTA,
+        "%s already builds %zu templates, the limit of one owner; wait until a build ends", a->name,
+        own);
 }
 
-/* Room for one more. A family's own builds make room for each other; of others only those that are
- * over do. One label of an owner leaves room for the others, and so does one family. */
-static int make_room(const struct call *c, struct err *e)
+/* Makes room for one more build. A family's builds evict each other while they wait or are
+ * finished; builds of other families are evicted only when they are finished. Callers with labels,
+ * and each family of tokens, leave part of the owner's quota to the others. */
+static int make_room_for_build(const struct call *c, struct err *e)
 {
     size_t n = 0, own = 0, seen = 0, related = 0;
     const struct account a = account_of(c->api->control, c->caller.owner, c->caller.family);
     size_t most = a.exempt ? BUILDS_MAX : BUILDS_PER_OWNER;
     size_t part = a.part.n ? quota_token_part(most) : most;
-    struct build *oldest = NULL, *over = NULL;
+    struct e2b_build *oldest = NULL, *over = NULL;
 
     for (struct link *m = list_first(&c->api->e2b_builds); m;
          m = list_after(&c->api->e2b_builds, m)) {
-        struct build *b = container_of(m, struct build, link);
+        struct e2b_build *b = container_of(m, struct e2b_build, link);
 
-        bool mine = is_build_of(c, &a, b), shown = mine && is_seen(c, b);
+        bool mine = is_build_of(c, &a, b), shown = mine && is_build_visible(c, b);
 
         n++;
         own += mine;
         seen += shown;
         related += mine && is_related(c, b);
-        if (!oldest && shown && is_related(c, b) && may_go(b))
+        if (!oldest && shown && is_related(c, b) && may_evict_build(b))
             oldest = b;
-        if (!over && is_over(b))
+        if (!over && is_build_finished(b))
             over = b;
     }
     if (own < most && related < part && seen < most - (c->caller.labels.n ? 1 : 0) &&
@@ -159,37 +162,39 @@ static int make_room(const struct call *c, struct err *e)
     if (n < BUILDS_MAX && !oldest)
         return refuse_build(&a, own, related, e);
     if (!oldest && !over)
-        return err_set(e, ERR_BUSY, "%d templates are being built, as many as may be", BUILDS_MAX);
+        return err_set(e, ERR_BUSY,
+                       "%d templates are being built, the limit of this daemon; try again later",
+                       BUILDS_MAX);
     build_free(oldest ? oldest : over);
     return 0;
 }
 
-static void on_abandoned(struct loop_timer *t)
+static void on_build_abandoned(struct loop_timer *t)
 {
-    struct build *b = container_of(t, struct build, abandoned);
+    struct e2b_build *b = container_of(t, struct e2b_build, abandoned);
 
     if (b->state != BUILD_WAITING)
         return;
-    build_fail(b, "nothing came for an hour: build it again");
-    drop_files(b);
+    build_fail(b, "no files or steps were received for an hour; start a new build");
+    drop_build_files(b);
 }
 
-void build_wait(struct api *a, struct build *b)
+void build_wait(struct api *a, struct e2b_build *b)
 {
     loop_timer_stop(&b->abandoned);
     loop_timer_start(control_loop(a->control), &b->abandoned, clock_mono() + BUILD_WAIT_NS,
-                     on_abandoned, NULL);
+                     on_build_abandoned, NULL);
 }
 
-int build_new(struct call *c, const char *name, struct build **ret, struct err *e)
+int build_new(struct call *c, const char *name, struct e2b_build **ret, struct err *e)
 {
     const struct built *again = built_find(c, str_from(name));
-    struct build *b;
+    struct e2b_build *b;
     int r;
 
     if (c->api->e2b_builds_closed)
-        return err_set(e, ERR_BUSY, "the daemon is ending");
-    r = make_room(c, e);
+        return err_set(e, ERR_BUSY, "the daemon is stopping");
+    r = make_room_for_build(c, e);
     if (r < 0)
         return r;
     b = build_alloc();
@@ -214,7 +219,7 @@ int build_new(struct call *c, const char *name, struct build **ret, struct err *
     return 0;
 }
 
-struct build_file *build_file(struct build *b, struct str hash)
+struct build_file *build_get_file(struct e2b_build *b, struct str hash)
 {
     struct build_file *f;
 
@@ -229,7 +234,7 @@ struct build_file *build_file(struct build *b, struct str hash)
     return f;
 }
 
-void build_log(struct build *b, const char *level, struct str text)
+void build_add_log(struct e2b_build *b, const char *level, struct str text)
 {
     const char *copy = b->n_logs < BUILD_LOGS_MAX ? arena_dup(&b->arena, text) : NULL;
 
@@ -237,7 +242,8 @@ void build_log(struct build *b, const char *level, struct str text)
         b->logs[b->n_logs++] = (struct build_log){ clock_wall(), level, copy };
 }
 
-__attribute__((format(printf, 2, 3))) static void tell(struct build *b, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void log_build_info(struct e2b_build *b,
+                                                                 const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -245,32 +251,32 @@ __attribute__((format(printf, 2, 3))) static void tell(struct build *b, const ch
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    build_log(b, "info", str_from(text));
+    build_add_log(b, "info", str_from(text));
 }
 
-/* --- its end --- */
+/* --- the end of a build --- */
 
-/* Nothing of it is under way any more. */
-static void finish(struct build *b)
+/* Releases the resources of a build when none of its operations is under way. */
+static void finish_build(struct e2b_build *b)
 {
     struct call *c = take_ptr(b->call);
 
     watcher_stop(&b->watcher);
     process_unref(take_ptr(b->process));
     arena_done(&b->creating.arena);
-    if (b->box && !b->closed) /* else the next start does: it is for one use */
+    if (b->box && !b->closed) /* otherwise the daemon's next start destroys it: it is one-shot */
         sandbox_destroy(b->box, &c->caller.actor, "its template is built", DESTROY_NO_SYNC, NULL);
     if (b->box)
         sandbox_unref(take_ptr(b->box));
-    drop_files(b);
+    drop_build_files(b);
     if (b->closed)
         build_free(b);
     else
-        builds_keep(c->api, NULL, NULL);
+        builds_save(c->api, NULL, NULL);
     call_unref(c);
 }
 
-static void name_step(struct build *b)
+static void name_failed_step(struct e2b_build *b)
 {
     if (b->at == 0)
         snprintf(b->failed, sizeof b->failed, "base");
@@ -280,8 +286,8 @@ static void name_step(struct build *b)
         snprintf(b->failed, sizeof b->failed, "%u", (unsigned)b->at);
 }
 
-/* A message may have been cut within a character, which no JSON holds. */
-static void mend(char *text)
+/* A truncated message may end within a character, which JSON cannot contain. */
+static void replace_broken_utf8(char *text)
 {
     for (size_t n; *text; text += n) {
         for (n = 1; n < 4 && text[n] && !str_is_utf8((struct str){ text, n });)
@@ -293,88 +299,90 @@ static void mend(char *text)
     }
 }
 
-void build_fail(struct build *b, const char *why)
+void build_fail(struct e2b_build *b, const char *why)
 {
     snprintf(b->reason, sizeof b->reason, "%s", why);
-    mend(b->reason);
-    build_log(b, "error", str_from(why));
+    replace_broken_utf8(b->reason);
+    build_add_log(b, "error", str_from(why));
     b->state = BUILD_ERROR;
 }
 
-static void fail(struct build *b, const char *why)
+static void fail_build_step(struct e2b_build *b, const char *why)
 {
-    name_step(b);
+    name_failed_step(b);
     build_fail(b, why);
-    finish(b);
+    finish_build(b);
 }
 
 /* --- the template --- */
 
-static void unsnapped(struct unsnap_op *op, int r, const struct err *e)
+static void on_build_snapshot_deleted(struct snapshot_delete_op *op, int r, const struct err *e)
 {
-    struct build *b = container_of(op, struct build, unsnap);
+    struct e2b_build *b = container_of(op, struct e2b_build, unsnap);
 
     (void)r;
-    (void)e; /* it is nobody's, and can be deleted */
-    finish(b);
+    (void)e; /* on failure the owner can delete the snapshot */
+    finish_build(b);
 }
 
-static void drop_snapshot(struct build *b, const struct snapshot *s)
+static void delete_build_snapshot(struct e2b_build *b, const struct snapshot *s)
 {
-    b->unsnap.done = unsnapped;
+    b->unsnap.done = on_build_snapshot_deleted;
     snapshot_delete(b->call->api->control, s, &b->unsnap);
 }
 
-static void give_up(struct build *b, const struct snapshot *s, const char *why)
+static void fail_build_delete_snapshot(struct e2b_build *b, const struct snapshot *s,
+                                       const char *why)
 {
-    name_step(b);
+    name_failed_step(b);
     build_fail(b, why);
-    drop_snapshot(b, s);
+    delete_build_snapshot(b, s);
 }
 
-/* What it was before is nobody's any more; sandboxes made from it go on. */
-static void recorded(void *user, int r, const struct err *e)
+/* The template's previous snapshot has no owner now and is deleted; sandboxes made from it
+ * continue. */
+static void on_template_recorded(void *user, int r, const struct err *e)
 {
-    struct build *b = user;
+    struct e2b_build *b = user;
     const struct call *c = b->call;
     const struct snapshot *s =
         snapshot_find(c->api->control, &c->caller, str_from(r < 0 ? b->taken : b->replaced));
 
-    hook_point("build.recorded");
+    fault_point("build.recorded");
     if (r >= 0) {
-        build_log(b, "info", STR("Build finished"));
+        build_add_log(b, "info", STR("Build finished"));
         b->state = BUILD_READY;
     }
     if (r < 0 && s)
-        give_up(b, s, e->msg);
+        fail_build_delete_snapshot(b, s, e->msg);
     else if (r < 0)
-        fail(b, e->msg);
+        fail_build_step(b, e->msg);
     else if (s)
-        drop_snapshot(b, s);
+        delete_build_snapshot(b, s);
     else
-        finish(b);
+        finish_build(b);
 }
 
-static void snapped(struct snapshot_op *op, int r, const struct err *e)
+static void on_build_snapshot_taken(struct snapshot_op *op, int r, const struct err *e)
 {
-    struct build *b = container_of(op, struct build, snapshot);
+    struct e2b_build *b = container_of(op, struct e2b_build, snapshot);
     struct call *c = b->call;
     const struct built *old;
     struct built new;
 
     if (r < 0) {
-        fail(b, e->msg);
+        fail_build_step(b, e->msg);
         return;
     }
     if (b->closed) {
-        give_up(b, op->snapshot, "the daemon is ending");
+        fail_build_delete_snapshot(b, op->snapshot, "the daemon is stopping");
         return;
     }
     snprintf(b->taken, sizeof b->taken, "%s", op->snapshot->record.id);
     old = built_find(c, str_from(b->template));
     snprintf(b->replaced, sizeof b->replaced, "%s", old ? old->snapshot : "");
-    builds_keep(c->api, NULL, NULL); /* on disk before the template is */
-    hook_point("build.snapshot");
+    builds_save(c->api, NULL, NULL); /* stored before the template is */
+    fault_point("build.snapshot");
     new = (struct built){ .id = b->template,
                           .build = b->id,
                           .name = b->name,
@@ -385,49 +393,51 @@ static void snapped(struct snapshot_op *op, int r, const struct err *e)
                           .ready = b->request.ready ? b->request.ready : "",
                           .env = { b->env, b->n_env },
                           .created_ns = clock_wall() };
-    built_put(c->api, b->owner, b->family, &new, old ? old->id : NULL, recorded, b);
+    built_put(c->api, b->owner, b->family, &new, old ? old->id : NULL, on_template_recorded, b);
 }
 
-static void box_kept(void *user, int r, const struct err *e)
+static void on_build_saved(void *user, int r, const struct err *e)
 {
-    struct build *b = user;
+    struct e2b_build *b = user;
 
     if (r < 0) {
-        fail(b, e->msg);
+        fail_build_step(b, e->msg);
     } else if (b->closed) {
-        finish(b);
+        finish_build(b);
     } else {
-        b->snapshot = (struct snapshot_op){ .caller = &b->call->caller, .done = snapped };
+        b->snapshot =
+            (struct snapshot_op){ .caller = &b->call->caller, .done = on_build_snapshot_taken };
         sandbox_snapshot(b->box, &b->snapshot);
     }
 }
 
-/* Whose snapshot it is must be known to whoever finds it after our end. */
-static void take_snapshot(struct build *b)
+/* The build's sandbox is stored before the snapshot is taken, so that the next daemon run can
+ * attribute a snapshot without a template. */
+static void take_build_snapshot(struct e2b_build *b)
 {
-    build_log(b, "info", STR("Taking a snapshot"));
-    builds_keep(b->call->api, box_kept, b);
+    build_add_log(b, "info", STR("Taking a snapshot"));
+    builds_save(b->call->api, on_build_saved, b);
 }
 
 /* --- one program --- */
 
-static void next_step(struct build *b);
+static void start_next_step(struct e2b_build *b);
 
-static const struct build_step *step(const struct build *b)
+static const struct e2b_build_step *current_build_step(const struct e2b_build *b)
 {
-    return (const struct build_step *)b->request.steps.p + b->at - 1;
+    return (const struct e2b_build_step *)b->request.steps.p + b->at - 1;
 }
 
-static void flush_line(struct build *b)
+static void flush_build_line(struct e2b_build *b)
 {
     if (b->line.n)
-        build_log(b, "info", buf_str(&b->line));
+        build_add_log(b, "info", buf_str(&b->line));
     buf_clear(&b->line);
 }
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool on_build_output(struct watcher *w, int channel, struct str data)
 {
-    struct build *b = container_of(w, struct build, watcher);
+    struct e2b_build *b = container_of(w, struct e2b_build, watcher);
 
     (void)channel;
     while (data.n) {
@@ -435,44 +445,45 @@ static bool on_output(struct watcher *w, int channel, struct str data)
         bool whole = n < data.n;
 
         if (buf_add(&b->line, (struct str){ data.p, n }) < 0)
-            flush_line(b); /* the rest of a line that is too long */
+            flush_build_line(b); /* a line that is too long is cut */
         if (whole)
-            flush_line(b);
+            flush_build_line(b);
         data = (struct str){ data.p + n + whole, data.n - n - whole };
     }
     return true;
 }
 
-static void on_ended(struct watcher *w, const struct ext_end *end)
+static void on_build_step_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct build *b = container_of(w, struct build, watcher);
-    bool good = end->how == EXT_EXITED && end->status == 0;
+    struct e2b_build *b = container_of(w, struct e2b_build, watcher);
+    bool good = end->how == BACKEND_EXITED && end->status == 0;
     char text[96];
 
-    flush_line(b);
+    flush_build_line(b);
     process_unref(take_ptr(b->process));
     if (good) {
-        next_step(b);
+        start_next_step(b);
         return;
     }
     if (b->others && *b->others) {
-        b->again(b, step(b), *b->others++);
+        b->again(b, current_build_step(b), *b->others++);
         return;
     }
     snprintf(text, sizeof text,
-             end->how == EXT_EXITED ? "the step failed with exit status %d"
-                                    : "the step was ended (%d)",
+             end->how == BACKEND_EXITED ? "the step failed with exit status %d"
+                                        : "the step was killed (%d)",
              end->status);
-    fail(b, text);
+    fail_build_step(b, text);
 }
 
-static void on_behind(struct watcher *w)
+static void on_build_watcher_behind(struct watcher *w)
 {
-    fail(container_of(w, struct build, watcher), "the step's output could not be followed");
+    fail_build_step(container_of(w, struct e2b_build, watcher),
+                    "the step's output was written faster than it could be read");
 }
 
-/* What was brought for it; then its input ends. */
-static void feed(struct build *b)
+/* Writes the uploaded files of a COPY step to its stdin, then closes it. */
+static void feed_build_step(struct e2b_build *b)
 {
     char data[PIECE_BYTES];
 
@@ -481,44 +492,45 @@ static void feed(struct build *b)
 
         if (n > 0)
             n = process_stdin(b->process, (struct str){ data, (size_t)n }, NULL);
-        if (n <= 0) /* full: `room` comes; or over, which is told */
+        if (n <= 0) /* full: on_build_stdin_room() continues; ended: on_build_step_ended() */
             return;
         b->fed += (uint64_t)n;
     }
     b->feed = NULL;
-    (void)process_close_stdin(b->process, NULL); /* if it is over, that is told */
+    (void)process_close_stdin(b->process, NULL); /* its end is reported by on_build_step_ended() */
 }
 
-static void on_room(struct watcher *w)
+static void on_build_stdin_room(struct watcher *w)
 {
-    struct build *b = container_of(w, struct build, watcher);
+    struct e2b_build *b = container_of(w, struct e2b_build, watcher);
 
     if (b->feed)
-        feed(b);
+        feed_build_step(b);
 }
 
-static const struct watcher_events watcher_events = {
-    .output = on_output, .ended = on_ended, .fell_behind = on_behind, .room = on_room
-};
+static const struct watcher_events watcher_events = { .output = on_build_output,
+                                                      .ended = on_build_step_ended,
+                                                      .fell_behind = on_build_watcher_behind,
+                                                      .room = on_build_stdin_room };
 
-static void started(struct process_op *op, int r, const struct err *e)
+static void on_build_step_started(struct process_op *op, int r, const struct err *e)
 {
-    struct build *b = container_of(op, struct build, starting);
+    struct e2b_build *b = container_of(op, struct e2b_build, starting);
 
     if (r >= 0)
         b->process = take_ptr(op->process);
     if (b->closed) {
-        finish(b);
+        finish_build(b);
     } else if (r < 0) {
-        fail(b, e->msg);
+        fail_build_step(b, e->msg);
     } else {
         b->watcher.events = &watcher_events;
         process_watch(b->process, &b->watcher, false);
-        feed(b);
+        feed_build_step(b);
     }
 }
 
-static void run(struct build *b, const char *user, const char *cwd, size_t argc)
+static void run_build_program(struct e2b_build *b, const char *user, const char *cwd, size_t argc)
 {
     b->fed = 0;
     b->program = (struct process_request){ .argv = { b->argv, argc },
@@ -529,13 +541,13 @@ static void run(struct build *b, const char *user, const char *cwd, size_t argc)
                                            .background = true,
                                            .rows = 24,
                                            .cols = 80 };
-    b->starting = (struct process_op){ .request = &b->program, .done = started };
+    b->starting = (struct process_op){ .request = &b->program, .done = on_build_step_started };
     b->starting.programs = guard_starts_programs(b->call);
     process_start(b->box, &b->call->caller.actor, &b->starting);
 }
 
-static void run_script(struct build *b, const char *user, const char *cwd, const char *script,
-                       const char *const *args, size_t n)
+static void run_build_script(struct e2b_build *b, const char *user, const char *cwd,
+                             const char *script, const char *const *args, size_t n)
 {
     static const char *const head[] = { "/bin/sh", "-c" };
 
@@ -545,12 +557,12 @@ static void run_script(struct build *b, const char *user, const char *cwd, const
     b->argv[3] = "build";
     for (size_t i = 0; i < n; i++)
         b->argv[4 + i] = args[i];
-    run(b, user, cwd, 4 + n);
+    run_build_program(b, user, cwd, 4 + n);
 }
 
 /* --- the steps --- */
 
-/* A login shell, as commands of clients get one; images without bash have another. */
+/* Runs a RUN step in a login shell, as clients' commands: bash, or sh in images without it. */
 static const char run_command[] =
     "command -v bash >/dev/null && exec bash -l -c \"$1\"; exec sh -l -c \"$1\"";
 
@@ -559,8 +571,7 @@ static const char make_workdir[] =
     "[ -d \"$1\" ] && exit; mkdir -p \"$1\" && { chown \"$2:\" \"$1\" 2>/dev/null || chmod 0777 "
     "\"$1\"; }";
 
-/* As COPY of a Dockerfile: what is in a directory; or files, of which a pattern may name several.
- */
+/* COPY as in a Dockerfile: the contents of a directory, or the files that a pattern matches. */
 static const char copy_files[] =
     "[ -z \"$4\" ] || exec 2>/dev/null\n"
     "set -e; t=$(mktemp -d); trap 'rm -rf \"$t\"' EXIT\n"
@@ -576,22 +587,24 @@ static const char copy_files[] =
     "-p \"$dst\"; fi\n"
     "cp -a \"$@\" \"$dst\"";
 
-static const char *arg(const struct build_step *s, size_t i)
+static const char *build_step_arg(const struct e2b_build_step *s, size_t i)
 {
     return i < s->args.n ? s->args.p[i] : "";
 }
 
-static void step_run(struct build *b, const struct build_step *s)
+static void step_run(struct e2b_build *b, const struct e2b_build_step *s)
 {
-    const char *const args[] = { arg(s, 0) };
+    const char *const args[] = { build_step_arg(s, 0) };
 
-    run_script(b, s->args.n > 1 && s->args.p[1][0] ? s->args.p[1] : b->user, b->workdir,
-               run_command, args, 1);
+    run_build_script(b, s->args.n > 1 && s->args.p[1][0] ? s->args.p[1] : b->user, b->workdir,
+                     run_command, args, 1);
 }
 
-/* A sandbox's root has no right to what is others': where one may not write, another may. */
-static void try_as(struct build *b, const struct build_step *s, const char *user,
-                   void (*as)(struct build *b, const struct build_step *s, const char *user))
+/* root in a sandbox cannot write to other users' directories, so a step that fails as one user is
+ * tried as the next one: root, then `user`. */
+static void try_as(struct e2b_build *b, const struct e2b_build_step *s, const char *user,
+                   void (*as)(struct e2b_build *b, const struct e2b_build_step *s,
+                              const char *user))
 {
     static const char *const all[] = { "root", "user", NULL }, *const root[] = { "root", NULL };
 
@@ -600,39 +613,39 @@ static void try_as(struct build *b, const struct build_step *s, const char *user
     as(b, s, user);
 }
 
-/* For a script: nothing is said of a failure that is not the last. */
-static const char *quiet(const struct build *b)
+/* A script's argument that suppresses error output unless this user is the last one to be tried. */
+static const char *build_quiet_flag(const struct e2b_build *b)
 {
     return *b->others ? "quiet" : "";
 }
 
-static void workdir_as(struct build *b, const struct build_step *s, const char *user)
+static void workdir_as(struct e2b_build *b, const struct e2b_build_step *s, const char *user)
 {
-    const char *const args[] = { b->workdir, b->user, quiet(b) };
+    const char *const args[] = { b->workdir, b->user, build_quiet_flag(b) };
 
     (void)s;
-    run_script(b, user, "/", make_workdir, args, 3);
+    run_build_script(b, user, "/", make_workdir, args, 3);
 }
 
-static void step_workdir(struct build *b, const struct build_step *s)
+static void step_workdir(struct e2b_build *b, const struct e2b_build_step *s)
 {
-    const char *path = e2b_path(b->call, b->user, str_from(arg(s, 0)));
+    const char *path = e2b_path(b->call, b->user, str_from(build_step_arg(s, 0)));
 
     if (!path) {
-        fail(b, "the path is longer than 4095 bytes");
+        fail_build_step(b, "WORKDIR: the path is longer than 4095 bytes");
         return;
     }
     b->workdir = path;
     try_as(b, s, "root", workdir_as);
 }
 
-static void step_user(struct build *b, const struct build_step *s)
+static void step_user(struct e2b_build *b, const struct e2b_build_step *s)
 {
-    b->user = arg(s, 0);
-    next_step(b);
+    b->user = build_step_arg(s, 0);
+    start_next_step(b);
 }
 
-static void set_variable(struct build *b, const char *key, const char *value)
+static void set_variable(struct e2b_build *b, const char *key, const char *value)
 {
     size_t i = 0;
 
@@ -642,114 +655,116 @@ static void set_variable(struct build *b, const char *key, const char *value)
     b->n_env += i == b->n_env;
 }
 
-static void step_env(struct build *b, const struct build_step *s)
+static void step_env(struct e2b_build *b, const struct e2b_build_step *s)
 {
     for (size_t i = 0; i + 1 < s->args.n; i += 2) {
         if (b->n_env == REQUEST_ENV_MAX || !s->args.p[i][0] || strchr(s->args.p[i], '=')) {
-            fail(b, "there are too many variables, or one whose name is none");
+            fail_build_step(b, "ENV: too many variables, or a name that is empty or contains '='");
             return;
         }
         set_variable(b, s->args.p[i], s->args.p[i + 1]);
     }
-    next_step(b);
+    start_next_step(b);
 }
 
-/* As its owner first, so that the files are theirs. */
-static void copy_as(struct build *b, const struct build_step *s, const char *user)
+/* Tries the named owner first, so that the files belong to them. */
+static void copy_as(struct e2b_build *b, const struct e2b_build_step *s, const char *user)
 {
-    const char *const args[] = { arg(s, 0), arg(s, 1), arg(s, 3), quiet(b) };
+    const char *const args[] = { build_step_arg(s, 0), build_step_arg(s, 1), build_step_arg(s, 3),
+                                 build_quiet_flag(b) };
 
-    b->feed = build_file(b, str_from(s->hash));
-    run_script(b, user, b->workdir, copy_files, args, 4);
+    b->feed = build_get_file(b, str_from(s->hash));
+    run_build_script(b, user, b->workdir, copy_files, args, 4);
 }
 
-static void step_copy(struct build *b, const struct build_step *s)
+static void step_copy(struct e2b_build *b, const struct e2b_build_step *s)
 {
-    const struct build_file *f = s->hash ? build_file(b, str_from(s->hash)) : NULL;
+    const struct build_file *f = s->hash ? build_get_file(b, str_from(s->hash)) : NULL;
 
     if (!f || !f->whole)
-        fail(b, "the files of this step were not uploaded");
+        fail_build_step(b, "COPY: the files of this step were not uploaded");
     else
-        try_as(b, s, arg(s, 2)[0] ? arg(s, 2) : b->user, copy_as);
+        try_as(b, s, build_step_arg(s, 2)[0] ? build_step_arg(s, 2) : b->user, copy_as);
 }
 
 static const struct {
     const char *type;
-    size_t args; /* at least */
-    void (*run)(struct build *b, const struct build_step *s);
+    size_t args; /* minimum */
+    void (*run)(struct e2b_build *b, const struct e2b_build_step *s);
 } kinds[] = {
     { "RUN", 1, step_run },   { "COPY", 2, step_copy },       { "ENV", 0, step_env },
     { "USER", 1, step_user }, { "WORKDIR", 1, step_workdir },
 };
 
-static void next_step(struct build *b)
+static void start_next_step(struct e2b_build *b)
 {
-    const struct build_step *s;
+    const struct e2b_build_step *s;
     char text[80];
 
     if (b->closed) {
-        finish(b);
+        finish_build(b);
         return;
     }
     if (b->at++ == b->request.steps.n) {
-        take_snapshot(b);
+        take_build_snapshot(b);
         return;
     }
-    s = step(b);
+    s = current_build_step(b);
     b->others = NULL;
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (strcmp(kinds[i].type, s->type) == 0 && s->args.n >= kinds[i].args) {
-            tell(b, "Step %zu of %zu: %s %.300s", b->at, b->request.steps.n, s->type, arg(s, 0));
+            log_build_info(b, "Step %zu of %zu: %s %.300s", b->at, b->request.steps.n, s->type,
+                           build_step_arg(s, 0));
             kinds[i].run(b, s);
             return;
         }
-    snprintf(text, sizeof text, "%.32s is no step, or has too few arguments", s->type);
-    fail(b, text);
+    snprintf(text, sizeof text, "unknown step '%.32s', or too few arguments", s->type);
+    fail_build_step(b, text);
 }
 
-/* --- its sandbox --- */
+/* --- the sandbox of a build --- */
 
-static void begin_steps(struct build *b)
+static void begin_steps(struct e2b_build *b)
 {
     if (b->create.image)
-        run_script(b, "root", "/", launch_make_user, NULL, 0);
+        run_build_script(b, "root", "/", launch_make_user, NULL, 0);
     else
-        next_step(b);
+        start_next_step(b);
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_build_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
-    struct build *b = container_of(op, struct build, creating);
+    struct e2b_build *b = container_of(op, struct e2b_build, creating);
 
     if (r < 0) {
-        fail(b, e->msg);
+        fail_build_step(b, e->msg);
         return;
     }
     if (!op->record || !control_find_now(b->call->api->control, &b->call->caller,
                                          str_from(op->record->id), &b->box)) {
-        fail(b, "the sandbox of the build is gone");
+        fail_build_step(b, "the sandbox of the build was destroyed");
         return;
     }
     snprintf(b->box_id, sizeof b->box_id, "%s", op->record->id);
     if (b->closed)
-        finish(b);
+        finish_build(b);
     else
         begin_steps(b);
 }
 
-/* E2B's own image is what our profile stands for. */
-static bool is_base(const char *image)
+/* E2B's own base image corresponds to profile.base. */
+static bool is_base_image(const char *image)
 {
     return strncmp(image, "e2bdev/base", 11) == 0 && (!image[11] || image[11] == ':');
 }
 
-static int choose_base(struct build *b, struct err *e)
+static int choose_base(struct e2b_build *b, struct err *e)
 {
     struct build_request *q = &b->request;
     const struct built *from;
 
-    if (q->from_image && !is_base(q->from_image)) {
-        b->create.profile = E2B_IMAGE_PROFILE;
+    if (q->from_image && !is_base_image(q->from_image)) {
+        b->create.profile = TEMPLATE_IMAGE_PROFILE;
         b->create.image = q->from_image;
         return 0;
     }
@@ -764,22 +779,22 @@ static int choose_base(struct build *b, struct err *e)
         b->user = arena_dup(&b->call->own, str_from(from->user));
     if (from && from->workdir[0])
         b->workdir = arena_dup(&b->call->own, str_from(from->workdir));
-    return e2b_template_fill(b->call, q->from_template, &b->create, e);
+    return template_fill_request(b->call, q->from_template, &b->create, e);
 }
 
-int build_base(struct call *c, const struct build_request *q, struct create_request *ret,
-               struct err *e)
+int build_fill_base(struct call *c, const struct build_request *q, struct create_request *ret,
+                    struct err *e)
 {
     *ret = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
-    if (q->from_image && !is_base(q->from_image)) {
-        ret->profile = E2B_IMAGE_PROFILE;
+    if (q->from_image && !is_base_image(q->from_image)) {
+        ret->profile = TEMPLATE_IMAGE_PROFILE;
         ret->image = q->from_image;
         return 0;
     }
-    return e2b_template_fill(c, q->from_template ? q->from_template : "base", ret, e);
+    return template_fill_request(c, q->from_template ? q->from_template : "base", ret, e);
 }
 
-void build_start(struct build *b, struct call *c, const struct build_request *q)
+void build_start(struct e2b_build *b, struct call *c, const struct build_request *q)
 {
     struct err e;
 
@@ -791,30 +806,31 @@ void build_start(struct build *b, struct call *c, const struct build_request *q)
     loop_timer_stop(&b->abandoned);
     b->create = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
     if (choose_base(b, &e) < 0) {
-        fail(b, e.msg);
+        fail_build_step(b, e.msg);
         return;
     }
-    tell(b, "Building from %.300s",
-         b->request.from_image ? b->request.from_image : b->request.from_template);
-    b->creating = (struct create_op){
-        .caller = &c->caller, .request = &b->create, .one_shot = true, .done = created
-    };
+    log_build_info(b, "Building from %.300s",
+                   b->request.from_image ? b->request.from_image : b->request.from_template);
+    b->creating = (struct create_op){ .caller = &c->caller,
+                                      .request = &b->create,
+                                      .one_shot = true,
+                                      .done = on_build_sandbox_created };
     control_create(c->api->control, &b->creating);
 }
 
-/* What is under way ends by itself, and finds it closed. */
+/* Operations under way end by themselves and then find the build closed. */
 void builds_close(struct api *a)
 {
     a->e2b_builds_closed = true;
     for (struct link *m; (m = list_take(&a->e2b_builds));) {
-        struct build *b = container_of(m, struct build, link);
+        struct e2b_build *b = container_of(m, struct e2b_build, link);
 
         b->closed = true;
         if (!b->call) {
             build_free(b);
         } else if (b->watcher.process) {
             watcher_stop(&b->watcher);
-            finish(b);
+            finish_build(b);
         }
     }
 }

@@ -1,15 +1,17 @@
-/* What the store keeps of builds: one setting with all that are known. So one that a daemon's end
- * interrupts has failed, and whoever waits for it is told. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stores the known builds in one setting, so that a build which the daemon's end interrupted is
+ * reported as failed to clients that poll it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/builds.h"
-#include "api/e2b/inside.h"
-#include "json/reader.h"
+#include "edge/e2b/builds.h"
+#include "edge/e2b/internal.h"
+#include "lib/json/reader.h"
 #include "base/log.h"
 
-#if defined(__GNUC__) && !defined(__clang__) /* it does not follow what the store owns */
+/* The analyser does not see that the store owns the transaction. */
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
@@ -18,14 +20,14 @@
 enum { ONE_MAX = 48 << 10, TEXT_MAX = 2 << 20 };
 static_assert(BUILDS_MAX * ONE_MAX < TEXT_MAX, "all of them fit");
 
-struct kept {
+struct kept_build {
     const char *id, *template, *name, *owner, *family;
-    const char *box, *replaced, *reason, *step; /* "": none */
+    const char *box, *replaced, *reason, *step; /* "" if absent */
     struct json_map labels;
     enum build_state state;
 };
 
-#define AT(member)   JSON_AT(struct kept, member)
+#define AT(member)   JSON_AT(struct kept_build, member)
 #define ID(at)       JSON_KIND_STR, AT(at), .required = true, .max = ID_MAX - 1
 #define OPTIONAL(at) JSON_KIND_STR, AT(at), .preset = "''"
 
@@ -43,26 +45,26 @@ static const struct json_field kept_fields[] = {
     { "state", JSON_KIND_ENUM, AT(state), .required = true, .names = build_state_names },
 };
 
-struct document {
+struct kept_builds {
     struct json_objects all;
 };
 
 static const struct json_field document_fields[] = {
-    { "builds", JSON_KIND_OBJECTS, JSON_AT(struct document, all), .max = BUILDS_MAX,
-      .item_size = sizeof(struct kept), JSON_FIELDS(kept_fields) },
+    { "builds", JSON_KIND_OBJECTS, JSON_AT(struct kept_builds, all), .max = BUILDS_MAX,
+      .item_size = sizeof(struct kept_build), JSON_FIELDS(kept_fields) },
 };
 
 /* --- to the store --- */
 
-struct saving {
+struct builds_save_op {
     struct store_txn txn;
     built_fn *done; /* may be NULL */
     void *user;
 };
 
-static void saved(struct store_txn *t, int r, const struct err *e)
+static void on_builds_saved(struct store_txn *t, int r, const struct err *e)
 {
-    struct saving *s = container_of(t, struct saving, txn);
+    struct builds_save_op *s = container_of(t, struct builds_save_op, txn);
 
     if (s->done)
         s->done(s->user, r, e);
@@ -71,11 +73,13 @@ static void saved(struct store_txn *t, int r, const struct err *e)
     free(s);
 }
 
-/* By itself: what cannot be written of one is not missing of all the others. */
-static void write_one(const struct build *b, struct json_writer *all)
+/* Writes each build to a buffer of its own, so that one that cannot be written does not affect the
+ * others. */
+static void write_kept_build(const struct e2b_build *b, struct json_writer *all)
 {
-    const struct kept k = { b->id,       b->template, b->name,   b->owner,  b->family, b->box_id,
-                            b->replaced, b->reason,   b->failed, b->labels, b->state };
+    const struct kept_build k = { b->id,     b->template, b->name,     b->owner,
+                                  b->family, b->box_id,   b->replaced, b->reason,
+                                  b->failed, b->labels,   b->state };
     struct buf text AUTO(buf_done) = BUF_INIT(ONE_MAX);
     struct json_writer w;
     struct err e;
@@ -88,7 +92,7 @@ static void write_one(const struct build *b, struct json_writer *all)
         json_put_written(all, buf_str(&text));
 }
 
-static int write_text(struct api *a, struct buf *out, struct err *e)
+static int write_kept_builds(struct api *a, struct buf *out, struct err *e)
 {
     struct json_writer w;
 
@@ -97,36 +101,36 @@ static int write_text(struct api *a, struct buf *out, struct err *e)
     json_key(&w, STR("builds"));
     json_begin_array(&w);
     for (struct link *m = list_first(&a->e2b_builds); m; m = list_after(&a->e2b_builds, m))
-        write_one(container_of(m, struct build, link), &w);
+        write_kept_build(container_of(m, struct e2b_build, link), &w);
     json_end_array(&w);
     json_end_object(&w);
     return json_writer_finish(&w, e);
 }
 
-void builds_keep(struct api *a, built_fn *done, void *user)
+void builds_save(struct api *a, built_fn *done, void *user)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
-    struct saving *s = calloc(1, sizeof *s);
+    struct builds_save_op *s = calloc(1, sizeof *s);
     struct err e;
     int r;
 
     if (!s)
         abort();
-    *s = (struct saving){ .done = done, .user = user };
-    r = a->e2b_builds_closed ? err_set(&e, ERR_BUSY, "the daemon is ending")
-                             : write_text(a, &text, &e);
+    *s = (struct builds_save_op){ .done = done, .user = user };
+    r = a->e2b_builds_closed ? err_set(&e, ERR_BUSY, "the daemon is stopping")
+                             : write_kept_builds(a, &text, &e);
     if (r < 0) {
-        saved(&s->txn, r, &e);
+        on_builds_saved(&s->txn, r, &e);
         return;
     }
     store_txn_begin(&s->txn, control_store(a->control));
     store_set(&s->txn, SETTING, text.p);
-    store_commit(&s->txn, saved);
+    store_commit(&s->txn, on_builds_saved);
 }
 
 /* --- and from it --- */
 
-static void dropped(struct unsnap_op *op, int r, const struct err *e)
+static void on_stale_snapshot_deleted(struct snapshot_delete_op *op, int r, const struct err *e)
 {
     if (r < 0)
         LOG(WARN, "e2b.snapshot_left", LOG_S("snapshot", op->id_), LOG_S("error", e->msg));
@@ -135,15 +139,16 @@ static void dropped(struct unsnap_op *op, int r, const struct err *e)
 
 struct sweep {
     struct api *api;
-    const struct build *build;
+    const struct e2b_build *build;
 };
 
-/* Nobody knows of it: neither as a template, nor by a name. */
-static void drop_left(const struct snapshot *s, void *user)
+/* Deletes a snapshot of the interrupted build that is neither a template's nor named by its
+ * owner. */
+static void delete_stale_snapshot(const struct snapshot *s, void *user)
 {
     const struct sweep *w = user;
     const struct snapshot_record *r = &s->record;
-    struct unsnap_op *op;
+    struct snapshot_delete_op *op;
 
     if ((strcmp(r->sandbox, w->build->box_id) != 0 && strcmp(r->id, w->build->replaced) != 0) ||
         r->name[0] || built_of_snapshot(w->api, r->id))
@@ -151,12 +156,13 @@ static void drop_left(const struct snapshot *s, void *user)
     op = calloc(1, sizeof *op);
     if (!op)
         abort();
-    op->done = dropped;
+    op->done = on_stale_snapshot_deleted;
     snapshot_delete(w->api->control, s, op);
 }
 
-/* Its sandbox was for one use, and is gone by itself. */
-static void settle(struct api *a, struct build *b)
+/* Decides on a build that was running when the daemon ended. Its sandbox was one-shot and is
+ * destroyed already. */
+static void settle_interrupted_build(struct api *a, struct e2b_build *b)
 {
     static const struct caller all = { .admin = true };
     struct sweep w = { a, b };
@@ -164,13 +170,13 @@ static void settle(struct api *a, struct build *b)
     if (built_of_build(a, b->id))
         b->state = BUILD_READY;
     else
-        build_fail(b, "the daemon ended while it was built: build it again");
-    snapshots_each(a->control, &all, drop_left, &w);
+        build_fail(b, "the daemon stopped during the build; build the template again");
+    snapshots_each(a->control, &all, delete_stale_snapshot, &w);
 }
 
-static void take_up(struct api *a, const struct kept *k)
+static void restore_build(struct api *a, const struct kept_build *k)
 {
-    struct build *b = build_alloc();
+    struct e2b_build *b = build_alloc();
 
     snprintf(b->id, sizeof b->id, "%s", k->id);
     snprintf(b->template, sizeof b->template, "%s", k->template);
@@ -183,24 +189,24 @@ static void take_up(struct api *a, const struct kept *k)
     snprintf(b->failed, sizeof b->failed, "%s", k->step);
     b->labels = k->labels;
     if (!json_map_copy(&b->labels, &b->arena))
-        abort(); /* they were bounded when they were read */
+        abort(); /* bounded by json_bind() */
     b->state = k->state;
     if (b->state < BUILD_READY)
-        settle(a, b);
+        settle_interrupted_build(a, b);
     list_append(&a->e2b_builds, &b->link);
 }
 
-static int read_text(struct api *a, struct str text, struct arena *arena, struct err *e)
+static int read_kept_builds(struct api *a, struct str text, struct arena *arena, struct err *e)
 {
     const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
-    struct document d = { 0 };
+    struct kept_builds d = { 0 };
     const struct json *v;
     int r = json_read(text, limits, arena, &v, e);
 
     if (r >= 0)
         r = json_bind(v, document_fields, COUNT_OF(document_fields), &d, arena, e);
     for (size_t i = 0; r >= 0 && i < d.all.n; i++)
-        take_up(a, (const struct kept *)d.all.p + i);
+        restore_build(a, (const struct kept_build *)d.all.p + i);
     return r;
 }
 
@@ -212,9 +218,9 @@ int builds_open(struct api *a, struct err *e)
     arena_init(&q.arena, (size_t)8 * TEXT_MAX);
     r = store_ask_now(control_store(a->control), &q, e);
     if (r >= 0 && q.setting)
-        r = read_text(a, str_from(q.setting), &q.arena, e);
+        r = read_kept_builds(a, str_from(q.setting), &q.arena, e);
     arena_done(&q.arena);
     if (r >= 0 && list_first(&a->e2b_builds))
-        builds_keep(a, NULL, NULL);
-    return err_wrap(e, r, "builds of E2B's clients");
+        builds_save(a, NULL, NULL);
+    return err_wrap(e, r, "loading the builds of E2B clients");
 }

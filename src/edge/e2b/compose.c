@@ -1,10 +1,11 @@
-/* /files/compose of E2B's envd: files become one, in their order, and are gone then. PID 1 does it:
- * no program of the sandbox runs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /files/compose of E2B's envd: concatenates files in the given order into a new one and
+ * removes the sources. The sandbox's PID 1 does it: no program of the sandbox runs. */
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/write.h"
-#include "api/file_take.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/json_members.h"
+#include "edge/core/file_take.h"
 
 enum { NEW_MODE = 0644 };
 
@@ -15,7 +16,7 @@ struct compose_request {
 
 static const struct json_field fields[] = {
     { "source_paths", JSON_KIND_STRS, JSON_AT(struct compose_request, sources), .required = true,
-      .max = EXT_COMPOSE_MAX },
+      .max = BACKEND_COMPOSE_MAX },
     { "destination", JSON_KIND_STR, JSON_AT(struct compose_request, destination), .required = true,
       .min = 1 },
     { "username", JSON_KIND_STR, JSON_AT(struct compose_request, user), .max = E2B_USER_MAX },
@@ -26,7 +27,7 @@ struct composing {
     const char *path;
 };
 
-static void composing_end(struct call *c)
+static void on_compose_end(struct call *c)
 {
     struct composing *k = c->state;
 
@@ -34,42 +35,43 @@ static void composing_end(struct call *c)
     free(k);
 }
 
-static void write_made(struct json_writer *w, const void *what)
+static void write_composed_file(struct json_writer *w, const void *what)
 {
     const char *path = what, *slash = strrchr(path, '/');
 
     json_begin_object(w);
-    put(w, "path", path);
-    put(w, "name", slash + 1);
-    put(w, "type", "file");
+    write_str_member(w, "path", path);
+    write_str_member(w, "name", slash + 1);
+    write_str_member(w, "type", "file");
     json_end_object(w);
 }
 
-static void composed(struct file_take *t, const struct err *e)
+static void on_files_composed(struct file_take *t, const struct err *e)
 {
     if (e)
         call_fail(t->call, e);
     else
-        call_answer(t->call, 200, write_made, container_of(t, struct composing, take)->path);
+        call_answer(t->call, 200, write_composed_file,
+                    container_of(t, struct composing, take)->path);
 }
 
 static bool all_at_home(struct call *c, const struct compose_request *q, const char *user)
 {
-    bool at_home = e2b_at_home(c, user, str_from(q->destination));
+    bool at_home = e2b_ensure_home(c, user, str_from(q->destination));
 
     for (size_t i = 0; at_home && i < q->sources.n; i++)
-        at_home = e2b_at_home(c, user, str_from(q->sources.p[i]));
+        at_home = e2b_ensure_home(c, user, str_from(q->sources.p[i]));
     return at_home;
 }
 
-/* The new file and its sources; NULL: it is answered. */
+/* The new file's path followed by its sources; NULL after it has answered the call. */
 static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
                                const char *path)
 {
     const char **paths = arena_array(&c->own, q->sources.n + 2, sizeof *paths);
 
     if (!paths)
-        abort(); /* they are few */
+        abort(); /* bounded by BACKEND_COMPOSE_MAX */
     paths[0] = path;
     for (size_t i = 0; i < q->sources.n; i++) {
         paths[1 + i] = e2b_path(c, user, str_from(q->sources.p[i]));
@@ -79,7 +81,7 @@ static const char **read_paths(struct call *c, const struct compose_request *q, 
     return paths;
 }
 
-static void compose(struct call *c)
+static void compose_files(struct call *c)
 {
     struct compose_request q = { 0 };
     struct composing *k;
@@ -98,7 +100,7 @@ static void compose(struct call *c)
     if (!paths)
         return;
     if (!q.sources.n) {
-        call_fail_with(c, 400, "invalid", "source_paths: is empty");
+        call_fail_with(c, 400, "invalid", "source_paths: must not be empty");
         return;
     }
     k = calloc(1, sizeof *k);
@@ -106,11 +108,11 @@ static void compose(struct call *c)
         abort();
     k->path = path;
     c->state = k;
-    c->on_end = composing_end;
-    file_take_start(&k->take, c, EXT_COMPOSE, paths, user, NEW_MODE, composed);
+    c->on_end = on_compose_end;
+    file_take_start(&k->take, c, BACKEND_COMPOSE, paths, user, NEW_MODE, on_files_composed);
 }
 
 const struct route routes_envd_compose[] = {
-    { H1_POST, VERB_FILES, "/files/compose", ROUTE_JSON, compose, .face = &envd_face },
+    { H1_POST, VERB_FILES, "/files/compose", ROUTE_JSON, compose_files, .face = &envd_face },
     { .path = NULL },
 };

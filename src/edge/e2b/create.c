@@ -1,13 +1,14 @@
-/* E2B's clients create sandboxes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /sandboxes of E2B's control plane: creates a sandbox. */
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/launch.h"
-#include "api/e2b/metadata.h"
-#include "api/e2b/network.h"
-#include "api/e2b/shown.h"
-#include "api/e2b/template.h"
-#include "api/operation.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/launch.h"
+#include "edge/core/metadata.h"
+#include "edge/e2b/network.h"
+#include "edge/e2b/shown.h"
+#include "edge/core/template.h"
+#include "edge/core/operation.h"
 #include "base/clock.h"
 
 struct e2b_create {
@@ -30,17 +31,18 @@ static const struct json_field resume_fields[] = {
 
 static const struct json_field create_fields[] = {
     { "templateID", JSON_KIND_STR, AT(template), .required = true, .min = 1,
-      .max = E2B_TEMPLATE_MAX },
+      .max = TEMPLATE_NAME_MAX },
     { "timeout", JSON_KIND_INT, AT(timeout_s), .min = 1, .max = E2B_TIMEOUT_MAX_S },
     { "metadata", JSON_KIND_MAP, AT(metadata), .max = REQUEST_LABELS_MAX },
     { "envVars", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX },
-    { "allow_internet_access", JSON_KIND_BOOL, AT(network.internet),
-      .seen = offsetof(struct e2b_create, network.internet_given) },
+    { "allow_internet_access", JSON_KIND_BOOL, AT(network.egress.internet),
+      .seen = offsetof(struct e2b_create, network.egress.internet_given) },
     { "network", JSON_KIND_OBJECT, .offset = offsetof(struct e2b_create, network),
       .size = sizeof(struct e2b_network), .fields = e2b_network_fields,
       .field_count = E2B_NETWORK_FIELD_COUNT },
     { "autoPause", JSON_KIND_BOOL, AT(auto_pause) },
-    { "autoPauseMemory", JSON_KIND_BOOL, AT(auto_pause_memory) }, /* files are kept either way */
+    { "autoPauseMemory", JSON_KIND_BOOL,
+      AT(auto_pause_memory) }, /* ignored: files are kept either way */
     { "autoResume", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct e2b_create),
       JSON_FIELDS(resume_fields) },
     { "secure", JSON_KIND_BOOL, AT(secure) },
@@ -49,7 +51,7 @@ static const struct json_field create_fields[] = {
     { "iam", JSON_KIND_ANY, AT(iam) },
 };
 
-static void answer(struct call *c, int r, const struct err *e)
+static void answer_e2b_create(struct call *c, int r, const struct err *e)
 {
     const struct create_op *op = &((const struct creation *)c->state)->op;
     struct e2b_shown s = { .call = c, .record = op->record, .expires_ns = op->deadline_ns };
@@ -57,13 +59,15 @@ static void answer(struct call *c, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else if (!op->record)
-        call_fail_with(c, 500, "bug", "the sandbox is there, but its record is too big to show");
+        call_fail_with(c, 500, "bug",
+                       "the sandbox was created, but its record is too large for the answer");
     else
         call_answer(c, 201, e2b_write_made, &s);
 }
 
-/* It begins with what its template starts. */
-static bool launches(struct creation *n)
+/* Runs the start command of a built template, or prepares an image. Returns false if the new
+ * sandbox needs neither. */
+static bool launch_new_sandbox(struct creation *n)
 {
     struct call *c = n->call;
     const struct built *b =
@@ -73,51 +77,52 @@ static bool launches(struct creation *n)
         !control_find_now(c->api->control, &c->caller, str_from(n->op.record->id), &c->sandbox))
         return false;
     if (n->request.image)
-        e2b_launch_image(c, answer);
+        launch_image(c, answer_e2b_create);
     else
-        e2b_launch(c, b, answer);
+        launch_template(c, b, answer_e2b_create);
     return true;
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_e2b_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
 
-    if (r < 0 || !launches(n))
-        answer(c, r, e);
+    if (r < 0 || !launch_new_sandbox(n))
+        answer_e2b_create(c, r, e);
     call_unref(c);
 }
 
-static bool is_there_in(const struct json *v)
+static bool is_json_given(const struct json *v)
 {
     return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
 }
 
-/* What we could not keep is refused, not forgotten. */
-static int check_create(const struct e2b_create *q, struct err *e)
+/* Rejects fields that are not supported instead of ignoring them. */
+static int check_e2b_create(const struct e2b_create *q, struct err *e)
 {
     if (q->auto_resume.enabled)
         return err_set(e, ERR_UNSUPPORTED,
-                       "autoResume: a paused sandbox goes on when it is connected to");
-    if (is_there_in(q->volumes))
-        return err_set(e, ERR_UNSUPPORTED, "volumeMounts: there are no volumes here");
-    if (is_there_in(q->mcp))
-        return err_set(e, ERR_UNSUPPORTED, "mcp: there is no gateway in sandboxes here");
-    if (is_there_in(q->iam))
-        return err_set(e, ERR_UNSUPPORTED, "iam: there are no identity tokens here");
+                       "autoResume: not supported; connect to a paused sandbox to resume it");
+    if (is_json_given(q->volumes))
+        return err_set(e, ERR_UNSUPPORTED, "volumeMounts: volumes are not supported");
+    if (is_json_given(q->mcp))
+        return err_set(e, ERR_UNSUPPORTED, "mcp: gateways in sandboxes are not supported");
+    if (is_json_given(q->iam))
+        return err_set(e, ERR_UNSUPPORTED, "iam: identity tokens are not supported");
     return e2b_network_check(&q->network, e);
 }
 
-/* The template's variables, unless the request has others of the name. */
-static struct json_map join(const struct json_map *below, const struct json_map *above,
-                            struct arena *a)
+/* Merges two environments; variables of `above` (the request) override those of `below` (the
+ * template). */
+static struct json_map merge_template_env(const struct json_map *below,
+                                          const struct json_map *above, struct arena *a)
 {
     struct json_pair *all = arena_array(a, below->n + above->n + 1, sizeof *all);
     size_t n = 0;
 
     if (!all)
-        abort(); /* both are few */
+        abort(); /* both are bounded */
     for (size_t i = 0; i < above->n; i++)
         all[n++] = above->p[i];
     for (size_t i = 0; i < below->n; i++) {
@@ -131,19 +136,19 @@ static struct json_map join(const struct json_map *below, const struct json_map 
     return (struct json_map){ all, n };
 }
 
-static int fill_request(struct call *c, const struct e2b_create *q, int64_t usual_s,
-                        struct create_request *ret, struct err *e)
+static int fill_e2b_request(struct call *c, const struct e2b_create *q, int64_t usual_s,
+                            struct create_request *ret, struct err *e)
 {
-    int r = check_create(q, e);
+    int r = check_e2b_create(q, e);
 
     if (r >= 0)
         r = metadata_to_labels(&q->metadata, &c->arena, &ret->labels, e);
     if (r >= 0)
-        r = e2b_template_fill(c, q->template, ret, e);
+        r = template_fill_request(c, q->template, ret, e);
     if (r < 0)
         return r;
-    ret->env = join(&ret->env, &q->env, &c->own);
-    r = e2b_network_fill(&q->network, control_catalog(c->api->control), ret, e);
+    ret->env = merge_template_env(&ret->env, &q->env, &c->own);
+    r = egress_settings_fill(&q->network.egress, control_catalog(c->api->control), ret, e);
     if (r < 0)
         return r;
     ret->ttl_ns = (q->timeout_s ? q->timeout_s : usual_s) * NS_PER_S;
@@ -151,14 +156,14 @@ static int fill_request(struct call *c, const struct e2b_create *q, int64_t usua
     return create_request_check(ret, &c->arena, e);
 }
 
-static void create(struct call *c, int64_t usual_s)
+static void create_e2b_sandbox(struct call *c, int64_t usual_s)
 {
-    struct creation *n = creation_new(c, created);
+    struct creation *n = creation_new(c, on_e2b_sandbox_created);
     struct e2b_create q = { 0 };
     struct err e;
 
     if (e2b_bind(c, c->json, create_fields, COUNT_OF(create_fields), &q, &e) < 0 ||
-        fill_request(c, &q, usual_s, &n->request, &e) < 0)
+        fill_e2b_request(c, &q, usual_s, &n->request, &e) < 0)
         call_fail(c, &e);
     else
         creation_start(n);
@@ -166,12 +171,12 @@ static void create(struct call *c, int64_t usual_s)
 
 static void create_v1(struct call *c)
 {
-    create(c, E2B_TIMEOUT_V1_S);
+    create_e2b_sandbox(c, E2B_TIMEOUT_V1_S);
 }
 
 static void create_v2(struct call *c)
 {
-    create(c, E2B_TIMEOUT_V2_S);
+    create_e2b_sandbox(c, E2B_TIMEOUT_V2_S);
 }
 
 const struct route routes_e2b_create[] = {

@@ -1,17 +1,18 @@
-#include "api/e2b/entry.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/entry.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "model/time.h"
+#include "domain/model/time.h"
 
-static void put(struct json_writer *w, const char *key, struct str value)
+static void write_entry_text(struct json_writer *w, const char *key, struct str value)
 {
     json_key(w, str_from(key));
     json_put_lossy(w, value);
 }
 
-static const char *type_of(uint32_t mode)
+static const char *entry_type_name(uint32_t mode)
 {
     return S_ISREG(mode)   ? "FILE_TYPE_FILE"
            : S_ISDIR(mode) ? "FILE_TYPE_DIRECTORY"
@@ -19,32 +20,14 @@ static const char *type_of(uint32_t mode)
                            : "FILE_TYPE_UNSPECIFIED";
 }
 
-void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT])
-{
-    static const char bits[] = "rwxrwxrwx";
-
-    snprintf(ret, ENTRY_MODE_TEXT, "%c---------", S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'L' : '-');
-    for (unsigned i = 0; i < 9; i++)
-        if (mode & (0400u >> i))
-            ret[1 + i] = bits[i];
-}
-
-static void put_mode(struct json_writer *w, uint32_t mode)
+static void write_entry_mode(struct json_writer *w, uint32_t mode)
 {
     char text[ENTRY_MODE_TEXT];
 
     entry_mode_text(mode, text);
     json_key(w, STR("mode"));
     json_put_uint(w, mode & 07777);
-    put(w, "permissions", str_from(text));
-}
-
-void entry_owner_put(struct json_writer *w, const char *key, uint32_t id)
-{
-    char number[16];
-
-    snprintf(number, sizeof number, "%u", id);
-    put(w, key, str_from(id == 0 ? "root" : id == 1000 ? "user" : number));
+    write_entry_text(w, "permissions", str_from(text));
 }
 
 static bool next_metadata(struct str *rest, struct str *name, struct str *value)
@@ -65,7 +48,7 @@ static bool next_metadata(struct str *rest, struct str *name, struct str *value)
     return false;
 }
 
-void metadata_attributes_write(struct json_writer *w, struct str attributes)
+void entry_write_metadata(struct json_writer *w, struct str attributes)
 {
     struct str name, value;
     bool any = false;
@@ -85,22 +68,22 @@ void metadata_attributes_write(struct json_writer *w, struct str attributes)
 
 void entry_write(struct json_writer *w, const struct shown_entry *s)
 {
-    const struct ext_entry *v = s->entry;
+    const struct backend_entry *v = s->entry;
     char text[TIME_TEXT];
 
     json_begin_object(w);
-    put(w, "name", v->name);
-    put(w, "type", str_from(type_of(v->mode)));
-    put(w, "path", str_from(s->path));
+    write_entry_text(w, "name", v->name);
+    write_entry_text(w, "type", str_from(entry_type_name(v->mode)));
+    write_entry_text(w, "path", str_from(s->path));
     snprintf(text, sizeof text, "%llu", (unsigned long long)v->size);
-    put(w, "size", str_from(text));
-    put_mode(w, v->mode);
-    entry_owner_put(w, "owner", v->uid);
-    entry_owner_put(w, "group", v->gid);
+    write_entry_text(w, "size", str_from(text));
+    write_entry_mode(w, v->mode);
+    entry_write_owner(w, "owner", v->uid);
+    entry_write_owner(w, "group", v->gid);
     time_text(v->mtime_ns, text);
-    put(w, "modifiedTime", str_from(text));
+    write_entry_text(w, "modifiedTime", str_from(text));
     if (S_ISLNK(v->mode) && v->target.n)
-        put(w, "symlinkTarget", v->target);
-    metadata_attributes_write(w, v->attributes);
+        write_entry_text(w, "symlinkTarget", v->target);
+    entry_write_metadata(w, v->attributes);
     json_end_object(w);
 }

@@ -1,4 +1,5 @@
-#include "api/e2b/envelope.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/envelope.h"
 
 static uint32_t length_of(const char *p)
 {
@@ -12,13 +13,14 @@ int envelope_read(struct str body, struct str *ret, struct err *e)
     uint32_t n;
 
     if (body.n < ENVELOPE_HEAD)
-        return err_set(e, ERR_INVALID, "the body has no whole envelope");
+        return err_set(e, ERR_INVALID, "the body is shorter than the header of an envelope");
     if (body.p[0] != ENVELOPE_MESSAGE)
-        return err_set(e, ERR_INVALID, "an envelope with flags %u: only plain messages are taken",
+        return err_set(e, ERR_INVALID,
+                       "unsupported envelope flags %u (only uncompressed messages are accepted)",
                        (unsigned)(unsigned char)body.p[0]);
     n = length_of(body.p + 1);
     if (n != body.n - ENVELOPE_HEAD)
-        return err_set(e, ERR_INVALID, "an envelope of %u bytes in a body that has %zu for it", n,
+        return err_set(e, ERR_INVALID, "the envelope announces %u bytes, but the body has %zu", n,
                        body.n - ENVELOPE_HEAD);
     *ret = (struct str){ body.p + ENVELOPE_HEAD, n };
     return 0;

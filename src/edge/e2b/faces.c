@@ -1,58 +1,22 @@
-#include "api/e2b/inside.h"
-#include "api/e2b/builds.h"
-#include "api/e2b/write.h"
-#include "api/e2b/signature.h"
-#include "api/shares.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/internal.h"
+#include "edge/e2b/builds.h"
+#include "edge/core/json_members.h"
+#include "edge/e2b/signature.h"
+#include "edge/core/shares.h"
 
 #include <stdio.h>
 #include <strings.h>
 
-#include "api/guard.h"
+#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "crypto/random.h"
-#include "control/tokens.h"
-#include "crypto/secret.h"
-#include "json/reader.h"
-
-/* --- the key that tokens are made with: one for as long as the store lives --- */
-
-#define KEY_SETTING "e2b.key"
-
-static int make_key(struct api *a, struct err *e)
-{
-    struct buf text AUTO(buf_done) = BUF_INIT(2 * sizeof a->e2b_key + 1);
-    struct store_txn t = { 0 };
-    int r = crypto_random(a->e2b_key, sizeof a->e2b_key, e);
-
-    if (r < 0)
-        return r;
-    crypto_hex((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, &text);
-    store_txn_begin(&t, control_store(a->control));
-    store_set(&t, KEY_SETTING, text.p);
-    r = store_commit_now(&t, e);
-    crypto_wipe(text.p, text.n);
-    return r;
-}
+#include "lib/crypto/secret.h"
+#include "lib/json/reader.h"
 
 int e2b_open(struct api *a, struct err *e)
 {
-    struct store_query q = { .kind = STORE_SETTING, .text = STR(KEY_SETTING) };
-    struct buf bytes AUTO(buf_done) = BUF_INIT(sizeof a->e2b_key + 1);
-    int r;
+    int r = sandbox_tokens_open(a, e);
 
-    arena_init(&q.arena, 64 << 10);
-    r = store_ask_now(control_store(a->control), &q, e);
-    if (r >= 0 && !q.setting)
-        r = make_key(a, e);
-    else if (r >= 0 &&
-             (crypto_unhex(str_from(q.setting), &bytes, e) < 0 || bytes.n != sizeof a->e2b_key))
-        r = err_set(e, ERR_INVALID, "the store's setting " KEY_SETTING " is no key");
-    else if (r >= 0)
-        memcpy(a->e2b_key, bytes.p, sizeof a->e2b_key);
-    arena_done(&q.arena);
-    r = err_wrap(e, r, "the key for E2B's clients");
     if (r >= 0)
         r = built_open(a, e);
     return r < 0 ? r : builds_open(a, e);
@@ -70,110 +34,21 @@ void e2b_done(struct api *a)
     built_close(a);
 }
 
-void e2b_make_token(const struct api *a, const char *what, char ret[static E2B_TOKEN_TEXT])
+void e2b_token(const struct call *c, const char *id, char ret[static SANDBOX_TOKEN_TEXT])
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(E2B_TOKEN_TEXT);
-    unsigned char code[CRYPTO_SHA256_SIZE];
-
-    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(what),
-                       code);
-    crypto_hex((struct str){ (const char *)code, sizeof code }, &text);
-    str_copy(buf_str(&text), ret, E2B_TOKEN_TEXT);
-}
-
-/* The end of the id is what names the holder. */
-#define HOLDER_PREFIX "tok_"
-
-void e2b_held_token(const struct api *a, const char *what, const char *holder,
-                    char ret[static E2B_HELD_TEXT])
-{
-    char text[ID_MAX * 3 + 64], code[E2B_TOKEN_TEXT];
-
-    snprintf(text, sizeof text, "%s by %s", what, holder);
-    e2b_make_token(a, text, code);
-    snprintf(ret, E2B_HELD_TEXT, "%s%s", code,
-             strncmp(holder, HOLDER_PREFIX, 4) == 0 ? holder + 4 : "");
-}
-
-const struct token_record *e2b_holder(const struct api *a, const char *what, struct str given)
-{
-    char holder[ID_MAX], right[E2B_HELD_TEXT];
-
-    if (given.n != E2B_HELD_TEXT - 1)
-        return NULL;
-    snprintf(holder, sizeof holder, HOLDER_PREFIX "%.*s", ID_RANDOM_CHARS,
-             given.p + E2B_TOKEN_TEXT - 1);
-    e2b_held_token(a, what, holder, right);
-    return crypto_equal(str_from(right), given) ? tokens_by_id(a->tokens, str_from(holder)) : NULL;
-}
-
-void e2b_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT])
-{
-    e2b_held_token(c->api, id, c->caller.actor.id, ret);
-}
-
-static void name_traffic(const char *id, char ret[static ID_MAX + 16])
-{
-    snprintf(ret, ID_MAX + 16, "traffic:%s", id);
-}
-
-void e2b_traffic_token(const struct call *c, const char *id, char ret[static E2B_HELD_TEXT])
-{
-    char what[ID_MAX + 16];
-
-    name_traffic(id, what);
-    e2b_held_token(c->api, what, c->caller.actor.id, ret);
-}
-
-const struct token_record *e2b_traffic_holder(const struct api *a, const char *id, struct str given)
-{
-    char what[ID_MAX + 16];
-
-    name_traffic(id, what);
-    return e2b_holder(a, what, given);
-}
-
-struct link_search {
-    const struct sandbox_record *box;
-    e2b_link_fn *fits;
-    void *user;
-    unsigned tried;
-    const struct token_record *found;
-};
-
-static void try_holder(void *user, const struct token_record *t)
-{
-    struct link_search *s = user;
-
-    if (s->found || s->tried >= E2B_LINK_HOLDERS || strcmp(t->owner, s->box->owner) != 0)
-        return;
-    s->tried++;
-    if (s->fits(s->user, t->id))
-        s->found = t;
-}
-
-const struct token_record *e2b_link_holder(const struct call *c, e2b_link_fn *fits, void *user)
-{
-    struct link_search s = { .box = sandbox_view(c->sandbox).record, .fits = fits, .user = user };
-
-    shares_count_link_checks(c, 1);
-    if (s.box->maker[0] && fits(user, s.box->maker))
-        return tokens_by_id(c->api->tokens, str_from(s.box->maker));
-    tokens_each(c->api->tokens, try_holder, &s);
-    shares_count_link_checks(c, s.tried);
-    return s.found ? tokens_by_id(c->api->tokens, str_from(s.found->id)) : NULL;
+    sandbox_token_make(c->api, id, c->caller.actor.id, ret);
 }
 
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,
-                      char ret[static E2B_TOKEN_TEXT])
+                      char ret[static SANDBOX_TOKEN_CODE_TEXT])
 {
     char what[ID_MAX + BUILD_HASH_MAX + 16];
 
     snprintf(what, sizeof what, "upload:%s:%s", build, hash);
-    e2b_make_token(a, what, ret);
+    sandbox_token_sign(a, what, ret);
 }
 
-/* What a master has approved is shown to others than who asked: it has no tokens. */
+/* Answers to approved requests are shown to the approver as well, so they contain no tokens. */
 bool e2b_may_enter(const struct call *c)
 {
     return caller_may(&c->caller, VERB_EXEC) && caller_may(&c->caller, VERB_FILES) && !c->approved;
@@ -181,7 +56,7 @@ bool e2b_may_enter(const struct call *c)
 
 /* --- the control plane --- */
 
-static bool by_key(struct call *c)
+static bool authenticate_e2b_key(struct call *c)
 {
     struct str key = call_header(c, "X-API-KEY"), bearer = call_header(c, "Authorization");
 
@@ -195,8 +70,8 @@ static bool by_key(struct call *c)
     return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
 }
 
-/* {"code": status, "message": …}: clients look at the code in here. */
-static void fail_plainly(struct call *c, const struct err *e, int status, const char *code)
+/* Writes {"code": STATUS, "message": …}: clients read the code from the body. */
+static void fail_e2b_json(struct call *c, const struct err *e, int status, const char *code)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
     struct json_writer w;
@@ -205,30 +80,30 @@ static void fail_plainly(struct call *c, const struct err *e, int status, const 
     json_begin_object(&w);
     json_key(&w, STR("code"));
     json_put_int(&w, status);
-    put(&w, "message", e->msg);
-    put(&w, "error_code", code);
+    write_str_member(&w, "message", e->msg);
+    write_str_member(&w, "error_code", code);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     call_answer_bytes(c, status, "application/json", buf_str(&text));
 }
 
-const struct route_face e2b_face = { .authenticate = by_key, .fail = fail_plainly };
+const struct route_face e2b_face = { .authenticate = authenticate_e2b_key, .fail = fail_e2b_json };
 
-/* --- files for a build: by a link --- */
+/* --- files for a build: authenticated by a signed link --- */
 
-static bool refuse(struct call *c, const char *why)
+static bool refuse_unauthenticated(struct call *c, const char *why)
 {
     call_fail_with(c, 401, "unauthenticated", why);
     return false;
 }
 
-/* Whoever has the link acts for who began the build, for this one file. */
-static bool by_upload_link(struct call *c)
+/* The holder of the link acts for the owner of the build, for this file only. */
+static bool authenticate_upload_link(struct call *c)
 {
     static const struct caller anybody = { .admin = true };
     struct str token = { NULL, 0 }, id = { NULL, 0 };
-    char right[E2B_TOKEN_TEXT], hash[BUILD_HASH_MAX];
-    const struct build *b;
+    char right[SANDBOX_TOKEN_CODE_TEXT], hash[BUILD_HASH_MAX];
+    const struct e2b_build *b;
 
     if (call_query(c, "token", &token) < 0 || call_query(c, "build", &id) < 0)
         return false;
@@ -236,10 +111,10 @@ static bool by_upload_link(struct call *c)
     b = build_find(c, c->params[0], id);
     c->caller = (struct caller){ 0 };
     if (!b || !str_copy(c->params[1], hash, sizeof hash))
-        return refuse(c, "the link is not one that we gave");
+        return refuse_unauthenticated(c, "the upload link is invalid");
     e2b_upload_token(c->api, b->id, hash, right);
     if (!crypto_equal(str_from(right), token))
-        return refuse(c, "the link is not one that we gave");
+        return refuse_unauthenticated(c, "the upload link is invalid");
     snprintf(c->caller.owner, sizeof c->caller.owner, "%s", b->owner);
     snprintf(c->caller.family, sizeof c->caller.family, "%s", b->family);
     c->caller.labels = b->labels;
@@ -247,12 +122,13 @@ static bool by_upload_link(struct call *c)
     return guard_identify(c);
 }
 
-const struct route_face e2b_upload_face = { .authenticate = by_upload_link, .fail = fail_plainly };
+const struct route_face e2b_upload_face = { .authenticate = authenticate_upload_link,
+                                            .fail = fail_e2b_json };
 
 /* --- envd --- */
 
-/* E2B's own front answers this for whatever path of a sandbox that is not there. */
-static void fail_gone(struct call *c, struct str id)
+/* The answer of E2B's edge proxy for any path of a sandbox that does not exist. */
+static void fail_sandbox_gone(struct call *c, struct str id)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(4096);
     struct json_writer w;
@@ -261,7 +137,7 @@ static void fail_gone(struct call *c, struct str id)
     json_begin_object(&w);
     json_key(&w, STR("sandboxId"));
     json_put_lossy(&w, id.n <= 64 ? id : STR(""));
-    put(&w, "message", "The sandbox was not found");
+    write_str_member(&w, "message", "The sandbox was not found");
     json_key(&w, STR("code"));
     json_put_int(&w, 502);
     json_end_object(&w);
@@ -269,34 +145,19 @@ static void fail_gone(struct call *c, struct str id)
     call_answer_bytes(c, 502, "application/json", buf_str(&text));
 }
 
-/* One that is paused is not there either. */
-static bool is_up(struct call *c, struct str id)
+/* Answers the call and returns false unless the sandbox runs; a paused one counts as absent. */
+static bool is_sandbox_up(struct call *c, struct str id)
 {
     if (c->sandbox && sandbox_state_usable(sandbox_state(c->sandbox)))
         return true;
-    fail_gone(c, id);
+    fail_sandbox_gone(c, id);
     return false;
 }
 
-bool e2b_enter(struct call *c, const struct token_record *holder)
+/* Finds the named sandbox, if it exists. `ret` is its id, as in tokens. */
+static void find_e2b_sandbox(struct call *c, struct str id, char ret[static ID_MAX])
 {
-    const struct sandbox_record *r = sandbox_view(c->sandbox).record;
-
-    if (!call_by_record(c, holder))
-        return false;
-    if (!caller_sees(&c->caller, r->owner, &r->labels))
-        return refuse(c, "the key that this token was given to does not see the sandbox any more");
-    c->caller.verbs &= VERB_BIT(VERB_READ) | VERB_BIT(VERB_EXEC) | VERB_BIT(VERB_FILES);
-    c->caller.host_paths = false;
-    if (!(c->route->flags & ROUTE_QUIET))
-        sandbox_touch(c->sandbox);
-    return guard_identify(c) && call_may_use(c);
-}
-
-/* The sandbox that is named, if there is one; its id as tokens have it. */
-static void find_box(struct call *c, struct str id, char ret[static ID_MAX])
-{
-    static const struct caller anybody = { .admin = true }; /* its token says who may */
+    static const struct caller anybody = { .admin = true }; /* the token authorizes the caller */
 
     if (control_find_now(c->api->control, &anybody, id, &c->sandbox))
         snprintf(ret, ID_MAX, "%s", sandbox_view(c->sandbox).record->id);
@@ -304,69 +165,71 @@ static void find_box(struct call *c, struct str id, char ret[static ID_MAX])
         ret[0] = 0;
 }
 
-/* By its Host, or by a header. */
-static struct str box_named(const struct call *c)
+/* The sandbox that the request names, in its Host or in a header. */
+static struct str named_sandbox(const struct call *c)
 {
     return c->port.id.p ? c->port.id : call_header(c, "E2b-Sandbox-Id");
 }
 
-/* Whether a sandbox is there is told to holders of its tokens alone. */
-static bool by_box_token(struct call *c)
+/* Checks the token before the sandbox's state: only holders of its tokens learn whether it
+ * exists. */
+static bool authenticate_sandbox_token(struct call *c)
 {
-    struct str given = call_header(c, "X-Access-Token"), name = box_named(c);
+    struct str given = call_header(c, "X-Access-Token"), name = named_sandbox(c);
     const struct token_record *holder;
     char id[ID_MAX];
 
-    find_box(c, name, id);
-    holder = e2b_holder(c->api, id, given);
+    find_e2b_sandbox(c, name, id);
+    holder = sandbox_token_holder(c->api, id, given);
     if (!holder)
-        return refuse(c, given.p ? "the access token is not this sandbox's, or its key is expired "
-                                   "or revoked: connect again"
-                                 : "send X-Access-Token, as creating the sandbox told it");
-    return is_up(c, name) && e2b_enter(c, holder);
+        return refuse_unauthenticated(
+            c, given.p ? "the access token does not belong to this sandbox, or its API key is "
+                         "expired or revoked; connect again"
+                       : "send X-Access-Token with the token from the answer to create or connect");
+    return is_sandbox_up(c, name) && sandbox_token_enter(c, holder);
 }
 
-/* --- another port's service that is ours --- */
+/* --- services of other ports that the daemon provides --- */
 
-static bool by_either_token(struct call *c)
+static bool authenticate_port_token(struct call *c)
 {
-    struct str name = box_named(c);
+    struct str name = named_sandbox(c);
     const struct token_record *holder;
     char id[ID_MAX];
 
-    find_box(c, name, id);
-    holder = e2b_traffic_holder(c->api, id, call_header(c, "E2B-Traffic-Access-Token"));
+    find_e2b_sandbox(c, name, id);
+    holder = sandbox_traffic_holder(c->api, id, call_header(c, "E2B-Traffic-Access-Token"));
     if (!holder)
-        holder = e2b_holder(c->api, id, call_header(c, "X-Access-Token"));
+        holder = sandbox_token_holder(c->api, id, call_header(c, "X-Access-Token"));
     if (!holder)
-        return refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token, as creating the sandbox "
-                         "told them");
-    return is_up(c, name) && e2b_enter(c, holder);
+        return refuse_unauthenticated(c, "send E2B-Traffic-Access-Token or X-Access-Token with the "
+                                         "token from the answer to create or connect");
+    return is_sandbox_up(c, name) && sandbox_token_enter(c, holder);
 }
 
-/* --- envd's files: by a link, too --- */
+/* --- envd's files: also authenticated by a signed link --- */
 
-struct seeking {
+struct signed_link_search {
     const struct api *api;
     const struct signed_link *link;
     struct str signature;
-    struct sandbox *box;   /* that is tried */
+    struct sandbox *box;   /* being compared */
     struct sandbox *found; /* referenced */
     uint64_t tried;
 };
 
 static bool is_signed_by(void *user, const char *holder)
 {
-    const struct seeking *k = user;
-    char token[E2B_HELD_TEXT];
+    const struct signed_link_search *k = user;
+    char token[SANDBOX_TOKEN_TEXT];
 
-    e2b_held_token(k->api, sandbox_view(k->box).record->id, holder, token);
+    sandbox_token_make(k->api, sandbox_view(k->box).record->id, holder, token);
     return signature_good(k->link, str_from(token), k->signature);
 }
 
 static bool is_signed_by_maker(void *user, struct sandbox *s)
 {
-    struct seeking *k = user;
+    struct signed_link_search *k = user;
     const char *maker = sandbox_view(s).record->maker;
 
     k->box = s;
@@ -377,29 +240,32 @@ static bool is_signed_by_maker(void *user, struct sandbox *s)
     return true;
 }
 
-/* Where all sandboxes share one address, a link names no sandbox: it belongs to the one whose
- * maker's token signed it. What it is compared with is bounded (limits.link_checks), because
- * whoever sends it need not be known. A link that names an unknown sandbox matches none. */
+/* Finds the signer of a link. Where all sandboxes share one address, a link names no sandbox: it
+ * belongs to the sandbox whose maker's token signed it. The number of comparisons is bounded
+ * (limits.link_checks), because the sender is not authenticated yet. A link that names an unknown
+ * sandbox matches none. */
 static const struct token_record *find_signed(struct call *c, const struct signed_link *l,
                                               struct str signature)
 {
-    struct seeking k = { .api = c->api, .link = l, .signature = signature, .box = c->sandbox };
+    struct signed_link_search k = {
+        .api = c->api, .link = l, .signature = signature, .box = c->sandbox
+    };
 
-    if (!c->sandbox && !box_named(c).p) {
+    if (!c->sandbox && !named_sandbox(c).p) {
         control_each(c->api->control, is_signed_by_maker, &k);
         k.box = c->sandbox = k.found;
         shares_count_link_checks(c, k.tried);
     }
-    return c->sandbox ? e2b_link_holder(c, is_signed_by, &k) : NULL;
+    return c->sandbox ? sandbox_link_holder(c, is_signed_by, &k) : NULL;
 }
 
-/* How many comparisons a link costs at most. */
+/* Maximum number of comparisons for a link. */
 static uint64_t most_link_checks(const struct call *c)
 {
-    return box_named(c).p ? 0 : control_count(c->api->control);
+    return named_sandbox(c).p ? 0 : control_count(c->api->control);
 }
 
-static bool by_signature(struct call *c)
+static bool authenticate_signature(struct call *c)
 {
     struct signed_link l = {
         .operation = http_request(c->x)->method == H1_POST ? "write" : "read",
@@ -414,54 +280,58 @@ static bool by_signature(struct call *c)
     l.path = path;
     l.user = user;
     if (!signature.n)
-        return refuse(c, "missing signature query parameter");
+        return refuse_unauthenticated(c, "missing signature query parameter");
     if (!signature_well_formed(signature))
-        return refuse(c, "invalid signature");
+        return refuse_unauthenticated(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
-        return refuse(c, "signature is already expired");
+        return refuse_unauthenticated(c, "signature is already expired");
     if (!shares_may_check_link(c, most_link_checks(c)))
         return false;
     holder = find_signed(c, &l, signature);
     if (!holder)
-        return refuse(c, "invalid signature");
-    return is_up(c, str_from(sandbox_view(c->sandbox).record->id)) && e2b_enter(c, holder);
+        return refuse_unauthenticated(c, "invalid signature");
+    return is_sandbox_up(c, str_from(sandbox_view(c->sandbox).record->id)) &&
+           sandbox_token_enter(c, holder);
 }
 
-static bool by_box_token_or_link(struct call *c)
+static bool authenticate_token_or_link(struct call *c)
 {
-    struct str name = box_named(c);
+    struct str name = named_sandbox(c);
     char id[ID_MAX];
 
     if (call_header(c, "X-Access-Token").p)
-        return name.p ? by_box_token(c) : refuse(c, "send E2b-Sandbox-Id with the access token");
+        return name.p ? authenticate_sandbox_token(c)
+                      : refuse_unauthenticated(c, "send E2b-Sandbox-Id with the access token");
     if (name.p)
-        find_box(c, name, id); /* an unknown sandbox gets the same answers as an existing one */
-    return by_signature(c);
+        find_e2b_sandbox(c, name,
+                         id); /* an unknown sandbox gets the same answers as an existing one */
+    return authenticate_signature(c);
 }
 
-/* To envd, a user that is not there is one who may not. */
-static int inside_status(const struct call *c, int status)
+/* envd reports an unknown user as unauthenticated (401). */
+static int envd_status(const struct call *c, int status)
 {
     return c->no_user && status == 404 ? 401 : status;
 }
 
-static void fail_inside(struct call *c, const struct err *e, int status, const char *code)
+static void fail_envd(struct call *c, const struct err *e, int status, const char *code)
 {
-    int answered = inside_status(c, status);
+    int answered = envd_status(c, status);
 
-    fail_plainly(c, e, answered, answered == status ? code : "unauthenticated");
+    fail_e2b_json(c, e, answered, answered == status ? code : "unauthenticated");
 }
 
-const struct route_face envd_face = { .authenticate = by_box_token, .fail = fail_inside };
-const struct route_face port_face = { .authenticate = by_either_token, .fail = fail_inside };
-const struct route_face envd_files_face = { .authenticate = by_box_token_or_link,
-                                            .fail = fail_inside };
+const struct route_face envd_face = { .authenticate = authenticate_sandbox_token,
+                                      .fail = fail_envd };
+const struct route_face port_face = { .authenticate = authenticate_port_token, .fail = fail_envd };
+const struct route_face envd_files_face = { .authenticate = authenticate_token_or_link,
+                                            .fail = fail_envd };
 
 /* --- Connect --- */
 
 static const struct {
     const char *code;
-    int status, answered; /* ours, and theirs */
+    int status, answered; /* HTTP status of the error, and of Connect's answer */
 } rpc_codes[] = {
     { "invalid_argument", 400, 400 },    { "unauthenticated", 401, 401 },
     { "permission_denied", 403, 403 },   { "not_found", 404, 404 },
@@ -485,13 +355,13 @@ struct rpc_problem {
     const char *code, *message;
 };
 
-static void write_problem(struct json_writer *w, const void *what)
+static void write_rpc_problem(struct json_writer *w, const void *what)
 {
     const struct rpc_problem *p = what;
 
     json_begin_object(w);
-    put(w, "code", p->code);
-    put(w, "message", p->message);
+    write_str_member(w, "code", p->code);
+    write_str_member(w, "message", p->message);
     json_end_object(w);
 }
 
@@ -501,33 +371,33 @@ static void fail_rpc(struct call *c, const struct err *e, int status, const char
     int answered;
 
     (void)code;
-    p.code = rpc_code(inside_status(c, status), &answered);
-    call_answer(c, answered, write_problem, &p);
+    p.code = rpc_code(envd_status(c, status), &answered);
+    call_answer(c, answered, write_rpc_problem, &p);
 }
 
-/* A stream that did not begin is a stream all the same, with nothing but its end. */
+/* Answers a streaming call that failed before it began: a stream that has only its end. */
 static void fail_stream(struct call *c, const struct err *e, int status, const char *code)
 {
     int answered;
 
     (void)code;
     if (stream_begin(c, NULL))
-        stream_end_with(c, rpc_code(inside_status(c, status), &answered), e->msg);
+        stream_end_with(c, rpc_code(envd_status(c, status), &answered), e->msg);
 }
 
-const struct route_face rpc_face = { .authenticate = by_box_token, .fail = fail_rpc };
-/* The one message of a stream's body. */
-static const struct json *message_of(struct call *c)
+const struct route_face rpc_face = { .authenticate = authenticate_sandbox_token, .fail = fail_rpc };
+/* The message in the body of a streaming call, for the policy. */
+static const struct json *read_stream_message(struct call *c)
 {
     const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
     const struct json *v = NULL;
     struct str text;
 
     if (envelope_read(c->body, &text, NULL) < 0 || json_read(text, limits, &c->arena, &v, NULL) < 0)
-        return NULL; /* the handler says what is wrong */
+        return NULL; /* the handler reports the error */
     return v;
 }
 
-const struct route_face rpc_stream_face = { .authenticate = by_box_token,
+const struct route_face rpc_stream_face = { .authenticate = authenticate_sandbox_token,
                                             .fail = fail_stream,
-                                            .arguments = message_of };
+                                            .arguments = read_stream_message };

@@ -1,67 +1,68 @@
-/* /files of E2B's envd: one file out, one or many in, whatever their size. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET and POST /files of E2B's envd: downloads one file, uploads one or more, of any size. */
 #include <errno.h>
 #include <strings.h>
 
-#include "api/e2b/entry.h"
-#include "api/e2b/inside.h"
-#include "api/file_op.h"
-#include "api/upload.h"
+#include "edge/e2b/entry.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/file_op.h"
+#include "edge/core/upload.h"
 
 enum { METADATA_TEXT_MAX = 16 << 10 };
 
-/* --- out --- */
+/* --- download --- */
 
-static const struct file_face face_read = { .what = EXT_READ,
-                                            .type = "application/octet-stream",
-                                            .packs = true };
+static const struct file_encoder face_read = { .what = BACKEND_READ,
+                                               .type = "application/octet-stream",
+                                               .packs = true };
 
-static void get(struct call *c)
+static void download_envd_file(struct call *c)
 {
     const char **paths = arena_array(&c->own, 2, sizeof *paths), *user = e2b_file_user(c);
     struct str path = { NULL, 0 };
 
-    if (!user || call_query(c, "path", &path) < 0 || !e2b_at_home(c, user, path))
+    if (!user || call_query(c, "path", &path) < 0 || !e2b_ensure_home(c, user, path))
         return;
     paths[0] = e2b_path(c, user, path);
     if (paths[0])
         file_op_start(c, &face_read, paths, user, 0);
 }
 
-/* --- in --- */
+/* --- upload --- */
 
-struct arrival {
-    const char *user, *only;                     /* only: the query's path */
-    const char *metadata[UPLOAD_ATTRIBUTES_MAX]; /* attributes */
+struct envd_upload {
+    const char *user, *only;                     /* only: path of the query, or NULL */
+    const char *metadata[UPLOAD_ATTRIBUTES_MAX]; /* extended attributes "NAME=VALUE" */
     size_t n_metadata;
-    struct buf attributes; /* the same, one behind the other */
+    struct buf attributes; /* the same, each terminated by NUL */
     struct buf answer;
     struct json_writer writer;
 };
 
-static void arrival_end(void *owner)
+static void on_envd_upload_end(void *owner)
 {
-    struct arrival *u = owner;
+    struct envd_upload *u = owner;
 
     buf_done(&u->attributes);
     buf_done(&u->answer);
 }
 
-static int choose_path(struct call *c, const char *name, const char *filename, const char **ret,
-                       struct err *e)
+static int choose_upload_path(struct call *c, const char *name, const char *filename,
+                              const char **ret, struct err *e)
 {
-    const struct arrival *u = upload_owner(c);
+    const struct envd_upload *u = upload_owner(c);
 
     if (strcmp(name, "file") != 0)
         return 0;
     if (!u->only && !(filename && filename[0]))
-        return err_set(e, ERR_INVALID, "multipart: a file without a name");
+        return err_set(e, ERR_INVALID, "multipart: a file part has no filename");
     *ret = u->only ? u->only : e2b_absolute(c, u->user, str_from(filename));
     return *ret ? 0 : err_set(e, ERR_INVALID, "path: is longer than 4095 bytes");
 }
 
-static void add_answer(struct call *c, const char *path)
+static void add_uploaded_entry(struct call *c, const char *path)
 {
-    struct arrival *u = upload_owner(c);
+    struct envd_upload *u = upload_owner(c);
     const char *slash = strrchr(path, '/');
     struct json_writer *w = &u->writer;
 
@@ -72,26 +73,26 @@ static void add_answer(struct call *c, const char *path)
     json_put_lossy(w, str_from(slash ? slash + 1 : path));
     json_key(w, STR("type"));
     json_put_str(w, STR("file"));
-    metadata_attributes_write(w, buf_str(&u->attributes));
+    entry_write_metadata(w, buf_str(&u->attributes));
     json_end_object(w);
 }
 
-static int finish_answer(struct call *c, struct err *e)
+static int finish_upload_json(struct call *c, struct err *e)
 {
-    struct arrival *u = upload_owner(c);
+    struct envd_upload *u = upload_owner(c);
 
     json_end_array(&u->writer);
     return json_writer_finish(&u->writer, e);
 }
 
-static void answer(struct call *c)
+static void answer_envd_upload(struct call *c)
 {
-    const struct arrival *u = upload_owner(c);
+    const struct envd_upload *u = upload_owner(c);
 
     call_answer_bytes(c, 200, "application/json", buf_str(&u->answer));
 }
 
-static void fail(struct call *c, const struct err *e)
+static void fail_envd_upload(struct call *c, const struct err *e)
 {
     if (e->code == ERR_FULL && (e->sys == ENOSPC || e->sys == EDQUOT))
         call_fail_with(c, 507, "storage_full", "not enough disk space available");
@@ -99,15 +100,16 @@ static void fail(struct call *c, const struct err *e)
         call_fail(c, e);
 }
 
-static const struct upload_events events = { .part = choose_path,
-                                             .taken = add_answer,
-                                             .complete = finish_answer,
-                                             .done = answer,
-                                             .failed = fail,
-                                             .end = arrival_end };
+static const struct upload_events events = { .part = choose_upload_path,
+                                             .taken = add_uploaded_entry,
+                                             .complete = finish_upload_json,
+                                             .done = answer_envd_upload,
+                                             .failed = fail_envd_upload,
+                                             .end = on_envd_upload_end };
 
-/* Names of fields have no case: the small letters are the name. */
-static bool add_metadata(struct arrival *u, struct call *c, const struct h1_field *f)
+/* Adds a metadata header. Header names are case-insensitive, so the attribute's name is
+ * lower-cased. */
+static bool add_upload_metadata(struct envd_upload *u, struct call *c, const struct h1_field *f)
 {
     static const char field[] = "X-Metadata-";
     char name[H1_NAME_MAX + 1];
@@ -126,16 +128,16 @@ static bool add_metadata(struct arrival *u, struct call *c, const struct h1_fiel
     return true;
 }
 
-/* False: it is answered. */
-static bool read_metadata(struct arrival *u, struct call *c)
+/* Returns false after it has answered the call. */
+static bool read_metadata_headers(struct envd_upload *u, struct call *c)
 {
     const struct h1_head *h = &http_request(c->x)->head;
 
     for (size_t i = 0; i < h->n; i++)
         if (h->fields[i].name.n >= 11 && strncasecmp(h->fields[i].name.p, "X-Metadata-", 11) == 0 &&
-            !add_metadata(u, c, &h->fields[i])) {
+            !add_upload_metadata(u, c, &h->fields[i])) {
             call_fail_with(c, 400, "invalid",
-                           "X-Metadata: there may be 32 of them, with names, of 16 KiB in all");
+                           "X-Metadata: at most 32 headers with a name, 16 KiB in total");
             return false;
         }
     return true;
@@ -149,7 +151,7 @@ static bool has_type(struct str value, const char *type)
     return h1_same(str_trim(word), str_from(type));
 }
 
-/* False: it is answered. */
+/* Returns false after it has answered the call. */
 static bool choose_form(struct call *c, const char *only, struct upload_setup *ret)
 {
     struct str type = call_header(c, "Content-Type"), coding = call_header(c, "Content-Encoding");
@@ -161,11 +163,11 @@ static bool choose_form(struct call *c, const char *only, struct upload_setup *r
         return false;
     }
     if (!is_form && !only) {
-        call_fail_with(c, 400, "invalid", "path: is needed with application/octet-stream");
+        call_fail_with(c, 400, "invalid", "path: required with application/octet-stream");
         return false;
     }
     if (coding.p && !h1_same(coding, STR("identity")) && !h1_same(coding, STR("gzip"))) {
-        call_fail_with(c, 400, "invalid", "Content-Encoding: must be gzip, or nothing");
+        call_fail_with(c, 400, "invalid", "Content-Encoding: must be gzip or absent");
         return false;
     }
     ret->whole = is_form ? NULL : only;
@@ -173,25 +175,25 @@ static bool choose_form(struct call *c, const char *only, struct upload_setup *r
     return true;
 }
 
-static void post(struct call *c)
+static void upload_envd_files(struct call *c)
 {
     const char *user = e2b_file_user(c), *only = NULL;
     struct str path = { NULL, 0 };
     struct upload_setup setup = { .events = &events };
-    struct arrival *u;
+    struct envd_upload *u;
 
-    if (!user || call_query(c, "path", &path) < 0 || !e2b_at_home(c, user, path))
+    if (!user || call_query(c, "path", &path) < 0 || !e2b_ensure_home(c, user, path))
         return;
     if (path.n && !(only = e2b_path(c, user, path)))
         return;
     u = arena_alloc(&c->own, sizeof *u);
     if (!u)
         abort();
-    *u = (struct arrival){ .user = user, .only = only };
+    *u = (struct envd_upload){ .user = user, .only = only };
     buf_init(&u->attributes, METADATA_TEXT_MAX);
     buf_init(&u->answer, CALL_ANSWER_MAX);
-    if (!choose_form(c, only, &setup) || !read_metadata(u, c)) {
-        arrival_end(u);
+    if (!choose_form(c, only, &setup) || !read_metadata_headers(u, c)) {
+        on_envd_upload_end(u);
         return;
     }
     setup.owner = u;
@@ -204,7 +206,7 @@ static void post(struct call *c)
 }
 
 const struct route routes_envd_files[] = {
-    { H1_GET, VERB_FILES, "/files", 0, get, .face = &envd_files_face },
-    { H1_POST, VERB_FILES, "/files", ROUTE_STREAM, post, .face = &envd_files_face },
+    { H1_GET, VERB_FILES, "/files", 0, download_envd_file, .face = &envd_files_face },
+    { H1_POST, VERB_FILES, "/files", ROUTE_STREAM, upload_envd_files, .face = &envd_files_face },
     { .path = NULL },
 };

@@ -1,35 +1,36 @@
-/* filesystem.Filesystem of E2B's envd: each call is a few file operations, one after the other. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filesystem.Filesystem of E2B's envd: each call is a sequence of a few file operations. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "api/e2b/entry.h"
-#include "api/e2b/inside.h"
-#include "api/file_walk.h"
+#include "edge/e2b/entry.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/file_walk.h"
 
-struct request {
+struct envd_fs_request {
     const char *path, *from, *to;
     uint32_t depth;
 };
 
-struct work {
+struct envd_fs_call {
     struct call *call;
     struct file_take take;
     const char *user;
-    const char *path; /* that it is about; of a move: where to */
+    const char *path; /* target of the call; of a move: the destination */
     const char *from;
     const char *paths[3];
-    /* of a list */
+    /* members of ListDir */
     uint32_t depth;
     struct file_walk walk;
     struct buf text;
     struct json_writer writer;
 };
 
-static void work_end(struct call *c)
+static void on_fs_call_end(struct call *c)
 {
-    struct work *k = c->state;
+    struct envd_fs_call *k = c->state;
 
     file_take_done(&k->take);
     file_walk_done(&k->walk);
@@ -37,7 +38,7 @@ static void work_end(struct call *c)
     free(k);
 }
 
-#define AT(member) JSON_AT(struct request, member)
+#define AT(member) JSON_AT(struct envd_fs_request, member)
 
 static const struct json_field path_fields[] = {
     { "path", JSON_KIND_STR, AT(path) },
@@ -48,12 +49,12 @@ static const struct json_field move_fields[] = {
     { "destination", JSON_KIND_STR, AT(to), .required = true },
 };
 
-/* NULL: it is answered, or its handler will be called again. */
-static struct work *work_new(struct call *c, const struct json_field *fields, size_t n)
+/* Returns NULL if the call was answered, or if its handler will be called again. */
+static struct envd_fs_call *new_fs_call(struct call *c, const struct json_field *fields, size_t n)
 {
-    struct request q = { 0 };
+    struct envd_fs_request q = { 0 };
     const char *user = e2b_rpc_user(c), *path, *from = NULL;
-    struct work *k;
+    struct envd_fs_call *k;
     struct err e;
 
     if (!user)
@@ -62,8 +63,8 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
         call_fail(c, &e);
         return NULL;
     }
-    if (!e2b_at_home(c, user, str_from(q.to ? q.to : q.path)) ||
-        (q.from && !e2b_at_home(c, user, str_from(q.from))))
+    if (!e2b_ensure_home(c, user, str_from(q.to ? q.to : q.path)) ||
+        (q.from && !e2b_ensure_home(c, user, str_from(q.from))))
         return NULL;
     path = e2b_path(c, user, str_from(q.to ? q.to : q.path));
     if (path && q.from)
@@ -73,33 +74,35 @@ static struct work *work_new(struct call *c, const struct json_field *fields, si
     k = calloc(1, sizeof *k);
     if (!k)
         abort();
-    *k = (struct work){ .call = c, .user = user, .path = path, .from = from, .depth = q.depth };
+    *k = (struct envd_fs_call){
+        .call = c, .user = user, .path = path, .from = from, .depth = q.depth
+    };
     buf_init(&k->text, CALL_ANSWER_MAX);
     c->state = k;
-    c->on_end = work_end;
+    c->on_end = on_fs_call_end;
     return k;
 }
 
-static void run(struct work *k, enum ext_what what, const char *path, const char *to,
-                file_take_fn *done)
+static void run_fs_operation(struct envd_fs_call *k, enum backend_what what, const char *path,
+                             const char *to, file_take_fn *done)
 {
-    uint32_t mode = what == EXT_STAT     ? EXT_ATTRIBUTES | EXT_RESOLVE
-                    : what == EXT_RENAME ? EXT_MAKE_PARENTS
-                                         : 0;
+    uint32_t mode = what == BACKEND_STAT     ? BACKEND_ATTRIBUTES | BACKEND_RESOLVE
+                    : what == BACKEND_RENAME ? BACKEND_MAKE_PARENTS
+                                             : 0;
 
-    k->paths[0] = arena_dup(&k->call->own, str_from(path)); /* operations may cut it up */
+    k->paths[0] = arena_dup(&k->call->own, str_from(path)); /* operations may modify it */
     k->paths[1] = to;
     file_take_start(&k->take, k->call, what, k->paths, k->user, mode, done);
 }
 
-static struct work *work_of(struct file_take *t)
+static struct envd_fs_call *fs_call_of(struct file_take *t)
 {
-    return container_of(t, struct work, take);
+    return container_of(t, struct envd_fs_call, take);
 }
 
 /* --- one entry as the answer --- */
 
-static void write_entry(struct json_writer *w, const void *what)
+static void write_stat_entry(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
     json_key(w, STR("entry"));
@@ -107,41 +110,41 @@ static void write_entry(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void answer_entry(struct file_take *t, const struct err *e)
+static void on_entry_stat(struct file_take *t, const struct err *e)
 {
-    struct work *k = work_of(t);
-    struct ext_entry v;
+    struct envd_fs_call *k = fs_call_of(t);
+    struct backend_entry v;
     const struct shown_entry s = { .entry = &v, .path = k->path };
 
     if (e)
         call_fail(k->call, e);
-    else if (ext_entry_read(buf_str(&t->data), &v) <= 0)
+    else if (backend_entry_read(buf_str(&t->data), &v) <= 0)
         rpc_fail(k->call, 500, "the operation's answer is malformed");
     else
-        call_answer(k->call, 200, write_entry, &s);
+        call_answer(k->call, 200, write_stat_entry, &s);
 }
 
-static void then_show(struct file_take *t, const struct err *e)
+static void on_fs_change_done(struct file_take *t, const struct err *e)
 {
-    struct work *k = work_of(t);
+    struct envd_fs_call *k = fs_call_of(t);
 
     if (e)
         call_fail(k->call, e);
     else
-        run(k, EXT_STAT, k->path, NULL, answer_entry);
+        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_entry_stat);
 }
 
-static void show_stat(struct call *c)
+static void stat_envd_path(struct call *c)
 {
-    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+    struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run(k, EXT_STAT, k->path, NULL, answer_entry);
+        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_entry_stat);
 }
 
 /* --- MakeDir --- */
 
-static void write_exists(struct json_writer *w, const void *what)
+static void write_already_exists(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
     json_key(w, STR("code"));
@@ -151,45 +154,46 @@ static void write_exists(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void then_make(struct file_take *t, const struct err *e)
+static void on_mkdir_stat_done(struct file_take *t, const struct err *e)
 {
-    struct work *k = work_of(t);
-    struct ext_entry v;
+    struct envd_fs_call *k = fs_call_of(t);
+    struct backend_entry v;
     char text[320];
 
     if (e && e->sys == ENOENT) {
-        run(k, EXT_MKDIR, k->path, NULL, then_show);
+        run_fs_operation(k, BACKEND_MKDIR, k->path, NULL, on_fs_change_done);
     } else if (e) {
         call_fail(k->call, e);
-    } else if (ext_entry_read(buf_str(&t->data), &v) > 0 && S_ISDIR(v.mode)) {
+    } else if (backend_entry_read(buf_str(&t->data), &v) > 0 && S_ISDIR(v.mode)) {
         snprintf(text, sizeof text, "directory already exists: %.240s", k->path);
-        call_answer(k->call, 409, write_exists, text);
+        call_answer(k->call, 409, write_already_exists, text);
     } else {
-        rpc_fail(k->call, 400, "the path exists, and is no directory");
+        rpc_fail(k->call, 400, "the path exists and is not a directory");
     }
 }
 
-static void make_dir(struct call *c)
+static void make_envd_dir(struct call *c)
 {
-    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+    struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run(k, EXT_STAT, k->path, NULL, then_make);
+        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_mkdir_stat_done);
 }
 
 /* --- Move and Remove --- */
 
-static void move(struct call *c)
+static void move_envd_path(struct call *c)
 {
-    struct work *k = work_new(c, move_fields, COUNT_OF(move_fields));
+    struct envd_fs_call *k = new_fs_call(c, move_fields, COUNT_OF(move_fields));
 
     if (k)
-        run(k, EXT_RENAME, k->from, arena_dup(&c->own, str_from(k->path)), then_show);
+        run_fs_operation(k, BACKEND_RENAME, k->from, arena_dup(&c->own, str_from(k->path)),
+                         on_fs_change_done);
 }
 
-static void removed(struct file_take *t, const struct err *e)
+static void on_envd_path_removed(struct file_take *t, const struct err *e)
 {
-    struct work *k = work_of(t);
+    struct envd_fs_call *k = fs_call_of(t);
     bool gone = e && (e->sys == ENOENT || e->code == ERR_NOT_FOUND) && !k->call->no_user;
 
     if (e && !gone)
@@ -198,27 +202,27 @@ static void removed(struct file_take *t, const struct err *e)
         rpc_answer_empty(k->call);
 }
 
-static void remove_tree(struct call *c)
+static void remove_envd_tree(struct call *c)
 {
-    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+    struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run(k, EXT_REMOVE, k->path, NULL, removed);
+        run_fs_operation(k, BACKEND_REMOVE, k->path, NULL, on_envd_path_removed);
 }
 
 /* --- ListDir --- */
 
-static bool list_entry(struct file_walk *w, const char *path, const struct ext_entry *v)
+static bool on_envd_dir_entry(struct file_walk *w, const char *path, const struct backend_entry *v)
 {
-    struct work *k = container_of(w, struct work, walk);
+    struct envd_fs_call *k = container_of(w, struct envd_fs_call, walk);
 
     entry_write(&k->writer, &(struct shown_entry){ .entry = v, .path = path });
     return true;
 }
 
-static void listed(struct file_walk *w, const struct err *e)
+static void on_envd_dir_listed(struct file_walk *w, const struct err *e)
 {
-    struct work *k = container_of(w, struct work, walk);
+    struct envd_fs_call *k = container_of(w, struct envd_fs_call, walk);
     struct err why;
 
     json_end_array(&k->writer);
@@ -231,9 +235,9 @@ static void listed(struct file_walk *w, const struct err *e)
         call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
 }
 
-static void list_dir(struct call *c)
+static void list_envd_dir(struct call *c)
 {
-    struct work *k = work_new(c, path_fields, COUNT_OF(path_fields));
+    struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (!k)
         return;
@@ -241,19 +245,20 @@ static void list_dir(struct call *c)
     json_begin_object(&k->writer);
     json_key(&k->writer, STR("entries"));
     json_begin_array(&k->writer);
-    k->walk = (struct file_walk){
-        .user = k->user, .mode = EXT_ATTRIBUTES | EXT_RESOLVE, .entry = list_entry, .done = listed
-    };
+    k->walk = (struct file_walk){ .user = k->user,
+                                  .mode = BACKEND_ATTRIBUTES | BACKEND_RESOLVE,
+                                  .entry = on_envd_dir_entry,
+                                  .done = on_envd_dir_listed };
     file_walk_start(&k->walk, c, k->path, k->depth);
 }
 
 #define SERVICE "/filesystem.Filesystem/"
 
 const struct route routes_envd_filesystem[] = {
-    { H1_POST, VERB_FILES, SERVICE "Stat", ROUTE_JSON, show_stat, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "MakeDir", ROUTE_JSON, make_dir, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "Move", ROUTE_JSON, move, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "Remove", ROUTE_JSON, remove_tree, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "ListDir", ROUTE_JSON, list_dir, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Stat", ROUTE_JSON, stat_envd_path, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "MakeDir", ROUTE_JSON, make_envd_dir, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Move", ROUTE_JSON, move_envd_path, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Remove", ROUTE_JSON, remove_envd_tree, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "ListDir", ROUTE_JSON, list_envd_dir, .face = &rpc_face },
     { .path = NULL },
 };

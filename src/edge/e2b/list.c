@@ -1,22 +1,23 @@
-/* E2B's clients list sandboxes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /sandboxes of E2B's control plane: lists sandboxes. */
 #include <stdlib.h>
 
-#include "api/box_page.h"
-#include "api/e2b/inside.h"
-#include "api/e2b/metadata.h"
-#include "api/e2b/shown.h"
-#include "api/e2b/template.h"
-#include "model/time.h"
+#include "edge/core/pagination.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/metadata.h"
+#include "edge/e2b/shown.h"
+#include "edge/core/template.h"
+#include "domain/model/time.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
-struct listing {
+struct e2b_listing {
     struct box_page page;
     int64_t started_after_ns;
 };
 
-/* The rows that the client gets: *ret_more is whether there are others behind them. */
-static size_t select_rows(const struct listing *l, const struct sandbox_record **ret,
+/* Selects the rows of the page; *ret_more is set if more follow. */
+static size_t select_rows(const struct e2b_listing *l, const struct sandbox_record **ret,
                           bool *ret_more)
 {
     const struct store_query *q = &l->page.query;
@@ -41,7 +42,7 @@ static void write_rows(struct json_writer *w, const struct call *c,
     json_end_array(w);
 }
 
-static void answer(struct box_page *p)
+static void answer_e2b_listing(struct box_page *p)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
     const struct sandbox_record **rows =
@@ -53,11 +54,11 @@ static void answer(struct box_page *p)
     size_t n;
 
     if (!rows) {
-        (void)err_set(&e, ERR_TOO_BIG, "limit: so many sandboxes do not fit into an answer");
+        (void)err_set(&e, ERR_TOO_BIG, "limit: the answer would be too large; use a smaller limit");
         call_fail(p->call, &e);
         return;
     }
-    n = select_rows(container_of(p, struct listing, page), rows, &more);
+    n = select_rows(container_of(p, struct e2b_listing, page), rows, &more);
     json_writer_init(&w, &text, JSON_COMPACT);
     write_rows(&w, p->call, rows, n);
     if (json_writer_finish(&w, &e) < 0) {
@@ -70,7 +71,7 @@ static void answer(struct box_page *p)
     }
 }
 
-static int read_states(struct call *c, uint32_t *ret)
+static int read_state_filter(struct call *c, uint32_t *ret)
 {
     struct str text, word;
     int r = call_query(c, "state", &text);
@@ -92,7 +93,7 @@ static int read_states(struct call *c, uint32_t *ret)
     return r;
 }
 
-static int read_metadata(struct call *c, struct box_page *p)
+static int read_metadata_filter(struct call *c, struct box_page *p)
 {
     struct json_map asked = { 0 };
     struct str text;
@@ -106,7 +107,7 @@ static int read_metadata(struct call *c, struct box_page *p)
     return box_page_labels(p, &asked) ? r : -1;
 }
 
-static int read_since(struct call *c, int64_t *ret)
+static int read_started_after(struct call *c, int64_t *ret)
 {
     struct str text;
     int r = call_query(c, "startedAfter", &text);
@@ -129,14 +130,15 @@ static int read_order(struct call *c, bool *ret)
     return -1;
 }
 
-/* A snapshot that is gone has left sandboxes that were made from it. */
-static const char *made_from(struct call *c, const char *name)
+/* The source that a template name denotes. An id of a deleted snapshot is valid too: sandboxes made
+ * from it may exist. */
+static const char *template_source(struct call *c, const char *name)
 {
     struct create_request q = { 0 };
 
-    if (e2b_template_fill(c, name, &q, NULL) >= 0)
+    if (template_fill_request(c, name, &q, NULL) >= 0)
         return q.image ? q.image : q.snapshot ? q.snapshot : q.profile;
-    return id_valid("snap_", str_from(name)) ? name : e2b_profile_id(c, name);
+    return id_valid("snap_", str_from(name)) ? name : template_profile_id(c, name);
 }
 
 static int read_template(struct call *c, struct store_query *q)
@@ -144,34 +146,34 @@ static int read_template(struct call *c, struct store_query *q)
     struct str text;
     int r = call_query(c, "template", &text);
 
-    if (r > 0 && text.n <= E2B_TEMPLATE_MAX)
-        q->profile = str_from(made_from(c, arena_dup(&c->own, text)));
+    if (r > 0 && text.n <= TEMPLATE_NAME_MAX)
+        q->profile = str_from(template_source(c, arena_dup(&c->own, text)));
     else if (r > 0)
-        q->profile = STR("-"); /* nobody's name */
+        q->profile = STR("-"); /* matches nothing */
     return r;
 }
 
-static void list(struct call *c)
+static void list_e2b_sandboxes(struct call *c)
 {
-    struct listing *l = calloc(1, sizeof *l);
+    struct e2b_listing *l = calloc(1, sizeof *l);
     struct store_query *q;
 
     if (!l)
         abort();
     q = &l->page.query;
     l->started_after_ns = INT64_MIN;
-    box_page_init(&l->page, c, answer);
-    if (read_states(c, &q->states) < 0 || !box_page_after(&l->page, "nextToken") ||
-        read_metadata(c, &l->page) < 0 || read_since(c, &l->started_after_ns) < 0 ||
+    box_page_init(&l->page, c, answer_e2b_listing);
+    if (read_state_filter(c, &q->states) < 0 || !box_page_after(&l->page, "nextToken") ||
+        read_metadata_filter(c, &l->page) < 0 || read_started_after(c, &l->started_after_ns) < 0 ||
         read_order(c, &q->ascending) < 0 || read_template(c, q) < 0)
         return;
     if (q->ascending && !q->after.id[0] && l->started_after_ns > 0)
         q->after.created_ns = l->started_after_ns;
-    box_page_ask(&l->page, LIST_DEFAULT, LIST_MAX);
+    box_page_query(&l->page, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_e2b_list[] = {
-    { H1_GET, VERB_READ, "/sandboxes", 0, list, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/v2/sandboxes", 0, list, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/sandboxes", 0, list_e2b_sandboxes, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/v2/sandboxes", 0, list_e2b_sandboxes, .face = &e2b_face },
     { .path = NULL },
 };

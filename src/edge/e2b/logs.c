@@ -1,46 +1,47 @@
-/* E2B's logs of a sandbox: what happened to it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /sandboxes/{id}/logs of E2B's control plane: the events of a sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/write.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/json_members.h"
 #include "base/clock.h"
 
 enum { LOGS_DEFAULT = 100, LOGS_MAX = 1000 };
 
-struct logs {
+struct e2b_logs {
     struct call *call;
     struct store_query query;
-    bool both; /* also as lines, as the older path has it */
+    bool both; /* also as lines, for the older path */
 };
 
-static void logs_end(struct call *c)
+static void on_e2b_logs_end(struct call *c)
 {
-    struct logs *l = c->state;
+    struct e2b_logs *l = c->state;
 
     arena_done(&l->query.arena);
     free(l);
 }
 
-static void put_message(struct json_writer *w, const struct event_record *v)
+static void write_log_message(struct json_writer *w, const struct event_record *v)
 {
     char text[sizeof v->type + sizeof v->reason + 4];
 
     snprintf(text, sizeof text, "%s%s%s", v->type, v->reason[0] ? ": " : "", v->reason);
-    put(w, "level", "info");
-    put(w, "message", text);
+    write_str_member(w, "level", "info");
+    write_str_member(w, "message", text);
 }
 
-/* A line is JSON once more: that is how their log has it. */
-static void write_line(struct json_writer *w, const struct event_record *v)
+/* Writes a log line, whose text is JSON itself in E2B's format. */
+static void write_e2b_log_line(struct json_writer *w, const struct event_record *v)
 {
     struct buf line AUTO(buf_done) = BUF_INIT(4096);
     struct json_writer own;
 
     json_writer_init(&own, &line, JSON_COMPACT);
     json_begin_object(&own);
-    put(&own, "logger", "sandboxer");
-    put_message(&own, v);
+    write_str_member(&own, "logger", "sandboxer");
+    write_log_message(&own, v);
     json_end_object(&own);
     json_writer_finish(&own, NULL);
     json_begin_object(w);
@@ -50,21 +51,21 @@ static void write_line(struct json_writer *w, const struct event_record *v)
     json_end_object(w);
 }
 
-static void write_record(struct json_writer *w, const struct event_record *v)
+static void write_log_record(struct json_writer *w, const struct event_record *v)
 {
     json_begin_object(w);
     time_write(w, "timestamp", v->time_ns);
-    put_message(w, v);
+    write_log_message(w, v);
     json_key(w, STR("fields"));
     json_begin_object(w);
-    put(w, "event", v->type);
-    put(w, "actor", v->actor.id);
+    write_str_member(w, "event", v->type);
+    write_str_member(w, "actor", v->actor.id);
     json_end_object(w);
     json_end_object(w);
 }
 
-static void write_all(struct json_writer *w, const struct logs *l, const char *key,
-                      void (*write)(struct json_writer *w, const struct event_record *v))
+static void write_log_array(struct json_writer *w, const struct e2b_logs *l, const char *key,
+                            void (*write)(struct json_writer *w, const struct event_record *v))
 {
     json_key(w, str_from(key));
     json_begin_array(w);
@@ -73,30 +74,30 @@ static void write_all(struct json_writer *w, const struct logs *l, const char *k
     json_end_array(w);
 }
 
-static void write_logs(struct json_writer *w, const void *what)
+static void write_e2b_logs(struct json_writer *w, const void *what)
 {
-    const struct logs *l = what;
+    const struct e2b_logs *l = what;
 
     json_begin_object(w);
-    write_all(w, l, "logs", l->both ? write_line : write_record);
+    write_log_array(w, l, "logs", l->both ? write_e2b_log_line : write_log_record);
     if (l->both)
-        write_all(w, l, "logEntries", write_record);
+        write_log_array(w, l, "logEntries", write_log_record);
     json_end_object(w);
 }
 
-static void found(struct store_query *q, int r, const struct err *e)
+static void on_e2b_logs_found(struct store_query *q, int r, const struct err *e)
 {
-    struct logs *l = container_of(q, struct logs, query);
+    struct e2b_logs *l = container_of(q, struct e2b_logs, query);
 
     if (r < 0)
         call_fail(l->call, e);
     else
-        call_answer(l->call, 200, write_logs, l);
+        call_answer(l->call, 200, write_e2b_logs, l);
     call_unref(l->call);
 }
 
-/* All of that millisecond is told, whichever way it is read from there. */
-static int64_t from_when(const struct store_query *q, bool given, uint64_t ms)
+/* Converts the cursor, so that all events of its millisecond are included in either direction. */
+static int64_t log_start_time(const struct store_query *q, bool given, uint64_t ms)
 {
     if (!given)
         return q->ascending ? 0 : INT64_MAX;
@@ -105,9 +106,9 @@ static int64_t from_when(const struct store_query *q, bool given, uint64_t ms)
     return q->ascending ? (int64_t)ms * NS_PER_MS : (int64_t)(ms + 1) * NS_PER_MS - 1;
 }
 
-/* 1, or 0: there is nothing of that level, since events are neither warnings nor errors. A bad one
- * is answered, and -1. */
-static int read_query(struct call *c, struct logs *l)
+/* Returns 1; 0 if the level matches no event, because events are neither warnings nor errors; or -1
+ * after it has answered the call. */
+static int read_logs_query(struct call *c, struct e2b_logs *l)
 {
     uint64_t limit = LOGS_DEFAULT, from = 0;
     struct str way = { NULL, 0 }, level = { NULL, 0 };
@@ -119,14 +120,14 @@ static int read_query(struct call *c, struct logs *l)
         call_query(c, "search", &q->text) < 0)
         return -1;
     q->ascending = !str_eq(way, STR("backward"));
-    q->time_ns = from_when(q, given, from);
+    q->time_ns = log_start_time(q, given, from);
     q->limit = limit ? (int)limit : LOGS_DEFAULT;
     return !str_eq(level, STR("warn")) && !str_eq(level, STR("error"));
 }
 
-static void show_logs(struct call *c, bool both)
+static void show_e2b_logs(struct call *c, bool both)
 {
-    struct logs *l = calloc(1, sizeof *l);
+    struct e2b_logs *l = calloc(1, sizeof *l);
     struct err e;
     int r;
 
@@ -138,13 +139,13 @@ static void show_logs(struct call *c, bool both)
                                      .sandbox = str_from(sandbox_view(c->sandbox).record->id) };
     arena_init(&l->query.arena, CALL_ARENA_MAX);
     c->state = l;
-    c->on_end = logs_end;
-    r = read_query(c, l);
+    c->on_end = on_e2b_logs_end;
+    r = read_logs_query(c, l);
     if (r == 0)
-        call_answer(c, 200, write_logs, l);
+        call_answer(c, 200, write_e2b_logs, l);
     if (r <= 0)
         return;
-    if (store_ask(control_store(c->api->control), &l->query, found, &e) < 0)
+    if (store_ask(control_store(c->api->control), &l->query, on_e2b_logs_found, &e) < 0)
         call_fail(c, &e);
     else
         call_ref(c);
@@ -152,12 +153,12 @@ static void show_logs(struct call *c, bool both)
 
 static void logs_v1(struct call *c)
 {
-    show_logs(c, true);
+    show_e2b_logs(c, true);
 }
 
 static void logs_v2(struct call *c)
 {
-    show_logs(c, false);
+    show_e2b_logs(c, false);
 }
 
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)

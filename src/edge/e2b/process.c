@@ -1,22 +1,23 @@
-/* process.Process of E2B's envd: programs that go on without their client. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process.Process of E2B's envd: background processes that outlive their client's connection. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/write.h"
-#include "api/input.h"
-#include "api/guard.h"
-#include "api/limit_text.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/json_members.h"
+#include "edge/core/input.h"
+#include "edge/core/guard.h"
+#include "edge/core/limit_text.h"
 #include "base/clock.h"
-#include "crypto/encode.h"
-#include "loop/timer.h"
+#include "lib/crypto/encode.h"
+#include "lib/loop/timer.h"
 
 enum { ENDED_KEPT_S = 30, DATA_MAX = 256 << 10, ARGS_MAX = PROCESS_ARGS_MAX };
 
-/* --- what is told of one --- */
+/* --- the stream of a process --- */
 
-struct told {
+struct envd_process_stream {
     struct call *call;
     struct watcher watcher;
     struct process *process; /* referenced */
@@ -27,28 +28,28 @@ struct told {
     bool tty;
 };
 
-static void told_stop(struct told *t)
+static void stop_process_stream(struct envd_process_stream *t)
 {
     watcher_stop(&t->watcher);
     stream_ping_stop(&t->ping);
     loop_timer_stop(&t->deadline);
 }
 
-static void told_end(struct call *c)
+static void on_process_stream_end(struct call *c)
 {
-    struct told *t = c->state;
+    struct envd_process_stream *t = c->state;
 
-    told_stop(t);
+    stop_process_stream(t);
     process_unref(t->process);
     free(t);
 }
 
-static void told_gone(struct call *c)
+static void on_process_client_gone(struct call *c)
 {
-    told_stop(c->state); /* the process goes on */
+    stop_process_stream(c->state); /* the process continues */
 }
 
-static void open_event(struct json_writer *w, const char *kind)
+static void open_process_event(struct json_writer *w, const char *kind)
 {
     json_begin_object(w);
     json_key(w, STR("event"));
@@ -57,53 +58,54 @@ static void open_event(struct json_writer *w, const char *kind)
     json_begin_object(w);
 }
 
-static void close_event(struct json_writer *w)
+static void close_process_event(struct json_writer *w)
 {
     json_end_object(w);
     json_end_object(w);
     json_end_object(w);
 }
 
-static void write_start(struct json_writer *w, const void *what)
+static void write_process_start(struct json_writer *w, const void *what)
 {
     struct process_view v;
 
     process_view(what, &v);
-    open_event(w, "start");
+    open_process_event(w, "start");
     json_key(w, STR("pid"));
     json_put_int(w, v.pid);
-    close_event(w);
+    close_process_event(w);
 }
 
-static void write_ping(struct json_writer *w, const void *what)
+static void write_process_ping(struct json_writer *w, const void *what)
 {
     (void)what;
-    open_event(w, "keepalive");
-    close_event(w);
+    open_process_event(w, "keepalive");
+    close_process_event(w);
 }
 
-struct piece {
+struct output_piece {
     const char *channel;
     struct str data;
 };
 
-static void write_piece(struct json_writer *w, const void *what)
+static void write_output_piece(struct json_writer *w, const void *what)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(DATA_MAX);
-    const struct piece *p = what;
+    const struct output_piece *p = what;
 
     crypto_base64(p->data, &text);
-    open_event(w, "data");
+    open_process_event(w, "data");
     json_key(w, str_from(p->channel));
     json_put_str(w, buf_str(&text));
-    close_event(w);
+    close_process_event(w);
 }
 
-/* As Go has it, which E2B's envd is written in: "exit status 3", "signal: killed". */
-static void write_end(struct json_writer *w, const void *what)
+/* Status texts as Go formats them, the language of E2B's envd: "exit status 3", "signal:
+ * killed". */
+static void write_process_end(struct json_writer *w, const void *what)
 {
-    const struct ext_end *end = what;
-    bool exited = end->how == EXT_EXITED;
+    const struct backend_end *end = what;
+    bool exited = end->how == BACKEND_EXITED;
     char text[64], error[160], memory[LIMIT_TEXT_MAX];
 
     if (exited)
@@ -113,97 +115,99 @@ static void write_end(struct json_writer *w, const void *what)
                  end->status == SIGKILL   ? "killed"
                  : end->status == SIGTERM ? "terminated"
                                           : sigdescr_np(end->status));
-    open_event(w, "end");
+    open_process_event(w, "end");
     json_key(w, STR("exitCode"));
     json_put_int(w, exited ? end->status : -1);
     json_key(w, STR("exited"));
     json_put_bool(w, exited);
-    put(w, "status", text);
+    write_str_member(w, "status", text);
     snprintf(error, sizeof error, "%s: %s", text, limit_text_oom(end, memory));
     if (!exited || end->status)
-        put(w, "error", ext_end_is_oom(end) ? error : text);
-    close_event(w);
+        write_str_member(w, "error", backend_end_is_oom(end) ? error : text);
+    close_process_event(w);
 }
 
-static void ping_lost(struct stream_ping *p)
+static void on_process_ping_lost(struct stream_ping *p)
 {
-    told_stop(container_of(p, struct told, ping));
+    stop_process_stream(container_of(p, struct envd_process_stream, ping));
 }
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool on_envd_process_output(struct watcher *w, int channel, struct str data)
 {
-    struct told *t = container_of(w, struct told, watcher);
-    const struct piece p = { t->tty ? "pty" : channel == 2 ? "stderr" : "stdout", data };
-    int r = stream_send(t->call, write_piece, &p);
+    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
+    const struct output_piece p = { t->tty ? "pty" : channel == 2 ? "stderr" : "stdout", data };
+    int r = stream_send(t->call, write_output_piece, &p);
 
     if (r < 0)
-        told_stop(t);
+        stop_process_stream(t);
     else
         stream_ping_later(&t->ping);
     return r == 0;
 }
 
-/* Of a sandbox that went there is no end to tell: the client sees the stream break off, asks and
- * learns that it is gone. */
-static void on_ended(struct watcher *w, const struct ext_end *end)
+/* Ends the stream. If the sandbox ended first, closes the connection instead: the client then
+ * queries the sandbox and finds that it is gone. */
+static void on_envd_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct told *t = container_of(w, struct told, watcher);
+    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
     struct call *c = t->call;
 
-    told_stop(t);
-    if (end->how == EXT_LOST)
+    stop_process_stream(t);
+    if (end->how == BACKEND_LOST)
         http_cut(call_take_exchange(c));
-    else if (end->how == EXT_TIMED_OUT)
-        stream_end_with(c, "deadline_exceeded", "the process ran for as long as it was given");
-    else if (stream_send(c, write_end, end) >= 0)
+    else if (end->how == BACKEND_TIMED_OUT)
+        stream_end_with(c, "deadline_exceeded", "the process was killed at its timeout");
+    else if (stream_send(c, write_process_end, end) >= 0)
         stream_end(c);
 }
 
-static void on_behind(struct watcher *w)
+static void on_envd_process_behind(struct watcher *w)
 {
-    struct told *t = container_of(w, struct told, watcher);
+    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
 
-    told_stop(t);
+    stop_process_stream(t);
     http_cut(call_take_exchange(t->call));
 }
 
-static const struct watcher_events watcher_events = { .output = on_output,
-                                                      .ended = on_ended,
-                                                      .fell_behind = on_behind };
+static const struct watcher_events watcher_events = { .output = on_envd_process_output,
+                                                      .ended = on_envd_process_ended,
+                                                      .fell_behind = on_envd_process_behind };
 
-static void on_drain(struct http_exchange *x)
+static void on_process_stream_drained(struct http_exchange *x)
 {
     struct call *c = http_state(x);
-    struct told *t = c->state;
+    struct envd_process_stream *t = c->state;
 
     watcher_resume(&t->watcher);
 }
 
-static struct told *told_new(struct call *c)
+static struct envd_process_stream *new_process_stream(struct call *c)
 {
-    struct told *t = calloc(1, sizeof *t);
+    struct envd_process_stream *t = calloc(1, sizeof *t);
 
     if (!t)
         abort();
     t->call = c;
     t->watcher.events = &watcher_events;
-    t->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
+    t->ping = (struct stream_ping){ .call = c,
+                                    .write = write_process_ping,
+                                    .on_lost = on_process_ping_lost };
     c->state = t;
-    c->on_end = told_end;
-    c->on_gone = told_gone;
+    c->on_end = on_process_stream_end;
+    c->on_gone = on_process_client_gone;
     return t;
 }
 
-/* The process is in t; live_only: without what it wrote before. */
-static void tell(struct told *t, bool live_only)
+/* Starts the stream of t->process; live_only: without its earlier output. */
+static void begin_process_stream(struct envd_process_stream *t, bool live_only)
 {
     struct process_view v;
 
     process_view(t->process, &v);
     t->tty = v.request->tty;
-    if (!stream_begin(t->call, on_drain))
+    if (!stream_begin(t->call, on_process_stream_drained))
         return;
-    if (stream_send(t->call, write_start, t->process) < 0)
+    if (stream_send(t->call, write_process_start, t->process) < 0)
         return;
     stream_ping_later(&t->ping);
     process_watch(t->process, &t->watcher, live_only);
@@ -263,18 +267,19 @@ static struct json_strs whole_argv(struct call *c, const struct start_request *q
     return (struct json_strs){ argv, q->process.args.n + 1 };
 }
 
-/* "": the user's home, which the sandbox knows best. NULL: it is answered, or will be tried again.
- */
+/* Returns "" for the user's home, which the sandbox determines; NULL if the call was answered or
+ * its handler will be called again. */
 static const char *choose_cwd(struct call *c, const char *given, const char *user)
 {
     const char *usual = e2b_workdir(c);
 
     if (!given || !given[0])
         return usual ? usual : "";
-    return e2b_at_home(c, user, str_from(given)) ? e2b_path(c, user, str_from(given)) : NULL;
+    return e2b_ensure_home(c, user, str_from(given)) ? e2b_path(c, user, str_from(given)) : NULL;
 }
 
-static bool fill(struct call *c, const struct start_request *q, struct process_request *ret)
+static bool fill_start_request(struct call *c, const struct start_request *q,
+                               struct process_request *ret)
 {
     const char *user = e2b_rpc_user(c), *cwd;
     struct err e;
@@ -303,7 +308,7 @@ static bool fill(struct call *c, const struct start_request *q, struct process_r
     return false;
 }
 
-static void fail_start(struct told *t, const struct err *e)
+static void fail_start(struct envd_process_stream *t, const struct err *e)
 {
     char text[256];
 
@@ -318,9 +323,9 @@ static void fail_start(struct told *t, const struct err *e)
     }
 }
 
-static void started(struct process_op *op, int r, const struct err *e)
+static void on_envd_process_started(struct process_op *op, int r, const struct err *e)
 {
-    struct told *t = container_of(op, struct told, op);
+    struct envd_process_stream *t = container_of(op, struct envd_process_stream, op);
     struct call *c = t->call;
 
     if (r >= 0)
@@ -328,28 +333,29 @@ static void started(struct process_op *op, int r, const struct err *e)
     if (c->x && r < 0)
         fail_start(t, e);
     else if (c->x)
-        tell(t, false);
+        begin_process_stream(t, false);
     call_unref(c);
 }
 
-static void start(struct call *c)
+static void start_envd_process(struct call *c)
 {
     struct start_request q = { 0 };
     struct process_request request;
-    struct told *t;
+    struct envd_process_stream *t;
 
-    if (!stream_request(c, start_fields, COUNT_OF(start_fields), &q) || !fill(c, &q, &request))
+    if (!stream_request(c, start_fields, COUNT_OF(start_fields), &q) ||
+        !fill_start_request(c, &q, &request))
         return;
-    t = told_new(c);
+    t = new_process_stream(c);
     t->request = request;
     t->op.request = &t->request;
-    t->op.done = started;
+    t->op.done = on_envd_process_started;
     call_ref(c);
     t->op.programs = guard_starts_programs(c);
     process_start(c->sandbox, &c->caller.actor, &t->op);
 }
 
-/* --- one that is there --- */
+/* --- existing processes --- */
 
 struct selector {
     uint32_t pid;
@@ -361,9 +367,9 @@ static const struct json_field selector_fields[] = {
     { "tag", JSON_KIND_STR, JSON_AT(struct selector, tag), .max = 256 },
 };
 
-struct search {
+struct process_search {
     const struct selector *by;
-    struct process *found; /* not referenced */
+    struct process *found; /* borrowed */
     bool running;
 };
 
@@ -372,10 +378,11 @@ static bool is_recent(const struct process_view *v)
     return !v->ended || clock_wall() - v->exited_ns < ENDED_KEPT_S * NS_PER_S;
 }
 
-/* The last one of a number that runs, or else that ended a moment ago: numbers come again. */
-static void look_at(void *user, struct process *p)
+/* Selects the newest running process with the pid or tag, else the newest that ended a moment ago,
+ * because pids are reused. */
+static void match_envd_process(void *user, struct process *p)
 {
-    struct search *s = user;
+    struct process_search *s = user;
     struct process_view v;
     bool same;
 
@@ -388,13 +395,13 @@ static void look_at(void *user, struct process *p)
     s->running = v.running;
 }
 
-/* Referenced; NULL: it is answered. */
+/* Returns a reference, or NULL after it has answered the call. */
 static struct process *select_process(struct call *c, const struct selector *by, bool running)
 {
-    struct search s = { .by = by };
+    struct process_search s = { .by = by };
     char text[320];
 
-    process_each(c->sandbox, look_at, &s);
+    process_each(c->sandbox, match_envd_process, &s);
     if (s.found && (s.running || !running))
         return process_ref(s.found);
     if (by->tag && by->tag[0])
@@ -405,7 +412,7 @@ static struct process *select_process(struct call *c, const struct selector *by,
     return NULL;
 }
 
-struct one_request {
+struct process_call_request {
     struct selector process;
     const char *stdin_, *pty_input;
     unsigned signal;
@@ -415,27 +422,27 @@ struct one_request {
     } size;
 };
 
-#define ONE(member) JSON_AT(struct one_request, member)
+#define ONE(member) JSON_AT(struct process_call_request, member)
 #define SELECTOR                                                                                   \
     {                                                                                              \
         "process", JSON_KIND_OBJECT, ONE(process), .required = true, JSON_FIELDS(selector_fields)  \
     }
 
-static void on_deadline(struct loop_timer *timer)
+static void on_process_stream_deadline(struct loop_timer *timer)
 {
-    struct told *t = container_of(timer, struct told, deadline);
+    struct envd_process_stream *t = container_of(timer, struct envd_process_stream, deadline);
 
-    told_stop(t);
-    stream_end_with(t->call, "deadline_exceeded", "the time that was given is over");
+    stop_process_stream(t);
+    stream_end_with(t->call, "deadline_exceeded", "the timeout of the request has expired");
 }
 
 static const struct json_field connect_fields[] = { SELECTOR };
 
-static void connect_to(struct call *c)
+static void connect_envd_process(struct call *c)
 {
-    struct one_request q = { 0 };
+    struct process_call_request q = { 0 };
     struct process *p;
-    struct told *t;
+    struct envd_process_stream *t;
     int64_t timeout;
 
     if (!stream_request(c, connect_fields, COUNT_OF(connect_fields), &q) ||
@@ -444,12 +451,13 @@ static void connect_to(struct call *c)
     p = select_process(c, &q.process, false);
     if (!p)
         return;
-    t = told_new(c);
+    t = new_process_stream(c);
     t->process = p;
     call_ref(c);
-    tell(t, true);
-    if (c->x && timeout) /* of this stream: the process has its own */
-        loop_timer_start(c->api->loop, &t->deadline, clock_mono() + timeout, on_deadline, NULL);
+    begin_process_stream(t, true);
+    if (c->x && timeout) /* limits this stream only: the process has a timeout of its own */
+        loop_timer_start(c->api->loop, &t->deadline, clock_mono() + timeout,
+                         on_process_stream_deadline, NULL);
     call_unref(c);
 }
 
@@ -460,7 +468,7 @@ struct process_list {
     bool may_exec;
 };
 
-static void put_one(void *user, struct process *p)
+static void write_listed_process(void *user, struct process *p)
 {
     const struct process_list *l = user;
     struct json_writer *w = l->writer;
@@ -472,7 +480,7 @@ static void put_one(void *user, struct process *p)
     json_begin_object(w);
     json_key(w, STR("config"));
     json_begin_object(w);
-    put(w, "cmd", v.request->argv.p[0]);
+    write_str_member(w, "cmd", v.request->argv.p[0]);
     json_key(w, STR("args"));
     json_begin_array(w);
     for (size_t i = 1; i < v.request->argv.n; i++)
@@ -481,16 +489,16 @@ static void put_one(void *user, struct process *p)
     json_key(w, STR("envs"));
     guard_write_env(w, &v.request->env, l->may_exec);
     if (v.request->cwd && v.request->cwd[0])
-        put(w, "cwd", v.request->cwd);
+        write_str_member(w, "cwd", v.request->cwd);
     json_end_object(w);
     json_key(w, STR("pid"));
     json_put_int(w, v.pid);
     if (v.request->tag)
-        put(w, "tag", v.request->tag);
+        write_str_member(w, "tag", v.request->tag);
     json_end_object(w);
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_envd_processes(struct json_writer *w, const void *what)
 {
     const struct call *c = what;
     struct process_list l = { w, guard_may_exec(c, c->sandbox) };
@@ -498,21 +506,21 @@ static void write_list(struct json_writer *w, const void *what)
     json_begin_object(w);
     json_key(w, STR("processes"));
     json_begin_array(w);
-    process_each(c->sandbox, put_one, &l);
+    process_each(c->sandbox, write_listed_process, &l);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void list_envd_processes(struct call *c)
 {
-    call_answer(c, 200, write_list, c);
+    call_answer(c, 200, write_envd_processes, c);
 }
 
 /* --- input, signals, size --- */
 
-/* The process that a unary call is about, referenced; NULL: it is answered. */
-static struct process *read_one(struct call *c, const struct json_field *fields, size_t n,
-                                struct one_request *q)
+/* The process of a unary call, referenced; NULL after it has answered the call. */
+static struct process *read_process_call(struct call *c, const struct json_field *fields, size_t n,
+                                         struct process_call_request *q)
 {
     struct err e;
 
@@ -522,7 +530,7 @@ static struct process *read_one(struct call *c, const struct json_field *fields,
     return NULL;
 }
 
-static void answer_done(struct call *c, struct process *p, int r, const struct err *e)
+static void answer_process_call(struct call *c, struct process *p, int r, const struct err *e)
 {
     if (r < 0)
         call_fail(c, e);
@@ -537,15 +545,15 @@ static const struct json_field bytes_fields[] = {
 };
 static const struct json_field input_fields[] = {
     SELECTOR,
-    { "input", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
+    { "input", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct process_call_request),
       JSON_FIELDS(bytes_fields) },
 };
 
-static void send_input(struct call *c)
+static void send_envd_input(struct call *c)
 {
     struct buf bytes AUTO(buf_done) = BUF_INIT(INPUT_WHOLE_MAX);
-    struct one_request q = { 0 };
-    struct process *p = read_one(c, input_fields, COUNT_OF(input_fields), &q);
+    struct process_call_request q = { 0 };
+    struct process *p = read_process_call(c, input_fields, COUNT_OF(input_fields), &q);
     struct err e;
 
     if (!p)
@@ -560,14 +568,14 @@ static void send_input(struct call *c)
 
 static const struct json_field close_fields[] = { SELECTOR };
 
-static void close_stdin(struct call *c)
+static void close_envd_stdin(struct call *c)
 {
-    struct one_request q = { 0 };
-    struct process *p = read_one(c, close_fields, COUNT_OF(close_fields), &q);
+    struct process_call_request q = { 0 };
+    struct process *p = read_process_call(c, close_fields, COUNT_OF(close_fields), &q);
     struct err e;
 
     if (p)
-        answer_done(c, p, process_close_stdin(p, &e), &e);
+        answer_process_call(c, p, process_close_stdin(p, &e), &e);
 }
 
 static const char *const signal_names[] = { "SIGNAL_UNSPECIFIED", "SIGNAL_SIGTERM",
@@ -577,10 +585,10 @@ static const struct json_field signal_fields[] = {
     { "signal", JSON_KIND_ENUM, ONE(signal), .names = signal_names, .required = true },
 };
 
-static void send_signal(struct call *c)
+static void send_envd_signal(struct call *c)
 {
-    struct one_request q = { 0 };
-    struct process *p = read_one(c, signal_fields, COUNT_OF(signal_fields), &q);
+    struct process_call_request q = { 0 };
+    struct process *p = read_process_call(c, signal_fields, COUNT_OF(signal_fields), &q);
     struct err e;
     int r;
 
@@ -590,8 +598,8 @@ static void send_signal(struct call *c)
         r = err_set(&e, ERR_INVALID, "signal: must be SIGNAL_SIGTERM or SIGNAL_SIGKILL");
     else
         r = process_signal(p, q.signal == 2 ? SIGKILL : SIGTERM,
-                           q.signal == 2 ? EXT_SCOPE_TREE : EXT_SCOPE_ONE, &e);
-    answer_done(c, p, r, &e);
+                           q.signal == 2 ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_ONE, &e);
+    answer_process_call(c, p, r, &e);
 }
 
 static const struct json_field new_size_fields[] = {
@@ -599,36 +607,38 @@ static const struct json_field new_size_fields[] = {
     { "rows", JSON_KIND_UINT, ONE(size.rows), .required = true, .min = 1, .max = 10000 },
 };
 static const struct json_field new_pty_fields[] = {
-    { "size", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
-      .seen = offsetof(struct one_request, has_size), JSON_FIELDS(new_size_fields) },
+    { "size", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct process_call_request),
+      .seen = offsetof(struct process_call_request, has_size), JSON_FIELDS(new_size_fields) },
 };
 static const struct json_field update_fields[] = {
     SELECTOR,
-    { "pty", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct one_request),
+    { "pty", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct process_call_request),
       JSON_FIELDS(new_pty_fields) },
 };
 
-static void update(struct call *c)
+static void update_envd_process(struct call *c)
 {
-    struct one_request q = { 0 };
-    struct process *p = read_one(c, update_fields, COUNT_OF(update_fields), &q);
+    struct process_call_request q = { 0 };
+    struct process *p = read_process_call(c, update_fields, COUNT_OF(update_fields), &q);
     struct err e;
 
     if (p)
-        answer_done(c, p, q.has_size ? process_resize(p, q.size.rows, q.size.cols, &e) : 0, &e);
+        answer_process_call(c, p, q.has_size ? process_resize(p, q.size.rows, q.size.cols, &e) : 0,
+                            &e);
 }
 
 #define SERVICE "/process.Process/"
 #define STREAM  (ROUTE_TEXT | ROUTE_LONG)
 
 const struct route routes_envd_process[] = {
-    { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, start, .face = &rpc_stream_face },
-    { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, connect_to, .face = &rpc_stream_face },
-    { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, list, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, send_input,
-      .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, close_stdin, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, send_signal, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "Update", ROUTE_JSON, update, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, start_envd_process, .face = &rpc_stream_face },
+    { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, connect_envd_process,
+      .face = &rpc_stream_face },
+    { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, list_envd_processes, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG,
+      send_envd_input, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, close_envd_stdin, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, send_envd_signal, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "Update", ROUTE_JSON, update_envd_process, .face = &rpc_face },
     { .path = NULL },
 };

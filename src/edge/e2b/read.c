@@ -1,13 +1,14 @@
-#include "api/e2b/built.h"
-#include "api/e2b/inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/built.h"
+#include "edge/e2b/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
-#include "api/bind_known.h"
-#include "api/file_take.h"
-#include "crypto/encode.h"
+#include "edge/core/bind_known.h"
+#include "edge/core/file_take.h"
+#include "lib/crypto/encode.h"
 
 enum { PATH_BYTES_MAX = 4095 };
 
@@ -24,11 +25,11 @@ static const char *good_user(struct call *c, struct str user)
                            : NULL;
 
     if (!name)
-        rpc_fail(c, 401, "the user's name is empty or too long");
+        rpc_fail(c, 401, "the username is empty or longer than 64 bytes");
     return name;
 }
 
-/* Of whoever names none: the template's, or "user". */
+/* The default user: the template's, or "user". */
 static const char *usual_user(struct call *c)
 {
     const struct built *b = built_of_sandbox(c);
@@ -43,7 +44,7 @@ const char *e2b_workdir(struct call *c)
     return b && b->workdir[0] ? arena_dup(&c->own, str_from(b->workdir)) : NULL;
 }
 
-/* Basic authentication without a password: all that is in it is the name. */
+/* Clients send the user's name as Basic authentication without a password. */
 const char *e2b_rpc_user(struct call *c)
 {
     struct str given = call_header(c, "Authorization"), user;
@@ -52,7 +53,7 @@ const char *e2b_rpc_user(struct call *c)
     if (given.n < 6 || strncasecmp(given.p, "Basic ", 6) != 0)
         return usual_user(c);
     if (crypto_unbase64((struct str){ given.p + 6, given.n - 6 }, &text, NULL) < 0) {
-        rpc_fail(c, 401, "Authorization: is no base64 of a name");
+        rpc_fail(c, 401, "Authorization: not valid base64");
         return NULL;
     }
     str_cut(buf_str(&text), ':', &user);
@@ -71,7 +72,7 @@ const char *e2b_file_user(struct call *c)
 
 /* --- homes --- */
 
-/* Where it usually is; for sandboxes that are older than the question. */
+/* The conventional home directory, for sandboxes whose PID 1 cannot be queried. */
 static const char *usual_home(struct call *c, const char *user)
 {
     char text[E2B_USER_MAX + 8];
@@ -92,7 +93,7 @@ struct home_search {
     const char *user, *no_paths[1];
 };
 
-static void home_found(struct file_take *t, const struct err *e)
+static void on_home_found(struct file_take *t, const struct err *e)
 {
     struct home_search *k = container_of(t, struct home_search, take);
     struct call *c = t->call;
@@ -109,7 +110,7 @@ static void home_found(struct file_take *t, const struct err *e)
         call_fail(c, e);
 }
 
-bool e2b_at_home(struct call *c, const char *user, struct str path)
+bool e2b_ensure_home(struct call *c, const char *user, struct str path)
 {
     struct home_search *k;
 
@@ -119,7 +120,7 @@ bool e2b_at_home(struct call *c, const char *user, struct str path)
     if (!k)
         abort();
     *k = (struct home_search){ .user = user };
-    file_take_start(&k->take, c, EXT_HOME, k->no_paths, user, 0, home_found);
+    file_take_start(&k->take, c, BACKEND_HOME, k->no_paths, user, 0, on_home_found);
     return false;
 }
 
@@ -152,6 +153,6 @@ const char *e2b_path(struct call *c, const char *user, struct str path)
     const char *ret = e2b_absolute(c, user, path);
 
     if (!ret)
-        rpc_fail(c, 400, "path: is longer than 4095 bytes, or has a NUL");
+        rpc_fail(c, 400, "path: longer than 4095 bytes or contains NUL");
     return ret;
 }

@@ -1,14 +1,15 @@
-/* One of E2B's sandboxes: info, kill, timeout, pause, connect, network. */
-#include "api/e2b/inside.h"
-#include "api/e2b/network.h"
-#include "api/e2b/shown.h"
-#include "api/operation.h"
-#include "api/guard.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes of one sandbox in E2B's control plane: info, kill, timeout, pause, connect, network. */
+#include "edge/e2b/internal.h"
+#include "edge/e2b/network.h"
+#include "edge/e2b/shown.h"
+#include "edge/core/operation.h"
+#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "control/ceiling.h"
-#include "control/policy_text.h"
+#include "control/egress/ceiling.h"
+#include "control/egress/policy_text.h"
 
-static void info(struct call *c)
+static void show_e2b_sandbox(struct call *c)
 {
     struct e2b_shown s = e2b_show(c);
 
@@ -16,14 +17,14 @@ static void info(struct call *c)
         call_answer(c, 200, e2b_write_info, &s);
 }
 
-static void kill_box(struct call *c)
+static void kill_e2b_sandbox(struct call *c)
 {
     if (e2b_is_there(c))
         sandbox_destroy(c->sandbox, &c->caller.actor, "kill", DESTROY_SYNC,
                         call_sandbox_op(c, call_settle_op));
 }
 
-/* --- its time --- */
+/* --- timeouts --- */
 
 struct time_request {
     int64_t timeout_s, duration_s;
@@ -38,7 +39,7 @@ static const struct json_field time_fields[] = {
     { "memory", JSON_KIND_BOOL, JSON_AT(struct time_request, memory) },
 };
 
-/* False: it is answered. */
+/* Returns false after it has answered the call. */
 static bool read_time(struct call *c, struct time_request *q)
 {
     struct err e;
@@ -50,8 +51,8 @@ static bool read_time(struct call *c, struct time_request *q)
     return false;
 }
 
-/* From now on, be it more or less than before; 0 ends it at once. */
-static void set_timeout(struct call *c)
+/* Sets the timeout from now on, longer or shorter than before; 0 ends the sandbox at once. */
+static void set_e2b_timeout(struct call *c)
 {
     struct time_request q;
 
@@ -60,7 +61,7 @@ static void set_timeout(struct call *c)
                         call_sandbox_op(c, call_settle_op));
 }
 
-static void refresh(struct call *c)
+static void refresh_e2b_sandbox(struct call *c)
 {
     struct time_request q;
 
@@ -70,11 +71,11 @@ static void refresh(struct call *c)
                        call_sandbox_op(c, call_settle_op));
 }
 
-/* --- pause, and what goes on --- */
+/* --- pause and resume --- */
 
-/* Its files are safe, and so are its processes as long as the machine is up: whether a client
- * wants its memory kept makes no difference. */
-static void pause_box(struct call *c)
+/* Pausing keeps the files, and the processes until the machine stops; so the client's choice about
+ * memory makes no difference. */
+static void pause_e2b_sandbox(struct call *c)
 {
     struct time_request q;
 
@@ -86,7 +87,7 @@ static void pause_box(struct call *c)
         sandbox_pause(c->sandbox, &c->caller.actor, call_sandbox_op(c, call_settle_op));
 }
 
-static void answer_made(struct sandbox_op *op, int status, int r, const struct err *e)
+static void answer_e2b_connection(struct sandbox_op *op, int status, int r, const struct err *e)
 {
     struct call *c = call_of_op(op);
     struct e2b_shown s = e2b_show(c);
@@ -98,14 +99,14 @@ static void answer_made(struct sandbox_op *op, int status, int r, const struct e
     call_unref(c);
 }
 
-static void connected(struct sandbox_op *op, int r, const struct err *e)
+static void on_e2b_connected(struct sandbox_op *op, int r, const struct err *e)
 {
-    answer_made(op, 200, r, e);
+    answer_e2b_connection(op, 200, r, e);
 }
 
-static void resumed(struct sandbox_op *op, int r, const struct err *e)
+static void on_e2b_resumed(struct sandbox_op *op, int r, const struct err *e)
 {
-    answer_made(op, 201, r, e);
+    answer_e2b_connection(op, 201, r, e);
 }
 
 static void connect_for(struct call *c, int64_t usual_s)
@@ -117,9 +118,11 @@ static void connect_for(struct call *c, int64_t usual_s)
         return;
     duration_ns = (q.timeout_s ? q.timeout_s : usual_s) * NS_PER_S;
     if (sandbox_state(c->sandbox) == SANDBOX_PAUSED)
-        sandbox_resume_for(c->sandbox, &c->caller.actor, duration_ns, call_sandbox_op(c, resumed));
+        sandbox_resume_for(c->sandbox, &c->caller.actor, duration_ns,
+                           call_sandbox_op(c, on_e2b_resumed));
     else
-        sandbox_extend(c->sandbox, &c->caller.actor, duration_ns, call_sandbox_op(c, connected));
+        sandbox_extend(c->sandbox, &c->caller.actor, duration_ns,
+                       call_sandbox_op(c, on_e2b_connected));
 }
 
 static void connect_v1(struct call *c)
@@ -134,7 +137,7 @@ static void connect_v2(struct call *c)
 
 /* --- network --- */
 
-static void set_network(struct call *c)
+static void set_e2b_network(struct call *c)
 {
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct e2b_network q = { 0 };
@@ -147,14 +150,14 @@ static void set_network(struct call *c)
         return;
     if (r >= 0 && !sandbox_egress(c->sandbox, &x))
         r = err_set(&e, ERR_CONFLICT,
-                    "this sandbox was made without a network, and cannot get one");
+                    "this sandbox was created without a network, which cannot be added later");
     if (r >= 0)
         r = e2b_network_check(&q, &e);
     if (r >= 0)
         r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, &e);
     if (r >= 0)
-        r = e2b_network_text(&q, control_catalog(c->api->control), sandbox_view(c->sandbox).record,
-                             &b, &t, &e);
+        r = egress_settings_text(&q.egress, control_catalog(c->api->control),
+                                 sandbox_view(c->sandbox).record, &b, &t, &e);
     if (r < 0)
         call_fail(c, &e);
     else
@@ -164,13 +167,13 @@ static void set_network(struct call *c)
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)
 
 const struct route routes_e2b[] = {
-    { H1_GET, VERB_READ, "/sandboxes/{id}", ONE, info, .face = &e2b_face },
-    { H1_DELETE, VERB_DESTROY, "/sandboxes/{id}", ONE, kill_box, .face = &e2b_face },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/timeout", ONE | ROUTE_JSON, set_timeout,
+    { H1_GET, VERB_READ, "/sandboxes/{id}", ONE, show_e2b_sandbox, .face = &e2b_face },
+    { H1_DELETE, VERB_DESTROY, "/sandboxes/{id}", ONE, kill_e2b_sandbox, .face = &e2b_face },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/timeout", ONE | ROUTE_JSON, set_e2b_timeout,
       .face = &e2b_face },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/refreshes", ONE | ROUTE_JSON, refresh,
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/refreshes", ONE | ROUTE_JSON, refresh_e2b_sandbox,
       .face = &e2b_face },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/pause", ONE | ROUTE_JSON, pause_box,
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/pause", ONE | ROUTE_JSON, pause_e2b_sandbox,
       .face = &e2b_face },
     { H1_POST, VERB_EXTEND, "/sandboxes/{id}/connect", ONE | ROUTE_JSON, connect_v1,
       .face = &e2b_face },
@@ -178,7 +181,7 @@ const struct route routes_e2b[] = {
       .face = &e2b_face },
     { H1_POST, VERB_EXTEND, "/sandboxes/{id}/resume", ONE | ROUTE_JSON, connect_v1,
       .face = &e2b_face },
-    { H1_PUT, VERB_CREATE, "/sandboxes/{id}/network", ONE | ROUTE_JSON, set_network,
+    { H1_PUT, VERB_CREATE, "/sandboxes/{id}/network", ONE | ROUTE_JSON, set_e2b_network,
       .face = &e2b_face },
     { .path = NULL },
 };

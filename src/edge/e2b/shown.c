@@ -1,61 +1,51 @@
-#include "api/e2b/shown.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/shown.h"
 
 #include <stdio.h>
 
-#include "api/e2b/inside.h"
-#include "api/e2b/metadata.h"
-#include "api/e2b/network.h"
-#include "api/e2b/template.h"
-#include "api/e2b/write.h"
-#include "json/reader.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/metadata.h"
+#include "edge/e2b/network.h"
+#include "edge/core/template.h"
+#include "edge/core/json_members.h"
 
-struct create_request e2b_asked_for(const struct sandbox_record *r, struct arena *a)
-{
-    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
-    struct create_request q = { 0 };
-    const struct json *v;
-
-    if (json_read(r->request, limits, a, &v, NULL) >= 0)
-        (void)create_request_read(v, &q, a, NULL);
-    return q;
-}
-
-static void put_who(struct json_writer *w, const struct e2b_shown *s,
-                    const struct create_request *q)
+static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
+                               const struct create_request *q)
 {
     const struct sandbox_record *r = s->record;
-    const char *alias, *template = e2b_template_id(s->call->api, r, q, &alias);
+    const char *alias, *template = template_find_id(s->call->api, r, q, &alias);
 
-    put(w, "templateID", template);
-    put(w, "alias", alias);
-    put(w, "sandboxID", r->id);
-    put(w, "clientID", "sandboxer");
-    put(w, "envdVersion", E2B_ENVD_VERSION);
+    write_str_member(w, "templateID", template);
+    write_str_member(w, "alias", alias);
+    write_str_member(w, "sandboxID", r->id);
+    write_str_member(w, "clientID", "sandboxer");
+    write_str_member(w, "envdVersion", E2B_ENVD_VERSION);
 }
 
-/* Only to who could do by other ways what it is good for. */
-static void put_token(struct json_writer *w, const struct call *c, const char *id)
+/* Writes the token only for callers that have the rights which it grants. */
+static void write_envd_token(struct json_writer *w, const struct call *c, const char *id)
 {
-    char token[E2B_HELD_TEXT];
+    char token[SANDBOX_TOKEN_TEXT];
 
     if (!e2b_may_enter(c))
         return;
     e2b_token(c, id, token);
-    put(w, "envdAccessToken", token);
+    write_str_member(w, "envdAccessToken", token);
 }
 
-static void put_traffic_token(struct json_writer *w, const struct call *c, const char *id)
+static void write_traffic_token(struct json_writer *w, const struct call *c, const char *id)
 {
-    char token[E2B_HELD_TEXT];
+    char token[SANDBOX_TOKEN_TEXT];
 
     if (!e2b_may_enter(c))
         return;
-    e2b_traffic_token(c, id, token);
-    put(w, "trafficAccessToken", token);
+    sandbox_traffic_token(c, id, token);
+    write_str_member(w, "trafficAccessToken", token);
 }
 
-/* Of sandboxes, for clients that found us by it; others go on with what they were told. */
-static void put_domain(struct json_writer *w, const struct call *c)
+/* Writes the domain of sandboxes for clients that connected through it; null makes the others keep
+ * their address. */
+static void write_e2b_domain(struct json_writer *w, const struct call *c)
 {
     struct str domain = domain_of_client(c);
 
@@ -70,13 +60,13 @@ void e2b_write_made(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = e2b_asked_for(s->record, &a);
+    const struct create_request q = template_original_request(s->record, &a);
 
     json_begin_object(w);
-    put_who(w, s, &q);
-    put_token(w, s->call, s->record->id);
-    put_traffic_token(w, s->call, s->record->id);
-    put_domain(w, s->call);
+    write_e2b_identity(w, s, &q);
+    write_envd_token(w, s->call, s->record->id);
+    write_traffic_token(w, s->call, s->record->id);
+    write_e2b_domain(w, s->call);
     json_end_object(w);
 }
 
@@ -92,11 +82,11 @@ struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r)
     return size;
 }
 
-void e2b_put_size(struct json_writer *w, const struct e2b_size *s)
+void e2b_write_size(struct json_writer *w, const struct e2b_size *s)
 {
-    put_number(w, "cpuCount", s->processors);
-    put_number(w, "memoryMB", s->memory_mb);
-    put_number(w, "diskSizeMB", s->disk_mb);
+    write_int_member(w, "cpuCount", s->processors);
+    write_int_member(w, "memoryMB", s->memory_mb);
+    write_int_member(w, "diskSizeMB", s->disk_mb);
 }
 
 struct e2b_size e2b_profile_size(const struct profile *p)
@@ -108,18 +98,18 @@ struct e2b_size e2b_profile_size(const struct profile *p)
                               .disk_mb = p->resources.disk_mb };
 }
 
-/* The members, without the braces. */
-static void put_listed(struct json_writer *w, const struct e2b_shown *s,
-                       const struct create_request *q)
+/* Writes the members of a list row without the braces. */
+static void write_listed_members(struct json_writer *w, const struct e2b_shown *s,
+                                 const struct create_request *q)
 {
     const struct sandbox_record *r = s->record;
     const struct e2b_size size = e2b_size(s->call, r);
 
-    put_who(w, s, q);
+    write_e2b_identity(w, s, q);
     time_write(w, "startedAt", r->created_ns);
     time_write(w, "endAt", s->expires_ns ? s->expires_ns : r->created_ns + r->ttl_ns);
-    e2b_put_size(w, &size);
-    put(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
+    e2b_write_size(w, &size);
+    write_str_member(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
     json_key(w, STR("metadata"));
     metadata_write(w, &r->labels);
 }
@@ -128,10 +118,10 @@ void e2b_write_listed(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = e2b_asked_for(s->record, &a);
+    const struct create_request q = template_original_request(s->record, &a);
 
     json_begin_object(w);
-    put_listed(w, s, &q);
+    write_listed_members(w, s, &q);
     json_end_object(w);
 }
 
@@ -139,17 +129,17 @@ void e2b_write_info(struct json_writer *w, const void *what)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct e2b_shown *s = what;
-    const struct create_request q = e2b_asked_for(s->record, &a);
+    const struct create_request q = template_original_request(s->record, &a);
 
     json_begin_object(w);
-    put_listed(w, s, &q);
-    put_domain(w, s->call);
-    put_token(w, s->call, s->record->id);
+    write_listed_members(w, s, &q);
+    write_e2b_domain(w, s->call);
+    write_envd_token(w, s->call, s->record->id);
     e2b_network_write(w, s->call->sandbox);
     json_key(w, STR("lifecycle"));
     json_begin_object(w);
-    put(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
-    put_flag(w, "autoResume", false);
+    write_str_member(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
+    write_bool_member(w, "autoResume", false);
     json_end_object(w);
     json_end_object(w);
 }
@@ -161,7 +151,7 @@ struct e2b_shown e2b_show(const struct call *c)
     return (struct e2b_shown){ .call = c, .record = v.record, .expires_ns = v.deadline_ns };
 }
 
-static bool is_one_of(struct call *c, bool paused_too)
+static bool is_e2b_visible(struct call *c, bool paused_too)
 {
     enum sandbox_state s = sandbox_state(c->sandbox);
     char text[ID_MAX + 32];
@@ -176,10 +166,10 @@ static bool is_one_of(struct call *c, bool paused_too)
 
 bool e2b_is_there(struct call *c)
 {
-    return is_one_of(c, true);
+    return is_e2b_visible(c, true);
 }
 
 bool e2b_is_running(struct call *c)
 {
-    return is_one_of(c, false);
+    return is_e2b_visible(c, false);
 }

@@ -1,37 +1,35 @@
-/* Sandboxes as E2B's clients see them. */
-#ifndef API_E2B_SHOWN_H
-#define API_E2B_SHOWN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes as JSON, in the formats of E2B's API. */
+#ifndef EDGE_E2B_SHOWN_H
+#define EDGE_E2B_SHOWN_H
 
-#include "api/call.h"
+#include "edge/core/call.h"
 
 struct e2b_shown {
-    const struct call *call; /* by whom */
+    const struct call *call; /* of the client */
     const struct sandbox_record *record;
     int64_t expires_ns;
 };
 
-/* What it was asked for by; nothing, if that cannot be read any more. */
-struct create_request e2b_asked_for(const struct sandbox_record *r, struct arena *a);
+struct e2b_shown e2b_show(const struct call *c); /* for the call's sandbox */
 
-struct e2b_shown e2b_show(const struct call *c); /* the call's sandbox */
-
-/* What is told of one that was created or connected to: how to get in. */
+/* The answer to create and connect: ids and tokens for access. */
 void e2b_write_made(struct json_writer *w, const void *shown);
-/* A row of the list. */
+/* A row of a list. */
 void e2b_write_listed(struct json_writer *w, const void *shown);
-/* All of it; of a live one. */
+/* All members; the call must have a live sandbox. */
 void e2b_write_info(struct json_writer *w, const void *shown);
 
-/* How large it is, which its profile says. That may have gone since. */
+/* The size of a sandbox by its profile; one processor if the profile no longer exists. */
 struct e2b_size {
     uint32_t processors, memory_mb, disk_mb;
 };
 struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r);
 struct e2b_size e2b_profile_size(const struct profile *p);
-void e2b_put_size(struct json_writer *w, const struct e2b_size *s);
+void e2b_write_size(struct json_writer *w, const struct e2b_size *s);
 
-/* Whether the call's sandbox is there for E2B's clients: not on its way out; and not paused either.
- * False: it is answered. */
+/* Whether the call's sandbox exists for clients (it is not being destroyed); e2b_is_running(): and
+ * is not paused. Both return false after they have answered the call. */
 bool e2b_is_there(struct call *c);
 bool e2b_is_running(struct call *c);
 

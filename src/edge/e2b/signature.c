@@ -1,12 +1,13 @@
-#include "api/e2b/signature.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/signature.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "crypto/secret.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/secret.h"
 
 enum { SIGNED_MAX = 16 << 10 };
 

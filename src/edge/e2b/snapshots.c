@@ -1,35 +1,36 @@
-/* E2B's snapshots and forks of sandboxes. */
-#include "api/snapshots.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots and forks of sandboxes in E2B's control plane. */
+#include "edge/core/snapshots.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/e2b/built.h"
-#include "api/e2b/inside.h"
-#include "api/e2b/shown.h"
-#include "api/e2b/write.h"
+#include "edge/core/built.h"
+#include "edge/e2b/internal.h"
+#include "edge/e2b/shown.h"
+#include "edge/core/json_members.h"
 #include "base/clock.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
-static void write_one(struct json_writer *w, const void *what)
+static void write_e2b_snapshot(struct json_writer *w, const void *what)
 {
     const struct snapshot_record *r = what;
 
     json_begin_object(w);
-    put(w, "snapshotID", r->id);
-    put_names(w, "names", r->name);
+    write_str_member(w, "snapshotID", r->id);
+    write_name_list(w, "names", r->name);
     json_end_object(w);
 }
 
-/* --- taking one --- */
+/* --- taking a snapshot --- */
 
-static void answer_taken(struct call *c, const struct snapshot *s)
+static void on_e2b_snapshot_taken(struct call *c, const struct snapshot *s)
 {
-    call_answer(c, 201, write_one, &s->record);
+    call_answer(c, 201, write_e2b_snapshot, &s->record);
 }
 
-static void take(struct call *c)
+static void take_e2b_snapshot(struct call *c)
 {
     struct snapshot_request q = { 0 };
     struct err e;
@@ -37,27 +38,29 @@ static void take(struct call *c)
     if (e2b_bind(c, c->json, snapshot_request_fields, snapshot_request_field_count, &q, &e) < 0)
         call_fail(c, &e);
     else if (e2b_is_there(c))
-        snapshot_take_for(c, &q, answer_taken);
+        snapshot_take_for(c, &q, on_e2b_snapshot_taken);
 }
 
 /* --- the list --- */
 
-struct list_request {
+struct snapshot_list_request {
     const struct api *api;
     struct str sandbox, name, after;
     uint64_t limit;
 };
 
-/* Those of templates are listed as such. */
-static bool is_wanted(const struct list_request *q, const struct snapshot_record *r)
+/* Templates' snapshots are excluded: they are listed as templates. */
+static bool is_snapshot_wanted(const struct snapshot_list_request *q,
+                               const struct snapshot_record *r)
 {
     return !built_of_snapshot(q->api, r->id) &&
            (!q->sandbox.n || str_eq(q->sandbox, str_from(r->sandbox))) &&
            (!q->name.n || str_eq(q->name, str_from(r->name)) || str_eq(q->name, str_from(r->id)));
 }
 
-/* A page of them in place; the last one's id is where the next begins, NULL: there is none. */
-static const char *cut_page(const struct list_request *q, struct snapshot_list *all)
+/* Reduces the list to one page, in place. Returns the cursor of the next page (the last id), or
+ * NULL. */
+static const char *cut_page(const struct snapshot_list_request *q, struct snapshot_list *all)
 {
     size_t n = 0;
     bool past = !q->after.n;
@@ -65,7 +68,7 @@ static const char *cut_page(const struct list_request *q, struct snapshot_list *
     for (size_t i = 0; i < all->n; i++) {
         const struct snapshot_record *r = &all->p[i]->record;
 
-        if (past && is_wanted(q, r)) {
+        if (past && is_snapshot_wanted(q, r)) {
             if (n == q->limit) {
                 all->n = n;
                 return all->p[n - 1]->record.id;
@@ -78,7 +81,7 @@ static const char *cut_page(const struct list_request *q, struct snapshot_list *
     return NULL;
 }
 
-static void answer_page(struct call *c, const struct snapshot_list *all, const char *next)
+static void answer_snapshot_page(struct call *c, const struct snapshot_list *all, const char *next)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
     struct json_writer w;
@@ -87,7 +90,7 @@ static void answer_page(struct call *c, const struct snapshot_list *all, const c
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_array(&w);
     for (size_t i = 0; i < all->n; i++)
-        write_one(&w, &all->p[i]->record);
+        write_e2b_snapshot(&w, &all->p[i]->record);
     json_end_array(&w);
     if (json_writer_finish(&w, &e) < 0)
         call_fail(c, &e);
@@ -97,10 +100,10 @@ static void answer_page(struct call *c, const struct snapshot_list *all, const c
         call_answer_bytes(c, 200, "application/json", buf_str(&text));
 }
 
-static void list(struct call *c)
+static void list_e2b_snapshots(struct call *c)
 {
     AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
-    struct list_request q = { .api = c->api, .limit = LIST_DEFAULT };
+    struct snapshot_list_request q = { .api = c->api, .limit = LIST_DEFAULT };
     const char *next;
 
     if (call_query(c, "sandboxID", &q.sandbox) < 0 || call_query(c, "name", &q.name) < 0 ||
@@ -111,32 +114,32 @@ static void list(struct call *c)
         q.limit = LIST_DEFAULT;
     snapshot_list_fill(c, &all);
     next = cut_page(&q, &all);
-    answer_page(c, &all, next);
+    answer_snapshot_page(c, &all, next);
 }
 
 /* --- forks --- */
 
-struct fork_request {
+struct e2b_fork_request {
     uint32_t count;
     int64_t timeout_s;
 };
 
 static const struct json_field fork_fields[] = {
-    { "count", JSON_KIND_UINT, JSON_AT(struct fork_request, count), .min = 1, .max = FORK_MAX,
+    { "count", JSON_KIND_UINT, JSON_AT(struct e2b_fork_request, count), .min = 1, .max = FORK_MAX,
       .preset = "1" },
-    { "timeout", JSON_KIND_INT, JSON_AT(struct fork_request, timeout_s), .min = 1,
+    { "timeout", JSON_KIND_INT, JSON_AT(struct e2b_fork_request, timeout_s), .min = 1,
       .max = E2B_TIMEOUT_MAX_S },
 };
 
-struct forking {
+struct e2b_fork_call {
     struct call *call;
     struct fork_op op;
-    struct err err; /* of those that were not made */
+    struct err err; /* reason for forks that were not made */
 };
 
-static void forking_end(struct call *c)
+static void on_e2b_fork_end(struct call *c)
 {
-    struct forking *f = c->state;
+    struct e2b_fork_call *f = c->state;
 
     if (f->op.made)
         fork_op_done(&f->op);
@@ -148,7 +151,8 @@ static bool is_made(const struct create_op *made)
     return made->record && sandbox_state_usable(made->record->state);
 }
 
-static void write_fork(struct json_writer *w, const struct forking *f, const struct create_op *made)
+static void write_fork(struct json_writer *w, const struct e2b_fork_call *f,
+                       const struct create_op *made)
 {
     json_begin_object(w);
     if (is_made(made)) {
@@ -159,16 +163,16 @@ static void write_fork(struct json_writer *w, const struct forking *f, const str
     } else {
         json_key(w, STR("error"));
         json_begin_object(w);
-        put_number(w, "code", problem_status(f->err.code));
-        put(w, "message", f->err.msg);
+        write_int_member(w, "code", problem_status(f->err.code));
+        write_str_member(w, "message", f->err.msg);
         json_end_object(w);
     }
     json_end_object(w);
 }
 
-static void write_forks(struct json_writer *w, const void *what)
+static void write_e2b_forks(struct json_writer *w, const void *what)
 {
-    const struct forking *f = what;
+    const struct e2b_fork_call *f = what;
 
     json_begin_array(w);
     for (unsigned i = 0; i < f->op.count; i++)
@@ -176,10 +180,10 @@ static void write_forks(struct json_writer *w, const void *what)
     json_end_array(w);
 }
 
-/* What was made is told, also where others failed. */
-static void forked(struct fork_op *op, int r, const struct err *e)
+/* Answers with all forks if at least one was made. */
+static void on_e2b_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct forking *f = container_of(op, struct forking, op);
+    struct e2b_fork_call *f = container_of(op, struct e2b_fork_call, op);
     struct call *c = f->call;
     unsigned n = 0;
 
@@ -190,14 +194,14 @@ static void forked(struct fork_op *op, int r, const struct err *e)
     if (r < 0 && !n)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_forks, f);
+        call_answer(c, 201, write_e2b_forks, f);
     call_unref(c);
 }
 
-static void fork_box(struct call *c)
+static void fork_e2b_sandbox(struct call *c)
 {
-    struct fork_request q = { 0 };
-    struct forking *f;
+    struct e2b_fork_request q = { 0 };
+    struct e2b_fork_call *f;
     struct err e;
 
     if (e2b_bind(c, c->json, fork_fields, COUNT_OF(fork_fields), &q, &e) < 0) {
@@ -210,23 +214,25 @@ static void fork_box(struct call *c)
     if (!f)
         abort();
     f->call = call_ref(c);
-    /* Variables are a part of E2B's sandboxes, and each fork is told of. */
+    /* Environment variables belong to E2B's sandboxes, and the answer reports each fork
+     * separately. */
     f->op = (struct fork_op){ .caller = &c->caller,
                               .count = q.count,
                               .ttl_ns = q.timeout_s * NS_PER_S,
                               .keep_env = true,
                               .partly = true,
-                              .done = forked };
+                              .done = on_e2b_forked };
     c->state = f;
-    c->on_end = forking_end;
+    c->on_end = on_e2b_fork_end;
     sandbox_fork(c->sandbox, &f->op);
 }
 
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_JSON)
 
 const struct route routes_e2b_snapshots[] = {
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, take, .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, fork_box, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/snapshots", 0, list, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, take_e2b_snapshot,
+      .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, fork_e2b_sandbox, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/snapshots", 0, list_e2b_snapshots, .face = &e2b_face },
     { .path = NULL },
 };

@@ -1,7 +1,8 @@
-#include "api/e2b/inside.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/internal.h"
 
 #include "base/clock.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { FRAME_MAX = 512 << 10, PING_S = 90, PING_MAX_S = 3600, TIMEOUT_MAX_MS = 604800000 };
 
@@ -35,7 +36,7 @@ bool stream_begin(struct call *c, http_exchange_fn *on_drain)
     return true;
 }
 
-static int send_frame(struct call *c, enum envelope_flags flags, struct str payload)
+static int send_stream_frame(struct call *c, enum envelope_flags flags, struct str payload)
 {
     char head[ENVELOPE_HEAD];
     const struct str parts[] = { { head, sizeof head }, payload };
@@ -43,7 +44,8 @@ static int send_frame(struct call *c, enum envelope_flags flags, struct str payl
 
     envelope_head(flags, (uint32_t)payload.n, head);
     r = http_write_parts(c->x, parts, 2, NULL);
-    if (r < 0) /* cut: a client must not take half of it for all */
+    if (r <
+        0) /* close the connection: a client must not mistake a partial stream for a complete one */
         http_cut(call_take_exchange(c));
     return r;
 }
@@ -59,12 +61,12 @@ int stream_send(struct call *c, call_write_fn *write, const void *what)
         http_cut(call_take_exchange(c));
         return -(int)ERR_BUG;
     }
-    return send_frame(c, ENVELOPE_MESSAGE, buf_str(&text));
+    return send_stream_frame(c, ENVELOPE_MESSAGE, buf_str(&text));
 }
 
 void stream_end(struct call *c)
 {
-    if (send_frame(c, ENVELOPE_END, STR("{}")) >= 0)
+    if (send_stream_frame(c, ENVELOPE_END, STR("{}")) >= 0)
         http_end(call_take_exchange(c));
 }
 
@@ -84,11 +86,11 @@ void stream_end_with(struct call *c, const char *code, const char *message)
     json_end_object(&w);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
-    if (send_frame(c, ENVELOPE_END, buf_str(&text)) >= 0)
+    if (send_stream_frame(c, ENVELOPE_END, buf_str(&text)) >= 0)
         http_end(call_take_exchange(c));
 }
 
-static int64_t interval(const struct call *c)
+static int64_t ping_interval(const struct call *c)
 {
     uint64_t n;
 
@@ -97,7 +99,7 @@ static int64_t interval(const struct call *c)
     return (int64_t)n * NS_PER_S;
 }
 
-static void on_ping(struct loop_timer *timer)
+static void on_ping_timer(struct loop_timer *timer)
 {
     struct stream_ping *p = container_of(timer, struct stream_ping, timer);
 
@@ -110,8 +112,8 @@ static void on_ping(struct loop_timer *timer)
 void stream_ping_later(struct stream_ping *p)
 {
     loop_timer_stop(&p->timer);
-    loop_timer_start(p->call->api->loop, &p->timer, clock_mono() + interval(p->call), on_ping,
-                     NULL);
+    loop_timer_start(p->call->api->loop, &p->timer, clock_mono() + ping_interval(p->call),
+                     on_ping_timer, NULL);
 }
 
 void stream_ping_stop(struct stream_ping *p)
@@ -126,15 +128,14 @@ bool stream_timeout(struct call *c, int64_t *ret)
 
     if (text.p && (!str_to_u64(text, &n) || n > TIMEOUT_MAX_MS)) {
         call_fail_with(c, 400, "invalid",
-                       "Connect-Timeout-Ms: is no number of milliseconds, or "
-                       "more than a week");
+                       "Connect-Timeout-Ms: must be a number of milliseconds, at most one week");
         return false;
     }
     *ret = (int64_t)n * NS_PER_MS;
     return true;
 }
 
-static void write_nothing(struct json_writer *w, const void *what)
+static void write_empty_object(struct json_writer *w, const void *what)
 {
     (void)what;
     json_begin_object(w);
@@ -143,7 +144,7 @@ static void write_nothing(struct json_writer *w, const void *what)
 
 void rpc_answer_empty(struct call *c)
 {
-    call_answer(c, 200, write_nothing, NULL);
+    call_answer(c, 200, write_empty_object, NULL);
 }
 
 void rpc_fail(struct call *c, int status, const char *message)

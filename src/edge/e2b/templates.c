@@ -1,87 +1,91 @@
-/* E2B's templates: our profiles, our images, and what clients have built. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates in E2B's control plane: profiles, images, and templates that clients have built. */
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "api/e2b/builds.h"
-#include "api/e2b/inside.h"
-#include "api/e2b/shown.h"
-#include "api/e2b/template.h"
-#include "api/e2b/write.h"
-#include "api/operation.h"
-#include "api/shares.h"
-#include "api/snapshots.h"
-#include "api/guard.h"
-#include "base/room.h"
-#include "control/images.h"
+#include "edge/e2b/builds.h"
+#include "edge/e2b/internal.h"
+#include "edge/e2b/shown.h"
+#include "edge/core/template.h"
+#include "edge/core/json_members.h"
+#include "edge/core/operation.h"
+#include "edge/core/shares.h"
+#include "edge/core/snapshots.h"
+#include "edge/core/guard.h"
+#include "base/disk_space.h"
+#include "control/image/images.h"
 
 enum { STATUS_LOGS_MAX = 100 };
 
-/* --- how they look --- */
+/* --- templates as JSON --- */
 
-static void put_rest(struct json_writer *w, const char *id, const char *build, const char *name,
-                     const struct e2b_size *size, bool public, int64_t created_ns)
+static void write_template_members(struct json_writer *w, const char *id, const char *build,
+                                   const char *name, const struct e2b_size *size, bool public,
+                                   int64_t created_ns)
 {
-    put(w, "templateID", id);
-    put(w, "buildID", build);
-    put(w, "buildStatus", "ready");
-    put_names(w, "aliases", name);
-    put_names(w, "names", name);
-    e2b_put_size(w, size);
-    put_flag(w, "public", public);
+    write_str_member(w, "templateID", id);
+    write_str_member(w, "buildID", build);
+    write_str_member(w, "buildStatus", "ready");
+    write_name_list(w, "aliases", name);
+    write_name_list(w, "names", name);
+    e2b_write_size(w, size);
+    write_bool_member(w, "public", public);
     for (size_t i = 0; i < 2; i++) {
         const char *key = i ? "updatedAt" : "createdAt";
 
         if (created_ns)
             time_write(w, key, created_ns);
         else
-            put(w, key, "1970-01-01T00:00:00Z"); /* nobody knows; clients want a time */
+            write_str_member(w, key,
+                             "1970-01-01T00:00:00Z"); /* unknown, but clients require a time */
     }
-    put_number(w, "spawnCount", 0);
-    put_number(w, "buildCount", 1);
-    put(w, "envdVersion", E2B_ENVD_VERSION);
+    write_int_member(w, "spawnCount", 0);
+    write_int_member(w, "buildCount", 1);
+    write_str_member(w, "envdVersion", E2B_ENVD_VERSION);
 }
 
-static void put_profile(struct json_writer *w, const struct profile *p)
+static void write_profile_template(struct json_writer *w, const struct profile *p)
 {
-    const char *name = e2b_profile_name(p->id);
+    const char *name = template_profile_name(p->id);
     const struct e2b_size size = e2b_profile_size(p);
     char build[24];
 
     snprintf(build, sizeof build, "%u", p->version);
     json_begin_object(w);
-    put_rest(w, name, build, name, &size, true, 0);
+    write_template_members(w, name, build, name, &size, true, 0);
     json_end_object(w);
 }
 
-/* They are as large as the profile that they are used with. */
-static void put_image(struct json_writer *w, const struct image *im, const struct e2b_size *size)
+/* Images have the size of the profile that they are used with. */
+static void write_image_template(struct json_writer *w, const struct image *im,
+                                 const struct e2b_size *size)
 {
     json_begin_object(w);
-    put_rest(w, im->ref, im->id, im->ref, size, true, im->created_ns);
+    write_template_members(w, im->ref, im->id, im->ref, size, true, im->created_ns);
     json_end_object(w);
 }
 
-static void put_images(struct json_writer *w, const struct call *c)
+static void write_image_templates(struct json_writer *w, const struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     struct e2b_size size = { .processors = 1 };
 
-    if (catalog_find(control_catalog(c->api->control), STR(E2B_IMAGE_PROFILE), &p, NULL) >= 0)
+    if (catalog_find(control_catalog(c->api->control), STR(TEMPLATE_IMAGE_PROFILE), &p, NULL) >= 0)
         size = e2b_profile_size(p);
     for (const struct image *im = NULL; (im = images_next(c->api->control, im));)
-        put_image(w, im, &size);
+        write_image_template(w, im, &size);
 }
 
-struct listing {
+struct template_listing {
     const struct call *call;
     struct json_writer *writer;
 };
 
-static void put_built(void *user, const struct built *b)
+static void write_built_template(void *user, const struct built *b)
 {
-    const struct listing *l = user;
+    const struct template_listing *l = user;
     const struct snapshot *s =
         snapshot_find(l->call->api->control, &l->call->caller, str_from(b->snapshot));
     AUTO(profile_unrefp_) struct profile *p = NULL;
@@ -91,16 +95,17 @@ static void put_built(void *user, const struct built *b)
                           NULL) >= 0)
         size = e2b_profile_size(p);
     json_begin_object(l->writer);
-    put_rest(l->writer, b->id, b->build, b->name, &size, false, b->created_ns);
+    write_template_members(l->writer, b->id, b->build, b->name, &size, false, b->created_ns);
     json_end_object(l->writer);
 }
 
-/* Of profiles the highest version: the next entry is another's. */
-static void write_list(struct json_writer *w, const void *what)
+/* Lists only the highest version of each profile, which is followed by an entry with another
+ * name. */
+static void write_e2b_templates(struct json_writer *w, const void *what)
 {
     const struct call *c = what;
     const struct catalog *all = control_catalog(c->api->control);
-    struct listing l = { c, w };
+    struct template_listing l = { c, w };
 
     json_begin_array(w);
     for (size_t i = 0; i < all->n; i++) {
@@ -108,38 +113,38 @@ static void write_list(struct json_writer *w, const void *what)
             i + 1 == all->n || strcmp(all->entries[i].name.id, all->entries[i + 1].name.id) != 0;
 
         if (last && all->entries[i].profile)
-            put_profile(w, all->entries[i].profile);
+            write_profile_template(w, all->entries[i].profile);
     }
-    put_images(w, c);
-    built_each(c, put_built, &l);
+    write_image_templates(w, c);
+    built_each(c, write_built_template, &l);
     json_end_array(w);
 }
 
-static void list(struct call *c)
+static void list_e2b_templates(struct call *c)
 {
-    call_answer(c, 200, write_list, c);
+    call_answer(c, 200, write_e2b_templates, c);
 }
 
-struct alias {
+struct template_alias {
     const char *id;
     bool public;
 };
 
 static void write_alias(struct json_writer *w, const void *what)
 {
-    const struct alias *a = what;
+    const struct template_alias *a = what;
 
     json_begin_object(w);
-    put(w, "templateID", a->id);
-    put_flag(w, "public", a->public);
+    write_str_member(w, "templateID", a->id);
+    write_bool_member(w, "public", a->public);
     json_end_object(w);
 }
 
-/* In the order in which a create looks for it. */
-static void alias(struct call *c)
+/* Searches in the same order as a create. */
+static void show_template_alias(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    struct alias found = { .id = NULL };
+    struct template_alias found = { .id = NULL };
     const struct image *im;
     const struct built *b;
     char name[PROFILE_ID_MAX + 16];
@@ -148,11 +153,11 @@ static void alias(struct call *c)
              (int)(c->params[0].n < PROFILE_ID_MAX ? c->params[0].n : PROFILE_ID_MAX),
              c->params[0].p);
     if (catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL) >= 0)
-        found = (struct alias){ e2b_profile_name(p->id), true };
+        found = (struct template_alias){ template_profile_name(p->id), true };
     else if ((b = built_find(c, c->params[0])))
         found.id = b->id;
     else if (images_find(c->api->control, c->params[0], &im, NULL) >= 0)
-        found = (struct alias){ im->ref, true };
+        found = (struct template_alias){ im->ref, true };
     if (found.id)
         call_answer(c, 200, write_alias, &found);
     else
@@ -161,8 +166,8 @@ static void alias(struct call *c)
 
 /* --- deleting --- */
 
-/* Its snapshot goes when nobody can find it by the template any more. */
-static void forgotten(void *user, int r, const struct err *e)
+/* Deletes the snapshot after the template was removed. */
+static void on_template_removed(void *user, int r, const struct err *e)
 {
     struct call *c = user;
     const char *id = c->state;
@@ -180,7 +185,7 @@ static void forgotten(void *user, int r, const struct err *e)
 static void delete_built(struct call *c, const struct built *b)
 {
     c->state = arena_dup(&c->own, str_from(b->snapshot));
-    built_remove(c->api, b->id, forgotten, call_ref(c));
+    built_remove(c->api, b->id, on_template_removed, call_ref(c));
 }
 
 static void delete_template(struct call *c)
@@ -193,7 +198,7 @@ static void delete_template(struct call *c)
     else if (s)
         snapshot_delete_for(c, s);
     else
-        call_fail_with(c, 404, "not_found", "there is no such snapshot or template of yours");
+        call_fail_with(c, 404, "not_found", "no such template or snapshot");
 }
 
 /* --- a new build --- */
@@ -209,21 +214,22 @@ static const struct json_field new_fields[] = {
     { "tags", JSON_KIND_STRS, JSON_AT(struct new_request, tags), .max = 16 },
 };
 
-/* Sandboxes of it get what its base's profile says, whatever cpuCount and memoryMB are. */
+/* cpuCount and memoryMB are ignored: sandboxes get the resources of the base's profile. */
 static int check_new(struct call *c, const struct new_request *q, const char *name, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
 
     if (q->tags.n)
-        return err_set(e, ERR_UNSUPPORTED, "tags: a template has one version here");
+        return err_set(e, ERR_UNSUPPORTED, "tags: not supported; a template has one version");
     if (!name || !name[0])
         return err_set(e, ERR_INVALID, "name: is required");
     for (const char *s = name; *s; s++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *s))
-            return err_set(e, ERR_INVALID, "name: is made of letters, digits, '.', '_' and '-'");
-    if (catalog_find(control_catalog(c->api->control), str_from(e2b_profile_id(c, name)), &p,
+            return err_set(e, ERR_INVALID,
+                           "name: must consist of letters, digits, '.', '_' and '-'");
+    if (catalog_find(control_catalog(c->api->control), str_from(template_profile_id(c, name)), &p,
                      NULL) >= 0)
-        return err_set(e, ERR_CONFLICT, "name: '%s' is a profile's", name);
+        return err_set(e, ERR_CONFLICT, "name: '%s' is the name of a profile", name);
     return 0;
 }
 
@@ -237,17 +243,18 @@ static void write_new(struct json_writer *w, const void *what)
     const struct new_build *b = what;
 
     json_begin_object(w);
-    put(w, "templateID", b->template);
-    put(w, "buildID", b->id);
-    put_names(w, "names", b->name);
-    put_names(w, "aliases", b->name);
-    put_names(w, "tags", "");
-    put_flag(w, "public", false);
+    write_str_member(w, "templateID", b->template);
+    write_str_member(w, "buildID", b->id);
+    write_name_list(w, "names", b->name);
+    write_name_list(w, "aliases", b->name);
+    write_name_list(w, "tags", "");
+    write_bool_member(w, "public", false);
     json_end_object(w);
 }
 
-/* It is on disk: whoever hears of it will hear what became of it. */
-static void new_kept(void *user, int r, const struct err *e)
+/* Answers after the build is stored, so that a client can always query the state of a build that it
+ * knows of. */
+static void on_new_build_saved(void *user, int r, const struct err *e)
 {
     struct call *c = user;
 
@@ -258,19 +265,19 @@ static void new_kept(void *user, int r, const struct err *e)
     call_unref(c);
 }
 
-static void announce(struct call *c, const struct build *b, struct new_build *n)
+static void save_new_build(struct call *c, const struct e2b_build *b, struct new_build *n)
 {
     memcpy(n->id, b->id, sizeof n->id);
     memcpy(n->template, b->template, sizeof n->template);
     c->state = n;
-    builds_keep(c->api, new_kept, call_ref(c));
+    builds_save(c->api, on_new_build_saved, call_ref(c));
 }
 
 static void new_template(struct call *c)
 {
     struct new_build *n = arena_alloc(&c->arena, sizeof *n);
     struct new_request q = { 0 };
-    struct build *b;
+    struct e2b_build *b;
     struct err e;
     int r = n ? e2b_bind(c, c->json, new_fields, COUNT_OF(new_fields), &q, &e)
               : err_set(&e, ERR_TOO_BIG, "the request is too big");
@@ -278,7 +285,7 @@ static void new_template(struct call *c)
     if (r >= 0)
         n->name = q.name ? q.name : q.alias;
     if (r >= 0 && !e2b_may_enter(c))
-        r = err_set(&e, ERR_DENIED, "this key may not run programs, which a build does");
+        r = err_set(&e, ERR_DENIED, "this API key may not run programs, which a build requires");
     if (r >= 0)
         r = check_new(c, &q, n->name, &e);
     if (r >= 0)
@@ -286,65 +293,66 @@ static void new_template(struct call *c)
     if (r < 0)
         call_fail(c, &e);
     else
-        announce(c, b, n);
+        save_new_build(c, b, n);
 }
 
-static struct build *find_build(struct call *c, struct str id)
+static struct e2b_build *find_build(struct call *c, struct str id)
 {
-    struct build *b = build_find(c, c->params[0], id);
+    struct e2b_build *b = build_find(c, c->params[0], id);
 
     if (!b)
         call_fail_with(c, 404, "not_found", "there is no such build");
     return b;
 }
 
-/* --- files for it --- */
+/* --- files for a build --- */
 
-struct place {
+struct upload_location {
     bool present;
     char url[512];
 };
 
-static void write_place(struct json_writer *w, const void *what)
+static void write_upload_location(struct json_writer *w, const void *what)
 {
-    const struct place *p = what;
+    const struct upload_location *p = what;
 
     json_begin_object(w);
-    put_flag(w, "present", p->present);
-    put(w, "url", p->url);
+    write_bool_member(w, "present", p->present);
+    write_str_member(w, "url", p->url);
     json_end_object(w);
 }
 
-static void show_place(struct call *c)
+static void show_upload_location(struct call *c)
 {
-    struct build *b = find_build(c, STR(""));
-    struct build_file *f = b ? build_file(b, c->params[1]) : NULL;
-    char token[E2B_TOKEN_TEXT];
-    struct place p;
+    struct e2b_build *b = find_build(c, STR(""));
+    struct build_file *f = b ? build_get_file(b, c->params[1]) : NULL;
+    char token[SANDBOX_TOKEN_CODE_TEXT];
+    struct upload_location p;
 
     if (!b)
         return;
     if (!f) {
-        call_fail_with(c, 400, "invalid", "files: the hash is too long, or there are too many");
+        call_fail_with(c, 400, "invalid",
+                       "files: the hash is too long, or the build has too many files");
         return;
     }
     e2b_upload_token(c->api, b->id, f->hash, token);
     p.present = f->whole;
     snprintf(p.url, sizeof p.url, "%s://" STR_FMT "/templates/%s/files/%s?build=%s&token=%s",
              call_scheme(c), STR_ARG(call_header(c, "Host")), b->template, f->hash, b->id, token);
-    call_answer(c, 201, write_place, &p);
+    call_answer(c, 201, write_upload_location, &p);
 }
 
-/* Who has the link may write this one file, once for every time it is asked for. */
-static void take_file(struct http_exchange *x, struct str data)
+/* Receives an uploaded file. Each upload replaces the previous one. */
+static void on_build_file_data(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
-    struct build *b = build_find(c, c->params[0], STR(""));
-    struct build_file *f = b ? build_file(b, c->params[1]) : NULL;
+    struct e2b_build *b = build_find(c, c->params[0], STR(""));
+    struct build_file *f = b ? build_get_file(b, c->params[1]) : NULL;
     struct err e;
 
     if (!f || f->fd < 0 || b->state != BUILD_WAITING) {
-        call_fail_with(c, 409, "conflict", "the build does not wait for files any more");
+        call_fail_with(c, 409, "conflict", "the build no longer accepts files");
         return;
     }
     if (!data.n) {
@@ -354,7 +362,7 @@ static void take_file(struct http_exchange *x, struct str data)
     }
     if (data.n > BUILD_FILE_BYTES_MAX - f->size) {
         build_drop_file(f);
-        call_fail_with(c, 413, "too_big", "the files of one step have more than 512 MiB");
+        call_fail_with(c, 413, "too_big", "the files of one step exceed 512 MiB");
         return;
     }
     if (shares_take_upload(c->api, b->owner, b->family, data.n, &f->counted, &e) < 0 ||
@@ -370,7 +378,7 @@ static void take_file(struct http_exchange *x, struct str data)
             continue;
         if (n < 0) {
             build_drop_file(f);
-            call_fail_with(c, 507, "too_big", "there is no room for the files");
+            call_fail_with(c, 507, "too_big", "not enough disk space for the files");
             return;
         }
         f->size += (uint64_t)n;
@@ -378,16 +386,16 @@ static void take_file(struct http_exchange *x, struct str data)
     }
 }
 
-static void upload(struct call *c)
+static void upload_build_file(struct call *c)
 {
-    struct build *b = find_build(c, STR(""));
-    struct build_file *f = b ? build_file(b, c->params[1]) : NULL;
+    struct e2b_build *b = find_build(c, STR(""));
+    struct build_file *f = b ? build_get_file(b, c->params[1]) : NULL;
     struct err e;
 
     if (!b)
         return;
     if (!f || b->state != BUILD_WAITING) {
-        call_fail_with(c, 409, "conflict", "the build does not wait for files any more");
+        call_fail_with(c, 409, "conflict", "the build no longer accepts files");
         return;
     }
     build_drop_file(f);
@@ -396,12 +404,12 @@ static void upload(struct call *c)
     if (f->fd < 0)
         call_fail(c, &e);
     else
-        http_stream(c->x, take_file);
+        http_stream(c->x, on_build_file_data);
 }
 
-/* --- its steps --- */
+/* --- the steps of a build --- */
 
-#define STEP(member)  JSON_AT(struct build_step, member)
+#define STEP(member)  JSON_AT(struct e2b_build_step, member)
 #define BUILD(member) JSON_AT(struct build_request, member)
 
 static const struct json_field step_fields[] = {
@@ -412,39 +420,39 @@ static const struct json_field step_fields[] = {
 
 static const struct json_field build_fields[] = {
     { "fromImage", JSON_KIND_STR, BUILD(from_image), .max = 1024 },
-    { "fromTemplate", JSON_KIND_STR, BUILD(from_template), .max = E2B_TEMPLATE_MAX },
+    { "fromTemplate", JSON_KIND_STR, BUILD(from_template), .max = TEMPLATE_NAME_MAX },
     { "startCmd", JSON_KIND_STR, BUILD(start), .max = BUILT_TEXT_MAX },
     { "readyCmd", JSON_KIND_STR, BUILD(ready), .max = BUILT_TEXT_MAX },
     { "steps", JSON_KIND_OBJECTS, BUILD(steps), .max = BUILD_STEPS_MAX,
-      .item_size = sizeof(struct build_step), JSON_FIELDS(step_fields) },
+      .item_size = sizeof(struct e2b_build_step), JSON_FIELDS(step_fields) },
 };
 
-/* A build that the policy is asked about: what it would create. */
+/* A build whose sandbox is being authorized by the policy. */
 struct starting_build {
     struct build_request request;
     struct create_request create;
     struct create_op op;
 };
 
-/* NULL: it is answered. */
-static struct build *find_waiting(struct call *c)
+/* Returns NULL after it has answered the call. */
+static struct e2b_build *find_waiting(struct call *c)
 {
-    struct build *b = find_build(c, c->params[1]);
+    struct e2b_build *b = find_build(c, c->params[1]);
 
     if (!b || b->state == BUILD_WAITING)
         return b;
-    call_fail_with(c, 409, "conflict", "this build was begun before");
+    call_fail_with(c, 409, "conflict", "this build was already started");
     return NULL;
 }
 
 static void begin_build(struct call *c)
 {
     const struct starting_build *s = c->state;
-    struct build *b = find_waiting(c);
+    struct e2b_build *b = find_waiting(c);
 
     if (!b)
         return;
-    call_ref(c); /* it goes on when it is answered */
+    call_ref(c); /* the build continues after the answer */
     call_answer_bytes(c, 202, "application/json", STR("{}"));
     build_start(b, c, &s->request);
 }
@@ -461,41 +469,42 @@ static void start_build(struct call *c)
     if (!find_waiting(c))
         return;
     if (!e2b_may_enter(c))
-        call_fail_with(c, 403, "denied", "this key may not run programs, which a build does");
+        call_fail_with(c, 403, "denied",
+                       "this API key may not run programs, which a build requires");
     else if (e2b_bind(c, c->json, build_fields, COUNT_OF(build_fields), &s->request, &e) < 0)
         call_fail(c, &e);
-    else if (build_base(c, &s->request, &s->create, &e) < 0)
-        guard_ask(c, NULL, begin_build); /* the build says what is wrong */
+    else if (build_fill_base(c, &s->request, &s->create, &e) < 0)
+        guard_request(c, NULL, begin_build); /* the build reports the error */
     else
-        guard_ask_create(c, &s->op, begin_build);
+        guard_request_create(c, &s->op, begin_build);
 }
 
-/* --- how far it is --- */
+/* --- the status of a build --- */
 
-struct status {
-    const struct build *build;
+struct build_status {
+    const struct e2b_build *build;
     size_t from;
 };
 
-static void write_log(struct json_writer *w, const struct build_log *l)
+static void write_build_log(struct json_writer *w, const struct build_log *l)
 {
     json_begin_object(w);
     time_write(w, "timestamp", l->time_ns);
-    put(w, "level", l->level);
-    put(w, "message", l->text);
+    write_str_member(w, "level", l->level);
+    write_str_member(w, "message", l->text);
     json_end_object(w);
 }
 
-static void write_status(struct json_writer *w, const void *what)
+static void write_build_status(struct json_writer *w, const void *what)
 {
-    const struct status *s = what;
-    const struct build *b = s->build;
+    const struct build_status *s = what;
+    const struct e2b_build *b = s->build;
     size_t end = b->n_logs - s->from < STATUS_LOGS_MAX ? b->n_logs : s->from + STATUS_LOGS_MAX;
 
     json_begin_object(w);
-    put(w, "templateID", b->template);
-    put(w, "buildID", b->id);
-    put(w, "status", build_state_names[b->state]);
+    write_str_member(w, "templateID", b->template);
+    write_str_member(w, "buildID", b->id);
+    write_str_member(w, "status", build_state_names[b->state]);
     json_key(w, STR("logs"));
     json_begin_array(w);
     for (size_t i = s->from; i < end; i++)
@@ -504,36 +513,36 @@ static void write_status(struct json_writer *w, const void *what)
     json_key(w, STR("logEntries"));
     json_begin_array(w);
     for (size_t i = s->from; i < end; i++)
-        write_log(w, &b->logs[i]);
+        write_build_log(w, &b->logs[i]);
     json_end_array(w);
     if (b->state == BUILD_ERROR) {
         json_key(w, STR("reason"));
         json_begin_object(w);
-        put(w, "message", b->reason);
+        write_str_member(w, "message", b->reason);
         if (b->failed[0])
-            put(w, "step", b->failed);
+            write_str_member(w, "step", b->failed);
         json_end_object(w);
     }
     json_end_object(w);
 }
 
-static void show_status(struct call *c)
+static void show_build_status(struct call *c)
 {
-    const struct build *b = find_build(c, c->params[1]);
+    const struct e2b_build *b = find_build(c, c->params[1]);
     uint64_t from = 0;
-    struct status s;
+    struct build_status s;
 
     if (!b || call_query_number(c, "logsOffset", INT64_MAX, &from) < 0)
         return;
-    s = (struct status){ b, from < b->n_logs ? (size_t)from : b->n_logs };
-    call_answer(c, 200, write_status, &s);
+    s = (struct build_status){ b, from < b->n_logs ? (size_t)from : b->n_logs };
+    call_answer(c, 200, write_build_status, &s);
 }
 
 /* --- tags --- */
 
 static void no_tags(struct call *c)
 {
-    call_fail_with(c, 501, "unsupported", "a template has one version here, and no tags");
+    call_fail_with(c, 501, "unsupported", "tags are not supported: a template has one version");
 }
 
 /* --- publishing --- */
@@ -541,16 +550,16 @@ static void no_tags(struct call *c)
 static void no_public(struct call *c)
 {
     call_fail_with(c, 501, "unsupported",
-                   "templates are not published here: profiles are for everybody, and what was "
-                   "built is for the owner of its key");
+                   "publishing templates is not supported: profiles are visible to all users, "
+                   "built templates to the owner of their API key");
 }
 
 #define FACE .face = &e2b_face
 
 const struct route routes_e2b_templates[] = {
-    { H1_GET, VERB_READ, "/templates", 0, list, FACE },
-    { H1_GET, VERB_READ, "/v2/templates", 0, list, FACE },
-    { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, alias, FACE },
+    { H1_GET, VERB_READ, "/templates", 0, list_e2b_templates, FACE },
+    { H1_GET, VERB_READ, "/v2/templates", 0, list_e2b_templates, FACE },
+    { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, show_template_alias, FACE },
     { H1_POST, VERB_CREATE, "/templates/tags", 0, no_tags, FACE },
     { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, no_tags, FACE },
     { H1_GET, VERB_READ, "/templates/{id}/tags", 0, no_tags, FACE },
@@ -559,11 +568,11 @@ const struct route routes_e2b_templates[] = {
     { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, no_public, FACE },
     { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
     { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
-    { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, show_place, FACE },
-    { H1_PUT, VERB_CREATE, "/templates/{id}/files/{hash}", ROUTE_STREAM, upload,
+    { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, show_upload_location, FACE },
+    { H1_PUT, VERB_CREATE, "/templates/{id}/files/{hash}", ROUTE_STREAM, upload_build_file,
       .face = &e2b_upload_face },
     { H1_POST, VERB_CREATE, "/v2/templates/{id}/builds/{build}",
       ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, start_build, FACE },
-    { H1_GET, VERB_READ, "/templates/{id}/builds/{build}/status", 0, show_status, FACE },
+    { H1_GET, VERB_READ, "/templates/{id}/builds/{build}/status", 0, show_build_status, FACE },
     { .path = NULL },
 };

@@ -1,20 +1,24 @@
-/* Watching directories for E2B's clients: on a stream, or kept to be asked for. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directory watches of E2B's envd: reported on a stream, or kept for polling. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 
-#include "api/dir_watch.h"
-#include "api/e2b/entry.h"
-#include "api/e2b/inside.h"
-#include "api/file_take.h"
+#include "edge/core/dir_watch.h"
+#include "edge/e2b/entry.h"
+#include "edge/e2b/internal.h"
+#include "edge/core/file_take.h"
 #include "base/clock.h"
-#include "loop/timer.h"
+#include "lib/loop/timer.h"
 
 enum { KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
 enum { PATH_BYTES_MAX = 8192 };
-enum { ESCAPED_MAX = 6, EVENT_TOLD_MAX = 512 }; /* bytes: of one in JSON, and of what all have */
+enum {
+    ESCAPED_MAX = 6,
+    EVENT_JSON_MAX = 512
+}; /* bytes: per escaped byte, and fixed part of an event in JSON */
 
-static const char *type_of(uint32_t mask)
+static const char *watch_event_type(uint32_t mask)
 {
     static const struct {
         uint32_t bits;
@@ -38,23 +42,23 @@ struct watch_request {
     bool recursive, entries;
 };
 
-/* False: it is answered, or the handler will be called again. */
-static bool find_place(struct call *c, const struct watch_request *q, const char **ret_user,
-                       const char **ret_path)
+/* Returns false if the call was answered or its handler will be called again. */
+static bool find_watched_path(struct call *c, const struct watch_request *q, const char **ret_user,
+                              const char **ret_path)
 {
     const char *user = e2b_rpc_user(c);
 
-    if (!user || !e2b_at_home(c, user, str_from(q->path)))
+    if (!user || !e2b_ensure_home(c, user, str_from(q->path)))
         return false;
     *ret_user = user;
     *ret_path = e2b_path(c, user, str_from(q->path));
     return *ret_path;
 }
 
-static uint32_t mode_of(const struct watch_request *q)
+static uint32_t watch_mode(const struct watch_request *q)
 {
-    return (q->recursive ? (uint32_t)EXT_WATCH_TREE : 0) |
-           (q->entries ? (uint32_t)EXT_WATCH_ENTRIES : 0);
+    return (q->recursive ? (uint32_t)BACKEND_WATCH_TREE : 0) |
+           (q->entries ? (uint32_t)BACKEND_WATCH_ENTRIES : 0);
 }
 
 #define AT(member) JSON_AT(struct watch_request, member)
@@ -70,7 +74,7 @@ static const struct json_field watcher_fields[] = {
 
 /* --- on a stream --- */
 
-struct streamed {
+struct watch_stream {
     struct call *call;
     struct dir_watch watch;
     const char *top;
@@ -79,67 +83,67 @@ struct streamed {
     int64_t timeout;
 };
 
-static void streamed_stop(struct streamed *s)
+static void stop_watch_stream(struct watch_stream *s)
 {
     stream_ping_stop(&s->ping);
     loop_timer_stop(&s->deadline);
 }
 
-static void streamed_end(struct call *c)
+static void on_watch_stream_end(struct call *c)
 {
-    struct streamed *s = c->state;
+    struct watch_stream *s = c->state;
 
-    streamed_stop(s);
+    stop_watch_stream(s);
     dir_watch_stop(&s->watch);
     free(s);
 }
 
-/* The operation's reference, if it is still held. */
-static void streamed_leave(struct streamed *s)
+/* Stops the watch and drops the operation's reference to the call, if it still holds it. */
+static void leave_watch_stream(struct watch_stream *s)
 {
     bool held = s->watch.running;
 
-    streamed_stop(s);
+    stop_watch_stream(s);
     dir_watch_stop(&s->watch);
     if (held)
         call_unref(s->call);
 }
 
-static void streamed_gone(struct call *c)
+static void on_watch_client_gone(struct call *c)
 {
-    streamed_leave(c->state);
+    leave_watch_stream(c->state);
 }
 
-static void open_event(struct json_writer *w, const char *kind)
+static void open_watch_event(struct json_writer *w, const char *kind)
 {
     json_begin_object(w);
     json_key(w, str_from(kind));
     json_begin_object(w);
 }
 
-static void close_event(struct json_writer *w)
+static void close_watch_event(struct json_writer *w)
 {
     json_end_object(w);
     json_end_object(w);
 }
 
-static void write_empty(struct json_writer *w, const void *what)
+static void write_empty_event(struct json_writer *w, const void *what)
 {
-    open_event(w, what);
-    close_event(w);
+    open_watch_event(w, what);
+    close_watch_event(w);
 }
 
-struct change {
+struct watched_change {
     const char *type, *top;
-    struct str name, entry; /* entry: a record; empty: none */
+    struct str name, entry; /* entry: encoded record, or empty */
 };
 
-static void put_entry(struct json_writer *w, const struct change *v)
+static void write_changed_entry(struct json_writer *w, const struct watched_change *v)
 {
     struct buf path AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX);
-    struct ext_entry entry;
+    struct backend_entry entry;
 
-    if (ext_entry_read(v->entry, &entry) <= 0 ||
+    if (backend_entry_read(v->entry, &entry) <= 0 ||
         buf_addf(&path, "%s/" STR_FMT, strcmp(v->top, "/") == 0 ? "" : v->top, STR_ARG(v->name)) <
             0 ||
         buf_add_c(&path, '\0') < 0)
@@ -148,72 +152,73 @@ static void put_entry(struct json_writer *w, const struct change *v)
     entry_write(w, &(struct shown_entry){ .entry = &entry, .path = path.p });
 }
 
-static void put_change(struct json_writer *w, const struct change *v)
+static void write_change_members(struct json_writer *w, const struct watched_change *v)
 {
     json_key(w, STR("name"));
     json_put_lossy(w, v->name);
     json_key(w, STR("type"));
     json_put_str(w, str_from(v->type));
-    put_entry(w, v);
+    write_changed_entry(w, v);
 }
 
-static void write_change(struct json_writer *w, const void *what)
+static void write_stream_change(struct json_writer *w, const void *what)
 {
-    open_event(w, "filesystem");
-    put_change(w, what);
-    close_event(w);
+    open_watch_event(w, "filesystem");
+    write_change_members(w, what);
+    close_watch_event(w);
 }
 
-static void write_ping(struct json_writer *w, const void *what)
+static void write_watch_ping(struct json_writer *w, const void *what)
 {
     (void)what;
-    write_empty(w, "keepalive");
+    write_empty_event(w, "keepalive");
 }
 
-static void ping_lost(struct stream_ping *p)
+static void on_watch_ping_lost(struct stream_ping *p)
 {
-    streamed_leave(container_of(p, struct streamed, ping));
+    leave_watch_stream(container_of(p, struct watch_stream, ping));
 }
 
-static void on_deadline(struct loop_timer *t)
+static void on_watch_deadline(struct loop_timer *t)
 {
-    struct streamed *s = container_of(t, struct streamed, deadline);
+    struct watch_stream *s = container_of(t, struct watch_stream, deadline);
     struct call *c = call_ref(s->call);
 
-    stream_end_with(c, "deadline_exceeded", "the time that was given is over");
-    streamed_leave(s);
+    stream_end_with(c, "deadline_exceeded", "the timeout of the request has expired");
+    leave_watch_stream(s);
     call_unref(c);
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_watch_stream_drained(struct http_exchange *x)
 {
     struct call *c = http_state(x);
-    struct streamed *s = c->state;
+    struct watch_stream *s = c->state;
 
     dir_watch_resume(&s->watch);
 }
 
-static void streamed_stands(struct dir_watch *d)
+static void on_watch_stream_ready(struct dir_watch *d)
 {
-    struct streamed *s = container_of(d, struct streamed, watch);
+    struct watch_stream *s = container_of(d, struct watch_stream, watch);
     struct call *c = call_ref(s->call);
 
-    if (!c->x || !stream_begin(c, on_drain) || stream_send(c, write_empty, "start") < 0) {
-        streamed_leave(s);
+    if (!c->x || !stream_begin(c, on_watch_stream_drained) ||
+        stream_send(c, write_empty_event, "start") < 0) {
+        leave_watch_stream(s);
     } else {
         stream_ping_later(&s->ping);
         if (s->timeout)
-            loop_timer_start(c->api->loop, &s->deadline, clock_mono() + s->timeout, on_deadline,
-                             NULL);
+            loop_timer_start(c->api->loop, &s->deadline, clock_mono() + s->timeout,
+                             on_watch_deadline, NULL);
     }
     call_unref(c);
 }
 
-static bool streamed_changed(struct dir_watch *d, const struct ext_change *v)
+static bool on_watch_stream_change(struct dir_watch *d, const struct backend_change *v)
 {
-    struct streamed *s = container_of(d, struct streamed, watch);
-    const struct change change = {
-        .type = type_of(v->mask), .top = s->top, .name = v->name, .entry = v->entry
+    struct watch_stream *s = container_of(d, struct watch_stream, watch);
+    const struct watched_change change = {
+        .type = watch_event_type(v->mask), .top = s->top, .name = v->name, .entry = v->entry
     };
     struct call *c;
     int r;
@@ -221,100 +226,102 @@ static bool streamed_changed(struct dir_watch *d, const struct ext_change *v)
     if (!change.type)
         return true;
     c = call_ref(s->call);
-    r = stream_send(c, write_change, &change);
+    r = stream_send(c, write_stream_change, &change);
     if (r < 0)
-        streamed_leave(s);
+        leave_watch_stream(s);
     else
         stream_ping_later(&s->ping);
     call_unref(c);
     return r == 0;
 }
 
-static void not_started(struct call *c, const struct dir_watch *d, const struct err *e)
+static void fail_watch_start(struct call *c, const struct dir_watch *d, const struct err *e)
 {
     file_not_started(c, &d->op, e);
     call_fail(c, e);
 }
 
-/* Not started, or its sandbox went: then the stream breaks off. */
-static void streamed_over(struct dir_watch *d, const struct err *e)
+/* The watch failed to start, or its sandbox ended: then the connection is closed. */
+static void on_watch_stream_ended(struct dir_watch *d, const struct err *e)
 {
-    struct streamed *s = container_of(d, struct streamed, watch);
+    struct watch_stream *s = container_of(d, struct watch_stream, watch);
     struct call *c = s->call;
 
-    streamed_stop(s);
+    stop_watch_stream(s);
     if (c->x && d->stood)
         http_cut(call_take_exchange(c));
     else if (c->x && e)
-        not_started(c, d, e);
+        fail_watch_start(c, d, e);
     call_unref(c);
 }
 
-static const struct dir_watch_events streamed_events = { .stands = streamed_stands,
-                                                         .changed = streamed_changed,
-                                                         .over = streamed_over };
+static const struct dir_watch_events streamed_events = { .stands = on_watch_stream_ready,
+                                                         .changed = on_watch_stream_change,
+                                                         .over = on_watch_stream_ended };
 
 static void watch_dir(struct call *c)
 {
     struct watch_request q = { 0 };
     const char *user, *top;
-    struct streamed *s;
+    struct watch_stream *s;
     int64_t timeout;
 
     if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
-        !stream_timeout(c, &timeout) || !find_place(c, &q, &user, &top))
+        !stream_timeout(c, &timeout) || !find_watched_path(c, &q, &user, &top))
         return;
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
     s->call = c;
     s->top = top;
-    s->ping = (struct stream_ping){ .call = c, .write = write_ping, .on_lost = ping_lost };
+    s->ping =
+        (struct stream_ping){ .call = c, .write = write_watch_ping, .on_lost = on_watch_ping_lost };
     s->timeout = timeout;
     c->state = s;
-    c->on_end = streamed_end;
-    c->on_gone = streamed_gone;
-    call_ref(c); /* the operation's */
-    dir_watch_start(&s->watch, c->api->loop, c->sandbox, user, top, mode_of(&q), &streamed_events);
+    c->on_end = on_watch_stream_end;
+    c->on_gone = on_watch_client_gone;
+    call_ref(c); /* held by the operation */
+    dir_watch_start(&s->watch, c->api->loop, c->sandbox, user, top, watch_mode(&q),
+                    &streamed_events);
 }
 
-/* --- kept --- */
+/* --- watchers that are polled --- */
 
-struct kept_event {
+struct polled_event {
     const char *type;
-    uint32_t at, n, entry_n; /* its name, and what is there, in the texts */
+    uint32_t at, n, entry_n; /* offsets of the name and the entry in `texts` */
 };
 
-struct kept {
+struct polled_watcher {
     struct api *api;
     struct link link;
     char id[ID_MAX], sandbox[ID_MAX];
     struct dir_watch watch;
-    struct call *call; /* that waits until it stands; referenced */
+    struct call *call; /* waits until the watch is established; referenced */
     char top[PATH_BYTES_MAX];
-    struct kept_event events[KEPT_EVENTS_MAX];
+    struct polled_event events[KEPT_EVENTS_MAX];
     size_t n;
     struct buf texts;
-    size_t told; /* bytes that it takes at most to tell them */
+    size_t json_bytes; /* maximum size of the events as JSON */
     struct loop_later later;
 };
 
-static void kept_free(struct loop_later *l)
+static void on_polled_watcher_free(struct loop_later *l)
 {
-    struct kept *k = container_of(l, struct kept, later);
+    struct polled_watcher *k = container_of(l, struct polled_watcher, later);
 
     buf_done(&k->texts);
     free(k);
 }
 
-static void kept_drop(struct kept *k)
+static void drop_polled_watcher(struct polled_watcher *k)
 {
     link_leave(&k->link);
     dir_watch_stop(&k->watch);
-    loop_later(k->api->loop, &k->later, kept_free, NULL);
+    loop_later(k->api->loop, &k->later, on_polled_watcher_free, NULL);
 }
 
-static void write_id(struct json_writer *w, const void *what)
+static void write_watcher_id(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
     json_key(w, STR("watcherId"));
@@ -322,67 +329,67 @@ static void write_id(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void kept_stands(struct dir_watch *d)
+static void on_polled_watch_ready(struct dir_watch *d)
 {
-    struct kept *k = container_of(d, struct kept, watch);
+    struct polled_watcher *k = container_of(d, struct polled_watcher, watch);
     struct call *c = take_ptr(k->call);
 
-    call_answer(c, 200, write_id, k->id);
+    call_answer(c, 200, write_watcher_id, k->id);
     call_unref(c);
 }
 
-static void kept_clear(struct kept *k)
+static void clear_polled_events(struct polled_watcher *k)
 {
     buf_clear(&k->texts);
-    k->n = k->told = 0;
+    k->n = k->json_bytes = 0;
 }
 
-/* The oldest go when nobody asks for them. */
-static bool kept_changed(struct dir_watch *d, const struct ext_change *v)
+/* Adds an event. Drops all earlier ones if the client has not polled them and there is no room. */
+static bool on_polled_change(struct dir_watch *d, const struct backend_change *v)
 {
-    struct kept *k = container_of(d, struct kept, watch);
-    const char *type = type_of(v->mask);
+    struct polled_watcher *k = container_of(d, struct polled_watcher, watch);
+    const char *type = watch_event_type(v->mask);
     size_t text = v->name.n + v->entry.n;
-    size_t told = EVENT_TOLD_MAX + ESCAPED_MAX * (text + v->name.n + strlen(k->top));
+    size_t bytes = EVENT_JSON_MAX + ESCAPED_MAX * (text + v->name.n + strlen(k->top));
 
     if (!type)
         return true;
     if (k->n == KEPT_EVENTS_MAX || k->texts.n + text > KEPT_TEXT_MAX ||
-        k->told + told > CALL_ANSWER_MAX)
-        kept_clear(k);
-    k->told += told;
-    k->events[k->n++] = (struct kept_event){ .type = type,
-                                             .at = (uint32_t)k->texts.n,
-                                             .n = (uint32_t)v->name.n,
-                                             .entry_n = (uint32_t)v->entry.n };
+        k->json_bytes + bytes > CALL_ANSWER_MAX)
+        clear_polled_events(k);
+    k->json_bytes += bytes;
+    k->events[k->n++] = (struct polled_event){ .type = type,
+                                               .at = (uint32_t)k->texts.n,
+                                               .n = (uint32_t)v->name.n,
+                                               .entry_n = (uint32_t)v->entry.n };
     buf_add(&k->texts, v->name);
     buf_add(&k->texts, v->entry);
     return true;
 }
 
-static void kept_over(struct dir_watch *d, const struct err *e)
+static void on_polled_watch_ended(struct dir_watch *d, const struct err *e)
 {
-    struct kept *k = container_of(d, struct kept, watch);
+    struct polled_watcher *k = container_of(d, struct polled_watcher, watch);
     struct call *c = take_ptr(k->call);
 
     if (c && e)
-        not_started(c, d, e);
+        fail_watch_start(c, d, e);
     if (c)
         call_unref(c);
-    kept_drop(k);
+    drop_polled_watcher(k);
 }
 
-static const struct dir_watch_events kept_dir_events = { .stands = kept_stands,
-                                                         .changed = kept_changed,
-                                                         .over = kept_over };
+static const struct dir_watch_events kept_dir_events = { .stands = on_polled_watch_ready,
+                                                         .changed = on_polled_change,
+                                                         .over = on_polled_watch_ended };
 
-static struct kept *find_kept(struct call *c, struct str id)
+static struct polled_watcher *find_watcher(struct call *c, struct str id)
 {
     const char *box = sandbox_view(c->sandbox).record->id;
 
     for (struct link *m = list_first(&c->api->e2b_watchers); m;
          m = list_after(&c->api->e2b_watchers, m)) {
-        struct kept *k = container_of(m, struct kept, link);
+        struct polled_watcher *k = container_of(m, struct polled_watcher, link);
 
         if (str_eq(str_from(k->id), id) && strcmp(k->sandbox, box) == 0)
             return k;
@@ -390,19 +397,19 @@ static struct kept *find_kept(struct call *c, struct str id)
     return NULL;
 }
 
-static size_t count_kept(const struct call *c)
+static size_t count_watchers(const struct call *c)
 {
     const char *box = sandbox_view(c->sandbox).record->id;
     size_t n = 0;
 
     for (struct link *m = list_first(&c->api->e2b_watchers); m;
          m = list_after(&c->api->e2b_watchers, m))
-        n += strcmp(container_of(m, struct kept, link)->sandbox, box) == 0;
+        n += strcmp(container_of(m, struct polled_watcher, link)->sandbox, box) == 0;
     return n;
 }
 
-static bool read_request(struct call *c, const struct json_field *fields, size_t n,
-                         struct watch_request *q)
+static bool read_watch_request(struct call *c, const struct json_field *fields, size_t n,
+                               struct watch_request *q)
 {
     struct err e;
 
@@ -416,14 +423,14 @@ static void create_watcher(struct call *c)
 {
     struct watch_request q = { 0 };
     const char *user, *top;
-    struct kept *k;
+    struct polled_watcher *k;
     struct err e;
 
-    if (!read_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
-        !find_place(c, &q, &user, &top))
+    if (!read_watch_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
+        !find_watched_path(c, &q, &user, &top))
         return;
-    if (count_kept(c) >= KEPT_MAX) {
-        rpc_fail(c, 429, "this sandbox has as many watchers as it may have; remove some");
+    if (count_watchers(c) >= KEPT_MAX) {
+        rpc_fail(c, 429, "too many watchers in this sandbox; remove some");
         return;
     }
     k = calloc(1, sizeof *k);
@@ -440,18 +447,18 @@ static void create_watcher(struct call *c)
     snprintf(k->top, sizeof k->top, "%s", top);
     k->call = call_ref(c);
     list_append(&c->api->e2b_watchers, &k->link);
-    dir_watch_start(&k->watch, c->api->loop, c->sandbox, user, k->top, mode_of(&q),
+    dir_watch_start(&k->watch, c->api->loop, c->sandbox, user, k->top, watch_mode(&q),
                     &kept_dir_events);
 }
 
-static struct kept *read_kept(struct call *c)
+static struct polled_watcher *read_named_watcher(struct call *c)
 {
     struct watch_request q = { 0 };
-    struct kept *k;
+    struct polled_watcher *k;
 
-    if (!read_request(c, watcher_fields, COUNT_OF(watcher_fields), &q))
+    if (!read_watch_request(c, watcher_fields, COUNT_OF(watcher_fields), &q))
         return NULL;
-    k = find_kept(c, str_from(q.watcher));
+    k = find_watcher(c, str_from(q.watcher));
     if (!k || k->call)
         rpc_fail(c, 404, "there is no such watcher in this sandbox");
     return k && !k->call ? k : NULL;
@@ -459,54 +466,55 @@ static struct kept *read_kept(struct call *c)
 
 static void write_events(struct json_writer *w, const void *what)
 {
-    const struct kept *k = what;
+    const struct polled_watcher *k = what;
 
     json_begin_object(w);
     json_key(w, STR("events"));
     json_begin_array(w);
     for (size_t i = 0; i < k->n; i++) {
-        const struct kept_event *v = &k->events[i];
+        const struct polled_event *v = &k->events[i];
 
         json_begin_object(w);
-        put_change(w, &(struct change){ .type = v->type,
-                                        .top = k->top,
-                                        .name = { k->texts.p + v->at, v->n },
-                                        .entry = { k->texts.p + v->at + v->n, v->entry_n } });
+        write_change_members(
+            w, &(struct watched_change){ .type = v->type,
+                                         .top = k->top,
+                                         .name = { k->texts.p + v->at, v->n },
+                                         .entry = { k->texts.p + v->at + v->n, v->entry_n } });
         json_end_object(w);
     }
     json_end_array(w);
     json_end_object(w);
 }
 
-static void get_events(struct call *c)
+static void get_watcher_events(struct call *c)
 {
-    struct kept *k = read_kept(c);
+    struct polled_watcher *k = read_named_watcher(c);
 
     if (!k)
         return;
     call_answer(c, 200, write_events, k);
-    kept_clear(k);
+    clear_polled_events(k);
 }
 
 static void remove_watcher(struct call *c)
 {
-    struct kept *k = read_kept(c);
+    struct polled_watcher *k = read_named_watcher(c);
 
     if (!k)
         return;
-    kept_drop(k);
+    drop_polled_watcher(k);
     rpc_answer_empty(c);
 }
 
 void watchers_close(struct api *a)
 {
     for (struct link *m; (m = list_take(&a->e2b_watchers));) {
-        struct kept *k = container_of(m, struct kept, link);
+        struct polled_watcher *k = container_of(m, struct polled_watcher, link);
         struct call *c = take_ptr(k->call);
 
         if (c)
             call_unref(c);
-        kept_drop(k);
+        drop_polled_watcher(k);
     }
 }
 
@@ -516,7 +524,8 @@ const struct route routes_envd_watch[] = {
     { H1_POST, VERB_FILES, SERVICE "WatchDir", ROUTE_TEXT | ROUTE_LONG, watch_dir,
       .face = &rpc_stream_face },
     { H1_POST, VERB_FILES, SERVICE "CreateWatcher", ROUTE_JSON, create_watcher, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "GetWatcherEvents", ROUTE_JSON, get_events, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "GetWatcherEvents", ROUTE_JSON, get_watcher_events,
+      .face = &rpc_face },
     { H1_POST, VERB_FILES, SERVICE "RemoveWatcher", ROUTE_JSON, remove_watcher, .face = &rpc_face },
     { .path = NULL },
 };

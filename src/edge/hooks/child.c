@@ -1,4 +1,5 @@
-#include "step/child.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/hooks/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,13 @@
 
 enum { PIECE = 4096, WORDS_MAX = 256 };
 
-static void become(const char *const *argv, int in, int out)
+static void exec_child_program(const char *const *argv, int in, int out)
 {
     char *words[WORDS_MAX];
     size_t n = 0;
 
     for (; argv[n] && n + 1 < COUNT_OF(words); n++)
-        memcpy(&words[n], &argv[n], sizeof argv[n]); /* execvp() writes to none of it */
+        memcpy(&words[n], &argv[n], sizeof argv[n]); /* execvp() does not modify them */
     words[n] = NULL;
     setpgid(0, 0);
     if (n && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
@@ -28,8 +29,8 @@ static void become(const char *const *argv, int in, int out)
     _exit(127);
 }
 
-/* Sockets and not pipes: writing to one that nobody reads any more is an error and no signal. */
-int child_start(struct child *c, const char *const *argv, struct err *e)
+/* Sockets instead of pipes: a write without a reader is an error and raises no signal. */
+int child_start(struct hook_child *c, const char *const *argv, struct err *e)
 {
     AUTO_CLOSE int in = -1, out = -1;
     int to[2], from[2];
@@ -44,15 +45,15 @@ int child_start(struct child *c, const char *const *argv, struct err *e)
     out = from[1];
     c->pid = fork();
     if (c->pid == 0)
-        become(argv, in, out);
+        exec_child_program(argv, in, out);
     if (c->pid < 0)
         return err_sys(e, "starting %s", argv[0]);
-    setpgid(c->pid, c->pid); /* both do it, so that it is done whoever is first */
+    setpgid(c->pid, c->pid); /* parent and child both call it, so that the order does not matter */
     return 0;
 }
 
-/* Who stops reading may still answer. */
-static void write_some(struct child *c, struct str *pending)
+/* A child that has stopped reading may still answer. */
+static void write_child_input(struct hook_child *c, struct str *pending)
 {
     ssize_t n = send(c->to, pending->p, pending->n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -64,53 +65,53 @@ static void write_some(struct child *c, struct str *pending)
         *pending = (struct str){ pending->p + n, pending->n - (size_t)n };
 }
 
-static int read_some(struct child *c, struct buf *in, struct err *e)
+static int read_child_output(struct hook_child *c, struct buf *in, struct err *e)
 {
     char *room;
     ssize_t n;
 
     if (buf_room(in, PIECE, &room) < 0)
-        return err_set(e, ERR_TOO_BIG, "it says more than it may");
+        return err_set(e, ERR_TOO_BIG, "its output is too large");
     n = read(c->from, room, PIECE);
     if (n < 0 && errno != EINTR && errno != EAGAIN)
-        return err_sys(e, "reading its answer");
+        return err_sys(e, "reading its output");
     buf_grew(in, n > 0 ? (size_t)n : 0);
     return n != 0;
 }
 
-int child_exchange(struct child *c, struct str *pending, struct buf *in, int64_t deadline,
+int child_exchange(struct hook_child *c, struct str *pending, struct buf *in, int64_t deadline,
                    struct err *e)
 {
     struct pollfd waits[] = { { .fd = c->from, .events = POLLIN },
                               { .fd = pending->n ? c->to : -1, .events = POLLOUT } };
 
     if (clock_mono() >= deadline)
-        return err_set(e, ERR_TIMEOUT, "it took too long");
+        return err_set(e, ERR_TIMEOUT, "it timed out");
     if (poll(waits, COUNT_OF(waits), clock_poll_ms(deadline)) <= 0)
         return 1;
     if (waits[1].revents)
-        write_some(c, pending);
-    return waits[0].revents ? read_some(c, in, e) : 1;
+        write_child_input(c, pending);
+    return waits[0].revents ? read_child_output(c, in, e) : 1;
 }
 
-int child_wait(struct child *c, int64_t deadline, struct err *e)
+int child_wait(struct hook_child *c, int64_t deadline, struct err *e)
 {
     int status;
 
     while (waitpid(c->pid, &status, WNOHANG) == 0) {
         if (clock_mono() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "it took too long");
+            return err_set(e, ERR_TIMEOUT, "it timed out");
         poll(NULL, 0, 2);
     }
-    kill(-c->pid, SIGKILL); /* what it left behind */
+    kill(-c->pid, SIGKILL); /* its remaining descendants */
     c->pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_UPSTREAM, "it failed (%d)",
+        return err_set(e, ERR_UPSTREAM, "the command failed (status %d)",
                        WIFEXITED(status) ? WEXITSTATUS(status) : status);
     return 0;
 }
 
-void child_done(struct child *c)
+void child_done(struct hook_child *c)
 {
     if (c->pid > 0) {
         kill(-c->pid, SIGKILL);

@@ -1,7 +1,8 @@
-/* A program that takes a step: on two pipes, with our environment and stderr, in a process group of
- * its own. */
-#ifndef STEP_CHILD_H
-#define STEP_CHILD_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program of an external step: connected by two pipes, with our environment and stderr, in a
+ * process group of its own. */
+#ifndef EDGE_HOOKS_CHILD_H
+#define EDGE_HOOKS_CHILD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 
 #include "base/buf.h"
 
-struct child {
+struct hook_child {
     pid_t pid;
     int to, from; /* its stdin and stdout; -1: closed */
 };
@@ -19,18 +20,18 @@ struct child {
         .to = -1, .from = -1                                                                       \
     }
 
-int child_start(struct child *c, const char *const *argv, struct err *e);
+int child_start(struct hook_child *c, const char *const *argv, struct err *e);
 
-/* Waits until something can be read, or written if `pending` is more than nothing, and does either:
- * what was written is taken off `pending`, what was read is added to `in`. 1, or 0 when the child
- * says no more; -ERR_TIMEOUT after the deadline, -ERR_TOO_BIG when `in` is full. */
-int child_exchange(struct child *c, struct str *pending, struct buf *in, int64_t deadline,
+/* Waits until the child can be read, or written if `pending` is not empty, and does either: written
+ * bytes are removed from `pending`, read bytes are added to `in`. Returns 1, or 0 at the end of the
+ * child's output; -ERR_TIMEOUT after the deadline, -ERR_TOO_BIG when `in` is full. */
+int child_exchange(struct hook_child *c, struct str *pending, struct buf *in, int64_t deadline,
                    struct err *e);
 
-/* Its end, which must be in order and in time. */
-int child_wait(struct child *c, int64_t deadline, struct err *e);
+/* Waits for the child's end; fails unless it exits with status 0 before the deadline. */
+int child_wait(struct hook_child *c, int64_t deadline, struct err *e);
 
-/* Kills it and what it left behind. */
-void child_done(struct child *c);
+/* Kills the child and its remaining descendants. */
+void child_done(struct hook_child *c);
 
 #endif

@@ -1,12 +1,13 @@
-/* A look before or after an untrusted run that somebody else takes: a command, or a tool of an MCP
- * server. It is given JSON and answers JSON, within its time, or it has failed. */
-#ifndef STEP_STEP_H
-#define STEP_STEP_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An external check before or after an untrusted run: a command, or a tool of an MCP server. It
+ * receives JSON and answers JSON within its deadline, or it has failed. */
+#ifndef EDGE_HOOKS_HOOK_H
+#define EDGE_HOOKS_HOOK_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 enum { STEP_ANSWER_MAX = 4 << 20, STEP_WORDS_MAX = 64 };
 
@@ -19,7 +20,7 @@ struct step {
     int64_t timeout_ns;
 };
 
-/* What it answers, as text. It, and all of its process group, is killed at the end. */
+/* Appends its answer to `out`. Kills the command's whole process group at the end. */
 int step_by_command(const struct step *s, struct str question, struct buf *out, struct err *e);
 int step_by_pipe(const struct step *s, const struct json *question, struct buf *out, struct err *e);
 int step_by_web(const struct step *s, const struct json *question, struct buf *out, struct err *e);

@@ -1,4 +1,5 @@
-#include "step/tool.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/hooks/tool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,14 +9,14 @@
 
 #include "base/own.h"
 #include "base/units.h"
-#include "config/config.h"
-#include "json/reader.h"
-#include "json/writer.h"
-#include "step/step.h"
+#include "domain/config/config.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
+#include "edge/hooks/hook.h"
 
 enum { MISUSED = 2, FAILED = 125, QUESTION_MAX = 100 << 20, TREE_MAX = 512 << 20 };
 
-/* As the command line gives them; "" for what nobody said. */
+/* Arguments of the command line; "" if not given. */
 enum argument {
     ARG_STEP = 1,
     ARG_CONFIG,
@@ -27,7 +28,7 @@ enum argument {
     ARG_COUNT_
 };
 
-static int read_question(struct buf *out, struct err *e)
+static int read_hook_question(struct buf *out, struct err *e)
 {
     char *room;
     ssize_t n;
@@ -43,15 +44,15 @@ static int read_question(struct buf *out, struct err *e)
     return 0;
 }
 
-/* --- Who takes the step --- */
+/* --- choosing the step --- */
 
-static bool is_url(const char *text)
+static bool is_server_url(const char *text)
 {
     return str_starts(str_from(text), STR("http://")) ||
            str_starts(str_from(text), STR("https://"));
 }
 
-static void by_shell(struct step *s, enum step_kind kind, const char *command)
+static void set_shell_command(struct step *s, enum step_kind kind, const char *command)
 {
     s->kind = kind;
     s->argv[0] = "/bin/sh";
@@ -59,27 +60,27 @@ static void by_shell(struct step *s, enum step_kind kind, const char *command)
     s->argv[2] = command;
 }
 
-static void by_words(struct step *s, enum step_kind kind, const struct json_strs *words)
+static void set_command_words(struct step *s, enum step_kind kind, const struct json_strs *words)
 {
     s->kind = kind;
-    for (size_t i = 0; i < words->n; i++) /* config has no more than fit */
+    for (size_t i = 0; i < words->n; i++) /* bounded by the configuration */
         s->argv[i] = words->p[i];
 }
 
-static void from_config(struct step *s, const struct config_step *c)
+static void set_configured_step(struct step *s, const struct config_step *c)
 {
     if (c->command.n)
-        by_words(s, STEP_COMMAND, &c->command);
+        set_command_words(s, STEP_COMMAND, &c->command);
     else if (c->mcp.command.n)
-        by_words(s, STEP_MCP_PIPE, &c->mcp.command);
+        set_command_words(s, STEP_MCP_PIPE, &c->mcp.command);
     else if (c->mcp.url)
         s->kind = STEP_MCP_WEB;
     s->url = c->mcp.url;
     s->tool = c->mcp.tool;
 }
 
-/* What was said on the command line stands in for the configuration. */
-static int choose(char **argv, const struct config *config, struct step *s, struct err *e)
+/* The command line has precedence over the configuration. */
+static int choose_hook_step(char **argv, const struct config *config, struct step *s, struct err *e)
 {
     bool pre = strcmp(argv[ARG_STEP], "preflight") == 0;
 
@@ -88,15 +89,15 @@ static int choose(char **argv, const struct config *config, struct step *s, stru
         units_duration(str_from(argv[ARG_TIMEOUT]), "--step-timeout", &s->timeout_ns, e) < 0)
         return -(int)ERR_INVALID;
     if (argv[ARG_COMMAND][0] && argv[ARG_MCP][0])
-        return err_set(e, ERR_INVALID, "a command or an MCP server takes the step, not both");
+        return err_set(e, ERR_INVALID, "a step has a command or an MCP server, not both");
     if (argv[ARG_COMMAND][0]) {
-        by_shell(s, STEP_COMMAND, argv[ARG_COMMAND]);
+        set_shell_command(s, STEP_COMMAND, argv[ARG_COMMAND]);
     } else if (argv[ARG_MCP][0]) {
-        by_shell(s, STEP_MCP_PIPE, argv[ARG_MCP]);
+        set_shell_command(s, STEP_MCP_PIPE, argv[ARG_MCP]);
         s->url = argv[ARG_MCP];
-        s->kind = is_url(s->url) ? STEP_MCP_WEB : STEP_MCP_PIPE;
+        s->kind = is_server_url(s->url) ? STEP_MCP_WEB : STEP_MCP_PIPE;
     } else {
-        from_config(s, pre ? &config->scan.preflight : &config->scan.postflight);
+        set_configured_step(s, pre ? &config->scan.preflight : &config->scan.postflight);
     }
     if (argv[ARG_TOOL][0])
         s->tool = argv[ARG_TOOL];
@@ -105,9 +106,9 @@ static int choose(char **argv, const struct config *config, struct step *s, stru
     return 0;
 }
 
-/* --- Asking --- */
+/* --- running the step --- */
 
-static int ask(const struct step *s, struct str question, struct buf *out, struct err *e)
+static int run_step(const struct step *s, struct str question, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
     const struct json_limits limits = { .bytes = QUESTION_MAX, .depth = 32 };
@@ -122,7 +123,7 @@ static int ask(const struct step *s, struct str question, struct buf *out, struc
     return s->kind == STEP_MCP_WEB ? step_by_web(s, tree, out, e) : step_by_pipe(s, tree, out, e);
 }
 
-static int print(const struct buf *b, struct err *e)
+static int print_answer(const struct buf *b, struct err *e)
 {
     if (fwrite(b->p, 1, b->n, stdout) != b->n || fflush(stdout) == EOF)
         return err_sys(e, "writing the answer");
@@ -130,7 +131,8 @@ static int print(const struct buf *b, struct err *e)
 }
 
 /* {"by": …, "block": …, "result": …} */
-static int tell(const struct step *s, const char *block, const struct json *result, struct err *e)
+static int print_result(const struct step *s, const char *block, const struct json *result,
+                        struct err *e)
 {
     static const char *const names[] = { "sandboxer", "command", "mcp", "mcp" };
     AUTO(buf_done) struct buf out = BUF_INIT(2 * STEP_ANSWER_MAX);
@@ -149,10 +151,10 @@ static int tell(const struct step *s, const char *block, const struct json *resu
     }
     json_end_object(&w);
     r = json_writer_finish(&w, e);
-    return r < 0 ? r : print(&out, e);
+    return r < 0 ? r : print_answer(&out, e);
 }
 
-static int take(char **argv, struct err *e)
+static int take_step(char **argv, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
     AUTO(buf_done) struct buf question = BUF_INIT(QUESTION_MAX), answer = BUF_INIT(STEP_ANSWER_MAX);
@@ -164,21 +166,21 @@ static int take(char **argv, struct err *e)
     int r = config_load(argv[ARG_CONFIG][0] ? argv[ARG_CONFIG] : NULL, &config, &a, e);
 
     if (r >= 0)
-        r = choose(argv, &config, &s, e);
+        r = choose_hook_step(argv, &config, &s, e);
     if (r >= 0)
-        r = read_question(&question, e);
+        r = read_hook_question(&question, e);
     if (r >= 0 && s.kind != STEP_BUILT_IN)
-        r = ask(&s, buf_str(&question), &answer, e);
+        r = run_step(&s, buf_str(&question), &answer, e);
     if (r >= 0 && s.kind != STEP_BUILT_IN)
         r = err_wrap(e, json_read(buf_str(&answer), limits, &a, &result, e), "its answer");
     if (r < 0)
         return r;
     block = argv[ARG_BLOCK][0] ? argv[ARG_BLOCK] : config_severities[config.scan.block];
-    return tell(&s, block, result, e);
+    return print_result(&s, block, result, e);
 }
 
-/* An error goes where the answer would: stderr is that of whoever takes the step. */
-static int complain(const struct err *why)
+/* An error goes to stdout like an answer: stderr belongs to the external step. */
+static int print_error(const struct err *why)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(8192);
     struct json_writer w;
@@ -189,7 +191,7 @@ static int complain(const struct err *why)
     json_key(&w, STR("error"));
     json_put_lossy(&w, str_from(why->msg));
     json_end_object(&w);
-    return json_writer_finish(&w, &e) < 0 || print(&out, &e) < 0 ? FAILED : 0;
+    return json_writer_finish(&w, &e) < 0 || print_answer(&out, &e) < 0 ? FAILED : 0;
 }
 
 int step_tool_main(int argc, char **argv)
@@ -197,9 +199,9 @@ int step_tool_main(int argc, char **argv)
     struct err e = { 0 };
 
     if (argc != ARG_COUNT_) {
-        fputs("sandboxer-step: a part of sandboxer, which calls it\n", stderr);
+        fputs("sandboxer-step: internal program of sandboxer, not to be called directly\n", stderr);
         return MISUSED;
     }
     signal(SIGPIPE, SIG_IGN);
-    return take(argv, &e) < 0 ? complain(&e) : 0;
+    return take_step(argv, &e) < 0 ? print_error(&e) : 0;
 }

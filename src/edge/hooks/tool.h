@@ -1,7 +1,8 @@
-/* sandboxer-step: whoever takes a step of an untrusted run in place of the command line, which
- * links neither what reads the configuration nor what talks to servers. */
-#ifndef STEP_TOOL_H
-#define STEP_TOOL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandboxer-step: runs an external check for the command line, which links neither the reader of
+ * the configuration nor an HTTP client. */
+#ifndef EDGE_HOOKS_TOOL_H
+#define EDGE_HOOKS_TOOL_H
 
 int step_tool_main(int argc, char **argv);
 

@@ -1,20 +1,22 @@
-/* What a handler needs of the client: a form filled in, a model's answer, its roots.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs that a handler needs from the client: elicitation, sampling, roots.
  *
- * In the revisions with sessions the client is asked on the request's stream, and its answers call
- * the handler again. The stateless one has no way back: there the request is answered with what is
- * needed, and the client sends it again with the answers and with a state that only we can make. */
+ * In the revisions with sessions the engine sends requests on the request's stream and calls the
+ * handler again with the responses. The stateless revision has no such requests: the engine answers
+ * with the list of needed inputs, and the client repeats its request with the responses and with
+ * the signed requestState of that answer. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "crypto/secret.h"
-#include "json/reader.h"
-#include "mcp/inside.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/secret.h"
+#include "lib/json/reader.h"
+#include "edge/mcp/internal.h"
 
-/* The analyser takes what is in a list for lost. */
+/* The analyser reports members of an intrusive list as leaked. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
@@ -23,7 +25,7 @@ enum { PARAMS_MAX = 64 << 10, STATE_TEXT_MAX = 4 << 10, RESPONSE_MAX = 1 << 20, 
 enum { SIGNED_HEAD = CRYPTO_SHA256_SIZE + sizeof(int64_t) };
 #define STATE_LIFE (INT64_C(3600) * NS_PER_S)
 
-/* --- what can be asked for --- */
+/* --- kinds of inputs --- */
 
 static const struct {
     const char *method;
@@ -35,7 +37,7 @@ static const struct {
     { "roots/list", MCP_CAN_ROOTS, "roots" },
 };
 
-static size_t kind_of(const char *method)
+static size_t input_kind(const char *method)
 {
     size_t i = 0;
 
@@ -44,9 +46,9 @@ static size_t kind_of(const char *method)
     return i;
 }
 
-bool mcp_can_ask(const struct mcp_request *r, const char *method)
+bool mcp_client_supports(const struct mcp_request *r, const char *method)
 {
-    return r->can & kinds[kind_of(method)].can;
+    return r->can & kinds[input_kind(method)].can;
 }
 
 const struct json *mcp_input(struct mcp_request *r, const char *key, const char *method,
@@ -76,35 +78,36 @@ void mcp_inputs_done(struct mcp_request *r)
     r->n_inputs = 0;
 }
 
-/* --- the state that a client keeps for us --- */
+/* --- requestState: the handler's note, signed, kept by the client --- */
 
-const char *mcp_word(const struct mcp_request *r)
+const char *mcp_param_name(const struct mcp_request *r)
 {
     struct str name = mcp_param_str(r, "name"), uri = mcp_param_str(r, "uri");
 
     return name.p ? name.p : uri.p ? uri.p : "";
 }
 
-/* Of one request of one client, and for an hour. */
-static void sign(const struct mcp_request *r, int64_t until, struct str note,
-                 unsigned char out[static CRYPTO_SHA256_SIZE])
+/* Binds the note to the peer, the name or URI of the request, and the expiry time. */
+static void sign_request_state(const struct mcp_request *r, int64_t until, struct str note,
+                               unsigned char out[static CRYPTO_SHA256_SIZE])
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_STATE_MAX + 2 * MCP_URI_MAX);
     const struct mcp_server *s = r->session->server;
 
-    buf_addf(&text, "%s%c%s%c%lld%c", r->session->peer, 0, mcp_word(r), 0, (long long)until, 0);
+    buf_addf(&text, "%s%c%s%c%lld%c", r->session->peer, 0, mcp_param_name(r), 0, (long long)until,
+             0);
     buf_add(&text, note);
     crypto_hmac_sha256((struct str){ (const char *)s->key, sizeof s->key }, buf_str(&text), out);
 }
 
-static void put_state(struct json_writer *w, const struct mcp_request *r)
+static void write_request_state(struct json_writer *w, const struct mcp_request *r)
 {
     AUTO(buf_done) struct buf raw = BUF_INIT(SIGNED_HEAD + MCP_STATE_MAX);
     AUTO(buf_done) struct buf text = BUF_INIT(STATE_TEXT_MAX);
     unsigned char code[CRYPTO_SHA256_SIZE];
     int64_t until = clock_wall() + STATE_LIFE;
 
-    sign(r, until, str_from(r->note), code);
+    sign_request_state(r, until, str_from(r->note), code);
     buf_add(&raw, (struct str){ (const char *)code, sizeof code });
     buf_add(&raw, (struct str){ (const char *)&until, sizeof until });
     buf_add(&raw, str_from(r->note));
@@ -113,7 +116,7 @@ static void put_state(struct json_writer *w, const struct mcp_request *r)
     json_put_str(w, buf_str(&text));
 }
 
-static bool take_state(struct mcp_request *r, struct str given)
+static bool take_request_state(struct mcp_request *r, struct str given)
 {
     AUTO(buf_done) struct buf raw = BUF_INIT(STATE_TEXT_MAX);
     unsigned char code[CRYPTO_SHA256_SIZE];
@@ -125,7 +128,7 @@ static bool take_state(struct mcp_request *r, struct str given)
         return false;
     memcpy(&until, raw.p + sizeof code, sizeof until);
     note = (struct str){ raw.p + SIGNED_HEAD, raw.n - SIGNED_HEAD };
-    sign(r, until, note, code);
+    sign_request_state(r, until, note, code);
     return crypto_equal((struct str){ raw.p, sizeof code },
                         (struct str){ (const char *)code, sizeof code }) &&
            until > clock_wall() && str_copy(note, r->note, sizeof r->note);
@@ -142,9 +145,8 @@ int mcp_inputs_read(struct mcp_request *r)
         mcp_fail(r, RPC_INVALID_PARAMS, "inputResponses: must be an object");
         return -1;
     }
-    if (state && (state->type != JSON_STR || !take_state(r, state->s))) {
-        mcp_fail(r, RPC_INVALID_PARAMS,
-                 "requestState: is not one that we gave for this, or too old");
+    if (state && (state->type != JSON_STR || !take_request_state(r, state->s))) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "requestState: invalid for this request, or expired");
         return -1;
     }
     r->responses = responses;
@@ -153,7 +155,7 @@ int mcp_inputs_read(struct mcp_request *r)
 
 /* --- asking --- */
 
-static void put_params(struct json_writer *w, const struct mcp_input *i)
+static void write_input_params(struct json_writer *w, const struct mcp_input *i)
 {
     const struct json_limits limits = { .bytes = PARAMS_MAX, .depth = DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT(16 * PARAMS_MAX);
@@ -167,7 +169,7 @@ static void put_params(struct json_writer *w, const struct mcp_input *i)
     json_end_object(w);
 }
 
-void mcp_put_inputs(struct json_writer *w, const struct mcp_request *r)
+void mcp_write_inputs(struct json_writer *w, const struct mcp_request *r)
 {
     json_key(w, STR("inputRequests"));
     json_begin_object(w);
@@ -178,15 +180,15 @@ void mcp_put_inputs(struct json_writer *w, const struct mcp_request *r)
             continue;
         json_key(w, str_from(i->key));
         json_begin_object(w);
-        mcp_put(w, "method", i->method);
+        mcp_write_str(w, "method", i->method);
         json_key(w, STR("params"));
-        put_params(w, i);
+        write_input_params(w, i);
         json_end_object(w);
     }
     json_end_object(w);
 }
 
-static void write_missing(struct json_writer *w, const void *what)
+static void write_missing_capabilities(struct json_writer *w, const void *what)
 {
     const struct mcp_request *r = what;
 
@@ -195,7 +197,7 @@ static void write_missing(struct json_writer *w, const void *what)
     json_begin_object(w);
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (size_t n = 0; n < r->n_inputs; n++)
-            if (kind_of(r->inputs[n].method) == k && !(r->can & kinds[k].can)) {
+            if (input_kind(r->inputs[n].method) == k && !(r->can & kinds[k].can)) {
                 json_key(w, str_from(kinds[k].name));
                 json_begin_object(w);
                 json_end_object(w);
@@ -205,19 +207,20 @@ static void write_missing(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static bool client_can(struct mcp_request *r)
+static bool check_client_inputs(struct mcp_request *r)
 {
     for (size_t n = 0; n < r->n_inputs; n++)
-        if (!mcp_can_ask(r, r->inputs[n].method)) {
+        if (!mcp_client_supports(r, r->inputs[n].method)) {
             mcp_fail_with(r,
                           mcp_is_new(r->version) ? (int)MCP_NO_CAPABILITY : (int)RPC_INVALID_PARAMS,
-                          "this needs a client that can be asked", write_missing, r);
+                          "this request requires client capabilities that were not announced",
+                          write_missing_capabilities, r);
             return false;
         }
     return true;
 }
 
-static void ask_new(struct mcp_request *r)
+static void answer_with_inputs(struct mcp_request *r)
 {
     struct json_writer *w = &r->w;
 
@@ -225,15 +228,15 @@ static void ask_new(struct mcp_request *r)
     json_writer_init(w, &r->text, JSON_COMPACT);
     rpc_begin_result(w, r->m->id);
     json_begin_object(w);
-    mcp_put(w, "resultType", "input_required");
-    mcp_put_inputs(w, r);
-    put_state(w, r);
+    mcp_write_str(w, "resultType", "input_required");
+    mcp_write_inputs(w, r);
+    write_request_state(w, r);
     mcp_reply(r);
 }
 
-static struct mcp_ask *ask_new_one(struct mcp_request *r, size_t n)
+static struct mcp_input_request *new_input_request(struct mcp_request *r, size_t n)
 {
-    struct mcp_ask *a = calloc(1, sizeof *a);
+    struct mcp_input_request *a = calloc(1, sizeof *a);
 
     if (!a)
         abort();
@@ -243,27 +246,27 @@ static struct mcp_ask *ask_new_one(struct mcp_request *r, size_t n)
     return a;
 }
 
-static void ask_one(struct mcp_request *r, size_t n)
+static void send_input_request(struct mcp_request *r, size_t n)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(2 * PARAMS_MAX);
-    struct mcp_ask *a = ask_new_one(r, n);
+    struct mcp_input_request *a = new_input_request(r, n);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    rpc_begin_ask(&w, a->id, r->inputs[n].method);
-    put_params(&w, &r->inputs[n]);
+    rpc_begin_request(&w, a->id, r->inputs[n].method);
+    write_input_params(&w, &r->inputs[n]);
     json_end_object(&w);
     list_append(&r->session->asks, &a->link);
     if (json_writer_finish(&w, NULL) >= 0)
         mcp_send(r, buf_str(&text));
 }
 
-static bool asked_before(struct mcp_request *r, size_t n)
+static bool is_input_requested(struct mcp_request *r, size_t n)
 {
     struct list *asks = &r->session->asks;
 
     for (struct link *l = list_first(asks); l; l = list_after(asks, l)) {
-        const struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+        const struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
 
         if (a->request == r && a->input == n)
             return true;
@@ -271,25 +274,25 @@ static bool asked_before(struct mcp_request *r, size_t n)
     return false;
 }
 
-void mcp_inputs_ask(struct mcp_request *r)
+void mcp_inputs_request(struct mcp_request *r)
 {
     size_t open = 0;
 
     for (size_t n = 0; n < r->n_inputs; n++)
         open += !r->inputs[n].response;
-    if (!open || !client_can(r))
+    if (!open || !check_client_inputs(r))
         return;
     if (r->task) {
         mcp_task_wait(r);
         return;
     }
     if (mcp_is_new(r->version)) {
-        ask_new(r);
+        answer_with_inputs(r);
         return;
     }
     for (size_t n = 0; n < r->n_inputs; n++)
-        if (!r->inputs[n].response && !asked_before(r, n))
-            ask_one(r, n);
+        if (!r->inputs[n].response && !is_input_requested(r, n))
+            send_input_request(r, n);
 }
 
 void mcp_inputs_drop(struct mcp_request *r)
@@ -298,7 +301,7 @@ void mcp_inputs_drop(struct mcp_request *r)
     struct link *next;
 
     for (struct link *l = list_first(asks); l; l = next) {
-        struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+        struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
 
         next = list_after(asks, l);
         if (a->request != r)
@@ -310,7 +313,7 @@ void mcp_inputs_drop(struct mcp_request *r)
 
 /* --- answers --- */
 
-/* A copy: the frame it came in goes. */
+/* Copies the response into the request's arena: its frame is freed earlier. */
 bool mcp_input_take(struct mcp_request *r, size_t n, const struct json *response)
 {
     const struct json_limits limits = { .bytes = RESPONSE_MAX, .depth = DEPTH };
@@ -323,7 +326,7 @@ bool mcp_input_take(struct mcp_request *r, size_t n, const struct json *response
            json_read(buf_str(&text), limits, &r->arena, &r->inputs[n].response, NULL) >= 0;
 }
 
-static void answer_came(struct mcp_request *r, size_t n, const struct rpc_message *m)
+static void on_input_response(struct mcp_request *r, size_t n, const struct rpc_message *m)
 {
     struct str why = m->error ? mcp_text(m->error, "message") : STR("");
 
@@ -331,23 +334,23 @@ static void answer_came(struct mcp_request *r, size_t n, const struct rpc_messag
     if (m->error)
         mcp_tool_fail(r, "the client refused %s: %.400s", r->inputs[n].method, why.p ? why.p : "");
     else if (m->result->type != JSON_OBJECT || !mcp_input_take(r, n, m->result))
-        mcp_tool_fail(r, "the client's answer to %s is none", r->inputs[n].method);
+        mcp_tool_fail(r, "the client's answer to %s is invalid", r->inputs[n].method);
     for (size_t i = 0; i < r->n_inputs; i++)
         if (!r->inputs[i].response) {
             mcp_request_unref(r);
             return;
         }
-    if (!mcp_over(r))
+    if (!mcp_is_finished(r))
         mcp_run_handler(r);
-    if (!mcp_over(r))
-        mcp_inputs_ask(r);
+    if (!mcp_is_finished(r))
+        mcp_inputs_request(r);
     mcp_request_unref(r);
 }
 
 void mcp_answered(struct mcp_session *s, const struct rpc_message *m)
 {
     for (struct link *l = list_first(&s->asks); m->id && l; l = list_after(&s->asks, l)) {
-        struct mcp_ask *a = container_of(l, struct mcp_ask, link);
+        struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
         struct mcp_request *r = a->request;
         size_t n = a->input;
 
@@ -355,7 +358,7 @@ void mcp_answered(struct mcp_session *s, const struct rpc_message *m)
             continue;
         link_leave(&a->link);
         free(a);
-        answer_came(r, n, m);
+        on_input_response(r, n, m);
         return;
     }
 }

@@ -1,25 +1,26 @@
-/* The engine's inside, for the files of this module. */
-#ifndef MCP_INSIDE_H
-#define MCP_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private declarations of the engine, for the files of this module. */
+#ifndef EDGE_MCP_INTERNAL_H
+#define EDGE_MCP_INTERNAL_H
 
-#include "mcp/request.h"
+#include "edge/mcp/request.h"
 
 #define MCP_TASKS     "io.modelcontextprotocol/tasks"
-#define MCP_MS_STATIC (INT64_C(3600) * 1000) /* what only another version of us changes */
+#define MCP_MS_STATIC (INT64_C(3600) * 1000) /* cache time of constant lists */
 #define MCP_MS_NOW    INT64_C(0)
 
 enum {
     MCP_BAD_HEADER = -32020,
     MCP_NO_CAPABILITY = -32021,
     MCP_BAD_VERSION = -32022,
-    MCP_NO_RESOURCE = -32002, /* of the revisions with sessions; later it is RPC_INVALID_PARAMS */
+    MCP_NO_RESOURCE = -32002, /* revisions with sessions; later ones use RPC_INVALID_PARAMS */
 };
 
 enum mcp_era { MCP_OLD = 1 << 0, MCP_NEW = 1 << 1, MCP_BOTH = MCP_OLD | MCP_NEW };
 
 enum mcp_when {
-    MCP_EARLY = 1 << 0, /* also before `initialize` */
-    MCP_KNOWN = 1 << 1, /* needs to know who asks */
+    MCP_EARLY = 1 << 0, /* allowed before `initialize` */
+    MCP_KNOWN = 1 << 1, /* requires an identified client (offer.meet) */
 };
 
 struct mcp_method {
@@ -30,45 +31,47 @@ struct mcp_method {
 };
 const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v);
 
-/* Of a message that has no answer. */
+/* Handle a notification, and a response to a request of ours. */
 void mcp_notified(struct mcp_session *s, const struct rpc_message *m);
 void mcp_answered(struct mcp_session *s, const struct rpc_message *m);
 
-/* Members of params; NULL or an empty string with p == NULL where there is none of that type. */
+/* Members of params, or of an object; NULL, or an empty string with p == NULL, if the member is
+ * absent or has another type (mcp_param() accepts any type). */
 const struct json *mcp_param(const struct mcp_request *r, const char *name);
 struct str mcp_param_str(const struct mcp_request *r, const char *name);
 const struct json *mcp_object(const struct json *v, const char *name);
 struct str mcp_text(const struct json *v, const char *name);
 unsigned mcp_read_can(const struct json *capabilities);
-void mcp_put(struct json_writer *w, const char *key, const char *value);
+void mcp_write_str(struct json_writer *w, const char *key, const char *value);
 
-/* What a request's client says of itself in every request: 0, or it was failed. */
+/* Reads the version, capabilities and log level that a stateless client sends with each request.
+ * Returns 0, or -1 after it has failed the request. */
 int mcp_read_meta(struct mcp_request *r);
-void mcp_put_server(struct json_writer *w, const struct mcp_offer *o);
-void mcp_put_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v);
+void mcp_write_server(struct json_writer *w, const struct mcp_offer *o);
+void mcp_write_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v);
 
-/* Sends text that is a whole message, on the request's out. */
+/* Sends a complete message on the request's out. Returns 0 if the request has lost its out. */
 int mcp_send(struct mcp_request *r, struct str text);
 void mcp_request_cancel(struct mcp_request *r);
-/* The oldest of the session that waits for its client to be known; NULL: none. */
+/* The session's oldest request that waits for its client to be identified, or NULL. */
 struct mcp_request *mcp_request_waiting(struct mcp_session *s);
-void mcp_request_go_on(struct mcp_request *r, int met, const struct err *e);
-/* The answer is there as text: to whoever waits for it. */
+void mcp_request_continue(struct mcp_request *r, int met, const struct err *e);
+/* Sends r->text, the complete answer, to the out, or stores it in the request's task. */
 void mcp_deliver(struct mcp_request *r, int status);
 
 /* --- tools.c --- */
 void mcp_tools_list(struct mcp_request *r);
 void mcp_tools_call(struct mcp_request *r);
-void mcp_put_verdict(struct json_writer *w, const struct mcp_verdict *v); /* members */
-void mcp_run_handler(struct mcp_request *r);       /* again, when its inputs are there */
-const char *mcp_word(const struct mcp_request *r); /* what it is about: a tool, a prompt, a URI */
+void mcp_write_verdict(struct json_writer *w, const struct mcp_verdict *v); /* members */
+void mcp_run_handler(struct mcp_request *r);             /* again, when all inputs have arrived */
+const char *mcp_param_name(const struct mcp_request *r); /* name or URI in params, or "" */
 
 /* --- resources.c --- */
 void mcp_resources_list(struct mcp_request *r);
 void mcp_resources_read(struct mcp_request *r);
 void mcp_resources_templates(struct mcp_request *r);
 void mcp_resources_subscribe(struct mcp_request *r);
-/* To what was asked about; x: what tells of it, or NULL. */
+/* Subscribes the session to the request's URI. x: the source of its changes, or NULL. */
 void mcp_subscribed(struct mcp_request *r, struct mcp_source *x);
 void mcp_resources_unsubscribe(struct mcp_request *r);
 
@@ -77,49 +80,50 @@ void mcp_prompts_list(struct mcp_request *r);
 void mcp_prompts_get(struct mcp_request *r);
 void mcp_complete(struct mcp_request *r);
 
-/* --- listen.c: who watches, in both eras --- */
+/* --- listen.c: watches of resources and lists, in both eras --- */
 struct mcp_watch {
     struct link link;
     struct mcp_session *session;
-    struct mcp_source *source;    /* that tells of it; NULL: mcp_resource_changed() does */
-    struct loop_timer quiet;      /* after something of its source was told … */
-    bool again;                   /* … and has changed since */
-    struct mcp_request *listener; /* of a stateless client: its stream; NULL: the session's */
+    struct mcp_source *source;    /* of its changes; NULL: mcp_resource_changed() */
+    struct loop_timer quiet;      /* runs after a notification of its source … */
+    bool again;                   /* … the resource has changed since */
+    struct mcp_request *listener; /* a stateless client's stream; NULL: the session's */
     unsigned lists;               /* bits of enum mcp_list */
-    char uri[];                   /* "": of lists only */
+    char uri[];                   /* "": watches lists only */
 };
 void mcp_listen(struct mcp_request *r);
-/* True: the no was to one of the resources that it wants to hear of, and is told with the others.
- */
-bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v);
-/* On failure the source stays the caller's. */
+/* True if the request is subscriptions/listen: the refused resource is then reported in its
+ * acknowledgement. */
+bool mcp_wish_refuse(struct mcp_request *r, const struct mcp_verdict *v);
+/* Fails with ERR_QUOTA beyond MCP_WATCHES_MAX; the caller then still owns the source. */
 int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct str uri,
                   unsigned lists, struct mcp_source *x, struct err *e);
 void mcp_watch_remove(struct mcp_session *s, struct str uri);
 void mcp_watches_done(struct mcp_session *s);
-void mcp_wishes_done(struct mcp_request *r); /* what it was granted and has not begun to watch */
+void mcp_wishes_done(struct mcp_request *r); /* ends granted sources that have no watch */
 
-/* --- inputs.c: what a handler needs of the client --- */
-struct mcp_ask {
+/* --- inputs.c: inputs that a handler needs from the client --- */
+struct mcp_input_request {
     struct link link;
     uint64_t id;
     size_t input;
     struct mcp_request *request;
 };
-/* Of a stateless client: what it sent with the request. 0, or it was failed. */
+/* Reads the inputs that a stateless client sent with the request. Returns 0, or -1 after it has
+ * failed the request. */
 int mcp_inputs_read(struct mcp_request *r);
-/* The handler returned: asks for what it needs, if it needs anything. */
-void mcp_inputs_ask(struct mcp_request *r);
-void mcp_inputs_drop(struct mcp_request *r); /* nobody waits for them any more */
+/* Called after the handler returned: asks the client for the missing inputs, if any. */
+void mcp_inputs_request(struct mcp_request *r);
+void mcp_inputs_drop(struct mcp_request *r); /* forgets the questions that are open */
 void mcp_inputs_done(struct mcp_request *r);
-void mcp_put_inputs(struct json_writer *w, const struct mcp_request *r); /* that are missing */
+void mcp_write_inputs(struct json_writer *w, const struct mcp_request *r); /* the missing ones */
 bool mcp_input_take(struct mcp_request *r, size_t n, const struct json *response);
 
 /* --- task.c --- */
 void mcp_task_deliver(struct mcp_request *r);
-/* Fails it: the client did not say that it knows tasks. */
+/* Fails the request because the client did not announce the tasks capability. */
 void mcp_task_missing(struct mcp_request *r, const char *why);
-/* What it needs of the client is on record. */
+/* Sets the request's task to input_required; tasks/get then lists the missing inputs. */
 void mcp_task_wait(struct mcp_request *r);
 void mcp_task_get(struct mcp_request *r);
 void mcp_task_update(struct mcp_request *r);

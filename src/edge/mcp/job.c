@@ -1,25 +1,27 @@
-#include "mcp/job.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/job.h"
 
 #include "base/own.h"
-#include "json/reader.h"
-#include "mcp/inside.h"
+#include "lib/json/reader.h"
+#include "edge/mcp/internal.h"
 
 enum { CALL_MAX = 32 << 20, DEPTH = 64, ERROR_MAX = 4 << 10 };
 
-static int send_nothing(struct mcp_out *o, struct str message)
+static int ignore_job_message(struct mcp_out *o, struct str message)
 {
     (void)o;
     (void)message;
     return 0;
 }
 
-static void answered(struct mcp_out *o, const struct json *id, struct str message, int status)
+static void on_job_answered(struct mcp_out *o, const struct json *id, struct str message,
+                            int status)
 {
     const struct json_limits limits = { .bytes = MCP_MESSAGE_MAX, .depth = DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * MCP_MESSAGE_MAX);
     struct mcp_job *j = container_of(o, struct mcp_job, out_);
     const struct json *v, *result = NULL;
-    struct str why = STR("it was broken off, and may have had an effect");
+    struct str why = STR("the call was interrupted and may have had effects");
 
     (void)id;
     (void)status;
@@ -32,14 +34,14 @@ static void answered(struct mcp_out *o, const struct json *id, struct str messag
     j->done(j, result, result ? NULL : why.p);
 }
 
-static const struct mcp_out_ops ops = { .send = send_nothing, .answer = answered };
+static const struct mcp_out_ops ops = { .send = ignore_job_message, .answer = on_job_answered };
 
 static void write_call(struct buf *out, struct str tool, const struct json *arguments)
 {
     struct json_writer w;
 
     json_writer_init(&w, out, JSON_COMPACT);
-    rpc_begin_ask(&w, 1, "tools/call");
+    rpc_begin_request(&w, 1, "tools/call");
     json_begin_object(&w);
     json_key(&w, STR("name"));
     json_put_str(&w, tool);

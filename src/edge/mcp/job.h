@@ -1,20 +1,21 @@
-/* A call of a tool that no client makes: it was allowed before, and is run for whoever the user
- * stands for. The tool sees a request like any other, whose client hears nothing on the way. */
-#ifndef MCP_JOB_H
-#define MCP_JOB_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a tool call that was approved before, on behalf of `user` and without a client. The tool
+ * sees an ordinary request; its notifications are discarded. */
+#ifndef EDGE_MCP_JOB_H
+#define EDGE_MCP_JOB_H
 
-#include "mcp/request.h"
+#include "edge/mcp/request.h"
 
 struct mcp_job {
-    /* Told once, from the loop or from inside mcp_job_start(). `result` is what tools/call would
-     * answer, or NULL: then `error` says why there is none. Both are borrowed for the call. */
+    /* Called once, from the loop or from inside mcp_job_start(), with the result of tools/call or,
+     * if `result` is NULL, with the reason of the failure. Both are borrowed for the call. */
     void (*done)(struct mcp_job *j, const struct json *result, const char *error);
     /* private */
     struct mcp_out out_;
     struct mcp_session *session_;
 };
 
-/* `user` as in mcp_session_new(). The job stays until it is told. */
+/* `user` as in mcp_session_new(). The job must live until done() is called. */
 void mcp_job_start(struct mcp_server *server, void *user, void (*free_user)(void *user),
                    struct str tool, const struct json *arguments, struct mcp_job *j);
 

@@ -1,16 +1,17 @@
-#include "mcp/line.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/line.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mcp/inside.h"
-#include "mcp/pipe.h"
+#include "edge/mcp/internal.h"
+#include "edge/mcp/pipe.h"
 
 enum { ERROR_MAX = 4 << 10 };
-#define DRAIN (5 * NS_PER_S) /* what was asked before the end of the input has so long */
+#define DRAIN (5 * NS_PER_S) /* time for open requests after MCP_LINE_END */
 
-struct line {
+struct mcp_line {
     struct mcp_out out;
     struct mcp_pipe pipe;
     struct mcp_session *session;
@@ -18,14 +19,14 @@ struct line {
     size_t max;
     bool skipping; /* the rest of a message that is too long */
     bool paused;
-    bool closing; /* it says nothing more, and hears what it asked for */
+    bool closing; /* after MCP_LINE_END: waits for the open answers */
     struct loop_timer drain;
     struct loop_later later;
 };
 
-static void line_free(struct loop_later *l)
+static void on_line_free(struct loop_later *l)
 {
-    struct line *n = container_of(l, struct line, later);
+    struct mcp_line *n = container_of(l, struct mcp_line, later);
 
     mcp_session_unref(n->session);
     mcp_pipe_done(&n->pipe);
@@ -33,7 +34,7 @@ static void line_free(struct loop_later *l)
     free(n);
 }
 
-static void line_over(struct line *n)
+static void end_line_connection(struct mcp_line *n)
 {
     struct loop *loop = n->session->loop;
 
@@ -42,32 +43,32 @@ static void line_over(struct line *n)
     mcp_out_gone(&n->out, true);
     mcp_session_end(n->session);
     mcp_session_release(n->session);
-    loop_later(loop, &n->later, line_free, NULL);
+    loop_later(loop, &n->later, on_line_free, NULL);
 }
 
-/* Whatever ended it: it is hung up on. */
-static void ended(struct mcp_session *s)
+/* The session has ended: closes the connection if it is still open. */
+static void on_line_session_ended(struct mcp_session *s)
 {
-    struct line *n = s->transport;
+    struct mcp_line *n = s->transport;
 
     if (!n->pipe.x)
         return;
     http_cut(take_ptr(n->pipe.x));
-    line_over(n);
+    end_line_connection(n);
 }
 
-static void line_gone(struct http_exchange *x)
+static void on_line_gone(struct http_exchange *x)
 {
-    line_over(http_state(x));
+    end_line_connection(http_state(x));
 }
 
 /* --- out --- */
 
-/* A client that does not read is not read from. */
-static int after_send(struct line *n, int r)
+/* Pauses reading from a client that does not read its answers. */
+static int pause_slow_client(struct mcp_line *n, int r)
 {
     if (r < 0) {
-        line_over(n);
+        end_line_connection(n);
     } else if (r > 0 && !n->paused) {
         n->paused = true;
         http_body_pause(n->pipe.x);
@@ -75,9 +76,9 @@ static int after_send(struct line *n, int r)
     return r;
 }
 
-static int send_message(struct mcp_out *o, struct str message)
+static int send_line_message(struct mcp_out *o, struct str message)
 {
-    struct line *n = container_of(o, struct line, out);
+    struct mcp_line *n = container_of(o, struct mcp_line, out);
     int r;
 
     if (!n->pipe.x)
@@ -85,32 +86,33 @@ static int send_message(struct mcp_out *o, struct str message)
     r = mcp_pipe_add(&n->pipe, message);
     if (r >= 0)
         r = mcp_pipe_add(&n->pipe, STR("\n"));
-    return after_send(n, r);
+    return pause_slow_client(n, r);
 }
 
-static void end_if_over(struct line *n)
+static void end_line_if_answered(struct mcp_line *n)
 {
     if (n->closing && n->pipe.x && !list_first(&n->out.requests) && mcp_pipe_end(&n->pipe))
-        line_over(n);
+        end_line_connection(n);
 }
 
-static void answer(struct mcp_out *o, const struct json *id, struct str message, int status)
+static void send_line_answer(struct mcp_out *o, const struct json *id, struct str message,
+                             int status)
 {
     (void)id;
     (void)status;
-    if (!message.n || send_message(o, message) >= 0)
-        end_if_over(container_of(o, struct line, out));
+    if (!message.n || send_line_message(o, message) >= 0)
+        end_line_if_answered(container_of(o, struct mcp_line, out));
 }
 
-static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };
+static const struct mcp_out_ops ops = { .send = send_line_message, .answer = send_line_answer };
 
-static void drained(struct http_exchange *x)
+static void on_line_drained(struct http_exchange *x)
 {
-    struct line *n = http_state(x);
+    struct mcp_line *n = http_state(x);
     int r = mcp_pipe_drain(&n->pipe);
 
     if (r < 0)
-        line_over(n);
+        end_line_connection(n);
     if (r != 0)
         return;
     if (n->paused) {
@@ -118,31 +120,33 @@ static void drained(struct http_exchange *x)
         http_body_resume(x);
     }
     mcp_out_drained(&n->out);
-    end_if_over(n);
+    end_line_if_answered(n);
 }
 
 /* --- in --- */
 
-static void refuse(struct line *n, enum rpc_code code, struct str id, const char *why)
+static void refuse_line_message(struct mcp_line *n, enum rpc_code code, struct str id,
+                                const char *why)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(ERROR_MAX);
     struct mcp_refusal x = { .code = code, .reason = why };
 
     mcp_refused(n->session->server, n->session->user, &x);
     rpc_write_error(&text, id, code, why);
-    send_message(&n->out, buf_str(&text));
+    send_line_message(&n->out, buf_str(&text));
 }
 
-static void drained_long_enough(struct loop_timer *t)
+static void on_line_drain_timeout(struct loop_timer *t)
 {
-    struct line *n = container_of(t, struct line, drain);
+    struct mcp_line *n = container_of(t, struct mcp_line, drain);
 
     http_cut(take_ptr(n->pipe.x));
-    line_over(n);
+    end_line_connection(n);
 }
 
-/* What it asked for is still told, for a while, and nothing that would need it to speak. */
-static void said_all(struct line *n)
+/* MCP_LINE_END: gives open requests DRAIN to finish, and cancels those that stream or need inputs
+ * from the client. */
+static void begin_line_close(struct mcp_line *n)
 {
     struct link *next;
 
@@ -158,11 +162,12 @@ static void said_all(struct line *n)
     }
     if (!n->pipe.x)
         return;
-    loop_timer_start(n->session->loop, &n->drain, clock_mono() + DRAIN, drained_long_enough, NULL);
-    end_if_over(n);
+    loop_timer_start(n->session->loop, &n->drain, clock_mono() + DRAIN, on_line_drain_timeout,
+                     NULL);
+    end_line_if_answered(n);
 }
 
-static void take(struct line *n, struct str text)
+static void take_line_message(struct mcp_line *n, struct str text)
 {
     AUTO(buf_done) struct buf id = BUF_INIT(ERROR_MAX);
     struct rpc_frame *f;
@@ -170,55 +175,55 @@ static void take(struct line *n, struct str text)
     struct err e;
 
     if (rpc_read(text, n->max, &f, &code, &id, &e) < 0) {
-        refuse(n, code, buf_str(&id), e.msg);
+        refuse_line_message(n, code, buf_str(&id), e.msg);
         return;
     }
     if (f->batch && !mcp_has_batches(n->session->version))
-        refuse(n, RPC_INVALID_REQUEST, STR(""),
-               n->session->version ? "this revision of the protocol has no batches"
-                                   : "initialize first, in a message of its own");
+        refuse_line_message(n, RPC_INVALID_REQUEST, STR(""),
+                            n->session->version ? "this revision of the protocol has no batches"
+                                                : "initialize first, in a message of its own");
     for (size_t i = 0; i < f->n && !n->session->ended; i++)
         if (f->messages[i].kind == RPC_NOTIFICATION &&
             str_eq(f->messages[i].method, STR(MCP_LINE_END)))
-            said_all(n);
+            begin_line_close(n);
         else if (!f->batch || mcp_has_batches(n->session->version))
             mcp_take(n->session, &n->out, f, i);
     rpc_frame_unref(f);
 }
 
-static void add(struct line *n, struct str piece)
+static void add_line_piece(struct mcp_line *n, struct str piece)
 {
     if (n->skipping || buf_add(&n->in, piece) >= 0)
         return;
     n->skipping = true;
     buf_done(&n->in);
-    refuse(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
+    refuse_line_message(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
 }
 
-static void line_came(struct line *n)
+static void finish_line_message(struct mcp_line *n)
 {
     if (!n->skipping && str_trim(buf_str(&n->in)).n)
-        take(n, str_trim(buf_str(&n->in)));
+        take_line_message(n, str_trim(buf_str(&n->in)));
     n->skipping = false;
     buf_done(&n->in);
 }
 
-static void heard(struct http_exchange *x, struct str data)
+static void on_line_data(struct http_exchange *x, struct str data)
 {
-    struct line *n = http_state(x);
+    struct mcp_line *n = http_state(x);
 
-    if (!data.n) { /* it has closed its side: nobody waits for answers */
+    if (!data.n) { /* end of input without MCP_LINE_END: drop the answers */
         http_end(take_ptr(n->pipe.x));
-        line_over(n);
+        end_line_connection(n);
         return;
     }
     while (data.n && !n->session->ended) {
         size_t end = str_find(data, '\n');
 
-        add(n, (struct str){ data.p, end });
+        add_line_piece(n, (struct str){ data.p, end });
         if (end == data.n)
             return;
-        line_came(n);
+        finish_line_message(n);
         data = (struct str){ data.p + end + 1, data.n - end - 1 };
     }
 }
@@ -234,7 +239,7 @@ void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const c
                      void *user, void (*free_user)(void *user), size_t max)
 {
     static const struct h1_field fields[] = { { { "Upgrade", 7 }, { MCP_LINE_PROTOCOL, 13 } } };
-    struct line *n = calloc(1, sizeof *n);
+    struct mcp_line *n = calloc(1, sizeof *n);
     struct err e;
 
     if (!n)
@@ -248,16 +253,16 @@ void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const c
     mcp_session_hold(n->session);
     n->session->back = &n->out;
     n->session->transport = n;
-    n->session->on_end = ended;
+    n->session->on_end = on_line_session_ended;
     n->out.ops = &ops;
     n->max = max;
     buf_init(&n->in, max);
     mcp_pipe_init(&n->pipe, x);
     http_set_state(x, n);
-    http_on_gone(x, line_gone);
-    http_on_drain(x, drained);
-    if (http_upgrade(x, fields, COUNT_OF(fields), heard, &e) < 0) {
+    http_on_gone(x, on_line_gone);
+    http_on_drain(x, on_line_drained);
+    if (http_upgrade(x, fields, COUNT_OF(fields), on_line_data, &e) < 0) {
         http_fail(x, 400, str_from(e.msg));
-        line_over(n);
+        end_line_connection(n);
     }
 }

@@ -1,18 +1,19 @@
-/* Newline-delimited messages on one connection: what `sandboxer mcp` is the other end of.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Newline-delimited messages on one connection; `sandboxer mcp` is the other end.
  *
- * The connection is the session: when it ends, so does everything that was asked on it. Whoever
- * wants the answers says MCP_LINE_END, and the connection is closed behind them. */
-#ifndef MCP_LINE_H
-#define MCP_LINE_H
+ * The connection is the session: its end cancels the requests under way. A client that wants their
+ * answers sends MCP_LINE_END first; the connection is closed after the last one. */
+#ifndef EDGE_MCP_LINE_H
+#define EDGE_MCP_LINE_H
 
-#include "http/server.h"
-#include "mcp/session.h"
+#include "lib/http/server.h"
+#include "edge/mcp/session.h"
 
 #define MCP_LINE_PROTOCOL "sandboxer-mcp"
-/* A notification: nothing more will be said, and what was asked is still to be answered. */
+/* A notification: the client will send no other message, and waits for the open answers. */
 #define MCP_LINE_END "notifications/sandboxer/end"
 
-/* Whether the request asks for it. */
+/* Whether the request asks for an upgrade to this protocol. */
 bool mcp_line_wanted(const struct http_exchange *x);
 
 /* Takes the exchange over; `user` as in mcp_session_new(). Messages have at most max bytes. */

@@ -1,18 +1,19 @@
-/* Who wants to hear of changes: sessions that subscribed, and streams of stateless clients. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notifications of changes, to sessions that subscribed and to streams of stateless clients. */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mcp/inside.h"
+#include "edge/mcp/internal.h"
 
-/* The analyser takes what is in a list for lost. */
+/* The analyser reports members of an intrusive list as leaked. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
 enum { NOTE_MAX = 32 << 10 };
 #define QUIET         NS_PER_S
-#define NOTHING_THERE "there is nothing to watch there"
+#define NOTHING_THERE "there is no such resource to watch"
 
 static const struct {
     const char *wish, *method;
@@ -24,7 +25,7 @@ static const struct {
 
 /* --- the watches --- */
 
-static size_t count(struct mcp_session *s)
+static size_t count_watches(struct mcp_session *s)
 {
     size_t n = 0;
 
@@ -33,7 +34,7 @@ static size_t count(struct mcp_session *s)
     return n;
 }
 
-static void watch_free(struct mcp_watch *w)
+static void free_mcp_watch(struct mcp_watch *w)
 {
     struct mcp_source *x = w->source;
 
@@ -47,19 +48,19 @@ static void watch_free(struct mcp_watch *w)
     }
 }
 
-static void on_quiet(struct loop_timer *t);
+static void on_watch_quiet_over(struct loop_timer *t);
 
 static void start_quiet(struct mcp_watch *w)
 {
-    loop_timer_start(w->session->loop, &w->quiet, clock_mono() + QUIET, on_quiet, NULL);
+    loop_timer_start(w->session->loop, &w->quiet, clock_mono() + QUIET, on_watch_quiet_over, NULL);
 }
 
-static void attach(struct mcp_watch *w, struct mcp_source *x)
+static void attach_source(struct mcp_watch *w, struct mcp_source *x)
 {
     w->source = x;
     x->watch_ = w;
     w->again = x->changed_;
-    if (w->again) /* which is told behind what says that it is watched */
+    if (w->again) /* notify after the answer that confirms the watch */
         start_quiet(w);
 }
 
@@ -68,10 +69,10 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
 {
     struct mcp_watch *w;
 
-    if (count(s) >= MCP_WATCHES_MAX)
+    if (count_watches(s) >= MCP_WATCHES_MAX)
         return err_set(e, ERR_QUOTA, "%d resources are watched already", MCP_WATCHES_MAX);
     if (!listener)
-        mcp_watch_remove(s, uri); /* twice is once */
+        mcp_watch_remove(s, uri); /* subscribing twice replaces the watch */
     w = calloc(1, sizeof *w + uri.n + 1);
     if (!w)
         abort();
@@ -81,7 +82,7 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
     w->listener = listener;
     w->lists = which;
     if (x)
-        attach(w, x);
+        attach_source(w, x);
     list_append(&s->watches, &w->link);
     return 0;
 }
@@ -95,17 +96,17 @@ void mcp_watch_remove(struct mcp_session *s, struct str uri)
 
         next = list_after(&s->watches, l);
         if (!w->listener && str_eq(str_from(w->uri), uri))
-            watch_free(w);
+            free_mcp_watch(w);
     }
 }
 
 void mcp_watches_done(struct mcp_session *s)
 {
     for (struct link *l; (l = list_first(&s->watches));)
-        watch_free(container_of(l, struct mcp_watch, link));
+        free_mcp_watch(container_of(l, struct mcp_watch, link));
 }
 
-static void forget_listener(struct mcp_request *r)
+static void on_listener_end(struct mcp_request *r)
 {
     struct link *next;
 
@@ -114,22 +115,22 @@ static void forget_listener(struct mcp_request *r)
 
         next = list_after(&r->session->watches, l);
         if (w->listener == r)
-            watch_free(w);
+            free_mcp_watch(w);
     }
 }
 
-/* --- telling --- */
+/* --- notifying --- */
 
 #define UPDATED "notifications/resources/updated"
 
-static void put_subscription(struct json_writer *w, const struct mcp_request *listener)
+static void write_subscription_id(struct json_writer *w, const struct mcp_request *listener)
 {
     json_key(w, STR(MCP_META "subscriptionId"));
     json_put_tree(w, listener->m->id);
 }
 
-static void tell(struct mcp_session *s, const struct mcp_watch *watch, const char *method,
-                 struct str uri)
+static void send_change_notice(struct mcp_session *s, const struct mcp_watch *watch,
+                               const char *method, struct str uri)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
     struct mcp_out *o = watch && watch->listener ? watch->listener->out : s->back;
@@ -138,7 +139,7 @@ static void tell(struct mcp_session *s, const struct mcp_watch *watch, const cha
     if (!o)
         return;
     json_writer_init(&w, &text, JSON_COMPACT);
-    rpc_begin_call(&w, method);
+    rpc_begin_notification(&w, method);
     json_begin_object(&w);
     if (uri.p) {
         json_key(&w, STR("uri"));
@@ -147,7 +148,7 @@ static void tell(struct mcp_session *s, const struct mcp_watch *watch, const cha
     if (watch && watch->listener) {
         json_key(&w, STR("_meta"));
         json_begin_object(&w);
-        put_subscription(&w, watch->listener);
+        write_subscription_id(&w, watch->listener);
         json_end_object(&w);
     }
     json_end_object(&w);
@@ -156,8 +157,8 @@ static void tell(struct mcp_session *s, const struct mcp_watch *watch, const cha
         o->ops->send(o, buf_str(&text));
 }
 
-/* It may be gone afterwards, as may its session. */
-static void tell_changed(struct mcp_watch *w)
+/* Notifies at most once per QUIET. May free the watch and its session. */
+static void notify_watch(struct mcp_watch *w)
 {
     if (loop_timer_started(&w->quiet)) {
         w->again = true;
@@ -165,34 +166,34 @@ static void tell_changed(struct mcp_watch *w)
     }
     w->again = false;
     start_quiet(w);
-    tell(w->session, w, UPDATED, str_from(w->uri));
+    send_change_notice(w->session, w, UPDATED, str_from(w->uri));
 }
 
-static void on_quiet(struct loop_timer *t)
+static void on_watch_quiet_over(struct loop_timer *t)
 {
     struct mcp_watch *w = container_of(t, struct mcp_watch, quiet);
 
     if (w->again)
-        tell_changed(w);
+        notify_watch(w);
 }
 
 void mcp_source_changed(struct mcp_source *x)
 {
     x->changed_ = true;
     if (x->watch_)
-        tell_changed(x->watch_);
+        notify_watch(x->watch_);
 }
 
-static void poke(struct mcp_source *x)
+static void notify_source(struct mcp_source *x)
 {
     if (x->poke)
         x->poke(x);
     mcp_source_changed(x);
 }
 
-/* To each watch that wants it. Who is gone when it is told takes its watches along, and whoever
- * else listened with it. */
-static void tell_watches(struct mcp_session *s, int which, const char *method, struct str uri)
+/* Notifies each watch of the list `which`, or of the URI if `which` is negative. Stops as soon as a
+ * watch was freed meanwhile: a failed send ends all watches of the same stream or connection. */
+static void notify_watches(struct mcp_session *s, int which, const char *method, struct str uri)
 {
     uint64_t before = s->unwatched;
     struct link *next;
@@ -204,9 +205,9 @@ static void tell_watches(struct mcp_session *s, int which, const char *method, s
         if (which >= 0 ? !(w->lists & 1u << which) : !str_eq(str_from(w->uri), uri))
             continue;
         if (w->source)
-            poke(w->source);
+            notify_source(w->source);
         else
-            tell(s, w, method, uri);
+            send_change_notice(s, w, method, uri);
         if (s->unwatched != before)
             return;
     }
@@ -218,7 +219,7 @@ void mcp_resource_changed(struct mcp_server *server, struct str uri)
 
     for (struct link *l = list_first(&server->sessions); l; l = next) {
         next = list_after(&server->sessions, l);
-        tell_watches(container_of(l, struct mcp_session, link), -1, UPDATED, uri);
+        notify_watches(container_of(l, struct mcp_session, link), -1, UPDATED, uri);
     }
 }
 
@@ -230,35 +231,36 @@ void mcp_list_changed(struct mcp_server *server, enum mcp_list which)
         struct mcp_session *s = container_of(l, struct mcp_session, link);
 
         next = list_after(&server->sessions, l);
-        tell_watches(s, (int)which, lists[which].method, (struct str){ NULL, 0 });
-        if (s->version) /* with a session everybody is told */
-            tell(s, NULL, lists[which].method, (struct str){ NULL, 0 });
+        notify_watches(s, (int)which, lists[which].method, (struct str){ NULL, 0 });
+        if (s->version) /* sessions get it without a subscription */
+            send_change_notice(s, NULL, lists[which].method, (struct str){ NULL, 0 });
     }
 }
 
 /* --- subscriptions/listen --- */
 
-static bool wants(const struct json *wishes, const char *name)
+static bool wants_list(const struct json *wishes, const char *name)
 {
     const struct json *v = json_get(wishes, str_from(name));
 
     return v && v->type == JSON_BOOL && v->b;
 }
 
-/* A resource that a client wants to hear of. */
-struct wish {
+/* A resource that the client wants to watch. */
+struct watch_wish {
     struct str uri;
     bool granted;
-    struct mcp_source *source;         /* that it is granted with, until it is watched */
-    const struct mcp_verdict *refused; /* by the policy; NULL: not */
+    struct mcp_source *source;         /* of a granted one, until the watch exists */
+    const struct mcp_verdict *refused; /* by the policy, or NULL */
 };
 
-/* They are asked about one after the other. Nothing is told of any before all are known. */
+/* The offer decides on them one after the other. The client gets one acknowledgement after all are
+ * decided. */
 struct mcp_wishes {
     unsigned lists;
-    size_t n, at; /* the one that is asked about now */
-    bool asking;  /* go_on() is on the stack, and goes on itself */
-    struct wish all[];
+    size_t n, at; /* at: the one that is being decided */
+    bool asking;  /* continue_wishes() is on the stack and continues by itself */
+    struct watch_wish all[];
 };
 
 static size_t count_wishes(const struct mcp_wishes *w, bool granted)
@@ -270,7 +272,7 @@ static size_t count_wishes(const struct mcp_wishes *w, bool granted)
     return n;
 }
 
-static void put_accepted(struct json_writer *w, const struct mcp_wishes *wishes)
+static void write_accepted_wishes(struct json_writer *w, const struct mcp_wishes *wishes)
 {
     json_key(w, STR("notifications"));
     json_begin_object(w);
@@ -290,41 +292,41 @@ static void put_accepted(struct json_writer *w, const struct mcp_wishes *wishes)
     json_end_object(w);
 }
 
-/* What was refused is not acknowledged, and says under which id it is on record. */
-static void put_refused(struct json_writer *w, const struct mcp_wishes *wishes)
+/* Refused resources are listed apart from the acknowledged ones, each with its audit id. */
+static void write_refused_wishes(struct json_writer *w, const struct mcp_wishes *wishes)
 {
     if (!count_wishes(wishes, false))
         return;
     json_key(w, STR("sandboxer/refused"));
     json_begin_array(w);
     for (size_t i = 0; i < wishes->n; i++) {
-        const struct wish *one = &wishes->all[i];
+        const struct watch_wish *one = &wishes->all[i];
 
         if (!one->refused)
             continue;
         json_begin_object(w);
         json_key(w, STR("uri"));
         json_put_str(w, one->uri);
-        mcp_put_verdict(w, one->refused);
-        mcp_put(w, "message", one->refused->reason);
+        mcp_write_verdict(w, one->refused);
+        mcp_write_str(w, "message", one->refused->reason);
         json_end_object(w);
     }
     json_end_array(w);
 }
 
-static void acknowledge(struct mcp_request *r)
+static void send_acknowledgement(struct mcp_request *r)
 {
     AUTO(buf_done) struct buf text = BUF_INIT((size_t)2 * MCP_WATCHES_MAX * MCP_URI_MAX);
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    rpc_begin_call(&w, "notifications/subscriptions/acknowledged");
+    rpc_begin_notification(&w, "notifications/subscriptions/acknowledged");
     json_begin_object(&w);
-    put_accepted(&w, r->wishes);
+    write_accepted_wishes(&w, r->wishes);
     json_key(&w, STR("_meta"));
     json_begin_object(&w);
-    put_subscription(&w, r);
-    put_refused(&w, r->wishes);
+    write_subscription_id(&w, r);
+    write_refused_wishes(&w, r->wishes);
     json_end_object(&w);
     json_end_object(&w);
     json_end_object(&w);
@@ -332,12 +334,12 @@ static void acknowledge(struct mcp_request *r)
         mcp_send(r, buf_str(&text));
 }
 
-static int watch_all(struct mcp_request *r, struct err *e)
+static int add_granted_watches(struct mcp_request *r, struct err *e)
 {
     struct mcp_wishes *w = r->wishes;
 
     for (size_t i = 0; i < w->n; i++) {
-        struct wish *one = &w->all[i];
+        struct watch_wish *one = &w->all[i];
 
         if (!one->granted)
             continue;
@@ -350,21 +352,21 @@ static int watch_all(struct mcp_request *r, struct err *e)
     return 0;
 }
 
-static void begin(struct mcp_request *r)
+static void begin_listening(struct mcp_request *r)
 {
     struct err e;
 
-    r->on_end = r->on_cancel = forget_listener;
-    if (watch_all(r, &e) < 0) {
-        forget_listener(r);
+    r->on_end = r->on_cancel = on_listener_end;
+    if (add_granted_watches(r, &e) < 0) {
+        on_listener_end(r);
         mcp_fail(r, RPC_INVALID_PARAMS, "%s", e.msg);
         return;
     }
     r->streams = true;
-    acknowledge(r);
+    send_acknowledgement(r);
 }
 
-static void ask(struct mcp_request *r, struct str uri)
+static void query_watch(struct mcp_request *r, struct str uri)
 {
     const struct mcp_offer *o = r->session->server->offer;
 
@@ -374,7 +376,7 @@ static void ask(struct mcp_request *r, struct str uri)
         mcp_watched(r, false);
 }
 
-static void go_on(struct mcp_request *r)
+static void continue_wishes(struct mcp_request *r)
 {
     struct mcp_wishes *w = r->wishes;
     size_t before;
@@ -383,24 +385,24 @@ static void go_on(struct mcp_request *r)
     do {
         before = w->at;
         if (before < w->n)
-            ask(r, w->all[before].uri);
+            query_watch(r, w->all[before].uri);
     } while (w->at != before);
     w->asking = false;
-    if (w->at == w->n && !mcp_over(r))
-        begin(r);
+    if (w->at == w->n && !mcp_is_finished(r))
+        begin_listening(r);
 }
 
-/* The one that was asked about is known. */
-static void wish_known(struct mcp_request *r)
+/* The wish at r->wishes->at is decided. */
+static void settle_wish(struct mcp_request *r)
 {
     r->wishes->at++;
     if (!r->wishes->asking)
-        go_on(r);
+        continue_wishes(r);
 }
 
-static void granted(struct mcp_request *r, struct mcp_source *x)
+static void grant_wish(struct mcp_request *r, struct mcp_source *x)
 {
-    struct wish *one = r->wishes ? &r->wishes->all[r->wishes->at] : NULL;
+    struct watch_wish *one = r->wishes ? &r->wishes->all[r->wishes->at] : NULL;
 
     if (!one) {
         mcp_subscribed(r, x);
@@ -408,31 +410,31 @@ static void granted(struct mcp_request *r, struct mcp_source *x)
     }
     one->granted = true;
     one->source = x;
-    wish_known(r);
+    settle_wish(r);
 }
 
 void mcp_watched(struct mcp_request *r, bool there)
 {
     if (!there)
         mcp_not_watched(r, NOTHING_THERE);
-    else if (!mcp_over(r))
-        granted(r, NULL);
+    else if (!mcp_is_finished(r))
+        grant_wish(r, NULL);
 }
 
 void mcp_watched_by(struct mcp_request *r, struct mcp_source *x)
 {
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         x->end(x);
     else
-        granted(r, x);
+        grant_wish(r, x);
 }
 
 void mcp_not_watched(struct mcp_request *r, const char *why)
 {
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     if (r->wishes)
-        wish_known(r);
+        settle_wish(r);
     else
         mcp_fail_uri(r, mcp_param_str(r, "uri"), why);
 }
@@ -447,29 +449,29 @@ void mcp_wishes_done(struct mcp_request *r)
     }
 }
 
-bool mcp_wish_refused(struct mcp_request *r, const struct mcp_verdict *v)
+bool mcp_wish_refuse(struct mcp_request *r, const struct mcp_verdict *v)
 {
     struct mcp_verdict *kept;
 
-    if (!r->wishes || mcp_over(r))
+    if (!r->wishes || mcp_is_finished(r))
         return false;
     kept = arena_alloc(&r->arena, sizeof *kept);
     if (!kept)
-        abort(); /* wishes are few */
+        abort(); /* bounded by MCP_WATCHES_MAX */
     *kept = *v;
     r->wishes->all[r->wishes->at].refused = kept;
-    wish_known(r);
+    settle_wish(r);
     return true;
 }
 
-/* False: it was failed. */
-static bool read_wishes(struct mcp_request *r, const struct json *uris)
+/* Returns false after it has failed the request. */
+static bool read_watch_wishes(struct mcp_request *r, const struct json *uris)
 {
     size_t n = uris ? uris->list.n : 0;
     struct mcp_wishes *w = arena_alloc(&r->arena, sizeof *w + n * sizeof w->all[0]);
 
     if (!w)
-        abort(); /* there are MCP_WATCHES_MAX at most */
+        abort(); /* at most MCP_WATCHES_MAX */
     *w = (struct mcp_wishes){ .n = n };
     for (size_t i = 0; i < n; i++) {
         const struct json *v = &json_first(uris)[i];
@@ -478,7 +480,7 @@ static bool read_wishes(struct mcp_request *r, const struct json *uris)
             mcp_fail(r, RPC_INVALID_PARAMS, "resourceSubscriptions: must be URIs");
             return false;
         }
-        w->all[i] = (struct wish){ .uri = v->s };
+        w->all[i] = (struct watch_wish){ .uri = v->s };
     }
     r->wishes = w;
     return true;
@@ -492,14 +494,14 @@ void mcp_listen(struct mcp_request *r)
 
     if (!wishes || (uris && (uris->type != JSON_ARRAY || uris->list.n > MCP_WATCHES_MAX))) {
         mcp_fail(r, RPC_INVALID_PARAMS,
-                 "notifications: must say what to listen to, %d resources at most",
+                 "notifications: must list the subscriptions, with at most %d resources",
                  MCP_WATCHES_MAX);
         return;
     }
-    if (!read_wishes(r, uris))
+    if (!read_watch_wishes(r, uris))
         return;
     for (unsigned i = 0; i < COUNT_OF(lists); i++)
-        if (wants(wishes, lists[i].wish) && (o->lists_change || i == MCP_RESOURCES))
+        if (wants_list(wishes, lists[i].wish) && (o->lists_change || i == MCP_RESOURCES))
             r->wishes->lists |= 1u << i;
-    go_on(r);
+    continue_wishes(r);
 }

@@ -1,6 +1,7 @@
-/* The table of methods, and those that are about the session itself. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of methods, and the methods of the session itself. */
 #include "base/own.h"
-#include "mcp/inside.h"
+#include "edge/mcp/internal.h"
 
 /* --- reading --- */
 
@@ -43,7 +44,7 @@ unsigned mcp_read_can(const struct json *capabilities)
     return can;
 }
 
-static bool level_of(struct str name, enum mcp_level *ret)
+static bool find_level(struct str name, enum mcp_level *ret)
 {
     for (unsigned i = 0; i < MCP_SILENT; i++)
         if (str_eq(name, str_from(mcp_level_names[i]))) {
@@ -55,7 +56,7 @@ static bool level_of(struct str name, enum mcp_level *ret)
 
 /* --- writing --- */
 
-void mcp_put(struct json_writer *w, const char *key, const char *value)
+void mcp_write_str(struct json_writer *w, const char *key, const char *value)
 {
     if (!value)
         return;
@@ -63,7 +64,7 @@ void mcp_put(struct json_writer *w, const char *key, const char *value)
     json_put_lossy(w, str_from(value));
 }
 
-static void put_flag(struct json_writer *w, const char *group, const char *flag, bool on)
+static void write_capability(struct json_writer *w, const char *group, const char *flag, bool on)
 {
     json_key(w, str_from(group));
     json_begin_object(w);
@@ -74,16 +75,16 @@ static void put_flag(struct json_writer *w, const char *group, const char *flag,
     json_end_object(w);
 }
 
-void mcp_put_server(struct json_writer *w, const struct mcp_offer *o)
+void mcp_write_server(struct json_writer *w, const struct mcp_offer *o)
 {
     json_begin_object(w);
-    mcp_put(w, "name", o->name);
-    mcp_put(w, "title", o->title);
-    mcp_put(w, "version", o->version);
+    mcp_write_str(w, "name", o->name);
+    mcp_write_str(w, "title", o->title);
+    mcp_write_str(w, "version", o->version);
     json_end_object(w);
 }
 
-static void put_extensions(struct json_writer *w)
+static void write_extensions(struct json_writer *w)
 {
     json_key(w, STR("extensions"));
     json_begin_object(w);
@@ -93,17 +94,17 @@ static void put_extensions(struct json_writer *w)
     json_end_object(w);
 }
 
-void mcp_put_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v)
+void mcp_write_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v)
 {
     json_begin_object(w);
-    put_flag(w, "tools", "listChanged", o->lists_change);
-    put_flag(w, "prompts", "listChanged", o->lists_change);
-    put_flag(w, "resources", "subscribe", o->watch);
+    write_capability(w, "tools", "listChanged", o->lists_change);
+    write_capability(w, "prompts", "listChanged", o->lists_change);
+    write_capability(w, "resources", "subscribe", o->watch);
     if (v >= MCP_2025_03_26)
-        put_flag(w, "completions", "", false);
-    put_flag(w, "logging", "", false);
+        write_capability(w, "completions", "", false);
+    write_capability(w, "logging", "", false);
     if (mcp_is_new(v))
-        put_extensions(w);
+        write_extensions(w);
     json_end_object(w);
 }
 
@@ -122,7 +123,7 @@ static void write_versions(struct json_writer *w, const void *requested)
     json_end_object(w);
 }
 
-/* --- the stateless revision: every request says who asks --- */
+/* --- the stateless revision: every request describes its client --- */
 
 int mcp_read_meta(struct mcp_request *r)
 {
@@ -134,8 +135,8 @@ int mcp_read_meta(struct mcp_request *r)
     if (mcp_is_new(mcp_version_of(version)) || !mcp_version_of(version))
         r->version = MCP_2026_07_28;
     if (!mcp_version_of(version)) {
-        mcp_fail_with(r, MCP_BAD_VERSION, "this revision of the protocol is not spoken here",
-                      write_versions, &version);
+        mcp_fail_with(r, MCP_BAD_VERSION, "this protocol version is not supported", write_versions,
+                      &version);
         return -1;
     }
     if (!mcp_is_new(r->version))
@@ -147,14 +148,14 @@ int mcp_read_meta(struct mcp_request *r)
     r->can = mcp_read_can(can);
     r->level = MCP_SILENT;
     level = mcp_text(r->meta, MCP_META "logLevel");
-    if (level.p && !level_of(level, &r->level)) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: " MCP_META "logLevel: there is no such level");
+    if (level.p && !find_level(level, &r->level)) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: " MCP_META "logLevel: unknown level");
         return -1;
     }
     return 0;
 }
 
-static void discover(struct mcp_request *r)
+static void handle_discover(struct mcp_request *r)
 {
     const struct mcp_offer *o = r->session->server->offer;
     struct json_writer *w = mcp_result_for(r, MCP_MS_STATIC);
@@ -165,19 +166,19 @@ static void discover(struct mcp_request *r)
         json_put_str(w, str_from(mcp_version_names[v]));
     json_end_array(w);
     json_key(w, STR("capabilities"));
-    mcp_put_capabilities(w, o, MCP_2026_07_28);
-    mcp_put(w, "instructions", o->instructions);
+    mcp_write_capabilities(w, o, MCP_2026_07_28);
+    mcp_write_str(w, "instructions", o->instructions);
     json_key(w, STR("_meta"));
     json_begin_object(w);
     json_key(w, STR(MCP_META "serverInfo"));
-    mcp_put_server(w, o);
+    mcp_write_server(w, o);
     json_end_object(w);
     mcp_reply(r);
 }
 
 /* --- the revisions with sessions --- */
 
-static void initialize(struct mcp_request *r)
+static void handle_initialize(struct mcp_request *r)
 {
     const struct mcp_offer *o = r->session->server->offer;
     struct mcp_session *s = r->session;
@@ -192,44 +193,44 @@ static void initialize(struct mcp_request *r)
         return;
     }
     if (s->version) {
-        mcp_fail(r, RPC_INVALID_REQUEST, "this session is initialized");
+        mcp_fail(r, RPC_INVALID_REQUEST, "this session is already initialized");
         return;
     }
     s->version = r->version = v && v <= MCP_LAST_OLD ? v : MCP_LAST_OLD;
     s->can = mcp_read_can(mcp_object(r->m->params, "capabilities"));
     s->level = MCP_INFO;
     w = mcp_result(r);
-    mcp_put(w, "protocolVersion", mcp_version_names[s->version]);
+    mcp_write_str(w, "protocolVersion", mcp_version_names[s->version]);
     json_key(w, STR("capabilities"));
-    mcp_put_capabilities(w, o, s->version);
+    mcp_write_capabilities(w, o, s->version);
     json_key(w, STR("serverInfo"));
-    mcp_put_server(w, o);
-    mcp_put(w, "instructions", o->instructions);
+    mcp_write_server(w, o);
+    mcp_write_str(w, "instructions", o->instructions);
     mcp_reply(r);
 }
 
-static void ping(struct mcp_request *r)
+static void handle_ping(struct mcp_request *r)
 {
     mcp_result(r);
     mcp_reply(r);
 }
 
-static void set_level(struct mcp_request *r)
+static void handle_set_level(struct mcp_request *r)
 {
-    if (!level_of(mcp_param_str(r, "level"), &r->session->level)) {
+    if (!find_level(mcp_param_str(r, "level"), &r->session->level)) {
         mcp_fail(r, RPC_INVALID_PARAMS,
                  "level: must be debug, info, notice, warning, error, critical, "
                  "alert or emergency");
         return;
     }
-    ping(r);
+    handle_ping(r);
 }
 
 static const struct mcp_method methods[] = {
-    { "initialize", initialize, MCP_OLD, MCP_EARLY | MCP_KNOWN },
-    { "ping", ping, MCP_OLD, MCP_EARLY },
-    { "logging/setLevel", set_level, MCP_OLD, 0 },
-    { "server/discover", discover, MCP_NEW, 0 },
+    { "initialize", handle_initialize, MCP_OLD, MCP_EARLY | MCP_KNOWN },
+    { "ping", handle_ping, MCP_OLD, MCP_EARLY },
+    { "logging/setLevel", handle_set_level, MCP_OLD, 0 },
+    { "server/discover", handle_discover, MCP_NEW, 0 },
     { "tools/list", mcp_tools_list, MCP_BOTH, 0 },
     { "tools/call", mcp_tools_call, MCP_BOTH, MCP_KNOWN },
     { "resources/list", mcp_resources_list, MCP_BOTH, MCP_KNOWN },
@@ -256,26 +257,26 @@ const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v)
     return NULL;
 }
 
-/* --- what has no answer --- */
+/* --- notifications --- */
 
-static void cancelled(struct mcp_session *s, const struct json *id)
+static void cancel_request_by_id(struct mcp_session *s, const struct json *id)
 {
     for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
         struct mcp_request *r = container_of(l, struct mcp_request, in_session);
 
         if (!rpc_same_id(r->m->id, id))
             continue;
-        if (!str_eq(r->m->method, STR("initialize"))) /* which must not be */
+        if (!str_eq(r->m->method, STR("initialize"))) /* cannot be cancelled */
             mcp_request_cancel(r);
         return;
     }
 }
 
-/* The others tell of things that we do not wait for. */
+/* Ignores all notifications except cancellations. */
 void mcp_notified(struct mcp_session *s, const struct rpc_message *m)
 {
     const struct json *id = m->params ? json_get(m->params, STR("requestId")) : NULL;
 
     if (id && str_eq(m->method, STR("notifications/cancelled")))
-        cancelled(s, id);
+        cancel_request_by_id(s, id);
 }

@@ -1,7 +1,8 @@
-#include "mcp/pipe.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/pipe.h"
 
 #include "base/own.h"
-#include "mcp/session.h"
+#include "edge/mcp/session.h"
 
 enum { PIECE = 64 << 10, ENOUGH = 256 << 10, PIPE_MAX = MCP_MESSAGE_MAX + (8 << 20) };
 
@@ -11,7 +12,7 @@ void mcp_pipe_init(struct mcp_pipe *p, struct http_exchange *x)
     buf_init(&p->pending, PIPE_MAX);
 }
 
-static void forget(struct mcp_pipe *p)
+static void clear_pipe(struct mcp_pipe *p)
 {
     buf_done(&p->pending);
     p->taken = 0;
@@ -19,48 +20,48 @@ static void forget(struct mcp_pipe *p)
 
 void mcp_pipe_done(struct mcp_pipe *p)
 {
-    forget(p);
+    clear_pipe(p);
     p->waits = false;
     p->x = NULL;
 }
 
-static int cut(struct mcp_pipe *p)
+static int cut_pipe(struct mcp_pipe *p)
 {
     http_cut(take_ptr(p->x));
-    forget(p);
+    clear_pipe(p);
     return -1;
 }
 
-static size_t left(const struct mcp_pipe *p)
+static size_t pipe_unsent(const struct mcp_pipe *p)
 {
     return p->pending.n - p->taken;
 }
 
-/* What was taken is dropped when it is most of it, so that a large message is not moved again and
- * again. One that is idle holds no memory. */
-static void tidy(struct mcp_pipe *p)
+/* Drops sent bytes only when they are the larger part, so that a large message is not moved
+ * repeatedly. An empty pipe holds no memory. */
+static void compact_pipe(struct mcp_pipe *p)
 {
-    if (!left(p)) {
-        forget(p);
-    } else if (p->taken > left(p)) {
+    if (!pipe_unsent(p)) {
+        clear_pipe(p);
+    } else if (p->taken > pipe_unsent(p)) {
         buf_drop(&p->pending, p->taken);
         p->taken = 0;
     }
 }
 
-static int move(struct mcp_pipe *p)
+static int flush_pipe(struct mcp_pipe *p)
 {
-    while (!p->waits && left(p)) {
-        size_t n = left(p) < PIECE ? left(p) : PIECE;
+    while (!p->waits && pipe_unsent(p)) {
+        size_t n = pipe_unsent(p) < PIECE ? pipe_unsent(p) : PIECE;
         int r = http_write(p->x, (struct str){ p->pending.p + p->taken, n }, NULL);
 
         if (r < 0)
-            return cut(p);
+            return cut_pipe(p);
         p->taken += n;
         p->waits = r > 0;
     }
-    tidy(p);
-    return p->waits && left(p) > ENOUGH ? 1 : 0;
+    compact_pipe(p);
+    return p->waits && pipe_unsent(p) > ENOUGH ? 1 : 0;
 }
 
 int mcp_pipe_add(struct mcp_pipe *p, struct str text)
@@ -68,19 +69,19 @@ int mcp_pipe_add(struct mcp_pipe *p, struct str text)
     if (!p->x)
         return -1;
     if (buf_add(&p->pending, text) < 0)
-        return cut(p);
-    return move(p);
+        return cut_pipe(p);
+    return flush_pipe(p);
 }
 
 int mcp_pipe_drain(struct mcp_pipe *p)
 {
     p->waits = false;
-    return p->x ? move(p) : -1;
+    return p->x ? flush_pipe(p) : -1;
 }
 
 bool mcp_pipe_end(struct mcp_pipe *p)
 {
-    if (!p->x || left(p))
+    if (!p->x || pipe_unsent(p))
         return !p->x;
     http_end(take_ptr(p->x));
     return true;

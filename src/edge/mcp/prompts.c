@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prompts/… and completion/complete. */
 #include "base/own.h"
-#include "mcp/inside.h"
+#include "edge/mcp/internal.h"
 
 enum { VALUES_MAX = 100 };
 
-static void put_arguments(struct json_writer *w, const struct mcp_argument *a)
+static void write_prompt_arguments(struct json_writer *w, const struct mcp_argument *a)
 {
     if (!a)
         return;
@@ -12,8 +13,8 @@ static void put_arguments(struct json_writer *w, const struct mcp_argument *a)
     json_begin_array(w);
     for (; a->name; a++) {
         json_begin_object(w);
-        mcp_put(w, "name", a->name);
-        mcp_put(w, "description", a->description);
+        mcp_write_str(w, "name", a->name);
+        mcp_write_str(w, "description", a->description);
         json_key(w, STR("required"));
         json_put_bool(w, a->required);
         json_end_object(w);
@@ -33,10 +34,10 @@ void mcp_prompts_list(struct mcp_request *r)
     json_begin_array(w);
     for (size_t i = 0; i < o->n_prompts; i++) {
         json_begin_object(w);
-        mcp_put(w, "name", o->prompts[i].name);
-        mcp_put(w, "title", o->prompts[i].title);
-        mcp_put(w, "description", o->prompts[i].description);
-        put_arguments(w, o->prompts[i].arguments);
+        mcp_write_str(w, "name", o->prompts[i].name);
+        mcp_write_str(w, "title", o->prompts[i].title);
+        mcp_write_str(w, "description", o->prompts[i].description);
+        write_prompt_arguments(w, o->prompts[i].arguments);
         json_end_object(w);
     }
     json_end_array(w);
@@ -51,8 +52,9 @@ static const struct mcp_prompt *prompt_find(const struct mcp_offer *o, struct st
     return NULL;
 }
 
-/* Strings only, and those that are required. */
-static bool arguments_good(struct mcp_request *r, const struct mcp_prompt *p, const struct json *v)
+/* Fails the request unless all arguments are strings and the required ones are present. */
+static bool check_prompt_arguments(struct mcp_request *r, const struct mcp_prompt *p,
+                                   const struct json *v)
 {
     for (const struct json *m = v ? json_first(v) : NULL; v && m != json_end(v); m++)
         if (m->type != JSON_STR) {
@@ -78,7 +80,7 @@ void mcp_prompts_get(struct mcp_request *r)
                  name.p ? name.p : "");
     else if (v && v->type != JSON_OBJECT)
         mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
-    else if (arguments_good(r, p, v) && mcp_inputs_read(r) >= 0)
+    else if (check_prompt_arguments(r, p, v) && mcp_inputs_read(r) >= 0)
         p->get(r, v);
 }
 
@@ -86,14 +88,14 @@ void mcp_prompt_text(struct mcp_request *r, const char *description, struct str 
 {
     struct json_writer *w = mcp_result(r);
 
-    mcp_put(w, "description", description);
+    mcp_write_str(w, "description", description);
     json_key(w, STR("messages"));
     json_begin_array(w);
     json_begin_object(w);
-    mcp_put(w, "role", "user");
+    mcp_write_str(w, "role", "user");
     json_key(w, STR("content"));
     json_begin_object(w);
-    mcp_put(w, "type", "text");
+    mcp_write_str(w, "type", "text");
     json_key(w, STR("text"));
     json_put_lossy(w, text);
     json_end_object(w);
@@ -104,7 +106,7 @@ void mcp_prompt_text(struct mcp_request *r, const char *description, struct str 
 
 /* --- completion --- */
 
-/* The texts are kept one behind the other, each with its NUL. */
+/* Appends the value and a NUL to r->values; only counts values beyond VALUES_MAX. */
 void mcp_offer_value(struct mcp_request *r, struct str value)
 {
     size_t before = r->values.n;
@@ -120,7 +122,7 @@ void mcp_completed(struct mcp_request *r)
     struct str rest = buf_str(&r->values), value;
     struct json_writer *w;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     w = mcp_result(r);
     json_key(w, STR("completion"));

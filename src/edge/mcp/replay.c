@@ -1,12 +1,13 @@
-#include "mcp/replay.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "quota/quota.h"
+#include "lib/quota/quota.h"
 
-/* The analyser takes what is in a list for lost. */
+/* The analyser reports members of an intrusive list as leaked. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
@@ -18,7 +19,7 @@ struct replay_peer {
     char name[];
 };
 
-/* Of a session. */
+/* Limits of a session. */
 static const struct {
     size_t n, bytes;
 } limits[REPLAY_KIND_COUNT_] = {
@@ -29,49 +30,49 @@ static const struct {
 
 /* --- shelves --- */
 
-static size_t size_of(const struct replay_entry *v)
+static size_t replay_entry_size(const struct replay_entry *v)
 {
     return sizeof *v + v->id.n + v->text.n;
 }
 
-static void put(struct replay_shelf *s, struct replay_entry *v, struct replay_place *place)
+static void shelve_entry(struct replay_shelf *s, struct replay_entry *v, struct replay_place *place)
 {
     place->entry = v;
     list_append(&s->kept[v->kind], &place->link);
     s->n[v->kind]++;
-    s->bytes[v->kind] += size_of(v);
+    s->bytes[v->kind] += replay_entry_size(v);
 }
 
-static void take_off(struct replay_shelf *s, const struct replay_entry *v,
-                     struct replay_place *place)
+static void unshelve_entry(struct replay_shelf *s, const struct replay_entry *v,
+                           struct replay_place *place)
 {
     if (!link_joined(&place->link))
         return;
     link_leave(&place->link);
     s->n[v->kind]--;
-    s->bytes[v->kind] -= size_of(v);
+    s->bytes[v->kind] -= replay_entry_size(v);
 }
 
-static struct replay_entry *oldest(struct replay_shelf *s, enum replay_kind kind)
+static struct replay_entry *oldest_entry(struct replay_shelf *s, enum replay_kind kind)
 {
     struct link *l = list_first(&s->kept[kind]);
 
     return l ? container_of(l, struct replay_place, link)->entry : NULL;
 }
 
-static void forget(struct replay_entry *v)
+static void free_replay_entry(struct replay_entry *v)
 {
     struct mcp_replay *p = v->replay;
 
-    take_off(&p->shelf, v, &v->own);
+    unshelve_entry(&p->shelf, v, &v->own);
     if (p->family)
-        take_off(&p->family->shelf, v, &v->of_family);
-    take_off(&p->peer->shelf, v, &v->of_peer);
-    take_off(&p->room->shelf, v, &v->of_all);
+        unshelve_entry(&p->family->shelf, v, &v->of_family);
+    unshelve_entry(&p->peer->shelf, v, &v->of_peer);
+    unshelve_entry(&p->room->shelf, v, &v->of_all);
     free(v);
 }
 
-/* --- a session's --- */
+/* --- sessions, peers and families --- */
 
 static struct replay_peer *join_replay_peer(struct list *all, const char *name)
 {
@@ -117,8 +118,8 @@ void replay_done(struct mcp_replay *p)
     if (!p->peer)
         return;
     for (enum replay_kind kind = 0; kind < REPLAY_KIND_COUNT_; kind++)
-        while ((v = oldest(&p->shelf, kind)))
-            forget(v);
+        while ((v = oldest_entry(&p->shelf, kind)))
+            free_replay_entry(v);
     leave_replay_peer(p->peer);
     leave_replay_peer(p->family);
     p->peer = p->family = NULL;
@@ -126,8 +127,8 @@ void replay_done(struct mcp_replay *p)
 
 /* --- adding --- */
 
-static struct replay_entry *make(struct mcp_replay *p, enum replay_kind kind, struct str id,
-                                 struct str text)
+static struct replay_entry *new_replay_entry(struct mcp_replay *p, enum replay_kind kind,
+                                             struct str id, struct str text)
 {
     struct replay_entry *v = calloc(1, sizeof *v + id.n + text.n);
     char *copy;
@@ -146,47 +147,48 @@ static struct replay_entry *make(struct mcp_replay *p, enum replay_kind kind, st
     return v;
 }
 
-static bool is_full(const struct mcp_replay *p, enum replay_kind kind, size_t bytes)
+static bool is_replay_full(const struct mcp_replay *p, enum replay_kind kind, size_t bytes)
 {
     return p->shelf.n[kind] >= limits[kind].n || p->shelf.bytes[kind] + bytes > limits[kind].bytes;
 }
 
-static void remember_gone(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id)
+static void add_tombstone(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id)
 {
-    struct replay_entry *v = make(p, REPLAY_GONE, id, STR("")), *old;
+    struct replay_entry *v = new_replay_entry(p, REPLAY_GONE, id, STR("")), *old;
 
     v->stream = stream;
     v->seq = seq;
-    while (is_full(p, REPLAY_GONE, size_of(v)) && (old = oldest(&p->shelf, REPLAY_GONE)))
-        forget(old);
-    put(&p->shelf, v, &v->own);
+    while (is_replay_full(p, REPLAY_GONE, replay_entry_size(v)) &&
+           (old = oldest_entry(&p->shelf, REPLAY_GONE)))
+        free_replay_entry(old);
+    shelve_entry(&p->shelf, v, &v->own);
 }
 
-static void drop(struct replay_entry *v)
+static void evict_replay_entry(struct replay_entry *v)
 {
     if (v->kind == REPLAY_ANSWER)
-        remember_gone(v->replay, v->stream, v->seq, v->id);
-    forget(v);
+        add_tombstone(v->replay, v->stream, v->seq, v->id);
+    free_replay_entry(v);
 }
 
-static void make_room(struct mcp_replay *p, enum replay_kind kind, size_t bytes)
+static void make_replay_room(struct mcp_replay *p, enum replay_kind kind, size_t bytes)
 {
     struct replay_entry *old;
 
-    while (is_full(p, kind, bytes) && (old = oldest(&p->shelf, kind)))
-        drop(old);
+    while (is_replay_full(p, kind, bytes) && (old = oldest_entry(&p->shelf, kind)))
+        evict_replay_entry(old);
 }
 
-static void make_room_among(struct replay_shelf *s, size_t bytes, size_t max)
+static void make_shelf_room(struct replay_shelf *s, size_t bytes, size_t max)
 {
     while (s->bytes[REPLAY_NOTE] + s->bytes[REPLAY_ANSWER] + bytes > max) {
-        struct replay_entry *old = oldest(s, REPLAY_NOTE);
+        struct replay_entry *old = oldest_entry(s, REPLAY_NOTE);
 
         if (!old)
-            old = oldest(s, REPLAY_ANSWER);
+            old = oldest_entry(s, REPLAY_ANSWER);
         if (!old)
             return;
-        drop(old);
+        evict_replay_entry(old);
     }
 }
 
@@ -200,27 +202,28 @@ void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str 
         return;
     if (bytes > limits[kind].bytes) {
         if (kind == REPLAY_ANSWER)
-            remember_gone(p, stream, seq, id);
+            add_tombstone(p, stream, seq, id);
         return;
     }
-    make_room(p, kind, bytes);
+    make_replay_room(p, kind, bytes);
     if (p->family)
-        make_room_among(&p->family->shelf, bytes, quota_token_part(REPLAY_PEER_BYTES_MAX));
-    make_room_among(&p->peer->shelf, bytes, REPLAY_PEER_BYTES_MAX);
-    make_room_among(&p->room->shelf, bytes, REPLAY_ALL_BYTES_MAX);
-    v = make(p, kind, id, text);
+        make_shelf_room(&p->family->shelf, bytes, quota_token_part(REPLAY_PEER_BYTES_MAX));
+    make_shelf_room(&p->peer->shelf, bytes, REPLAY_PEER_BYTES_MAX);
+    make_shelf_room(&p->room->shelf, bytes, REPLAY_ALL_BYTES_MAX);
+    v = new_replay_entry(p, kind, id, text);
     v->stream = stream;
     v->seq = seq;
-    put(&p->shelf, v, &v->own);
+    shelve_entry(&p->shelf, v, &v->own);
     if (p->family)
-        put(&p->family->shelf, v, &v->of_family);
-    put(&p->peer->shelf, v, &v->of_peer);
-    put(&p->room->shelf, v, &v->of_all);
+        shelve_entry(&p->family->shelf, v, &v->of_family);
+    shelve_entry(&p->peer->shelf, v, &v->of_peer);
+    shelve_entry(&p->room->shelf, v, &v->of_all);
 }
 
 /* --- finding --- */
 
-static const struct replay_entry *next_of(struct list *kept, uint64_t stream, uint64_t seq)
+static const struct replay_entry *next_stream_entry(struct list *kept, uint64_t stream,
+                                                    uint64_t seq)
 {
     const struct replay_entry *best = NULL;
 
@@ -238,7 +241,7 @@ const struct replay_entry *replay_after(struct mcp_replay *p, uint64_t stream, u
     const struct replay_entry *best = NULL;
 
     for (enum replay_kind kind = 0; kind < REPLAY_KIND_COUNT_; kind++) {
-        const struct replay_entry *v = next_of(&p->shelf.kept[kind], stream, seq);
+        const struct replay_entry *v = next_stream_entry(&p->shelf.kept[kind], stream, seq);
 
         if (v && (!best || v->seq < best->seq))
             best = v;
@@ -248,8 +251,8 @@ const struct replay_entry *replay_after(struct mcp_replay *p, uint64_t stream, u
 
 bool replay_answered(struct mcp_replay *p, uint64_t stream)
 {
-    return next_of(&p->shelf.kept[REPLAY_ANSWER], stream, 0) ||
-           next_of(&p->shelf.kept[REPLAY_GONE], stream, 0);
+    return next_stream_entry(&p->shelf.kept[REPLAY_ANSWER], stream, 0) ||
+           next_stream_entry(&p->shelf.kept[REPLAY_GONE], stream, 0);
 }
 
 void replay_id(char out[static REPLAY_ID_MAX], uint64_t stream, uint64_t seq)

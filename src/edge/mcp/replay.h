@@ -1,19 +1,19 @@
-/* What was sent on a session's streams, for clients that lost them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replay buffer: messages sent on a session's streams, for clients that reconnect.
  *
- * Answers are kept apart from all else, so that no amount of progress pushes one out: a session
- * keeps at least its newest, whatever its size. Of an answer that had to go it is still known which
- * request it was for, so that whoever comes for it can be told.
+ * Answers and other messages (notes) have separate limits, so progress messages cannot evict
+ * answers. An evicted answer leaves a tombstone with the id of its request, from which a
+ * reconnecting client gets an error.
  *
- * Memory is bounded four times, with what it takes to keep a message counted: for a session
- * (256 KiB of notes, 16 MiB of answers), for all sessions of a family of tokens (28 MiB) and of a
- * peer (32 MiB) and for everybody (128 MiB). Where one of the latter three is full, the oldest note
- * in it goes, and the oldest answer if there is none. What is known of answers that went is 16 KiB
- * of a session at most. */
-#ifndef MCP_REPLAY_H
-#define MCP_REPLAY_H
+ * Memory, including the overhead of each message, has four limits: per session (256 KiB of notes,
+ * 16 MiB of answers), per family of tokens (28 MiB), per peer (32 MiB) and in total (128 MiB). At
+ * one of the latter three limits the oldest note is evicted, or the oldest answer if there are no
+ * notes. Tombstones take at most 16 KiB per session. */
+#ifndef EDGE_MCP_REPLAY_H
+#define EDGE_MCP_REPLAY_H
 
 #include "base/str.h"
-#include "loop/list.h"
+#include "lib/loop/list.h"
 
 enum {
     REPLAY_NOTES_MAX = 256,
@@ -30,17 +30,17 @@ enum {
 enum replay_kind {
     REPLAY_NOTE,
     REPLAY_ANSWER,
-    REPLAY_GONE, /* an answer that is not kept any more: it has no text */
+    REPLAY_GONE, /* tombstone of an evicted answer, without text */
     REPLAY_KIND_COUNT_,
 };
 
-/* What one holder has: a session, a family or a peer with all of its sessions, or everybody. */
+/* The messages of a session, of all sessions of a family or of a peer, or of all sessions. */
 struct replay_shelf {
     struct list kept[REPLAY_KIND_COUNT_]; /* struct replay_place, oldest first */
     size_t n[REPLAY_KIND_COUNT_], bytes[REPLAY_KIND_COUNT_];
 };
 
-/* Everybody's; zeroed is empty. It outlives what is kept in it. */
+/* All messages. Zero-initialised it is empty. Must outlive every struct mcp_replay in it. */
 struct replay_room {
     struct replay_shelf shelf;
     struct list peers, families; /* struct replay_peer */
@@ -65,20 +65,20 @@ struct replay_entry {
     struct replay_place own, of_family, of_peer, of_all;
     enum replay_kind kind;
     uint64_t stream, seq;
-    struct str id; /* of the request that it answers, as JSON; empty: none */
+    struct str id; /* of the answered request, as JSON; empty: a note */
     struct str text;
 };
 
-/* family "": it is of none. */
+/* `family` may be "". */
 void replay_init(struct mcp_replay *p, struct replay_room *room, const char *peer,
                  const char *family);
-void replay_done(struct mcp_replay *p); /* nothing is kept in it any more */
-/* With the id of a request, written as JSON, it is the answer to it. */
+void replay_done(struct mcp_replay *p); /* frees all messages; later additions are ignored */
+/* Adds a note, or the answer to the request `id` (JSON) if id is not empty. */
 void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id,
                 struct str text);
-/* The oldest that is behind seq on the stream; NULL: there is none. */
+/* The message of the stream with the lowest sequence number above seq, or NULL. */
 const struct replay_entry *replay_after(struct mcp_replay *p, uint64_t stream, uint64_t seq);
-/* Whether an answer on the stream is kept, or known to be gone. */
+/* Whether an answer of the stream, or the tombstone of one, exists. */
 bool replay_answered(struct mcp_replay *p, uint64_t stream);
 
 /* "STREAM-SEQ" */

@@ -1,11 +1,12 @@
-#include "mcp/request.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/request.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "mcp/inside.h"
+#include "edge/mcp/internal.h"
 
 enum { ARENA_MAX = 16 << 20, VALUES_MAX = 64 << 10, NOTE_MAX = 1 << 20 };
 
@@ -17,7 +18,7 @@ struct mcp_request *mcp_request_ref(struct mcp_request *r)
     return r;
 }
 
-static void request_free(struct loop_later *l)
+static void on_request_free(struct loop_later *l)
 {
     struct mcp_request *r = container_of(l, struct mcp_request, later);
 
@@ -36,11 +37,11 @@ static void request_free(struct loop_later *l)
 void mcp_request_unref(struct mcp_request *r)
 {
     if (--r->refs == 0)
-        loop_later(r->session->loop, &r->later, request_free, NULL);
+        loop_later(r->session->loop, &r->later, on_request_free, NULL);
 }
 
-/* It is over: the session's reference goes. */
-static void leave(struct mcp_request *r)
+/* Ends the request's part in its session and out, and drops the session's reference. */
+static void detach_request(struct mcp_request *r)
 {
     mcp_inputs_drop(r);
     loop_timer_stop(&r->long_after);
@@ -55,11 +56,11 @@ void mcp_request_cancel(struct mcp_request *r)
 {
     struct mcp_out *o = r->out;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     r->cancelled = true;
     mcp_request_ref(r);
-    leave(r);
+    detach_request(r);
     if (o)
         o->ops->answer(o, r->m->id, STR(""), 200);
     if (r->on_cancel)
@@ -69,8 +70,8 @@ void mcp_request_cancel(struct mcp_request *r)
     mcp_request_unref(r);
 }
 
-static struct mcp_request *request_new(struct mcp_session *s, struct mcp_out *o,
-                                       struct rpc_frame *f, const struct rpc_message *m)
+static struct mcp_request *new_mcp_request(struct mcp_session *s, struct mcp_out *o,
+                                           struct rpc_frame *f, const struct rpc_message *m)
 {
     struct mcp_request *r = calloc(1, sizeof *r);
 
@@ -94,7 +95,7 @@ static struct mcp_request *request_new(struct mcp_session *s, struct mcp_out *o,
     return r;
 }
 
-/* --- what comes --- */
+/* --- incoming messages --- */
 
 struct str mcp_meta_version(const struct rpc_message *m)
 {
@@ -121,16 +122,17 @@ static size_t count_requests(struct mcp_session *s)
     return n;
 }
 
-/* What the client calls itself. */
-static struct str client_of(const struct mcp_request *r)
+/* The name in clientInfo. */
+static struct str request_client_name(const struct mcp_request *r)
 {
     const struct json *info = mcp_object(r->m->params, "clientInfo");
 
     return mcp_text(info ? info : mcp_object(r->meta, MCP_META "clientInfo"), "name");
 }
 
-/* True if it has to wait until its client is known; what comes behind such a one waits, too. */
-static bool must_wait(struct mcp_request *r)
+/* True if the request must wait until its client is identified. Later requests wait behind it, to
+ * keep their order. */
+static bool must_wait_for_client(struct mcp_request *r)
 {
     struct mcp_session *s = r->session;
 
@@ -143,29 +145,29 @@ static bool must_wait(struct mcp_request *r)
     r->waits = true;
     if (!s->meeting) {
         s->meeting = true;
-        s->offer->meet(s, client_of(r));
+        s->offer->meet(s, request_client_name(r));
     }
     return true;
 }
 
-static void dispatch(struct mcp_request *r)
+static void dispatch_request(struct mcp_request *r)
 {
     struct mcp_session *s = r->session;
 
     r->method = mcp_method_find(r->m->method, r->version);
     if (id_in_use(s, r))
-        mcp_fail(r, RPC_INVALID_REQUEST, "id: another request with it is under way");
+        mcp_fail(r, RPC_INVALID_REQUEST, "id: another request with this id is under way");
     else if (count_requests(s) > MCP_REQUESTS_MAX)
         mcp_fail(r, RPC_INTERNAL, "%d requests of this session are under way; wait for some",
                  MCP_REQUESTS_MAX);
     else if (!r->method)
         mcp_fail(r, RPC_NO_METHOD, "there is no method '%.*s'", (int)r->m->method.n,
                  r->m->method.p);
-    else if (s->meeting && must_wait(r))
-        ; /* for what came before it */
+    else if (s->meeting && must_wait_for_client(r))
+        ; /* waits behind an earlier request */
     else if (!mcp_is_new(r->version) && s->version == MCP_NONE && !(r->method->when & MCP_EARLY))
         mcp_fail(r, RPC_INVALID_REQUEST, "initialize first");
-    else if (!must_wait(r))
+    else if (!must_wait_for_client(r))
         r->method->handle(r);
 }
 
@@ -180,25 +182,25 @@ struct mcp_request *mcp_request_waiting(struct mcp_session *s)
     return NULL;
 }
 
-void mcp_request_go_on(struct mcp_request *r, int met, const struct err *e)
+void mcp_request_continue(struct mcp_request *r, int met, const struct err *e)
 {
     mcp_request_ref(r);
     r->waits = false;
     if (!mcp_is_new(r->version))
-        r->version = r->session->version; /* which may be agreed on by now */
+        r->version = r->session->version; /* may have been negotiated meanwhile */
     if (met < 0)
-        mcp_fail(r, RPC_INTERNAL, "there is no session for you: %s", e->msg);
+        mcp_fail(r, RPC_INTERNAL, "no session could be created: %s", e->msg);
     else
-        dispatch(r);
-    if (!mcp_over(r))
-        mcp_inputs_ask(r);
+        dispatch_request(r);
+    if (!mcp_is_finished(r))
+        mcp_inputs_request(r);
     mcp_request_unref(r);
 }
 
-static void take_request(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f,
-                         const struct rpc_message *m)
+static void receive_request(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f,
+                            const struct rpc_message *m)
 {
-    struct mcp_request *r = request_new(s, o, f, m);
+    struct mcp_request *r = new_mcp_request(s, o, f, m);
     const struct json *token = r->meta ? json_get(r->meta, STR("progressToken")) : NULL;
 
     r->version = s->version;
@@ -206,9 +208,9 @@ static void take_request(struct mcp_session *s, struct mcp_out *o, struct rpc_fr
         r->token = token;
     mcp_request_ref(r);
     if (mcp_read_meta(r) >= 0)
-        dispatch(r);
-    if (!mcp_over(r))
-        mcp_inputs_ask(r);
+        dispatch_request(r);
+    if (!mcp_is_finished(r))
+        mcp_inputs_request(r);
     mcp_request_unref(r);
 }
 
@@ -217,7 +219,7 @@ void mcp_take(struct mcp_session *s, struct mcp_out *o, struct rpc_frame *f, siz
     const struct rpc_message *m = &f->messages[i];
 
     if (m->kind == RPC_REQUEST)
-        take_request(s, o, f, m);
+        receive_request(s, o, f, m);
     else if (m->kind == RPC_NOTIFICATION)
         mcp_notified(s, m);
     else
@@ -240,7 +242,7 @@ struct json_writer *mcp_result(struct mcp_request *r)
     r->result_at = r->text.n;
     json_begin_object(&r->w);
     if (mcp_is_new(r->version))
-        mcp_put(&r->w, "resultType", "complete");
+        mcp_write_str(&r->w, "resultType", "complete");
     return &r->w;
 }
 
@@ -251,7 +253,7 @@ struct json_writer *mcp_result_for(struct mcp_request *r, int64_t ttl_ms)
     if (mcp_is_new(r->version)) {
         json_key(w, STR("ttlMs"));
         json_put_int(w, ttl_ms);
-        mcp_put(w, "cacheScope", ttl_ms ? "public" : "private");
+        mcp_write_str(w, "cacheScope", ttl_ms ? "public" : "private");
     }
     return w;
 }
@@ -260,11 +262,11 @@ void mcp_deliver(struct mcp_request *r, int status)
 {
     struct mcp_out *o = r->out;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     r->answered = true;
     mcp_request_ref(r);
-    leave(r);
+    detach_request(r);
     if (r->task)
         mcp_task_deliver(r);
     else if (o)
@@ -272,14 +274,14 @@ void mcp_deliver(struct mcp_request *r, int status)
     mcp_request_unref(r);
 }
 
-/* Under which id it is on record that this was asked for, and what was said. */
-static void put_audit(struct mcp_request *r)
+/* Adds the id of the request's audit record, if it has one. */
+static void write_audit_meta(struct mcp_request *r)
 {
     if (!r->audit_id[0])
         return;
     json_key(&r->w, STR("_meta"));
     json_begin_object(&r->w);
-    mcp_put(&r->w, MCP_AUDIT_ID, r->audit_id);
+    mcp_write_str(&r->w, MCP_AUDIT_ID, r->audit_id);
     json_end_object(&r->w);
 }
 
@@ -287,17 +289,17 @@ void mcp_reply(struct mcp_request *r)
 {
     struct err e;
 
-    put_audit(r);
+    write_audit_meta(r);
     json_end_object(&r->w);
     json_end_object(&r->w);
     if (json_writer_finish(&r->w, &e) < 0)
-        mcp_fail(r, RPC_INTERNAL, "the answer cannot be told: %s", e.msg);
+        mcp_fail(r, RPC_INTERNAL, "the answer cannot be written: %s", e.msg);
     else
         mcp_deliver(r, 200);
 }
 
-/* What HTTP says where the stateless revision has an opinion. */
-static int status_of(const struct mcp_request *r, int code)
+/* The HTTP status of an error; 200 except in the stateless revision, which defines others. */
+static int error_http_status(const struct mcp_request *r, int code)
 {
     if (!mcp_is_new(r->version))
         return 200;
@@ -314,10 +316,10 @@ static int status_of(const struct mcp_request *r, int code)
     }
 }
 
-/* But for what clients try to learn what we are. */
-static void put_on_record(struct mcp_request *r, int code, const char *message)
+/* Writes an audit record, except for errors that clients provoke to probe the server's features. */
+static void record_request_refusal(struct mcp_request *r, int code, const char *message)
 {
-    struct mcp_refusal x = { .tool = str_from(mcp_word(r)), .code = code, .reason = message };
+    struct mcp_refusal x = { .tool = str_from(mcp_param_name(r)), .code = code, .reason = message };
 
     if (r->judged || r->session->ended || code == RPC_NO_METHOD || code == MCP_BAD_VERSION ||
         code == MCP_NO_CAPABILITY)
@@ -330,16 +332,16 @@ static void put_on_record(struct mcp_request *r, int code, const char *message)
 static void write_audit(struct json_writer *w, const char *id)
 {
     json_begin_object(w);
-    mcp_put(w, "audit_id", id);
+    mcp_write_str(w, "audit_id", id);
     json_end_object(w);
 }
 
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
                    const void *what)
 {
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
-    put_on_record(r, code, message);
+    record_request_refusal(r, code, message);
     start_text(r);
     rpc_begin_error(&r->w, r->m->id, code, str_from(message));
     if (data || r->audit_id[0])
@@ -351,7 +353,7 @@ void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_wri
     json_end_object(&r->w);
     json_end_object(&r->w);
     json_writer_finish(&r->w, NULL);
-    mcp_deliver(r, status_of(r, code));
+    mcp_deliver(r, error_http_status(r, code));
 }
 
 void mcp_fail(struct mcp_request *r, int code, const char *fmt, ...)
@@ -367,12 +369,12 @@ void mcp_fail(struct mcp_request *r, int code, const char *fmt, ...)
 
 /* --- of a tool --- */
 
-static void put_text(struct json_writer *w, struct str text)
+static void write_text_content(struct json_writer *w, struct str text)
 {
     json_key(w, STR("content"));
     json_begin_array(w);
     json_begin_object(w);
-    mcp_put(w, "type", "text");
+    mcp_write_str(w, "type", "text");
     json_key(w, STR("text"));
     json_put_lossy(w, text);
     json_end_object(w);
@@ -385,16 +387,16 @@ void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void 
     struct json_writer *w, own;
     struct err e;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     json_writer_init(&own, &text, JSON_COMPACT);
     structured(&own, what);
     if (json_writer_finish(&own, &e) < 0) {
-        mcp_tool_fail(r, "The result cannot be told: %s. Ask for less at once.", e.msg);
+        mcp_tool_fail(r, "The result cannot be sent: %s. Request less at once.", e.msg);
         return;
     }
     w = mcp_result(r);
-    put_text(w, buf_str(&text));
+    write_text_content(w, buf_str(&text));
     json_key(w, STR("structuredContent"));
     json_put_written(w, buf_str(&text));
     mcp_reply(r);
@@ -406,14 +408,14 @@ void mcp_tool_fail(struct mcp_request *r, const char *fmt, ...)
     char text[1024];
     va_list ap;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    put_on_record(r, 0, text);
+    record_request_refusal(r, 0, text);
     w = mcp_result(r);
-    put_text(w, str_from(text));
+    write_text_content(w, str_from(text));
     json_key(w, STR("isError"));
     json_put_bool(w, true);
     mcp_reply(r);
@@ -432,10 +434,10 @@ int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struc
     AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
     struct json_writer w;
 
-    if (!r->token || mcp_over(r) || !r->out)
+    if (!r->token || mcp_is_finished(r) || !r->out)
         return 0;
     json_writer_init(&w, &text, JSON_COMPACT);
-    rpc_begin_call(&w, "notifications/progress");
+    rpc_begin_notification(&w, "notifications/progress");
     json_begin_object(&w);
     json_key(&w, STR("progressToken"));
     json_put_tree(&w, r->token);
@@ -458,17 +460,17 @@ int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struc
     return json_writer_finish(&w, NULL) < 0 ? 0 : mcp_send(r, buf_str(&text));
 }
 
-/* A message of the log as text; empty if it is too large. */
-static struct str write_log(struct buf *text, enum mcp_level level, const char *logger,
-                            mcp_write_fn *data, const void *what)
+/* A log notification as text; empty if it is too large. */
+static struct str write_log_notice(struct buf *text, enum mcp_level level, const char *logger,
+                                   mcp_write_fn *data, const void *what)
 {
     struct json_writer w;
 
     json_writer_init(&w, text, JSON_COMPACT);
-    rpc_begin_call(&w, "notifications/message");
+    rpc_begin_notification(&w, "notifications/message");
     json_begin_object(&w);
-    mcp_put(&w, "level", mcp_level_names[level]);
-    mcp_put(&w, "logger", logger);
+    mcp_write_str(&w, "level", mcp_level_names[level]);
+    mcp_write_str(&w, "logger", logger);
     json_key(&w, STR("data"));
     data(&w, what);
     json_end_object(&w);
@@ -487,7 +489,8 @@ void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, st
 {
     AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
 
-    if (level >= r->level && !mcp_over(r) && write_log(&text, level, logger, write_data, &data).n)
+    if (level >= r->level && !mcp_is_finished(r) &&
+        write_log_notice(&text, level, logger, write_data, &data).n)
         mcp_send(r, buf_str(&text));
 }
 
@@ -496,6 +499,6 @@ void mcp_session_log(struct mcp_session *s, enum mcp_level level, const char *lo
 {
     AUTO(buf_done) struct buf text = BUF_INIT(4 * NOTE_MAX);
 
-    if (s->back && level >= s->level && write_log(&text, level, logger, data, what).n)
+    if (s->back && level >= s->level && write_log_notice(&text, level, logger, data, what).n)
         s->back->ops->send(s->back, buf_str(&text));
 }

@@ -1,16 +1,17 @@
-/* One request of a client on its way: for those who answer it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's request, as its handler sees it. A handler answers with
  *
  *     struct json_writer *w = mcp_result(r);
  *
  *     json_key(w, STR("tools")); …
  *     mcp_reply(r);
  *
- * or mcp_fail(). Answering a request that was cancelled or answered does nothing, so nobody has to
- * look. Whoever goes on later holds a reference. */
-#ifndef MCP_REQUEST_H
-#define MCP_REQUEST_H
+ * or mcp_fail(). Answering a request that is cancelled or answered does nothing, so handlers need
+ * no check. A handler that continues later must hold a reference. */
+#ifndef EDGE_MCP_REQUEST_H
+#define EDGE_MCP_REQUEST_H
 
-#include "mcp/session.h"
+#include "edge/mcp/session.h"
 
 enum { MCP_INPUTS_MAX = 8, MCP_STATE_MAX = 1 << 10 };
 
@@ -20,51 +21,50 @@ struct mcp_wishes;
 
 struct mcp_input {
     const char *key;    /* static */
-    const char *method; /* that asks for it */
+    const char *method; /* of the request to the client */
     struct buf params;  /* JSON */
     const struct json *response;
 };
 
 struct mcp_request {
     struct mcp_session *session;
-    struct mcp_out *out; /* NULL: nobody hears */
+    struct mcp_out *out; /* NULL: lost, messages are dropped */
     struct link in_session, in_out;
     unsigned refs;
     struct rpc_frame *frame;
     const struct rpc_message *m;
     const struct mcp_method *method;
     struct arena arena;
-    enum mcp_version version; /* that it is asked under */
+    enum mcp_version version; /* of the protocol */
     struct mcp_trust trust;
-    unsigned can; /* what the client can do */
+    unsigned can; /* enum mcp_can */
     enum mcp_level level;
-    const struct json *meta;  /* params._meta; NULL */
-    const struct json *token; /* of its progress; NULL: nobody wants to know */
+    const struct json *meta;  /* params._meta, or NULL */
+    const struct json *token; /* progressToken; NULL: no progress wanted */
     bool answered, cancelled;
-    bool streams;          /* lasts as long as somebody listens */
-    bool waits;            /* for its client to be known */
-    bool judged;           /* a verdict was told, and is on record */
-    char audit_id[ID_MAX]; /* of the verdict that let it pass, or under which it was refused; or ""
-                            */
+    bool streams;          /* lasts as long as its out */
+    bool waits;            /* for its client to be identified */
+    bool judged;           /* it has an audit record */
+    char audit_id[ID_MAX]; /* of the audit record of its verdict, or "" */
     bool granted;          /* by a master, in advance */
     const struct mcp_tool *tool;
     const struct json *arguments;
     struct loop_timer long_after;
-    struct mcp_task *task;     /* that it has become; NULL: none */
-    struct mcp_wishes *wishes; /* of one that listens: what is asked about; NULL: nothing */
+    struct mcp_task *task;     /* that it has become, or NULL */
+    struct mcp_wishes *wishes; /* of subscriptions/listen, or NULL */
     struct mcp_input inputs[MCP_INPUTS_MAX];
     size_t n_inputs;
-    const struct json *responses; /* of inputs that the client sent with it */
-    char note[MCP_STATE_MAX];     /* of the handler, kept by the client meanwhile */
+    const struct json *responses; /* to inputs, sent with the request */
+    char note[MCP_STATE_MAX];     /* of the handler; a client keeps it in requestState */
     struct buf text;
-    size_t result_at; /* where its result begins; 0: it is an error */
+    size_t result_at; /* offset of the result in text; 0: an error */
     struct json_writer w;
-    struct buf values; /* of a completion, each with its NUL */
+    struct buf values; /* of a completion, each ended by NUL */
     size_t n_values;
-    uint64_t told;                            /* progress so far, of handlers that count steps */
+    uint64_t told;                            /* progress so far, of handlers that count */
     void *state;                              /* the handler's own */
-    void (*on_cancel)(struct mcp_request *r); /* nobody wants it any more: stop */
-    void (*on_drain)(struct mcp_request *r);  /* the client takes more */
+    void (*on_cancel)(struct mcp_request *r); /* cancelled: stop */
+    void (*on_drain)(struct mcp_request *r);  /* the out accepts more, or is lost */
     void (*on_end)(struct mcp_request *r);    /* just before it is freed */
     struct loop_later later;
 };
@@ -73,60 +73,64 @@ struct mcp_request {
 
 struct mcp_request *mcp_request_ref(struct mcp_request *r);
 void mcp_request_unref(struct mcp_request *r);
-static inline bool mcp_over(const struct mcp_request *r)
+static inline bool mcp_is_finished(const struct mcp_request *r)
 {
     return r->answered || r->cancelled;
 }
 
 /* --- answers --- */
 
-/* The result's object, begun: members may be added, mcp_reply() ends it. */
+/* Begins the result's object. The caller adds members; mcp_reply() ends and sends it. */
 struct json_writer *mcp_result(struct mcp_request *r);
-/* The same for lists and what is read: says how long it stays true. */
+/* Like mcp_result(), for lists and contents that clients may cache for ttl_ms; 0: not at all. */
 struct json_writer *mcp_result_for(struct mcp_request *r, int64_t ttl_ms);
 void mcp_reply(struct mcp_request *r);
 void mcp_fail(struct mcp_request *r, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 typedef void mcp_write_fn(struct json_writer *w, const void *what);
-/* With data, whose value is written by the function. */
+/* `data` writes the error's data, or is NULL. */
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
                    const void *what);
 
-/* The offer's word on a call that it was asked about. */
+/* The offer's decision on a call (offer.authorize). */
 void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v);
-/* A no to what is no call of a tool; of one that listens, to the resource that it is about. */
+/* Refuses a request that is not a tool call; of subscriptions/listen, only the resource that is
+ * being decided. */
 void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v);
 
 /* --- of a tool --- */
 
-/* A result that the model sees as text and the program as data; both are the same. */
+/* Answers with the same JSON as text, for the model, and as structured content. */
 void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void *what);
-/* What went wrong and what to do next: for the model. */
+/* Answers with an error result for the model: it should say what failed and what to do next. */
 void mcp_tool_fail(struct mcp_request *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Answers with a task, if the client knows them, and goes on: true. */
+/* Answers with a task; the call continues in the background. False, without an answer, if the
+ * client does not know tasks or there are too many. */
 bool mcp_task_begin(struct mcp_request *r);
 
 /* --- before the answer --- */
 
-/* 0; 1 if the client has enough: on_drain tells. Without a token it does nothing. */
+/* Sends progress if the client asked for it. Returns 0; 1 if the client is slow and the caller
+ * should wait for on_drain; or negative if the client is gone. */
 int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struct str message,
                  mcp_write_fn *meta, const void *what);
 void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, struct str text);
 
-/* --- what the client has to say --- */
+/* --- inputs from the client --- */
 
-/* The answer to an input, if it has come; NULL: it is asked for when the handler returns, which
- * must not have answered then, and the handler is called again with it. `params` is JSON. */
+/* The client's response to an input. NULL if it has not arrived: the handler must then return
+ * without an answer; the engine asks the client and calls the handler again. `params` is JSON. */
 const struct json *mcp_input(struct mcp_request *r, const char *key, const char *method,
                              struct str params);
-/* Whether the client can be asked for it. */
-bool mcp_can_ask(const struct mcp_request *r, const char *method);
+/* Whether the client supports the method. */
+bool mcp_client_supports(const struct mcp_request *r, const char *method);
 
 /* --- lists --- */
 
-/* A page of something: from where, or -1 after failing for a cursor that is none of ours. */
+/* The offset in the request's cursor, 0 without one; or -1 after it has failed the request because
+ * of an invalid cursor. */
 int64_t mcp_cursor(struct mcp_request *r);
 void mcp_next_cursor(struct json_writer *w, int64_t at);
 
@@ -138,10 +142,11 @@ void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why);
 void mcp_prompt_text(struct mcp_request *r, const char *description, struct str text);
 void mcp_offer_value(struct mcp_request *r, struct str value);
 void mcp_completed(struct mcp_request *r);
-/* The resource that the offer was asked about may be watched, if it is there. */
+/* Answers of offer.watch: the resource may be watched if it exists; … */
 void mcp_watched(struct mcp_request *r, bool there);
-/* It is, and tells of its changes itself. */
+/* … may be watched, and x reports its changes; … */
 void mcp_watched_by(struct mcp_request *r, struct mcp_source *x);
+/* … cannot be watched. */
 void mcp_not_watched(struct mcp_request *r, const char *why);
 
 #endif

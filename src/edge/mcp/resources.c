@@ -1,10 +1,11 @@
-/* resources/…: what there is to read, and who watches it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resources/…: listing, reading and watching. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "mcp/inside.h"
+#include "lib/crypto/encode.h"
+#include "edge/mcp/internal.h"
 
 void mcp_resources_list(struct mcp_request *r)
 {
@@ -13,7 +14,7 @@ void mcp_resources_list(struct mcp_request *r)
     struct json_writer *w;
 
     if (cursor && cursor->type != JSON_STR) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
         return;
     }
     if (o->list) {
@@ -33,9 +34,9 @@ void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
     json_begin_object(w);
     json_key(w, STR("uri"));
     json_put_str(w, uri);
-    mcp_put(w, "name", name);
-    mcp_put(w, "description", description);
-    mcp_put(w, "mimeType", type);
+    mcp_write_str(w, "name", name);
+    mcp_write_str(w, "description", description);
+    mcp_write_str(w, "mimeType", type);
     json_end_object(w);
 }
 
@@ -53,18 +54,18 @@ void mcp_resources_templates(struct mcp_request *r)
         const struct mcp_template *t = &o->templates[i];
 
         json_begin_object(w);
-        mcp_put(w, "uriTemplate", t->uri);
-        mcp_put(w, "name", t->name);
-        mcp_put(w, "title", t->title);
-        mcp_put(w, "description", t->description);
-        mcp_put(w, "mimeType", t->type);
+        mcp_write_str(w, "uriTemplate", t->uri);
+        mcp_write_str(w, "name", t->name);
+        mcp_write_str(w, "title", t->title);
+        mcp_write_str(w, "description", t->description);
+        mcp_write_str(w, "mimeType", t->type);
         json_end_object(w);
     }
     json_end_array(w);
     mcp_reply(r);
 }
 
-/* --- one --- */
+/* --- reading --- */
 
 static int read_uri(struct mcp_request *r, struct str *ret)
 {
@@ -85,7 +86,7 @@ void mcp_resources_read(struct mcp_request *r)
     if (o->read)
         o->read(r, uri);
     else
-        mcp_fail_uri(r, uri, "there is nothing to read here");
+        mcp_fail_uri(r, uri, "there is no such resource");
 }
 
 static struct json_writer *begin_contents(struct mcp_request *r, struct str uri, const char *type)
@@ -97,7 +98,7 @@ static struct json_writer *begin_contents(struct mcp_request *r, struct str uri,
     json_begin_object(w);
     json_key(w, STR("uri"));
     json_put_str(w, uri);
-    mcp_put(w, "mimeType", type);
+    mcp_write_str(w, "mimeType", type);
     return w;
 }
 
@@ -112,7 +113,7 @@ void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, stru
 {
     struct json_writer *w;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     w = begin_contents(r, uri, type);
     json_key(w, STR("text"));
@@ -125,7 +126,7 @@ void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, str
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
     struct json_writer *w;
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     crypto_base64(data, &text);
     w = begin_contents(r, uri, type);

@@ -1,15 +1,16 @@
-#include "mcp/rpc.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/rpc.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
-/* A message may be long by a text in it, but of values there are few: each takes its time, and
- * everybody else waits meanwhile. */
+/* Memory for a message's values beyond its text. A message may contain long strings but only few
+ * values: parsing a value takes time, and blocks the loop. */
 enum { VALUES_MAX = 2 << 20 /* bytes */ };
 
-static bool is_id(const struct json *v)
+static bool is_rpc_id(const struct json *v)
 {
     return v->type == JSON_INT || v->type == JSON_UINT ||
            (v->type == JSON_STR && v->s.n <= RPC_ID_MAX);
@@ -21,11 +22,11 @@ static int read_response(const struct json *v, struct rpc_message *m, struct err
     m->result = json_get(v, STR("result"));
     m->error = json_get(v, STR("error"));
     if (!m->result == !m->error)
-        return err_set(e, ERR_INVALID, "a message has a method, a result or an error");
+        return err_set(e, ERR_INVALID, "a message must have a method, a result or an error");
     if (m->error && m->error->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "error: must be an object");
     if (!m->id && m->result)
-        return err_set(e, ERR_INVALID, "id: a result says what it answers");
+        return err_set(e, ERR_INVALID, "id: required in a result");
     return 0;
 }
 
@@ -43,18 +44,18 @@ static int read_call(const struct json *method, const struct json *params, struc
     return 0;
 }
 
-/* *ret_id is set as soon as it is known. */
-static int read_message(const struct json *v, struct rpc_message *m, const struct json **ret_id,
-                        struct err *e)
+/* Sets *ret_id as soon as the id is known, also on failure. */
+static int read_rpc_message(const struct json *v, struct rpc_message *m, const struct json **ret_id,
+                            struct err *e)
 {
     const struct json *version = json_get(v, STR("jsonrpc")), *id = json_get(v, STR("id"));
     const struct json *method = json_get(v, STR("method"));
 
     if (v->type != JSON_OBJECT)
-        return err_set(e, ERR_INVALID, "a message is an object");
+        return err_set(e, ERR_INVALID, "a message must be an object");
     if (id && id->type == JSON_NULL && !method)
-        id = NULL; /* an error that answers nothing we could have named */
-    if (id && !is_id(id))
+        id = NULL; /* an error whose sender could not read our id */
+    if (id && !is_rpc_id(id))
         return err_set(e, ERR_INVALID, "id: must be a string of at most %d bytes or a whole number",
                        RPC_ID_MAX);
     *ret_id = id;
@@ -64,17 +65,17 @@ static int read_message(const struct json *v, struct rpc_message *m, const struc
     return method ? read_call(method, json_get(v, STR("params")), m, e) : read_response(v, m, e);
 }
 
-static int read_messages(const struct json *v, struct rpc_frame *f, const struct json **ret_id,
-                         struct err *e)
+static int read_rpc_messages(const struct json *v, struct rpc_frame *f, const struct json **ret_id,
+                             struct err *e)
 {
     size_t n = v->type == JSON_ARRAY ? v->list.n : 1;
     int r = 0;
 
     f->batch = v->type == JSON_ARRAY;
     if (!n || n > RPC_BATCH_MAX)
-        return err_set(e, ERR_INVALID, "a batch has 1 to %d messages", RPC_BATCH_MAX);
+        return err_set(e, ERR_INVALID, "a batch must have 1 to %d messages", RPC_BATCH_MAX);
     for (size_t i = 0; i < n && r >= 0; i++) {
-        r = read_message(f->batch ? &v->list.p[i] : v, &f->messages[i], ret_id, e);
+        r = read_rpc_message(f->batch ? &v->list.p[i] : v, &f->messages[i], ret_id, e);
         if (r >= 0)
             f->requests += f->messages[i].kind == RPC_REQUEST;
     }
@@ -82,7 +83,7 @@ static int read_messages(const struct json *v, struct rpc_frame *f, const struct
     return r;
 }
 
-static void put_id(struct buf *out, const struct json *id)
+static void write_rpc_id(struct buf *out, const struct json *id)
 {
     struct json_writer w;
 
@@ -108,12 +109,12 @@ int rpc_read(struct str text, size_t max, struct rpc_frame **ret, enum rpc_code 
     r = json_read(text, limits, &f->arena, &v, e);
     *ret_code = r < 0 ? RPC_PARSE_ERROR : RPC_INVALID_REQUEST;
     if (r >= 0)
-        r = read_messages(v, f, &id, e);
+        r = read_rpc_messages(v, f, &id, e);
     if (r >= 0) {
         *ret = f;
         return 0;
     }
-    put_id(ret_id, id);
+    write_rpc_id(ret_id, id);
     rpc_frame_unref(f);
     return r;
 }
@@ -139,7 +140,7 @@ bool rpc_same_id(const struct json *a, const struct json *b)
     return a->type == JSON_STR ? str_eq(a->s, b->s) : a->u == b->u;
 }
 
-static void begin(struct json_writer *w)
+static void begin_rpc_message(struct json_writer *w)
 {
     json_begin_object(w);
     json_key(w, STR("jsonrpc"));
@@ -148,23 +149,23 @@ static void begin(struct json_writer *w)
 
 void rpc_begin_result(struct json_writer *w, const struct json *id)
 {
-    begin(w);
+    begin_rpc_message(w);
     json_key(w, STR("id"));
     json_put_tree(w, id);
     json_key(w, STR("result"));
 }
 
-void rpc_begin_call(struct json_writer *w, const char *method)
+void rpc_begin_notification(struct json_writer *w, const char *method)
 {
-    begin(w);
+    begin_rpc_message(w);
     json_key(w, STR("method"));
     json_put_str(w, str_from(method));
     json_key(w, STR("params"));
 }
 
-void rpc_begin_ask(struct json_writer *w, uint64_t id, const char *method)
+void rpc_begin_request(struct json_writer *w, uint64_t id, const char *method)
 {
-    begin(w);
+    begin_rpc_message(w);
     json_key(w, STR("id"));
     json_put_uint(w, id);
     json_key(w, STR("method"));
@@ -174,7 +175,7 @@ void rpc_begin_ask(struct json_writer *w, uint64_t id, const char *method)
 
 void rpc_begin_error(struct json_writer *w, const struct json *id, int code, struct str message)
 {
-    begin(w);
+    begin_rpc_message(w);
     if (id) {
         json_key(w, STR("id"));
         json_put_tree(w, id);

@@ -1,22 +1,23 @@
-/* What a server offers: tools, resources, prompts. The protocol is the same whatever it is, so the
- * engine gets one of these and knows nothing of sandboxes. Everything here is constant. */
-#ifndef MCP_OFFER_H
-#define MCP_OFFER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The offer of a server: its tools, resources and prompts, and its policy, as a table of constants.
+ * The engine implements the protocol only and knows nothing of sandboxes. */
+#ifndef EDGE_MCP_SERVER_DEF_H
+#define EDGE_MCP_SERVER_DEF_H
 
 #include "base/id.h"
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
 struct mcp_request;
 struct mcp_session;
 
-/* What a client may be told of a tool before it is called. */
+/* Hints about a tool: the tool annotations of the protocol, and its use of tasks. */
 enum mcp_hints {
     MCP_READ_ONLY = 1 << 0,
     MCP_DESTRUCTIVE = 1 << 1,
     MCP_IDEMPOTENT = 1 << 2,
     MCP_OPEN_WORLD = 1 << 3,   /* reaches beyond this machine */
-    MCP_MAY_BE_TASK = 1 << 4,  /* may take long: a task for clients that know them */
-    MCP_MUST_BE_TASK = 1 << 5, /* cannot be had otherwise */
+    MCP_MAY_BE_TASK = 1 << 4,  /* may take long: a task for clients with tasks */
+    MCP_MUST_BE_TASK = 1 << 5, /* requires a client with tasks */
     MCP_NO_HINTS = 1 << 6,
 };
 
@@ -25,11 +26,11 @@ struct mcp_tool {
     uint64_t hints;                  /* enum mcp_hints */
     const struct json_field *fields; /* of its arguments */
     size_t field_count;
-    const struct json_field *out_fields; /* of its structured result; NULL: it has none */
+    const struct json_field *out_fields; /* of its structured result, or NULL */
     size_t out_field_count;
-    void (*schema)(struct json_writer *w); /* of its arguments, where a table cannot say it */
-    /* The arguments are an object, bound and checked by the tool. Answers by request.h; may be
-     * called again for the same request when an input that it needed has come. */
+    void (*schema)(struct json_writer *w); /* of its arguments, instead of `fields` */
+    /* The arguments are an object; the tool binds and checks its members. Answers with the
+     * functions of request.h; is called again for the same request when its inputs have arrived. */
     void (*call)(struct mcp_request *r, const struct json *arguments);
 };
 
@@ -40,7 +41,7 @@ struct mcp_argument {
 
 struct mcp_prompt {
     const char *name, *title, *description;
-    const struct mcp_argument *arguments; /* ended by a row without a name; NULL: none */
+    const struct mcp_argument *arguments; /* ended by a row without a name; or NULL */
     void (*get)(struct mcp_request *r, const struct json *arguments);
 };
 
@@ -48,7 +49,7 @@ struct mcp_template {
     const char *uri, *name, *title, *description, *type;
 };
 
-/* What may be done with a call of a tool. The codes are the protocol errors'. */
+/* The decision on a tool call. The values are JSON-RPC error codes. */
 enum mcp_verdict_kind {
     MCP_ALLOW = 0,
     MCP_DENY = -32000,
@@ -59,24 +60,24 @@ enum mcp_verdict_kind {
 struct mcp_verdict {
     enum mcp_verdict_kind kind;
     char reason[400];        /* and what to do next */
-    char request_id[ID_MAX]; /* of MCP_REQUIRE_APPROVAL: what a master approves; else "" */
-    char audit_id[ID_MAX];   /* under which it is on record, or "" */
-    bool granted;            /* of MCP_ALLOW: a master said yes to its like in advance */
+    char request_id[ID_MAX]; /* of MCP_REQUIRE_APPROVAL: for a master to approve; else "" */
+    char audit_id[ID_MAX];   /* of its audit record, or "" */
+    bool granted;            /* of MCP_ALLOW: a master granted such calls in advance */
 };
 
-/* How far a message is trusted, in the offer's own numbers. */
+/* The trust in a message; role and verbs are the offer's own values. */
 struct mcp_trust {
-    bool less; /* than its session: these count; or they do not */
+    bool less; /* than in its session: role and verbs apply; else they are unused */
     unsigned role;
     uint64_t verbs;
 };
 
-/* Something that a client was not given, for the record. */
+/* A refusal, for the audit log. */
 struct mcp_refusal {
-    struct str tool; /* or what else it named; empty: nothing */
-    int code;        /* of the protocol; 0: a tool said no */
+    struct str tool; /* or prompt or URI; may be empty */
+    int code;        /* JSON-RPC error code; 0: an error result of a tool */
     const char *reason;
-    char audit_id[ID_MAX]; /* out: under which it is on record, or "" */
+    char audit_id[ID_MAX]; /* out: of the audit record, or "" */
 };
 
 struct mcp_offer {
@@ -87,35 +88,36 @@ struct mcp_offer {
     size_t n_prompts;
     const struct mcp_template *templates;
     size_t n_templates;
-    bool lists_change; /* tools and prompts may, while a client is there */
-    /* Makes the session's client known before its first request that needs it; `client` is what it
-     * calls itself. Ends with mcp_met(), now or later. NULL: everybody is. */
+    bool lists_change; /* tools and prompts may change during a session */
+    /* Identifies the session's client before its first request with MCP_KNOWN; `client` is the name
+     * in its clientInfo. Calls mcp_met(), now or later. NULL: identification is not necessary. */
     void (*meet)(struct mcp_session *s, struct str client);
-    /* Whether the call of r->tool with r->arguments may be made: mcp_decided() says it, now or
-     * later, once. While it is waited for, r->on_cancel is the asker's. NULL: every call. */
+    /* Decides on the call of r->tool with r->arguments: calls mcp_decided() once, now or later, and
+     * may use r->on_cancel until then. NULL: every call is allowed. */
     void (*authorize)(struct mcp_request *r);
-    /* How far who asks now is trusted, whom `user` stands for, in a session that the same peer
-     * began. NULL: as who began it. */
+    /* The trust in a message that `user` sent in a session of the same peer. NULL: as in the
+     * session. */
     struct mcp_trust (*trust)(const struct mcp_session *s, const void *user);
-    /* Something is under way in the session, or a stream of it is open; or nothing any more. May be
-     * NULL. */
+    /* Called when the session's first request starts or stream opens, and when the last one has
+     * ended. May be NULL. */
     void (*in_use)(struct mcp_session *s, bool yes);
-    /* For the record. `user` is the transport's word on who it is. May be NULL. */
+    /* Logs a refusal; `user` identifies the client, as in mcp_session_new(). May be NULL. */
     void (*refused)(void *user, struct mcp_refusal *x);
     /* A page of resources: a result whose `resources` are mcp_page_resource() each. */
     void (*list)(struct mcp_request *r, struct str cursor);
     /* mcp_read_text() and so on, or mcp_fail_uri(). */
     void (*read)(struct mcp_request *r, struct str uri);
-    /* Whether it may be watched: mcp_watched(), mcp_watched_by(), mcp_not_watched() or mcp_refuse()
-     * says it, now or later, once. */
+    /* Decides whether the client may watch the resource: calls one of mcp_watched(),
+     * mcp_watched_by(), mcp_not_watched() and mcp_refuse() once, now or later. */
     void (*watch)(struct mcp_request *r, struct str uri);
     /* Values for an argument: mcp_offer_value() for each, then mcp_completed(); or mcp_refuse(). */
     void (*complete)(struct mcp_request *r, struct str name, struct str argument, struct str value);
-    /* Whom sessions of this user, and what is kept of them, count for; NULL: their peer. */
+    /* The holder whose quota is charged for sessions of this user and for their replay memory;
+     * NULL: their peer. */
     const char *(*holder)(void *user);
-    /* The part of the holder that they count in, "" for none; may be NULL. */
+    /* The family of tokens within the holder that is charged as well, or ""; may be NULL. */
     const char *(*family)(void *user);
-    void (*session_ended)(struct mcp_session *s); /* nobody can ask in it any more; may be NULL */
+    void (*session_ended)(struct mcp_session *s); /* its requests are cancelled; may be NULL */
 };
 
 #endif

@@ -1,12 +1,13 @@
-#include "mcp/session.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/random.h"
-#include "mcp/inside.h"
-#include "quota/quota.h"
+#include "lib/crypto/random.h"
+#include "edge/mcp/internal.h"
+#include "lib/quota/quota.h"
 
 const char *const mcp_level_names[] = { "debug", "info",     "notice", "warning",
                                         "error", "critical", "alert",  "emergency" };
@@ -27,9 +28,10 @@ void mcp_server_done(struct mcp_server *s)
 
 /* --- sessions --- */
 
-/* What nobody asked for takes nobody's place. */
-static bool is_full(struct mcp_server *server, const char *peer, const char *holder,
-                    const char *family)
+/* Whether one of the limits is reached. Sessions without a peer are always possible: the daemon
+ * makes them itself (job.h). */
+static bool is_session_limit_reached(struct mcp_server *server, const char *peer,
+                                     const char *holder, const char *family)
 {
     size_t of_peer = 0, of_holder = 0, of_family = 0;
 
@@ -53,7 +55,7 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
     struct mcp_session *s;
     int r = 0;
 
-    if (is_full(server, peer, holder, family))
+    if (is_session_limit_reached(server, peer, holder, family))
         r = err_set(e, ERR_BUSY, "there are too many sessions already");
     s = r < 0 ? NULL : calloc(1, sizeof *s);
     if (r >= 0 && !s)
@@ -88,7 +90,7 @@ struct mcp_session *mcp_session_ref(struct mcp_session *s)
     return s;
 }
 
-static void session_free(struct loop_later *l)
+static void on_session_free(struct loop_later *l)
 {
     struct mcp_session *s = container_of(l, struct mcp_session, later);
 
@@ -99,7 +101,7 @@ static void session_free(struct loop_later *l)
 void mcp_session_unref(struct mcp_session *s)
 {
     if (s && --s->refs == 0)
-        loop_later(s->loop, &s->later, session_free, NULL);
+        loop_later(s->loop, &s->later, on_session_free, NULL);
 }
 
 void mcp_session_end(struct mcp_session *s)
@@ -133,7 +135,7 @@ struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id)
     return NULL;
 }
 
-/* --- who it is, and whether it is in use --- */
+/* --- identification and use --- */
 
 void mcp_met(struct mcp_session *s, int r, const struct err *e)
 {
@@ -141,7 +143,7 @@ void mcp_met(struct mcp_session *s, int r, const struct err *e)
     s->met = r >= 0;
     mcp_session_ref(s);
     for (struct mcp_request *q; (q = mcp_request_waiting(s));)
-        mcp_request_go_on(q, r, e);
+        mcp_request_continue(q, r, e);
     mcp_session_unref(s);
 }
 
@@ -151,7 +153,7 @@ void mcp_session_hold(struct mcp_session *s)
         s->offer->in_use(s, true);
 }
 
-/* The server may be gone by now, unlike what it offers. */
+/* Uses the offer of the session, because the server may be freed by now. */
 void mcp_session_release(struct mcp_session *s)
 {
     if (--s->users == 0 && s->offer->in_use)
@@ -174,7 +176,7 @@ void mcp_out_drained(struct mcp_out *o)
         struct mcp_request *r = container_of(m, struct mcp_request, in_out);
 
         next = list_after(&o->requests, m);
-        if (r->on_drain && !mcp_over(r))
+        if (r->on_drain && !mcp_is_finished(r))
             r->on_drain(r);
     }
 }
@@ -187,7 +189,7 @@ void mcp_out_gone(struct mcp_out *o, bool cancel)
         r->out = NULL;
         if (cancel || r->streams)
             mcp_request_cancel(r);
-        else if (r->on_drain && !mcp_over(r))
+        else if (r->on_drain && !mcp_is_finished(r))
             r->on_drain(r);
     }
 }

@@ -1,20 +1,21 @@
-/* Tasks: a call that is answered before it is done, and asked about later. They are their peer's,
- * are kept for an hour after their end, and go with the daemon; where there are too many, or what
- * they answer is too much, the oldest that are over go first. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks: calls that are answered before they are done, and polled for their result. A task belongs
+ * to its peer, is kept for an hour after its end, and is lost when the daemon ends. At the limits
+ * of count and bytes the oldest finished tasks are dropped first. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "json/reader.h"
-#include "mcp/inside.h"
-#include "model/time.h"
+#include "lib/json/reader.h"
+#include "edge/mcp/internal.h"
+#include "domain/model/time.h"
 
 enum {
     TASKS_MAX = 1024,
     TASKS_PEER_MAX = 64,
-    BYTES_MAX = 128 << 20,     /* of all that they answer */
-    BYTES_PEER_MAX = 16 << 20, /* … by one peer: at least one message */
+    BYTES_MAX = 128 << 20,     /* of all results */
+    BYTES_PEER_MAX = 16 << 20, /* … per peer: at least one message */
     POLL_MS = 1000,
     DEPTH = 64,
     ERROR_MAX = 64 << 10,
@@ -28,10 +29,10 @@ static const char *const status_names[] = { "working", "input_required", "comple
 struct mcp_task {
     struct link link;
     struct mcp_server *server;
-    char id[ID_MAX], key[MCP_PEER_MAX]; /* whose: mcp_session.key */
+    char id[ID_MAX], key[MCP_PEER_MAX]; /* key: the owner, as mcp_session.key */
     enum task_status status;
     int64_t created_ns, updated_ns; /* wall clock */
-    struct mcp_request *request;    /* while it works */
+    struct mcp_request *request;    /* until it has finished */
     struct buf text;                /* its result or error, as JSON */
     struct loop_timer end;
 };
@@ -45,7 +46,7 @@ static void task_free(struct mcp_task *t)
     free(t);
 }
 
-static void kept_long_enough(struct loop_timer *l)
+static void on_task_expired(struct loop_timer *l)
 {
     task_free(container_of(l, struct mcp_task, end));
 }
@@ -63,15 +64,15 @@ void mcp_tasks_done(struct mcp_server *s)
 
 /* --- room for one more --- */
 
-struct load {
+struct task_load {
     size_t tasks, bytes;
-    struct mcp_task *oldest; /* that is over; NULL: none */
+    struct mcp_task *oldest; /* finished one, or NULL */
 };
 
-/* Of one peer, or of all. */
-static struct load load_of(struct mcp_server *s, const char *key)
+/* The load of one owner, or of all if key is NULL. */
+static struct task_load measure_task_load(struct mcp_server *s, const char *key)
 {
-    struct load l = { 0 };
+    struct task_load l = { 0 };
 
     for (struct link *m = list_first(&s->tasks); m; m = list_after(&s->tasks, m)) {
         struct mcp_task *t = container_of(m, struct mcp_task, link);
@@ -86,14 +87,15 @@ static struct load load_of(struct mcp_server *s, const char *key)
     return l;
 }
 
-/* Drops what is over until so much more fits: false if that is not enough. */
-static bool make_room(struct mcp_server *s, const char *key, size_t tasks, size_t bytes)
+/* Drops finished tasks until `tasks` and `bytes` more fit; false if they still do not. */
+static bool make_task_room(struct mcp_server *s, const char *key, size_t tasks, size_t bytes)
 {
     const size_t most_tasks = key ? TASKS_PEER_MAX : TASKS_MAX;
     const size_t most_bytes = key ? BYTES_PEER_MAX : BYTES_MAX;
-    struct load l = load_of(s, key);
+    struct task_load l = measure_task_load(s, key);
 
-    for (; l.tasks + tasks > most_tasks || l.bytes + bytes > most_bytes; l = load_of(s, key)) {
+    for (; l.tasks + tasks > most_tasks || l.bytes + bytes > most_bytes;
+         l = measure_task_load(s, key)) {
         if (!l.oldest)
             return false;
         task_free(l.oldest);
@@ -101,29 +103,29 @@ static bool make_room(struct mcp_server *s, const char *key, size_t tasks, size_
     return true;
 }
 
-/* --- what is told of it --- */
+/* --- members of answers --- */
 
-static void put_time(struct json_writer *w, const char *key, int64_t ns)
+static void write_task_time(struct json_writer *w, const char *key, int64_t ns)
 {
     char text[TIME_TEXT];
 
     time_text(ns, text);
-    mcp_put(w, key, text);
+    mcp_write_str(w, key, text);
 }
 
-static void put_task(struct json_writer *w, const struct mcp_task *t)
+static void write_task_members(struct json_writer *w, const struct mcp_task *t)
 {
-    mcp_put(w, "taskId", t->id);
-    mcp_put(w, "status", status_names[t->status]);
-    put_time(w, "createdAt", t->created_ns);
-    put_time(w, "lastUpdatedAt", t->updated_ns);
+    mcp_write_str(w, "taskId", t->id);
+    mcp_write_str(w, "status", status_names[t->status]);
+    write_task_time(w, "createdAt", t->created_ns);
+    write_task_time(w, "lastUpdatedAt", t->updated_ns);
     json_key(w, STR("ttlMs"));
     json_put_int(w, KEEP / NS_PER_MS);
     json_key(w, STR("pollIntervalMs"));
     json_put_int(w, POLL_MS);
 }
 
-static void put_outcome(struct json_writer *w, const struct mcp_task *t)
+static void write_task_outcome(struct json_writer *w, const struct mcp_task *t)
 {
     if (t->status != COMPLETED && t->status != FAILED)
         return;
@@ -131,7 +133,7 @@ static void put_outcome(struct json_writer *w, const struct mcp_task *t)
     json_put_written(w, buf_str(&t->text));
 }
 
-static void move(struct mcp_task *t, enum task_status to)
+static void set_task_status(struct mcp_task *t, enum task_status to)
 {
     t->status = to;
     t->updated_ns = clock_wall();
@@ -139,14 +141,15 @@ static void move(struct mcp_task *t, enum task_status to)
 
 /* --- its life --- */
 
-static int make(struct mcp_request *r, struct mcp_task **ret, struct err *e)
+static int new_mcp_task(struct mcp_request *r, struct mcp_task **ret, struct err *e)
 {
     struct mcp_server *s = r->session->server;
     struct mcp_task *t;
     int res;
 
-    if (!make_room(s, r->session->key, 1, 0) || !make_room(s, NULL, 1, 0))
-        return err_set(e, ERR_BUSY, "there are %d tasks of yours, or %d of all: wait for some",
+    if (!make_task_room(s, r->session->key, 1, 0) || !make_task_room(s, NULL, 1, 0))
+        return err_set(e, ERR_BUSY,
+                       "too many tasks (limits: %d per client, %d in total); wait for some to end",
                        TASKS_PEER_MAX, TASKS_MAX);
     t = calloc(1, sizeof *t);
     if (!t)
@@ -171,19 +174,19 @@ bool mcp_task_begin(struct mcp_request *r)
     struct mcp_out *o = r->out;
     struct mcp_task *t;
 
-    if (mcp_over(r) || !(r->can & MCP_CAN_TASKS) || r->task || make(r, &t, NULL) < 0)
+    if (mcp_is_finished(r) || !(r->can & MCP_CAN_TASKS) || r->task || new_mcp_task(r, &t, NULL) < 0)
         return false;
     buf_clear(&r->text);
     json_writer_init(&r->w, &r->text, JSON_COMPACT);
     rpc_begin_result(&r->w, r->m->id);
     json_begin_object(&r->w);
-    mcp_put(&r->w, "resultType", "task");
-    put_task(&r->w, t);
+    mcp_write_str(&r->w, "resultType", "task");
+    write_task_members(&r->w, t);
     json_end_object(&r->w);
     json_end_object(&r->w);
     json_writer_finish(&r->w, NULL);
     r->task = t;
-    t->request = r; /* with the reference that was the session's */
+    t->request = r; /* takes the session's reference */
     link_leave(&r->in_session);
     link_leave(&r->in_out);
     r->out = NULL;
@@ -194,8 +197,8 @@ bool mcp_task_begin(struct mcp_request *r)
     return true;
 }
 
-/* The error's object, out of the message that tells it. */
-static void keep_error(struct mcp_task *t, struct str message)
+/* Stores the error's object of an error message. */
+static void store_task_error(struct mcp_task *t, struct str message)
 {
     const struct json_limits limits = { .bytes = ERROR_MAX, .depth = DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)16 * ERROR_MAX);
@@ -212,15 +215,15 @@ static void keep_error(struct mcp_task *t, struct str message)
     json_writer_finish(&w, NULL);
 }
 
-/* A result ends just before its message does. */
-static void keep(struct mcp_task *t, const struct mcp_request *r)
+/* The result extends to the last brace of the message, which closes the message itself. */
+static void store_task_result(struct mcp_task *t, const struct mcp_request *r)
 {
     struct str message = buf_str(&r->text);
 
     if (r->result_at)
         buf_add(&t->text, (struct str){ message.p + r->result_at, message.n - r->result_at - 1 });
     else
-        keep_error(t, message);
+        store_task_error(t, message);
 }
 
 void mcp_task_deliver(struct mcp_request *r)
@@ -229,18 +232,18 @@ void mcp_task_deliver(struct mcp_request *r)
 
     r->task = NULL;
     if (!r->cancelled) {
-        make_room(t->server, t->key, 0, r->text.n);
-        make_room(t->server, NULL, 0, r->text.n);
-        keep(t, r);
+        make_task_room(t->server, t->key, 0, r->text.n);
+        make_task_room(t->server, NULL, 0, r->text.n);
+        store_task_result(t, r);
     }
     t->request = NULL;
-    move(t, r->cancelled ? CANCELLED : r->result_at ? COMPLETED : FAILED);
-    loop_timer_start(t->server->loop, &t->end, clock_mono() + KEEP, kept_long_enough, NULL);
+    set_task_status(t, r->cancelled ? CANCELLED : r->result_at ? COMPLETED : FAILED);
+    loop_timer_start(t->server->loop, &t->end, clock_mono() + KEEP, on_task_expired, NULL);
 }
 
 void mcp_task_wait(struct mcp_request *r)
 {
-    move(r->task, INPUT_REQUIRED);
+    set_task_status(r->task, INPUT_REQUIRED);
 }
 
 /* --- tasks/… --- */
@@ -266,48 +269,47 @@ void mcp_task_missing(struct mcp_request *r, const char *why)
     mcp_fail_with(r, MCP_NO_CAPABILITY, why, write_needs_tasks, NULL);
 }
 
-static struct mcp_task *task_of(struct mcp_request *r)
+static struct mcp_task *find_own_task(struct mcp_request *r)
 {
     struct list *tasks = &r->session->server->tasks;
     struct str id = mcp_param_str(r, "taskId");
 
     if (!(r->can & MCP_CAN_TASKS)) {
-        mcp_task_missing(r, "this is for clients that know tasks");
+        mcp_task_missing(r, "this method requires the tasks capability");
         return NULL;
     }
     for (struct link *l = list_first(tasks); l; l = list_after(tasks, l)) {
         struct mcp_task *t = container_of(l, struct mcp_task, link);
 
         if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0 && !r->trust.less)
-            return t; /* who is trusted less than its session did not begin it */
+            return t; /* a message with less trust than its session cannot see tasks */
     }
     mcp_fail(
         r, RPC_INVALID_PARAMS,
-        "taskId: there is no such task, or not any more: its answer is kept for an hour, or until "
-        "newer ones need the room");
+        "taskId: no such task; results are kept for an hour, or until newer ones need the space");
     return NULL;
 }
 
 void mcp_task_get(struct mcp_request *r)
 {
-    struct mcp_task *t = task_of(r);
+    struct mcp_task *t = find_own_task(r);
     struct json_writer *w;
 
     if (!t)
         return;
     w = mcp_result(r);
-    put_task(w, t);
-    put_outcome(w, t);
+    write_task_members(w, t);
+    write_task_outcome(w, t);
     if (t->status == INPUT_REQUIRED)
-        mcp_put_inputs(w, t->request);
+        mcp_write_inputs(w, t->request);
     mcp_reply(r);
 }
 
-/* What is not asked for is ignored; when all is there, the tool goes on. */
+/* Ignores responses to inputs that are not open; runs the tool again when all have arrived. */
 void mcp_task_update(struct mcp_request *r)
 {
     const struct json *responses = mcp_object(r->m->params, "inputResponses"), *v;
-    struct mcp_task *t = task_of(r);
+    struct mcp_task *t = find_own_task(r);
     struct mcp_request *work = t ? t->request : NULL;
     size_t open = 0;
 
@@ -327,17 +329,17 @@ void mcp_task_update(struct mcp_request *r)
     mcp_reply(r);
     if (!work || open || t->status != INPUT_REQUIRED)
         return;
-    move(t, WORKING);
+    set_task_status(t, WORKING);
     mcp_request_ref(work);
     mcp_run_handler(work);
-    if (!mcp_over(work))
-        mcp_inputs_ask(work);
+    if (!mcp_is_finished(work))
+        mcp_inputs_request(work);
     mcp_request_unref(work);
 }
 
 void mcp_task_cancel(struct mcp_request *r)
 {
-    struct mcp_task *t = task_of(r);
+    struct mcp_task *t = find_own_task(r);
 
     if (!t)
         return;

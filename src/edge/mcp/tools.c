@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tools/list and tools/call. */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mcp/inside.h"
+#include "edge/mcp/internal.h"
 
 enum { PAGE = 100 };
 #define TASK_AFTER (2 * NS_PER_S) /* a call that lasts longer becomes a task */
@@ -18,7 +19,7 @@ int64_t mcp_cursor(struct mcp_request *r)
     if (!cursor)
         return 0;
     if (cursor->type != JSON_STR || !str_to_i64(cursor->s, &at) || at <= 0) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
         return -1;
     }
     return at;
@@ -29,37 +30,37 @@ void mcp_next_cursor(struct json_writer *w, int64_t at)
     char text[24];
 
     snprintf(text, sizeof text, "%lld", (long long)at);
-    mcp_put(w, "nextCursor", text);
+    mcp_write_str(w, "nextCursor", text);
 }
 
 /* --- the list --- */
 
-static void put_hint(struct json_writer *w, const char *name, bool on)
+static void write_tool_hint(struct json_writer *w, const char *name, bool on)
 {
     json_key(w, str_from(name));
     json_put_bool(w, on);
 }
 
-static void put_hints(struct json_writer *w, const struct mcp_tool *t)
+static void write_tool_hints(struct json_writer *w, const struct mcp_tool *t)
 {
     if (t->hints & MCP_NO_HINTS)
         return;
     json_key(w, STR("annotations"));
     json_begin_object(w);
-    mcp_put(w, "title", t->title);
-    put_hint(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
-    put_hint(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
-    put_hint(w, "idempotentHint", t->hints & MCP_IDEMPOTENT);
-    put_hint(w, "openWorldHint", t->hints & MCP_OPEN_WORLD);
+    mcp_write_str(w, "title", t->title);
+    write_tool_hint(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
+    write_tool_hint(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
+    write_tool_hint(w, "idempotentHint", t->hints & MCP_IDEMPOTENT);
+    write_tool_hint(w, "openWorldHint", t->hints & MCP_OPEN_WORLD);
     json_end_object(w);
 }
 
-static void put_tool(struct json_writer *w, const struct mcp_tool *t)
+static void write_tool(struct json_writer *w, const struct mcp_tool *t)
 {
     json_begin_object(w);
-    mcp_put(w, "name", t->name);
-    mcp_put(w, "title", t->title);
-    mcp_put(w, "description", t->description);
+    mcp_write_str(w, "name", t->name);
+    mcp_write_str(w, "title", t->title);
+    mcp_write_str(w, "description", t->description);
     json_key(w, STR("inputSchema"));
     if (t->schema)
         t->schema(w);
@@ -69,7 +70,7 @@ static void put_tool(struct json_writer *w, const struct mcp_tool *t)
         json_key(w, STR("outputSchema"));
         json_schema(t->out_fields, t->out_field_count, w);
     }
-    put_hints(w, t);
+    write_tool_hints(w, t);
     json_end_object(w);
 }
 
@@ -86,7 +87,7 @@ void mcp_tools_list(struct mcp_request *r)
     json_key(w, STR("tools"));
     json_begin_array(w);
     for (i = (size_t)at; i < o->n_tools && i < (size_t)at + PAGE; i++)
-        put_tool(w, &o->tools[i]);
+        write_tool(w, &o->tools[i]);
     json_end_array(w);
     if (i < o->n_tools)
         mcp_next_cursor(w, (int64_t)i);
@@ -109,19 +110,19 @@ static const char *verdict_word(enum mcp_verdict_kind kind)
     return "deny";
 }
 
-void mcp_put_verdict(struct json_writer *w, const struct mcp_verdict *v)
+void mcp_write_verdict(struct json_writer *w, const struct mcp_verdict *v)
 {
-    mcp_put(w, "kind", verdict_word(v->kind));
+    mcp_write_str(w, "kind", verdict_word(v->kind));
     if (v->request_id[0])
-        mcp_put(w, "request_id", v->request_id);
+        mcp_write_str(w, "request_id", v->request_id);
     if (v->audit_id[0])
-        mcp_put(w, "audit_id", v->audit_id);
+        mcp_write_str(w, "audit_id", v->audit_id);
 }
 
-static void write_verdict(struct json_writer *w, const void *what)
+static void write_verdict_object(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    mcp_put_verdict(w, what);
+    mcp_write_verdict(w, what);
     json_end_object(w);
 }
 
@@ -133,7 +134,7 @@ static const struct mcp_tool *tool_find(const struct mcp_offer *o, struct str na
     return NULL;
 }
 
-/* A client that has nothing to say may leave the arguments out. */
+/* Absent arguments are an empty object. */
 static const struct json *arguments_of(struct mcp_request *r)
 {
     static const struct json none = { .type = JSON_OBJECT };
@@ -150,7 +151,7 @@ void mcp_run_handler(struct mcp_request *r)
         r->method->handle(r);
 }
 
-static void takes_long(struct loop_timer *t)
+static void on_call_takes_long(struct loop_timer *t)
 {
     mcp_task_begin(container_of(t, struct mcp_request, long_after));
 }
@@ -160,37 +161,37 @@ static void begin_call(struct mcp_request *r)
     if ((r->tool->hints & MCP_MUST_BE_TASK) && !mcp_task_begin(r))
         mcp_fail(r, RPC_INTERNAL, "there are too many tasks: wait for some of yours to end");
     else if ((r->tool->hints & MCP_MAY_BE_TASK) && (r->can & MCP_CAN_TASKS))
-        loop_timer_start(r->session->loop, &r->long_after, clock_mono() + TASK_AFTER, takes_long,
-                         NULL);
-    if (!mcp_over(r))
+        loop_timer_start(r->session->loop, &r->long_after, clock_mono() + TASK_AFTER,
+                         on_call_takes_long, NULL);
+    if (!mcp_is_finished(r))
         r->tool->call(r, r->arguments);
 }
 
 void mcp_refuse(struct mcp_request *r, const struct mcp_verdict *v)
 {
-    if (mcp_wish_refused(r, v))
+    if (mcp_wish_refuse(r, v))
         return;
     r->judged |= v->audit_id[0] != 0;
-    mcp_fail_with(r, v->kind, v->reason, write_verdict, v);
+    mcp_fail_with(r, v->kind, v->reason, write_verdict_object, v);
 }
 
 void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v)
 {
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     mcp_request_ref(r);
     r->on_cancel = NULL;
     if (v->kind == MCP_ALLOW) {
         begin_call(r);
-        if (!mcp_over(r))
-            mcp_inputs_ask(r);
+        if (!mcp_is_finished(r))
+            mcp_inputs_request(r);
     } else {
         mcp_refuse(r, v);
     }
     mcp_request_unref(r);
 }
 
-static void authorize(struct mcp_request *r)
+static void authorize_call(struct mcp_request *r)
 {
     if (r->session->offer->authorize && !r->session->approved)
         r->session->offer->authorize(r);
@@ -210,7 +211,7 @@ void mcp_tools_call(struct mcp_request *r)
     else if (r->arguments->type != JSON_OBJECT)
         mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
     else if ((r->tool->hints & MCP_MUST_BE_TASK) && !(r->can & MCP_CAN_TASKS))
-        mcp_task_missing(r, "this tool answers with a task only");
+        mcp_task_missing(r, "this tool requires the tasks capability");
     else if (mcp_inputs_read(r) >= 0)
-        authorize(r);
+        authorize_call(r);
 }

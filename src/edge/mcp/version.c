@@ -1,4 +1,5 @@
-#include "mcp/version.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/version.h"
 
 const char *const mcp_version_names[] = {
     [MCP_NONE] = "",

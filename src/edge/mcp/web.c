@@ -1,21 +1,22 @@
-#include "mcp/web.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/mcp/web.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "mcp/web_inside.h"
+#include "lib/crypto/encode.h"
+#include "edge/mcp/web_internal.h"
 
-/* A POST until its body is there. */
-struct post {
+/* A POST whose body is being received. */
+struct web_post {
     struct mcp_web *web;
     struct mcp_who who;
     char peer[MCP_PEER_MAX];
     struct buf body;
 };
 
-static void post_free(struct post *p)
+static void post_free(struct web_post *p)
 {
     if (p->who.user)
         p->who.free_user(p->who.user);
@@ -23,7 +24,7 @@ static void post_free(struct post *p)
     free(p);
 }
 
-static struct mcp_who take_who(struct post *p)
+static struct mcp_who take_post_client(struct web_post *p)
 {
     struct mcp_who who = p->who;
 
@@ -31,7 +32,7 @@ static struct mcp_who take_who(struct post *p)
     return who;
 }
 
-static struct str header(const struct http_exchange *x, const char *name)
+static struct str request_header(const struct http_exchange *x, const char *name)
 {
     return h1_value(&http_request(x)->head, str_from(name));
 }
@@ -40,18 +41,18 @@ static struct str header(const struct http_exchange *x, const char *name)
 
 #define NO_SESSION "there is no such session; begin with initialize"
 #define LESS                                                                                       \
-    "this session was begun with more trust than you have now, which is good for requests alone; " \
-    "begin another"
+    "this session began with more trust than this message has, which may only send requests; "     \
+    "begin another session"
 #define TOO_LARGE "the message is too large"
 
-static void put_on_record(const struct mcp_web *w, void *user, int code, const char *reason)
+static void record_web_refusal(const struct mcp_web *w, void *user, int code, const char *reason)
 {
     struct mcp_refusal x = { .code = code, .reason = reason };
 
     mcp_refused(w->server, user, &x);
 }
 
-static struct mcp_trust trust_in(const struct web_session *k, const void *user)
+static struct mcp_trust message_trust(const struct web_session *k, const void *user)
 {
     const struct mcp_offer *o = k->web->server->offer;
 
@@ -91,10 +92,10 @@ static void refuse_message(struct http_exchange *x, int status, int code, const 
     web_refuse(x, status, code, buf_str(&id), message);
 }
 
-/* --- what a POST is --- */
+/* --- messages of a POST --- */
 
-/* The media type without its parameters. */
-static bool is_json(struct str type)
+/* Compares the media type without its parameters. */
+static bool is_json_media_type(struct str type)
 {
     struct str media;
 
@@ -102,8 +103,8 @@ static bool is_json(struct str type)
     return h1_same(str_trim(media), STR("application/json"));
 }
 
-/* Accept names it, whatever stands behind its semicolon. */
-static bool accepts(const struct http_exchange *x, struct str type)
+/* Whether Accept names the type; ignores parameters, also q=0. */
+static bool accepts_media_type(const struct http_exchange *x, struct str type)
 {
     const struct h1_head *h = &http_request(x)->head;
 
@@ -122,8 +123,8 @@ static bool accepts(const struct http_exchange *x, struct str type)
     return false;
 }
 
-/* Runs the messages: the stream hears of them. */
-static void run(struct web_stream *t, struct rpc_frame *f)
+/* Handles the frame's messages; the stream is their out. */
+static void handle_frame(struct web_stream *t, struct rpc_frame *f)
 {
     struct mcp_session *s = mcp_session_ref(t->session);
 
@@ -136,7 +137,7 @@ static void run(struct web_stream *t, struct rpc_frame *f)
 
 /* --- the stateless revision --- */
 
-/* What a header says of the body must be so: those on the way believe it. */
+/* Whether the header occurs once and equals `want`: proxies trust headers that mirror the body. */
 static bool header_is(const struct http_exchange *x, const char *name, struct str want)
 {
     const struct h1_head *h = &http_request(x)->head;
@@ -153,8 +154,8 @@ static bool header_is(const struct http_exchange *x, const char *name, struct st
     return str_eq(got, want);
 }
 
-/* What Mcp-Name has to be; p == NULL: nothing. */
-static struct str name_of(const struct rpc_message *m)
+/* The required value of Mcp-Name; p == NULL: any. */
+static struct str required_name(const struct rpc_message *m)
 {
     static const struct {
         const char *method, *member;
@@ -169,20 +170,20 @@ static struct str name_of(const struct rpc_message *m)
     return (struct str){ NULL, 0 };
 }
 
-static const char *header_wrong(const struct http_exchange *x, const struct rpc_message *m)
+static const char *find_wrong_header(const struct http_exchange *x, const struct rpc_message *m)
 {
-    struct str version = mcp_meta_version(m), name = name_of(m);
+    struct str version = mcp_meta_version(m), name = required_name(m);
 
     if (version.p && !header_is(x, "MCP-Protocol-Version", version))
-        return "MCP-Protocol-Version must be there and equal the message's _meta";
+        return "MCP-Protocol-Version must be present and equal the version in _meta";
     if (!header_is(x, "Mcp-Method", m->method))
-        return "Mcp-Method must be there and equal the message's method";
+        return "Mcp-Method must be present and equal the message's method";
     if (name.p && !header_is(x, "Mcp-Name", name))
-        return "Mcp-Name must be there and equal what the message names";
+        return "Mcp-Name must be present and equal the name or URI in the message";
     return NULL;
 }
 
-static void take_new(struct post *p, struct http_exchange *x, struct rpc_frame *f)
+static void handle_stateless_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
     const struct rpc_message *m = &f->messages[0];
     struct mcp_session *s;
@@ -195,10 +196,10 @@ static void take_new(struct post *p, struct http_exchange *x, struct rpc_frame *
         return;
     }
     if (m->kind == RPC_NOTIFICATION) {
-        respond_text(x, 202, STR("")); /* of what, nobody could know without a session */
+        respond_text(x, 202, STR("")); /* without a session it has no effect */
         return;
     }
-    wrong = header_wrong(x, m);
+    wrong = find_wrong_header(x, m);
     if (wrong) {
         refuse_message(x, 400, MCP_BAD_HEADER, f, wrong);
         return;
@@ -213,10 +214,10 @@ static void take_new(struct post *p, struct http_exchange *x, struct rpc_frame *
         refuse_message(x, 503, RPC_INTERNAL, f, e.msg);
         return;
     }
-    take_who(p);
+    take_post_client(p);
     s->stateless = true;
     t = web_stream_new(p->web, s, NULL, x);
-    run(t, f);
+    handle_frame(t, f);
 }
 
 /* --- the revisions with sessions --- */
@@ -227,11 +228,11 @@ static bool is_initialize(const struct rpc_frame *f)
            str_eq(f->messages[0].method, STR("initialize"));
 }
 
-static void take_initialize(struct post *p, struct http_exchange *x, struct rpc_frame *f)
+static void handle_initialize_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
     struct web_session *k;
     struct mcp_session *s;
-    struct mcp_who who = take_who(p);
+    struct mcp_who who = take_post_client(p);
     struct err e;
 
     who.peer = p->peer;
@@ -240,35 +241,35 @@ static void take_initialize(struct post *p, struct http_exchange *x, struct rpc_
         return;
     }
     s = mcp_session_ref(k->session);
-    run(web_stream_new(p->web, s, k, x), f);
+    handle_frame(web_stream_new(p->web, s, k, x), f);
     mcp_session_unref(s);
 }
 
-static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *f)
+static void handle_session_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
-    struct str version = header(x, "MCP-Protocol-Version");
+    struct str version = request_header(x, "MCP-Protocol-Version");
     struct web_session *k = web_session_of(p->web, x, p->peer);
-    struct mcp_trust trust = k ? trust_in(k, p->who.user) : (struct mcp_trust){ 0 };
-    bool less = trust.less && f->requests < f->n; /* the others are judged by nobody */
+    struct mcp_trust trust = k ? message_trust(k, p->who.user) : (struct mcp_trust){ 0 };
+    bool less = trust.less && f->requests < f->n; /* only requests are authorized one by one */
 
     if (is_initialize(f) && !k) {
-        take_initialize(p, x, f);
+        handle_initialize_post(p, x, f);
         return;
     }
     if (!k)
-        put_on_record(p->web, p->who.user, WEB_NO_SESSION, NO_SESSION);
+        record_web_refusal(p->web, p->who.user, WEB_NO_SESSION, NO_SESSION);
     else if (less)
-        put_on_record(p->web, p->who.user, WEB_BAD_SESSION, LESS);
-    if (!header(x, "Mcp-Session-Id").p)
+        record_web_refusal(p->web, p->who.user, WEB_BAD_SESSION, LESS);
+    if (!request_header(x, "Mcp-Session-Id").p)
         refuse_message(x, 400, WEB_BAD_SESSION, f, "Mcp-Session-Id: begin with initialize");
     else if (!k)
         refuse_message(x, 404, WEB_NO_SESSION, f, NO_SESSION);
     else if (less)
         refuse_message(x, 403, WEB_BAD_SESSION, f, LESS);
     else if (is_initialize(f))
-        refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this session is initialized");
+        refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this session is already initialized");
     else if (version.p && !mcp_version_of(version))
-        refuse_message(x, 400, WEB_BAD_SESSION, f, "MCP-Protocol-Version: not spoken here");
+        refuse_message(x, 400, WEB_BAD_SESSION, f, "MCP-Protocol-Version: not supported");
     else if (f->batch && !mcp_has_batches(k->session->version))
         refuse_message(x, 400, RPC_INVALID_REQUEST, f, "this revision has no batches");
     else {
@@ -277,7 +278,7 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
             struct web_stream *t = web_stream_new(p->web, k->session, k, x);
 
             t->out.trust = trust;
-            run(t, f);
+            handle_frame(t, f);
         } else {
             respond_text(x, 202, STR(""));
             for (size_t i = 0; i < f->n && !k->session->ended; i++)
@@ -288,14 +289,14 @@ static void take_old(struct post *p, struct http_exchange *x, struct rpc_frame *
 
 /* --- POST --- */
 
-static bool is_new(const struct http_exchange *x, const struct rpc_frame *f)
+static bool is_stateless_post(const struct http_exchange *x, const struct rpc_frame *f)
 {
-    enum mcp_version said = mcp_version_of(header(x, "MCP-Protocol-Version"));
+    enum mcp_version said = mcp_version_of(request_header(x, "MCP-Protocol-Version"));
 
     return mcp_is_new(said) || (f->n && mcp_meta_version(&f->messages[0]).p);
 }
 
-static void take_body(struct post *p, struct http_exchange *x)
+static void handle_post_body(struct web_post *p, struct http_exchange *x)
 {
     AUTO(buf_done) struct buf id = BUF_INIT(WEB_ERROR_MAX);
     struct rpc_frame *f;
@@ -303,33 +304,33 @@ static void take_body(struct post *p, struct http_exchange *x)
     struct err e;
 
     if (rpc_read(buf_str(&p->body), p->web->max, &f, &code, &id, &e) < 0) {
-        put_on_record(p->web, p->who.user, code, e.msg);
+        record_web_refusal(p->web, p->who.user, code, e.msg);
         web_refuse(x, 400, code, buf_str(&id), e.msg);
         post_free(p);
         return;
     }
-    if (is_new(x, f))
-        take_new(p, x, f);
+    if (is_stateless_post(x, f))
+        handle_stateless_post(p, x, f);
     else
-        take_old(p, x, f);
+        handle_session_post(p, x, f);
     rpc_frame_unref(f);
     post_free(p);
 }
 
 static void refuse_large(struct mcp_web *w, struct http_exchange *x, void *user)
 {
-    put_on_record(w, user, RPC_INVALID_REQUEST, TOO_LARGE);
+    record_web_refusal(w, user, RPC_INVALID_REQUEST, TOO_LARGE);
     web_refuse(x, 413, RPC_INVALID_REQUEST, STR(""), TOO_LARGE);
 }
 
-/* Whatever its head said of its length, nobody else says no to it: that must be on record. */
-static void piece_came(struct http_exchange *x, struct str piece)
+/* Receives the body. It checks the size itself, because the refusal must be in the audit log. */
+static void on_post_piece(struct http_exchange *x, struct str piece)
 {
-    struct post *p = http_state(x);
+    struct web_post *p = http_state(x);
     struct err e;
 
     if (!piece.n) {
-        take_body(p, x);
+        handle_post_body(p, x);
     } else if (http_keep(x, piece.n, &e) < 0) {
         web_refuse(x, 503, WEB_BAD_SESSION, STR(""), e.msg);
         post_free(p);
@@ -339,18 +340,19 @@ static void piece_came(struct http_exchange *x, struct str piece)
     }
 }
 
-static void post_gone(struct http_exchange *x)
+static void on_post_gone(struct http_exchange *x)
 {
     post_free(http_state(x));
 }
 
 static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_who who)
 {
-    struct post *p;
+    struct web_post *p;
 
-    if (!is_json(header(x, "Content-Type")) || !accepts(x, STR("application/json")) ||
-        !accepts(x, STR("text/event-stream"))) {
-        bool type = is_json(header(x, "Content-Type"));
+    if (!is_json_media_type(request_header(x, "Content-Type")) ||
+        !accepts_media_type(x, STR("application/json")) ||
+        !accepts_media_type(x, STR("text/event-stream"))) {
+        bool type = is_json_media_type(request_header(x, "Content-Type"));
 
         web_refuse(x, type ? 406 : 415, WEB_BAD_SESSION, STR(""),
                    type ? "Accept: must name application/json and text/event-stream"
@@ -370,14 +372,14 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
     p->who = who;
     snprintf(p->peer, sizeof p->peer, "%s", who.peer);
     http_set_state(x, p);
-    http_on_gone(x, post_gone);
+    http_on_gone(x, on_post_gone);
     buf_init(&p->body, w->max);
-    http_stream(x, piece_came);
+    http_stream(x, on_post_piece);
 }
 
 /* --- GET and DELETE --- */
 
-static struct web_stream *stream_of(struct web_session *k, uint64_t number)
+static struct web_stream *find_stream(struct web_session *k, uint64_t number)
 {
     for (struct link *l = list_first(&k->streams); l; l = list_after(&k->streams, l)) {
         struct web_stream *t = container_of(l, struct web_stream, in_session);
@@ -388,18 +390,18 @@ static struct web_stream *stream_of(struct web_session *k, uint64_t number)
     return NULL;
 }
 
-/* Goes on where the client lost a stream. False: it is none of ours. */
-static bool resume(struct web_session *k, struct http_exchange *x)
+/* Resumes a stream behind Last-Event-ID. False, without an answer, if the id is invalid. */
+static bool resume_stream(struct web_session *k, struct http_exchange *x)
 {
-    struct str last = header(x, "Last-Event-ID");
+    struct str last = request_header(x, "Last-Event-ID");
     struct web_stream *t;
     uint64_t number, seq;
 
     if (!replay_id_read(last, &number, &seq) || number >= k->numbers)
         return false;
-    t = stream_of(k, number);
+    t = find_stream(k, number);
     if (!t && !replay_answered(&k->replay, number)) {
-        web_refuse(x, 410, WEB_BAD_SESSION, STR(""), "nothing is kept of this stream any more");
+        web_refuse(x, 410, WEB_BAD_SESSION, STR(""), "this stream can no longer be resumed");
         return true;
     }
     if (!t) {
@@ -407,22 +409,22 @@ static bool resume(struct web_session *k, struct http_exchange *x)
         k->numbers--;
         t->number = number;
     }
-    if (t->pipe.x) /* it has come back before we knew that it was gone */
+    if (t->pipe.x) /* the client reconnects before the old connection's end was seen */
         web_stream_detach(t);
     web_stream_resume(t, x, seq);
     return true;
 }
 
-static void listen_to(struct web_session *k, struct http_exchange *x)
+static void open_session_stream(struct web_session *k, struct http_exchange *x)
 {
     struct web_stream *t = k->back;
 
-    if (!accepts(x, STR("text/event-stream"))) {
+    if (!accepts_media_type(x, STR("text/event-stream"))) {
         web_refuse(x, 406, WEB_BAD_SESSION, STR(""), "Accept: must name text/event-stream");
         return;
     }
     web_session_touch(k);
-    if (header(x, "Last-Event-ID").p && resume(k, x))
+    if (request_header(x, "Last-Event-ID").p && resume_stream(k, x))
         return;
     if (t->pipe.x)
         web_refuse(x, 409, WEB_BAD_SESSION, STR(""), "this session has a stream already");
@@ -435,19 +437,19 @@ static void serve_session(struct mcp_web *w, struct http_exchange *x, const stru
     struct web_session *k = web_session_of(w, x, who->peer);
     enum h1_method method = http_request(x)->method;
 
-    if (mcp_is_new(mcp_version_of(header(x, "MCP-Protocol-Version"))) ||
+    if (mcp_is_new(mcp_version_of(request_header(x, "MCP-Protocol-Version"))) ||
         (method != H1_GET && method != H1_DELETE))
         web_refuse(x, 405, WEB_BAD_SESSION, STR(""), "messages are sent with POST");
-    else if (!header(x, "Mcp-Session-Id").p)
+    else if (!request_header(x, "Mcp-Session-Id").p)
         web_refuse(x, 400, WEB_BAD_SESSION, STR(""), "Mcp-Session-Id: begin with initialize");
     else if (!k) {
-        put_on_record(w, who->user, WEB_NO_SESSION, NO_SESSION);
+        record_web_refusal(w, who->user, WEB_NO_SESSION, NO_SESSION);
         web_refuse(x, 404, WEB_NO_SESSION, STR(""), NO_SESSION);
-    } else if (trust_in(k, who->user).less) {
-        put_on_record(w, who->user, WEB_BAD_SESSION, LESS);
+    } else if (message_trust(k, who->user).less) {
+        record_web_refusal(w, who->user, WEB_BAD_SESSION, LESS);
         web_refuse(x, 403, WEB_BAD_SESSION, STR(""), LESS);
     } else if (method == H1_GET)
-        listen_to(k, x);
+        open_session_stream(k, x);
     else {
         k->session->deleted = true;
         web_session_end(k);

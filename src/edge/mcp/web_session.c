@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mcp/web_inside.h"
+#include "edge/mcp/web_internal.h"
 
-static void free_later(struct loop_later *l)
+static void on_web_session_free(struct loop_later *l)
 {
     struct web_session *k = container_of(l, struct web_session, later);
 
@@ -12,8 +13,8 @@ static void free_later(struct loop_later *l)
     free(k);
 }
 
-/* Whatever ended it: its streams are hung up on. */
-static void ended(struct mcp_session *s)
+/* The session has ended: closes its streams. */
+static void on_web_session_ended(struct mcp_session *s)
 {
     struct web_session *k = s->transport;
     struct link *next;
@@ -28,10 +29,10 @@ static void ended(struct mcp_session *s)
         web_stream_free(t);
     }
     replay_done(&k->replay);
-    loop_later(s->loop, &k->later, free_later, NULL);
+    loop_later(s->loop, &k->later, on_web_session_free, NULL);
 }
 
-static bool in_use(struct web_session *k)
+static bool is_web_session_used(struct web_session *k)
 {
     if (list_first(&k->session->requests))
         return true;
@@ -41,17 +42,18 @@ static bool in_use(struct web_session *k)
     return false;
 }
 
-/* A client that asks for nothing and listens to nothing has gone without a word. */
-static void on_idle(struct loop_timer *t)
+/* Ends the session if it had neither requests nor connected streams for silence_ns. */
+static void on_web_session_idle(struct loop_timer *t)
 {
     struct web_session *k = container_of(t, struct web_session, idle);
 
-    if (in_use(k))
+    if (is_web_session_used(k))
         k->used = clock_mono();
     if (clock_mono() - k->used >= k->web->silence_ns)
         web_session_end(k);
     else
-        loop_timer_start(k->session->loop, t, k->used + k->web->silence_ns, on_idle, NULL);
+        loop_timer_start(k->session->loop, t, k->used + k->web->silence_ns, on_web_session_idle,
+                         NULL);
 }
 
 int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session **ret,
@@ -70,11 +72,11 @@ int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session 
     k->web = web;
     replay_init(&k->replay, &web->room, s->holder, s->family);
     s->transport = k;
-    s->on_end = ended;
+    s->on_end = on_web_session_ended;
     k->back = web_stream_new(web, s, k, NULL);
     s->back = &k->back->out;
     web_session_touch(k);
-    loop_timer_start(s->loop, &k->idle, k->used + web->silence_ns, on_idle, NULL);
+    loop_timer_start(s->loop, &k->idle, k->used + web->silence_ns, on_web_session_idle, NULL);
     *ret = k;
     return 0;
 }
@@ -87,7 +89,8 @@ struct web_session *web_session_of(struct mcp_web *web, struct http_exchange *x,
     if (h1_count(h, STR("Mcp-Session-Id")) != 1)
         return NULL;
     s = mcp_session_find(web->server, h1_value(h, STR("Mcp-Session-Id")));
-    return s && s->on_end == ended && strcmp(s->peer, peer) == 0 ? s->transport : NULL;
+    return s && s->on_end == on_web_session_ended && strcmp(s->peer, peer) == 0 ? s->transport
+                                                                                : NULL;
 }
 
 void web_session_touch(struct web_session *k)

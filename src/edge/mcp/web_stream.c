@@ -1,25 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/sse.h"
-#include "mcp/web_inside.h"
+#include "lib/http/sse.h"
+#include "edge/mcp/web_internal.h"
 
-#define SILENCE (5 * NS_PER_S) /* after it a POST's answer becomes a stream */
+#define SILENCE (5 * NS_PER_S) /* a POST unanswered for so long becomes a stream */
 #define BEAT    (15 * NS_PER_S)
 
-static void on_beat(struct loop_timer *l);
+static void on_stream_beat(struct loop_timer *l);
 
-static void start_beat(struct web_stream *t, int64_t ns)
+static void start_stream_beat(struct web_stream *t, int64_t ns)
 {
     loop_timer_stop(&t->beat);
-    loop_timer_start(t->session->loop, &t->beat, clock_mono() + ns, on_beat, NULL);
+    loop_timer_start(t->session->loop, &t->beat, clock_mono() + ns, on_stream_beat, NULL);
 }
 
 /* --- life --- */
 
-/* Nobody listens on it any more. */
-static void leave(struct web_stream *t)
+/* The stream is not connected from now on. */
+static void disconnect_stream(struct web_stream *t)
 {
     loop_timer_stop(&t->beat);
     if (!link_joined(&t->link))
@@ -28,7 +29,7 @@ static void leave(struct web_stream *t)
     mcp_session_release(t->session);
 }
 
-static void free_later(struct loop_later *l)
+static void on_web_stream_free(struct loop_later *l)
 {
     struct web_stream *t = container_of(l, struct web_stream, later);
 
@@ -39,14 +40,14 @@ static void free_later(struct loop_later *l)
 
 void web_stream_free(struct web_stream *t)
 {
-    leave(t);
+    disconnect_stream(t);
     link_leave(&t->in_session);
     mcp_out_gone(&t->out, !t->kept);
-    loop_later(t->session->loop, &t->later, free_later, NULL);
+    loop_later(t->session->loop, &t->later, on_web_stream_free, NULL);
 }
 
-/* Nothing will be sent any more, and nobody is there. */
-static void free_if_over(struct web_stream *t)
+/* Frees a stream that has neither open requests nor a connection, except the session's own. */
+static void free_idle_stream(struct web_stream *t)
 {
     bool back = t->kept && t->kept->back == t;
 
@@ -60,45 +61,45 @@ static void free_if_over(struct web_stream *t)
 static void forget_exchange(struct web_stream *t)
 {
     mcp_pipe_done(&t->pipe);
-    leave(t);
+    disconnect_stream(t);
     t->begun = t->closing = false;
 }
 
-static void lost(struct web_stream *t)
+static void lose_stream(struct web_stream *t)
 {
     forget_exchange(t);
     if (!t->kept) {
         t->open = 0;
         mcp_out_gone(&t->out, true);
     } else {
-        mcp_out_drained(&t->out); /* it does not wait for anybody */
+        mcp_out_drained(&t->out); /* a stream without a connection is never slow */
     }
-    free_if_over(t);
+    free_idle_stream(t);
 }
 
-static void on_gone(struct http_exchange *x)
+static void on_web_stream_gone(struct http_exchange *x)
 {
-    lost(http_state(x));
+    lose_stream(http_state(x));
 }
 
-static void end_stream(struct web_stream *t)
+static void end_web_stream(struct web_stream *t)
 {
     t->closing = true;
     if (!mcp_pipe_end(&t->pipe))
         return;
-    leave(t);
-    free_if_over(t);
+    disconnect_stream(t);
+    free_idle_stream(t);
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_web_stream_drained(struct http_exchange *x)
 {
     struct web_stream *t = http_state(x);
     int r = mcp_pipe_drain(&t->pipe);
 
     if (r < 0)
-        lost(t);
+        lose_stream(t);
     else if (r == 0 && t->closing)
-        end_stream(t);
+        end_web_stream(t);
     else if (r == 0)
         mcp_out_drained(&t->out);
 }
@@ -107,15 +108,15 @@ static void take_exchange(struct web_stream *t, struct http_exchange *x)
 {
     mcp_pipe_init(&t->pipe, x);
     http_set_state(x, t);
-    http_on_gone(x, on_gone);
-    http_on_drain(x, on_drain);
+    http_on_gone(x, on_web_stream_gone);
+    http_on_drain(x, on_web_stream_drained);
     list_append(&t->web->streams, &t->link);
     mcp_session_hold(t->session);
 }
 
 /* --- events --- */
 
-static int put_event(struct web_stream *t, uint64_t seq, struct str message)
+static int write_stream_event(struct web_stream *t, uint64_t seq, struct str message)
 {
     char id[REPLAY_ID_MAX];
     int r = 0;
@@ -135,7 +136,7 @@ static int put_event(struct web_stream *t, uint64_t seq, struct str message)
     return r < 0 ? r : mcp_pipe_add(&t->pipe, STR("\n\n"));
 }
 
-static bool begin(struct web_stream *t, bool again)
+static bool begin_event_stream(struct web_stream *t, bool again)
 {
     const struct h1_field fields[] = { { STR("Mcp-Session-Id"), str_from(t->session->id) } };
     struct err e;
@@ -144,15 +145,15 @@ static bool begin(struct web_stream *t, bool again)
         return true;
     if (sse_begin(t->pipe.x, fields, t->kept ? 1 : 0, &e) < 0) {
         http_fail(take_ptr(t->pipe.x), 500, str_from(e.msg));
-        lost(t);
+        lose_stream(t);
         return false;
     }
     t->begun = true;
-    start_beat(t, BEAT);
+    start_stream_beat(t, BEAT);
     if (!t->kept || again || !mcp_has_priming(t->session->version)) {
-        sse_heartbeat(t->pipe.x, NULL); /* the head is on its way: the client knows it is heard */
-    } else if (put_event(t, t->seq, STR("")) < 0) {
-        lost(t);
+        sse_heartbeat(t->pipe.x, NULL); /* sends the head: the client sees the stream open */
+    } else if (write_stream_event(t, t->seq, STR("")) < 0) {
+        lose_stream(t);
         return false;
     }
     return true;
@@ -160,10 +161,10 @@ static bool begin(struct web_stream *t, bool again)
 
 bool web_stream_begin(struct web_stream *t)
 {
-    return begin(t, false);
+    return begin_event_stream(t, false);
 }
 
-static void on_beat(struct loop_timer *l)
+static void on_stream_beat(struct loop_timer *l)
 {
     struct web_stream *t = container_of(l, struct web_stream, beat);
 
@@ -173,10 +174,10 @@ static void on_beat(struct loop_timer *l)
         return;
     if (!t->pipe.waits && !t->pipe.pending.n)
         sse_heartbeat(t->pipe.x, NULL);
-    start_beat(t, BEAT);
+    start_stream_beat(t, BEAT);
 }
 
-static void keep(struct web_stream *t, const struct json *id, struct str message)
+static void keep_for_replay(struct web_stream *t, const struct json *id, struct str message)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
     struct json_writer w;
@@ -189,31 +190,31 @@ static void keep(struct web_stream *t, const struct json *id, struct str message
     replay_add(&t->kept->replay, t->number, t->seq, buf_str(&text), message);
 }
 
-/* With the id of the request that it answers, or NULL. */
-static int send_event(struct web_stream *t, const struct json *id, struct str message)
+/* `id` is of the request that the message answers, or NULL. */
+static int send_stream_event(struct web_stream *t, const struct json *id, struct str message)
 {
     bool heard = t->pipe.x != NULL, good = !heard || web_stream_begin(t);
     int r;
 
-    t->seq++; /* behind what the stream began with: that can be resumed from */
+    t->seq++; /* above the number of the priming event */
     if (t->kept)
-        keep(t, id, message);
+        keep_for_replay(t, id, message);
     if (!heard || !good)
         return good ? 0 : -1;
-    r = put_event(t, t->seq, message);
+    r = write_stream_event(t, t->seq, message);
     if (r < 0)
-        lost(t);
+        lose_stream(t);
     return r;
 }
 
-static int send_message(struct mcp_out *o, struct str message)
+static int send_stream_message(struct mcp_out *o, struct str message)
 {
-    return send_event(container_of(o, struct web_stream, out), NULL, message);
+    return send_stream_event(container_of(o, struct web_stream, out), NULL, message);
 }
 
 /* --- the answer --- */
 
-static void respond(struct web_stream *t, struct str message, int status)
+static void respond_json(struct web_stream *t, struct str message, int status)
 {
     const struct h1_field fields[] = {
         { STR("Content-Type"), STR("application/json") },
@@ -226,29 +227,30 @@ static void respond(struct web_stream *t, struct str message, int status)
     if (http_respond(x, message.n ? status : 202, fields, t->kept && t->session->version ? 3 : 2,
                      message, &e) < 0)
         http_fail(x, 500, str_from(e.msg));
-    leave(t);
+    disconnect_stream(t);
 }
 
-static void answer(struct mcp_out *o, const struct json *id, struct str message, int status)
+static void send_stream_answer(struct mcp_out *o, const struct json *id, struct str message,
+                               int status)
 {
     struct web_stream *t = container_of(o, struct web_stream, out);
 
     t->open -= t->open > 0;
     if (t->pipe.x && !t->begun && !t->batch)
-        respond(t, message, status);
-    else if (message.n && send_event(t, id, message) < 0)
+        respond_json(t, message, status);
+    else if (message.n && send_stream_event(t, id, message) < 0)
         return;
     if (t->open)
         return;
     if (t->pipe.x)
-        end_stream(t);
+        end_web_stream(t);
     else
-        free_if_over(t);
+        free_idle_stream(t);
     if (t->kept && !t->session->version) /* initialize was refused */
         mcp_session_end(t->session);
 }
 
-static const struct mcp_out_ops ops = { .send = send_message, .answer = answer };
+static const struct mcp_out_ops ops = { .send = send_stream_message, .answer = send_stream_answer };
 
 struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
                                   struct web_session *kept, struct http_exchange *x)
@@ -268,21 +270,22 @@ struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
     mcp_pipe_init(&t->pipe, NULL);
     if (x) {
         take_exchange(t, x);
-        start_beat(t, SILENCE);
+        start_stream_beat(t, SILENCE);
     }
     return t;
 }
 
-/* An answer that is not kept any more is an error in its place: nobody waits for it in vain. */
-static int put_again(struct web_stream *t, const struct replay_entry *v)
+/* Replays a message. An evicted answer is replaced by an error, so that the client does not wait
+ * for it. */
+static int replay_stream_entry(struct web_stream *t, const struct replay_entry *v)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
 
     if (v->kind != REPLAY_GONE)
-        return put_event(t, v->seq, v->text);
+        return write_stream_event(t, v->seq, v->text);
     rpc_write_error(&text, v->id, RPC_INTERNAL,
-                    "what was asked for was done, but its answer is not kept any more");
-    return put_event(t, v->seq, buf_str(&text));
+                    "the request was completed, but its answer is no longer kept");
+    return write_stream_event(t, v->seq, buf_str(&text));
 }
 
 void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t seq)
@@ -291,28 +294,28 @@ void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t s
     int r = 0;
 
     take_exchange(t, x);
-    if (!begin(t, true))
+    if (!begin_event_stream(t, true))
         return;
     while (r >= 0 && (v = replay_after(&t->kept->replay, t->number, seq))) {
         seq = v->seq;
-        r = put_again(t, v);
+        r = replay_stream_entry(t, v);
     }
     if (r < 0)
-        lost(t);
+        lose_stream(t);
     else if (!t->open && t != t->kept->back)
-        end_stream(t); /* that was all of it */
+        end_web_stream(t); /* all messages of the stream are sent */
 }
 
 void web_stream_listen(struct web_stream *t, struct http_exchange *x)
 {
     take_exchange(t, x);
-    begin(t, false);
+    begin_event_stream(t, false);
 }
 
 void web_stream_hang_up(struct web_stream *t)
 {
     http_cut(take_ptr(t->pipe.x));
-    lost(t);
+    lose_stream(t);
 }
 
 void web_stream_detach(struct web_stream *t)

@@ -1,65 +1,65 @@
-/* /v1/approvals: calls of tools that wait for a master. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/approvals: tool calls that wait for a master. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/guard.h"
-#include "api/inside.h"
-#include "api/listing.h"
-#include "api/mcp.h"
-#include "api/route.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
+#include "edge/core/listing.h"
+#include "edge/tools/tools.h"
+#include "edge/core/route.h"
 #include "base/clock.h"
-#include "control/tokens.h"
-#include "model/owner.h"
+#include "control/owner/tokens.h"
+#include "domain/model/owner.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 
-#define NO_MASTER "Sandboxer-Master is no token of a master"
+#define NO_MASTER "Sandboxer-Master: not a token that may decide calls"
 
 enum { LIST_DEFAULT = 100, LIST_MOST = 1000, WAIT_MOST_S = 60, ANSWER_BYTES = 64 << 20 };
 
-static bool is_master(const struct caller *who)
+static bool is_trusted_master(const struct caller *who)
 {
     return who->role == ROLE_MASTER && who->trusted;
 }
 
-/* The owners whose calls the store is asked for; empty: all of them. */
-static struct str scope(const struct call *c)
+/* The owner whose calls the store query returns; empty: all owners. */
+static struct str owner_scope(const struct call *c)
 {
-    return is_master(&c->caller) || c->caller.admin ? STR("") : str_from(c->caller.owner);
+    return is_trusted_master(&c->caller) || c->caller.admin ? STR("") : str_from(c->caller.owner);
 }
 
-/* A master sees the calls of every owner, within the labels of the master's own token. A client
- * that calls tools sees the calls that it asked for itself. */
-static bool is_for(const struct call *c, const struct approval_record *r)
+/* Whether the caller may see the call. A master sees the calls of every owner, within the labels of
+ * the master's own token; a session sees the calls that it requested itself. */
+static bool may_see_approval(const struct call *c, const struct approval_record *r)
 {
     const struct peer *p = guard_session(c);
 
     if (p)
         return strcmp(p->record.id, r->peer) == 0;
-    return is_master(&c->caller) ? caller_labels_fit(&c->caller, &r->labels)
-                                 : caller_sees(&c->caller, r->owner, &r->labels);
+    return is_trusted_master(&c->caller) ? caller_labels_fit(&c->caller, &r->labels)
+                                         : caller_sees(&c->caller, r->owner, &r->labels);
 }
 
 /* --- list --- */
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_approval_list(struct json_writer *w, const void *what)
 {
-    const struct listing *l = what;
+    const struct store_listing *l = what;
 
     json_begin_object(w);
-    json_key(w, STR("approvals"));
-    json_begin_array(w);
+    json_field_begin_array(w, "approvals");
     for (size_t i = 0; i < l->query.n; i++) {
         const struct approval_record *r = &l->query.approvals[i];
 
-        if (is_for(l->call, r))
+        if (may_see_approval(l->call, r))
             approval_write(w, r, false);
     }
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void rest_list_approvals(struct call *c)
 {
     struct store_query q = { .kind = STORE_APPROVALS_WAITING };
     uint64_t limit = LIST_DEFAULT;
@@ -68,11 +68,13 @@ static void list(struct call *c)
     if (call_query_number(c, "limit", LIST_MOST, &limit) < 0 || call_query_bool(c, "all", &all) < 0)
         return;
     if (all)
-        q = (struct store_query){ .kind = STORE_APPROVALS, .limit = (int)limit, .owner = scope(c) };
-    call_list(c, &q, ANSWER_BYTES, write_list);
+        q = (struct store_query){ .kind = STORE_APPROVALS,
+                                  .limit = (int)limit,
+                                  .owner = owner_scope(c) };
+    call_list(c, &q, ANSWER_BYTES, write_approval_list);
 }
 
-/* --- one of them, and waiting for it --- */
+/* --- show one, and wait for its decision --- */
 
 struct approval_show {
     struct call *call;
@@ -83,94 +85,95 @@ struct approval_show {
     bool waits;
 };
 
-static void show_stop(struct approval_show *s)
+static void stop_approval_wait(struct approval_show *s)
 {
     approval_waiter_stop(&s->waiter);
     loop_timer_stop(&s->timer);
 }
 
-static void show_end(struct call *c)
+static void free_approval_show(struct call *c)
 {
     struct approval_show *s = c->state;
 
-    show_stop(s);
+    stop_approval_wait(s);
     arena_done(&s->query.arena);
     free(s);
 }
 
-static void write_one(struct json_writer *w, const void *what)
+static void write_approval(struct json_writer *w, const void *what)
 {
     approval_write(w, what, true);
 }
 
-/* Who is trusted less than the token hears no more than it could have asked for. */
-static bool may_hear(const struct caller *who, const struct approval_record *r)
+/* A caller whose trust was lowered sees only results of tools that it could call itself. */
+static bool may_read_result(const struct caller *who, const struct approval_record *r)
 {
     struct mcp_verdict v;
 
     return who->trusted || mcp_token_allows(who, r->tool, &v);
 }
 
-static void found(struct store_query *q, int r, const struct err *e)
+static void on_approval_found(struct store_query *q, int r, const struct err *e)
 {
     struct approval_show *s = container_of(q, struct approval_show, query);
 
     if (r < 0)
         call_fail(s->call, e);
-    else if (q->n == 0 || !is_for(s->call, &q->approvals[0]))
+    else if (q->n == 0 || !may_see_approval(s->call, &q->approvals[0]))
         call_fail_with(s->call, 404, "not_found", "there is no such call");
-    else if (!may_hear(&s->call->caller, &q->approvals[0]))
-        call_fail_with(s->call, 403, "denied", "this call was asked for with more trust");
+    else if (!may_read_result(&s->call->caller, &q->approvals[0]))
+        call_fail_with(s->call, 403, "denied",
+                       "this call was requested with more trust than this caller has");
     else
-        call_answer(s->call, 200, write_one, &q->approvals[0]);
+        call_answer(s->call, 200, write_approval, &q->approvals[0]);
     call_unref(s->call);
 }
 
-/* Takes over the reference of whoever waited. */
-static void look(struct approval_show *s)
+/* Queries the store; takes over the caller's reference to the call. */
+static void query_stored_approval(struct approval_show *s)
 {
     struct err e;
 
-    show_stop(s);
+    stop_approval_wait(s);
     s->query = (struct store_query){ .kind = STORE_APPROVAL,
                                      .text = str_from(s->id),
-                                     .owner = scope(s->call) };
+                                     .owner = owner_scope(s->call) };
     arena_init(&s->query.arena, ANSWER_BYTES);
-    if (store_ask(control_store(s->call->api->control), &s->query, found, &e) >= 0)
+    if (store_ask(control_store(s->call->api->control), &s->query, on_approval_found, &e) >= 0)
         return;
     call_fail(s->call, &e);
     call_unref(s->call);
 }
 
-static void on_time(struct loop_timer *t)
+static void on_approval_wait_timeout(struct loop_timer *t)
 {
-    look(container_of(t, struct approval_show, timer));
+    query_stored_approval(container_of(t, struct approval_show, timer));
 }
 
-static void changed(struct approval_waiter *w, const struct approval_record *r)
+static void on_approval_changed(struct approval_waiter *w, const struct approval_record *r)
 {
     struct approval_show *s = container_of(w, struct approval_show, waiter);
 
     if (!approval_is_open(r->state))
-        look(s);
+        query_stored_approval(s);
 }
 
-static void gone(struct call *c)
+static void on_approval_client_gone(struct call *c)
 {
     struct approval_show *s = c->state;
 
     if (!s->waits || !link_joined(&s->waiter.link_))
         return;
-    show_stop(s);
+    stop_approval_wait(s);
     call_unref(c);
 }
 
-static bool is_visible(struct call *c, const struct approval_record *r)
+static bool is_visible_approval(struct call *c, const struct approval_record *r)
 {
-    return r && is_for(c, r);
+    return r && may_see_approval(c, r);
 }
 
-static void show(struct call *c)
+static void rest_show_approval(struct call *c)
 {
     struct approval_show *s;
     uint64_t wait = 0;
@@ -187,22 +190,22 @@ static void show(struct call *c)
     s->call = c;
     str_copy(c->params[0], s->id, sizeof s->id);
     c->state = s;
-    c->on_end = show_end;
-    c->on_gone = gone;
+    c->on_end = free_approval_show;
+    c->on_gone = on_approval_client_gone;
     call_ref(c);
-    if (!wait || !is_visible(c, approvals_find(c->api->trust, c->params[0]))) {
-        look(s);
+    if (!wait || !is_visible_approval(c, approvals_find(c->api->trust, c->params[0]))) {
+        query_stored_approval(s);
         return;
     }
     s->waits = true;
     memcpy(s->waiter.id, s->id, sizeof s->id);
-    s->waiter.changed = changed;
+    s->waiter.changed = on_approval_changed;
     approvals_wait(c->api->trust, &s->waiter);
-    (void)loop_timer_start(c->loop, &s->timer, clock_mono() + (int64_t)wait * NS_PER_S, on_time,
-                           NULL);
+    (void)loop_timer_start(c->loop, &s->timer, clock_mono() + (int64_t)wait * NS_PER_S,
+                           on_approval_wait_timeout, NULL);
 }
 
-/* --- deciding --- */
+/* --- decide --- */
 
 struct decision_request {
     const char *reason;
@@ -213,21 +216,21 @@ struct decision_request {
 
 static const struct json_field approve_fields[] = {
     { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason),
-      .max = RECORD_REASON_MAX - 1, .doc = "For the record." },
+      .max = RECORD_REASON_MAX - 1, .doc = "Reason, for the audit record." },
     { "grant", JSON_KIND_DURATION, JSON_AT(struct decision_request, grant_ns), .min = NS_PER_S,
       .max = INT64_C(86400000000000),
-      .doc = "For so long, more calls of the tool on the sandbox pass." },
+      .doc = "Also allow further calls of the tool on the sandbox for this long." },
     { "uses", JSON_KIND_UINT, JSON_AT(struct decision_request, uses), .max = 100000,
-      .doc = "How many of them; without it, any number." },
+      .doc = "Maximum number of such calls; without it, unlimited." },
     { "self", JSON_KIND_BOOL, JSON_AT(struct decision_request, self),
-      .doc = "A user on a terminal decides on their own request, where the configuration lets "
-             "them (trust.self_approval)." },
+      .doc = "A user on a terminal approves their own request, if trust.self_approval allows it." },
 };
 static const size_t approve_field_count = COUNT_OF(approve_fields);
 
 static const struct json_field reject_fields[] = {
     { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason), .min = 1,
-      .max = RECORD_REASON_MAX - 1, .required = true, .doc = "Why; its caller is told." },
+      .max = RECORD_REASON_MAX - 1, .required = true,
+      .doc = "The reason, shown to the requester." },
 };
 static const size_t reject_field_count = COUNT_OF(reject_fields);
 
@@ -236,22 +239,21 @@ struct decision_call {
     struct approval_op op;
 };
 
-static void decision_end(struct call *c)
+static void free_decision_call(struct call *c)
 {
     free(c->state);
 }
 
-static void write_decided(struct json_writer *w, const void *what)
+static void write_decision(struct json_writer *w, const void *what)
 {
     const struct approval_op *op = what;
 
     json_begin_object(w);
-    json_key(w, STR("request_id"));
-    json_put_str(w, str_from(op->id));
+    json_field_cstr(w, "request_id", op->id);
     json_end_object(w);
 }
 
-static void decided(struct approval_op *op, int r, const struct err *e)
+static void on_approval_decided(struct approval_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct decision_call, op)->call;
 
@@ -259,13 +261,14 @@ static void decided(struct approval_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 200, write_decided, op);
+        call_answer(c, 200, write_decision, op);
     call_unref(c);
 }
 
-/* Who decides: the caller, or the master whose token it shows beside. *ret_labels are those that a
- * call must have to be theirs. False: it is answered. */
-static bool read_master(struct call *c, struct trust_master *m, struct caller *ret_labels)
+/* Determines the deciding master: the caller, or the holder of the token in Sandboxer-Master.
+ * *ret_labels has the labels that a call must have to be visible to that master. False: the call is
+ * answered. */
+static bool read_deciding_master(struct call *c, struct trust_master *m, struct caller *ret_labels)
 {
     struct str shown = call_header(c, "Sandboxer-Master");
     const struct token_record *t = shown.p ? tokens_find(c->api->tokens, shown) : NULL;
@@ -280,7 +283,7 @@ static bool read_master(struct call *c, struct trust_master *m, struct caller *r
     if (!shown.p)
         return true;
     if (!t || t->gateway) {
-        call_put_on_record(c, "auth.refused", NO_MASTER);
+        call_record_refusal(c, "auth.refused", NO_MASTER);
         call_fail_with(c, 401, "unauthenticated", NO_MASTER);
         return false;
     }
@@ -291,11 +294,11 @@ static bool read_master(struct call *c, struct trust_master *m, struct caller *r
     m->by_token = true;
     m->admin =
         (t->verbs & VERB_BIT(VERB_ADMIN)) != 0 && owner_is_administrator(t->owner, c->api->owner);
-    ret_labels->labels = t->labels; /* good for the loop's turn */
+    ret_labels->labels = t->labels; /* valid for this turn of the loop */
     return true;
 }
 
-static void decide(struct call *c, bool approve)
+static void decide_approval(struct call *c, bool approve)
 {
     struct decision_request q = { 0 };
     struct decision_call *d;
@@ -311,16 +314,16 @@ static void decide(struct call *c, bool approve)
     }
     if (q.uses && !q.grant_ns) {
         call_fail_with(c, 400, "invalid",
-                       "uses: counts the calls of a grant: say with 'grant' how long it lasts");
+                       "uses: needs 'grant', which sets how long the grant lasts");
         return;
     }
-    if (!read_master(c, &m, &labels))
+    if (!read_deciding_master(c, &m, &labels))
         return;
     m.self = q.self && http_peer(c->x)->is_unix && c->caller.trusted && !m.by_token;
     held = approvals_find(c->api->trust, c->params[0]);
     if (!id_valid("req_", c->params[0]) || (held && !caller_labels_fit(&labels, &held->labels)) ||
-        (m.role != ROLE_MASTER && !is_visible(c, held))) {
-        call_fail_with(c, 404, "not_found", "there is no such call that waits");
+        (m.role != ROLE_MASTER && !is_visible_approval(c, held))) {
+        call_fail_with(c, 404, "not_found", "there is no such waiting call");
         return;
     }
     d = calloc(1, sizeof *d);
@@ -331,32 +334,32 @@ static void decide(struct call *c, bool approve)
                                   .reason = q.reason,
                                   .grant_ns = q.grant_ns,
                                   .grant_uses = (uint32_t)q.uses,
-                                  .done = decided };
+                                  .done = on_approval_decided };
     str_copy(c->params[0], d->op.id, sizeof d->op.id);
     c->state = d;
-    c->on_end = decision_end;
+    c->on_end = free_decision_call;
     call_ref(c);
     (approve ? approvals_approve : approvals_reject)(c->api->trust, &d->op);
 }
 
-static void approve_call(struct call *c)
+static void rest_approve_call(struct call *c)
 {
-    decide(c, true);
+    decide_approval(c, true);
 }
 
-static void reject_call(struct call *c)
+static void rest_reject_call(struct call *c)
 {
-    decide(c, false);
+    decide_approval(c, false);
 }
 
 const struct route routes_approvals[] = {
-    { H1_GET, VERB_READ, "/v1/approvals", 0, list, "List calls that wait for a master",
-      .answer = "ApprovalList", .query = "all limit" },
-    { H1_GET, VERB_READ, "/v1/approvals/{id}", ROUTE_LONG, show,
-      "Show one, with its arguments and its result", .answer = "Approval", .query = "wait" },
-    { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, approve_call,
-      "Let one run, once", approve_fields, &approve_field_count, .answer = "Decided" },
-    { H1_POST, VERB_READ, "/v1/approvals/{id}/reject", ROUTE_JSON, reject_call, "Refuse one",
-      reject_fields, &reject_field_count, .answer = "Decided" },
+    { H1_GET, VERB_READ, "/v1/approvals", 0, rest_list_approvals,
+      "List calls that wait for a master", .answer = "ApprovalList", .query = "all limit" },
+    { H1_GET, VERB_READ, "/v1/approvals/{id}", ROUTE_LONG, rest_show_approval,
+      "Show a call with its arguments and result", .answer = "Approval", .query = "wait" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, rest_approve_call,
+      "Approve a call: it runs once", approve_fields, &approve_field_count, .answer = "Decided" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/reject", ROUTE_JSON, rest_reject_call,
+      "Reject a call", reject_fields, &reject_field_count, .answer = "Decided" },
     { .path = NULL },
 };

@@ -1,14 +1,16 @@
-/* /v1/sandboxes/{id}/processes/{n}/attach: a background process's output, as lines or messages.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/processes/{n}/attach: streams a background process's output as NDJSON or
+ * WebSocket messages.
  *
- * Whoever leaves lets the process go on. */
+ * The process continues when the client disconnects. */
 #include <signal.h>
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "api/processes.h"
-#include "http/websocket.h"
-#include "json/reader.h"
-#include "proc/signals.h"
+#include "edge/core/exec.h"
+#include "edge/core/processes.h"
+#include "lib/http/websocket.h"
+#include "lib/json/reader.h"
+#include "lib/proc/signals.h"
 
 enum { CHUNK = 64 << 10, EVENT_MAX = 1 << 20, INPUT_MAX = 1 << 20 };
 enum { CLOSE_DONE = 1000, CLOSE_UNSUPPORTED = 1003, CLOSE_BEHIND = 1008, CLOSE_FAILED = 1011 };
@@ -19,10 +21,10 @@ struct attach {
     struct process *process;
     bool is_ws;
     struct ws ws;
-    struct buf input; /* of the last message: it did not fit */
+    struct buf input; /* unwritten rest of the last message */
 };
 
-static void attach_end(struct call *c)
+static void free_attach(struct call *c)
 {
     struct attach *a = c->state;
 
@@ -32,29 +34,29 @@ static void attach_end(struct call *c)
     free(a);
 }
 
-static void attach_gone(struct call *c)
+static void on_attach_client_gone(struct call *c)
 {
     struct attach *a = c->state;
 
     watcher_stop(&a->watcher);
 }
 
-/* --- telling --- */
+/* --- output --- */
 
-/* What http_write() and ws_send() return; at a failure the client is cut off. */
-static int sent(struct attach *a, int r)
+/* Checks the result of http_write() or ws_send(); on failure the client is cut off. */
+static int check_attach_send(struct attach *a, int r)
 {
     if (r >= 0)
         return r;
     watcher_stop(&a->watcher);
     if (a->is_ws)
-        ws_close(&a->ws, CLOSE_FAILED, STR("output could not be told"));
+        ws_close(&a->ws, CLOSE_FAILED, STR("output could not be sent"));
     else
         http_cut(call_take_exchange(a->call));
     return r;
 }
 
-static int tell(struct attach *a, call_write_fn *write, const void *what)
+static int send_attach_event(struct attach *a, call_write_fn *write, const void *what)
 {
     struct buf line AUTO(buf_done) = BUF_INIT(EVENT_MAX);
     struct json_writer w;
@@ -63,45 +65,47 @@ static int tell(struct attach *a, call_write_fn *write, const void *what)
     write(&w, what);
     json_writer_finish(&w, NULL);
     if (a->is_ws)
-        return sent(a, ws_send(&a->ws, FRAME_TEXT, buf_str(&line), NULL));
+        return check_attach_send(a, ws_send(&a->ws, FRAME_TEXT, buf_str(&line), NULL));
     buf_add_c(&line, '\n');
-    return sent(a, http_write(a->call->x, buf_str(&line), NULL));
+    return check_attach_send(a, http_write(a->call->x, buf_str(&line), NULL));
 }
 
-struct piece {
+struct attach_output {
     int channel;
     struct str data;
 };
 
-static void write_piece(struct json_writer *w, const void *what)
+static void write_attach_output(struct json_writer *w, const void *what)
 {
-    const struct piece *p = what;
+    const struct attach_output *p = what;
 
     exec_write_output(w, p->channel, p->data);
 }
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool on_attach_output(struct watcher *w, int channel, struct str data)
 {
     static char message[1 + CHUNK];
     struct attach *a = container_of(w, struct attach, watcher);
 
     if (!a->is_ws)
-        return tell(a, write_piece, &(struct piece){ channel, data }) == 0;
+        return send_attach_event(a, write_attach_output,
+                                 &(struct attach_output){ channel, data }) == 0;
     message[0] = (char)channel;
     memcpy(message + 1, data.p, data.n);
-    return sent(a, ws_send(&a->ws, FRAME_BINARY, (struct str){ message, data.n + 1 }, NULL)) == 0;
+    return check_attach_send(
+               a, ws_send(&a->ws, FRAME_BINARY, (struct str){ message, data.n + 1 }, NULL)) == 0;
 }
 
-static void write_ended(struct json_writer *w, const void *what)
+static void write_attach_ended(struct json_writer *w, const void *what)
 {
     exec_write_ended(w, what, NULL);
 }
 
-static void on_ended(struct watcher *w, const struct ext_end *end)
+static void on_attach_ended(struct watcher *w, const struct backend_end *end)
 {
     struct attach *a = container_of(w, struct attach, watcher);
 
-    if (tell(a, write_ended, end) < 0)
+    if (send_attach_event(a, write_attach_ended, end) < 0)
         return;
     if (a->is_ws)
         ws_close(&a->ws, CLOSE_DONE, STR(""));
@@ -109,8 +113,8 @@ static void on_ended(struct watcher *w, const struct ext_end *end)
         http_end(call_take_exchange(a->call));
 }
 
-/* A stream without a last line was cut. */
-static void on_behind(struct watcher *w)
+/* A stream without an "exited" line was cut. */
+static void on_attach_behind(struct watcher *w)
 {
     struct attach *a = container_of(w, struct attach, watcher);
 
@@ -120,29 +124,29 @@ static void on_behind(struct watcher *w)
         http_cut(call_take_exchange(a->call));
 }
 
-static void on_room(struct watcher *w);
+static void on_attach_input_room(struct watcher *w);
 
 static const struct watcher_events events = {
-    .output = on_output,
-    .ended = on_ended,
-    .fell_behind = on_behind,
-    .room = on_room,
+    .output = on_attach_output,
+    .ended = on_attach_ended,
+    .fell_behind = on_attach_behind,
+    .room = on_attach_input_room,
 };
 
-static void write_started(struct json_writer *w, const void *what)
+static void write_attach_started(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    json_key(w, STR("event"));
-    json_put_str(w, STR("started"));
+    json_field_cstr(w, "event", "started");
     json_key(w, STR("process"));
     process_write(w, what);
     json_end_object(w);
 }
 
-/* --- what comes in over a WebSocket --- */
+/* --- WebSocket input --- */
 
-/* False: there is no room. What nobody reads any more is dropped: its end is told. */
-static bool give(struct attach *a)
+/* Writes pending input. False: stdin is full. If stdin is closed the rest is dropped: the end of
+ * the process is reported. */
+static bool write_attach_input(struct attach *a)
 {
     while (a->input.n) {
         ssize_t n = process_stdin(a->process, buf_str(&a->input), NULL);
@@ -154,15 +158,15 @@ static bool give(struct attach *a)
     return true;
 }
 
-static void on_room(struct watcher *w)
+static void on_attach_input_room(struct watcher *w)
 {
     struct attach *a = container_of(w, struct attach, watcher);
 
-    if (a->is_ws && a->input.n && give(a))
+    if (a->is_ws && a->input.n && write_attach_input(a))
         ws_resume(&a->ws);
 }
 
-static void control(struct attach *a, struct str text)
+static void handle_control_message(struct attach *a, struct str text)
 {
     struct exec_message m;
 
@@ -174,25 +178,25 @@ static void control(struct attach *a, struct str text)
         (void)process_close_stdin(a->process, NULL);
     else
         (void)process_signal(a->process, m.signal,
-                             m.signal == SIGKILL ? EXT_SCOPE_TREE : EXT_SCOPE_GROUP, NULL);
+                             m.signal == SIGKILL ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_GROUP, NULL);
 }
 
-static void on_message(struct ws *w, enum frame_op op, struct str data)
+static void on_attach_message(struct ws *w, enum frame_op op, struct str data)
 {
     struct attach *a = container_of(w, struct attach, ws);
 
     if (op == FRAME_TEXT) {
-        control(a, data);
+        handle_control_message(a, data);
     } else if (!data.n || data.p[0] != 0) {
-        ws_close(w, CLOSE_UNSUPPORTED, STR("only channel 0 goes in"));
+        ws_close(w, CLOSE_UNSUPPORTED, STR("clients may only send on channel 0"));
     } else if (buf_add(&a->input, (struct str){ data.p + 1, data.n - 1 }) < 0) {
         ws_close(w, CLOSE_FAILED, STR("a message is too big"));
-    } else if (!give(a)) {
+    } else if (!write_attach_input(a)) {
         ws_pause(w);
     }
 }
 
-static void on_closed(struct ws *w, int code)
+static void on_attach_closed(struct ws *w, int code)
 {
     struct attach *a = container_of(w, struct attach, ws);
     struct call *c = a->call;
@@ -201,15 +205,15 @@ static void on_closed(struct ws *w, int code)
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
     watcher_stop(&a->watcher);
-    call_unref(c); /* the exchange's */
+    call_unref(c); /* the reference of the exchange */
 }
 
-static void on_ws_drain(struct ws *w)
+static void on_attach_ws_drain(struct ws *w)
 {
     watcher_resume(&container_of(w, struct attach, ws)->watcher);
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_attach_http_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
     struct attach *a = c->state;
@@ -217,17 +221,17 @@ static void on_drain(struct http_exchange *x)
     watcher_resume(&a->watcher);
 }
 
-/* --- beginning --- */
+/* --- start --- */
 
-static int begin(struct attach *a, struct err *e)
+static int begin_attach(struct attach *a, struct err *e)
 {
     static const struct h1_field fields[] = {
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    const struct ws_config config = { .on_message = on_message,
-                                      .on_closed = on_closed,
-                                      .on_drain = on_ws_drain };
+    const struct ws_config config = { .on_message = on_attach_message,
+                                      .on_closed = on_attach_closed,
+                                      .on_drain = on_attach_ws_drain };
     struct http_exchange *x = a->call->x;
     int r;
 
@@ -235,7 +239,7 @@ static int begin(struct attach *a, struct err *e)
         return ws_accept(&a->ws, x, &config, e);
     r = http_begin(x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, e);
     if (r >= 0)
-        http_on_drain(x, on_drain);
+        http_on_drain(x, on_attach_http_drain);
     return r;
 }
 
@@ -270,16 +274,16 @@ void process_attach(struct call *c)
     a->is_ws = ws_wanted(http_request(c->x));
     buf_init(&a->input, INPUT_MAX);
     c->state = a;
-    c->on_end = attach_end;
-    c->on_gone = attach_gone;
+    c->on_end = free_attach;
+    c->on_gone = on_attach_client_gone;
     if (read_replay(c, &live_only) < 0)
         return;
-    if (begin(a, &e) < 0) {
+    if (begin_attach(a, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     if (!a->is_ws && call_end_head(c))
         return;
-    if (tell(a, write_started, p) >= 0)
+    if (send_attach_event(a, write_attach_started, p) >= 0)
         process_watch(p, &a->watcher, live_only);
 }

@@ -1,57 +1,46 @@
-/* /v1/audit and /v1/sandboxes/{id}/audit: is what is on record still what was written? */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/audit and /v1/sandboxes/{id}/audit: verify the hash chains of events and egress logs. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/inside.h"
-#include "api/route.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 #include "base/own.h"
-#include "control/audit_check.h"
-#include "crypto/encode.h"
-#include "model/time.h"
+#include "control/event/audit_check.h"
+#include "lib/crypto/encode.h"
+#include "domain/model/time.h"
 
-struct checking {
+struct audit_call {
     struct call *call;
     struct audit_check *check;
     bool head_only;
 };
 
-static void put_audit_number(struct json_writer *w, const char *key, uint64_t v)
-{
-    json_key(w, str_from(key));
-    json_put_uint(w, v);
-}
-
-static void put_audit_text(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-static void put_audit_head(struct json_writer *w, const struct audit_found *f)
+static void write_audit_head_members(struct json_writer *w, const struct audit_found *f)
 {
     char hex[CRYPTO_SHA256_HEX];
 
     crypto_hex_sha256(f->head.digest, hex);
-    put_audit_number(w, "seq", (uint64_t)f->head.seq);
-    put_audit_text(w, "digest", hex);
-    put_audit_number(w, "chained_from", (uint64_t)f->chained_from);
+    json_field_uint(w, "seq", (uint64_t)f->head.seq);
+    json_field_text(w, "digest", hex);
+    json_field_uint(w, "chained_from", (uint64_t)f->chained_from);
 }
 
 static void write_audit_head(struct json_writer *w, const void *found)
 {
     json_begin_object(w);
-    put_audit_head(w, found);
+    write_audit_head_members(w, found);
     json_end_object(w);
 }
 
 static void write_audit_problem(struct json_writer *w, const struct audit_problem *p)
 {
     json_begin_object(w);
-    put_audit_text(w, "chain", p->chain);
-    put_audit_text(w, "kind", p->kind);
-    put_audit_number(w, "seq", (uint64_t)p->seq);
+    json_field_text(w, "chain", p->chain);
+    json_field_text(w, "kind", p->kind);
+    json_field_uint(w, "seq", (uint64_t)p->seq);
     time_write(w, "time", p->time_ns);
-    put_audit_text(w, "message", p->message);
+    json_field_text(w, "message", p->message);
     json_end_object(w);
 }
 
@@ -60,32 +49,30 @@ static void write_audit_found(struct json_writer *w, const void *found)
     const struct audit_found *f = found;
 
     json_begin_object(w);
-    json_key(w, STR("intact"));
-    json_put_bool(w, f->n_problems == 0);
+    json_field_bool(w, "intact", f->n_problems == 0);
     if (f->chained_from) {
         json_key(w, STR("head"));
         write_audit_head(w, f);
-        put_audit_number(w, "events", f->events);
-        json_key(w, STR("expected"));
-        json_put_bool(w, f->expected);
+        json_field_uint(w, "events", f->events);
+        json_field_bool(w, "expected", f->expected);
     } else {
-        put_audit_number(w, "last_line", f->last_line);
+        json_field_uint(w, "last_line", f->last_line);
     }
-    put_audit_number(w, "sandboxes", f->sandboxes);
-    put_audit_number(w, "lines", f->lines);
-    put_audit_number(w, "unchained_lines", f->unchained_lines);
-    put_audit_number(w, "problem_count", f->n_problems);
-    json_key(w, STR("problems"));
-    json_begin_array(w);
+    json_field_uint(w, "sandboxes", f->sandboxes);
+    json_field_uint(w, "lines", f->lines);
+    json_field_uint(w, "unchained_lines", f->unchained_lines);
+    json_field_uint(w, "problem_count", f->n_problems);
+    json_field_begin_array(w, "problems");
     for (size_t i = 0; i < f->n_problems && i < AUDIT_PROBLEMS_MAX; i++)
         write_audit_problem(w, &f->problems[i]);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void on_checked(void *user, int r, const struct err *e, const struct audit_found *found)
+static void on_audit_checked(void *user, int r, const struct err *e,
+                             const struct audit_found *found)
 {
-    struct checking *x = user;
+    struct audit_call *x = user;
     struct call *c = x->call;
 
     x->check = NULL;
@@ -96,10 +83,10 @@ static void on_checked(void *user, int r, const struct err *e, const struct audi
     call_unref(c);
 }
 
-/* Nobody waits for it any more: it stops with the piece that is being read. */
-static void on_check_gone(struct call *c)
+/* The client disconnected: the check stops after the piece that is being read. */
+static void on_audit_client_gone(struct call *c)
 {
-    struct checking *x = c->state;
+    struct audit_call *x = c->state;
 
     if (!x->check)
         return;
@@ -107,14 +94,14 @@ static void on_check_gone(struct call *c)
     call_unref(c);
 }
 
-static void on_check_end(struct call *c)
+static void free_audit_call(struct call *c)
 {
     free(c->state);
 }
 
-static void start_check(struct call *c, struct audit_wanted *w)
+static void start_audit_check(struct call *c, struct audit_wanted *w)
 {
-    struct checking *x = calloc(1, sizeof *x);
+    struct audit_call *x = calloc(1, sizeof *x);
     struct err e;
 
     if (!x)
@@ -123,21 +110,21 @@ static void start_check(struct call *c, struct audit_wanted *w)
     x->call = c;
     x->head_only = w->head_only;
     c->state = x;
-    c->on_end = on_check_end;
-    c->on_gone = on_check_gone;
-    if (audit_check_start(c->api->control, w, on_checked, x, &x->check, &e) < 0) {
+    c->on_end = free_audit_call;
+    c->on_gone = on_audit_client_gone;
+    if (audit_check_start(c->api->control, w, on_audit_checked, x, &x->check, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     call_ref(c);
 }
 
-static void show_head(struct call *c)
+static void rest_show_audit_head(struct call *c)
 {
-    start_check(c, &(struct audit_wanted){ .head_only = true });
+    start_audit_check(c, &(struct audit_wanted){ .head_only = true });
 }
 
-/* SEQ:DIGEST, as the head shows them. */
+/* Parses SEQ:DIGEST, as /v1/audit/head returns them. */
 static bool read_expected(struct str text, struct ledger_head *ret)
 {
     AUTO(buf_done) struct buf bytes = BUF_INIT(LEDGER_SIZE);
@@ -152,7 +139,7 @@ static bool read_expected(struct str text, struct ledger_head *ret)
     return true;
 }
 
-static void verify_all(struct call *c)
+static void rest_verify_audit(struct call *c)
 {
     struct audit_wanted w = { 0 };
     struct str since, expect;
@@ -172,23 +159,23 @@ static void verify_all(struct call *c)
     if (e.code)
         call_fail(c, &e);
     else
-        start_check(c, &w);
+        start_audit_check(c, &w);
 }
 
-static void verify_box(struct call *c)
+static void rest_verify_sandbox_audit(struct call *c)
 {
     const char *id = c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id;
 
-    start_check(c, &(struct audit_wanted){ .box = id });
+    start_audit_check(c, &(struct audit_wanted){ .box = id });
 }
 
 const struct route routes_audit[] = {
-    { H1_GET, VERB_ADMIN, "/v1/audit/head", ROUTE_ADMIN, show_head,
-      "The last event of the daemon's chain, to be kept elsewhere", .answer = "AuditHead" },
-    { H1_GET, VERB_ADMIN, "/v1/audit/verify", ROUTE_ADMIN, verify_all,
-      "Whether events and egress logs are what was written", .answer = "AuditVerified",
+    { H1_GET, VERB_ADMIN, "/v1/audit/head", ROUTE_ADMIN, rest_show_audit_head,
+      "The head of the event hash chain, to be stored elsewhere", .answer = "AuditHead" },
+    { H1_GET, VERB_ADMIN, "/v1/audit/verify", ROUTE_ADMIN, rest_verify_audit,
+      "Verify the hash chains of events and egress logs", .answer = "AuditVerified",
       .query = "since expect" },
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/audit", ROUTE_SANDBOX | ROUTE_QUIET, verify_box,
-      "Whether the egress log of a sandbox is what was written", .answer = "AuditVerified" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/audit", ROUTE_SANDBOX | ROUTE_QUIET,
+      rest_verify_sandbox_audit, "Verify the egress log of a sandbox", .answer = "AuditVerified" },
     { .path = NULL },
 };

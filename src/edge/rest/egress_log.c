@@ -1,34 +1,35 @@
-/* /v1/sandboxes/{id}/egress/log and …/denials: what was decided, as the egress worker wrote it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/egress/log and …/denials: the decisions in the egress worker's log files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/egress.h"
-#include "api/inside.h"
-#include "api/route.h"
+#include "edge/core/egress.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 #include "base/clock.h"
-#include "control/outlet.h"
-#include "json/reader.h"
-#include "loop/timer.h"
+#include "control/egress/egress_link.h"
+#include "lib/json/reader.h"
+#include "lib/loop/timer.h"
 
 enum {
-    PIECE = 32 << 10,     /* a line is shorter by far */
-    LOOK_MS = 200,        /* how often somebody who follows hears of what is new */
+    PIECE = 32 << 10,     /* longer than any line */
+    LOOK_MS = 200,        /* poll interval of `follow` */
     TAIL_MAX = 10000,     /* lines */
-    RECENT = 1 << 20,     /* bytes that are looked at for denials */
-    DENIALS_DEFAULT = 20, /* different ones */
+    RECENT = 1 << 20,     /* bytes at the end of the log that are searched for denials */
+    DENIALS_DEFAULT = 20, /* distinct denials */
     DENIALS_MAX = 100,
 };
 
-static const char *id_of(const struct call *c)
+static const char *sandbox_id_of_log(const struct call *c)
 {
     return c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id;
 }
 
 /* --- the log --- */
 
-struct tailing {
+struct log_tail {
     struct call *call;
     struct loop_timer timer;
     int fd;
@@ -36,23 +37,23 @@ struct tailing {
     bool follow, full;
 };
 
-static void tailing_gone(struct call *c)
+static void on_tail_client_gone(struct call *c)
 {
-    struct tailing *t = c->state;
+    struct log_tail *t = c->state;
 
     loop_timer_stop(&t->timer);
 }
 
-static void tailing_end(struct call *c)
+static void free_log_tail(struct call *c)
 {
-    struct tailing *t = c->state;
+    struct log_tail *t = c->state;
 
     loop_timer_stop(&t->timer);
     drop_fd(&t->fd);
     free(t);
 }
 
-/* Up to the end of the last whole line; 0: there is none. */
+/* The length up to the end of the last complete line; 0: none. */
 static size_t whole_lines(const char *p, size_t n)
 {
     while (n && p[n - 1] != '\n')
@@ -60,8 +61,8 @@ static size_t whole_lines(const char *p, size_t n)
     return n;
 }
 
-/* Sends what there is: true at the end of the file. */
-static bool send_rest(struct tailing *t)
+/* Sends complete lines of the open file; true at its end. */
+static bool send_log_rest(struct log_tail *t)
 {
     static char piece[PIECE];
 
@@ -74,7 +75,7 @@ static bool send_rest(struct tailing *t)
             return true;
         r = http_write(t->call->x, (struct str){ piece, lines }, NULL);
         if (r < 0) {
-            tailing_gone(t->call);
+            on_tail_client_gone(t->call);
             http_cut(call_take_exchange(t->call));
             return false;
         }
@@ -84,8 +85,8 @@ static bool send_rest(struct tailing *t)
     return false;
 }
 
-/* The index of the part that is open; all->n: it has expired. */
-static size_t find_open_part(const struct tailing *t, const struct outlet_parts *all)
+/* The index of the open part; all->n: the part has expired. */
+static size_t find_open_part(const struct log_tail *t, const struct egress_link_parts *all)
 {
     const struct control *c = t->call->api->control;
     struct stat ours, st;
@@ -93,28 +94,29 @@ static size_t find_open_part(const struct tailing *t, const struct outlet_parts 
     for (size_t i = all->n; fstat(t->fd, &ours) == 0 && i-- > 0;) {
         AUTO_CLOSE int fd = -1;
 
-        if (outlet_open_part(c, id_of(t->call), all->parts[i], &fd, NULL) >= 0 &&
+        if (egress_link_open_part(c, sandbox_id_of_log(t->call), all->parts[i], &fd, NULL) >= 0 &&
             fstat(fd, &st) == 0 && st.st_ino == ours.st_ino)
             return i;
     }
     return all->n;
 }
 
-/* The part behind the one that we have. Its first line says that the worker has written the last of
- * the one before, which may have come since we looked. */
-static bool next_file(struct tailing *t)
+/* Opens the part after the open one. Once it has a first line, the worker no longer writes to the
+ * previous part, whose last lines are sent first. */
+static bool open_next_log_part(struct log_tail *t)
 {
     const struct control *c = t->call->api->control;
     AUTO_CLOSE int fd = -1;
-    struct outlet_parts all;
+    struct egress_link_parts all;
     struct stat st;
     size_t i;
 
-    outlet_list_parts(c, id_of(t->call), &all);
+    egress_link_list_parts(c, sandbox_id_of_log(t->call), &all);
     i = find_open_part(t, &all);
     i = i == all.n ? 0 : i + 1;
-    if (i >= all.n || outlet_open_part(c, id_of(t->call), all.parts[i], &fd, NULL) < 0 ||
-        fstat(fd, &st) < 0 || st.st_size == 0 || !send_rest(t))
+    if (i >= all.n ||
+        egress_link_open_part(c, sandbox_id_of_log(t->call), all.parts[i], &fd, NULL) < 0 ||
+        fstat(fd, &st) < 0 || st.st_size == 0 || !send_log_rest(t))
         return false;
     drop_fd(&t->fd);
     t->fd = take_fd(&fd);
@@ -122,43 +124,44 @@ static bool next_file(struct tailing *t)
     return true;
 }
 
-static bool goes_on(const struct tailing *t)
+static bool follows_live_log(const struct log_tail *t)
 {
     return t->follow && t->call->sandbox && sandbox_state(t->call->sandbox) < SANDBOX_EXPIRED;
 }
 
-static void on_look(struct loop_timer *timer);
+static void on_tail_poll(struct loop_timer *timer);
 
-static void pump(struct tailing *t)
+static void pump_log(struct log_tail *t)
 {
-    bool alive = goes_on(t); /* asked first: what was written before its end is told */
+    /* before reading, so that the last lines before the end are sent */
+    bool alive = follows_live_log(t);
 
-    while (send_rest(t) && next_file(t))
+    while (send_log_rest(t) && open_next_log_part(t))
         ;
     if (!t->call->x || t->full)
         return;
     if (alive)
-        loop_timer_start(t->call->loop, &t->timer, clock_mono() + LOOK_MS * NS_PER_MS, on_look,
+        loop_timer_start(t->call->loop, &t->timer, clock_mono() + LOOK_MS * NS_PER_MS, on_tail_poll,
                          NULL);
     else
         http_end(call_take_exchange(t->call));
 }
 
-static void on_look(struct loop_timer *timer)
+static void on_tail_poll(struct loop_timer *timer)
 {
-    pump(container_of(timer, struct tailing, timer));
+    pump_log(container_of(timer, struct log_tail, timer));
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_tail_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
-    struct tailing *t = c->state;
+    struct log_tail *t = c->state;
 
     t->full = false;
-    pump(t);
+    pump_log(t);
 }
 
-/* Where the last lines of the file begin; *lines is how many are left to find before it. */
+/* The offset of the last lines of the file; *lines is the number still missing. */
 static off_t find_tail(int fd, uint64_t *lines)
 {
     static char piece[PIECE];
@@ -184,32 +187,33 @@ static off_t find_tail(int fd, uint64_t *lines)
     return 0;
 }
 
-/* The oldest part first, or the one that has the first of the last lines. */
-static int open_files(struct tailing *t, uint64_t tail, struct err *e)
+/* Opens the oldest part, or the part that contains the first of the last `tail` lines. */
+static int open_first_part(struct log_tail *t, uint64_t tail, struct err *e)
 {
     const struct control *c = t->call->api->control;
-    struct outlet_parts all;
+    struct egress_link_parts all;
     size_t i;
     int r;
 
-    outlet_list_parts(c, id_of(t->call), &all);
+    egress_link_list_parts(c, sandbox_id_of_log(t->call), &all);
     i = tail && all.n ? all.n - 1 : 0;
     do {
         drop_fd(&t->fd);
-        r = outlet_open_part(c, id_of(t->call), all.n ? all.parts[i] : OUTLET_PART_NOW, &t->fd, e);
+        r = egress_link_open_part(c, sandbox_id_of_log(t->call),
+                                  all.n ? all.parts[i] : EGRESS_LINK_PART_NOW, &t->fd, e);
         if (r >= 0 && tail)
             t->at = find_tail(t->fd, &tail);
     } while (r >= 0 && tail && i-- > 0);
     return r;
 }
 
-static void log_of(struct call *c)
+static void rest_tail_egress_log(struct call *c)
 {
     static const struct h1_field fields[] = {
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct tailing *t = calloc(1, sizeof *t);
+    struct log_tail *t = calloc(1, sizeof *t);
     uint64_t tail = 0;
     struct err e;
 
@@ -218,42 +222,42 @@ static void log_of(struct call *c)
     t->call = c;
     t->fd = -1;
     c->state = t;
-    c->on_end = tailing_end;
-    c->on_gone = tailing_gone;
+    c->on_end = free_log_tail;
+    c->on_gone = on_tail_client_gone;
     if (call_query_bool(c, "follow", &t->follow) < 0 ||
         call_query_number(c, "tail", TAIL_MAX, &tail) < 0)
         return;
-    if (open_files(t, tail, &e) < 0 ||
+    if (open_first_part(t, tail, &e) < 0 ||
         http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     if (call_end_head(c))
         return;
-    http_on_drain(c->x, on_drain);
-    pump(t);
+    http_on_drain(c->x, on_tail_drain);
+    pump_log(t);
 }
 
 /* --- denials --- */
 
-struct denial {
+struct egress_denial {
     char host[256], code[64], message[256], program[256];
     uint64_t port, count;
     int64_t last_ms;
 };
 
-struct denials {
-    struct denial list[DENIALS_MAX]; /* in no order */
+struct denial_list {
+    struct egress_denial list[DENIALS_MAX]; /* unordered */
     size_t n, limit;
 };
 
-static void copy(const struct json *v, char *ret, size_t cap)
+static void copy_json_text(const struct json *v, char *ret, size_t cap)
 {
     if (v && v->type == JSON_STR)
         snprintf(ret, cap, STR_FMT, STR_ARG(v->s));
 }
 
-static const struct json *walk(const struct json *v, const char *path)
+static const struct json *get_json_path(const struct json *v, const char *path)
 {
     struct str rest = str_from(path), key;
 
@@ -264,40 +268,41 @@ static const struct json *walk(const struct json *v, const char *path)
     return v;
 }
 
-static bool read_denial(const struct json *v, struct denial *ret)
+static bool read_denial(const struct json *v, struct egress_denial *ret)
 {
     const struct json *action = json_get(v, STR("action_id"));
     const struct json *time = json_get(v, STR("time")), *count = json_get(v, STR("count"));
-    const struct json *port = walk(v, "dst_endpoint.port"),
-                      *host = walk(v, "dst_endpoint.hostname");
+    const struct json *port = get_json_path(v, "dst_endpoint.port"),
+                      *host = get_json_path(v, "dst_endpoint.hostname");
 
     if (!action || action->type != JSON_INT || action->i != 2)
         return false;
-    *ret = (struct denial){ .count = count && count->type == JSON_INT ? (uint64_t)count->i : 1,
-                            .port = port && port->type == JSON_INT ? (uint64_t)port->i : 0,
-                            .last_ms = time && time->type == JSON_INT ? time->i : 0 };
-    copy(host ? host : walk(v, "dst_endpoint.ip"), ret->host, sizeof ret->host);
-    copy(json_get(v, STR("status_code")), ret->code, sizeof ret->code);
-    copy(json_get(v, STR("message")), ret->message, sizeof ret->message);
-    copy(walk(v, "actor.process.file.path"), ret->program, sizeof ret->program);
+    *ret =
+        (struct egress_denial){ .count = count && count->type == JSON_INT ? (uint64_t)count->i : 1,
+                                .port = port && port->type == JSON_INT ? (uint64_t)port->i : 0,
+                                .last_ms = time && time->type == JSON_INT ? time->i : 0 };
+    copy_json_text(host ? host : get_json_path(v, "dst_endpoint.ip"), ret->host, sizeof ret->host);
+    copy_json_text(json_get(v, STR("status_code")), ret->code, sizeof ret->code);
+    copy_json_text(json_get(v, STR("message")), ret->message, sizeof ret->message);
+    copy_json_text(get_json_path(v, "actor.process.file.path"), ret->program, sizeof ret->program);
     return true;
 }
 
-static bool same(const struct denial *a, const struct denial *b)
+static bool is_same_logged_denial(const struct egress_denial *a, const struct egress_denial *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->code, b->code) == 0 &&
            strcmp(a->program, b->program) == 0;
 }
 
-/* In place of the oldest, where there is no room. */
-static void add(struct denials *all, const struct denial *d)
+/* Adds a denial, replacing the oldest if the list is full. */
+static void add_denial(struct denial_list *all, const struct egress_denial *d)
 {
-    struct denial *oldest = &all->list[0];
+    struct egress_denial *oldest = &all->list[0];
 
     for (size_t i = 0; i < all->n; i++) {
-        struct denial *v = &all->list[i];
+        struct egress_denial *v = &all->list[i];
 
-        if (same(v, d)) {
+        if (is_same_logged_denial(v, d)) {
             v->count += d->count;
             v->last_ms = d->last_ms;
             return;
@@ -308,7 +313,7 @@ static void add(struct denials *all, const struct denial *d)
     *(all->n < all->limit ? &all->list[all->n++] : oldest) = *d;
 }
 
-static void read_lines(struct str text, struct denials *all)
+static void read_denial_lines(struct str text, struct denial_list *all)
 {
     const struct json_limits limits = { .bytes = PIECE, .depth = 16 };
     struct str line;
@@ -316,16 +321,16 @@ static void read_lines(struct str text, struct denials *all)
     while (text.p && text.n) {
         AUTO(arena_done) struct arena a = ARENA_INIT(256 << 10);
         const struct json *v;
-        struct denial d;
+        struct egress_denial d;
 
         text = str_cut(text, '\n', &line);
         if (json_read(line, limits, &a, &v, NULL) >= 0 && read_denial(v, &d))
-            add(all, &d);
+            add_denial(all, &d);
     }
 }
 
-/* The last part of a file, of at most `room` bytes. */
-static void read_recent(struct call *c, uint32_t part, size_t room, struct denials *all)
+/* Reads denials from the last `room` bytes of a part. */
+static void read_recent(struct call *c, uint32_t part, size_t room, struct denial_list *all)
 {
     AUTO_CLOSE int fd = -1;
     struct stat st;
@@ -333,14 +338,15 @@ static void read_recent(struct call *c, uint32_t part, size_t room, struct denia
     ssize_t n;
     size_t from = 0;
 
-    if (!room || outlet_open_part(c->api->control, id_of(c), part, &fd, NULL) < 0 ||
+    if (!room ||
+        egress_link_open_part(c->api->control, sandbox_id_of_log(c), part, &fd, NULL) < 0 ||
         fstat(fd, &st) < 0 || !(text = malloc(room)))
         return;
     n = pread(fd, text, room, st.st_size > (off_t)room ? st.st_size - (off_t)room : 0);
-    if (n > 0 && st.st_size > (off_t)room) /* not in the middle of a line */
+    if (n > 0 && st.st_size > (off_t)room) /* skip the partial line */
         from = str_find((struct str){ text, (size_t)n }, '\n');
     if (n > 0 && from < (size_t)n)
-        read_lines((struct str){ text + from, (size_t)n - from }, all);
+        read_denial_lines((struct str){ text + from, (size_t)n - from }, all);
     free(text);
 }
 
@@ -349,19 +355,20 @@ static size_t find_part_size(const struct call *c, uint32_t part)
     AUTO_CLOSE int fd = -1;
     struct stat st;
 
-    return outlet_open_part(c->api->control, id_of(c), part, &fd, NULL) >= 0 &&
+    return egress_link_open_part(c->api->control, sandbox_id_of_log(c), part, &fd, NULL) >= 0 &&
                    fstat(fd, &st) == 0 && st.st_size > 0
                ? (size_t)st.st_size
                : 0;
 }
 
-/* The last RECENT bytes of all parts, the oldest first. False: there is no log. */
-static bool read_recent_parts(struct call *c, struct denials *all)
+/* Reads denials from the last RECENT bytes of all parts, oldest part first. False: there is no
+ * log. */
+static bool read_recent_parts(struct call *c, struct denial_list *all)
 {
-    struct outlet_parts parts;
+    struct egress_link_parts parts;
     size_t first, room = RECENT, size = 0;
 
-    outlet_list_parts(c->api->control, id_of(c), &parts);
+    egress_link_list_parts(c->api->control, sandbox_id_of_log(c), &parts);
     for (first = parts.n; first > 0 && room > size;) {
         room -= size;
         size = find_part_size(c, parts.parts[--first]);
@@ -371,40 +378,29 @@ static bool read_recent_parts(struct call *c, struct denials *all)
     return parts.n > 0;
 }
 
-static int newer(const void *a, const void *b)
+static int compare_denial_age(const void *a, const void *b)
 {
-    const struct denial *x = a, *y = b;
+    const struct egress_denial *x = a, *y = b;
 
     return x->last_ms < y->last_ms ? 1 : x->last_ms > y->last_ms ? -1 : 0;
 }
 
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    if (!value[0])
-        return;
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
 static void write_denials(struct json_writer *w, const void *what)
 {
-    const struct denials *all = what;
+    const struct denial_list *all = what;
 
     json_begin_object(w);
-    json_key(w, STR("denials"));
-    json_begin_array(w);
+    json_field_begin_array(w, "denials");
     for (size_t i = 0; i < all->n; i++) {
-        const struct denial *d = &all->list[i];
+        const struct egress_denial *d = &all->list[i];
 
         json_begin_object(w);
-        put(w, "host", d->host);
-        json_key(w, STR("port"));
-        json_put_uint(w, d->port);
-        put(w, "code", d->code);
-        put(w, "message", d->message);
-        put(w, "program", d->program);
-        json_key(w, STR("count"));
-        json_put_uint(w, d->count);
+        json_field_optional(w, "host", d->host);
+        json_field_uint(w, "port", d->port);
+        json_field_optional(w, "code", d->code);
+        json_field_optional(w, "message", d->message);
+        json_field_optional(w, "program", d->program);
+        json_field_uint(w, "count", d->count);
         time_write(w, "last_at", d->last_ms * NS_PER_MS);
         json_end_object(w);
     }
@@ -412,10 +408,10 @@ static void write_denials(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-/* What was denied lately, each once. */
-static void denials(struct call *c)
+/* Lists recent denials without duplicates. */
+static void rest_list_denials(struct call *c)
 {
-    struct denials *all = arena_alloc(&c->own, sizeof *all);
+    struct denial_list *all = arena_alloc(&c->own, sizeof *all);
     uint64_t limit = DENIALS_DEFAULT;
     struct err e;
 
@@ -423,21 +419,21 @@ static void denials(struct call *c)
         abort();
     if (call_query_number(c, "limit", DENIALS_MAX, &limit) < 0)
         return;
-    *all = (struct denials){ .limit = limit ? limit : 1 };
+    *all = (struct denial_list){ .limit = limit ? limit : 1 };
     if (!read_recent_parts(c, all)) {
-        (void)err_set(&e, ERR_NOT_FOUND, "%s has no egress log", id_of(c));
+        (void)err_set(&e, ERR_NOT_FOUND, "%s has no egress log", sandbox_id_of_log(c));
         call_fail(c, &e);
         return;
     }
-    qsort(all->list, all->n, sizeof all->list[0], newer);
+    qsort(all->list, all->n, sizeof all->list[0], compare_denial_age);
     call_answer(c, 200, write_denials, all);
 }
 
 const struct route routes_egress_log[] = {
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/log", ROUTE_SANDBOX | ROUTE_LONG, log_of,
-      "What a sandbox reached and wanted to reach", .answer = "application/x-ndjson",
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/log", ROUTE_SANDBOX | ROUTE_LONG,
+      rest_tail_egress_log, "The egress log of a sandbox", .answer = "application/x-ndjson",
       .query = "follow tail" },
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/denials", ROUTE_SANDBOX, denials,
-      "What a sandbox was denied lately", .answer = "EgressDenials", .query = "limit" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/denials", ROUTE_SANDBOX, rest_list_denials,
+      "Recently denied egress of a sandbox", .answer = "EgressDenials", .query = "limit" },
     { .path = NULL },
 };

@@ -1,62 +1,56 @@
-/* /v1/sandboxes/{id}/files: every row is one file operation inside. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/files: each route is one file operation inside. */
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-#include "api/file_op.h"
-#include "api/route.h"
-#include "extensions/records.h"
+#include "edge/core/file_op.h"
+#include "edge/core/route.h"
+#include "backends/records.h"
 
 enum { PATH_BYTES_MAX = 4095, USER_MAX = 64 };
 
-/* --- records, as JSON --- */
+/* --- records as JSON --- */
 
-static const char *kind_of(uint32_t mode)
+static const char *entry_kind(uint32_t mode)
 {
     return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "dir" : S_ISLNK(mode) ? "link" : "other";
 }
 
-static void put_number(struct json_writer *w, const char *key, uint64_t n)
-{
-    json_key(w, str_from(key));
-    json_put_uint(w, n);
-}
-
-static void put_entry(struct json_writer *w, const struct ext_entry *v)
+static void write_file_entry(struct json_writer *w, const struct backend_entry *v)
 {
     char mode[8];
 
     snprintf(mode, sizeof mode, "%04o", (unsigned)(v->mode & 07777));
     json_begin_object(w);
     bytes_write(w, "name", "name_b64", v->name);
-    json_key(w, STR("kind"));
-    json_put_str(w, str_from(kind_of(v->mode)));
-    put_number(w, "size", v->size);
-    json_key(w, STR("mode"));
-    json_put_str(w, str_from(mode));
-    put_number(w, "uid", v->uid);
-    put_number(w, "gid", v->gid);
-    put_number(w, "nlink", v->nlink);
-    time_write(w, "mtime", v->mtime_ns ? v->mtime_ns : 1); /* 1970 is a time as well */
+    json_field_cstr(w, "kind", entry_kind(v->mode));
+    json_field_uint(w, "size", v->size);
+    json_field_cstr(w, "mode", mode);
+    json_field_uint(w, "uid", v->uid);
+    json_field_uint(w, "gid", v->gid);
+    json_field_uint(w, "nlink", v->nlink);
+    /* time_write() omits 0, which is a valid mtime */
+    time_write(w, "mtime", v->mtime_ns ? v->mtime_ns : 1);
     if (S_ISLNK(v->mode))
         bytes_write(w, "target", "target_b64", v->target);
     json_end_object(w);
 }
 
-static ssize_t show_entries(struct file_op *f, struct str in, struct buf *out)
+static ssize_t encode_entries(struct file_op *f, struct str in, struct buf *out)
 {
-    struct ext_entry v;
+    struct backend_entry v;
     struct json_writer w;
     size_t used = 0;
     ssize_t n;
 
-    while ((n = ext_entry_read((struct str){ in.p + used, in.n - used }, &v)) > 0) {
+    while ((n = backend_entry_read((struct str){ in.p + used, in.n - used }, &v)) > 0) {
         used += (size_t)n;
         if (f->shown)
             buf_add_c(out, ',');
         f->shown = true;
         json_writer_init(&w, out, JSON_COMPACT);
-        put_entry(&w, &v);
+        write_file_entry(&w, &v);
         if (json_writer_finish(&w, NULL) < 0)
             return -1;
     }
@@ -83,22 +77,21 @@ static const char *change_name(uint32_t mask)
     return NULL;
 }
 
-static ssize_t show_changes(struct file_op *f, struct str in, struct buf *out)
+static ssize_t encode_changes(struct file_op *f, struct str in, struct buf *out)
 {
-    struct ext_change v;
+    struct backend_change v;
     struct json_writer w;
     size_t used = 0;
     ssize_t n;
 
     (void)f;
-    while ((n = ext_change_read((struct str){ in.p + used, in.n - used }, &v)) > 0) {
+    while ((n = backend_change_read((struct str){ in.p + used, in.n - used }, &v)) > 0) {
         used += (size_t)n;
-        if (!change_name(v.mask)) /* the first record only says that the watch stands */
+        if (!change_name(v.mask)) /* the first record only marks the watch as active */
             continue;
         json_writer_init(&w, out, JSON_COMPACT);
         json_begin_object(&w);
-        json_key(&w, STR("event"));
-        json_put_str(&w, str_from(change_name(v.mask)));
+        json_field_cstr(&w, "event", change_name(v.mask));
         bytes_write(&w, "name", "name_b64", v.name);
         json_end_object(&w);
         if (json_writer_finish(&w, NULL) < 0 || buf_add_c(out, '\n') < 0)
@@ -107,30 +100,34 @@ static ssize_t show_changes(struct file_op *f, struct str in, struct buf *out)
     return n < 0 ? -1 : (ssize_t)used;
 }
 
-const struct file_face file_face_read = { .what = EXT_READ, .type = "application/octet-stream" },
-                       file_face_write = { .what = EXT_WRITE, .input = true, .framed = true };
+const struct file_encoder file_encoder_read = { .what = BACKEND_READ,
+                                                .type = "application/octet-stream" },
+                          file_encoder_write = { .what = BACKEND_WRITE,
+                                                 .input = true,
+                                                 .framed = true };
 
-static const struct file_face face_remove = { .what = EXT_REMOVE },
-                              face_stat = { .what = EXT_STAT,
-                                            .type = "application/json",
-                                            .show = show_entries,
-                                            .after = "\n" },
-                              face_list = { .what = EXT_LIST,
-                                            .type = "application/json",
-                                            .show = show_entries,
-                                            .before = "{\"entries\":[",
-                                            .after = "]}\n" },
-                              face_mkdir = { .what = EXT_MKDIR },
-                              face_rename = { .what = EXT_RENAME },
-                              face_watch = { .what = EXT_WATCH,
-                                             .type = "application/x-ndjson",
-                                             .show = show_changes },
-                              face_pack = { .what = EXT_PACK, .type = "application/x-tar" },
-                              face_unpack = { .what = EXT_UNPACK, .input = true };
+static const struct file_encoder encoder_remove = { .what = BACKEND_REMOVE },
+                                 encoder_stat = { .what = BACKEND_STAT,
+                                                  .type = "application/json",
+                                                  .show = encode_entries,
+                                                  .after = "\n" },
+                                 encoder_list = { .what = BACKEND_LIST,
+                                                  .type = "application/json",
+                                                  .show = encode_entries,
+                                                  .before = "{\"entries\":[",
+                                                  .after = "]}\n" },
+                                 encoder_mkdir = { .what = BACKEND_MKDIR },
+                                 encoder_rename = { .what = BACKEND_RENAME },
+                                 encoder_watch = { .what = BACKEND_WATCH,
+                                                   .type = "application/x-ndjson",
+                                                   .show = encode_changes },
+                                 encoder_pack = { .what = BACKEND_PACK,
+                                                  .type = "application/x-tar" },
+                                 encoder_unpack = { .what = BACKEND_UNPACK, .input = true };
 
-/* --- what was asked --- */
+/* --- the request --- */
 
-static int check_path(struct call *c, const char *name, struct str path)
+static int check_file_path(struct call *c, const char *name, struct str path)
 {
     char text[96];
 
@@ -142,7 +139,7 @@ static int check_path(struct call *c, const char *name, struct str path)
     return -1;
 }
 
-static int read_mode(struct call *c, struct str text, uint32_t *ret)
+static int read_file_mode(struct call *c, struct str text, uint32_t *ret)
 {
     uint32_t mode = 0;
 
@@ -158,7 +155,7 @@ static int read_mode(struct call *c, struct str text, uint32_t *ret)
     return 0;
 }
 
-static int read_user(struct call *c, const char **ret)
+static int read_file_user(struct call *c, const char **ret)
 {
     struct str user;
     int r = call_query(c, "user", &user);
@@ -174,71 +171,71 @@ static int read_user(struct call *c, const char **ret)
     return 0;
 }
 
-static void run(struct call *c, const struct file_face *face, struct str from, struct str to,
-                uint32_t mode)
+static void run_file_op(struct call *c, const struct file_encoder *encoder, struct str from,
+                        struct str to, uint32_t mode)
 {
     const char **paths = arena_array(&c->own, 3, sizeof *paths), *user;
 
-    if (read_user(c, &user) < 0)
+    if (read_file_user(c, &user) < 0)
         return;
     paths[0] = arena_dup(&c->own, from);
     paths[1] = to.n ? arena_dup(&c->own, to) : NULL;
-    file_op_start(c, face, paths, user, mode);
+    file_op_start(c, encoder, paths, user, mode);
 }
 
-/* The rows whose path is in the query. */
-static void run_path(struct call *c, const struct file_face *face)
+/* Runs a file operation whose path is in the query. */
+static void run_query_path(struct call *c, const struct file_encoder *encoder)
 {
     struct str path = { 0 }, mode;
     uint32_t bits = 0;
     int r = call_query(c, "path", &path);
 
-    if (r < 0 || check_path(c, "path", path) < 0)
+    if (r < 0 || check_file_path(c, "path", path) < 0)
         return;
-    r = face == &file_face_write ? call_query(c, "mode", &mode) : 0;
-    if (r < 0 || (r > 0 && read_mode(c, mode, &bits) < 0))
+    r = encoder == &file_encoder_write ? call_query(c, "mode", &mode) : 0;
+    if (r < 0 || (r > 0 && read_file_mode(c, mode, &bits) < 0))
         return;
-    run(c, face, path, STR(""), bits);
+    run_file_op(c, encoder, path, STR(""), bits);
 }
 
-static void get(struct call *c)
+static void rest_read_file_content(struct call *c)
 {
-    run_path(c, &file_face_read);
+    run_query_path(c, &file_encoder_read);
 }
 
-static void put(struct call *c)
+static void rest_write_file_content(struct call *c)
 {
-    run_path(c, &file_face_write);
+    run_query_path(c, &file_encoder_write);
 }
 
-static void remove_tree(struct call *c)
+static void rest_remove_path(struct call *c)
 {
-    run_path(c, &face_remove);
+    run_query_path(c, &encoder_remove);
 }
 
-static void show_stat(struct call *c)
+static void rest_stat_path(struct call *c)
 {
-    run_path(c, &face_stat);
+    run_query_path(c, &encoder_stat);
 }
 
-static void list(struct call *c)
+static void rest_list_directory(struct call *c)
 {
-    run_path(c, &face_list);
+    run_query_path(c, &encoder_list);
 }
 
-static void watch(struct call *c)
+static void rest_watch_directory(struct call *c)
 {
-    run_path(c, &face_watch);
+    run_query_path(c, &encoder_watch);
 }
 
-static void pack(struct call *c)
+static void rest_pack_directory(struct call *c)
 {
-    run_path(c, &face_pack);
+    run_query_path(c, &encoder_pack);
 }
 
-static void unpack(struct call *c)
+static void rest_unpack_archive(struct call *c)
 {
-    run_path(c, &face_unpack);
+    run_query_path(c, &encoder_unpack);
 }
 
 struct file_request {
@@ -264,7 +261,7 @@ static const struct json_field rename_fields[] = {
 };
 static const size_t rename_field_count = COUNT_OF(rename_fields);
 
-static int read_body(struct call *c, struct file_request *q)
+static int read_file_request(struct call *c, struct file_request *q)
 {
     struct err e;
 
@@ -274,48 +271,48 @@ static int read_body(struct call *c, struct file_request *q)
     return -1;
 }
 
-static void make_dir(struct call *c)
+static void rest_make_directory(struct call *c)
 {
     struct file_request q = { 0 };
     uint32_t mode = 0;
 
-    if (read_body(c, &q) >= 0 && check_path(c, "path", str_from(q.path)) >= 0 &&
-        (!q.mode || read_mode(c, str_from(q.mode), &mode) >= 0))
-        run(c, &face_mkdir, str_from(q.path), STR(""), mode);
+    if (read_file_request(c, &q) >= 0 && check_file_path(c, "path", str_from(q.path)) >= 0 &&
+        (!q.mode || read_file_mode(c, str_from(q.mode), &mode) >= 0))
+        run_file_op(c, &encoder_mkdir, str_from(q.path), STR(""), mode);
 }
 
-static void rename_file(struct call *c)
+static void rest_rename_path(struct call *c)
 {
     struct file_request q = { 0 };
 
-    if (read_body(c, &q) >= 0 && check_path(c, "from", str_from(q.from)) >= 0 &&
-        check_path(c, "to", str_from(q.to)) >= 0)
-        run(c, &face_rename, str_from(q.from), str_from(q.to), 0);
+    if (read_file_request(c, &q) >= 0 && check_file_path(c, "from", str_from(q.from)) >= 0 &&
+        check_file_path(c, "to", str_from(q.to)) >= 0)
+        run_file_op(c, &encoder_rename, str_from(q.from), str_from(q.to), 0);
 }
 
 #define INSIDE (ROUTE_SANDBOX | ROUTE_LIVE)
 #define FILES  "/v1/sandboxes/{id}/files"
 
 const struct route routes_files[] = {
-    { H1_GET, VERB_FILES, FILES, INSIDE, get, "Read a file", .answer = "application/octet-stream",
-      .query = "path! user" },
-    { H1_PUT, VERB_FILES, FILES, INSIDE | ROUTE_STREAM, put, "Write a file, whole or not at all",
-      .query = "path! user mode", .status = 204 },
-    { H1_DELETE, VERB_FILES, FILES, INSIDE, remove_tree, "Remove a file or tree",
+    { H1_GET, VERB_FILES, FILES, INSIDE, rest_read_file_content, "Read a file",
+      .answer = "application/octet-stream", .query = "path! user" },
+    { H1_PUT, VERB_FILES, FILES, INSIDE | ROUTE_STREAM, rest_write_file_content,
+      "Write a file, whole or not at all", .query = "path! user mode", .status = 204 },
+    { H1_DELETE, VERB_FILES, FILES, INSIDE, rest_remove_path, "Remove a file or tree",
       .query = "path! user", .status = 204 },
-    { H1_GET, VERB_FILES, FILES "/stat", INSIDE, show_stat, "Look at a file", .answer = "File",
-      .query = "path! user" },
-    { H1_GET, VERB_FILES, FILES "/list", INSIDE, list, "List a directory", .answer = "FileList",
-      .query = "path! user" },
-    { H1_POST, VERB_FILES, FILES "/mkdir", INSIDE | ROUTE_JSON, make_dir, "Make a directory",
-      mkdir_fields, &mkdir_field_count, .query = "user", .status = 204 },
-    { H1_POST, VERB_FILES, FILES "/rename", INSIDE | ROUTE_JSON, rename_file, "Rename a file",
+    { H1_GET, VERB_FILES, FILES "/stat", INSIDE, rest_stat_path, "Show the attributes of a file",
+      .answer = "File", .query = "path! user" },
+    { H1_GET, VERB_FILES, FILES "/list", INSIDE, rest_list_directory, "List a directory",
+      .answer = "FileList", .query = "path! user" },
+    { H1_POST, VERB_FILES, FILES "/mkdir", INSIDE | ROUTE_JSON, rest_make_directory,
+      "Make a directory", mkdir_fields, &mkdir_field_count, .query = "user", .status = 204 },
+    { H1_POST, VERB_FILES, FILES "/rename", INSIDE | ROUTE_JSON, rest_rename_path, "Rename a file",
       rename_fields, &rename_field_count, .query = "user", .status = 204 },
-    { H1_GET, VERB_FILES, FILES "/watch", INSIDE | ROUTE_LONG, watch, "Watch a directory",
-      .answer = "application/x-ndjson", .query = "path! user" },
-    { H1_GET, VERB_FILES, FILES "/tar", INSIDE, pack, "Read a tree as a tar stream",
+    { H1_GET, VERB_FILES, FILES "/watch", INSIDE | ROUTE_LONG, rest_watch_directory,
+      "Watch a directory", .answer = "application/x-ndjson", .query = "path! user" },
+    { H1_GET, VERB_FILES, FILES "/tar", INSIDE, rest_pack_directory, "Read a tree as a tar stream",
       .answer = "application/x-tar", .query = "path! user" },
-    { H1_PUT, VERB_FILES, FILES "/tar", INSIDE | ROUTE_STREAM, unpack, "Unpack a tar stream",
-      .query = "path! user", .status = 204 },
+    { H1_PUT, VERB_FILES, FILES "/tar", INSIDE | ROUTE_STREAM, rest_unpack_archive,
+      "Unpack a tar stream", .query = "path! user", .status = 204 },
     { .path = NULL },
 };

@@ -1,47 +1,48 @@
-/* /v1/sandboxes/{id}/logs: what background processes wrote, a line of text a line of JSON.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/logs: the output of background processes, one JSON object per line of text.
  *
- * Every process is watched on its own; without `follow` each watcher stops when it has told what
- * there is. With `tail`, lines of the past are held back until the present is reached, and only the
- * last ones are told. */
+ * Each process has its own watcher; without `follow` a watcher stops when it has sent the existing
+ * output. With `tail`, lines are held back until the watcher has caught up, and only the last ones
+ * are sent. */
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "api/processes.h"
+#include "edge/core/exec.h"
+#include "edge/core/processes.h"
 
 enum {
-    LINE_BYTES = 64 << 10,  /* a longer line is told in pieces */
-    TAIL_BYTES = 512 << 10, /* of held back lines, per process */
+    LINE_BYTES = 64 << 10,  /* longer lines are split */
+    TAIL_BYTES = 512 << 10, /* limit of held lines, per process */
     TAIL_MAX = 100000,
-    OUT_MAX = 4 << 20, /* the JSON of one piece of output, were it all empty lines, and a tail */
+    OUT_MAX = 4 << 20, /* the JSON of one piece of output that is all empty lines, and a tail */
     PUSH = 64 << 10,
     JSON_LINE_MAX = 6 * LINE_BYTES + 256,
 };
 
-struct logs {
+struct log_reader {
     struct call *call;
     struct list watches; /* struct log_watch */
-    struct list over;    /* those that have told everything; freed at the end */
-    struct buf out;      /* what the client has no room for yet; no watcher tells meanwhile */
+    struct list over;    /* finished watches; freed with the call */
+    struct buf out;      /* pending output; watchers are paused meanwhile */
     struct event_subscriber subscriber;
-    struct loop_later look; /* for another process: it is shown when its event has been told */
-    uint32_t only;          /* 0: all processes */
-    uint32_t last;          /* the newest process that is watched */
-    size_t tail;            /* 0: everything */
+    struct loop_later rescan; /* looks for new processes after their event was published */
+    uint32_t only;            /* 0: all processes */
+    uint32_t last;            /* the newest process that is watched */
+    size_t tail;              /* 0: everything */
     bool follow, full;
 };
 
 struct log_watch {
-    struct logs *logs;
+    struct log_reader *logs;
     struct watcher watcher;
     struct link link;
     uint32_t proc;
-    struct buf line[2]; /* of stdout and stderr: not ended yet */
-    struct buf held;    /* whole JSON lines, from held_at on */
+    struct buf line[2]; /* incomplete lines of stdout and stderr */
+    struct buf held;    /* complete JSON lines, from held_at on */
     size_t held_at, held_lines;
-    bool live; /* nothing is held back any more */
+    bool live; /* caught up: lines are sent at once */
 };
 
-static void watch_free(struct log_watch *v)
+static void free_log_watch(struct log_watch *v)
 {
     watcher_stop(&v->watcher);
     link_leave(&v->link);
@@ -51,48 +52,48 @@ static void watch_free(struct log_watch *v)
     free(v);
 }
 
-static void each_watcher(struct logs *l, void (*fn)(struct watcher *w))
+static void for_each_watcher(struct log_reader *l, void (*fn)(struct watcher *w))
 {
     for (struct link *m = list_first(&l->watches); m; m = list_after(&l->watches, m))
         fn(&container_of(m, struct log_watch, link)->watcher);
 }
 
-static void unsubscribe(struct logs *l)
+static void stop_log_events(struct log_reader *l)
 {
     event_unsubscribe(&l->subscriber);
-    loop_later_stop(&l->look);
+    loop_later_stop(&l->rescan);
 }
 
-static void logs_gone(struct call *c)
+static void on_logs_client_gone(struct call *c)
 {
-    struct logs *l = c->state;
+    struct log_reader *l = c->state;
 
-    unsubscribe(l);
-    each_watcher(l, watcher_stop);
+    stop_log_events(l);
+    for_each_watcher(l, watcher_stop);
 }
 
-static void logs_end(struct call *c)
+static void free_log_reader(struct call *c)
 {
-    struct logs *l = c->state;
+    struct log_reader *l = c->state;
 
-    unsubscribe(l);
+    stop_log_events(l);
     list_move(&l->watches, &l->over);
     for (struct link *m; (m = list_first(&l->over));)
-        watch_free(container_of(m, struct log_watch, link));
+        free_log_watch(container_of(m, struct log_watch, link));
     buf_done(&l->out);
     free(l);
 }
 
 /* --- lines --- */
 
-static void cut(struct logs *l)
+static void cut_logs(struct log_reader *l)
 {
     if (l->call->x)
         http_cut(call_take_exchange(l->call));
-    logs_gone(l->call);
+    on_logs_client_gone(l->call);
 }
 
-static void push(struct logs *l)
+static void push_logs(struct log_reader *l)
 {
     int r = 0;
 
@@ -104,18 +105,18 @@ static void push(struct logs *l)
             buf_drop(&l->out, n);
     }
     if (r < 0)
-        cut(l);
+        cut_logs(l);
     l->full = l->full || r > 0;
 }
 
-static void send_text(struct logs *l, struct str text)
+static void queue_log_text(struct log_reader *l, struct str text)
 {
     if (buf_add(&l->out, text) < 0)
-        cut(l); /* never with a hole in it */
+        cut_logs(l); /* output must not have gaps */
 }
 
-/* Forgets the oldest held lines until there are no more than asked for, and room for n bytes. */
-static void make_room(struct log_watch *v, size_t n)
+/* Drops the oldest held lines until they are within `tail` and leave room for n bytes. */
+static void drop_oldest_lines(struct log_watch *v, size_t n)
 {
     while (v->held_lines &&
            (v->held_lines >= v->logs->tail || v->held.n - v->held_at + n > TAIL_BYTES)) {
@@ -130,49 +131,47 @@ static void make_room(struct log_watch *v, size_t n)
     }
 }
 
-static void put_line(struct log_watch *v, int channel, struct str text)
+static void write_log_line(struct log_watch *v, int channel, struct str text)
 {
     struct buf line AUTO(buf_done) = BUF_INIT(JSON_LINE_MAX);
     struct json_writer w;
 
     json_writer_init(&w, &line, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("process"));
-    json_put_uint(&w, v->proc);
-    json_key(&w, STR("stream"));
-    json_put_str(&w, channel == 2 ? STR("stderr") : STR("stdout"));
+    json_field_uint(&w, "process", v->proc);
+    json_field_str(&w, "stream", channel == 2 ? STR("stderr") : STR("stdout"));
     bytes_write(&w, "line", "line_b64", text);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&line, '\n');
     if (v->live || !v->logs->tail) {
-        send_text(v->logs, buf_str(&line));
+        queue_log_text(v->logs, buf_str(&line));
         return;
     }
-    make_room(v, line.n);
+    drop_oldest_lines(v, line.n);
     buf_add(&v->held, buf_str(&line));
     v->held_lines++;
 }
 
-/* What is left without an end of line, at the end. */
-static void flush_lines(struct log_watch *v)
+/* Writes the last, unterminated lines at the end. */
+static void flush_partial_lines(struct log_watch *v)
 {
     for (int i = 0; i < 2; i++)
         if (v->line[i].n) {
-            put_line(v, i + 1, buf_str(&v->line[i]));
+            write_log_line(v, i + 1, buf_str(&v->line[i]));
             buf_clear(&v->line[i]);
         }
 }
 
-static void flush_held(struct log_watch *v)
+static void flush_held_lines(struct log_watch *v)
 {
     if (!v->live && v->held_lines)
-        send_text(v->logs, (struct str){ v->held.p + v->held_at, v->held.n - v->held_at });
+        queue_log_text(v->logs, (struct str){ v->held.p + v->held_at, v->held.n - v->held_at });
     v->live = true;
     buf_done(&v->held);
 }
 
-static bool on_output(struct watcher *w, int channel, struct str data)
+static bool on_log_output(struct watcher *w, int channel, struct str data)
 {
     struct log_watch *v = container_of(w, struct log_watch, watcher);
     struct buf *part = &v->line[channel == 2];
@@ -186,85 +185,85 @@ static bool on_output(struct watcher *w, int channel, struct str data)
         n += whole;
         data = (struct str){ data.p + n, data.n - n };
         if (whole || part->n == part->max) {
-            put_line(v, channel, buf_str(part));
+            write_log_line(v, channel, buf_str(part));
             buf_clear(part);
         }
     }
-    push(v->logs);
+    push_logs(v->logs);
     if (v->logs->full)
-        each_watcher(v->logs, watcher_pause);
+        for_each_watcher(v->logs, watcher_pause);
     return !v->logs->full;
 }
 
-/* --- the end --- */
+/* --- end --- */
 
-static void finish_if_over(struct logs *l)
+static void finish_logs_if_done(struct log_reader *l)
 {
-    push(l);
+    push_logs(l);
     if (l->call->x && !l->follow && !l->out.n && !list_first(&l->watches)) {
-        unsubscribe(l);
+        stop_log_events(l);
         http_end(call_take_exchange(l->call));
     }
 }
 
-static void watch_over(struct log_watch *v)
+static void finish_log_watch(struct log_watch *v)
 {
-    struct logs *l = v->logs;
+    struct log_reader *l = v->logs;
 
-    flush_lines(v);
-    flush_held(v);
+    flush_partial_lines(v);
+    flush_held_lines(v);
     watcher_stop(&v->watcher);
     link_leave(&v->link);
     list_append(&l->over, &v->link);
-    finish_if_over(l);
+    finish_logs_if_done(l);
 }
 
-static void on_ended(struct watcher *w, const struct ext_end *end)
+static void on_log_process_ended(struct watcher *w, const struct backend_end *end)
 {
     (void)end;
-    watch_over(container_of(w, struct log_watch, watcher));
+    finish_log_watch(container_of(w, struct log_watch, watcher));
 }
 
-static void on_caught_up(struct watcher *w)
+static void on_log_caught_up(struct watcher *w)
 {
     struct log_watch *v = container_of(w, struct log_watch, watcher);
 
     if (!v->logs->follow) {
-        watch_over(v);
+        finish_log_watch(v);
         return;
     }
-    flush_held(v);
-    push(v->logs);
+    flush_held_lines(v);
+    push_logs(v->logs);
 }
 
-static void on_behind(struct watcher *w)
+static void on_log_behind(struct watcher *w)
 {
-    cut(container_of(w, struct log_watch, watcher)->logs);
+    cut_logs(container_of(w, struct log_watch, watcher)->logs);
 }
 
 static const struct watcher_events events = {
-    .output = on_output,
-    .ended = on_ended,
-    .fell_behind = on_behind,
-    .caught_up = on_caught_up,
+    .output = on_log_output,
+    .ended = on_log_process_ended,
+    .fell_behind = on_log_behind,
+    .caught_up = on_log_caught_up,
 };
 
-static void on_drain(struct http_exchange *x)
+static void on_logs_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
-    struct logs *l = c->state;
+    struct log_reader *l = c->state;
 
     l->full = false;
-    finish_if_over(l);
+    finish_logs_if_done(l);
     if (c->x && !l->full)
-        each_watcher(l, watcher_resume);
+        for_each_watcher(l, watcher_resume);
 }
 
-/* --- the beginning --- */
+/* --- start --- */
 
-static void watch(void *user, struct process *p)
+static void watch_process_log(void *user, struct process *p)
 {
-    struct logs *l = user;
+    struct log_reader *l = user;
     struct process_view view;
     struct log_watch *v;
 
@@ -285,29 +284,30 @@ static void watch(void *user, struct process *p)
     process_watch(p, &v->watcher, false);
 }
 
-static void look(struct loop_later *s)
+static void watch_new_processes(struct loop_later *s)
 {
-    struct logs *l = container_of(s, struct logs, look);
+    struct log_reader *l = container_of(s, struct log_reader, rescan);
 
-    process_each(l->call->sandbox, watch, l);
+    process_each(l->call->sandbox, watch_process_log, l);
 }
 
-/* Somebody started another one, or the sandbox is gone. */
-static void on_event(struct event_subscriber *s, const struct event_record *e)
+/* A process was started, or the sandbox was destroyed. */
+static void on_log_event(struct event_subscriber *s, const struct event_record *e)
 {
-    struct logs *l = container_of(s, struct logs, subscriber);
+    struct log_reader *l = container_of(s, struct log_reader, subscriber);
 
     if (strcmp(e->sandbox, sandbox_view(l->call->sandbox).record->id) != 0)
         return;
     if (strcmp(e->type, "process.started") == 0) {
-        (void)loop_later(l->call->loop, &l->look, look, NULL); /* once is enough */
+        /* already pending: fine */
+        (void)loop_later(l->call->loop, &l->rescan, watch_new_processes, NULL);
     } else if (e->to == SANDBOX_DESTROYED) {
         l->follow = false;
-        finish_if_over(l);
+        finish_logs_if_done(l);
     }
 }
 
-static int read_query(struct call *c, struct logs *l)
+static int read_log_query(struct call *c, struct log_reader *l)
 {
     uint64_t only = 0, tail = 0;
 
@@ -326,7 +326,7 @@ void process_logs(struct call *c)
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct logs *l = calloc(1, sizeof *l);
+    struct log_reader *l = calloc(1, sizeof *l);
     struct err e;
 
     if (!l)
@@ -334,9 +334,9 @@ void process_logs(struct call *c)
     l->call = c;
     buf_init(&l->out, OUT_MAX);
     c->state = l;
-    c->on_end = logs_end;
-    c->on_gone = logs_gone;
-    if (read_query(c, l) < 0)
+    c->on_end = free_log_reader;
+    c->on_gone = on_logs_client_gone;
+    if (read_log_query(c, l) < 0)
         return;
     if (http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
         call_fail(c, &e);
@@ -344,9 +344,9 @@ void process_logs(struct call *c)
     }
     if (call_end_head(c))
         return;
-    http_on_drain(c->x, on_drain);
-    process_each(c->sandbox, watch, l);
+    http_on_drain(c->x, on_logs_drain);
+    process_each(c->sandbox, watch_process_log, l);
     if (l->follow)
-        control_subscribe(c->api->control, &l->subscriber, on_event);
-    finish_if_over(l);
+        control_subscribe(c->api->control, &l->subscriber, on_log_event);
+    finish_logs_if_done(l);
 }

@@ -1,39 +1,34 @@
-/* The daemon about itself: health, version, metrics, its interface, its store. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon itself: health, version, metrics, OpenAPI document, backup of the store. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/domain.h"
-#include "api/inside.h"
-#include "api/openapi.h"
-#include "api/route.h"
-#include "http/origin.h"
-#include "telemetry/metrics.h"
+#include "edge/core/domain.h"
+#include "edge/core/internal.h"
+#include "edge/rest/openapi.h"
+#include "edge/core/route.h"
+#include "lib/http/origin.h"
+#include "lib/metrics/metrics.h"
 
 enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(value));
-}
 
 static void write_health(struct json_writer *w, const void *what)
 {
     (void)what;
     json_begin_object(w);
-    put(w, "status", "ok");
+    json_field_cstr(w, "status", "ok");
     json_end_object(w);
 }
 
-static void health(struct call *c)
+static void rest_show_health(struct call *c)
 {
     call_answer(c, 200, write_health, NULL);
 }
 
-/* Where clients that speak TCP find us: what one that came by the unix socket cannot know. */
-static void put_addresses(struct json_writer *w, const struct call *c)
+/* Writes the addresses for TCP clients; clients on TCP know them already. */
+static void write_daemon_addresses(struct json_writer *w, const struct call *c)
 {
     const struct http_peer *peer = http_peer(c->x);
     char url[ORIGIN_URL], address[DOMAIN_ADDRESS];
@@ -41,27 +36,27 @@ static void put_addresses(struct json_writer *w, const struct call *c)
     if (!peer->is_unix)
         return;
     if (origin_url(&c->api->tcp, url))
-        put(w, "url", url);
+        json_field_cstr(w, "url", url);
     if (domain_address(c->api->config, address))
-        put(w, "domain", address);
+        json_field_cstr(w, "domain", address);
 }
 
 static void write_version(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    put(w, "name", "sandboxer");
-    put(w, "version", SANDBOXER_VERSION);
-    put(w, "api", "v1");
-    put_addresses(w, what);
+    json_field_cstr(w, "name", "sandboxer");
+    json_field_cstr(w, "version", SANDBOXER_VERSION);
+    json_field_cstr(w, "api", "v1");
+    write_daemon_addresses(w, what);
     json_end_object(w);
 }
 
-static void version(struct call *c)
+static void rest_show_version(struct call *c)
 {
     call_answer(c, 200, write_version, c);
 }
 
-static void metrics(struct call *c)
+static void rest_show_metrics(struct call *c)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(METRICS_MAX);
 
@@ -71,7 +66,7 @@ static void metrics(struct call *c)
         call_answer_bytes(c, 200, METRICS_CONTENT_TYPE, buf_str(&text));
 }
 
-static void openapi(struct call *c)
+static void rest_show_openapi(struct call *c)
 {
     struct buf *text = &c->api->openapi;
     struct err e;
@@ -84,22 +79,22 @@ static void openapi(struct call *c)
 
 /* --- backup --- */
 
-struct backup {
+struct backup_call {
     struct call *call;
     struct store_query query;
     off_t at, size;
 };
 
-static void backup_end(struct call *c)
+static void free_backup_call(struct call *c)
 {
-    struct backup *b = c->state;
+    struct backup_call *b = c->state;
 
     drop_fd(&b->query.fd);
     arena_done(&b->query.arena);
     free(b);
 }
 
-static void send_on(struct backup *b)
+static void send_backup(struct backup_call *b)
 {
     static char room[PIECE];
     struct call *c = b->call;
@@ -118,14 +113,14 @@ static void send_on(struct backup *b)
         http_end(call_take_exchange(c));
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_backup_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
 
-    send_on(c->state);
+    send_backup(c->state);
 }
 
-static int begin(struct backup *b, struct err *e)
+static int begin_backup(struct backup_call *b, struct err *e)
 {
     static const struct h1_field fields[] = {
         { { "Content-Type", 12 }, { "application/vnd.sqlite3", 23 } },
@@ -135,33 +130,33 @@ static int begin(struct backup *b, struct err *e)
     struct stat st;
 
     if (fstat(b->query.fd, &st) < 0)
-        return err_sys(e, "looking at the copy");
+        return err_sys(e, "reading the size of the copy");
     b->size = st.st_size;
     return http_begin(b->call->x, 200, fields, COUNT_OF(fields), b->size, e);
 }
 
-static void copied(struct store_query *q, int r, const struct err *e)
+static void on_store_copied(struct store_query *q, int r, const struct err *e)
 {
-    struct backup *b = container_of(q, struct backup, query);
+    struct backup_call *b = container_of(q, struct backup_call, query);
     struct call *c = b->call;
     struct err mine;
 
     if (c->x && r >= 0) {
-        r = begin(b, &mine);
+        r = begin_backup(b, &mine);
         e = &mine;
     }
     if (c->x && r < 0) {
         call_fail(c, e);
     } else if (c->x) {
-        http_on_drain(c->x, on_drain);
-        send_on(b);
+        http_on_drain(c->x, on_backup_drain);
+        send_backup(b);
     }
     call_unref(c);
 }
 
-static void backup(struct call *c)
+static void rest_back_up_store(struct call *c)
 {
-    struct backup *b = calloc(1, sizeof *b);
+    struct backup_call *b = calloc(1, sizeof *b);
     struct err e;
     int r;
 
@@ -170,10 +165,10 @@ static void backup(struct call *c)
     b->call = c;
     b->query.kind = STORE_BACKUP;
     c->state = b;
-    c->on_end = backup_end;
+    c->on_end = free_backup_call;
     b->query.fd = r = control_scratch(c->api->control, &e);
     if (r >= 0)
-        r = store_ask(control_store(c->api->control), &b->query, copied, &e);
+        r = store_ask(control_store(c->api->control), &b->query, on_store_copied, &e);
     if (r < 0)
         call_fail(c, &e);
     else
@@ -181,13 +176,15 @@ static void backup(struct call *c)
 }
 
 const struct route routes_meta[] = {
-    { H1_GET, VERB_READ, "/healthz", ROUTE_OPEN, health, "Whether it works", .answer = "Health" },
-    { H1_GET, VERB_READ, "/version", ROUTE_OPEN, version, "Which one it is", .answer = "Version" },
-    { H1_GET, VERB_READ, "/openapi.json", ROUTE_OPEN, openapi, "This description",
+    { H1_GET, VERB_READ, "/healthz", ROUTE_OPEN, rest_show_health, "Health check",
+      .answer = "Health" },
+    { H1_GET, VERB_READ, "/version", ROUTE_OPEN, rest_show_version, "Version of the daemon",
+      .answer = "Version" },
+    { H1_GET, VERB_READ, "/openapi.json", ROUTE_OPEN, rest_show_openapi, "This OpenAPI document",
       .answer = "application/json" },
-    { H1_GET, VERB_ADMIN, "/metrics", ROUTE_ADMIN, metrics, "What it counts, for Prometheus",
+    { H1_GET, VERB_ADMIN, "/metrics", ROUTE_ADMIN, rest_show_metrics, "Metrics for Prometheus",
       .answer = "text/plain" },
-    { H1_GET, VERB_ADMIN, "/v1/backup", ROUTE_ADMIN, backup, "A consistent copy of the store",
-      .answer = "application/vnd.sqlite3" },
+    { H1_GET, VERB_ADMIN, "/v1/backup", ROUTE_ADMIN, rest_back_up_store,
+      "A consistent copy of the store", .answer = "application/vnd.sqlite3" },
     { .path = NULL },
 };

@@ -1,63 +1,52 @@
-#include "api/openapi.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/rest/openapi.h"
 
 #include <stdio.h>
 
-#include "api/route.h"
-
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(value));
-}
-
-static void begin(struct json_writer *w, const char *key)
-{
-    json_key(w, str_from(key));
-    json_begin_object(w);
-}
+#include "edge/core/route.h"
 
 /* --- parameters --- */
 
 static const struct {
     const char *name, *type, *doc;
 } parameters[] = {
-    { "after", "integer", "Only events behind this sequence number." },
-    { "all", "boolean", "Those that are decided, too." },
-    { "close", "boolean", "Close it afterwards." },
+    { "after", "integer", "Only events after this sequence number." },
+    { "all", "boolean", "Include decided calls." },
+    { "close", "boolean", "Close stdin after the body." },
     { "cursor", "string", "Where the last page ended: its next_cursor." },
-    { "follow", "boolean", "Go on with what comes." },
-    { "id", "string", "Of a sandbox, a unique start of it is enough." },
-    { "label", "string", "NAME=VALUE: only those that have it." },
+    { "follow", "boolean", "Continue with new output." },
+    { "id", "string", "An id; of a sandbox also a unique prefix, with `Sandboxer-Ids: short`." },
+    { "label", "string", "NAME=VALUE: only sandboxes with this label." },
     { "kind", "string",
       "Which events, with commas between: lifecycle, denied, allowed, egress (both). A stream has "
       "lifecycle,denied unless asked otherwise; an answer only has lifecycle." },
-    { "limit", "integer", "At most that many." },
+    { "limit", "integer", "Maximum number of results." },
     { "mode", "string", "Octal permissions." },
     { "n", "integer", "A process's number in its sandbox." },
-    { "name", "string", "What a host is called, or an image or a snapshot shall be." },
-    { "path", "string", "From /, inside the sandbox." },
-    { "platform", "string", "OS/ARCHITECTURE[/VARIANT] of an archive for several." },
-    { "port", "integer", "Of the sandbox's own loopback, from 1 to 65535." },
+    { "name", "string", "Name of a host, or of the new image or snapshot." },
+    { "path", "string", "Absolute path inside the sandbox." },
+    { "platform", "string", "OS/ARCHITECTURE[/VARIANT] to take from a multi-platform archive." },
+    { "port", "integer", "Port on the sandbox's loopback interface, 1 to 65535." },
     { "process", "integer", "Only of this process." },
     { "profile", "string", "Only those of this profile." },
     { "ref", "string", "An image: [HOST[:PORT]/]PATH[:TAG][@sha256:DIGEST]." },
-    { "replay", "string", "no: without what is kept." },
-    { "snapshot", "string", "A snapshot's id, or the name that it was given." },
-    { "squash_owners", "boolean", "Everything in it belongs to root." },
+    { "replay", "string", "no: without buffered output." },
+    { "snapshot", "string", "Id or name of a snapshot." },
+    { "squash_owners", "boolean", "Make root the owner of all files." },
     { "state", "string", "Only those in this state; all: in any." },
-    { "sync", "string", "no: leave a mirrored workspace as it is; force: overwrite." },
+    { "sync", "string", "no: do not sync a mirrored workspace; force: overwrite conflicts." },
     { "unsynced", "string",
-      "Changes that cannot be brought back: keep (a snapshot; default), refuse or discard." },
+      "Changes that cannot be synced back: keep (in a snapshot; default), refuse or discard." },
     { "tail", "integer", "Only that many of the last lines." },
-    { "since", "string", "Only what is not older than this moment, RFC 3339." },
-    { "expect", "string", "SEQ:DIGEST of an event, as a head showed them." },
-    { "user", "string", "Whose rights count: a name, UID or UID:GID; root's without." },
-    { "without_image", "boolean", "Leave out the layers of the image that it stands on." },
-    { "wait", "integer", "Seconds to wait for news." },
+    { "since", "string", "Only records since this time, RFC 3339." },
+    { "expect", "string", "SEQ:DIGEST of an event, as /v1/audit/head returns them." },
+    { "user", "string", "User to act as: a name, UID or UID:GID; default: root." },
+    { "without_image", "boolean", "Omit the layers of its base image." },
+    { "wait", "integer", "Seconds to wait for a change." },
 };
 
-static void put_parameter(struct json_writer *w, struct str name, const char *in, bool required,
-                          bool repeatable)
+static void write_parameter(struct json_writer *w, struct str name, const char *in, bool required,
+                            bool repeatable)
 {
     size_t i = 0;
 
@@ -68,34 +57,31 @@ static void put_parameter(struct json_writer *w, struct str name, const char *in
         return;
     }
     json_begin_object(w);
-    json_key(w, STR("name"));
-    json_put_str(w, name);
-    put(w, "in", in);
-    put(w, "description", parameters[i].doc);
-    json_key(w, STR("required"));
-    json_put_bool(w, required);
-    begin(w, "schema");
+    json_field_str(w, "name", name);
+    json_field_cstr(w, "in", in);
+    json_field_cstr(w, "description", parameters[i].doc);
+    json_field_bool(w, "required", required);
+    json_field_begin_object(w, "schema");
     if (repeatable) {
-        put(w, "type", "array");
-        begin(w, "items");
+        json_field_cstr(w, "type", "array");
+        json_field_begin_object(w, "items");
     }
-    put(w, "type", parameters[i].type);
+    json_field_cstr(w, "type", parameters[i].type);
     if (repeatable)
         json_end_object(w);
     json_end_object(w);
     json_end_object(w);
 }
 
-static void put_parameters(struct json_writer *w, const struct route *r)
+static void write_parameters(struct json_writer *w, const struct route *r)
 {
     struct str path = str_from(r->path), query = str_from(r->query), word;
 
-    json_key(w, STR("parameters"));
-    json_begin_array(w);
+    json_field_begin_array(w, "parameters");
     while (path.p) {
         path = str_cut(path, '/', &word);
         if (word.n && word.p[0] == '{')
-            put_parameter(w, (struct str){ word.p + 1, word.n - 2 }, "path", true, false);
+            write_parameter(w, (struct str){ word.p + 1, word.n - 2 }, "path", true, false);
     }
     while (query.p) {
         char last;
@@ -104,95 +90,96 @@ static void put_parameters(struct json_writer *w, const struct route *r)
         last = word.n ? word.p[word.n - 1] : 0;
         if (last == '!' || last == '*')
             word.n--;
-        put_parameter(w, word, "query", last == '!', last == '*');
+        write_parameter(w, word, "query", last == '!', last == '*');
     }
     json_end_array(w);
 }
 
 /* --- bodies --- */
 
-static void put_media(struct json_writer *w, const char *media)
+static void write_media(struct json_writer *w, const char *media)
 {
-    begin(w, media);
-    begin(w, "schema");
+    json_field_begin_object(w, media);
+    json_field_begin_object(w, "schema");
     if (strcmp(media, "application/json") == 0)
-        put(w, "type", "object");
+        json_field_cstr(w, "type", "object");
     else
-        put(w, "type", "string");
+        json_field_cstr(w, "type", "string");
     json_end_object(w);
     json_end_object(w);
 }
 
-static void put_request(struct json_writer *w, const struct route *r)
+static void write_request_body_schema(struct json_writer *w, const struct route *r)
 {
     if (!(r->flags & (ROUTE_JSON | ROUTE_TEXT | ROUTE_STREAM)))
         return;
-    begin(w, "requestBody");
-    begin(w, "content");
+    json_field_begin_object(w, "requestBody");
+    json_field_begin_object(w, "content");
     if (r->flags & ROUTE_JSON) {
-        begin(w, "application/json");
+        json_field_begin_object(w, "application/json");
         json_key(w, STR("schema"));
         json_schema(r->fields, r->field_count ? *r->field_count : 0, w);
         json_end_object(w);
     } else {
-        put_media(w, r->flags & ROUTE_TEXT ? "application/yaml" : "application/octet-stream");
+        write_media(w, r->flags & ROUTE_TEXT ? "application/yaml" : "application/octet-stream");
     }
     json_end_object(w);
     json_end_object(w);
 }
 
-static void put_schema(struct json_writer *w, const char *media, struct str name)
+static void write_schema_reference(struct json_writer *w, const char *media, struct str name)
 {
     char reference[96];
 
     snprintf(reference, sizeof reference, "#/components/schemas/" STR_FMT, STR_ARG(name));
-    begin(w, media);
-    begin(w, "schema");
-    put(w, "$ref", reference);
+    json_field_begin_object(w, media);
+    json_field_begin_object(w, "schema");
+    json_field_cstr(w, "$ref", reference);
     json_end_object(w);
     json_end_object(w);
 }
 
-static void put_problem(struct json_writer *w, const char *status, const char *description)
+static void write_problem_response(struct json_writer *w, const char *status,
+                                   const char *description)
 {
-    begin(w, status);
-    put(w, "description", description);
-    begin(w, "content");
-    put_schema(w, "application/problem+json", STR("Problem"));
+    json_field_begin_object(w, status);
+    json_field_cstr(w, "description", description);
+    json_field_begin_object(w, "content");
+    write_schema_reference(w, "application/problem+json", STR("Problem"));
     json_end_object(w);
     json_end_object(w);
 }
 
-/* Media types and names of schemas, one for each way to be answered. */
-static void put_answers(struct json_writer *w, const char *answers)
+/* Writes the content of an answer: media types and schema names, one for each possible form. */
+static void write_answers(struct json_writer *w, const char *answers)
 {
     struct str rest = str_from(answers), word;
     char media[64];
 
-    begin(w, "content");
+    json_field_begin_object(w, "content");
     while (rest.p) {
         rest = str_cut(rest, ' ', &word);
         if (str_find(word, '/') == word.n)
-            put_schema(w, "application/json", word);
+            write_schema_reference(w, "application/json", word);
         else if (str_copy(word, media, sizeof media))
-            put_media(w, media);
+            write_media(w, media);
     }
     json_end_object(w);
 }
 
-static void put_responses(struct json_writer *w, const struct route *r)
+static void write_responses(struct json_writer *w, const struct route *r)
 {
     char status[16];
 
     snprintf(status, sizeof status, "%d", r->status ? (int)r->status : 200);
-    begin(w, "responses");
-    begin(w, status);
-    put(w, "description", r->status == 204 ? "Done." : "As asked.");
+    json_field_begin_object(w, "responses");
+    json_field_begin_object(w, status);
+    json_field_cstr(w, "description", r->status == 204 ? "Done." : "Success.");
     if (r->answer)
-        put_answers(w, r->answer);
+        write_answers(w, r->answer);
     json_end_object(w);
-    put_problem(w, "4XX", "Refused; `code` says why.");
-    put_problem(w, "5XX", "Failed; `code` says why.");
+    write_problem_response(w, "4XX", "Refused; `code` says why.");
+    write_problem_response(w, "5XX", "Failed; `code` says why.");
     json_end_object(w);
 }
 
@@ -206,7 +193,7 @@ static const char *const methods[] = {
 };
 
 /* "get_sandboxes_files_list" */
-static void put_operation_id(struct json_writer *w, const struct route *r)
+static void write_operation_id(struct json_writer *w, const struct route *r)
 {
     struct str path = str_from(r->path), word;
     struct buf text AUTO(buf_done) = BUF_INIT(256);
@@ -222,28 +209,26 @@ static void put_operation_id(struct json_writer *w, const struct route *r)
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] == '-' || text.p[i] == '.')
             text.p[i] = '_';
-    json_key(w, STR("operationId"));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, "operationId", buf_str(&text));
 }
 
-static void put_operation(struct json_writer *w, const struct route *r)
+static void write_operation(struct json_writer *w, const struct route *r)
 {
-    begin(w, methods[r->method]);
-    put(w, "summary", r->summary);
-    put_operation_id(w, r);
-    put_parameters(w, r);
-    put_request(w, r);
-    put_responses(w, r);
+    json_field_begin_object(w, methods[r->method]);
+    json_field_cstr(w, "summary", r->summary);
+    write_operation_id(w, r);
+    write_parameters(w, r);
+    write_request_body_schema(w, r);
+    write_responses(w, r);
     if (r->flags & ROUTE_OPEN) {
-        json_key(w, STR("security"));
-        json_begin_array(w);
+        json_field_begin_array(w, "security");
         json_end_array(w);
     }
     json_end_object(w);
 }
 
-/* Calls fn for every row until it returns false. */
-static void each_route(bool (*fn)(void *user, const struct route *r), void *user)
+/* Calls fn for every route until it returns false. */
+static void for_each_route(bool (*fn)(void *user, const struct route *r), void *user)
 {
     for (size_t t = 0; route_tables[t]; t++)
         for (const struct route *r = route_tables[t]; r->path; r++)
@@ -257,7 +242,7 @@ struct same_path {
     const struct route *found;
 };
 
-static bool is_first(void *user, const struct route *r)
+static bool find_first_of_path(void *user, const struct route *r)
 {
     struct same_path *s = user;
 
@@ -265,52 +250,50 @@ static bool is_first(void *user, const struct route *r)
     return strcmp(r->path, s->first->path) != 0;
 }
 
-static bool put_same(void *user, const struct route *r)
+static bool write_same_path(void *user, const struct route *r)
 {
     const struct same_path *s = user;
 
     if (strcmp(r->path, s->first->path) == 0)
-        put_operation(s->w, r);
+        write_operation(s->w, r);
     return true;
 }
 
-static bool put_path(void *user, const struct route *r)
+static bool write_path_item(void *user, const struct route *r)
 {
     struct same_path s = { .w = user, .first = r };
 
-    each_route(is_first, &s);
+    for_each_route(find_first_of_path, &s);
     if (s.found != r)
-        return true; /* its path is described */
-    begin(s.w, r->path);
-    each_route(put_same, &s);
+        return true; /* the path was written before */
+    json_field_begin_object(s.w, r->path);
+    for_each_route(write_same_path, &s);
     json_end_object(s.w);
     return true;
 }
 
-static void put_info(struct json_writer *w)
+static void write_openapi_info(struct json_writer *w)
 {
-    put(w, "openapi", "3.1.0");
-    begin(w, "info");
-    put(w, "title", "sandboxer");
-    put(w, "version", SANDBOXER_VERSION);
-    put(w, "description",
+    json_field_cstr(w, "openapi", "3.1.0");
+    json_field_begin_object(w, "info");
+    json_field_cstr(w, "title", "sandboxer");
+    json_field_cstr(w, "version", SANDBOXER_VERSION);
+    json_field_cstr(
+        w, "description",
         "Sandboxes for agents. On the unix socket a caller is its uid; on TCP it sends a token.");
-    begin(w, "license");
-    put(w, "name", "Apache-2.0");
-    put(w, "identifier", "Apache-2.0");
+    json_field_begin_object(w, "license");
+    json_field_cstr(w, "name", "Apache-2.0");
+    json_field_cstr(w, "identifier", "Apache-2.0");
     json_end_object(w);
     json_end_object(w);
-    json_key(w, STR("servers"));
-    json_begin_array(w);
+    json_field_begin_array(w, "servers");
     json_begin_object(w);
-    put(w, "url", "/");
+    json_field_cstr(w, "url", "/");
     json_end_object(w);
     json_end_array(w);
-    json_key(w, STR("security"));
-    json_begin_array(w);
+    json_field_begin_array(w, "security");
     json_begin_object(w);
-    json_key(w, STR("token"));
-    json_begin_array(w);
+    json_field_begin_array(w, "token");
     json_end_array(w);
     json_end_object(w);
     json_end_array(w);
@@ -322,18 +305,18 @@ int openapi_write(struct buf *out, struct err *e)
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    put_info(&w);
-    begin(&w, "paths");
-    each_route(put_path, &w);
+    write_openapi_info(&w);
+    json_field_begin_object(&w, "paths");
+    for_each_route(write_path_item, &w);
     json_end_object(&w);
-    begin(&w, "components");
-    begin(&w, "securitySchemes");
-    begin(&w, "token");
-    put(&w, "type", "http");
-    put(&w, "scheme", "bearer");
+    json_field_begin_object(&w, "components");
+    json_field_begin_object(&w, "securitySchemes");
+    json_field_begin_object(&w, "token");
+    json_field_cstr(&w, "type", "http");
+    json_field_cstr(&w, "scheme", "bearer");
     json_end_object(&w);
     json_end_object(&w);
-    begin(&w, "schemas");
+    json_field_begin_object(&w, "schemas");
     openapi_schemas_write(&w);
     json_end_object(&w);
     json_end_object(&w);

@@ -1,12 +1,13 @@
-/* The interface described in OpenAPI 3.1, from the tables that serve it. */
-#ifndef API_OPENAPI_H
-#define API_OPENAPI_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Generates the OpenAPI 3.1 document from the route tables. */
+#ifndef EDGE_REST_OPENAPI_H
+#define EDGE_REST_OPENAPI_H
 
 #include "base/buf.h"
 
 int openapi_write(struct buf *out, struct err *e);
 
-/* The schemas of answers: one member of an object each. */
+/* Writes the schemas of answers as members of an object. */
 struct json_writer;
 void openapi_schemas_write(struct json_writer *w);
 

@@ -1,5 +1,6 @@
-/* What answers look like. Requests are described by the tables that check them; answers are written
- * by hand, so they are described by hand, in a notation as short as it can be:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schemas of answers. Requests are described by the tables that validate them; answers are
+ * written by hand, so they are described by hand, in a short notation:
  *
  *     name       a string              name=a|b   one of these strings
  *     name#      a whole number        name{}     an object of strings
@@ -7,14 +8,14 @@
  *     name%      a number              name*      an object of anything
  *     name?      true or false         name:Other as that schema
  *     name@      a moment, RFC 3339    name[]     a list of strings
- *     !…         always there          name[Other] a list of that schema
+ *     !…         always present        name[Other] a list of that schema
  *     name[^]    a list of strings and nulls
  *
- * A client must expect more fields than these. */
-#include "api/openapi.h"
+ * A client must expect additional fields. */
+#include "edge/rest/openapi.h"
 
 #include "base/own.h"
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
 static const struct {
     const char *name, *fields;
@@ -37,7 +38,7 @@ static const struct {
     { "Synced", "!bytes# !counts* !changes[SyncChange]" },
     { "Egress",
       "sandbox_id !generation# in_force# !endpoints# allowed# denied# bytes_out# bytes_in# "
-      "policy* ceiling*" },
+      "problem policy* ceiling*" },
     { "EgressDenial", "!host !port# !code message program !count# last_at@" },
     { "EgressDenials", "!denials[EgressDenial]" },
     { "EgressExplanation",
@@ -136,28 +137,20 @@ static const struct {
     { "Version", "!name !version !api url domain" },
 };
 
-static void put(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(value));
-}
-
-static void put_reference(struct json_writer *w, struct str name)
+static void write_type_reference(struct json_writer *w, struct str name)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(256);
 
     buf_addf(&text, "#/components/schemas/" STR_FMT, STR_ARG(name));
-    json_key(w, STR("$ref"));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, "$ref", buf_str(&text));
 }
 
-static void put_words(struct json_writer *w, struct str words)
+static void write_enum_type(struct json_writer *w, struct str words)
 {
     struct str word;
 
-    put(w, "type", "string");
-    json_key(w, STR("enum"));
-    json_begin_array(w);
+    json_field_cstr(w, "type", "string");
+    json_field_begin_array(w, "enum");
     while (words.p) {
         words = str_cut(words, '|', &word);
         json_put_str(w, word);
@@ -165,77 +158,75 @@ static void put_words(struct json_writer *w, struct str words)
     json_end_array(w);
 }
 
-static void put_or_null(struct json_writer *w, const char *type)
+static void write_nullable_type(struct json_writer *w, const char *type)
 {
-    json_key(w, STR("type"));
-    json_begin_array(w);
+    json_field_begin_array(w, "type");
     json_put_str(w, str_from(type));
     json_put_str(w, STR("null"));
     json_end_array(w);
 }
 
-static void put_list(struct json_writer *w, struct str of)
+static void write_list_type(struct json_writer *w, struct str of)
 {
-    put(w, "type", "array");
-    json_key(w, STR("items"));
-    json_begin_object(w);
+    json_field_cstr(w, "type", "array");
+    json_field_begin_object(w, "items");
     if (str_eq(of, STR("^")))
-        put_or_null(w, "string");
+        write_nullable_type(w, "string");
     else if (of.n)
-        put_reference(w, of);
+        write_type_reference(w, of);
     else
-        put(w, "type", "string");
+        json_field_cstr(w, "type", "string");
     json_end_object(w);
 }
 
-static void put_type(struct json_writer *w, struct str how)
+static void write_field_type(struct json_writer *w, struct str how)
 {
     struct str rest = { how.p + 1, how.n ? how.n - 1 : 0 };
 
     switch (how.n ? how.p[0] : 0) {
     case '#':
-        put(w, "type", "integer");
+        json_field_cstr(w, "type", "integer");
         break;
     case '~':
     case '^':
-        put_or_null(w, how.p[0] == '~' ? "integer" : "string");
+        write_nullable_type(w, how.p[0] == '~' ? "integer" : "string");
         break;
     case '%':
-        put(w, "type", "number");
+        json_field_cstr(w, "type", "number");
         break;
     case '?':
-        put(w, "type", "boolean");
+        json_field_cstr(w, "type", "boolean");
         break;
     case '@':
-        put(w, "type", "string");
-        put(w, "format", "date-time");
+        json_field_cstr(w, "type", "string");
+        json_field_cstr(w, "format", "date-time");
         break;
     case '=':
-        put_words(w, rest);
+        write_enum_type(w, rest);
         break;
     case ':':
-        put_reference(w, rest);
+        write_type_reference(w, rest);
         break;
     case '[':
-        put_list(w, (struct str){ rest.p, rest.n - 1 });
+        write_list_type(w, (struct str){ rest.p, rest.n - 1 });
         break;
     case '{':
-        put(w, "type", "object");
-        json_key(w, STR("additionalProperties"));
-        json_begin_object(w);
-        put(w, "type", "string");
+        json_field_cstr(w, "type", "object");
+        json_field_begin_object(w, "additionalProperties");
+        json_field_cstr(w, "type", "string");
         json_end_object(w);
         break;
     case '*':
-        put(w, "type", "object");
+        json_field_cstr(w, "type", "object");
         break;
     default:
-        put(w, "type", "string");
+        json_field_cstr(w, "type", "string");
     }
 }
 
-/* The next field: false at the end. */
-static bool next_field(struct str *rest, struct str *ret_name, struct str *ret_how, bool *ret_must)
+/* Parses the next field; false at the end. */
+static bool next_schema_field(struct str *rest, struct str *ret_name, struct str *ret_how,
+                              bool *ret_must)
 {
     static const char marks[] = "#~^%?@=:[{*";
     struct str field;
@@ -254,27 +245,25 @@ static bool next_field(struct str *rest, struct str *ret_name, struct str *ret_h
     return true;
 }
 
-static void put_schema(struct json_writer *w, const char *fields)
+static void write_answer_schema(struct json_writer *w, const char *fields)
 {
     struct str rest = str_from(fields), name, how;
     bool must, any = false;
 
     json_begin_object(w);
-    put(w, "type", "object");
-    json_key(w, STR("properties"));
-    json_begin_object(w);
-    while (next_field(&rest, &name, &how, &must)) {
+    json_field_cstr(w, "type", "object");
+    json_field_begin_object(w, "properties");
+    while (next_schema_field(&rest, &name, &how, &must)) {
         any |= must;
         json_key(w, name);
         json_begin_object(w);
-        put_type(w, how);
+        write_field_type(w, how);
         json_end_object(w);
     }
     json_end_object(w);
     if (any) {
-        json_key(w, STR("required"));
-        json_begin_array(w);
-        for (rest = str_from(fields); next_field(&rest, &name, &how, &must);)
+        json_field_begin_array(w, "required");
+        for (rest = str_from(fields); next_schema_field(&rest, &name, &how, &must);)
             if (must)
                 json_put_str(w, name);
         json_end_array(w);
@@ -286,6 +275,6 @@ void openapi_schemas_write(struct json_writer *w)
 {
     for (size_t i = 0; i < COUNT_OF(schemas); i++) {
         json_key(w, str_from(schemas[i].name));
-        put_schema(w, schemas[i].fields);
+        write_answer_schema(w, schemas[i].fields);
     }
 }

@@ -1,75 +1,74 @@
-/* /v1/sandboxes/{id}/ports/{port}: whether something listens there, and connections to it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/ports/{port}: checks whether a port accepts connections, and connects to it.
  *
  * With `Upgrade: sandboxer-tcp` the request becomes the connection. On the unix socket the client
- * gets the descriptor itself, and its bytes do not pass us; elsewhere we copy. */
+ * gets the descriptor itself and its bytes bypass the daemon; on TCP the daemon copies. */
 #include <stdlib.h>
 
-#include "api/inside.h"
-#include "api/pump.h"
-#include "api/route.h"
-#include "control/dial.h"
+#include "edge/core/internal.h"
+#include "edge/core/pump.h"
+#include "edge/core/route.h"
+#include "control/sandbox/dial.h"
 
-struct port {
-    struct pump pump; /* where we copy */
+struct port_call {
+    struct pump pump; /* for TCP clients */
     struct call *call;
     struct dial_op dial;
-    bool connects; /* the client wants the connection, not only to know */
-    bool open;     /* … which is this */
-    bool in_use;   /* the sandbox is attached to */
+    bool connects; /* upgrade requested */
+    bool open;     /* the port accepts connections */
+    bool in_use;   /* sandbox_attach() was called */
 };
 
-/* --- the connection is there --- */
+/* --- connected --- */
 
-static const struct h1_field upgrade[] = { { { "Upgrade", 7 }, { "sandboxer-tcp", 13 } } };
+static const struct h1_field tcp_upgrade[] = { { { "Upgrade", 7 }, { "sandboxer-tcp", 13 } } };
 
-static void ignore(struct http_exchange *x, struct str data)
+static void ignore_tcp_data(struct http_exchange *x, struct str data)
 {
     (void)x;
     (void)data;
 }
 
-/* The exchange stays as long as the client has the descriptor: the sandbox is in use. */
-static int hand_over(struct port *p, int fd, struct err *e)
+/* Passes the descriptor to the client. The exchange stays open as long as the client, so that the
+ * sandbox counts as used. */
+static int pass_connection(struct port_call *p, int fd, struct err *e)
 {
     AUTO_CLOSE int ours = fd;
-    int r = http_upgrade(p->call->x, upgrade, 1, ignore, e);
+    int r = http_upgrade(p->call->x, tcp_upgrade, 1, ignore_tcp_data, e);
 
     return r < 0 ? r : http_write_fds(p->call->x, STR("\n"), &ours, 1, e);
 }
 
-static void connected(struct port *p, int fd)
+static void serve_connection(struct port_call *p, int fd)
 {
     struct err e;
     int r;
 
     sandbox_attach(p->call->sandbox);
     p->in_use = true;
-    r = http_peer(p->call->x)->is_unix ? hand_over(p, fd, &e)
-                                       : pump_start(&p->pump, fd, upgrade, 1, &e);
+    r = http_peer(p->call->x)->is_unix ? pass_connection(p, fd, &e)
+                                       : pump_start(&p->pump, fd, tcp_upgrade, 1, &e);
     if (r < 0)
         http_fail(call_take_exchange(p->call), 500, str_from(e.msg));
 }
 
 static void write_port(struct json_writer *w, const void *what)
 {
-    const struct port *p = what;
+    const struct port_call *p = what;
 
     json_begin_object(w);
-    json_key(w, STR("sandbox_id"));
-    json_put_str(w, str_from(sandbox_view(p->call->sandbox).record->id));
-    json_key(w, STR("port"));
-    json_put_uint(w, p->dial.port);
-    json_key(w, STR("open"));
-    json_put_bool(w, p->open);
+    json_field_cstr(w, "sandbox_id", sandbox_view(p->call->sandbox).record->id);
+    json_field_uint(w, "port", p->dial.port);
+    json_field_bool(w, "open", p->open);
     json_end_object(w);
 }
 
-static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
+static void on_dial_done(struct dial_op *op, int r, const struct err *e, int fd)
 {
-    struct port *p = container_of(op, struct port, dial);
+    struct port_call *p = container_of(op, struct port_call, dial);
 
     if (p->connects && r >= 0) {
-        connected(p, fd);
+        serve_connection(p, fd);
     } else if (r < 0 && (p->connects || r != -(int)ERR_UPSTREAM)) {
         call_fail(p->call, e);
     } else {
@@ -81,19 +80,19 @@ static void dialled(struct dial_op *op, int r, const struct err *e, int fd)
 
 /* --- the request --- */
 
-static void port_gone(struct call *c)
+static void on_port_client_gone(struct call *c)
 {
-    struct port *p = c->state;
+    struct port_call *p = c->state;
 
     dial_op_cancel(&p->dial);
     pump_stop(&p->pump);
 }
 
-static void port_end(struct call *c)
+static void free_port_call(struct call *c)
 {
-    struct port *p = c->state;
+    struct port_call *p = c->state;
 
-    port_gone(c);
+    on_port_client_gone(c);
     pump_done(&p->pump);
     if (p->in_use)
         sandbox_detach(c->sandbox);
@@ -107,9 +106,9 @@ static bool wants_connection(struct call *c)
     return h->upgrade && str_eq(h->proto, STR("sandboxer-tcp"));
 }
 
-static void serve(struct call *c)
+static void rest_connect_port(struct call *c)
 {
-    struct port *p;
+    struct port_call *p;
     uint64_t number;
 
     if (!str_to_u64(c->params[1], &number) || number == 0 || number > UINT16_MAX) {
@@ -119,17 +118,18 @@ static void serve(struct call *c)
     p = calloc(1, sizeof *p);
     if (!p)
         abort();
-    *p = (struct port){ .call = c, .connects = wants_connection(c) };
-    p->dial = (struct dial_op){ .port = (uint16_t)number, .done = dialled };
+    *p = (struct port_call){ .call = c, .connects = wants_connection(c) };
+    p->dial = (struct dial_op){ .port = (uint16_t)number, .done = on_dial_done };
     pump_init(&p->pump, c);
     c->state = p;
-    c->on_gone = port_gone;
-    c->on_end = port_end;
+    c->on_gone = on_port_client_gone;
+    c->on_end = free_port_call;
     sandbox_dial(c->sandbox, &p->dial);
 }
 
 const struct route routes_ports[] = {
     { H1_GET, VERB_EXEC, "/v1/sandboxes/{id}/ports/{port}", ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_LONG,
-      serve, "Connect to a port inside, or see whether something listens there", .answer = "Port" },
+      rest_connect_port, "Connect to a port inside, or see whether something listens there",
+      .answer = "Port" },
     { .path = NULL },
 };

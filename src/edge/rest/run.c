@@ -1,9 +1,11 @@
-/* POST /v1/run: a sandbox for one program, gone with it. What `sandboxer run` asks of a daemon. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/run: runs one program in a sandbox of its own, destroyed afterwards; used by `sandboxer
+ * run`. */
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "api/guard.h"
-#include "api/route.h"
+#include "edge/core/exec.h"
+#include "edge/core/guard.h"
+#include "edge/core/route.h"
 
 #define RUN_PROFILE "profile.run"
 
@@ -12,16 +14,16 @@ struct one_shot {
     struct create_op op;
     struct create_request request;
     struct run_request asked;
-    const struct exec_face *face;
+    const struct exec_encoder *encoder;
 };
 
-static void one_shot_free(struct one_shot *o)
+static void free_one_shot(struct one_shot *o)
 {
     arena_done(&o->op.arena);
     free(o);
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_one_shot_created(struct create_op *op, int r, const struct err *e)
 {
     struct one_shot *o = container_of(op, struct one_shot, op);
     struct call *c = o->call;
@@ -32,20 +34,20 @@ static void created(struct create_op *op, int r, const struct err *e)
     else if (control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox))
         c->one_shot = true;
     if (r >= 0 && c->sandbox && c->x)
-        exec_start(c, &o->asked.process, o->face, NULL);
+        exec_start(c, &o->asked.process, o->encoder, NULL);
     else if (r >= 0)
         call_fail_with(c, 502, "upstream", "the sandbox ended before its program began");
-    one_shot_free(o);
+    free_one_shot(o);
     call_unref(c);
 }
 
-/* The policy said no, or nobody is there any more. */
-static void on_end(struct call *c)
+/* The verdict was not allow, or the client disconnected. */
+static void on_one_shot_call_end(struct call *c)
 {
-    one_shot_free(c->state);
+    free_one_shot(c->state);
 }
 
-static void create_box(struct call *c)
+static void create_one_shot(struct call *c)
 {
     struct one_shot *o = c->state;
 
@@ -55,7 +57,7 @@ static void create_box(struct call *c)
     control_create(c->api->control, &o->op);
 }
 
-static void run(struct call *c)
+static void rest_run_one_shot(struct call *c)
 {
     struct one_shot *o = calloc(1, sizeof *o);
     struct err e;
@@ -63,9 +65,9 @@ static void run(struct call *c)
     if (!o)
         abort();
     o->call = c;
-    o->face = exec_face_for(c);
+    o->encoder = exec_encoder_for(c);
     if (!caller_may(&c->caller, VERB_CREATE)) {
-        call_fail_with(c, 403, "denied", "this caller may not 'create'");
+        call_fail_with(c, 403, "denied", "this caller does not have the verb 'create'");
         free(o);
         return;
     }
@@ -78,15 +80,15 @@ static void run(struct call *c)
     o->request.egress = o->asked.egress;
     o->request.image = o->asked.image;
     o->op = (struct create_op){
-        .caller = &c->caller, .request = &o->request, .one_shot = true, .done = created
+        .caller = &c->caller, .request = &o->request, .one_shot = true, .done = on_one_shot_created
     };
     c->state = o;
-    c->on_end = on_end;
-    guard_ask_create(c, &o->op, create_box);
+    c->on_end = on_one_shot_call_end;
+    guard_request_create(c, &o->op, create_one_shot);
 }
 
 const struct route routes_run[] = {
-    { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, run,
+    { H1_POST, VERB_EXEC, "/v1/run", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, rest_run_one_shot,
       "Run a program in a sandbox of its own", .fields = process_request_fields,
       .field_count = &run_request_field_count, .answer = "application/x-ndjson Collected" },
     { .path = NULL },

@@ -1,18 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sandboxes: create, list, get, destroy, recreate, extend. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/inside.h"
-#include "api/operation.h"
-#include "api/route.h"
-#include "json/reader.h"
+#include "edge/core/internal.h"
+#include "edge/core/operation.h"
+#include "edge/core/route.h"
+#include "lib/json/reader.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
 
-/* The sandbox the call is about, live or finished. */
-static void show_found(struct call *c, int status)
+/* Answers with the call's sandbox, live or destroyed. */
+static void answer_with_sandbox(struct call *c, int status)
 {
-    struct sandbox_shown s = { 0 };
+    struct sandbox_json s = { 0 };
     struct sandbox_egress egress;
     struct sandbox_view v;
 
@@ -20,13 +21,13 @@ static void show_found(struct call *c, int status)
         s.record = c->find.record;
     } else {
         v = sandbox_view(c->sandbox);
-        s = (struct sandbox_shown){ .record = v.record,
-                                    .expires_ns = v.expires_ns,
-                                    .deadline_ns = v.deadline_ns,
-                                    .step = v.step };
+        s = (struct sandbox_json){ .record = v.record,
+                                   .expires_ns = v.expires_ns,
+                                   .deadline_ns = v.deadline_ns,
+                                   .step = v.step };
         if (sandbox_egress(c->sandbox, &egress))
             s.egress = &egress;
-        s.brought = sandbox_brought(c->sandbox);
+        s.brought = sandbox_last_sync(c->sandbox);
     }
     s.machine = c->caller.admin;
     call_answer(c, status, sandbox_write, &s);
@@ -34,24 +35,24 @@ static void show_found(struct call *c, int status)
 
 /* --- create --- */
 
-static void creating(struct create_op *op, const char *step, uint64_t bytes)
+static void on_creation_progress(struct create_op *op, const char *step, uint64_t bytes)
 {
     call_progress(container_of(op, struct creation, op)->call, step, bytes);
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
-    struct sandbox_shown s = { .record = op->record,
-                               .expires_ns = op->expires_ns,
-                               .deadline_ns = op->deadline_ns,
-                               .machine = c->caller.admin };
-    struct ext_quote quote;
+    struct sandbox_json s = { .record = op->record,
+                              .expires_ns = op->expires_ns,
+                              .deadline_ns = op->deadline_ns,
+                              .machine = c->caller.admin };
+    struct backend_quote quote;
     struct err gone;
     char location[96];
 
-    /* Who does not wait any more may have gone with the whole interface. */
+    /* Without a client the api may be closed already. */
     if (c->x && control_estimate(c->api->control, &c->caller, &n->request, &quote, NULL) >= 0)
         s.quote = &quote;
     if (r < 0 && op->recreated_from && n->replaced) {
@@ -64,7 +65,7 @@ static void created(struct create_op *op, int r, const struct err *e)
         call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
                           op->record ? op->record->step : NULL);
     } else if (!op->record) {
-        call_fail_with(c, 500, "bug", "the sandbox is there, but its record is too big to show");
+        call_fail_with(c, 500, "bug", "the sandbox was created, but its record is too big to show");
     } else {
         snprintf(location, sizeof location, "/v1/sandboxes/%s", op->record->id);
         call_answer_at(c,
@@ -76,9 +77,9 @@ static void created(struct create_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* Copies: the client may be gone before they are needed. A recreate has no body: which sandbox it
- * is about makes it another request. */
-static int take_key(struct call *c, struct create_op *op, struct err *e)
+/* Copies the Idempotency-Key and the body: the client may disconnect before they are used. A
+ * recreate has no body: the id of its sandbox distinguishes the requests. */
+static int copy_idempotency_key(struct call *c, struct create_op *op, struct err *e)
 {
     struct str key = call_header(c, "Idempotency-Key");
     struct str body = op->recreated_from ? str_from(op->recreated_from) : c->body;
@@ -94,22 +95,23 @@ static int take_key(struct call *c, struct create_op *op, struct err *e)
     return 0;
 }
 
-static void recreation_checked(struct create_op *op, int r, const struct err *e);
+static void on_recreation_checked(struct create_op *op, int r, const struct err *e);
 
 static void fail_recreation(struct call *c, const char *id, int r, const struct err *e)
 {
     struct err why = *e;
 
-    (void)err_wrap(&why, r, "%s stays as it is: another like it cannot be created", id);
+    (void)err_wrap(&why, r, "%s is unchanged: its replacement cannot be created", id);
     call_fail(c, &why);
 }
 
-/* from: the id of the one that it is to be like; NULL: of none. That one is there, and it is only
- * asked whether another could be created, or it is not, maybe because it was destroyed for this. */
+/* Starts to create a sandbox. from: the id of the sandbox to recreate; NULL: a new one. there: that
+ * sandbox if it still exists; then only a check is made whether the new one could be created.
+ * replaced: it was destroyed for this request. */
 static void start_creation(struct call *c, const struct json *request, const char *from,
                            const struct sandbox *there, bool replaced)
 {
-    struct creation *n = creation_new(c, there ? recreation_checked : created);
+    struct creation *n = creation_new(c, there ? on_recreation_checked : on_sandbox_created);
     struct err e;
     int r;
 
@@ -117,8 +119,8 @@ static void start_creation(struct call *c, const struct json *request, const cha
     n->op.instead_of = there;
     n->op.no_wait = call_prefers(c, "respond-async");
     n->op.recreated_from = from;
-    n->op.at = creating;
-    r = take_key(c, &n->op, &e);
+    n->op.at = on_creation_progress;
+    r = copy_idempotency_key(c, &n->op, &e);
     if (r >= 0)
         r = create_request_read(request, &n->request, &c->arena, &e);
     if (r >= 0)
@@ -129,28 +131,28 @@ static void start_creation(struct call *c, const struct json *request, const cha
         call_fail(c, &e);
 }
 
-static void create(struct call *c)
+static void rest_create_sandbox(struct call *c)
 {
     start_creation(c, c->json, NULL, NULL, false);
 }
 
 /* --- list --- */
 
-struct listing {
+struct sandbox_listing {
     struct call *call;
     struct store_query query;
 };
 
-static void listing_end(struct call *c)
+static void free_sandbox_listing(struct call *c)
 {
-    struct listing *l = c->state;
+    struct sandbox_listing *l = c->state;
 
     arena_done(&l->query.arena);
     free(l);
 }
 
-/* A cursor is the place of the last row: its time and id; NULL: there is no other page. */
-static void put_cursor(struct json_writer *w, const struct sandbox_record *last)
+/* Writes the cursor: creation time and id of the last row; NULL: last page. */
+static void write_list_cursor(struct json_writer *w, const struct sandbox_record *last)
 {
     char text[64 + ID_MAX];
 
@@ -163,43 +165,42 @@ static void put_cursor(struct json_writer *w, const struct sandbox_record *last)
     json_put_str(w, str_from(text));
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_sandbox_list(struct json_writer *w, const void *what)
 {
-    const struct listing *l = what;
+    const struct sandbox_listing *l = what;
     const struct control *control = l->call->api->control;
     size_t n = l->query.n;
     bool more = n == (size_t)l->query.limit;
 
-    n -= more; /* one was asked for beyond the page, to know whether there is another */
+    n -= more; /* one extra row was requested, to detect another page */
     json_begin_object(w);
-    json_key(w, STR("sandboxes"));
-    json_begin_array(w);
+    json_field_begin_array(w, "sandboxes");
     for (size_t i = 0; i < n; i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
-        const struct sandbox_shown shown = { .record = r,
-                                             .expires_ns = control_expires_ns(control, r),
-                                             .deadline_ns = control_deadline_ns(control, r),
-                                             .machine = l->call->caller.admin };
+        const struct sandbox_json shown = { .record = r,
+                                            .expires_ns = control_expires_ns(control, r),
+                                            .deadline_ns = control_deadline_ns(control, r),
+                                            .machine = l->call->caller.admin };
 
         sandbox_write(w, &shown);
     }
     json_end_array(w);
-    put_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);
+    write_list_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);
     json_end_object(w);
 }
 
-static void listed(struct store_query *q, int r, const struct err *e)
+static void on_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
-    struct listing *l = container_of(q, struct listing, query);
+    struct sandbox_listing *l = container_of(q, struct sandbox_listing, query);
 
     if (r < 0)
         call_fail(l->call, e);
     else
-        call_answer(l->call, 200, write_list, l);
+        call_answer(l->call, 200, write_sandbox_list, l);
     call_unref(l->call);
 }
 
-static int read_cursor(struct call *c, struct store_query *q)
+static int read_list_cursor(struct call *c, struct store_query *q)
 {
     struct str text, time, id;
     int r = call_query(c, "cursor", &text);
@@ -209,13 +210,14 @@ static int read_cursor(struct call *c, struct store_query *q)
     id = str_cut(text, '.', &time);
     if (!str_to_i64(time, &q->after.created_ns) || !id_valid("sbx_", id) ||
         !str_copy(id, q->after.id, sizeof q->after.id)) {
-        call_fail_with(c, 400, "invalid", "cursor: is not one that we gave");
+        call_fail_with(c, 400, "invalid",
+                       "cursor: not a cursor of this daemon; use `next` of the previous page");
         return -1;
     }
     return 0;
 }
 
-static int add_state(struct call *c, struct str name, uint32_t *states)
+static int add_state_filter(struct call *c, struct str name, uint32_t *states)
 {
     enum sandbox_state s;
     char text[64];
@@ -234,15 +236,17 @@ static int add_state(struct call *c, struct str name, uint32_t *states)
 }
 
 /* Repeated parameters: state=a&state=b, label=k=v. */
-static int read_filters(struct call *c, struct store_query *q)
+static int read_list_filters(struct call *c, struct store_query *q)
 {
-    struct json_pair *labels = arena_array(&c->own, REQUEST_LABELS_MAX * 2, sizeof *labels);
+    size_t labels_max = c->caller.labels.n + REQUEST_LABELS_MAX;
+    struct json_pair *labels = arena_array(&c->own, labels_max, sizeof *labels);
     struct str rest = c->query, value, key;
     struct url_pair p;
     size_t n = 0;
     struct err e;
 
-    for (size_t i = 0; i < c->caller.labels.n && n < REQUEST_LABELS_MAX; i++)
+    for (size_t i = 0; i < c->caller.labels.n;
+         i++) /* all of them: they bound what the caller sees */
         labels[n++] = c->caller.labels.p[i];
     while (url_next(&rest, &p)) {
         if (!str_eq(p.name, STR("state")) && !str_eq(p.name, STR("label")))
@@ -252,12 +256,12 @@ static int read_filters(struct call *c, struct store_query *q)
             return -1;
         }
         if (p.name.p[0] == 's') {
-            if (add_state(c, value, &q->states) < 0)
+            if (add_state_filter(c, value, &q->states) < 0)
                 return -1;
             continue;
         }
         value = str_cut(value, '=', &key);
-        if (!value.p || n >= REQUEST_LABELS_MAX * 2) {
+        if (!value.p || n >= labels_max) {
             call_fail_with(c, 400, "invalid", "label: write NAME=VALUE, 32 times at most");
             return -1;
         }
@@ -269,9 +273,9 @@ static int read_filters(struct call *c, struct store_query *q)
     return 0;
 }
 
-static void list(struct call *c)
+static void rest_list_sandboxes(struct call *c)
 {
-    struct listing *l = calloc(1, sizeof *l);
+    struct sandbox_listing *l = calloc(1, sizeof *l);
     uint64_t limit = LIST_DEFAULT;
     struct err e;
 
@@ -279,13 +283,13 @@ static void list(struct call *c)
         abort();
     l->call = c;
     c->state = l;
-    c->on_end = listing_end;
-    if (read_filters(c, &l->query) < 0 || read_cursor(c, &l->query) < 0 ||
+    c->on_end = free_sandbox_listing;
+    if (read_list_filters(c, &l->query) < 0 || read_list_cursor(c, &l->query) < 0 ||
         call_query(c, "profile", &l->query.profile) < 0 ||
         call_query_number(c, "limit", LIST_MAX, &limit) < 0)
         return;
     l->query.limit = (int)limit + 1;
-    if (control_list(c->api->control, &c->caller, &l->query, listed, &e) < 0)
+    if (control_list(c->api->control, &c->caller, &l->query, on_sandboxes_listed, &e) < 0)
         call_fail(c, &e);
     else
         call_ref(c);
@@ -293,70 +297,70 @@ static void list(struct call *c)
 
 /* --- one --- */
 
-static void get(struct call *c)
+static void rest_get_sandbox(struct call *c)
 {
-    show_found(c, 200);
+    answer_with_sandbox(c, 200);
 }
 
-struct one_op {
+struct single_sandbox_op {
     struct call *call;
     struct sandbox_op op;
     bool then_create;
 };
 
-static void one_end(struct call *c)
+static void free_single_op(struct call *c)
 {
     free(c->state);
 }
 
-static struct one_op *one_new(struct call *c, sandbox_op_fn *done)
+static struct single_sandbox_op *new_single_op(struct call *c, sandbox_op_fn *done)
 {
-    struct one_op *o = calloc(1, sizeof *o);
+    struct single_sandbox_op *o = calloc(1, sizeof *o);
 
     if (!o)
         abort();
     o->call = c;
     o->op.done = done;
     c->state = o;
-    c->on_end = one_end;
+    c->on_end = free_single_op;
     return o;
 }
 
-static void recreate_now(struct call *c);
+static void recreate_after_destroy(struct call *c);
 
-static void put_brought(struct json_writer *w, const void *what)
+static void write_sync_outcome(struct json_writer *w, const void *what)
 {
-    sync_put_outcome(w, what);
+    sync_write_outcome(w, what);
 }
 
-/* With the changes that keep it from being destroyed. */
-static void fail_one(struct call *c, const struct err *e)
+/* Answers a conflict with the changes that prevent the destroy. */
+static void fail_with_changes(struct call *c, const struct err *e)
 {
-    const struct workspace_op *brought = c->sandbox ? sandbox_brought(c->sandbox) : NULL;
+    const struct workspace_op *brought = c->sandbox ? sandbox_last_sync(c->sandbox) : NULL;
 
     if (brought && e->code == ERR_CONFLICT)
-        call_fail_also(c, e, put_brought, brought);
+        call_fail_also(c, e, write_sync_outcome, brought);
     else
         call_fail(c, e);
 }
 
-static void one_done(struct sandbox_op *op, int r, const struct err *e)
+static void on_single_op_done(struct sandbox_op *op, int r, const struct err *e)
 {
-    struct one_op *o = container_of(op, struct one_op, op);
+    struct single_sandbox_op *o = container_of(op, struct single_sandbox_op, op);
     struct call *c = o->call;
 
     if (r < 0)
-        fail_one(c, e);
+        fail_with_changes(c, e);
     else if (o->then_create)
-        recreate_now(c);
+        recreate_after_destroy(c);
     else
-        show_found(c, 200);
+        answer_with_sandbox(c, 200);
     call_unref(c);
 }
 
-/* The place of the parameter's value among the words; -1: it is answered. */
-static int read_word(struct call *c, const char *name, const char *const *words, int preset,
-                     const char *wanted)
+/* The index of the parameter's value among the words; -1: the call is answered. */
+static int read_query_word(struct call *c, const char *name, const char *const *words, int preset,
+                           const char *wanted)
 {
     struct str v;
     int i = 0, r = call_query(c, name, &v);
@@ -375,32 +379,32 @@ static void begin_destroy(struct call *c, bool then_create)
 {
     static const char *const syncs[] = { "yes", "no", "force", NULL };
     static const char *const rests[] = { "refuse", "keep", "discard", NULL };
-    int sync = read_word(c, "sync", syncs, DESTROY_SYNC, "sync: must be yes, no or force");
+    int sync = read_query_word(c, "sync", syncs, DESTROY_SYNC, "sync: must be yes, no or force");
     int rest = sync < 0 ? -1
-                        : read_word(c, "unsynced", rests, DESTROY_KEEP,
-                                    "unsynced: must be keep, refuse or discard");
-    struct one_op *o;
+                        : read_query_word(c, "unsynced", rests, DESTROY_KEEP,
+                                          "unsynced: must be keep, refuse or discard");
+    struct single_sandbox_op *o;
 
     if (rest < 0)
         return;
-    o = one_new(c, one_done);
+    o = new_single_op(c, on_single_op_done);
     o->then_create = then_create;
     call_ref(c);
     sandbox_destroy_as(c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy",
                        (enum destroy_sync)sync, (enum destroy_unsynced)rest, &o->op);
 }
 
-static void destroy(struct call *c)
+static void rest_destroy_sandbox(struct call *c)
 {
     if (c->sandbox)
         begin_destroy(c, false);
     else
-        show_found(c, 200); /* it is gone: as often as one likes */
+        answer_with_sandbox(c, 200); /* already destroyed: idempotent */
 }
 
-/* The record's request, as it was resolved, is a request again. */
-static int read_recorded(struct call *c, const char **ret_id, const struct json **ret,
-                         struct err *e)
+/* Reads the resolved request from the record, which is a valid request itself. */
+static int read_recorded_request(struct call *c, const char **ret_id, const struct json **ret,
+                                 struct err *e)
 {
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
     const struct sandbox_record *r = c->sandbox ? sandbox_view(c->sandbox).record : c->find.record;
@@ -409,7 +413,7 @@ static int read_recorded(struct call *c, const char **ret_id, const struct json 
     return json_read(r->request, limits, &c->arena, ret, e);
 }
 
-static void recreate_now(struct call *c)
+static void recreate_after_destroy(struct call *c)
 {
     const struct json *v;
     bool replaced = c->state;
@@ -421,19 +425,19 @@ static void recreate_now(struct call *c)
     free(c->state);
     c->state = NULL;
     c->on_end = NULL;
-    if (read_recorded(c, &id, &v, &e) < 0)
+    if (read_recorded_request(c, &id, &v, &e) < 0)
         call_fail(c, &e);
     else
         start_creation(c, v, id, NULL, replaced);
 }
 
-/* Nothing would refuse the new one, or its key has made it before. */
-static void recreation_checked(struct create_op *op, int r, const struct err *e)
+/* The new sandbox could be created, or its idempotency key was used before. */
+static void on_recreation_checked(struct create_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct creation, op)->call;
 
     if (r >= 0 && op->repeated) {
-        created(op, r, e);
+        on_sandbox_created(op, r, e);
         return;
     }
     if (r < 0) {
@@ -447,13 +451,13 @@ static void recreation_checked(struct create_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* Before anything is destroyed: whatever would refuse the new one refuses it now. */
+/* Checks before the destroy whether the new sandbox could be created. */
 static void check_recreation(struct call *c)
 {
     const struct json *v;
     const char *id;
     struct err e;
-    int r = read_recorded(c, &id, &v, &e);
+    int r = read_recorded_request(c, &id, &v, &e);
 
     if (r < 0)
         fail_recreation(c, id, r, &e);
@@ -461,12 +465,12 @@ static void check_recreation(struct call *c)
         start_creation(c, v, id, c->sandbox, false);
 }
 
-static void recreate(struct call *c)
+static void rest_recreate_sandbox(struct call *c)
 {
     if (!caller_may(&c->caller, VERB_CREATE))
         call_fail_with(c, 403, "denied", "this token does not allow 'create'");
     else if (!c->sandbox)
-        recreate_now(c);
+        recreate_after_destroy(c);
     else
         check_recreation(c);
 }
@@ -477,39 +481,41 @@ struct extend_request {
 
 static const struct json_field extend_fields[] = {
     { "duration", JSON_KIND_DURATION, JSON_AT(struct extend_request, duration_ns), .required = true,
-      .min = 1000000000, .max = INT64_C(31536000000000000), .doc = "How long to live from now." },
+      .min = 1000000000, .max = INT64_C(31536000000000000), .doc = "New lifetime, from now." },
 };
 static const size_t extend_field_count = COUNT_OF(extend_fields);
 
-static void extend(struct call *c)
+static void rest_extend_sandbox(struct call *c)
 {
     struct extend_request q = { 0 };
-    struct one_op *o;
+    struct single_sandbox_op *o;
     struct err e;
 
     if (json_bind(c->json, extend_fields, extend_field_count, &q, &c->arena, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    o = one_new(c, one_done);
+    o = new_single_op(c, on_single_op_done);
     call_ref(c);
     sandbox_extend(c->sandbox, &c->caller.actor, q.duration_ns, &o->op);
 }
 
 const struct route routes_sandboxes[] = {
-    { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create, "Create a sandbox",
-      create_request_fields, &create_request_field_count, "Sandbox", .status = 201 },
-    { H1_GET, VERB_READ, "/v1/sandboxes", 0, list, "List sandboxes", .answer = "SandboxList",
-      .query = "state* label* profile limit cursor" },
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, get, "Show a sandbox",
+    { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON | ROUTE_CONTENT, rest_create_sandbox,
+      "Create a sandbox", create_request_fields, &create_request_field_count, "Sandbox",
+      .status = 201 },
+    { H1_GET, VERB_READ, "/v1/sandboxes", 0, rest_list_sandboxes, "List sandboxes",
+      .answer = "SandboxList", .query = "state* label* profile limit cursor" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_get_sandbox, "Show a sandbox",
       .answer = "Sandbox" },
-    { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, destroy, "Destroy a sandbox",
-      .answer = "Sandbox", .query = "sync unsynced" },
-    { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, recreate,
+    { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_destroy_sandbox,
+      "Destroy a sandbox", .answer = "Sandbox", .query = "sync unsynced" },
+    { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, rest_recreate_sandbox,
       "Destroy a sandbox and create another like it", .answer = "Sandbox", .status = 201,
       .query = "sync unsynced" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
-      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, extend, "Let a sandbox live longer",
-      .fields = extend_fields, .field_count = &extend_field_count, .answer = "Sandbox" },
+      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, rest_extend_sandbox,
+      "Extend the lifetime of a sandbox", .fields = extend_fields,
+      .field_count = &extend_field_count, .answer = "Sandbox" },
     { .path = NULL },
 };

@@ -1,26 +1,26 @@
-/* The key that secrets in the store are sealed with: its rotation, and a copy for a backup. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/secrets: rotation of the key that seals secrets in the store, and its export for backups. */
 #include <stdlib.h>
 
-#include "api/inside.h"
-#include "api/route.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
 #include "base/own.h"
-#include "crypto/secret.h"
-#include "secrets/keyring.h"
+#include "lib/crypto/secret.h"
+#include "lib/secrets/keyring.h"
 
 struct rotation {
     struct rotate_op op;
     struct call *call;
 };
 
-static void write_number(struct json_writer *w, const void *number)
+static void write_key_number(struct json_writer *w, const void *number)
 {
     json_begin_object(w);
-    json_key(w, STR("key"));
-    json_put_uint(w, *(const uint32_t *)number);
+    json_field_uint(w, "key", *(const uint32_t *)number);
     json_end_object(w);
 }
 
-static void on_rotated(struct rotate_op *op, int r, const struct err *e)
+static void on_key_rotated(struct rotate_op *op, int r, const struct err *e)
 {
     struct rotation *x = container_of(op, struct rotation, op);
     struct call *c = x->call;
@@ -30,32 +30,32 @@ static void on_rotated(struct rotate_op *op, int r, const struct err *e)
         call_fail(c, e);
     } else if (c->x) {
         number = keyring_active(control_keys(c->api->control));
-        call_answer(c, 200, write_number, &number);
+        call_answer(c, 200, write_key_number, &number);
     }
     call_unref(c);
     free(x);
 }
 
-static void rotate_key(struct call *c)
+static void rest_rotate_key(struct call *c)
 {
     struct rotation *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
-    x->op.done = on_rotated;
+    x->op.done = on_key_rotated;
     x->call = c;
     call_ref(c);
     control_rotate_key(c->api->control, &x->op);
 }
 
-static void show_key(struct call *c)
+static void rest_show_key(struct call *c)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(KEYRING_TEXT_MAX);
     const struct keyring *k = control_keys(c->api->control);
     struct err e;
 
     if (!k || keyring_write(k, &text) < 0) {
-        (void)err_set(&e, ERR_UNSUPPORTED, "this daemon has no key");
+        (void)err_set(&e, ERR_UNSUPPORTED, "this daemon has no key for secrets");
         call_fail(c, &e);
         return;
     }
@@ -64,9 +64,9 @@ static void show_key(struct call *c)
 }
 
 const struct route routes_secrets[] = {
-    { H1_GET, VERB_ADMIN, "/v1/secrets/key", ROUTE_ADMIN, show_key,
+    { H1_GET, VERB_ADMIN, "/v1/secrets/key", ROUTE_ADMIN, rest_show_key,
       "The key file, for a backup that holds everything", .answer = "text/plain" },
-    { H1_POST, VERB_ADMIN, "/v1/secrets/rotate-key", ROUTE_ADMIN, rotate_key,
+    { H1_POST, VERB_ADMIN, "/v1/secrets/rotate-key", ROUTE_ADMIN, rest_rotate_key,
       "Makes a new key and seals every secret in the store with it", .answer = "Key" },
     { .path = NULL },
 };

@@ -1,44 +1,46 @@
-/* Snapshots as files: /v1/snapshots/{snapshot}/export and /v1/snapshots/import. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Export and import of snapshots as files: /v1/snapshots/{snapshot}/export and
+ * /v1/snapshots/import. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/inside.h"
-#include "api/keep_body.h"
-#include "api/route.h"
-#include "api/shares.h"
-#include "control/snapshots.h"
+#include "edge/core/internal.h"
+#include "edge/core/keep_body.h"
+#include "edge/core/route.h"
+#include "edge/core/shares.h"
+#include "control/snapshot/snapshots.h"
 
 enum { PIECE = 256 << 10 };
 
-/* --- out --- */
+/* --- export --- */
 
-struct exporting {
+struct snapshot_export_call {
     struct call *call;
     struct export_op op;
     char id[ID_MAX];
 };
 
-static void exporting_end(struct call *c)
+static void free_export_call(struct call *c)
 {
-    struct exporting *x = c->state;
+    struct snapshot_export_call *x = c->state;
 
     drop_fd(&x->op.file);
     free(x);
 }
 
-/* As much as the client takes at once. */
-static void send_some(struct http_exchange *x)
+/* Sends until the client is full. */
+static void send_export_bytes(struct http_exchange *x)
 {
     static char piece[PIECE];
     struct call *c = http_state(x);
-    const struct exporting *s = c->state;
+    const struct snapshot_export_call *s = c->state;
     int r = 0;
 
     while (r == 0) {
         ssize_t n = read(s->op.file, piece, sizeof piece);
 
-        if (n <= 0) { /* cut, if it is less than was promised */
+        if (n <= 0) { /* http_end() cuts if the file is shorter than announced */
             http_end(call_take_exchange(c));
             return;
         }
@@ -48,7 +50,7 @@ static void send_some(struct http_exchange *x)
         http_cut(call_take_exchange(c));
 }
 
-static void send_file(struct exporting *x)
+static void send_export_file(struct snapshot_export_call *x)
 {
     static const struct h1_field fields[] = {
         { STR("Content-Type"), STR("application/zstd") },
@@ -65,27 +67,27 @@ static void send_file(struct exporting *x)
     if (r < 0) {
         call_fail(c, &e);
     } else if (!call_end_head(c)) {
-        http_on_drain(c->x, send_some);
-        send_some(c->x);
+        http_on_drain(c->x, send_export_bytes);
+        send_export_bytes(c->x);
     }
 }
 
-static void exported(struct export_op *op, int r, const struct err *e)
+static void on_snapshot_exported(struct export_op *op, int r, const struct err *e)
 {
-    struct exporting *x = container_of(op, struct exporting, op);
+    struct snapshot_export_call *x = container_of(op, struct snapshot_export_call, op);
     struct call *c = x->call;
 
     if (r < 0)
         call_fail(c, e);
     else if (c->x)
-        send_file(x);
+        send_export_file(x);
     call_unref(c);
 }
 
-static void export(struct call *c)
+static void rest_export_snapshot(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
-    struct exporting *x;
+    struct snapshot_export_call *x;
     bool without = false;
 
     if (call_query_bool(c, "without_image", &without) < 0)
@@ -99,17 +101,19 @@ static void export(struct call *c)
         abort();
     x->call = call_ref(c);
     memcpy(x->id, s->record.id, sizeof x->id);
-    x->op = (struct export_op){
-        .caller = &c->caller, .id = x->id, .without_base = without, .file = -1, .done = exported
-    };
+    x->op = (struct export_op){ .caller = &c->caller,
+                                .id = x->id,
+                                .without_base = without,
+                                .file = -1,
+                                .done = on_snapshot_exported };
     c->state = x;
-    c->on_end = exporting_end;
+    c->on_end = free_export_call;
     snapshot_export(c->api->control, s, &x->op);
 }
 
-/* --- in --- */
+/* --- import --- */
 
-struct importing {
+struct snapshot_import_call {
     struct call *call;
     struct import_op op;
     uint64_t size;
@@ -117,18 +121,18 @@ struct importing {
     bool refused;
 };
 
-static void importing_end(struct call *c)
+static void free_import_call(struct call *c)
 {
-    struct importing *i = c->state;
+    struct snapshot_import_call *i = c->state;
 
     drop_fd(&i->op.file);
     quota_drop(&i->counted);
     free(i);
 }
 
-static void imported(struct import_op *op, int r, const struct err *e)
+static void on_snapshot_imported(struct import_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct importing, op)->call;
+    struct call *c = container_of(op, struct snapshot_import_call, op)->call;
 
     if (r < 0)
         call_fail(c, e);
@@ -137,10 +141,10 @@ static void imported(struct import_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-static void on_body(struct http_exchange *x, struct str data)
+static void on_import_body(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
-    struct importing *i = c->state;
+    struct snapshot_import_call *i = c->state;
     struct err e;
 
     if (i->refused)
@@ -150,23 +154,23 @@ static void on_body(struct http_exchange *x, struct str data)
         snapshot_import(c->api->control, &i->op);
     } else if (shares_take_upload(c->api, c->caller.owner, c->caller.family, data.n, &i->counted,
                                   &e) < 0 ||
-               keep_body(i->op.file, &i->size, c->api->config, data, &e) < 0) {
+               store_body_piece(i->op.file, &i->size, c->api->config, data, &e) < 0) {
         i->refused = true;
         call_fail(c, &e);
     }
 }
 
-static void import(struct call *c)
+static void rest_import_snapshot(struct call *c)
 {
-    struct importing *i = calloc(1, sizeof *i);
+    struct snapshot_import_call *i = calloc(1, sizeof *i);
     struct str name = { NULL, 0 };
     struct err e;
 
     if (!i)
         abort();
-    i->op = (struct import_op){ .caller = &c->caller, .file = -1, .done = imported };
+    i->op = (struct import_op){ .caller = &c->caller, .file = -1, .done = on_snapshot_imported };
     c->state = i;
-    c->on_end = importing_end;
+    c->on_end = free_import_call;
     if (call_query(c, "name", &name) < 0)
         return;
     if (name.n >= sizeof((struct snapshot_record *)NULL)->name) {
@@ -182,13 +186,13 @@ static void import(struct call *c)
     if (i->op.file < 0)
         call_fail(c, &e);
     else
-        http_stream(c->x, on_body);
+        http_stream(c->x, on_import_body);
 }
 
 const struct route routes_snapshot_files[] = {
-    { H1_GET, VERB_FILES, "/v1/snapshots/{snapshot}/export", ROUTE_LONG, export,
-      "A snapshot as one file", .query = "without_image" },
-    { H1_POST, VERB_CREATE, "/v1/snapshots/import", ROUTE_STREAM | ROUTE_LONG, import,
-      "A new snapshot of such a file", .answer = "Snapshot", .query = "name", .status = 201 },
+    { H1_GET, VERB_FILES, "/v1/snapshots/{snapshot}/export", ROUTE_LONG, rest_export_snapshot,
+      "Export a snapshot as a file", .query = "without_image" },
+    { H1_POST, VERB_CREATE, "/v1/snapshots/import", ROUTE_STREAM | ROUTE_LONG, rest_import_snapshot,
+      "Import a snapshot from a file", .answer = "Snapshot", .query = "name", .status = 201 },
     { .path = NULL },
 };

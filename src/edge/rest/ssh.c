@@ -1,31 +1,32 @@
-/* /v1/sandboxes/{id}/ssh: the host key of a sandbox, and connections to a server of the SSH
- * protocol that is started in it for each of them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sandboxes/{id}/ssh: the host key of a sandbox, and connections to an SSH server that is
+ * started inside for each connection.
  *
  * With `Upgrade: sandboxer-ssh` the request becomes the connection. On the unix socket the client
- * gets the descriptors (to write to, to read from, and what the server complains about); elsewhere
- * we copy, and complaints are dropped. */
+ * gets the descriptors (stdin, stdout and stderr of the server); on TCP the daemon copies, and
+ * stderr is dropped. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/exec.h"
-#include "api/route.h"
-#include "api/ssh_supply.h"
-#include "crypto/hash.h"
-#include "crypto/secret.h"
-#include "ssh/server.h"
+#include "edge/core/exec.h"
+#include "edge/core/route.h"
+#include "edge/core/ssh_supply.h"
+#include "lib/crypto/hash.h"
+#include "lib/crypto/secret.h"
+#include "lib/ssh/server.h"
 
-_Static_assert((int)SSH_KEYS_FD == (int)EXT_LENT_AT &&
-                   (int)SSH_SERVER_FILES_MAX <= (int)EXT_LENT_MAX,
+_Static_assert((int)SSH_KEYS_FD == (int)BACKEND_LENT_AT &&
+                   (int)SSH_SERVER_FILES_MAX <= (int)BACKEND_LENT_MAX,
                "what is lent is where the server looks for it");
 
 #define PROTOCOL "sandboxer-ssh"
 
-static const struct h1_field upgrade[] = { { { "Upgrade", 7 },
-                                             { PROTOCOL, sizeof PROTOCOL - 1 } } };
+static const struct h1_field ssh_upgrade[] = { { { "Upgrade", 7 },
+                                                 { PROTOCOL, sizeof PROTOCOL - 1 } } };
 
-/* --- the host key: as lasting as the sandbox, and kept nowhere --- */
+/* --- the host key: derived from the sandbox's id, never stored --- */
 
-static void host_key(const struct call *c, unsigned char ret[static CRYPTO_SIGN_KEY_SIZE])
+static void derive_host_key(const struct call *c, unsigned char ret[static CRYPTO_SIGN_KEY_SIZE])
 {
     const struct api *a = c->api;
     char what[ID_MAX + 16];
@@ -42,100 +43,97 @@ static void write_host_key(struct json_writer *w, const void *what)
     struct buf text AUTO(buf_done) = BUF_INIT(256);
     unsigned char key[CRYPTO_SIGN_KEY_SIZE];
 
-    host_key(c, key);
-    (void)ssh_public_key_write(key, &text); /* which has room */
+    derive_host_key(c, key);
+    (void)ssh_public_key_write(key, &text); /* fits */
     crypto_wipe(key, sizeof key);
     json_begin_object(w);
-    json_key(w, STR("sandbox_id"));
-    json_put_str(w, str_from(sandbox_view(c->sandbox).record->id));
-    json_key(w, STR("host_key"));
-    json_put_str(w, buf_str(&text));
+    json_field_cstr(w, "sandbox_id", sandbox_view(c->sandbox).record->id);
+    json_field_str(w, "host_key", buf_str(&text));
     json_end_object(w);
 }
 
-static void get(struct call *c)
+static void rest_get_host_key(struct call *c)
 {
     call_answer(c, 200, write_host_key, c);
 }
 
-/* --- how the connection looks on the wire --- */
+/* --- encoders of the connection --- */
 
-static void not_started(struct exec *x, const struct err *e)
+static void on_ssh_failed(struct exec *x, const struct err *e)
 {
     call_fail_sandbox(x->call, e, sandbox_view(x->call->sandbox).record->id, x->op.process.step);
 }
 
-static void ended(struct exec *x, const struct ext_end *end)
+static void on_ssh_ended(struct exec *x, const struct backend_end *end)
 {
     (void)end;
     http_end(call_take_exchange(x->call));
 }
 
-static void ignore(struct http_exchange *h, struct str data)
+static void ignore_ssh_data(struct http_exchange *h, struct str data)
 {
     (void)h;
     (void)data;
 }
 
-/* The exchange stays as long as the client has the descriptors: when it goes, so does the server.
- */
-static bool hand_over(struct exec *x)
+/* Passes the descriptors to the client. When the exchange ends, so does the server. */
+static bool on_ssh_started_pass(struct exec *x)
 {
     int *stdio = x->op.process.stdio;
     struct err e;
-    bool good = http_upgrade(x->call->x, upgrade, 1, ignore, &e) >= 0 &&
-                http_write_fds(x->call->x, STR("\n"), stdio, EXT_STDIO_MAX, &e) >= 0;
+    bool good = http_upgrade(x->call->x, ssh_upgrade, 1, ignore_ssh_data, &e) >= 0 &&
+                http_write_fds(x->call->x, STR("\n"), stdio, BACKEND_STDIO_MAX, &e) >= 0;
 
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         drop_fd(&stdio[i]);
     if (!good)
         http_fail(call_take_exchange(x->call), 500, str_from(e.msg));
     return good;
 }
 
-static const struct exec_face handed_over = {
-    .started = hand_over,
+static const struct exec_encoder encoder_ssh_pass = {
+    .started = on_ssh_started_pass,
     .output = NULL,
-    .ended = ended,
-    .failed = not_started,
+    .ended = on_ssh_ended,
+    .failed = on_ssh_failed,
 };
 
-static struct exec *exec_of(struct http_exchange *h)
+static struct exec *exec_of_exchange(struct http_exchange *h)
 {
     return ((struct call *)http_state(h))->state;
 }
 
-static void input_taken(struct exec *x)
+static void on_ssh_input_room(struct exec *x)
 {
     if (x->call->x)
         http_body_resume(x->call->x);
 }
 
-static void from_client(struct http_exchange *h, struct str data)
+static void on_ssh_client_data(struct http_exchange *h, struct str data)
 {
-    if (!exec_input(exec_of(h), data))
+    if (!exec_input(exec_of_exchange(h), data))
         http_body_pause(h);
 }
 
-static void client_drained(struct http_exchange *h)
+static void on_ssh_drain(struct http_exchange *h)
 {
-    exec_resume(exec_of(h));
+    exec_resume(exec_of_exchange(h));
 }
 
-static bool copy_begin(struct exec *x)
+static bool on_ssh_started_copy(struct exec *x)
 {
     struct err e;
 
-    if (http_upgrade(x->call->x, upgrade, 1, from_client, &e) < 0) {
+    if (http_upgrade(x->call->x, ssh_upgrade, 1, on_ssh_client_data, &e) < 0) {
         http_fail(call_take_exchange(x->call), 500, str_from(e.msg));
         return false;
     }
-    x->on_input_room = input_taken;
-    http_on_drain(x->call->x, client_drained);
+    x->on_input_room = on_ssh_input_room;
+    http_on_drain(x->call->x, on_ssh_drain);
     return true;
 }
 
-static bool copy_output(struct exec *x, int channel, struct str data)
+static bool on_ssh_output(struct exec *x, int channel, struct str data)
 {
     int r = channel == 1 ? http_write(x->call->x, data, NULL) : 0;
 
@@ -144,11 +142,11 @@ static bool copy_output(struct exec *x, int channel, struct str data)
     return r == 0;
 }
 
-static const struct exec_face copied = {
-    .started = copy_begin,
-    .output = copy_output,
-    .ended = ended,
-    .failed = not_started,
+static const struct exec_encoder encoder_ssh_copy = {
+    .started = on_ssh_started_copy,
+    .output = on_ssh_output,
+    .ended = on_ssh_ended,
+    .failed = on_ssh_failed,
 };
 
 /* --- the request --- */
@@ -160,29 +158,29 @@ struct ssh_request {
 
 static const struct json_field fields[] = {
     { "public_key", JSON_KIND_STR, JSON_AT(struct ssh_request, public_key), .required = true,
-      .max = SSH_KEY_LINE_MAX, .doc = "The key that will be used, as a line of OpenSSH." },
+      .max = SSH_KEY_LINE_MAX, .doc = "The client's public key, as a line of OpenSSH." },
     { "user", JSON_KIND_STR, JSON_AT(struct ssh_request, user), .min = 1, .max = 64,
-      .doc = "UID, UID:GID or a name inside." },
+      .doc = "User inside: UID, UID:GID or name." },
     { "agent", JSON_KIND_BOOL, JSON_AT(struct ssh_request, agent),
       .doc = "The client's agent may be forwarded." },
 };
 static const size_t field_count = COUNT_OF(fields);
 
-/* Between the request and its server. */
-struct ssh {
+/* State between the request and the start of its server. */
+struct ssh_call {
     struct call *call; /* referenced */
     struct ssh_order order;
     struct ssh_request request;
     struct buf key;
 };
 
-static void ssh_free(struct ssh *s)
+static void free_ssh_call(struct ssh_call *s)
 {
     buf_done(&s->key);
     free(s);
 }
 
-static void start(struct ssh *s, const struct ssh_kit *kit)
+static void start_ssh_server(struct ssh_call *s, const struct ssh_kit *kit)
 {
     struct call *c = s->call;
     unsigned char key[CRYPTO_SIGN_KEY_SIZE];
@@ -194,7 +192,7 @@ static void start(struct ssh *s, const struct ssh_kit *kit)
     struct err e;
     int r;
 
-    host_key(c, key);
+    derive_host_key(c, key);
     r = ssh_server_fill(&server, &c->arena, &what, &e);
     crypto_wipe(key, sizeof key);
     if (r < 0) {
@@ -204,24 +202,26 @@ static void start(struct ssh *s, const struct ssh_kit *kit)
     while (what.argv[q.argv.n])
         q.argv.n++;
     q.argv.p = what.argv;
-    exec_start_lent(c, &q, what.files, what.n, http_peer(c->x)->is_unix ? &handed_over : &copied);
+    exec_start_lent(c, &q, what.files, what.n,
+                    http_peer(c->x)->is_unix ? &encoder_ssh_pass : &encoder_ssh_copy);
     drop_fd(&what.keys);
 }
 
-static void supplied(struct ssh_order *o, int r, const struct err *e, const struct ssh_kit *kit)
+static void on_ssh_kit_supplied(struct ssh_order *o, int r, const struct err *e,
+                                const struct ssh_kit *kit)
 {
-    struct ssh *s = container_of(o, struct ssh, order);
+    struct ssh_call *s = container_of(o, struct ssh_call, order);
     struct call *c = s->call;
 
     if (r < 0)
         call_fail(c, e);
     else if (c->x)
-        start(s, kit);
-    ssh_free(s);
+        start_ssh_server(s, kit);
+    free_ssh_call(s);
     call_unref(c);
 }
 
-static bool read_request(struct call *c, struct ssh *s)
+static bool read_ssh_request(struct call *c, struct ssh_call *s)
 {
     const struct h1_head *h = &http_request(c->x)->head;
     struct err e;
@@ -241,16 +241,16 @@ static bool read_request(struct call *c, struct ssh *s)
     return true;
 }
 
-static void serve(struct call *c)
+static void rest_connect_ssh(struct call *c)
 {
-    struct ssh *s = calloc(1, sizeof *s);
+    struct ssh_call *s = calloc(1, sizeof *s);
 
     if (!s)
         abort();
-    *s = (struct ssh){ .call = c, .order.done = supplied };
+    *s = (struct ssh_call){ .call = c, .order.done = on_ssh_kit_supplied };
     buf_init(&s->key, SSH_KEY_LINE_MAX);
-    if (!read_request(c, s)) {
-        ssh_free(s);
+    if (!read_ssh_request(c, s)) {
+        free_ssh_call(s);
         return;
     }
     call_ref(c);
@@ -258,11 +258,11 @@ static void serve(struct call *c)
 }
 
 const struct route routes_ssh[] = {
-    { H1_GET, VERB_EXEC, "/v1/sandboxes/{id}/ssh", ROUTE_SANDBOX | ROUTE_LIVE, get,
-      "The host key of a sandbox, as SSH's clients will see it", .answer = "Ssh" },
+    { H1_GET, VERB_EXEC, "/v1/sandboxes/{id}/ssh", ROUTE_SANDBOX | ROUTE_LIVE, rest_get_host_key,
+      "The SSH host key of a sandbox", .answer = "Ssh" },
     { H1_POST, VERB_EXEC, "/v1/sandboxes/{id}/ssh",
-      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_LONG, serve,
-      "Connect to a server of SSH that is started inside", .fields = fields,
+      ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_LONG, rest_connect_ssh,
+      "Connect to an SSH server that is started inside", .fields = fields,
       .field_count = &field_count, .status = 101 },
     { .path = NULL },
 };

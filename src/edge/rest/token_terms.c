@@ -1,18 +1,19 @@
-#include "api/token_terms.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/rest/token_terms.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "control/reach.h"
+#include "control/egress/reach.h"
 
 static const char *const accesses[] = { "ro", "rw", NULL };
 
 const char *const terms_preset_names[] = { "agent", "ci", "e2b", "daytona", NULL };
 
-/* An SDK makes sandboxes by the thousand and expects the internet; an agent has what its role has.
- */
+/* SDKs create sandboxes by the thousand and expect internet access; agents have the limits of their
+ * role. */
 static const struct token_terms presets[] = {
     { .preset = "agent",
       .per_hour = TOKEN_UNSET,
@@ -39,28 +40,28 @@ static const struct token_terms presets[] = {
 
 const struct json_field terms_limit_fields[TERMS_LIMIT_FIELDS] = {
     { "sandboxes_per_hour", JSON_KIND_INT, AT(limits.per_hour), SEEN(limits.per_hour_given),
-      .max = 1000000, .doc = "Sandboxes made within an hour, instead of the role's limit." },
+      .max = 1000000, .doc = "Sandboxes created per hour, instead of the role's limit." },
     { "minutes_per_day", JSON_KIND_INT, AT(limits.per_day), SEEN(limits.per_day_given),
-      .max = 10000000, .doc = "Minutes that its sandboxes live within a day, all together." },
+      .max = 10000000, .doc = "Total minutes of its sandboxes per day." },
     { "concurrent", JSON_KIND_INT, AT(limits.concurrent), SEEN(limits.concurrent_given),
       .max = 1000000, .doc = "Sandboxes at the same time." },
     { "calls_per_minute", JSON_KIND_INT, AT(limits.calls), SEEN(limits.calls_given), .min = 1,
-      .max = 1000000, .doc = "Calls of each tool, instead of the tool's rate." },
+      .max = 1000000, .doc = "Calls of each tool per minute, instead of the tool's rate." },
 };
 
 const struct json_field terms_capability_fields[TERMS_CAPABILITY_FIELDS] = {
     { "network", JSON_KIND_ANY, AT(capabilities.network), .types = "boolean string array",
-      .doc = "What its sandboxes reach without approval: false, \"public\", or a list of "
-             "HOST[:PORT], where *.HOST is every name below." },
+      .doc = "Network that its sandboxes reach without approval: false, \"public\", or a list of "
+             "HOST[:PORT], where *.HOST covers all subdomains." },
     { "filesystem", JSON_KIND_ENUM, AT(capabilities.filesystem),
       SEEN(capabilities.filesystem_given), .names = accesses,
-      .doc = "The workspace that they have without approval: ro or rw." },
+      .doc = "Workspace access of its sandboxes without approval: ro or rw." },
     { "duration_s", JSON_KIND_INT, AT(capabilities.duration_s), .min = 1, .max = 31536000,
-      .doc = "Seconds that they live without approval." },
+      .doc = "Lifetime of its sandboxes without approval, in seconds." },
     { "memory_mb", JSON_KIND_INT, AT(capabilities.memory_mb), .min = 1, .max = 1 << 20,
-      .doc = "Memory that they have without approval, in MiB." },
+      .doc = "Memory of its sandboxes without approval, in MiB." },
     { "cpu_quota", JSON_KIND_DOUBLE, AT(capabilities.cpu_quota),
-      .doc = "Processors that they have without approval." },
+      .doc = "Processors of its sandboxes without approval." },
 };
 
 static void find_preset(const char *name, struct token_terms *ret)
@@ -70,7 +71,7 @@ static void find_preset(const char *name, struct token_terms *ret)
             *ret = presets[i];
 }
 
-static int read_list(const struct json *v, struct arena *a, struct str *ret, struct err *e)
+static int read_network_list(const struct json *v, struct arena *a, struct str *ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TOKEN_NETWORK_MAX);
     int r = 0;
@@ -95,7 +96,7 @@ static int read_network(const struct json *v, struct arena *a, struct str *ret, 
     if (!v || v->type == JSON_NULL)
         return 0;
     if (v->type == JSON_ARRAY)
-        return read_list(v, a, ret, e);
+        return read_network_list(v, a, ret, e);
     if (v->type == JSON_STR && str_eq(v->s, STR(TOKEN_PUBLIC)))
         *ret = STR(TOKEN_PUBLIC);
     else if (v->type == JSON_BOOL && !v->b)
@@ -134,34 +135,35 @@ int terms_read(const struct terms_request *q, struct arena *a, struct token_term
     return r;
 }
 
-/* --- within the maker's --- */
+/* --- limits of the maker --- */
 
-struct ceiling {
+struct terms_ceiling {
     const char *name;
     int64_t *value;
-    bool asked; /* by the request itself, not by a preset */
+    bool asked; /* given in the request, not by a preset */
     int64_t most;
 };
 
-/* A limit that is not there is TOKEN_UNSET, a capability without one 0. */
-static int lower(const struct ceiling *c, int64_t none, struct err *e)
+/* Applies a ceiling. `none` is the value of "no limit": TOKEN_UNSET for limits, 0 for
+ * capabilities. */
+static int apply_terms_ceiling(const struct terms_ceiling *c, int64_t none, struct err *e)
 {
     if (c->most == none)
         return 0;
     if (c->asked && *c->value > c->most)
-        return err_set(e, ERR_DENIED, "%s: a token cannot make one that has more than its own %lld",
+        return err_set(e, ERR_DENIED, "%s: a token cannot make a token with more than its own %lld",
                        c->name, (long long)c->most);
     if (*c->value == none || *c->value > c->most)
         *c->value = c->most;
     return 0;
 }
 
-static int64_t limit_of(int64_t own, bool given, int64_t of_role)
+static int64_t maker_limit(int64_t own, bool given, int64_t of_role)
 {
     return own != TOKEN_UNSET ? own : given ? of_role : TOKEN_UNSET;
 }
 
-static bool has_word(struct str list, struct str word)
+static bool network_lists_host(struct str list, struct str word)
 {
     struct str one;
 
@@ -183,22 +185,22 @@ static bool is_network_within(struct str asked, struct str most)
         return false;
     while (asked.n) {
         asked = str_cut(asked, ' ', &word);
-        if (!has_word(most, word))
+        if (!network_lists_host(most, word))
             return false;
     }
     return true;
 }
 
-/* Lists hold public addresses alone, since they are read; those that older versions stored may not.
- */
-static int lower_network(bool asked, struct str most, struct token_terms *t, struct err *e)
+/* Applies the maker's network. New lists contain only public addresses; those stored by older
+ * versions may not. */
+static int apply_network_ceiling(bool asked, struct str most, struct token_terms *t, struct err *e)
 {
     if (is_network_within(t->network, most))
         return 0;
     if (asked)
         return err_set(
             e, ERR_DENIED,
-            "capabilities.network: a token cannot make one that reaches more than its own "
+            "capabilities.network: a token cannot make a token that reaches more than its own "
             "ceiling, '" STR_FMT "'",
             STR_ARG(most.n ? most : STR("false")));
     t->network = most;
@@ -208,16 +210,16 @@ static int lower_network(bool asked, struct str most, struct token_terms *t, str
 int terms_limit(const struct terms_request *q, const struct token_terms *maker,
                 const struct trust_limits *role, struct token_terms *t, struct err *e)
 {
-    const struct ceiling limits[] = {
+    const struct terms_ceiling limits[] = {
         { "limits.sandboxes_per_hour", &t->per_hour, q->limits.per_hour_given,
-          limit_of(maker->per_hour, role->per_hour_given, role->sandboxes_per_hour) },
+          maker_limit(maker->per_hour, role->per_hour_given, role->sandboxes_per_hour) },
         { "limits.minutes_per_day", &t->per_day, q->limits.per_day_given,
-          limit_of(maker->per_day, role->per_day_given, role->minutes_per_day) },
+          maker_limit(maker->per_day, role->per_day_given, role->minutes_per_day) },
         { "limits.concurrent", &t->concurrent, q->limits.concurrent_given,
-          limit_of(maker->concurrent, role->concurrent_given, role->concurrent) },
+          maker_limit(maker->concurrent, role->concurrent_given, role->concurrent) },
         { "limits.calls_per_minute", &t->calls, q->limits.calls_given, maker->calls },
     };
-    const struct ceiling capabilities[] = {
+    const struct terms_ceiling capabilities[] = {
         { "capabilities.duration_s", &t->duration_s, t->duration_s, maker->duration_s },
         { "capabilities.memory_mb", &t->memory_mb, t->memory_mb, maker->memory_mb },
         { "capabilities.cpu_quota", &t->cpu_milli, t->cpu_milli, maker->cpu_milli },
@@ -226,33 +228,32 @@ int terms_limit(const struct terms_request *q, const struct token_terms *maker,
 
     if (maker->calls == TOKEN_UNSET && q->limits.calls_given)
         return err_set(e, ERR_DENIED,
-                       "limits.calls_per_minute: the token that asks has the tools' own rates");
+                       "limits.calls_per_minute: the maker's token has the tools' own rates");
     if (maker->calls == TOKEN_UNSET)
         t->calls = TOKEN_UNSET;
     for (size_t i = 0; r >= 0 && i < COUNT_OF(limits); i++)
-        r = lower(&limits[i], TOKEN_UNSET, e);
+        r = apply_terms_ceiling(&limits[i], TOKEN_UNSET, e);
     for (size_t i = 0; r >= 0 && i < COUNT_OF(capabilities); i++)
-        r = lower(&capabilities[i], 0, e);
+        r = apply_terms_ceiling(&capabilities[i], 0, e);
     if (r >= 0 && maker->filesystem == TOKEN_FILES_RO) {
         if (t->filesystem == TOKEN_FILES_RW)
             return err_set(e, ERR_DENIED,
-                           "capabilities.filesystem: a token cannot make one that writes more");
+                           "capabilities.filesystem: a read-only token cannot make one with rw");
         t->filesystem = TOKEN_FILES_RO;
     }
-    return r < 0 ? r : lower_network(q->capabilities.network, maker->network, t, e);
+    return r < 0 ? r : apply_network_ceiling(q->capabilities.network, maker->network, t, e);
 }
 
-/* --- shown --- */
+/* --- JSON --- */
 
-static void put_limit(struct json_writer *w, const char *key, int64_t n)
+static void write_token_limit(struct json_writer *w, const char *key, int64_t n)
 {
     if (n == TOKEN_UNSET)
         return;
-    json_key(w, str_from(key));
-    json_put_int(w, n);
+    json_field_int(w, key, n);
 }
 
-static void put_network(struct json_writer *w, struct str network)
+static void write_token_network(struct json_writer *w, struct str network)
 {
     struct str word;
 
@@ -273,37 +274,29 @@ static void put_network(struct json_writer *w, struct str network)
     json_end_array(w);
 }
 
-static void put_positive(struct json_writer *w, const char *key, int64_t n)
+static void write_positive_limit(struct json_writer *w, const char *key, int64_t n)
 {
     if (n)
-        put_limit(w, key, n);
+        write_token_limit(w, key, n);
 }
 
 void terms_write(struct json_writer *w, const struct token_terms *t)
 {
-    if (t->preset[0]) {
-        json_key(w, STR("preset"));
-        json_put_str(w, str_from(t->preset));
-    }
-    json_key(w, STR("limits"));
-    json_begin_object(w);
-    put_limit(w, "sandboxes_per_hour", t->per_hour);
-    put_limit(w, "minutes_per_day", t->per_day);
-    put_limit(w, "concurrent", t->concurrent);
-    put_limit(w, "calls_per_minute", t->calls);
+    if (t->preset[0])
+        json_field_cstr(w, "preset", t->preset);
+    json_field_begin_object(w, "limits");
+    write_token_limit(w, "sandboxes_per_hour", t->per_hour);
+    write_token_limit(w, "minutes_per_day", t->per_day);
+    write_token_limit(w, "concurrent", t->concurrent);
+    write_token_limit(w, "calls_per_minute", t->calls);
     json_end_object(w);
-    json_key(w, STR("capabilities"));
-    json_begin_object(w);
-    put_network(w, t->network);
-    if (t->filesystem != TOKEN_FILES_ANY) {
-        json_key(w, STR("filesystem"));
-        json_put_str(w, str_from(accesses[t->filesystem == TOKEN_FILES_RW]));
-    }
-    put_positive(w, "duration_s", t->duration_s);
-    put_positive(w, "memory_mb", t->memory_mb);
-    if (t->cpu_milli) {
-        json_key(w, STR("cpu_quota"));
-        json_put_double(w, (double)t->cpu_milli / 1000);
-    }
+    json_field_begin_object(w, "capabilities");
+    write_token_network(w, t->network);
+    if (t->filesystem != TOKEN_FILES_ANY)
+        json_field_cstr(w, "filesystem", accesses[t->filesystem == TOKEN_FILES_RW]);
+    write_positive_limit(w, "duration_s", t->duration_s);
+    write_positive_limit(w, "memory_mb", t->memory_mb);
+    if (t->cpu_milli)
+        json_field_double(w, "cpu_quota", (double)t->cpu_milli / 1000);
     json_end_object(w);
 }

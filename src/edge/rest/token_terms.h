@@ -1,14 +1,14 @@
-/* The limits and approved capabilities of a new token: as it is asked for, within what its maker
- * has. */
-#ifndef API_TOKEN_TERMS_H
-#define API_TOKEN_TERMS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits and approved capabilities of a new token: as requested, within those of its maker. */
+#ifndef EDGE_REST_TOKEN_TERMS_H
+#define EDGE_REST_TOKEN_TERMS_H
 
-#include "json/bind.h"
-#include "json/writer.h"
-#include "model/token.h"
+#include "lib/json/bind.h"
+#include "lib/json/writer.h"
+#include "domain/model/token.h"
 #include "trust/bundle.h"
 
-/* As the request has them; the tables below count from its beginning. */
+/* The request; the field tables below have offsets from its start. */
 struct terms_request {
     const char *preset;
     struct {
@@ -29,15 +29,16 @@ extern const struct json_field terms_limit_fields[TERMS_LIMIT_FIELDS];
 extern const struct json_field terms_capability_fields[TERMS_CAPABILITY_FIELDS];
 extern const char *const terms_preset_names[];
 
-/* The terms that are asked for; texts on the arena. */
+/* Reads the requested terms; strings are on the arena. */
 int terms_read(const struct terms_request *q, struct arena *a, struct token_terms *ret,
                struct err *e);
 
-/* Within those of the token that makes it, whose role has these limits: what was asked for beyond
- * them is refused, a preset is cut down to them, and what was left out is the maker's. */
+/* Limits the terms to those of the token that makes the new one, whose role has these limits:
+ * explicit requests beyond them are refused, presets are reduced, and omitted values are the
+ * maker's. */
 int terms_limit(const struct terms_request *q, const struct token_terms *maker,
                 const struct trust_limits *role, struct token_terms *t, struct err *e);
 
-void terms_write(struct json_writer *w, const struct token_terms *t); /* members */
+void terms_write(struct json_writer *w, const struct token_terms *t); /* members of an object */
 
 #endif

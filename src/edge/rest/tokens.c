@@ -1,49 +1,41 @@
-/* /v1/tokens: secrets for others, never more than who makes them may. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/tokens: tokens, never with more rights than their maker. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/domain.h"
-#include "api/inside.h"
-#include "api/route.h"
-#include "api/token_terms.h"
+#include "edge/core/domain.h"
+#include "edge/core/internal.h"
+#include "edge/core/route.h"
+#include "edge/rest/token_terms.h"
 #include "base/clock.h"
-#include "control/tokens.h"
-#include "http/origin.h"
-#include "policy/egress_ceiling.h"
+#include "control/owner/tokens.h"
+#include "lib/http/origin.h"
+#include "domain/policy/egress_ceiling.h"
 #include "trust/policy.h"
 #include "trust/trust.h"
 
-static void put(struct json_writer *w, const char *key, const char *value)
+/* Writes the members of a token object. */
+static void write_token_members(struct json_writer *w, const struct token_record *r)
 {
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-/* The members, without the braces. */
-static void put_token(struct json_writer *w, const struct token_record *r)
-{
-    put(w, "id", r->id);
-    put(w, "name", r->name);
-    put(w, "owner", r->owner);
-    if (r->maker[0])
-        put(w, "maker", r->maker);
-    put(w, "actor", actor_kind_names[r->actor]);
-    json_key(w, STR("verbs"));
-    json_begin_array(w);
+    json_field_text(w, "id", r->id);
+    json_field_text(w, "name", r->name);
+    json_field_text(w, "owner", r->owner);
+    json_field_optional(w, "maker", r->maker);
+    json_field_text(w, "actor", actor_kind_names[r->actor]);
+    json_field_begin_array(w, "verbs");
     for (unsigned v = 0; v < TOKEN_VERB_COUNT_; v++)
         if (r->verbs & VERB_BIT(v))
             json_put_str(w, str_from(token_verb_names[v]));
     json_end_array(w);
-    json_key(w, STR("labels"));
-    json_begin_object(w);
+    json_field_begin_object(w, "labels");
     for (size_t i = 0; i < r->labels.n; i++)
-        put(w, r->labels.p[i].key, r->labels.p[i].value);
+        json_field_text(w, r->labels.p[i].key, r->labels.p[i].value);
     json_end_object(w);
-    put(w, "role", role_names[r->role]);
-    put(w, "egress", egress_reach_names[r->egress ? r->egress - 1 : EGRESS_REACH_LOCAL]);
-    json_key(w, STR("gateway"));
-    json_put_bool(w, r->gateway);
+    json_field_text(w, "role", role_names[r->role]);
+    json_field_text(w, "egress",
+                    egress_reach_names[r->egress ? r->egress - 1 : EGRESS_REACH_LOCAL]);
+    json_field_bool(w, "gateway", r->gateway);
     terms_write(w, &r->terms);
     time_write(w, "created_at", r->created_ns);
     time_write(w, "expires_at", r->expires_ns);
@@ -57,32 +49,31 @@ struct token_list {
     struct json_writer *w;
 };
 
-static void put_one(void *user, const struct token_record *r)
+static void on_listed_token(void *user, const struct token_record *r)
 {
     const struct token_list *l = user;
 
     if (!caller_sees(&l->call->caller, r->owner, &r->labels))
         return;
     json_begin_object(l->w);
-    put_token(l->w, r);
+    write_token_members(l->w, r);
     json_end_object(l->w);
 }
 
-static void write_list(struct json_writer *w, const void *what)
+static void write_token_list(struct json_writer *w, const void *what)
 {
     struct token_list l = { .call = what, .w = w };
 
     json_begin_object(w);
-    json_key(w, STR("tokens"));
-    json_begin_array(w);
-    tokens_each(l.call->api->tokens, put_one, &l);
+    json_field_begin_array(w, "tokens");
+    tokens_each(l.call->api->tokens, on_listed_token, &l);
     json_end_array(w);
     json_end_object(w);
 }
 
-static void list(struct call *c)
+static void rest_list_tokens(struct call *c)
 {
-    call_answer(c, 200, write_list, c);
+    call_answer(c, 200, write_token_list, c);
 }
 
 /* --- create --- */
@@ -103,41 +94,42 @@ struct token_request {
 
 static const struct json_field token_fields[] = {
     { "name", JSON_KIND_STR, JSON_AT(struct token_request, name), .required = true, .min = 1,
-      .max = 63, .doc = "What it is for." },
+      .max = 63, .doc = "Purpose of the token." },
     { "verbs", JSON_KIND_STRS, JSON_AT(struct token_request, verbs), .max = TOKEN_VERB_COUNT_,
-      .doc = "What it is good for: read, create, exec, files, extend, destroy, admin. Without any: "
-             "all that its maker may, but for admin." },
+      .doc = "Allowed operations: read, create, exec, files, extend, destroy, admin. Default: the "
+             "verbs of its maker without admin." },
     { "labels", JSON_KIND_MAP, JSON_AT(struct token_request, labels), .max = REQUEST_LABELS_MAX,
-      .doc = "Only for sandboxes that have all of these; those that it makes get them." },
+      .doc = "Restricts the token to sandboxes with all of these labels; sandboxes that it creates "
+             "get them." },
     { "ttl", JSON_KIND_DURATION, JSON_AT(struct token_request, ttl_ns), .min = 1000000000,
       .max = INT64_C(315360000000000000), .preset = "30d",
-      .doc = "How long it is good for; at most as long as the token that makes it." },
+      .doc = "Lifetime of the token; at most that of the token that makes it." },
     { "actor", JSON_KIND_ENUM, JSON_AT(struct token_request, actor), .names = actor_kind_names,
-      .preset = "agt", .doc = "As whom its holder is recorded." },
+      .preset = "agt", .doc = "Kind of actor in audit records." },
     { "role", JSON_KIND_ENUM, JSON_AT(struct token_request, role), .names = role_names,
       .preset = "journeyman",
-      .doc = "How far its holder's sessions are trusted; a master decides what waits for one." },
+      .doc = "Role of the holder's sessions; a master decides calls that wait for approval." },
     { "egress", JSON_KIND_ENUM, JSON_AT(struct token_request, egress), .names = egress_reach_names,
       .preset = "local",
-      .doc = "The most that its holder may let a sandbox reach, within the ceilings of the "
-             "configuration and of its maker; `local` sets none of its own." },
+      .doc = "Ceiling for the egress of its sandboxes, within those of the configuration and of "
+             "its maker; `local` adds no ceiling." },
     { "gateway", JSON_KIND_BOOL, JSON_AT(struct token_request, gateway),
-      .doc = "Whether its holder's word on the trust in a caller counts." },
+      .doc = "Whether the holder is a gateway that may send X-Trust-Level for its callers." },
     { "preset", JSON_KIND_STR, JSON_AT(struct token_request, terms.preset),
       .max = TOKEN_PRESET_MAX - 1,
-      .doc = "Limits and capabilities to begin with: agent (as the role has them), ci, e2b or "
-             "daytona (for SDKs). With `e2b` or `daytona`, the one of that name." },
+      .doc = "Preset of limits and capabilities: agent (those of the role), ci, e2b or daytona "
+             "(for SDKs). Default with `e2b` or `daytona`: the preset of that name." },
     { "limits", JSON_KIND_OBJECT, TERMS, .fields = terms_limit_fields,
       .field_count = TERMS_LIMIT_FIELDS,
-      .doc = "How much its holder may use, on every interface together; what is left out is as the "
-             "role's limits in the policy." },
+      .doc = "Limits of the holder over all interfaces; defaults are the role's limits in the "
+             "policy." },
     { "capabilities", JSON_KIND_OBJECT, TERMS, .fields = terms_capability_fields,
       .field_count = TERMS_CAPABILITY_FIELDS,
-      .doc = "What its sandboxes have without a master's approval." },
+      .doc = "Capabilities of its sandboxes without a master's approval." },
     { "e2b", JSON_KIND_BOOL, JSON_AT(struct token_request, e2b),
-      .doc = "Whether it is to look like a key of E2B, for its clients." },
+      .doc = "Give the token the format of an E2B key, for E2B clients." },
     { "daytona", JSON_KIND_BOOL, JSON_AT(struct token_request, daytona),
-      .doc = "Whether to tell where clients of Daytona find us." },
+      .doc = "Include the URL for Daytona clients in the answer." },
 };
 static const size_t token_field_count = COUNT_OF(token_fields);
 
@@ -147,7 +139,7 @@ struct token_call {
     bool daytona;
 };
 
-static void token_end(struct call *c)
+static void free_token_call(struct call *c)
 {
     struct token_call *t = c->state;
 
@@ -155,8 +147,8 @@ static void token_end(struct call *c)
     free(t);
 }
 
-static struct token_call *token_new(struct call *c,
-                                    void (*done)(struct token_op *op, int r, const struct err *e))
+static struct token_call *new_token_call(struct call *c, void (*done)(struct token_op *op, int r,
+                                                                      const struct err *e))
 {
     struct token_call *t = calloc(1, sizeof *t);
 
@@ -165,27 +157,28 @@ static struct token_call *token_new(struct call *c,
     t->call = c;
     t->op.done = done;
     c->state = t;
-    c->on_end = token_end;
+    c->on_end = free_token_call;
     return t;
 }
 
-/* Names, where we have some and the client uses them, or has no other way. */
-static bool put_domain(struct json_writer *w, const struct call *c, bool has_url)
+/* Writes the domain, if there is one and the client uses it or has no other address. False: not
+ * written. */
+static bool write_e2b_domain(struct json_writer *w, const struct call *c, bool has_url)
 {
     const struct config *config = c->api->config;
     char address[DOMAIN_ADDRESS], authority[PATH_MAX];
 
-    if (!domain_address(config, address) || (has_url && origin_is_ours(c->x)))
+    if (!domain_address(config, address) || (has_url && origin_is_own(c->x)))
         return false;
-    put(w, "e2b_domain", address);
+    json_field_text(w, "e2b_domain", address);
     snprintf(authority, sizeof authority, "%s/tls/%s/authority.pem", config->state,
              config->domain.name);
     if (!config->domain.certificate)
-        put(w, "authority", authority);
+        json_field_text(w, "authority", authority);
     return true;
 }
 
-static void write_created(struct json_writer *w, const void *what)
+static void write_new_token(struct json_writer *w, const void *what)
 {
     const struct token_call *t = what;
     const struct http_peer *peer = http_peer(t->call->x);
@@ -193,18 +186,18 @@ static void write_created(struct json_writer *w, const void *what)
     bool known = origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url);
 
     json_begin_object(w);
-    put_token(w, &t->op.record);
-    put(w, "token", t->op.secret);
-    if (t->op.e2b && !put_domain(w, t->call, known) && known)
-        put(w, "e2b_url", url);
+    write_token_members(w, &t->op.record);
+    json_field_text(w, "token", t->op.secret);
+    if (t->op.e2b && !write_e2b_domain(w, t->call, known) && known)
+        json_field_text(w, "e2b_url", url);
     if (t->daytona && known) {
         snprintf(daytona, sizeof daytona, "%s/daytona", url);
-        put(w, "daytona_url", daytona);
+        json_field_text(w, "daytona_url", daytona);
     }
     json_end_object(w);
 }
 
-static void created(struct token_op *op, int r, const struct err *e)
+static void on_token_created(struct token_op *op, int r, const struct err *e)
 {
     struct token_call *t = container_of(op, struct token_call, op);
     struct call *c = t->call;
@@ -212,13 +205,14 @@ static void created(struct token_op *op, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_created, t);
+        call_answer(c, 201, write_new_token, t);
     call_unref(c);
 }
 
-/* Without a word, what `who` may, but nobody is made an administrator by silence. */
-static int read_verbs(const struct json_strs *words, const struct caller *who, uint64_t *ret,
-                      struct err *e)
+/* Reads the verbs; the default is the maker's verbs without admin, so that administrator rights are
+ * always explicit. */
+static int read_token_verbs(const struct json_strs *words, const struct caller *who, uint64_t *ret,
+                            struct err *e)
 {
     *ret = words->n ? 0 : who->verbs & VERBS_ALL & ~VERB_BIT(VERB_ADMIN);
     for (size_t i = 0; i < words->n; i++) {
@@ -233,16 +227,16 @@ static int read_verbs(const struct json_strs *words, const struct caller *who, u
     return 0;
 }
 
-/* A token's labels bind those that are made with it. */
-static int check_labels(const struct json_map *asked, const struct json_map *own, struct err *e)
+/* A token's labels are required on the tokens made with it. */
+static int check_token_labels(const struct json_map *asked, const struct json_map *own,
+                              struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < asked->n; i++) {
         r = label_check(str_from(asked->p[i].key), str_from(asked->p[i].value), e);
         if (r >= 0 && label_is_reserved(asked->p[i].key))
-            r = err_set(e, ERR_DENIED, "labels.%s: is set by the daemon alone, and binds no token",
-                        asked->p[i].key);
+            r = err_set(e, ERR_DENIED, "labels.%s: reserved for the daemon", asked->p[i].key);
     }
     for (size_t i = 0; r >= 0 && i < own->n; i++) {
         size_t k = 0;
@@ -251,28 +245,29 @@ static int check_labels(const struct json_map *asked, const struct json_map *own
                                 strcmp(asked->p[k].value, own->p[i].value) != 0))
             k++;
         if (k == asked->n)
-            r = err_set(e, ERR_DENIED, "labels: must have %s=%s, as the token that asks",
+            r = err_set(e, ERR_DENIED, "labels: must include %s=%s, like the token that makes it",
                         own->p[i].key, own->p[i].value);
     }
     return r;
 }
 
-static int check_rights(const struct caller *who, const struct token_request *q, uint64_t verbs,
-                        struct err *e)
+static int check_maker_rights(const struct caller *who, const struct token_request *q,
+                              uint64_t verbs, struct err *e)
 {
     if (verbs & ~who->verbs)
-        return err_set(e, ERR_DENIED, "verbs: a token cannot make one that may do more");
+        return err_set(e, ERR_DENIED, "verbs: a token cannot have more verbs than its maker");
     if (q->role > who->role)
-        return err_set(e, ERR_DENIED, "role: %s does not make a %s", role_names[who->role],
-                       role_names[q->role]);
+        return err_set(e, ERR_DENIED,
+                       "role: a caller with the role %s cannot make a token with the role %s",
+                       role_names[who->role], role_names[q->role]);
     if (q->gateway && !who->admin)
-        return err_set(e, ERR_DENIED, "gateway: only an administrator's word makes a gateway");
+        return err_set(e, ERR_DENIED, "gateway: only an administrator can make gateway tokens");
     if (!who->trusted)
-        return err_set(e, ERR_DENIED, "an untrusted caller makes no tokens");
-    return check_labels(&q->labels, &who->labels, e);
+        return err_set(e, ERR_DENIED, "an untrusted caller cannot make tokens");
+    return check_token_labels(&q->labels, &who->labels, e);
 }
 
-/* A token's ceiling binds those that are made with it. */
+/* A token's egress ceiling also limits the tokens made with it. */
 static uint32_t narrow_egress(const struct caller *maker, unsigned asked)
 {
     uint32_t egress = asked == EGRESS_REACH_LOCAL ? 0 : asked + 1;
@@ -288,9 +283,9 @@ static bool is_preset(const char *name)
     return false;
 }
 
-/* An administrator gives what they like; a token no more than it has. */
-static int read_terms(struct call *c, struct token_request *q, struct token_terms *ret,
-                      struct err *e)
+/* Reads the terms: unlimited for administrators, within the maker's for tokens. */
+static int read_token_terms(struct call *c, struct token_request *q, struct token_terms *ret,
+                            struct err *e)
 {
     static const struct trust_limits none;
     const struct trust_bundle *b = trust_current(c->api->trust)->bundle;
@@ -310,11 +305,11 @@ static int read_terms(struct call *c, struct token_request *q, struct token_term
     if (r < 0 || !c->caller.by_token || c->caller.admin)
         return r;
     if (!maker)
-        return err_set(e, ERR_DENIED, "the token that asks has ended");
+        return err_set(e, ERR_DENIED, "the token of this request has ended");
     return terms_limit(&q->terms, &maker->terms, b ? &b->limits[maker->role] : &none, ret, e);
 }
 
-static void create(struct call *c)
+static void rest_create_token(struct call *c)
 {
     struct token_request q = { 0 };
     struct token_record *r;
@@ -324,12 +319,13 @@ static void create(struct call *c)
     struct err e;
 
     if (json_bind(c->json, token_fields, token_field_count, &q, &c->arena, &e) < 0 ||
-        read_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
-        check_rights(&c->caller, &q, verbs, &e) < 0 || read_terms(c, &q, &terms, &e) < 0) {
+        read_token_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
+        check_maker_rights(&c->caller, &q, verbs, &e) < 0 ||
+        read_token_terms(c, &q, &terms, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    t = token_new(c, created);
+    t = new_token_call(c, on_token_created);
     t->op.e2b = q.e2b;
     t->daytona = q.daytona;
     r = &t->op.record;
@@ -351,7 +347,7 @@ static void create(struct call *c)
 
 /* --- revoke --- */
 
-static void revoked(struct token_op *op, int r, const struct err *e)
+static void on_token_revoked(struct token_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct token_call, op)->call;
 
@@ -362,13 +358,13 @@ static void revoked(struct token_op *op, int r, const struct err *e)
     call_unref(c);
 }
 
-/* A token that revokes itself, or its maker, hears that it did. */
+/* Keeps the connection of a token that revokes itself, or its maker, open for the answer. */
 static void on_own_token_ended(struct http_exchange *x)
 {
     (void)x;
 }
 
-static void revoke_token(struct call *c)
+static void rest_revoke_token(struct call *c)
 {
     struct token_call *t;
 
@@ -376,7 +372,7 @@ static void revoke_token(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such token");
         return;
     }
-    t = token_new(c, revoked);
+    t = new_token_call(c, on_token_revoked);
     http_on_ended(c->x, on_own_token_ended);
     str_copy(c->params[0], t->op.record.id, sizeof t->op.record.id);
     call_ref(c);
@@ -384,9 +380,10 @@ static void revoke_token(struct call *c)
 }
 
 const struct route routes_tokens[] = {
-    { H1_GET, VERB_ADMIN, "/v1/tokens", 0, list, "List tokens", .answer = "TokenList" },
-    { H1_POST, VERB_ADMIN, "/v1/tokens", ROUTE_JSON, create, "Make a token", token_fields,
-      &token_field_count, .answer = "NewToken", .status = 201 },
-    { H1_DELETE, VERB_ADMIN, "/v1/tokens/{id}", 0, revoke_token, "Revoke a token", .status = 204 },
+    { H1_GET, VERB_ADMIN, "/v1/tokens", 0, rest_list_tokens, "List tokens", .answer = "TokenList" },
+    { H1_POST, VERB_ADMIN, "/v1/tokens", ROUTE_JSON, rest_create_token, "Make a token",
+      token_fields, &token_field_count, .answer = "NewToken", .status = 201 },
+    { H1_DELETE, VERB_ADMIN, "/v1/tokens/{id}", 0, rest_revoke_token, "Revoke a token",
+      .status = 204 },
     { .path = NULL },
 };

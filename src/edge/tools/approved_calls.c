@@ -1,17 +1,18 @@
-/* Calls of tools that a master has approved. */
-#include "api/mcp_approved.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs tool calls that a master has approved. */
+#include "edge/tools/approved_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mcp/job.h"
+#include "edge/mcp/job.h"
 
-struct approved {
+struct approved_job {
     struct trust_call *call;
     struct mcp_job job;
 };
 
-static void finish(struct trust_call *c, const struct json *result)
+static void finish_approved_call(struct trust_call *c, const struct json *result)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
     struct json_writer w;
@@ -19,13 +20,13 @@ static void finish(struct trust_call *c, const struct json *result)
     json_writer_init(&w, &text, JSON_COMPACT);
     json_put_tree(&w, result);
     if (json_writer_finish(&w, NULL) < 0)
-        approved_fail(c, "its result cannot be told");
+        approved_fail(c, "the result cannot be written as JSON");
     else
         trust_call_done(c, false, buf_str(&text));
 }
 
-/* What a tool that failed says, which is the text of its result. */
-static const char *text_of(const struct json *result)
+/* The text of the error result of a tool. */
+static const char *tool_failure_text(const struct json *result)
 {
     const struct json *content = json_get(result, STR("content"));
     const struct json *text = content && content->type == JSON_ARRAY && content->list.n
@@ -35,15 +36,15 @@ static const char *text_of(const struct json *result)
     return text && text->type == JSON_STR ? text->s.p : "the tool failed";
 }
 
-static void ran(struct mcp_job *j, const struct json *result, const char *error)
+static void on_approved_call_ran(struct mcp_job *j, const struct json *result, const char *error)
 {
-    struct approved *x = container_of(j, struct approved, job);
+    struct approved_job *x = container_of(j, struct approved_job, job);
     const struct json *data = result ? json_get(result, STR("structuredContent")) : NULL;
 
     if (error || !data)
-        approved_fail(x->call, error ? error : text_of(result));
+        approved_fail(x->call, error ? error : tool_failure_text(result));
     else
-        finish(x->call, data);
+        finish_approved_call(x->call, data);
     free(x);
 }
 
@@ -51,7 +52,7 @@ void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const
 {
     struct mcp_verdict v;
     struct mcp_client *m;
-    struct approved *x;
+    struct approved_job *x;
 
     if (!mcp_token_allows(who, c->tool, &v)) {
         approved_fail(c, v.reason);
@@ -63,6 +64,6 @@ void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const
     m = mcp_client_new(a, who);
     mcp_client_bind(m, p);
     x->call = c;
-    x->job.done = ran;
+    x->job.done = on_approved_call_ran;
     mcp_job_start(&a->mcp, m, mcp_client_free, str_from(c->tool), c->args, &x->job);
 }

@@ -1,6 +1,6 @@
-/* The seven tools. One table serves the schemas, the check of arguments and the writing of results.
- */
-#include "api/mcp_tools.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of the seven tools: schemas, argument validation and results. */
+#include "edge/tools/arguments.h"
 
 #include <limits.h>
 
@@ -12,13 +12,14 @@ enum { PACKAGES_MAX = 64, TIMEOUT_MAX = 1800, CONTENT_MAX = MCP_FILE_MAX / 3 * 4
 #define BOX(type)                                                                                  \
     {                                                                                              \
         "sandbox_id", JSON_KIND_STR, JSON_AT(type, sandbox_id),                                    \
-            .required = true, .min = 1, .max = ID_MAX - 1, .doc = "As sandbox_create answered it." \
+            .required = true, .min = 1, .max = ID_MAX - 1,                                         \
+            .doc = "The id that sandbox_create returned."                                          \
     }
 #define PATH(type)                                                                                 \
     {                                                                                              \
-        "path", JSON_KIND_STR, JSON_AT(type, path), .required = true, .min = 1,                    \
-                                                    .max = PATH_MAX - 1,                           \
-                                                    .doc = "Of a file inside the sandbox, from /." \
+        "path", JSON_KIND_STR, JSON_AT(type, path),                                                \
+            .required = true, .min = 1, .max = PATH_MAX - 1,                                       \
+            .doc = "Absolute path of a file in the sandbox."                                       \
     }
 #define TEXT(type, name_, member, doc_)                                                            \
     {                                                                                              \
@@ -32,70 +33,75 @@ enum { PACKAGES_MAX = 64, TIMEOUT_MAX = 1800, CONTENT_MAX = MCP_FILE_MAX / 3 * 4
     {                                                                                              \
         "encoding", JSON_KIND_ENUM, JSON_AT(type, encoding),                                       \
             .names = mcp_encoding_names, .preset = "text",                                         \
-            .doc = "Of content: text is UTF-8, base64 is for other bytes."                         \
+            .doc = "Encoding of content: text (UTF-8) or base64 (any bytes)."                      \
     }
 #define TIMEOUT(type)                                                                              \
     {                                                                                              \
         "timeout_s", JSON_KIND_INT, JSON_AT(type, timeout_s),                                      \
             .min = 1, .max = TIMEOUT_MAX, .preset = "300",                                         \
-            .doc = "Seconds after which it is killed with all it started."                         \
+            .doc = "Timeout in seconds; then the program is killed with its descendants."          \
     }
 
 static const struct json_field create_in[] = {
     { "profile", JSON_KIND_STR, JSON_AT(struct tool_create, request.profile), .min = 1,
       .max = REQUEST_TEXT_MAX,
-      .doc = "The recipe: profile.NAME or profile.NAME@VERSION; without, a small one." },
+      .doc = "The profile: profile.NAME or profile.NAME@VERSION; default: a small one." },
     { "capabilities", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct tool_create),
       .seen = offsetof(struct tool_create, request.capabilities.given),
-      .doc = "What the code needs; ask for no more: the network may need somebody's approval.",
+      .doc = "The capabilities that the code needs; request no others: the network may require "
+             "approval.",
       JSON_FIELDS(capability_fields) },
     { "provider", JSON_KIND_STR, JSON_AT(struct tool_create, provider), .min = 1,
-      .max = MCP_PROVIDER_MAX - 1, .doc = "Who is to make it; without, as the profile says." },
+      .max = MCP_PROVIDER_MAX - 1,
+      .doc = "The provider that makes the sandbox; default: the profile's." },
     { "ttl", JSON_KIND_DURATION, JSON_AT(struct tool_create, request.ttl_ns), .min = 1000000000,
-      .max = INT64_C(31536000000000000), .doc = "How long it may live: 90 (seconds), 10m, 2h." },
+      .max = INT64_C(31536000000000000), .doc = "Maximum lifetime: 90 (seconds), 10m, 2h." },
     { "inputs", JSON_KIND_MAP, JSON_AT(struct tool_create, request.inputs),
       .max = REQUEST_INPUTS_MAX,
-      .doc = "Leave it out: inputs bring directories of the host in, which callers of tools may "
-             "not name. Write files with sandbox_write instead." },
+      .doc = "Leave it out: inputs bring in directories of the host, which tool callers may not "
+             "use. Write files with sandbox_write instead." },
 };
 static const struct json_field create_out[] = {
-    ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "For all other tools."),
-    ALWAYS(struct tool_created, "isolation_level", isolation_level, "What holds it."),
+    ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "The id for all other tools."),
+    ALWAYS(struct tool_created, "isolation_level", isolation_level, "The kind of isolation."),
     { "cold_start_ms", JSON_KIND_INT, JSON_AT(struct tool_created, cold_start_ms), .required = true,
-      .doc = "Milliseconds until it was ready." },
+      .doc = "Milliseconds until the sandbox was ready." },
     { "language_support", JSON_KIND_STRS, JSON_AT(struct tool_created, language_support),
-      .required = true, .doc = "Languages; any: whatever its image has." },
+      .required = true, .doc = "Supported languages; any: those of its image." },
     ALWAYS(struct tool_created, "egress_policy", egress_policy,
-           "deny: it has no network; enforced: what its policy names can be reached."),
+           "deny: no network; enforced: only hosts that its policy allows."),
     { "attestation", JSON_KIND_BOOL, JSON_AT(struct tool_created, attestation), .required = true,
-      .doc = "Whether the provider can prove what it runs." },
-    TEXT(struct tool_created, "profile", profile, "That it was made from."),
-    TEXT(struct tool_created, "provider", provider, "That made it."),
-    TEXT(struct tool_created, "provider_version", provider_version, "Of the provider."),
-    TEXT(struct tool_created, "expires_at", expires_at, "When it ends by itself."),
+      .doc = "Whether the provider supports attestation." },
+    TEXT(struct tool_created, "profile", profile, "The profile of the sandbox."),
+    TEXT(struct tool_created, "provider", provider, "The provider that made the sandbox."),
+    TEXT(struct tool_created, "provider_version", provider_version, "The version of the provider."),
+    TEXT(struct tool_created, "expires_at", expires_at, "When the sandbox expires."),
     TEXT(struct tool_created, "workdir", workdir,
-         "Where commands start; without, in the home of their user."),
+         "Working directory of commands; if absent, the home directory of their user."),
 };
 
 static const struct json_field list_in[] = {
     { "limit", JSON_KIND_UINT, JSON_AT(struct tool_list, limit), .min = 1, .max = 200,
-      .preset = "50", .doc = "At most that many." },
+      .preset = "50", .doc = "Maximum number of sandboxes." },
     { "cursor", JSON_KIND_STR, JSON_AT(struct tool_list, cursor), .min = 1, .max = 96,
-      .doc = "next_cursor of the page before." },
+      .doc = "next_cursor of the previous page." },
 };
 static const struct json_field listed_box[] = {
     ALWAYS(struct tool_listed_box, "sandbox_id", sandbox_id, NULL),
-    ALWAYS(struct tool_listed_box, "state", state, "ready and active ones can be used."),
+    ALWAYS(struct tool_listed_box, "state", state,
+           "Sandboxes that are ready or active can be used."),
     ALWAYS(struct tool_listed_box, "profile", profile, NULL),
     ALWAYS(struct tool_listed_box, "provider", provider, NULL),
     TEXT(struct tool_listed_box, "created_at", created_at, NULL),
     TEXT(struct tool_listed_box, "expires_at", expires_at, NULL),
 };
 static const struct json_field list_out[] = {
-    ALWAYS(struct tool_listed, "provider_version", provider_version, "Of the local provider."),
+    ALWAYS(struct tool_listed, "provider_version", provider_version,
+           "The version of the local provider."),
     { "sandboxes", JSON_KIND_OBJECTS, JSON_AT(struct tool_listed, sandboxes), .required = true,
       .item_size = sizeof(struct tool_listed_box), JSON_FIELDS(listed_box) },
-    TEXT(struct tool_listed, "next_cursor", next_cursor, "There are more: ask with this cursor."),
+    TEXT(struct tool_listed, "next_cursor", next_cursor,
+         "The cursor of the next page, if there is one."),
 };
 
 static const struct json_field destroy_in[] = { BOX(struct tool_destroy) };
@@ -103,45 +109,49 @@ static const struct json_field destroy_out[] = {
     ALWAYS(struct tool_destroyed, "sandbox_id", sandbox_id, NULL),
     ALWAYS(struct tool_destroyed, "state", state, NULL),
     TEXT(struct tool_destroyed, "kept_snapshot", kept_snapshot,
-         "The snapshot of changes that could not be brought back to the workspace's directory."),
+         "The snapshot of changes that could not be synced back to the workspace."),
 };
 
 static const struct json_field exec_in[] = {
     BOX(struct tool_exec),
     { "command", JSON_KIND_STR, JSON_AT(struct tool_exec, command), .min = 1, .max = 1 << 20,
-      .doc = "For /bin/sh -c. Give this or argv." },
+      .doc = "A command line for /bin/sh -c. Give either this or argv." },
     { "argv", JSON_KIND_STRS, JSON_AT(struct tool_exec, argv), .min = 1, .max = PROCESS_ARGS_MAX,
       .doc = "A program and its arguments, without a shell." },
     { "cwd", JSON_KIND_STR, JSON_AT(struct tool_exec, cwd), .min = 1, .max = PATH_MAX - 1,
       .doc = "Working directory, absolute." },
     { "env", JSON_KIND_MAP, JSON_AT(struct tool_exec, env), .max = PROCESS_ENV_MAX,
-      .doc = "Variables to set." },
+      .doc = "Environment variables to set." },
     { "stdin", JSON_KIND_STR, JSON_AT(struct tool_exec, stdin_), .max = MCP_FILE_MAX,
-      .doc = "What it reads; then end of file." },
+      .doc = "The program's standard input, followed by end of file." },
     TIMEOUT(struct tool_exec),
 };
 static const struct json_field exec_out[] = {
     { "exit_code", JSON_KIND_INT, JSON_AT(struct tool_executed, exit_code),
-      .seen = offsetof(struct tool_executed, exited), .doc = "Missing if it was killed." },
-    TEXT(struct tool_executed, "signal", signal, "That killed it."),
+      .seen = offsetof(struct tool_executed, exited),
+      .doc = "The exit code; absent if the program was killed." },
+    TEXT(struct tool_executed, "signal", signal, "The signal that killed the program."),
     { "timed_out", JSON_KIND_BOOL, JSON_AT(struct tool_executed, timed_out), .required = true,
-      .doc = "It was killed because its time was over." },
-    TEXT(struct tool_executed, "stdout", stdout_, "If it is text."),
-    TEXT(struct tool_executed, "stderr", stderr_, "If it is text."),
-    TEXT(struct tool_executed, "stdout_b64", stdout_b64, "If it is not, in base64."),
-    TEXT(struct tool_executed, "stderr_b64", stderr_b64, "If it is not, in base64."),
+      .doc = "The program was killed at its timeout." },
+    TEXT(struct tool_executed, "stdout", stdout_, "The output, if it is text."),
+    TEXT(struct tool_executed, "stderr", stderr_, "The output, if it is text."),
+    TEXT(struct tool_executed, "stdout_b64", stdout_b64,
+         "The output in base64, if it is not text."),
+    TEXT(struct tool_executed, "stderr_b64", stderr_b64,
+         "The output in base64, if it is not text."),
     { "truncated", JSON_KIND_BOOL, JSON_AT(struct tool_executed, truncated), .required = true,
-      .doc = "There was more output than is shown." },
+      .doc = "The output was truncated." },
     { "duration_ms", JSON_KIND_INT, JSON_AT(struct tool_executed, duration_ms), .required = true,
-      .doc = "How long it took." },
+      .doc = "Duration in milliseconds." },
 };
 
 static const struct json_field install_in[] = {
     BOX(struct tool_install),
     { "manager", JSON_KIND_ENUM, JSON_AT(struct tool_install, manager), .required = true,
-      .names = mcp_manager_names, .doc = "Which the sandbox's image must have." },
+      .names = mcp_manager_names, .doc = "The package manager; the sandbox's image must have it." },
     { "packages", JSON_KIND_STRS, JSON_AT(struct tool_install, packages), .required = true,
-      .min = 1, .max = PACKAGES_MAX, .doc = "Names, with versions as the manager writes them." },
+      .min = 1, .max = PACKAGES_MAX,
+      .doc = "Package names, with versions in the syntax of the manager." },
     TIMEOUT(struct tool_install),
 };
 
@@ -153,20 +163,20 @@ static const struct json_field read_out[] = {
     { "encoding", JSON_KIND_ENUM, JSON_AT(struct tool_content, encoding), .required = true,
       .names = mcp_encoding_names },
     { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_content, bytes), .required = true,
-      .doc = "Of the file." },
+      .doc = "The size of the file." },
 };
 
 static const struct json_field write_in[] = {
     BOX(struct tool_write),
     PATH(struct tool_write),
     { "content", JSON_KIND_STR, JSON_AT(struct tool_write, content), .required = true,
-      .max = CONTENT_MAX, .doc = "All of it: what was there before is replaced." },
+      .max = CONTENT_MAX, .doc = "The complete contents; replaces an existing file." },
     ENCODING(struct tool_write),
 };
 static const struct json_field write_out[] = {
     ALWAYS(struct tool_written, "path", path, NULL),
     { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_written, bytes), .required = true,
-      .doc = "Of the file." },
+      .doc = "The size of the file." },
 };
 
 #define IN(table)  .fields = (table), .field_count = COUNT_OF(table)
@@ -174,8 +184,8 @@ static const struct json_field write_out[] = {
 
 const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
     { "sandbox_create", "Create a sandbox",
-      "Makes an isolated place to run programs in, and waits until it is ready. It has its own "
-      "files, processes and limits, and no network unless capabilities.network asks for it.",
+      "Creates an isolated environment for programs, and waits until it is ready. It has its own "
+      "files, processes and limits, and no network unless capabilities.network requests it.",
       IN(create_in), OUT(create_out), .call = mcp_tool_create },
     { "sandbox_exec", "Run a command",
       "Runs a command in a sandbox and answers with its output and exit code. Output is sent as "
@@ -202,21 +212,21 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, IN(list_in), OUT(list_out), .call = mcp_tool_list },
 };
 
-struct answer {
+struct tool_answer {
     const struct mcp_tool *tool;
     const void *result;
 };
 
-static void write_answer(struct json_writer *w, const void *what)
+static void write_tool_answer(struct json_writer *w, const void *what)
 {
-    const struct answer *a = what;
+    const struct tool_answer *a = what;
 
     json_unbind(a->result, a->tool->out_fields, a->tool->out_field_count, w);
 }
 
 void mcp_tool_answer(struct mcp_request *r, const void *result)
 {
-    const struct answer a = { .tool = r->tool, .result = result };
+    const struct tool_answer a = { .tool = r->tool, .result = result };
 
-    mcp_tool_reply(r, write_answer, &a);
+    mcp_tool_reply(r, write_tool_answer, &a);
 }

@@ -1,15 +1,16 @@
-/* The tools' arguments and results, as structs: the tables about them are in mcp_tools.c. */
-#ifndef API_MCP_TOOLS_H
-#define API_MCP_TOOLS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments and results of the tools as structs; arguments.c has their tables. */
+#ifndef EDGE_TOOLS_ARGUMENTS_H
+#define EDGE_TOOLS_ARGUMENTS_H
 
-#include "api/mcp.h"
+#include "edge/tools/tools.h"
 
 enum mcp_encoding { ENCODING_TEXT, ENCODING_BASE64 };
 enum mcp_manager { MANAGER_APT, MANAGER_PIP, MANAGER_NPM, MANAGER_CARGO, MANAGER_GO };
 extern const char *const mcp_encoding_names[], *const mcp_manager_names[];
 
 struct tool_create {
-    struct create_request request; /* first: the table of its capabilities counts from here */
+    struct create_request request; /* first: offsets in capability_fields start here */
     const char *provider;
 };
 
@@ -59,8 +60,8 @@ struct tool_install {
 
 struct tool_executed {
     int64_t exit_code, duration_ms;
-    bool exited;        /* exit_code counts */
-    const char *signal; /* NULL: none */
+    bool exited;        /* exit_code is valid */
+    const char *signal; /* or NULL */
     bool timed_out, truncated;
     const char *stdout_, *stderr_, *stdout_b64, *stderr_b64;
 };
@@ -86,7 +87,7 @@ struct tool_written {
     uint64_t bytes;
 };
 
-/* Answers with the struct that the tool's table of results describes. */
+/* Answers with a struct as described by the result table of the request's tool. */
 void mcp_tool_answer(struct mcp_request *r, const void *result);
 
 #endif

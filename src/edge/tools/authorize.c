@@ -1,12 +1,13 @@
-/* Whether a client may have what it asks for: what its token is good for, and then the policy for
- * tools. That may take a while, since what is held or used up is on disk before it is told. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Authorizes requests: checks the rights of the token, then the tool policy. Asynchronous, because
+ * held calls and used quotas are stored before the verdict is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp_approved.h"
-#include "api/mcp_tools.h"
+#include "edge/tools/approved_calls.h"
+#include "edge/tools/arguments.h"
 
-/* What a token must be good for. */
+/* The right of a token that each tool requires. */
 static const struct {
     const char *tool;
     enum token_verb verb;
@@ -30,8 +31,8 @@ bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_ver
         ret->kind = MCP_DENY;
         return false;
     }
-    ret->kind = MCP_DENY; /* of a tool that nobody has thought about */
-    snprintf(ret->reason, sizeof ret->reason, "nobody may call %s", tool);
+    ret->kind = MCP_DENY; /* unknown tool */
+    snprintf(ret->reason, sizeof ret->reason, "the tool %s is not available", tool);
     return false;
 }
 
@@ -39,15 +40,15 @@ bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_ver
 
 enum { TOOL_MAX = 64 };
 
-struct asking {
+struct tool_authorization {
     struct mcp_request *request; /* referenced */
     struct trust_op op;
     struct trust_capabilities sandbox, declares;
     struct create_plan plan;
-    void (*go)(struct mcp_request *r); /* NULL: it is a call of a tool */
+    void (*go)(struct mcp_request *r); /* NULL: a tool call */
 };
 
-static void asking_free(struct asking *x)
+static void free_authorization(struct tool_authorization *x)
 {
     create_plan_done(&x->plan);
     free(x);
@@ -60,26 +61,27 @@ static const enum mcp_verdict_kind kinds[VERDICT_KIND_COUNT_] = {
     [VERDICT_REQUIRE_APPROVAL] = MCP_REQUIRE_APPROVAL,
 };
 
-static const char *what_next(enum verdict_kind kind)
+static const char *verdict_advice(enum verdict_kind kind)
 {
     switch (kind) {
     case VERDICT_RATE_LIMIT:
-        return "Wait, or do with fewer.";
+        return "Wait, or make fewer calls.";
     case VERDICT_REQUIRE_APPROVAL:
-        return "A master has to approve it (sandboxer approvals approve): then it runs by itself, "
-               "and calling it again with _meta \"" MCP_REQUEST_ID "\" answers its result.";
+        return "A master must approve it (sandboxer approvals approve). It then runs "
+               "automatically; call the tool again with _meta \"" MCP_REQUEST_ID
+               "\" to get its result.";
     case VERDICT_ALLOW:
     case VERDICT_DENY:
     case VERDICT_KIND_COUNT_:
         break;
     }
-    return "Do not try it again like this.";
+    return "Do not repeat this call unchanged.";
 }
 
-static void put_verdict(const struct verdict *v, struct mcp_verdict *ret)
+static void fill_mcp_verdict(const struct verdict *v, struct mcp_verdict *ret)
 {
     ret->kind = kinds[v->kind];
-    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, what_next(v->kind));
+    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, verdict_advice(v->kind));
     memcpy(ret->request_id, v->request_id, sizeof ret->request_id);
     memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
     ret->granted = v->granted;
@@ -97,17 +99,17 @@ void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v)
                                      .reason = v->reason,
                                      .audit = v->audit_id };
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     if (id_make("aud_", v->audit_id, NULL) >= 0)
         trust_refused(m->api->trust, &x);
     mcp_refuse(r, v);
 }
 
-static void tell(struct mcp_request *r, const struct mcp_verdict *v,
-                 void (*go)(struct mcp_request *r))
+static void deliver_verdict(struct mcp_request *r, const struct mcp_verdict *v,
+                            void (*go)(struct mcp_request *r))
 {
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     r->on_cancel = NULL;
     r->granted = v->granted;
@@ -121,8 +123,9 @@ static void tell(struct mcp_request *r, const struct mcp_verdict *v,
         mcp_refuse(r, v);
 }
 
-/* A model that mistakes the id of a sandbox can correct it, so that is a result of the tool. */
-static bool is_wrong_id(const struct asking *x)
+/* An invalid sandbox id is reported as an error result of the tool, so that the model can correct
+ * it. */
+static bool is_wrong_id(const struct tool_authorization *x)
 {
     const struct verdict *v = &x->op.verdict;
 
@@ -134,10 +137,10 @@ static void fail_wrong_id(struct mcp_request *r, const struct mcp_verdict *v)
 {
     const struct json *id = json_get(r->arguments, STR("sandbox_id"));
 
-    if (mcp_over(r))
+    if (mcp_is_finished(r))
         return;
     r->on_cancel = NULL;
-    r->judged = true; /* the verdict is on record */
+    r->judged = true; /* the verdict has an audit record */
     memcpy(r->audit_id, v->audit_id, sizeof r->audit_id);
     if (id && id->type == JSON_STR)
         mcp_fail_no_sandbox(r, id->s);
@@ -149,9 +152,9 @@ static void fail_wrong_id(struct mcp_request *r, const struct mcp_verdict *v)
             id ? "must be a text" : "is missing");
 }
 
-static void judged(struct trust_op *op, int r, const struct err *e)
+static void on_tool_judged(struct trust_op *op, int r, const struct err *e)
 {
-    struct asking *x = container_of(op, struct asking, op);
+    struct tool_authorization *x = container_of(op, struct tool_authorization, op);
     struct mcp_request *q = x->request;
     void (*go)(struct mcp_request *) = x->go;
     struct mcp_verdict v = { .kind = MCP_DENY };
@@ -160,47 +163,50 @@ static void judged(struct trust_op *op, int r, const struct err *e)
 
     str_copy(op->ask.tool, tool, sizeof tool);
     if (r < 0)
-        snprintf(v.reason, sizeof v.reason, "it cannot be decided: %s", e->msg);
+        snprintf(v.reason, sizeof v.reason, "the policy could not be evaluated: %s", e->msg);
     else
-        put_verdict(&op->verdict, &v);
+        fill_mcp_verdict(&op->verdict, &v);
     q->state = NULL;
-    asking_free(x);
+    free_authorization(x);
     if (r < 0)
         mcp_deny(q, tool, &v);
     else if (wrong_id)
         fail_wrong_id(q, &v);
     else
-        tell(q, &v, go);
+        deliver_verdict(q, &v, go);
     mcp_request_unref(q);
 }
 
-static void cancel(struct mcp_request *r)
+static void cancel_authorization(struct mcp_request *r)
 {
-    struct asking *x = take_ptr(r->state);
+    struct tool_authorization *x = take_ptr(r->state);
 
     trust_op_cancel(&x->op);
     mcp_request_unref(r);
-    asking_free(x);
+    free_authorization(x);
 }
 
-/* What the sandbox that it names has declared, if it is one of the client's own. */
-static const struct trust_capabilities *
-declared(const struct mcp_client *m, const struct json *args, struct trust_capabilities *ret)
+/* The declared capabilities of the sandbox in the arguments, if it is one of the client's, else
+ * NULL. */
+static const struct trust_capabilities *sandbox_capabilities(const struct mcp_client *m,
+                                                             const struct json *args,
+                                                             struct trust_capabilities *ret)
 {
     const struct json *id = args ? json_get(args, STR("sandbox_id")) : NULL;
     struct sandbox *s;
 
     if (!id || id->type != JSON_STR || !control_find_now(m->control, &m->caller, id->s, &s))
         return NULL;
-    trust_capabilities_of(s, trust_asks_filesystem(m->api->trust), ret);
+    trust_capabilities_of(s, trust_checks_filesystem(m->api->trust), ret);
     sandbox_unref(s);
     return ret;
 }
 
-/* What a sandbox_create would make; NULL: nothing, or its arguments are wrong, which the tool says.
- */
-static const struct trust_capabilities *planned(struct mcp_request *r, const struct mcp_equal *what,
-                                                struct asking *x)
+/* The capabilities of the sandbox that a sandbox_create call would make; NULL for other tools, or
+ * if the arguments are invalid, which the tool reports. */
+static const struct trust_capabilities *planned_capabilities(struct mcp_request *r,
+                                                             const struct mcp_equal *what,
+                                                             struct tool_authorization *x)
 {
     const struct mcp_client *m = mcp_client_of(r);
     struct tool_create in = { 0 };
@@ -215,10 +221,10 @@ static const struct trust_capabilities *planned(struct mcp_request *r, const str
     return &x->declares;
 }
 
-static void ask(struct mcp_request *r, const struct mcp_equal *what)
+static void query_tool_policy(struct mcp_request *r, const struct mcp_equal *what)
 {
     const struct mcp_client *m = mcp_client_of(r);
-    struct asking *x = calloc(1, sizeof *x);
+    struct tool_authorization *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
@@ -227,16 +233,16 @@ static void ask(struct mcp_request *r, const struct mcp_equal *what)
     x->op.ask = (struct trust_question){
         .tool = str_from(what->tool),
         .args = what->args,
-        .sandbox = declared(m, what->args, &x->sandbox),
-        .declares = planned(r, what, x),
+        .sandbox = sandbox_capabilities(m, what->args, &x->sandbox),
+        .declares = planned_capabilities(r, what, x),
         .peer = m->peer,
         .role = r->trust.less ? (enum role)r->trust.role : m->peer->record.role,
         .not_held = what->can_wait ? NULL : "only calls of tools and reads of files wait",
     };
-    x->op.done = judged;
+    x->op.done = on_tool_judged;
     r->state = x;
-    r->on_cancel = cancel;
-    trust_ask(m->api->trust, &x->op);
+    r->on_cancel = cancel_authorization;
+    trust_request(m->api->trust, &x->op);
 }
 
 bool mcp_may_call(struct mcp_request *r, const char *tool)
@@ -255,7 +261,7 @@ bool mcp_may_call(struct mcp_request *r, const char *tool)
 void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
 {
     if (mcp_may_call(r, x->tool))
-        ask(r, x);
+        query_tool_policy(r, x);
 }
 
 void mcp_authorize(struct mcp_request *r)

@@ -1,21 +1,22 @@
-/* Who a session's requests are from: a peer.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client of a session, which is a peer.
  *
- * It is registered when the client is first heard of, for whoever the edge knows, in the role that
- * their configuration or token gives. A session's peer ends with it, unless its client has a secret
- * to come back with; a stateless client's is found by its caller again, and ends when nothing is
- * heard of it. */
+ * The peer is registered at the client's first request, for the caller that the edge authenticated,
+ * in the role of its configuration or token. A session's peer ends with the session, unless the
+ * client has a secret to reconnect with. The peer of a stateless client is found again by its
+ * caller, and ends after a time without requests. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/guard.h"
-#include "api/mcp.h"
-#include "control/tokens.h"
+#include "edge/core/guard.h"
+#include "edge/tools/tools.h"
+#include "control/owner/tokens.h"
 
 enum { CLIENT_MAX = 256 << 10 };
 
-/* --- its life --- */
+/* --- lifetime --- */
 
-static void detach(struct mcp_client *m)
+static void detach_client(struct mcp_client *m)
 {
     if (m->attached)
         peer_detach(m->peer);
@@ -27,14 +28,14 @@ void mcp_client_free(void *user)
     struct mcp_client *m = user;
 
     peer_watch_stop(&m->watch);
-    detach(m);
+    detach_client(m);
     peer_unref(m->peer);
     arena_done(&m->arena);
     explicit_bzero(m->secret, sizeof m->secret);
     free(m);
 }
 
-/* The caller outlives the request it came with. */
+/* Copies the caller, because the client outlives its first request. */
 struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
 {
     struct mcp_client *m = calloc(1, sizeof *m);
@@ -45,7 +46,7 @@ struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
     m->control = a->control;
     m->caller = *who;
     m->caller.actor.kind = ACTOR_AGT;
-    m->caller.gated = false; /* a session has the network that it declares, and no other */
+    m->caller.gated = false; /* a session has only the network that it declares */
     m->account = account_of(a->control, m->caller.owner, m->caller.family);
     m->uid = -1;
     arena_init(&m->arena, CLIENT_MAX);
@@ -79,8 +80,8 @@ const struct caller *mcp_caller(struct mcp_session *s)
     return &m->caller;
 }
 
-/* A gateway says of each request how far it is trusted: less than who began the session, and never
- * more. */
+/* A gateway can lower the trust of each request below that of the session's first one, never raise
+ * it. */
 struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user)
 {
     const struct mcp_client *began = s->user, *now = user;
@@ -91,15 +92,15 @@ struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user)
     return t;
 }
 
-/* --- meeting it --- */
+/* --- registration --- */
 
-struct meeting {
+struct peer_registration {
     struct mcp_session *session; /* referenced */
     struct peer_op op;
     char client[RECORD_TOOL_MAX];
 };
 
-static void peer_ended(struct peer_watch *w)
+static void on_client_peer_ended(struct peer_watch *w)
 {
     mcp_session_end(container_of(w, struct mcp_client, watch)->session);
 }
@@ -110,22 +111,22 @@ void mcp_client_bind(struct mcp_client *m, struct peer *p)
     caller_narrow(&m->caller, p, &m->arena);
 }
 
-static void become(struct mcp_session *s, struct peer *p)
+static void attach_session_peer(struct mcp_session *s, struct peer *p)
 {
     struct mcp_client *m = s->user;
 
     mcp_client_bind(m, p);
     m->session = s;
-    m->watch.ended = peer_ended;
+    m->watch.ended = on_client_peer_ended;
     peer_watch(p, &m->watch);
     snprintf(s->key, sizeof s->key, "%s", p->record.id);
     if (s->users)
         mcp_client_in_use(s, true);
 }
 
-static void registered(struct peer_op *op, int r, const struct err *e)
+static void on_peer_registered(struct peer_op *op, int r, const struct err *e)
 {
-    struct meeting *x = container_of(op, struct meeting, op);
+    struct peer_registration *x = container_of(op, struct peer_registration, op);
     struct mcp_session *s = x->session;
     const struct mcp_client *m = s->user;
     bool ended = r >= 0 && (op->peer->record.ended_ns || !op->peer->trust);
@@ -134,11 +135,11 @@ static void registered(struct peer_op *op, int r, const struct err *e)
     if (s->ended && r >= 0 && op->way == PEER_BY_SESSION) {
         peer_end(op->peer, &m->caller.actor, "its session ended", NULL, NULL);
     } else if (ended && !s->ended) {
-        r = err_set(&gone, ERR_BUSY, "the last one ends just now: try again");
+        r = err_set(&gone, ERR_BUSY, "the previous session is still ending; try again");
         mcp_met(s, r, &gone);
     } else if (!s->ended) {
         if (r >= 0)
-            become(s, op->peer);
+            attach_session_peer(s, op->peer);
         mcp_met(s, r, e);
     }
     peer_unref(op->peer);
@@ -146,7 +147,7 @@ static void registered(struct peer_op *op, int r, const struct err *e)
     free(x);
 }
 
-static enum peer_way way_of(const struct mcp_session *s, const struct mcp_client *m)
+static enum peer_way client_peer_way(const struct mcp_session *s, const struct mcp_client *m)
 {
     if (s->stateless)
         return PEER_BY_CALLER;
@@ -156,7 +157,7 @@ static enum peer_way way_of(const struct mcp_session *s, const struct mcp_client
 void mcp_client_meet(struct mcp_session *s, struct str client)
 {
     struct mcp_client *m = s->user;
-    struct meeting *x;
+    struct peer_registration *x;
     struct err e;
 
     if (m->caller.by_token && !tokens_by_id(m->api->tokens, str_from(m->caller.actor.id))) {
@@ -169,17 +170,17 @@ void mcp_client_meet(struct mcp_session *s, struct str client)
     x->session = mcp_session_ref(s);
     snprintf(x->client, sizeof x->client, "%.*s", client.n > 200 ? 200 : (int)client.n,
              client.n ? client.p : "mcp");
-    x->op = (struct peer_op){ .way = way_of(s, m),
+    x->op = (struct peer_op){ .way = client_peer_way(s, m),
                               .secret = str_from(m->secret),
                               .caller = &m->caller,
                               .uid = m->uid,
                               .role = m->role,
                               .client = x->client,
-                              .done = registered };
+                              .done = on_peer_registered };
     peers_register(m->api->trust, &x->op);
 }
 
-/* --- while it is there, and after --- */
+/* --- use and end --- */
 
 void mcp_client_in_use(struct mcp_session *s, bool yes)
 {
@@ -189,7 +190,7 @@ void mcp_client_in_use(struct mcp_session *s, bool yes)
         peer_attach(m->peer);
         m->attached = true;
     } else if (!yes) {
-        detach(m);
+        detach_client(m);
     }
 }
 
@@ -206,7 +207,7 @@ void mcp_client_left(struct mcp_session *s)
         peer_end(m->peer, &m->caller.actor, "its session ended", NULL, NULL);
 }
 
-/* --- for the record --- */
+/* --- audit --- */
 
 void mcp_client_refused(void *user, struct mcp_refusal *x)
 {

@@ -1,12 +1,13 @@
-/* sandbox_exec and sandbox_install: a program, whose output is told while it comes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_exec and sandbox_install: run a program and send its output as progress. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp_run.h"
-#include "api/mcp_tools.h"
+#include "edge/tools/run.h"
+#include "edge/tools/arguments.h"
 #include "base/clock.h"
-#include "crypto/encode.h"
-#include "proc/signals.h"
+#include "lib/crypto/encode.h"
+#include "lib/proc/signals.h"
 
 enum { KEPT_MAX = 3, TAIL = 700 };
 
@@ -15,16 +16,16 @@ struct execution {
     struct process_request process;
     struct buf out[2];
     struct {
-        char bytes[KEPT_MAX]; /* the start of a character whose end has not come */
+        char bytes[KEPT_MAX]; /* an incomplete UTF-8 character */
         size_t n;
     } kept[2];
     uint64_t told;
     int64_t began_ns;
     bool truncated;
-    const char *manager; /* of an installation; NULL: a command */
+    const char *manager; /* of sandbox_install; NULL: sandbox_exec */
 };
 
-static void execution_end(struct mcp_request *r)
+static void on_execution_end(struct mcp_request *r)
 {
     struct execution *x = r->state;
 
@@ -36,15 +37,15 @@ static void execution_end(struct mcp_request *r)
 
 /* --- live output --- */
 
-struct piece {
+struct progress_piece {
     int channel;
     struct str data;
     bool text;
 };
 
-static void write_piece(struct json_writer *w, const void *what)
+static void write_progress_piece(struct json_writer *w, const void *what)
 {
-    const struct piece *p = what;
+    const struct progress_piece *p = what;
     struct buf text AUTO(buf_done) = BUF_INIT(256 << 10);
 
     json_begin_object(w);
@@ -58,7 +59,7 @@ static void write_piece(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-/* How many bytes at the end are the start of a character. */
+/* Number of bytes at the end that are an incomplete UTF-8 character. */
 static size_t cut_character(struct str s)
 {
     for (size_t n = 1; n <= KEPT_MAX && n <= s.n; n++) {
@@ -72,18 +73,18 @@ static size_t cut_character(struct str s)
     return 0;
 }
 
-static int tell(struct execution *x, int channel, struct str data)
+static int send_output_progress(struct execution *x, int channel, struct str data)
 {
-    const struct piece p = { .channel = channel, .data = data, .text = str_is_utf8(data) };
+    const struct progress_piece p = { .channel = channel, .data = data, .text = str_is_utf8(data) };
 
     if (!data.n)
         return 0;
     x->told += data.n;
-    return mcp_progress(x->run.request, x->told, 0, data, write_piece, &p);
+    return mcp_progress(x->run.request, x->told, 0, data, write_progress_piece, &p);
 }
 
-/* A character that came in two pieces is told in one. */
-static int tell_whole(struct execution *x, int channel, struct str data)
+/* Sends output as progress; holds back an incomplete character until it is complete. */
+static int send_whole_characters(struct execution *x, int channel, struct str data)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(256 << 10);
     size_t cut;
@@ -95,10 +96,10 @@ static int tell_whole(struct execution *x, int channel, struct str data)
     cut = cut_character(buf_str(&text));
     memcpy(x->kept[channel - 1].bytes, text.p + text.n - cut, cut);
     x->kept[channel - 1].n = cut;
-    return tell(x, channel, (struct str){ text.p, text.n - cut });
+    return send_output_progress(x, channel, (struct str){ text.p, text.n - cut });
 }
 
-static bool output(struct mcp_run *run, int channel, struct str data)
+static bool on_tool_output(struct mcp_run *run, int channel, struct str data)
 {
     struct execution *x = container_of(run, struct execution, run);
     struct buf *to = &x->out[channel - 1];
@@ -106,12 +107,12 @@ static bool output(struct mcp_run *run, int channel, struct str data)
 
     x->truncated |= data.n > room;
     buf_add(to, (struct str){ data.p, data.n < room ? data.n : room });
-    return tell_whole(x, channel, data) <= 0;
+    return send_whole_characters(x, channel, data) <= 0;
 }
 
-/* --- the end --- */
+/* --- the result --- */
 
-static void put_output(struct execution *x, int i, const char **text, const char **coded)
+static void fill_tool_output(struct execution *x, int i, const char **text, const char **coded)
 {
     struct arena *a = &x->run.request->arena;
     struct buf b64 AUTO(buf_done) = BUF_INIT(2 * MCP_OUTPUT_MAX);
@@ -127,7 +128,7 @@ static void put_output(struct execution *x, int i, const char **text, const char
     *coded = arena_dup(a, buf_str(&b64));
 }
 
-static void tell_failed_install(struct execution *x, const struct tool_executed *out)
+static void fail_install(struct execution *x, const struct tool_executed *out)
 {
     struct str text = buf_str(&x->out[1]).n ? buf_str(&x->out[1]) : buf_str(&x->out[0]);
     size_t n = text.n < TAIL ? text.n : TAIL;
@@ -145,63 +146,66 @@ static void tell_failed_install(struct execution *x, const struct tool_executed 
             x->manager, out->timed_out ? " in time" : "", (int)n, text.p + text.n - n);
 }
 
-static void ended(struct mcp_run *run, const struct ext_end *end)
+static void on_tool_program_ended(struct mcp_run *run, const struct backend_end *end)
 {
     struct execution *x = container_of(run, struct execution, run);
     struct mcp_request *r = run->request;
     char number[16];
-    struct tool_executed out = { .exited = end->how == EXT_EXITED,
+    struct tool_executed out = { .exited = end->how == BACKEND_EXITED,
                                  .exit_code = end->status,
-                                 .timed_out = end->how == EXT_TIMED_OUT,
+                                 .timed_out = end->how == BACKEND_TIMED_OUT,
                                  .truncated = x->truncated,
                                  .duration_ms = (clock_mono() - x->began_ns) / NS_PER_MS };
 
     for (int i = 0; i < 2; i++)
-        tell(x, i + 1, (struct str){ x->kept[i].bytes, x->kept[i].n });
-    if (end->how == EXT_LOST) {
+        send_output_progress(x, i + 1, (struct str){ x->kept[i].bytes, x->kept[i].n });
+    if (end->how == BACKEND_LOST) {
         mcp_tool_fail(r,
                       "The sandbox ended before the command did. sandbox_list shows what is left; "
                       "sandbox_create makes a new one.");
         return;
     }
-    if (end->how == EXT_SIGNALLED) {
+    if (end->how == BACKEND_SIGNALLED) {
         snprintf(number, sizeof number, "%d", end->status);
         out.signal = signal_name(end->status) ? signal_name(end->status) : number;
     }
     if (x->manager && (!out.exited || out.exit_code)) {
-        tell_failed_install(x, &out);
+        fail_install(x, &out);
         return;
     }
-    put_output(x, 0, &out.stdout_, &out.stdout_b64);
-    put_output(x, 1, &out.stderr_, &out.stderr_b64);
+    fill_tool_output(x, 0, &out.stdout_, &out.stdout_b64);
+    fill_tool_output(x, 1, &out.stderr_, &out.stderr_b64);
     mcp_tool_answer(r, &out);
 }
 
-static void failed(struct mcp_run *run, const struct err *e)
+static void on_tool_program_failed(struct mcp_run *run, const struct err *e)
 {
     mcp_fail_err(run->request, "The command did not start", e);
 }
 
-static const struct mcp_run_events events = { .output = output, .ended = ended, .failed = failed };
+static const struct mcp_run_events events = { .output = on_tool_output,
+                                              .ended = on_tool_program_ended,
+                                              .failed = on_tool_program_failed };
 
-static void cancel(struct mcp_request *r)
+static void cancel_execution(struct mcp_request *r)
 {
     struct execution *x = r->state;
 
     mcp_run_cancel(&x->run);
 }
 
-static void drained(struct mcp_request *r)
+static void on_execution_drained(struct mcp_request *r)
 {
     struct execution *x = r->state;
 
     mcp_run_resume(&x->run);
 }
 
-static void start(struct mcp_request *r, const char *box, struct execution *x, struct str input)
+static void start_execution(struct mcp_request *r, const char *box, struct execution *x,
+                            struct str input)
 {
     struct sandbox *s = mcp_sandbox(r, box);
-    struct ext_start begin;
+    struct backend_start begin;
     struct err e;
 
     if (!s || process_start_fill(s, &x->process, &r->arena, &begin, &e) < 0) {
@@ -210,19 +214,19 @@ static void start(struct mcp_request *r, const char *box, struct execution *x, s
         free(x);
     } else {
         x->began_ns = clock_mono();
-        for (int i = 0; i < 2; i++) /* what is kept on disk is less */
+        for (int i = 0; i < 2; i++) /* stored results are smaller */
             buf_init(&x->out[i], r->session->approved ? MCP_KEPT_MAX : MCP_OUTPUT_MAX);
         r->state = x;
-        r->on_end = execution_end;
-        r->on_cancel = cancel;
-        r->on_drain = drained;
+        r->on_end = on_execution_end;
+        r->on_cancel = cancel_execution;
+        r->on_drain = on_execution_drained;
         mcp_run_program(&x->run, r, s, &begin, input, &events);
     }
     if (s)
         sandbox_unref(s);
 }
 
-static struct execution *execution_new(void)
+static struct execution *new_execution(void)
 {
     struct execution *x = calloc(1, sizeof *x);
 
@@ -233,12 +237,12 @@ static struct execution *execution_new(void)
 
 /* --- sandbox_exec --- */
 
-static const char *exec_wrong(const struct tool_exec *in)
+static const char *check_exec_arguments(const struct tool_exec *in)
 {
     if (!in->command == !in->argv.n)
         return "Give either command or argv.";
     if (in->argv.n && !in->argv.p[0][0])
-        return "argv: the first is a program.";
+        return "argv: the first element must be a program.";
     if (in->cwd && in->cwd[0] != '/')
         return "cwd: must begin with /.";
     for (size_t i = 0; i < in->env.n; i++)
@@ -255,14 +259,14 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v)
 
     if (!mcp_arguments(r, v, &in))
         return;
-    if (exec_wrong(&in)) {
-        mcp_tool_fail(r, "%s", exec_wrong(&in));
+    if (check_exec_arguments(&in)) {
+        mcp_tool_fail(r, "%s", check_exec_arguments(&in));
         return;
     }
     shell[0] = "/bin/sh";
     shell[1] = "-c";
     shell[2] = in.command;
-    x = execution_new();
+    x = new_execution();
     x->process =
         (struct process_request){ .argv = in.argv.n ? in.argv : (struct json_strs){ shell, 3 },
                                   .env = in.env,
@@ -270,7 +274,7 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v)
                                   .stdin_ = in.stdin_,
                                   .timeout_ns = in.timeout_s * NS_PER_S,
                                   .grace_ns = NS_PER_S };
-    start(r, in.sandbox_id, x, in.stdin_ ? str_from(in.stdin_) : STR(""));
+    start_execution(r, in.sandbox_id, x, in.stdin_ ? str_from(in.stdin_) : STR(""));
 }
 
 /* --- sandbox_install --- */
@@ -281,16 +285,16 @@ static const char *const scripts[] = {
     [MANAGER_APT] =
         NEEDS("apt-get") "export DEBIAN_FRONTEND=noninteractive; apt-get update && exec "
                          "apt-get install -y --no-install-recommends -- \"$@\"",
-    [MANAGER_PIP] = NEEDS("python3") "python3 -m pip --version >/dev/null 2>&1 || exit 127; "
-                                     "export PIP_BREAK_SYSTEM_PACKAGES=1; " /* it is a sandbox's */
-                                     "exec python3 -m pip install --no-input -- \"$@\"",
+    [MANAGER_PIP] =
+        NEEDS("python3") "python3 -m pip --version >/dev/null 2>&1 || exit 127; "
+                         "export PIP_BREAK_SYSTEM_PACKAGES=1; " /* the system is a sandbox */
+                         "exec python3 -m pip install --no-input -- \"$@\"",
     [MANAGER_NPM] = NEEDS("npm") "exec npm install --no-audit --no-fund -- \"$@\"",
     [MANAGER_CARGO] = NEEDS("cargo") "exec cargo install -- \"$@\"",
     [MANAGER_GO] = NEEDS("go") "exec go install -- \"$@\"",
 };
 
-/* What managers write names and versions with; nothing that one of them could take for an option.
- */
+/* Accepts the characters of package names and versions; rejects names that look like options. */
 static bool is_package(const char *name)
 {
     size_t n = strlen(name);
@@ -315,16 +319,16 @@ void mcp_tool_install(struct mcp_request *r, const struct json *v)
     argv[3] = "install";
     for (size_t i = 0; i < in.packages.n; i++) {
         if (!is_package(in.packages.p[i])) {
-            mcp_tool_fail(r, "packages: '%.80s' is no name of a package.", in.packages.p[i]);
+            mcp_tool_fail(r, "packages: '%.80s' is not a valid package name.", in.packages.p[i]);
             return;
         }
         argv[4 + i] = in.packages.p[i];
     }
-    x = execution_new();
+    x = new_execution();
     x->manager = mcp_manager_names[in.manager];
     x->process = (struct process_request){ .argv = { argv, in.packages.n + 4 },
                                            .user = in.manager == MANAGER_APT ? "0" : NULL,
                                            .timeout_ns = in.timeout_s * NS_PER_S,
                                            .grace_ns = NS_PER_S };
-    start(r, in.sandbox_id, x, STR(""));
+    start_execution(r, in.sandbox_id, x, STR(""));
 }

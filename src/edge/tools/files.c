@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_read and sandbox_write. */
 #include <stdlib.h>
 
-#include "api/mcp_run.h"
-#include "api/mcp_tools.h"
-#include "crypto/encode.h"
-#include "extensions/records.h"
+#include "edge/tools/run.h"
+#include "edge/tools/arguments.h"
+#include "lib/crypto/encode.h"
+#include "backends/records.h"
 
 enum { CHUNK = 64 << 10, FRAMED_MAX = MCP_FILE_MAX + (1 << 20) };
 
@@ -12,13 +13,13 @@ struct file_call {
     struct mcp_run run, dir_run;
     struct tool_read read;
     struct tool_write write;
-    struct buf data; /* what was read, or is to be written */
-    uint64_t bytes;  /* … of these, the file's */
-    struct str uri;  /* of a resource that is read; p == NULL: it is a tool */
+    struct buf data; /* read data, or data to write */
+    uint64_t bytes;  /* size of the file's contents in it */
+    struct str uri;  /* of the resource that is read; p == NULL: a tool call */
     bool too_big;
 };
 
-static void call_end(struct mcp_request *r)
+static void on_file_call_end(struct mcp_request *r)
 {
     struct file_call *f = r->state;
 
@@ -28,7 +29,7 @@ static void call_end(struct mcp_request *r)
     free(f);
 }
 
-static void cancel(struct mcp_request *r)
+static void cancel_file_call(struct mcp_request *r)
 {
     struct file_call *f = r->state;
 
@@ -36,15 +37,15 @@ static void cancel(struct mcp_request *r)
     mcp_run_cancel(&f->dir_run);
 }
 
-static struct file_call *call_new(struct mcp_request *r)
+static struct file_call *new_file_call(struct mcp_request *r)
 {
     struct file_call *f = calloc(1, sizeof *f);
 
     if (!f)
         abort();
     r->state = f;
-    r->on_end = call_end;
-    r->on_cancel = cancel;
+    r->on_end = on_file_call_end;
+    r->on_cancel = cancel_file_call;
     return f;
 }
 
@@ -60,32 +61,32 @@ bool mcp_path_has_dots(const char *path)
     return false;
 }
 
-static bool path_good(struct mcp_request *r, const char *path)
+static bool check_tool_path(struct mcp_request *r, const char *path)
 {
     if (path[0] == '/' && !mcp_path_has_dots(path))
         return true;
-    mcp_tool_fail(r,
-                  "path: '%.200s' does not begin with /, or has '..' in it. Write where the file "
-                  "is from /.",
+    mcp_tool_fail(r, "path: '%.200s' is not absolute, or contains '..'. Use an absolute path.",
                   path);
     return false;
 }
 
-static void start(struct file_call *f, struct mcp_request *r, struct sandbox *s, enum ext_what what,
-                  const char *path, const struct mcp_run_events *events)
+static void start_file_operation(struct file_call *f, struct mcp_request *r, struct sandbox *s,
+                                 enum backend_what what, const char *path,
+                                 const struct mcp_run_events *events)
 {
     const char **paths = arena_array(&r->arena, 2, sizeof *paths);
-    const struct ext_start begin = {
-        .what = what, .flags = what == EXT_WRITE ? EXT_STDIN : 0, .cwd = "/", .argv = paths
+    const struct backend_start begin = {
+        .what = what, .flags = what == BACKEND_WRITE ? BACKEND_STDIN : 0, .cwd = "/", .argv = paths
     };
 
     paths[0] = path;
-    mcp_run_start(&f->run, r, s, &begin, what == EXT_WRITE ? buf_str(&f->data) : STR(""), events);
+    mcp_run_start(&f->run, r, s, &begin, what == BACKEND_WRITE ? buf_str(&f->data) : STR(""),
+                  events);
 }
 
 /* --- reading --- */
 
-static bool got(struct mcp_run *run, int channel, struct str data)
+static bool on_file_data(struct mcp_run *run, int channel, struct str data)
 {
     struct file_call *f = container_of(run, struct file_call, run);
 
@@ -100,7 +101,7 @@ bool mcp_is_text(struct str s)
            (s.n <= MCP_DENSE_MIN || json_text_size(s) <= 2 * s.n);
 }
 
-static void tell_content(struct file_call *f, struct mcp_request *r)
+static void answer_content(struct file_call *f, struct mcp_request *r)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(2 * MCP_READ_MAX);
     struct tool_content out = { .path = f->read.path,
@@ -122,7 +123,7 @@ static void tell_content(struct file_call *f, struct mcp_request *r)
     mcp_tool_answer(r, &out);
 }
 
-static void read_ended(struct mcp_run *run, const struct ext_end *end)
+static void on_tool_read_ended(struct mcp_run *run, const struct backend_end *end)
 {
     struct file_call *f = container_of(run, struct file_call, run);
     struct mcp_request *r = run->request;
@@ -139,14 +140,14 @@ static void read_ended(struct mcp_run *run, const struct ext_end *end)
             "tail -c, sed -n.",
             f->read.path, MCP_READ_MAX);
     else if (!f->uri.p)
-        tell_content(f, r);
+        answer_content(f, r);
     else if (mcp_is_text(buf_str(&f->data)))
         mcp_read_text(r, f->uri, "text/plain", buf_str(&f->data));
     else
         mcp_read_bytes(r, f->uri, "application/octet-stream", buf_str(&f->data));
 }
 
-static void read_failed(struct mcp_run *run, const struct err *e)
+static void on_tool_read_failed(struct mcp_run *run, const struct err *e)
 {
     struct file_call *f = container_of(run, struct file_call, run);
 
@@ -156,41 +157,41 @@ static void read_failed(struct mcp_run *run, const struct err *e)
         mcp_fail_err(run->request, "The file could not be read", e);
 }
 
-static const struct mcp_run_events reading = { .output = got,
-                                               .ended = read_ended,
-                                               .failed = read_failed };
+static const struct mcp_run_events reading = { .output = on_file_data,
+                                               .ended = on_tool_read_ended,
+                                               .failed = on_tool_read_failed };
 
 void mcp_tool_read(struct mcp_request *r, const struct json *v)
 {
-    struct file_call *f = call_new(r);
+    struct file_call *f = new_file_call(r);
     struct sandbox *s;
 
-    if (!mcp_arguments(r, v, &f->read) || !path_good(r, f->read.path))
+    if (!mcp_arguments(r, v, &f->read) || !check_tool_path(r, f->read.path))
         return;
     s = mcp_sandbox(r, f->read.sandbox_id);
     if (!s)
         return;
     buf_init(&f->data, MCP_READ_MAX);
-    start(f, r, s, EXT_READ, f->read.path, &reading);
+    start_file_operation(f, r, s, BACKEND_READ, f->read.path, &reading);
     sandbox_unref(s);
 }
 
 void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri)
 {
-    struct file_call *f = call_new(r);
+    struct file_call *f = new_file_call(r);
 
     f->uri = uri;
     if (mcp_path_has_dots(path)) {
-        mcp_fail_uri(r, uri, "the path has '..' in it: write where the file is from /");
+        mcp_fail_uri(r, uri, "the path contains '..'; use an absolute path without it");
         return;
     }
     buf_init(&f->data, MCP_READ_MAX);
-    start(f, r, s, EXT_READ, path, &reading);
+    start_file_operation(f, r, s, BACKEND_READ, path, &reading);
 }
 
 /* --- writing --- */
 
-static void write_ended(struct mcp_run *run, const struct ext_end *end)
+static void on_tool_write_ended(struct mcp_run *run, const struct backend_end *end)
 {
     struct file_call *f = container_of(run, struct file_call, run);
     const struct tool_written out = { .path = f->write.path, .bytes = f->bytes };
@@ -202,17 +203,17 @@ static void write_ended(struct mcp_run *run, const struct ext_end *end)
         mcp_tool_answer(run->request, &out);
 }
 
-static void write_failed(struct mcp_run *run, const struct err *e)
+static void on_tool_write_failed(struct mcp_run *run, const struct err *e)
 {
     mcp_fail_err(run->request, "The file could not be written", e);
 }
 
-static const struct mcp_run_events writing = { .output = got,
-                                               .ended = write_ended,
-                                               .failed = write_failed };
+static const struct mcp_run_events writing = { .output = on_file_data,
+                                               .ended = on_tool_write_ended,
+                                               .failed = on_tool_write_failed };
 
-/* Of a directory that could not be made the file's own failure tells. */
-static void dir_ended(struct mcp_run *run, const struct ext_end *end)
+/* Continues with the write, whose error also covers a parent directory that could not be made. */
+static void on_parent_made(struct mcp_run *run, const struct backend_end *end)
 {
     struct file_call *f = container_of(run, struct file_call, dir_run);
     struct mcp_request *r = run->request;
@@ -222,11 +223,11 @@ static void dir_ended(struct mcp_run *run, const struct ext_end *end)
     s = mcp_sandbox(r, f->write.sandbox_id);
     if (!s)
         return;
-    start(f, r, s, EXT_WRITE, f->write.path, &writing);
+    start_file_operation(f, r, s, BACKEND_WRITE, f->write.path, &writing);
     sandbox_unref(s);
 }
 
-static bool dir_output(struct mcp_run *run, int channel, struct str data)
+static bool ignore_parent_output(struct mcp_run *run, int channel, struct str data)
 {
     (void)run;
     (void)channel;
@@ -234,30 +235,30 @@ static bool dir_output(struct mcp_run *run, int channel, struct str data)
     return true;
 }
 
-static const struct mcp_run_events making = { .output = dir_output,
-                                              .ended = dir_ended,
-                                              .failed = write_failed };
+static const struct mcp_run_events making = { .output = ignore_parent_output,
+                                              .ended = on_parent_made,
+                                              .failed = on_tool_write_failed };
 
-/* Chunks, so that a file that breaks off changes nothing. */
-static void frame(struct file_call *f, struct str data)
+/* Frames the contents in chunks, so that a truncated write leaves the file unchanged. */
+static void frame_content(struct file_call *f, struct str data)
 {
-    char head[EXT_CHUNK_HEAD];
+    char head[BACKEND_CHUNK_HEAD];
 
     f->bytes = data.n;
     buf_init(&f->data, FRAMED_MAX);
     while (data.n) {
         size_t n = data.n < CHUNK ? data.n : CHUNK;
 
-        ext_chunk_head((uint32_t)n, head);
+        backend_chunk_head((uint32_t)n, head);
         buf_add(&f->data, (struct str){ head, sizeof head });
         buf_add(&f->data, (struct str){ data.p, n });
         data = (struct str){ data.p + n, data.n - n };
     }
-    ext_chunk_head(0, head);
+    backend_chunk_head(0, head);
     buf_add(&f->data, (struct str){ head, sizeof head });
 }
 
-static bool content_good(struct file_call *f, struct mcp_request *r)
+static bool check_tool_content(struct file_call *f, struct mcp_request *r)
 {
     AUTO(buf_done) struct buf plain = BUF_INIT(MCP_FILE_MAX);
     struct str content = str_from(f->write.content);
@@ -280,12 +281,12 @@ static bool content_good(struct file_call *f, struct mcp_request *r)
                       MCP_FILE_MAX);
         return false;
     }
-    frame(f, content);
+    frame_content(f, content);
     return true;
 }
 
-/* "/": it has no directory that could be missing. */
-static const char *dir_of(struct mcp_request *r, const char *path)
+/* The parent directory of a path. */
+static const char *parent_dir(struct mcp_request *r, const char *path)
 {
     size_t n = strlen(path);
 
@@ -296,28 +297,29 @@ static const char *dir_of(struct mcp_request *r, const char *path)
     return arena_dup(&r->arena, (struct str){ path, n });
 }
 
-static void make_dir(struct file_call *f, struct mcp_request *r, struct sandbox *s)
+static void make_parent_dir(struct file_call *f, struct mcp_request *r, struct sandbox *s)
 {
     const char **paths = arena_array(&r->arena, 2, sizeof *paths);
-    const struct ext_start begin = { .what = EXT_MKDIR, .cwd = "/", .argv = paths };
+    const struct backend_start begin = { .what = BACKEND_MKDIR, .cwd = "/", .argv = paths };
 
-    paths[0] = dir_of(r, f->write.path);
+    paths[0] = parent_dir(r, f->write.path);
     if (strcmp(paths[0], "/") == 0)
-        start(f, r, s, EXT_WRITE, f->write.path, &writing);
+        start_file_operation(f, r, s, BACKEND_WRITE, f->write.path, &writing);
     else
         mcp_run_start(&f->dir_run, r, s, &begin, STR(""), &making);
 }
 
 void mcp_tool_write(struct mcp_request *r, const struct json *v)
 {
-    struct file_call *f = call_new(r);
+    struct file_call *f = new_file_call(r);
     struct sandbox *s;
 
-    if (!mcp_arguments(r, v, &f->write) || !path_good(r, f->write.path) || !content_good(f, r))
+    if (!mcp_arguments(r, v, &f->write) || !check_tool_path(r, f->write.path) ||
+        !check_tool_content(f, r))
         return;
     s = mcp_sandbox(r, f->write.sandbox_id);
     if (!s)
         return;
-    make_dir(f, r, s);
+    make_parent_dir(f, r, s);
     sandbox_unref(s);
 }

@@ -1,21 +1,22 @@
-/* sandbox://ID/logs: what background processes of a sandbox have written so far, one after the
- * other, each under a line with its number. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource sandbox://ID/logs: the output of a sandbox's background processes so far, each under
+ * a line with its number. */
 #include <stdlib.h>
 
-#include "api/mcp.h"
-#include "control/processes.h"
+#include "edge/tools/tools.h"
+#include "control/process/processes.h"
 
 enum { LOGS_MAX = 8 << 20, ONE_MAX = 1 << 20 };
 
-struct reading {
-    struct mcp_request *request; /* referenced until all is told */
-    struct list watches;         /* struct log_part, in the order of their numbers */
-    size_t open;                 /* that have not told everything */
+struct logs_reading {
+    struct mcp_request *request; /* referenced until it is answered */
+    struct list watches;         /* struct log_part, ordered by number */
+    size_t open;                 /* parts that are not read completely */
     struct str uri;
 };
 
 struct log_part {
-    struct reading *reading;
+    struct logs_reading *reading;
     struct watcher watcher;
     struct link link;
     struct buf text;
@@ -23,9 +24,9 @@ struct log_part {
     bool over;
 };
 
-static void reading_end(struct mcp_request *r)
+static void on_logs_reading_end(struct mcp_request *r)
 {
-    struct reading *x = r->state;
+    struct logs_reading *x = r->state;
 
     for (struct link *m; (m = list_take(&x->watches));) {
         struct log_part *p = container_of(m, struct log_part, link);
@@ -37,7 +38,7 @@ static void reading_end(struct mcp_request *r)
     free(x);
 }
 
-static void tell(struct reading *x)
+static void answer_logs_resource(struct logs_reading *x)
 {
     AUTO(buf_done) struct buf all = BUF_INIT(LOGS_MAX);
 
@@ -54,20 +55,20 @@ static void tell(struct reading *x)
     mcp_request_unref(x->request);
 }
 
-static void over(struct log_part *p)
+static void finish_log_part(struct log_part *p)
 {
-    struct reading *x = p->reading;
+    struct logs_reading *x = p->reading;
 
     if (p->over)
         return;
     p->over = true;
     watcher_stop(&p->watcher);
     if (--x->open == 0)
-        tell(x);
+        answer_logs_resource(x);
 }
 
-/* The newest bytes are kept. */
-static bool output(struct watcher *w, int channel, struct str data)
+/* Keeps the newest bytes. */
+static bool on_log_part_output(struct watcher *w, int channel, struct str data)
 {
     struct log_part *p = container_of(w, struct log_part, watcher);
 
@@ -80,25 +81,26 @@ static bool output(struct watcher *w, int channel, struct str data)
     return true;
 }
 
-static void ended(struct watcher *w, const struct ext_end *end)
+static void on_log_part_ended(struct watcher *w, const struct backend_end *end)
 {
     (void)end;
-    over(container_of(w, struct log_part, watcher));
+    finish_log_part(container_of(w, struct log_part, watcher));
 }
 
-static void stop(struct watcher *w)
+static void on_log_part_read(struct watcher *w)
 {
-    over(container_of(w, struct log_part, watcher));
+    finish_log_part(container_of(w, struct log_part, watcher));
 }
 
-static const struct watcher_events events = {
-    .output = output, .ended = ended, .fell_behind = stop, .caught_up = stop
-};
+static const struct watcher_events events = { .output = on_log_part_output,
+                                              .ended = on_log_part_ended,
+                                              .fell_behind = on_log_part_read,
+                                              .caught_up = on_log_part_read };
 
-static void watch(void *user, struct process *process)
+static void watch_log_part(void *user, struct process *process)
 {
     struct log_part *p = calloc(1, sizeof *p);
-    struct reading *x = user;
+    struct logs_reading *x = user;
     struct process_view view;
 
     if (!p)
@@ -115,16 +117,16 @@ static void watch(void *user, struct process *process)
 
 void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    struct reading *x = calloc(1, sizeof *x);
+    struct logs_reading *x = calloc(1, sizeof *x);
 
     if (!x)
         abort();
     x->request = mcp_request_ref(r);
     x->uri = uri;
-    x->open = 1; /* ours, until all are watched */
+    x->open = 1; /* held by this function until all are watched */
     r->state = x;
-    r->on_end = reading_end;
-    process_each(s, watch, x);
+    r->on_end = on_logs_reading_end;
+    process_each(s, watch_log_part, x);
     if (--x->open == 0)
-        tell(x);
+        answer_logs_resource(x);
 }

@@ -1,29 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The prompt execute-untrusted-code, and completion of arguments. */
-#include "api/mcp.h"
+#include "edge/tools/tools.h"
 
 static const struct mcp_argument untrusted_arguments[] = {
     { "code", "The code to run.", true },
-    { "language", "sh, python, node or another that the sandbox has; sh without.", false },
+    { "language", "sh, python, node or another language of the sandbox; default: sh.", false },
     { "purpose", "What it is expected to do.", false },
     { NULL, NULL, false },
 };
 
-static struct str argument(const struct json *v, const char *name)
+static struct str prompt_argument(const struct json *v, const char *name)
 {
     const struct json *m = v ? json_get(v, str_from(name)) : NULL;
 
     return m ? m->s : STR("");
 }
 
-static void untrusted(struct mcp_request *r, const struct json *v)
+static void answer_untrusted_prompt(struct mcp_request *r, const struct json *v)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_IN_MAX);
-    struct str language = argument(v, "language"), purpose = argument(v, "purpose");
-    struct str code = argument(v, "code");
+    struct str language = prompt_argument(v, "language"), purpose = prompt_argument(v, "purpose");
+    struct str code = prompt_argument(v, "code");
 
     buf_addf(
         &text,
-        "Run this %.40s code, which nobody vouches for, in a sandbox and nowhere else.\n\n"
+        "Run this untrusted %.40s code in a sandbox and nowhere else.\n\n"
         "1. Read it. Say what it would change, delete, send or fetch before you run it.\n"
         "2. sandbox_create with the least capabilities: no network unless it cannot do without, "
         "and then only after I have agreed.\n"
@@ -33,7 +34,7 @@ static void untrusted(struct mcp_request *r, const struct json *v)
         "6. sandbox_destroy.\n",
         language.n ? language.p : "sh");
     if (purpose.n)
-        buf_addf(&text, "\nIt is said to do this: %.2000s\n", purpose.p);
+        buf_addf(&text, "\nIts stated purpose: %.2000s\n", purpose.p);
     buf_add(&text, STR("\nThe code, up to the end of this message:\n\n"));
     if (buf_add(&text, code) < 0) {
         mcp_fail(r, RPC_INVALID_PARAMS, "code: is too long");
@@ -44,8 +45,8 @@ static void untrusted(struct mcp_request *r, const struct json *v)
 
 const struct mcp_prompt mcp_prompts[MCP_PROMPT_COUNT] = {
     { "execute-untrusted-code", "Execute untrusted code",
-      "Steps for running code that nobody vouches for: look, isolate, run, report, clean up.",
-      untrusted_arguments, untrusted },
+      "Steps for running untrusted code: inspect, isolate, run, report, clean up.",
+      untrusted_arguments, answer_untrusted_prompt },
 };
 
 /* --- completion --- */
@@ -57,14 +58,14 @@ static void offer_words(struct mcp_request *r, const char *const *words, struct 
             mcp_offer_value(r, str_from(*words));
 }
 
-struct boxes {
+struct box_completion {
     struct mcp_request *request;
     struct str start;
 };
 
 static void offer_box(void *user, const char *id)
 {
-    const struct boxes *b = user;
+    const struct box_completion *b = user;
 
     if (str_starts(str_from(id), b->start))
         mcp_offer_value(b->request, str_from(id));
@@ -72,7 +73,8 @@ static void offer_box(void *user, const char *id)
 
 static void offer_boxes(struct mcp_request *r)
 {
-    struct boxes b = { r, argument(json_get(r->m->params, STR("argument")), "value") };
+    struct box_completion b = { r,
+                                prompt_argument(json_get(r->m->params, STR("argument")), "value") };
 
     peer_each_sandbox(mcp_client_of(r)->peer, offer_box, &b);
     mcp_completed(r);

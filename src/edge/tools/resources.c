@@ -1,46 +1,46 @@
-/* sandbox://ID/…: what there is to read of a sandbox. approval://ID: a call that was held.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources of a sandbox (sandbox://ID/…) and of held calls (approval://ID).
  *
  *     sandbox://ID              its record
- *     sandbox://ID/files/PATH   a file, PATH percent-encoded where it must be
- *     sandbox://ID/events       what happened to it
- *     sandbox://ID/logs         what its background processes wrote; what tools ran, they answer
- *     sandbox://ID/policy       what it may reach */
+ *     sandbox://ID/files/PATH   a file; PATH is percent-encoded
+ *     sandbox://ID/events       its events
+ *     sandbox://ID/logs         output of its background processes, not of tools
+ *     sandbox://ID/policy       its egress policy */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp_approved.h"
-#include "api/mcp_watch.h"
-#include "http/url.h"
-#include "model/event.h"
+#include "edge/tools/approved_calls.h"
+#include "edge/tools/watch.h"
+#include "lib/http/url.h"
+#include "domain/model/event.h"
 
 enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
 
 #define LOGS_HOLD                                                                                  \
-    "What background processes have written. The output of sandbox_exec and sandbox_install is "   \
-    "not "                                                                                         \
-    "here: it is in their answers."
+    "The output of background processes. The output of sandbox_exec and sandbox_install is only "  \
+    "in their answers."
 
 const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
     { "sandbox://{id}", "sandbox", "Sandbox", "The sandbox's record.", "application/json" },
     { "sandbox://{id}/files{+path}", "file", "File", "A file inside the sandbox.", NULL },
-    { "sandbox://{id}/events", "events", "Events", "What happened to the sandbox.",
+    { "sandbox://{id}/events", "events", "Events", "The events of the sandbox.",
       "application/json" },
     { "sandbox://{id}/logs", "logs", "Logs", LOGS_HOLD, "text/plain" },
-    { "sandbox://{id}/policy", "policy", "Egress policy", "What the sandbox may reach.",
+    { "sandbox://{id}/policy", "policy", "Egress policy", "The egress policy of the sandbox.",
       "application/json" },
     { "approval://{request_id}", "approval", "Held call",
-      "A call that waits or waited for a master, and its result.", "application/json" },
+      "A call that requires a master's approval, and its result.", "application/json" },
 };
 
-static struct str param(const struct mcp_request *r, const char *name)
+static struct str request_param(const struct mcp_request *r, const char *name)
 {
     const struct json *v = r->m->params ? json_get(r->m->params, str_from(name)) : NULL;
 
     return v && v->type == JSON_STR ? v->s : STR("");
 }
 
-/* The parts of a URI: false if it is none of ours. */
-static bool split(struct str uri, struct str *id, struct str *rest)
+/* Splits a sandbox URI; false if it is not one. */
+static bool split_sandbox_uri(struct str uri, struct str *id, struct str *rest)
 {
     struct str path;
 
@@ -52,51 +52,52 @@ static bool split(struct str uri, struct str *id, struct str *rest)
     return id->n > 0 && id->n < ID_MAX;
 }
 
-static struct sandbox *find(struct mcp_session *s, struct str uri, struct str *rest)
+static struct sandbox *find_uri_sandbox(struct mcp_session *s, struct str uri, struct str *rest)
 {
     struct mcp_client *m = s->user;
     struct sandbox *box;
     struct str id;
 
-    if (!split(uri, &id, rest) || !control_find_now(m->control, mcp_caller(s), id, &box))
+    if (!split_sandbox_uri(uri, &id, rest) ||
+        !control_find_now(m->control, mcp_caller(s), id, &box))
         return NULL;
     return box;
 }
 
 /* --- the list --- */
 
-struct page {
+struct resource_page {
     struct mcp_request *request;
     struct store_query query;
 };
 
 enum { PAGE = 50 };
 
-/* What every sandbox has beside its record. */
+/* The resources of each sandbox besides its record. */
 static const struct {
     const char *name, *description, *type;
 } of_each[] = {
-    { "events", "What happened to it.", "application/json" },
+    { "events", "The events of the sandbox.", "application/json" },
     { "logs", LOGS_HOLD, "text/plain" },
-    { "policy", "What it may reach.", "application/json" },
+    { "policy", "The egress policy of the sandbox.", "application/json" },
 };
 
-static void page_end(struct mcp_request *r)
+static void on_resource_page_end(struct mcp_request *r)
 {
-    struct page *p = r->state;
+    struct resource_page *p = r->state;
 
     arena_done(&p->query.arena);
 }
 
-static void page_came(struct store_query *q, int r, const struct err *e)
+static void on_resource_page(struct store_query *q, int r, const struct err *e)
 {
-    struct page *p = container_of(q, struct page, query);
+    struct resource_page *p = container_of(q, struct resource_page, query);
     struct mcp_request *request = p->request;
     size_t n = q->n < PAGE ? q->n : PAGE;
     struct json_writer *w;
     char text[96];
 
-    if (r < 0 || mcp_over(request)) {
+    if (r < 0 || mcp_is_finished(request)) {
         if (r < 0)
             mcp_fail(request, RPC_INTERNAL, "%s", e->msg);
         mcp_request_unref(request);
@@ -126,7 +127,7 @@ static void page_came(struct store_query *q, int r, const struct err *e)
     mcp_request_unref(request);
 }
 
-static bool read_cursor(struct store_query *q, struct str cursor)
+static bool read_resource_cursor(struct store_query *q, struct str cursor)
 {
     struct str time, id = str_cut(cursor, '.', &time);
 
@@ -134,43 +135,43 @@ static bool read_cursor(struct store_query *q, struct str cursor)
            str_copy(id, q->after.id, sizeof q->after.id);
 }
 
-static void list_allowed(struct mcp_request *r)
+static void list_allowed_sandboxes(struct mcp_request *r)
 {
-    struct page *p = arena_alloc(&r->arena, sizeof *p);
+    struct resource_page *p = arena_alloc(&r->arena, sizeof *p);
     const struct caller *who = mcp_caller(r->session);
-    struct str cursor = param(r, "cursor");
+    struct str cursor = request_param(r, "cursor");
     struct err e;
 
-    if (cursor.n && !read_cursor(&p->query, cursor)) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: is not one that we gave");
+    if (cursor.n && !read_resource_cursor(&p->query, cursor)) {
+        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
         return;
     }
     p->request = mcp_request_ref(r);
     r->state = p;
-    r->on_end = page_end;
+    r->on_end = on_resource_page_end;
     p->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
     p->query.labels = who->labels;
     p->query.limit = PAGE + 1;
-    if (control_list(mcp_client_of(r)->control, who, &p->query, page_came, &e) < 0) {
+    if (control_list(mcp_client_of(r)->control, who, &p->query, on_resource_page, &e) < 0) {
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
         mcp_request_unref(r);
     }
 }
 
-/* It shows what sandbox_list does. */
+/* Lists sandboxes; authorized like sandbox_list. */
 void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
 {
-    mcp_authorize_as(
-        r, &(struct mcp_equal){ "sandbox_list", .can_wait = !cursor.n, .go = list_allowed });
+    mcp_authorize_as(r, &(struct mcp_equal){ "sandbox_list", .can_wait = !cursor.n,
+                                             .go = list_allowed_sandboxes });
 }
 
-/* --- one --- */
+/* --- reading a resource --- */
 
-static void read_record(struct mcp_request *r, struct sandbox *s, struct str uri)
+static void read_sandbox_record(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct sandbox_view v = sandbox_view(s);
-    struct sandbox_shown shown = {
+    struct sandbox_json shown = {
         .record = v.record, .expires_ns = v.expires_ns, .deadline_ns = v.deadline_ns, .step = v.step
     };
     struct sandbox_egress egress;
@@ -184,24 +185,24 @@ static void read_record(struct mcp_request *r, struct sandbox *s, struct str uri
     mcp_read_text(r, uri, "application/json", buf_str(&text));
 }
 
-struct history {
+struct event_history {
     struct mcp_request *request;
     struct store_query query;
     struct str uri;
     char id[ID_MAX];
 };
 
-static void history_end(struct mcp_request *r)
+static void on_history_end(struct mcp_request *r)
 {
-    struct history *h = r->state;
+    struct event_history *h = r->state;
 
     arena_done(&h->query.arena);
 }
 
-static void history_came(struct store_query *q, int r, const struct err *e)
+static void on_history_found(struct store_query *q, int r, const struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
-    struct history *h = container_of(q, struct history, query);
+    struct event_history *h = container_of(q, struct event_history, query);
     struct json_writer w;
 
     if (r >= 0) {
@@ -218,9 +219,9 @@ static void history_came(struct store_query *q, int r, const struct err *e)
     mcp_request_unref(h->request);
 }
 
-static void read_events(struct mcp_request *r, struct sandbox *s, struct str uri)
+static void read_sandbox_events(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    struct history *h = arena_alloc(&r->arena, sizeof *h);
+    struct event_history *h = arena_alloc(&r->arena, sizeof *h);
     struct err e;
 
     h->request = mcp_request_ref(r);
@@ -231,27 +232,27 @@ static void read_events(struct mcp_request *r, struct sandbox *s, struct str uri
                                      .limit = EVENTS_MAX };
     arena_init(&h->query.arena, EVENTS_BYTES_MAX);
     r->state = h;
-    r->on_end = history_end;
-    if (store_ask(control_store(mcp_client_of(r)->control), &h->query, history_came, &e) < 0) {
+    r->on_end = on_history_end;
+    if (store_ask(control_store(mcp_client_of(r)->control), &h->query, on_history_found, &e) < 0) {
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
         mcp_request_unref(r);
     }
 }
 
-/* It may be read: by the policy, as if the tool had been called that shows the same. */
-static void read_allowed(struct mcp_request *r)
+/* Reads the resource, after it was authorized like a call of the equivalent tool. */
+static void read_allowed_resource(struct mcp_request *r)
 {
-    struct str rest, uri = param(r, "uri");
-    struct sandbox *s = find(r->session, uri, &rest);
+    struct str rest, uri = request_param(r, "uri");
+    struct sandbox *s = find_uri_sandbox(r->session, uri, &rest);
 
     if (!s) {
         mcp_fail_uri(r, uri, "there is no such resource");
         return;
     }
     if (!rest.n)
-        read_record(r, s, uri);
+        read_sandbox_record(r, s, uri);
     else if (str_eq(rest, STR("events")))
-        read_events(r, s, uri);
+        read_sandbox_events(r, s, uri);
     else if (str_eq(rest, STR("logs")))
         mcp_read_logs(r, s, uri);
     else if (str_eq(rest, STR("policy")))
@@ -264,14 +265,14 @@ static void read_allowed(struct mcp_request *r)
     sandbox_unref(s);
 }
 
-/* What a resource is to the policy: a call of the tool that shows the same. */
+/* The tool call that is equivalent to reading a resource, for the policy. */
 struct equal_call {
     const char *tool;
-    struct str path; /* of sandbox_read; decoded: the policy and the file's reader see the same */
+    struct str path; /* of sandbox_read; decoded once, for both the policy and the read */
 };
 
-/* False: it is not well encoded. */
-static bool find_equal(struct str rest, struct arena *a, struct equal_call *ret)
+/* Returns false if the path is not properly encoded. */
+static bool find_equal_tool(struct str rest, struct arena *a, struct equal_call *ret)
 {
     struct err e;
 
@@ -285,7 +286,7 @@ static bool find_equal(struct str rest, struct arena *a, struct equal_call *ret)
            !memchr(ret->path.p, 0, ret->path.n);
 }
 
-static const struct json *args_of(struct arena *a, struct str id, struct str path)
+static const struct json *make_tool_args(struct arena *a, struct str id, struct str path)
 {
     struct json *all = arena_array(a, 3, sizeof *all);
 
@@ -302,21 +303,21 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
 
     if (str_starts(uri, STR("approval://"))) {
         mcp_approval_read(r, uri, (struct str){ uri.p + 11, uri.n - 11 });
-    } else if (!split(uri, &id, &rest)) {
+    } else if (!split_sandbox_uri(uri, &id, &rest)) {
         mcp_fail_uri(r, uri, "there is no such resource");
-    } else if (!find_equal(rest, &r->arena, &call)) {
+    } else if (!find_equal_tool(rest, &r->arena, &call)) {
         mcp_fail_uri(r, uri, "the path is not well encoded");
     } else {
-        r->arguments = args_of(&r->arena, id, call.path);
+        r->arguments = make_tool_args(&r->arena, id, call.path);
         mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments,
                                                  .can_wait = str_starts(rest, STR("files/")),
-                                                 .go = read_allowed });
+                                                 .go = read_allowed_resource });
     }
 }
 
 /* --- watching --- */
 
-/* It may be watched. NULL: there is no such sandbox, which was told. */
+/* The sandbox of an authorized watch; NULL after it has answered that it does not exist. */
 static struct sandbox *watched_sandbox(struct mcp_request *r)
 {
     struct str id = json_get(r->arguments, STR("sandbox_id"))->s;
@@ -362,11 +363,11 @@ static void watch_file(struct mcp_request *r)
     sandbox_unref(s);
 }
 
-/* A sandbox and its events change with every event; the others with those that are named, or by
- * themselves. */
-static const struct part {
+/* Parts of a sandbox, and the prefix of the events that change them. The record and the events
+ * change with every event; logs also change without one. */
+static const struct sandbox_part {
     const char *name, *events;
-    void (*watch)(struct mcp_request *r); /* once it may be */
+    void (*watch)(struct mcp_request *r); /* after authorization */
 } parts[] = {
     { "", "", watch_part },
     { "events", "", watch_part },
@@ -374,8 +375,8 @@ static const struct part {
     { "policy", "egress", watch_part },
 };
 
-/* NULL: it cannot be watched. */
-static void (*watch_of(struct str rest))(struct mcp_request *r)
+/* The function that watches a part; NULL if it cannot be watched. */
+static void (*find_part_watch(struct str rest))(struct mcp_request *r)
 {
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (str_eq(rest, str_from(parts[i].name)))
@@ -390,11 +391,13 @@ void mcp_watch_resource(struct mcp_request *r, struct str uri)
 
     if (str_starts(uri, STR("approval://"))) {
         mcp_watched(r, mcp_approval_watchable(r->session, (struct str){ uri.p + 11, uri.n - 11 }));
-    } else if (!split(uri, &id, &rest) || !watch_of(rest) || !find_equal(rest, &r->arena, &call)) {
+    } else if (!split_sandbox_uri(uri, &id, &rest) || !find_part_watch(rest) ||
+               !find_equal_tool(rest, &r->arena, &call)) {
         mcp_watched(r, false);
     } else {
-        r->arguments = args_of(&r->arena, id, call.path);
-        mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments, .go = watch_of(rest) });
+        r->arguments = make_tool_args(&r->arena, id, call.path);
+        mcp_authorize_as(
+            r, &(struct mcp_equal){ call.tool, r->arguments, .go = find_part_watch(rest) });
     }
 }
 

@@ -1,71 +1,73 @@
-#include "api/mcp_run.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/tools/run.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "api/file_take.h"
+#include "edge/core/file_take.h"
 #include "base/clock.h"
 
 enum { CHUNK = 64 << 10, LINGER_MS = 300, INPUT_MAX = 64 << 20 };
 
-static void pump_close(struct mcp_run_pump *p)
+static void close_run_pump(struct mcp_run_pump *p)
 {
     loop_fd_stop(&p->source);
     drop_fd(&p->fd);
 }
 
-static void input_over(struct mcp_run *x)
+static void close_run_input(struct mcp_run *x)
 {
     loop_fd_stop(&x->input);
     buf_done(&x->pending);
     drop_fd(&x->op.process.stdio[0]);
 }
 
-static void stop_all(struct mcp_run *x)
+static void stop_run_sources(struct mcp_run *x)
 {
     for (int i = 0; i < 2; i++)
-        pump_close(&x->pumps[i]);
+        close_run_pump(&x->pumps[i]);
     loop_timer_stop(&x->linger);
-    input_over(x);
+    close_run_input(x);
 }
 
 void mcp_run_done(struct mcp_run *x)
 {
     if (x->request)
-        stop_all(x);
+        stop_run_sources(x);
 }
 
-/* Its last word: the reference to the request goes. */
-static void leave(struct mcp_run *x)
+/* Ends the run and drops its reference to the request. */
+static void end_tool_run(struct mcp_run *x)
 {
     x->over = true;
-    stop_all(x);
+    stop_run_sources(x);
     mcp_request_unref(x->request);
 }
 
-static void finish_if_over(struct mcp_run *x)
+static void finish_tool_run(struct mcp_run *x)
 {
     if (!x->ended || x->over || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0)
         return;
     x->events->ended(x, &x->end);
-    leave(x);
+    end_tool_run(x);
 }
 
-/* Whoever else holds the other end of its output is not waited for. */
-static void give_up_output(struct loop_timer *t)
+/* Closes the output some time after the program's end, even if other processes still hold it
+ * open. */
+static void on_output_linger(struct loop_timer *t)
 {
     struct mcp_run *x = container_of(t, struct mcp_run, linger);
 
-    if (x->full) { /* the client is slow, not the program silent */
-        loop_timer_start(x->loop, t, clock_mono() + LINGER_MS * NS_PER_MS, give_up_output, NULL);
+    if (x->full) { /* paused by a slow client */
+        loop_timer_start(x->loop, t, clock_mono() + LINGER_MS * NS_PER_MS, on_output_linger, NULL);
         return;
     }
     for (int i = 0; i < 2; i++)
-        pump_close(&x->pumps[i]);
-    finish_if_over(x);
+        close_run_pump(&x->pumps[i]);
+    finish_tool_run(x);
 }
 
-static void on_readable(struct loop_fd *s, unsigned events)
+static void on_run_output(struct loop_fd *s, unsigned events)
 {
     static char room[CHUNK];
     struct mcp_run_pump *p = container_of(s, struct mcp_run_pump, source);
@@ -76,8 +78,8 @@ static void on_readable(struct loop_fd *s, unsigned events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        pump_close(p);
-        finish_if_over(x);
+        close_run_pump(p);
+        finish_tool_run(x);
     } else if (!x->events->output(x, p->channel, (struct str){ room, (size_t)n }) && !x->over) {
         x->full = true;
         for (int i = 0; i < 2; i++)
@@ -89,7 +91,7 @@ static void run_pumps(struct mcp_run *x)
 {
     for (int i = 0; i < 2; i++)
         if (x->pumps[i].fd >= 0)
-            loop_fd_start(x->loop, &x->pumps[i].source, x->pumps[i].fd, LOOP_READ, on_readable,
+            loop_fd_start(x->loop, &x->pumps[i].source, x->pumps[i].fd, LOOP_READ, on_run_output,
                           NULL);
 }
 
@@ -101,9 +103,9 @@ void mcp_run_resume(struct mcp_run *x)
     run_pumps(x);
 }
 
-static void on_room(struct loop_fd *s, unsigned events);
+static void on_run_input_room(struct loop_fd *s, unsigned events);
 
-static void move_input(struct mcp_run *x)
+static void write_run_input(struct mcp_run *x)
 {
     int fd = x->op.process.stdio[0];
 
@@ -113,35 +115,35 @@ static void move_input(struct mcp_run *x)
         if (n >= 0) {
             buf_drop(&x->pending, (size_t)n);
         } else if (errno == EAGAIN) {
-            loop_fd_start(x->loop, &x->input, fd, LOOP_WRITE, on_room, NULL);
+            loop_fd_start(x->loop, &x->input, fd, LOOP_WRITE, on_run_input_room, NULL);
             return;
         } else if (errno != EINTR) {
-            break; /* nobody reads it */
+            break; /* the program does not read */
         }
     }
-    input_over(x);
+    close_run_input(x);
 }
 
-static void on_room(struct loop_fd *s, unsigned events)
+static void on_run_input_room(struct loop_fd *s, unsigned events)
 {
     (void)events;
     loop_fd_stop(s);
-    move_input(container_of(s, struct mcp_run, input));
+    write_run_input(container_of(s, struct mcp_run, input));
 }
 
-static void on_started(struct run_op *op, int r, const struct err *e)
+static void on_tool_run_started(struct run_op *op, int r, const struct err *e)
 {
     struct mcp_run *x = container_of(op, struct mcp_run, op);
 
-    if (mcp_over(x->request)) {
+    if (mcp_is_finished(x->request)) {
         if (r >= 0)
             run_op_cancel(op);
-        leave(x);
+        end_tool_run(x);
         return;
     }
     if (r < 0) {
         x->events->failed(x, e);
-        leave(x);
+        end_tool_run(x);
         return;
     }
     x->running = true;
@@ -151,10 +153,10 @@ static void on_started(struct run_op *op, int r, const struct err *e)
     }
     run_pumps(x);
     if (op->process.stdio[0] >= 0)
-        move_input(x);
+        write_run_input(x);
 }
 
-static void on_ended(struct run_op *op, const struct ext_end *end)
+static void on_tool_run_ended(struct run_op *op, const struct backend_end *end)
 {
     struct mcp_run *x = container_of(op, struct mcp_run, op);
 
@@ -162,12 +164,13 @@ static void on_ended(struct run_op *op, const struct ext_end *end)
     x->ended = true;
     x->end = *end;
     file_failure(&x->end, &x->failure);
-    loop_timer_start(x->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS, give_up_output,
+    loop_timer_start(x->loop, &x->linger, clock_mono() + LINGER_MS * NS_PER_MS, on_output_linger,
                      NULL);
-    finish_if_over(x);
+    finish_tool_run(x);
 }
 
-static const struct run_op_events events_of_run = { .started = on_started, .ended = on_ended };
+static const struct run_op_events events_of_run = { .started = on_tool_run_started,
+                                                    .ended = on_tool_run_ended };
 
 void mcp_run_cancel(struct mcp_run *x)
 {
@@ -177,13 +180,13 @@ void mcp_run_cancel(struct mcp_run *x)
         x->running = false;
         run_op_cancel(&x->op);
     } else if (!x->ended) {
-        return; /* starting: on_started finds nobody */
+        return; /* still starting: on_tool_run_started() cancels it */
     }
-    leave(x);
+    end_tool_run(x);
 }
 
 static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                      const struct ext_start *start, struct str input,
+                      const struct backend_start *start, struct str input,
                       const struct mcp_run_events *events, bool programs)
 {
     *x = (struct mcp_run){ .request = mcp_request_ref(r),
@@ -191,7 +194,7 @@ static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *
                            .loop = r->session->loop };
     for (int i = 0; i < 2; i++)
         x->pumps[i] = (struct mcp_run_pump){ .run = x, .fd = -1 };
-    for (int i = 0; i < EXT_STDIO_MAX; i++)
+    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         x->op.process.stdio[i] = -1;
     x->op.events = &events_of_run;
     x->op.programs = programs;
@@ -202,14 +205,14 @@ static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *
 }
 
 void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct ext_start *start, struct str input,
+                   const struct backend_start *start, struct str input,
                    const struct mcp_run_events *events)
 {
     begin_run(x, r, s, start, input, events, false);
 }
 
 void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                     const struct ext_start *start, struct str input,
+                     const struct backend_start *start, struct str input,
                      const struct mcp_run_events *events)
 {
     begin_run(x, r, s, start, input, events, true);

@@ -1,17 +1,18 @@
-/* A program or file operation that a tool runs in a sandbox: what it writes goes to the tool, under
- * its back-pressure, and its end is told last. */
-#ifndef API_MCP_RUN_H
-#define API_MCP_RUN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a program or file operation in a sandbox for a tool: passes its output to the tool with
+ * back-pressure, and reports its end last. */
+#ifndef EDGE_TOOLS_RUN_H
+#define EDGE_TOOLS_RUN_H
 
-#include "api/mcp.h"
-#include "loop/fd.h"
+#include "edge/tools/tools.h"
+#include "lib/loop/fd.h"
 
 struct mcp_run;
 struct mcp_run_events {
-    /* Bytes of channel 1 or 2. False: enough for now, mcp_run_resume() goes on. */
+    /* Output of channel 1 or 2. Returning false pauses it until mcp_run_resume(). */
     bool (*output)(struct mcp_run *x, int channel, struct str data);
-    void (*ended)(struct mcp_run *x, const struct ext_end *end);
-    void (*failed)(struct mcp_run *x, const struct err *e); /* it did not start */
+    void (*ended)(struct mcp_run *x, const struct backend_end *end);
+    void (*failed)(struct mcp_run *x, const struct err *e); /* failed to start */
 };
 
 struct mcp_run_pump {
@@ -20,7 +21,7 @@ struct mcp_run_pump {
     int fd, channel;
 };
 
-/* A member of its owner, which is freed with its request; the run holds a reference to that. */
+/* Embedded in a struct that is freed with the request; the run holds a reference to the request. */
 struct mcp_run {
     struct mcp_request *request;
     const struct mcp_run_events *events;
@@ -28,23 +29,23 @@ struct mcp_run {
     struct run_op op;
     struct mcp_run_pump pumps[2];
     struct loop_fd input;
-    struct buf pending; /* for its stdin, which is closed behind it */
+    struct buf pending; /* for its stdin, which is closed afterwards */
     struct loop_timer linger;
-    struct ext_end end;
-    struct err failure; /* of a file operation that ended badly; code 0: it did not */
+    struct backend_end end;
+    struct err failure; /* of a failed file operation; code 0: success */
     bool running, ended, full, over;
 };
 
-/* `input` is copied; it is what stdin gets. */
+/* `input` is copied and written to stdin. */
 void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct ext_start *start, struct str input,
+                   const struct backend_start *start, struct str input,
                    const struct mcp_run_events *events);
-/* The same of a program: for tools that the policy knows as such. */
+/* The same for a program, for tools that the policy treats as running programs. */
 void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                     const struct ext_start *start, struct str input,
+                     const struct backend_start *start, struct str input,
                      const struct mcp_run_events *events);
 void mcp_run_resume(struct mcp_run *x);
-/* Kills it with all it started; nothing is told any more. */
+/* Kills the program with its descendants; no event follows. */
 void mcp_run_cancel(struct mcp_run *x);
 void mcp_run_done(struct mcp_run *x);
 

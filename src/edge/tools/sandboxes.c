@@ -1,12 +1,13 @@
-/* sandbox_create, sandbox_list, sandbox_destroy. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools sandbox_create, sandbox_list and sandbox_destroy. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp_tools.h"
+#include "edge/tools/arguments.h"
 #include "base/clock.h"
-#include "model/time.h"
+#include "domain/model/time.h"
 
-static const char *time_on(struct arena *a, int64_t wall_ns)
+static const char *time_text_on(struct arena *a, int64_t wall_ns)
 {
     char text[TIME_TEXT];
 
@@ -16,24 +17,24 @@ static const char *time_on(struct arena *a, int64_t wall_ns)
     return arena_dup(a, str_from(text));
 }
 
-static const struct extension_ops *extension_of(const char *id)
+static const struct backend_ops *backend_of(const char *id)
 {
-    const struct extension_ops *ops = extension_find(str_from(id));
+    const struct backend_ops *ops = backend_find(str_from(id));
 
-    return ops ? ops : &extension_local;
+    return ops ? ops : &backend_local;
 }
 
 /* --- create --- */
 
-struct creation {
+struct tool_creation {
     struct mcp_request *request;
     struct tool_create in;
     struct create_op op;
 };
 
-static void creation_end(struct mcp_request *r)
+static void on_tool_creation_end(struct mcp_request *r)
 {
-    struct creation *n = r->state;
+    struct tool_creation *n = r->state;
 
     arena_done(&n->op.arena);
 }
@@ -48,7 +49,7 @@ static const char *isolation_name(unsigned bits)
     return names[0];
 }
 
-static struct json_strs languages_of(const struct extension_ops *ops)
+static struct json_strs languages_of(const struct backend_ops *ops)
 {
     static const char *const any[] = { "any" };
     struct json_strs list = { ops->vector.languages, 0 };
@@ -58,10 +59,10 @@ static struct json_strs languages_of(const struct extension_ops *ops)
     return list.n ? list : (struct json_strs){ any, 1 };
 }
 
-static void tell_created(struct creation *n)
+static void answer_created(struct tool_creation *n)
 {
     const struct sandbox_record *v = n->op.record;
-    const struct extension_ops *ops = extension_of(v->extension);
+    const struct backend_ops *ops = backend_of(v->extension);
     struct mcp_client *m = mcp_client_of(n->request);
     struct sandbox_egress egress;
     struct sandbox *s;
@@ -80,7 +81,7 @@ static void tell_created(struct creation *n)
         .provider_version = ops->version,
         .isolation_level = isolation_name(ops->vector.isolation),
         .egress_policy = egress_policy,
-        .expires_at = time_on(&n->request->arena, n->op.expires_ns),
+        .expires_at = time_text_on(&n->request->arena, n->op.expires_ns),
         .cold_start_ms =
             v->ready_ns > v->created_ns ? (v->ready_ns - v->created_ns) / NS_PER_MS : 0,
         .language_support = languages_of(ops),
@@ -91,8 +92,8 @@ static void tell_created(struct creation *n)
     mcp_tool_answer(n->request, &out);
 }
 
-/* Nobody is left who could use it, or has asked for it. */
-static void undo(struct creation *n)
+/* Destroys a sandbox whose request was cancelled meanwhile. */
+static void destroy_unwanted_sandbox(struct tool_creation *n)
 {
     struct mcp_client *m = mcp_client_of(n->request);
     struct sandbox *s;
@@ -100,30 +101,30 @@ static void undo(struct creation *n)
     if (!control_find_now(m->control, mcp_caller(n->request->session), str_from(n->op.record->id),
                           &s))
         return;
-    sandbox_destroy(s, &m->caller.actor, "nobody wants it any more", DESTROY_NO_SYNC, NULL);
+    sandbox_destroy(s, &m->caller.actor, "its request was cancelled", DESTROY_NO_SYNC, NULL);
     sandbox_unref(s);
 }
 
-static void created(struct create_op *op, int r, const struct err *e)
+static void on_tool_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
-    struct creation *n = container_of(op, struct creation, op);
+    struct tool_creation *n = container_of(op, struct tool_creation, op);
     struct mcp_request *q = n->request;
 
     if (r < 0) {
-        mcp_fail_err(q, "The sandbox could not be made", e);
+        mcp_fail_err(q, "The sandbox could not be created", e);
     } else if (!op->record || q->cancelled || q->session->ended) {
         if (op->record)
-            undo(n);
-        mcp_tool_fail(q, "The sandbox is there, but cannot be shown. See sandbox_list.");
+            destroy_unwanted_sandbox(n);
+        mcp_tool_fail(q, "The sandbox was created, but cannot be shown. See sandbox_list.");
     } else {
-        tell_created(n);
+        answer_created(n);
     }
     mcp_request_unref(q);
 }
 
-static void creating(struct create_op *op, const char *step, uint64_t bytes)
+static void on_creation_step(struct create_op *op, const char *step, uint64_t bytes)
 {
-    struct creation *n = container_of(op, struct creation, op);
+    struct tool_creation *n = container_of(op, struct tool_creation, op);
     static const char *const steps[] = { "provision", "probe", "workspace", "egress" };
     size_t i = 0;
 
@@ -134,8 +135,8 @@ static void creating(struct create_op *op, const char *step, uint64_t bytes)
         mcp_progress(n->request, n->request->told = i + 1, 0, str_from(step), NULL, NULL);
 }
 
-/* Whether the profile is one that the provider makes. */
-static bool provider_fits(struct mcp_request *r, const struct tool_create *in)
+/* Fails the request and returns false if the provider does not serve the profile. */
+static bool check_provider(struct mcp_request *r, const struct tool_create *in)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const struct mcp_client *m = mcp_client_of(r);
@@ -159,7 +160,7 @@ static bool provider_fits(struct mcp_request *r, const struct tool_create *in)
     return false;
 }
 
-static bool request_good(struct mcp_request *r, struct tool_create *in)
+static bool check_create_request(struct mcp_request *r, struct tool_create *in)
 {
     struct err e;
 
@@ -171,16 +172,18 @@ static bool request_good(struct mcp_request *r, struct tool_create *in)
 
 void mcp_tool_create(struct mcp_request *r, const struct json *v)
 {
-    struct creation *n = arena_alloc(&r->arena, sizeof *n);
+    struct tool_creation *n = arena_alloc(&r->arena, sizeof *n);
 
-    if (!n || !mcp_arguments(r, v, &n->in) || !request_good(r, &n->in) || !provider_fits(r, &n->in))
+    if (!n || !mcp_arguments(r, v, &n->in) || !check_create_request(r, &n->in) ||
+        !check_provider(r, &n->in))
         return;
     n->request = mcp_request_ref(r);
     r->state = n;
-    r->on_end = creation_end;
-    n->op = (struct create_op){
-        .caller = mcp_caller(r->session), .request = &n->in.request, .at = creating, .done = created
-    };
+    r->on_end = on_tool_creation_end;
+    n->op = (struct create_op){ .caller = mcp_caller(r->session),
+                                .request = &n->in.request,
+                                .at = on_creation_step,
+                                .done = on_tool_sandbox_created };
     if (r->session->approved || r->granted)
         n->op.approved_for = mcp_client_of(r)->peer->record.id;
     control_create(mcp_client_of(r)->control, &n->op);
@@ -188,20 +191,21 @@ void mcp_tool_create(struct mcp_request *r, const struct json *v)
 
 /* --- list --- */
 
-struct listing {
+struct tool_listing {
     struct mcp_request *request;
     struct tool_list in;
     struct store_query query;
 };
 
-static void listing_end(struct mcp_request *r)
+static void on_tool_listing_end(struct mcp_request *r)
 {
-    struct listing *l = r->state;
+    struct tool_listing *l = r->state;
 
     arena_done(&l->query.arena);
 }
 
-static struct tool_listed_box shown(struct listing *l, const struct sandbox_record *v)
+static struct tool_listed_box make_listed_box(struct tool_listing *l,
+                                              const struct sandbox_record *v)
 {
     struct control *c = mcp_client_of(l->request)->control;
     struct arena *a = &l->request->arena;
@@ -210,17 +214,17 @@ static struct tool_listed_box shown(struct listing *l, const struct sandbox_reco
                                      .state = sandbox_state_names[v->state],
                                      .profile = v->profile,
                                      .provider = v->extension,
-                                     .created_at = time_on(a, v->created_ns),
-                                     .expires_at = time_on(a, control_expires_ns(c, v)) };
+                                     .created_at = time_text_on(a, v->created_ns),
+                                     .expires_at = time_text_on(a, control_expires_ns(c, v)) };
 }
 
-static void listed(struct store_query *q, int r, const struct err *e)
+static void on_tool_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
-    struct listing *l = container_of(q, struct listing, query);
+    struct tool_listing *l = container_of(q, struct tool_listing, query);
     struct mcp_request *request = l->request;
     size_t n = q->n < l->in.limit ? q->n : l->in.limit;
     struct tool_listed_box *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
-    struct tool_listed out = { .provider_version = extension_local.version };
+    struct tool_listed out = { .provider_version = backend_local.version };
     char cursor[64 + ID_MAX];
 
     if (r < 0) {
@@ -229,7 +233,7 @@ static void listed(struct store_query *q, int r, const struct err *e)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        boxes[i] = shown(l, &q->sandboxes[i]);
+        boxes[i] = make_listed_box(l, &q->sandboxes[i]);
     out.sandboxes = (struct json_objects){ boxes, n };
     if (q->n > n && n) {
         snprintf(cursor, sizeof cursor, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
@@ -240,7 +244,7 @@ static void listed(struct store_query *q, int r, const struct err *e)
     mcp_request_unref(request);
 }
 
-static bool read_cursor(struct listing *l)
+static bool read_tool_list_cursor(struct tool_listing *l)
 {
     struct str time, id = str_cut(str_from(l->in.cursor), '.', &time);
 
@@ -252,24 +256,24 @@ static bool read_cursor(struct listing *l)
 
 void mcp_tool_list(struct mcp_request *r, const struct json *v)
 {
-    struct listing *l = arena_alloc(&r->arena, sizeof *l);
+    struct tool_listing *l = arena_alloc(&r->arena, sizeof *l);
     const struct caller *who = mcp_caller(r->session);
     struct err e;
 
     if (!l || !mcp_arguments(r, v, &l->in))
         return;
-    if (!read_cursor(l)) {
+    if (!read_tool_list_cursor(l)) {
         mcp_tool_fail(r,
                       "The cursor is not one that sandbox_list gave. Leave it out to start over.");
         return;
     }
     l->request = mcp_request_ref(r);
     r->state = l;
-    r->on_end = listing_end;
+    r->on_end = on_tool_listing_end;
     l->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
     l->query.labels = who->labels;
     l->query.limit = (int)l->in.limit + 1;
-    if (control_list(mcp_client_of(r)->control, who, &l->query, listed, &e) < 0) {
+    if (control_list(mcp_client_of(r)->control, who, &l->query, on_tool_sandboxes_listed, &e) < 0) {
         mcp_fail_err(r, "The sandboxes could not be listed", &e);
         mcp_request_unref(r);
     }
@@ -284,10 +288,10 @@ struct destruction {
     char id[ID_MAX];
 };
 
-static void destroyed(struct sandbox_op *op, int r, const struct err *e)
+static void on_tool_sandbox_destroyed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct destruction *d = container_of(op, struct destruction, op);
-    const char *kept = sandbox_kept(d->sandbox);
+    const char *kept = sandbox_kept_snapshot(d->sandbox);
     const struct tool_destroyed out = { .sandbox_id = d->id,
                                         .state = sandbox_state_names[SANDBOX_DESTROYED],
                                         .kept_snapshot = kept[0] ? kept : NULL };
@@ -313,7 +317,7 @@ void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
     if (!s)
         return;
     d->request = mcp_request_ref(r);
-    d->op.done = destroyed;
+    d->op.done = on_tool_sandbox_destroyed;
     d->sandbox = s;
     snprintf(d->id, sizeof d->id, "%s", in.sandbox_id);
     sandbox_destroy(s, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC, &d->op);

@@ -1,10 +1,11 @@
-#include "api/mcp.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/tools/tools.h"
 
 #include <stdio.h>
 
-#include "api/route.h"
-#include "control/owner_share.h"
-#include "mcp/line.h"
+#include "edge/core/route.h"
+#include "control/owner/owner_share.h"
+#include "edge/mcp/line.h"
 
 #define INSTRUCTIONS                                                                               \
     "Run programs where they can do no harm. Make a sandbox with sandbox_create, put files in it " \
@@ -14,13 +15,46 @@
 
 enum { ID_SHOWN_MAX = 40 };
 
+/* A sandbox in the arguments of a tool that is not live: the store may know how it ended. */
+struct lost_sandbox {
+    struct mcp_request *request; /* referenced; this struct is on its arena */
+    struct find_op op;
+};
+
+static void on_lost_found(struct find_op *op, int r, const struct err *e)
+{
+    struct lost_sandbox *x = container_of(op, struct lost_sandbox, op);
+    struct mcp_request *request = x->request;
+    struct err ended;
+
+    (void)e;
+    if (r >= 0 && op->record) {
+        (void)record_fail_ended(op->record, ERR_CONFLICT, &ended);
+        mcp_tool_fail(request, "The %s. sandbox_create makes a new one.", ended.msg);
+    } else {
+        mcp_tool_fail(
+            request,
+            "There is no sandbox '%.*s'. sandbox_list shows yours; sandbox_create makes a new "
+            "one.",
+            op->id.n < ID_SHOWN_MAX ? (int)op->id.n : ID_SHOWN_MAX, op->id.n ? op->id.p : "");
+    }
+    find_op_done(op);
+    mcp_request_unref(request);
+}
+
 void mcp_fail_no_sandbox(struct mcp_request *r, struct str id)
 {
-    mcp_tool_fail(
-        r,
-        "There is no sandbox '%.*s'. sandbox_list shows yours; sandbox_create makes a new "
-        "one.",
-        id.n < ID_SHOWN_MAX ? (int)id.n : ID_SHOWN_MAX, id.n ? id.p : "");
+    struct lost_sandbox *x = arena_alloc(&r->arena, sizeof *x);
+
+    if (!x) {
+        mcp_tool_fail(r, "There is no such sandbox. sandbox_list shows yours.");
+        return;
+    }
+    *x = (struct lost_sandbox){
+        .request = mcp_request_ref(r),
+        .op = { .caller = mcp_caller(r->session), .id = id, .done = on_lost_found }
+    };
+    control_find(mcp_client_of(r)->control, &x->op);
 }
 
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id)
@@ -35,7 +69,7 @@ struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id)
     return s;
 }
 
-/* --- what tools share --- */
+/* --- shared functions of tools --- */
 
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
 {
@@ -47,7 +81,7 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
     return false;
 }
 
-static const char *advice(const struct err *e)
+static const char *advice_for(const struct err *e)
 {
     switch (e->code) {
     case ERR_NOT_FOUND:
@@ -64,7 +98,7 @@ static const char *advice(const struct err *e)
     case ERR_QUOTA:
         return " Destroy a sandbox that you do not need with sandbox_destroy.";
     case ERR_FULL:
-        if (e->sys) /* of the sandbox's own disk */
+        if (e->sys) /* disk of the sandbox */
             return " Remove files that the sandbox does not need.";
         return " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
                "operator.";
@@ -79,17 +113,17 @@ static const char *advice(const struct err *e)
 
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e)
 {
-    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice(e));
+    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice_for(e));
 }
 
-static const char *find_holder(void *user)
+static const char *find_client_account(void *user)
 {
     const struct mcp_client *m = user;
 
     return m->account.name;
 }
 
-static const char *find_family(void *user)
+static const char *find_client_family(void *user)
 {
     const struct mcp_client *m = user;
 
@@ -116,14 +150,14 @@ const struct mcp_offer mcp_offer = {
     .read = mcp_read_resource,
     .watch = mcp_watch_resource,
     .complete = mcp_complete_argument,
-    .holder = find_holder,
-    .family = find_family,
+    .holder = find_client_account,
+    .family = find_client_family,
     .session_ended = mcp_client_left,
 };
 
-/* --- the path --- */
+/* --- the route --- */
 
-static void serve(struct call *c)
+static void serve_mcp(struct call *c)
 {
     struct api *a = c->api;
     struct mcp_client *m = mcp_client_of_call(c);
@@ -140,10 +174,10 @@ static void serve(struct call *c)
 }
 
 const struct route routes_mcp[] = {
-    { H1_POST, VERB_READ, "/mcp", ROUTE_LONG | ROUTE_STREAM, serve, "Send a message of MCP",
+    { H1_POST, VERB_READ, "/mcp", ROUTE_LONG | ROUTE_STREAM, serve_mcp, "Send an MCP message",
       .answer = "application/json text/event-stream" },
-    { H1_GET, VERB_READ, "/mcp", ROUTE_LONG, serve, "Listen to a session of MCP",
+    { H1_GET, VERB_READ, "/mcp", ROUTE_LONG, serve_mcp, "Open the event stream of an MCP session",
       .answer = "text/event-stream" },
-    { H1_DELETE, VERB_READ, "/mcp", 0, serve, "End a session of MCP", .status = 204 },
+    { H1_DELETE, VERB_READ, "/mcp", 0, serve_mcp, "End an MCP session", .status = 204 },
     { .path = NULL },
 };

@@ -1,44 +1,46 @@
-/* The interface for models: MCP on /mcp, and its tools. The files about it share this.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MCP on /mcp and its tools: the API for models.
  *
- * A client is a peer (trust/peers.h): it sees and touches the sandboxes that were made by it, and
- * nothing else, and the policy for tools is asked before it is served. */
-#ifndef API_MCP_H
-#define API_MCP_H
+ * A client is a peer (trust/peers.h): it can see and use only the sandboxes that it made, and the
+ * tool policy authorizes each request. */
+#ifndef EDGE_TOOLS_TOOLS_H
+#define EDGE_TOOLS_TOOLS_H
 
-#include "api/inside.h"
-#include "control/owner_share.h"
-#include "mcp/request.h"
+#include "edge/core/internal.h"
+#include "control/owner/owner_share.h"
+#include "edge/mcp/request.h"
 #include "trust/peers.h"
 
 enum {
     MCP_PROVIDER_MAX = 64,
     MCP_SECRET_MAX = 128,
-    MCP_FILE_MAX = 8 << 20, /* that is written */
-    MCP_READ_MAX = 2 << 20, /* and read: what is told holds everybody else up */
+    MCP_FILE_MAX = 8 << 20, /* written by a tool */
+    MCP_READ_MAX = 2 << 20, /* read by a tool: sending it blocks the loop */
     MCP_DENSE_MIN = 64 << 10,
     MCP_OUTPUT_MAX = 1 << 20,
     MCP_KEPT_MAX = 64 << 10
 };
-/* Bytes of a message that we take, whatever the configuration says: a file that is written, as
- * base64. While it is read nobody else is served. */
+/* Maximum size of a received message regardless of the configuration: a written file as base64.
+ * Parsing it blocks the loop. */
 enum { MCP_IN_MAX = 12 << 20 };
 
-/* Who a session's requests are from (mcp_client.c). */
+/* The client of a session (client.c). */
 struct mcp_client {
-    struct api *api;         /* as long as the session is not ended */
-    struct control *control; /* which outlives it */
-    struct caller caller;    /* a model: administers nothing; within its peer, once that is known */
-    struct account account;  /* that its sessions count in */
-    struct arena arena;      /* of its labels */
-    struct peer *peer;       /* referenced; NULL: not met yet */
+    struct api *api;         /* valid until the session ends */
+    struct control *control; /* outlives the session */
+    struct caller
+        caller; /* without administrator rights; restricted to its peer after registration */
+    struct account account; /* charged for its sessions */
+    struct arena arena;     /* holds its labels */
+    struct peer *peer;      /* referenced; NULL: not registered yet */
     struct peer_watch watch;
-    struct mcp_session *session; /* while that is watched */
+    struct mcp_session *session; /* while the peer is watched */
     bool attached;
     size_t files_watched;
-    int64_t uid; /* of the socket's other end; -1: not known */
+    int64_t uid; /* of a local client; -1: unknown */
     enum role role;
-    char provider[MCP_PROVIDER_MAX]; /* that it prefers; "": any */
-    char secret[MCP_SECRET_MAX];     /* that it comes back with; "": it does not */
+    char provider[MCP_PROVIDER_MAX]; /* preferred provider, or "" */
+    char secret[MCP_SECRET_MAX];     /* for reconnecting, or "" */
 };
 
 static inline struct mcp_client *mcp_client_of(const struct mcp_request *r)
@@ -49,7 +51,7 @@ static inline struct mcp_client *mcp_client_of(const struct mcp_request *r)
 struct mcp_client *mcp_client_new(struct api *a, const struct caller *who);
 struct mcp_client *mcp_client_of_call(const struct call *c);
 void mcp_client_free(void *user);
-/* It acts as the peer, and sees what that sees. */
+/* Makes the client act as the peer, and restricts it to the peer's sandboxes. */
 void mcp_client_bind(struct mcp_client *m, struct peer *p);
 void mcp_client_meet(struct mcp_session *s, struct str client);
 struct mcp_trust mcp_client_trust(const struct mcp_session *s, const void *user);
@@ -57,37 +59,40 @@ void mcp_client_in_use(struct mcp_session *s, bool yes);
 void mcp_client_left(struct mcp_session *s);
 void mcp_client_refused(void *user, struct mcp_refusal *x);
 
-/* Who asks, within what its session may see. */
+/* The session's caller. */
 const struct caller *mcp_caller(struct mcp_session *s);
 
-/* The live sandbox of that id, referenced; NULL: the tool was failed, with what to do next. */
+/* The live sandbox with this id, referenced. NULL if not found: the tool then fails, now or later,
+ * with advice. The id must live as long as the request. */
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
+/* Fails the tool, with the time and reason of the sandbox's end if it existed. */
 void mcp_fail_no_sandbox(struct mcp_request *r, struct str id);
 
-/* Arguments by the tool's own table: false, and it was failed. */
+/* Binds the arguments by the tool's table. Returns false after it has failed the tool. */
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);
 
-/* Whether the request's own trust is good for the tool; if not, it is denied and on record. */
+/* Whether the request's trust suffices for the tool; if not, denies the request with an audit
+ * record. */
 bool mcp_may_call(struct mcp_request *r, const char *tool);
-/* Whether the caller's token is good for the tool; if not, *ret says so. */
+/* Whether the caller's token allows the tool; if not, *ret is the denial. */
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret);
-/* Tells a no that the policy itself did not say, with an id under which it is on record. */
+/* Denies a request for a reason outside the policy, with an audit record. */
 void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v);
-/* Whether a call may be made: the one place that asks. */
+/* Authorizes a tool call (offer.authorize). */
 void mcp_authorize(struct mcp_request *r);
-/* The same for what is had without a tool, as if that one showed it. */
+/* Authorizes a request that is not a tool call like an equivalent tool call. */
 struct mcp_equal {
     const char *tool;
-    const struct json *args;           /* NULL: none */
-    bool can_wait;                     /* the call of the tool, made later, is the same thing */
-    void (*go)(struct mcp_request *r); /* if it may */
+    const struct json *args; /* or NULL */
+    bool can_wait;           /* it can be held: running the tool call later has the same effect */
+    void (*go)(struct mcp_request *r); /* called if it is allowed */
 };
 void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x);
 
-/* An error of the control plane as the model should hear it. */
+/* Fails the tool with an error of the control plane and advice for the model. */
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e);
 
-/* The tools, each in a file of its own kind. */
+/* The implementations of the tools. */
 void mcp_tool_create(struct mcp_request *r, const struct json *v);
 void mcp_tool_list(struct mcp_request *r, const struct json *v);
 void mcp_tool_destroy(struct mcp_request *r, const struct json *v);
@@ -98,27 +103,27 @@ void mcp_tool_write(struct mcp_request *r, const struct json *v);
 enum { MCP_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
 extern const struct mcp_tool mcp_tools[MCP_TOOL_COUNT];
 
-/* Whether it can be told as text: UTF-8, and, if it is long, not such that JSON makes more than
- * twice as much of it. */
+/* Whether the bytes can be sent as text: valid UTF-8 and, if long, at most twice as long in
+ * JSON. */
 bool mcp_is_text(struct str s);
 
-/* A file as a resource: answers the request. */
+/* Answers the request with a file as a resource. */
 void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, struct str uri);
 
-/* A pattern of the policy would have to know where ".." leads. */
+/* Whether the path contains "..", which patterns of the policy cannot resolve. */
 bool mcp_path_has_dots(const char *path);
 
-/* What its background processes wrote. */
+/* Answers the request with the output of background processes. */
 void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri);
 
-/* mcp_resources.c */
+/* resources.c */
 extern const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT];
 void mcp_list_sandboxes(struct mcp_request *r, struct str cursor);
 void mcp_read_resource(struct mcp_request *r, struct str uri);
 void mcp_watch_resource(struct mcp_request *r, struct str uri);
 void mcp_event(struct event_subscriber *sub, const struct event_record *v);
 
-/* mcp_prompt.c */
+/* prompt.c */
 extern const struct mcp_prompt mcp_prompts[MCP_PROMPT_COUNT];
 void mcp_complete_argument(struct mcp_request *r, struct str about, struct str argument,
                            struct str value);

@@ -1,15 +1,16 @@
-/* Resources that change without an event: they are watched where they are, for as long as somebody
- * watches them. Each answers the request, with mcp_watched_by() if it goes well. */
-#ifndef API_MCP_WATCH_H
-#define API_MCP_WATCH_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches of resources that change without an event. Each function answers the request, with
+ * mcp_watched_by() on success. */
+#ifndef EDGE_TOOLS_WATCH_H
+#define EDGE_TOOLS_WATCH_H
 
-#include "api/mcp.h"
+#include "edge/tools/tools.h"
 
-enum { MCP_FILES_WATCHED_MAX = 16 }; /* by one session: each is a process in its sandbox */
+enum { MCP_FILES_WATCHED_MAX = 16 }; /* per session: each runs a process in its sandbox */
 
-/* A file, or a directory with what is in it. */
+/* Watches a file, or a directory with its entries. */
 void mcp_watch_file(struct mcp_request *r, struct sandbox *s, const char *path);
-/* What background processes write. */
+/* Watches the output of background processes. */
 void mcp_watch_logs(struct mcp_request *r, const char *sandbox);
 
 #endif

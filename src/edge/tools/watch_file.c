@@ -1,38 +1,39 @@
-/* A directory is watched itself, a file in the directory that it is in: so it is still watched when
- * another is put in its place. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches a directory itself, and a file through its parent directory, so that the watch continues
+ * when the file is replaced. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 
-#include "api/dir_watch.h"
-#include "api/file_take.h"
-#include "api/mcp_watch.h"
+#include "edge/core/dir_watch.h"
+#include "edge/core/file_take.h"
+#include "edge/tools/watch.h"
 #include "base/clock.h"
 
-#define PAUSE NS_PER_S /* after a change: what comes meanwhile waits inside */
+#define PAUSE NS_PER_S /* after a change; further changes wait in the sandbox */
 
 struct file_source {
     struct mcp_source source;
     struct dir_watch watch;
-    struct mcp_client *client;   /* whose it is counted for; NULL: not any more */
-    struct mcp_request *request; /* referenced, until it is answered or cancelled */
-    struct sandbox *sandbox;     /* referenced for as long */
+    struct mcp_client *client;   /* charged for the watch; NULL after the end */
+    struct mcp_request *request; /* referenced until it is answered or cancelled */
+    struct sandbox *sandbox;     /* referenced as long */
     struct loop *loop;
     struct loop_timer pause;
-    bool in_parent; /* it is a file: only what has its name counts */
-    bool over;      /* the watch is */
-    bool unwanted;  /* nobody watches any more */
+    bool in_parent; /* watches a file: ignores other names */
+    bool over;      /* the watch has ended */
+    bool unwanted;  /* the source was ended */
     struct loop_later later;
     char path[];
 };
 
-static void free_later(struct loop_later *l)
+static void on_file_source_free(struct loop_later *l)
 {
     free(container_of(l, struct file_source, later));
 }
 
-/* Nobody waits for it to stand any more. */
-static struct mcp_request *take_request(struct file_source *x)
+/* Detaches the request and drops the reference to the sandbox. */
+static struct mcp_request *take_watch_request(struct file_source *x)
 {
     struct mcp_request *r = take_ptr(x->request);
 
@@ -43,8 +44,9 @@ static struct mcp_request *take_request(struct file_source *x)
     return r;
 }
 
-/* It is freed once the watch cannot tell any more; one that is only starting is stopped then. */
-static void give_up(struct file_source *x)
+/* Stops the watch, and frees the source when no callback can follow. A watch that is still starting
+ * is stopped when it has started. */
+static void release_file_source(struct file_source *x)
 {
     x->unwanted = true;
     if (x->client)
@@ -56,29 +58,29 @@ static void give_up(struct file_source *x)
         x->over = true;
     }
     if (x->over)
-        (void)loop_later(x->loop, &x->later, free_later, NULL);
+        (void)loop_later(x->loop, &x->later, on_file_source_free, NULL);
 }
 
-static void source_ended(struct mcp_source *s)
+static void on_file_source_end(struct mcp_source *s)
 {
-    give_up(container_of(s, struct file_source, source));
+    release_file_source(container_of(s, struct file_source, source));
 }
 
-static void cancel(struct mcp_request *r)
+static void cancel_file_watch(struct mcp_request *r)
 {
     struct file_source *x = r->state;
 
-    mcp_request_unref(take_request(x));
-    give_up(x);
+    mcp_request_unref(take_watch_request(x));
+    release_file_source(x);
 }
 
-static void stands(struct dir_watch *d)
+static void on_file_watch_ready(struct dir_watch *d)
 {
     struct file_source *x = container_of(d, struct file_source, watch);
-    struct mcp_request *r = take_request(x);
+    struct mcp_request *r = take_watch_request(x);
 
     if (!r) {
-        give_up(x);
+        release_file_source(x);
         return;
     }
     r->on_cancel = NULL;
@@ -86,32 +88,32 @@ static void stands(struct dir_watch *d)
     mcp_request_unref(r);
 }
 
-static void on_pause(struct loop_timer *t)
+static void on_change_pause_over(struct loop_timer *t)
 {
     dir_watch_resume(&container_of(t, struct file_source, pause)->watch);
 }
 
-static const char *name_of(const struct file_source *x)
+static const char *watched_name(const struct file_source *x)
 {
     return strrchr(x->path, '/') + 1;
 }
 
-static bool changed(struct dir_watch *d, const struct ext_change *v)
+static bool on_watched_change(struct dir_watch *d, const struct backend_change *v)
 {
     struct file_source *x = container_of(d, struct file_source, watch);
 
-    if (x->in_parent && !(v->mask & IN_Q_OVERFLOW) && !str_eq(v->name, str_from(name_of(x))))
+    if (x->in_parent && !(v->mask & IN_Q_OVERFLOW) && !str_eq(v->name, str_from(watched_name(x))))
         return true;
     mcp_source_changed(&x->source);
     if (!x->unwanted)
-        loop_timer_start(x->loop, &x->pause, clock_mono() + PAUSE, on_pause, NULL);
+        loop_timer_start(x->loop, &x->pause, clock_mono() + PAUSE, on_change_pause_over, NULL);
     return false;
 }
 
-static void over(struct dir_watch *d, const struct err *e);
-static const struct dir_watch_events events = { .stands = stands,
-                                                .changed = changed,
-                                                .over = over };
+static void on_file_watch_ended(struct dir_watch *d, const struct err *e);
+static const struct dir_watch_events events = { .stands = on_file_watch_ready,
+                                                .changed = on_watched_change,
+                                                .over = on_file_watch_ended };
 
 static void watch_parent(struct file_source *x)
 {
@@ -120,26 +122,26 @@ static void watch_parent(struct file_source *x)
                     0, &events);
 }
 
-static void over(struct dir_watch *d, const struct err *e)
+static void on_file_watch_ended(struct dir_watch *d, const struct err *e)
 {
     struct file_source *x = container_of(d, struct file_source, watch);
     struct mcp_request *r;
 
-    if (x->request && !x->in_parent && e && e->sys == ENOTDIR && name_of(x)[0]) {
+    if (x->request && !x->in_parent && e && e->sys == ENOTDIR && watched_name(x)[0]) {
         watch_parent(x);
         return;
     }
     x->over = true;
-    r = take_request(x);
+    r = take_watch_request(x);
     if (r) {
         r->on_cancel = NULL;
-        mcp_not_watched(r, e ? e->msg : "it cannot be watched");
+        mcp_not_watched(r, e ? e->msg : "the file cannot be watched");
         mcp_request_unref(r);
     }
     if (r || x->unwanted)
-        give_up(x);
+        release_file_source(x);
     else
-        mcp_source_changed(&x->source); /* it is gone, or its sandbox */
+        mcp_source_changed(&x->source); /* the file or its sandbox is gone */
 }
 
 void mcp_watch_file(struct mcp_request *r, struct sandbox *s, const char *path)
@@ -149,20 +151,20 @@ void mcp_watch_file(struct mcp_request *r, struct sandbox *s, const char *path)
     struct file_source *x;
 
     if (m->files_watched >= MCP_FILES_WATCHED_MAX) {
-        mcp_not_watched(r, "this session watches as many files as it may: unsubscribe from some");
+        mcp_not_watched(r, "too many watched files in this session; unsubscribe from some");
         return;
     }
     x = calloc(1, sizeof *x + n);
     if (!x)
         abort();
     memcpy(x->path, path, n);
-    x->source.end = source_ended;
+    x->source.end = on_file_source_end;
     x->loop = r->session->loop;
     x->client = m;
     m->files_watched++;
     x->request = mcp_request_ref(r);
     x->sandbox = sandbox_ref(s);
     r->state = x;
-    r->on_cancel = cancel;
+    r->on_cancel = cancel_file_watch;
     dir_watch_start(&x->watch, x->loop, s, NULL, path, 0, &events);
 }

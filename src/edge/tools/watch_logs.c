@@ -1,18 +1,19 @@
-/* What background processes write: whoever watches hears that there is more, and reads the logs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches the output of background processes: notifies the client, which then reads the logs. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/mcp_watch.h"
-#include "control/processes.h"
+#include "edge/tools/watch.h"
+#include "control/process/processes.h"
 
 struct log_source {
     struct mcp_source source;
     struct mcp_client *client;
     struct loop *loop;
-    struct list tails; /* struct tail: of the processes that run */
+    struct list tails; /* struct tail: of running processes */
     struct list unwatched;
     struct loop_later look, later;
-    bool stands; /* processes that are found from now on are new */
+    bool stands; /* processes found from now on are new */
     char sandbox[ID_MAX];
 };
 
@@ -23,7 +24,7 @@ struct tail {
     uint32_t proc;
 };
 
-static bool output(struct watcher *w, int channel, struct str data)
+static bool on_tail_output(struct watcher *w, int channel, struct str data)
 {
     (void)channel;
     (void)data;
@@ -31,7 +32,7 @@ static bool output(struct watcher *w, int channel, struct str data)
     return true;
 }
 
-static void tail_over(struct watcher *w)
+static void on_tail_over(struct watcher *w)
 {
     struct tail *t = container_of(w, struct tail, watcher);
 
@@ -39,15 +40,15 @@ static void tail_over(struct watcher *w)
     free(t);
 }
 
-static void ended(struct watcher *w, const struct ext_end *end)
+static void on_tail_process_ended(struct watcher *w, const struct backend_end *end)
 {
     (void)end;
-    tail_over(w);
+    on_tail_over(w);
 }
 
-static const struct watcher_events events = { .output = output,
-                                              .ended = ended,
-                                              .fell_behind = tail_over };
+static const struct watcher_events events = { .output = on_tail_output,
+                                              .ended = on_tail_process_ended,
+                                              .fell_behind = on_tail_over };
 
 static bool is_followed(struct log_source *x, uint32_t proc)
 {
@@ -57,7 +58,7 @@ static bool is_followed(struct log_source *x, uint32_t proc)
     return false;
 }
 
-static void follow(void *user, struct process *p)
+static void follow_process(void *user, struct process *p)
 {
     struct log_source *x = user;
     struct process_view v;
@@ -76,30 +77,30 @@ static void follow(void *user, struct process *p)
     process_watch(p, &t->watcher, !x->stands);
 }
 
-static void look(struct log_source *x)
+static void scan_processes(struct log_source *x)
 {
     struct sandbox *box;
 
     if (!control_find_now(x->client->control, &x->client->caller, str_from(x->sandbox), &box))
         return;
-    process_each(box, follow, x);
+    process_each(box, follow_process, x);
     sandbox_unref(box);
 }
 
-static void look_later(struct loop_later *l)
+static void on_scan_later(struct loop_later *l)
 {
-    look(container_of(l, struct log_source, look));
+    scan_processes(container_of(l, struct log_source, look));
 }
 
-/* A process was started or has ended; the one who tells is in the middle of it. */
-static void poke(struct mcp_source *s)
+/* A process was started or has ended. Scans later, because the caller is changing the list. */
+static void on_processes_changed(struct mcp_source *s)
 {
     struct log_source *x = container_of(s, struct log_source, source);
 
-    (void)loop_later(x->loop, &x->look, look_later, NULL); /* once is enough */
+    (void)loop_later(x->loop, &x->look, on_scan_later, NULL); /* one scan covers several changes */
 }
 
-static void free_later(struct loop_later *l)
+static void on_log_source_free(struct loop_later *l)
 {
     struct log_source *x = container_of(l, struct log_source, later);
 
@@ -108,8 +109,8 @@ static void free_later(struct loop_later *l)
     free(x);
 }
 
-/* Perhaps by a process that is just telling: its watcher must not be freed now. */
-static void source_ended(struct mcp_source *s)
+/* May be called from inside a watcher's callback, so the watchers are freed later. */
+static void on_log_source_end(struct mcp_source *s)
 {
     struct log_source *x = container_of(s, struct log_source, source);
 
@@ -118,7 +119,7 @@ static void source_ended(struct mcp_source *s)
         watcher_stop(&container_of(l, struct tail, link)->watcher);
         list_append(&x->unwatched, l);
     }
-    (void)loop_later(x->loop, &x->later, free_later, NULL);
+    (void)loop_later(x->loop, &x->later, on_log_source_free, NULL);
 }
 
 void mcp_watch_logs(struct mcp_request *r, const char *sandbox)
@@ -127,12 +128,12 @@ void mcp_watch_logs(struct mcp_request *r, const char *sandbox)
 
     if (!x)
         abort();
-    x->source.end = source_ended;
-    x->source.poke = poke;
+    x->source.end = on_log_source_end;
+    x->source.poke = on_processes_changed;
     x->client = mcp_client_of(r);
     x->loop = r->session->loop;
     snprintf(x->sandbox, sizeof x->sandbox, "%s", sandbox);
-    look(x);
+    scan_processes(x);
     x->stands = true;
     mcp_watched_by(r, &x->source);
 }

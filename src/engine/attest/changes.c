@@ -1,4 +1,5 @@
-#include "seal/changes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/attest/changes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,69 +7,70 @@
 #include <sys/stat.h>
 
 #include "base/own.h"
-#include "tree/at.h"
+#include "lib/tar/at.h"
 
-/* A writable layer has a size, but files of holes have not: what is longer is not read. Nothing of
- * that size leaves a sandbox. */
+/* A writable layer has a limited size, but sparse files have not: longer files are not read. No
+ * file of that size leaves a sandbox. */
 #define FILE_BYTES_MAX (UINT64_C(320) << 20)
 #define BYTES_MAX      (UINT64_C(4) << 30)
 
 /* --- Reading --- */
 
-static int parse_part(struct str text, struct seal_part *ret, struct err *e)
+static int parse_part(struct str text, struct attest_part *ret, struct err *e)
 {
-    struct str said, dir, at = str_cut(text, '=', &said), below = str_cut(said, '+', &dir);
+    struct str source, dir, at = str_cut(text, '=', &source), below = str_cut(source, '+', &dir);
 
     ret->has_lower = below.p;
-    if (!at.p || dir.n == 0 || str_find(said, '/') < said.n ||
+    if (!at.p || dir.n == 0 || str_find(source, '/') < source.n ||
         !str_copy(dir, ret->dir, sizeof ret->dir) || !str_copy(at, ret->at, sizeof ret->at) ||
         !str_copy(below.p ? below : STR(""), ret->below, sizeof ret->below))
         return err_set(e, ERR_INVALID, "'%.40s' is not a part of a layer: DIR=AT", text.p);
     return 0;
 }
 
-int seal_parts_parse(struct str text, struct seal_parts *ret, struct err *e)
+int attest_parts_parse(struct str text, struct attest_parts *ret, struct err *e)
 {
     struct str one;
     int r = 0;
 
     for (ret->n = 0; text.p && r >= 0; ret->n++) {
-        if (ret->n == SEAL_PARTS_MAX)
-            return err_set(e, ERR_TOO_BIG, "more than %d parts of a layer", SEAL_PARTS_MAX);
+        if (ret->n == ATTEST_PARTS_MAX)
+            return err_set(e, ERR_TOO_BIG, "more than %d parts of a layer", ATTEST_PARTS_MAX);
         text = str_cut(text, ',', &one);
         r = parse_part(one, &ret->p[ret->n], e);
     }
     return r;
 }
 
-int seal_layer_read(struct seal_files *f, int layer, const struct seal_parts *parts, struct err *e)
+int attest_layer_read(struct attest_files *f, int layer, const struct attest_parts *parts,
+                      struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; i < parts->n && r >= 0; i++) {
-        const struct seal_part *p = &parts->p[i];
-        const struct seal_reading how = { .at = p->at,
-                                          .itself = true,
-                                          .has_lower = p->has_lower,
-                                          .below = p->below,
-                                          .file_bytes = FILE_BYTES_MAX,
-                                          .bytes = BYTES_MAX };
+        const struct attest_part *p = &parts->p[i];
+        const struct attest_reading how = { .at = p->at,
+                                            .itself = true,
+                                            .has_lower = p->has_lower,
+                                            .below = p->below,
+                                            .file_bytes = FILE_BYTES_MAX,
+                                            .bytes = BYTES_MAX };
         AUTO_CLOSE int dir = at_open(layer, p->dir, O_RDONLY | O_DIRECTORY, 0);
 
         if (dir < 0 && errno == ENOENT)
             continue;
         r = dir < 0 ? at_error(e, "opening a part of the writable layer")
-                    : seal_files_add(f, dir, &how, e);
+                    : attest_files_add(f, dir, &how, e);
     }
-    seal_files_sort(f);
+    attest_files_sort(f);
     return r;
 }
 
 /* --- Comparing --- */
 
-/* What the lower directory has there: false for nothing. Through no link: where a link is in the
- * way the entry is below a directory that stands in its place, and new. */
-static bool look_below(int lower, const char *path, struct stat *ret)
+/* The entry of the lower directory at this path: false if absent. Does not follow links: where a
+ * lower link is in the way, a directory has replaced it and the entry is new. */
+static bool stat_lower(int lower, const char *path, struct stat *ret)
 {
     AUTO_CLOSE int fd = at_open(lower, path, O_PATH | O_NOFOLLOW, 0);
 
@@ -78,25 +80,25 @@ static bool look_below(int lower, const char *path, struct stat *ret)
 /* An entry that was not in the layer before. Overlayfs copies a file up when it is opened for
  * writing or changed, and then it counts as changed: times can be set back, so nothing but all of
  * the content could say otherwise. A directory is also copied for what is put into it. */
-static const char *change_of_new(const struct seal_file *f, int lower)
+static const char *change_of_new(const struct attest_file *f, int lower)
 {
     struct stat st;
 
-    if (f->mark == SEAL_WHITEOUT)
+    if (f->mark == ATTEST_WHITEOUT)
         return "deleted";
-    if (!f->has_lower || !look_below(lower, f->path, &st))
+    if (!f->has_lower || !stat_lower(lower, f->path, &st))
         return "added";
-    if (f->kind == SEAL_DIRECTORY && f->mark != SEAL_OPAQUE && S_ISDIR(st.st_mode) &&
+    if (f->kind == ATTEST_DIRECTORY && f->mark != ATTEST_OPAQUE && S_ISDIR(st.st_mode) &&
         f->mode == (st.st_mode & 07777))
         return NULL;
     return "changed";
 }
 
-static const char *change_of_old(const struct seal_file *before, const struct seal_file *after)
+static const char *change_of_old(const struct attest_file *before, const struct attest_file *after)
 {
-    if (seal_file_same(before, after))
+    if (attest_file_same(before, after))
         return NULL;
-    return after->mark == SEAL_WHITEOUT ? "deleted" : "changed";
+    return after->mark == ATTEST_WHITEOUT ? "deleted" : "changed";
 }
 
 static void write_deleted(const char *path, struct json_writer *w)
@@ -109,19 +111,20 @@ static void write_deleted(const char *path, struct json_writer *w)
     json_end_object(w);
 }
 
-static void write_change(const struct seal_file *f, const char *change, struct json_writer *w)
+static void write_file_change(const struct attest_file *f, const char *change,
+                              struct json_writer *w)
 {
     if (!change)
         return;
     if (strcmp(change, "deleted") == 0)
         write_deleted(f->path, w);
     else
-        seal_file_write(f, change, w);
+        attest_file_write(f, change, w);
 }
 
 /* Both are sorted: one walk through both. */
-void seal_changes_write(const struct seal_files *before, const struct seal_files *after, int lower,
-                        struct json_writer *w)
+void attest_changes_write(const struct attest_files *before, const struct attest_files *after,
+                          int lower, struct json_writer *w)
 {
     size_t i = 0, k = 0;
 
@@ -134,9 +137,9 @@ void seal_changes_write(const struct seal_files *before, const struct seal_files
         if (order > 0)
             write_deleted(before->p[k].path, w);
         else if (order < 0)
-            write_change(&after->p[i], change_of_new(&after->p[i], lower), w);
+            write_file_change(&after->p[i], change_of_new(&after->p[i], lower), w);
         else
-            write_change(&after->p[i], change_of_old(&before->p[k], &after->p[i]), w);
+            write_file_change(&after->p[i], change_of_old(&before->p[k], &after->p[i]), w);
         i += order <= 0;
         k += order >= 0;
     }

@@ -1,41 +1,45 @@
-#include "seal/envelope.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/attest/envelope.h"
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "json/bind.h"
-#include "json/reader.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "lib/json/bind.h"
+#include "lib/json/reader.h"
 
 enum { KEY_ID_SIZE = 16, TREE_MAX = 256 << 20 };
 
-struct signature {
+struct attest_signature {
     const char *keyid, *sig;
 };
 
-struct envelope {
+struct attest_envelope {
     const char *payload, *type;
     struct json_objects signatures;
 };
 
 static const struct json_field signature_fields[] = {
-    { "keyid", JSON_KIND_STR, JSON_AT(struct signature, keyid), .max = 64 },
-    { "sig", JSON_KIND_STR, JSON_AT(struct signature, sig), .required = true, .max = 128 },
+    { "keyid", JSON_KIND_STR, JSON_AT(struct attest_signature, keyid), .max = 64 },
+    { "sig", JSON_KIND_STR, JSON_AT(struct attest_signature, sig), .required = true, .max = 128 },
 };
 
 static const struct json_field envelope_fields[] = {
-    { "payload", JSON_KIND_STR, JSON_AT(struct envelope, payload), .required = true,
-      .max = SEAL_ENVELOPE_MAX },
-    { "payloadType", JSON_KIND_STR, JSON_AT(struct envelope, type), .required = true, .max = 128 },
-    { "signatures", JSON_KIND_OBJECTS, JSON_AT(struct envelope, signatures), .required = true,
-      .min = 1, .max = 8, JSON_FIELDS(signature_fields), .item_size = sizeof(struct signature) },
+    { "payload", JSON_KIND_STR, JSON_AT(struct attest_envelope, payload), .required = true,
+      .max = ATTEST_ENVELOPE_MAX },
+    { "payloadType", JSON_KIND_STR, JSON_AT(struct attest_envelope, type), .required = true,
+      .max = 128 },
+    { "signatures", JSON_KIND_OBJECTS, JSON_AT(struct attest_envelope, signatures),
+      .required = true, .min = 1, .max = 8, JSON_FIELDS(signature_fields),
+      .item_size = sizeof(struct attest_signature) },
 };
 
 /* "DSSEv1 LEN TYPE LEN TEXT" */
 static int to_sign(struct str text, struct buf *out, struct err *e)
 {
-    if (buf_addf(out, "DSSEv1 %zu %s %zu ", sizeof SEAL_TYPE - 1, SEAL_TYPE, text.n) < 0 ||
+    if (buf_addf(out, "DSSEv1 %zu %s %zu ", sizeof ATTEST_TYPE - 1, ATTEST_TYPE, text.n) < 0 ||
         buf_add(out, text) < 0)
-        return err_set(e, ERR_TOO_BIG, "more than %d MiB to sign", SEAL_TEXT_MAX >> 20);
+        return err_set(e, ERR_TOO_BIG, "the text to sign is larger than %d MiB",
+                       ATTEST_TEXT_MAX >> 20);
     return 0;
 }
 
@@ -49,11 +53,11 @@ static void key_id(const unsigned char *private_key, struct buf *out)
     (void)crypto_hex((struct str){ (const char *)digest, KEY_ID_SIZE / 2 }, out);
 }
 
-int seal_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY_SIZE],
-                        struct str text, struct buf *out, struct err *e)
+int attest_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY_SIZE],
+                          struct str text, struct buf *out, struct err *e)
 {
     AUTO(buf_done)
-    struct buf all = BUF_INIT(SEAL_TEXT_MAX + 128), payload = BUF_INIT(SEAL_ENVELOPE_MAX);
+    struct buf all = BUF_INIT(ATTEST_TEXT_MAX + 128), payload = BUF_INIT(ATTEST_ENVELOPE_MAX);
     AUTO(buf_done) struct buf sig = BUF_INIT(128), id = BUF_INIT(KEY_ID_SIZE);
     unsigned char signature[CRYPTO_SIGNATURE_SIZE];
     struct json_writer w;
@@ -69,7 +73,7 @@ int seal_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY_S
     json_writer_init(&w, out, JSON_PRETTY);
     json_begin_object(&w);
     json_key(&w, STR("payloadType"));
-    json_put_str(&w, STR(SEAL_TYPE));
+    json_put_str(&w, STR(ATTEST_TYPE));
     json_key(&w, STR("payload"));
     json_put_str(&w, buf_str(&payload));
     json_key(&w, STR("signatures"));
@@ -85,7 +89,7 @@ int seal_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY_S
     return json_writer_finish(&w, e);
 }
 
-static bool is_signed(const unsigned char *key, const struct signature *s, struct str all)
+static bool is_signed(const unsigned char *key, const struct attest_signature *s, struct str all)
 {
     AUTO(buf_done) struct buf sig = BUF_INIT(128);
 
@@ -93,23 +97,23 @@ static bool is_signed(const unsigned char *key, const struct signature *s, struc
            crypto_signed_by(key, all, (const unsigned char *)sig.p);
 }
 
-int seal_envelope_read(const unsigned char public_key[static CRYPTO_SIGN_KEY_SIZE],
-                       struct str envelope, struct buf *out, struct err *e)
+int attest_envelope_read(const unsigned char public_key[static CRYPTO_SIGN_KEY_SIZE],
+                         struct str envelope, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(TREE_MAX);
-    AUTO(buf_done) struct buf all = BUF_INIT(SEAL_TEXT_MAX + 128);
-    const struct json_limits limits = { .bytes = SEAL_ENVELOPE_MAX, .depth = 8 };
-    struct envelope v = { 0 };
+    AUTO(buf_done) struct buf all = BUF_INIT(ATTEST_TEXT_MAX + 128);
+    const struct json_limits limits = { .bytes = ATTEST_ENVELOPE_MAX, .depth = 8 };
+    struct attest_envelope v = { 0 };
     const struct json *tree;
-    const struct signature *s;
+    const struct attest_signature *s;
     int r = json_read(envelope, limits, &a, &tree, e);
 
     if (r >= 0)
         r = json_bind(tree, envelope_fields, COUNT_OF(envelope_fields), &v, &a, e);
     if (r < 0)
         return err_wrap(e, r, "not a signed manifest");
-    if (strcmp(v.type, SEAL_TYPE) != 0)
-        return err_set(e, ERR_INVALID, "not a manifest: its type is %.60s", v.type);
+    if (strcmp(v.type, ATTEST_TYPE) != 0)
+        return err_set(e, ERR_INVALID, "not a manifest: its payload type is %.60s", v.type);
     r = crypto_unbase64(str_from(v.payload), out, e);
     if (r >= 0)
         r = to_sign(buf_str(out), &all, e);
@@ -120,5 +124,5 @@ int seal_envelope_read(const unsigned char public_key[static CRYPTO_SIGN_KEY_SIZ
         if (is_signed(public_key, &s[i], buf_str(&all)))
             return 0;
     buf_clear(out);
-    return err_set(e, ERR_DENIED, "not signed by this key");
+    return err_set(e, ERR_DENIED, "the manifest is not signed by this key");
 }

@@ -1,36 +1,37 @@
-/* What is in a directory: every file with its hash, and what of it may not leave a sandbox. */
-#ifndef SEAL_FILES_H
-#define SEAL_FILES_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contents of a directory: every file with its hash, and the violations of the export rules. */
+#ifndef ENGINE_ATTEST_FILES_H
+#define ENGINE_ATTEST_FILES_H
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "crypto/hash.h"
-#include "json/writer.h"
+#include "lib/crypto/hash.h"
+#include "lib/json/writer.h"
 
 enum {
-    SEAL_FILES_MAX = 100000,
-    SEAL_VIOLATIONS_MAX = 100, /* told; one is enough */
+    ATTEST_FILES_MAX = 100000,
+    ATTEST_VIOLATIONS_MAX = 100, /* reported; one is enough for a refusal */
 };
 
-enum seal_kind { SEAL_FILE, SEAL_DIRECTORY, SEAL_LINK, SEAL_OTHER };
-enum seal_change { SEAL_ADDED, SEAL_CHANGED, SEAL_SAME };
-enum seal_content { SEAL_DATA, SEAL_ELF, SEAL_SCRIPT };
+enum attest_kind { ATTEST_FILE, ATTEST_DIRECTORY, ATTEST_LINK, ATTEST_OTHER };
+enum attest_change { ATTEST_ADDED, ATTEST_CHANGED, ATTEST_SAME };
+enum attest_content { ATTEST_DATA, ATTEST_ELF, ATTEST_SCRIPT };
 
-/* What an entry of an overlay's upper directory says about the lower one. */
-enum seal_mark {
-    SEAL_PLAIN,
-    SEAL_WHITEOUT, /* what the lower one has there is gone */
-    SEAL_OPAQUE,   /* a directory: all that the lower one has in it is gone */
+/* The mark of an entry in an overlay's upper directory. */
+enum attest_mark {
+    ATTEST_PLAIN,
+    ATTEST_WHITEOUT, /* the lower entry is deleted */
+    ATTEST_OPAQUE,   /* a directory: all that the lower one has in it is gone */
 };
 
-extern const char *const seal_kinds[], *const seal_contents[], *const seal_changes[];
+extern const char *const attest_kinds[], *const attest_contents[], *const attest_changes[];
 
-struct seal_file {
+struct attest_file {
     const char *path; /* below the directory, without a leading slash */
-    enum seal_kind kind;
-    enum seal_content content;
-    enum seal_change change; /* as seal_compare() says; before, added */
-    enum seal_mark mark;
+    enum attest_kind kind;
+    enum attest_content content;
+    enum attest_change change; /* as attest_compare() says; before, added */
+    enum attest_mark mark;
     bool has_lower; /* from an upper directory */
     unsigned mode;  /* permissions, with setuid, setgid and sticky */
     unsigned links; /* names of a file, wherever they are */
@@ -39,15 +40,15 @@ struct seal_file {
     char sha256[2 * CRYPTO_SHA256_SIZE + 1]; /* of a file that was read; else "" */
 };
 
-struct seal_files {
+struct attest_files {
     struct arena arena;
-    struct seal_file *p; /* by path, byte by byte */
+    struct attest_file *p; /* by path, byte by byte */
     size_t n, cap_;
     uint64_t read; /* bytes of files */
 };
 
 /* How a directory is read. */
-struct seal_reading {
+struct attest_reading {
     const char *at;      /* before the paths, without slashes at its ends; "": nothing */
     bool itself;         /* the directory is listed too, as "AT/." */
     bool has_lower;      /* an overlay's upper directory: it has marks … */
@@ -56,37 +57,39 @@ struct seal_reading {
     uint64_t bytes;      /* to read in all, with what was read before; 0: no ceiling */
 };
 
-void seal_files_done(struct seal_files *f);
+void attest_files_done(struct attest_files *f);
 
-/* All that is beneath dir, through no link. -ERR_TOO_BIG beyond SEAL_FILES_MAX. */
-int seal_files_read(struct seal_files *f, int dir, struct err *e);
+/* Lists everything beneath dir, following no link. -ERR_TOO_BIG beyond ATTEST_FILES_MAX. */
+int attest_files_read(struct attest_files *f, int dir, struct err *e);
 
-/* The same in pieces: adds what is beneath dir to files that were zeroed at first; then sorts. */
-int seal_files_add(struct seal_files *f, int dir, const struct seal_reading *how, struct err *e);
-void seal_files_sort(struct seal_files *f);
+/* The same in steps: adds everything beneath dir to files that were zeroed at first; then sort. */
+int attest_files_add(struct attest_files *f, int dir, const struct attest_reading *how,
+                     struct err *e);
+void attest_files_sort(struct attest_files *f);
 
-/* Whether two entries say the same, but for `change`. */
-bool seal_file_same(const struct seal_file *a, const struct seal_file *b);
+/* Whether two entries are equal, except for `change`. */
+bool attest_file_same(const struct attest_file *a, const struct attest_file *b);
 
 /* One file as an object. */
-void seal_file_write(const struct seal_file *f, const char *change, struct json_writer *w);
+void attest_file_write(const struct attest_file *f, const char *change, struct json_writer *w);
 
 /* Fills in `change`, against what was there before; writes the paths that are gone, as an array. */
-void seal_compare(struct seal_files *f, const struct seal_files *before, struct json_writer *w);
+void attest_compare(struct attest_files *f, const struct attest_files *before,
+                    struct json_writer *w);
 
-/* What may leave: all zeros is nothing. */
-struct seal_limits {
+/* Limits of the export: all zeros allow nothing. */
+struct attest_limits {
     uint64_t file_bytes, bytes, files;
 };
 
 /* Why a file may not leave, or NULL; `rule` is a stable word. */
-const char *seal_refusal(const struct seal_file *f, const struct seal_limits *l,
-                         const char **ret_rule);
+const char *attest_refusal(const struct attest_file *f, const struct attest_limits *l,
+                           const char **ret_rule);
 
-/* The list as an array; and an array of those that may not leave, with rule and reason: how many.
- */
-void seal_files_write(const struct seal_files *f, struct json_writer *w);
-size_t seal_violations_write(const struct seal_files *f, const struct seal_limits *l,
-                             struct json_writer *w);
+/* The list as an array; and an array of those that may not leave, with rule and reason: how
+ * many. */
+void attest_files_write(const struct attest_files *f, struct json_writer *w);
+size_t attest_violations_write(const struct attest_files *f, const struct attest_limits *l,
+                               struct json_writer *w);
 
 #endif

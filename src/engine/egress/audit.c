@@ -1,4 +1,5 @@
-#include "egress/audit.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/audit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "egress/audit_event.h"
-#include "loop/timer.h"
+#include "engine/egress/audit_event.h"
+#include "lib/loop/timer.h"
 
 enum { HELD_MAX = 64 << 10 };
 
@@ -20,11 +21,11 @@ enum { HELD_MAX = 64 << 10 };
 #define AUDIT_QUIET_NS (60 * NS_PER_S)
 
 /* Denials of one kind within a second. */
-struct kind {
+struct denial_kind {
     unsigned char name[AUDIT_KIND_SIZE];
-    uint64_t count;         /* that no line has told of yet */
-    int64_t since;          /* when the first of those was */
-    struct audit_event *of; /* the first of those; NULL while count is 0 */
+    uint64_t count;         /* denials that no line has reported yet */
+    int64_t since;          /* time of the first of them */
+    struct audit_event *of; /* the first of them; NULL while count is 0 */
 };
 
 struct audit {
@@ -32,34 +33,35 @@ struct audit {
     char box_id[ID_MAX];
     int fd;
     uint64_t written;
-    uint64_t room, low_at; /* of `written`; room 0: no limit */
-    enum wire_lack lack;   /* why there is no more */
-    enum wire_lack failed; /* why the last line that was lost has no room; of others: none */
-    audit_low_fn *low;     /* NULL: it was called */
+    uint64_t room, low_at; /* limits for `written`; room 0: no limit */
+    enum wire_lack lack;   /* which limit `room` comes from */
+    enum wire_lack failed; /* the limit that the last lost line ran into; none for other failures */
+    audit_low_fn *low;     /* NULL after it was called */
     void *user;
-    uint64_t generation; /* of the last policy, for events without a decision */
-    struct buf held;     /* lines of this turn */
-    struct buf torn;     /* the rest of a line whose begin a full disk or pipe took */
+    uint64_t generation; /* of the current policy, for events without a decision */
+    struct buf held;     /* lines of this turn of the loop, not yet written */
+    struct buf torn;     /* the rest of a line of which a full disk or pipe took the begin */
     struct crypto_hmac mac;
     bool has_mac;
-    struct chain_place chain;   /* of the last line, written or held */
-    struct chain_place sure;    /* of the last one that is wholly written */
-    struct chain_place at_torn; /* of the one that is torn */
-    struct chain_place *last;   /* for whoever frees it; NULL: nobody asked */
-    uint64_t fd_seq;            /* what was before the first line of this descriptor */
-    uint64_t lost;              /* times that lines could not be written */
+    struct chain_place chain;   /* place of the last line, written or held */
+    struct chain_place sure;    /* place of the last completely written line */
+    struct chain_place at_torn; /* place of the torn line */
+    struct chain_place *last;   /* output of audit_free(); NULL: not requested */
+    uint64_t fd_seq;            /* seq before the first line of this descriptor */
+    uint64_t lost;              /* number of failed writes */
     struct list opens;          /* struct audit_open: to be written in this turn */
     struct loop_later later;
-    int64_t quiet_until; /* CLOCK_MONOTONIC: no log line before */
+    int64_t quiet_until; /* CLOCK_MONOTONIC: next log line not before this */
     struct loop_timer tick;
-    struct kind kinds[AUDIT_KINDS_MAX];
+    struct denial_kind kinds[AUDIT_KINDS_MAX];
     size_t n;
-    uint64_t more; /* denials beyond them */
+    uint64_t more; /* denials beyond the last kind */
     int64_t more_since;
 };
 
-/* A pipe, socket or terminal whose reader does not read must not stop the loop: what it does not
- * take at once is not on record. Files take everything, or fail. */
+/* Makes pipes, sockets and terminals non-blocking, so that a slow reader does not stop the loop:
+ * bytes that they do not take at once count as not recorded. Regular files take all bytes or
+ * fail. */
 static int make_sink(int fd)
 {
     struct stat st;
@@ -134,8 +136,9 @@ const struct audit_refusal *audit_refusal(const struct audit *a)
 {
     static const struct audit_refusal rows[WIRE_LACKS_] = {
         [WIRE_LACK_NONE] = { "audit_unavailable",
-                             "It cannot be put on record, so it is not allowed.",
-                             "Try again later; tell the operator." },
+                             "The audit record cannot be written, so the connection is not "
+                             "allowed.",
+                             "Try again later, and inform the administrator." },
         [WIRE_LACK_BOX] = { "audit_full",
                             "The sandbox's egress log is full, so nothing more is allowed.",
                             "Ask the administrator to raise egress.audit_max, wait until records "
@@ -151,7 +154,7 @@ const struct audit_refusal *audit_refusal(const struct audit *a)
     return &rows[a->failed];
 }
 
-static void tell_low(struct audit *a)
+static void notify_low_room(struct audit *a)
 {
     audit_low_fn *low = audit_is_low(a) ? a->low : NULL;
 
@@ -163,8 +166,9 @@ static void tell_low(struct audit *a)
 
 /* --- Lines --- */
 
-/* A pipe whose reader is slow fails and recovers many times a second: said once a minute. */
-static bool fail(struct audit *a)
+/* Logs a failed write, at most once a minute: a pipe with a slow reader fails and recovers many
+ * times a second. */
+static bool log_audit_failure(struct audit *a)
 {
     int64_t now = clock_mono();
 
@@ -176,8 +180,8 @@ static bool fail(struct audit *a)
     return false;
 }
 
-/* As much of it as the descriptor takes; false: not all. */
-static bool push(struct audit *a, struct str *line)
+/* Writes as much as the descriptor takes; false if some of it is left. */
+static bool write_audit_bytes(struct audit *a, struct str *line)
 {
     while (line->n > 0) {
         ssize_t n = write(a->fd, line->p, line->n);
@@ -185,18 +189,18 @@ static bool push(struct audit *a, struct str *line)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(a);
+            return log_audit_failure(a);
         *line = (struct str){ line->p + n, line->n - (size_t)n };
         a->written += (uint64_t)n;
     }
     return true;
 }
 
-/* A line that was begun is finished before another: its half cannot be taken back. */
+/* Completes a torn line before another is written, because its begin cannot be removed. */
 static bool finish_torn(struct audit *a)
 {
     struct str rest = buf_str(&a->torn);
-    bool good = push(a, &rest);
+    bool good = write_audit_bytes(a, &rest);
 
     buf_drop(&a->torn, a->torn.n - rest.n);
     if (good) {
@@ -216,8 +220,8 @@ static struct chain_place place_before(const struct audit *a, const char *end)
     return chain_parse((struct str){ from, (size_t)(end - from) }, &line) ? line.place : a->sure;
 }
 
-/* Of what could not be written, the rest of a line that was begun. The chain goes on behind the
- * last line that was begun: those that are lost have no place in it. */
+/* Keeps the rest of a line whose begin was written. The chain continues behind that line: lost
+ * lines have no place in the chain. */
 static void keep_torn(struct audit *a, struct str rest)
 {
     size_t begun = (size_t)(rest.p - a->held.p);
@@ -233,8 +237,8 @@ static void keep_torn(struct audit *a, struct str rest)
     }
 }
 
-/* All that is held, in one piece; false: some of it is lost. */
-static bool flush(struct audit *a)
+/* Writes all held lines in one piece; false if some of them are lost. */
+static bool flush_audit(struct audit *a)
 {
     struct str rest = buf_str(&a->held);
     bool good;
@@ -243,13 +247,13 @@ static bool flush(struct audit *a)
         return true;
     if (!has_room(a, a->torn.n + rest.n)) {
         errno = EDQUOT;
-        good = fail(a);
+        good = log_audit_failure(a);
         a->chain = a->torn.n ? a->at_torn : a->sure;
     } else if (a->torn.n && !finish_torn(a)) {
         a->chain = a->at_torn;
         good = false;
     } else {
-        good = push(a, &rest);
+        good = write_audit_bytes(a, &rest);
         if (good)
             a->sure = a->chain;
         else
@@ -258,19 +262,19 @@ static bool flush(struct audit *a)
     if (!good)
         a->lost++;
     buf_done(&a->held);
-    tell_low(a);
+    notify_low_room(a);
     return good;
 }
 
-/* A line that has no place in the file, whatever else is written. */
+/* Counts a line that cannot be written at all. */
 static bool lose_line(struct audit *a, int why)
 {
     errno = why;
     a->lost++;
     if (why == EDQUOT)
-        a->low_at = a->written; /* there may be room by now */
-    fail(a);
-    tell_low(a);
+        a->low_at = a->written; /* a later call may get more room */
+    log_audit_failure(a);
+    notify_low_room(a);
     return false;
 }
 
@@ -280,7 +284,7 @@ static bool is_allow(const struct audit_event *ev)
            (ev->what == AUDIT_REQUEST && ev->verdict != EGRESS_DENIED);
 }
 
-static bool hold(struct audit *a, const struct audit_event *ev)
+static bool hold_audit_line(struct audit *a, const struct audit_event *ev)
 {
     char bytes[EGRESS_AUDIT_LINE_MAX];
     struct str line = { bytes, audit_event_write(ev, a->box_id, bytes) };
@@ -291,48 +295,49 @@ static bool hold(struct audit *a, const struct audit_event *ev)
         !has_room(a, a->torn.n + a->held.n + line.n + CHAIN_TEXT_MAX + AUDIT_RESERVE))
         return lose_line(a, EDQUOT);
     if (HELD_MAX - a->held.n < EGRESS_AUDIT_LINE_MAX)
-        flush(a);
+        flush_audit(a);
     line.n =
         chain_add(&a->chain, a->chain.seq == a->fd_seq, a->has_mac ? &a->mac : NULL, bytes, line.n);
     buf_add(&a->held, line);
     return true;
 }
 
-static bool put(struct audit *a, const struct audit_event *ev)
+static bool write_audit_event(struct audit *a, const struct audit_event *ev)
 {
-    return a->fd < 0 || (hold(a, ev) && flush(a));
+    return a->fd < 0 || (hold_audit_line(a, ev) && flush_audit(a));
 }
 
 static void write_opens(struct audit *a);
 
-static void on_turn_over(struct loop_later *l)
+static void on_audit_turn_end(struct loop_later *l)
 {
     struct audit *a = container_of(l, struct audit, later);
 
     write_opens(a);
-    flush(a);
+    flush_audit(a);
 }
 
-/* With whatever else the turn has to tell. */
-static void put_soon(struct audit *a, const struct audit_event *ev)
+/* Holds the event's line until the end of this turn. */
+static void hold_audit_event(struct audit *a, const struct audit_event *ev)
 {
     if (a->fd < 0)
         return;
-    hold(a, ev);
-    loop_later(a->loop, &a->later, on_turn_over, NULL);
+    hold_audit_line(a, ev);
+    loop_later(a->loop, &a->later, on_audit_turn_end, NULL);
 }
 
 bool audit_kept(struct audit *a, uint64_t ticket)
 {
-    flush(a);
+    flush_audit(a);
     return a->lost == ticket;
 }
 
 void audit_set_fd(struct audit *a, int fd)
 {
-    flush(a);
+    flush_audit(a);
     if (a->torn.n && !finish_torn(a))
-        a->chain = a->sure; /* its half stays where it is, and its place is the next line's */
+        /* the torn line stays incomplete, and the next line takes its place in the chain */
+        a->chain = a->sure;
     buf_done(&a->torn);
     drop_fd(&a->fd);
     a->fd = make_sink(fd);
@@ -342,71 +347,75 @@ void audit_set_fd(struct audit *a, int fd)
 
 /* --- Counting denials --- */
 
-static void on_tick(struct loop_timer *t);
+static void on_audit_tick(struct loop_timer *t);
 
 static void start_tick(struct audit *a)
 {
     if (!loop_timer_started(&a->tick))
-        loop_timer_start(a->loop, &a->tick, clock_mono() + AUDIT_TICK_NS, on_tick, NULL);
+        loop_timer_start(a->loop, &a->tick, clock_mono() + AUDIT_TICK_NS, on_audit_tick, NULL);
 }
 
-/* Tells of what was counted; false: it is still to be told. */
-static bool tell_kind(struct audit *a, struct kind *k)
+/* Writes the denials counted for one kind; false if the line could not be written. */
+static bool write_denial_kind(struct audit *a, struct denial_kind *k)
 {
     k->of->count = k->count;
     k->of->since = k->since;
     k->of->time = clock_wall();
-    if (!put(a, k->of))
+    if (!write_audit_event(a, k->of))
         return false;
     free(take_ptr(k->of));
     k->count = 0;
     return true;
 }
 
-static void tell_more(struct audit *a)
+static void write_more_denials(struct audit *a)
 {
-    struct audit_event ev = { .what = AUDIT_MORE,
-                              .adapter = AUDIT_NO_ADAPTER,
-                              .time = clock_wall(),
-                              .since = a->more_since,
-                              .count = a->more,
-                              .generation = a->generation,
-                              .text = { [AUDIT_CODE] = STR("more_denials"),
-                                        [AUDIT_WHY] = STR("More kinds of denials in a second than "
-                                                          "are told apart.") } };
+    struct audit_event ev = {
+        .what = AUDIT_MORE,
+        .adapter = AUDIT_NO_ADAPTER,
+        .time = clock_wall(),
+        .since = a->more_since,
+        .count = a->more,
+        .generation = a->generation,
+        .text = { [AUDIT_CODE] = STR("more_denials"),
+                  [AUDIT_WHY] =
+                      STR("More different denials in one second than are recorded separately.") }
+    };
 
-    if (a->more && put(a, &ev))
+    if (a->more && write_audit_event(a, &ev))
         a->more = 0;
 }
 
-/* A kind that did not come again is forgotten; one that could not be told, or goes on, stays. */
-static void tell_counted(struct audit *a)
+/* Writes all counted denials. Forgets kinds that did not occur since the last tick; keeps kinds
+ * that occurred, or that could not be written. */
+static void write_counted_denials(struct audit *a)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < a->n; i++) {
-        struct kind k = a->kinds[i];
+        struct denial_kind k = a->kinds[i];
         bool again = k.count > 0;
 
         if (again)
-            tell_kind(a, &k);
+            write_denial_kind(a, &k);
         if (again)
             a->kinds[kept++] = k;
     }
     a->n = kept;
-    tell_more(a);
+    write_more_denials(a);
 }
 
-static void on_tick(struct loop_timer *t)
+static void on_audit_tick(struct loop_timer *t)
 {
     struct audit *a = container_of(t, struct audit, tick);
 
-    tell_counted(a);
+    write_counted_denials(a);
     if (a->n || a->more)
         start_tick(a);
 }
 
-static struct kind *find_kind(struct audit *a, const unsigned char name[static AUDIT_KIND_SIZE])
+static struct denial_kind *find_denial_kind(struct audit *a,
+                                            const unsigned char name[static AUDIT_KIND_SIZE])
 {
     for (size_t i = 0; i < a->n; i++)
         if (memcmp(a->kinds[i].name, name, AUDIT_KIND_SIZE) == 0)
@@ -414,7 +423,7 @@ static struct kind *find_kind(struct audit *a, const unsigned char name[static A
     return NULL;
 }
 
-static void count(struct kind *k, const struct audit_event *ev)
+static void count_denial(struct denial_kind *k, const struct audit_event *ev)
 {
     if (!k->of) {
         k->of = audit_event_dup(ev);
@@ -423,32 +432,32 @@ static void count(struct kind *k, const struct audit_event *ev)
     k->count++;
 }
 
-static void count_more(struct audit *a, int64_t now)
+static void count_more_denials(struct audit *a, int64_t now)
 {
     if (!a->more)
         a->more_since = now;
     a->more++;
 }
 
-/* The first of a kind at once, the rest with the next tick. */
-static void put_denial(struct audit *a, const struct audit_event *ev)
+/* Writes the first denial of a kind at once, and the others with the next tick. */
+static void write_denial(struct audit *a, const struct audit_event *ev)
 {
     unsigned char name[AUDIT_KIND_SIZE];
-    struct kind *k;
+    struct denial_kind *k;
 
     audit_event_kind(ev, name);
-    k = find_kind(a, name);
+    k = find_denial_kind(a, name);
     start_tick(a);
     if (k) {
-        count(k, ev);
+        count_denial(k, ev);
     } else if (a->n == AUDIT_KINDS_MAX) {
-        count_more(a, ev->time);
+        count_more_denials(a, ev->time);
     } else {
         k = &a->kinds[a->n++];
-        *k = (struct kind){ 0 };
+        *k = (struct denial_kind){ 0 };
         memcpy(k->name, name, sizeof name);
-        if (!put(a, ev))
-            count(k, ev);
+        if (!write_audit_event(a, ev))
+            count_denial(k, ev);
     }
 }
 
@@ -459,8 +468,8 @@ void audit_free(struct audit *a)
     loop_timer_stop(&a->tick);
     loop_later_stop(&a->later);
     a->low = NULL;
-    flush(a);
-    tell_counted(a);
+    flush_audit(a);
+    write_counted_denials(a);
     for (size_t i = 0; i < a->n; i++)
         free(a->kinds[i].of);
     if (a->torn.n)
@@ -475,7 +484,7 @@ void audit_free(struct audit *a)
 
 /* --- Events --- */
 
-static void take_intent(struct audit_event *ev, const struct egress_intent *i)
+static void set_event_intent(struct audit_event *ev, const struct egress_intent *i)
 {
     ev->adapter = (int)i->adapter;
     ev->protocol = i->adapter == EGRESS_BY_DNS ? 0 : IPPROTO_TCP;
@@ -491,7 +500,7 @@ static void take_intent(struct audit_event *ev, const struct egress_intent *i)
     }
 }
 
-static void take_who(struct audit_event *ev, const struct egress_who *who)
+static void set_event_who(struct audit_event *ev, const struct egress_who *who)
 {
     ev->known = who->known;
     if (!who->known)
@@ -504,7 +513,7 @@ static void take_who(struct audit_event *ev, const struct egress_who *who)
         ev->text[AUDIT_PARENT] = str_from(who->ancestors[0]);
 }
 
-static void take_reason(struct audit_event *ev, const struct egress_reason *why)
+static void set_event_reason(struct audit_event *ev, const struct egress_reason *why)
 {
     ev->text[AUDIT_CODE] = str_from(why->code);
     ev->text[AUDIT_WHY] = str_from(why->text);
@@ -522,16 +531,16 @@ static struct audit_event event_of(enum audit_what what, const struct egress_int
                               .id = d->id,
                               .generation = d->generation };
 
-    take_intent(&ev, i);
-    take_who(&ev, &d->who);
-    take_reason(&ev, &d->why);
+    set_event_intent(&ev, i);
+    set_event_who(&ev, &d->who);
+    set_event_reason(&ev, &d->why);
     ev.text[AUDIT_POLICY_NAME] = d->match.policy;
     ev.text[AUDIT_ENDPOINT] = d->match.endpoint_name;
     return ev;
 }
 
-static uint64_t put_allow_soon(struct audit *a, const struct egress_intent *i,
-                               const struct egress_decision *d)
+static uint64_t hold_allow_event(struct audit *a, const struct egress_intent *i,
+                                 const struct egress_decision *d)
 {
     struct audit_event ev = event_of(AUDIT_ALLOW, i, d);
     uint64_t ticket = a->lost;
@@ -540,13 +549,13 @@ static uint64_t put_allow_soon(struct audit *a, const struct egress_intent *i,
         ev.has_to = true;
         ev.to = d->addresses[0];
     }
-    put_soon(a, &ev);
+    hold_audit_event(a, &ev);
     return ticket;
 }
 
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
 {
-    return audit_kept(a, put_allow_soon(a, i, d));
+    return audit_kept(a, hold_allow_event(a, i, d));
 }
 
 void audit_open_soon(struct audit *a, struct audit_open *o, const struct egress_intent *i,
@@ -560,7 +569,7 @@ void audit_open_soon(struct audit *a, struct audit_open *o, const struct egress_
 void audit_open_write(struct audit *a, struct audit_open *o)
 {
     if (audit_open_forget(o))
-        o->ticket_ = put_allow_soon(a, o->intent_, o->decision_);
+        o->ticket_ = hold_allow_event(a, o->intent_, o->decision_);
 }
 
 static void write_opens(struct audit *a)
@@ -589,9 +598,9 @@ bool audit_lookup(struct audit *a, const struct egress_intent *i, const struct e
 
     ev.verdict = EGRESS_ALLOWED;
     ev.text[AUDIT_CODE] = STR("looked_up");
-    ev.text[AUDIT_WHY] = STR("The name leaves: a server is asked for its addresses.");
+    ev.text[AUDIT_WHY] = STR("The name is sent to a DNS server.");
     ev.text[AUDIT_NEXT] = (struct str){ 0 };
-    return put(a, &ev);
+    return write_audit_event(a, &ev);
 }
 
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d)
@@ -599,7 +608,7 @@ void audit_deny(struct audit *a, const struct egress_intent *i, const struct egr
     struct audit_event ev = event_of(AUDIT_DENY, i, d);
 
     ev.verdict = EGRESS_DENIED;
-    put_denial(a, &ev);
+    write_denial(a, &ev);
 }
 
 uint64_t audit_request(struct audit *a, const struct egress_intent *i,
@@ -610,13 +619,13 @@ uint64_t audit_request(struct audit *a, const struct egress_intent *i,
     uint64_t ticket = a->lost;
 
     ev.verdict = v;
-    take_reason(&ev, why);
+    set_event_reason(&ev, why);
     ev.text[AUDIT_METHOD] = method;
     ev.text[AUDIT_PATH] = path;
     if (v == EGRESS_DENIED)
-        put_denial(a, &ev);
+        write_denial(a, &ev);
     else
-        put_soon(a, &ev);
+        hold_audit_event(a, &ev);
     return ticket;
 }
 
@@ -630,7 +639,7 @@ void audit_close(struct audit *a, const struct egress_intent *i, const struct eg
     ev.bytes_out = bytes_out;
     ev.bytes_in = bytes_in;
     ev.took_ns = took_ns;
-    put_soon(a, &ev);
+    hold_audit_event(a, &ev);
 }
 
 void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,
@@ -651,10 +660,10 @@ void audit_reject(struct audit *a, int protocol, const struct address *from, uin
         .port = to_port,
         .text = { [AUDIT_CODE] = STR("boundary_rejected"),
                   [AUDIT_RULE] = STR("boundary"),
-                  [AUDIT_WHY] = STR("Only TCP, and DNS on port 53, leave a sandbox.") },
+                  [AUDIT_WHY] = STR("A sandbox can only use TCP, and DNS on port 53.") },
     };
 
-    put_denial(a, &ev);
+    write_denial(a, &ev);
 }
 
 void audit_malformed(struct audit *a, enum egress_adapter by, const char *why)
@@ -667,7 +676,7 @@ void audit_malformed(struct audit *a, enum egress_adapter by, const char *why)
                               .text = {
                                   [AUDIT_CODE] = STR("malformed"), [AUDIT_WHY] = str_from(why) } };
 
-    put_denial(a, &ev);
+    write_denial(a, &ev);
 }
 
 void audit_wait(struct audit *a, const char *why)
@@ -682,7 +691,7 @@ void audit_wait(struct audit *a, const char *why)
                                         [AUDIT_WHY] = str_from(why),
                                         [AUDIT_NEXT] = STR("Open fewer connections at a time.") } };
 
-    put_denial(a, &ev);
+    write_denial(a, &ev);
 }
 
 void audit_policy(struct audit *a, uint64_t generation)
@@ -697,5 +706,5 @@ void audit_policy(struct audit *a, uint64_t generation)
                                         [AUDIT_WHY] = STR("A new policy is in force.") } };
 
     a->generation = generation;
-    put(a, &ev);
+    write_audit_event(a, &ev);
 }

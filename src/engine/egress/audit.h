@@ -1,68 +1,69 @@
-/* The audit record: OCSF 1.8 events, one JSON line each, appended to a descriptor: at once, or with
- * the others of the same turn of the loop in one write().
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit record: OCSF 1.8 events, one JSON line each, appended to a descriptor, either at once
+ * or together with the other lines of the same turn of the loop.
  *
- * Network Activity (4001) for connections and names, HTTP Activity (4002) for inspected requests;
- * the shape is in docs/egress-audit.md. Never in an event: query strings, bodies, header values.
- * Text from outside is bounded and escaped, so that a line is one event whatever a client sends.
+ * Network Activity (4001) is used for connections and names, HTTP Activity (4002) for inspected
+ * requests; docs/egress-audit.md describes the format. Events never contain query strings, bodies
+ * or header values. Text from outside is truncated and escaped, so that no client can forge a line.
  *
- * An allow must be on record before anything is dialled or forwarded: audit_allow() and
- * audit_kept() say whether it is, and a no means deny (fail closed: a full disk stops traffic).
- * Denials that repeat (same destination, rule, code, program) are counted and written once a
- * second as one event with `count`; the first of a kind is written at once. A flood of different
- * ones is bounded, too: beyond AUDIT_KINDS_MAX kinds a second they are counted in one summary. */
-#ifndef EGRESS_AUDIT_H
-#define EGRESS_AUDIT_H
+ * An allow must be recorded before anything is dialled or forwarded: audit_allow() and audit_kept()
+ * return whether it is. If not, the caller denies (fail closed: a full disk stops traffic).
+ * Repeated denials (same destination, rule, code, program) are counted and written once a second as
+ * one event with `count`; the first of a kind is written at once. Beyond AUDIT_KINDS_MAX kinds a
+ * second, denials are counted in one summary. */
+#ifndef ENGINE_EGRESS_AUDIT_H
+#define ENGINE_EGRESS_AUDIT_H
 
-#include "egress/authorize.h"
-#include "egress/chain.h"
-#include "egress/wire.h"
+#include "engine/egress/authorize.h"
+#include "engine/egress/chain.h"
+#include "engine/egress/wire.h"
 
 struct audit;
 
 enum { AUDIT_KINDS_MAX = 64, AUDIT_RESERVE = 32 << 10 };
 
-/* Why something that is not on record is denied. */
+/* The reason for a denial because the event could not be recorded. */
 struct audit_refusal {
     const char *code, *text, *next;
 };
 
-/* Takes the descriptor (O_APPEND). A pipe, socket or terminal is fine, too: its description becomes
- * non-blocking, and while its reader does not read, nothing is on record and nothing is allowed.
- * fd -1: events go nowhere and all is well. */
+/* Takes over the descriptor (O_APPEND). The file description of a pipe, socket or terminal becomes
+ * non-blocking: while its reader does not read, nothing can be recorded, so nothing is allowed. fd
+ * -1: events are discarded and count as recorded. */
 struct audit *audit_new(struct loop *l, const char *box_id, int fd);
-/* Where the chain of its lines goes on (egress/chain.h), before the first event; without, it begins
- * here and its lines have no mac. key may be NULL. */
+/* Continues a chain (engine/egress/chain.h) at `from`; call it before the first event. Otherwise a
+ * new chain begins, and its lines have no mac. key may be NULL. */
 void audit_resume(struct audit *a, const struct chain_place *from, const unsigned char *key);
-/* The place of the last line that is wholly written. It is valid until the next call of this
+/* Returns the place of the last completely written line; valid until the next call of this
  * module. */
 const struct chain_place *audit_place(const struct audit *a);
-/* audit_free() leaves there the place of the last line that is wholly written. */
+/* audit_free() then stores the place of the last completely written line in *last. */
 void audit_note_last(struct audit *a, struct chain_place *last);
-/* Writes what is being counted, and frees. NULL is fine. */
+/* Writes the counted denials, and frees. Accepts NULL. */
 void audit_free(struct audit *a);
-/* Another descriptor from now on (rotation). The chain goes on there. */
+/* Writes to another descriptor from now on (rotation). The chain continues there. */
 void audit_set_fd(struct audit *a, int fd);
-uint64_t audit_written(const struct audit *a); /* bytes to the current descriptor */
+uint64_t audit_written(const struct audit *a); /* bytes written to the current descriptor */
 
-/* How many bytes may be written to the current descriptor in all; 0: no limit. What has no room is
- * not on record. low is called once when half of what is left now is used, from inside a write.
- * lack: there is no more than that, and why; then the last AUDIT_RESERVE bytes take no allows, so
- * that denials and the ends of connections are on record for a while. */
+/* Limits the bytes that may be written to the current descriptor; 0: no limit. Lines beyond the
+ * limit are lost. `low` is called once, from inside a write, when half of the remaining room is
+ * used. `lack` names the quota that the limit comes from; then the last AUDIT_RESERVE bytes are
+ * reserved for denials and Closes, and allows fail earlier. */
 typedef void audit_low_fn(void *user);
 void audit_set_room(struct audit *a, uint64_t room, enum wire_lack lack, audit_low_fn *low,
                     void *user);
-bool audit_is_low(const struct audit *a); /* it was called, or would be */
+bool audit_is_low(const struct audit *a); /* `low` was called, or is due */
 
-/* A name (EGRESS_BY_DNS) was allowed; true if it is on record. */
+/* Records an allowed name (EGRESS_BY_DNS); true if it was recorded. */
 bool audit_allow(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
-/* For the ticket of a line that is written with whatever else this turn has to tell: whether it is
- * on record, and sees to it. Where one line of a turn is lost, it says no for the others, too. */
+/* Whether the line with this ticket is recorded; writes the held lines if needed. If one line of a
+ * turn is lost, all lines of that turn count as lost. */
 bool audit_kept(struct audit *a, uint64_t ticket);
-/* After a no: why. */
+/* The reason for the last failure to record. */
 const struct audit_refusal *audit_refusal(const struct audit *a);
 
-/* The Open of a connection (lease.h), embedded in its owner, zeroed before. What it points to lives
- * as long. */
+/* The Open event of a connection (lease.h), embedded in its owner, zeroed before use. Intent and
+ * decision must live as long. */
 struct audit_open {
     struct link link_;
     const struct egress_intent *intent_;
@@ -70,33 +71,35 @@ struct audit_open {
     uint64_t ticket_;
 };
 
-/* Is written when the turn is over, when another that was asked for in this turn must be on record,
- * or never, if its owner forgets it before. */
+/* Schedules the Open: it is written at the end of the turn, or earlier if another line of this turn
+ * must be recorded, or never, if audit_open_forget() is called before. */
 void audit_open_soon(struct audit *a, struct audit_open *o, const struct egress_intent *i,
                      const struct egress_decision *d);
-void audit_open_write(struct audit *a, struct audit_open *o); /* before what is written next */
-bool audit_open_kept(struct audit *a, struct audit_open *o);  /* it is on record, or made so */
-bool audit_open_forget(struct audit_open *o);                 /* false: it is written already */
+void audit_open_write(struct audit *a, struct audit_open *o); /* writes it before the next line */
+/* whether it is recorded; writes it if needed */
+bool audit_open_kept(struct audit *a, struct audit_open *o);
+bool audit_open_forget(struct audit_open *o); /* false: already written */
 
-/* A name is about to be looked up; true if that is on record. */
+/* Records that a name is about to be looked up; true if it was recorded. */
 bool audit_lookup(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
 void audit_deny(struct audit *a, const struct egress_intent *i, const struct egress_decision *d);
-/* A request under an allowed connection; denied ones as well. One that is allowed is written soon:
- * this is its ticket. */
+/* Records an allowed or denied request on an allowed connection. An allowed one is written with
+ * this turn's lines; returns its ticket. */
 uint64_t audit_request(struct audit *a, const struct egress_intent *i,
                        const struct egress_decision *d, enum egress_verdict v, struct str method,
                        struct str path, const struct egress_reason *why);
-/* The end of a connection: bytes both ways, how long. Written when the turn is over. */
+/* Records the end of a connection, with bytes in both directions and duration, at the end of the
+ * turn. */
 void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,
                  uint64_t bytes_out, uint64_t bytes_in, int64_t took_ns, const char *how);
-/* A packet that the boundary's rules refused, as NFLOG shows it. */
+/* Records a packet that the boundary's rules rejected, as parsed by nflog.h. */
 void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,
                   const struct address *to, uint16_t to_port);
-/* A request that could not be understood: the adapter, and why (our words only). */
+/* Records a malformed request: the adapter and the reason (only texts of ours). */
 void audit_malformed(struct audit *a, enum egress_adapter by, const char *why);
-/* Connections wait, and why. Counted as denials are. */
+/* Records that connections wait, and why. Counted like denials. */
 void audit_wait(struct audit *a, const char *why);
-/* A new policy is in force. */
+/* Records that a new policy is in force. */
 void audit_policy(struct audit *a, uint64_t generation);
 
 #endif

@@ -1,15 +1,16 @@
-#include "egress/audit_event.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/audit_event.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "crypto/hash.h"
-#include "egress/chain.h"
+#include "lib/crypto/hash.h"
+#include "engine/egress/chain.h"
 
-/* Events are written for every request, so their constant parts are text already: a line costs a
- * few copies. Texts from outside are the only ones that are escaped. */
+/* Writes events as JSON. An event is written for every request, so constant parts are prepared
+ * texts and a line costs a few copies. Only texts from outside are escaped. */
 
 #define OCSF_VERSION "1.8.0"
 
@@ -21,7 +22,7 @@
     "\"class_uid\":" #uid ",\"class_name\":\"" name "\",\"category_uid\":" #category               \
     ",\"category_name\":\"" category_name "\","
 
-/* two is the id in two digits: a type's is behind the class'. */
+/* `two` is the id as two digits, appended to the class id to form the type id. */
 #define ACTIVITY(uid, class_name, id, two, name)                                                   \
     "\"activity_id\":" #id ",\"activity_name\":\"" name "\",\"type_uid\":" #uid two                \
     ",\"type_name\":\"" class_name ": " name "\""
@@ -37,7 +38,7 @@
             ACTIVITY(4003, "DNS Activity", id, two, name))
 
 static const struct str types[] = {
-    /* a request's is its method's */
+    /* the type of a request depends on its method */
     [AUDIT_ALLOW] = NETWORK(1, "01", "Open"),
     [AUDIT_DENY] = NETWORK(5, "05", "Refuse"),
     [AUDIT_CLOSE] = NETWORK(2, "02", "Close"),
@@ -60,8 +61,8 @@ static const struct {
 };
 static const struct str other_request = HTTP(99, "99", "Other");
 
-/* Severity and status of every event; action and disposition of what was decided. */
-struct outcome {
+/* Severity and status of every event; action and disposition of decisions. */
+struct audit_outcome {
     struct str status, decided;
 };
 
@@ -71,14 +72,14 @@ struct outcome {
     STR("," NAMED("action", action, action_name) "," NAMED("disposition", disposition,             \
                                                            disposition_name))
 
-static const struct outcome outcomes[] = {
+static const struct audit_outcome outcomes[] = {
     [EGRESS_DENIED] = { STATUS(3, "Medium", 2, "Failure"), DECIDED(2, "Denied", 2, "Blocked") },
     [EGRESS_ALLOWED] = { STATUS(1, "Informational", 1, "Success"),
                          DECIDED(1, "Allowed", 1, "Allowed") },
     [EGRESS_AUDITED] = { STATUS(2, "Low", 1, "Success"), DECIDED(3, "Observed", 17, "Logged") },
 };
-static const struct outcome rejected = { STATUS(3, "Medium", 2, "Failure"),
-                                         DECIDED(2, "Denied", 25, "Rejected") };
+static const struct audit_outcome rejected = { STATUS(3, "Medium", 2, "Failure"),
+                                               DECIDED(2, "Denied", 25, "Rejected") };
 
 static const struct {
     int number;
@@ -91,8 +92,8 @@ static const struct {
     { IPPROTO_ESP, STR("esp") },
 };
 
-/* Bytes of each text that a line shows. JSON doubles one at most: what is not printable is written
- * as \xNN first. */
+/* How many bytes of each text a line contains. JSON escaping at most doubles them, because bytes
+ * that are not printable become \xNN first. */
 static const size_t shown_max[AUDIT_TEXTS_] = {
     [AUDIT_HOST] = 256,     [AUDIT_METHOD] = 32,  [AUDIT_PATH] = 768, [AUDIT_POLICY_NAME] = 160,
     [AUDIT_ENDPOINT] = 160, [AUDIT_RULE] = 256,   [AUDIT_CODE] = 64,  [AUDIT_WHY] = 256,
@@ -104,15 +105,16 @@ enum { SHOWN_MAX = 768 };
 
 /* --- Writing --- */
 
-struct line {
+struct audit_line {
     char *p; /* of EGRESS_AUDIT_LINE_MAX bytes */
     size_t n;
     bool full;
 };
 
-static void put(struct line *l, struct str s)
+static void append_to_line(struct audit_line *l, struct str s)
 {
-    if (s.n > EGRESS_AUDIT_LINE_MAX - CHAIN_TEXT_MAX - l->n) { /* the chain's part comes behind */
+    /* leaves room for the chain members */
+    if (s.n > EGRESS_AUDIT_LINE_MAX - CHAIN_TEXT_MAX - l->n) {
         l->full = true;
         return;
     }
@@ -120,7 +122,7 @@ static void put(struct line *l, struct str s)
     l->n += s.n;
 }
 
-static void put_uint(struct line *l, uint64_t v)
+static void write_line_uint(struct audit_line *l, uint64_t v)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -128,10 +130,10 @@ static void put_uint(struct line *l, uint64_t v)
     do
         digits[--at] = (char)('0' + v % 10);
     while (v /= 10);
-    put(l, (struct str){ digits + at, sizeof digits - at });
+    append_to_line(l, (struct str){ digits + at, sizeof digits - at });
 }
 
-static bool is_plain(struct str s)
+static bool is_plain_audit_text(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] < ' ' || s.p[i] > '~' || s.p[i] == '\\' || s.p[i] == '"')
@@ -139,55 +141,55 @@ static bool is_plain(struct str s)
     return true;
 }
 
-static void put_odd(struct line *l, struct str s, size_t max)
+static void write_escaped_text(struct audit_line *l, struct str s, size_t max)
 {
     char shown[SHOWN_MAX];
 
     log_printable(s, shown, max);
     for (const char *c = shown; *c; c++) {
         if (*c == '"' || *c == '\\')
-            put(l, STR("\\"));
-        put(l, (struct str){ c, 1 });
+            append_to_line(l, STR("\\"));
+        append_to_line(l, (struct str){ c, 1 });
     }
 }
 
-/* The member, unless there is no text for it; key is written as it is: `,"message":"`. */
-static void put_member(struct line *l, struct str key, struct str s, size_t max)
+/* Writes the member, unless its text is empty; `key` is written unchanged: `,"message":"`. */
+static void write_line_member(struct audit_line *l, struct str key, struct str s, size_t max)
 {
     if (s.n == 0)
         return;
-    put(l, key);
-    if (s.n < max && is_plain(s))
-        put(l, s);
+    append_to_line(l, key);
+    if (s.n < max && is_plain_audit_text(s))
+        append_to_line(l, s);
     else
-        put_odd(l, s, max);
-    put(l, STR("\""));
+        write_escaped_text(l, s, max);
+    append_to_line(l, STR("\""));
 }
 
-static void put_text(struct line *l, struct str key, const struct audit_event *ev,
-                     enum audit_text which)
+static void write_event_text(struct audit_line *l, struct str key, const struct audit_event *ev,
+                             enum audit_text which)
 {
-    put_member(l, key, ev->text[which], shown_max[which]);
+    write_line_member(l, key, ev->text[which], shown_max[which]);
 }
 
-static void put_address(struct line *l, struct str key, const struct address *a)
+static void write_line_address(struct audit_line *l, struct str key, const struct address *a)
 {
     char text[ADDRESS_TEXT_MAX];
 
-    put(l, key);
-    put(l, address_text(a, text));
-    put(l, STR("\""));
+    append_to_line(l, key);
+    append_to_line(l, address_text(a, text));
+    append_to_line(l, STR("\""));
 }
 
-static void put_number(struct line *l, struct str key, uint64_t v)
+static void write_line_number(struct audit_line *l, struct str key, uint64_t v)
 {
-    put(l, key);
-    put_uint(l, v);
+    append_to_line(l, key);
+    write_line_uint(l, v);
 }
 
 /* --- The parts of an event --- */
 
-/* The type of a request with that method; empty: OCSF knows no such method. */
+/* The type of a request with that method; empty if OCSF does not define the method. */
 static struct str type_of_method(struct str method)
 {
     for (size_t i = 0; i < COUNT_OF(requests); i++)
@@ -196,7 +198,7 @@ static struct str type_of_method(struct str method)
     return (struct str){ 0 };
 }
 
-static struct str type_of(const struct audit_event *ev)
+static struct str event_type_text(const struct audit_event *ev)
 {
     struct str type;
 
@@ -211,102 +213,104 @@ static uint64_t to_ms(int64_t ns)
     return ns > 0 ? (uint64_t)(ns / NS_PER_MS) : 0;
 }
 
-static void put_head(struct line *l, const struct audit_event *ev)
+static void write_event_head(struct audit_line *l, const struct audit_event *ev)
 {
-    put_number(l, STR("{\"time\":"), to_ms(ev->time));
-    put(l, STR(","));
-    put(l, type_of(ev));
+    write_line_number(l, STR("{\"time\":"), to_ms(ev->time));
+    append_to_line(l, STR(","));
+    append_to_line(l, event_type_text(ev));
     if (ev->since) {
-        put_number(l, STR(",\"count\":"), ev->count);
-        put_number(l, STR(",\"start_time\":"), to_ms(ev->since));
-        put_number(l, STR(",\"end_time\":"), to_ms(ev->time));
+        write_line_number(l, STR(",\"count\":"), ev->count);
+        write_line_number(l, STR(",\"start_time\":"), to_ms(ev->since));
+        write_line_number(l, STR(",\"end_time\":"), to_ms(ev->time));
     }
 }
 
-static void put_outcome(struct line *l, const struct audit_event *ev)
+static void write_event_outcome(struct audit_line *l, const struct audit_event *ev)
 {
-    const struct outcome *o = ev->what == AUDIT_REJECT ? &rejected : &outcomes[ev->verdict];
+    const struct audit_outcome *o = ev->what == AUDIT_REJECT ? &rejected : &outcomes[ev->verdict];
 
-    put(l, o->status);
-    put_text(l, STR(",\"status_code\":\""), ev, AUDIT_CODE);
-    put_text(l, STR(",\"status_detail\":\""), ev, AUDIT_HOW);
-    put_text(l, STR(",\"message\":\""), ev, AUDIT_WHY);
+    append_to_line(l, o->status);
+    write_event_text(l, STR(",\"status_code\":\""), ev, AUDIT_CODE);
+    write_event_text(l, STR(",\"status_detail\":\""), ev, AUDIT_HOW);
+    write_event_text(l, STR(",\"message\":\""), ev, AUDIT_WHY);
     if (ev->what != AUDIT_POLICY)
-        put(l, o->decided);
+        append_to_line(l, o->decided);
 }
 
-/* A policy's class demands a device. */
-static void put_origin(struct line *l, const struct audit_event *ev, struct str box_id)
+/* The class of policy events requires a device. */
+static void write_event_origin(struct audit_line *l, const struct audit_event *ev,
+                               struct str box_id)
 {
-    put(l,
-        STR(",\"metadata\":{\"version\":\"" OCSF_VERSION "\",\"product\":{\"name\":\"sandboxer\","
-            "\"vendor_name\":\"sandboxer\",\"version\":\"" SANDBOXER_VERSION "\"},"
-            "\"profiles\":[\"security_control\",\"host\",\"container\"]"));
+    append_to_line(l, STR(",\"metadata\":{\"version\":\"" OCSF_VERSION
+                          "\",\"product\":{\"name\":\"sandboxer\","
+                          "\"vendor_name\":\"sandboxer\",\"version\":\"" SANDBOXER_VERSION "\"},"
+                          "\"profiles\":[\"security_control\",\"host\",\"container\"]"));
     if (ev->id) {
-        put_number(l, STR(",\"correlation_uid\":\""), ev->id);
-        put(l, STR("\""));
+        write_line_number(l, STR(",\"correlation_uid\":\""), ev->id);
+        append_to_line(l, STR("\""));
     }
-    put(l, STR("}"));
+    append_to_line(l, STR("}"));
     if (ev->what != AUDIT_POLICY)
         return;
-    put_member(l, STR(",\"device\":{\"type_id\":6,\"type\":\"Virtual\",\"uid\":\""), box_id,
-               ID_MAX);
-    put(l, STR("}"));
+    write_line_member(l, STR(",\"device\":{\"type_id\":6,\"type\":\"Virtual\",\"uid\":\""), box_id,
+                      ID_MAX);
+    append_to_line(l, STR("}"));
 }
 
-static void put_source(struct line *l, const struct audit_event *ev, struct str box_id)
+static void write_event_source(struct audit_line *l, const struct audit_event *ev,
+                               struct str box_id)
 {
-    put_member(l, STR(",\"src_endpoint\":{\"instance_uid\":\""), box_id, ID_MAX);
-    put_member(l, STR(",\"container\":{\"uid\":\""), box_id, ID_MAX);
-    put(l, STR("}"));
+    write_line_member(l, STR(",\"src_endpoint\":{\"instance_uid\":\""), box_id, ID_MAX);
+    write_line_member(l, STR(",\"container\":{\"uid\":\""), box_id, ID_MAX);
+    append_to_line(l, STR("}"));
     if (ev->has_client)
-        put_address(l, STR(",\"ip\":\""), &ev->client);
+        write_line_address(l, STR(",\"ip\":\""), &ev->client);
     if (ev->client_port)
-        put_number(l, STR(",\"port\":"), ev->client_port);
-    put(l, STR("}"));
+        write_line_number(l, STR(",\"port\":"), ev->client_port);
+    append_to_line(l, STR("}"));
 }
 
-static void put_destination(struct line *l, const struct audit_event *ev)
+static void write_event_destination(struct audit_line *l, const struct audit_event *ev)
 {
     bool named = ev->text[AUDIT_HOST].n > 0;
 
     if (!ev->has_to && !named)
         return;
-    put(l, STR(",\"dst_endpoint\":{"));
-    put_text(l, STR("\"hostname\":\""), ev, AUDIT_HOST);
+    append_to_line(l, STR(",\"dst_endpoint\":{"));
+    write_event_text(l, STR("\"hostname\":\""), ev, AUDIT_HOST);
     if (ev->has_to)
-        put_address(l, named ? STR(",\"ip\":\"") : STR("\"ip\":\""), &ev->to);
+        write_line_address(l, named ? STR(",\"ip\":\"") : STR("\"ip\":\""), &ev->to);
     if (ev->port)
-        put_number(l, STR(",\"port\":"), ev->port);
-    put(l, STR("}"));
+        write_line_number(l, STR(",\"port\":"), ev->port);
+    append_to_line(l, STR("}"));
 }
 
-static void put_connection(struct line *l, const struct audit_event *ev)
+static void write_event_connection(struct audit_line *l, const struct audit_event *ev)
 {
-    put(l, STR(",\"connection_info\":{" NAMED("direction", 2, "Outbound")));
+    append_to_line(l, STR(",\"connection_info\":{" NAMED("direction", 2, "Outbound")));
     if (ev->protocol)
-        put_number(l, STR(",\"protocol_num\":"), (uint64_t)ev->protocol);
+        write_line_number(l, STR(",\"protocol_num\":"), (uint64_t)ev->protocol);
     for (size_t i = 0; i < COUNT_OF(protocols); i++)
         if (protocols[i].number == ev->protocol)
-            put_member(l, STR(",\"protocol_name\":\""), protocols[i].name, SHOWN_MAX);
-    put(l, STR("}"));
+            write_line_member(l, STR(",\"protocol_name\":\""), protocols[i].name, SHOWN_MAX);
+    append_to_line(l, STR("}"));
 }
 
-static void put_rule(struct line *l, const struct audit_event *ev)
+static void write_event_rule(struct audit_line *l, const struct audit_event *ev)
 {
     if (ev->text[AUDIT_POLICY_NAME].n) {
-        put_text(l, STR(",\"policy\":{\"name\":\""), ev, AUDIT_POLICY_NAME);
-        put(l, STR("}"));
+        write_event_text(l, STR(",\"policy\":{\"name\":\""), ev, AUDIT_POLICY_NAME);
+        append_to_line(l, STR("}"));
     }
     if (ev->text[AUDIT_RULE].n) {
-        put_text(l, STR(",\"firewall_rule\":{\"name\":\""), ev, AUDIT_RULE);
-        put(l, ev->what == AUDIT_REJECT    ? STR(",\"type\":\"nftables\"}")
-               : ev->what == AUDIT_REQUEST ? STR(",\"type\":\"l7\"}")
-                                           : STR(",\"type\":\"policy\"}"));
+        write_event_text(l, STR(",\"firewall_rule\":{\"name\":\""), ev, AUDIT_RULE);
+        append_to_line(l, ev->what == AUDIT_REJECT    ? STR(",\"type\":\"nftables\"}")
+                          : ev->what == AUDIT_REQUEST ? STR(",\"type\":\"l7\"}")
+                                                      : STR(",\"type\":\"policy\"}"));
     }
 }
 
-static struct str base_name(struct str path)
+static struct str path_base_name(struct str path)
 {
     for (size_t i = path.n; i > 0; i--)
         if (path.p[i - 1] == '/')
@@ -314,113 +318,115 @@ static struct str base_name(struct str path)
     return path;
 }
 
-/* A file has a name. */
-static void put_binary(struct line *l, const struct audit_event *ev)
+/* OCSF requires a file name. */
+static void write_event_binary(struct audit_line *l, const struct audit_event *ev)
 {
-    struct str name = base_name(ev->text[AUDIT_BINARY]);
+    struct str name = path_base_name(ev->text[AUDIT_BINARY]);
 
     if (name.n == 0)
         return;
-    put(l, STR(",\"file\":{\"type_id\":1"));
-    put_member(l, STR(",\"name\":\""), name, shown_max[AUDIT_BINARY]);
-    put_text(l, STR(",\"path\":\""), ev, AUDIT_BINARY);
+    append_to_line(l, STR(",\"file\":{\"type_id\":1"));
+    write_line_member(l, STR(",\"name\":\""), name, shown_max[AUDIT_BINARY]);
+    write_event_text(l, STR(",\"path\":\""), ev, AUDIT_BINARY);
     if (ev->text[AUDIT_HASH].n) {
-        put(l, STR(",\"hashes\":[{" NAMED("algorithm", 3, "SHA-256")));
-        put_text(l, STR(",\"value\":\""), ev, AUDIT_HASH);
-        put(l, STR("}]"));
+        append_to_line(l, STR(",\"hashes\":[{" NAMED("algorithm", 3, "SHA-256")));
+        write_event_text(l, STR(",\"value\":\""), ev, AUDIT_HASH);
+        append_to_line(l, STR("}]"));
     }
-    put(l, STR("}"));
+    append_to_line(l, STR("}"));
 }
 
-static void put_actor(struct line *l, const struct audit_event *ev)
+static void write_event_actor(struct audit_line *l, const struct audit_event *ev)
 {
     if (!ev->known)
         return;
-    put_number(l, STR(",\"actor\":{\"process\":{\"pid\":"), ev->pid > 0 ? (uint64_t)ev->pid : 0);
-    put_binary(l, ev);
-    put_number(l, STR(",\"user\":{\"uid\":\""), ev->uid);
-    put(l, STR("\"}}}"));
+    write_line_number(l, STR(",\"actor\":{\"process\":{\"pid\":"),
+                      ev->pid > 0 ? (uint64_t)ev->pid : 0);
+    write_event_binary(l, ev);
+    write_line_number(l, STR(",\"user\":{\"uid\":\""), ev->uid);
+    append_to_line(l, STR("\"}}}"));
 }
 
-static void put_request(struct line *l, const struct audit_event *ev)
+static void write_event_request(struct audit_line *l, const struct audit_event *ev)
 {
-    put(l, STR(",\"http_request\":{\"url\":{"));
-    put_number(l, STR("\"port\":"), ev->port);
-    put_text(l, STR(",\"hostname\":\""), ev, AUDIT_HOST);
+    append_to_line(l, STR(",\"http_request\":{\"url\":{"));
+    write_line_number(l, STR("\"port\":"), ev->port);
+    write_event_text(l, STR(",\"hostname\":\""), ev, AUDIT_HOST);
     if (ev->text[AUDIT_HOST].n == 0 && ev->has_to)
-        put_address(l, STR(",\"hostname\":\""), &ev->to);
-    put_text(l, STR(",\"path\":\""), ev, AUDIT_PATH);
-    put(l, STR("}"));
+        write_line_address(l, STR(",\"hostname\":\""), &ev->to);
+    write_event_text(l, STR(",\"path\":\""), ev, AUDIT_PATH);
+    append_to_line(l, STR("}"));
     if (type_of_method(ev->text[AUDIT_METHOD]).n)
-        put_text(l, STR(",\"http_method\":\""), ev, AUDIT_METHOD);
-    put(l, STR("}"));
+        write_event_text(l, STR(",\"http_method\":\""), ev, AUDIT_METHOD);
+    append_to_line(l, STR("}"));
 }
 
-static void put_query(struct line *l, const struct audit_event *ev)
+static void write_event_query(struct audit_line *l, const struct audit_event *ev)
 {
-    put_text(l, STR(",\"query\":{\"hostname\":\""), ev, AUDIT_HOST);
-    put(l, STR("}"));
+    write_event_text(l, STR(",\"query\":{\"hostname\":\""), ev, AUDIT_HOST);
+    append_to_line(l, STR("}"));
 }
 
-static void put_traffic(struct line *l, const struct audit_event *ev)
+static void write_event_traffic(struct audit_line *l, const struct audit_event *ev)
 {
-    put_number(l, STR(",\"duration\":"), to_ms(ev->took_ns));
-    put_number(l, STR(",\"traffic\":{\"bytes_out\":"), ev->bytes_out);
-    put_number(l, STR(",\"bytes_in\":"), ev->bytes_in);
-    put(l, STR("}"));
+    write_line_number(l, STR(",\"duration\":"), to_ms(ev->took_ns));
+    write_line_number(l, STR(",\"traffic\":{\"bytes_out\":"), ev->bytes_out);
+    write_line_number(l, STR(",\"bytes_in\":"), ev->bytes_in);
+    append_to_line(l, STR("}"));
 }
 
-static void put_unmapped(struct line *l, const struct audit_event *ev)
+static void write_event_unmapped(struct audit_line *l, const struct audit_event *ev)
 {
-    put_number(l, STR(",\"unmapped\":{\"generation\":"), ev->generation);
+    write_line_number(l, STR(",\"unmapped\":{\"generation\":"), ev->generation);
     if (ev->adapter != AUDIT_NO_ADAPTER)
-        put_member(l, STR(",\"adapter\":\""),
-                   str_from(egress_adapter_name((enum egress_adapter)ev->adapter)), SHOWN_MAX);
+        write_line_member(l, STR(",\"adapter\":\""),
+                          str_from(egress_adapter_name((enum egress_adapter)ev->adapter)),
+                          SHOWN_MAX);
     if (ev->what == AUDIT_REQUEST && !type_of_method(ev->text[AUDIT_METHOD]).n)
-        put_text(l, STR(",\"method\":\""), ev, AUDIT_METHOD);
-    put_text(l, STR(",\"endpoint\":\""), ev, AUDIT_ENDPOINT);
-    put_text(l, STR(",\"parent\":\""), ev, AUDIT_PARENT);
-    put_text(l, STR(",\"next\":\""), ev, AUDIT_NEXT);
-    put(l, STR("}"));
+        write_event_text(l, STR(",\"method\":\""), ev, AUDIT_METHOD);
+    write_event_text(l, STR(",\"endpoint\":\""), ev, AUDIT_ENDPOINT);
+    write_event_text(l, STR(",\"parent\":\""), ev, AUDIT_PARENT);
+    write_event_text(l, STR(",\"next\":\""), ev, AUDIT_NEXT);
+    append_to_line(l, STR("}"));
 }
 
 size_t audit_event_write(const struct audit_event *ev, const char *box_id,
                          char out[static EGRESS_AUDIT_LINE_MAX])
 {
-    struct line l = { .p = out };
+    struct audit_line l = { .p = out };
     struct str id = str_from(box_id);
 
-    put_head(&l, ev);
-    put_outcome(&l, ev);
-    put_origin(&l, ev, id);
+    write_event_head(&l, ev);
+    write_event_outcome(&l, ev);
+    write_event_origin(&l, ev, id);
     if (ev->what != AUDIT_POLICY) {
-        put_source(&l, ev, id);
-        put_destination(&l, ev);
-        put_connection(&l, ev);
-        put_rule(&l, ev);
+        write_event_source(&l, ev, id);
+        write_event_destination(&l, ev);
+        write_event_connection(&l, ev);
+        write_event_rule(&l, ev);
     }
-    put_actor(&l, ev);
+    write_event_actor(&l, ev);
     if (ev->what == AUDIT_REQUEST)
-        put_request(&l, ev);
+        write_event_request(&l, ev);
     if (ev->what == AUDIT_LOOKUP)
-        put_query(&l, ev);
+        write_event_query(&l, ev);
     if (ev->what == AUDIT_CLOSE)
-        put_traffic(&l, ev);
-    put_unmapped(&l, ev);
-    put(&l, STR("}\n"));
+        write_event_traffic(&l, ev);
+    write_event_unmapped(&l, ev);
+    append_to_line(&l, STR("}\n"));
     return l.full ? 0 : l.n;
 }
 
 /* --- Kinds and copies --- */
 
-static void add_number(struct crypto_sha256 *h, uint64_t v)
+static void hash_event_number(struct crypto_sha256 *h, uint64_t v)
 {
     crypto_sha256_add(h, (struct str){ (const char *)&v, sizeof v });
 }
 
-static void add_text(struct crypto_sha256 *h, struct str s)
+static void hash_event_text(struct crypto_sha256 *h, struct str s)
 {
-    add_number(h, s.n);
+    hash_event_number(h, s.n);
     crypto_sha256_add(h, s);
 }
 
@@ -431,20 +437,20 @@ void audit_event_kind(const struct audit_event *ev, unsigned char out[static AUD
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     unsigned char digest[CRYPTO_SHA256_SIZE];
 
-    add_number(&h, (uint64_t)ev->what << 32 | (uint32_t)ev->adapter);
-    add_number(&h, (uint64_t)ev->protocol << 32 | ev->port);
+    hash_event_number(&h, (uint64_t)ev->what << 32 | (uint32_t)ev->adapter);
+    hash_event_number(&h, (uint64_t)ev->protocol << 32 | ev->port);
     if (ev->has_to)
         crypto_sha256_add(&h, (struct str){ (const char *)&ev->to.bytes, sizeof ev->to.bytes });
     for (size_t i = 0; i < COUNT_OF(same); i++)
-        add_text(&h, ev->text[same[i]]);
+        hash_event_text(&h, ev->text[same[i]]);
     if (ev->what == AUDIT_MALFORMED)
-        add_text(&h, ev->text[AUDIT_WHY]);
+        hash_event_text(&h, ev->text[AUDIT_WHY]);
     crypto_sha256_end(&h, digest);
     memcpy(out, digest, AUDIT_KIND_SIZE);
 }
 
-/* More of a text is never shown. */
-static size_t kept(const struct audit_event *ev, size_t which)
+/* The part of a text that lines show. */
+static size_t shown_text_length(const struct audit_event *ev, size_t which)
 {
     size_t n = ev->text[which].n;
 
@@ -458,14 +464,14 @@ struct audit_event *audit_event_dup(const struct audit_event *ev)
     char *at;
 
     for (size_t i = 0; i < AUDIT_TEXTS_; i++)
-        n += kept(ev, i);
+        n += shown_text_length(ev, i);
     copy = malloc(sizeof *copy + n);
     if (!copy)
         abort();
     *copy = *ev;
     at = (char *)(copy + 1);
     for (size_t i = 0; i < AUDIT_TEXTS_; i++) {
-        copy->text[i] = (struct str){ at, kept(ev, i) };
+        copy->text[i] = (struct str){ at, shown_text_length(ev, i) };
         if (copy->text[i].n)
             memcpy(at, ev->text[i].p, copy->text[i].n);
         at += copy->text[i].n;

@@ -1,13 +1,14 @@
-#include "egress/authorize.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/authorize.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/lease.h"
-#include "egress/own_addresses.h"
-#include "egress/refuse.h"
-#include "policy/egress_ceiling.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/lease.h"
+#include "engine/egress/own_addresses.h"
+#include "engine/egress/refuse.h"
+#include "domain/policy/egress_ceiling.h"
 
 const char *egress_adapter_name(enum egress_adapter a)
 {
@@ -33,7 +34,7 @@ bool egress_decision_current(const struct egress_decision *d, const struct egres
     return d->snapshot && d->snapshot == b->snapshot && !egress_match_ended(&d->match);
 }
 
-/* ---- steps: each returns false when the decision is made, and that is no ---- */
+/* ---- steps: each returns false once the decision is a denial ---- */
 
 #define DENY(d, st, code, next, ...)                                                               \
     ((d)->verdict = EGRESS_DENIED, (d)->status = (st),                                             \
@@ -41,46 +42,49 @@ bool egress_decision_current(const struct egress_decision *d, const struct egres
 
 static bool check_policy(struct egress_box *b, struct egress_decision *d)
 {
-    if (!b->snapshot)
-        return DENY(d, 403, "policy_missing", "Wait until a policy is set, or set one.",
-                    "No egress policy is in force, so nothing is allowed.");
+    if (!b->snapshot) {
+        d->verdict = EGRESS_DENIED;
+        d->status = 403;
+        egress_box_reason(b, &d->why);
+        return false;
+    }
     egress_box_expire(b);
     d->snapshot = egress_snapshot_ref(b->snapshot);
     d->generation = b->generation;
     return true;
 }
 
-/* The ancestors as the policy wants to see them: `room` has EGRESS_ANCESTORS_MAX places. */
-static struct egress_ask make_ask(const struct egress_intent *i, const struct egress_who *who,
-                                  struct str *room)
+/* Makes the query for the policy. `room` has EGRESS_ANCESTORS_MAX entries for the ancestors. */
+static struct egress_connect_query make_policy_query(const struct egress_intent *i,
+                                                     const struct egress_who *who, struct str *room)
 {
-    struct egress_ask ask = { .host = str_from(i->host.name),
-                              .host_is_address = i->host.is_address,
-                              .address = i->host.address,
-                              .port = i->port };
+    struct egress_connect_query query = { .host = str_from(i->host.name),
+                                          .host_is_address = i->host.is_address,
+                                          .address = i->host.address,
+                                          .port = i->port };
 
     if (!who->known)
-        return ask;
+        return query;
     for (size_t n = 0; n < who->n_ancestors; n++)
         room[n] = str_from(who->ancestors[n]);
-    ask.identity_known = true;
-    ask.binary = str_from(who->binary);
-    ask.ancestors = room;
-    ask.n_ancestors = who->n_ancestors;
-    return ask;
+    query.identity_known = true;
+    query.binary = str_from(who->binary);
+    query.ancestors = room;
+    query.n_ancestors = who->n_ancestors;
+    return query;
 }
 
-static bool ask_policy(const struct egress_intent *i, struct egress_decision *d)
+static bool query_policy(const struct egress_intent *i, struct egress_decision *d)
 {
     struct str room[EGRESS_ANCESTORS_MAX];
-    struct egress_ask ask = make_ask(i, &d->who, room);
+    struct egress_connect_query query = make_policy_query(i, &d->who, room);
 
-    d->verdict = egress_connect(d->snapshot, &ask, &d->match, &d->why);
+    d->verdict = egress_connect(d->snapshot, &query, &d->match, &d->why);
     d->status = 403;
     return d->verdict != EGRESS_DENIED;
 }
 
-/* An address of this machine, public or not, is one that only an administrator grants. */
+/* Addresses of this machine, public ones too, must be granted by an administrator. */
 static bool is_within_ceiling(struct egress_decision *d, const struct address *a)
 {
     const struct egress_ceiling *c = egress_snapshot_ceiling(d->snapshot);
@@ -93,8 +97,9 @@ static bool is_within_ceiling(struct egress_decision *d, const struct address *a
                 egress_ceiling_why(c, shown, a, d->match.port, true, text));
 }
 
-static bool check_addresses(const struct egress_box *b, const struct egress_intent *i,
-                            struct egress_decision *d, const struct address *list, size_t n)
+static bool check_decision_addresses(const struct egress_box *b, const struct egress_intent *i,
+                                     struct egress_decision *d, const struct address *list,
+                                     size_t n)
 {
     const struct own_addresses *own = b->egress->own;
 
@@ -121,7 +126,7 @@ static void keep_addresses(struct egress_decision *d, const struct address *list
 
 /* ---- one authorization ---- */
 
-static void on_decided(struct loop_later *s)
+static void on_authorization_done(struct loop_later *s)
 {
     struct authorization *a = container_of(s, struct authorization, later_);
 
@@ -131,30 +136,30 @@ static void on_decided(struct loop_later *s)
 
 static void finish_soon(struct authorization *a)
 {
-    loop_later(a->box->egress->loop, &a->later_, on_decided, NULL);
+    loop_later(a->box->egress->loop, &a->later_, on_authorization_done, NULL);
 }
 
-static void deny(struct authorization *a)
+static void deny_authorization(struct authorization *a)
 {
     lease_deny(a->lease);
     finish_soon(a);
 }
 
-/* Where nothing is asked between decision and dial, the Opens of one turn are one write. */
+/* If no further check follows the decision, the Opens of one turn share one write. */
 static bool is_dialled_next(const struct lease *l)
 {
     return l->decision.match.protocol == EGRESS_TCP && l->intent.adapter != EGRESS_BY_FORWARD;
 }
 
-/* The last step: all is allowed, by the policy that is in force now. */
-static void allow(struct authorization *a)
+/* The last step: everything is allowed; checks that the policy is still in force. */
+static void allow_authorization(struct authorization *a)
 {
     struct egress_decision *d = &a->lease->decision;
 
     if (!egress_decision_current(d, a->box)) {
         (void)DENY(d, 403, "stale_policy", "Try again.",
-                   "The policy changed while this was decided.");
-        deny(a);
+                   "The policy changed while the connection was being decided.");
+        deny_authorization(a);
         return;
     }
     if (is_dialled_next(a->lease))
@@ -166,12 +171,12 @@ static void check_list(struct authorization *a, const struct address *list, size
 {
     struct lease *l = a->lease;
 
-    if (!check_addresses(a->box, &l->intent, &l->decision, list, n)) {
-        deny(a);
+    if (!check_decision_addresses(a->box, &l->intent, &l->decision, list, n)) {
+        deny_authorization(a);
         return;
     }
     keep_addresses(&l->decision, list, n);
-    allow(a);
+    allow_authorization(a);
 }
 
 static void deny_unresolved(struct authorization *a, enum dns_outcome why)
@@ -179,12 +184,12 @@ static void deny_unresolved(struct authorization *a, enum dns_outcome why)
     bool late = why == DNS_LOOKUP_TIMEOUT;
 
     (void)DENY(&a->lease->decision, late ? 504 : 502, "resolution_failed",
-               "Check the name; if it is right, try again later.", "%s cannot be resolved: %s.",
+               "Check the spelling of the name, or try again later.", "%s cannot be resolved: %s.",
                a->lease->intent.host.name, dns_outcome_name(why));
-    deny(a);
+    deny_authorization(a);
 }
 
-static void on_found(struct dns_lookup *k)
+static void on_authorization_lookup(struct dns_lookup *k)
 {
     struct authorization *a = container_of(k, struct authorization, lookup_);
 
@@ -195,7 +200,7 @@ static void on_found(struct dns_lookup *k)
         deny_unresolved(a, k->outcome);
 }
 
-static void resolve(struct authorization *a)
+static void resolve_intent(struct authorization *a)
 {
     const struct egress_intent *i = &a->lease->intent;
     struct address known[EGRESS_PINNED_MAX];
@@ -207,7 +212,7 @@ static void resolve(struct authorization *a)
         check_list(a, known, n);
     else if (i->n_pinned > 0)
         check_list(a, i->pinned, i->n_pinned);
-    else if (!lease_look_up(a->lease, &a->lookup_, on_found))
+    else if (!lease_look_up(a->lease, &a->lookup_, on_authorization_lookup))
         finish_soon(a);
 }
 
@@ -219,31 +224,32 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
     a->who_ = NULL;
     if (!who || !who->known) {
         (void)DENY(d, 403, "identity_unknown", "Connect from a program that the rule names.",
-                   "A rule names programs, and it cannot be told which one asks for %s:%u.",
+                   "A rule names programs, and the program that connects to %s:%u could not be "
+                   "identified.",
                    i->host.name, i->port);
-        deny(a);
+        deny_authorization(a);
         return;
     }
     d->who = *who;
-    if (ask_policy(i, d))
-        resolve(a);
+    if (query_policy(i, d))
+        resolve_intent(a);
     else
-        deny(a);
+        deny_authorization(a);
 }
 
-static void decide(struct authorization *a)
+static void decide_intent(struct authorization *a)
 {
     const struct egress_intent *i = &a->lease->intent;
     struct egress_decision *d = &a->lease->decision;
-    bool yes = check_policy(a->box, d) && ask_policy(i, d);
+    bool yes = check_policy(a->box, d) && query_policy(i, d);
     const struct egress_who_ops *who = a->box->egress->who;
 
     if (yes)
-        resolve(a);
+        resolve_intent(a);
     else if (!d->match.needs_identity)
-        deny(a);
+        deny_authorization(a);
     else if (who)
-        who->ask(a);
+        who->request(a);
     else
         authorize_known(a, NULL);
 }
@@ -256,7 +262,7 @@ void authorize_start(struct authorization *a, struct egress_box *b, const struct
     a->done_ = done;
     a->running_ = true;
     a->who_ = NULL;
-    decide(a);
+    decide_intent(a);
 }
 
 void authorize_cancel(struct authorization *a)
@@ -274,20 +280,18 @@ void authorize_cancel(struct authorization *a)
 
 /* ---- later questions ---- */
 
-/* What the decision is made of, by the policy that is in force now; the ancestors stay the old
- * one's.
- */
+/* Repeats the decision with the current policy. The ancestors still belong to the old decision. */
 static bool decide_again(struct egress_box *b, const struct egress_intent *i,
                          const struct egress_decision *old, size_t first, size_t n,
                          struct egress_decision *d)
 {
     d->who = old->who;
-    if (!check_policy(b, d) || !ask_policy(i, d) ||
-        !check_addresses(b, i, d, old->addresses + first, n))
+    if (!check_policy(b, d) || !query_policy(i, d) ||
+        !check_decision_addresses(b, i, d, old->addresses + first, n))
         return false;
     if (d->match.protocol != old->match.protocol)
         return DENY(d, 403, "stale_policy", "Connect again.",
-                    "The new policy looks at connections to %s:%u in another way.", i->host.name,
+                    "The new policy inspects connections to %s:%u differently.", i->host.name,
                     i->port);
     return true;
 }
@@ -307,7 +311,7 @@ bool authorize_again(struct lease *l, size_t first, size_t n)
     l->box->counters.denied++;
     audit_deny(l->box->audit, &l->intent, &new);
     d->why = new.why;
-    d->why.rule = (struct str){ 0 }; /* the new snapshot's, which is not d's */
+    d->why.rule = (struct str){ 0 }; /* belongs to the new snapshot, which d does not reference */
     egress_snapshot_unref(new.snapshot);
     return false;
 }
@@ -329,7 +333,7 @@ enum egress_verdict authorize_request(struct lease *l, const struct egress_http 
         v = EGRESS_DENIED;
         egress_limit_refuse(why->limit, why);
     }
-    if (v != EGRESS_DENIED && !lease_announce(l)) { /* which is on record */
+    if (v != EGRESS_DENIED && !lease_announce(l)) { /* so that it is recorded */
         *why = l->decision.why;
         return EGRESS_DENIED;
     }

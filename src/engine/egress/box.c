@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -8,22 +9,22 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "egress/adapters/adapters.h"
-#include "egress/adapters/rejects.h"
-#include "egress/audit.h"
-#include "egress/egress.h"
-#include "egress/mapping.h"
-#include "egress/refuse.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "engine/egress/adapters/adapters.h"
+#include "engine/egress/adapters/rejects.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/egress.h"
+#include "engine/egress/fake_addresses.h"
+#include "engine/egress/refuse.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum {
-    PAUSE_MS = 100, /* without descriptors, or at a limit */
-    SILENT_S = 1,   /* how long the kernel keeps a connection on which nothing was said */
+    PAUSE_MS = 100, /* when descriptors run out, or at a limit */
+    SILENT_S = 1,   /* how long the kernel holds back a connection without data */
 };
 
-#define COMPLAIN_NS (60 * NS_PER_S)
-#define EXPIRY_NS   (60 * NS_PER_S) /* at the latest: the wall clock may be set */
+#define LOG_PAUSE_NS (60 * NS_PER_S)
+#define EXPIRY_NS    (60 * NS_PER_S) /* at the latest, because the wall clock may be set */
 
 struct acceptor {
     struct egress_box *box;
@@ -35,17 +36,17 @@ struct acceptor {
 static const struct {
     enum listener_slot slot;
     bool captures;
-} doors[] = {
+} acceptor_slots[] = {
     { LISTENER_PROXY4, false },
     { LISTENER_PROXY6, false },
     { LISTENER_CAPTURE4, true },
     { LISTENER_CAPTURE6, true },
 };
 
-/* What a box has that only this file knows. */
-struct inside {
+/* A box with the members that only this file uses. */
+struct egress_box_impl {
     struct egress_box box;
-    struct acceptor acceptors[COUNT_OF(doors)];
+    struct acceptor acceptors[COUNT_OF(acceptor_slots)];
     struct dns_adapter *dns;
     struct rejects *rejects;
 };
@@ -53,7 +54,7 @@ struct inside {
 void egress_open_join(struct egress_box *b, struct egress_open *o)
 {
     list_append(&b->open, &o->link);
-    b->n_open++;
+    ranking_raise(&b->egress->crowded, &b->rank);
     b->egress->n_open++;
 }
 
@@ -62,7 +63,7 @@ void egress_open_leave(struct egress_box *b, struct egress_open *o)
     if (!link_joined(&o->link))
         return;
     link_leave(&o->link);
-    b->n_open--;
+    ranking_lower(&b->egress->crowded, &b->rank);
     b->egress->n_open--;
 }
 
@@ -70,8 +71,8 @@ void egress_open_leave(struct egress_box *b, struct egress_open *o)
 
 enum { FILES_A_CONNECTION = 2 };
 
-/* Connections that there are descriptors for. */
-static unsigned count_places(const struct egress *g)
+/* Connections that the descriptor limit allows. */
+static unsigned count_places(const struct egress_state *g)
 {
     unsigned kept = EGRESS_FILES_SPARE + EGRESS_FILES_BOX * g->n_boxes;
 
@@ -82,7 +83,7 @@ static unsigned count_places(const struct egress *g)
 
 unsigned egress_box_share(const struct egress_box *b)
 {
-    const struct egress *g = b->egress;
+    const struct egress_state *g = b->egress;
     unsigned most = g->standalone ? EGRESS_OPEN_ALONE_MAX : EGRESS_OPEN_MAX;
     unsigned share = count_places(g) / (g->standalone ? 1 : g->n_boxes + 1);
 
@@ -91,33 +92,24 @@ unsigned egress_box_share(const struct egress_box *b)
     return share < most ? share : most;
 }
 
-static struct egress_box *find_largest(struct egress *g)
+/* Makes room for a box that is below its share: closes the oldest connection of a box that has more
+ * than its own share. */
+static void reclaim_place(const struct egress_box *for_whom)
 {
-    struct egress_box *found = NULL;
-
-    for (struct link *m = list_first(&g->boxes); m; m = list_after(&g->boxes, m)) {
-        struct egress_box *b = container_of(m, struct egress_box, link);
-
-        if (!found || b->n_open > found->n_open)
-            found = b;
-    }
-    return found;
-}
-
-/* A box that came later has a share, too: it takes it from one that has more than its own, which
- * loses its oldest connection. */
-static void make_place(const struct egress_box *for_whom)
-{
-    struct egress *g = for_whom->egress;
+    struct egress_state *g = for_whom->egress;
     unsigned places = count_places(g);
+    struct rank *most;
     struct egress_box *from;
     struct egress_open *o;
     struct link *oldest;
 
     if (g->n_open < places - places / (g->n_boxes + 1))
         return;
-    from = find_largest(g);
-    if (!from || from == for_whom || from->n_open <= egress_box_share(from))
+    most = ranking_highest(&g->crowded);
+    if (!most || most == &for_whom->rank)
+        return;
+    from = container_of(most, struct egress_box, rank);
+    if (most->count <= egress_box_share(from))
         return;
     oldest = list_first(&from->open);
     if (!oldest)
@@ -128,33 +120,35 @@ static void make_place(const struct egress_box *for_whom)
 
 /* ---- accepting ---- */
 
-static void on_pause_over(struct loop_timer *t)
+static void on_accept_pause_end(struct loop_timer *t)
 {
     struct acceptor *a = container_of(t, struct acceptor, pause);
 
     if (loop_fd_want(&a->fd, LOOP_READ, NULL) < 0)
-        loop_timer_start(t->loop, t, clock_mono() + PAUSE_MS * NS_PER_MS, on_pause_over, NULL);
+        loop_timer_start(t->loop, t, clock_mono() + PAUSE_MS * NS_PER_MS, on_accept_pause_end,
+                         NULL);
 }
 
-/* Said now and then: whoever opens connections must not fill the log. */
-static void complain(const struct egress_box *b, int error)
+/* Logs at most once a minute, so that a client cannot fill the log by opening connections. */
+static void log_accept_pause(const struct egress_box *b, int error)
 {
-    static int64_t said;
+    static int64_t logged;
     int64_t now = clock_mono();
 
-    if (said && now - said < COMPLAIN_NS)
+    if (logged && now - logged < LOG_PAUSE_NS)
         return;
-    said = now;
+    logged = now;
     LOG(WARN, "egress.accept_paused", LOG_S("sandbox", b->id), LOG_I("errno", error));
 }
 
-/* Connections wait in the backlog. A listener that stays readable must not keep us awake. */
-static void pause_accepting(struct acceptor *a)
+/* Connections wait in the backlog. A listener that stays readable must not wake the loop
+ * continuously. */
+static void pause_box_accepting(struct acceptor *a)
 {
     loop_fd_want(&a->fd, 0, NULL);
     if (!loop_timer_started(&a->pause))
-        loop_timer_start(a->fd.loop, &a->pause, clock_mono() + PAUSE_MS * NS_PER_MS, on_pause_over,
-                         NULL);
+        loop_timer_start(a->fd.loop, &a->pause, clock_mono() + PAUSE_MS * NS_PER_MS,
+                         on_accept_pause_end, NULL);
 }
 
 static void accept_captured(struct egress_box *b, int fd, const struct address *from, uint16_t port)
@@ -181,11 +175,12 @@ static void accept_one(struct acceptor *a)
     int fd = accept4(a->fd.fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* A connection that died in the backlog is an error, too: the next one's turn comes. */
+        /* A connection that died in the backlog also fails here; the next wake-up takes the
+         * next. */
         if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
             return;
-        complain(a->box, errno);
-        pause_accepting(a);
+        log_accept_pause(a->box, errno);
+        pause_box_accepting(a);
         return;
     }
     if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port))
@@ -203,26 +198,27 @@ static void wait_for_share(struct acceptor *a)
     snprintf(text, sizeof text,
              "The sandbox has %u connections open, which is its share of the worker's descriptors; "
              "more wait until one ends.",
-             a->box->n_open);
+             a->box->rank.count);
     audit_wait(a->box->audit, text);
-    pause_accepting(a);
+    pause_box_accepting(a);
 }
 
-/* One a turn: asking whether there is another costs more than being told. */
+/* Accepts one connection a turn: another accept() that fails with EAGAIN costs more than waking up
+ * again. */
 static void on_connections(struct loop_fd *s, unsigned events)
 {
     struct acceptor *a = container_of(s, struct acceptor, fd);
 
     (void)events;
-    if (a->box->n_open >= egress_box_share(a->box)) {
+    if (a->box->rank.count >= egress_box_share(a->box)) {
         wait_for_share(a);
     } else {
-        make_place(a->box);
+        reclaim_place(a->box);
         accept_one(a);
     }
 }
 
-static bool is_local(int fd)
+static bool is_loopback_listener(int fd)
 {
     struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
@@ -234,17 +230,17 @@ static bool is_local(int fd)
            address_classify(&at) == ADDRESS_LOOPBACK;
 }
 
-/* Accepted sockets inherit what is set here. What a relay writes is complete and shall not wait. On
- * one machine nothing is lost or late, and pacing (BBR) only costs. Who asks a proxy speaks first,
- * so a connection comes with its first bytes; where a kernel has not the one or the other, it is
- * slower. */
-static int open_door(struct acceptor *a, int fd, struct err *e)
+/* Sets options that accepted sockets inherit. TCP_NODELAY: relays write complete messages.
+ * Congestion control: between processes of one machine no packets are lost or late, so pacing (BBR)
+ * only costs. TCP_DEFER_ACCEPT: clients of a proxy speak first, so a connection is accepted
+ * together with its first bytes. Kernels without one of these options work, but slower. */
+static int open_acceptor(struct acceptor *a, int fd, struct err *e)
 {
     int yes = 1, silent = SILENT_S;
 
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
-        return err_sys(e, "preparing a listener");
-    if (is_local(fd))
+        return err_sys(e, "setting options of a listener");
+    if (is_loopback_listener(fd))
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, EGRESS_LOCAL_TCP,
                          sizeof EGRESS_LOCAL_TCP - 1);
     if (!a->captures)
@@ -252,42 +248,43 @@ static int open_door(struct acceptor *a, int fd, struct err *e)
     return loop_fd_start(a->box->egress->loop, &a->fd, fd, LOOP_READ, on_connections, e);
 }
 
-static int open_doors(struct inside *in, struct err *e)
+static int open_acceptors(struct egress_box_impl *in, struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < COUNT_OF(doors); i++) {
-        int fd = in->box.listeners.fd[doors[i].slot];
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(acceptor_slots); i++) {
+        int fd = in->box.listeners.fd[acceptor_slots[i].slot];
 
-        in->acceptors[i] = (struct acceptor){ .box = &in->box, .captures = doors[i].captures };
+        in->acceptors[i] =
+            (struct acceptor){ .box = &in->box, .captures = acceptor_slots[i].captures };
         if (fd >= 0)
-            r = open_door(&in->acceptors[i], fd, e);
+            r = open_acceptor(&in->acceptors[i], fd, e);
     }
     return r;
 }
 
 /* ---- a box ---- */
 
-static bool has(const struct egress_box *b, enum listener_slot slot)
+static bool has_listener(const struct egress_box *b, enum listener_slot slot)
 {
     return b->listeners.fd[slot] >= 0;
 }
 
-static int serve(struct inside *in, struct err *e)
+static int start_box_adapters(struct egress_box_impl *in, struct err *e)
 {
-    int r = open_doors(in, e);
+    int r = open_acceptors(in, e);
 
-    if (r >= 0 && has(&in->box, LISTENER_DNS_UDP4))
+    if (r >= 0 && has_listener(&in->box, LISTENER_DNS_UDP4))
         r = dns_adapter_new(&in->box, &in->dns, e);
-    if (r >= 0 && has(&in->box, LISTENER_REJECTS))
+    if (r >= 0 && has_listener(&in->box, LISTENER_REJECTS))
         r = rejects_new(&in->box, &in->rejects, e);
     return r;
 }
 
-int egress_box_new(struct egress *g, const char *id, struct listeners *listeners, int audit_fd,
-                   struct egress_box **ret, struct err *e)
+int egress_box_new(struct egress_state *g, const char *id, struct listeners *listeners,
+                   int audit_fd, struct egress_box **ret, struct err *e)
 {
-    struct inside *in = calloc(1, sizeof *in);
+    struct egress_box_impl *in = calloc(1, sizeof *in);
     struct egress_box *b;
     int r;
 
@@ -300,10 +297,11 @@ int egress_box_new(struct egress *g, const char *id, struct listeners *listeners
     b->listeners = *listeners;
     listeners_init(listeners);
     b->audit = audit_new(g->loop, b->id, audit_fd);
-    b->mapping = mapping_new();
+    b->mapping = fake_addresses_new();
     list_append(&g->boxes, &b->link);
+    ranking_join(&g->crowded, &b->rank);
     g->n_boxes++;
-    r = serve(in, e);
+    r = start_box_adapters(in, e);
     if (r < 0) {
         egress_box_free(b);
         return r;
@@ -312,9 +310,9 @@ int egress_box_new(struct egress *g, const char *id, struct listeners *listeners
     return 0;
 }
 
-static void close_doors(struct inside *in)
+static void close_acceptors(struct egress_box_impl *in)
 {
-    for (size_t i = 0; i < COUNT_OF(doors); i++) {
+    for (size_t i = 0; i < COUNT_OF(acceptor_slots); i++) {
         loop_fd_stop(&in->acceptors[i].fd);
         loop_timer_stop(&in->acceptors[i].pause);
     }
@@ -326,32 +324,35 @@ static void close_open(struct egress_box *b)
         struct egress_open *o = container_of(m, struct egress_open, link);
 
         o->close(o, "sandbox ended");
-        egress_open_leave(b, o); /* it has: this only makes sure that the loop ends */
+        /* close() has removed it already; this only guarantees that the loop ends */
+        egress_open_leave(b, o);
     }
 }
 
 void egress_box_free(struct egress_box *b)
 {
-    struct inside *in;
+    struct egress_box_impl *in;
 
     if (!b)
         return;
-    in = container_of(b, struct inside, box);
+    in = container_of(b, struct egress_box_impl, box);
     loop_timer_stop(&b->expiry);
-    close_doors(in);
+    close_acceptors(in);
     close_open(b);
     dns_adapter_free(in->dns);
     rejects_free(in->rejects);
     link_leave(&b->link);
+    ranking_leave(&b->egress->crowded, &b->rank);
     b->egress->n_boxes--;
     listeners_done(&b->listeners);
     egress_snapshot_unref(b->snapshot);
-    mapping_free(b->mapping);
+    fake_addresses_free(b->mapping);
     audit_free(b->audit);
     free(in);
 }
 
-/* One may end others: each is taken from the list of those not asked yet. */
+/* A callback may close other connections, so each is taken from the list of those not called
+ * yet. */
 static void reconsider_all(struct egress_box *b)
 {
     struct list todo = { 0 };
@@ -371,18 +372,18 @@ void egress_box_expire(struct egress_box *b)
         b->expires = egress_snapshot_expire(b->snapshot, clock_wall());
 }
 
-static void watch_expiry(struct egress_box *b);
+static void watch_policy_expiry(struct egress_box *b);
 
-static void on_expiry(struct loop_timer *t)
+static void on_policy_expiry(struct loop_timer *t)
 {
     struct egress_box *b = container_of(t, struct egress_box, expiry);
 
     egress_box_expire(b);
     reconsider_all(b);
-    watch_expiry(b);
+    watch_policy_expiry(b);
 }
 
-static void watch_expiry(struct egress_box *b)
+static void watch_policy_expiry(struct egress_box *b)
 {
     int64_t left = b->expires - clock_wall();
 
@@ -392,7 +393,7 @@ static void watch_expiry(struct egress_box *b)
     if (left < 0)
         left = 0;
     loop_timer_start(b->egress->loop, &b->expiry,
-                     clock_mono() + (left < EXPIRY_NS ? left : EXPIRY_NS), on_expiry, NULL);
+                     clock_mono() + (left < EXPIRY_NS ? left : EXPIRY_NS), on_policy_expiry, NULL);
 }
 
 void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s)
@@ -400,11 +401,27 @@ void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s)
     struct egress_snapshot *old = b->snapshot;
 
     b->snapshot = s ? egress_snapshot_ref(s) : NULL;
+    b->flaw[0] = 0;
     b->generation = s ? egress_snapshot_generation(s) : 0;
     b->expires = s ? egress_snapshot_expire(s, clock_wall()) : INT64_MAX;
-    watch_expiry(b);
+    watch_policy_expiry(b);
     if (s)
         audit_policy(b->audit, b->generation);
     reconsider_all(b);
     egress_snapshot_unref(old);
+}
+
+void egress_box_note_flaw(struct egress_box *b, const char *why)
+{
+    snprintf(b->flaw, sizeof b->flaw, "%s", why);
+}
+
+void egress_box_reason(const struct egress_box *b, struct egress_reason *ret)
+{
+    if (b->flaw[0])
+        refuse_reason(ret, "policy_missing", "Set a valid policy: sandboxer egress set.",
+                      "The egress policy is invalid, so nothing is allowed: %s", b->flaw);
+    else
+        refuse_reason(ret, "policy_missing", "Wait until a policy is set, or set one.",
+                      "No egress policy is in force, so nothing is allowed.");
 }

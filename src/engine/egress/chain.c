@@ -1,4 +1,5 @@
-#include "egress/chain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/secret.h"
-#include "egress/limits.h"
+#include "lib/crypto/secret.h"
+#include "engine/egress/limits.h"
 
 enum {
     LINE_LIMIT = EGRESS_AUDIT_LINE_MAX,
@@ -116,7 +117,7 @@ static bool read_hex(const char *p, size_t n, unsigned char *ret)
     return true;
 }
 
-/* A member with `size` bytes at the end of the text, which is cut off. */
+/* Cuts a member with `size` bytes in hex off the end of the text. */
 static bool cut_hex_member(struct str *text, const char *key, size_t size, unsigned char *ret)
 {
     struct str k = str_from(key);
@@ -132,7 +133,7 @@ static bool cut_hex_member(struct str *text, const char *key, size_t size, unsig
     return true;
 }
 
-/* ,"seq":N at the end, where N is written in one way only. */
+/* Parses ,"seq":N at the end of the text; N has only one valid spelling. */
 static bool cut_seq(struct str text, uint64_t *ret)
 {
     static const struct str key = STR(",\"seq\":");
@@ -242,8 +243,8 @@ static bool begins_chain(const struct chain_line *l)
     return l->place.seq == 1 && l->has_prev && digest_is_zero(l->prev);
 }
 
-/* Whether a log may begin with this line: the first of all, the first behind a cut, or the first of
- * a file that is on record as cut off and is still there. */
+/* Whether a log may begin with this line: the first line of all, the first behind a cut, or the
+ * first of a file whose removal is recorded but that still exists. */
 static bool may_begin(const struct chain_reader *r, const struct chain_line *l)
 {
     struct chain_place before = { .seq = l->place.seq - 1 };
@@ -299,7 +300,7 @@ static void check_link(struct chain_reader *r, const struct chain_line *l, struc
 
     if (seq < next) {
         note_chain_fault(r, CHAIN_REPEATED, seq, seq, line);
-        return; /* what follows the line before it may be good */
+        return; /* the lines behind it may be valid */
     }
     if (seq > next) {
         note_chain_fault(r, CHAIN_MISSING, next, seq - 1, line);
@@ -396,7 +397,8 @@ void chain_end_file(struct chain_reader *r)
 void chain_end(struct chain_reader *r)
 {
     uint64_t most = r->n_anchors ? r->anchors[r->n_anchors - 1].seq : 0;
-    uint64_t last = r->lines ? r->last.seq : r->cut.seq; /* a cut may be of the whole log */
+    /* the cut may have removed the whole log */
+    uint64_t last = r->lines ? r->last.seq : r->cut.seq;
 
     if (most > last)
         note_chain_fault(r, CHAIN_SHORT, last + 1, most, (struct str){ 0 });

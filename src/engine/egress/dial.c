@@ -1,4 +1,5 @@
-#include "egress/dial.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/dial.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -7,69 +8,70 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "http/h1.h"
+#include "lib/http/h1.h"
 
-/* Where the talk with whoever we connected to stands. */
-enum step {
+/* Steps of the handshake with the upstream proxy. */
+enum dial_step {
     STEP_CONNECT,
-    STEP_ASK,    /* HTTP: the CONNECT is being sent */
-    STEP_ANSWER, /* … and answered */
-    STEP_HELLO,  /* SOCKS: the methods are being sent */
-    STEP_METHOD, /* … one is chosen */
-    STEP_PLACE,  /* … the address is being sent */
-    STEP_RESULT, /* … and answered */
+    STEP_ASK,    /* HTTP: sending the CONNECT */
+    STEP_ANSWER, /* HTTP: waiting for the response */
+    STEP_HELLO,  /* SOCKS: sending the methods */
+    STEP_METHOD, /* SOCKS: waiting for the chosen method */
+    STEP_PLACE,  /* SOCKS: sending the address */
+    STEP_RESULT, /* SOCKS: waiting for the result */
 };
 
 enum { SOCKS_VERSION = 5, SOCKS_IPV4 = 1, SOCKS_NAME = 3, SOCKS_IPV6 = 4 };
 
-static void attempt(struct dial *d);
+static void dial_remaining_addresses(struct dial *d);
 
-static void on_told(struct loop_later *l)
+static void on_dial_finished(struct loop_later *l)
 {
     struct dial *d = container_of(l, struct dial, later_);
     int fd = take_fd(&d->fd_);
 
     if (fd < 0 && !d->why_.code)
-        (void)err_set(&d->why_, ERR_BUG, "there is no address to connect to");
+        (void)err_set(&d->why_, ERR_BUG, "the decision has no address to connect to");
     d->done_(d, fd, fd < 0 ? &d->why_ : NULL);
 }
 
-static void settle(struct dial *d)
+static void finish_dial(struct dial *d)
 {
     loop_fd_stop(&d->socket_);
     loop_timer_stop(&d->timer_);
-    loop_later(d->box->egress->loop, &d->later_, on_told, NULL);
+    loop_later(d->box->egress->loop, &d->later_, on_dial_finished, NULL);
 }
 
-static void hang_up(struct dial *d)
+static void close_dial_socket(struct dial *d)
 {
     loop_fd_stop(&d->socket_);
     loop_timer_stop(&d->timer_);
     drop_fd(&d->fd_);
 }
 
-/* This address is none. Through a proxy the fault may be the proxy's, but the next is as good. */
-static void next(struct dial *d)
+/* Gives up this address. Through a proxy the proxy may be at fault, but the next address is tried
+ * in that case, too. */
+static void dial_next_address(struct dial *d)
 {
-    hang_up(d);
+    close_dial_socket(d);
     d->at++;
-    attempt(d);
+    dial_remaining_addresses(d);
 }
 
-static const struct address *target(const struct dial *d)
+static const struct address *dial_target(const struct dial *d)
 {
     return &d->lease->decision.addresses[d->at];
 }
 
-static void on_time(struct loop_timer *t)
+static void on_egress_dial_timeout(struct loop_timer *t)
 {
     struct dial *d = container_of(t, struct dial, timer_);
 
     (void)err_set(&d->why_, ERR_TIMEOUT, "no answer within %d s", (int)(EGRESS_DIAL_NS / NS_PER_S));
-    next(d);
+    dial_next_address(d);
 }
 
-/* Whether the kernel connected there and nowhere else. */
+/* Whether the socket is connected to exactly this address and port. */
 static bool peer_is(int fd, const struct address *a, uint16_t port)
 {
     struct sockaddr_storage sa;
@@ -82,12 +84,12 @@ static bool peer_is(int fd, const struct address *a, uint16_t port)
            address_equal(&peer, a) && at == port;
 }
 
-/* ---- what is said to an upstream proxy ---- */
+/* ---- messages to an upstream proxy ---- */
 
-static void say_connect(struct dial *d)
+static void write_connect_request(struct dial *d)
 {
     char text[ADDRESS_TEXT_MAX];
-    const struct address *a = target(d);
+    const struct address *a = dial_target(d);
     uint16_t port = d->lease->decision.match.port;
     const char *open = a->v6 ? "[" : "", *close = a->v6 ? "]" : "";
 
@@ -98,7 +100,7 @@ static void say_connect(struct dial *d)
     d->step_ = STEP_ASK;
 }
 
-static void say_hello(struct dial *d)
+static void write_socks_hello(struct dial *d)
 {
     static const char hello[] = { SOCKS_VERSION, 1, 0 }; /* one method: no authentication */
 
@@ -107,9 +109,9 @@ static void say_hello(struct dial *d)
     d->step_ = STEP_HELLO;
 }
 
-static void say_place(struct dial *d)
+static void write_socks_request(struct dial *d)
 {
-    const struct address *a = target(d);
+    const struct address *a = dial_target(d);
     uint16_t port = d->lease->decision.match.port;
     size_t n = a->v6 ? 16 : 4;
     const char head[] = { SOCKS_VERSION, 1, 0, a->v6 ? SOCKS_IPV6 : SOCKS_IPV4 };
@@ -122,9 +124,9 @@ static void say_place(struct dial *d)
     d->step_ = STEP_PLACE;
 }
 
-/* ---- what it answers: how many bytes that takes, 0 if there are more to come, or an error ---- */
+/* ---- answers of an upstream proxy: their length, 0 if incomplete, or an error ---- */
 
-static int read_http(const struct dial *d, struct str in, struct err *e)
+static int read_connect_response(const struct dial *d, struct str in, struct err *e)
 {
     struct h1_limits limits = H1_LIMITS;
     struct h1_response *p = malloc(sizeof *p);
@@ -136,28 +138,29 @@ static int read_http(const struct dial *d, struct str in, struct err *e)
     limits.head = sizeof d->talk_;
     r = h1_parse_response(&scan, in, &limits, H1_CONNECT, p, e);
     if (r > 0 && p->status / 100 != 2)
-        r = err_set(e, ERR_UPSTREAM, "the upstream proxy answers %d", p->status);
+        r = err_set(e, ERR_UPSTREAM, "the upstream proxy answers with status %d", p->status);
     free(p);
     return r;
 }
 
-static int read_method(struct str in, struct err *e)
+static int read_socks_method(struct str in, struct err *e)
 {
     if (in.n < 2)
         return 0;
     if (in.p[0] != SOCKS_VERSION || in.p[1] != 0)
-        return err_set(e, ERR_UPSTREAM, "the upstream proxy does not take us without a name");
+        return err_set(e, ERR_UPSTREAM,
+                       "the upstream SOCKS proxy requires authentication, which is not supported");
     return 2;
 }
 
-static int read_result(struct str in, struct err *e)
+static int read_socks_result(struct str in, struct err *e)
 {
     size_t n;
 
     if (in.n < 5)
         return 0;
     if (in.p[0] != SOCKS_VERSION || in.p[2] != 0)
-        return err_set(e, ERR_UPSTREAM, "the upstream proxy does not speak SOCKS");
+        return err_set(e, ERR_UPSTREAM, "the upstream proxy does not speak SOCKS 5");
     if (in.p[1] != 0)
         return err_set(e, ERR_UPSTREAM, "the upstream proxy refuses with SOCKS code %u",
                        (unsigned char)in.p[1]);
@@ -172,59 +175,60 @@ static int read_result(struct str in, struct err *e)
         n = 4 + 1 + (size_t)(unsigned char)in.p[4] + 2;
         break;
     default:
-        return err_set(e, ERR_UPSTREAM, "the upstream proxy names an address of unknown kind");
+        return err_set(e, ERR_UPSTREAM, "the upstream proxy returns an unknown address type");
     }
     return in.n < n ? 0 : (int)n;
 }
 
-static int read_answer(const struct dial *d, struct str in, struct err *e)
+static int read_proxy_answer(const struct dial *d, struct str in, struct err *e)
 {
-    switch ((enum step)d->step_) {
+    switch ((enum dial_step)d->step_) {
     case STEP_ANSWER:
-        return read_http(d, in, e);
+        return read_connect_response(d, in, e);
     case STEP_METHOD:
-        return read_method(in, e);
+        return read_socks_method(in, e);
     default:
-        return read_result(in, e);
+        return read_socks_result(in, e);
     }
 }
 
-/* Looks at what is there and takes no more than belongs to the answer: what follows is already the
- * server's. Level-triggered waiting would spin on an answer that is not complete, so what is there
- * of it is taken. */
-static int hear(struct dial *d, struct err *e)
+/* Receives the proxy's answer. Peeks first, and consumes no bytes behind the answer: they belong to
+ * the server. An incomplete answer is consumed, because level-triggered waiting would spin on
+ * it. */
+static int receive_proxy_answer(struct dial *d, struct err *e)
 {
-    char look[sizeof d->talk_];
-    ssize_t n = recv(d->fd_, look, sizeof look - d->n_, MSG_PEEK);
+    char peeked[sizeof d->talk_];
+    ssize_t n = recv(d->fd_, peeked, sizeof peeked - d->n_, MSG_PEEK);
     size_t had = d->n_, take;
     int r;
 
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0
-                                                 : err_sys(e, "talking with the upstream proxy");
+        return errno == EAGAIN || errno == EINTR
+                   ? 0
+                   : err_sys(e, "exchanging messages with the upstream proxy");
     if (n == 0)
-        return err_set(e, ERR_UPSTREAM, "the upstream proxy hangs up");
-    memcpy(d->talk_ + had, look, (size_t)n);
-    r = read_answer(d, (struct str){ d->talk_, had + (size_t)n }, e);
+        return err_set(e, ERR_UPSTREAM, "the upstream proxy closed the connection");
+    memcpy(d->talk_ + had, peeked, (size_t)n);
+    r = read_proxy_answer(d, (struct str){ d->talk_, had + (size_t)n }, e);
     if (r < 0)
         return r;
     take = r > 0 ? (size_t)r - had : (size_t)n;
-    if (recv(d->fd_, look, take, 0) != (ssize_t)take)
-        return err_sys(e, "talking with the upstream proxy");
+    if (recv(d->fd_, peeked, take, 0) != (ssize_t)take)
+        return err_sys(e, "exchanging messages with the upstream proxy");
     d->n_ = had + take;
     if (r == 0 && d->n_ == sizeof d->talk_)
-        return err_set(e, ERR_TOO_BIG, "the upstream proxy answers at length");
+        return err_set(e, ERR_TOO_BIG, "the answer of the upstream proxy is too long");
     return r;
 }
 
-static int say(struct dial *d, struct err *e)
+static int send_proxy_request(struct dial *d, struct err *e)
 {
     ssize_t n = send(d->fd_, d->talk_, d->n_, MSG_NOSIGNAL);
 
     if (n < 0)
-        return err_sys(e, "talking with the upstream proxy");
-    if ((size_t)n != d->n_) /* into the empty buffer of a new connection */
-        return err_set(e, ERR_UPSTREAM, "the upstream proxy takes nothing");
+        return err_sys(e, "exchanging messages with the upstream proxy");
+    if ((size_t)n != d->n_) /* fits the empty buffer of a new connection */
+        return err_set(e, ERR_UPSTREAM, "the upstream proxy does not accept the request");
     d->n_ = 0;
     d->step_++;
     return loop_fd_want(&d->socket_, LOOP_READ, e);
@@ -232,25 +236,25 @@ static int say(struct dial *d, struct err *e)
 
 /* ---- the whole ---- */
 
-/* Who is called: the destination, or the proxy in front of it. */
-static const struct address *callee(const struct dial *d, uint16_t *ret_port)
+/* The address to connect to: the destination, or the upstream proxy. */
+static const struct address *dial_peer(const struct dial *d, uint16_t *ret_port)
 {
     const struct upstream *up = &d->box->egress->upstream;
     bool direct = up->kind == UPSTREAM_DIRECT;
 
     *ret_port = direct ? d->lease->decision.match.port : up->port;
-    return direct ? target(d) : &up->address;
+    return direct ? dial_target(d) : &up->address;
 }
 
-static bool stands(const struct dial *d)
+static bool is_dial_connected(const struct dial *d)
 {
     uint16_t port;
-    const struct address *a = callee(d, &port);
+    const struct address *a = dial_peer(d, &port);
 
     return peer_is(d->fd_, a, port);
 }
 
-static int why_not(const struct dial *d, struct err *e)
+static int connect_error(const struct dial *d, struct err *e)
 {
     int error = 0;
     socklen_t n = sizeof error;
@@ -259,66 +263,66 @@ static int why_not(const struct dial *d, struct err *e)
         errno = error ? error : errno;
         return err_sys(e, "connecting");
     }
-    return err_set(e, ERR_BUG, "connected to another place");
+    return err_set(e, ERR_BUG, "connected to an unexpected address");
 }
 
-static int connected(struct dial *d, struct err *e)
+static int begin_proxy_handshake(struct dial *d, struct err *e)
 {
     const struct upstream *up = &d->box->egress->upstream;
 
-    if (!stands(d))
-        return why_not(d, e);
+    if (!is_dial_connected(d))
+        return connect_error(d, e);
     if (up->kind == UPSTREAM_DIRECT)
         return 1;
     if (up->kind == UPSTREAM_CONNECT)
-        say_connect(d);
+        write_connect_request(d);
     else
-        say_hello(d);
-    return say(d, e);
+        write_socks_hello(d);
+    return send_proxy_request(d, e);
 }
 
-static int advance(struct dial *d, struct err *e)
+static int advance_dial(struct dial *d, struct err *e)
 {
     int r;
 
-    switch ((enum step)d->step_) {
+    switch ((enum dial_step)d->step_) {
     case STEP_CONNECT:
-        return connected(d, e);
+        return begin_proxy_handshake(d, e);
     case STEP_METHOD:
-        r = hear(d, e);
+        r = receive_proxy_answer(d, e);
         if (r <= 0)
             return r;
-        say_place(d);
-        return say(d, e);
+        write_socks_request(d);
+        return send_proxy_request(d, e);
     default:
-        return hear(d, e);
+        return receive_proxy_answer(d, e);
     }
 }
 
-static void on_ready(struct loop_fd *s, unsigned events)
+static void on_dial_ready(struct loop_fd *s, unsigned events)
 {
     struct dial *d = container_of(s, struct dial, socket_);
-    int r = advance(d, &d->why_);
+    int r = advance_dial(d, &d->why_);
 
     (void)events;
     if (r > 0)
-        settle(d);
+        finish_dial(d);
     else if (r < 0)
-        next(d);
+        dial_next_address(d);
 }
 
-static int open_socket(struct dial *d, struct err *e)
+static int open_dial_socket(struct dial *d, struct err *e)
 {
     struct sockaddr_storage sa;
     uint16_t port;
-    const struct address *a = callee(d, &port);
+    const struct address *a = dial_peer(d, &port);
     socklen_t n = address_to_sockaddr(a, port, &sa);
     int yes = 1;
 
     d->fd_ = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (d->fd_ < 0 || setsockopt(d->fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
         return err_sys(e, "opening a socket");
-    if (address_classify(a) == ADDRESS_LOOPBACK) /* a slower one works, too */
+    if (address_classify(a) == ADDRESS_LOOPBACK) /* failure only costs speed */
         (void)setsockopt(d->fd_, IPPROTO_TCP, TCP_CONGESTION, EGRESS_LOCAL_TCP,
                          sizeof EGRESS_LOCAL_TCP - 1);
     if (connect(d->fd_, (const struct sockaddr *)&sa, n) < 0 && errno != EINPROGRESS)
@@ -333,30 +337,32 @@ static int try_address(struct dial *d, struct err *e)
 
     d->step_ = STEP_CONNECT;
     d->n_ = 0;
-    r = open_socket(d, e);
-    if (r >= 0 && d->box->egress->upstream.kind == UPSTREAM_DIRECT && stands(d)) {
-        settle(d); /* a neighbour on this machine answers within connect() */
+    r = open_dial_socket(d, e);
+    if (r >= 0 && d->box->egress->upstream.kind == UPSTREAM_DIRECT && is_dial_connected(d)) {
+        finish_dial(d); /* connect() to this machine may complete at once */
         return 0;
     }
     if (r >= 0)
-        r = loop_fd_start(l, &d->socket_, d->fd_, LOOP_WRITE, on_ready, e);
+        r = loop_fd_start(l, &d->socket_, d->fd_, LOOP_WRITE, on_dial_ready, e);
     if (r >= 0)
-        r = loop_timer_start(l, &d->timer_, clock_mono() + EGRESS_DIAL_NS, on_time, e);
+        r = loop_timer_start(l, &d->timer_, clock_mono() + EGRESS_DIAL_NS, on_egress_dial_timeout,
+                             e);
     return r;
 }
 
-static void attempt(struct dial *d)
+static void dial_remaining_addresses(struct dial *d)
 {
     for (; d->at < d->lease->decision.n; d->at++) {
         if (!egress_decision_current(&d->lease->decision, d->box)) {
-            (void)err_set(&d->why_, ERR_DENIED, "the policy changed before the connection stood");
+            (void)err_set(&d->why_, ERR_DENIED,
+                          "the policy changed before the connection was established");
             break;
         }
         if (try_address(d, &d->why_) >= 0)
             return;
-        hang_up(d);
+        close_dial_socket(d);
     }
-    settle(d);
+    finish_dial(d);
 }
 
 void dial_start(struct dial *d, struct lease *l, dial_fn *done)
@@ -368,10 +374,10 @@ void dial_start(struct dial *d, struct lease *l, dial_fn *done)
     d->fd_ = -1;
     d->why_ = (struct err){ 0 };
     if (lease_open(l)) {
-        attempt(d);
+        dial_remaining_addresses(d);
     } else {
         (void)err_set(&d->why_, ERR_DENIED, "%s", l->decision.why.text);
-        settle(d);
+        finish_dial(d);
     }
 }
 
@@ -379,6 +385,6 @@ void dial_cancel(struct dial *d)
 {
     if (!d->box)
         return;
-    hang_up(d);
+    close_dial_socket(d);
     loop_later_stop(&d->later_);
 }

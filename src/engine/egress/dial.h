@@ -1,19 +1,20 @@
-/* Opens a lease (lease.h) and the connection that it allows, and nothing else: the decision's
- * addresses in their order, directly or through the configured upstream proxy, each for at most
- * EGRESS_DIAL_NS. Checks that the decision is current before every attempt and that the kernel did
- * connect there. */
-#ifndef EGRESS_DIAL_H
-#define EGRESS_DIAL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a lease (lease.h) and the connection that it allows: tries the decision's addresses in
+ * their order, directly or through the configured upstream proxy, each for at most EGRESS_DIAL_NS.
+ * Checks before every attempt that the decision is current, and afterwards that the kernel
+ * connected to that address. */
+#ifndef ENGINE_EGRESS_DIAL_H
+#define ENGINE_EGRESS_DIAL_H
 
-#include "egress/lease.h"
+#include "engine/egress/lease.h"
 
 struct dial;
-typedef void dial_fn(struct dial *d, int fd, const struct err *e); /* fd < 0: why */
+typedef void dial_fn(struct dial *d, int fd, const struct err *e); /* fd < 0: *e has the reason */
 
-struct dial { /* embedded, zeroed before */
+struct dial { /* embedded in its owner, zeroed before use */
     struct egress_box *box;
     struct lease *lease;
-    size_t at; /* of its addresses; afterwards: the one that answered */
+    size_t at; /* index of the address; finally of the one that answered */
 
     dial_fn *done_;
     int fd_;
@@ -21,14 +22,14 @@ struct dial { /* embedded, zeroed before */
     struct loop_timer timer_;
     struct loop_later later_;
     struct err why_;
-    int step_; /* of the talk with an upstream proxy */
+    int step_; /* of the handshake with an upstream proxy */
     size_t n_;
     char talk_[2048];
 };
 
-/* The lease stays alive until done. done fires once, from the loop; the descriptor (non-blocking,
- * TCP_NODELAY) is then the callee's, and so is the lease's end. A lease that is not open then could
- * not be: its decision has the reason. */
+/* The lease must live until done, which is called once, from the loop. The callee then owns the
+ * descriptor (non-blocking, TCP_NODELAY) and must close the lease. If the lease is not open then,
+ * it was refused: its decision has the reason. */
 void dial_start(struct dial *d, struct lease *l, dial_fn *done);
 void dial_cancel(struct dial *d);
 

@@ -1,30 +1,32 @@
-/* The egress worker's world: sandboxes, each with its listeners, one policy snapshot, an audit sink
- * and the connections that are open; and what they share: the loop, the resolver, the limits.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of an egress worker: sandboxes, each with its listeners, policy snapshot, audit sink
+ * and open connections, and the parts that they share: the loop, the resolver, the limits.
  *
- * Adapters (adapters/) translate how a program reached us into one intent, ask authorize.h, and
- * render the answer in their own protocol; they hold no policy. Relays (relays/) own bytes and
- * dialling. Nothing is dialled without a decision of the box's current generation, and no byte is
+ * Adapters (adapters/) turn a connection of a program into one intent, pass it to authorize.h, and
+ * render the result in their own protocol; they contain no policy. Relays (relays/) dial and carry
+ * bytes. Nothing is dialled without a decision of the box's current generation, and no byte is
  * written upstream under an older one. */
-#ifndef EGRESS_EGRESS_H
-#define EGRESS_EGRESS_H
+#ifndef ENGINE_EGRESS_EGRESS_H
+#define ENGINE_EGRESS_EGRESS_H
 
 #include "base/id.h"
-#include "dns/resolver.h"
-#include "egress/limits.h"
-#include "ipc/listeners.h"
-#include "loop/list.h"
-#include "loop/loop.h"
-#include "loop/timer.h"
-#include "net/host.h"
-#include "policy/egress.h"
+#include "lib/dns/resolver.h"
+#include "engine/egress/limits.h"
+#include "engine/egress/ranking.h"
+#include "lib/ipc/listeners.h"
+#include "lib/loop/list.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/timer.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress.h"
 
 struct audit;
-struct mapping;
+struct fake_addresses;
 struct own_addresses;
 struct egress_box;
 
-/* How to get out, for people behind a proxy themselves. It widens nothing: addresses are resolved
- * and checked by us, and it is asked for the checked address. */
+/* The route out, for machines behind a proxy. It does not widen the policy: the worker resolves and
+ * checks addresses itself, and asks the proxy for the checked address. */
 enum upstream_kind { UPSTREAM_DIRECT, UPSTREAM_CONNECT, UPSTREAM_SOCKS5 };
 struct upstream {
     enum upstream_kind kind;
@@ -32,76 +34,86 @@ struct upstream {
     uint16_t port;
 };
 
-struct egress {
+struct egress_state {
     struct loop *loop;
     struct dns_resolver resolver;
     struct upstream upstream;
     struct list boxes;
     unsigned n_boxes;
+    struct ranking crowded;    /* boxes by number of open connections */
     unsigned n_open;           /* connections of all boxes */
-    unsigned files;            /* descriptors that the process may have; 0: not known */
-    uint64_t decisions;        /* numbers them, for audit */
+    unsigned files;            /* limit of descriptors of the process; 0: not known */
+    uint64_t decisions;        /* counts decisions, for audit ids */
     int64_t idle_ns, total_ns; /* of tunnels; 0: EGRESS_IDLE_NS, EGRESS_TOTAL_NS */
-    bool standalone; /* for any program: loopback listeners of ours, no process identity */
-    const struct own_addresses *own; /* where this machine itself is; NULL: nobody looked */
-    /* Finds out who holds the other end of a connection; NULL: nobody can. The answer comes from
-     * the loop, once, unless it is cancelled. */
+    bool standalone;           /* for any program: own loopback listeners, no process identity */
+    const struct own_addresses *own; /* addresses of this machine; NULL: not known */
+    /* Finds the process at the other end of a connection; NULL: not supported. Answers once, from
+     * the loop, unless it is cancelled. */
     const struct egress_who_ops *who;
 };
 
-/* Counters that only grow; what idleness and meters read. */
+/* Counters that only grow; read for idle detection and metering. */
 struct egress_counters {
     uint64_t allowed, denied, connections;
-    uint64_t bytes_out, bytes_in; /* through relays, upstream's point of view: out is sent there */
+    uint64_t bytes_out, bytes_in; /* bytes of relays; out: sent upstream */
     int64_t last_ns;              /* CLOCK_MONOTONIC of the last byte */
 };
 
-/* Something open that a new policy, or the end of the box, may have to close: embedded in its
- * owner. reconsider() is called for every one when a new snapshot is in force: what is no longer
- * allowed under it ends before another byte passes. close() is called when the box ends, or when
- * its descriptors are another box's share; `how` is for the audit. Both descriptors are closed and
- * the list is left before it returns, and the box is not touched again. */
+/* An open connection that a new policy, or the end of the box, may have to close: embedded in its
+ * owner. reconsider() is called when a new snapshot is in force: connections that it does not allow
+ * end before another byte passes. close() is called when the box ends, or when its descriptors are
+ * another box's share; `how` is for the audit. Before close() returns, both descriptors are closed
+ * and the list is left; afterwards the owner does not touch the box. */
 struct egress_open {
     struct link link;
     void (*reconsider)(struct egress_open *o);
     void (*close)(struct egress_open *o, const char *how);
 };
 
+enum { EGRESS_FLAW_TEXT = 200 };
+
 struct egress_box {
-    struct egress *egress;
+    struct egress_state *egress;
     char id[ID_MAX];
     struct listeners listeners;
     struct egress_snapshot *snapshot; /* NULL: everything is denied */
+    char flaw[EGRESS_FLAW_TEXT];      /* the reason, if the last policy was invalid; may be empty */
     uint64_t generation;
-    int64_t expires; /* when an entry of the policy ends, by the wall clock; INT64_MAX: never */
+    /* when the next entry of the policy expires, by the wall clock; INT64_MAX: never */
+    int64_t expires;
     struct loop_timer expiry;
     struct audit *audit;
-    struct mapping *mapping; /* policy DNS's synthetic addresses */
+    struct fake_addresses *mapping; /* synthetic addresses of policy DNS */
     struct egress_counters counters;
-    struct list open; /* struct egress_open */
-    unsigned n_open;
-    int64_t lookups_paid; /* CLOCK_MONOTONIC ns: lookups are paid for with time (lease.h) */
+    struct list open;     /* struct egress_open */
+    struct rank rank;     /* its count is the length of `open` */
+    int64_t lookups_paid; /* CLOCK_MONOTONIC ns up to which lookups are paid (lease.h) */
     unsigned lookups_running;
     struct link link;
 };
 
-/* A box takes over the listeners; the audit descriptor too. It serves at once, and denies all until
- * a policy is set. Freeing closes every connection. */
-int egress_box_new(struct egress *g, const char *id, struct listeners *listeners, int audit_fd,
-                   struct egress_box **ret, struct err *e);
+/* Takes over the listeners and the audit descriptor. The box serves at once, and denies everything
+ * until a policy is set. Freeing it closes every connection. */
+int egress_box_new(struct egress_state *g, const char *id, struct listeners *listeners,
+                   int audit_fd, struct egress_box **ret, struct err *e);
 void egress_box_free(struct egress_box *b);
-/* In force at once and for everything: what the new one does not allow is closed. Takes a
- * reference. NULL denies everything. */
+/* The policy is in force at once, for all connections: those that it does not allow are closed.
+ * Takes a reference. NULL denies everything. */
 void egress_box_set_policy(struct egress_box *b, struct egress_snapshot *s);
+/* Stores why a received policy is invalid: refusals mention it while no policy is in force. */
+void egress_box_note_flaw(struct egress_box *b, const char *why);
+/* The reason why everything is denied without a policy: code, text and remedy. */
+void egress_box_reason(const struct egress_box *b, struct egress_reason *ret);
 
-/* Ends the entries of the policy whose time has come. What they let through ends a moment later. */
+/* Marks the expired entries of the policy. Connections that they allowed are closed shortly
+ * after. */
 void egress_box_expire(struct egress_box *b);
 
-/* How many connections a box may have open now: the worker's descriptors are divided by the boxes
- * that it has, and one more, so that the next one finds some. */
+/* How many connections a box may have open now: the worker's descriptors divided by the number of
+ * its boxes plus one, so that a new box finds some. */
 unsigned egress_box_share(const struct egress_box *b);
 
-/* Joining and leaving the box's list, and its count. Leaving twice is harmless. */
+/* Add a connection to the box's list and count, or remove it. Removing twice is harmless. */
 void egress_open_join(struct egress_box *b, struct egress_open *o);
 void egress_open_leave(struct egress_box *b, struct egress_open *o);
 

@@ -1,4 +1,5 @@
-#include "egress/trial.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/explain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +8,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "egress/chain.h"
-#include "json/writer.h"
-#include "policy/egress_explain.h"
-#include "policy/egress_file.h"
+#include "engine/egress/chain.h"
+#include "lib/json/writer.h"
+#include "domain/policy/egress_explain.h"
+#include "domain/policy/egress_file.h"
 
 enum { OUT_MAX = 64 << 20 };
 
@@ -28,7 +29,7 @@ static const char *const accesses[] = {
 
 /* ---- check ---- */
 
-static void put_text(struct json_writer *w, const char *key, const char *value)
+static void write_text_member(struct json_writer *w, const char *key, const char *value)
 {
     if (!value)
         return;
@@ -36,7 +37,7 @@ static void put_text(struct json_writer *w, const char *key, const char *value)
     json_put_lossy(w, str_from(value));
 }
 
-static void put_list(struct json_writer *w, const char *key, struct json_strs list)
+static void write_strings_member(struct json_writer *w, const char *key, struct json_strs list)
 {
     if (!list.n)
         return;
@@ -47,7 +48,7 @@ static void put_list(struct json_writer *w, const char *key, struct json_strs li
     json_end_array(w);
 }
 
-static void put_ports(struct json_writer *w, const struct egress_endpoint *ep)
+static void write_endpoint_ports(struct json_writer *w, const struct egress_endpoint *ep)
 {
     if (!ep->port_count)
         return;
@@ -58,14 +59,14 @@ static void put_ports(struct json_writer *w, const struct egress_endpoint *ep)
     json_end_array(w);
 }
 
-/* The endpoint's own programs, or else the entry's. */
-static void put_programs(struct json_writer *w, const struct egress_entry *entry,
-                         const struct egress_endpoint *ep)
+/* The programs of the endpoint, or else those of the entry. */
+static void write_entry_programs(struct json_writer *w, const struct egress_entry *entry,
+                                 const struct egress_endpoint *ep)
 {
     const struct egress_binary *list = entry->binaries.p;
 
     if (ep->binaries.n) {
-        put_list(w, "binaries", ep->binaries);
+        write_strings_member(w, "binaries", ep->binaries);
         return;
     }
     json_key(w, STR("binaries"));
@@ -75,26 +76,26 @@ static void put_programs(struct json_writer *w, const struct egress_entry *entry
     json_end_array(w);
 }
 
-static void put_endpoint(struct json_writer *w, const struct egress_entry *entry,
-                         const struct egress_endpoint *ep)
+static void write_endpoint_json(struct json_writer *w, const struct egress_entry *entry,
+                                const struct egress_endpoint *ep)
 {
     json_begin_object(w);
-    put_text(w, "policy", entry->name ? entry->name : entry->key);
-    put_text(w, "name", ep->name);
-    put_text(w, "host", ep->host ? ep->host : "*");
-    put_ports(w, ep);
-    put_text(w, "protocol", protocols[ep->protocol]);
-    put_text(w, "access", accesses[ep->access]);
-    put_text(w, "path", ep->path);
-    put_text(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
-    put_programs(w, entry, ep);
-    put_list(w, "allowed_ips", ep->allowed_ips);
+    write_text_member(w, "policy", entry->name ? entry->name : entry->key);
+    write_text_member(w, "name", ep->name);
+    write_text_member(w, "host", ep->host ? ep->host : "*");
+    write_endpoint_ports(w, ep);
+    write_text_member(w, "protocol", protocols[ep->protocol]);
+    write_text_member(w, "access", accesses[ep->access]);
+    write_text_member(w, "path", ep->path);
+    write_text_member(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
+    write_entry_programs(w, entry, ep);
+    write_strings_member(w, "allowed_ips", ep->allowed_ips);
     json_key(w, STR("rules"));
     json_put_uint(w, ep->rules.n + ep->deny_rules.n);
     json_end_object(w);
 }
 
-static void put_policy(struct json_writer *w, const struct egress_policy *p)
+static void write_checked_policy(struct json_writer *w, const struct egress_policy *p)
 {
     const struct egress_entry *entries = p->network_policies.p;
 
@@ -107,23 +108,23 @@ static void put_policy(struct json_writer *w, const struct egress_policy *p)
         const struct egress_endpoint *list = entries[i].endpoints.p;
 
         for (size_t k = 0; k < entries[i].endpoints.n; k++)
-            put_endpoint(w, &entries[i], &list[k]);
+            write_endpoint_json(w, &entries[i], &list[k]);
     }
     json_end_array(w);
-    put_list(w, "notes", p->notes);
+    write_strings_member(w, "notes", p->notes);
     json_end_object(w);
 }
 
-static void put_flaw(struct json_writer *w, const struct err *why)
+static void write_policy_flaw(struct json_writer *w, const struct err *why)
 {
     json_begin_object(w);
     json_key(w, STR("valid"));
     json_put_bool(w, false);
-    put_text(w, "problem", why->msg);
+    write_text_member(w, "problem", why->msg);
     json_end_object(w);
 }
 
-int trial_check(struct str yaml, struct buf *out, struct err *e)
+int explain_check(struct str yaml, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
@@ -135,15 +136,16 @@ int trial_check(struct str yaml, struct buf *out, struct err *e)
     if (egress_policy_read(yaml, &arena, &policy, &why) >= 0)
         s = egress_compile(&policy, 1, &why);
     if (s)
-        put_policy(&w, &policy);
+        write_checked_policy(&w, &policy);
     else
-        put_flaw(&w, &why);
+        write_policy_flaw(&w, &why);
     return json_writer_finish(&w, e);
 }
 
 /* ---- explain ---- */
 
-int trial_explain(struct str yaml, const struct egress_options *o, struct buf *out, struct err *e)
+int explain_destination(struct str yaml, const struct egress_options *o, struct buf *out,
+                        struct err *e)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
@@ -153,7 +155,7 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
                                               .upgrade = o->upgrade,
                                               .binary = o->binary };
     struct egress_explanation x;
-    struct egress_trial trial = { 0 };
+    struct egress_explain_input trial = { 0 };
     struct egress_policy policy;
     struct json_writer w;
     int r = egress_policy_read(yaml, &arena, &policy, e);
@@ -163,7 +165,7 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
     s = egress_compile(&policy, 1, e);
     if (!s)
         return -(int)(e->code ? e->code : ERR_BUG);
-    r = egress_trial_read(&question, &trial, e);
+    r = egress_explain_read(&question, &trial, e);
     if (r < 0)
         return err_wrap(e, r, "--to");
     egress_snapshot_expire(s, clock_wall());
@@ -173,9 +175,9 @@ int trial_explain(struct str yaml, const struct egress_options *o, struct buf *o
     return json_writer_finish(&w, e);
 }
 
-/* ---- the chain of a log ---- */
+/* ---- verifying the chain of a log ---- */
 
-static void put_findings(struct json_writer *w, const struct chain_reader *c)
+static void write_log_findings(struct json_writer *w, const struct chain_reader *c)
 {
     char text[192];
 
@@ -201,7 +203,7 @@ static void put_findings(struct json_writer *w, const struct chain_reader *c)
     json_end_array(w);
 }
 
-static void put_log(struct json_writer *w, const struct chain_reader *c)
+static void write_log_summary(struct json_writer *w, const struct chain_reader *c)
 {
     const struct {
         const char *key;
@@ -221,11 +223,11 @@ static void put_log(struct json_writer *w, const struct chain_reader *c)
         json_key(w, str_from(numbers[i].key));
         json_put_uint(w, numbers[i].value);
     }
-    put_findings(w, c);
+    write_log_findings(w, c);
     json_end_object(w);
 }
 
-int trial_verify_log(int fd, struct buf *out, struct err *e)
+int explain_verify_log(int fd, struct buf *out, struct err *e)
 {
     enum { PIECE = 64 << 10 };
     AUTO(chain_reader_done) struct chain_reader c = { .open_begin = true };
@@ -242,13 +244,13 @@ int trial_verify_log(int fd, struct buf *out, struct err *e)
     chain_end_file(&c);
     chain_end(&c);
     json_writer_init(&w, out, JSON_COMPACT);
-    put_log(&w, &c);
+    write_log_summary(&w, &c);
     return json_writer_finish(&w, e);
 }
 
-/* ---- the whole ---- */
+/* ---- reading the input ---- */
 
-static int read_file(const char *path, struct buf *out, struct err *e)
+static int read_policy_input(const char *path, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int fd = str_eq(str_from(path), STR("-"))
                             ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -270,16 +272,16 @@ static int read_file(const char *path, struct buf *out, struct err *e)
     return 0;
 }
 
-int trial_run(const struct egress_options *o, struct err *e)
+int explain_run(const struct egress_options *o, struct err *e)
 {
     AUTO(buf_done) struct buf yaml = BUF_INIT(EGRESS_FILE_BYTES_MAX);
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    int r = o->verify_log ? trial_verify_log(STDIN_FILENO, &out, e)
-                          : read_file(o->check ? o->check : o->explain, &yaml, e);
+    int r = o->verify_log ? explain_verify_log(STDIN_FILENO, &out, e)
+                          : read_policy_input(o->check ? o->check : o->explain, &yaml, e);
 
     if (r >= 0 && !o->verify_log)
-        r = o->check ? trial_check(buf_str(&yaml), &out, e)
-                     : trial_explain(buf_str(&yaml), o, &out, e);
+        r = o->check ? explain_check(buf_str(&yaml), &out, e)
+                     : explain_destination(buf_str(&yaml), o, &out, e);
     if (r < 0)
         return r;
     printf(STR_FMT "\n", STR_ARG(buf_str(&out)));

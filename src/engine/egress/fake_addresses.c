@@ -1,14 +1,15 @@
-#include "egress/mapping.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/fake_addresses.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/random.h"
+#include "lib/crypto/random.h"
 
 enum {
     V4_COUNT = 1 << 17, /* of 198.18.0.0/15 */
-    SLOTS = 256,        /* names are few in most boxes */
-    EPOCH = 6,          /* bytes between the IPv6 prefix and the number */
+    SLOTS = 256,        /* most boxes use few names */
+    EPOCH = 6,          /* offset of the bytes between the IPv6 prefix and the number */
 };
 
 static const struct prefix range4 = { { .bytes = { 198, 18 } }, 15 };
@@ -16,25 +17,25 @@ static const struct prefix range6 = {
     { .v6 = true, .bytes = { 0xfd, 0x73, 0x62, 0x78, 0x65, 0x67 } }, 48
 };
 
-struct entry {
-    struct mapped what;
-    uint32_t number; /* of its addresses */
-    struct entry *same_name, *same_number;
+struct fake_address_entry {
+    struct fake_mapping what;
+    uint32_t number; /* number within the address ranges */
+    struct fake_address_entry *same_name, *same_number;
 };
 
-struct mapping {
-    uint32_t first, used; /* numbers go from first on, all the way round */
+struct fake_addresses {
+    uint32_t first, used; /* numbers are assigned from `first` on, and wrap around */
     uint64_t seed;
     uint8_t epoch[EPOCH];
     size_t n;
-    struct entry *names[SLOTS], *numbers[SLOTS];
+    struct fake_address_entry *names[SLOTS], *numbers[SLOTS];
 };
 
-/* Begins anywhere: a worker that takes over a box does not know what the last one handed out, so
- * what programs still remember of it should be nothing. */
-struct mapping *mapping_new(void)
+/* Begins at a random number: a worker that takes over a box does not know the addresses that the
+ * last worker handed out, so addresses that programs have cached should not be reused. */
+struct fake_addresses *fake_addresses_new(void)
 {
-    struct mapping *m = calloc(1, sizeof *m);
+    struct fake_addresses *m = calloc(1, sizeof *m);
     struct err e;
 
     if (!m || crypto_random(&m->first, sizeof m->first, &e) < 0 ||
@@ -45,17 +46,17 @@ struct mapping *mapping_new(void)
     return m;
 }
 
-void mapping_free(struct mapping *m)
+void fake_addresses_free(struct fake_addresses *m)
 {
     for (size_t i = 0; m && i < SLOTS; i++)
-        for (struct entry *x; (x = m->names[i]);) {
+        for (struct fake_address_entry *x; (x = m->names[i]);) {
             m->names[i] = x->same_name;
             free(x);
         }
     free(m);
 }
 
-static struct entry **name_slot(struct mapping *m, struct str name)
+static struct fake_address_entry **fake_name_slot(struct fake_addresses *m, struct str name)
 {
     uint64_t h = m->seed;
 
@@ -64,28 +65,28 @@ static struct entry **name_slot(struct mapping *m, struct str name)
     return &m->names[(h ^ h >> 32) % SLOTS];
 }
 
-static struct entry *find_name(const struct mapping *m, struct str name)
+static struct fake_address_entry *find_fake_name(const struct fake_addresses *m, struct str name)
 {
-    struct entry *x = *name_slot((struct mapping *)(uintptr_t)m, name);
+    struct fake_address_entry *x = *fake_name_slot((struct fake_addresses *)(uintptr_t)m, name);
 
     while (x && !str_eq(str_from(x->what.name), name))
         x = x->same_name;
     return x;
 }
 
-static struct entry *find_number(const struct mapping *m, uint32_t number)
+static struct fake_address_entry *find_fake_number(const struct fake_addresses *m, uint32_t number)
 {
-    struct entry *x = m->numbers[number % SLOTS];
+    struct fake_address_entry *x = m->numbers[number % SLOTS];
 
     while (x && x->number != number)
         x = x->same_number;
     return x;
 }
 
-static void join(struct mapping *m, struct entry *x)
+static void link_fake_entry(struct fake_addresses *m, struct fake_address_entry *x)
 {
-    struct entry **name = name_slot(m, str_from(x->what.name));
-    struct entry **number = &m->numbers[x->number % SLOTS];
+    struct fake_address_entry **name = fake_name_slot(m, str_from(x->what.name));
+    struct fake_address_entry **number = &m->numbers[x->number % SLOTS];
 
     x->same_name = *name;
     *name = x;
@@ -94,9 +95,9 @@ static void join(struct mapping *m, struct entry *x)
     m->n++;
 }
 
-static void forget(struct mapping *m, struct entry *x)
+static void remove_fake_entry(struct fake_addresses *m, struct fake_address_entry *x)
 {
-    struct entry **at = name_slot(m, str_from(x->what.name));
+    struct fake_address_entry **at = fake_name_slot(m, str_from(x->what.name));
 
     while (*at != x)
         at = &(*at)->same_name;
@@ -109,32 +110,33 @@ static void forget(struct mapping *m, struct entry *x)
     free(x);
 }
 
-/* The one that has been expired for the longest time; NULL: all are alive. */
-static struct entry *oldest_expired(struct mapping *m, int64_t now)
+/* The entry that expired first; NULL if none has expired. */
+static struct fake_address_entry *oldest_expired(struct fake_addresses *m, int64_t now)
 {
-    struct entry *oldest = NULL;
+    struct fake_address_entry *oldest = NULL;
 
     for (size_t i = 0; i < SLOTS; i++)
-        for (struct entry *x = m->names[i]; x; x = x->same_name)
+        for (struct fake_address_entry *x = m->names[i]; x; x = x->same_name)
             if (x->what.expires <= now && (!oldest || x->what.expires < oldest->what.expires))
                 oldest = x;
     return oldest;
 }
 
-static int make_room(struct mapping *m, int64_t now, struct err *e)
+static int evict_fake_entry(struct fake_addresses *m, int64_t now, struct err *e)
 {
-    struct entry *x = m->n < EGRESS_MAPPINGS_MAX ? NULL : oldest_expired(m, now);
+    struct fake_address_entry *x = m->n < EGRESS_MAPPINGS_MAX ? NULL : oldest_expired(m, now);
 
     if (m->used == V4_COUNT)
-        return err_set(e, ERR_TOO_BIG, "all %d synthetic addresses were handed out", V4_COUNT);
+        return err_set(e, ERR_TOO_BIG, "all %d synthetic addresses are assigned", V4_COUNT);
     if (x)
-        forget(m, x);
+        remove_fake_entry(m, x);
     if (m->n >= EGRESS_MAPPINGS_MAX)
-        return err_set(e, ERR_BUSY, "%d names are mapped already", EGRESS_MAPPINGS_MAX);
+        return err_set(e, ERR_BUSY, "%d names are mapped, and none has expired",
+                       EGRESS_MAPPINGS_MAX);
     return 0;
 }
 
-static struct synthetic addresses_of(const struct mapping *m, uint32_t number)
+static struct synthetic addresses_of(const struct fake_addresses *m, uint32_t number)
 {
     struct synthetic s = { range4.base, range6.base };
 
@@ -146,23 +148,23 @@ static struct synthetic addresses_of(const struct mapping *m, uint32_t number)
     return s;
 }
 
-static uint32_t number_of(const struct address *a)
+static uint32_t fake_number_of(const struct address *a)
 {
     const uint8_t *last = a->bytes + (a->v6 ? 13 : 1);
 
     return (uint32_t)((last[0] & 1) << 16 | last[1] << 8 | last[2]);
 }
 
-int mapping_put(struct mapping *m, const struct mapped *what, int64_t now, struct synthetic *ret,
-                struct err *e)
+int fake_addresses_put(struct fake_addresses *m, const struct fake_mapping *what, int64_t now,
+                       struct synthetic *ret, struct err *e)
 {
-    struct entry *x = find_name(m, str_from(what->name));
+    struct fake_address_entry *x = find_fake_name(m, str_from(what->name));
     int r;
 
     if (x) {
         x->what = *what;
     } else {
-        r = make_room(m, now, e);
+        r = evict_fake_entry(m, now, e);
         if (r < 0)
             return r;
         x = calloc(1, sizeof *x);
@@ -170,35 +172,36 @@ int mapping_put(struct mapping *m, const struct mapped *what, int64_t now, struc
             abort();
         x->what = *what;
         x->number = (m->first + m->used++) % V4_COUNT;
-        join(m, x);
+        link_fake_entry(m, x);
     }
     *ret = addresses_of(m, x->number);
     return 0;
 }
 
-bool mapping_is_synthetic(const struct address *a)
+bool fake_addresses_is_synthetic(const struct address *a)
 {
     return prefix_has(a->v6 ? &range6 : &range4, a);
 }
 
-const struct mapped *mapping_find(const struct mapping *m, const struct address *synthetic)
+const struct fake_mapping *fake_addresses_find(const struct fake_addresses *m,
+                                               const struct address *synthetic)
 {
     struct synthetic its;
-    struct entry *x;
+    struct fake_address_entry *x;
 
-    if (!mapping_is_synthetic(synthetic))
+    if (!fake_addresses_is_synthetic(synthetic))
         return NULL;
-    x = find_number(m, number_of(synthetic));
+    x = find_fake_number(m, fake_number_of(synthetic));
     if (!x)
         return NULL;
     its = addresses_of(m, x->number);
     return address_equal(synthetic->v6 ? &its.v6 : &its.v4, synthetic) ? &x->what : NULL;
 }
 
-const struct mapped *mapping_find_name(const struct mapping *m, struct str name,
-                                       struct synthetic *ret)
+const struct fake_mapping *fake_addresses_find_name(const struct fake_addresses *m, struct str name,
+                                                    struct synthetic *ret)
 {
-    struct entry *x = find_name(m, name);
+    struct fake_address_entry *x = find_fake_name(m, name);
 
     if (!x)
         return NULL;

@@ -1,10 +1,11 @@
-#include "egress/fence.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/fence.h"
 
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/fence_calls.h"
-#include "fence/fence.h"
+#include "engine/egress/fence_calls.h"
+#include "lib/fence/fence.h"
 
 int fence_enter(const struct fence *f, struct err *e)
 {
@@ -12,7 +13,7 @@ int fence_enter(const struct fence *f, struct err *e)
     bool files = f->readable >= 0 || f->appendable >= 0;
     const struct fence_place places[] = { { f->readable, FENCE_READ_FILES },
                                           { f->appendable, FENCE_APPEND_FILES } };
-    /* The last one of the list opens files. */
+    /* SYS_openat is the last entry of the list. */
     const struct fence_rules rules = { .who = "the worker",
                                        .calls = fence_calls,
                                        .n_calls = COUNT_OF(fence_calls) - (files ? 0 : 1),

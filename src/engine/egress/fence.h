@@ -1,24 +1,25 @@
-/* What a worker gives up once everything it needs is open: it reads what anybody sends, and what it
- * can still do after that is talk to the network and write to what it was given. */
-#ifndef EGRESS_FENCE_H
-#define EGRESS_FENCE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Confines a worker once everything it needs is open: it parses input from untrusted programs, and
+ * afterwards can only use the network and write to descriptors that it was given. */
+#ifndef ENGINE_EGRESS_FENCE_H
+#define ENGINE_EGRESS_FENCE_H
 
 #include <stdbool.h>
 
 #include "base/err.h"
 
 struct fence {
-    /* A file below this directory (a descriptor; -1: none) can still be opened for reading: the
-     * policy of a worker that stands alone, which is read again. */
+    /* Directory (descriptor; -1: none) below which files can still be opened for reading: the
+     * policy of a standalone worker, which is read again on SIGHUP. */
     int readable;
-    /* A file below this directory (the same) can still be made, and opened for writing: the audit
-     * record of a worker that stands alone, which is moved away now and then. */
+    /* Directory (the same) below which files can still be created and opened for writing: the audit
+     * record of a standalone worker, which is rotated. */
     int appendable;
 };
 
-/* As many descriptors as are allowed, no core dumps, not to be traced by its own user, no new
- * privileges, no capabilities, no files (Landlock, where the kernel has it), and only the system
- * calls of fence_calls.h; others do not exist (ENOSYS). There is no way back. */
+/* Raises the descriptor limit to its maximum and gives up everything else: core dumps, tracing by
+ * its own user, new privileges, capabilities, files (Landlock, if the kernel supports it), and all
+ * system calls except those of fence_calls.h, which fail with ENOSYS. Irreversible. */
 int fence_enter(const struct fence *f, struct err *e);
 
 #endif

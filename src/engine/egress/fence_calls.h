@@ -1,10 +1,11 @@
-/* The system calls of a worker. */
-#ifndef EGRESS_FENCE_CALLS_H
-#define EGRESS_FENCE_CALLS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The system calls that a worker may use. */
+#ifndef ENGINE_EGRESS_FENCE_CALLS_H
+#define ENGINE_EGRESS_FENCE_CALLS_H
 
 #include <sys/syscall.h>
 
-/* Allowed whatever the arguments. */
+/* Allowed with any arguments. */
 static const int fence_calls[] = {
     /* the network */
     SYS_accept4, SYS_connect, SYS_getpeername, SYS_getsockname, SYS_getsockopt, SYS_recvfrom,
@@ -22,7 +23,7 @@ static const int fence_calls[] = {
     SYS_brk, SYS_exit, SYS_exit_group, SYS_getpid, SYS_getrandom, SYS_gettid, SYS_madvise,
     SYS_mremap, SYS_munmap, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_yield,
     SYS_sigaltstack, SYS_tgkill, /* abort() */
-    SYS_openat,                  /* the last one: left out where there are no files */
+    SYS_openat,                  /* must be last: omitted if no directory is open */
 };
 
 #endif

@@ -1,11 +1,12 @@
-#include "egress/lease.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/lease.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/refuse.h"
+#include "engine/egress/refuse.h"
 
 struct lease *lease_new(struct egress_box *b, const struct egress_intent *i)
 {
@@ -71,7 +72,7 @@ bool lease_lookup_left(const struct egress_box *b)
            b->lookups_paid + LOOKUP_PRICE_NS <= clock_mono();
 }
 
-/* A budget that fills with time, up to the burst: one lookup costs a second's share of it. */
+/* A budget that grows with time, up to the burst: each lookup costs one share of a second. */
 static bool pay_lookup(struct egress_box *b)
 {
     int64_t full = clock_mono() - EGRESS_LOOKUPS_BURST * LOOKUP_PRICE_NS;
@@ -84,14 +85,14 @@ static bool pay_lookup(struct egress_box *b)
     return true;
 }
 
-/* The name leaves with the next step. */
+/* Records that the name is sent to a resolver in the next step. */
 static bool let_name_leave(struct lease *l)
 {
     struct egress_box *b = l->box;
 
     if (!pay_lookup(b))
-        return lease_refuse(l, 429, "lookup_limit", "Ask for fewer names at a time.",
-                            "More names are asked for than are looked up: %d a second.",
+        return lease_refuse(l, 429, "lookup_limit", "Look up fewer names per second.",
+                            "The limit of DNS lookups is reached: %d per second.",
                             EGRESS_LOOKUPS_A_SECOND);
     if (!audit_lookup(b->audit, &l->intent, &l->decision))
         return lease_refuse_unrecorded(l);
@@ -105,13 +106,13 @@ bool lease_look_up(struct lease *l, struct dns_lookup *k, dns_lookup_fn *done)
     struct dns_resolver *r = &l->box->egress->resolver;
     struct str name = str_from(l->intent.host.name);
 
-    if (dns_resolver_would_ask(r, name) && !let_name_leave(l))
+    if (dns_resolver_would_query(r, name) && !let_name_leave(l))
         return false;
     if (dns_lookup_start(r, k, name, done, NULL) >= 0)
         return true;
     lease_found(l);
     return lease_refuse(
-        l, 502, "resolution_failed", "Check the name; if it is right, try again later.",
+        l, 502, "resolution_failed", "Check the spelling of the name, or try again later.",
         "%s cannot be resolved: %s.", l->intent.host.name, dns_outcome_name(DNS_LOOKUP_SERVFAIL));
 }
 

@@ -1,4 +1,5 @@
-#include "egress/options.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/options.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -13,36 +14,37 @@ static const char help[] =
     "usage: sandboxer-egress --standalone [--listen ADDRESS:PORT] [--policy FILE] [--audit FILE]\n"
     "                        [--resolver ADDRESS[:PORT]]... [--upstream URL]\n"
     "\n"
-    "An HTTP proxy that lets out what a policy allows, and nothing else. Any program can use it:\n"
+    "An HTTP proxy that only allows the destinations of a policy. Any program can use it:\n"
     "\n"
     "  sandboxer-egress --standalone --policy policy.yaml &\n"
     "  HTTPS_PROXY=http://127.0.0.1:3128 curl https://api.example.com/\n"
     "\n"
-    "  --standalone           the proxy alone, without a daemon\n"
-    "  --listen ADDR:PORT     where to listen (default 127.0.0.1:3128)\n"
-    "  --listen-anywhere      ADDR may be one that other machines can reach: whoever reaches it\n"
-    "                         has all the rights of the policy\n"
+    "  --standalone           run as a proxy, without a daemon\n"
+    "  --listen ADDR:PORT     address to listen on (default 127.0.0.1:3128)\n"
+    "  --listen-anywhere      allow an ADDR that other machines can reach: every client has all\n"
+    "                         the rights of the policy\n"
     "  --policy FILE          the policy (sandboxer egress check FILE explains it); without one\n"
-    "                         nothing is allowed. SIGHUP reads it again; what the new one does\n"
-    "                         not allow is closed at once\n"
-    "  --on-bad-policy WHAT   when it cannot be read again: fail_closed (default: nothing is\n"
-    "                         allowed until it can) or retain (the old one stays in force)\n"
-    "  --audit FILE           append an event a decision, as lines of JSON; - is stdout. SIGHUP\n"
-    "                         opens it again, after it was moved away\n"
-    "  --resolver ADDR[:PORT] ask this DNS server, at most 3 (default: /etc/resolv.conf)\n"
-    "  --upstream URL         go out through http://ADDR:PORT or socks5://ADDR:PORT\n"
+    "                         nothing is allowed. SIGHUP reads it again; connections that the\n"
+    "                         new policy does not allow are closed at once\n"
+    "  --on-bad-policy WHAT   if it cannot be read again: fail_closed (default: nothing is\n"
+    "                         allowed until it can) or retain (keep the old policy)\n"
+    "  --audit FILE           append one JSON line for each decision; - is stdout. SIGHUP opens\n"
+    "                         the file again, after rotation\n"
+    "  --resolver ADDR[:PORT] use this DNS server, at most 3 (default: /etc/resolv.conf)\n"
+    "  --upstream URL         connect through http://ADDR:PORT or socks5://ADDR:PORT\n"
     "  --worker FD            serve a control plane on this socket (for sandboxerd)\n"
-    "  --check FILE           say whether a policy is good, as JSON (sandboxer egress check)\n"
-    "  --explain FILE         say what a policy would decide, as JSON (sandboxer egress explain)\n"
-    "    --to HOST[:PORT]     about a connection there\n"
-    "    --method M --path P  about a request\n"
-    "    --upgrade PROTOCOL   that asks for another protocol\n"
-    "    --binary PATH        of this program\n"
-    "  --verify-log           check the chain of the log on stdin (sandboxer audit verify --file)\n"
+    "  --check FILE           print as JSON whether a policy is valid (sandboxer egress check)\n"
+    "  --explain FILE         print a decision of a policy as JSON (sandboxer egress explain)\n"
+    "    --to HOST[:PORT]     for a connection to this destination\n"
+    "    --method M --path P  with this request\n"
+    "    --upgrade PROTOCOL   that requests another protocol\n"
+    "    --binary PATH        by this program\n"
+    "  --verify-log           verify the chain of the log on stdin (sandboxer audit verify "
+    "--file)\n"
     "  --version, --help\n"
     "\n"
-    "Rules that name programs allow nothing here: nobody can tell who asks.\n"
-    "Signals: SIGHUP opens record and policy again; SIGTERM and SIGINT end.\n"
+    "Rules that name programs allow nothing here, because clients cannot be identified.\n"
+    "Signals: SIGHUP reopens log and policy; SIGTERM and SIGINT end the proxy.\n"
     "Exit status: 0, 1 for a failure, 2 for a wrong command line.\n";
 
 enum {
@@ -90,16 +92,16 @@ static const struct option table[] = {
     { 0 },
 };
 
-/* ADDRESS:PORT, where names are not looked up. */
-static int read_place(const char *option, struct str text, uint16_t default_port,
-                      struct address *ret, uint16_t *ret_port, struct err *e)
+/* Parses ADDRESS:PORT. Names are rejected. */
+static int parse_address_option(const char *option, struct str text, uint16_t default_port,
+                                struct address *ret, uint16_t *ret_port, struct err *e)
 {
     struct host host;
     uint16_t port;
     int r = authority_parse(text, default_port, &host, &port, e);
 
     if (r >= 0 && !host.is_address)
-        r = err_set(e, ERR_INVALID, "an address is needed, names are not looked up");
+        r = err_set(e, ERR_INVALID, "must be an IP address, not a name");
     if (r < 0)
         return err_wrap(e, r, "%s '" STR_FMT "'", option, STR_ARG(text));
     *ret = host.address;
@@ -112,13 +114,13 @@ static int read_resolver(struct egress_options *o, const char *text, struct err 
     struct dns_server *s = &o->servers[o->n_servers];
 
     if (o->n_servers == DNS_SERVERS_MAX)
-        return err_set(e, ERR_INVALID, "--resolver: more than %d", DNS_SERVERS_MAX);
+        return err_set(e, ERR_INVALID, "--resolver: at most %d can be given", DNS_SERVERS_MAX);
     o->n_servers++;
-    if (address_parse(str_from(text), &s->address)) { /* IPv6 without brackets, too */
+    if (address_parse(str_from(text), &s->address)) { /* accepts IPv6 without brackets */
         s->port = DNS_PORT;
         return 0;
     }
-    return read_place("--resolver", str_from(text), DNS_PORT, &s->address, &s->port, e);
+    return parse_address_option("--resolver", str_from(text), DNS_PORT, &s->address, &s->port, e);
 }
 
 static int read_upstream(struct egress_options *o, const char *text, struct err *e)
@@ -134,8 +136,8 @@ static int read_upstream(struct egress_options *o, const char *text, struct err 
             size_t n = kinds[i].scheme.n;
 
             o->upstream.kind = kinds[i].kind;
-            return read_place("--upstream", (struct str){ s.p + n, s.n - n }, 0,
-                              &o->upstream.address, &o->upstream.port, e);
+            return parse_address_option("--upstream", (struct str){ s.p + n, s.n - n }, 0,
+                                        &o->upstream.address, &o->upstream.port, e);
         }
     return err_set(e, ERR_INVALID, "--upstream '%s': not http://ADDR:PORT or socks5://ADDR:PORT",
                    text);
@@ -159,8 +161,8 @@ static int read_worker(struct egress_options *o, const char *text, struct err *e
     return r;
 }
 
-/* Options that are texts, and what they fill. */
-static const char **text_of(int c, struct egress_options *o)
+/* The member that an option with a text argument sets; NULL for other options. */
+static const char **option_text_target(int c, struct egress_options *o)
 {
     switch (c) {
     case OPT_POLICY:
@@ -186,10 +188,10 @@ static const char **text_of(int c, struct egress_options *o)
     }
 }
 
-/* 1: it was --help or --version. */
-static int read_one(int c, struct egress_options *o, struct err *e)
+/* Returns 1 after --help or --version. */
+static int read_egress_option(int c, struct egress_options *o, struct err *e)
 {
-    const char **text = text_of(c, o);
+    const char **text = option_text_target(c, o);
 
     if (text) {
         *text = optarg;
@@ -200,7 +202,7 @@ static int read_one(int c, struct egress_options *o, struct err *e)
         o->standalone = true;
         return 0;
     case OPT_LISTEN:
-        return read_place("--listen", str_from(optarg), 0, &o->listen, &o->port, e);
+        return parse_address_option("--listen", str_from(optarg), 0, &o->listen, &o->port, e);
     case OPT_VERIFY_LOG:
         o->verify_log = true;
         return 0;
@@ -220,37 +222,37 @@ static int read_one(int c, struct egress_options *o, struct err *e)
         fputs(c == OPT_HELP ? help : "sandboxer-egress " SANDBOXER_VERSION "\n", stdout);
         return 1;
     default:
-        return err_set(e, ERR_INVALID, "--help says what can be written");
+        return err_set(e, ERR_INVALID, "see --help for the options");
     }
 }
 
-/* One thing is done at a time. */
+/* Rejects combinations of modes. */
 static int check_mode(const struct egress_options *o, struct err *e)
 {
-    bool asks = o->to || o->method || o->path || o->upgrade || o->binary;
+    bool has_question = o->to || o->method || o->path || o->upgrade || o->binary;
 
     if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
             o->verify_log !=
         1)
         return err_set(e, ERR_INVALID,
-                       "one of --standalone, --worker, --check, --explain and --verify-log is "
-                       "needed");
+                       "give one of --standalone, --worker, --check, --explain and --verify-log");
     if (o->explain && !o->to)
-        return err_set(e, ERR_INVALID, "--explain: say --to HOST:PORT");
-    if (asks && !o->explain)
+        return err_set(e, ERR_INVALID, "--explain needs --to HOST:PORT");
+    if (has_question && !o->explain)
         return err_set(e, ERR_INVALID,
-                       "--to, --method, --path, --upgrade and --binary go with --explain");
+                       "--to, --method, --path, --upgrade and --binary need --explain");
     return 0;
 }
 
-static int check(const struct egress_options *o, int argc, char **argv, struct err *e)
+static int check_egress_options(const struct egress_options *o, int argc, char **argv,
+                                struct err *e)
 {
     if (optind < argc)
-        return err_set(e, ERR_INVALID, "'%s' is not an option; --help says what is", argv[optind]);
+        return err_set(e, ERR_INVALID, "unexpected argument '%s'; see --help", argv[optind]);
     if (!o->anywhere && address_classify(&o->listen) != ADDRESS_LOOPBACK)
         return err_set(e, ERR_INVALID,
-                       "--listen: others can reach this address, and whoever reaches it has all "
-                       "the rights of the policy; if that is meant, say --listen-anywhere");
+                       "--listen: other machines can reach this address, and every client has all "
+                       "the rights of the policy; to allow that, add --listen-anywhere");
     return check_mode(o, e);
 }
 
@@ -263,17 +265,17 @@ bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_st
                                     .listen = { .bytes = { 127, 0, 0, 1 } },
                                     .port = LISTENERS_PROXY_PORT };
     while (r == 0 && (c = getopt_long(argc, argv, "", table, NULL)) >= 0)
-        r = read_one(c, ret, &e);
+        r = read_egress_option(c, ret, &e);
     if (r == 0)
-        r = check(ret, argc, argv, &e);
+        r = check_egress_options(ret, argc, argv, &e);
     if (r < 0)
         fprintf(stderr, "sandboxer-egress: %s\n", e.msg);
     *ret_status = r < 0 ? 2 : 0;
     return r == 0;
 }
 
-/* The fence raises the limit to it. */
-static unsigned count_files(void)
+/* The limit that fence_enter() raises the process to. */
+static unsigned open_file_limit(void)
 {
     struct rlimit files;
 
@@ -282,7 +284,8 @@ static unsigned count_files(void)
     return files.rlim_max < INT_MAX ? (unsigned)files.rlim_max : INT_MAX;
 }
 
-int options_apply(const struct egress_options *o, struct loop *l, struct egress *ret, struct err *e)
+int options_apply(const struct egress_options *o, struct loop *l, struct egress_state *ret,
+                  struct err *e)
 {
     struct dns_server found[DNS_SERVERS_MAX];
     size_t n = o->n_servers ? 0 : resolv_conf_read(found);
@@ -290,7 +293,7 @@ int options_apply(const struct egress_options *o, struct loop *l, struct egress 
     ret->loop = l;
     ret->upstream = o->upstream;
     ret->standalone = o->standalone;
-    ret->files = count_files();
+    ret->files = open_file_limit();
     if (o->n_servers)
         return dns_resolver_init(&ret->resolver, l, o->servers, o->n_servers, e);
     return dns_resolver_init(&ret->resolver, l, found, n, e);

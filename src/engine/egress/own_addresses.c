@@ -1,4 +1,5 @@
-#include "egress/own_addresses.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/own_addresses.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -10,19 +11,19 @@
 
 enum {
     REPLY_MAX = 32 << 10,
-    READS_MAX = 256,    /* datagrams of one dump, and of one wake-up */
-    SETTLE_MS = 20,     /* changes come in groups */
+    READS_MAX = 256,    /* limit of datagrams in one dump and in one wake-up */
+    SETTLE_MS = 20,     /* groups changes that follow each other */
     RETRY_MS = 1000,    /* after a failure */
     DUMP_WAIT_MS = 500, /* the kernel answers at once */
 };
 
-static int compare(const void *a, const void *b)
+static int compare_own_addresses(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(struct address));
 }
 
-/* IPv4 in IPv6 clothes dials the IPv4. */
-static struct address plain(const struct address *a)
+/* Converts an IPv4-mapped IPv6 address to IPv4, which is dialled in effect. */
+static struct address unmap_ipv4(const struct address *a)
 {
     static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
     struct address four = { 0 };
@@ -33,7 +34,8 @@ static struct address plain(const struct address *a)
     return four;
 }
 
-static bool take(const char *attribute, size_t length, int family, struct address *ret)
+static bool read_address_attribute(const char *attribute, size_t length, int family,
+                                   struct address *ret)
 {
     size_t n = family == AF_INET6 ? 16 : 4;
 
@@ -44,8 +46,8 @@ static bool take(const char *attribute, size_t length, int family, struct addres
     return true;
 }
 
-/* IFA_ADDRESS is the other end of a point-to-point link; IFA_LOCAL, if there, is ours. */
-static bool read_attributes(const char *at, size_t left, int family, struct address *ret)
+/* IFA_ADDRESS is the peer of a point-to-point link; IFA_LOCAL, if present, is our own address. */
+static bool read_ifaddr_attributes(const char *at, size_t left, int family, struct address *ret)
 {
     struct rtattr t;
     bool found = false;
@@ -55,9 +57,9 @@ static bool read_attributes(const char *at, size_t left, int family, struct addr
         if (t.rta_len < sizeof t || t.rta_len > left)
             break;
         if (t.rta_type == IFA_LOCAL)
-            return take(at, t.rta_len, family, ret);
+            return read_address_attribute(at, t.rta_len, family, ret);
         if (t.rta_type == IFA_ADDRESS)
-            found = take(at, t.rta_len, family, ret);
+            found = read_address_attribute(at, t.rta_len, family, ret);
         step = RTA_ALIGN((size_t)t.rta_len) < left ? RTA_ALIGN((size_t)t.rta_len) : left;
     }
     return found;
@@ -74,10 +76,10 @@ bool own_addresses_read_(const struct nlmsghdr *h, struct address *ret)
     memcpy(&m, at + NLMSG_HDRLEN, sizeof m);
     if (m.ifa_family != AF_INET && m.ifa_family != AF_INET6)
         return false;
-    return read_attributes(at + head, h->nlmsg_len - head, m.ifa_family, ret);
+    return read_ifaddr_attributes(at + head, h->nlmsg_len - head, m.ifa_family, ret);
 }
 
-static int ask(int sock, uint32_t number, struct err *e)
+static int request_address_dump(int sock, uint32_t number, struct err *e)
 {
     struct {
         struct nlmsghdr head;
@@ -89,11 +91,11 @@ static int ask(int sock, uint32_t number, struct err *e)
             .body = { .ifa_family = AF_UNSPEC } };
 
     if (send(sock, &q, sizeof q, MSG_NOSIGNAL) != sizeof q)
-        return err_sys(e, "asking for the machine's addresses");
+        return err_sys(e, "requesting the machine's addresses");
     return 0;
 }
 
-static int add(struct own_addresses *o, const struct address *a, struct err *e)
+static int add_own_address(struct own_addresses *o, const struct address *a, struct err *e)
 {
     if (o->n == OWN_ADDRESSES_MAX)
         return err_set(e, ERR_TOO_BIG, "this machine has more than %d addresses",
@@ -109,8 +111,8 @@ static int add(struct own_addresses *o, const struct address *a, struct err *e)
     return 0;
 }
 
-/* 1: the dump is complete. */
-static int read_messages(struct own_addresses *o, const char *text, size_t n, struct err *e)
+/* Returns 1 when the dump is complete. */
+static int read_address_messages(struct own_addresses *o, const char *text, size_t n, struct err *e)
 {
     const struct nlmsghdr *h = (const void *)text;
     struct address a;
@@ -119,64 +121,64 @@ static int read_messages(struct own_addresses *o, const char *text, size_t n, st
     for (; r == 0 && n >= sizeof *h && h->nlmsg_len >= sizeof *h && h->nlmsg_len <= n;
          n -= NLMSG_ALIGN(h->nlmsg_len) < n ? NLMSG_ALIGN(h->nlmsg_len) : n,
          h = (const void *)((const char *)h + NLMSG_ALIGN(h->nlmsg_len))) {
-        if (h->nlmsg_seq != o->number_) /* of a dump that was given up */
+        if (h->nlmsg_seq != o->number_) /* of an abandoned dump */
             continue;
         if (h->nlmsg_flags & NLM_F_DUMP_INTR)
             return err_set(e, ERR_BUSY, "the addresses changed while they were read");
         if (h->nlmsg_type == NLMSG_ERROR)
-            return err_set(e, ERR_UPSTREAM, "the kernel does not tell the machine's addresses");
+            return err_set(e, ERR_UPSTREAM, "the kernel refuses to list the machine's addresses");
         if (h->nlmsg_type == NLMSG_DONE)
             return 1;
         if (own_addresses_read_(h, &a))
-            r = add(o, &a, e);
+            r = add_own_address(o, &a, e);
     }
     return r;
 }
 
-static int dump(struct own_addresses *o, struct err *e)
+static int dump_own_addresses(struct own_addresses *o, struct err *e)
 {
     AUTO_FREE char *text = malloc(REPLY_MAX);
     int r;
 
     if (!text)
         abort();
-    r = ask(o->dump_, ++o->number_, e);
+    r = request_address_dump(o->dump_, ++o->number_, e);
     for (int i = 0; r == 0 && i < READS_MAX; i++) {
         ssize_t n = recv(o->dump_, text, REPLY_MAX, 0);
 
         r = n < 0 ? err_sys(e, "reading the machine's addresses")
-                  : read_messages(o, text, (size_t)n, e);
+                  : read_address_messages(o, text, (size_t)n, e);
     }
     if (r == 0)
-        return err_set(e, ERR_UPSTREAM, "the list of the machine's addresses has no end");
+        return err_set(e, ERR_UPSTREAM, "the list of the machine's addresses is incomplete");
     return r;
 }
 
-static int refresh(struct own_addresses *o, struct err *e)
+static int refresh_own_addresses(struct own_addresses *o, struct err *e)
 {
     int r;
 
     o->n = 0;
-    r = dump(o, e);
+    r = dump_own_addresses(o, e);
     o->unknown = r < 0;
     if (o->n)
-        qsort(o->list, o->n, sizeof *o->list, compare);
+        qsort(o->list, o->n, sizeof *o->list, compare_own_addresses);
     return r < 0 ? r : 0;
 }
 
-static void on_time(struct loop_timer *t)
+static void on_address_refresh(struct loop_timer *t)
 {
     struct own_addresses *o = container_of(t, struct own_addresses, timer_);
     struct err e;
 
-    if (refresh(o, &e) >= 0)
+    if (refresh_own_addresses(o, &e) >= 0)
         return;
     LOG(WARN, "egress.own_addresses.unknown", LOG_S("error", e.msg));
-    loop_timer_start(t->loop, t, clock_mono() + RETRY_MS * NS_PER_MS, on_time, NULL);
+    loop_timer_start(t->loop, t, clock_mono() + RETRY_MS * NS_PER_MS, on_address_refresh, NULL);
 }
 
-/* What changed does not matter, nor what was lost of the news: all are read again. */
-static void on_change(struct loop_fd *s, unsigned events)
+/* Reads all addresses again on any change, so notifications may be lost. */
+static void on_address_change(struct loop_fd *s, unsigned events)
 {
     struct own_addresses *o = container_of(s, struct own_addresses, fd_);
     char waste[4096];
@@ -187,11 +189,12 @@ static void on_change(struct loop_fd *s, unsigned events)
             errno != EINTR)
             break;
     if (!loop_timer_started(&o->timer_))
-        loop_timer_start(s->loop, &o->timer_, clock_mono() + SETTLE_MS * NS_PER_MS, on_time, NULL);
+        loop_timer_start(s->loop, &o->timer_, clock_mono() + SETTLE_MS * NS_PER_MS,
+                         on_address_refresh, NULL);
 }
 
-/* Of its own, so that no news stands between the messages of a dump; open for good, because a
- * confined process opens no more of its kind. */
+/* Uses a socket of its own, so that no notification comes between the messages of a dump. It stays
+ * open, because a confined process cannot open another one. */
 static int open_dump(struct own_addresses *o, struct err *e)
 {
     struct timeval wait = { .tv_usec = DUMP_WAIT_MS * 1000 };
@@ -202,15 +205,15 @@ static int open_dump(struct own_addresses *o, struct err *e)
     return 0;
 }
 
-static int follow(struct own_addresses *o, struct loop *l, struct err *e)
+static int subscribe_address_changes(struct own_addresses *o, struct loop *l, struct err *e)
 {
     struct sockaddr_nl at = { .nl_family = AF_NETLINK,
                               .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
 
     o->news_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     if (o->news_ < 0 || bind(o->news_, (const struct sockaddr *)&at, sizeof at) < 0)
-        return err_sys(e, "following the machine's addresses");
-    return loop_fd_start(l, &o->fd_, o->news_, LOOP_READ, on_change, e);
+        return err_sys(e, "subscribing to changes of the machine's addresses");
+    return loop_fd_start(l, &o->fd_, o->news_, LOOP_READ, on_address_change, e);
 }
 
 int own_addresses_start(struct own_addresses *o, struct loop *l, struct err *e)
@@ -220,9 +223,9 @@ int own_addresses_start(struct own_addresses *o, struct loop *l, struct err *e)
     *o = (struct own_addresses){ .news_ = -1, .dump_ = -1, .started_ = true };
     r = open_dump(o, e);
     if (r >= 0)
-        r = follow(o, l, e);
+        r = subscribe_address_changes(o, l, e);
     for (int tries = 0; r >= 0 && tries < 3; tries++) {
-        r = refresh(o, e);
+        r = refresh_own_addresses(o, e);
         if (r != -(int)ERR_BUSY)
             break;
         r = 0;
@@ -248,9 +251,9 @@ void own_addresses_done(struct own_addresses *o)
 
 bool own_addresses_has(const struct own_addresses *o, const struct address *a)
 {
-    struct address key = plain(a);
+    struct address key = unmap_ipv4(a);
 
     if (o->unknown)
         return true;
-    return o->n && bsearch(&key, o->list, o->n, sizeof key, compare) != NULL;
+    return o->n && bsearch(&key, o->list, o->n, sizeof key, compare_own_addresses) != NULL;
 }

@@ -1,15 +1,17 @@
-/* The addresses of this machine's own interfaces, as they are now: nothing that we dial for a
- * sandbox may end there, whatever class the address has, unless an endpoint declares exactly it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The current addresses of this machine's interfaces: no connection that a worker dials for a
+ * sandbox may end at one of them, of any address class, unless an endpoint declares exactly that
+ * address.
  *
- * Read by rtnetlink over one socket, and again whenever the kernel says that they changed, so that
- * a confined process keeps up with them. What cannot be read is not known to be somebody else's:
- * own_addresses_has() then says yes to everything. */
-#ifndef EGRESS_OWN_ADDRESSES_H
-#define EGRESS_OWN_ADDRESSES_H
+ * Reads them by rtnetlink, and again after each notification of a change, so that a confined
+ * process stays current. If reading fails, own_addresses_has() returns true for every address (fail
+ * closed). */
+#ifndef ENGINE_EGRESS_OWN_ADDRESSES_H
+#define ENGINE_EGRESS_OWN_ADDRESSES_H
 
-#include "loop/fd.h"
-#include "loop/timer.h"
-#include "net/address.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
+#include "lib/net/address.h"
 
 enum { OWN_ADDRESSES_MAX = 4096 };
 
@@ -19,20 +21,20 @@ struct own_addresses {
     bool unknown; /* reading failed, or there are more than OWN_ADDRESSES_MAX */
 
     int news_, dump_;
-    uint32_t number_; /* of the last dump */
+    uint32_t number_; /* sequence number of the last dump */
     bool started_;
     struct loop_fd fd_;
     struct loop_timer timer_;
 };
 
-/* Reads them once and follows their changes from then on. The struct must not be moved. */
+/* Reads the addresses and follows their changes from then on. The struct must not be moved. */
 int own_addresses_start(struct own_addresses *o, struct loop *l, struct err *e);
-void own_addresses_done(struct own_addresses *o); /* harmless on a zeroed one */
+void own_addresses_done(struct own_addresses *o); /* accepts a zeroed struct */
 
-/* Mapped IPv6 counts as the IPv4 in it. */
+/* An IPv4-mapped IPv6 address counts as its IPv4 address. */
 bool own_addresses_has(const struct own_addresses *o, const struct address *a);
 
-/* One message of a dump or a change, for tests: adds the address in it, if it has one. */
+/* Parses one message of a dump or a change, for tests; true if it has an address. */
 struct nlmsghdr;
 bool own_addresses_read_(const struct nlmsghdr *h, struct address *ret);
 

@@ -1,4 +1,5 @@
-#include "egress/received.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/received.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -6,19 +7,20 @@
 
 #include "base/arena.h"
 #include "base/own.h"
-#include "policy/egress_ceiling.h"
-#include "policy/egress_file.h"
-#include "policy/egress_sources.h"
+#include "domain/policy/egress_ceiling.h"
+#include "domain/policy/egress_file.h"
+#include "domain/policy/egress_sources.h"
 
-/* What is in a file, from its beginning. */
-static int read_all(int fd, struct buf *ret, struct err *e)
+/* Reads a whole file from its beginning. */
+static int read_policy_bytes(int fd, struct buf *ret, struct err *e)
 {
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at the policy");
+        return err_sys(e, "reading the policy's size");
     if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size > ret->max)
-        return err_set(e, ERR_TOO_BIG, "a policy is a file of at most %zu bytes", ret->max);
+        return err_set(e, ERR_TOO_BIG, "a policy must be a regular file of at most %zu bytes",
+                       ret->max);
     for (size_t want = (size_t)st.st_size; ret->n < want;) {
         char *to;
         ssize_t n;
@@ -37,8 +39,8 @@ static int read_all(int fd, struct buf *ret, struct err *e)
     return 0;
 }
 
-static int compile(const struct egress_policy *p, const struct egress_ceiling *ceiling,
-                   uint64_t generation, struct egress_snapshot **ret, struct err *e)
+static int compile_received(const struct egress_policy *p, const struct egress_ceiling *ceiling,
+                            uint64_t generation, struct egress_snapshot **ret, struct err *e)
 {
     *ret = egress_compile_under(p, ceiling, generation, e);
     return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
@@ -47,12 +49,12 @@ static int compile(const struct egress_policy *p, const struct egress_ceiling *c
 static int read_ceiling(int fd, struct arena *a, struct egress_ceiling *ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
-    int r = read_all(fd, &text, e);
+    int r = read_policy_bytes(fd, &text, e);
 
     return r < 0 ? r : egress_ceiling_read(buf_str(&text), a, ret, e);
 }
 
-/* A policy of the control plane always has a ceiling: without one it is not taken. */
+/* A policy of the control plane must have a ceiling; otherwise it is rejected. */
 int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
                     struct egress_snapshot **ret, struct err *e)
 {
@@ -60,33 +62,33 @@ int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     struct egress_ceiling ceiling;
     struct egress_policy policy;
-    int r = fds->n == 2
-                ? read_all(fds->fd[0], &text, e)
-                : err_set(e, ERR_INVALID, "a policy comes as one file, its ceiling as another");
+    int r = fds->n == 2 ? read_policy_bytes(fds->fd[0], &text, e)
+                        : err_set(e, ERR_INVALID,
+                                  "a POLICY message needs two descriptors: policy and ceiling");
 
     if (r >= 0)
         r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
     if (r >= 0)
         r = read_ceiling(fds->fd[1], &arena, &ceiling, e);
-    return r < 0 ? r : compile(&policy, &ceiling, m->generation, ret, e);
+    return r < 0 ? r : compile_received(&policy, &ceiling, m->generation, ret, e);
 }
 
-static int read_file(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
+static int parse_policy_file(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_FILE_BYTES_MAX);
-    int r = read_all(fd, &text, e);
+    int r = read_policy_bytes(fd, &text, e);
 
     return r < 0 ? r : egress_policy_read(buf_str(&text), a, ret, e);
 }
 
 /* One item a line. */
-static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
+static int parse_allow_items(int fd, struct arena *a, struct egress_policy *ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_FILE_BYTES_MAX);
     const char **items = arena_array(a, EGRESS_ENDPOINTS_MAX, sizeof *items);
     struct str rest, line;
     size_t n = 0;
-    int r = read_all(fd, &text, e);
+    int r = read_policy_bytes(fd, &text, e);
 
     if (r < 0)
         return r;
@@ -95,7 +97,7 @@ static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct
         if (!items || n == EGRESS_ENDPOINTS_MAX)
             return err_set(e, ERR_TOO_BIG, "more than %d items", EGRESS_ENDPOINTS_MAX);
         if (memchr(line.p, 0, line.n))
-            return err_set(e, ERR_INVALID, "item %zu holds a NUL byte", n + 1);
+            return err_set(e, ERR_INVALID, "item %zu contains a NUL byte", n + 1);
         items[n] = arena_dup(a, line);
         if (!items[n++])
             return err_set(e, ERR_TOO_BIG, "the items are too long");
@@ -103,7 +105,7 @@ static int read_items(int fd, struct arena *a, struct egress_policy *ret, struct
     return egress_from_allow((struct json_strs){ items, n }, a, ret, e);
 }
 
-/* How many uses were left died with the worker that counted them. */
+/* The number of uses that were left was lost with the previous worker. */
 static void spend_uses(const struct egress_policy *p)
 {
     struct egress_entry *entries = p->network_policies.p;
@@ -122,18 +124,19 @@ int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
     int r = 0;
 
     if (fds->n != (m->has_file ? 1u : 0u) + (m->has_allow ? 1u : 0u))
-        return err_set(e, ERR_INVALID, "other texts came than were announced");
+        return err_set(e, ERR_INVALID,
+                       "the number of descriptors does not match the TEXTS message");
     if (m->has_file) {
         parts[n] = &file;
-        r = err_wrap(e, read_file(fds->fd[n++], &arena, &file, e), "%s", m->name);
+        r = err_wrap(e, parse_policy_file(fds->fd[n++], &arena, &file, e), "%s", m->name);
     }
     if (r >= 0 && m->has_allow) {
         parts[n] = &allow;
-        r = err_wrap(e, read_items(fds->fd[n++], &arena, &allow, e), "--allow");
+        r = err_wrap(e, parse_allow_items(fds->fd[n++], &arena, &allow, e), "--allow");
     }
     if (r >= 0)
         r = egress_join(parts, n, &arena, &all, e);
     if (r >= 0 && m->spent)
         spend_uses(&all);
-    return r < 0 ? r : compile(&all, NULL, m->generation, ret, e);
+    return r < 0 ? r : compile_received(&all, NULL, m->generation, ret, e);
 }

@@ -1,4 +1,5 @@
-#include "egress/refuse.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/refuse.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,19 +8,19 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "http/h1.h"
-#include "json/writer.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "lib/http/h1.h"
+#include "lib/json/writer.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum {
     PATH_SHOWN = 256,        /* bytes of a path */
-    DISCARD_MAX = 256 << 10, /* what a client may still send */
+    DISCARD_MAX = 256 << 10, /* bytes of a client that are still discarded */
     HEAD_ROOM = 256,
 };
 #define PART_NS (1 * NS_PER_S)
 
-static void put(struct json_writer *w, const char *key, struct str value)
+static void write_refusal_text(struct json_writer *w, const char *key, struct str value)
 {
     if (value.n == 0)
         return;
@@ -27,16 +28,16 @@ static void put(struct json_writer *w, const char *key, struct str value)
     json_put_lossy(w, value);
 }
 
-static void put_place(struct json_writer *w, const struct egress_intent *i)
+static void write_refusal_host(struct json_writer *w, const struct egress_intent *i)
 {
     if (!i || !i->port)
         return;
-    put(w, "host", str_from(i->host.name));
+    write_refusal_text(w, "host", str_from(i->host.name));
     json_key(w, STR("port"));
     json_put_uint(w, i->port);
 }
 
-static void put_next(struct json_writer *w, const struct egress_reason *why)
+static void write_refusal_next(struct json_writer *w, const struct egress_reason *why)
 {
     json_key(w, STR("next_steps"));
     json_begin_array(w);
@@ -45,8 +46,9 @@ static void put_next(struct json_writer *w, const struct egress_reason *why)
     json_end_array(w);
 }
 
-static int put_body(struct buf *out, const struct egress_intent *i, const struct egress_decision *d,
-                    const struct egress_reason *why, struct str method, struct str path)
+static int write_refusal_body(struct buf *out, const struct egress_intent *i,
+                              const struct egress_decision *d, const struct egress_reason *why,
+                              struct str method, struct str path)
 {
     struct json_writer w;
 
@@ -54,17 +56,17 @@ static int put_body(struct buf *out, const struct egress_intent *i, const struct
         path.n = PATH_SHOWN;
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    put(&w, "error", str_from(why->code ? why->code : "policy_denied"));
-    put(&w, "detail", str_from(why->text));
-    put(&w, "reason", str_from(why->text));
-    put(&w, "policy", d ? d->match.policy : STR(""));
-    put(&w, "rule", why->rule);
-    put(&w, "layer", method.n ? STR("l7") : STR("l4"));
-    put(&w, "method", method);
-    put(&w, "path", path);
-    put_place(&w, i);
-    put(&w, "binary", d && d->who.known ? str_from(d->who.binary) : STR(""));
-    put_next(&w, why);
+    write_refusal_text(&w, "error", str_from(why->code ? why->code : "policy_denied"));
+    write_refusal_text(&w, "detail", str_from(why->text));
+    write_refusal_text(&w, "reason", str_from(why->text));
+    write_refusal_text(&w, "policy", d ? d->match.policy : STR(""));
+    write_refusal_text(&w, "rule", why->rule);
+    write_refusal_text(&w, "layer", method.n ? STR("l7") : STR("l4"));
+    write_refusal_text(&w, "method", method);
+    write_refusal_text(&w, "path", path);
+    write_refusal_host(&w, i);
+    write_refusal_text(&w, "binary", d && d->who.known ? str_from(d->who.binary) : STR(""));
+    write_refusal_next(&w, why);
     json_end_object(&w);
     return json_writer_finish(&w, NULL);
 }
@@ -76,7 +78,7 @@ size_t refuse_render(int status, const struct egress_intent *i, const struct egr
     struct buf body AUTO(buf_done) = BUF_INIT(REFUSE_MAX - HEAD_ROOM);
     int n;
 
-    if (put_body(&body, i, d, why, method, path) < 0)
+    if (write_refusal_body(&body, i, d, why, method, path) < 0)
         buf_add(&body, STR("{\"error\":\"policy_denied\"}"));
     n = snprintf(out, cap,
                  "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
@@ -105,9 +107,9 @@ void refuse_reset(int fd)
     close(fd);
 }
 
-/* A socket whose last words are sent. Closing it with bytes unread would reset the connection, and
- * the client might never see them. */
-struct parting {
+/* A client whose final answer was sent. Closing the socket with unread bytes would reset the
+ * connection, and the client might not see the answer. */
+struct lingering_client {
     struct egress_open open;
     struct egress_box *box;
     int fd;
@@ -117,38 +119,38 @@ struct parting {
     struct loop_later later;
 };
 
-static void parting_free(struct loop_later *l)
+static void on_lingering_free(struct loop_later *l)
 {
-    free(container_of(l, struct parting, later));
+    free(container_of(l, struct lingering_client, later));
 }
 
-static void parting_end(struct parting *p)
+static void lingering_client_end(struct lingering_client *p)
 {
     egress_open_leave(p->box, &p->open);
     loop_fd_stop(&p->socket);
     loop_timer_stop(&p->timer);
     drop_fd(&p->fd);
-    loop_later(p->box->egress->loop, &p->later, parting_free, NULL);
+    loop_later(p->box->egress->loop, &p->later, on_lingering_free, NULL);
 }
 
-static void on_close(struct egress_open *o, const char *how)
+static void on_lingering_close(struct egress_open *o, const char *how)
 {
     (void)how;
-    parting_end(container_of(o, struct parting, open));
+    lingering_client_end(container_of(o, struct lingering_client, open));
 }
 
-static void on_reconsider(struct egress_open *o)
+static void on_lingering_reconsider(struct egress_open *o)
 {
-    (void)o; /* nothing goes anywhere from here */
+    (void)o; /* nothing is forwarded from here */
 }
 
-static void on_time(struct loop_timer *t)
+static void on_lingering_timeout(struct loop_timer *t)
 {
-    parting_end(container_of(t, struct parting, timer));
+    lingering_client_end(container_of(t, struct lingering_client, timer));
 }
 
-/* False when there is no more to come. */
-static bool discard(int fd, size_t *discarded)
+/* Returns false at the end of the input. */
+static bool discard_client_bytes(int fd, size_t *discarded)
 {
     char waste[4096];
 
@@ -163,34 +165,37 @@ static bool discard(int fd, size_t *discarded)
     }
 }
 
-static void on_bytes(struct loop_fd *s, unsigned events)
+static void on_lingering_bytes(struct loop_fd *s, unsigned events)
 {
-    struct parting *p = container_of(s, struct parting, socket);
+    struct lingering_client *p = container_of(s, struct lingering_client, socket);
 
     (void)events;
-    if (!discard(s->fd, &p->discarded))
-        parting_end(p);
+    if (!discard_client_bytes(s->fd, &p->discarded))
+        lingering_client_end(p);
 }
 
 void refuse_send(struct egress_box *b, int fd, struct str answer)
 {
-    struct parting *p = NULL;
+    struct lingering_client *p = NULL;
     size_t discarded = 0;
 
-    /* It fits any socket buffer; who has stuffed that does not read answers anyway. */
+    /* Fits into an empty socket buffer; a client that filled the buffer does not read answers. */
     (void)!send(fd, answer.p, answer.n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (shutdown(fd, SHUT_WR) < 0 || !discard(fd, &discarded) || !(p = calloc(1, sizeof *p))) {
+    if (shutdown(fd, SHUT_WR) < 0 || !discard_client_bytes(fd, &discarded) ||
+        !(p = calloc(1, sizeof *p))) {
         close(fd);
         return;
     }
-    *p = (struct parting){ .open = { .reconsider = on_reconsider, .close = on_close },
-                           .box = b,
-                           .fd = fd,
-                           .discarded = discarded };
+    *p = (struct lingering_client){ .open = { .reconsider = on_lingering_reconsider,
+                                              .close = on_lingering_close },
+                                    .box = b,
+                                    .fd = fd,
+                                    .discarded = discarded };
     egress_open_join(b, &p->open);
-    if (loop_fd_start(b->egress->loop, &p->socket, fd, LOOP_READ, on_bytes, NULL) < 0 ||
-        loop_timer_start(b->egress->loop, &p->timer, clock_mono() + PART_NS, on_time, NULL) < 0)
-        parting_end(p);
+    if (loop_fd_start(b->egress->loop, &p->socket, fd, LOOP_READ, on_lingering_bytes, NULL) < 0 ||
+        loop_timer_start(b->egress->loop, &p->timer, clock_mono() + PART_NS, on_lingering_timeout,
+                         NULL) < 0)
+        lingering_client_end(p);
 }
 
 void refuse_http(struct egress_box *b, int fd, int status, const struct egress_intent *i,

@@ -1,4 +1,5 @@
-#include "egress/standalone.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/standalone.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,33 +13,33 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/fence.h"
-#include "egress/own_addresses.h"
-#include "loop/signal.h"
-#include "policy/egress_file.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fence.h"
+#include "engine/egress/own_addresses.h"
+#include "lib/loop/signal.h"
+#include "domain/policy/egress_file.h"
 
 enum { BACKLOG = 512 };
 
-/* A file that is opened again: by its name in a directory that is held open, since the fence lets
- * nothing else be found. */
-struct place {
-    int dir;          /* -1: there is none */
-    const char *name; /* in path; NULL: there is none */
+/* A file that is opened again, by its name in a directory that is held open: the fence allows
+ * nothing else. */
+struct watched_file {
+    int dir;          /* -1: not open */
+    const char *name; /* points into path; NULL: no file */
     char path[PATH_MAX];
 };
 
 struct standalone {
     const struct egress_options *options;
-    struct egress egress;
+    struct egress_state egress;
     struct own_addresses own;
     struct egress_box *box;
     uint64_t generation;
-    struct place policy, audit;
+    struct watched_file policy, audit;
     struct loop_signal hup, term, interrupt;
 };
 
-static int place_open(struct place *p, const char *path, struct err *e)
+static int watched_file_open(struct watched_file *p, const char *path, struct err *e)
 {
     char copy[PATH_MAX];
 
@@ -69,7 +70,7 @@ static int read_policy(struct standalone *s, struct egress_snapshot **ret, struc
     return err_wrap(e, r, "%s", s->options->policy);
 }
 
-static void apply(struct standalone *s, struct egress_snapshot *new)
+static void apply_policy_snapshot(struct standalone *s, struct egress_snapshot *new)
 {
     s->generation++;
     egress_box_set_policy(s->box, new);
@@ -82,13 +83,15 @@ static void read_policy_again(struct standalone *s)
     struct err e;
 
     if (read_policy(s, &new, &e) >= 0) {
-        apply(s, new);
+        apply_policy_snapshot(s, new);
         return;
     }
     LOG(ERROR, "egress.policy.failed", LOG_S("error", e.msg),
         LOG_S("then", s->options->retain ? "retain" : "fail_closed"));
-    if (!s->options->retain)
+    if (!s->options->retain) {
         egress_box_set_policy(s->box, NULL);
+        egress_box_note_flaw(s->box, e.msg);
+    }
 }
 
 /* ---- the audit record ---- */
@@ -100,15 +103,15 @@ static bool is_file(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Waits for nobody: a pipe that took the file's place may have no reader. */
+/* Does not block: a pipe in the place of the file may have no reader. */
 static int open_record(int dir, const char *path)
 {
     return openat(dir, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
                   0600);
 }
 
-/* Standard output with a description of its own where it can have one: others who share it do not
- * expect it to become non-blocking (audit.h). */
+/* Opens a file description of its own for standard output if possible: other programs that share it
+ * do not expect it to become non-blocking (audit.h). */
 static int reopen_stdout(void)
 {
     int fd = is_file(STDOUT_FILENO)
@@ -118,8 +121,8 @@ static int reopen_stdout(void)
     return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Only a file is moved away and begun anew: pipes and terminals stay what they are. */
-static int open_audit(struct standalone *s, int *ret, struct err *e)
+/* Only regular files can be rotated; pipes and terminals stay open. */
+static int open_audit_log(struct standalone *s, int *ret, struct err *e)
 {
     const char *path = s->options->audit;
     AUTO_CLOSE int fd = -1;
@@ -132,17 +135,18 @@ static int open_audit(struct standalone *s, int *ret, struct err *e)
     else
         fd = open_record(AT_FDCWD, path);
     if (fd < 0 && errno == ENXIO)
-        return err_set(e, ERR_INVALID, "opening %s: the pipe has no reader; start it first", path);
+        return err_set(e, ERR_INVALID, "opening %s: the pipe has no reader; start the reader first",
+                       path);
     if (fd < 0)
         return err_sys(e, "opening %s", path);
     if (strcmp(path, "-") != 0 && is_file(fd))
-        r = place_open(&s->audit, path, e);
+        r = watched_file_open(&s->audit, path, e);
     if (r >= 0)
         *ret = take_fd(&fd);
     return r;
 }
 
-/* The old one goes on where there is no new one: nothing is lost. */
+/* Keeps writing to the old file if the new one cannot be opened. */
 static void open_audit_again(struct standalone *s)
 {
     AUTO_CLOSE int fd = open_record(s->audit.dir, s->audit.name);
@@ -153,14 +157,14 @@ static void open_audit_again(struct standalone *s)
         return;
     }
     if (fd >= 0)
-        (void)err_set(&e, ERR_INVALID, "%s is not a file any more", s->options->audit);
+        (void)err_set(&e, ERR_INVALID, "%s is no longer a regular file", s->options->audit);
     else
         (void)err_sys(&e, "opening %s", s->options->audit);
     LOG(ERROR, "egress.audit_failed", LOG_S("error", e.msg));
 }
 
-/* The record first: what becomes of the policy belongs into the new one. */
-static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
+/* Reopens the record first, so that events about the policy go to the new file. */
+static void on_standalone_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct standalone *s = container_of(sig, struct standalone, hup);
 
@@ -173,7 +177,7 @@ static void on_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 
 /* ---- what is open ---- */
 
-static int open_listener(const struct egress_options *o, struct listeners *ret, struct err *e)
+static int open_proxy_listener(const struct egress_options *o, struct listeners *ret, struct err *e)
 {
     struct sockaddr_storage sa;
     socklen_t n = address_to_sockaddr(&o->listen, o->port, &sa);
@@ -190,22 +194,22 @@ static int open_listener(const struct egress_options *o, struct listeners *ret, 
     return 0;
 }
 
-static int open_box(struct standalone *s, struct err *e)
+static int open_standalone_box(struct standalone *s, struct err *e)
 {
     AUTO(listeners_done) struct listeners listeners;
     AUTO_CLOSE int audit = -1;
     int r;
 
     listeners_init(&listeners);
-    r = open_listener(s->options, &listeners, e);
+    r = open_proxy_listener(s->options, &listeners, e);
     if (r >= 0)
-        r = open_audit(s, &audit, e);
+        r = open_audit_log(s, &audit, e);
     if (r >= 0)
         r = egress_box_new(&s->egress, "standalone", &listeners, take_fd(&audit), &s->box, e);
     return r;
 }
 
-static void on_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
+static void on_standalone_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     (void)info;
     loop_stop(sig->loop);
@@ -213,32 +217,32 @@ static void on_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
 
 static int watch_signals(struct standalone *s, struct loop *l, struct err *e)
 {
-    int r = loop_signal_start(l, &s->hup, SIGHUP, on_hup, e);
+    int r = loop_signal_start(l, &s->hup, SIGHUP, on_standalone_hup, e);
 
     signal(SIGPIPE, SIG_IGN);
     if (r >= 0)
-        r = loop_signal_start(l, &s->term, SIGTERM, on_end, e);
-    return r < 0 ? r : loop_signal_start(l, &s->interrupt, SIGINT, on_end, e);
+        r = loop_signal_start(l, &s->term, SIGTERM, on_standalone_end, e);
+    return r < 0 ? r : loop_signal_start(l, &s->interrupt, SIGINT, on_standalone_end, e);
 }
 
-/* The policy first: nobody is let in to find that there is none. */
+/* Reads the policy before it listens, so that no client meets a proxy without a policy. */
 static int start_serving(struct standalone *s, struct err *e)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *first = NULL;
     struct fence fence;
-    int r = place_open(&s->policy, s->options->policy, e);
+    int r = watched_file_open(&s->policy, s->options->policy, e);
 
     if (r >= 0 && s->policy.name)
         r = read_policy(s, &first, e);
     if (r >= 0)
-        r = open_box(s, e);
+        r = open_standalone_box(s, e);
     if (r >= 0 && first)
-        apply(s, first);
+        apply_policy_snapshot(s, first);
     fence = (struct fence){ .readable = s->policy.dir, .appendable = s->audit.dir };
     return r < 0 ? r : fence_enter(&fence, e);
 }
 
-static int start(struct standalone *s, struct loop *l, struct err *e)
+static int start_standalone(struct standalone *s, struct loop *l, struct err *e)
 {
     char text[ADDRESS_TEXT_MAX];
     int r = options_apply(s->options, l, &s->egress, e);
@@ -277,11 +281,11 @@ int standalone_run(const struct egress_options *o, struct err *e)
     s.options = o;
     s.policy.dir = s.audit.dir = -1;
     if (r >= 0)
-        r = start(&s, &l, e);
+        r = start_standalone(&s, &l, e);
     if (r >= 0)
         r = loop_run(&l, e);
     standalone_done(&s);
-    while (l.open_ && loop_run_once(&l, 0, NULL) > 0) /* what is on its way out */
+    while (l.open_ && loop_run_once(&l, 0, NULL) > 0) /* lets pending writes complete */
         ;
     return r;
 }

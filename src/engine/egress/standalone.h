@@ -1,12 +1,12 @@
-/* The proxy alone, for any program: one box with one listener of ours, a policy file, an audit
- * file.
- */
-#ifndef EGRESS_STANDALONE_H
-#define EGRESS_STANDALONE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standalone proxy, for any program: one box with its own listener, a policy file, an audit
+ * file. */
+#ifndef ENGINE_EGRESS_STANDALONE_H
+#define ENGINE_EGRESS_STANDALONE_H
 
-#include "egress/options.h"
+#include "engine/egress/options.h"
 
-/* Until SIGTERM or SIGINT. Confines the process. */
+/* Runs until SIGTERM or SIGINT. Confines the process. */
 int standalone_run(const struct egress_options *o, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* Who holds the other end of a connection: the kernel tells the socket's inode, the control plane
- * and PID 1 tell who has it open. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identifies the process at the other end of a connection: the kernel reports the socket's inode,
+ * the control plane and PID 1 report the processes that hold it. */
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -9,30 +10,30 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/lease.h"
-#include "egress/worker.h"
+#include "engine/egress/lease.h"
+#include "engine/egress/worker.h"
 
-enum { STALE_MAX = 8 /* answers to questions that were given up */ };
+enum { STALE_MAX = 8 /* answers to abandoned queries */ };
 
-struct question {
+struct identity_query {
     struct link link;
     uint32_t tag, uid;
     struct authorization *of;
     struct loop_timer timer;
 };
 
-struct holder {
+struct socket_holder {
     uint64_t inode;
     uint32_t uid;
 };
 
-static void fill_address(__be32 to[static 4], const struct address *a)
+static void fill_diag_address(__be32 to[static 4], const struct address *a)
 {
     memcpy(to, a->bytes, a->v6 ? 16 : 4);
 }
 
-/* The client's end has our addresses the other way round. */
-static struct inet_diag_req_v2 make_request(const struct egress_intent *i)
+/* The client's socket has the addresses in reverse. */
+static struct inet_diag_req_v2 make_diag_request(const struct egress_intent *i)
 {
     struct address proxy = i->client.v6 ? (struct address){ .v6 = true, .bytes = { [15] = 1 } }
                                         : (struct address){ .bytes = { 127, 0, 0, 1 } };
@@ -43,13 +44,13 @@ static struct inet_diag_req_v2 make_request(const struct egress_intent *i)
 
     q.id.idiag_sport = htons(i->client_port);
     q.id.idiag_dport = htons(captured ? i->port : LISTENERS_PROXY_PORT);
-    fill_address(q.id.idiag_src, &i->client);
-    fill_address(q.id.idiag_dst, captured ? &i->dialled : &proxy);
+    fill_diag_address(q.id.idiag_src, &i->client);
+    fill_diag_address(q.id.idiag_dst, captured ? &i->dialled : &proxy);
     q.id.idiag_cookie[0] = q.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     return q;
 }
 
-static bool send_request(int sock, const struct egress_intent *i, uint32_t number)
+static bool send_diag_request(int sock, const struct egress_intent *i, uint32_t number)
 {
     struct {
         struct nlmsghdr head;
@@ -58,14 +59,14 @@ static bool send_request(int sock, const struct egress_intent *i, uint32_t numbe
                       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                       .nlmsg_flags = NLM_F_REQUEST,
                       .nlmsg_seq = number },
-            .body = make_request(i) };
+            .body = make_diag_request(i) };
 
     return send(sock, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof q;
 }
 
-/* The kernel has answered before send() returned. */
-static bool find_holder(int sock, const struct egress_intent *i, uint32_t number,
-                        struct holder *ret)
+/* The kernel answers before send() returns. */
+static bool find_socket_holder(int sock, const struct egress_intent *i, uint32_t number,
+                               struct socket_holder *ret)
 {
     union {
         struct nlmsghdr head;
@@ -73,7 +74,7 @@ static bool find_holder(int sock, const struct egress_intent *i, uint32_t number
     } m;
     const struct inet_diag_msg *d = NLMSG_DATA(&m.head);
 
-    if (sock < 0 || !send_request(sock, i, number))
+    if (sock < 0 || !send_diag_request(sock, i, number))
         return false;
     for (int tries = 0; tries < STALE_MAX; tries++) {
         ssize_t n = recv(sock, &m, sizeof m, MSG_DONTWAIT);
@@ -84,8 +85,8 @@ static bool find_holder(int sock, const struct egress_intent *i, uint32_t number
             continue;
         if (m.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || n < (ssize_t)NLMSG_LENGTH(sizeof *d))
             return false;
-        *ret = (struct holder){ .inode = d->idiag_inode, .uid = d->idiag_uid };
-        return d->idiag_inode != 0; /* 0: nobody holds it any more */
+        *ret = (struct socket_holder){ .inode = d->idiag_inode, .uid = d->idiag_uid };
+        return d->idiag_inode != 0; /* 0: no process holds it */
     }
     return false;
 }
@@ -95,41 +96,43 @@ static struct worker *worker_of(const struct authorization *a)
     return container_of(a->box->egress, struct worker, egress);
 }
 
-static void question_free(struct question *q)
+static void identity_query_free(struct identity_query *q)
 {
     link_leave(&q->link);
     loop_timer_stop(&q->timer);
     free(q);
 }
 
-static void on_time(struct loop_timer *t)
+static void on_identity_timeout(struct loop_timer *t)
 {
-    struct question *q = container_of(t, struct question, timer);
+    struct identity_query *q = container_of(t, struct identity_query, timer);
     struct authorization *a = q->of;
 
-    question_free(q);
+    identity_query_free(q);
     authorize_known(a, NULL);
 }
 
-static void ask(struct authorization *a)
+static void request_identity(struct authorization *a)
 {
     struct worker *w = worker_of(a);
     struct wire_who m = { .pad = 0 };
-    struct holder holder;
+    struct socket_holder holder;
     uint32_t tag = ++w->tags;
-    struct question *q;
+    struct identity_query *q;
 
-    if (!find_holder(a->box->listeners.fd[LISTENER_SOCKETS], &a->lease->intent, tag, &holder)) {
+    if (!find_socket_holder(a->box->listeners.fd[LISTENER_SOCKETS], &a->lease->intent, tag,
+                            &holder)) {
         authorize_known(a, NULL);
         return;
     }
     q = calloc(1, sizeof *q);
     if (!q)
         abort();
-    *q = (struct question){ .tag = tag, .uid = holder.uid, .of = a };
-    list_append(&w->asked, &q->link);
+    *q = (struct identity_query){ .tag = tag, .uid = holder.uid, .of = a };
+    list_append(&w->identity_queries, &q->link);
     a->who_ = q;
-    loop_timer_start(w->egress.loop, &q->timer, clock_mono() + WIRE_WHO_NS, on_time, NULL);
+    loop_timer_start(w->egress.loop, &q->timer, clock_mono() + WIRE_WHO_NS, on_identity_timeout,
+                     NULL);
     wire_fill(&m.head, WIRE_WHO, tag, sizeof m);
     memcpy(m.id, a->box->id, sizeof m.id);
     m.inode = holder.inode;
@@ -137,23 +140,23 @@ static void ask(struct authorization *a)
     worker_send(w, &m, sizeof m);
 }
 
-static void cancel(struct authorization *a)
+static void cancel_identity(struct authorization *a)
 {
     if (a->who_)
-        question_free(a->who_);
+        identity_query_free(a->who_);
     a->who_ = NULL;
 }
 
-const struct egress_who_ops worker_who = { .ask = ask, .cancel = cancel };
+const struct egress_who_ops worker_who = { .request = request_identity, .cancel = cancel_identity };
 
-/* The ancestors' memory becomes the decision's. */
+/* The decision owns the memory of the ancestors. */
 static struct egress_who read_who(const struct wire_who_is *m, uint32_t uid)
 {
     struct egress_who w = { .known = true, .pid = m->pid, .uid = uid };
 
     _Static_assert(sizeof w.binary == sizeof m->binary, "the same limits");
     memcpy(w.binary, m->binary, sizeof w.binary);
-    memcpy(w.hash, m->hash, sizeof w.hash - 1); /* checked: all of it, or nothing */
+    memcpy(w.hash, m->hash, sizeof w.hash - 1); /* checked: complete, or empty */
     if (m->n_ancestors == 0)
         return w;
     w.ancestors = calloc(m->n_ancestors, sizeof *w.ancestors);
@@ -164,22 +167,23 @@ static struct egress_who read_who(const struct wire_who_is *m, uint32_t uid)
     return w;
 }
 
-/* An answer that comes too late, or that nobody asked for, is passed over. */
+/* Ignores late and unsolicited answers. */
 void worker_who_answer(struct worker *w, const struct wire_who_is *m)
 {
     struct egress_who who = { 0 };
-    struct question *q;
+    struct identity_query *q;
 
-    for (struct link *l = list_first(&w->asked); l; l = list_after(&w->asked, l)) {
+    for (struct link *l = list_first(&w->identity_queries); l;
+         l = list_after(&w->identity_queries, l)) {
         struct authorization *a;
 
-        q = container_of(l, struct question, link);
+        q = container_of(l, struct identity_query, link);
         if (q->tag != m->head.tag)
             continue;
         a = q->of;
         if (m->known)
             who = read_who(m, q->uid);
-        question_free(q);
+        identity_query_free(q);
         authorize_known(a, &who);
         return;
     }

@@ -1,10 +1,11 @@
-#include "egress/wire.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/wire.h"
 
 #include <string.h>
 
 #include "base/own.h"
 
-/* Where every message has its id, if it has one. */
+/* The offset of the id in messages that have one. */
 #define ID_AT sizeof(struct wire_head)
 
 static const struct {
@@ -37,28 +38,30 @@ void wire_fill(struct wire_head *h, enum wire_type type, uint32_t tag, size_t si
                              .tag = tag };
 }
 
-static int check_head(const struct wire_head *h, size_t n, struct err *e)
+static int check_wire_head(const struct wire_head *h, size_t n, struct err *e)
 {
     if (h->magic != WIRE_MAGIC)
         return err_set(e, ERR_INVALID, "not an egress message");
     if (h->version != WIRE_VERSION)
-        return err_set(e, ERR_UNSUPPORTED, "egress protocol %u; this is %d", h->version,
+        return err_set(e, ERR_UNSUPPORTED,
+                       "egress protocol version %u is not supported; expected %d", h->version,
                        WIRE_VERSION);
     if (h->type >= COUNT_OF(kinds) || kinds[h->type].size == 0)
-        return err_set(e, ERR_INVALID, "an egress message of unknown type %u", h->type);
+        return err_set(e, ERR_INVALID, "egress message of unknown type %u", h->type);
     if (h->size != n || n != kinds[h->type].size)
-        return err_set(e, ERR_INVALID, "an egress message of type %u with %zu bytes", h->type, n);
+        return err_set(e, ERR_INVALID, "egress message of type %u with a wrong size of %zu bytes",
+                       h->type, n);
     return 0;
 }
 
-static bool is_id(const char id[static ID_MAX])
+static bool is_wire_id(const char id[static ID_MAX])
 {
     size_t n = strnlen(id, ID_MAX);
 
     return n > 0 && n < ID_MAX && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
-static bool ends(const char *text, size_t cap)
+static bool is_terminated(const char *text, size_t cap)
 {
     return memchr(text, 0, cap) != NULL;
 }
@@ -70,31 +73,32 @@ static bool is_hash(const char *text)
     return n == 0 || (n == 64 && strspn(text, "0123456789abcdef") == n);
 }
 
-static int check_who_is(const struct wire_who_is *w, struct err *e)
+static int check_wire_who_is(const struct wire_who_is *w, struct err *e)
 {
     bool good = w->known <= 1 && w->n_ancestors <= WIRE_ANCESTORS_MAX &&
-                ends(w->binary, sizeof w->binary) && ends(w->hash, sizeof w->hash) &&
-                is_hash(w->hash) && (!w->known || w->binary[0] == '/');
+                is_terminated(w->binary, sizeof w->binary) &&
+                is_terminated(w->hash, sizeof w->hash) && is_hash(w->hash) &&
+                (!w->known || w->binary[0] == '/');
 
     for (size_t i = 0; good && i < w->n_ancestors; i++)
-        good = ends(w->ancestors[i], sizeof w->ancestors[i]) && w->ancestors[i][0] == '/';
-    return good ? 0 : err_set(e, ERR_INVALID, "an identity that is none");
+        good = is_terminated(w->ancestors[i], sizeof w->ancestors[i]) && w->ancestors[i][0] == '/';
+    return good ? 0 : err_set(e, ERR_INVALID, "invalid process identity");
 }
 
-static int check_text(const char *text, size_t cap, struct err *e)
+static int check_wire_text(const char *text, size_t cap, struct err *e)
 {
-    return ends(text, cap) ? 0 : err_set(e, ERR_INVALID, "a text that does not end");
+    return is_terminated(text, cap) ? 0 : err_set(e, ERR_INVALID, "text without a terminating NUL");
 }
 
 static int check_lack(uint32_t lack, struct err *e)
 {
-    return lack < WIRE_LACKS_ ? 0 : err_set(e, ERR_INVALID, "unknown reason %u for no room", lack);
+    return lack < WIRE_LACKS_ ? 0 : err_set(e, ERR_INVALID, "unknown audit quota %u", lack);
 }
 
 static int check_add(const struct wire_add *m, struct err *e)
 {
     if (m->has_chain_key > 1)
-        return err_set(e, ERR_INVALID, "has_chain_key is neither 0 nor 1");
+        return err_set(e, ERR_INVALID, "has_chain_key must be 0 or 1");
     return check_lack(m->audit_lack, e);
 }
 
@@ -104,21 +108,21 @@ int wire_check(const void *message, size_t n, struct err *e)
     int r;
 
     if (n < sizeof *h)
-        return err_set(e, ERR_INVALID, "an egress message of %zu bytes", n);
-    r = check_head(h, n, e);
+        return err_set(e, ERR_INVALID, "egress message of %zu bytes is too short", n);
+    r = check_wire_head(h, n, e);
     if (r < 0)
         return r;
-    if (kinds[h->type].has_id && !is_id((const char *)message + ID_AT))
-        return err_set(e, ERR_INVALID, "an egress message whose id is none");
+    if (kinds[h->type].has_id && !is_wire_id((const char *)message + ID_AT))
+        return err_set(e, ERR_INVALID, "egress message with an invalid sandbox id");
     if (h->type == WIRE_FAILED)
-        return check_text(((const struct wire_failed *)message)->msg,
-                          sizeof((struct wire_failed *)0)->msg, e);
+        return check_wire_text(((const struct wire_failed *)message)->msg,
+                               sizeof((struct wire_failed *)0)->msg, e);
     if (h->type == WIRE_TEXTS)
-        return check_text(((const struct wire_texts *)message)->name,
-                          sizeof((struct wire_texts *)0)->name, e);
+        return check_wire_text(((const struct wire_texts *)message)->name,
+                               sizeof((struct wire_texts *)0)->name, e);
     if (h->type == WIRE_ADD)
         return check_add(message, e);
     if (h->type == WIRE_AUDIT)
         return check_lack(((const struct wire_audit *)message)->lack, e);
-    return h->type == WIRE_WHO_IS ? check_who_is(message, e) : 0;
+    return h->type == WIRE_WHO_IS ? check_wire_who_is(message, e) : 0;
 }

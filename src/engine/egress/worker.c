@@ -1,4 +1,5 @@
-#include "egress/worker.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/worker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,34 +8,34 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/fence.h"
-#include "egress/options.h"
-#include "egress/received.h"
-#include "ipc/channel.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fence.h"
+#include "engine/egress/options.h"
+#include "engine/egress/received.h"
+#include "lib/ipc/channel.h"
 
-enum { REQUESTS = 16 /* before it is others' turn */ };
+enum { REQUESTS = 16 /* per turn, before yielding to other sources */ };
 
-/* A box, and what the control plane knows of it. */
-struct member {
+/* A box, and its counters as last reported to the control plane. */
+struct worker_member {
     struct link link;
     struct egress_box *box;
     struct worker *worker;
     uint64_t audit_part;
-    struct egress_counters told;
-    uint64_t told_seq; /* of the audit file's last line */
+    struct egress_counters reported;
+    uint64_t reported_seq; /* of the audit file's last line */
 };
 
-struct packet {
+struct worker_packet {
     struct link link;
     size_t n;
     char bytes[];
 };
 
-static struct member *find(struct worker *w, const char *id)
+static struct worker_member *find_member(struct worker *w, const char *id)
 {
     for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
-        struct member *m = container_of(l, struct member, link);
+        struct worker_member *m = container_of(l, struct worker_member, link);
 
         if (strcmp(m->box->id, id) == 0)
             return m;
@@ -42,7 +43,7 @@ static struct member *find(struct worker *w, const char *id)
     return NULL;
 }
 
-static void member_free(struct member *m)
+static void member_free(struct worker_member *m)
 {
     link_leave(&m->link);
     egress_box_free(m->box);
@@ -51,17 +52,17 @@ static void member_free(struct member *m)
 
 /* ---- sending ---- */
 
-/* While the control plane does not take our messages, we take none of its requests. */
-static void settle(struct worker *w)
+/* While the control plane does not receive messages, the worker does not read requests. */
+static void update_worker_interest(struct worker *w)
 {
     bool stuck = list_first(&w->out) != NULL;
 
     loop_fd_want(&w->fd, stuck ? LOOP_WRITE : LOOP_READ, NULL);
 }
 
-static void keep(struct worker *w, const void *message, size_t n)
+static void queue_worker_packet(struct worker *w, const void *message, size_t n)
 {
-    struct packet *p = malloc(sizeof *p + n);
+    struct worker_packet *p = malloc(sizeof *p + n);
 
     if (!p)
         abort();
@@ -69,29 +70,30 @@ static void keep(struct worker *w, const void *message, size_t n)
     p->n = n;
     memcpy(p->bytes, message, n);
     list_append(&w->out, &p->link);
-    settle(w);
+    update_worker_interest(w);
 }
 
 void worker_send(struct worker *w, const void *message, size_t n)
 {
     if (list_first(&w->out) || ipc_send(w->sock, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
-        keep(w, message, n);
+        queue_worker_packet(w, message, n);
 }
 
-static void send_kept(struct worker *w)
+static void send_queued_packets(struct worker *w)
 {
     for (struct link *l; (l = list_first(&w->out));) {
-        struct packet *p = container_of(l, struct packet, link);
+        struct worker_packet *p = container_of(l, struct worker_packet, link);
 
         if (ipc_send(w->sock, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
             return;
         link_leave(l);
         free(p);
     }
-    settle(w);
+    update_worker_interest(w);
 }
 
-static void tell(struct worker *w, enum wire_type type, const char *id, uint64_t generation)
+static void send_box_message(struct worker *w, enum wire_type type, const char *id,
+                             uint64_t generation)
 {
     struct wire_box m = { .generation = generation };
 
@@ -100,8 +102,8 @@ static void tell(struct worker *w, enum wire_type type, const char *id, uint64_t
     worker_send(w, &m, sizeof m);
 }
 
-static void tell_failed(struct worker *w, const struct wire_head *request, const char *id,
-                        uint64_t generation, const struct err *e)
+static void send_failure(struct worker *w, const struct wire_head *request, const char *id,
+                         uint64_t generation, const struct err *e)
 {
     struct wire_failed m = { .request = request->type, .code = e->code, .generation = generation };
 
@@ -112,9 +114,9 @@ static void tell_failed(struct worker *w, const struct wire_head *request, const
     worker_send(w, &m, sizeof m);
 }
 
-/* ---- what is told unasked ---- */
+/* ---- reports ---- */
 
-static struct wire_used used_by(const struct member *m)
+static struct wire_used member_usage(const struct worker_member *m)
 {
     const struct egress_counters *c = &m->box->counters;
     struct wire_used u = { .allowed = c->allowed,
@@ -123,61 +125,62 @@ static struct wire_used used_by(const struct member *m)
                            .bytes_out = c->bytes_out,
                            .bytes_in = c->bytes_in,
                            .last_ns = c->last_ns,
-                           .open = m->box->n_open };
+                           .open = m->box->rank.count };
 
     wire_fill(&u.head, WIRE_USED, 0, sizeof u);
     memcpy(u.id, m->box->id, sizeof u.id);
     return u;
 }
 
-static void put_place(struct wire_used *u, const struct chain_place *at)
+static void set_usage_chain(struct wire_used *u, const struct chain_place *at)
 {
     _Static_assert(sizeof u->chain_digest == sizeof at->digest, "all of a chain value");
     u->chain_seq = at->seq;
     memcpy(u->chain_digest, at->digest, sizeof u->chain_digest);
 }
 
-static void tell_used(struct worker *w, struct member *m)
+static void send_usage(struct worker *w, struct worker_member *m)
 {
     const struct chain_place *at = audit_place(m->box->audit);
-    struct wire_used u = used_by(m);
+    struct wire_used u = member_usage(m);
 
-    put_place(&u, at);
-    m->told = m->box->counters;
-    m->told_seq = at->seq;
+    set_usage_chain(&u, at);
+    m->reported = m->box->counters;
+    m->reported_seq = at->seq;
     worker_send(w, &u, sizeof u);
 }
 
-static bool moved(const struct egress_counters *a, const struct egress_counters *b)
+static bool counters_differ(const struct egress_counters *a, const struct egress_counters *b)
 {
     return a->allowed != b->allowed || a->denied != b->denied || a->connections != b->connections ||
            a->bytes_out != b->bytes_out || a->bytes_in != b->bytes_in;
 }
 
-static void on_used(struct loop_timer *t)
+static void on_usage_timer(struct loop_timer *t)
 {
     struct worker *w = container_of(t, struct worker, used);
 
     for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
-        struct member *m = container_of(l, struct member, link);
+        struct worker_member *m = container_of(l, struct worker_member, link);
 
-        if (list_first(&w->out)) /* next time: counters lose nothing */
+        if (list_first(&w->out)) /* repeated at the next tick, since counters are totals */
             break;
-        if (moved(&m->told, &m->box->counters) || m->told_seq != audit_place(m->box->audit)->seq)
-            tell_used(w, m);
+        if (counters_differ(&m->reported, &m->box->counters) ||
+            m->reported_seq != audit_place(m->box->audit)->seq)
+            send_usage(w, m);
         if ((m->audit_part && audit_written(m->box->audit) > m->audit_part) ||
             audit_is_low(m->box->audit))
-            tell(w, WIRE_FULL, m->box->id, 0);
+            send_box_message(w, WIRE_FULL, m->box->id, 0);
     }
     if (list_first(&w->boxes))
-        loop_timer_start(t->loop, t, clock_mono() + WIRE_USED_NS, on_used, NULL);
+        loop_timer_start(t->loop, t, clock_mono() + WIRE_USED_NS, on_usage_timer, NULL);
 }
 
 static void on_audit_low(void *user)
 {
-    struct member *m = user;
+    struct worker_member *m = user;
 
-    tell(m->worker, WIRE_FULL, m->box->id, 0);
+    send_box_message(m->worker, WIRE_FULL, m->box->id, 0);
 }
 
 /* ---- requests ---- */
@@ -185,7 +188,7 @@ static void on_audit_low(void *user)
 static int add_member(struct worker *w, const struct wire_add *m, struct listeners *listeners,
                       int *audit, struct err *e)
 {
-    struct member *new = calloc(1, sizeof *new);
+    struct worker_member *new = calloc(1, sizeof *new);
     struct chain_place at = { .seq = m->chain_seq };
     int r;
 
@@ -200,12 +203,13 @@ static int add_member(struct worker *w, const struct wire_add *m, struct listene
     new->audit_part = m->audit_part;
     audit_set_room(new->box->audit, m->audit_room, (enum wire_lack)m->audit_lack, on_audit_low,
                    new);
-    new->told_seq = m->chain_seq;
+    new->reported_seq = m->chain_seq;
     memcpy(at.digest, m->chain_digest, sizeof at.digest);
     audit_resume(new->box->audit, &at, m->has_chain_key ? m->chain_key : NULL);
     list_append(&w->boxes, &new->link);
     if (!loop_timer_started(&w->used))
-        r = loop_timer_start(w->egress.loop, &w->used, clock_mono() + WIRE_USED_NS, on_used, e);
+        r = loop_timer_start(w->egress.loop, &w->used, clock_mono() + WIRE_USED_NS, on_usage_timer,
+                             e);
     return r;
 }
 
@@ -217,69 +221,72 @@ static int serve_add(struct worker *w, const void *message, struct ipc_fds *fds,
     int r;
 
     listeners_init(&listeners);
-    if (find(w, m->id))
-        return err_set(e, ERR_CONFLICT, "the box is there already");
+    if (find_member(w, m->id))
+        return err_set(e, ERR_CONFLICT, "the sandbox exists already");
     if (m->has_audit && fds->n > 0)
         audit = take_fd(&fds->fd[--fds->n]);
     if (m->has_audit && audit < 0)
-        return err_set(e, ERR_INVALID, "no audit descriptor came");
+        return err_set(e, ERR_INVALID, "the audit descriptor is missing");
     r = listeners_take(fds, m->slots, &listeners, e);
     if (r >= 0)
         r = add_member(w, m, &listeners, &audit, e);
     if (r >= 0)
-        tell(w, WIRE_ADDED, m->id, 0);
+        send_box_message(w, WIRE_ADDED, m->id, 0);
     return r;
 }
 
-/* POLICY and TEXTS begin in the same way. */
+/* POLICY and TEXTS begin with the same members. */
 static int serve_policy(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
     const struct wire_box *m = message;
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
-    struct member *member = find(w, m->id);
+    struct worker_member *member = find_member(w, m->id);
     int r;
 
     if (!member)
-        return err_set(e, ERR_NOT_FOUND, "there is no such box");
+        return err_set(e, ERR_NOT_FOUND, "no such sandbox");
     if (m->generation <= member->box->generation)
-        return err_set(e, ERR_INVALID, "a policy is newer than the last");
+        return err_set(e, ERR_INVALID,
+                       "the generation of a policy must be greater than the last one's");
     r = m->head.type == WIRE_TEXTS ? received_texts(message, fds, &s, e)
                                    : received_policy(m, fds, &s, e);
-    if (r < 0)
+    if (r < 0) {
+        egress_box_note_flaw(member->box, e->msg);
         return r;
+    }
     egress_box_set_policy(member->box, s);
-    tell_used(w, member); /* what is on record up to here */
-    tell(w, WIRE_APPLIED, m->id, m->generation);
+    send_usage(w, member); /* reports the audit record up to here */
+    send_box_message(w, WIRE_APPLIED, m->id, m->generation);
     return 0;
 }
 
 static int serve_remove(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
     const struct wire_box *m = message;
-    struct member *member = find(w, m->id);
+    struct worker_member *member = find_member(w, m->id);
 
     (void)fds;
     (void)e;
     if (member) {
-        struct wire_used u = used_by(member);
+        struct wire_used u = member_usage(member);
         struct chain_place last = *audit_place(member->box->audit);
 
         audit_note_last(member->box->audit, &last);
         member_free(member); /* writes the last lines */
-        put_place(&u, &last);
+        set_usage_chain(&u, &last);
         worker_send(w, &u, sizeof u);
     }
-    tell(w, WIRE_REMOVED, m->id, 0);
+    send_box_message(w, WIRE_REMOVED, m->id, 0);
     return 0;
 }
 
 static int serve_audit(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
     const struct wire_audit *m = message;
-    struct member *member = find(w, m->id);
+    struct worker_member *member = find_member(w, m->id);
 
     if (!member || fds->n > 1)
-        return err_set(e, ERR_INVALID, "an audit descriptor for nobody");
+        return err_set(e, ERR_INVALID, "unknown sandbox, or more than one audit descriptor");
     if (fds->n)
         audit_set_fd(member->box->audit, take_fd(&fds->fd[0]));
     audit_set_room(member->box->audit, m->room, (enum wire_lack)m->lack, on_audit_low, member);
@@ -294,7 +301,8 @@ static int serve_who_is(struct worker *w, const void *message, struct ipc_fds *f
     return 0;
 }
 
-static int serve_ping(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
+static int serve_worker_ping(struct worker *w, const void *message, struct ipc_fds *fds,
+                             struct err *e)
 {
     const struct wire_head *ping = message;
     struct wire_head pong;
@@ -309,29 +317,29 @@ static int serve_ping(struct worker *w, const void *message, struct ipc_fds *fds
 typedef int serve_fn(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e);
 
 static serve_fn *const served[] = {
-    [WIRE_ADD] = serve_add,     [WIRE_POLICY] = serve_policy, [WIRE_REMOVE] = serve_remove,
-    [WIRE_AUDIT] = serve_audit, [WIRE_WHO_IS] = serve_who_is, [WIRE_TEXTS] = serve_policy,
-    [WIRE_PING] = serve_ping,
+    [WIRE_ADD] = serve_add,          [WIRE_POLICY] = serve_policy, [WIRE_REMOVE] = serve_remove,
+    [WIRE_AUDIT] = serve_audit,      [WIRE_WHO_IS] = serve_who_is, [WIRE_TEXTS] = serve_policy,
+    [WIRE_PING] = serve_worker_ping,
 };
 
-/* A request that fails is answered; one that is none ends the worker: whoever sent it is not the
- * control plane we know. */
-static int serve_one(struct worker *w, const void *message, size_t n, struct ipc_fds *fds,
-                     struct err *e)
+/* A failed request is answered. An invalid message ends the worker: its sender is not a compatible
+ * control plane. */
+static int serve_worker_message(struct worker *w, const void *message, size_t n,
+                                struct ipc_fds *fds, struct err *e)
 {
     const struct wire_head *h = message;
-    const struct wire_box *box = message; /* all that fail begin with an id */
+    const struct wire_box *box = message; /* requests that can fail begin with an id */
     struct err why = { 0 };
     int r = wire_check(message, n, e);
 
     if (r < 0)
         return r;
     if (h->type >= COUNT_OF(served) || !served[h->type])
-        return err_set(e, ERR_INVALID, "not a message for a worker");
+        return err_set(e, ERR_INVALID, "message type is not a request to a worker");
     r = served[h->type](w, message, fds, &why);
     if (r < 0)
-        tell_failed(w, h, box->id,
-                    h->type == WIRE_POLICY || h->type == WIRE_TEXTS ? box->generation : 0, &why);
+        send_failure(w, h, box->id,
+                     h->type == WIRE_POLICY || h->type == WIRE_TEXTS ? box->generation : 0, &why);
     return 0;
 }
 
@@ -354,17 +362,17 @@ static int serve_next(struct worker *w, bool *ret_more, struct err *e)
         return (int)n;
     }
     *ret_more = true;
-    return serve_one(w, &message, (size_t)n, &fds, e);
+    return serve_worker_message(w, &message, (size_t)n, &fds, e);
 }
 
-static void on_socket(struct loop_fd *s, unsigned events)
+static void on_worker_socket(struct loop_fd *s, unsigned events)
 {
     struct worker *w = container_of(s, struct worker, fd);
     bool more = true;
     struct err e;
 
     if (events & LOOP_WRITE)
-        send_kept(w);
+        send_queued_packets(w);
     for (int i = 0; more && i < REQUESTS && !list_first(&w->out); i++) {
         if (serve_next(w, &more, &e) >= 0)
             continue;
@@ -381,17 +389,17 @@ static void on_socket(struct loop_fd *s, unsigned events)
 static void worker_done(struct worker *w)
 {
     for (struct link *l; (l = list_first(&w->boxes));)
-        member_free(container_of(l, struct member, link));
+        member_free(container_of(l, struct worker_member, link));
     for (struct link *l; (l = list_take(&w->out));)
-        free(container_of(l, struct packet, link));
+        free(container_of(l, struct worker_packet, link));
     loop_fd_stop(&w->fd);
     loop_timer_stop(&w->used);
     own_addresses_done(&w->own);
     dns_resolver_done(&w->egress.resolver);
 }
 
-/* What a terminal sends to all of its programs is for the one that is run, not for its network: we
- * end with the socket. */
+/* Ignores signals of the terminal, which are meant for the program that is run. The worker ends
+ * with its socket. */
 static void ignore_signals(void)
 {
     static const int list[] = { SIGPIPE, SIGINT, SIGQUIT, SIGHUP };
@@ -400,7 +408,8 @@ static void ignore_signals(void)
         signal(list[i], SIG_IGN);
 }
 
-static int start(struct worker *w, const struct egress_options *o, struct loop *l, struct err *e)
+static int start_worker(struct worker *w, const struct egress_options *o, struct loop *l,
+                        struct err *e)
 {
     const struct fence fence = { .readable = -1, .appendable = -1 };
     int r = options_apply(o, l, &w->egress, e);
@@ -412,9 +421,9 @@ static int start(struct worker *w, const struct egress_options *o, struct loop *
     ignore_signals();
     w->sock = o->worker;
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
-        r = err_sys(e, "preparing the control plane's socket");
+        r = err_sys(e, "making the control plane's socket non-blocking");
     if (r >= 0)
-        r = loop_fd_start(l, &w->fd, w->sock, LOOP_READ, on_socket, e);
+        r = loop_fd_start(l, &w->fd, w->sock, LOOP_READ, on_worker_socket, e);
     return r < 0 ? r : fence_enter(&fence, e);
 }
 
@@ -425,11 +434,11 @@ int worker_run(const struct egress_options *o, struct err *e)
     int r = loop_init(&l, e);
 
     if (r >= 0)
-        r = start(&w, o, &l, e);
+        r = start_worker(&w, o, &l, e);
     if (r >= 0)
         r = loop_run(&l, e);
     worker_done(&w);
-    while (loop_run_once(&l, 0, NULL) > 0) /* what is on its way out */
+    while (loop_run_once(&l, 0, NULL) > 0) /* lets pending writes complete */
         ;
     return r;
 }

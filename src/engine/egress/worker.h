@@ -1,32 +1,33 @@
-/* A worker of the control plane: serves the boxes it is given over one socket (wire.h). */
-#ifndef EGRESS_WORKER_H
-#define EGRESS_WORKER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker of the control plane: serves the boxes that it receives over one socket (wire.h). */
+#ifndef ENGINE_EGRESS_WORKER_H
+#define ENGINE_EGRESS_WORKER_H
 
-#include "egress/egress.h"
-#include "egress/own_addresses.h"
-#include "egress/wire.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "engine/egress/egress.h"
+#include "engine/egress/own_addresses.h"
+#include "engine/egress/wire.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 /* Members are private to worker.c and who.c. */
 struct worker {
-    struct egress egress;
+    struct egress_state egress;
     struct own_addresses own;
     int sock;
     struct loop_fd fd;
     struct loop_timer used;
-    struct list boxes; /* struct member, in worker.c */
-    struct list asked; /* struct question, in who.c */
+    struct list boxes;            /* struct worker_member, in worker.c */
+    struct list identity_queries; /* struct identity_query, in who.c */
     uint32_t tags;
-    struct list out; /* messages that the control plane has not taken yet */
+    struct list out; /* messages that the control plane has not received yet */
 };
 
 struct egress_options;
 
-/* Until the socket closes, or the control plane talks nonsense. Confines the process. */
+/* Runs until the socket closes or an invalid message arrives. Confines the process. */
 int worker_run(const struct egress_options *o, struct err *e);
 
-/* Sends or keeps for later; never fails. */
+/* Sends the message, or queues it; never fails. */
 void worker_send(struct worker *w, const void *message, size_t n);
 
 /* who.c */

@@ -1,4 +1,5 @@
-#include "fetcher/confine.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/fetcher/confine.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +9,8 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "fence/fence.h"
-#include "fetcher/confine_calls.h"
+#include "lib/fence/fence.h"
+#include "engine/fetcher/confine_calls.h"
 
 /* Certificates of authorities, and settings of the TLS library. */
 static const char *const trees[] = {
@@ -27,8 +28,7 @@ static const char *const single[] = {
 
 enum { PLACES_MAX = COUNT_OF(trees) + COUNT_OF(single) };
 
-/* A path that does not exist needs no rule. A link is followed: the rule is for what it leads to.
- */
+/* A path that does not exist needs no rule. A link is followed: the rule is for its target. */
 static void add_readable(struct fence_place *places, size_t *n, const char *path, unsigned access)
 {
     int fd = open(path, O_PATH | O_CLOEXEC);

@@ -1,6 +1,8 @@
-/* The fence of the fetch process (fence/fence.h): outgoing connections, name resolution and TLS. */
-#ifndef FETCHER_CONFINE_H
-#define FETCHER_CONFINE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fence of the fetch process (lib/fence/fence.h): outgoing connections, name resolution and
+ * TLS. */
+#ifndef ENGINE_FETCHER_CONFINE_H
+#define ENGINE_FETCHER_CONFINE_H
 
 #include "base/err.h"
 

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The system calls of the fetch process. */
-#ifndef FETCHER_CONFINE_CALLS_H
-#define FETCHER_CONFINE_CALLS_H
+#ifndef ENGINE_FETCHER_CONFINE_CALLS_H
+#define ENGINE_FETCHER_CONFINE_CALLS_H
 
 #include <sys/syscall.h>
 
-/* Allowed whatever the arguments; mmap, mprotect, socket, socketpair, ioctl and clone are looked
- * into (fence/fence.c). Not here, among others: bind, listen and accept; execve and kill;
- * everything that writes to a file system. */
+/* Allowed with any arguments; the arguments of mmap, mprotect, socket, socketpair, ioctl and clone
+ * are checked (lib/fence/fence.c). Not allowed, among others: bind, listen and accept; execve and
+ * kill; all calls that write to a file system. */
 static const int confine_calls[] = {
     /* the network */
     SYS_connect,

@@ -1,4 +1,5 @@
-#include "fetcher/fetcher.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/fetcher/fetcher.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,15 +10,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "ipc/channel.h"
+#include "lib/ipc/channel.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-#define PAUSE_MIN_NS (50 * NS_PER_MS)
-#define PAUSE_MAX_NS (10 * NS_PER_S)
-#define LOOK_NS      (5 * NS_PER_S)
+#define PAUSE_MIN_NS    (50 * NS_PER_MS)
+#define PAUSE_MAX_NS    (10 * NS_PER_S)
+#define HEALTH_CHECK_NS (5 * NS_PER_S)
 
 enum {
     SILENT_MAX = 3, /* looks without an answer: then it hangs */
@@ -29,10 +30,10 @@ enum {
 };
 
 enum call_state {
-    CALL_WAITS,    /* for a process, or for a place in it */
-    CALL_SENT,     /* no answer yet */
-    CALL_ANSWERED, /* pieces may come */
-    CALL_LEFT,     /* cancelled: the process has not ended it yet */
+    CALL_WAITING,   /* for a process, or for a place in it */
+    CALL_SENT,      /* no answer yet */
+    CALL_ANSWERED,  /* pieces may come */
+    CALL_CANCELLED, /* cancelled: the process has not ended it yet */
 };
 
 /* A request on its way. */
@@ -61,9 +62,9 @@ struct fetch_packet {
     char bytes[];
 };
 
-static void on_again(struct loop_timer *t);
-static void on_deadline(struct loop_timer *t);
-static void on_look(struct loop_timer *t);
+static void on_restart_timer(struct loop_timer *t);
+static void on_call_deadline(struct loop_timer *t);
+static void on_health_timer(struct loop_timer *t);
 static void send_waiting(struct fetcher *f);
 
 /* ---- packets ---- */
@@ -109,7 +110,7 @@ static int send_packets(struct fetcher *f, struct err *e)
     return loop_fd_want(&f->fd, LOOP_READ, e);
 }
 
-/* Its end is told by the loop, never from inside a call. */
+/* The loop reports its end, never a call from inside. */
 static void push_packets(struct fetcher *f)
 {
     if (send_packets(f, NULL) < 0)
@@ -158,7 +159,7 @@ static void release_request(struct fetcher_call_ *c)
 static void free_call(struct fetcher_call_ *c)
 {
     release_request(c);
-    if (c->state != CALL_WAITS)
+    if (c->state != CALL_WAITING)
         c->fetcher->sent--;
     link_leave(&c->link);
     drop_packets(&c->packets);
@@ -168,7 +169,7 @@ static void free_call(struct fetcher_call_ *c)
     free(c);
 }
 
-/* The callback may start and cancel requests, this one too, so it belongs to nobody by then. */
+/* The callback may start and cancel requests, this one too, so the call is detached before. */
 static void finish_call(struct fetcher_call_ *c, const struct err *why)
 {
     struct fetch_request *r = c->request;
@@ -179,17 +180,17 @@ static void finish_call(struct fetcher_call_ *c, const struct err *why)
     else
         a.body = buf_str(&c->body);
     release_request(c);
-    link_leave(&c->link); /* nobody finds it */
+    link_leave(&c->link); /* lookups no longer find it */
     r->done(r, &a);
     free_call(c);
 }
 
-static void leave_call(struct fetcher_call_ *c)
+static void cancel_sent_call(struct fetcher_call_ *c)
 {
     release_request(c);
-    c->state = CALL_LEFT;
+    c->state = CALL_CANCELLED;
     loop_timer_start(c->fetcher->loop, &c->deadline, clock_mono() + c->fetcher->look_ns,
-                     on_deadline, NULL);
+                     on_call_deadline, NULL);
     send_plain(c->fetcher, FETCHER_CANCEL, c->id);
 }
 
@@ -236,7 +237,7 @@ static void set_pause(struct fetcher *f)
     f->not_before_ns = clock_mono() + f->pause_ns;
 }
 
-/* Callbacks may start requests, which wait, and cancel those that are still to be told. */
+/* Callbacks may start requests, which wait, and cancel requests that were not called back yet. */
 static void end_calls(struct fetcher *f, bool waiting_too, const struct err *why)
 {
     struct list ended = { 0 };
@@ -246,7 +247,7 @@ static void end_calls(struct fetcher *f, bool waiting_too, const struct err *why
         struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
 
         next = list_after(&f->calls, m);
-        if (c->state == CALL_WAITS && !waiting_too)
+        if (c->state == CALL_WAITING && !waiting_too)
             continue;
         link_leave(m);
         list_append(&ended, m);
@@ -264,11 +265,11 @@ static void end_calls(struct fetcher *f, bool waiting_too, const struct err *why
 static void start_later(struct fetcher *f)
 {
     if (!loop_timer_started(&f->again))
-        loop_timer_start(f->loop, &f->again, f->not_before_ns, on_again, NULL);
+        loop_timer_start(f->loop, &f->again, f->not_before_ns, on_restart_timer, NULL);
 }
 
 /* `never_ran`: those that wait would wait for the same reason again. */
-static void on_died(struct fetcher *f, const char *reason, bool never_ran)
+static void on_process_died(struct fetcher *f, const char *reason, bool never_ran)
 {
     struct err why = { 0 };
 
@@ -288,7 +289,7 @@ static void on_died(struct fetcher *f, const char *reason, bool never_ran)
 static int begin_process(struct fetcher *f, struct err *e)
 {
     int r = f->start ? f->start(f->user, &f->sock, &f->process, e)
-                     : err_set(e, ERR_UNSUPPORTED, "nobody starts sandboxer-fetch here");
+                     : err_set(e, ERR_UNSUPPORTED, "this daemon cannot start sandboxer-fetch");
 
     if (r >= 0 && fcntl(f->sock, F_SETFL, O_NONBLOCK) < 0)
         r = err_sys(e, "preparing the socket of sandboxer-fetch");
@@ -302,7 +303,7 @@ static struct fetcher_call_ *find_call(struct fetcher *f, uint64_t id)
     for (struct link *m = list_first(&f->calls); m; m = list_after(&f->calls, m)) {
         struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
 
-        if (c->id == id && c->state != CALL_WAITS)
+        if (c->id == id && c->state != CALL_WAITING)
             return c;
     }
     return NULL;
@@ -311,10 +312,10 @@ static struct fetcher_call_ *find_call(struct fetcher *f, uint64_t id)
 static int take_fetched_answer(struct fetcher_call_ *c, const struct fetcher_answer *m,
                                struct err *e)
 {
-    if (c->state == CALL_LEFT)
+    if (c->state == CALL_CANCELLED)
         return 0;
     if (c->state != CALL_SENT)
-        return err_set(e, ERR_INVALID, "a second answer to one request");
+        return err_set(e, ERR_INVALID, "a request was answered twice");
     c->state = CALL_ANSWERED;
     c->headers = calloc(m->header_count ? m->header_count : 1, sizeof *c->headers);
     if (!c->headers || buf_add(&c->message, (struct str){ (const char *)m, m->head.size }) < 0)
@@ -352,7 +353,7 @@ static int hand_piece_over(struct fetcher_call_ *c, struct str piece)
         c->held |= r == FETCH_HOLD;
         return 0;
     }
-    leave_call(c);
+    cancel_sent_call(c);
     q->done(q, &(struct fetch_answer){ .err = why });
     return 1;
 }
@@ -361,17 +362,17 @@ static int take_fetched_piece(struct fetcher_call_ *c, const struct fetcher_byte
 {
     struct str piece = { m->bytes, m->head.size - sizeof m->head };
 
-    if (c->state == CALL_LEFT)
+    if (c->state == CALL_CANCELLED)
         return 0;
     if (c->state != CALL_ANSWERED || piece.n > c->window)
-        return err_set(e, ERR_INVALID, "a piece that is not due");
+        return err_set(e, ERR_INVALID, "an unexpected piece of a body");
     c->window -= piece.n;
     c->used += piece.n;
     if (wants_fetched_pieces(c)) {
         if (hand_piece_over(c, piece) > 0)
             return 0;
     } else if (buf_add(&c->body, piece) < 0) {
-        return err_set(e, ERR_INVALID, "a body that is longer than was asked for");
+        return err_set(e, ERR_INVALID, "a body exceeds its limit");
     }
     give_credit(c);
     return 0;
@@ -384,7 +385,7 @@ static int take_fetch_end(struct fetcher_call_ *c, const struct fetcher_end *m, 
 
     memcpy(why.msg, m->msg, sizeof why.msg);
     if (c->state == CALL_SENT && m->code == ERR_OK)
-        return err_set(e, ERR_INVALID, "a request that ended without an answer");
+        return err_set(e, ERR_INVALID, "a request ended without an answer");
     if (m->redirect_n)
         c->answer.redirect = (struct str){ m->redirect, m->redirect_n };
     if (c->request)
@@ -403,13 +404,13 @@ static int take_from_process(struct fetcher *f, const union fetcher_message *m, 
         return err_set(e, ERR_UPSTREAM, "%s", m->end.msg);
     if (m->head.type == FETCHER_PONG) {
         if (!f->ping || m->head.id != f->ping)
-            return err_set(e, ERR_INVALID, "an answer to no ping");
+            return err_set(e, ERR_INVALID, "a pong without a ping");
         f->ping = f->silent = 0;
         return 0;
     }
     c = find_call(f, m->head.id);
     if (!c)
-        return err_set(e, ERR_INVALID, "a message about no request");
+        return err_set(e, ERR_INVALID, "a message for an unknown request");
     if (m->head.type == FETCHER_ANSWER)
         return take_fetched_answer(c, &m->answer, e);
     if (m->head.type == FETCHER_PIECE)
@@ -436,7 +437,7 @@ static int receive_from_process(struct fetcher *f, bool *failed, struct err *e)
 }
 
 /* A callback may have closed everything. */
-static void on_socket(struct loop_fd *s, unsigned events)
+static void on_fetcher_socket(struct loop_fd *s, unsigned events)
 {
     struct fetcher *f = container_of(s, struct fetcher, fd);
     bool failed = false;
@@ -451,22 +452,22 @@ static void on_socket(struct loop_fd *s, unsigned events)
             return;
     }
     if (r < 0)
-        on_died(f, e.msg, failed);
+        on_process_died(f, e.msg, failed);
 }
 
 /* ---- whether it hangs, and whether it is needed ---- */
 
-static void look_at_process_later(struct fetcher *f)
+static void schedule_health_check(struct fetcher *f)
 {
-    loop_timer_start(f->loop, &f->look, clock_mono() + f->look_ns, on_look, NULL);
+    loop_timer_start(f->loop, &f->look, clock_mono() + f->look_ns, on_health_timer, NULL);
 }
 
-static void on_look(struct loop_timer *t)
+static void on_health_timer(struct loop_timer *t)
 {
     struct fetcher *f = container_of(t, struct fetcher, look);
 
     if (f->silent == SILENT_MAX) {
-        on_died(f, "it does not answer", false);
+        on_process_died(f, "it does not answer", false);
         return;
     }
     f->idle = f->sent ? 0 : f->idle + 1;
@@ -478,7 +479,7 @@ static void on_look(struct loop_timer *t)
         f->ping = ++f->last_id;
         send_plain(f, FETCHER_PING, f->ping);
     }
-    look_at_process_later(f);
+    schedule_health_check(f);
 }
 
 /* ---- starting ---- */
@@ -500,12 +501,12 @@ static void send_waiting(struct fetcher *f)
          m && has_process(f) && f->sent < FETCHER_REQUESTS_MAX; m = list_after(&f->calls, m)) {
         struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
 
-        if (c->state == CALL_WAITS)
+        if (c->state == CALL_WAITING)
             send_call(c);
     }
 }
 
-static void on_again(struct loop_timer *t)
+static void on_restart_timer(struct loop_timer *t)
 {
     struct fetcher *f = container_of(t, struct fetcher, again);
     struct err e;
@@ -517,22 +518,22 @@ static void on_again(struct loop_timer *t)
     f->stamp = stamp_settings(f);
     r = begin_process(f, &e);
     if (r >= 0)
-        r = loop_fd_start(f->loop, &f->fd, f->sock, LOOP_READ, on_socket, &e);
+        r = loop_fd_start(f->loop, &f->fd, f->sock, LOOP_READ, on_fetcher_socket, &e);
     if (r < 0) {
-        on_died(f, e.msg, true);
+        on_process_died(f, e.msg, true);
         return;
     }
     f->starts++;
-    look_at_process_later(f);
+    schedule_health_check(f);
     send_waiting(f);
 }
 
 /* A process ends requests in time; one that does not is not trusted with the others. */
-static void on_deadline(struct loop_timer *t)
+static void on_call_deadline(struct loop_timer *t)
 {
     struct fetcher_call_ *c = container_of(t, struct fetcher_call_, deadline);
     struct fetcher *f = c->fetcher;
-    bool waited = c->state == CALL_WAITS;
+    bool waited = c->state == CALL_WAITING;
     struct err why = { 0 };
 
     (void)err_set(&why, ERR_TIMEOUT, "sandboxer-fetch did not %s the request in time",
@@ -542,7 +543,7 @@ static void on_deadline(struct loop_timer *t)
     else
         free_call(c);
     if (!waited && has_process(f))
-        on_died(f, why.msg, false);
+        on_process_died(f, why.msg, false);
 }
 
 /* ---- requests ---- */
@@ -592,7 +593,8 @@ static int open_certificates(const struct fetch_request *r, int *ret, struct err
     return *ret < 0 ? err_sys(e, "opening the certificates in %s", r->ca_file) : 0;
 }
 
-static int check_share(const struct fetcher_share *s, const struct fetch_request *r, struct err *e)
+static int check_fetcher_share(const struct fetcher_share *s, const struct fetch_request *r,
+                               struct err *e)
 {
     if (r->exchange_)
         return err_set(e, ERR_CONFLICT, "the request is running");
@@ -620,7 +622,7 @@ int fetcher_start(struct fetcher_share *s, struct fetch_request *r, struct err *
     struct fetcher *f = s->fetcher;
     AUTO_CLOSE int certificates = -1;
     struct fetcher_call_ *c;
-    int bad = check_share(s, r, e);
+    int bad = check_fetcher_share(s, r, e);
 
     if (bad >= 0)
         bad = open_certificates(r, &certificates, e);
@@ -638,8 +640,8 @@ int fetcher_start(struct fetcher_share *s, struct fetch_request *r, struct err *
     s->running++;
     list_append(&s->calls, &c->in_share);
     list_append(&f->calls, &c->link);
-    loop_timer_start(f->loop, &c->deadline, clock_mono() + r->timeout + f->look_ns, on_deadline,
-                     NULL);
+    loop_timer_start(f->loop, &c->deadline, clock_mono() + r->timeout + f->look_ns,
+                     on_call_deadline, NULL);
     if (has_process(f) && !f->sent && f->stamp != stamp_settings(f))
         close_process(f);
     if (has_process(f))
@@ -655,10 +657,10 @@ void fetcher_cancel(struct fetch_request *r)
 
     if (!c)
         return;
-    if (c->state == CALL_WAITS || !has_process(c->fetcher))
+    if (c->state == CALL_WAITING || !has_process(c->fetcher))
         free_call(c);
     else
-        leave_call(c);
+        cancel_sent_call(c);
 }
 
 void fetcher_resume(struct fetch_request *r)
@@ -687,7 +689,7 @@ void fetcher_init(struct fetcher *f)
 {
     f->sock = -1;
     if (!f->look_ns)
-        f->look_ns = LOOK_NS;
+        f->look_ns = HEALTH_CHECK_NS;
 }
 
 void fetcher_done(struct fetcher *f)

@@ -1,22 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to HTTP servers, made by another process: sandboxer-fetch, which has neither store nor
  * rights. The control plane uses it for registries and the event hub; requests and callbacks are
- * those of fetch/request.h.
+ * those of lib/fetch/request.h.
  *
  *     fetcher_share_init(&d->share, fetcher, 8);
  *     d->request = (struct fetch_request){ .url = url, … .done = on_answer };
  *     r = fetcher_start(&d->share, &d->request, e);
  *
  * The process is started with the first request and ends when none was made for a minute. If it
- * dies, does not answer, or breaks the protocol (fetcher/wire.h), it is ended, running requests end
- * with ERR_UPSTREAM, and the next request starts another one: after a pause that grows while
- * processes keep dying, in which requests wait on their own time. */
-#ifndef FETCHER_FETCHER_H
-#define FETCHER_FETCHER_H
+ * dies, does not answer, or breaks the protocol (engine/fetcher/wire.h), it is ended, running
+ * requests end with ERR_UPSTREAM, and the next request starts another one: after a pause that grows
+ * while processes keep dying, in which requests wait on their own time. */
+#ifndef ENGINE_FETCHER_FETCHER_H
+#define ENGINE_FETCHER_FETCHER_H
 
-#include "fetch/request.h"
-#include "fetcher/wire.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "lib/fetch/request.h"
+#include "engine/fetcher/wire.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 /* Must not be moved. */
 struct fetcher {
@@ -67,8 +68,8 @@ int fetcher_start(struct fetcher_share *s, struct fetch_request *r, struct err *
 /* The callback will not be called. Idempotent, and harmless on a zeroed request. */
 void fetcher_cancel(struct fetch_request *r);
 
-/* Goes on with a request whose piece was answered with FETCH_HOLD: the piece was taken, and until
- * now at most FETCHER_WINDOW more bytes came. */
+/* Resumes a request whose piece was answered with FETCH_HOLD: the piece was taken, and until now at
+ * most FETCHER_WINDOW more bytes came. */
 void fetcher_resume(struct fetch_request *r);
 
 #endif

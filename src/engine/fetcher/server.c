@@ -1,4 +1,5 @@
-#include "fetcher/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/fetcher/server.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,11 +9,11 @@
 #include <sys/mman.h>
 
 #include "base/own.h"
-#include "fetch/fetch.h"
-#include "fetcher/confine.h"
-#include "fetcher/wire.h"
-#include "ipc/channel.h"
-#include "loop/fd.h"
+#include "lib/fetch/fetch.h"
+#include "engine/fetcher/confine.h"
+#include "engine/fetcher/wire.h"
+#include "lib/ipc/channel.h"
+#include "lib/loop/fd.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not follow what lists own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
@@ -29,7 +30,7 @@ struct fetch_server {
     size_t n;               /* of them */
     struct errand *arrives; /* whose details are not complete */
     struct list out;        /* struct reply that the control plane has not taken yet */
-    bool over;
+    bool stopped;
 };
 
 /* A request that we make for the control plane. */
@@ -61,7 +62,7 @@ struct reply {
 
 static void stop_serving(struct fetch_server *s)
 {
-    s->over = true;
+    s->stopped = true;
     loop_stop(&s->loop);
 }
 
@@ -71,8 +72,8 @@ static void free_reply(struct reply *p)
     free(p);
 }
 
-/* What is kept is bounded: by the window of each request, and an ANSWER and an END for each. */
-static void keep_reply(struct fetch_server *s, const void *message, size_t n)
+/* The queue is bounded by the window of each request, plus an ANSWER and an END for each. */
+static void queue_reply(struct fetch_server *s, const void *message, size_t n)
 {
     struct reply *p = calloc(1, sizeof *p + n);
 
@@ -89,12 +90,12 @@ static void send_reply(struct fetch_server *s, const void *message, size_t n)
     int r = list_first(&s->out) ? -(int)ERR_BUSY : ipc_send(s->sock, message, n, NULL, 0, NULL);
 
     if (r == -(int)ERR_BUSY)
-        keep_reply(s, message, n);
+        queue_reply(s, message, n);
     else if (r < 0)
         stop_serving(s);
 }
 
-static void send_kept_replies(struct fetch_server *s)
+static void send_queued_replies(struct fetch_server *s)
 {
     for (struct link *l; (l = list_first(&s->out));) {
         struct reply *p = container_of(l, struct reply, link);
@@ -147,7 +148,7 @@ static void end_errand(struct errand *x, const struct err *e, struct str redirec
     free_errand(x);
 }
 
-static void send_answer_of(struct errand *x, const struct fetch_answer *a)
+static void send_errand_answer(struct errand *x, const struct fetch_answer *a)
 {
     AUTO(buf_done) struct buf m = BUF_INIT(FETCHER_ANSWER_MAX);
 
@@ -173,36 +174,36 @@ static void send_bytes(struct errand *x, struct str bytes)
     }
 }
 
-static bool wants_pieces_of(const struct errand *x, int status)
+static bool errand_wants_pieces(const struct errand *x, int status)
 {
     return (x->asked.flags & FETCHER_WANTS_PIECES) && (status == 200 || status == 206);
 }
 
-static int on_piece(struct fetch_request *q, const struct fetch_answer *head, struct str piece,
-                    struct err *e)
+static int on_fetch_piece(struct fetch_request *q, const struct fetch_answer *head,
+                          struct str piece, struct err *e)
 {
     struct errand *x = container_of(q, struct errand, request);
 
-    if (!wants_pieces_of(x, head->status) && piece.n > q->max_body - x->kept)
+    if (!errand_wants_pieces(x, head->status) && piece.n > q->max_body - x->kept)
         return err_set(e, ERR_TOO_BIG, "the answer is longer than %zu bytes", q->max_body);
-    send_answer_of(x, head);
+    send_errand_answer(x, head);
     if (piece.n > x->window) {
         x->held = true;
         return FETCH_HOLD;
     }
-    if (!wants_pieces_of(x, head->status))
+    if (!errand_wants_pieces(x, head->status))
         x->kept += piece.n;
     x->window -= piece.n;
     send_bytes(x, piece);
     return FETCH_TAKEN;
 }
 
-static void on_done(struct fetch_request *q, const struct fetch_answer *a)
+static void on_fetch_done(struct fetch_request *q, const struct fetch_answer *a)
 {
     struct errand *x = container_of(q, struct errand, request);
 
     if (a->err.code == ERR_OK)
-        send_answer_of(x, a);
+        send_errand_answer(x, a);
     end_errand(x, &a->err, a->redirect);
 }
 
@@ -215,7 +216,7 @@ static int keep_certificates(struct errand *x, int from, struct err *e)
     ssize_t n;
 
     if (copy < 0)
-        return err_sys(e, "making memory for certificates");
+        return err_sys(e, "creating memory for certificates");
     while ((n = pread(from, part, sizeof part, (off_t)total)) > 0) {
         total += (size_t)n;
         if (total > FETCHER_AUTHORITY_MAX)
@@ -241,9 +242,9 @@ static int begin_errand(struct errand *x, struct err *e)
         return r;
     memcpy(x->url, url.p, url.n);
     x->request.url = x->url;
-    x->request.piece = on_piece;
+    x->request.piece = on_fetch_piece;
     x->request.every_piece = true;
-    x->request.done = on_done;
+    x->request.done = on_fetch_done;
     if (x->certificates >= 0)
         x->request.ca_file = x->ca_file;
     return fetch_start(&x->server->fetch, &x->request, e);
@@ -270,7 +271,7 @@ static int take_errand(struct fetch_server *s, const struct fetcher_request *m,
 
     if (s->arrives || s->n == FETCHER_REQUESTS_MAX || find_errand(s, m->head.id) ||
         fds->n != (m->flags & FETCHER_HAS_CERTIFICATES ? 1 : 0))
-        return err_set(e, ERR_INVALID, "a request that is not due");
+        return err_set(e, ERR_INVALID, "an unexpected request");
     x = calloc(1, sizeof *x);
     if (!x)
         abort();
@@ -298,7 +299,7 @@ static int take_details(struct fetch_server *s, const struct fetcher_bytes *m, s
 
     if (!x || x->id != m->head.id ||
         buf_add(&x->details, (struct str){ m->bytes, m->head.size - sizeof m->head }) < 0)
-        return err_set(e, ERR_INVALID, "details of no request");
+        return err_set(e, ERR_INVALID, "details for an unknown request");
     if (x->details.n < fetcher_details_size(&x->asked))
         return 0;
     s->arrives = NULL;
@@ -331,7 +332,7 @@ static int take_cancel(struct fetch_server *s, const struct fetcher_head *m, str
     struct errand *x = find_errand(s, m->id);
 
     if (x && x == s->arrives)
-        return err_set(e, ERR_INVALID, "a request that is cancelled before it is complete");
+        return err_set(e, ERR_INVALID, "a request was cancelled before it was complete");
     if (x)
         end_errand(x, &(struct err){ .code = ERR_UPSTREAM, .msg = "cancelled" }, STR(""));
     return 0;
@@ -343,7 +344,7 @@ static int take_from_plane(struct fetch_server *s, const union fetcher_message *
     struct fetcher_head pong;
 
     if (fds->n && m->head.type != FETCHER_REQUEST)
-        return err_set(e, ERR_INVALID, "a descriptor with no request");
+        return err_set(e, ERR_INVALID, "a descriptor without a request");
     switch ((enum fetcher_type)m->head.type) {
     case FETCHER_REQUEST:
         return take_errand(s, &m->request, fds, e);
@@ -381,15 +382,15 @@ static int receive_from_plane(struct fetch_server *s, struct err *e)
     return r < 0 ? r : 1;
 }
 
-static void on_socket(struct loop_fd *f, unsigned events)
+static void on_plane_socket(struct loop_fd *f, unsigned events)
 {
     struct fetch_server *s = container_of(f, struct fetch_server, fd);
     struct err e;
     int r = 1;
 
     if (events & LOOP_WRITE)
-        send_kept_replies(s);
-    for (int i = 0; r > 0 && !s->over && i < MESSAGES; i++)
+        send_queued_replies(s);
+    for (int i = 0; r > 0 && !s->stopped && i < MESSAGES; i++)
         r = receive_from_plane(s, &e);
     if (r < 0) {
         send_failed(s->sock, &e);
@@ -411,7 +412,7 @@ static int open_server(struct fetch_server *s, struct err *e)
     if (r >= 0)
         r = fetcher_confine(e);
     if (r >= 0)
-        r = loop_fd_start(&s->loop, &s->fd, s->sock, LOOP_READ, on_socket, e);
+        r = loop_fd_start(&s->loop, &s->fd, s->sock, LOOP_READ, on_plane_socket, e);
     return r;
 }
 

@@ -1,4 +1,5 @@
-#include "fetcher/wire.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/fetcher/wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +113,7 @@ static int check_request_numbers(const struct fetcher_request *m, struct err *e)
                 m->body_n <= FETCHER_BODY_MAX && m->max_body <= SIZE_MAX / 2 && m->timeout > 0 &&
                 m->timeout <= TIMEOUT_MAX_NS && m->silence >= 0 && m->silence <= TIMEOUT_MAX_NS;
 
-    return good ? 0 : err_set(e, ERR_INVALID, "a fetch request with a number beyond its limit");
+    return good ? 0 : err_set(e, ERR_INVALID, "a fetch request has a number out of range");
 }
 
 static int check_answer(const struct fetcher_answer *m, size_t n, struct err *e)
@@ -121,9 +122,9 @@ static int check_answer(const struct fetcher_answer *m, size_t n, struct err *e)
 
     if (m->status < 100 || m->status > 999 || m->header_count > FETCH_HEADERS_MAX ||
         m->headers_n != fields.n || m->pad)
-        return err_set(e, ERR_INVALID, "a fetched answer with a number beyond its limit");
+        return err_set(e, ERR_INVALID, "a fetched answer has a number out of range");
     if (!read_fields(fields, m->header_count, NULL))
-        return err_set(e, ERR_INVALID, "a fetched answer with an invalid header");
+        return err_set(e, ERR_INVALID, "a fetched answer has an invalid header");
     return 0;
 }
 
@@ -133,7 +134,7 @@ static const unsigned end_codes =
     1u << ERR_UNSUPPORTED | 1u << ERR_UPSTREAM | 1u << ERR_TIMEOUT | 1u << ERR_SYS | 1u << ERR_BUG;
 
 /* The text goes to logs and clients. */
-static int check_end(const struct fetcher_end *m, size_t size, struct err *e)
+static int check_end_message(const struct fetcher_end *m, size_t size, struct err *e)
 {
     size_t n = strnlen(m->msg, sizeof m->msg);
     bool good = size - END_SIZE == m->redirect_n && (m->code == ERR_OK || !m->redirect_n) &&
@@ -143,7 +144,7 @@ static int check_end(const struct fetcher_end *m, size_t size, struct err *e)
                 fetch_value_received((struct str){ m->msg, n }) &&
                 str_is_utf8((struct str){ m->msg, n });
 
-    return good ? 0 : err_set(e, ERR_INVALID, "the end of a fetch with an invalid reason");
+    return good ? 0 : err_set(e, ERR_INVALID, "a fetch ended with an invalid reason");
 }
 
 int fetcher_check(const void *message, size_t n, enum fetcher_side side, struct err *e)
@@ -161,11 +162,11 @@ int fetcher_check(const void *message, size_t n, enum fetcher_side side, struct 
         return check_answer(message, n, e);
     case FETCHER_END:
     case FETCHER_FAILED:
-        return check_end(message, n, e);
+        return check_end_message(message, n, e);
     case FETCHER_CREDIT:
         return ((const struct fetcher_credit *)message)->bytes <= FETCHER_WINDOW
                    ? 0
-                   : err_set(e, ERR_INVALID, "a fetch credit beyond the window");
+                   : err_set(e, ERR_INVALID, "a fetch credit exceeds the window");
     default:
         return 0;
     }
@@ -206,7 +207,7 @@ int fetcher_read_details(const struct fetcher_request *m, struct str details,
         memchr(url.p, 0, url.n) || !take_bytes(&details, m->headers_n, &fields) ||
         !read_fields(fields, m->header_count, headers) ||
         !read_addresses(&details, m->address_count, addresses))
-        return err_set(e, ERR_INVALID, "a fetch request with invalid details");
+        return err_set(e, ERR_INVALID, "a fetch request has invalid details");
     *ret_url = url;
     *ret = (struct fetch_request){ .method = m->method,
                                    .headers = headers,
@@ -222,7 +223,7 @@ int fetcher_read_details(const struct fetcher_request *m, struct str details,
     return 0;
 }
 
-static int write_addresses(const struct fetch_request *r, struct buf *out)
+static int write_request_addresses(const struct fetch_request *r, struct buf *out)
 {
     int bad = 0;
 
@@ -256,7 +257,7 @@ int fetcher_write_details(const struct fetch_request *r, struct fetcher_request 
         bad = write_header_field(details, &r->headers[i]);
     m->headers_n = (uint32_t)(details->n - url.n);
     if (bad >= 0)
-        bad = write_addresses(r, details);
+        bad = write_request_addresses(r, details);
     if (bad >= 0)
         bad = buf_add(details, r->body);
     if (bad < 0)
@@ -296,7 +297,7 @@ int fetcher_write_answer(const struct fetch_answer *a, uint64_t id, struct buf *
     return 0;
 }
 
-/* What a server or a library says may hold anything. */
+/* Texts of servers and libraries may contain any bytes. */
 static void clean_text(char *text)
 {
     for (; *text; text++)

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between the control plane and the fetch process: one message, one packet, on one seqpacket
  * socket.
  *
  * Layouts are in host byte order. fetcher_check() checks a message completely before anything else
- * looks at it, in both directions. The control plane believes a fetch process as far as "this is
- * what the server answered": sizes are bounded, ids are those of running requests, and each type is
- * valid only in the states of a request that this table names.
+ * looks at it, in both directions. The control plane trusts a fetch process only for the
+ * contents of answers: sizes are bounded, ids are those of running requests, and each type is valid
+ * only in the states of a request that this table names.
  *
  *     to the process                               then
- *     REQUEST  what to ask, and how many bytes     MORE follows at once, until they are complete
- *              of details follow
+ *     REQUEST  the request, and the number of      MORE follows at once, until they are complete
+ *              bytes of details that follow
  *     MORE     some of these bytes
  *     CREDIT   so many bytes of pieces were used   the process may send as many more
- *     CANCEL   nobody wants the answer             END, unless it was sent before
+ *     CANCEL   the answer is unwanted              END, unless it was sent before
  *     PING     are you there?                      PONG with the same id
  *
  *     from the process                             valid
@@ -24,13 +25,13 @@
  *
  * A request may have FETCHER_WINDOW bytes of pieces on their way; CREDIT allows more. So a consumer
  * that is slow stops the reading of its own answer, and of no other. */
-#ifndef FETCHER_WIRE_H
-#define FETCHER_WIRE_H
+#ifndef ENGINE_FETCHER_WIRE_H
+#define ENGINE_FETCHER_WIRE_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "fetch/request.h"
+#include "lib/fetch/request.h"
 
 enum {
     FETCHER_MAGIC = 0x54454653, /* "SFET" */
@@ -150,7 +151,7 @@ int fetcher_check(const void *message, size_t n, enum fetcher_side side, struct 
 /* How many bytes of details belong to a checked REQUEST. */
 size_t fetcher_details_size(const struct fetcher_request *m);
 
-/* What the details say: everything in *ret borrows from `details` and the two arrays, which have
+/* Parses the details: everything in *ret borrows from `details` and the two arrays, which have
  * room for FETCH_HEADERS_MAX and FETCH_ADDRESSES_MAX. The URL is not terminated: *ret_url. Checks
  * everything but what fetch_request_check() does. */
 int fetcher_read_details(const struct fetcher_request *m, struct str details,
@@ -165,8 +166,8 @@ void fetcher_read_answer(const struct fetcher_answer *m, struct fetch_header *he
 /* Appends the message; leaves out headers that fetcher_check() would refuse. */
 int fetcher_write_answer(const struct fetch_answer *a, uint64_t id, struct buf *out);
 
-/* END or FAILED: the size of the message. A redirect that fetcher_check() would refuse is left out.
- */
+/* END or FAILED: the size of the message. A redirect that fetcher_check() would refuse is left
+ * out. */
 size_t fetcher_write_end(struct fetcher_end *m, enum fetcher_type type, uint64_t id,
                          const struct err *e, struct str redirect);
 

@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,25 +10,25 @@
 
 #include "base/own.h"
 
-/* An answer that waits: as it is, or how to make it. One is enough, because no request is read
- * before it is sent. */
+/* A connection of a client outside. One pending answer is enough, because no further request is
+ * read before it is sent: either the message itself, or a function that makes it. */
 struct conn {
-    int fd;    /* 0 is a free place: PID 1's own stdin is none */
-    bool full; /* its queue was; waits for room and is not read from */
+    int fd;    /* 0: a free slot; never a connection, since it is PID 1's stdin */
+    bool full; /* its queue was full: it is not read from until there is room */
     size_t n;  /* of answer */
     union {
         struct control_head head;
         struct control_failed failed;
         struct control_used used;
     } answer;
-    conn_again *again;
+    conn_answer_fn *again;
     struct control_one request;
 };
 
 static struct conn conns[INIT_CONNECTIONS_MAX];
 static int epoll_fd;
 
-static struct conn *find(int fd)
+static struct conn *find_conn(int fd)
 {
     for (size_t i = 0; i < COUNT_OF(conns); i++)
         if (conns[i].fd == fd)
@@ -35,7 +36,7 @@ static struct conn *find(int fd)
     return NULL;
 }
 
-static void wait_for(int fd, int op, uint32_t what)
+static void set_epoll_events(int fd, int op, uint32_t what)
 {
     struct epoll_event event = { .events = what, .data.fd = fd };
 
@@ -47,7 +48,8 @@ void conns_init(int epoll)
     epoll_fd = epoll;
 }
 
-/* Outsiders have no number in our pid namespace; whoever has one is inside and may not be here. */
+/* Processes outside have no pid in this pid namespace; a peer that has one is inside and is
+ * refused. */
 static bool is_outsider(int fd)
 {
     struct ucred peer;
@@ -58,14 +60,14 @@ static bool is_outsider(int fd)
 
 bool conns_add(int fd)
 {
-    struct conn *c = find(0);
+    struct conn *c = find_conn(0);
 
     if (!c || !is_outsider(fd))
         return false;
     fcntl(fd, F_SETFL, O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     *c = (struct conn){ .fd = fd };
-    wait_for(fd, EPOLL_CTL_ADD, EPOLLIN);
+    set_epoll_events(fd, EPOLL_CTL_ADD, EPOLLIN);
     return true;
 }
 
@@ -73,65 +75,65 @@ void conns_accept(void)
 {
     int fd = accept(INIT_LISTENER, NULL, NULL); /* conns_add() makes it close-on-exec */
 
-    /* A second connection is that of a daemon after the one that built us: what had no owner by
-     * then gets none. */
-    if (fd >= 0)
-        groups_enter();
+    /* A second connection comes from a later daemon or from a teardown: a sandbox that had no owner
+     * by then never gets one. */
+    if (fd >= 0 && groups_pending())
+        _exit(125);
     if (fd >= 0 && !conns_add(fd))
         close(fd);
 }
 
 bool conns_has(int fd)
 {
-    return find(fd) != NULL;
+    return find_conn(fd) != NULL;
 }
 
 void conns_drop(int fd)
 {
-    struct conn *c = find(fd);
+    struct conn *c = find_conn(fd);
 
     starts_orphan(fd);
-    looks_orphan(fd);
+    owner_scans_orphan(fd);
     if (c)
         c->fd = 0;
     close(fd);
 }
 
 /* The kernel reports room when most of the queue is free again. */
-static void note_full(struct conn *c)
+static void wait_for_conn_room(struct conn *c)
 {
     if (c->full)
         return;
     c->full = true;
-    wait_for(c->fd, EPOLL_CTL_MOD, EPOLLOUT);
+    set_epoll_events(c->fd, EPOLL_CTL_MOD, EPOLLOUT);
 }
 
-int conns_tell(int fd, const void *message, size_t n, const int *fds, int n_fds)
+int conns_send(int fd, const void *message, size_t n, const int *fds, int n_fds)
 {
-    struct conn *c = find(fd);
+    struct conn *c = find_conn(fd);
     int r;
 
     if (!c || c->full)
         return c ? 0 : -1;
     r = ipc_send(fd, message, n, fds, (size_t)n_fds, NULL);
     if (r == -(int)ERR_BUSY)
-        note_full(c);
+        wait_for_conn_room(c);
     return r >= 0 ? 1 : r == -(int)ERR_BUSY ? 0 : -1;
 }
 
 void conns_answer(int fd, const void *message, size_t n)
 {
-    struct conn *c = find(fd);
+    struct conn *c = find_conn(fd);
 
-    if (!c || conns_tell(fd, message, n, NULL, 0) != 0 || n > sizeof c->answer)
+    if (!c || conns_send(fd, message, n, NULL, 0) != 0 || n > sizeof c->answer)
         return;
     memcpy(&c->answer, message, n);
     c->n = n;
 }
 
-void conns_answer_by(int fd, conn_again *again, const struct control_one *request)
+void conns_answer_by(int fd, conn_answer_fn *again, const struct control_one *request)
 {
-    struct conn *c = find(fd);
+    struct conn *c = find_conn(fd);
 
     if (!c || again(fd, request) != 0)
         return;
@@ -141,18 +143,18 @@ void conns_answer_by(int fd, conn_again *again, const struct control_one *reques
 
 bool conns_ready(int fd)
 {
-    struct conn *c = find(fd);
+    struct conn *c = find_conn(fd);
 
     if (!c || !c->full)
         return true;
     c->full = false;
-    if (c->n && conns_tell(fd, &c->answer, c->n, NULL, 0) != 0)
+    if (c->n && conns_send(fd, &c->answer, c->n, NULL, 0) != 0)
         c->n = 0;
     if (c->again && c->again(fd, &c->request) != 0)
         c->again = NULL;
     if (!c->full)
-        wait_for(fd, EPOLL_CTL_MOD, EPOLLIN);
-    return false; /* what else is due goes first */
+        set_epoll_events(fd, EPOLL_CTL_MOD, EPOLLIN);
+    return false; /* pending messages are sent first */
 }
 
 void conns_fail(int fd, uint32_t tag, const char *step, const struct err *e)

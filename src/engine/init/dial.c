@@ -1,7 +1,8 @@
-/* Connections to the sandbox's own ports, for those outside who ask. On loopback a connection is
- * made or refused within the call, or waits for a listener whose queue is full: PID 1 does not wait
- * with it, but hands the socket out as it is. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes connections to the sandbox's own ports for clients outside. On loopback, connect() succeeds
+ * or fails at once, or waits for a listener whose queue is full: PID 1 does not wait, but passes
+ * the socket on as it is. */
+#include "engine/init/init.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "base/own.h"
 
-static int dial_on(int fd, const struct control_dial *asked)
+static int connect_loopback(int fd, const struct control_dial *asked)
 {
     const struct sockaddr_in v4 = { .sin_family = AF_INET,
                                     .sin_port = htons(asked->port),
@@ -23,44 +24,44 @@ static int dial_on(int fd, const struct control_dial *asked)
                               : connect(fd, (const struct sockaddr *)&v6, sizeof v6);
 }
 
-static int dial(const struct control_dial *asked, struct err *e)
+static int dial_loopback(const struct control_dial *asked, struct err *e)
 {
     AUTO_CLOSE int fd = socket(asked->family == 4 ? AF_INET : AF_INET6,
                                SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
-        return err_sys(e, "making a socket inside");
-    if (dial_on(fd, asked) < 0 && errno != EINPROGRESS)
-        return err_sys(e, "connecting to port %u inside", asked->port);
+        return err_sys(e, "creating a socket in the sandbox");
+    if (connect_loopback(fd, asked) < 0 && errno != EINPROGRESS)
+        return err_sys(e, "connecting to port %u of the sandbox", asked->port);
     return take_fd(&fd);
 }
 
-/* How a request waits for room in its connection's queue. */
-static struct control_one pack(const struct control_dial *d)
+/* The form in which a request waits for room in its connection's queue. */
+static struct control_one pack_dial_request(const struct control_dial *d)
 {
     return (struct control_one){ .head = d->head, .proc = d->port | (uint32_t)d->family << 16 };
 }
 
-static int send_socket(int conn, const struct control_one *packed)
+static int send_dialled_socket(int conn, const struct control_one *packed)
 {
     const struct control_dial asked = { .head = packed->head,
                                         .port = (uint16_t)packed->proc,
                                         .family = (uint16_t)(packed->proc >> 16) };
     struct control_head m;
     struct err e;
-    AUTO_CLOSE int fd = dial(&asked, &e);
+    AUTO_CLOSE int fd = dial_loopback(&asked, &e);
 
     if (fd < 0) {
         conns_fail(conn, asked.head.tag, "dial", &e);
         return 1;
     }
     control_fill(&m, CONTROL_DIALLED, asked.head.tag, sizeof m);
-    return conns_tell(conn, &m, sizeof m, &fd, 1);
+    return conns_send(conn, &m, sizeof m, &fd, 1);
 }
 
 void dial_serve(int conn, const struct control_dial *asked)
 {
-    const struct control_one packed = pack(asked);
+    const struct control_one packed = pack_dial_request(asked);
 
-    conns_answer_by(conn, send_socket, &packed);
+    conns_answer_by(conn, send_dialled_socket, &packed);
 }

@@ -1,5 +1,6 @@
-/* What is there, as records of LIST, STAT and WATCH. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files as records of LIST, STAT and WATCH. */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 
 enum { NAMES_MAX = 64 << 10 };
 
-/* Adds one; what does not fit, or is no text, is left out. */
-static size_t add_attribute(int fd, const char *name, char *room, size_t cap)
+/* Adds one attribute; leaves out values that do not fit or contain NUL. */
+static size_t add_user_xattr(int fd, const char *name, char *room, size_t cap)
 {
     size_t n = strlen(name) + 1;
     ssize_t got;
@@ -30,8 +31,8 @@ static size_t add_attribute(int fd, const char *name, char *room, size_t cap)
     return n + (size_t)got + 1;
 }
 
-/* Of a regular file that the user may read. */
-static size_t read_attributes(int dir, const char *path, char *room, size_t cap)
+/* Reads the extended attributes of a regular file that the user may read. */
+static size_t read_user_xattrs(int dir, const char *path, char *room, size_t cap)
 {
     static char names[NAMES_MAX];
     AUTO_CLOSE int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -39,12 +40,12 @@ static size_t read_attributes(int dir, const char *path, char *room, size_t cap)
     size_t n = 0;
 
     for (ssize_t at = 0; at < all; at += (ssize_t)strlen(names + at) + 1)
-        n += add_attribute(fd, names + at, room + n, cap - n);
+        n += add_user_xattr(fd, names + at, room + n, cap - n);
     return n;
 }
 
-/* Where a link leads in the end, as the kernel calls it; 0: nowhere, or to what has no path. */
-static ssize_t resolve(int dir, const char *path, char *room, size_t cap)
+/* Resolves a link to the kernel's path of its target; 0: dangling, or without a path. */
+static ssize_t resolve_symlink(int dir, const char *path, char *room, size_t cap)
 {
     AUTO_CLOSE int fd = openat(dir, path, O_PATH | O_CLOEXEC);
     char name[32];
@@ -57,16 +58,16 @@ static ssize_t resolve(int dir, const char *path, char *room, size_t cap)
     return n > 0 && (size_t)n < cap && room[0] == '/' ? n : 0;
 }
 
-int entry_read(int dir, const char *path, const char *name, uint32_t mode, struct entry *ret,
-               struct err *e)
+int file_record_read(int dir, const char *path, const char *name, uint32_t mode,
+                     struct file_record *ret, struct err *e)
 {
     struct stat st;
     ssize_t n = 0;
 
     if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "looking at %s", name);
+        return err_sys(e, "reading the attributes of %s", name);
     if (S_ISLNK(st.st_mode))
-        n = mode & CONTROL_RESOLVE ? resolve(dir, path, ret->target, sizeof ret->target)
+        n = mode & CONTROL_RESOLVE ? resolve_symlink(dir, path, ret->target, sizeof ret->target)
                                    : readlinkat(dir, path, ret->target, sizeof ret->target);
     ret->name = name;
     ret->head = (struct control_entry){
@@ -81,30 +82,30 @@ int entry_read(int dir, const char *path, const char *name, uint32_t mode, struc
     };
     if ((mode & CONTROL_ATTRIBUTES) && S_ISREG(st.st_mode))
         ret->head.attributes_len =
-            (uint32_t)read_attributes(dir, path, ret->attributes, sizeof ret->attributes);
+            (uint32_t)read_user_xattrs(dir, path, ret->attributes, sizeof ret->attributes);
     return 0;
 }
 
-uint32_t entry_size(const struct entry *v)
+uint32_t file_record_size(const struct file_record *v)
 {
     return (uint32_t)sizeof v->head + v->head.name_len + v->head.link_len + v->head.attributes_len;
 }
 
-int entry_put(const struct entry *v, struct err *e)
+int file_record_write(const struct file_record *v, struct err *e)
 {
-    int r = files_put(&v->head, sizeof v->head, e);
+    int r = files_write_output(&v->head, sizeof v->head, e);
 
     if (r >= 0)
-        r = files_put(v->name, v->head.name_len, e);
+        r = files_write_output(v->name, v->head.name_len, e);
     if (r >= 0)
-        r = files_put(v->target, v->head.link_len, e);
-    return r < 0 ? r : files_put(v->attributes, v->head.attributes_len, e);
+        r = files_write_output(v->target, v->head.link_len, e);
+    return r < 0 ? r : files_write_output(v->attributes, v->head.attributes_len, e);
 }
 
-int entry_tell(int dir, const char *path, const char *name, uint32_t mode, struct err *e)
+int file_record_report(int dir, const char *path, const char *name, uint32_t mode, struct err *e)
 {
-    static struct entry v;
-    int r = entry_read(dir, path, name, mode, &v, e);
+    static struct file_record v;
+    int r = file_record_read(dir, path, name, mode, &v, e);
 
-    return r < 0 ? r : entry_put(&v, e);
+    return r < 0 ? r : file_record_write(&v, e);
 }

@@ -1,6 +1,7 @@
-/* The child of PID 1 that becomes a program, or carries out a file operation. Its steps are in the
- * order in which rights are given up; the program starts with nothing that is not its own. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child of PID 1 that executes a program or carries out a file operation. Its steps are in the
+ * order in which privileges are dropped; the program inherits nothing else. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +15,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
 enum { SYNC = 3, EXTRA_VARIABLES = 4 };
 _Static_assert(CONTROL_LENT_AT == SYNC + 1, "what is lent is behind all that is ours");
 
-struct child {
+struct starting_child {
     const struct init_options *options;
     const struct control_start *start;
     int text_fd, sync;
@@ -31,8 +32,8 @@ struct child {
     int inner[3];
 };
 
-static int say(int sync, enum child_word word, const char *step, const struct err *e,
-               const int *fds, int n)
+static int send_child_message(int sync, enum child_word word, const char *step, const struct err *e,
+                              const int *fds, int n)
 {
     struct child_message m = { .word = word };
 
@@ -49,12 +50,12 @@ static int say(int sync, enum child_word word, const char *step, const struct er
 
 void exec_fail(int sync, const char *step, const struct err *e)
 {
-    say(sync, CHILD_FAILED, step, e, NULL, 0);
+    send_child_message(sync, CHILD_FAILED, step, e, NULL, 0);
     _exit(126);
 }
 
-/* Long text lies in a memfd: it must be sealed, or it could change while we read it. */
-static int map_text(struct child *c, struct err *e)
+/* Maps text that came in a memfd: it must be sealed, or it could change while it is read. */
+static int map_text(struct starting_child *c, struct err *e)
 {
     size_t size = c->start->text_size;
     int seals = fcntl(c->text_fd, F_GET_SEALS);
@@ -63,16 +64,17 @@ static int map_text(struct child *c, struct err *e)
 
     if (seals < 0 || !(seals & F_SEAL_WRITE) || !(seals & F_SEAL_SHRINK) ||
         fstat(c->text_fd, &st) < 0 || st.st_size != (off_t)size)
-        return err_set(e, ERR_INVALID, "text that is not sealed, or of another size");
-    /* Writable, as text in a message is: some operations cut paths into their parts. */
+        return err_set(e, ERR_INVALID,
+                       "the memfd of a start request is not sealed or has the wrong size");
+    /* Writable, like text in a message: some operations split paths in place. */
     p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, c->text_fd, 0);
     if (p == MAP_FAILED)
-        return err_sys(e, "reading the text of a request");
+        return err_sys(e, "mapping the text of a start request");
     c->text = p;
     return control_check_text(c->start, p, size, e);
 }
 
-static int read_text(struct child *c, struct err *e)
+static int read_request_text(struct starting_child *c, struct err *e)
 {
     static char *strings[2 * CONTROL_STRINGS_MAX + EXTRA_VARIABLES + 2];
     const char *at;
@@ -93,29 +95,29 @@ static int read_text(struct child *c, struct err *e)
     return 0;
 }
 
-static int find_user(struct child *c, struct err *e)
+static int find_target_user(struct starting_child *c, struct err *e)
 {
     return user_find(c->name, c->start->uid, c->start->gid, &c->user, e);
 }
 
-static int become_user(struct child *c, struct err *e)
+static int become_target_user(struct starting_child *c, struct err *e)
 {
     return user_become(&c->user, c->options->caps, e);
 }
 
-static int make_stdio(struct child *c, struct err *e)
+static int make_stdio(struct starting_child *c, struct err *e)
 {
     int outer[INIT_STDIO_MAX], n, r = stdio_make(c->start, outer, &n, c->inner, e);
 
     if (r < 0)
         return r;
-    return say(c->sync, CHILD_READY, "", NULL, outer, n) < 0
-               ? err_set(e, ERR_SYS, "handing out the program's stdin, stdout and stderr")
+    return send_child_message(c->sync, CHILD_READY, "", NULL, outer, n) < 0
+               ? err_set(e, ERR_SYS, "sending the program's stdin, stdout and stderr")
                : 0;
 }
 
-/* Out of the way of the numbers that they, and 0, 1 and 2, are to have. */
-static int set_aside(struct child *c, struct err *e)
+/* Moves lent descriptors above the numbers that they, and 0, 1 and 2, will get. */
+static int move_lent_fds_up(struct starting_child *c, struct err *e)
 {
     for (int i = 0; i < c->n_lent; i++) {
         c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, CONTROL_LENT_AT + CONTROL_LENT_MAX);
@@ -125,7 +127,7 @@ static int set_aside(struct child *c, struct err *e)
     return 0;
 }
 
-static int lend(struct child *c, struct err *e)
+static int place_lent_fds(struct starting_child *c, struct err *e)
 {
     for (int i = 0; i < c->n_lent; i++)
         if (dup2(c->lent[i], CONTROL_LENT_AT + i) < 0)
@@ -135,15 +137,15 @@ static int lend(struct child *c, struct err *e)
                : 0;
 }
 
-static int arrange(struct child *c, struct err *e)
+static int arrange_child_fds(struct starting_child *c, struct err *e)
 {
-    int r = set_aside(c, e);
+    int r = move_lent_fds_up(c, e);
 
     if (r < 0)
         return r;
 
-    /* The sync socket must survive the arrangement of 0, 1, 2 and be the only one left above them.
-     */
+    /* The sync socket must survive the placement of 0, 1 and 2, and be the only descriptor above
+     * them. */
     c->sync = fcntl(c->sync, F_DUPFD_CLOEXEC, SYNC);
     if (c->sync < 0)
         return err_sys(e, "arranging descriptors");
@@ -153,10 +155,10 @@ static int arrange(struct child *c, struct err *e)
     if (c->sync != SYNC && dup3(c->sync, SYNC, O_CLOEXEC) < 0)
         return err_sys(e, "arranging descriptors");
     c->sync = SYNC;
-    return lend(c, e);
+    return place_lent_fds(c, e);
 }
 
-static bool has_variable(char *const *envp, const char *name)
+static bool has_environment_variable(char *const *envp, const char *name)
 {
     size_t n = strlen(name);
 
@@ -166,18 +168,18 @@ static bool has_variable(char *const *envp, const char *name)
     return false;
 }
 
-static void default_variable(struct child *c, uint32_t *at, char *room, size_t cap,
+static void default_variable(struct starting_child *c, uint32_t *at, char *room, size_t cap,
                              const char *name, const char *value)
 {
-    if (!value[0] || has_variable(c->envp, name))
+    if (!value[0] || has_environment_variable(c->envp, name))
         return;
     snprintf(room, cap, "%s=%s", name, value);
     c->envp[(*at)++] = room;
     c->envp[*at] = NULL;
 }
 
-/* Every program has a home and a name, whoever asked for it. */
-static int fill_environment(struct child *c, struct err *e)
+/* Sets HOME, USER, LOGNAME and PATH unless the request has them. */
+static int fill_environment(struct starting_child *c, struct err *e)
 {
     static char home[300], user[80], logname[80], path[96];
     uint32_t at = c->start->envc;
@@ -191,12 +193,12 @@ static int fill_environment(struct child *c, struct err *e)
     return 0;
 }
 
-static int enter_directory(struct child *c, struct err *e)
+static int enter_directory(struct starting_child *c, struct err *e)
 {
     if (c->cwd[0])
-        return chdir(c->cwd) < 0 ? err_sys(e, "working directory %s", c->cwd) : 0;
+        return chdir(c->cwd) < 0 ? err_sys(e, "entering the working directory %s", c->cwd) : 0;
     if (chdir(c->user.home) < 0 && chdir("/") < 0)
-        return err_sys(e, "working directory /");
+        return err_sys(e, "entering the working directory /");
     return 0;
 }
 
@@ -213,17 +215,17 @@ uint64_t exec_raise_files(void)
     return files.rlim_cur;
 }
 
-static int set_limits(struct child *c, struct err *e)
+static int set_child_limits(struct starting_child *c, struct err *e)
 {
     umask(022);
     return limits_set(c->options->pids, e);
 }
 
-static int start_clean(struct child *c, struct err *e)
+static int unblock_signals(struct starting_child *c, struct err *e)
 {
     sigset_t none;
 
-    /* Dispositions are at their defaults since the launcher was started, and PID 1 sets none. */
+    /* Dispositions are at their defaults since the launcher started, and PID 1 sets none. */
     (void)c;
     sigemptyset(&none);
     if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
@@ -231,54 +233,57 @@ static int start_clean(struct child *c, struct err *e)
     return 0;
 }
 
-static int start_program(struct child *c, struct err *e)
+static int exec_program(struct starting_child *c, struct err *e)
 {
     environ = c->envp;
     execvp(c->argv[0], c->argv);
     return err_sys(e, "%s", c->argv[0]);
 }
 
-static int tell_home(const struct child *c, struct err *e)
+static int report_home(const struct starting_child *c, struct err *e)
 {
     const char *home = c->user.home[0] ? c->user.home : "/";
-    int r = files_put(home, strlen(home), e);
+    int r = files_write_output(home, strlen(home), e);
 
     return r < 0 ? r : files_flush(e);
 }
 
-/* How a file operation went is its last word; its exit status only says whether. */
-static int run_file_operation(struct child *c, struct err *e)
+/* Reports the result of a file operation as the last message; the exit status is only success or
+ * failure. */
+static int run_file_operation(struct starting_child *c, struct err *e)
 {
     int r = c->start->what == CONTROL_HOME
-                ? tell_home(c, e)
+                ? report_home(c, e)
                 : files_run((enum control_what)c->start->what, c->start->mode, c->argv, e);
 
     if (r >= 0)
         _exit(0);
-    say(c->sync, CHILD_RESULT, "files", e, NULL, 0);
+    send_child_message(c->sync, CHILD_RESULT, "files", e, NULL, 0);
     _exit(1);
 }
 
 struct child_step {
     const char *name;
-    int (*run)(struct child *c, struct err *e);
+    int (*run)(struct starting_child *c, struct err *e);
 };
 
 static const struct child_step program_steps[] = {
-    { "request", read_text },   { "user", find_user },
-    { "user", become_user },    { "stdio", make_stdio },
-    { "stdio", arrange },       { "environment", fill_environment },
-    { "limits", set_limits },   { "workdir", enter_directory },
-    { "signals", start_clean }, { "program", start_program },
+    { "request", read_request_text }, { "user", find_target_user },
+    { "user", become_target_user },   { "stdio", make_stdio },
+    { "stdio", arrange_child_fds },   { "environment", fill_environment },
+    { "limits", set_child_limits },   { "workdir", enter_directory },
+    { "signals", unblock_signals },   { "program", exec_program },
 };
 
 static const struct child_step file_steps[] = {
-    { "request", read_text },       { "user", find_user },      { "user", become_user },
-    { "stdio", make_stdio },        { "stdio", arrange },       { "limits", set_limits },
-    { "workdir", enter_directory }, { "signals", start_clean }, { "files", run_file_operation },
+    { "request", read_request_text }, { "user", find_target_user },
+    { "user", become_target_user },   { "stdio", make_stdio },
+    { "stdio", arrange_child_fds },   { "limits", set_child_limits },
+    { "workdir", enter_directory },   { "signals", unblock_signals },
+    { "files", run_file_operation },
 };
 
-static void take_descriptors(struct child *c, const struct ipc_fds *fds)
+static void take_request_fds(struct starting_child *c, const struct ipc_fds *fds)
 {
     size_t at = 0;
 
@@ -290,13 +295,13 @@ static void take_descriptors(struct child *c, const struct ipc_fds *fds)
 void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
                 const struct ipc_fds *fds, int sync)
 {
-    struct child c = { .options = o, .start = s, .sync = sync, .text = text };
+    struct starting_child c = { .options = o, .start = s, .sync = sync, .text = text };
     bool program = s->what == CONTROL_PROGRAM;
     const struct child_step *steps = program ? program_steps : file_steps;
     size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);
     struct err e = { 0 };
 
-    take_descriptors(&c, fds);
+    take_request_fds(&c, fds);
     for (size_t i = 0; i < n; i++)
         if (steps[i].run(&c, &e) < 0)
             exec_fail(c.sync, steps[i].name, &e);

@@ -1,6 +1,7 @@
-/* File operations, in a forked child with the target user's rights, inside the sandbox: there is no
- * outside that a symlink could lead to. stdin and stdout carry the data; nothing allocates. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File operations: run in a forked child with the target user's rights, inside the sandbox, so no
+ * symlink can lead outside. stdin and stdout carry the data; nothing allocates memory. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +14,9 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "tree/pack.h"
-#include "tree/remove.h"
-#include "tree/unpack.h"
+#include "lib/tar/pack.h"
+#include "lib/tar/remove.h"
+#include "lib/tar/unpack.h"
 
 enum { CHUNK = 64 << 10, SENDFILE_MAX = 1 << 20 };
 
@@ -48,7 +49,7 @@ int files_open_regular(const char *path, struct err *e)
     return take_fd(&fd);
 }
 
-static int run_read(uint32_t mode, char *const *paths, struct err *e)
+static int run_read_file(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int fd = files_open_regular(paths[0], e);
     ssize_t n;
@@ -72,7 +73,7 @@ int files_open_parent(int at, const char *path, int *ret_dir, const char **ret_n
         dir = STR("/");
     if (!name[0] || !strcmp(name, ".") || !strcmp(name, "..") ||
         !str_copy(dir, parent, sizeof parent))
-        return err_set(e, ERR_INVALID, "'%s' does not name a file", path);
+        return err_set(e, ERR_INVALID, "'%s' is not the path of a file", path);
     *ret_dir = openat(at, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (*ret_dir < 0)
         return err_sys(e, "opening %s", parent);
@@ -91,7 +92,7 @@ int files_flush(struct err *e)
     return r;
 }
 
-int files_put(const void *data, size_t n, struct err *e)
+int files_write_output(const void *data, size_t n, struct err *e)
 {
     if (out_n + n > sizeof out) {
         int r = files_flush(e);
@@ -104,34 +105,27 @@ int files_put(const void *data, size_t n, struct err *e)
     return 0;
 }
 
-static int run_stat(uint32_t mode, char *const *paths, struct err *e)
+static int run_stat_path(uint32_t mode, char *const *paths, struct err *e)
 {
     const char *slash = strrchr(paths[0], '/');
-    int r = entry_tell(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], mode, e);
+    int r =
+        file_record_report(AT_FDCWD, paths[0], slash && slash[1] ? slash + 1 : paths[0], mode, e);
 
     return r < 0 ? r : files_flush(e);
 }
 
-struct dents64 {
-    uint64_t ino;
-    int64_t off;
-    uint16_t reclen;
-    uint8_t type;
-    char name[];
-};
-
 static int list_batch(int dir, const char *batch, long n, uint32_t mode, struct err *e)
 {
     for (long at = 0; at < n;) {
-        const struct dents64 *d = (const void *)(batch + at);
+        const struct kernel_dirent *d = (const void *)(batch + at);
         struct err gone;
         int r;
 
         at += d->reclen;
         if (!strcmp(d->name, ".") || !strcmp(d->name, ".."))
             continue;
-        r = entry_tell(dir, d->name, d->name, mode, &gone);
-        if (r < 0 && gone.sys != ENOENT) { /* removed meanwhile is not an error */
+        r = file_record_report(dir, d->name, d->name, mode, &gone);
+        if (r < 0 && gone.sys != ENOENT) { /* a file removed meanwhile is not an error */
             *e = gone;
             return r;
         }
@@ -139,7 +133,7 @@ static int list_batch(int dir, const char *batch, long n, uint32_t mode, struct 
     return 0;
 }
 
-static int run_list(uint32_t mode, char *const *paths, struct err *e)
+static int run_list_dir(uint32_t mode, char *const *paths, struct err *e)
 {
     static char batch[CHUNK] __attribute__((aligned(8)));
     AUTO_CLOSE int dir = openat(AT_FDCWD, paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -164,7 +158,7 @@ int files_make_parents(char *path, size_t *ret_made, struct err *e)
         if (mkdir(path, 0755) == 0)
             made++;
         else if (errno != EEXIST)
-            return err_sys(e, "making %s", path);
+            return err_sys(e, "creating %s", path);
         *at = '/';
         *ret_made = made;
     }
@@ -177,12 +171,12 @@ static void remove_parents(char *path, size_t made)
 
     while (made-- && (slash = strrchr(path, '/'))) {
         *slash = '\0';
-        if (rmdir(path) < 0) /* somebody uses it already */
+        if (rmdir(path) < 0) /* it is in use */
             return;
     }
 }
 
-static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
+static int run_make_dir(uint32_t mode, char *const *paths, struct err *e)
 {
     char *path = paths[0];
     struct stat st;
@@ -195,10 +189,10 @@ static int run_mkdir(uint32_t mode, char *const *paths, struct err *e)
         return 0;
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    return err_sys(e, "making %s", path);
+    return err_sys(e, "creating %s", path);
 }
 
-static int run_remove(uint32_t mode, char *const *paths, struct err *e)
+static int run_remove_path(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     const char *name;
@@ -208,7 +202,7 @@ static int run_remove(uint32_t mode, char *const *paths, struct err *e)
     return r < 0 ? r : tree_remove(dir, name, e);
 }
 
-static int run_rename(uint32_t mode, char *const *paths, struct err *e)
+static int run_rename_path(uint32_t mode, char *const *paths, struct err *e)
 {
     size_t made = 0;
     int r = mode & CONTROL_MAKE_PARENTS ? files_make_parents(paths[1], &made, e) : 0;
@@ -220,7 +214,7 @@ static int run_rename(uint32_t mode, char *const *paths, struct err *e)
     return r;
 }
 
-static int run_pack(uint32_t mode, char *const *paths, struct err *e)
+static int run_pack_tree(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     struct tree_pack_options options = { 0 };
@@ -238,7 +232,7 @@ static int run_pack(uint32_t mode, char *const *paths, struct err *e)
     return r < 0 ? r : tree_pack(STDOUT_FILENO, dir, name, &options, &report, e);
 }
 
-static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
+static int run_unpack_tree(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int dir = openat(AT_FDCWD, paths[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct tree_unpack_options options = { .devices = TREE_SKIP,
@@ -254,16 +248,18 @@ static int run_unpack(uint32_t mode, char *const *paths, struct err *e)
 
 static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *paths,
                                                     struct err *e) = {
-    [CONTROL_READ] = run_read,     [CONTROL_WRITE] = write_run,   [CONTROL_LIST_DIR] = run_list,
-    [CONTROL_STAT] = run_stat,     [CONTROL_MKDIR] = run_mkdir,   [CONTROL_REMOVE] = run_remove,
-    [CONTROL_RENAME] = run_rename, [CONTROL_WATCH] = watch_run,   [CONTROL_PACK] = run_pack,
-    [CONTROL_UNPACK] = run_unpack, [CONTROL_PERMIT] = permit_run, [CONTROL_COMPOSE] = compose_run,
+    [CONTROL_READ] = run_read_file,     [CONTROL_WRITE] = write_run,
+    [CONTROL_LIST_DIR] = run_list_dir,  [CONTROL_STAT] = run_stat_path,
+    [CONTROL_MKDIR] = run_make_dir,     [CONTROL_REMOVE] = run_remove_path,
+    [CONTROL_RENAME] = run_rename_path, [CONTROL_WATCH] = watch_run,
+    [CONTROL_PACK] = run_pack_tree,     [CONTROL_UNPACK] = run_unpack_tree,
+    [CONTROL_PERMIT] = permit_run,      [CONTROL_COMPOSE] = compose_run,
     [CONTROL_UPLOAD] = upload_run,
 };
 
 int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e)
 {
     if (!operations[what])
-        return err_set(e, ERR_UNSUPPORTED, "not a file operation");
+        return err_set(e, ERR_UNSUPPORTED, "unknown file operation");
     return operations[what](mode, paths, e);
 }

@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -10,21 +11,21 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "init/filter_action.h"
-#include "init/filter_programs.h"
-#include "proc/sys.h"
+#include "engine/init/filter_action.h"
+#include "engine/init/filter_programs.h"
+#include "lib/proc/sys.h"
 
 enum {
     FILTER_ROOM = 384,
-    /* Allowed one by one, by PID 1 (nested.c). */
+    /* Calls that PID 1 decides one by one (nested.c). */
     FILTER_ASKED = KERNEL_NESTED_SECCOMP | KERNEL_SOCKET_FILTERS,
-    KERNEL_ENOTSUPP = 524, /* the kernel's own, of which no C library knows */
+    KERNEL_ENOTSUPP = 524, /* internal to the kernel, not in errno.h */
 };
 
 _Static_assert(COUNT_OF(filter_standard) <= FILTER_ROOM && COUNT_OF(filter_strict) <= FILTER_ROOM,
                "the copy has room");
 
-/* Every pass in the program becomes the one that was drawn; how many there were. */
+/* Replaces every placeholder of the pass by the drawn number; returns how many there were. */
 static int write_pass(struct sock_filter *code, size_t n, uint32_t pass, uint32_t drawn)
 {
     int found = 0;
@@ -59,15 +60,15 @@ static void resolve_actions(struct sock_filter *code, size_t n, uint32_t kernel)
 static int explain_load(struct err *e)
 {
     if (errno == KERNEL_ENOTSUPP)
-        return err_set(e, ERR_BUSY,
-                       "loading the system call filter: the kernel has no room left for BPF "
-                       "programs (net.core.bpf_jit_limit): end processes that load many filters, "
-                       "or raise that sysctl");
+        return err_set(
+            e, ERR_BUSY,
+            "loading the system call filter: the kernel's limit for BPF programs is reached; raise "
+            "the sysctl net.core.bpf_jit_limit, or end processes that load many filters");
     return err_sys(e, "loading the system call filter");
 }
 
-static int load(const struct sock_filter *program, size_t n, uint32_t kernel, int *ret_listener,
-                struct err *e)
+static int load_filter_program(const struct sock_filter *program, size_t n, uint32_t kernel,
+                               int *ret_listener, struct err *e)
 {
     unsigned flags = kernel & FILTER_ASKED ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
     struct sock_filter code[FILTER_ROOM];
@@ -79,7 +80,7 @@ static int load(const struct sock_filter *program, size_t n, uint32_t kernel, in
     memcpy(code, program, n * sizeof code[0]);
     if (write_pass(code, n, FILTER_PASS_FIRST, sys_openat2_pass[0]) < 1 ||
         write_pass(code, n, FILTER_PASS_SECOND, sys_openat2_pass[1]) < 1)
-        return err_set(e, ERR_BUG, "the system call filter has no place for its pass");
+        return err_set(e, ERR_BUG, "the system call filter has no placeholder for its pass");
     resolve_actions(code, n, kernel);
     loaded = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p);
     if (loaded < 0)
@@ -90,7 +91,8 @@ static int load(const struct sock_filter *program, size_t n, uint32_t kernel, in
 
 int filter_load(uint32_t kernel, int *ret_listener, struct err *e)
 {
-    return kernel & KERNEL_STRICT
-               ? load(filter_strict, COUNT_OF(filter_strict), kernel, ret_listener, e)
-               : load(filter_standard, COUNT_OF(filter_standard), kernel, ret_listener, e);
+    return kernel & KERNEL_STRICT ? load_filter_program(filter_strict, COUNT_OF(filter_strict),
+                                                        kernel, ret_listener, e)
+                                  : load_filter_program(filter_standard, COUNT_OF(filter_standard),
+                                                        kernel, ret_listener, e);
 }

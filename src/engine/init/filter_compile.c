@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Build tool: compiles filter_table.h into BPF programs, as a C header on stdout.
  *
- * What a filter costs a sandbox is its length: the kernel checks, translates and compiles every
- * instruction at each load. libseccomp compares one number at a time; here neighbouring numbers
- * with the same fate are one leaf of a binary search, which takes a sixth of the instructions.
- * libseccomp only translates names to numbers, and judges the result in test_filter.c. */
+ * The cost of a filter is its length: the kernel checks, translates and compiles every instruction
+ * at each load. libseccomp compares one number at a time; here neighbouring numbers with the same
+ * action are one leaf of a binary search, which needs a sixth of the instructions. libseccomp is
+ * used only to translate names to numbers, and to verify the result in test_filter.c. */
 #include <linux/filter.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -14,23 +15,23 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "init/filter_table.h"
+#include "engine/init/filter_table.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument is first");
 
 enum {
     NUMBERS = 1024, /* system calls from here on have the default rule */
     FATES_MAX = 64,
-    ODD_MAX = 4, /* no deeper than the part of the tree that they save */
+    ODD_MAX = 4, /* at most as many comparisons as the subtree that they save */
     JUMP_MAX = 255,
-    REUSE_MAX = JUMP_MAX / 2, /* leaves room for what stands between a jump and its target */
+    REUSE_MAX = JUMP_MAX / 2, /* leaves room for instructions between a jump and its target */
 };
 
 #define X32_BIT  UINT32_C(0x40000000)
-#define SKIPPED  UINT32_MAX /* what a tracer writes to cancel a call; libseccomp spares it too */
+#define SKIPPED  UINT32_MAX /* written by a tracer to cancel a call; libseccomp spares it too */
 #define AT(what) ((uint32_t)offsetof(struct seccomp_data, what))
 
-/* What happens to a system call: filter_rule without the name, so that calls can share it. */
+/* The treatment of a system call: a filter_rule without the name, so that calls can share it. */
 struct fate {
     struct filter_test tests[FILTER_TESTS_MAX];
     uint32_t otherwise;
@@ -42,7 +43,7 @@ struct policy {
     size_t fate_of[NUMBERS]; /* index into fates */
 };
 
-/* Numbers from `first` up to the next leaf. All have one fate but for a few single ones. */
+/* Numbers from `first` up to the next leaf. All have one fate except for a few single ones. */
 struct leaf {
     uint32_t first;
     size_t fate;
@@ -53,7 +54,7 @@ struct leaf {
     size_t n_odd;
 };
 
-/* Written from its end, so that the target of every jump is known. A label is the distance from the
+/* Emitted from its end, so that the target of every jump is known. A label is the distance from the
  * end. */
 struct program {
     struct sock_filter code[BPF_MAXINSNS];
@@ -61,7 +62,7 @@ struct program {
     size_t label_of_fate[FATES_MAX]; /* 0: not written yet, for at the end there is a return */
 };
 
-static void fail(const char *what, const char *why)
+static void exit_with_error(const char *what, const char *why)
 {
     fprintf(stderr, "filter_compile: %s: %s\n", what, why);
     exit(1);
@@ -79,14 +80,14 @@ static bool fate_equals(const struct fate *a, const struct fate *b)
     return a->otherwise == b->otherwise;
 }
 
-/* Its index; added if no call had it yet. */
+/* The index of a fate; adds it if no call had it yet. */
 static size_t policy_fate(struct policy *p, struct fate f)
 {
     for (size_t i = 0; i < p->n_fates; i++)
         if (fate_equals(&p->fates[i], &f))
             return i;
     if (p->n_fates == FATES_MAX)
-        fail("FATES_MAX", "too small");
+        exit_with_error("FATES_MAX", "too small");
     p->fates[p->n_fates] = f;
     return p->n_fates++;
 }
@@ -97,11 +98,11 @@ static void policy_set(struct policy *p, const char *name, struct fate f)
     int nr = seccomp_syscall_resolve_name(name + optional);
 
     if (nr == __NR_SCMP_ERROR && !optional)
-        fail(name, "no such system call");
+        exit_with_error(name, "no such system call");
     if (nr < 0)
         return; /* unknown, or another architecture's */
     if (nr >= NUMBERS || p->fate_of[nr] != 0)
-        fail(name, "in two lists, or NUMBERS is too small");
+        exit_with_error(name, "in two lists, or NUMBERS is too small");
     p->fate_of[nr] = policy_fate(p, f);
 }
 
@@ -137,13 +138,13 @@ static void policy_add_modes(struct policy *p)
     }
 }
 
-/* A call of the strict table: the standard one must know it, and says nothing of it any more. */
-static void policy_forget(struct policy *p, const char *name)
+/* Removes a call of the strict table, which the standard table must contain. */
+static void policy_remove(struct policy *p, const char *name)
 {
     int nr = seccomp_syscall_resolve_name(name + (name[0] == '?'));
 
     if (nr >= 0 && (nr >= NUMBERS || p->fate_of[nr] == 0))
-        fail(name, "in the strict table, but not in the standard one");
+        exit_with_error(name, "in the strict table, but not in the standard one");
     if (nr >= 0)
         p->fate_of[nr] = 0;
 }
@@ -152,11 +153,11 @@ static void policy_replace_names(struct policy *p, const char *const *names, siz
                                  uint32_t action)
 {
     for (size_t i = 0; i < n; i++)
-        policy_forget(p, names[i]);
+        policy_remove(p, names[i]);
     policy_add_names(p, names, n, action);
 }
 
-/* Puts a number into the last leaf, if that has its fate or goes on right behind it. */
+/* Adds a number to the last leaf, if it has that leaf's fate or the next number has it. */
 static bool leaf_takes(struct leaf *last, const struct policy *p, uint32_t nr)
 {
     size_t fate = p->fate_of[nr];
@@ -170,7 +171,7 @@ static bool leaf_takes(struct leaf *last, const struct policy *p, uint32_t nr)
     return true;
 }
 
-/* The leaves of a policy in order; `leaves` has room for one a number and one more. */
+/* Writes the leaves of a policy in order; `leaves` has room for one more than there are numbers. */
 static size_t policy_leaves(struct policy *p, struct leaf *leaves)
 {
     size_t n = 1;
@@ -180,8 +181,8 @@ static size_t policy_leaves(struct policy *p, struct leaf *leaves)
         if (!leaf_takes(&leaves[n - 1], p, nr))
             leaves[n++] = (struct leaf){ .first = nr, .fate = p->fate_of[nr] };
     if (leaves[n - 1].fate != 0)
-        fail("NUMBERS", "too small");
-    /* x32 calls report the architecture of x86_64 and can be told by their numbers only. */
+        exit_with_error("NUMBERS", "too small");
+    /* x32 calls report the architecture x86_64 and can be recognised by their numbers only. */
     if (seccomp_arch_native() == SCMP_ARCH_X86_64)
         leaves[n++] = (struct leaf){
             .first = X32_BIT,
@@ -192,64 +193,65 @@ static size_t policy_leaves(struct policy *p, struct leaf *leaves)
     return n;
 }
 
-static size_t put(struct program *p, struct sock_filter s)
+static size_t emit_instruction(struct program *p, struct sock_filter s)
 {
     if (p->n == COUNT_OF(p->code))
-        fail("program", "too long");
+        exit_with_error("program", "too long");
     p->code[p->n] = s;
     return p->n++;
 }
 
-static size_t put_load(struct program *p, uint32_t at)
+static size_t emit_load(struct program *p, uint32_t at)
 {
-    return put(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at));
+    return emit_instruction(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at));
 }
 
-static size_t distance(const struct program *p, size_t label)
+static size_t jump_distance(const struct program *p, size_t label)
 {
     return p->n - label - 1;
 }
 
-static size_t put_far_jump(struct program *p, size_t label)
+static size_t emit_far_jump(struct program *p, size_t label)
 {
-    return put(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance(p, label)));
+    return emit_instruction(
+        p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)jump_distance(p, label)));
 }
 
 /* The label itself, or that of an unconditional jump to it, which may be longer. */
-static size_t near(struct program *p, size_t label)
+static size_t near_label(struct program *p, size_t label)
 {
-    /* One less: the other target may need such a jump, too. */
-    return distance(p, label) < JUMP_MAX ? label : put_far_jump(p, label);
+    /* One less, because the other target may need such a jump, too. */
+    return jump_distance(p, label) < JUMP_MAX ? label : emit_far_jump(p, label);
 }
 
-static size_t put_jump(struct program *p, uint16_t test, uint32_t value, size_t yes, size_t no)
+static size_t emit_jump(struct program *p, uint16_t test, uint32_t value, size_t yes, size_t no)
 {
-    yes = near(p, yes);
-    no = near(p, no);
-    return put(p,
-               (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value,
-                                            (uint8_t)distance(p, yes), (uint8_t)distance(p, no)));
+    yes = near_label(p, yes);
+    no = near_label(p, no);
+    return emit_instruction(p, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value,
+                                                            (uint8_t)jump_distance(p, yes),
+                                                            (uint8_t)jump_distance(p, no)));
 }
 
-static size_t put_return(struct program *p, uint32_t action)
+static size_t emit_return(struct program *p, uint32_t action)
 {
-    for (size_t i = p->n; i-- > 0 && distance(p, i) < REUSE_MAX;)
+    for (size_t i = p->n; i-- > 0 && jump_distance(p, i) < REUSE_MAX;)
         if (p->code[i].code == (BPF_RET | BPF_K) && p->code[i].k == action)
             return i;
-    return put(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+    return emit_instruction(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
 }
 
-static size_t put_test(struct program *p, const struct filter_test *t, size_t yes, size_t next)
+static size_t emit_test(struct program *p, const struct filter_test *t, size_t yes, size_t next)
 {
     switch (t->op) {
     case FILTER_IS:
-        return put_jump(p, BPF_JEQ, t->value, yes, next);
+        return emit_jump(p, BPF_JEQ, t->value, yes, next);
     case FILTER_IS_NOT:
-        return put_jump(p, BPF_JEQ, t->value, next, yes);
+        return emit_jump(p, BPF_JEQ, t->value, next, yes);
     case FILTER_AT_LEAST:
-        return put_jump(p, BPF_JGE, t->value, yes, next);
+        return emit_jump(p, BPF_JGE, t->value, yes, next);
     case FILTER_HAS_ANY:
-        return put_jump(p, BPF_JSET, t->value, yes, next);
+        return emit_jump(p, BPF_JSET, t->value, yes, next);
     case FILTER_END:
         break;
     }
@@ -261,7 +263,7 @@ static bool is_go(uint32_t action)
     return (action & FILTER_GO_MASK_) == FILTER_GO_;
 }
 
-/* Whether another test of the rule leads to this one, but not from right before it. */
+/* Whether a test other than the one right before jumps to this one. */
 static bool test_is_target(const struct fate *f, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -275,82 +277,84 @@ static bool test_loads(const struct fate *f, size_t i)
     return i == 0 || f->tests[i - 1].argument != f->tests[i].argument || test_is_target(f, i);
 }
 
-/* Where the answer yes leads: to a later test, which is written already, or to a return. */
-static size_t put_yes(struct program *p, const size_t *labels, size_t i, uint32_t action)
+/* The target of a positive answer: a later test, which is emitted already, or a return. */
+static size_t emit_yes_target(struct program *p, const size_t *labels, size_t i, uint32_t action)
 {
     size_t to = action & ~FILTER_GO_MASK_;
 
     if (!is_go(action))
-        return put_return(p, action);
+        return emit_return(p, action);
     if (to <= i || to >= FILTER_TESTS_MAX || labels[to] == SIZE_MAX)
-        fail("FILTER_GO", "not to a later test");
+        exit_with_error("FILTER_GO", "not to a later test");
     return labels[to];
 }
 
-/* The tests load arguments over the number, which is why they can only be the end of a search. */
-static size_t put_tests(struct program *p, const struct fate *f)
+/* Tests overwrite the loaded number with arguments, so they can only be leaves of the search. */
+static size_t emit_tests(struct program *p, const struct fate *f)
 {
-    size_t label = put_return(p, f->otherwise), labels[FILTER_TESTS_MAX];
+    size_t label = emit_return(p, f->otherwise), labels[FILTER_TESTS_MAX];
 
     for (size_t i = FILTER_TESTS_MAX; i-- > 0;) {
         labels[i] = SIZE_MAX;
         if (f->tests[i].op == FILTER_END)
             continue;
-        label = put_test(p, &f->tests[i], put_yes(p, labels, i, f->tests[i].action), label);
+        label =
+            emit_test(p, &f->tests[i], emit_yes_target(p, labels, i, f->tests[i].action), label);
         if (test_loads(f, i))
-            label = put_load(p, AT(args) + 8 * f->tests[i].argument);
+            label = emit_load(p, AT(args) + 8 * f->tests[i].argument);
         labels[i] = label;
     }
     return label;
 }
 
-static size_t put_fate(struct program *p, const struct policy *policy, size_t fate)
+static size_t emit_fate(struct program *p, const struct policy *policy, size_t fate)
 {
     size_t *label = &p->label_of_fate[fate];
 
     if (*label == 0)
-        *label = put_tests(p, &policy->fates[fate]);
-    else if (distance(p, *label) >= REUSE_MAX)
-        *label = put_far_jump(p, *label);
+        *label = emit_tests(p, &policy->fates[fate]);
+    else if (jump_distance(p, *label) >= REUSE_MAX)
+        *label = emit_far_jump(p, *label);
     return *label;
 }
 
-static size_t put_leaf(struct program *p, const struct policy *policy, const struct leaf *l)
+static size_t emit_leaf(struct program *p, const struct policy *policy, const struct leaf *l)
 {
-    size_t label = put_fate(p, policy, l->fate);
+    size_t label = emit_fate(p, policy, l->fate);
 
     for (size_t i = l->n_odd; i-- > 0;)
-        label = put_jump(p, BPF_JEQ, l->odd[i].number, put_fate(p, policy, l->odd[i].fate), label);
+        label =
+            emit_jump(p, BPF_JEQ, l->odd[i].number, emit_fate(p, policy, l->odd[i].fate), label);
     return label;
 }
 
-static size_t put_tree(struct program *p, const struct policy *policy, const struct leaf *leaves,
-                       size_t n)
+static size_t emit_tree(struct program *p, const struct policy *policy, const struct leaf *leaves,
+                        size_t n)
 {
     size_t half = n / 2, low, high;
 
     if (n == 1)
-        return put_leaf(p, policy, leaves);
-    high = put_tree(p, policy, leaves + half, n - half);
-    low = put_tree(p, policy, leaves, half);
-    return put_jump(p, BPF_JGE, leaves[half].first, high, low);
+        return emit_leaf(p, policy, leaves);
+    high = emit_tree(p, policy, leaves + half, n - half);
+    low = emit_tree(p, policy, leaves, half);
+    return emit_jump(p, BPF_JGE, leaves[half].first, high, low);
 }
 
-static void put_search(struct program *p, struct policy *policy)
+static void emit_search(struct program *p, struct policy *policy)
 {
     static struct leaf leaves[NUMBERS + 1];
     size_t n = policy_leaves(policy, leaves), kill, tree;
 
-    kill = put_return(p, SECCOMP_RET_KILL_PROCESS);
-    /* All together at the end, so that nothing stands between the jumps of the tree. */
+    kill = emit_return(p, SECCOMP_RET_KILL_PROCESS);
+    /* All at the end, so that they are not between the jumps of the tree. */
     for (size_t i = 0; i < policy->n_fates; i++)
-        put_fate(p, policy, i);
-    tree = put_tree(p, policy, leaves, n);
-    if (distance(p, tree) > 0) /* the load falls through to it */
-        fail("policy", "without differences");
-    tree = put_load(p, AT(nr));
-    put_jump(p, BPF_JEQ, seccomp_arch_native(), tree, kill);
-    put_load(p, AT(arch));
+        emit_fate(p, policy, i);
+    tree = emit_tree(p, policy, leaves, n);
+    if (jump_distance(p, tree) > 0) /* the load falls through to it */
+        exit_with_error("policy", "without differences");
+    tree = emit_load(p, AT(nr));
+    emit_jump(p, BPF_JEQ, seccomp_arch_native(), tree, kill);
+    emit_load(p, AT(arch));
 }
 
 static void print_program(const char *name, struct policy *policy)
@@ -358,7 +362,7 @@ static void print_program(const char *name, struct policy *policy)
     static struct program p;
 
     p = (struct program){ .n = 0 };
-    put_search(&p, policy);
+    emit_search(&p, policy);
     printf("static const struct sock_filter %s[] = {\n", name);
     for (size_t i = p.n; i-- > 0;)
         printf("    { 0x%04x, %u, %u, 0x%08x },\n", p.code[i].code, p.code[i].jt, p.code[i].jf,
@@ -385,7 +389,7 @@ static void policy_strict(struct policy *p)
     policy_replace_names(p, filter_strict_ignored, COUNT_OF(filter_strict_ignored),
                          FILTER_REFUSE(0));
     for (size_t i = 0; i < COUNT_OF(filter_strict_rules); i++)
-        policy_forget(p, filter_strict_rules[i].name);
+        policy_remove(p, filter_strict_rules[i].name);
     policy_add_rules(p, filter_strict_rules, COUNT_OF(filter_strict_rules));
 }
 

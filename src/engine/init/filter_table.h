@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The system call policy, as data. Read by filter_compile.c, which turns it into BPF at build time.
  *
- * What is in no list does not exist for a sandbox (ENOSYS): new system calls are not a way round,
- * and programs fall back to what they did before.
+ * System calls in no list do not exist for a sandbox (ENOSYS): new system calls cannot bypass the
+ * policy, and programs fall back to older ones.
  *
  * There are two programs. The standard one is made of filter_allowed, filter_denied, filter_modes
  * and filter_rules. The strict one replaces the rows that filter_strict_denied,
- * filter_strict_missing, filter_strict_ignored and filter_strict_rules name. What a profile may
- * allow (ipc/kernel.h) is an action of its own, FILTER_UNLESS(), which PID 1 resolves when it loads
- * a program. */
-#ifndef INIT_FILTER_TABLE_H
-#define INIT_FILTER_TABLE_H
+ * filter_strict_missing, filter_strict_ignored and filter_strict_rules name. Permissions of a
+ * profile (lib/ipc/kernel.h) use a separate action, FILTER_UNLESS(), which PID 1 resolves when it
+ * loads a program. */
+#ifndef ENGINE_INIT_FILTER_TABLE_H
+#define ENGINE_INIT_FILTER_TABLE_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +26,9 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 
-#include "init/filter_action.h"
+#include "engine/init/filter_action.h"
 
-/* Allowed whatever the arguments. A leading '?' may be unknown to the build's libseccomp. */
+/* Allowed with any arguments. Names with a leading '?' may be unknown to the build's libseccomp. */
 static const char *const filter_allowed[] = {
     /* files */
     "access",
@@ -276,7 +277,7 @@ static const char *const filter_allowed[] = {
     "uname",
 };
 
-/* Known to be dangerous, or without meaning in a sandbox: EPERM, which programs report best. */
+/* Dangerous, or meaningless in a sandbox: EPERM, which programs report best. */
 static const char *const filter_denied[] = {
     "acct",
     "add_key",
@@ -341,9 +342,9 @@ static const char *const filter_denied[] = {
     "vhangup",
 };
 
-/* Calls that take file modes, and in which argument: set-user-id and set-group-id bits are refused
- * unless the sandbox may have them. On a mount that is written through, such a file would be
- * somebody's way up outside. */
+/* Calls that take file modes, and the argument: set-user-id and set-group-id bits are refused
+ * unless the sandbox may have them. On a writable mount of the host, such a file would allow
+ * privilege escalation outside. */
 static const struct {
     const char *name;
     unsigned argument;
@@ -353,10 +354,9 @@ static const struct {
 };
 enum { FILTER_SET_IDS = 06000, FILTER_TESTS_MAX = 32 };
 
-/* A question about one argument. Only its low 32 bits are looked at, because that is all the kernel
- * looks at where it expects an int, a process id, a mode or clone's flags: what a program leaves in
- * the upper half neither opens nor closes anything. (mmap's flags are a long, of which the kernel
- * ignores the bits that no flag has.) */
+/* A test of one argument. Only its low 32 bits are compared, like the kernel does for an int, a
+ * process id, a mode or clone's flags: values in the upper half have no effect. (mmap's flags are a
+ * long, of which the kernel ignores undefined bits.) */
 enum filter_op {
     FILTER_END, /* no further test */
     FILTER_IS,
@@ -369,7 +369,7 @@ struct filter_test {
     uint32_t argument;
     enum filter_op op;
     uint32_t value;
-    uint32_t action; /* if the answer is yes; otherwise the next test is asked */
+    uint32_t action; /* if the test succeeds; otherwise the next test follows */
 };
 
 /* An action: continue with that test of the same rule, which must be a later one. */
@@ -398,10 +398,10 @@ struct filter_rule {
     [(at) + 2] = FILTER_SOCKET_FILTER(SO_ATTACH_REUSEPORT_CBPF),                                   \
     [(at) + 3] = FILTER_SOCKET_FILTER(SO_ATTACH_REUSEPORT_EBPF)
 
-/* For everything in a sandbox, PID 1 included. */
+/* For all processes of a sandbox, including PID 1. */
 static const struct filter_rule filter_rules[] = {
-    /* New UTS and cgroup namespaces need a capability that no workload has: PID 1 tags what it
-     * starts with the former, and shows it its own group with the latter. */
+    /* New UTS and cgroup namespaces need a capability that no workload has: PID 1 uses the former
+     * to tag its children, and the latter to show them their own group as root. */
     { .name = "clone",
       .tests = { { 0, FILTER_HAS_ANY,
                    CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC,
@@ -435,10 +435,10 @@ static const struct filter_rule filter_rules[] = {
                  [3] = { 1, FILTER_IS_NOT, SOL_SOCKET, FILTER_REFUSE(ENOENT) },
                  FILTER_SOCKET_FILTERS(4) },
       .otherwise = FILTER_ALLOW },
-    /* Commands up to F_GETOWNER_UIDS, locks of open files, and from F_DUPFD_QUERY to the write
-     * hints. A lease on a file stalls whoever else opens it, and a notification reports who does;
-     * delegations (F_SETDELEG) are leases. Commands that are not known are refused as older kernels
-     * do. */
+    /* Commands up to F_GETOWNER_UIDS, open file description locks, and from F_DUPFD_QUERY to the
+     * write hints. A lease on a file stalls other processes that open it, and a notification
+     * reports them; delegations (F_SETDELEG) are leases. Unknown commands are refused as by older
+     * kernels. */
     { .name = "fcntl",
       .tests = { { 1, FILTER_AT_LEAST, F_SET_FILE_RW_HINT + 1, FILTER_REFUSE(EINVAL) },
                  { 1, FILTER_AT_LEAST, 1027 /* F_DUPFD_QUERY */, FILTER_ALLOW },
@@ -448,9 +448,9 @@ static const struct filter_rule filter_rules[] = {
                  { 1, FILTER_AT_LEAST, F_OFD_GETLK, FILTER_ALLOW },
                  { 1, FILTER_AT_LEAST, 18, FILTER_REFUSE(EINVAL) } },
       .otherwise = FILTER_ALLOW },
-    /* They tell which pages of a file are in memory, and so what others do with files of the host;
-     * RWF_DONTCACHE leaves no trace of the look, so that it can be repeated. Programs that probe
-     * for them do without. */
+    /* These calls reveal which pages of a file are in memory, and so which files of the host other
+     * sandboxes use; with RWF_DONTCACHE the probe leaves no trace and can be repeated. Programs
+     * that probe for them have a fallback. */
     { .name = "mincore", .otherwise = FILTER_UNLESS(KERNEL_PAGE_CACHE, ENOSYS) },
     { .name = "preadv2",
       .tests = { { 5, FILTER_HAS_ANY, FILTER_RWF_CACHE,
@@ -460,12 +460,12 @@ static const struct filter_rule filter_rules[] = {
       .tests = { { 5, FILTER_HAS_ANY, FILTER_RWF_CACHE,
                    FILTER_UNLESS(KERNEL_PAGE_CACHE, EOPNOTSUPP) } },
       .otherwise = FILTER_ALLOW },
-    /* A page that one sandbox evicts and finds in memory again was read by another. Programs that
-     * give up pages only save memory with it, so the call succeeds without effect. */
+    /* If a sandbox evicts a page and finds it in memory again, another sandbox has read it.
+     * Programs use the call only to save memory, so it succeeds without effect. */
     { .name = "fadvise64",
       .tests = { { 3, FILTER_IS, POSIX_FADV_DONTNEED, FILTER_UNLESS(KERNEL_PAGE_CACHE, 0) } },
       .otherwise = FILTER_ALLOW },
-    /* Merged pages tell, by the time that a write takes, what other sandboxes have in memory.
+    /* The time of a write reveals merged pages, and so the memory contents of other sandboxes.
      * MADV_PAGEOUT evicts pages of files; kernels before 5.4 answer EINVAL. */
     { .name = "madvise",
       .tests = { { 2, FILTER_IS, MADV_MERGEABLE, FILTER_REFUSE(EINVAL) },
@@ -482,9 +482,9 @@ static const struct filter_rule filter_rules[] = {
     { .name = "shmget",
       .tests = { { 2, FILTER_HAS_ANY, SHM_HUGETLB, FILTER_REFUSE(EPERM) } },
       .otherwise = FILTER_ALLOW },
-    /* Filters of a program's own: of the same budget as those of sockets. EINVAL is what kernels
-     * without them answer, and what programs go on after (sshd, man, systemd's tools). One that
-     * asks a supervisor outlives its processes, so it could not be counted. */
+    /* Filters of programs use the same budget as those of sockets. Kernels without them answer
+     * EINVAL, which programs handle (sshd, man, systemd's tools). A filter with a listener outlives
+     * its processes, so it could not be counted. */
     { .name = "seccomp",
       .tests = { { 0, FILTER_IS_NOT, SECCOMP_SET_MODE_FILTER, FILTER_ALLOW },
                  { 1, FILTER_HAS_ANY, SECCOMP_FILTER_FLAG_NEW_LISTENER, FILTER_REFUSE(EINVAL) } },
@@ -507,8 +507,8 @@ static const struct filter_rule filter_rules[] = {
                  { 0, FILTER_IS, 0x40000 /* ADDR_NO_RANDOMIZE */, FILTER_ALLOW },
                  { 0, FILTER_IS, 0xffffffff /* query */, FILTER_ALLOW } },
       .otherwise = FILTER_REFUSE(ENOSYS) },
-    /* Its mode, and so a set-user-id bit, is behind a pointer: only for PID 1's file operations,
-     * which write the pass where the call has no more arguments (sys_openat2). */
+    /* The mode, and so a set-user-id bit, is behind a pointer: allowed only for PID 1's file
+     * operations, which pass the random numbers in the unused arguments (sys_openat2). */
     { .name = "openat2",
       .tests = { { 4, FILTER_IS_NOT, FILTER_PASS_FIRST, FILTER_REFUSE(ENOSYS) },
                  { 5, FILTER_IS_NOT, FILTER_PASS_SECOND, FILTER_REFUSE(ENOSYS) } },
@@ -529,7 +529,7 @@ static const struct filter_rule filter_rules[] = {
     { .name = "sched_setparam", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setattr", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "ioprio_set", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
-    /* Both can type into the terminal, for whoever reads it after the program. */
+    /* Both can inject input into the terminal, for the next process that reads it. */
     { .name = "ioctl",
       .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
@@ -537,8 +537,8 @@ static const struct filter_rule filter_rules[] = {
       .otherwise = FILTER_ALLOW },
 };
 
-/* The strict table: what it says about a call replaces what the standard one says. For programs
- * that nobody vouches for; what they lose is in docs/profiles.md. */
+/* The strict table: its rows replace those of the standard table. For untrusted programs;
+ * docs/profiles.md lists the restrictions. */
 
 /* EPERM. */
 static const char *const filter_strict_denied[] = {
@@ -546,7 +546,7 @@ static const char *const filter_strict_denied[] = {
     "ioprio_set", "sched_setattr", "sched_setparam", "sched_setscheduler",
 };
 
-/* ENOSYS: programs do without. */
+/* ENOSYS: programs have fallbacks. */
 static const char *const filter_strict_missing[] = {
     "get_mempolicy",
     "?landlock_add_rule",
@@ -576,8 +576,8 @@ static const char *const filter_strict_missing[] = {
     "shmget",
 };
 
-/* Success, and nothing happens: these write back the files of all of a file system's users, and
- * what a sandbox writes does not outlive the machine's power anyway. */
+/* Succeed without effect: these calls write back the files of all users of a file system, and the
+ * data of a sandbox does not survive a power failure anyway. */
 static const char *const filter_strict_ignored[] = {
     "sync",
     "syncfs",
@@ -614,8 +614,8 @@ static const struct filter_rule filter_strict_rules[] = {
                  [7] = { 1, FILTER_IS_NOT, SOL_SOCKET, FILTER_ALLOW },
                  FILTER_SOCKET_FILTERS(8) },
       .otherwise = FILTER_ALLOW },
-    /* Of terminals what programs use, and what asks about descriptors and interfaces. Nothing that
-     * is for file systems: cloned ranges, flags, encryption, trimming. */
+    /* Common terminal requests, and queries of descriptors and interfaces. None for file systems:
+     * cloned ranges, flags, encryption, trimming. */
     { .name = "ioctl",
       .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_IS, 0x80045430 /* TIOCGPTN */, FILTER_ALLOW },
@@ -647,8 +647,8 @@ static const struct filter_rule filter_strict_rules[] = {
                  { 1, FILTER_AT_LEAST, 0x541c /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_AT_LEAST, 0x5401 /* TCGETS */, FILTER_ALLOW } },
       .otherwise = FILTER_REFUSE(ENOTTY) },
-    /* What runtimes and shells use: names, dumpable, parent's death, subreapers, no_new_privs,
-     * timer slack, names of memory, transparent huge pages, capabilities that only shrink. */
+    /* Options that runtimes and shells use: names, dumpable, parent-death signal, subreapers,
+     * no_new_privs, timer slack, names of memory, transparent huge pages, dropping capabilities. */
     { .name = "prctl",
       .tests = { { 0, FILTER_IS, PR_SET_SECCOMP, FILTER_UNLESS(KERNEL_NESTED_SECCOMP, EINVAL) },
                  { 0, FILTER_IS, 0x53564d41 /* PR_SET_VMA */, FILTER_ALLOW },

@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <signal.h>
 #include <sys/epoll.h>
@@ -9,14 +10,14 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 enum { EVENTS = 32 };
 
 static const struct init_options *options;
 static int epoll_fd, signal_fd;
 
-static void watch(int fd, uint32_t events)
+static void watch_fd(int fd, uint32_t events)
 {
     struct epoll_event event = { .events = events, .data.fd = fd };
 
@@ -25,15 +26,15 @@ static void watch(int fd, uint32_t events)
 
 void init_watch(int fd)
 {
-    watch(fd, EPOLLIN);
+    watch_fd(fd, EPOLLIN);
 }
 
 void init_watch_end(int fd)
 {
-    watch(fd, EPOLLRDHUP);
+    watch_fd(fd, EPOLLRDHUP);
 }
 
-static void reap(void)
+static void reap_children(void)
 {
     struct signalfd_siginfo info;
 
@@ -42,12 +43,12 @@ static void reap(void)
     starts_reap();
 }
 
-static void dispatch(int fd)
+static void dispatch_fd(int fd)
 {
     struct proc *p;
 
     if (fd == signal_fd)
-        reap();
+        reap_children();
     else if (nested_has(fd))
         nested_serve();
     else if (fd == INIT_LISTENER && options->listens)
@@ -55,31 +56,31 @@ static void dispatch(int fd)
     else if (conns_has(fd)) {
         if (conns_ready(fd))
             requests_read(options, fd);
-    } else if (!looks_hear(fd) && (p = procs_by_sync(fd)))
-        starts_hear(p);
+    } else if (!owner_scans_receive(fd) && (p = procs_by_sync(fd)))
+        starts_receive(p);
 }
 
-static void loop(void)
+static void run_event_loop(void)
 {
     struct epoll_event events[EVENTS];
 
     for (;;) {
-        int n = epoll_wait(epoll_fd, events, EVENTS, starts_wait_ms(looks_deadline()));
+        int n = epoll_wait(epoll_fd, events, EVENTS, starts_wait_ms(owner_scans_deadline()));
 
         for (int i = 0; i < n; i++)
-            dispatch(events[i].data.fd);
+            dispatch_fd(events[i].data.fd);
         starts_enforce();
-        starts_tell(options);
-        looks_enforce();
-        looks_tell();
+        starts_report(options);
+        owner_scans_enforce();
+        owner_scans_answer();
     }
 }
 
-static int open_sources(struct err *e)
+static int open_event_sources(struct err *e)
 {
     sigset_t all;
 
-    /* All blocked: what reaches PID 1 is read from a descriptor or does not reach it. */
+    /* All signals are blocked: PID 1 reads the ones it needs from a descriptor. */
     sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
         return err_sys(e, "blocking signals");
@@ -94,7 +95,8 @@ static int open_sources(struct err *e)
     return 0;
 }
 
-/* What we start counts, too; a few are our own, so that a full sandbox can still be looked at. */
+/* Children of PID 1 count, too; a few are reserved, so that file operations work in a full
+ * sandbox. */
 static int limit_processes(struct err *e)
 {
     enum { OWN_PROCESSES = 4 };
@@ -103,22 +105,22 @@ static int limit_processes(struct err *e)
     if (!options->pids)
         return 0;
     if (getrlimit(RLIMIT_NPROC, &all) < 0)
-        return err_sys(e, "reading the limit of processes");
-    if (all.rlim_cur > options->pids + OWN_PROCESSES) /* none is the largest there is */
+        return err_sys(e, "reading RLIMIT_NPROC");
+    if (all.rlim_cur > options->pids + OWN_PROCESSES) /* RLIM_INFINITY is the largest value */
         all.rlim_cur = options->pids + OWN_PROCESSES;
-    return setrlimit(RLIMIT_NPROC, &all) < 0 ? err_sys(e, "limiting processes") : 0;
+    return setrlimit(RLIMIT_NPROC, &all) < 0 ? err_sys(e, "setting RLIMIT_NPROC") : 0;
 }
 
-/* From here on PID 1 itself lives under what it imposes on the workload. */
-static int confine(struct err *e)
+/* Confines PID 1 itself like the workload. */
+static int confine_init(struct err *e)
 {
     uint64_t keep = caps_permitted();
     int r, listener;
 
-    /* Nobody inside reads our memory, environment or descriptors. */
+    /* Keeps processes inside from reading PID 1's memory, environment or descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "setting process attributes");
-    /* What PID 1 holds it keeps; what programs can ever get is settled here, once for all. */
+    /* PID 1 keeps its capabilities; the bounding set limits all programs from here on. */
     r = caps_bound(keep, options->caps, e);
     if (r >= 0)
         r = caps_ambient(0, e);
@@ -144,9 +146,10 @@ int init_run(const struct init_options *o)
     boundary_keep(o->listeners);
     upper_keep();
     groups_keep(o->prepared);
+    usage_keep();
     oom_keep();
-    /* Without confinement there is no sandbox; nothing has been started yet, so ending is safe. */
-    if (open_sources(&e) < 0 || confine(&e) < 0) {
+    /* Without confinement there is no sandbox; nothing has been started yet, so exiting is safe. */
+    if (open_event_sources(&e) < 0 || confine_init(&e) < 0) {
         if (conns_add(INIT_CONTROL))
             conns_fail(INIT_CONTROL, 0, "confine", &e);
         return 125;
@@ -158,6 +161,6 @@ int init_run(const struct init_options *o)
             return 125;
         init_watch(INIT_LISTENER);
     }
-    loop();
+    run_event_loop();
     return 125;
 }

@@ -1,9 +1,10 @@
-/* Ending everything that one start has set free.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kills all descendants of one start.
  *
  * A process can leave its parent, its group and its session, but not its UTS namespace: that needs
- * CAP_SYS_ADMIN, which no workload has. So every start gets one of its own, and its inode number is
- * the mark by which all descendants are found, at no cost until somebody asks. */
-#include "init/init.h"
+ * CAP_SYS_ADMIN, which no workload has. So every start gets a UTS namespace of its own, whose inode
+ * number is the mark by which all descendants are found, at no cost until then. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
 enum { THREAD_DENTS = 4096, CHILDREN_MAX = 64 << 10 };
 
@@ -27,7 +28,7 @@ static uint64_t mark_at(const char *path)
     return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
-/* A process whose first thread has ended shows no namespaces, but its other threads do. */
+/* A process whose first thread has exited shows no namespaces, but its other threads do. */
 static uint64_t mark_of_threads(pid_t pid)
 {
     static char room[THREAD_DENTS] __attribute__((aligned(8)));
@@ -55,7 +56,7 @@ uint64_t kill_mark_of(pid_t pid)
     return mark ? mark : mark_of_threads(pid);
 }
 
-/* The pidfd makes sure that what is signalled is what was looked at. */
+/* The pidfd ensures that the signalled process is the examined one. */
 static bool signal_if_marked(pid_t pid, uint64_t mark, int sig)
 {
     AUTO_CLOSE int fd = sys_pidfd_open(pid);
@@ -65,7 +66,7 @@ static bool signal_if_marked(pid_t pid, uint64_t mark, int sig)
     return sys_pidfd_send_signal(fd, sig) == 0;
 }
 
-static bool is_first(const struct proc *p, pid_t pid)
+static bool is_first_process(const struct proc *p, pid_t pid)
 {
     return p->pid == pid && p->state != PROC_ENDED;
 }
@@ -78,7 +79,7 @@ static int signal_visible(const struct proc *p, int sig)
 
     pids_open(&walk);
     while ((pid = pids_next(&walk)))
-        if (!is_first(p, pid))
+        if (!is_first_process(p, pid))
             found += signal_if_marked(pid, p->mark, sig);
     return found;
 }
@@ -92,7 +93,7 @@ static bool is_hidden(pid_t pid)
     return stat(path, &st) < 0;
 }
 
-/* The kernel hands the list out a page at a time. */
+/* The kernel returns the list in pages. */
 static size_t read_children(char *out, size_t cap)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
@@ -104,8 +105,8 @@ static size_t read_children(char *out, size_t cap)
     return have;
 }
 
-/* A program that its user may not read hides its process from us as from everybody. When its parent
- * is gone it is a child of ours all the same: one that is not the first process of any start. */
+/* A program that its user may not read hides its process from PID 1, too. When its parent exits it
+ * becomes a child of PID 1 that is not the first process of any start. */
 static int signal_hidden_orphans(int sig)
 {
     static char list[CHILDREN_MAX];
@@ -122,66 +123,66 @@ static int signal_hidden_orphans(int sig)
     return found;
 }
 
-bool kill_stands_still(unsigned look)
+bool kill_scan_freezes(unsigned look)
 {
-    return look % INIT_KILL_LOOKS == INIT_KILL_LOOKS / 2;
+    return look % INIT_KILL_SCANS == INIT_KILL_SCANS / 2;
 }
 
-/* Letting go.
+/* Resuming after a freeze.
  *
- * Who is stopped in the middle of a fork hands the stop on to the child, and a SIGCONT that comes
- * before the child is there does not undo that: the kernel drops it, as a signal that is ignored,
- * before it looks at forks under way. So it is sent again until no fork can be left from then. */
+ * A process that is stopped in the middle of a fork passes the stop on to the child, and a SIGCONT
+ * that arrives before the child exists does not undo that: the kernel drops it as an ignored signal
+ * before it handles pending forks. So SIGCONT is sent again until no such fork can be left. */
 static struct {
-    bool still;    /* somebody wants everything to stand */
-    int64_t next;  /* when it is sent again; 0: no more */
+    bool frozen;   /* a client wants everything frozen */
+    int64_t next;  /* when it is sent again; 0: not again */
     int64_t pause; /* since the last time */
-} letting_go;
+} resuming;
 
-enum { LET_GO_FIRST_MS = 2, LET_GO_LAST_MS = 2000 };
+enum { RESUME_FIRST_MS = 2, RESUME_LAST_MS = 2000 };
 
-static void let_go(void)
+static void resume_processes(void)
 {
-    if (letting_go.still)
+    if (resuming.frozen)
         return;
     kill(-1, SIGCONT);
-    letting_go.pause = LET_GO_FIRST_MS * NS_PER_MS;
-    letting_go.next = clock_mono() + letting_go.pause;
+    resuming.pause = RESUME_FIRST_MS * NS_PER_MS;
+    resuming.next = clock_mono() + resuming.pause;
 }
 
-bool kill_standing(void)
+bool kill_is_frozen(void)
 {
-    return letting_go.still;
+    return resuming.frozen;
 }
 
 int64_t kill_deadline(void)
 {
-    return letting_go.next;
+    return resuming.next;
 }
 
-void kill_let_go_again(void)
+void kill_resume_again(void)
 {
-    if (!letting_go.next || clock_mono() < letting_go.next)
+    if (!resuming.next || clock_mono() < resuming.next)
         return;
     kill(-1, SIGCONT);
-    letting_go.pause *= 4;
-    letting_go.next =
-        letting_go.pause > LET_GO_LAST_MS * NS_PER_MS ? 0 : clock_mono() + letting_go.pause;
+    resuming.pause *= 4;
+    resuming.next = resuming.pause > RESUME_LAST_MS * NS_PER_MS ? 0 : clock_mono() + resuming.pause;
 }
 
-/* Whoever forks faster than we look is stopped, and everybody else for that moment: one call that
- * the kernel makes in one walk. Then nothing new appears while we look. */
-int kill_at_standstill(const struct proc *p)
+/* Freezes the sandbox to catch processes that fork faster than the scan: kill(-1) stops all in one
+ * walk of the kernel, so that no process appears during the scan. */
+int kill_marked_frozen(const struct proc *p)
 {
     int found;
 
     kill(-1, SIGSTOP);
     found = kill_marked(p, SIGKILL);
-    let_go();
+    resume_processes();
     return found;
 }
 
-/* The state of a thread: the letter behind its name, which may hold anything but a newline. */
+/* Reads the state of a thread: the letter after its name, which may contain anything but a
+ * newline. */
 static bool is_running(pid_t pid, uint64_t tid)
 {
     char path[64], text[256], *end;
@@ -214,16 +215,16 @@ static uint32_t count_running(pid_t pid)
     return n;
 }
 
-uint32_t kill_stand(bool still)
+uint32_t kill_freeze(bool still)
 {
     struct numbers walk;
     uint32_t n = 0;
     pid_t pid;
 
-    letting_go.still = still;
-    letting_go.next = 0;
+    resuming.frozen = still;
+    resuming.next = 0;
     if (!still) {
-        let_go();
+        resume_processes();
         return 0;
     }
     kill(-1, SIGSTOP);
@@ -235,9 +236,9 @@ uint32_t kill_stand(bool still)
 
 int kill_marked(const struct proc *p, int sig)
 {
-    /* The first process is a child of ours: until it is reaped its number is its own, and it is
-     * reached even if it hides. */
-    int found = is_first(p, p->pid) && kill(p->pid, sig) == 0;
+    /* The first process is a child of PID 1: its pid is valid until it is reaped, and it is reached
+     * even if it is hidden. */
+    int found = is_first_process(p, p->pid) && kill(p->pid, sig) == 0;
 
     if (p->mark)
         found += signal_visible(p, sig);
@@ -249,7 +250,7 @@ static bool is_spared(const struct proc *p, uint32_t last)
     return p->what != CONTROL_PROGRAM || p->id > last;
 }
 
-/* A zombie shows no mark: it is not counted, or the last of them would never be found gone. */
+/* Zombies show no mark and are not counted, or the last of them would never disappear. */
 static bool signal_other(pid_t pid, uint32_t last, int sig)
 {
     AUTO_CLOSE int fd = sys_pidfd_open(pid);
@@ -272,19 +273,19 @@ int kill_others(uint32_t last, int sig)
     pids_open(&walk);
     while ((pid = pids_next(&walk)))
         found += signal_other(pid, last, sig);
-    /* First processes may hide, but are children of ours. */
+    /* First processes may be hidden, but are children of PID 1. */
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
         if (!is_spared(p, last) && p->state != PROC_ENDED && is_hidden(p->pid))
             found += kill(p->pid, sig) == 0;
     return sig == SIGKILL ? found + signal_hidden_orphans(sig) : found;
 }
 
-int kill_others_at_standstill(uint32_t last)
+int kill_others_frozen(uint32_t last)
 {
     int found;
 
     kill(-1, SIGSTOP);
     found = kill_others(last, SIGKILL);
-    let_go();
+    resume_processes();
     return found;
 }

@@ -1,7 +1,8 @@
-/* A second fence of another make, where the kernel has it: no device nodes, no ioctl on devices
- * outside /dev, no signals and no abstract sockets to processes outside the sandbox, no mounting.
- */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A second, independent confinement, where the kernel has Landlock: no device nodes, no ioctl on
+ * devices outside /dev, no signals and no abstract sockets to processes outside the sandbox, no
+ * mounting. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include "base/own.h"
 
 /* Newer than Debian 12's headers. */
-struct ruleset_attr {
+struct landlock_attr {
     uint64_t handled_access_fs;
     uint64_t handled_access_net;
     uint64_t scoped;
@@ -27,12 +28,12 @@ enum {
     ABI_SCOPE = 6,
 };
 
-static int abi(void)
+static int landlock_abi(void)
 {
     return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
+static int landlock_allow_beneath(int ruleset, const char *path, uint64_t access, struct err *e)
 {
     AUTO_CLOSE int dir = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
     struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = dir };
@@ -45,13 +46,13 @@ static int allow(int ruleset, const char *path, uint64_t access, struct err *e)
 
 int landlock_enter(struct err *e)
 {
-    struct ruleset_attr attr = { .handled_access_fs =
-                                     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK };
+    struct landlock_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                                                       LANDLOCK_ACCESS_FS_MAKE_BLOCK };
     AUTO_CLOSE int ruleset = -1;
-    int version = abi(), r = 0;
+    int version = landlock_abi(), r = 0;
 
     if (version < ABI_REFER)
-        return 0; /* before it, a ruleset would also forbid renaming between directories */
+        return 0; /* older rulesets would also forbid renaming between directories */
     attr.handled_access_fs |= ACCESS_REFER;
     if (version >= ABI_IOCTL)
         attr.handled_access_fs |= ACCESS_IOCTL_DEV;
@@ -61,9 +62,9 @@ int landlock_enter(struct err *e)
                            version >= ABI_SCOPE ? sizeof attr : sizeof attr.handled_access_fs, 0);
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
-    r = allow(ruleset, "/", ACCESS_REFER, e);
+    r = landlock_allow_beneath(ruleset, "/", ACCESS_REFER, e);
     if (r >= 0 && version >= ABI_IOCTL)
-        r = allow(ruleset, "/dev", ACCESS_IOCTL_DEV, e);
+        r = landlock_allow_beneath(ruleset, "/dev", ACCESS_IOCTL_DEV, e);
     if (r >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         r = err_sys(e, "entering the Landlock ruleset");
     return r;

@@ -1,15 +1,17 @@
-/* The resource limits of every process that PID 1 starts, whatever PID 1 was born with.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource limits of every process that PID 1 starts, independent of those that PID 1
+ * inherited.
  *
  * Memory, processor time, files and processes are limited by the sandbox's control groups and its
- * writable layer. These limits are for what those do not count, and for what programs expect to
- * find. PID 1 may only lower limits: a hard limit that is lower already stays. */
-#include "init/init.h"
+ * writable layer. These limits cover resources that those do not count, and values that programs
+ * expect. PID 1 may only lower limits: a lower hard limit stays. */
+#include "engine/init/init.h"
 
 #include <sys/resource.h>
 
 #include "base/own.h"
 
-/* What getrlimit() takes: an enum of glibc, an int elsewhere. */
+/* The type of getrlimit()'s argument: an enum of glibc, an int elsewhere. */
 #ifdef __GLIBC__
 #define RESOURCE(number) ((__rlimit_resource_t)(number))
 #else
@@ -18,7 +20,7 @@
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
-#define ALL RLIM_INFINITY /* what PID 1 has */
+#define ALL RLIM_INFINITY /* as PID 1 */
 
 static const struct limit_row {
     unsigned resource;
@@ -31,9 +33,9 @@ static const struct limit_row {
     { RLIMIT_RSS, "RSS", ALL, ALL },
     { RLIMIT_AS, "AS", ALL, ALL },
     { RLIMIT_LOCKS, "LOCKS", ALL, ALL },
-    /* Compilers raise it, and threads take it as the size of their own. */
+    /* Compilers raise it, and it is the default size of thread stacks. */
     { RLIMIT_STACK, "STACK", 8 * MIB, ALL },
-    /* A handler that takes cores through a pipe ignores 0, but not 1. */
+    /* A core handler behind a pipe ignores 0, but not 1. */
     { RLIMIT_CORE, "CORE", 1, 1 },
     { RLIMIT_NOFILE, "NOFILE", 4096, 65536 },
     { RLIMIT_MEMLOCK, "MEMLOCK", 8 * MIB, 8 * MIB },
@@ -46,7 +48,7 @@ static const struct limit_row {
 
 static rlim_t lower_of(rlim_t a, rlim_t b)
 {
-    return a < b ? a : b; /* RLIM_INFINITY is the largest there is */
+    return a < b ? a : b; /* RLIM_INFINITY is the largest value */
 }
 
 static int set_row(const struct limit_row *l, struct err *e)

@@ -1,12 +1,13 @@
-/* Filters that programs load: of their own system calls, and of their sockets. Where a profile
- * allows them, the filter of the sandbox asks PID 1 about each (SECCOMP_RET_USER_NOTIF), because
- * their machine code comes out of a budget of the whole machine (net.core.bpf_jit_limit).
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters that programs load: for their own system calls and for their sockets. Where a profile
+ * allows them, the sandbox's filter asks PID 1 about each (SECCOMP_RET_USER_NOTIF), because their
+ * machine code comes out of a budget of the whole machine (net.core.bpf_jit_limit).
  *
- * PID 1 answers yes or no by counting, and then the kernel carries the call out as it stands. It
- * reads nothing that the asking process could change, waits for nobody, and counts rarely: between
- * two counts of what exists, every yes is taken for one more filter, and after a count that finds
- * too many everybody is refused for a moment. */
-#include "init/init.h"
+ * PID 1 decides by counting, and the kernel then carries the call out unchanged. PID 1 reads
+ * nothing that the calling process could change, never blocks, and counts rarely: between two
+ * counts of existing filters, every permission counts as one more filter, and after a count that
+ * finds too many all calls are refused for a moment. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,23 +28,24 @@
 #endif
 
 enum {
-    FILTERS_MAX = 256,        /* of system calls, that exist at a time */
-    SOCKET_FILTERS_MAX = 256, /* that are attached in a sandbox's life: none can be seen to go */
+    FILTERS_MAX = 256,        /* system call filters at the same time */
+    SOCKET_FILTERS_MAX = 256, /* attached to sockets during the sandbox's life: their removal cannot
+                                 be seen */
     COUNT_PAUSE_MS = 50,      /* between two counts of processes */
     THREADS_ROOM = 4096,
     STATUS_ROOM = 4096,
-    NOTICE_ROOM = 512, /* a newer kernel's are longer than ours */
+    NOTICE_ROOM = 512, /* newer kernels have longer ones */
 };
 
 static struct {
     int listener;
-    int own;           /* filters that PID 1 has, and so everything it starts */
-    uint32_t at_most;  /* so many of programs' own exist */
-    uint32_t attached; /* to sockets, so far */
-    int64_t counted;   /* when */
+    int own;           /* filters of PID 1, which all processes inherit */
+    uint32_t at_most;  /* upper bound of filters that programs loaded */
+    uint32_t attached; /* to sockets so far */
+    int64_t counted;   /* time of the last count */
 } nested = { .listener = -1 };
 
-/* How many filters a thread is under; -1 if it is gone, -2 if its status does not tell. */
+/* Number of filters of a thread; -1 if it has exited, -2 if its status does not contain it. */
 static int filters_of(const char *path)
 {
     static const char label[] = "\nSeccomp_filters:\t";
@@ -64,8 +66,8 @@ static int filters_of(const char *path)
                : -2;
 }
 
-/* Those that a thread has on top of ours. One that hides them, behind more groups than a status has
- * room for, is taken to have as many as there may be. */
+/* Filters of a thread beyond those of PID 1. A thread whose status line is cut off by too many
+ * groups counts as having the maximum. */
 static uint32_t filters_on_top(const char *path)
 {
     int n = filters_of(path);
@@ -73,7 +75,7 @@ static uint32_t filters_on_top(const char *path)
     return n == -2 ? FILTERS_MAX : n > nested.own ? (uint32_t)(n - nested.own) : 0;
 }
 
-static uint32_t count_process(pid_t pid)
+static uint32_t count_process_filters(pid_t pid)
 {
     static char room[THREADS_ROOM] __attribute__((aligned(8)));
     struct numbers threads;
@@ -91,9 +93,9 @@ static uint32_t count_process(pid_t pid)
     return n;
 }
 
-/* A filter lives as long as a thread that is under it. Threads that share one count it each, so
- * there are never more than this, but for those that were allowed and are not loaded yet: at most
- * one a thread. */
+/* Counts filters per thread. A filter exists as long as a thread that uses it; shared filters are
+ * counted several times, so this is an upper bound, except for permitted filters that are not
+ * loaded yet: at most one per thread. */
 static void count_filters(void)
 {
     struct numbers walk;
@@ -102,7 +104,7 @@ static void count_filters(void)
 
     pids_open(&walk);
     while ((pid = pids_next(&walk)))
-        n += count_process(pid);
+        n += count_process_filters(pid);
     nested.at_most = n;
     nested.counted = clock_mono();
 }
@@ -111,7 +113,7 @@ static void count_filters(void)
 static int decide_filter(void)
 {
     if (nested.own < 0)
-        return EINVAL; /* a kernel that does not tell how many there are (before 5.9) */
+        return EINVAL; /* a kernel before 5.9, which does not report the number */
     if (nested.at_most >= FILTERS_MAX &&
         clock_mono() - nested.counted >= COUNT_PAUSE_MS * NS_PER_MS)
         count_filters();
@@ -153,16 +155,16 @@ void nested_serve(void)
     union {
         struct seccomp_notif_resp answer;
         char room[NOTICE_ROOM];
-    } said = { .room = "" };
+    } reply = { .room = "" };
     int error;
 
-    /* It does not wait: whoever was killed since it asked has left its place in the count. */
+    /* Does not block: if the caller was killed meanwhile, the receive fails. */
     memset(&asked, 0, sizeof asked);
     if (syscall(SYS_ioctl, nested.listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) < 0)
         return;
     error = decide_call(asked.notice.data.nr);
-    said.answer.id = asked.notice.id;
-    said.answer.error = -error;
-    said.answer.flags = error ? 0 : (uint32_t)SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    syscall(SYS_ioctl, nested.listener, SECCOMP_IOCTL_NOTIF_SEND, &said);
+    reply.answer.id = asked.notice.id;
+    reply.answer.error = -error;
+    reply.answer.flags = error ? 0 : (uint32_t)SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    syscall(SYS_ioctl, nested.listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);
 }

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Directories of /proc whose entries are numbers: processes, threads, descriptors. */
-#include "init/init.h"
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -10,14 +11,6 @@
 
 enum { DENTS = 32 << 10 };
 
-struct dents64 {
-    uint64_t ino;
-    int64_t off;
-    uint16_t reclen;
-    uint8_t type;
-    char name[];
-};
-
 void numbers_open(struct numbers *w, int at, const char *path, char *room, size_t cap)
 {
     *w = (struct numbers){ .dir = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
@@ -25,7 +18,7 @@ void numbers_open(struct numbers *w, int at, const char *path, char *room, size_
                            .cap = cap };
 }
 
-static bool fill(struct numbers *w)
+static bool read_number_batch(struct numbers *w)
 {
     w->at = 0;
     w->n = w->dir < 0 ? 0 : syscall(SYS_getdents64, w->dir, w->room, w->cap);
@@ -37,8 +30,8 @@ static bool fill(struct numbers *w)
 
 bool numbers_next(struct numbers *w, uint64_t *ret)
 {
-    while (w->at < w->n || fill(w)) {
-        const struct dents64 *d = (const void *)(w->room + w->at);
+    while (w->at < w->n || read_number_batch(w)) {
+        const struct kernel_dirent *d = (const void *)(w->room + w->at);
 
         w->at += d->reclen;
         if (str_to_u64(str_from(d->name), ret))
@@ -55,7 +48,7 @@ void numbers_close(struct numbers *w)
 
 void pids_open(struct numbers *w)
 {
-    static char room[DENTS] __attribute__((aligned(8))); /* there is one such walk at a time */
+    static char room[DENTS] __attribute__((aligned(8))); /* only one such walk at a time */
 
     numbers_open(w, AT_FDCWD, "/proc", room, sizeof room);
 }

@@ -1,20 +1,21 @@
-/* Whom the kernel kills when the sandbox's memory limit is reached: a program, not PID 1, whose
- * death would end all of them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the OOM killer choose a program instead of PID 1, whose death would end the sandbox.
  *
- * PID 1 has the lowest value that it may have. It raises its own for the moment in which it makes a
- * process, which inherits it: so the process need not find its /proc entry. */
-#include "init/init.h"
+ * PID 1 has the lowest oom_score_adj that it may have. It raises its own value while it creates a
+ * process, which inherits it: so the process need not open its /proc entry. */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/str.h"
-#include "proc/oom.h"
+#include "lib/proc/oom.h"
 
 static int fd = -1, kills = -1, own;
 
-/* 0, unless the launcher had the right to forbid less than its own. Nothing was opened before, so
- * that INIT_KILLS is the launcher's or not there. */
+/* Uses 0, unless the launcher had the right to set a minimum: then the kernel refuses values
+ * below the launcher's. Nothing was opened before, so INIT_KILLS is the launcher's descriptor or
+ * closed. */
 void oom_keep(void)
 {
     if (fcntl(INIT_KILLS, F_SETFD, FD_CLOEXEC) == 0)
@@ -38,8 +39,8 @@ void oom_watch(int counter)
     kills = counter;
 }
 
-/* A kill is counted before its victim gets the signal: whoever reads this after reaping the victim
- * reads a count with that kill in it. */
+/* The kernel counts a kill before the victim gets the signal: a read after reaping the victim
+ * includes it. */
 uint32_t oom_kills(void)
 {
     char text[256];

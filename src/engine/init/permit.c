@@ -1,6 +1,7 @@
-/* Modes and owners of files that are there. In a child of PID 1 with the target user's rights, as
- * every file operation. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PERMIT: sets modes and owners of existing files. Runs in a child of PID 1 with the target user's
+ * rights, like every file operation. */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -9,9 +10,9 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/passwd.h"
+#include "lib/proc/passwd.h"
 
-/* What is to be set; -1: it stays. */
+/* The new values; -1: unchanged. */
 struct permission {
     int64_t mode, owner, group;
 };
@@ -29,7 +30,7 @@ static int read_octal(struct str text, int64_t *ret, struct err *e)
     return 0;
 }
 
-/* False: it is a name. */
+/* Parses a numeric id; false for a name. */
 static bool read_id(struct str text, int64_t *ret)
 {
     uint64_t n;
@@ -70,7 +71,7 @@ static int find_group(struct str name, int64_t *ret, struct err *e)
     return 0;
 }
 
-static int read_setting(const char *text, struct permission *p, struct err *e)
+static int read_permission(const char *text, struct permission *p, struct err *e)
 {
     struct str name, value = str_cut(str_from(text), '=', &name);
 
@@ -80,10 +81,10 @@ static int read_setting(const char *text, struct permission *p, struct err *e)
         return find_owner(value, &p->owner, e);
     if (str_eq(name, STR("group")))
         return find_group(value, &p->group, e);
-    return err_set(e, ERR_INVALID, "'%s' is not a setting of a file", text);
+    return err_set(e, ERR_INVALID, "'%s' is not a file setting: use mode=, owner= or group=", text);
 }
 
-/* The owner first: a change of it clears bits of the mode. */
+/* Sets the owner first: changing it clears bits of the mode. */
 static int apply_permission(const char *path, const struct permission *p, struct err *e)
 {
     if ((p->owner >= 0 || p->group >= 0) &&
@@ -102,8 +103,8 @@ int permit_run(uint32_t mode, char *const *paths, struct err *e)
 
     (void)mode;
     if (stat(paths[0], &st) < 0)
-        return err_sys(e, "looking at %s", paths[0]);
+        return err_sys(e, "reading the attributes of %s", paths[0]);
     for (char *const *s = paths + 1; r >= 0 && *s; s++)
-        r = read_setting(*s, &p, e);
+        r = read_permission(*s, &p, e);
     return r < 0 ? r : apply_permission(paths[0], &p, e);
 }

@@ -1,5 +1,6 @@
-/* What clients ask of PID 1. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serves the requests of clients to PID 1. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@ static union {
     char room[IPC_MESSAGE_MAX];
 } request;
 
-/* To the ended, only what they left behind can be signalled. */
+/* Signals a process; of one that has ended, only its remaining descendants. */
 static int signal_one(struct proc *p, const struct control_kill *k)
 {
     bool tree = k->scope == CONTROL_TREE || k->sig == SIGKILL;
@@ -50,7 +51,7 @@ static int serve_kill(int conn, struct err *e)
     return 0;
 }
 
-static int serve_ping(int conn, struct err *e)
+static int serve_control_ping(int conn, struct err *e)
 {
     struct control_head pong;
 
@@ -60,7 +61,7 @@ static int serve_ping(int conn, struct err *e)
     return 0;
 }
 
-static struct control_proc describe(const struct proc *p)
+static struct control_proc describe_proc(const struct proc *p)
 {
     static const enum control_state states[] = { [PROC_STARTING] = CONTROL_STARTING,
                                                  [PROC_RUNNING] = CONTROL_RUNNING,
@@ -72,7 +73,7 @@ static struct control_proc describe(const struct proc *p)
                                   .tag = p->tag,
                                   .started_ns = p->started_ns,
                                   .cookie = p->cookie,
-                                  .flags = p->flags | (p->told ? CONTROL_TOLD : 0),
+                                  .flags = p->flags | (p->reported ? CONTROL_TOLD : 0),
                                   .state = states[p->state],
                                   .how = p->end.how,
                                   .status = p->end.status,
@@ -89,18 +90,18 @@ static int send_list(int conn, const struct control_one *asked)
         char room[sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct control_proc)];
     } out;
     size_t n = 0;
-    int said;
+    int sent;
 
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        out.m.list[n++] = describe(p);
+        out.m.list[n++] = describe_proc(p);
     out.m.count = (uint32_t)n;
     out.m.entry_size = sizeof out.m.list[0];
     control_fill(&out.m.head, CONTROL_PROCS, asked->head.tag,
                  sizeof out.m + n * sizeof out.m.list[0]);
-    said = conns_tell(conn, &out, out.m.head.size, NULL, 0);
-    for (struct proc *p = procs_next(NULL); p && said > 0; p = procs_next(p))
+    sent = conns_send(conn, &out, out.m.head.size, NULL, 0);
+    for (struct proc *p = procs_next(NULL); p && sent > 0; p = procs_next(p))
         starts_adopt(p, conn);
-    return said;
+    return sent;
 }
 
 static int serve_list(int conn, struct err *e)
@@ -117,7 +118,7 @@ static int send_stdio(int conn, const struct control_one *asked)
     struct control_attached m = { .proc = asked->proc };
     struct proc *p = procs_by_id(asked->proc);
 
-    if (!p) { /* forgotten by somebody while the answer waited */
+    if (!p) { /* forgotten by another client while the answer waited */
         struct err gone;
 
         (void)err_set(&gone, ERR_NOT_FOUND, "there is no process %u", asked->proc);
@@ -126,11 +127,11 @@ static int send_stdio(int conn, const struct control_one *asked)
     }
     m.flags = p->flags & (CONTROL_STDIN | CONTROL_TTY);
     control_fill(&m.head, CONTROL_ATTACHED, asked->head.tag, sizeof m);
-    return conns_tell(conn, &m, sizeof m, p->stdio, p->n_stdio);
+    return conns_send(conn, &m, sizeof m, p->stdio, p->n_stdio);
 }
 
 /* The kept process that a request names. */
-static int find_kept(struct control_one *asked, struct proc **ret, struct err *e)
+static int find_kept_proc(struct control_one *asked, struct proc **ret, struct err *e)
 {
     struct proc *p;
 
@@ -139,7 +140,8 @@ static int find_kept(struct control_one *asked, struct proc **ret, struct err *e
     if (!p)
         return err_set(e, ERR_NOT_FOUND, "there is no process %u", asked->proc);
     if (!(p->flags & CONTROL_KEEP))
-        return err_set(e, ERR_INVALID, "process %u is not a kept one", asked->proc);
+        return err_set(e, ERR_INVALID, "process %u is not kept, so it cannot be attached to",
+                       asked->proc);
     *ret = p;
     return 0;
 }
@@ -148,7 +150,7 @@ static int serve_attach(int conn, struct err *e)
 {
     struct control_one asked;
     struct proc *p;
-    int r = find_kept(&asked, &p, e);
+    int r = find_kept_proc(&asked, &p, e);
 
     if (r < 0)
         return r;
@@ -158,7 +160,7 @@ static int serve_attach(int conn, struct err *e)
     return 0;
 }
 
-static void answer_done(int conn, const struct control_one *asked)
+static void answer_request_done(int conn, const struct control_one *asked)
 {
     struct control_one m = { .proc = asked->proc };
 
@@ -170,12 +172,12 @@ static int serve_close_stdin(int conn, struct err *e)
 {
     struct control_one asked;
     struct proc *p;
-    int r = find_kept(&asked, &p, e);
+    int r = find_kept_proc(&asked, &p, e);
 
     if (r < 0)
         return r;
     if (p->flags & CONTROL_TTY)
-        return err_set(e, ERR_INVALID, "a terminal's input is not closed; send it ^D");
+        return err_set(e, ERR_INVALID, "the input of a terminal cannot be closed; send it ^D");
     if (!p->started)
         return err_set(e, ERR_BUSY, "process %u has not started yet", asked.proc);
     if (p->flags & CONTROL_STDIN) {
@@ -183,7 +185,7 @@ static int serve_close_stdin(int conn, struct err *e)
         memmove(p->stdio, p->stdio + 1, (size_t)--p->n_stdio * sizeof p->stdio[0]);
         p->flags &= ~(uint32_t)CONTROL_STDIN;
     }
-    answer_done(conn, &asked);
+    answer_request_done(conn, &asked);
     return 0;
 }
 
@@ -199,7 +201,7 @@ static int serve_forget(int conn, struct err *e)
     if (p->state != PROC_ENDED)
         return err_set(e, ERR_CONFLICT, "process %u has not ended", asked.proc);
     starts_forget(p);
-    answer_done(conn, &asked);
+    answer_request_done(conn, &asked);
     return 0;
 }
 
@@ -224,12 +226,12 @@ static int serve_upper(int conn, struct err *e)
     return upper_serve(conn, &request.head, e);
 }
 
-static int serve_still(int conn, struct err *e)
+static int serve_freeze(int conn, struct err *e)
 {
     struct control_stood m = { 0 };
 
     (void)e;
-    m.running = kill_stand(request.head.type == CONTROL_STAND);
+    m.running = kill_freeze(request.head.type == CONTROL_STAND);
     control_fill(&m.head, CONTROL_STOOD, request.head.tag, sizeof m);
     conns_answer(conn, &m, sizeof m);
     return 0;
@@ -240,7 +242,7 @@ static int serve_who(int conn, struct err *e)
     struct control_who asked;
 
     control_read(&request, &asked, sizeof asked);
-    return looks_add(conn, &asked, e);
+    return owner_scans_add(conn, &asked, e);
 }
 
 static int serve_dial(int conn, struct err *e)
@@ -258,8 +260,8 @@ static int serve_join(int conn, struct err *e)
     struct control_one asked = { .head = request.head };
 
     (void)e;
-    groups_enter();
-    answer_done(conn, &asked);
+    groups_enter(conn);
+    answer_request_done(conn, &asked);
     return 0;
 }
 
@@ -270,15 +272,15 @@ static int serve_end(int conn, struct err *e)
     _exit(0);
 }
 
-/* A failure is answered with the error; otherwise the function has answered. */
+/* The error of a failed function is sent as the answer; a function that succeeds has answered. */
 static int (*const requests[])(int conn, struct err *e) = {
-    [CONTROL_PING] = serve_ping,           [CONTROL_KILL] = serve_kill,
+    [CONTROL_PING] = serve_control_ping,   [CONTROL_KILL] = serve_kill,
     [CONTROL_LIST] = serve_list,           [CONTROL_ATTACH] = serve_attach,
     [CONTROL_FORGET] = serve_forget,       [CONTROL_CLOSE_STDIN] = serve_close_stdin,
     [CONTROL_USAGE] = serve_usage,         [CONTROL_END] = serve_end,
     [CONTROL_LISTENERS] = serve_listeners, [CONTROL_WHO] = serve_who,
     [CONTROL_DIAL] = serve_dial,           [CONTROL_UPPER] = serve_upper,
-    [CONTROL_STAND] = serve_still,         [CONTROL_GO_ON] = serve_still,
+    [CONTROL_STAND] = serve_freeze,        [CONTROL_GO_ON] = serve_freeze,
     [CONTROL_JOIN] = serve_join,
 };
 
@@ -288,17 +290,18 @@ static int serve_start(const struct init_options *o, int conn, const struct ipc_
     struct control_start s;
 
     control_read(&request, &s, sizeof s);
-    /* The probe of a prepared sandbox makes the working directory and looks at it: neither runs
-     * anything of the workload. */
+    /* The probe of a prepared sandbox makes the working directory and stats it: neither runs
+     * workload code. */
     if (groups_pending() && s.what != CONTROL_STAT && s.what != CONTROL_MKDIR)
         return err_set(e, ERR_CONFLICT, "the sandbox has no owner yet");
-    /* Beyond its end the request has no cookie: those bytes are text. */
+    /* A shorter request has no cookie: those bytes are text. */
     if (s.text_at < sizeof s)
         memset((char *)&s + s.text_at, 0, sizeof s - s.text_at);
     return starts_add(o, conn, &s, request.room + s.text_at, fds, e);
 }
 
-static int serve(const struct init_options *o, int conn, const struct ipc_fds *fds, struct err *e)
+static int serve_request(const struct init_options *o, int conn, const struct ipc_fds *fds,
+                         struct err *e)
 {
     uint16_t type = request.head.type;
 
@@ -306,7 +309,7 @@ static int serve(const struct init_options *o, int conn, const struct ipc_fds *f
         return serve_start(o, conn, fds, e);
     if (type < COUNT_OF(requests) && requests[type])
         return requests[type](conn, e);
-    return err_set(e, ERR_DENIED, "PID 1 does not take messages of type %u", type);
+    return err_set(e, ERR_DENIED, "PID 1 does not accept messages of type %u", type);
 }
 
 void requests_read(const struct init_options *o, int conn)
@@ -320,15 +323,15 @@ void requests_read(const struct init_options *o, int conn)
     if (n == -(int)ERR_BUSY)
         return;
     if (n == 0 || n == -(int)ERR_SYS) {
-        if (conn == INIT_CONTROL && o->ephemeral)
-            _exit(0); /* and with us, everything in here */
+        if ((conn == INIT_CONTROL && o->ephemeral) || groups_pending())
+            _exit(0); /* which kills everything inside */
         conns_drop(conn);
         return;
     }
     r = n < 0 ? (int)n : control_check(&request, (size_t)n, &e);
     if (r >= 0) {
         step = request.head.type == CONTROL_START ? "start" : "request";
-        r = serve(o, conn, &fds, &e);
+        r = serve_request(o, conn, &fds, &e);
     }
     if (r < 0)
         conns_fail(conn, n >= (ssize_t)sizeof request.head ? request.head.tag : 0, step, &e);

@@ -1,9 +1,11 @@
-/* Whose a socket is. Everything in /proc may change or go while it is read, and says what the
- * workload wants where it can: whoever is gone is no holder, and what does not fit is a failure.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the processes that hold a socket. Everything in /proc may change or vanish while it is
+ * read, and the workload controls part of it: a process that exits meanwhile is not a holder, and
+ * data that does not fit is an error.
  *
- * PID 1 may look at every process, but has no right over files: it opens a process's tables as the
- * owner that the kernel shows for them. */
-#include "init/init.h"
+ * PID 1 may examine every process, but has no rights over files: it opens the tables of a process
+ * as the owner that the kernel shows for them. */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #include "base/str.h"
 
 enum {
-    LOOKS_MAX = 1 << 16, /* descriptors that are looked at for one answer; some 6 µs each */
+    SCANNED_FDS_MAX = 1 << 16, /* descriptors examined for one answer; some 6 µs each */
     TABLE_DENTS = 16 << 10,
     THREAD_DENTS = 4096,
     STATUS_MAX = 4096,
@@ -25,9 +27,9 @@ enum {
                CONTROL_EXES_MAX * sizeof(struct control_exe),
 };
 
-struct search {
-    char link[40]; /* what a descriptor of the socket looks like */
-    uint32_t left; /* descriptors that may still be looked at */
+struct socket_search {
+    char link[40]; /* link text of a descriptor of the socket */
+    uint32_t left; /* descriptors that may still be examined */
     struct control_holder holders[CONTROL_HOLDERS_MAX];
     uint32_t n_holders;
     struct control_exe exes[CONTROL_EXES_MAX];
@@ -63,7 +65,7 @@ static int open_process(pid_t pid)
 
 /* --- executables --- */
 
-static bool read_path(int dir, const char *link, char ret[CONTROL_PATH_MAX])
+static bool read_exe_path(int dir, const char *link, char ret[CONTROL_PATH_MAX])
 {
     ssize_t n = readlinkat(dir, link, ret, CONTROL_PATH_MAX);
 
@@ -86,9 +88,10 @@ static int open_exe(int dir, const char *link)
     return fd;
 }
 
-/* What is open is what is named: the name is that of the descriptor. False if there is no file. */
-static bool look_at_exe(int dir, const char *link, struct control_exe *ret, int *ret_fd,
-                        char path[CONTROL_PATH_MAX])
+/* Opens an executable; the path is read from the descriptor, so both agree. False if there is no
+ * file. */
+static bool read_exe(int dir, const char *link, struct control_exe *ret, int *ret_fd,
+                     char path[CONTROL_PATH_MAX])
 {
     AUTO_CLOSE int fd = open_exe(dir, link);
     char own[40];
@@ -98,9 +101,9 @@ static bool look_at_exe(int dir, const char *link, struct control_exe *ret, int 
     if (fd >= 0 ? fstat(fd, &st) < 0 : fstatat(dir, link, &st, 0) < 0)
         return false;
     if (fd >= 0)
-        read_path(AT_FDCWD, own, path);
+        read_exe_path(AT_FDCWD, own, path);
     else
-        read_path(dir, link, path);
+        read_exe_path(dir, link, path);
     *ret = (struct control_exe){ .dev = st.st_dev,
                                  .ino = st.st_ino,
                                  .flags = fd >= 0 && S_ISREG(st.st_mode) ? CONTROL_EXE_FD : 0 };
@@ -108,13 +111,13 @@ static bool look_at_exe(int dir, const char *link, struct control_exe *ret, int 
     return true;
 }
 
-/* Of a process whose first thread has ended, the others tell. */
+/* If the first thread has exited, the other threads still show the executable. */
 static void find_exe(int dir, struct control_exe *ret, int *ret_fd, char path[CONTROL_PATH_MAX])
 {
     static char room[THREAD_DENTS] __attribute__((aligned(8)));
     struct numbers threads;
     uint64_t tid;
-    bool found = look_at_exe(dir, "exe", ret, ret_fd, path);
+    bool found = read_exe(dir, "exe", ret, ret_fd, path);
 
     if (found)
         return;
@@ -124,13 +127,13 @@ static void find_exe(int dir, struct control_exe *ret, int *ret_fd, char path[CO
         char link[40];
 
         snprintf(link, sizeof link, "task/%d/exe", (int)tid);
-        found = look_at_exe(dir, link, ret, ret_fd, path);
+        found = read_exe(dir, link, ret, ret_fd, path);
     }
     numbers_close(&threads);
 }
 
-static bool is_known(const struct search *s, const struct control_exe *x, const char *path,
-                     uint32_t *ret)
+static bool find_known_exe(const struct socket_search *s, const struct control_exe *x,
+                           const char *path, uint32_t *ret)
 {
     const char *at = s->text;
 
@@ -143,7 +146,7 @@ static bool is_known(const struct search *s, const struct control_exe *x, const 
     return false;
 }
 
-static int add_exe(struct search *s, int dir, uint32_t *ret, struct err *e)
+static int add_exe(struct socket_search *s, int dir, uint32_t *ret, struct err *e)
 {
     struct control_exe x = { 0 };
     AUTO_CLOSE int fd = -1;
@@ -151,11 +154,12 @@ static int add_exe(struct search *s, int dir, uint32_t *ret, struct err *e)
     size_t n;
 
     find_exe(dir, &x, &fd, path);
-    if (is_known(s, &x, path, ret))
+    if (find_known_exe(s, &x, path, ret))
         return 0;
     n = strlen(path) + 1;
     if (s->n_exes == CONTROL_EXES_MAX || n > sizeof s->text - s->n_text)
-        return err_set(e, ERR_TOO_BIG, "too many executables, or too long paths, for one answer");
+        return err_set(e, ERR_TOO_BIG,
+                       "the socket has too many executables, or too long paths, for one answer");
     memcpy(s->text + s->n_text, path, n);
     s->n_text += n;
     if (fd >= 0)
@@ -167,12 +171,13 @@ static int add_exe(struct search *s, int dir, uint32_t *ret, struct err *e)
 
 /* --- processes --- */
 
-struct status {
+struct proc_status {
     uint32_t parent, uid;
 };
 
-/* The kernel writes a process's name so that it has no line of its own. */
-static bool field(struct str line, struct str name, int word, uint32_t *ret)
+/* Parses a field of a status line. The kernel escapes newlines in a process's name, so it cannot
+ * fake a line. */
+static bool parse_status_field(struct str line, struct str name, int word, uint32_t *ret)
 {
     uint64_t number;
 
@@ -189,7 +194,7 @@ static bool field(struct str line, struct str name, int word, uint32_t *ret)
     return true;
 }
 
-static bool read_status(int dir, struct status *ret)
+static bool read_status(int dir, struct proc_status *ret)
 {
     AUTO_CLOSE int fd = openat(dir, "status", O_RDONLY | O_CLOEXEC);
     char text[STATUS_MAX];
@@ -197,34 +202,35 @@ static bool read_status(int dir, struct status *ret)
     struct str rest = { text, n > 0 ? (size_t)n : 0 }, line;
     bool parent = false, uid = false;
 
-    *ret = (struct status){ 0 };
+    *ret = (struct proc_status){ 0 };
     while (rest.n && !(parent && uid)) {
         rest = str_cut(rest, '\n', &line);
-        parent |= field(line, STR("PPid:\t"), 0, &ret->parent);
-        uid |= field(line, STR("Uid:\t"), 1, &ret->uid);
+        parent |= parse_status_field(line, STR("PPid:\t"), 0, &ret->parent);
+        uid |= parse_status_field(line, STR("Uid:\t"), 1, &ret->uid);
     }
     return parent && uid;
 }
 
-/* The parent of a process, as long as it is: whoever has its number now was that when the process
- * still had it for a parent. */
-static int open_parent(int dir, uint32_t number)
+/* Opens the parent of a process; checks again afterwards that the number still belongs to the
+ * parent. */
+static int open_parent_process(int dir, uint32_t number)
 {
     AUTO_CLOSE int parent = open_process((pid_t)number);
-    struct status again;
+    struct proc_status again;
 
     return parent >= 0 && read_status(dir, &again) && again.parent == number ? take_fd(&parent)
                                                                              : -1;
 }
 
-static int add_ancestors(struct search *s, int dir, struct control_holder *h, struct err *e)
+static int add_ancestors(struct socket_search *s, int dir, struct control_holder *h, struct err *e)
 {
     AUTO_CLOSE int at = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-    struct status status;
+    struct proc_status status;
     int r = 0;
 
     while (r >= 0 && read_status(at, &status) && status.parent > 1) {
-        int parent = h->n_ancestors < CONTROL_ANCESTORS_MAX ? open_parent(at, status.parent) : -1;
+        int parent =
+            h->n_ancestors < CONTROL_ANCESTORS_MAX ? open_parent_process(at, status.parent) : -1;
 
         if (parent < 0) {
             h->flags |= CONTROL_HOLDER_CUT;
@@ -237,16 +243,17 @@ static int add_ancestors(struct search *s, int dir, struct control_holder *h, st
     return r;
 }
 
-static int add_holder(struct search *s, int dir, pid_t pid, struct err *e)
+static int add_holder(struct socket_search *s, int dir, pid_t pid, struct err *e)
 {
     struct control_holder h = { .pid = pid };
-    struct status status;
+    struct proc_status status;
     int r;
 
     if (!read_status(dir, &status))
-        return 0; /* gone */
+        return 0; /* exited */
     if (s->n_holders == CONTROL_HOLDERS_MAX)
-        return err_set(e, ERR_TOO_BIG, "more than %d processes hold it", CONTROL_HOLDERS_MAX);
+        return err_set(e, ERR_TOO_BIG, "more than %d processes hold the socket",
+                       CONTROL_HOLDERS_MAX);
     h.uid = status.uid;
     r = add_exe(s, dir, &h.exe, e);
     if (r >= 0)
@@ -258,8 +265,9 @@ static int add_holder(struct search *s, int dir, pid_t pid, struct err *e)
 
 /* --- descriptors --- */
 
-/* Whether the socket is in a table: 1, 0, or a failure if there was too much to look at. */
-static int look_in(struct search *s, int dir, const char *path, struct err *e)
+/* Searches a descriptor table for the socket: 1, 0, or an error if there are too many
+ * descriptors. */
+static int scan_fd_table(struct socket_search *s, int dir, const char *path, struct err *e)
 {
     static char room[TABLE_DENTS] __attribute__((aligned(8)));
     struct numbers table;
@@ -284,8 +292,8 @@ static int look_in(struct search *s, int dir, const char *path, struct err *e)
     return found;
 }
 
-/* Threads share one table unless they were made not to. */
-static int look_in_threads(struct search *s, int dir, pid_t pid, struct err *e)
+/* Threads usually share one table, but need not. */
+static int scan_thread_tables(struct socket_search *s, int dir, pid_t pid, struct err *e)
 {
     static char room[THREAD_DENTS] __attribute__((aligned(8)));
     struct numbers threads;
@@ -298,23 +306,23 @@ static int look_in_threads(struct search *s, int dir, pid_t pid, struct err *e)
 
         snprintf(path, sizeof path, "task/%d/fd", (int)tid);
         if ((pid_t)tid != pid)
-            found = look_in(s, dir, path, e);
+            found = scan_fd_table(s, dir, path, e);
     }
     numbers_close(&threads);
     return found;
 }
 
-static int look_at(struct search *s, pid_t pid, struct err *e)
+static int scan_process(struct socket_search *s, pid_t pid, struct err *e)
 {
     AUTO_CLOSE int dir = open_process(pid);
-    int found = dir < 0 ? 0 : look_in(s, dir, "fd", e);
+    int found = dir < 0 ? 0 : scan_fd_table(s, dir, "fd", e);
 
     if (dir >= 0 && found == 0)
-        found = look_in_threads(s, dir, pid, e);
+        found = scan_thread_tables(s, dir, pid, e);
     return found > 0 ? add_holder(s, dir, pid, e) : found;
 }
 
-static size_t write_answer(const struct search *s, struct control_who_is *ret)
+static size_t write_owner_answer(const struct socket_search *s, struct control_who_is *ret)
 {
     char *at = (char *)(ret + 1);
 
@@ -331,21 +339,21 @@ static size_t write_answer(const struct search *s, struct control_who_is *ret)
     return (size_t)(at - (char *)ret) + s->n_text;
 }
 
-int who_find(uint64_t inode, struct control_who_is *ret, size_t *ret_n, struct ipc_fds *ret_fds,
-             struct err *e)
+int socket_owner_find(uint64_t inode, struct control_who_is *ret, size_t *ret_n,
+                      struct ipc_fds *ret_fds, struct err *e)
 {
-    static struct search s;
+    static struct socket_search s;
     struct numbers walk;
     pid_t pid;
     int r = 0;
 
-    s.left = LOOKS_MAX;
+    s.left = SCANNED_FDS_MAX;
     s.fds = ret_fds;
     snprintf(s.link, sizeof s.link, "socket:[%llu]", (unsigned long long)inode);
     pids_open(&walk);
     while (r >= 0 && (pid = pids_next(&walk)))
-        r = look_at(&s, pid, e);
+        r = scan_process(&s, pid, e);
     if (r >= 0)
-        *ret_n = write_answer(&s, ret);
+        *ret_n = write_owner_answer(&s, ret);
     return r;
 }

@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,41 +10,41 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
-enum { SOCK = 3 }; /* in the child, and nothing above it */
+enum { SCAN_SOCKET = 3 }; /* in the child; nothing is open above it */
 
-enum look_state { LOOK_FREE, LOOK_RUNS, LOOK_ANSWERED };
+enum owner_scan_state { SCAN_FREE, SCAN_RUNNING, SCAN_ANSWERED };
 
-union answer {
+union owner_scan_answer {
     struct control_head head;
     struct control_failed failed;
     struct control_who_is who_is;
     char room[CONTROL_WHO_IS_MAX];
 };
 
-struct look {
-    enum look_state state;
-    int conn; /* -1 when that is gone */
+struct owner_scan {
+    enum owner_scan_state state;
+    int conn; /* -1: closed */
     uint32_t tag;
     pid_t pid;
     int sock;
     int64_t deadline;
-    union answer answer;
+    union owner_scan_answer answer;
     struct ipc_fds fds; /* with the answer */
 };
 
-static struct look looks[INIT_LOOKS_MAX];
+static struct owner_scan owner_scans[INIT_OWNER_SCANS_MAX];
 
-/* In the order of their arrival. No connection takes another's places: what a client has asked is
- * read to its end even if it has died. */
+/* In order of arrival. Each connection has its own share of places: the requests of a client that
+ * died are still read to the end. */
 static struct {
     int conn;
     struct control_who asked;
 } waiting[INIT_CONNECTIONS_MAX * CONTROL_WHO_MAX];
 static size_t n_waiting;
 
-static size_t fail(union answer *a, uint32_t tag, const struct err *e)
+static size_t fill_scan_failure(union owner_scan_answer *a, uint32_t tag, const struct err *e)
 {
     struct control_failed *m = &a->failed;
 
@@ -53,27 +54,28 @@ static size_t fail(union answer *a, uint32_t tag, const struct err *e)
     return sizeof *m;
 }
 
-/* The child. What PID 1 has open may not live on in it. */
-static void look(const struct control_who *asked, int sock)
+/* Runs in the child, which closes the descriptors inherited from PID 1. */
+static void run_scan(const struct control_who *asked, int sock)
 {
-    static union answer answer;
+    static union owner_scan_answer answer;
     struct ipc_fds fds = { .n = 0 };
     struct err e = { 0 };
     size_t n = 0;
     int r;
 
-    if (dup3(sock, SOCK, O_CLOEXEC) < 0 || sys_close_range(SOCK + 1, ~0u) < 0)
+    if (dup3(sock, SCAN_SOCKET, O_CLOEXEC) < 0 || sys_close_range(SCAN_SOCKET + 1, ~0u) < 0)
         _exit(1);
-    r = who_find(asked->inode, &answer.who_is, &n, &fds, &e);
+    r = socket_owner_find(asked->inode, &answer.who_is, &n, &fds, &e);
     if (r >= 0)
         control_fill(&answer.head, CONTROL_WHO_IS, asked->head.tag, n);
     else
-        n = fail(&answer, asked->head.tag, &e);
-    ipc_send(SOCK, &answer, n, fds.fd, r >= 0 ? fds.n : 0, NULL);
+        n = fill_scan_failure(&answer, asked->head.tag, &e);
+    ipc_send(SCAN_SOCKET, &answer, n, fds.fd, r >= 0 ? fds.n : 0, NULL);
     _exit(0);
 }
 
-static int begin(struct look *l, int conn, const struct control_who *asked, struct err *e)
+static int begin_scan(struct owner_scan *l, int conn, const struct control_who *asked,
+                      struct err *e)
 {
     int pair[2], r = ipc_pair(pair, e);
 
@@ -81,7 +83,7 @@ static int begin(struct look *l, int conn, const struct control_who *asked, stru
         return r;
     l->pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (l->pid == 0)
-        look(asked, pair[1]);
+        run_scan(asked, pair[1]);
     close(pair[1]);
     if (l->pid < 0) {
         close(pair[0]);
@@ -94,20 +96,20 @@ static int begin(struct look *l, int conn, const struct control_who *asked, stru
     l->sock = pair[0];
     l->conn = conn;
     l->tag = asked->head.tag;
-    l->deadline = clock_mono() + INIT_LOOK_MS * NS_PER_MS;
-    l->state = LOOK_RUNS;
+    l->deadline = clock_mono() + INIT_OWNER_SCAN_MS * NS_PER_MS;
+    l->state = SCAN_RUNNING;
     return 0;
 }
 
-static struct look *find_free(void)
+static struct owner_scan *find_free_scan(void)
 {
-    for (size_t i = 0; i < COUNT_OF(looks); i++)
-        if (looks[i].state == LOOK_FREE)
-            return &looks[i];
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
+        if (owner_scans[i].state == SCAN_FREE)
+            return &owner_scans[i];
     return NULL;
 }
 
-static size_t count_waiting(int conn)
+static size_t count_waiting_scans(int conn)
 {
     size_t n = 0;
 
@@ -116,28 +118,29 @@ static size_t count_waiting(int conn)
     return n;
 }
 
-int looks_add(int conn, const struct control_who *asked, struct err *e)
+int owner_scans_add(int conn, const struct control_who *asked, struct err *e)
 {
-    struct look *l = n_waiting ? NULL : find_free();
+    struct owner_scan *l = n_waiting ? NULL : find_free_scan();
 
     if (l)
-        return begin(l, conn, asked, e);
-    if (n_waiting == COUNT_OF(waiting) || count_waiting(conn) >= CONTROL_WHO_MAX)
-        return err_set(e, ERR_BUSY, "%d questions wait already", CONTROL_WHO_MAX);
+        return begin_scan(l, conn, asked, e);
+    if (n_waiting == COUNT_OF(waiting) || count_waiting_scans(conn) >= CONTROL_WHO_MAX)
+        return err_set(e, ERR_BUSY, "%d queries for socket owners are already pending",
+                       CONTROL_WHO_MAX);
     waiting[n_waiting].conn = conn;
     waiting[n_waiting++].asked = *asked;
     return 0;
 }
 
-static void settle(struct look *l, const struct err *why)
+static void finish_scan(struct owner_scan *l, const struct err *why)
 {
     if (why)
-        fail(&l->answer, l->tag, why);
-    l->state = LOOK_ANSWERED;
+        fill_scan_failure(&l->answer, l->tag, why);
+    l->state = SCAN_ANSWERED;
 }
 
-/* What the child says, or that it ended without a word. */
-static void hear(struct look *l)
+/* Receives the child's answer, or notes that it exited without one. */
+static void receive_scan_answer(struct owner_scan *l)
 {
     ssize_t n;
     struct err e;
@@ -148,100 +151,101 @@ static void hear(struct look *l)
         return;
     drop_fd(&l->sock);
     if (n > 0 && control_check(&l->answer, (size_t)n, NULL) >= 0) {
-        settle(l, NULL);
+        finish_scan(l, NULL);
         return;
     }
     ipc_fds_done(&l->fds);
-    (void)err_set(&e, ERR_BUSY, "looking for it took too long, or was ended");
-    settle(l, &e);
+    (void)err_set(&e, ERR_BUSY, "the search for the socket's owner was killed or took too long");
+    finish_scan(l, &e);
 }
 
-bool looks_hear(int fd)
+bool owner_scans_receive(int fd)
 {
-    for (size_t i = 0; i < COUNT_OF(looks); i++)
-        if (looks[i].state == LOOK_RUNS && looks[i].sock == fd) {
-            hear(&looks[i]);
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
+        if (owner_scans[i].state == SCAN_RUNNING && owner_scans[i].sock == fd) {
+            receive_scan_answer(&owner_scans[i]);
             return true;
         }
     return false;
 }
 
-static void take_waiting(size_t i)
+static void remove_waiting(size_t i)
 {
     memmove(waiting + i, waiting + i + 1, (--n_waiting - i) * sizeof waiting[0]);
 }
 
-void looks_orphan(int conn)
+void owner_scans_orphan(int conn)
 {
-    for (size_t i = 0; i < COUNT_OF(looks); i++)
-        if (looks[i].state != LOOK_FREE && looks[i].conn == conn) {
-            looks[i].conn = -1;
-            looks[i].deadline = 1;
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
+        if (owner_scans[i].state != SCAN_FREE && owner_scans[i].conn == conn) {
+            owner_scans[i].conn = -1;
+            owner_scans[i].deadline = 1;
         }
     for (size_t i = n_waiting; i > 0; i--)
         if (waiting[i - 1].conn == conn)
-            take_waiting(i - 1);
+            remove_waiting(i - 1);
 }
 
-/* Until it is heard that its end is closed, its number is its own: nobody has waited for it. */
-static void end_late(struct look *l, int64_t now)
+/* Kills a scan that takes too long. Its pid is valid until the end of its socket is seen: it was
+ * not reaped before. */
+static void end_late_scan(struct owner_scan *l, int64_t now)
 {
-    if (l->state != LOOK_RUNS || l->deadline > now)
+    if (l->state != SCAN_RUNNING || l->deadline > now)
         return;
-    hear(l);
-    if (l->state != LOOK_RUNS)
+    receive_scan_answer(l);
+    if (l->state != SCAN_RUNNING)
         return;
     kill(l->pid, SIGKILL);
-    l->deadline = now + INIT_LOOK_MS * NS_PER_MS;
+    l->deadline = now + INIT_OWNER_SCAN_MS * NS_PER_MS;
 }
 
-static void begin_waiting(void)
+static void begin_waiting_scans(void)
 {
-    struct look *l;
+    struct owner_scan *l;
 
-    while (n_waiting && (l = find_free())) {
+    while (n_waiting && (l = find_free_scan())) {
         struct err e;
 
-        if (begin(l, waiting[0].conn, &waiting[0].asked, &e) < 0) {
+        if (begin_scan(l, waiting[0].conn, &waiting[0].asked, &e) < 0) {
             l->conn = waiting[0].conn;
             l->tag = waiting[0].asked.head.tag;
             l->fds.n = 0;
-            settle(l, &e);
+            finish_scan(l, &e);
         }
-        take_waiting(0);
+        remove_waiting(0);
     }
 }
 
-void looks_enforce(void)
+void owner_scans_enforce(void)
 {
     int64_t now = clock_mono();
 
-    for (size_t i = 0; i < COUNT_OF(looks); i++)
-        end_late(&looks[i], now);
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
+        end_late_scan(&owner_scans[i], now);
 }
 
-void looks_tell(void)
+void owner_scans_answer(void)
 {
-    for (size_t i = 0; i < COUNT_OF(looks); i++) {
-        struct look *l = &looks[i];
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++) {
+        struct owner_scan *l = &owner_scans[i];
 
-        if (l->state != LOOK_ANSWERED)
+        if (l->state != SCAN_ANSWERED)
             continue;
         if (l->conn >= 0 &&
-            conns_tell(l->conn, &l->answer, l->answer.head.size, l->fds.fd, (int)l->fds.n) == 0)
-            continue; /* when there is room */
+            conns_send(l->conn, &l->answer, l->answer.head.size, l->fds.fd, (int)l->fds.n) == 0)
+            continue; /* sent when there is room */
         ipc_fds_done(&l->fds);
-        l->state = LOOK_FREE;
+        l->state = SCAN_FREE;
     }
-    begin_waiting();
+    begin_waiting_scans();
 }
 
-int64_t looks_deadline(void)
+int64_t owner_scans_deadline(void)
 {
     int64_t nearest = 0;
 
-    for (size_t i = 0; i < COUNT_OF(looks); i++)
-        if (looks[i].state == LOOK_RUNS && (!nearest || looks[i].deadline < nearest))
-            nearest = looks[i].deadline;
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
+        if (owner_scans[i].state == SCAN_RUNNING && (!nearest || owner_scans[i].deadline < nearest))
+            nearest = owner_scans[i].deadline;
     return nearest;
 }

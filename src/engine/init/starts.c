@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,11 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-/* The end of everything inside, when it was asked for. */
+/* State of a request to kill everything inside. */
 static struct {
-    uint32_t last; /* what is started later stays */
-    bool killing;  /* until a look finds nothing more */
-    unsigned looks;
+    uint32_t last; /* later starts are spared */
+    bool killing;  /* until a scan finds no process */
+    unsigned scans;
     int64_t deadline; /* 0: none */
 } everything;
 
@@ -31,7 +32,7 @@ static pid_t fork_marked(void)
                           NULL, NULL);
 }
 
-/* Later than any clock if need be: a client may ask for the longest time there is. */
+/* Saturates: a client may ask for the longest possible time. */
 static int64_t deadline_after(int64_t ns)
 {
     int64_t now = clock_mono();
@@ -39,9 +40,9 @@ static int64_t deadline_after(int64_t ns)
     return ns > INT64_MAX - now ? INT64_MAX : now + ns;
 }
 
-/* The kernel gives the number of a namespace that is gone to a new one: then nothing of its former
- * holder is alive, and whoever still looks for it would find the new one's processes. */
-static void mark(struct proc *p, uint64_t own)
+/* The kernel reuses the inode number of a namespace that is gone: then no process of its former row
+ * is alive, and that row must not match processes of the new one. */
+static void set_proc_mark(struct proc *p, uint64_t own)
 {
     for (struct proc *other = procs_next(NULL); own && other; other = procs_next(other)) {
         if (other->mark != own || other == p)
@@ -53,8 +54,8 @@ static void mark(struct proc *p, uint64_t own)
     p->mark = own;
 }
 
-/* Kept processes hold descriptors for as long as they are kept; the rest must still fit. */
-static int make_room(const struct control_start *s, struct err *e)
+/* Checks that descriptors suffice: kept processes hold theirs until they are forgotten. */
+static int check_kept_descriptors(const struct control_start *s, struct err *e)
 {
     uint64_t held = INIT_STDIO_MAX + 1, limit;
 
@@ -64,23 +65,25 @@ static int make_room(const struct control_start *s, struct err *e)
         held += (uint64_t)p->n_stdio + (p->sync >= 0 ? INIT_STDIO_MAX + 1 : 0);
     limit = exec_raise_files();
     if (held + INIT_SPARE_FDS + INIT_CONNECTIONS_MAX > limit)
-        return err_set(e, ERR_BUSY,
-                       "kept processes hold %llu of %llu descriptors: forget some that have ended",
-                       (unsigned long long)held, (unsigned long long)limit);
+        return err_set(
+            e, ERR_BUSY,
+            "kept processes hold %llu of PID 1's %llu descriptors: forget some that have ended",
+            (unsigned long long)held, (unsigned long long)limit);
     return 0;
 }
 
-static int check_room(const struct control_start *s, const struct ipc_fds *fds, struct err *e)
+static int check_start_descriptors(const struct control_start *s, const struct ipc_fds *fds,
+                                   struct err *e)
 {
     size_t text = s->flags & CONTROL_TEXT_FD ? 1 : 0;
     size_t lent = s->flags & CONTROL_LENT ? CONTROL_LENT_MAX : 0;
 
     if (fds->n < text || fds->n > text + lent)
-        return err_set(e, ERR_INVALID, "%zu descriptors with a start", fds->n);
-    return make_room(s, e);
+        return err_set(e, ERR_INVALID, "a start request has %zu descriptors", fds->n);
+    return check_kept_descriptors(s, e);
 }
 
-static void fill(struct proc *p, int conn, const struct control_start *s)
+static void fill_proc(struct proc *p, int conn, const struct control_start *s)
 {
     p->conn = conn;
     p->tag = s->head.tag;
@@ -98,15 +101,16 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
                const char *text, const struct ipc_fds *fds, struct err *e)
 {
     struct proc *p;
-    int sync[2], r = check_room(s, fds, e);
+    int sync[2], r = check_start_descriptors(s, fds, e);
 
     if (r < 0)
         return r;
     p = procs_add();
     if (!p)
-        return err_set(e, ERR_BUSY,
-                       "%d processes run, or have ended and were not told or forgotten",
-                       CONTROL_PROCS_MAX);
+        return err_set(
+            e, ERR_BUSY,
+            "all %d process slots are in use: wait for processes to end, or forget kept ones",
+            CONTROL_PROCS_MAX);
     r = ipc_pair(sync, e);
     if (r < 0)
         goto failed;
@@ -122,18 +126,18 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
         r = errno == EAGAIN ? err_set(e, ERR_BUSY,
                                       "the process limit of the sandbox, or of all sandboxes of "
                                       "its owner, is reached")
-                            : err_sys(e, "making a process");
+                            : err_sys(e, "creating a process");
         goto failed;
     }
     fcntl(sync[0], F_SETFL, O_NONBLOCK);
-    /* A program has nothing to say that is wanted before its execve(), which closes the socket. */
+    /* A program sends nothing of interest before its execve(), which closes the socket. */
     if (s->what == CONTROL_PROGRAM)
         init_watch_end(sync[0]);
     else
         init_watch(sync[0]);
     p->sync = sync[0];
-    fill(p, conn, s);
-    mark(p, kill_mark_of(p->pid));
+    fill_proc(p, conn, s);
+    set_proc_mark(p, kill_mark_of(p->pid));
     return 0;
 failed:
     p->pid = 0;
@@ -141,34 +145,34 @@ failed:
     return r;
 }
 
-static uint32_t tag_of(const struct proc *p)
+static uint32_t reply_tag(const struct proc *p)
 {
     return p->adopted ? 0 : p->tag;
 }
 
-static void drop_stdio(struct proc *p)
+static void close_kept_stdio(struct proc *p)
 {
     for (int i = 0; i < p->n_stdio; i++)
         drop_fd(&p->stdio[i]);
     p->n_stdio = 0;
 }
 
-/* False if the client's queue is full and it must be said again. */
+/* Sends CONTROL_STARTED; false if the client's queue is full and it must be sent again. */
 static bool announce_start(struct proc *p)
 {
     struct control_started m = { .proc = p->id, .pid = p->pid, .cookie = p->cookie };
 
     if (!p->ready || p->started || p->failed)
         return true;
-    control_fill(&m.head, CONTROL_STARTED, tag_of(p), sizeof m);
-    if (p->conn >= 0 && conns_tell(p->conn, &m, sizeof m, p->stdio, p->n_stdio) == 0)
+    control_fill(&m.head, CONTROL_STARTED, reply_tag(p), sizeof m);
+    if (p->conn >= 0 && conns_send(p->conn, &m, sizeof m, p->stdio, p->n_stdio) == 0)
         return false;
     if (!(p->flags & CONTROL_KEEP))
-        drop_stdio(p);
+        close_kept_stdio(p);
     return p->started = true;
 }
 
-/* What dies before it has anything to hand out does not start: its end is all there is to say. */
+/* A process that dies before it has stdio to hand out did not start: only its end is reported. */
 static void note_start(struct proc *p)
 {
     p->ready = p->n_stdio > 0;
@@ -186,8 +190,8 @@ static void note_failure(struct proc *p, const struct child_message *m)
     memcpy(p->failure.msg, m->msg, sizeof p->failure.msg);
 }
 
-/* Nobody could talk to it, or be told how it started. */
-static void give_up(struct proc *p)
+/* Fails a start whose stdio could not be received. */
+static void fail_without_descriptors(struct proc *p)
 {
     static const struct child_message m = {
         .code = ERR_BUSY, .step = "stdio", .msg = "no descriptors are left in the sandbox's PID 1"
@@ -197,7 +201,7 @@ static void give_up(struct proc *p)
     p->killing = true;
 }
 
-/* What was refused without asking the kernel, in its words: they are all that travels. */
+/* Maps an error of ours to an errno: only that is sent. */
 static int errno_of(uint32_t code)
 {
     switch (code) {
@@ -220,17 +224,17 @@ static int errno_of(uint32_t code)
     }
 }
 
-static void hear_child(struct proc *p, const struct child_message *m, struct ipc_fds *fds)
+static void handle_child_message(struct proc *p, const struct child_message *m, struct ipc_fds *fds)
 {
     switch (m->word) {
     case CHILD_READY:
-        if (!p->mark) /* it ended before we looked, perhaps not without leaving something behind */
-            mark(p, m->mark);
+        if (!p->mark) /* it ended before its mark was read, and may have left descendants */
+            set_proc_mark(p, m->mark);
         for (p->n_stdio = 0; (size_t)p->n_stdio < fds->n && p->n_stdio < INIT_STDIO_MAX;
              p->n_stdio++)
             p->stdio[p->n_stdio] = take_fd(&fds->fd[p->n_stdio]);
         if (p->what != CONTROL_PROGRAM)
-            note_start(p); /* a program has started when its execve() has */
+            note_start(p); /* a program has started after its execve() */
         break;
     case CHILD_FAILED:
         if (!p->started)
@@ -245,8 +249,8 @@ static void hear_child(struct proc *p, const struct child_message *m, struct ipc
     }
 }
 
-/* Everything a starting child has to say; at the end of file, a program has started. */
-void starts_hear(struct proc *p)
+/* Reads all messages of a starting child; at the end of file, a program has started. */
+void starts_receive(struct proc *p)
 {
     for (;;) {
         struct ipc_fds fds = { .n = 0 };
@@ -257,12 +261,12 @@ void starts_hear(struct proc *p)
             return;
         if (n == (ssize_t)sizeof m) {
             m.step[sizeof m.step - 1] = m.msg[sizeof m.msg - 1] = '\0';
-            hear_child(p, &m, &fds);
+            handle_child_message(p, &m, &fds);
             ipc_fds_done(&fds);
             continue;
         }
-        if (n == -(int)ERR_TOO_BIG) /* its descriptors did not fit: nobody would hear of it */
-            give_up(p);
+        if (n == -(int)ERR_TOO_BIG) /* its descriptors could not be received */
+            fail_without_descriptors(p);
         drop_fd(&p->sync);
         note_start(p);
         return;
@@ -271,41 +275,52 @@ void starts_hear(struct proc *p)
 
 /* ending */
 
-/* The last word about a start: what conns_tell() says. */
-static int deliver(struct proc *p)
+/* Sends the last message about a start; the result of conns_send(). */
+static int send_last_message(struct proc *p)
 {
     if (p->failed) {
-        control_fill(&p->failure.head, CONTROL_FAILED, tag_of(p), sizeof p->failure);
-        return conns_tell(p->conn, &p->failure, sizeof p->failure, NULL, 0);
+        control_fill(&p->failure.head, CONTROL_FAILED, reply_tag(p), sizeof p->failure);
+        return conns_send(p->conn, &p->failure, sizeof p->failure, NULL, 0);
     }
-    control_fill(&p->end.head, CONTROL_EXITED, tag_of(p), sizeof p->end);
-    return conns_tell(p->conn, &p->end, sizeof p->end, NULL, 0);
+    control_fill(&p->end.head, CONTROL_EXITED, reply_tag(p), sizeof p->end);
+    return conns_send(p->conn, &p->end, sizeof p->end, NULL, 0);
 }
 
-static bool is_kept(const struct proc *p)
+static bool is_kept_proc(const struct proc *p)
 {
     return (p->flags & CONTROL_KEEP) && !p->failed;
 }
 
-static void tell(const struct init_options *o, struct proc *p)
+/* All processes inside are descendants of PID 1, which inherits orphans. */
+static bool is_alone(void)
 {
-    int said = p->told || p->conn < 0 ? 0 : deliver(p);
+    siginfo_t info;
 
-    if (said != 0 && o->one_shot)
-        _exit(0); /* taking us down goes on while the client reads the news */
-    if (said > 0)
-        p->told = true;
-    else if (said < 0)
-        p->conn = -1; /* somebody else may come and ask */
-    if (p->told && !is_kept(p))
+    return waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) < 0 &&
+           errno == ECHILD;
+}
+
+static void report_end(const struct init_options *o, struct proc *p)
+{
+    int sent;
+
+    p->end.alone = o->one_shot && is_alone();
+    sent = p->reported || p->conn < 0 ? 0 : send_last_message(p);
+    if (sent != 0 && o->one_shot)
+        _exit(0); /* the teardown runs while the client reads the message */
+    if (sent > 0)
+        p->reported = true;
+    else if (sent < 0)
+        p->conn = -1; /* another client may adopt it */
+    if (p->reported && !is_kept_proc(p))
         procs_release(p);
 }
 
-void starts_tell(const struct init_options *o)
+void starts_report(const struct init_options *o)
 {
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
         if (announce_start(p) && p->state == PROC_ENDED && !p->killing)
-            tell(o, p);
+            report_end(o, p);
 }
 
 void starts_orphan(int conn)
@@ -315,29 +330,29 @@ void starts_orphan(int conn)
             p->conn = -1;
 }
 
-/* What a connection that is gone has started is told here from now on, and a kept one's end again:
- * who was told may have died before it could remember. */
+/* Reports starts of a closed connection to this one from now on, and the end of a kept process
+ * again: the former client may have died before it stored it. */
 void starts_adopt(struct proc *p, int conn)
 {
     if (p->conn >= 0)
         return;
     p->conn = conn;
     p->adopted = true;
-    p->told = false;
+    p->reported = false;
 }
 
 void starts_forget(struct proc *p)
 {
     p->flags &= ~(uint32_t)CONTROL_KEEP;
-    p->told = true;
-    drop_stdio(p);
+    p->reported = true;
+    close_kept_stdio(p);
 }
 
-static void note_end(struct proc *p, int status, const struct rusage *used)
+static void note_proc_end(struct proc *p, int status, const struct rusage *used)
 {
     if (p->sync >= 0)
-        starts_hear(p);
-    if (p->sync >= 0) { /* a helper's RESULT has been read; nothing else can come */
+        starts_receive(p);
+    if (p->sync >= 0) { /* the RESULT has been read; nothing else can come */
         drop_fd(&p->sync);
         note_start(p);
     }
@@ -358,19 +373,18 @@ static void note_end(struct proc *p, int status, const struct rusage *used)
     p->end.peak_bytes = (int64_t)used->ru_maxrss * 1024;
     p->end.oom_total = oom_kills();
     p->end.oom_kills = p->end.oom_total - p->kills;
-    /* After a timeout, what the program left behind is not left to live; nor where that was asked
-     * for. */
+    /* After a timeout, or if the start asked for it, descendants are killed, too. */
     if (p->timed_out || (p->flags & CONTROL_WHOLE))
         p->killing = true;
 }
 
 /* A workload can stop processes of its own user, also those that serve a request: file operations,
- * and programs before their execve(). None of them ever stops by itself, so one that stands is
- * ended, and its request fails; else whoever made the request would wait for ever. */
+ * and programs before their execve(). None of them ever stops by itself, so a stopped one is killed
+ * and its request fails; otherwise the client would wait for ever. */
 static bool is_serving(struct proc *p)
 {
     if (p->state == PROC_STARTING && p->sync >= 0)
-        starts_hear(p); /* it may have become a program by now */
+        starts_receive(p); /* it may have executed its program by now */
     return p->state == PROC_STARTING || (p->state == PROC_RUNNING && p->what != CONTROL_PROGRAM);
 }
 
@@ -383,24 +397,27 @@ static bool is_stopped(pid_t pid)
 
 static void end_stopped(struct proc *p)
 {
-    static const struct child_message m = { .code = ERR_BUSY,
-                                            .sys = EBUSY,
-                                            .step = "start",
-                                            .msg = "a process of the sandbox stopped the start" };
+    static const struct child_message m = {
+        .code = ERR_BUSY,
+        .sys = EBUSY,
+        .step = "start",
+        .msg = "a process of the sandbox stopped (SIGSTOP) the starting process"
+    };
 
     p->stopped = true;
     if (p->state == PROC_STARTING && p->what == CONTROL_PROGRAM) {
         note_failure(p, &m);
     } else {
         p->end.sys = EBUSY;
-        snprintf(p->end.msg, sizeof p->end.msg, "a process of the sandbox stopped the operation");
+        snprintf(p->end.msg, sizeof p->end.msg,
+                 "a process of the sandbox stopped (SIGSTOP) the file operation");
     }
     kill(p->pid, SIGKILL);
 }
 
-static void watch_stops(void)
+static void end_stopped_servers(void)
 {
-    if (kill_standing()) /* we stopped them, and will let them go */
+    if (kill_is_frozen()) /* PID 1 stopped them, and will resume them */
         return;
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
         if (!p->stopped && is_serving(p) && is_stopped(p->pid))
@@ -417,9 +434,9 @@ void starts_reap(void)
         struct proc *p = procs_by_pid(pid);
 
         if (p)
-            note_end(p, status, &used);
+            note_proc_end(p, status, &used);
     }
-    watch_stops();
+    end_stopped_servers();
 }
 
 /* killing */
@@ -448,8 +465,8 @@ static void continue_kills(void)
         if (!p->killing)
             continue;
         p->killing =
-            (kill_stands_still(p->looks) ? kill_at_standstill(p) : kill_marked(p, SIGKILL)) > 0;
-        p->looks++;
+            (kill_scan_freezes(p->scans) ? kill_marked_frozen(p) : kill_marked(p, SIGKILL)) > 0;
+        p->scans++;
     }
 }
 
@@ -462,9 +479,9 @@ static void end_everything(void)
     if (!everything.killing)
         return;
     everything.killing =
-        (kill_stands_still(everything.looks) ? kill_others_at_standstill(everything.last)
+        (kill_scan_freezes(everything.scans) ? kill_others_frozen(everything.last)
                                              : kill_others(everything.last, SIGKILL)) > 0;
-    everything.looks = everything.killing ? everything.looks + 1 : 0;
+    everything.scans = everything.killing ? everything.scans + 1 : 0;
 }
 
 void starts_enforce(void)
@@ -472,7 +489,7 @@ void starts_enforce(void)
     enforce_deadlines();
     continue_kills();
     end_everything();
-    kill_let_go_again();
+    kill_resume_again();
 }
 
 void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret)

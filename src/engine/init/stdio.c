@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int make_terminal(const struct control_start *s, int *ret_master, int inn
     int unlock = 0;
 
     if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-        return err_sys(e, "making a terminal");
+        return err_sys(e, "creating a terminal");
     if (s->rows && s->cols && ioctl(master, TIOCSWINSZ, &size) < 0)
         return err_sys(e, "setting the terminal's size");
     inner[0] = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -32,12 +33,12 @@ static int make_terminal(const struct control_start *s, int *ret_master, int inn
 }
 
 /* stream 0 is read by the child; 1 and 2 are written. */
-static int make_pipe(int stream, int *outer, int *inner, struct err *e)
+static int make_stdio_pipe(int stream, int *outer, int *inner, struct err *e)
 {
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, "making a pipe");
+        return err_sys(e, "creating a pipe");
     *inner = stream == 0 ? ends[0] : ends[1];
     *outer = stream == 0 ? ends[1] : ends[0];
     return 0;
@@ -59,7 +60,7 @@ int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *re
             inner[0] = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
             r = inner[0] < 0 ? err_sys(e, "opening /dev/null") : 0;
         } else {
-            r = make_pipe(stream, &outer[n], &inner[stream], e);
+            r = make_stdio_pipe(stream, &outer[n], &inner[stream], e);
             n++;
         }
         if (r < 0)
@@ -72,11 +73,11 @@ int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *re
 int stdio_arrange(const struct control_start *s, int inner[3], struct err *e)
 {
     if (setsid() < 0 && errno != EPERM)
-        return err_sys(e, "making a session");
+        return err_sys(e, "creating a session");
     if ((s->flags & CONTROL_TTY) && ioctl(inner[0], TIOCSCTTY, 0) < 0)
-        return err_sys(e, "taking the terminal");
+        return err_sys(e, "making the terminal the controlling one");
     for (int i = 0; i < 3; i++)
         if (dup2(inner[i], i) < 0)
-            return err_sys(e, "arranging stdio");
+            return err_sys(e, "duplicating stdin, stdout and stderr");
     return 0;
 }

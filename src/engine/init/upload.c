@@ -1,9 +1,9 @@
-/* The files of one request: each is written to a temporary beside its place, and when all of them
- * are whole they take their places. Before that nothing has changed that is not undone: the first
- * failure removes the temporaries and the directories that were made. In a child of PID 1 with the
- * target user's rights, as every file operation; what it has to remember is in memory of its own,
- * which is bounded. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UPLOAD: writes the files of one request. Each is written to a temporary beside its target; when
+ * all are complete they are renamed. Until then everything can be undone: the first failure removes
+ * the temporaries and the directories that were made. Runs in a child of PID 1 with the target
+ * user's rights, like every file operation; its memory is bounded. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "ipc/upload.h"
+#include "lib/ipc/upload.h"
 
 enum { UPLOAD_INPUT = 64 << 10, UPLOAD_MADE_MAX = 32768, UPLOAD_NAME_MAX = 256 };
 _Static_assert((int)UPLOAD_RECORD_MAX <= (int)UPLOAD_INPUT, "every record goes on");
 
-/* Files of one directory share it, so that there are not as many descriptors as files. */
+/* Files of one directory share its descriptor, to limit the number of descriptors. */
 struct upload_dir {
     int fd;
     dev_t dev;
@@ -33,10 +33,10 @@ struct upload_dir {
 struct upload_file {
     uint32_t dir;
     char name[UPLOAD_NAME_MAX];
-    char temporary[WRITE_TEMPORARY_MAX]; /* empty: it is in its place */
+    char temporary[WRITE_TEMPORARY_MAX]; /* empty: it was renamed */
 };
 
-/* A directory that was made: the first bytes of the text at `at`. */
+/* A directory that was made: a prefix of the path at `at`. */
 struct upload_made {
     uint32_t at, n;
 };
@@ -60,7 +60,8 @@ static int note_made(struct upload_work *w, const char *path, size_t n, struct e
 {
     if (w->n_made == UPLOAD_MADE_MAX) {
         rmdir(path);
-        return err_set(e, ERR_TOO_BIG, "an upload makes more than %d directories", UPLOAD_MADE_MAX);
+        return err_set(e, ERR_TOO_BIG, "an upload creates more than %d directories",
+                       UPLOAD_MADE_MAX);
     }
     w->made[w->n_made++] = (struct upload_made){ (uint32_t)(path - w->text), (uint32_t)n };
     return 0;
@@ -77,20 +78,20 @@ static int make_upload_parents(struct upload_work *w, char *path, struct err *e)
         if (mkdir(path, 0755) == 0)
             r = note_made(w, path, (size_t)(at - path), e);
         else if (errno != EEXIST)
-            r = err_sys(e, "making %s", path);
+            r = err_sys(e, "creating %s", path);
         *at = '/';
     }
     return r;
 }
 
-/* Takes the descriptor of the place's directory, or one of the same that is open. */
+/* Takes the descriptor of the target's directory, or an open one of the same directory. */
 static int share_dir(struct upload_work *w, uint32_t *ret, struct err *e)
 {
     AUTO_CLOSE int fd = take_fd(&w->place.dir);
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return err_sys(e, "looking at the directory of %s", w->place.name);
+        return err_sys(e, "reading the attributes of the directory of %s", w->place.name);
     for (*ret = w->n_dirs; *ret > 0; --*ret) /* the last one is the likely one */
         if (w->dirs[*ret - 1].ino == st.st_ino && w->dirs[*ret - 1].dev == st.st_dev)
             break;
@@ -117,7 +118,7 @@ static int open_upload_file(struct upload_work *w, const char *path, struct err 
     if (r < 0)
         return r;
     w->place.name = f->name;
-    r = write_look_at_place(&w->place, e);
+    r = write_stat_place(&w->place, e);
     if (r >= 0)
         r = w->fd = write_open_temporary(&w->place, f->temporary, e);
     if (r >= 0)
@@ -145,7 +146,7 @@ static int end_upload_file(struct upload_work *w, struct err *e)
         return 0;
     r = write_set_attributes(w->fd, w->attributes, e); /* the mode may forbid it */
     if (r >= 0)
-        r = write_dress(w->fd, &w->place, w->mode, e);
+        r = write_set_mode_and_owner(w->fd, &w->place, w->mode, e);
     if (close(w->fd) < 0 && r >= 0)
         r = err_sys(e, "writing %s", w->place.name);
     w->fd = -1;
@@ -162,7 +163,7 @@ static bool is_mounted(int dir, const char *name)
            (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* Only owners replace what is in a sticky directory. */
+/* Only owners may replace files in a sticky directory. */
 static bool may_replace(const struct upload_dir *d, const struct stat *st)
 {
     uid_t own = geteuid();
@@ -170,13 +171,13 @@ static bool may_replace(const struct upload_dir *d, const struct stat *st)
     return !(d->mode & S_ISVTX) || own == 0 || own == st->st_uid || own == d->uid;
 }
 
-/* Whatever a rename could fail for, as far as it can be known before the first one. */
+/* Checks reasons for which a rename could fail, before the first one. */
 static int check_upload_file(const struct upload_work *w, const struct upload_file *f,
                              struct err *e)
 {
     const struct upload_dir *d = &w->dirs[f->dir];
     struct write_place p = { .dir = d->fd, .name = f->name };
-    int r = write_look_at_place(&p, e);
+    int r = write_stat_place(&p, e);
 
     if (r < 0 || !p.taken)
         return r;
@@ -198,8 +199,7 @@ static int place_files(struct upload_work *w, struct err *e)
         int dir = w->dirs[f->dir].fd;
 
         if (renameat(dir, f->temporary, dir, f->name) < 0)
-            r = err_sys(e, "putting %s in its place, %u of %u files are in theirs", f->name, i,
-                        w->n_files);
+            r = err_sys(e, "renaming %s into place, after %u of %u files", f->name, i, w->n_files);
         else
             f->temporary[0] = '\0';
     }
@@ -211,16 +211,16 @@ static void undo_upload(struct upload_work *w)
     for (uint32_t i = 0; i < w->n_files; i++)
         if (w->files[i].temporary[0])
             unlinkat(w->dirs[w->files[i].dir].fd, w->files[i].temporary, 0);
-    while (w->n_made) { /* the last one first; one that something is in stays */
+    while (w->n_made) { /* the last one first; directories that are not empty stay */
         const struct upload_made *m = &w->made[--w->n_made];
         char *path = w->text + m->at;
 
-        path[m->n] = '\0'; /* of this path, no longer one is left to remove */
+        path[m->n] = '\0'; /* longer prefixes of this path are removed already */
         rmdir(path);
     }
 }
 
-/* 1: all of them came, and are in their places. */
+/* 1: all files were received and renamed. */
 static int take_upload_event(struct upload_work *w, const struct upload_event *v, struct err *e)
 {
     int r = 0;
@@ -241,7 +241,7 @@ static int take_upload_event(struct upload_work *w, const struct upload_event *v
     }
 }
 
-/* Behind what was not taken. */
+/* Appends input to the unread bytes. */
 static int read_upload(char *in, size_t *n, struct err *e)
 {
     ssize_t got;
@@ -250,9 +250,9 @@ static int read_upload(char *in, size_t *n, struct err *e)
         got = read(STDIN_FILENO, in + *n, UPLOAD_INPUT - *n);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return err_sys(e, "reading what to write");
+        return err_sys(e, "reading the data of an upload");
     if (got == 0)
-        return err_set(e, ERR_INVALID, "the data ended before it was complete");
+        return err_set(e, ERR_INVALID, "the data of an upload ended before its commit record");
     *n += (size_t)got;
     return 0;
 }
@@ -289,7 +289,7 @@ int upload_run(uint32_t mode, char *const *attributes, struct err *e)
     int r;
 
     if (w == MAP_FAILED)
-        return err_sys(e, "memory for an upload");
+        return err_sys(e, "allocating memory for an upload");
     w->fd = -1;
     w->mode = mode;
     w->attributes = attributes;
@@ -298,5 +298,5 @@ int upload_run(uint32_t mode, char *const *attributes, struct err *e)
     r = take_upload(w, e);
     if (r < 0)
         undo_upload(w);
-    return r < 0 ? r : 0; /* the process ends, and with it all that is open */
+    return r < 0 ? r : 0; /* the process exits and closes everything */
 }

@@ -1,6 +1,7 @@
-/* The top of what the sandbox writes: a mount of its own, read-only, without the mounts that cover
- * parts of it. PID 1 does nothing with it but keep it and hand it to those outside who ask. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the top directory of the sandbox's writable layer: a read-only mount without the mounts
+ * that cover parts of it. PID 1 does not use it, but passes it to clients outside. */
+#include "engine/init/init.h"
 
 #include <fcntl.h>
 
@@ -16,7 +17,7 @@ static int send_upper(int conn, const struct control_one *asked)
     struct control_head m;
 
     control_fill(&m, CONTROL_UPPER_IS, asked->head.tag, sizeof m);
-    return conns_tell(conn, &m, sizeof m, &fd, 1);
+    return conns_send(conn, &m, sizeof m, &fd, 1);
 }
 
 int upper_serve(int conn, const struct control_head *asked, struct err *e)

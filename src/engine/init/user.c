@@ -1,4 +1,5 @@
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +11,10 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/caps.h"
-#include "proc/passwd.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/passwd.h"
 
-static bool search(struct str name, uint32_t uid, struct passwd_entry *ret)
+static bool search_passwd(struct str name, uint32_t uid, struct passwd_entry *ret)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, "/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
@@ -25,13 +26,13 @@ int user_find(const char *name, uint32_t uid, uint32_t gid, struct passwd_entry 
     struct passwd_entry u = { 0 };
 
     if (name) {
-        if (!name[0] || !search(str_from(name), 0, &u))
+        if (!name[0] || !search_passwd(str_from(name), 0, &u))
             return err_set(e, ERR_NOT_FOUND, "there is no user '%s' in the sandbox's /etc/passwd",
                            name);
         *ret = u;
         return 0;
     }
-    if (!search((struct str){ NULL, 0 }, uid, &u))
+    if (!search_passwd((struct str){ NULL, 0 }, uid, &u))
         snprintf(u.home, sizeof u.home, "/");
     u.uid = uid;
     u.gid = gid;
@@ -39,7 +40,7 @@ int user_find(const char *name, uint32_t uid, uint32_t gid, struct passwd_entry 
     return 0;
 }
 
-/* In a sandbox of a plain caller there is one identity, and no right to change groups. */
+/* A sandbox of a plain user has one identity and may not change groups. */
 static int switch_ids(const struct passwd_entry *u, struct err *e)
 {
     gid_t group = u->gid;

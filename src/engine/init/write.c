@@ -1,6 +1,7 @@
-/* Writing a file: into a temporary beside it, which takes its place when it is whole. In a child of
- * PID 1 with the target user's rights, as every file operation. */
-#include "init/init.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRITE and COMPOSE: write a file to a temporary beside it, which is renamed when it is complete.
+ * Run in a child of PID 1 with the target user's rights, like every file operation. */
+#include "engine/init/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 enum { CHUNK = 64 << 10, TEMP_TRIES = 100, LINKS_MAX = 40, USUAL_MODE = 0644 };
 
-/* A watch hides temporaries, and tells what becomes of them. */
+/* A watch hides temporaries and reports the resulting files. */
 #define TEMP_OF_NEW ".sandboxer-new-"
 #define TEMP_OF_OLD ".sandboxer-put-"
 
@@ -27,17 +28,19 @@ enum temporary write_temporary(const char *name)
                                                                    : TEMPORARY_NONE;
 }
 
-/* --- where it goes --- */
+/* --- target --- */
 
-/* Others' links in a directory that everybody may write to are traps, as they are to open(). */
+/* True for another user's link in a sticky, world-writable directory: not followed, as by open()
+ * with protected_symlinks. */
 static bool is_trap(const struct stat *link, const struct stat *dir)
 {
     return (dir->st_mode & S_ISVTX) && (dir->st_mode & S_IWOTH) && link->st_uid != geteuid() &&
            link->st_uid != dir->st_uid;
 }
 
-/* 1: the text of the link is in the room; 0: it is none. */
-static int read_link(int dir, const char *name, char room[static CONTROL_PATH_MAX], struct err *e)
+/* Reads a link: 1, or 0 if the name is not a link. */
+static int read_untrapped_link(int dir, const char *name, char room[static CONTROL_PATH_MAX],
+                               struct err *e)
 {
     AUTO_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct stat st, in;
@@ -46,7 +49,7 @@ static int read_link(int dir, const char *name, char room[static CONTROL_PATH_MA
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0 || fstat(fd, &st) < 0 || fstat(dir, &in) < 0)
-        return err_sys(e, "looking at %s", name);
+        return err_sys(e, "reading the attributes of %s", name);
     if (!S_ISLNK(st.st_mode))
         return 0;
     errno = EACCES;
@@ -59,15 +62,16 @@ static int read_link(int dir, const char *name, char room[static CONTROL_PATH_MA
     return 1;
 }
 
-/* Through the links that the path ends in: what they lead to need not be there. */
+/* Follows links at the end of the path; their target need not exist. */
 int write_find_place(const char *path, struct write_place *ret, struct err *e)
 {
-    static char texts[2][CONTROL_PATH_MAX]; /* a name is borrowed from one while one is read */
+    static char texts[2][CONTROL_PATH_MAX]; /* one holds the current name while the other is
+                                               filled */
     AUTO_CLOSE int dir = -1;
     const char *name;
     int r = files_open_parent(AT_FDCWD, path, &dir, &name, e);
 
-    for (unsigned i = 0; r >= 0 && (r = read_link(dir, name, texts[i % 2], e)) > 0; i++) {
+    for (unsigned i = 0; r >= 0 && (r = read_untrapped_link(dir, name, texts[i % 2], e)) > 0; i++) {
         AUTO_CLOSE int from = take_fd(&dir);
 
         errno = ELOOP;
@@ -80,11 +84,11 @@ int write_find_place(const char *path, struct write_place *ret, struct err *e)
     return 0;
 }
 
-int write_look_at_place(struct write_place *p, struct err *e)
+int write_stat_place(struct write_place *p, struct err *e)
 {
     p->taken = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!p->taken)
-        return errno == ENOENT ? 0 : err_sys(e, "looking at %s", p->name);
+        return errno == ENOENT ? 0 : err_sys(e, "reading the attributes of %s", p->name);
     errno = EISDIR;
     if (S_ISDIR(p->st.st_mode))
         return err_sys(e, "writing %s", p->name);
@@ -92,7 +96,7 @@ int write_look_at_place(struct write_place *p, struct err *e)
                                   : err_set(e, ERR_INVALID, "%s is not a regular file", p->name);
 }
 
-/* --- what goes there --- */
+/* --- content --- */
 
 int write_open_temporary(const struct write_place *p, char name[static WRITE_TEMPORARY_MAX],
                          struct err *e)
@@ -104,13 +108,13 @@ int write_open_temporary(const struct write_place *p, char name[static WRITE_TEM
                  (int)getpid(), (unsigned long long)clock_mono());
         fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
-            return fd >= 0 ? fd : err_sys(e, "making a temporary file");
+            return fd >= 0 ? fd : err_sys(e, "creating a temporary file");
     }
-    return err_set(e, ERR_BUSY, "somebody makes every temporary file before us");
+    return err_set(e, ERR_BUSY, "cannot create a temporary file: another process takes every name");
 }
 
-/* Fills all n bytes: n, or 0 at end of file before the first. */
-static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
+/* Reads exactly n bytes: n, or 0 at the end of file before the first. */
+static ssize_t read_input_bytes(int fd, void *data, size_t n, struct err *e)
 {
     size_t have = 0;
 
@@ -120,39 +124,39 @@ static ssize_t read_all(int fd, void *data, size_t n, struct err *e)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return err_sys(e, "reading what to write");
+            return err_sys(e, "reading the data to write");
         if (got == 0 && have == 0)
             return 0;
         if (got == 0)
-            return err_set(e, ERR_INVALID, "the data ended in the middle");
+            return err_set(e, ERR_INVALID, "the data to write is truncated");
         have += (size_t)got;
     }
     return (ssize_t)n;
 }
 
-/* The data comes as lengths and bytes; a length of 0 says that it is complete. A client that dies
- * half way sends no such thing, and the file stays as it was. */
+/* Data comes as lengths and bytes; a length of 0 marks the end. If the client dies before that, the
+ * file stays unchanged. */
 static int copy_chunks(int fd, struct err *e)
 {
     static char chunk[CHUNK];
     uint32_t left;
 
     for (;;) {
-        ssize_t n = read_all(STDIN_FILENO, &left, sizeof left, e);
+        ssize_t n = read_input_bytes(STDIN_FILENO, &left, sizeof left, e);
 
         if (n < 0)
             return (int)n;
         if (n == 0)
-            return err_set(e, ERR_INVALID, "the data ended before it was complete");
+            return err_set(e, ERR_INVALID, "the data to write ended before its end mark");
         if (left == 0)
             return 0;
         while (left) {
             size_t want = left < sizeof chunk ? left : sizeof chunk;
             int r;
 
-            n = read_all(STDIN_FILENO, chunk, want, e);
+            n = read_input_bytes(STDIN_FILENO, chunk, want, e);
             if (n <= 0)
-                return n < 0 ? (int)n : err_set(e, ERR_INVALID, "the data ended in the middle");
+                return n < 0 ? (int)n : err_set(e, ERR_INVALID, "the data to write is truncated");
             r = files_write_all(fd, chunk, want, "the file", e);
             if (r < 0)
                 return r;
@@ -168,18 +172,20 @@ int write_set_attributes(int fd, char *const *attributes, struct err *e)
         int r;
 
         if (!end || strncmp(*attributes, "user.", 5) != 0)
-            return err_set(e, ERR_INVALID, "'%s' is no attribute", *attributes);
+            return err_set(e, ERR_INVALID, "'%s' is not an attribute: use user.NAME=VALUE",
+                           *attributes);
         *end = '\0';
         r = fsetxattr(fd, *attributes, end + 1, strlen(end + 1), 0);
         if (r < 0)
             return err_sys(e, "setting the attribute %s", *attributes);
-        *end = '='; /* the next file gets it, too */
+        *end = '='; /* restored for the next file */
     }
     return 0;
 }
 
-/* As what was there before, as far as the user may: nobody can give files away. */
-int write_dress(int fd, const struct write_place *p, uint32_t mode, struct err *e)
+/* Keeps mode and owner of the replaced file, as far as the user may: without privileges it cannot
+ * change the owner. */
+int write_set_mode_and_owner(int fd, const struct write_place *p, uint32_t mode, struct err *e)
 {
     mode_t kept = p->taken ? p->st.st_mode : USUAL_MODE;
 
@@ -190,52 +196,52 @@ int write_dress(int fd, const struct write_place *p, uint32_t mode, struct err *
     return 0;
 }
 
-/* Where the bytes of a new file come from. */
+/* Fills a new file. */
 typedef int fill_fn(int fd, char *const *strings, struct err *e);
 
 static int fill_from_input(int fd, char *const *attributes, struct err *e)
 {
     int r = copy_chunks(fd, e);
 
-    return r < 0 ? r : write_set_attributes(fd, attributes, e); /* the mode may forbid it */
+    return r < 0 ? r : write_set_attributes(fd, attributes, e); /* before the mode may forbid it */
 }
 
-static int replace(const struct write_place *p, uint32_t mode, fill_fn *fill, char *const *strings,
-                   struct err *e)
+static int replace_file(const struct write_place *p, uint32_t mode, fill_fn *fill,
+                        char *const *strings, struct err *e)
 {
     char temporary[WRITE_TEMPORARY_MAX];
     AUTO_CLOSE int fd = write_open_temporary(p, temporary, e);
     int r = fd < 0 ? fd : fill(fd, strings, e);
 
     if (r >= 0)
-        r = write_dress(fd, p, mode, e);
+        r = write_set_mode_and_owner(fd, p, mode, e);
     if (r >= 0 && renameat(p->dir, temporary, p->dir, p->name) < 0)
-        r = err_sys(e, "putting %s in its place", p->name);
+        r = err_sys(e, "renaming %s into place", p->name);
     if (r < 0 && fd >= 0)
         unlinkat(p->dir, temporary, 0);
     return r;
 }
 
-static int replace_at(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
-                      struct err *e)
+static int replace_path(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
+                        struct err *e)
 {
     struct write_place p = { .dir = -1 };
     int r = write_find_place(path, &p, e);
 
     if (r >= 0)
-        r = write_look_at_place(&p, e);
+        r = write_stat_place(&p, e);
     if (r >= 0)
-        r = replace(&p, mode, fill, strings, e);
+        r = replace_file(&p, mode, fill, strings, e);
     close_fd_(&p.dir);
     return r;
 }
 
 int write_run(uint32_t mode, char *const *paths, struct err *e)
 {
-    return replace_at(paths[0], mode, fill_from_input, paths + 1, e);
+    return replace_path(paths[0], mode, fill_from_input, paths + 1, e);
 }
 
-/* --- files that become one --- */
+/* --- composing --- */
 
 static int append_file(int fd, const char *path, struct err *e)
 {
@@ -274,20 +280,20 @@ static bool is_same_file(const char *path, const struct stat *st)
     return stat(path, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
 }
 
-/* A source that was removed meanwhile, or is given twice, is gone as it should be. */
+/* Removes the sources; one that was removed meanwhile, or is given twice, is no error. */
 static int remove_sources(const char *made, char *const *sources, struct err *e)
 {
     struct stat st;
 
     if (stat(made, &st) < 0)
-        return err_sys(e, "looking at %s", made);
+        return err_sys(e, "reading the attributes of %s", made);
     for (; *sources; sources++)
         if (!is_same_file(*sources, &st) && unlink(*sources) < 0 && errno != ENOENT)
             return err_sys(e, "removing %s", *sources);
     return 0;
 }
 
-/* Sources first: a missing one makes no directory. */
+/* Checks the sources first, so that no directory is made if one is missing. */
 static int check_sources(char *const *sources, struct err *e)
 {
     for (; *sources; sources++) {
@@ -308,8 +314,9 @@ int compose_run(uint32_t mode, char *const *paths, struct err *e)
     if (r >= 0)
         r = files_make_parents(paths[0], &made, e);
     if (r >= 0)
-        r = replace_at(paths[0], mode, fill_from_files, paths + 1, e);
-    if (r < 0 && e->sys == ENOENT && check_sources(paths + 1, &gone) >= 0) /* they are all there */
-        return err_set(e, ERR_INVALID, "there cannot be a file %s", paths[0]);
+        r = replace_path(paths[0], mode, fill_from_files, paths + 1, e);
+    if (r < 0 && e->sys == ENOENT && check_sources(paths + 1, &gone) >= 0) /* all sources exist */
+        return err_set(e, ERR_INVALID,
+                       "cannot create a file %s: a component of its path does not exist", paths[0]);
     return r < 0 ? r : remove_sources(paths[0], paths + 1, e);
 }

@@ -1,4 +1,5 @@
-#include "layers/ahead.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/ahead.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -9,15 +10,15 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/room.h"
-#include "layers/content.h"
-#include "layers/count.h"
-#include "tree/at.h"
-#include "tree/walk.h"
+#include "base/disk_space.h"
+#include "engine/layers/content.h"
+#include "engine/layers/count.h"
+#include "lib/tar/at.h"
+#include "lib/tar/walk.h"
 
 enum {
-    LEAST = 256 << 10, /* a smaller file is copied as fast as it is compared */
-    NAME_MAX_HERE = 32,
+    AHEAD_FILE_MIN = 256 << 10, /* smaller files are copied as fast as they are compared */
+    AHEAD_NAME_MAX = 32,
 };
 
 struct ahead {
@@ -27,52 +28,52 @@ struct ahead {
     int to;
     uint64_t bytes, most;
     uint64_t entries;
-    bool over; /* there is no room, or no need */
+    bool stopped; /* out of space, or files can be cloned */
 };
 
-static void name_of(const struct stat *st, char out[static NAME_MAX_HERE])
+static void format_ahead_name(const struct stat *st, char out[static AHEAD_NAME_MAX])
 {
-    snprintf(out, NAME_MAX_HERE, "%llx", (unsigned long long)st->st_ino);
+    snprintf(out, AHEAD_NAME_MAX, "%llx", (unsigned long long)st->st_ino);
 }
 
-/* A content's count. */
-static int count(void *user, uint64_t n, bool written, struct err *e)
+/* The count function of struct content_counter. */
+static int count_ahead_bytes(void *user, uint64_t n, bool written, struct err *e)
 {
     struct ahead *a = user;
 
     (void)written;
-    a->over = a->over || n > a->most - a->bytes ||
-              room_check(a->to, a->options->free_min, a->bytes, n, e) < 0;
-    if (a->over)
-        return err_set(e, ERR_TOO_BIG, "there is no room to copy it ahead");
+    a->stopped = a->stopped || n > a->most - a->bytes ||
+                 room_check(a->to, a->options->free_min, a->bytes, n, e) < 0;
+    if (a->stopped)
+        return err_set(e, ERR_TOO_BIG, "not enough free space for a pre-copy");
     a->bytes += n;
     if (a->options->progress)
         a->options->progress(a->options->user, a->bytes, a->entries);
     return 0;
 }
 
-static void copy_file(struct ahead *a, const char *name)
+static void copy_file_ahead(struct ahead *a, const char *name)
 {
-    const struct content content = { count, a };
+    const struct content_counter content = { count_ahead_bytes, a };
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open_unseen(walk_top(&a->walk)->fd, name, O_NOFOLLOW | O_NONBLOCK);
-    char known[NAME_MAX_HERE];
+    char known[AHEAD_NAME_MAX];
     struct stat st;
     struct err e;
 
     if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev != a->dev ||
-        layers_data_of(&st) < LEAST)
+        layers_data_bytes(&st) < AHEAD_FILE_MIN)
         return;
-    name_of(&st, known);
+    format_ahead_name(&st, known);
     to = at_open(a->to, known, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (to < 0)
-        return; /* by another of its names */
-    a->over = ioctl(to, FICLONE, from) == 0;
-    if (a->over || content_copy(&content, from, to, st.st_size, &e) < 0)
+        return; /* copied under another of its names */
+    a->stopped = ioctl(to, FICLONE, from) == 0;
+    if (a->stopped || content_copy(&content, from, to, st.st_size, &e) < 0)
         (void)unlinkat(a->to, known, 0);
 }
 
-static void look_at(struct ahead *a, const char *name)
+static void copy_entry_ahead(struct ahead *a, const char *name)
 {
     char copy[TREE_NAME_MAX + 1];
     struct stat st;
@@ -81,7 +82,7 @@ static void look_at(struct ahead *a, const char *name)
     if (fstatat(walk_top(&a->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
     if (S_ISREG(st.st_mode))
-        copy_file(a, name);
+        copy_file_ahead(a, name);
     if (!S_ISDIR(st.st_mode) || st.st_dev != a->dev)
         return;
     snprintf(copy, sizeof copy, "%s", name);
@@ -90,7 +91,7 @@ static void look_at(struct ahead *a, const char *name)
         (void)walk_enter(&a->walk, dir, copy, NULL);
 }
 
-static bool is_skipped(const struct ahead *a, const char *name)
+static bool is_skipped_ahead(const struct ahead *a, const char *name)
 {
     for (const char *const *s = a->options->skip; a->walk.depth == 1 && s && *s; s++)
         if (strcmp(*s, name) == 0)
@@ -114,14 +115,14 @@ void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
     }
     a.dev = st.st_dev;
     (void)walk_enter(&a.walk, first, "", NULL);
-    while (a.walk.depth > 0 && !a.over && a.entries < entries_max) {
+    while (a.walk.depth > 0 && !a.stopped && a.entries < entries_max) {
         if (walk_next(&a.walk, &name, NULL) <= 0) {
             walk_leave(&a.walk);
             continue;
         }
         a.entries++;
-        if (!is_skipped(&a, name))
-            look_at(&a, name);
+        if (!is_skipped_ahead(&a, name))
+            copy_entry_ahead(&a, name);
     }
     walk_done(&a.walk);
 }
@@ -140,11 +141,11 @@ void ahead_drop(int ahead)
 
 int ahead_take(int ahead, const struct stat *of, int dir, const char *name)
 {
-    char known[NAME_MAX_HERE];
+    char known[AHEAD_NAME_MAX];
 
     if (ahead < 0)
         return -1;
-    name_of(of, known);
+    format_ahead_name(of, known);
     if (syscall(SYS_renameat2, ahead, known, dir, name, RENAME_NOREPLACE) < 0)
         return -1;
     return at_open(dir, name, O_RDWR | O_NOFOLLOW, 0);

@@ -1,27 +1,27 @@
-/* The content of a sandbox's large files, copied while it still runs: what is left to do while it
- * stands still is to compare and to write what has changed, which waits for no disk.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies the content of a sandbox's large files while the sandbox still runs (pre-copy). The frozen
+ * phase then only compares and writes differences, without waiting for the disk.
  *
- * What was copied ahead is in a directory, each file by its number. Nothing is believed of it: it
- * is another file's content, or an older one, until it was compared with the file that stands
- * still. (Times would not tell: what a program writes through a mapping changes none on a tmpfs.)
- */
-#ifndef LAYERS_AHEAD_H
-#define LAYERS_AHEAD_H
+ * Copies are stored in a directory, each file under its inode number. They are not trusted: a copy
+ * may be outdated or belong to another file until it was compared with the file of the frozen
+ * sandbox. (File times do not help: a store through a mapping changes no time on a tmpfs.) */
+#ifndef ENGINE_LAYERS_AHEAD_H
+#define ENGINE_LAYERS_AHEAD_H
 
 #include <sys/stat.h>
 
-#include "layers/copy.h"
+#include "engine/layers/copy.h"
 
-/* From `from`, which anybody may change meanwhile, to the directory `to`: as much as there is room
- * for, no more than `most` bytes. Whatever fails is left for later: this never does. Nothing is
- * copied where files can be cloned. */
+/* Copies from `from`, which processes may change meanwhile, to the directory `to`: as much as fits,
+ * at most `most` bytes. Never fails: files that cannot be copied are left for later. Copies nothing
+ * where files can be cloned. */
 void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o);
 
-/* What nobody has taken makes room. */
+/* Deletes all copies that ahead_take() did not take, to free space. */
 void ahead_drop(int ahead);
 
-/* The file that this was copied of gets this name: a descriptor to read and write it. -1: it was
- * not. */
+/* Moves the copy of file `of` to `dir`/`name`: a descriptor to read and write it. -1: there is no
+ * copy. */
 int ahead_take(int ahead, const struct stat *of, int dir, const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-#include "layers/attributes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/attributes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,11 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/idmap.h"
+#include "lib/proc/idmap.h"
 
 enum { ACL_HEAD = 4, ACL_USER_ENTRY = 0x02, ACL_GROUP_ENTRY = 0x08 };
 
-/* An entry of the text of an ACL, as the kernel keeps it; little endian. */
+/* An entry in the kernel's format of an ACL; little endian. */
 struct acl_entry {
     uint16_t tag, perm;
     uint32_t id;
@@ -28,13 +29,13 @@ struct owners owners_of(const struct stat *any)
 int owners_inside(const struct owners *o, uint32_t outside, uint32_t *ret, struct err *e)
 {
     if ((outside & ~(uint32_t)(IDMAP_IDS - 1)) != o->base)
-        return err_set(e, ERR_DENIED, "an owner %u that the sandbox does not have", outside);
+        return err_set(e, ERR_DENIED, "owner %u is outside the id range of the sandbox", outside);
     *ret = outside - o->base;
     return 0;
 }
 
-/* Names of users and groups in an ACL are owners, too. */
-static int move_acl(const struct owners *o, char *value, size_t n, struct err *e)
+/* Maps the user and group ids in an ACL like owners. */
+static int map_acl_inside(const struct owners *o, char *value, size_t n, struct err *e)
 {
     for (size_t at = ACL_HEAD; at + sizeof(struct acl_entry) <= n; at += sizeof(struct acl_entry)) {
         struct acl_entry entry;
@@ -57,7 +58,7 @@ static bool is_acl(const char *name)
            strcmp(name, "system.posix_acl_default") == 0;
 }
 
-/* overlayfs keeps "user.overlay.x" of a program as "user.overlay.overlay.x". */
+/* overlayfs stores a program's "user.overlay.x" as "user.overlay.overlay.x". */
 bool attributes_wanted(const char *name)
 {
     static const char own[] = "user.overlay.";
@@ -68,7 +69,7 @@ bool attributes_wanted(const char *name)
     return strncmp(name, "user.", 5) == 0 || is_acl(name);
 }
 
-static int copy_one(const struct owners *o, int from, int to, const char *name, struct err *e)
+static int copy_one_xattr(const struct owners *o, int from, int to, const char *name, struct err *e)
 {
     static char value[XATTR_SIZE_MAX];
     ssize_t n = fgetxattr(from, name, value, sizeof value);
@@ -76,11 +77,11 @@ static int copy_one(const struct owners *o, int from, int to, const char *name, 
 
     if (n < 0)
         return errno == ENODATA ? 0 : err_sys(e, "reading the attribute %.100s", name);
-    r = is_acl(name) ? move_acl(o, value, (size_t)n, e) : 0;
+    r = is_acl(name) ? map_acl_inside(o, value, (size_t)n, e) : 0;
     if (r < 0)
         return r;
     if (fsetxattr(to, name, value, (size_t)n, 0) < 0)
-        return err_sys(e, "keeping the attribute %.100s", name);
+        return err_sys(e, "setting the attribute %.100s", name);
     return 0;
 }
 
@@ -94,11 +95,11 @@ int attributes_copy_extended(const struct owners *o, int from, int to, struct er
         return errno == ENOTSUP ? 0 : err_sys(e, "listing attributes");
     for (const char *at = names; at < names + n && r >= 0; at += strlen(at) + 1)
         if (attributes_wanted(at))
-            r = copy_one(o, from, to, at, e);
+            r = copy_one_xattr(o, from, to, at, e);
     return r;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_attribute_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -117,7 +118,7 @@ int attributes_list(int fd, struct attribute_names *ret, struct err *e)
             return err_set(e, ERR_TOO_BIG, "more than %zu extended attributes", COUNT_OF(ret->p));
         ret->p[ret->n++] = at;
     }
-    qsort(ret->p, ret->n, sizeof *ret->p, by_name);
+    qsort(ret->p, ret->n, sizeof *ret->p, compare_attribute_names);
     return 0;
 }
 
@@ -128,25 +129,24 @@ int attributes_clear_extended(int fd, struct err *e)
 
     for (const char *at = names; n > 0 && at < names + n; at += strlen(at) + 1)
         if (attributes_wanted(at) && fremovexattr(fd, at) < 0 && errno != ENODATA)
-            return err_sys(e, "taking the attribute %.100s away", at);
+            return err_sys(e, "removing the attribute %.100s", at);
     return 0;
 }
 
-static int inside(const struct owners *o, const struct stat *st, uint32_t *uid, uint32_t *gid,
-                  struct err *e)
+static int map_owner_inside(const struct owners *o, const struct stat *st, uint32_t *uid,
+                            uint32_t *gid, struct err *e)
 {
     int r = owners_inside(o, st->st_uid, uid, e);
 
     return r < 0 ? r : owners_inside(o, st->st_gid, gid, e);
 }
 
-/* A change of the owner takes set-user-id bits away, and both change the time of the status alone.
- */
+/* fchown() clears set-user-id bits, so the mode follows it; neither changes the times set last. */
 int attributes_set(const struct owners *o, int fd, const struct stat *st, struct err *e)
 {
     const struct timespec times[2] = { st->st_atim, st->st_mtim };
     uint32_t uid, gid;
-    int r = inside(o, st, &uid, &gid, e);
+    int r = map_owner_inside(o, st, &uid, &gid, e);
 
     if (r < 0)
         return r;
@@ -160,7 +160,7 @@ int attributes_set_at(const struct owners *o, int dir, const char *name, const s
 {
     const struct timespec times[2] = { st->st_atim, st->st_mtim };
     uint32_t uid, gid;
-    int r = inside(o, st, &uid, &gid, e);
+    int r = map_owner_inside(o, st, &uid, &gid, e);
 
     if (r < 0)
         return r;

@@ -1,8 +1,10 @@
-/* What the layers of one image may still hold together, while several keepers unpack some of them:
- * a file in memory that all of them map. Each takes from it before it stores anything, so that at
- * no moment more than that is on the disk. Nothing is given back: where one fails, all do. */
-#ifndef LAYERS_BUDGET_H
-#define LAYERS_BUDGET_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes and files that the layers of one image may still take together, while several layer
+ * workers unpack them: shared memory that all of them map. Each worker takes from the budget before
+ * it stores anything, so the disk never holds more. Nothing is returned to the budget: if one layer
+ * fails, all fail. */
+#ifndef ENGINE_LAYERS_BUDGET_H
+#define ENGINE_LAYERS_BUDGET_H
 
 #include <stdint.h>
 
@@ -10,13 +12,13 @@
 
 struct budget;
 
-/* A descriptor, for the jobs of all of them. */
+/* Makes the shared memory: a descriptor that is passed to every job. */
 int budget_make(uint64_t bytes, uint64_t entries, struct err *e);
 
-/* Maps it, to the end of the process. The descriptor stays the caller's. */
+/* Maps the budget until the process ends. The descriptor stays the caller's. */
 int budget_open(int fd, struct budget **ret, struct err *e);
 
-/* Content of files, and names. -ERR_TOO_BIG if so much is not left. */
+/* Takes bytes of content and a number of files. -ERR_TOO_BIG if less is left. */
 int budget_take(struct budget *b, uint64_t bytes, uint64_t entries, struct err *e);
 
 #endif

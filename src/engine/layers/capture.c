@@ -1,4 +1,5 @@
-/* The writable layer of a sandbox, which stands still meanwhile, as a layer of its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_CAPTURE and LAYERS_TAKE: make a layer from the writable layer of a frozen sandbox. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -6,35 +7,35 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/own.h"
-#include "layers/ahead.h"
-#include "layers/copy.h"
-#include "layers/count.h"
-#include "layers/keeper.h"
-#include "tree/at.h"
-#include "tree/tree.h"
-#include "uppers/driver.h"
-#include "uppers/subvolume.h"
+#include "engine/layers/ahead.h"
+#include "engine/layers/copy.h"
+#include "engine/layers/count.h"
+#include "engine/layers/worker.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tree.h"
+#include "engine/storage/driver.h"
+#include "engine/storage/subvolume.h"
 
-const char *const keeper_unwanted[] = { "dev", "proc", "sys", "run", ".empty", NULL };
+const char *const layer_worker_skipped_names[] = { "dev", "proc", "sys", "run", ".empty", NULL };
 
-static void tell(void *user, uint64_t bytes, uint64_t entries)
+static void on_copy_progress(void *user, uint64_t bytes, uint64_t entries)
 {
-    keeper_progress(user, bytes, entries);
+    layer_worker_report_progress(user, bytes, entries);
 }
 
-/* The disk is everybody's: a twentieth of it stays free, and as much as is asked for. What is in
- * memory is no larger than the memory it takes. */
-static int check_room(const struct keeper *k, struct err *e)
+/* Keeps a twentieth of the disk free, or the configured amount if that is more. Checked for a tmpfs
+ * only: its copy is at most as large as the memory it uses. */
+static int check_capture_space(const struct layer_worker *k, struct err *e)
 {
     struct statfs from, to;
     uint64_t used, room, kept;
 
     if (k->box >= 0)
-        return 0; /* as far as it is copied at all, it may take less than it seems */
+        return 0; /* a clone may take less than its size */
     if (fstatfs(k->fds[0], &from) < 0 || fstatfs(k->storage.tmp, &to) < 0)
-        return err_sys(e, "asking how much room there is");
+        return err_sys(e, "reading the free disk space");
     if (from.f_type != TMPFS_MAGIC)
         return 0;
     used = (from.f_blocks - from.f_bfree) * (uint64_t)from.f_bsize;
@@ -43,50 +44,51 @@ static int check_room(const struct keeper *k, struct err *e)
     if (kept < k->job.free_min)
         kept = k->job.free_min;
     if (used + kept > room)
-        return err_set(e, ERR_BUSY,
-                       "the disk of the state directory is nearly full: %llu MiB are free, and up "
-                       "to %llu are needed besides the %llu that stay free (images.free_min, or a "
-                       "twentieth)",
-                       (unsigned long long)(room >> 20), (unsigned long long)(used >> 20) + 1,
-                       (unsigned long long)(kept >> 20));
+        return err_set(
+            e, ERR_FULL,
+            "the disk of the state directory is nearly full: %llu MiB are free, up to %llu MiB are "
+            "needed, and %llu MiB must stay free (images.free_min, or a twentieth)",
+            (unsigned long long)(room >> 20), (unsigned long long)(used >> 20) + 1,
+            (unsigned long long)(kept >> 20));
     return 0;
 }
 
-/* Its files have to be copied, or cloned, one by one. */
-static bool is_copied(const struct keeper *k)
+/* True if files have to be copied or cloned one by one. */
+static bool is_copied_by_file(const struct layer_worker *k)
 {
     return k->box < 0 || !((k->job.flags & LAYERS_KEEP) || subvolume_is(k->box));
 }
 
-static int open_source(const struct keeper *k, struct err *e)
+static int open_capture_source(const struct layer_worker *k, struct err *e)
 {
-    int fd = k->box >= 0 ? at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)
+    int fd = k->box >= 0 ? at_open(k->box, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0)
                          : at_open(k->fds[0], ".", O_RDONLY | O_DIRECTORY, 0);
 
-    return fd < 0 ? err_sys(e, "opening what the sandbox wrote") : fd;
+    return fd < 0 ? err_sys(e, "opening the writable layer of the sandbox") : fd;
 }
 
-static int make_place(const struct growth *g, const char *name, struct err *e)
+static int make_staging_dir(const struct staging *g, const char *name, struct err *e)
 {
     int fd =
         mkdirat(g->dir, name, 0700) < 0 ? -1 : at_open(g->dir, name, O_RDONLY | O_DIRECTORY, 0);
 
-    return fd < 0 ? err_sys(e, "making a place for %s", name) : fd;
+    return fd < 0 ? err_sys(e, "creating the directory %s", name) : fd;
 }
 
-static struct copy_options options(struct keeper *k)
+static struct copy_options capture_options(struct layer_worker *k)
 {
     return (struct copy_options){ .bytes_max = k->job.bytes_max,
                                   .entries_max = k->job.entries_max,
                                   .free_min = k->job.free_min,
-                                  .skip = keeper_unwanted,
+                                  .skip = layer_worker_skipped_names,
                                   .ahead = k->ahead,
-                                  .progress = tell,
+                                  .progress = on_copy_progress,
                                   .user = k };
 }
 
-/* However fast files come and go meanwhile, no more is copied than the file system had. */
-static uint64_t most_ahead(const struct keeper *k, int source)
+/* Limits the pre-copy to the space that the file system uses now, however many files change
+ * meanwhile. */
+static uint64_t ahead_bytes_max(const struct layer_worker *k, int source)
 {
     uint64_t max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT, used;
     struct statfs from;
@@ -97,34 +99,33 @@ static uint64_t most_ahead(const struct keeper *k, int source)
     return used < max ? used : max;
 }
 
-static int copy_ahead(struct keeper *k, struct err *e)
+static int copy_ahead(struct layer_worker *k, struct err *e)
 {
-    const struct copy_options o = options(k);
-    AUTO_CLOSE int source = open_source(k, e);
+    const struct copy_options o = capture_options(k);
+    AUTO_CLOSE int source = open_capture_source(k, e);
 
     if (source < 0)
         return source;
-    k->ahead = make_place(&k->growth, "ahead", e);
+    k->ahead = make_staging_dir(&k->staging, "ahead", e);
     if (k->ahead < 0)
         return k->ahead;
-    ahead_copy(source, k->ahead, most_ahead(k, source), &o);
-    hook_point("layers.ahead");
+    ahead_copy(source, k->ahead, ahead_bytes_max(k, source), &o);
+    fault_point("layers.ahead");
     return 0;
 }
 
-static int prepare_copy(struct keeper *k, struct err *e)
+static int prepare_copy(struct layer_worker *k, struct err *e)
 {
-    int r = check_room(k, e);
+    int r = check_capture_space(k, e);
 
     if (r >= 0)
-        r = growth_begin(&k->growth, &k->storage, k->job.name, e);
-    k->growing = &k->growth;
-    return r < 0 || (k->job.flags & LAYERS_STILL) ? r : copy_ahead(k, e);
+        r = staging_begin(&k->staging, &k->storage, k->job.name, e);
+    k->unfinished = &k->staging;
+    return r < 0 || (k->job.flags & LAYERS_FROZEN) ? r : copy_ahead(k, e);
 }
 
-/* What it writes to disk is synchronised: little of it is left to be forced there while the sandbox
- * stands still. */
-static int open_box(struct keeper *k, struct err *e)
+/* Syncs the data on disk early, so that little is left to write while the sandbox is frozen. */
+static int open_captured_box(struct layer_worker *k, struct err *e)
 {
     if (!k->job.box[0])
         return 0;
@@ -133,109 +134,125 @@ static int open_box(struct keeper *k, struct err *e)
         return k->fds[0] >= 0 ? 0 : k->box;
     if (k->box < 0)
         return k->box;
-    return syncfs(k->box) < 0 ? err_sys(e, "forcing what the sandbox wrote to disk") : 0;
+    return syncfs(k->box) < 0 ? err_sys(e, "syncing the writable layer of the sandbox") : 0;
 }
 
-/* Whatever can be done while it still runs. */
-int keeper_capture_prepare(struct keeper *k, struct err *e)
+/* Does all work that is possible while the sandbox runs. */
+int layer_worker_capture_prepare(struct layer_worker *k, struct err *e)
 {
-    int r = open_box(k, e);
+    int r = open_captured_box(k, e);
 
-    if (r >= 0 && is_copied(k))
+    if (r >= 0 && is_copied_by_file(k))
         r = prepare_copy(k, e);
-    return err_wrap(e, r, "capturing what the sandbox wrote");
+    return err_wrap(e, r, "capturing the writable layer of the sandbox");
 }
 
-static int copy(struct keeper *k, struct copy_report *ret, struct err *e)
+static int copy_writable_layer(struct layer_worker *k, struct copy_report *ret, struct err *e)
 {
-    const struct copy_options o = options(k);
-    AUTO_CLOSE int source = open_source(k, e);
+    const struct copy_options o = capture_options(k);
+    AUTO_CLOSE int source = open_capture_source(k, e);
     AUTO_CLOSE int links = -1;
 
     if (source < 0)
         return source;
-    links = make_place(&k->growth, "links", e);
-    return links < 0 ? links : layers_copy(source, k->growth.fs, links, &o, ret, e);
+    links = make_staging_dir(&k->staging, "links", e);
+    return links < 0 ? links : layers_copy(source, k->staging.fs, links, &o, ret, e);
 }
 
-static int capture_copy(struct keeper *k, struct layer_info *ret, struct err *e)
+static int capture_copy(struct layer_worker *k, struct layer_info *ret, struct err *e)
 {
     struct copy_report report = { 0 };
-    int r = copy(k, &report, e);
+    int r = copy_writable_layer(k, &report, e);
 
     if (r < 0)
         return r;
-    keeper_taken(k);
+    layer_worker_report_taken(k);
     *ret = (struct layer_info){ .bytes = report.bytes, .entries = report.entries };
-    r = storage_forget_names(k->growth.fs, e);
-    return r < 0 ? r : growth_publish(&k->growth, k->job.name, ret, e);
+    r = storage_remove_own_names(k->staging.fs, e);
+    return r < 0 ? r : staging_publish(&k->staging, k->job.name, ret, e);
 }
 
-/* What was not copied is counted when the sandbox goes on again. It adds no data, and is taken
- * however little of the disk is left. */
-static int capture_snapshot(struct keeper *k, struct layer_info *ret, struct err *e)
+/* Snapshots the subvolume and counts its files after the sandbox was thawed. A snapshot adds no
+ * data, so it is allowed on a full disk. */
+static int capture_snapshot(struct layer_worker *k, struct layer_info *ret, struct err *e)
 {
-    struct growth *g = &k->growth;
-    int r = growth_snapshot(g, &k->storage, k->job.name, k->box, e);
+    struct staging *g = &k->staging;
+    int r = staging_snapshot(g, &k->storage, k->job.name, k->box, e);
 
     if (r < 0)
         return r;
-    keeper_taken(k);
-    r = storage_forget_names(g->fs, e);
+    layer_worker_report_taken(k);
+    r = storage_remove_own_names(g->fs, e);
     if (r >= 0)
         r = layers_count(k, g->fs, ret, e);
-    return r < 0 ? r : growth_publish(g, k->job.name, ret, e);
+    return r < 0 ? r : staging_publish(g, k->job.name, ret, e);
 }
 
-/* It stays what the sandbox writes to; should that end, it is taken as it is. */
-static int keep(struct keeper *k, struct layer_info *ret, struct err *e)
+/* Leaves the data where the sandbox writes it; if the sandbox ends, LAYERS_TAKE makes a layer of
+ * it. */
+static int keep_box_in_place(struct layer_worker *k, struct layer_info *ret, struct err *e)
 {
-    AUTO_CLOSE int fs = at_open(k->box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+    AUTO_CLOSE int fs = at_open(k->box, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0);
 
     if (fs < 0 || syncfs(k->box) < 0)
-        return err_sys(e, "forcing what the sandbox wrote to disk");
-    keeper_taken(k);
+        return err_sys(e, "syncing the writable layer of the sandbox");
+    layer_worker_report_taken(k);
     snprintf(k->done.text, sizeof k->done.text, "kept");
     return layers_count(k, fs, ret, e);
 }
 
-static int capture(struct keeper *k, struct layer_info *ret, struct err *e)
+static int capture_by_kind(struct layer_worker *k, struct layer_info *ret, struct err *e)
 {
-    if (is_copied(k))
+    if (is_copied_by_file(k))
         return capture_copy(k, ret, e);
-    return k->job.flags & LAYERS_KEEP ? keep(k, ret, e) : capture_snapshot(k, ret, e);
+    return k->job.flags & LAYERS_KEEP ? keep_box_in_place(k, ret, e) : capture_snapshot(k, ret, e);
 }
 
-int keeper_capture(struct keeper *k, struct err *e)
+int layer_worker_capture(struct layer_worker *k, struct err *e)
 {
     struct layer_info info = { 0 };
-    int r = capture(k, &info, e);
+    int r = capture_by_kind(k, &info, e);
 
     k->done.bytes = info.bytes;
     k->done.entries = info.entries;
-    return err_wrap(e, r, "capturing what the sandbox wrote");
+    return err_wrap(e, r, "capturing the writable layer of the sandbox");
 }
 
-int keeper_take(struct keeper *k, struct err *e)
+static int take_writable_layer(struct layer_worker *k, struct err *e)
 {
-    AUTO_CLOSE int layer = storage_open_layer(&k->storage, k->job.name, e);
-    AUTO_CLOSE int box = -1, fs = -1;
+    AUTO_CLOSE int box = storage_open_box(&k->storage, k->job.box, e);
+    AUTO_CLOSE int fs = -1;
     struct layer_info info = { 0 };
     int r;
 
-    if (layer >= 0) { /* taken before; whoever writes there now stands on it */
+    if (box < 0)
+        return box;
+    fs = at_open(box, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0);
+    if (fs < 0)
+        return err_sys(e, "opening the writable layer of the sandbox");
+    r = layers_count(k, fs, &info, e);
+    drop_fd(&box); /* releases its lock */
+    if (r >= 0)
+        r = storage_take_box(&k->storage, k->job.box, k->job.name, &info, e);
+    return err_wrap(e, r, "taking over the writable layer of the sandbox");
+}
+
+static bool is_layer_taken(const struct layer_worker *k)
+{
+    AUTO_CLOSE int layer = storage_open_layer(&k->storage, k->job.name, NULL);
+
+    return layer >= 0;
+}
+
+int layer_worker_take(struct layer_worker *k, struct err *e)
+{
+    int r;
+
+    if (is_layer_taken(k)) { /* before; a sandbox that runs there now uses it as a lower layer */
         r = storage_clear_box(&k->storage, k->job.box, e);
         return r == -(int)ERR_BUSY ? 0 : r;
     }
-    box = storage_open_box(&k->storage, k->job.box, e);
-    if (box < 0)
-        return box;
-    fs = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
-    if (fs < 0)
-        return err_sys(e, "opening what the sandbox wrote");
-    r = layers_count(k, fs, &info, e);
-    drop_fd(&box); /* its lock is of whoever opens it next */
-    if (r >= 0)
-        r = storage_take_box(&k->storage, k->job.box, k->job.name, &info, e);
-    return err_wrap(e, r, "keeping what the sandbox wrote");
+    r = take_writable_layer(k, e);
+    /* A worker that was cancelled may have finished meanwhile. */
+    return r == -(int)ERR_NOT_FOUND && is_layer_taken(k) ? 0 : r;
 }

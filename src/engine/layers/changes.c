@@ -1,21 +1,22 @@
-#include "layers/changes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/changes.h"
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "tree/at.h"
-#include "uppers/driver.h"
+#include "lib/tar/at.h"
+#include "engine/storage/driver.h"
 
-int changes_flush(struct changes *c, struct err *e)
+int changes_flush(struct change_records *c, struct err *e)
 {
-    int r = at_write(c->keeper->fds[1], c->out, c->n, e);
+    int r = at_write(c->layer_worker->fds[1], c->out, c->n, e);
 
     c->n = 0;
     return r;
 }
 
-static char kind_of(const struct stat *st)
+static char change_kind_letter(const struct stat *st)
 {
     return S_ISDIR(st->st_mode)   ? 'd'
            : S_ISREG(st->st_mode) ? 'f'
@@ -23,26 +24,26 @@ static char kind_of(const struct stat *st)
                                   : 'o';
 }
 
-int changes_add(struct changes *c, enum change change, const struct stat *st, const char *path,
-                struct err *e)
+int changes_add(struct change_records *c, enum change change, const struct stat *st,
+                const char *path, struct err *e)
 {
     size_t n = strlen(path) + 1;
     int r = 0;
 
-    if (c->entries >= c->keeper->job.entries_max)
-        return err_set(e, ERR_TOO_BIG, "more than %llu changes",
-                       (unsigned long long)c->keeper->job.entries_max);
+    if (c->entries >= c->layer_worker->job.entries_max)
+        return err_set(e, ERR_TOO_BIG, "there are more than %llu changes",
+                       (unsigned long long)c->layer_worker->job.entries_max);
     c->entries++;
     if (c->n + n + 2 > sizeof c->out)
         r = changes_flush(c, e);
     c->out[c->n++] = (char)change;
-    c->out[c->n++] = change == CHANGE_DELETED ? '-' : kind_of(st);
+    c->out[c->n++] = change == CHANGE_DELETED ? '-' : change_kind_letter(st);
     memcpy(c->out + c->n, path, n);
     c->n += n;
     return r;
 }
 
-int changes_find(struct keeper *k, struct err *e)
+int changes_open_source(struct layer_worker *k, struct err *e)
 {
     AUTO_CLOSE int box = -1;
     int tree;
@@ -55,9 +56,9 @@ int changes_find(struct keeper *k, struct err *e)
         box = storage_open_box(&k->storage, k->job.box, e);
         if (box < 0)
             return box;
-        tree = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+        tree = at_open(box, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0);
         if (tree < 0)
-            return err_sys(e, "opening what the sandbox wrote");
+            return err_sys(e, "opening the writable layer of the sandbox");
     }
     if (tree >= 0)
         k->fds[0] = tree;
@@ -76,9 +77,9 @@ bool changes_is_rewritten(const char *path)
     return false;
 }
 
-bool changes_is_unwanted(const char *path)
+bool changes_is_skipped(const char *path)
 {
-    for (const char *const *name = keeper_unwanted; *name; name++)
+    for (const char *const *name = layer_worker_skipped_names; *name; name++)
         if (strcmp(path, *name) == 0)
             return true;
     return false;

@@ -1,7 +1,9 @@
-/* What differs between what a sandbox shows and what another stack of layers does.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_COMPARE: lists the differences between the tree that a sandbox sees and another stack of
+ * layers.
  *
- * Layers at the bottom that both have are only looked into where one side hides something of them.
- * Content, kind, mode, owner and the target of a link count; times do not. */
+ * Layers at the bottom that both stacks share are only read where one side hides something in them.
+ * Content, kind, mode, owner and link target are compared; times are not. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,93 +13,93 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "layers/attributes.h"
-#include "layers/changes.h"
-#include "layers/view.h"
-#include "tree/at.h"
-#include "tree/tree.h"
+#include "engine/layers/attributes.h"
+#include "engine/layers/changes.h"
+#include "engine/layers/view.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tree.h"
 
 enum { SIDE_MAX = LAYERS_STACK_MAX + 1 };
 
 struct side {
     int trees[SIDE_MAX]; /* uppermost first */
     struct owners owners[SIDE_MAX];
-    size_t n, own; /* of all; of those that the other does not have */
+    size_t n, own; /* number of all trees; of those that the other side does not have */
 };
 
-/* A directory that is still to be looked into. */
-struct place {
-    struct place *next;
-    bool whole; /* something of the layers of both is hidden here: their names count, too */
+/* A directory that is still to be compared. */
+struct pending_dir {
+    struct pending_dir *next;
+    bool whole; /* part of the shared layers is hidden here: their names are compared, too */
     char path[];
 };
 
-struct names {
+struct name_list {
     char **p;
     size_t n, cap;
 };
 
 struct compare {
-    struct keeper *keeper;
+    struct layer_worker *layer_worker;
     struct side now, then;
-    struct place *todo;
-    struct names names;
-    struct changes changes;
+    struct pending_dir *todo;
+    struct name_list names;
+    struct change_records changes;
     uint64_t bytes;
 };
 
-/* --- what a side shows --- */
+/* --- lookup --- */
 
-/* REMOVED: of what is below all of its layers. */
-enum shown { SHOWN_NOT, SHOWN_THERE, SHOWN_REMOVED };
+/* SIDE_REMOVED: a whiteout for a name that none of the side's lower layers has. */
+enum side_state { SIDE_ABSENT, SIDE_PRESENT, SIDE_REMOVED };
 
-struct sight {
-    enum shown shown;
+struct side_entry {
+    enum side_state state;
     int tree;
     struct owners owners;
     struct stat st;
 };
 
-static bool is_there_below(const struct side *s, size_t from, const char *path)
+static bool is_present_below(const struct side *s, size_t from, const char *path)
 {
     struct stat st;
 
     for (size_t i = from; i < s->n; i++)
-        if (view_ask(s->trees[i], path, &st) == VIEW_THERE)
+        if (view_look_up(s->trees[i], path, &st) == VIEW_PRESENT)
             return true;
     return false;
 }
 
-static struct sight look(const struct side *s, const char *path)
+static struct side_entry look_up_side(const struct side *s, const char *path)
 {
-    struct sight x = { .shown = SHOWN_NOT };
+    struct side_entry x = { .state = SIDE_ABSENT };
 
     for (size_t i = 0; i < s->n; i++) {
-        enum view v = view_ask(s->trees[i], path, &x.st);
+        enum view v = view_look_up(s->trees[i], path, &x.st);
 
-        if (v == VIEW_NOT)
+        if (v == VIEW_UNMENTIONED)
             continue;
         x.tree = s->trees[i];
         x.owners = s->owners[i];
-        x.shown = v == VIEW_THERE                  ? SHOWN_THERE
-                  : is_there_below(s, i + 1, path) ? SHOWN_NOT
-                                                   : SHOWN_REMOVED;
+        x.state = v == VIEW_PRESENT                  ? SIDE_PRESENT
+                  : is_present_below(s, i + 1, path) ? SIDE_ABSENT
+                                                     : SIDE_REMOVED;
         return x;
     }
     return x;
 }
 
-/* A layer of its own ends what shows through. */
-static bool hides(const struct side *s, const char *path)
+/* True if a layer that the other side does not have hides the shared layers at this path. */
+static bool hides_shared_layers(const struct side *s, const char *path)
 {
     for (size_t i = 0; i < s->own; i++) {
         AUTO_CLOSE int dir = -1;
         struct stat st;
-        enum view v = view_ask(s->trees[i], path, &st);
+        enum view v = view_look_up(s->trees[i], path, &st);
 
-        if (v == VIEW_GONE || (v == VIEW_THERE && !S_ISDIR(st.st_mode)))
+        if (v == VIEW_WHITEOUT || (v == VIEW_PRESENT && !S_ISDIR(st.st_mode)))
             return true;
-        if (v == VIEW_NOT)
+        if (v == VIEW_UNMENTIONED)
             continue;
         dir = at_open(s->trees[i], path, O_RDONLY | O_DIRECTORY, 0);
         if (dir >= 0 && view_is_opaque(dir))
@@ -106,7 +108,7 @@ static bool hides(const struct side *s, const char *path)
     return false;
 }
 
-/* --- whether two are the same --- */
+/* --- comparison --- */
 
 static ssize_t read_full(int fd, char *p, size_t n)
 {
@@ -124,13 +126,13 @@ static ssize_t read_full(int fd, char *p, size_t n)
     return (ssize_t)at;
 }
 
-/* One that cannot be opened any more has changed. */
-static bool same_content(struct compare *c, const struct sight *a, const struct sight *b,
-                         const char *path)
+/* A file that cannot be opened counts as changed. */
+static bool same_file_content(struct compare *c, const struct side_entry *a,
+                              const struct side_entry *b, const char *path)
 {
     static char one[TREE_CHUNK], other[TREE_CHUNK];
-    AUTO_CLOSE int x = at_open(a->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-    AUTO_CLOSE int y = at_open(b->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    AUTO_CLOSE int x = at_open_here(a->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    AUTO_CLOSE int y = at_open_here(b->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 
     while (x >= 0 && y >= 0) {
         ssize_t n = read_full(x, one, sizeof one), m = read_full(y, other, sizeof other);
@@ -140,19 +142,21 @@ static bool same_content(struct compare *c, const struct sight *a, const struct 
         if (n == 0)
             return true;
         c->bytes += (uint64_t)n;
-        keeper_progress(c->keeper, c->bytes, c->changes.entries);
+        layer_worker_report_progress(c->layer_worker, c->bytes, c->changes.entries);
     }
     return false;
 }
 
-static ssize_t read_target(const struct sight *s, const char *path, char out[static TREE_PATH_MAX])
+static ssize_t read_target(const struct side_entry *s, const char *path,
+                           char out[static TREE_PATH_MAX])
 {
     AUTO_CLOSE int fd = at_open(s->tree, path, O_PATH | O_NOFOLLOW, 0);
 
     return fd < 0 ? -1 : readlinkat(fd, "", out, TREE_PATH_MAX);
 }
 
-static bool same_target(const struct sight *a, const struct sight *b, const char *path)
+static bool same_link_target(const struct side_entry *a, const struct side_entry *b,
+                             const char *path)
 {
     static char one[TREE_PATH_MAX], other[TREE_PATH_MAX];
     ssize_t n = read_target(a, path, one), m = read_target(b, path, other);
@@ -160,7 +164,7 @@ static bool same_target(const struct sight *a, const struct sight *b, const char
     return n >= 0 && n == m && memcmp(one, other, (size_t)n) == 0;
 }
 
-static bool same_owner(const struct sight *a, const struct sight *b)
+static bool same_owner(const struct side_entry *a, const struct side_entry *b)
 {
     uint32_t ids[4] = { 0 };
 
@@ -171,23 +175,23 @@ static bool same_owner(const struct sight *a, const struct sight *b)
            ids[1] == ids[3];
 }
 
-static bool is_same(struct compare *c, const struct sight *a, const struct sight *b,
-                    const char *path)
+static bool is_same_layer_entry(struct compare *c, const struct side_entry *a,
+                                const struct side_entry *b, const char *path)
 {
     if (a->tree == b->tree)
         return true;
     if (a->st.st_mode != b->st.st_mode || !same_owner(a, b))
         return false;
     if (S_ISLNK(a->st.st_mode))
-        return same_target(a, b, path);
+        return same_link_target(a, b, path);
     if (S_ISREG(a->st.st_mode))
-        return a->st.st_size == b->st.st_size && same_content(c, a, b, path);
+        return a->st.st_size == b->st.st_size && same_file_content(c, a, b, path);
     return true;
 }
 
 /* --- names --- */
 
-static void add_name(struct names *s, const char *name)
+static void append_name(struct name_list *s, const char *name)
 {
     if (s->n == s->cap) {
         s->cap = s->cap ? s->cap * 2 : 256;
@@ -200,17 +204,17 @@ static void add_name(struct names *s, const char *name)
         abort();
 }
 
-static void drop_names(struct names *s)
+static void drop_names(struct name_list *s)
 {
     for (size_t i = 0; i < s->n; i++)
         free(s->p[i]);
     s->n = 0;
 }
 
-/* A layer that does not have the directory adds nothing. */
+/* Adds the names of a directory in one layer; none if the layer does not have it. */
 static int add_names(struct compare *c, int tree, const char *path, struct err *e)
 {
-    int fd = at_open(tree, path[0] ? path : ".", O_RDONLY | O_DIRECTORY, 0);
+    int fd = at_open_here(tree, path[0] ? path : ".", O_RDONLY | O_DIRECTORY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *d;
 
@@ -220,19 +224,19 @@ static int add_names(struct compare *c, int tree, const char *path, struct err *
     }
     while ((d = readdir(dir)))
         if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-            add_name(&c->names, d->d_name);
+            append_name(&c->names, d->d_name);
     closedir(dir);
     return c->names.n <= TREE_ENTRIES_DEFAULT
                ? 0
-               : err_set(e, ERR_TOO_BIG, "a directory has too many files");
+               : err_set(e, ERR_TOO_BIG, "a directory has more files than can be compared");
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_side_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int collect(struct compare *c, const struct place *p, struct err *e)
+static int collect_dir_names(struct compare *c, const struct pending_dir *p, struct err *e)
 {
     int r = 0;
 
@@ -241,64 +245,67 @@ static int collect(struct compare *c, const struct place *p, struct err *e)
     for (size_t i = 0; r >= 0 && i < c->then.own; i++)
         r = add_names(c, c->then.trees[i], p->path, e);
     if (c->names.n)
-        qsort(c->names.p, c->names.n, sizeof *c->names.p, by_name);
+        qsort(c->names.p, c->names.n, sizeof *c->names.p, compare_side_names);
     return r;
 }
 
 /* --- the walk --- */
 
-static void go_there_later(struct compare *c, const char *path, bool whole)
+static void queue_dir(struct compare *c, const char *path, bool whole)
 {
-    struct place *p = malloc(sizeof *p + strlen(path) + 1);
+    struct pending_dir *p = malloc(sizeof *p + strlen(path) + 1);
 
     if (!p)
         abort();
-    *p = (struct place){ .next = c->todo, .whole = whole };
+    *p = (struct pending_dir){ .next = c->todo, .whole = whole };
     memcpy(p->path, path, strlen(path) + 1);
     c->todo = p;
 }
 
-static int tell(struct compare *c, const struct sight *now, const struct sight *then,
-                const char *path, struct err *e)
+static int report_difference(struct compare *c, const struct side_entry *now,
+                             const struct side_entry *then, const char *path, struct err *e)
 {
-    bool is = now->shown == SHOWN_THERE, was = then->shown == SHOWN_THERE;
+    bool is = now->state == SIDE_PRESENT, was = then->state == SIDE_PRESENT;
     bool dirs = is && was && S_ISDIR(now->st.st_mode) && S_ISDIR(then->st.st_mode);
 
     if (changes_is_rewritten(path))
         return 0;
     if (is && was)
-        return dirs || is_same(c, now, then, path)
+        return dirs || is_same_layer_entry(c, now, then, path)
                    ? 0
                    : changes_add(&c->changes, CHANGE_CHANGED, &now->st, path, e);
     if (is)
         return changes_add(&c->changes, CHANGE_ADDED, &now->st, path, e);
-    if (was || (now->shown == SHOWN_REMOVED && then->shown == SHOWN_NOT))
+    if (was || (now->state == SIDE_REMOVED && then->state == SIDE_ABSENT))
         return changes_add(&c->changes, CHANGE_DELETED, NULL, path, e);
     return 0;
 }
 
-static int compare_one(struct compare *c, const struct place *p, const char *name, struct err *e)
+static int compare_one(struct compare *c, const struct pending_dir *p, const char *name,
+                       struct err *e)
 {
     static char path[TREE_PATH_MAX];
-    struct sight now, then;
+    struct side_entry now, then;
     int r, n = snprintf(path, sizeof path, "%s%s%s", p->path, p->path[0] ? "/" : "", name);
 
     if (n < 0 || (size_t)n >= sizeof path)
         return err_set(e, ERR_TOO_BIG, "a path is longer than %d bytes", TREE_PATH_MAX - 1);
-    if (changes_is_unwanted(path))
+    if (changes_is_skipped(path))
         return 0;
-    keeper_progress(c->keeper, c->bytes, c->changes.entries);
-    now = look(&c->now, path);
-    then = look(&c->then, path);
-    r = tell(c, &now, &then, path, e);
-    if (r >= 0 && now.shown == SHOWN_THERE && S_ISDIR(now.st.st_mode))
-        go_there_later(c, path, p->whole || hides(&c->now, path) || hides(&c->then, path));
+    layer_worker_report_progress(c->layer_worker, c->bytes, c->changes.entries);
+    now = look_up_side(&c->now, path);
+    then = look_up_side(&c->then, path);
+    r = report_difference(c, &now, &then, path, e);
+    if (r >= 0 && now.state == SIDE_PRESENT && S_ISDIR(now.st.st_mode))
+        queue_dir(c, path,
+                  p->whole || hides_shared_layers(&c->now, path) ||
+                      hides_shared_layers(&c->then, path));
     return r;
 }
 
-static int compare_place(struct compare *c, const struct place *p, struct err *e)
+static int compare_dir(struct compare *c, const struct pending_dir *p, struct err *e)
 {
-    int r = collect(c, p, e);
+    int r = collect_dir_names(c, p, e);
 
     for (size_t i = 0; r >= 0 && i < c->names.n; i++)
         if (i == 0 || strcmp(c->names.p[i], c->names.p[i - 1]) != 0)
@@ -311,13 +318,13 @@ static int compare_all(struct compare *c, struct err *e)
 {
     int r = 0;
 
-    go_there_later(c, "", false);
+    queue_dir(c, "", false);
     while (c->todo) {
-        struct place *p = c->todo;
+        struct pending_dir *p = c->todo;
 
         c->todo = p->next;
         if (r >= 0)
-            r = compare_place(c, p, e);
+            r = compare_dir(c, p, e);
         free(p);
     }
     free(c->names.p);
@@ -326,45 +333,45 @@ static int compare_all(struct compare *c, struct err *e)
 
 /* --- the sides --- */
 
-static int add_tree(struct side *s, int tree, struct err *e)
+static int add_side_tree(struct side *s, int tree, struct err *e)
 {
     struct stat st;
 
     if (fstat(tree, &st) < 0)
-        return err_sys(e, "looking at a layer");
+        return err_sys(e, "reading the attributes of a layer");
     s->trees[s->n] = tree;
     s->owners[s->n++] = owners_of(&st);
     return 0;
 }
 
-static int add_layers(struct keeper *k, struct side *s, char names[][LAYER_NAME_MAX], uint64_t n,
-                      struct err *e)
+static int add_side_layers(struct layer_worker *k, struct side *s, char names[][LAYER_NAME_MAX],
+                           uint64_t n, struct err *e)
 {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
         r = storage_open_layer(&k->storage, names[i], e);
         if (r >= 0)
-            r = add_tree(s, r, e);
+            r = add_side_tree(s, r, e);
     }
     return r;
 }
 
-/* The same tree at the bottom of both is opened once, so that it is known by its descriptor. */
+/* Opens a layer that both sides share once, so that equal descriptors identify it. */
 static int open_sides(struct compare *c, struct err *e)
 {
-    struct layers_job *j = &c->keeper->job;
+    struct layers_job *j = &c->layer_worker->job;
     size_t a = j->n_below, b = j->n_against;
-    int r = add_tree(&c->now, c->keeper->fds[0], e);
+    int r = add_side_tree(&c->now, c->layer_worker->fds[0], e);
 
     while (a > 0 && b > 0 && strcmp(j->below[a - 1], j->against[b - 1]) == 0) {
         a--;
         b--;
     }
     if (r >= 0)
-        r = add_layers(c->keeper, &c->now, j->below, j->n_below, e);
+        r = add_side_layers(c->layer_worker, &c->now, j->below, j->n_below, e);
     if (r >= 0)
-        r = add_layers(c->keeper, &c->then, j->against, b, e);
+        r = add_side_layers(c->layer_worker, &c->then, j->against, b, e);
     if (r < 0)
         return r;
     c->now.own = a + 1;
@@ -376,15 +383,15 @@ static int open_sides(struct compare *c, struct err *e)
     return 0;
 }
 
-int keeper_compare(struct keeper *k, struct err *e)
+int layer_worker_compare(struct layer_worker *k, struct err *e)
 {
     static struct compare c; /* large, and there is one job a process */
     int r;
 
-    c = (struct compare){ .keeper = k, .changes = { .keeper = k } };
+    c = (struct compare){ .layer_worker = k, .changes = { .layer_worker = k } };
     if (!k->job.entries_max)
         k->job.entries_max = TREE_ENTRIES_DEFAULT;
-    r = changes_find(k, e);
+    r = changes_open_source(k, e);
     if (r >= 0)
         r = open_sides(&c, e);
     if (r >= 0)

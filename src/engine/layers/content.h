@@ -1,6 +1,7 @@
-/* What is in a file, with its holes. */
-#ifndef LAYERS_CONTENT_H
-#define LAYERS_CONTENT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies the content of a file and its holes. */
+#ifndef ENGINE_LAYERS_CONTENT_H
+#define ENGINE_LAYERS_CONTENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,16 +9,16 @@
 
 #include "base/err.h"
 
-/* Told of every piece before it is there; may refuse it. */
-struct content {
+/* Called for every piece before it is written; may refuse it. */
+struct content_counter {
     int (*count)(void *user, uint64_t n, bool written, struct err *e);
     void *user;
 };
 
-/* Into an empty file. What is not there in the source takes no place in the copy. Of a source that
- * changes meanwhile it may be anything of that length, or -ERR_CONFLICT. */
-int content_copy(const struct content *c, int from, int to, off_t size, struct err *e);
-/* Into a file with anything in it: the result is the same, and only what differs is written. */
-int content_mend(const struct content *c, int from, int to, off_t size, struct err *e);
+/* Copies into an empty file; holes stay holes. If the source changes meanwhile, the result is
+ * arbitrary content of that length, or -ERR_CONFLICT. */
+int content_copy(const struct content_counter *c, int from, int to, off_t size, struct err *e);
+/* Makes a file with any content equal to the source; writes only the differences. */
+int content_update(const struct content_counter *c, int from, int to, off_t size, struct err *e);
 
 #endif

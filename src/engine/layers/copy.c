@@ -1,4 +1,5 @@
-#include "layers/copy.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,35 +13,35 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/room.h"
-#include "layers/ahead.h"
-#include "layers/attributes.h"
-#include "layers/content.h"
-#include "layers/count.h"
-#include "layers/view.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/remove.h"
-#include "tree/walk.h"
+#include "base/disk_space.h"
+#include "engine/layers/ahead.h"
+#include "engine/layers/attributes.h"
+#include "engine/layers/content.h"
+#include "engine/layers/count.h"
+#include "engine/layers/view.h"
+#include "lib/tar/at.h"
+#include "lib/tar/path.h"
+#include "lib/tar/remove.h"
+#include "lib/tar/walk.h"
 
 enum {
     LINK_NAME_MAX = 32,
-    NAME_ROOM = 512, /* about what a name takes on a disk, and as much as in an archive */
+    NAME_ROOM = 512, /* about the space of a name on disk, and in an archive */
 };
 
 struct copying {
     const struct copy_options *options;
     struct copy_report report;
     uint64_t bytes_max, entries_max;
-    uint64_t written; /* of report.bytes: not cloned */
+    uint64_t written; /* of report.bytes: copied, not cloned */
     struct owners owners;
     dev_t dev;
     int links;
     bool may_clone;
     struct walk walk;       /* the source */
-    int to[TREE_DEPTH_MAX]; /* beside its levels */
+    int to[TREE_DEPTH_MAX]; /* the target directory of each level */
     struct stat level[TREE_DEPTH_MAX];
-    bool covers[TREE_DEPTH_MAX]; /* onto: a directory of the floor shows through */
+    bool covers[TREE_DEPTH_MAX]; /* onto: a directory of the floor is visible here */
 };
 
 static void copying_done(struct copying *c)
@@ -50,16 +51,16 @@ static void copying_done(struct copying *c)
     walk_done(&c->walk);
 }
 
-static int top(const struct copying *c)
+static int current_target(const struct copying *c)
 {
     return c->to[c->walk.depth - 1];
 }
 
-/* A clone shares what is on the disk already, and takes no room but that of its name: on a disk
- * that has too little left, a sandbox can still be captured where that adds no data. So names are
- * looked at when there are many, what is written with its first byte. It is not the sandbox that is
- * too big, and may work later. */
-static int check_room(const struct copying *c, uint64_t at, uint64_t n, struct err *e)
+/* A clone shares blocks and takes only the space of its name: on a nearly full disk, a sandbox can
+ * still be captured if that adds no data. So space is checked once for many names, but with every
+ * byte that is written. The failure is ERR_FULL, not ERR_TOO_BIG: the disk is full, and a retry may
+ * work. */
+static int check_copy_space(const struct copying *c, uint64_t at, uint64_t n, struct err *e)
 {
     int r = room_check(c->to[0], c->options->free_min, at, n, e);
 
@@ -69,69 +70,73 @@ static int check_room(const struct copying *c, uint64_t at, uint64_t n, struct e
     }
     if (r != -(int)ERR_TOO_BIG)
         return r;
-    e->code = ERR_BUSY;
-    return -(int)ERR_BUSY;
+    e->code = ERR_FULL;
+    return -(int)ERR_FULL;
 }
 
 static int count_entry(struct copying *c, struct err *e)
 {
     if (c->report.entries >= c->entries_max)
-        return err_set(e, ERR_TOO_BIG, "more than %llu files", (unsigned long long)c->entries_max);
+        return err_set(e, ERR_TOO_BIG, "the sandbox wrote more than %llu files",
+                       (unsigned long long)c->entries_max);
     c->report.entries++;
     if (c->options->progress)
         c->options->progress(c->options->user, c->report.bytes, c->report.entries);
-    return check_room(c, c->report.entries * NAME_ROOM, NAME_ROOM, e);
+    return check_copy_space(c, c->report.entries * NAME_ROOM, NAME_ROOM, e);
 }
 
-static int count_bytes(struct copying *c, uint64_t n, struct err *e)
+static int count_copied_bytes(struct copying *c, uint64_t n, struct err *e)
 {
     if (n > c->bytes_max - c->report.bytes)
-        return err_set(e, ERR_TOO_BIG, "more than %llu bytes", (unsigned long long)c->bytes_max);
+        return err_set(e, ERR_TOO_BIG, "the sandbox wrote more than %llu bytes",
+                       (unsigned long long)c->bytes_max);
     c->report.bytes += n;
     if (c->options->progress)
         c->options->progress(c->options->user, c->report.bytes, c->report.entries);
     return 0;
 }
 
-/* A content's count. */
+/* The count function of struct content_counter. */
 static int count_content(void *user, uint64_t n, bool written, struct err *e)
 {
     struct copying *c = user;
-    int r = written ? check_room(c, c->written, n, e) : 0;
+    int r = written ? check_copy_space(c, c->written, n, e) : 0;
 
     c->written += written ? n : 0;
-    return r < 0 ? r : count_bytes(c, n, e);
+    return r < 0 ? r : count_copied_bytes(c, n, e);
 }
 
 /* --- content --- */
 
-static int copy_content(struct copying *c, int from, int to, const struct stat *st, struct err *e)
+static int copy_file_content(struct copying *c, int from, int to, const struct stat *st,
+                             struct err *e)
 {
-    const struct content content = { count_content, c };
+    const struct content_counter content = { count_content, c };
 
     if (st->st_size == 0)
         return 0;
     if (c->may_clone && ioctl(to, FICLONE, from) == 0) {
         c->report.cloned++;
-        return count_bytes(c, layers_data_of(st), e);
+        return count_copied_bytes(c, layers_data_bytes(st), e);
     }
-    c->may_clone = false; /* neither will the next */
+    c->may_clone = false; /* the next file cannot be cloned either */
     return content_copy(&content, from, to, st->st_size, e);
 }
 
 /* --- names --- */
 
-/* The file was copied under another name already: gives it this one, too. 1, or 0 if it was not. */
-static int link_again(struct copying *c, const char *name, const struct stat *st, struct err *e)
+/* Links a file that was copied under another name already: 1, or 0 if it was not. */
+static int link_copied_file(struct copying *c, const char *name, const struct stat *st,
+                            struct err *e)
 {
     char known[LINK_NAME_MAX];
 
     if (st->st_nlink < 2)
         return 0;
     snprintf(known, sizeof known, "%llx", (unsigned long long)st->st_ino);
-    if (linkat(c->links, known, top(c), name, 0) == 0)
+    if (linkat(c->links, known, current_target(c), name, 0) == 0)
         return 1;
-    return errno == ENOENT ? 0 : err_sys(e, "giving it another name");
+    return errno == ENOENT ? 0 : err_sys(e, "creating a hard link");
 }
 
 static int remember_link(struct copying *c, const char *name, const struct stat *st, struct err *e)
@@ -141,13 +146,14 @@ static int remember_link(struct copying *c, const char *name, const struct stat 
     if (st->st_nlink < 2)
         return 0;
     snprintf(known, sizeof known, "%llx", (unsigned long long)st->st_ino);
-    return linkat(top(c), name, c->links, known, 0) < 0 ? err_sys(e, "remembering its other names")
-                                                        : 0;
+    return linkat(current_target(c), name, c->links, known, 0) < 0
+               ? err_sys(e, "linking it for its other names")
+               : 0;
 }
 
-static int copy_file(struct copying *c, const char *name, struct err *e)
+static int copy_regular_file(struct copying *c, const char *name, struct err *e)
 {
-    const struct content content = { count_content, c };
+    const struct content_counter content = { count_content, c };
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
@@ -157,14 +163,15 @@ static int copy_file(struct copying *c, const char *name, struct err *e)
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
     if (!S_ISREG(st.st_mode) || st.st_dev != c->dev)
-        return err_set(e, ERR_CONFLICT, "it was replaced while it was copied");
-    to = ahead_take(c->options->ahead, &st, top(c), name);
+        return err_set(e, ERR_CONFLICT, "the file was replaced while it was copied");
+    to = ahead_take(c->options->ahead, &st, current_target(c), name);
     ahead = to >= 0;
     if (!ahead)
-        to = at_open(top(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        to = at_open(current_target(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
-        return err_sys(e, "making a copy");
-    r = ahead ? content_mend(&content, from, to, st.st_size, e) : copy_content(c, from, to, &st, e);
+        return err_sys(e, "creating the copy");
+    r = ahead ? content_update(&content, from, to, st.st_size, e)
+              : copy_file_content(c, from, to, &st, e);
     if (r >= 0)
         r = attributes_copy_extended(&c->owners, from, to, e);
     if (r >= 0)
@@ -180,41 +187,43 @@ static int copy_link(struct copying *c, const char *name, struct err *e)
     if (n < 0)
         return err_sys(e, "reading a link");
     target[n] = '\0';
-    return symlinkat(target, top(c), name) < 0 ? err_sys(e, "making a link") : 0;
+    return symlinkat(target, current_target(c), name) < 0 ? err_sys(e, "making a link") : 0;
 }
 
-/* A device is nothing that a sandbox can make, but for the one that says "removed". */
+/* Refuses devices, which no sandbox can make, except whiteouts. */
 static int copy_node(struct copying *c, const char *name, const struct stat *st, struct err *e)
 {
     if (S_ISBLK(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev != makedev(0, 0)))
-        return err_set(e, ERR_DENIED, "it is a device");
-    if (mknodat(top(c), name, (st->st_mode & S_IFMT) | 0600, 0) < 0)
-        return err_sys(e, "making it");
+        return err_set(e, ERR_DENIED, "it is a device, which cannot be captured");
+    if (mknodat(current_target(c), name, (st->st_mode & S_IFMT) | 0600, 0) < 0)
+        return err_sys(e, "creating it");
     return 0;
 }
 
 /* --- onto another layer --- */
 
-enum way { WAY_FREE, WAY_MADE, WAY_MERGES };
+enum target_state { TARGET_FREE, TARGET_CLEARED, TARGET_MERGES };
 
-/* What is further down makes way, unless both are directories that show as one. */
-static int make_way(struct copying *c, const char *name, int from, enum way *ret, struct err *e)
+/* Removes the lower layer's entry, unless both are directories that merge. */
+static int clear_target(struct copying *c, const char *name, int from, enum target_state *ret,
+                        struct err *e)
 {
     struct stat st;
     int r;
 
-    *ret = WAY_FREE;
-    if (!c->options->onto || fstatat(top(c), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    *ret = TARGET_FREE;
+    if (!c->options->onto || fstatat(current_target(c), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    *ret = from >= 0 && S_ISDIR(st.st_mode) && !view_is_opaque(from) ? WAY_MERGES : WAY_MADE;
-    if (*ret == WAY_MERGES)
+    *ret =
+        from >= 0 && S_ISDIR(st.st_mode) && !view_is_opaque(from) ? TARGET_MERGES : TARGET_CLEARED;
+    if (*ret == TARGET_MERGES)
         return 0;
-    r = tree_remove(top(c), name, e);
+    r = tree_remove(current_target(c), name, e);
     return r == -(int)ERR_NOT_FOUND ? 0 : r;
 }
 
-/* As the floor would call it: false where that has nothing to say. */
-static bool name_on_floor(const struct copying *c, const char *name, char out[static TREE_PATH_MAX])
+/* Writes the path of a name in the floor; false if the floor does not cover it. */
+static bool floor_path(const struct copying *c, const char *name, char out[static TREE_PATH_MAX])
 {
     const char *top = c->options->floor.top;
     unsigned skipped = top ? 2 : 1;
@@ -232,39 +241,39 @@ static bool name_on_floor(const struct copying *c, const char *name, char out[st
     return true;
 }
 
-/* What the floor has at a name of the deepest level. */
-static bool shows(const struct copying *c, const char *name, struct stat *ret)
+/* Looks up a name of the deepest level in the floor. */
+static bool floor_shows(const struct copying *c, const char *name, struct stat *ret)
 {
     const struct floor *f = &c->options->floor;
     char path[TREE_PATH_MAX];
 
-    if (!c->covers[c->walk.depth - 1] || !name_on_floor(c, name, path))
+    if (!c->covers[c->walk.depth - 1] || !floor_path(c, name, path))
         return false;
     for (size_t i = 0; i < f->n; i++) {
-        enum view v = view_ask(f->trees[i], path, ret);
+        enum view v = view_look_up(f->trees[i], path, ret);
 
-        if (v != VIEW_NOT)
-            return v == VIEW_THERE;
+        if (v != VIEW_UNMENTIONED)
+            return v == VIEW_PRESENT;
     }
     return false;
 }
 
-static bool shows_dir(const struct copying *c, const char *name)
+static bool floor_shows_dir(const struct copying *c, const char *name)
 {
     struct stat st;
 
     if (c->walk.depth == 1 && c->options->floor.top)
         return strcmp(name, c->options->floor.top) == 0;
-    return shows(c, name, &st) && S_ISDIR(st.st_mode);
+    return floor_shows(c, name, &st) && S_ISDIR(st.st_mode);
 }
 
-/* A directory in place of something else, or on one that ends what shows through, ends it, too. */
-static int join(struct copying *c, const char *name, int from, int to, enum way way, bool *ret,
-                struct err *e)
+/* Makes a directory opaque if it replaces another file or if either directory is opaque. */
+static int merge_dir(struct copying *c, const char *name, int from, int to, enum target_state way,
+                     bool *ret, struct err *e)
 {
-    bool opaque = way == WAY_MADE || view_is_opaque(from) || view_is_opaque(to);
-    bool covers = shows_dir(c, name);
-    int r = way == WAY_MERGES ? attributes_clear_extended(to, e) : 0;
+    bool opaque = way == TARGET_CLEARED || view_is_opaque(from) || view_is_opaque(to);
+    bool covers = floor_shows_dir(c, name);
+    int r = way == TARGET_MERGES ? attributes_clear_extended(to, e) : 0;
 
     if (r >= 0 && covers && opaque)
         r = view_set_opaque(to, e);
@@ -272,27 +281,27 @@ static int join(struct copying *c, const char *name, int from, int to, enum way 
     return r;
 }
 
-static int enter(struct copying *c, const char *name, struct err *e)
+static int enter_copied_dir(struct copying *c, const char *name, struct err *e)
 {
     char copy[TREE_NAME_MAX + 1];
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_DIRECTORY);
     struct stat st;
     bool covers;
-    enum way way;
+    enum target_state way;
     int r;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
     if (st.st_dev != c->dev)
-        return err_set(e, ERR_CONFLICT, "something is mounted there");
-    r = make_way(c, name, from, &way, e);
+        return err_set(e, ERR_CONFLICT, "another file system is mounted there");
+    r = clear_target(c, name, from, &way, e);
     if (r < 0)
         return r;
-    if ((way != WAY_MERGES && mkdirat(top(c), name, 0700) < 0) ||
-        (to = at_open(top(c), name, O_RDONLY | O_DIRECTORY, 0)) < 0)
+    if ((way != TARGET_MERGES && mkdirat(current_target(c), name, 0700) < 0) ||
+        (to = at_open(current_target(c), name, O_RDONLY | O_DIRECTORY, 0)) < 0)
         return err_sys(e, "making a directory");
-    r = join(c, name, from, to, way, &covers, e);
+    r = merge_dir(c, name, from, to, way, &covers, e);
     if (r < 0)
         return r;
     snprintf(copy, sizeof copy, "%s", name);
@@ -305,17 +314,17 @@ static int enter(struct copying *c, const char *name, struct err *e)
     return 0;
 }
 
-/* What says "removed" is needed where something would show; in a directory that nothing shows
- * through, overlayfs would show its name. */
-static bool is_needless(const struct copying *c, const char *name, const struct stat *st)
+/* True for a whiteout with nothing below it to hide: in a directory that does not merge, overlayfs
+ * would show its name. */
+static bool is_needless_whiteout(const struct copying *c, const char *name, const struct stat *st)
 {
     struct stat below;
 
-    return c->options->onto && S_ISCHR(st->st_mode) && !shows(c, name, &below);
+    return c->options->onto && S_ISCHR(st->st_mode) && !floor_shows(c, name, &below);
 }
 
-/* Its attributes are the last thing it gets: its times change as it is filled. */
-static int leave(struct copying *c, struct err *e)
+/* Sets the attributes of a directory last: filling it changes its times. */
+static int leave_copied_dir(struct copying *c, struct err *e)
 {
     unsigned at = c->walk.depth - 1;
     int r = attributes_copy_extended(&c->owners, c->walk.levels[at].fd, c->to[at], e);
@@ -328,7 +337,7 @@ static int leave(struct copying *c, struct err *e)
     return r;
 }
 
-static bool is_skipped(const struct copying *c, const char *name)
+static bool is_skipped_name(const struct copying *c, const char *name)
 {
     for (const char *const *s = c->options->skip; c->walk.depth == 1 && s && *s; s++)
         if (strcmp(*s, name) == 0)
@@ -339,31 +348,31 @@ static bool is_skipped(const struct copying *c, const char *name)
 static int copy_name(struct copying *c, const char *name, struct err *e)
 {
     struct stat st;
-    enum way way;
+    enum target_state way;
     int r;
 
     if (fstatat(walk_top(&c->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "looking at it");
+        return err_sys(e, "reading its attributes");
     r = count_entry(c, e);
     if (r < 0)
         return r;
     if (S_ISDIR(st.st_mode))
-        return enter(c, name, e);
-    r = make_way(c, name, -1, &way, e);
-    if (r < 0 || is_needless(c, name, &st))
+        return enter_copied_dir(c, name, e);
+    r = clear_target(c, name, -1, &way, e);
+    if (r < 0 || is_needless_whiteout(c, name, &st))
         return r;
-    r = link_again(c, name, &st, e);
+    r = link_copied_file(c, name, &st, e);
     if (r != 0)
         return r < 0 ? r : 0;
     if (S_ISREG(st.st_mode))
-        return copy_file(c, name, e);
+        return copy_regular_file(c, name, e);
     r = S_ISLNK(st.st_mode) ? copy_link(c, name, e) : copy_node(c, name, &st, e);
-    if (r >= 0 && !S_ISCHR(st.st_mode)) /* what says "removed" is nobody's: overlayfs made it */
-        r = attributes_set_at(&c->owners, top(c), name, &st, e);
+    if (r >= 0 && !S_ISCHR(st.st_mode)) /* whiteouts are made by overlayfs and have no owner */
+        r = attributes_set_at(&c->owners, current_target(c), name, &st, e);
     return r < 0 ? r : remember_link(c, name, &st, e);
 }
 
-static int copy_all(struct copying *c, struct err *e)
+static int copy_tree_entries(struct copying *c, struct err *e)
 {
     const char *name;
     int r = 0;
@@ -373,8 +382,8 @@ static int copy_all(struct copying *c, struct err *e)
 
         r = walk_next(&c->walk, &name, e);
         if (r == 0) {
-            r = leave(c, e);
-        } else if (r > 0 && is_skipped(c, name)) {
+            r = leave_copied_dir(c, e);
+        } else if (r > 0 && is_skipped_name(c, name)) {
             r = 0;
         } else if (r > 0) {
             tree_path_show(str_from(name), shown);
@@ -398,7 +407,7 @@ int layers_copy(int from, int to, int links, const struct copy_options *o, struc
                           .may_clone = true };
     walk_init(&c.walk);
     if (first < 0 || fstat(first, &c.level[0]) < 0) {
-        r = err_sys(e, "opening what is to be copied");
+        r = err_sys(e, "opening the source directory");
         drop_fd(&first);
         return r;
     }
@@ -408,7 +417,7 @@ int layers_copy(int from, int to, int links, const struct copy_options *o, struc
     c.covers[0] = o->floor.n > 0;
     r = walk_enter(&c.walk, first, "", e);
     if (r >= 0)
-        r = copy_all(&c, e);
+        r = copy_tree_entries(&c, e);
     copying_done(&c);
     if (r >= 0)
         *ret = c.report;

@@ -1,6 +1,7 @@
-/* What a sandbox has changed: its writable layer, beside the layers that it stands on.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_DIFF: lists the changes in a sandbox's writable layer, against its lower layers.
  *
- * It may be running meanwhile, so a name that vanishes is left out. */
+ * The sandbox may run meanwhile, so names that vanish are left out. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,21 +10,21 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "layers/changes.h"
-#include "layers/view.h"
-#include "tree/at.h"
-#include "tree/walk.h"
+#include "engine/layers/changes.h"
+#include "engine/layers/view.h"
+#include "lib/tar/at.h"
+#include "lib/tar/walk.h"
 
 struct diff {
-    struct keeper *keeper;
+    struct layer_worker *layer_worker;
     int below[LAYERS_STACK_MAX]; /* the trees of the layers, uppermost first */
     char path[TREE_PATH_MAX];
     struct walk walk;
     size_t lengths[TREE_DEPTH_MAX]; /* of the path at each level */
-    struct changes changes;
+    struct change_records changes;
 };
 
-static bool is_among(const char *path, const char *const *names, size_t n)
+static bool is_in_list(const char *path, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(path, names[i]) == 0)
@@ -31,8 +32,8 @@ static bool is_among(const char *path, const char *const *names, size_t n)
     return false;
 }
 
-/* What the runtime puts into every root that stands on the host's system directories. */
-static bool is_made_anew(const char *path)
+/* True for names that the runtime creates in every root based on the host's system directories. */
+static bool is_made_by_runtime(const char *path)
 {
     static const char *const names[] = {
         "dev",
@@ -80,27 +81,27 @@ static bool is_made_anew(const char *path)
         "etc/java-21-openjdk",
     };
 
-    return is_among(path, names, COUNT_OF(names));
+    return is_in_list(path, names, COUNT_OF(names));
 }
 
-static bool was_there(const struct diff *d)
+static bool was_present_below(const struct diff *d)
 {
-    for (size_t i = 0; i < d->keeper->job.n_below; i++) {
+    for (size_t i = 0; i < d->layer_worker->job.n_below; i++) {
         struct stat st;
-        enum view v = view_ask(d->below[i], d->path, &st);
+        enum view v = view_look_up(d->below[i], d->path, &st);
 
-        if (v != VIEW_NOT)
-            return v == VIEW_THERE;
+        if (v != VIEW_UNMENTIONED)
+            return v == VIEW_PRESENT;
     }
     return false;
 }
 
 /* --- the walk --- */
 
-static int enter(struct diff *d, const char *name, size_t length, struct err *e)
+static int enter_changed_dir(struct diff *d, const char *name, size_t length, struct err *e)
 {
     char copy[TREE_NAME_MAX + 1];
-    int fd = at_open(walk_top(&d->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0), r;
+    int fd = at_open_here(walk_top(&d->walk)->fd, name, O_RDONLY | O_DIRECTORY), r;
 
     if (fd < 0)
         return 0;
@@ -111,10 +112,10 @@ static int enter(struct diff *d, const char *name, size_t length, struct err *e)
     return r;
 }
 
-/* A directory that was there before is not worth a word: what is in it is. */
-static int tell(struct diff *d, const struct stat *st, struct err *e)
+/* Reports a changed file; of a directory that existed before only the contents count. */
+static int report_change(struct diff *d, const struct stat *st, struct err *e)
 {
-    bool there = was_there(d);
+    bool there = was_present_below(d);
 
     if (changes_is_rewritten(d->path))
         return 0;
@@ -122,10 +123,10 @@ static int tell(struct diff *d, const struct stat *st, struct err *e)
         return changes_add(&d->changes, CHANGE_DELETED, st, d->path, e);
     if (there)
         return S_ISDIR(st->st_mode) ? 0 : changes_add(&d->changes, CHANGE_CHANGED, st, d->path, e);
-    return is_made_anew(d->path) ? 0 : changes_add(&d->changes, CHANGE_ADDED, st, d->path, e);
+    return is_made_by_runtime(d->path) ? 0 : changes_add(&d->changes, CHANGE_ADDED, st, d->path, e);
 }
 
-static int look(struct diff *d, const char *name, struct err *e)
+static int diff_entry(struct diff *d, const char *name, struct err *e)
 {
     size_t at = d->lengths[d->walk.depth - 1];
     struct stat st;
@@ -136,20 +137,20 @@ static int look(struct diff *d, const char *name, struct err *e)
     n = snprintf(d->path + at, sizeof d->path - at, "%s%s", at ? "/" : "", name);
     if (n < 0 || (size_t)n >= sizeof d->path - at)
         return err_set(e, ERR_TOO_BIG, "a path is longer than %d bytes", TREE_PATH_MAX - 1);
-    if (changes_is_unwanted(d->path))
+    if (changes_is_skipped(d->path))
         return 0;
-    keeper_progress(d->keeper, 0, d->changes.entries);
-    r = tell(d, &st, e);
-    return r < 0 || !S_ISDIR(st.st_mode) ? r : enter(d, name, at + (size_t)n, e);
+    layer_worker_report_progress(d->layer_worker, 0, d->changes.entries);
+    r = report_change(d, &st, e);
+    return r < 0 || !S_ISDIR(st.st_mode) ? r : enter_changed_dir(d, name, at + (size_t)n, e);
 }
 
 static int walk_all(struct diff *d, struct err *e)
 {
-    int first = at_open(d->keeper->fds[0], ".", O_RDONLY | O_DIRECTORY, 0), r;
+    int first = at_open(d->layer_worker->fds[0], ".", O_RDONLY | O_DIRECTORY, 0), r;
     const char *name;
 
     if (first < 0)
-        return err_sys(e, "opening what the sandbox writes");
+        return err_sys(e, "opening the writable layer of the sandbox");
     r = walk_enter(&d->walk, first, "", e);
     d->lengths[0] = 0;
     while (r >= 0 && d->walk.depth > 0) {
@@ -157,33 +158,34 @@ static int walk_all(struct diff *d, struct err *e)
         if (r == 0)
             walk_leave(&d->walk);
         else if (r > 0)
-            r = look(d, name, e);
+            r = diff_entry(d, name, e);
     }
     return r < 0 ? r : changes_flush(&d->changes, e);
 }
 
-static int open_below(struct diff *d, struct err *e)
+static int open_lower_layers(struct diff *d, struct err *e)
 {
-    for (size_t i = 0; i < d->keeper->job.n_below; i++) {
-        d->below[i] = storage_open_layer(&d->keeper->storage, d->keeper->job.below[i], e);
+    for (size_t i = 0; i < d->layer_worker->job.n_below; i++) {
+        d->below[i] =
+            storage_open_layer(&d->layer_worker->storage, d->layer_worker->job.below[i], e);
         if (d->below[i] < 0)
             return d->below[i];
     }
     return 0;
 }
 
-int keeper_diff(struct keeper *k, struct err *e)
+int layer_worker_diff(struct layer_worker *k, struct err *e)
 {
     static struct diff d; /* large, and there is one job a process */
     int r;
 
-    d = (struct diff){ .keeper = k, .changes = { .keeper = k } };
+    d = (struct diff){ .layer_worker = k, .changes = { .layer_worker = k } };
     walk_init(&d.walk);
     if (!k->job.entries_max)
         k->job.entries_max = TREE_ENTRIES_DEFAULT;
-    r = changes_find(k, e);
+    r = changes_open_source(k, e);
     if (r >= 0)
-        r = open_below(&d, e);
+        r = open_lower_layers(&d, e);
     if (r >= 0)
         r = walk_all(&d, e);
     walk_done(&d.walk);

@@ -1,4 +1,5 @@
-#include "layers/measure.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/digest.h"
 
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -11,56 +12,57 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/attributes.h"
-#include "tree/at.h"
-#include "tree/tree.h"
-#include "tree/walk.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/attributes.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tree.h"
+#include "lib/tar/walk.h"
 
 #define OPAQUE "user.overlay.opaque"
 
-/* Of as many entries as a layer may have, what they are names of, and its root. */
+/* For the maximum number of entries, as many groups of hard links, and the root. */
 #define DIGESTS_MAX ((2 * TREE_ENTRIES_DEFAULT + 1) * CRYPTO_SHA256_SIZE)
-#define NAMES_MAX   (TREE_ENTRIES_DEFAULT * sizeof(struct name))
+#define NAMES_MAX   (TREE_ENTRIES_DEFAULT * sizeof(struct hard_link))
 
 /* One of several names of a file. */
-struct name {
+struct hard_link {
     uint64_t ino;
-    unsigned char digest[CRYPTO_SHA256_SIZE]; /* of its entry */
+    unsigned char digest[CRYPTO_SHA256_SIZE]; /* of the entry */
 };
 
-struct measuring {
+struct tree_digester {
     struct walk walk;
-    struct measure out;
+    struct tree_digest out;
     struct buf digests; /* of the entries, CRYPTO_SHA256_SIZE each */
-    struct buf names;   /* struct name */
-    measure_progress_fn *progress;
+    struct buf names;   /* struct hard_link */
+    digest_progress_fn *progress;
     void *ctx;
 };
 
-static int add(struct buf *to, const void *p, size_t n, struct err *e)
+static int add_digest_record(struct buf *to, const void *p, size_t n, struct err *e)
 {
-    return buf_add(to, (struct str){ p, n }) < 0 ? err_set(e, ERR_TOO_BIG, "more than %llu files",
-                                                           (unsigned long long)TREE_ENTRIES_DEFAULT)
-                                                 : 0;
+    return buf_add(to, (struct str){ p, n }) < 0
+               ? err_set(e, ERR_TOO_BIG, "the layer has more than %llu files",
+                         (unsigned long long)TREE_ENTRIES_DEFAULT)
+               : 0;
 }
 
-static int end_entry(struct measuring *m, struct crypto_sha256 *h, const struct stat *st,
+static int end_entry(struct tree_digester *m, struct crypto_sha256 *h, const struct stat *st,
                      struct err *e)
 {
-    struct name name = { .ino = st->st_ino };
+    struct hard_link name = { .ino = st->st_ino };
     int r;
 
     crypto_sha256_end(h, name.digest);
-    r = add(&m->digests, name.digest, sizeof name.digest, e);
+    r = add_digest_record(&m->digests, name.digest, sizeof name.digest, e);
     if (r >= 0 && st->st_nlink > 1 && !S_ISDIR(st->st_mode))
-        r = add(&m->names, &name, sizeof name, e);
+        r = add_digest_record(&m->names, &name, sizeof name, e);
     return r;
 }
 
-/* Every text with its NUL, and numbers before what has none, so that no two trees are the same
- * bytes. */
+/* Texts are hashed with their NUL, and binary data after its length, so that the input is
+ * unambiguous. */
 static void hash_text(struct crypto_sha256 *h, const char *s)
 {
     crypto_sha256_add(h, (struct str){ s, strlen(s) + 1 });
@@ -74,7 +76,7 @@ static void hash_number(struct crypto_sha256 *h, uint64_t n)
     hash_text(h, text);
 }
 
-static void hash_path(const struct measuring *m, struct crypto_sha256 *h, const char *name)
+static void hash_path(const struct tree_digester *m, struct crypto_sha256 *h, const char *name)
 {
     hash_number(h, m->walk.depth);
     for (unsigned i = 1; i < m->walk.depth; i++)
@@ -99,7 +101,8 @@ static bool is_zero(const char *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-static int read_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *ret, struct err *e)
+static int read_hash_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *ret,
+                           struct err *e)
 {
     size_t n = 0;
 
@@ -109,7 +112,7 @@ static int read_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *r
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return err_sys(e, "reading it");
+            return err_sys(e, "reading the file");
         if (got == 0)
             break;
         n += (size_t)got;
@@ -118,9 +121,9 @@ static int read_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *r
     return 0;
 }
 
-/* Pieces of the file that are not all zeros, each where it is: holes take no time, however long
- * they are, and where a file system has them says nothing of the content. */
-static int hash_content(struct measuring *m, struct crypto_sha256 *h, int fd, struct err *e)
+/* Hashes the pieces of a file that are not all zeros, each with its offset: holes cost no time, and
+ * their position does not change the digest. */
+static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd, struct err *e)
 {
     static char piece[TREE_CHUNK];
     off_t at = 0;
@@ -133,9 +136,9 @@ static int hash_content(struct measuring *m, struct crypto_sha256 *h, int fd, st
         if (data < 0 && errno == ENXIO)
             return 0;
         if (data < 0)
-            return err_sys(e, "looking for holes");
+            return err_sys(e, "searching for holes");
         at = data - data % TREE_CHUNK;
-        r = read_piece(fd, piece, at, &n, e);
+        r = read_hash_piece(fd, piece, at, &n, e);
         if (r < 0 || n == 0)
             return r;
         if (!is_zero(piece, n)) {
@@ -154,7 +157,7 @@ static int hash_link(struct crypto_sha256 *h, int dir, const char *name, struct 
     ssize_t n = readlinkat(dir, name, target, sizeof target);
 
     if (n < 0)
-        return err_sys(e, "reading it");
+        return err_sys(e, "reading the file");
     crypto_sha256_add(h, (struct str){ target, (size_t)n });
     return 0;
 }
@@ -168,7 +171,7 @@ static void hash_opaque(struct crypto_sha256 *h, int fd)
     crypto_sha256_add(h, (struct str){ value, n > 0 ? (size_t)n : 0 });
 }
 
-/* The others, where there are any. */
+/* Hashes the other extended attributes. */
 static int hash_extended(struct crypto_sha256 *h, int fd, struct err *e)
 {
     static struct attribute_names names;
@@ -190,8 +193,8 @@ static int hash_extended(struct crypto_sha256 *h, int fd, struct err *e)
     return r;
 }
 
-/* *ret_fd: of a directory, opened; else -1. */
-static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, const char *name,
+/* Sets *ret_fd to the descriptor of a directory; else -1. */
+static int hash_kind(struct tree_digester *m, struct crypto_sha256 *h, int dir, const char *name,
                      mode_t mode, int *ret_fd, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
@@ -202,7 +205,7 @@ static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, cons
         return 0;
     fd = at_open_unseen(dir, name, O_NOFOLLOW | (S_ISDIR(mode) ? O_DIRECTORY : 0));
     if (fd < 0)
-        return at_error(e, "opening it");
+        return at_error(e, "opening the file");
     if (S_ISREG(mode)) {
         int r = hash_content(m, h, fd, e);
 
@@ -213,14 +216,14 @@ static int hash_kind(struct measuring *m, struct crypto_sha256 *h, int dir, cons
     return hash_extended(h, *ret_fd, e);
 }
 
-static int measure_one(struct measuring *m, const char *name, struct err *e)
+static int digest_entry(struct tree_digester *m, const char *name, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     int dir = walk_top(&m->walk)->fd, sub = -1, r;
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "looking at it");
+        return err_sys(e, "reading its attributes");
     hash_path(m, &h, name);
     hash_stat(&h, &st);
     r = hash_kind(m, &h, dir, name, st.st_mode, &sub, e);
@@ -235,7 +238,7 @@ static int measure_one(struct measuring *m, const char *name, struct err *e)
     return sub < 0 ? 0 : walk_enter(&m->walk, sub, name, e);
 }
 
-static int measure_all(struct measuring *m, struct err *e)
+static int digest_entries(struct tree_digester *m, struct err *e)
 {
     while (m->walk.depth > 0) {
         const char *next;
@@ -245,25 +248,25 @@ static int measure_all(struct measuring *m, struct err *e)
         if (r == 0)
             walk_leave(&m->walk);
         if (r > 0 && str_copy(str_from(next), name, sizeof name))
-            r = err_wrap(e, measure_one(m, name, e), "'%.100s'", name);
+            r = err_wrap(e, digest_entry(m, name, e), "'%.100s'", name);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* The root of the tree has attributes too, and no name. */
-static int measure_root(struct measuring *m, int dir, struct err *e)
+/* Hashes the root, which has attributes but no name. */
+static int digest_root(struct tree_digester *m, int dir, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     struct stat st;
     int fd, r;
 
     if (fstat(dir, &st) < 0)
-        return err_sys(e, "looking at it");
+        return err_sys(e, "reading its attributes");
     fd = at_open_unseen(dir, ".", O_DIRECTORY);
     if (fd < 0)
-        return at_error(e, "opening it");
+        return at_error(e, "opening the file");
     hash_path(m, &h, ".");
     hash_stat(&h, &st);
     hash_opaque(&h, fd);
@@ -276,27 +279,27 @@ static int measure_root(struct measuring *m, int dir, struct err *e)
     return r;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int compare_digests(const void *a, const void *b)
 {
     return memcmp(a, b, CRYPTO_SHA256_SIZE);
 }
 
-static int by_file(const void *a, const void *b)
+static int compare_hard_links(const void *a, const void *b)
 {
-    const struct name *x = a, *y = b;
+    const struct hard_link *x = a, *y = b;
 
-    return x->ino != y->ino ? (x->ino < y->ino ? -1 : 1) : by_bytes(x->digest, y->digest);
+    return x->ino != y->ino ? (x->ino < y->ino ? -1 : 1) : compare_digests(x->digest, y->digest);
 }
 
-/* Which names are one file: a digest of theirs for each. */
-static int join_names(struct measuring *m, struct err *e)
+/* Adds a digest for each group of names that share an inode. */
+static int digest_link_groups(struct tree_digester *m, struct err *e)
 {
-    struct name *names = (struct name *)(void *)m->names.p;
+    struct hard_link *names = (struct hard_link *)(void *)m->names.p;
     size_t n = m->names.n / sizeof *names;
     int r = 0;
 
     if (n)
-        qsort(names, n, sizeof *names, by_file);
+        qsort(names, n, sizeof *names, compare_hard_links);
     for (size_t i = 0, next; r >= 0 && i < n; i = next) {
         AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
         unsigned char digest[CRYPTO_SHA256_SIZE];
@@ -305,27 +308,27 @@ static int join_names(struct measuring *m, struct err *e)
             crypto_sha256_add(
                 &h, (struct str){ (const char *)names[next].digest, sizeof names[next].digest });
         crypto_sha256_end(&h, digest);
-        r = add(&m->digests, digest, sizeof digest, e);
+        r = add_digest_record(&m->digests, digest, sizeof digest, e);
     }
     return r;
 }
 
-/* In the order of their bytes, which is the same whatever order they came in. */
-static void write_digest(struct measuring *m)
+/* Sorts the digests by their bytes, so that the order of directories does not matter. */
+static void write_digest(struct tree_digester *m)
 {
     unsigned char all[CRYPTO_SHA256_SIZE];
     char hex[CRYPTO_SHA256_HEX];
 
-    qsort(m->digests.p, m->digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, by_bytes);
+    qsort(m->digests.p, m->digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, compare_digests);
     crypto_sha256(buf_str(&m->digests), all);
     crypto_hex_sha256(all, hex);
     snprintf(m->out.digest, sizeof m->out.digest, "sha256:%s", hex);
 }
 
-int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measure *ret,
-                 struct err *e)
+int digest_tree(int dir, digest_progress_fn *progress, void *ctx, struct tree_digest *ret,
+                struct err *e)
 {
-    static struct measuring m; /* large; a keeper measures one tree at a time */
+    static struct tree_digester m; /* large; a layer worker digests one tree at a time */
     int r;
 
     memset(&m.out, 0, sizeof m.out);
@@ -334,12 +337,12 @@ int measure_tree(int dir, measure_progress_fn *progress, void *ctx, struct measu
     m.progress = progress;
     m.ctx = ctx;
     walk_init(&m.walk);
-    r = measure_root(&m, dir, e);
+    r = digest_root(&m, dir, e);
     if (r >= 0)
-        r = measure_all(&m, e);
+        r = digest_entries(&m, e);
     walk_done(&m.walk);
     if (r >= 0)
-        r = join_names(&m, e);
+        r = digest_link_groups(&m, e);
     if (r >= 0) {
         write_digest(&m);
         *ret = m.out;

@@ -1,41 +1,42 @@
-/* Several layers as one that shows the same on what is below them: the layers of an image, the
- * host's /usr, or nothing. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_FLATTEN: squashes several layers into one that gives the same view on top of the lower
+ * ones: the layers of an image, the host's /usr, or nothing. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/own.h"
-#include "layers/copy.h"
-#include "layers/keeper.h"
-#include "tree/at.h"
-#include "tree/remove.h"
+#include "engine/layers/copy.h"
+#include "engine/layers/worker.h"
+#include "lib/tar/at.h"
+#include "lib/tar/remove.h"
 
 struct flattening {
-    struct keeper *keeper;
-    struct growth growth;
+    struct layer_worker *layer_worker;
+    struct staging staging;
     struct floor floor;
-    int trees[LAYERS_STACK_MAX]; /* its; ours to the end of the process */
-    uint64_t bytes, entries;     /* of the layers before */
+    int trees[LAYERS_STACK_MAX]; /* of the floor; open until the process ends */
+    uint64_t bytes, entries;     /* of the layers copied so far */
 };
 
-static void tell(void *user, uint64_t bytes, uint64_t entries)
+static void on_flatten_progress(void *user, uint64_t bytes, uint64_t entries)
 {
     struct flattening *f = user;
 
-    keeper_progress(f->keeper, f->bytes + bytes, f->entries + entries);
+    layer_worker_report_progress(f->layer_worker, f->bytes + bytes, f->entries + entries);
 }
 
-/* Its files wait for their other names in a place of their own: other layers have other numbers. */
-static int add_layer(struct flattening *f, const char *name, struct err *e)
+/* Uses a new `links` directory for each layer: inode numbers of different layers are unrelated. */
+static int flatten_layer(struct flattening *f, const char *name, struct err *e)
 {
-    const struct copy_options o = { .bytes_max = f->keeper->job.bytes_max,
-                                    .entries_max = f->keeper->job.entries_max,
-                                    .free_min = f->keeper->job.free_min,
+    const struct copy_options o = { .bytes_max = f->layer_worker->job.bytes_max,
+                                    .entries_max = f->layer_worker->job.entries_max,
+                                    .free_min = f->layer_worker->job.free_min,
                                     .ahead = -1,
                                     .onto = true,
                                     .floor = f->floor,
-                                    .progress = tell,
+                                    .progress = on_flatten_progress,
                                     .user = f };
     AUTO_CLOSE int tree = -1, links = -1;
     struct copy_report report = { 0 };
@@ -43,15 +44,15 @@ static int add_layer(struct flattening *f, const char *name, struct err *e)
     int r;
 
     snprintf(path, sizeof path, "%s/fs", name);
-    tree = at_open(f->keeper->storage.layers, path, O_RDONLY | O_DIRECTORY, 0);
+    tree = at_open(f->layer_worker->storage.layers, path, O_RDONLY | O_DIRECTORY, 0);
     if (tree < 0)
         return err_sys(e, "opening the layer %s", name);
-    if (mkdirat(f->growth.dir, "links", 0700) < 0 ||
-        (links = at_open(f->growth.dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0)
-        return err_sys(e, "making a place for links");
-    r = layers_copy(tree, f->growth.fs, links, &o, &report, e);
+    if (mkdirat(f->staging.dir, "links", 0700) < 0 ||
+        (links = at_open(f->staging.dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0)
+        return err_sys(e, "creating the directory for hard links");
+    r = layers_copy(tree, f->staging.fs, links, &o, &report, e);
     if (r >= 0)
-        r = tree_remove(f->growth.dir, "links", e);
+        r = tree_remove(f->staging.dir, "links", e);
     f->bytes += report.bytes;
     f->entries += report.entries;
     return r;
@@ -59,7 +60,7 @@ static int add_layer(struct flattening *f, const char *name, struct err *e)
 
 static int open_floor(struct flattening *f, struct err *e)
 {
-    struct keeper *k = f->keeper;
+    struct layer_worker *k = f->layer_worker;
     size_t n = 0;
 
     if (k->fds[0] >= 0) {
@@ -75,25 +76,25 @@ static int open_floor(struct flattening *f, struct err *e)
     return 0;
 }
 
-int keeper_flatten(struct keeper *k, struct err *e)
+int layer_worker_flatten(struct layer_worker *k, struct err *e)
 {
     static struct flattening f;
     struct layer_info info;
     int r;
 
-    f = (struct flattening){ .keeper = k };
+    f = (struct flattening){ .layer_worker = k };
     r = open_floor(&f, e);
     if (r >= 0)
-        r = growth_begin(&f.growth, &k->storage, k->job.name, e);
+        r = staging_begin(&f.staging, &k->storage, k->job.name, e);
     for (size_t i = k->job.n_below; r >= 0 && i > 0; i--) {
-        hook_point("layers.flatten");
-        r = add_layer(&f, k->job.below[i - 1], e);
+        fault_point("layers.flatten");
+        r = flatten_layer(&f, k->job.below[i - 1], e);
     }
     info = (struct layer_info){ .bytes = f.bytes, .entries = f.entries };
     if (r >= 0)
-        r = growth_publish(&f.growth, k->job.name, &info, e);
-    growth_done(&f.growth);
+        r = staging_publish(&f.staging, k->job.name, &info, e);
+    staging_done(&f.staging);
     k->done.bytes = f.bytes;
     k->done.entries = f.entries;
-    return err_wrap(e, r, "making one layer of %llu", (unsigned long long)k->job.n_below);
+    return err_wrap(e, r, "squashing %llu layers", (unsigned long long)k->job.n_below);
 }

@@ -1,4 +1,5 @@
-#include "layers/parts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/parts.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,13 +24,13 @@ static bool is_part(const struct part_record *p, uint32_t kind, uint64_t archive
     return kind == PARTS_ROOT ? !p->name[0] && p->at == 0 && p->size == archive : p->name[0] != 0;
 }
 
-int parts_check(const struct parts *parts, size_t bytes, uint64_t archive, struct err *e)
+int parts_check(const struct archive_parts *parts, size_t bytes, uint64_t archive, struct err *e)
 {
     if (bytes != sizeof *parts || parts->kind == 0 || parts->kind >= PARTS_KIND_END_ ||
         parts->n > PARTS_MAX || (parts->kind == PARTS_ROOT && parts->n != 1))
-        return err_set(e, ERR_UPSTREAM, "a keeper said of an archive what cannot be understood");
+        return err_set(e, ERR_UPSTREAM, "malformed list of archive parts from sandboxer-layers");
     for (size_t i = 0; i < parts->n; i++)
         if (!is_part(&parts->p[i], parts->kind, archive))
-            return err_set(e, ERR_UPSTREAM, "a keeper said of an archive what cannot be");
+            return err_set(e, ERR_UPSTREAM, "invalid archive part from sandboxer-layers");
     return 0;
 }

@@ -1,44 +1,45 @@
-/* What an archive of images holds: a record for each of its files, as a keeper tells it
- * (LAYERS_SIFT). The files stay where they are, as parts of the archive.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an archive of images: a record for each, as a layer worker reports them
+ * (LAYERS_SIFT). The files stay in the archive.
  *
- * Who writes this has read an archive that anybody may have made: the other side believes no more
- * of it than parts_check() does. */
-#ifndef LAYERS_PARTS_H
-#define LAYERS_PARTS_H
+ * The layer worker has parsed an untrusted archive: the receiver trusts nothing beyond
+ * parts_check(). */
+#ifndef ENGINE_LAYERS_PARTS_H
+#define ENGINE_LAYERS_PARTS_H
 
 #include <stdint.h>
 
 #include "base/err.h"
-#include "layers/measure.h"
+#include "engine/layers/digest.h"
 
 enum { PARTS_MAX = 1024, PART_NAME_MAX = 256 };
 
 enum parts_kind {
-    PARTS_ROOT = 1, /* a root file system: one part, without a name, which is all of it */
+    PARTS_ROOT = 1, /* a root file system: one part without a name, the whole archive */
     PARTS_LAYOUT,   /* an OCI layout */
-    PARTS_SAVED,    /* what `docker save` writes */
+    PARTS_SAVED,    /* the format of `docker save` */
     PARTS_KIND_END_,
 };
 
 struct part_record {
-    char name[PART_NAME_MAX]; /* as of tree/path.h */
-    char digest[MEASURE_MAX]; /* of its bytes: "sha256:…" */
-    uint64_t at, size;        /* where they are in the archive */
+    char name[PART_NAME_MAX];     /* in the form of lib/tar/path.h */
+    char digest[DIGEST_TEXT_MAX]; /* of its bytes: "sha256:…" */
+    uint64_t at, size;            /* where they are in the archive */
 };
 
-struct parts {
+struct archive_parts {
     uint32_t kind, n;
     struct part_record p[PARTS_MAX];
 };
 
-/* Of what was read of such a file, about an archive of that many bytes: names and digests end and
- * are such, nothing is outside the archive. */
-int parts_check(const struct parts *parts, size_t bytes, uint64_t archive, struct err *e);
+/* Checks a list that was read for an archive of that many bytes: names and digests are valid, and
+ * all parts are inside the archive. */
+int parts_check(const struct archive_parts *parts, size_t bytes, uint64_t archive, struct err *e);
 
-/* What a keeper does: reads the archive and fills in what it holds. `progress` is called now and
- * then, with how many bytes of it were read. */
+/* Reads the archive and lists its parts; called in a layer worker. `progress` is called from time
+ * to time with the number of bytes read. */
 typedef void parts_progress_fn(void *ctx, uint64_t bytes);
-int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct parts *ret,
+int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct archive_parts *ret,
                struct err *e);
 
 #endif

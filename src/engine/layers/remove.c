@@ -1,6 +1,7 @@
-#include "layers/keeper.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/worker.h"
 
-int keeper_remove(struct keeper *k, struct err *e)
+int layer_worker_remove(struct layer_worker *k, struct err *e)
 {
     return storage_remove(&k->storage, k->job.name, e);
 }

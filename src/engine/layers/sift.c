@@ -1,5 +1,6 @@
-/* LAYERS_SIFT: what an archive of images holds. Its headers are read once, to know what it is; then
- * what is of interest is hashed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_SIFT: lists the files of an archive of images. The headers are read once to detect the
+ * format; then the relevant files are hashed. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,16 +8,16 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/keeper.h"
-#include "layers/parts.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/reader.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/worker.h"
+#include "engine/layers/parts.h"
+#include "lib/tar/at.h"
+#include "lib/tar/path.h"
+#include "lib/tar/reader.h"
 
-/* One file by another name: `docker save` writes a layer that comes twice like that. */
-struct alias {
+/* A link to another file: `docker save` writes a layer that occurs twice like this. */
+struct part_alias {
     char name[PART_NAME_MAX], target[PART_NAME_MAX];
 };
 
@@ -27,19 +28,19 @@ struct sifting {
     void *ctx;
     struct tar_range range;
     struct tar_reader reader;
-    struct parts *out;
-    struct alias aliases[PARTS_MAX];
+    struct archive_parts *out;
+    struct part_alias aliases[PARTS_MAX];
     size_t n_aliases;
 };
 
-static void begin(struct sifting *s)
+static void begin_archive(struct sifting *s)
 {
     s->range = (struct tar_range){ s->archive, 0, s->size };
     tar_reader_init_range(&s->reader, &s->range);
 }
 
-/* The next entry with a name of its own: 1, or 0 at the end. */
-static int next_entry(struct sifting *s, struct tree_path *ret, struct err *e)
+/* The next entry with a valid path: 1, or 0 at the end. */
+static int next_archive_entry(struct sifting *s, struct tree_path *ret, struct err *e)
 {
     int r;
 
@@ -51,14 +52,14 @@ static int next_entry(struct sifting *s, struct tree_path *ret, struct err *e)
     return r;
 }
 
-static int find_kind(struct sifting *s, struct err *e)
+static int find_archive_kind(struct sifting *s, struct err *e)
 {
     bool layout = false, index = false, saved = false;
     struct tree_path path;
     int r;
 
-    begin(s);
-    while ((r = next_entry(s, &path, e)) > 0) {
+    begin_archive(s);
+    while ((r = next_archive_entry(s, &path, e)) > 0) {
         if (s->reader.entry.type != TAR_FILE)
             continue;
         layout |= strcmp(path.text, "oci-layout") == 0;
@@ -69,14 +70,14 @@ static int find_kind(struct sifting *s, struct err *e)
     return r;
 }
 
-static void end_hash(struct crypto_sha256 *h, char out[static MEASURE_MAX])
+static void finish_part_digest(struct crypto_sha256 *h, char out[static DIGEST_TEXT_MAX])
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];
     char hex[CRYPTO_SHA256_HEX];
 
     crypto_sha256_end(h, digest);
     crypto_hex_sha256(digest, hex);
-    snprintf(out, MEASURE_MAX, "sha256:%s", hex);
+    snprintf(out, DIGEST_TEXT_MAX, "sha256:%s", hex);
 }
 
 /* --- a root file system --- */
@@ -97,13 +98,13 @@ static int hash_all(struct sifting *s, struct err *e)
     if (n < 0)
         return err_sys(e, "reading the archive");
     p->size = s->size;
-    end_hash(&h, p->digest);
+    finish_part_digest(&h, p->digest);
     return 0;
 }
 
 /* --- an archive of images --- */
 
-static int hash_file(struct sifting *s, struct part_record *p, struct err *e)
+static int hash_part(struct sifting *s, struct part_record *p, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     struct str piece;
@@ -116,28 +117,28 @@ static int hash_file(struct sifting *s, struct part_record *p, struct err *e)
         s->progress(s->ctx, s->range.at);
     }
     if (r >= 0)
-        end_hash(&h, p->digest);
+        finish_part_digest(&h, p->digest);
     return r;
 }
 
-static int too_many(struct err *e)
+static int too_many_parts(struct err *e)
 {
     return err_set(e, ERR_TOO_BIG, "the archive holds more than %d files", PARTS_MAX);
 }
 
-static int add_file(struct sifting *s, const struct tree_path *path, struct err *e)
+static int add_archive_part(struct sifting *s, const struct tree_path *path, struct err *e)
 {
     struct part_record *p = &s->out->p[s->out->n];
 
     if (s->out->n == PARTS_MAX)
-        return too_many(e);
+        return too_many_parts(e);
     if (!path->n || !str_copy(str_from(path->text), p->name, sizeof p->name))
-        return 0; /* nobody could name it */
+        return 0; /* no manifest could refer to it */
     s->out->n++;
-    return hash_file(s, p, e);
+    return hash_part(s, p, e);
 }
 
-static void go_up(char *dir)
+static void drop_last_component(char *dir)
 {
     char *slash = strrchr(dir, '/');
 
@@ -147,35 +148,36 @@ static void go_up(char *dir)
         memcpy(dir, ".", sizeof ".");
 }
 
-/* Where a link leads, as far as names alone can say. */
-static bool follow(const struct tree_path *link, const char *target, struct tree_path *ret)
+/* Resolves the target of a link by path components only. */
+static bool resolve_link_target(const struct tree_path *link, const char *target,
+                                struct tree_path *ret)
 {
     char from[TREE_PATH_MAX], whole[2 * TREE_PATH_MAX];
 
     tree_path_parent(link, from);
     while (strncmp(target, "../", 3) == 0 && strcmp(from, ".") != 0) {
         target += 3;
-        go_up(from);
+        drop_last_component(from);
     }
     snprintf(whole, sizeof whole, "%s/%s", from, target);
     return target[0] != '/' && tree_path(str_from(whole), ret, NULL) >= 0;
 }
 
-static int add_link(struct sifting *s, const struct tree_path *path, struct err *e)
+static int add_part_alias(struct sifting *s, const struct tree_path *path, struct err *e)
 {
-    struct alias *a = &s->aliases[s->n_aliases];
+    struct part_alias *a = &s->aliases[s->n_aliases];
     struct tree_path target;
 
     if (s->n_aliases == PARTS_MAX)
-        return too_many(e);
-    if (follow(path, s->reader.entry.link, &target) &&
+        return too_many_parts(e);
+    if (resolve_link_target(path, s->reader.entry.link, &target) &&
         str_copy(str_from(path->text), a->name, sizeof a->name) &&
         str_copy(str_from(target.text), a->target, sizeof a->target))
         s->n_aliases++;
     return 0;
 }
 
-static const struct part_record *find(const struct parts *parts, const char *name)
+static const struct part_record *find_part(const struct archive_parts *parts, const char *name)
 {
     for (size_t i = 0; i < parts->n; i++)
         if (strcmp(parts->p[i].name, name) == 0)
@@ -183,16 +185,16 @@ static const struct part_record *find(const struct parts *parts, const char *nam
     return NULL;
 }
 
-static int resolve_links(struct sifting *s, struct err *e)
+static int resolve_aliases(struct sifting *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_aliases; i++) {
-        const struct part_record *p = find(s->out, s->aliases[i].target);
+        const struct part_record *p = find_part(s->out, s->aliases[i].target);
         struct part_record *alias = &s->out->p[s->out->n];
 
         if (!p)
             continue;
         if (s->out->n == PARTS_MAX)
-            return too_many(e);
+            return too_many_parts(e);
         *alias = *p;
         memcpy(alias->name, s->aliases[i].name, sizeof alias->name);
         s->out->n++;
@@ -205,27 +207,27 @@ static int hash_files(struct sifting *s, struct err *e)
     struct tree_path path;
     int r;
 
-    begin(s);
-    while ((r = next_entry(s, &path, e)) > 0) {
+    begin_archive(s);
+    while ((r = next_archive_entry(s, &path, e)) > 0) {
         if (s->reader.entry.type == TAR_FILE)
-            r = add_file(s, &path, e);
+            r = add_archive_part(s, &path, e);
         else if (s->reader.entry.type == TAR_SYMLINK)
-            r = add_link(s, &path, e);
+            r = add_part_alias(s, &path, e);
         if (r < 0)
             return r;
     }
-    return r < 0 ? r : resolve_links(s, e);
+    return r < 0 ? r : resolve_aliases(s, e);
 }
 
-int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct parts *ret,
+int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct archive_parts *ret,
                struct err *e)
 {
-    static struct sifting s; /* large; a keeper does this once */
+    static struct sifting s; /* large; a layer worker does this once */
     struct stat st;
     int r;
 
     if (fstat(archive, &st) < 0)
-        return err_sys(e, "looking at the archive");
+        return err_sys(e, "reading the size of the archive");
     memset(ret, 0, sizeof *ret);
     s.archive = archive;
     s.size = (uint64_t)st.st_size;
@@ -233,7 +235,7 @@ int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct parts
     s.ctx = ctx;
     s.out = ret;
     s.n_aliases = 0;
-    r = find_kind(&s, e);
+    r = find_archive_kind(&s, e);
     if (r < 0)
         return r;
     return ret->kind == PARTS_ROOT ? hash_all(&s, e) : hash_files(&s, e);
@@ -241,15 +243,15 @@ int parts_find(int archive, parts_progress_fn *progress, void *ctx, struct parts
 
 /* --- the job --- */
 
-static void on_progress(void *keeper, uint64_t bytes)
+static void report_sift_progress(void *layer_worker, uint64_t bytes)
 {
-    keeper_progress(keeper, bytes, 0);
+    layer_worker_report_progress(layer_worker, bytes, 0);
 }
 
-int keeper_sift(struct keeper *k, struct err *e)
+int layer_worker_sift(struct layer_worker *k, struct err *e)
 {
-    static struct parts parts;
-    int r = parts_find(k->fds[0], on_progress, k, &parts, e);
+    static struct archive_parts parts;
+    int r = parts_find(k->fds[0], report_sift_progress, k, &parts, e);
 
     return r < 0 ? r : at_write(k->fds[1], &parts, sizeof parts, e);
 }

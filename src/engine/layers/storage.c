@@ -1,4 +1,5 @@
-#include "layers/storage.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,21 +9,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hook.h"
+#include "base/fault_point.h"
 #include "base/own.h"
-#include "proc/sys.h"
-#include "tree/at.h"
-#include "tree/remove.h"
-#include "tree/walk.h"
-#include "uppers/driver.h"
-#include "uppers/seed.h"
-#include "uppers/subvolume.h"
+#include "lib/proc/sys.h"
+#include "lib/tar/at.h"
+#include "lib/tar/remove.h"
+#include "lib/tar/walk.h"
+#include "engine/storage/driver.h"
+#include "engine/storage/seed.h"
+#include "engine/storage/subvolume.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
 
-/* Processes of a sandbox may take a moment to be gone when it is. */
+/* The processes of a destroyed sandbox may take a moment to exit. */
 enum { LOCK_TRIES = 500, LOCK_WAIT_US = 10000 };
 
 static int open_part(int dir, const char *name, int *ret, struct err *e)
@@ -41,7 +42,7 @@ int storage_open(struct storage *s, int dir, struct err *e)
     s->dir = dir;
     r = open_part(dir, "layers", &s->layers, e);
     if (r >= 0)
-        r = open_part(dir, UPPERS_BOXES, &s->boxes, e);
+        r = open_part(dir, STORAGE_BOXES, &s->boxes, e);
     if (r >= 0)
         r = open_part(dir, "tmp", &s->tmp, e);
     if (r < 0)
@@ -57,8 +58,8 @@ void storage_done(struct storage *s)
     s->dir = -1;
 }
 
-/* What is open is what has that name: not one that was removed since, or made anew. */
-static bool is_entry(const struct storage *s, const char *entry, int fd)
+/* True if the name still refers to the open entry: it was neither removed nor replaced. */
+static bool is_current_entry(const struct storage *s, const char *entry, int fd)
 {
     struct stat named, held;
 
@@ -66,37 +67,37 @@ static bool is_entry(const struct storage *s, const char *entry, int fd)
            held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-/* The lock is the process's: it goes with it, however it ends. */
-static int take_entry(const struct storage *s, const char *entry, int *ret, struct err *e)
+/* The kernel releases the lock when the process ends. */
+static int lock_tmp_entry(const struct storage *s, const char *entry, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
 
     if (fd < 0)
-        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no tmp/%s", entry)
+        return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "tmp/%s does not exist", entry)
                                : err_sys(e, "opening tmp/%s", entry);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_BUSY, "somebody works on tmp/%s", entry);
-    if (!is_entry(s, entry, fd))
+        return err_set(e, ERR_BUSY, "tmp/%s is in use by another process", entry);
+    if (!is_current_entry(s, entry, fd))
         return err_set(e, ERR_NOT_FOUND, "tmp/%s was removed", entry);
     *ret = take_fd(&fd);
     return 0;
 }
 
-static void growth_name(struct growth *g, const struct storage *s, const char *name)
+static void name_staging(struct staging *g, const struct storage *s, const char *name)
 {
-    *g = GROWTH_NONE;
+    *g = STAGING_NONE;
     g->storage = s;
     snprintf(g->entry, sizeof g->entry, "%s.%d", name, (int)getpid());
 }
 
-static int growth_open(struct growth *g, struct err *e)
+static int open_staging_fs(struct staging *g, struct err *e)
 {
-    g->fs = at_open(g->dir, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0);
+    g->fs = at_open(g->dir, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0);
     return g->fs < 0 ? err_sys(e, "opening tmp/%s/fs", g->entry) : 0;
 }
 
-/* A new directory, or what a box has now. */
-static int put_entry(const struct growth *g, int box, struct err *e)
+/* Creates a new directory, or a snapshot of a box. */
+static int create_tmp_entry(const struct staging *g, int box, struct err *e)
 {
     const struct storage *s = g->storage;
 
@@ -105,24 +106,24 @@ static int put_entry(const struct growth *g, int box, struct err *e)
     return mkdirat(s->tmp, g->entry, 0700) < 0 ? err_sys(e, "making tmp/%s", g->entry) : 0;
 }
 
-static bool is_there(const struct growth *g)
+static bool tmp_entry_exists(const struct staging *g)
 {
     struct stat st;
 
     return fstatat(g->storage->tmp, g->entry, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A sweep may come upon it before it is locked, and remove it. */
-static int make_entry(struct growth *g, int box, struct err *e)
+/* Retries: a sweep may remove the entry before it is locked. */
+static int make_entry(struct staging *g, int box, struct err *e)
 {
     int r = 0;
 
     for (int i = 0; i < LOCK_TRIES; i++) {
-        if (!is_there(g) && (r = put_entry(g, box, e)) < 0) {
+        if (!tmp_entry_exists(g) && (r = create_tmp_entry(g, box, e)) < 0) {
             g->entry[0] = '\0';
             return r;
         }
-        r = take_entry(g->storage, g->entry, &g->dir, e);
+        r = lock_tmp_entry(g->storage, g->entry, &g->dir, e);
         if (r >= 0 || (r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND))
             return r;
         usleep(LOCK_WAIT_US);
@@ -130,18 +131,18 @@ static int make_entry(struct growth *g, int box, struct err *e)
     return r;
 }
 
-int growth_begin(struct growth *g, const struct storage *s, const char *name, struct err *e)
+int staging_begin(struct staging *g, const struct storage *s, const char *name, struct err *e)
 {
     int r;
 
-    growth_name(g, s, name);
+    name_staging(g, s, name);
     r = make_entry(g, -1, e);
-    if (r >= 0 && mkdirat(g->dir, UPPERS_FS, 0755) < 0)
+    if (r >= 0 && mkdirat(g->dir, STORAGE_FS, 0755) < 0)
         r = err_sys(e, "making tmp/%s/fs", g->entry);
-    return r < 0 ? r : growth_open(g, e);
+    return r < 0 ? r : open_staging_fs(g, e);
 }
 
-/* Of a box a layer is no more than this; the rest is overlayfs's. */
+/* Removes everything but fs/ from a box: the work directories belong to overlayfs. */
 static int strip_box(int dir, struct err *e)
 {
     AUTO(walk_done) struct walk w;
@@ -156,15 +157,15 @@ static int strip_box(int dir, struct err *e)
         char copy[TREE_NAME_MAX + 1];
 
         snprintf(copy, sizeof copy, "%s", name);
-        r = strcmp(copy, UPPERS_FS) == 0 ? 0 : tree_remove(dir, copy, e);
+        r = strcmp(copy, STORAGE_FS) == 0 ? 0 : tree_remove(dir, copy, e);
     }
     return r;
 }
 
 const char *const storage_own_names[] = { "hosts", "hostname", "machine-id", "resolv.conf", NULL };
 
-/* If one cannot go, it is not seen either. */
-int storage_forget_names(int fs, struct err *e)
+/* A file that cannot be removed is hidden by the runtime's own anyway. */
+int storage_remove_own_names(int fs, struct err *e)
 {
     AUTO_CLOSE int etc = at_open(fs, "etc", O_RDONLY | O_DIRECTORY, 0);
     struct timespec times[2];
@@ -173,25 +174,25 @@ int storage_forget_names(int fs, struct err *e)
     if (etc < 0)
         return 0;
     if (fstat(etc, &st) < 0)
-        return err_sys(e, "looking at /etc");
+        return err_sys(e, "reading the attributes of /etc");
     for (const char *const *name = storage_own_names; *name; name++)
         (void)unlinkat(etc, *name, 0);
     times[0] = st.st_atim;
     times[1] = st.st_mtim;
-    return futimens(etc, times) < 0 ? err_sys(e, "giving /etc its time back") : 0;
+    return futimens(etc, times) < 0 ? err_sys(e, "restoring the times of /etc") : 0;
 }
 
-int growth_snapshot(struct growth *g, const struct storage *s, const char *name, int box,
-                    struct err *e)
+int staging_snapshot(struct staging *g, const struct storage *s, const char *name, int box,
+                     struct err *e)
 {
     int r;
 
-    growth_name(g, s, name);
+    name_staging(g, s, name);
     r = make_entry(g, box, e);
-    return r < 0 ? r : growth_open(g, e);
+    return r < 0 ? r : open_staging_fs(g, e);
 }
 
-/* Where the box was at its limit, what was removed of it counts until it is forced to disk. */
+/* In a box at its quota, deleted files count until they are synced. */
 static int make_info(int dir)
 {
     int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -201,8 +202,8 @@ static int make_info(int dir)
     return fd;
 }
 
-/* For people: on a full disk it is empty, and a snapshot is taken all the same. */
-static int write_info(int dir, const struct layer_info *info, struct err *e)
+/* Informational: on a full disk the file stays empty, and the snapshot succeeds. */
+static int write_layer_info(int dir, const struct layer_info *info, struct err *e)
 {
     AUTO_CLOSE int fd = make_info(dir);
     char text[160];
@@ -218,12 +219,12 @@ static int write_info(int dir, const struct layer_info *info, struct err *e)
     return r < 0 && (errno == ENOSPC || errno == EDQUOT) ? 0 : r;
 }
 
-static int sync_dir(int dir, struct err *e)
+static int sync_layer_dir(int dir, struct err *e)
 {
-    return fsync(dir) < 0 ? err_sys(e, "forcing a directory to disk") : 0;
+    return fsync(dir) < 0 ? err_sys(e, "syncing a directory") : 0;
 }
 
-/* A subvolume goes as a whole, where we may. */
+/* Removes a subvolume as a whole where permitted. */
 static int remove_entry(const struct storage *s, const char *entry, struct err *e)
 {
     AUTO_CLOSE int dir = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
@@ -233,8 +234,8 @@ static int remove_entry(const struct storage *s, const char *entry, struct err *
     return tree_remove(s->tmp, entry, e);
 }
 
-/* Sandboxes that stand on a layer have higher inode numbers than it has (uppers/seed.h): whoever is
- * first to need them finds them prepared. If not, making the sandbox does it. */
+/* Prepares inode numbers: sandboxes on this layer need higher ones than it has
+ * (engine/storage/seed.h). If this fails, creating a sandbox does it. */
 static void prepare_numbers(const struct storage *s, const char *name)
 {
     enum { NUMBERS_A_LAYER = 500000 };
@@ -246,32 +247,33 @@ static void prepare_numbers(const struct storage *s, const char *name)
         (void)seed_prepare(s->dir, st.st_ino, NUMBERS_A_LAYER, NULL);
 }
 
-int growth_publish(struct growth *g, const char *name, const struct layer_info *info, struct err *e)
+int staging_publish(struct staging *g, const char *name, const struct layer_info *info,
+                    struct err *e)
 {
     const struct storage *s = g->storage;
     int r = strip_box(g->dir, e);
 
     if (r >= 0)
-        r = write_info(g->dir, info, e);
+        r = write_layer_info(g->dir, info, e);
     if (r < 0)
         return r;
-    hook_point("layers.sync");
-    if (syncfs(g->dir) < 0) /* every file of it at once */
-        return err_sys(e, "forcing a layer to disk");
-    hook_point("layers.rename");
+    fault_point("layers.sync");
+    if (syncfs(g->dir) < 0) /* all files at once */
+        return err_sys(e, "syncing a layer");
+    fault_point("layers.rename");
     if (syscall(SYS_renameat2, s->tmp, g->entry, s->layers, name, RENAME_NOREPLACE) < 0)
-        return errno == EEXIST ? 0 : err_sys(e, "giving a layer its name");
+        return errno == EEXIST ? 0 : err_sys(e, "renaming a layer");
     g->entry[0] = '\0';
-    hook_point("layers.renamed");
-    r = sync_dir(s->layers, e);
+    fault_point("layers.renamed");
+    r = sync_layer_dir(s->layers, e);
     if (r >= 0)
-        r = sync_dir(s->tmp, e);
+        r = sync_layer_dir(s->tmp, e);
     if (r >= 0)
         prepare_numbers(s, name);
     return r;
 }
 
-void growth_done(struct growth *g)
+void staging_done(struct staging *g)
 {
     drop_fd(&g->fs);
     drop_fd(&g->dir);
@@ -292,7 +294,7 @@ int storage_open_layer(const struct storage *s, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "opening the layer %s", name) : fd;
 }
 
-/* Calls `one` for each entry of tmp/ that begins so. */
+/* Calls `one` for each entry of tmp/ with this prefix. */
 static int each_entry(const struct storage *s, const char *prefix,
                       int (*one)(const struct storage *s, const char *entry, struct err *e),
                       struct err *e)
@@ -314,7 +316,7 @@ static int each_entry(const struct storage *s, const char *prefix,
     return r;
 }
 
-/* Until nobody works on it any more. */
+/* Waits until no worker has the entry locked. */
 static int await_entry(const struct storage *s, const char *entry, struct err *e)
 {
     AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
@@ -325,8 +327,8 @@ static int await_entry(const struct storage *s, const char *entry, struct err *e
     return 0;
 }
 
-/* Whoever makes the layer was told not to, perhaps too late to notice: then it is there in a
- * moment, and would stay. */
+/* Waits for the worker that builds the layer: it was cancelled, but may publish the layer before it
+ * notices. */
 int storage_remove(const struct storage *s, const char *name, struct err *e)
 {
     char entry[LAYER_NAME_MAX + 32];
@@ -338,9 +340,9 @@ int storage_remove(const struct storage *s, const char *name, struct err *e)
         return r;
     snprintf(entry, sizeof entry, "%s.gone.%d", name, (int)getpid());
     if (renameat(s->layers, name, s->tmp, entry) < 0)
-        return errno == ENOENT ? 0 : err_sys(e, "taking the layer %s away", name);
-    hook_point("layers.removing");
-    r = sync_dir(s->layers, e);
+        return errno == ENOENT ? 0 : err_sys(e, "removing the layer %s", name);
+    fault_point("layers.removing");
+    r = sync_layer_dir(s->layers, e);
     if (r >= 0)
         r = remove_entry(s, entry, e);
     return r == -(int)ERR_NOT_FOUND ? 0 : r; /* a sweep has done it */
@@ -353,11 +355,11 @@ int storage_open_box(const struct storage *s, const char *id, struct err *e)
     int fd = at_open(s->boxes, id, O_RDONLY | O_DIRECTORY, 0);
 
     if (fd < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "what %s writes is not on disk", id);
-    return fd < 0 ? err_sys(e, "opening %s/%s", UPPERS_BOXES, id) : fd;
+        return err_set(e, ERR_NOT_FOUND, "the writable layer of %s is not on disk", id);
+    return fd < 0 ? err_sys(e, "opening %s/%s", STORAGE_BOXES, id) : fd;
 }
 
-/* Locked: nothing runs in it, nor will. */
+/* Locks a box: nothing runs in it from then on. */
 static int hold_box(const struct storage *s, const char *id, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = storage_open_box(s, id, e);
@@ -368,62 +370,96 @@ static int hold_box(const struct storage *s, const char *id, int *ret, struct er
     for (int i = 0; (r = flock(fd, LOCK_EX | LOCK_NB)) < 0 && i < LOCK_TRIES; i++)
         usleep(LOCK_WAIT_US);
     if (r < 0)
-        return err_set(e, ERR_BUSY, "something still runs in %s", id);
+        return err_set(e, ERR_BUSY, "processes still run in %s", id);
     *ret = take_fd(&fd);
     return 0;
 }
 
-int storage_take_box(const struct storage *s, const char *id, const char *name,
-                     const struct layer_info *info, struct err *e)
+/* Removes a box that the caller holds, so that its id can be used again. */
+static int remove_held_box(const struct storage *s, const char *id, struct err *e)
 {
-    AUTO_CLOSE int box = -1, fs = -1;
-    int r = hold_box(s, id, &box, e);
+    char entry[ID_MAX + 32];
+
+    snprintf(entry, sizeof entry, "%s.gone.%d", id, (int)getpid());
+    if (renameat(s->boxes, id, s->tmp, entry) < 0)
+        return err_sys(e, "removing the box %s", id);
+    return remove_entry(s, entry, e);
+}
+
+/* If btrfs refuses a write or a change of attributes on a full disk, the inode in memory keeps the
+ * new times, mode and owner, which never reach the disk. A renamed box would show them until the
+ * inode is evicted, and differ from its digest afterwards. A snapshot has the state on disk. */
+static int snapshot_box(const struct storage *s, int box, const char *id, const char *name,
+                        const struct layer_info *info, struct err *e)
+{
+    struct staging g = STAGING_NONE;
+    int r = syncfs(box) < 0 ? err_sys(e, "syncing a layer") : staging_snapshot(&g, s, name, box, e);
 
     if (r >= 0)
-        r = strip_box(box, e);
-    if (r >= 0 && (fs = at_open(box, UPPERS_FS, O_RDONLY | O_DIRECTORY, 0)) >= 0)
-        r = storage_forget_names(fs, e);
+        r = storage_remove_own_names(g.fs, e);
     if (r >= 0)
-        r = write_info(box, info, e);
+        r = staging_publish(&g, name, info, e);
+    staging_done(&g);
+    return r < 0 ? r : remove_held_box(s, id, e); /* on failure the next LAYERS_TAKE removes it */
+}
+
+static int rename_box(const struct storage *s, int box, const char *id, const char *name,
+                      const struct layer_info *info, struct err *e)
+{
+    AUTO_CLOSE int fs = -1;
+    int r = strip_box(box, e);
+
+    if (r >= 0 && (fs = at_open(box, STORAGE_FS, O_RDONLY | O_DIRECTORY, 0)) >= 0)
+        r = storage_remove_own_names(fs, e);
+    if (r >= 0)
+        r = write_layer_info(box, info, e);
     if (r < 0)
         return r;
-    hook_point("layers.sync");
+    fault_point("layers.sync");
     if (syncfs(box) < 0)
-        return err_sys(e, "forcing a layer to disk");
-    hook_point("layers.rename");
+        return err_sys(e, "syncing a layer");
+    fault_point("layers.rename");
     if (syscall(SYS_renameat2, s->boxes, id, s->layers, name, RENAME_NOREPLACE) < 0)
-        return err_sys(e, "giving a layer its name");
-    hook_point("layers.renamed");
-    r = sync_dir(s->layers, e);
+        return err_sys(e, "renaming a layer");
+    fault_point("layers.renamed");
+    r = sync_layer_dir(s->layers, e);
     if (r >= 0)
-        r = sync_dir(s->boxes, e);
+        r = sync_layer_dir(s->boxes, e);
     if (r >= 0)
         prepare_numbers(s, name);
     return r;
 }
 
+int storage_take_box(const struct storage *s, const char *id, const char *name,
+                     const struct layer_info *info, struct err *e)
+{
+    AUTO_CLOSE int box = -1;
+    int r = hold_box(s, id, &box, e);
+
+    if (r < 0)
+        return r;
+    return subvolume_is(box) ? snapshot_box(s, box, id, name, info, e)
+                             : rename_box(s, box, id, name, info, e);
+}
+
 int storage_clear_box(const struct storage *s, const char *id, struct err *e)
 {
     AUTO_CLOSE int box = -1;
-    char entry[ID_MAX + 32];
     int r = hold_box(s, id, &box, e);
 
     if (r < 0)
         return r == -(int)ERR_NOT_FOUND ? 0 : r;
-    snprintf(entry, sizeof entry, "%s.gone.%d", id, (int)getpid());
-    if (renameat(s->boxes, id, s->tmp, entry) < 0)
-        return err_sys(e, "taking the box %s away", id);
-    return remove_entry(s, entry, e);
+    return remove_held_box(s, id, e);
 }
 
 static int sweep_one(const struct storage *s, const char *name, struct err *e)
 {
     AUTO_CLOSE int held = -1;
-    int r = take_entry(s, name, &held, e);
+    int r = lock_tmp_entry(s, name, &held, e);
 
     if (r != -(int)ERR_BUSY && r != -(int)ERR_NOT_FOUND)
         r = remove_entry(s, name, e);
-    return r == -(int)ERR_BUSY || r == -(int)ERR_NOT_FOUND ? 0 : r; /* others do it */
+    return r == -(int)ERR_BUSY || r == -(int)ERR_NOT_FOUND ? 0 : r; /* its owner removes it */
 }
 
 int storage_sweep(const struct storage *s, struct err *e)

@@ -1,18 +1,20 @@
-/* What there is, and what should not be. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_LIST, LAYERS_SWEEP and LAYERS_CLEAR: list layers and boxes; remove leftovers. */
 #include <fcntl.h>
 
 #include "base/own.h"
 
-#include "layers/keeper.h"
-#include "tree/at.h"
-#include "tree/walk.h"
+#include "engine/layers/worker.h"
+#include "lib/tar/at.h"
+#include "lib/tar/walk.h"
 
-int keeper_sweep(struct keeper *k, struct err *e)
+int layer_worker_sweep(struct layer_worker *k, struct err *e)
 {
     return storage_sweep(&k->storage, e);
 }
 
-static int list(struct keeper *k, int dir, bool (*valid)(const char *name), struct err *e)
+static int report_names(struct layer_worker *k, int dir, bool (*valid)(const char *name),
+                        struct err *e)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
@@ -20,25 +22,25 @@ static int list(struct keeper *k, int dir, bool (*valid)(const char *name), stru
 
     walk_init(&w);
     if (fd < 0)
-        return err_sys(e, "opening it");
+        return err_sys(e, "opening a directory of the storage");
     r = walk_enter(&w, fd, "", e);
     while (r >= 0 && (r = walk_next(&w, &name, e)) > 0)
         if (valid(name))
-            keeper_line(k, name);
+            layer_worker_report_line(k, name);
     return r;
 }
 
-int keeper_list(struct keeper *k, struct err *e)
+int layer_worker_list(struct layer_worker *k, struct err *e)
 {
-    int r = list(k, k->storage.layers, layer_name_valid, e);
+    int r = report_names(k, k->storage.layers, layer_name_valid, e);
 
     if (r >= 0)
-        r = list(k, k->storage.boxes, box_name_valid, e);
-    return err_wrap(e, r, "looking through the storage");
+        r = report_names(k, k->storage.boxes, box_name_valid, e);
+    return err_wrap(e, r, "listing the storage");
 }
 
-/* Each for itself: what is stuck today is tried again at the next start. */
-int keeper_clear(struct keeper *k, struct err *e)
+/* Clears each box independently; failures are retried at the next start of the daemon. */
+int layer_worker_clear(struct layer_worker *k, struct err *e)
 {
     int r = 0;
 

@@ -1,60 +1,62 @@
-/* LAYERS_UNPACK: a layer of an image, out of an archive that anybody may have made. Where its
- * packed bytes are on record, they are hashed before anything is unpacked. It is decompressed by
- * another process, hashed again as it comes, and kept only if that is what its name says. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LAYERS_UNPACK: makes a layer of an image from an untrusted archive. If the digest of the packed
+ * bytes is known, it is checked before anything is unpacked. Another process decompresses the
+ * archive; the tar stream is hashed while it is unpacked, and the layer is kept only if the hash
+ * matches its name. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/own.h"
-#include "base/room.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/budget.h"
-#include "layers/keeper.h"
-#include "layers/measure.h"
-#include "proc/idmap.h"
-#include "tree/unpack.h"
+#include "base/disk_space.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/budget.h"
+#include "engine/layers/worker.h"
+#include "engine/layers/digest.h"
+#include "lib/proc/idmap.h"
+#include "lib/tar/unpack.h"
 
-/* Headers and padding beside the content that is counted by the unpacker. */
+/* Factor for headers and padding, which the unpacker's limit does not count. */
 enum { OVERHEAD = 4 };
 
-struct stream {
-    struct keeper *keeper;
-    struct tar_range packed; /* if there is no process that decompresses it */
+struct layer_stream {
+    struct layer_worker *layer_worker;
+    struct tar_range packed; /* if no process decompresses it */
     struct crypto_sha256 hash;
     uint64_t bytes, bytes_max;
     struct err err; /* why it ended early */
 };
 
-static void stream_done(struct stream *s)
+static void stream_done(struct layer_stream *s)
 {
     crypto_sha256_done(&s->hash);
 }
 
-static ssize_t read_plain(struct stream *s, void *p, size_t n)
+static ssize_t read_unpacked(struct layer_stream *s, void *p, size_t n)
 {
-    int plain = s->keeper->decompress.plain;
+    int plain = s->layer_worker->decompress.plain;
 
     return plain < 0 ? tar_range_read(&s->packed, p, n) : read(plain, p, n);
 }
 
 /* A tar_read_fn. */
-static ssize_t read_stream(void *ctx, void *p, size_t n)
+static ssize_t read_layer_stream(void *ctx, void *p, size_t n)
 {
-    struct stream *s = ctx;
-    const struct keeper *k = s->keeper;
+    struct layer_stream *s = ctx;
+    const struct layer_worker *k = s->layer_worker;
     ssize_t got = room_check(k->storage.dir, k->job.free_min, s->bytes, n, &s->err) < 0
                       ? -1
-                      : read_plain(s, p, n);
+                      : read_unpacked(s, p, n);
 
     if (got > 0) {
         s->bytes += (uint64_t)got;
         crypto_sha256_add(&s->hash, (struct str){ p, (size_t)got });
-        keeper_progress(s->keeper, s->bytes, 0);
+        layer_worker_report_progress(s->layer_worker, s->bytes, 0);
     }
     if (got > 0 && s->bytes > s->bytes_max) {
         (void)err_set(&s->err, ERR_TOO_BIG, "the layer has more than %llu bytes",
-                      (unsigned long long)s->keeper->job.bytes_max);
+                      (unsigned long long)s->layer_worker->job.bytes_max);
         got = -1;
     }
     if (got < 0 && s->err.code)
@@ -62,8 +64,8 @@ static ssize_t read_stream(void *ctx, void *p, size_t n)
     return got;
 }
 
-/* "sha256-…", as layers are called. */
-static void end_hash(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
+/* "sha256-…", the name of the layer. */
+static void finish_layer_digest(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];
     char hex[CRYPTO_SHA256_HEX];
@@ -73,20 +75,22 @@ static void end_hash(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
     snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex);
 }
 
-/* Who has one identity cannot store others; that is said, or squashed if it is asked for. */
-static enum tree_owners owners_for(const struct keeper *k)
+/* A worker with a single identity cannot store other owners: that is an error, unless the job asks
+ * to squash them. */
+static enum tree_owners owners_for(const struct layer_worker *k)
 {
     if (k->job.flags & LAYERS_SQUASH)
         return TREE_OWNERS_SQUASH;
     return k->one_identity ? TREE_OWNERS_REQUIRE : TREE_OWNERS_KEEP;
 }
 
-static int take(void *user, uint64_t bytes, uint64_t entries, struct err *e)
+static int take_image_budget(void *user, uint64_t bytes, uint64_t entries, struct err *e)
 {
     return budget_take(user, bytes, entries, e);
 }
 
-static int unpack(struct keeper *k, struct stream *s, struct budget *budget, int fs, struct err *e)
+static int unpack_layer_tree(struct layer_worker *k, struct layer_stream *s, struct budget *budget,
+                             int fs, struct err *e)
 {
     const struct tree_unpack_options o = { .devices = TREE_SKIP,
                                            .fifos = TREE_SKIP,
@@ -97,11 +101,11 @@ static int unpack(struct keeper *k, struct stream *s, struct budget *budget, int
                                            .ids = IDMAP_IDS,
                                            .limits = { .bytes = k->job.bytes_max,
                                                        .entries = k->job.entries_max },
-                                           .take = take,
+                                           .take = take_image_budget,
                                            .user = budget };
     char name[LAYER_NAME_MAX];
     struct tree_report report;
-    int r = tree_unpack_from(read_stream, s, fs, &o, &report, e);
+    int r = tree_unpack_from(read_layer_stream, s, fs, &o, &report, e);
 
     if (r < 0 && s->err.code) {
         *e = s->err;
@@ -109,21 +113,21 @@ static int unpack(struct keeper *k, struct stream *s, struct budget *budget, int
     }
     if (r < 0)
         return r;
-    end_hash(&s->hash, name);
+    finish_layer_digest(&s->hash, name);
     if (strcmp(name, k->job.name) != 0)
         return err_set(e, ERR_INVALID,
-                       "the layer's content is %.23s…, not %.23s… as the image says", name,
+                       "the digest of the layer is %.23s…, but the image says %.23s…", name,
                        k->job.name);
     return 0;
 }
 
-static struct tar_range packed_range(const struct keeper *k)
+static struct tar_range packed_range(const struct layer_worker *k)
 {
     return (struct tar_range){ k->fds[0], k->job.at, k->job.at + k->job.size };
 }
 
-/* Before anything is made of them. */
-static int check_packed(struct keeper *k, struct err *e)
+/* Checks the digest of the packed bytes before they are unpacked. */
+static int check_packed(struct layer_worker *k, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
     struct tar_range range = packed_range(k);
@@ -135,23 +139,24 @@ static int check_packed(struct keeper *k, struct err *e)
     while ((n = tar_range_read(&range, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR)) {
         if (n > 0)
             crypto_sha256_add(&h, (struct str){ piece, (size_t)n });
-        keeper_progress(k, 0, 0);
+        layer_worker_report_progress(k, 0, 0);
     }
     if (n < 0)
         return err_sys(e, "reading the packed layer");
-    end_hash(&h, is);
+    finish_layer_digest(&h, is);
     return strcmp(is, k->job.packed) == 0
                ? 0
-               : err_set(e, ERR_UPSTREAM, "what was sent for %.19s… is something else",
+               : err_set(e, ERR_UPSTREAM, "the downloaded data does not match the digest %.19s…",
                          k->job.packed);
 }
 
-/* What is damaged looks like a broken archive: the cause comes first. */
-static int unpack_stream(struct keeper *k, int fs, struct err *e)
+/* A damaged stream also looks like a broken archive: the error of the decompressor takes
+ * precedence. */
+static int unpack_stream(struct layer_worker *k, int fs, struct err *e)
 {
     AUTO(stream_done)
-    struct stream s = {
-        .keeper = k,
+    struct layer_stream s = {
+        .layer_worker = k,
         .packed = packed_range(k),
         .bytes_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT,
     };
@@ -163,7 +168,7 @@ static int unpack_stream(struct keeper *k, int fs, struct err *e)
         return r;
     if (__builtin_mul_overflow(s.bytes_max, OVERHEAD, &s.bytes_max))
         s.bytes_max = UINT64_MAX;
-    r = unpack(k, &s, budget, fs, e);
+    r = unpack_layer_tree(k, &s, budget, fs, e);
     damaged = r >= 0 || r == -(int)ERR_INVALID ? decompress_finish(&k->decompress, &cause) : 0;
     if (damaged < 0) {
         *e = cause;
@@ -172,15 +177,15 @@ static int unpack_stream(struct keeper *k, int fs, struct err *e)
     return r;
 }
 
-static void on_measured(void *ctx, uint64_t bytes, uint64_t entries)
+static void on_unpack_digest_progress(void *ctx, uint64_t bytes, uint64_t entries)
 {
-    keeper_progress(ctx, bytes, entries);
+    layer_worker_report_progress(ctx, bytes, entries);
 }
 
-static int measure(struct keeper *k, int fs, struct layer_info *ret, struct err *e)
+static int digest_layer(struct layer_worker *k, int fs, struct layer_info *ret, struct err *e)
 {
-    struct measure m;
-    int r = measure_tree(fs, on_measured, k, &m, e);
+    struct tree_digest m;
+    int r = digest_tree(fs, on_unpack_digest_progress, k, &m, e);
 
     if (r < 0)
         return r;
@@ -191,62 +196,63 @@ static int measure(struct keeper *k, int fs, struct layer_info *ret, struct err 
     return 0;
 }
 
-/* One that is there is whole: somebody died, or was faster, before it was on record. Its measure is
- * its own, since directories that the archive does not name are as old as they are. */
-static int measure_known(struct keeper *k, struct err *e)
+/* Digests a layer that exists: it is complete, but its worker died or another one was faster before
+ * the digest was stored. The digest is computed anew, since directories that the archive does not
+ * name have their own times. */
+static int digest_known(struct layer_worker *k, struct err *e)
 {
     AUTO_CLOSE int fs = storage_open_layer(&k->storage, k->job.name, e);
     struct layer_info info;
 
-    return fs < 0 ? fs : measure(k, fs, &info, e);
+    return fs < 0 ? fs : digest_layer(k, fs, &info, e);
 }
 
-static int unpack_new(struct keeper *k, struct err *e)
+static int unpack_new(struct layer_worker *k, struct err *e)
 {
-    AUTO(growth_done) struct growth g = GROWTH_NONE;
+    AUTO(staging_done) struct staging g = STAGING_NONE;
     struct layer_info info;
     int r = check_packed(k, e);
 
     if (r >= 0)
-        r = growth_begin(&g, &k->storage, k->job.name, e);
-    k->growing = &g;
+        r = staging_begin(&g, &k->storage, k->job.name, e);
+    k->unfinished = &g;
     if (r >= 0)
         r = unpack_stream(k, g.fs, e);
     if (r >= 0)
-        r = measure(k, g.fs, &info, e);
-    keeper_wanted(k); /* a layer that is whole is taken for one that somebody needs */
-    k->growing = NULL;
+        r = digest_layer(k, g.fs, &info, e);
+    layer_worker_check_cancelled(k); /* a complete layer is treated as needed */
+    k->unfinished = NULL;
     if (r >= 0)
-        r = growth_publish(&g, k->job.name, &info, e);
-    return r >= 0 && g.entry[0] ? measure_known(k, e) : r;
+        r = staging_publish(&g, k->job.name, &info, e);
+    return r >= 0 && g.entry[0] ? digest_known(k, e) : r;
 }
 
-int keeper_unpack(struct keeper *k, struct err *e)
+int layer_worker_unpack(struct layer_worker *k, struct err *e)
 {
-    int r = measure_known(k, e);
+    int r = digest_known(k, e);
 
     return r == -(int)ERR_NOT_FOUND ? unpack_new(k, e) : r;
 }
 
-int keeper_unpack_prepare(struct keeper *k, struct err *e)
+int layer_worker_unpack_prepare(struct layer_worker *k, struct err *e)
 {
     struct stat st;
 
     if (fstat(k->fds[0], &st) < 0)
-        return err_sys(e, "looking at the archive");
+        return err_sys(e, "reading the size of the archive");
     if (!k->job.size && k->job.at)
-        return err_set(e, ERR_INVALID, "the archive's part that is to be the layer is empty");
+        return err_set(e, ERR_INVALID, "the layer's part of the archive is empty");
     if (!k->job.size)
         k->job.size = (uint64_t)st.st_size;
     return decompress_start_part(&k->decompress, k->fds[0], k->job.at, k->job.size, e);
 }
 
-int keeper_archive_prepare(struct keeper *k, struct err *e)
+int layer_worker_archive_prepare(struct layer_worker *k, struct err *e)
 {
     return decompress_start(&k->decompress, k->fds[0], e);
 }
 
-int keeper_measure(struct keeper *k, struct err *e)
+int layer_worker_digest(struct layer_worker *k, struct err *e)
 {
-    return measure_known(k, e);
+    return digest_known(k, e);
 }

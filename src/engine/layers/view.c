@@ -1,4 +1,5 @@
-#include "layers/view.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/view.h"
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -7,8 +8,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "tree/at.h"
-#include "tree/tree.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tree.h"
 
 bool view_is_whiteout(const struct stat *st)
 {
@@ -29,7 +30,7 @@ int view_set_opaque(int dir, struct err *e)
     return fsetxattr(dir, opaque, "y", 1, 0) < 0 ? err_sys(e, "making a directory opaque") : 0;
 }
 
-enum view view_ask(int tree, const char *path, struct stat *ret)
+enum view view_look_up(int tree, const char *path, struct stat *ret)
 {
     AUTO_CLOSE int dir = at_open(tree, ".", O_RDONLY | O_DIRECTORY, 0);
     struct str rest = str_from(path), part;
@@ -41,17 +42,17 @@ enum view view_ask(int tree, const char *path, struct stat *ret)
 
         rest = str_cut(rest, '/', &part);
         if (!str_copy(part, name, sizeof name) || fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
-            return hides ? VIEW_GONE : VIEW_NOT;
+            return hides ? VIEW_WHITEOUT : VIEW_UNMENTIONED;
         if (view_is_whiteout(ret))
-            return VIEW_GONE;
+            return VIEW_WHITEOUT;
         if (!rest.n)
-            return VIEW_THERE;
+            return VIEW_PRESENT;
         next = at_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
         if (next < 0)
-            return VIEW_GONE; /* it is no directory */
+            return VIEW_WHITEOUT; /* not a directory */
         close(dir);
         dir = next;
         hides = hides || view_is_opaque(dir);
     }
-    return VIEW_NOT;
+    return VIEW_UNMENTIONED;
 }

@@ -1,17 +1,18 @@
-/* What a layer says of a path to those who look through it, as overlayfs would read it. */
-#ifndef LAYERS_VIEW_H
-#define LAYERS_VIEW_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks up a path in one overlay layer: present, whiteout, or not mentioned. */
+#ifndef ENGINE_LAYERS_VIEW_H
+#define ENGINE_LAYERS_VIEW_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
 
-/* VIEW_GONE: it is removed, and nothing further down counts. VIEW_NOT: it says nothing. */
-enum view { VIEW_NOT, VIEW_THERE, VIEW_GONE };
+/* VIEW_WHITEOUT: removed; lower layers do not count. VIEW_UNMENTIONED: lower layers decide. */
+enum view { VIEW_UNMENTIONED, VIEW_PRESENT, VIEW_WHITEOUT };
 
 /* `tree`: a descriptor of the layer's root; *ret is filled for VIEW_THERE. */
-enum view view_ask(int tree, const char *path, struct stat *ret);
+enum view view_look_up(int tree, const char *path, struct stat *ret);
 
 bool view_is_whiteout(const struct stat *st);
 bool view_is_opaque(int dir);

@@ -1,4 +1,5 @@
-#include "runtime/boundary.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/boundary.h"
 
 #include <string.h>
 
@@ -11,13 +12,14 @@ static const struct boundary_ops kinds[] = {
         .open = launcher_start,
         .create = launcher_create,
         .destroy = launcher_destroy,
+        .release = launcher_release,
         .answer = launcher_answer_with,
         .close = launcher_done,
         .leave = launcher_leave,
         .start = supervisor_start,
         .kill = supervisor_kill,
-        .ask = supervisor_ask,
-        .ask_who = supervisor_ask_who,
+        .ask = supervisor_request,
+        .ask_who = supervisor_query_socket_owner,
         .next = supervisor_next,
     },
 };

@@ -1,4 +1,5 @@
-#include "runtime/build.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/build.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,43 +13,43 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "ipc/channel.h"
-#include "proc/sys.h"
-#include "runtime/listen.h"
-#include "runtime/network.h"
-#include "runtime/program.h"
-#include "runtime/rules.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/listen.h"
+#include "engine/runtime/network.h"
+#include "engine/runtime/program.h"
+#include "engine/runtime/rules.h"
 
-/* A sandbox takes milliseconds; something hangs that takes longer than this to build, or to die. */
+/* Building takes milliseconds; these are timeouts for a build or a death that hangs. */
 enum { BUILD_MS = 30000, REAP_MS = 10000 };
 
-/* A test makes a step fail, or whoever comes to it die, by name; nobody gains anything by it but an
- * error. */
-static bool told_to(const char *variable, const char *step)
+/* A test can make a step fail, or the process die there, by name; this only causes errors. */
+static bool is_test_step(const char *variable, const char *step)
 {
     const char *name = SANDBOXER_TEST_HOOKS ? getenv(variable) : NULL;
 
     return name && strcmp(name, step) == 0;
 }
 
-/* The first process of a pid namespace does not hear its own signals. */
-static void die(void)
+/* The first process of a pid namespace ignores its own signals. */
+static void kill_self(void)
 {
     if (getpid() != 1)
         raise(SIGKILL);
     _exit(128 + SIGKILL);
 }
 
-int build_run(struct build *b, const struct build_step *steps, size_t n, struct err *e)
+int build_run(struct sandbox_build *b, const struct sandbox_build_step *steps, size_t n,
+              struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         int r;
 
         snprintf(b->step, sizeof b->step, "%s", steps[i].name);
-        if (told_to("SANDBOXER_TEST_DIE_STEP", steps[i].name))
-            die();
-        r = told_to("SANDBOXER_TEST_FAIL_STEP", steps[i].name)
-                ? err_set(e, ERR_BUSY, "told to fail by a test")
+        if (is_test_step("SANDBOXER_TEST_DIE_STEP", steps[i].name))
+            kill_self();
+        r = is_test_step("SANDBOXER_TEST_FAIL_STEP", steps[i].name)
+                ? err_set(e, ERR_BUSY, "failure injected by a test")
                 : steps[i].run(b, e);
         if (r < 0)
             return r;
@@ -56,69 +57,71 @@ int build_run(struct build *b, const struct build_step *steps, size_t n, struct 
     return 0;
 }
 
-/* One of the two messages that the child waits for; `what` says which descriptors these are. */
-static int tell_child(const struct build *b, int what, const int *fds, size_t n, struct err *e)
+/* Sends one of the two messages that the child waits for; `what` identifies the descriptors. */
+static int send_child_fds(const struct sandbox_build *b, int what, const int *fds, size_t n,
+                          struct err *e)
 {
     struct err go = { .code = ERR_OK, .sys = what };
     int r = ipc_send(b->launcher_sync, &go, sizeof go, fds, n, e);
 
-    return r == -(int)ERR_UPSTREAM ? 0 : r; /* it failed: what it said is read at the end */
+    return r == -(int)ERR_UPSTREAM ? 0 : r; /* the child failed: its message is read at the end */
 }
 
-static int open_sources(struct build *b, struct err *e)
+static int open_launcher_sources(struct sandbox_build *b, struct err *e)
 {
-    return b->is_root ? build_sources(b, false, e) : 0; /* a plain caller's child does it itself */
+    return b->is_root ? build_sources(b, false, e) : 0; /* the child of a plain user does it
+                                                           itself */
 }
 
-static int take_identity(struct build *b, struct err *e)
+static int take_identity(struct sandbox_build *b, struct err *e)
 {
     return identity_take(b->supply, &b->identity, e);
 }
 
-/* The child is on its way meanwhile: it needs the namespace only when it comes to mapping owners.
- */
-static int map_identity(struct build *b, struct err *e)
+/* The child runs already: it needs the namespace only when it maps owners. */
+static int map_identity(struct sandbox_build *b, struct err *e)
 {
     struct identity_want want = { b->plan->uid, b->plan->gid, b->plan->pids };
     int r = identity_map(b->supply, &want, &b->identity, e);
 
-    return r < 0 ? r : tell_child(b, 0, &b->identity.userns, 1, e);
+    return r < 0 ? r : send_child_fds(b, 0, &b->identity.userns, 1, e);
 }
 
-/* A plain user's process limit does not need a cgroup: its user namespace has one. */
-static unsigned tolerable(const struct build *b, unsigned missing)
+/* A plain user's process limit needs no cgroup: its user namespace has one. */
+static unsigned ignore_tolerable_limits(const struct sandbox_build *b, unsigned missing)
 {
     return b->is_root ? missing : missing & ~(1u << CGROUP_PIDS);
 }
 
-static int refuse_missing(const struct build *b, struct err *e)
+static int refuse_missing(const struct sandbox_build *b, struct err *e)
 {
-    return err_set(e, ERR_UNSUPPORTED, "not enforceable here:%s%s%s%s%s",
+    return err_set(e, ERR_UNSUPPORTED, "limits that cannot be enforced on this machine:%s%s%s%s%s",
                    b->unenforced & LAUNCH_NO_MEMORY ? " memory" : "",
                    b->unenforced & LAUNCH_NO_PIDS ? " pids" : "",
                    b->unenforced & LAUNCH_NO_CPU ? " cpu" : "",
                    b->unenforced & LAUNCH_NO_DISK ? " disk" : "",
-                   b->is_root ? "" : " (this user has no cgroup to use)");
+                   b->is_root ? "" : " (no cgroup is delegated to this user)");
 }
 
-/* NULL: no owner has limits. */
-static const struct cgroup_owner *owner_of(const struct build *b)
+/* The plan's owner; NULL: none. */
+static const struct cgroup_owner *plan_owner(const struct sandbox_build *b)
 {
     return b->plan->owner.key[0] ? &b->plan->owner : NULL;
 }
 
-static bool is_prepared(const struct build *b)
+static bool is_prepared_build(const struct sandbox_build *b)
 {
     return b->plan->flags & PLAN_PREPARED;
 }
 
-static int make_group(struct build *b, struct err *e)
+static int make_group(struct sandbox_build *b, struct err *e)
 {
-    return is_prepared(b) ? cgroup_make_prepared(b->cgroups, b->plan->id, &b->cgroup, e)
-                          : cgroup_make(b->cgroups, b->plan->id, owner_of(b), &b->cgroup, e);
+    return is_prepared_build(b)
+               ? cgroup_make_prepared(b->cgroups, b->plan->id, &b->cgroup, e)
+               : cgroup_make(b->cgroups, b->plan->id, plan_owner(b), &b->cgroup, e);
 }
 
-struct cgroup_limits build_limits(const struct build *b)
+struct cgroup_limits build_limits(const struct sandbox_build *b)
 {
     return (struct cgroup_limits){ .memory = b->plan->memory,
                                    .tmpfs = build_on_disk(b) ? 0 : build_tmpfs_size(b),
@@ -126,36 +129,36 @@ struct cgroup_limits build_limits(const struct build *b)
                                    .cpu_milli = b->plan->cpu_milli };
 }
 
-static int set_limits(struct build *b, struct err *e)
+static int set_group_limits(struct sandbox_build *b, struct err *e)
 {
     struct cgroup_limits limits = build_limits(b);
     unsigned missing;
-    int r =
-        is_prepared(b)
-            ? cgroup_limit_prepared(b->cgroups, b->plan->id, &limits, &b->cgroup, &missing, e)
-            : cgroup_limit(b->cgroups, b->plan->id, owner_of(b), &limits, &b->cgroup, &missing, e);
+    int r = is_prepared_build(b)
+                ? cgroup_limit_prepared(b->cgroups, b->plan->id, &limits, &b->cgroup, &missing, e)
+                : cgroup_limit(b->cgroups, b->plan->id, plan_owner(b), &limits, &b->cgroup,
+                               &missing, e);
 
     if (r < 0)
         return r;
-    b->unenforced = tolerable(b, missing); /* the bits of both enums agree */
+    b->unenforced = ignore_tolerable_limits(b, missing); /* both enums have the same bits */
     if (b->plan->disk && build_on_disk(b) && !b->limited)
         b->unenforced |= LAUNCH_NO_DISK;
     return b->unenforced && (b->plan->flags & PLAN_STRICT) ? refuse_missing(b, e) : 0;
 }
 
-/* PID 1 alone has the other end: nobody else gets the descriptors that are sent on ours. */
-static int make_assign_socket(struct build *b, struct err *e)
+/* Only PID 1 has the other end, so only it gets the descriptors that are sent. */
+static int make_assign_socket(struct sandbox_build *b, struct err *e)
 {
-    int pair[2], r = is_prepared(b) ? ipc_pair(pair, e) : 0;
+    int pair[2], r = is_prepared_build(b) ? ipc_pair(pair, e) : 0;
 
-    if (r < 0 || !is_prepared(b))
+    if (r < 0 || !is_prepared_build(b))
         return r;
     b->assign = pair[0];
     b->groups = pair[1];
     return 0;
 }
 
-static int start_child(struct build *b, struct err *e)
+static int start_child(struct sandbox_build *b, struct err *e)
 {
     struct clone_args args = { .flags = (uint64_t)(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                                    CLONE_NEWUTS | CLONE_PIDFD),
@@ -176,7 +179,7 @@ static int start_child(struct build *b, struct err *e)
     b->pid = sys_clone3(&args);
     if (b->pid < 0) {
         b->pid = 0;
-        return err_sys(e, "making the sandbox's first process");
+        return err_sys(e, "creating the sandbox's first process");
     }
     if (b->pid == 0) {
         drop_fd(&b->launcher_sync);
@@ -188,21 +191,21 @@ static int start_child(struct build *b, struct err *e)
     return 0;
 }
 
-/* PID 1's program in memory, sealed: it can be executed in any root file system and written by
- * nobody. Made for the first sandbox, and kept. */
-static int seal_program(struct build *b, struct err *e)
+/* Makes a sealed memfd of PID 1's program for the first sandbox: it can be executed in any root
+ * file system and cannot be modified. */
+static int seal_program(struct sandbox_build *b, struct err *e)
 {
     return *b->init_fd >= 0 ? 0 : program_seal("sandboxer-init", b->init_fd, e);
 }
 
-static int make_network(struct build *b, struct err *e)
+static int make_network(struct sandbox_build *b, struct err *e)
 {
     return network_make(b->home_net, &b->network, e);
 }
 
-/* Does something inside the new network namespace, for a sandbox that has a boundary there. */
-static int inside_network(struct build *b, int (*run)(struct build *b, struct err *e),
-                          struct err *e)
+/* Calls `run` inside the new network namespace, if the sandbox has a network boundary. */
+static int inside_network(struct sandbox_build *b,
+                          int (*run)(struct sandbox_build *b, struct err *e), struct err *e)
 {
     int r, home;
 
@@ -216,42 +219,42 @@ static int inside_network(struct build *b, int (*run)(struct build *b, struct er
     return r < 0 ? r : home;
 }
 
-static int route(struct build *b, struct err *e)
+static int route_inside(struct sandbox_build *b, struct err *e)
 {
     (void)b;
     return network_route(e);
 }
 
-static int add_routes(struct build *b, struct err *e)
+static int add_routes(struct sandbox_build *b, struct err *e)
 {
-    return inside_network(b, route, e);
+    return inside_network(b, route_inside, e);
 }
 
-static int load(struct build *b, struct err *e)
+static int load_rules_inside(struct sandbox_build *b, struct err *e)
 {
     return rules_load(&b->plan->taken, e);
 }
 
-static int load_rules(struct build *b, struct err *e)
+static int load_rules(struct sandbox_build *b, struct err *e)
 {
-    return inside_network(b, load, e);
+    return inside_network(b, load_rules_inside, e);
 }
 
-static int listen_inside(struct build *b, struct err *e)
+static int listen_inside(struct sandbox_build *b, struct err *e)
 {
     return listen_open(&b->listeners, e);
 }
 
-static int open_listeners(struct build *b, struct err *e)
+static int open_listeners(struct sandbox_build *b, struct err *e)
 {
     return inside_network(b, listen_inside, e);
 }
 
-/* Our half is done: the network namespace, the cgroups to join, the listeners, and the counter of
- * OOM kills, with a bit for each of these. */
-static int release_child(struct build *b, struct err *e)
+/* Sends the launcher's results to the child: the network namespace, the cgroups to join, the
+ * listeners, and the counters of OOM kills and processor time, with a bit for each of these. */
+static int release_child(struct sandbox_build *b, struct err *e)
 {
-    int fds[2 + CGROUP_CONTROLLERS_ + LISTENER_COUNT_ + 1] = { b->network, *b->init_fd }, what = 0;
+    int fds[2 + CGROUP_CONTROLLERS_ + LISTENER_COUNT_ + 2] = { b->network, *b->init_fd }, what = 0;
     uint32_t slots;
     size_t n = 2;
 
@@ -266,7 +269,11 @@ static int release_child(struct build *b, struct err *e)
         what |= 1 << (CGROUP_CONTROLLERS_ + LISTENER_COUNT_);
         fds[n++] = b->cgroup.kills;
     }
-    return tell_child(b, what, fds, n, e);
+    if (b->cgroup.cpu >= 0) {
+        what |= 1 << (CGROUP_CONTROLLERS_ + LISTENER_COUNT_ + 1);
+        fds[n++] = b->cgroup.cpu;
+    }
+    return send_child_fds(b, what, fds, n, e);
 }
 
 static bool waits_longer_than(int fd, int ms)
@@ -281,8 +288,9 @@ static bool waits_longer_than(int fd, int ms)
     return r == 0;
 }
 
-/* A word of the child's, or the writable layer, which has none: 1, 0 at the end of file. */
-static int take_word(struct build *b, struct build_failure *ret, bool *ret_is_layer, struct err *e)
+/* Reads a message of the child, or the writable layer: 1, 0 at the end of file. */
+static int read_child_word(struct sandbox_build *b, struct build_failure *ret, bool *ret_is_layer,
+                           struct err *e)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     ssize_t n = ipc_recv(b->launcher_sync, ret, sizeof *ret, &fds, e);
@@ -293,8 +301,9 @@ static int take_word(struct build *b, struct build_failure *ret, bool *ret_is_la
     return n < 0 ? (int)n : n == (ssize_t)sizeof *ret;
 }
 
-/* The child's next word: 1, 0 at the end of file. */
-static int hear_child(struct build *b, struct build_failure *ret, bool *ret_is_layer, struct err *e)
+/* Waits for the child's next message: 1, 0 at the end of file. */
+static int receive_child_word(struct sandbox_build *b, struct build_failure *ret,
+                              bool *ret_is_layer, struct err *e)
 {
 
     if (waits_longer_than(b->launcher_sync, BUILD_MS))
@@ -302,11 +311,11 @@ static int hear_child(struct build *b, struct build_failure *ret, bool *ret_is_l
                        "the sandbox's file system is not ready after %d s: does one of its mounts "
                        "hang?",
                        BUILD_MS / 1000);
-    return take_word(b, ret, ret_is_layer, e);
+    return read_child_word(b, ret, ret_is_layer, e);
 }
 
-/* Takes over what the child said about its failure. */
-static int take_reason(struct build *b, const struct build_failure *f, struct err *e)
+/* Takes over the child's failed step and error. */
+static int take_child_failure(struct sandbox_build *b, const struct build_failure *f, struct err *e)
 {
     memcpy(b->step, f->step, sizeof b->step);
     if (e)
@@ -314,20 +323,20 @@ static int take_reason(struct build *b, const struct build_failure *f, struct er
     return -(int)f->err.code;
 }
 
-static int await_child(struct build *b, struct err *e)
+static int await_child(struct sandbox_build *b, struct err *e)
 {
-    struct build_failure said;
+    struct build_failure reply;
     siginfo_t info = { 0 };
     bool ready = false, is_layer;
     int r;
 
-    while ((r = hear_child(b, &said, &is_layer, e)) > 0 && said.err.code == ERR_OK)
+    while ((r = receive_child_word(b, &reply, &is_layer, e)) > 0 && reply.err.code == ERR_OK)
         ready = ready || !is_layer;
     if (r != 0)
-        return r < 0 ? r : take_reason(b, &said, e);
+        return r < 0 ? r : take_child_failure(b, &reply, e);
     if (!ready)
         return err_set(e, ERR_UPSTREAM, "the sandbox's first process was killed");
-    /* Status 0 is an end in order: a short run may be over before we look. */
+    /* Status 0 is a regular end: a short run may be finished already. */
     if (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
         (info.si_code != CLD_EXITED || info.si_status != 0))
         return err_set(e, ERR_UPSTREAM, "the sandbox's first process died with %s %d",
@@ -335,12 +344,14 @@ static int await_child(struct build *b, struct err *e)
     return 0;
 }
 
-/* What stands before "clone" keeps the child waiting; the rest is done while it works. */
-static const struct build_step launcher_steps[] = {
-    { "open", open_sources },    { "ids", take_identity },        { "group", make_group },
-    { "clone", start_child },    { "identity", map_identity },    { "limits", set_limits },
-    { "program", seal_program }, { "namespace", make_network },   { "routes", add_routes },
-    { "rules", load_rules },     { "listeners", open_listeners }, { "release", release_child },
+/* Steps before "clone" delay the child; the others run in parallel with it. */
+static const struct sandbox_build_step launcher_steps[] = {
+    { "open", open_launcher_sources }, { "ids", take_identity },
+    { "group", make_group },           { "clone", start_child },
+    { "identity", map_identity },      { "limits", set_group_limits },
+    { "program", seal_program },       { "namespace", make_network },
+    { "routes", add_routes },          { "rules", load_rules },
+    { "listeners", open_listeners },   { "release", release_child },
     { "await", await_child },
 };
 
@@ -352,9 +363,9 @@ const char *build_step_name(size_t i)
     return i < build_child_step_count ? build_child_steps[i].name : NULL;
 }
 
-/* A step here may fail because the child failed first: then the child's own words are the reason.
- */
-static void prefer_childs_reason(struct build *b, struct err *e)
+/* A step of the launcher may fail because the child failed first: then the child's error is the
+ * cause. */
+static void prefer_childs_reason(struct sandbox_build *b, struct err *e)
 {
     struct build_failure failure;
     bool is_layer;
@@ -362,9 +373,9 @@ static void prefer_childs_reason(struct build *b, struct err *e)
 
     if (flags < 0 || fcntl(b->launcher_sync, F_SETFL, flags | O_NONBLOCK) < 0)
         return;
-    while (take_word(b, &failure, &is_layer, NULL) > 0)
+    while (read_child_word(b, &failure, &is_layer, NULL) > 0)
         if (failure.err.code != ERR_OK)
-            (void)take_reason(b, &failure, e);
+            (void)take_child_failure(b, &failure, e);
 }
 
 void build_reap(pid_t pid, int pidfd)
@@ -373,7 +384,7 @@ void build_reap(pid_t pid, int pidfd)
         waitpid(pid, NULL, 0);
 }
 
-static void unwind(struct build *b, struct err *e)
+static void undo_build(struct sandbox_build *b, struct err *e)
 {
     prefer_childs_reason(b, e);
     if (b->pid > 0) {
@@ -389,11 +400,11 @@ static void unwind(struct build *b, struct err *e)
     identity_done(&b->identity);
 }
 
-int build_sandbox(struct build *b, struct err *e)
+int build_sandbox(struct sandbox_build *b, struct err *e)
 {
     int r;
 
-    b->identity = (struct identity){ .range_lock = -1, .userns = -1 };
+    b->identity = (struct sandbox_identity){ .range_lock = -1, .userns = -1 };
     cgroup_init(&b->cgroup);
     b->groups = b->assign = -1;
     b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
@@ -402,10 +413,13 @@ int build_sandbox(struct build *b, struct err *e)
     b->host_mounts.read = false;
     for (size_t i = 0; i < BUILD_HOST_VIEWS; i++)
         b->host_views[i] = BUILD_VIEW_UNKNOWN;
-    b->storage = b->box = b->root = b->upper = b->empty = -1;
+    b->storage = b->box = b->sys = b->root = b->upper = -1;
+    b->empty[0] = '\0';
+    for (size_t i = 0; i < DRIVER_COUNTERS; i++)
+        b->counters[i] = -1;
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
-        unwind(b, e);
+        undo_build(b, e);
     drop_fd(&b->child_sync);
     drop_fd(&b->groups);
     drop_fd(&b->launcher_sync);

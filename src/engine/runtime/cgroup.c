@@ -1,4 +1,5 @@
-#include "runtime/cgroup.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,15 +10,15 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "runtime/cgroup_file.h"
-#include "runtime/cgroup_limits.h"
-#include "runtime/cgroup_tree.h"
+#include "engine/runtime/cgroup_file.h"
+#include "engine/runtime/cgroup_limits.h"
+#include "engine/runtime/cgroup_tree.h"
 
 enum { FREEZE_MS = 2000 };
 
 void cgroup_init(struct cgroup *c)
 {
-    *c = (struct cgroup){ .unified = -1, .procs = -1, .kills = -1 };
+    *c = (struct cgroup){ .unified = -1, .procs = -1, .kills = -1, .cpu = -1 };
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         c->tasks[i] = -1;
 }
@@ -29,14 +30,14 @@ static bool limit_wanted(const struct cgroup_limits *l, int controller)
                                        : l->cpu_milli != 0;
 }
 
-static bool on_v2(const struct cgroup_host *h, int controller)
+static bool is_on_v2(const struct cgroup_host *h, int controller)
 {
     return h->unified_has & (1u << controller);
 }
 
-static bool on_v1(const struct cgroup_host *h, int controller)
+static bool is_on_v1(const struct cgroup_host *h, int controller)
 {
-    return !on_v2(h, controller) && h->legacy[controller] >= 0;
+    return !is_on_v2(h, controller) && h->legacy[controller] >= 0;
 }
 
 static int open_tasks(int dir, int *ret, struct err *e)
@@ -50,14 +51,22 @@ static const char *kills_file(bool v2)
     return v2 ? "memory.events" : "memory.oom_control";
 }
 
-/* Without the file, kills are not counted before the group is removed. */
+/* Without the file, kills are counted only when the group is removed. */
 static void open_kills(int dir, bool v2, struct cgroup *c)
 {
     drop_fd(&c->kills);
     c->kills = openat(dir, kills_file(v2), O_RDONLY | O_CLOEXEC);
 }
 
-/* --- without an owner, or of a known one --- */
+/* Every v2 group counts; in v1 the group of the cpu controller does if cpuacct is mounted with it.
+ * Without either, PID 1 sums up the usage of its processes. */
+static void open_cpu(int dir, bool v2, struct cgroup *c)
+{
+    if (c->cpu < 0)
+        c->cpu = openat(dir, v2 ? "cpu.stat" : "cpuacct.usage", O_RDONLY | O_CLOEXEC);
+}
+
+/* --- sandboxes with a known owner, or none --- */
 
 int cgroup_make(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
                 struct cgroup *ret, struct err *e)
@@ -88,10 +97,12 @@ static int make_legacy(struct cgroup_host *h, int controller, const char *id,
         r = cgroup_settings_apply(dir, s, cgroup_settings_v1(controller, limits, s), e);
     if (r >= 0 && controller == CGROUP_MEMORY)
         open_kills(dir, false, g);
+    if (r >= 0 && controller == CGROUP_CPU)
+        open_cpu(dir, false, g);
     return r < 0 ? r : open_tasks(dir, &g->tasks[controller], e);
 }
 
-/* In v1, a group cannot have more of a processor than the group that it is in. */
+/* In v1, a group cannot have a larger cpu quota than its parent. */
 static struct cgroup_limits within_owner(const struct cgroup_limits *l,
                                          const struct cgroup_owner *owner)
 {
@@ -107,20 +118,20 @@ static unsigned missing_limits(const struct cgroup_host *h, const struct cgroup_
     unsigned missing = 0;
 
     for (int i = 0; i <= CGROUP_CPU; i++)
-        if (limit_wanted(l, i) && !on_v2(h, i) && !on_v1(h, i))
+        if (limit_wanted(l, i) && !is_on_v2(h, i) && !is_on_v1(h, i))
             missing |= 1u << i;
     return missing;
 }
 
-/* An owner's group counts everything in it: so a sandbox of an owner has a group for each
- * controller, whether it has a limit of its own or not. */
+/* An owner's group counts all its descendants: so a sandbox of an owner has a group for each
+ * controller, even without a limit of its own. */
 static int limit_legacy(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
                         const struct cgroup_limits *limits, struct cgroup *c, struct err *e)
 {
     int r = 0;
 
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
-        if (on_v1(h, i) && (owner || limit_wanted(limits, i)))
+        if (is_on_v1(h, i) && (owner || limit_wanted(limits, i)))
             r = make_legacy(h, i, id, owner, limits, c, e);
     return r;
 }
@@ -132,24 +143,26 @@ static int limit_unified(const struct cgroup_host *h, const struct cgroup_limits
     int r = 0;
 
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
-        if (on_v2(h, i) && limit_wanted(limits, i))
+        if (is_on_v2(h, i) && limit_wanted(limits, i))
             r = cgroup_settings_apply(c->unified, s, cgroup_settings_v2(i, limits, s), e);
-    if (r >= 0 && on_v2(h, CGROUP_MEMORY))
+    if (r >= 0 && is_on_v2(h, CGROUP_MEMORY))
         open_kills(c->unified, true, c);
+    if (r >= 0 && c->unified >= 0)
+        open_cpu(c->unified, true, c);
     return r;
 }
 
-/* One group for all sandboxes of a daemon is enough; in v2 its limit is set when it is made.
- * Without a daemon the limit is the sandbox's own. */
+/* All sandboxes of a daemon share one group; in v2 its limit is set when it is made. Without a
+ * daemon the limit is set for each sandbox. */
 static int limit_huge_pages(struct cgroup_host *h, const char *id, struct cgroup *c, struct err *e)
 {
     char path[CGROUP_PATH_MAX];
     AUTO_CLOSE int dir = -1;
     int r;
 
-    if (on_v2(h, CGROUP_HUGETLB) && !h->tag[0])
+    if (is_on_v2(h, CGROUP_HUGETLB) && !h->tag[0])
         cgroup_forbid_huge_pages(c->unified);
-    if (!on_v1(h, CGROUP_HUGETLB))
+    if (!is_on_v1(h, CGROUP_HUGETLB))
         return 0;
     cgroup_tree_path(h, CGROUP_HUGETLB, id, NULL, path);
     r = h->tag[0] ? cgroup_tree_make_shared(h, CGROUP_HUGETLB, NULL, &dir, e)
@@ -201,11 +214,13 @@ int cgroup_limit_prepared(struct cgroup_host *h, const char *id, const struct cg
     char path[CGROUP_PATH_MAX];
     int r = limit_huge_pages(h, id, c, e);
 
+    if (c->unified >= 0 && !cgroup_tree_v2_limits(h)) /* it has its own group already */
+        open_cpu(c->unified, true, c);
     cgroup_tree_pool_path(h, path);
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++) {
         AUTO_CLOSE int dir = -1;
 
-        if (!on_v1(h, i))
+        if (!is_on_v1(h, i))
             continue;
         r = cgroup_tree_make_shared(h, i, path, &dir, e);
         if (r >= 0)
@@ -239,7 +254,7 @@ int cgroup_assign(struct cgroup_host *h, const char *id, const struct cgroup_own
     if (cgroup_tree_v2_limits(h))
         r = assign_unified(h, id, owner, &own, ret, e);
     else
-        r = cgroup_tree_refresh(h, owner, e); /* its v2 group is not below the owner's */
+        r = cgroup_tree_refresh(h, owner, e); /* its v2 group is not inside the owner's */
     ret->made = true;
     return r < 0 ? r : limit_legacy(h, id, owner, &own, ret, e);
 }
@@ -262,9 +277,9 @@ void cgroup_kill(const struct cgroup_host *h, const char *id)
         (void)cgroup_file_write(dir, "cgroup.kill", "1");
 }
 
-/* The number behind `key` in a file of "key number" lines, or of the number alone when key is NULL.
- */
-static uint64_t read_number(int dir, const char *file, const char *key)
+/* Reads the number after `key` in a file of "key number" lines, or the only number if key is
+ * NULL. */
+static uint64_t read_cgroup_number(int dir, const char *file, const char *key)
 {
     char text[2048];
     struct str rest, line, word;
@@ -283,7 +298,7 @@ static uint64_t read_number(int dir, const char *file, const char *key)
     return 0;
 }
 
-/* The file tells of its changes by an exceptional condition. */
+/* The file signals changes by POLLPRI. */
 static bool wait_frozen(int dir)
 {
     AUTO_CLOSE int events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -311,7 +326,8 @@ int cgroup_freeze(const struct cgroup_host *h, const char *id, bool on, struct e
     AUTO_CLOSE int dir = -1;
 
     if (h->unified < 0)
-        return err_set(e, ERR_UNSUPPORTED, "there are no control groups that can be frozen");
+        return err_set(e, ERR_UNSUPPORTED,
+                       "cannot freeze: this machine has no writable cgroup v2 hierarchy");
     dir = cgroup_tree_open(h, CGROUP_V2_, id);
     if (dir < 0 && errno == ENOENT && !on)
         return 0;
@@ -322,20 +338,20 @@ int cgroup_freeze(const struct cgroup_host *h, const char *id, bool on, struct e
     if (!on || wait_frozen(dir))
         return 0;
     (void)cgroup_file_write(dir, "cgroup.freeze", "0");
-    return err_set(e, ERR_TIMEOUT, "%s does not stand still within %d ms", id, FREEZE_MS);
+    return err_set(e, ERR_TIMEOUT, "%s could not be frozen within %d ms", id, FREEZE_MS);
 }
 
 void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usage *ret)
 {
-    bool v2 = on_v2(h, CGROUP_MEMORY);
+    bool v2 = is_on_v2(h, CGROUP_MEMORY);
     AUTO_CLOSE int dir = cgroup_tree_open(h, v2 ? CGROUP_V2_ : CGROUP_MEMORY, id);
 
     *ret = (struct cgroup_usage){ 0 };
     if (dir < 0)
         return;
-    ret->oom_kills = (uint32_t)read_number(dir, kills_file(v2), "oom_kill");
+    ret->oom_kills = (uint32_t)read_cgroup_number(dir, kills_file(v2), "oom_kill");
     ret->peak_bytes =
-        (int64_t)read_number(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
+        (int64_t)read_cgroup_number(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
 }
 
 int cgroup_remove(const struct cgroup_host *h, const char *id)
@@ -352,6 +368,7 @@ void cgroup_close(struct cgroup *c)
     drop_fd(&c->unified);
     drop_fd(&c->procs);
     drop_fd(&c->kills);
+    drop_fd(&c->cpu);
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
         drop_fd(&c->tasks[i]);
 }

@@ -1,4 +1,5 @@
-#include "runtime/cgroup_file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-/* Files of control groups: small texts that the kernel reads and writes at once. */
-#ifndef RUNTIME_CGROUP_FILE_H
-#define RUNTIME_CGROUP_FILE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes files of control groups. */
+#ifndef ENGINE_RUNTIME_CGROUP_FILE_H
+#define ENGINE_RUNTIME_CGROUP_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 struct cgroup_setting {
     const char *file;
     char value[80];
-    bool optional; /* not every kernel has the file */
+    bool optional; /* some kernels lack the file */
 };
 
 int cgroup_dir_open(int at, const char *path); /* -1: errno */
@@ -20,7 +21,8 @@ int cgroup_file_write(int dir, const char *name, const char *value); /* -1: errn
 
 int cgroup_settings_apply(int dir, const struct cgroup_setting *s, int n, struct err *e);
 
-/* Sets every hugetlb limit of the group to 0: huge pages do not count as memory of a group. */
+/* Sets every hugetlb limit of the group to 0: huge pages are not charged to the memory
+ * controller. */
 void cgroup_forbid_huge_pages(int dir);
 
 #endif

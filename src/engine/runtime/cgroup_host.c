@@ -1,4 +1,5 @@
-/* Which hierarchies of control groups this machine has, and where in them we may make groups. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the cgroup hierarchies of this machine, and the places in them where groups can be made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,15 +12,15 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "runtime/cgroup_file.h"
-#include "runtime/cgroup_limits.h"
-#include "runtime/cgroup_tree.h"
+#include "engine/runtime/cgroup_file.h"
+#include "engine/runtime/cgroup_limits.h"
+#include "engine/runtime/cgroup_tree.h"
 
 enum { PATH_BYTES = 512 };
 
 const char *const cgroup_controller_names[] = { "memory", "pids", "cpu", "hugetlb", "io" };
 
-static bool has_word(const char *list, const char *word)
+static bool has_controller_word(const char *list, const char *word)
 {
     struct str rest = str_trim(str_from(list)), w;
 
@@ -39,14 +40,14 @@ static unsigned controllers_in(int dir, const char *file)
     if (!cgroup_file_read(dir, file, list, sizeof list))
         return 0;
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
-        if (has_word(list, cgroup_controller_names[i]))
+        if (has_controller_word(list, cgroup_controller_names[i]))
             has |= 1u << i;
     return has;
 }
 
-/* Whether `dir` can pass controllers on to groups in it: it has no processes of its own, or it is
- * the root of the hierarchy, which alone has no type. The kernel refuses memory otherwise, but not
- * pids and cpu: those would turn `dir` into a domain of threads, in which no process can be
+/* Whether `dir` can enable controllers for its children: it has no processes of its own, or it is
+ * the root of the hierarchy, the only one without cgroup.type. The kernel refuses memory otherwise,
+ * but not pids and cpu: those would turn `dir` into a threaded domain, in which no process can be
  * started. */
 static bool may_pass_on(int dir)
 {
@@ -56,8 +57,8 @@ static bool may_pass_on(int dir)
            (cgroup_file_read(dir, "cgroup.procs", text, sizeof text) && !text[0]);
 }
 
-/* Turns on for our groups what the parent has and does not pass on yet. Where that cannot be, the
- * limit counts as missing. */
+/* Enables controllers of the parent for our groups. Where that fails, the limit is reported as
+ * missing. */
 unsigned cgroup_enable_controllers(int dir)
 {
     unsigned all = may_pass_on(dir) ? controllers_in(dir, "cgroup.controllers") : 0;
@@ -76,8 +77,8 @@ unsigned cgroup_enable_controllers(int dir)
     return controllers_in(dir, "cgroup.subtree_control");
 }
 
-/* The path of our own v2 group, from the line "0::/…" of /proc/self/cgroup. */
-static bool own_group(char *out, size_t cap)
+/* Reads the path of our own v2 group from the line "0::/…" of /proc/self/cgroup. */
+static bool read_own_group(char *out, size_t cap)
 {
     char text[4096];
     struct str rest, line;
@@ -92,14 +93,14 @@ static bool own_group(char *out, size_t cap)
     return false;
 }
 
-/* A plain user may have been given a part of the tree: the highest directory above our own group in
- * which we may make groups and move ourselves. */
+/* Finds the part of the tree that is delegated to a plain user: the highest directory above our own
+ * group in which groups can be made and processes moved. */
 static int delegated_dir(int top)
 {
     char path[PATH_BYTES];
     int best = -1;
 
-    if (!own_group(path, sizeof path))
+    if (!read_own_group(path, sizeof path))
         return -1;
     for (char *end = path + strlen(path); path[0]; end = strrchr(path, '/')) {
         int dir;
@@ -119,14 +120,14 @@ static int delegated_dir(int top)
     return best;
 }
 
-static bool is_fs(int fd, long magic)
+static bool is_filesystem(int fd, long magic)
 {
     struct statfs fs;
 
     return fd >= 0 && fstatfs(fd, &fs) == 0 && (long)fs.f_type == magic;
 }
 
-/* Groups in a domain of threads, which somebody else may have made of it, take no processes. */
+/* False for a threaded domain, whose groups take no processes. */
 static bool takes_processes(int dir)
 {
     char type[32];
@@ -139,7 +140,7 @@ static void open_unified(struct cgroup_host *h, int top)
 {
     int dir = geteuid() == 0 ? fcntl(top, F_DUPFD_CLOEXEC, 0) : delegated_dir(top);
 
-    /* Containers often show their root a tree that is mounted read-only. */
+    /* In containers the tree is often mounted read-only. */
     if (dir < 0 || faccessat(dir, ".", W_OK, AT_EACCESS) < 0 || !takes_processes(dir)) {
         drop_fd(&dir);
         return;
@@ -166,12 +167,12 @@ void cgroup_host_open(struct cgroup_host *h, const char *root_path, const char *
     snprintf(h->tag, sizeof h->tag, "%s", tag ? tag : "");
     if (root < 0)
         return;
-    if (is_fs(root, CGROUP2_SUPER_MAGIC)) {
+    if (is_filesystem(root, CGROUP2_SUPER_MAGIC)) {
         open_unified(h, root);
         return;
     }
     unified = cgroup_dir_open(root, "unified");
-    if (is_fs(unified, CGROUP2_SUPER_MAGIC))
+    if (is_filesystem(unified, CGROUP2_SUPER_MAGIC))
         open_unified(h, unified);
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++) {
         int dir = cgroup_dir_open(root, cgroup_controller_names[i]);
@@ -183,7 +184,7 @@ void cgroup_host_open(struct cgroup_host *h, const char *root_path, const char *
     }
 }
 
-/* Limits of input and output are of whole disks: the one that a partition is part of. */
+/* I/O limits apply to whole disks: finds the disk of a partition. */
 void cgroup_host_disk(struct cgroup_host *h, const char *path)
 {
     char file[64], text[32];
@@ -191,7 +192,7 @@ void cgroup_host_disk(struct cgroup_host *h, const char *path)
     struct str rest, first;
     uint64_t whole[2];
 
-    if (stat(path, &st) < 0 || major(st.st_dev) == 0) /* no block device of its own */
+    if (stat(path, &st) < 0 || major(st.st_dev) == 0) /* not on a block device */
         return;
     snprintf(file, sizeof file, "/sys/dev/block/%u:%u/partition", major(st.st_dev),
              minor(st.st_dev));

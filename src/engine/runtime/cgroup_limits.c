@@ -1,11 +1,12 @@
-#include "runtime/cgroup_limits.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup_limits.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { CPU_PERIOD_US = 100000 };
 
-static void put_number(struct cgroup_setting *s, uint64_t value, const char *none)
+static void format_limit(struct cgroup_setting *s, uint64_t value, const char *none)
 {
     if (value)
         snprintf(s->value, sizeof s->value, "%llu", (unsigned long long)value);
@@ -13,8 +14,8 @@ static void put_number(struct cgroup_setting *s, uint64_t value, const char *non
         snprintf(s->value, sizeof s->value, "%s", none);
 }
 
-/* Pages of a tmpfs are charged to the group as anonymous memory is: with the sum as limit, a full
- * tmpfs is ENOSPC before it is an OOM kill. */
+/* Pages of a tmpfs are charged to the group like anonymous memory: with the sum as limit, a full
+ * tmpfs causes ENOSPC before an OOM kill. */
 static uint64_t group_memory(const struct cgroup_limits *l)
 {
     if (!l->memory)
@@ -36,19 +37,19 @@ int cgroup_settings_v1(int controller, const struct cgroup_limits *l,
         out[1] = (struct cgroup_setting){ .file = "memory.memsw.limit_in_bytes", .optional = true };
         out[2] =
             (struct cgroup_setting){ .file = "memory.kmem.tcp.limit_in_bytes", .optional = true };
-        put_number(&out[0], group_memory(l), "-1");
-        put_number(&out[1], group_memory(l), "-1");
-        put_number(&out[2], l->memory, "-1");
+        format_limit(&out[0], group_memory(l), "-1");
+        format_limit(&out[1], group_memory(l), "-1");
+        format_limit(&out[2], l->memory, "-1");
         return 3;
     case CGROUP_PIDS:
         out[0] = (struct cgroup_setting){ .file = "pids.max" };
-        put_number(&out[0], l->pids, "max");
+        format_limit(&out[0], l->pids, "max");
         return 1;
     default:
         out[0] = (struct cgroup_setting){ .file = "cpu.cfs_period_us" };
         out[1] = (struct cgroup_setting){ .file = "cpu.cfs_quota_us" };
-        put_number(&out[0], CPU_PERIOD_US, "");
-        put_number(&out[1], cpu_quota(l), "-1");
+        format_limit(&out[0], CPU_PERIOD_US, "");
+        format_limit(&out[1], cpu_quota(l), "-1");
         return 2;
     }
 }
@@ -60,12 +61,12 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
     case CGROUP_MEMORY:
         out[0] = (struct cgroup_setting){ .file = "memory.max" };
         out[1] = (struct cgroup_setting){ .file = "memory.swap.max", .optional = true };
-        put_number(&out[0], group_memory(l), "max");
+        format_limit(&out[0], group_memory(l), "max");
         snprintf(out[1].value, sizeof out[1].value, "%s", l->memory ? "0" : "max");
         return 2;
     case CGROUP_PIDS:
         out[0] = (struct cgroup_setting){ .file = "pids.max" };
-        put_number(&out[0], l->pids, "max");
+        format_limit(&out[0], l->pids, "max");
         return 1;
     default:
         out[0] = (struct cgroup_setting){ .file = "cpu.max" };

@@ -1,20 +1,20 @@
-/* Limits as the files of control groups say them, for both versions. */
-#ifndef RUNTIME_CGROUP_LIMITS_H
-#define RUNTIME_CGROUP_LIMITS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Translates limits to settings of both cgroup versions. */
+#ifndef ENGINE_RUNTIME_CGROUP_LIMITS_H
+#define ENGINE_RUNTIME_CGROUP_LIMITS_H
 
-#include "runtime/cgroup.h"
-#include "runtime/cgroup_file.h"
+#include "engine/runtime/cgroup.h"
+#include "engine/runtime/cgroup_file.h"
 
 enum { CGROUP_SETTINGS_MAX = 3 };
 
 extern const char *const cgroup_controller_names[]; /* by enum cgroup_controller */
 
-/* Turns on, for the groups in `dir`, the controllers that `dir` has. A bit per controller that is
- * on. */
+/* Enables the controllers of `dir` for its child groups. Returns a bit per enabled controller. */
 unsigned cgroup_enable_controllers(int dir);
 
-/* What to write for one controller (memory, pids or cpu); 0 in `l` is no limit. The number of
- * settings. */
+/* Writes the settings of one controller (memory, pids or cpu); 0 in `l`: no limit. Returns their
+ * number. */
 int cgroup_settings_v1(int controller, const struct cgroup_limits *l,
                        struct cgroup_setting out[CGROUP_SETTINGS_MAX]);
 int cgroup_settings_v2(int controller, const struct cgroup_limits *l,

@@ -1,4 +1,5 @@
-#include "runtime/cgroup_tree.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup_tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,16 +13,16 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "runtime/cgroup_file.h"
-#include "runtime/cgroup_limits.h"
+#include "engine/runtime/cgroup_file.h"
+#include "engine/runtime/cgroup_limits.h"
 
 enum {
     REMOVE_TRIES = 200,
     REMOVE_WAIT_MS = 10,
     MAKE_TRIES = 4,
     STALE_SECONDS = 60,
-    /* All sandboxes of a daemon against one process of the host: they must neither starve nor
-     * outweigh the host by their number. Below it, owners have equal weights by default. */
+    /* The weight of all sandboxes of a daemon against the host: their number must neither starve
+     * nor outweigh it. Below this group, owners have equal weights by default. */
     BASE_WEIGHT_V1 = 10240,
     BASE_WEIGHT_V2 = 1000,
 };
@@ -121,7 +122,7 @@ static void set_up_base(const struct cgroup_host *h, int hierarchy, int dir)
         cgroup_forbid_huge_pages(dir);
 }
 
-/* Another launcher may remove a group as empty before we have made the next one in it. */
+/* Retries: another launcher may remove an empty group before its child is made. */
 int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *path, int *ret,
                             struct err *e)
 {
@@ -140,7 +141,7 @@ int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *pa
             break;
     }
     *ret = fd;
-    return fd < 0 ? err_sys(e, "making cgroup %s", path ? path : base) : 0;
+    return fd < 0 ? err_sys(e, "creating cgroup %s", path ? path : base) : 0;
 }
 
 static int set_up_owner(const struct cgroup_host *h, int hierarchy, int dir,
@@ -153,7 +154,7 @@ static int set_up_owner(const struct cgroup_host *h, int hierarchy, int dir,
     int r = 0;
 
     if (hierarchy != CGROUP_V2_) {
-        if (hierarchy == CGROUP_MEMORY) /* so that the other limit can be raised, too */
+        if (hierarchy == CGROUP_MEMORY) /* so that the memory limit can be raised */
             (void)cgroup_file_write(dir, "memory.memsw.limit_in_bytes", "-1");
         return cgroup_settings_apply(dir, s, cgroup_settings_v1(hierarchy, &limits, s), e);
     }
@@ -178,8 +179,8 @@ static int make_owner_group(struct cgroup_host *h, int hierarchy, const struct c
     return r < 0 ? r : set_up_owner(h, hierarchy, dir, o, e);
 }
 
-static int make_parents(struct cgroup_host *h, int hierarchy, const struct cgroup_owner *o,
-                        struct err *e)
+static int make_parent_groups(struct cgroup_host *h, int hierarchy, const struct cgroup_owner *o,
+                              struct err *e)
 {
     AUTO_CLOSE int base = -1;
 
@@ -195,8 +196,8 @@ int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
 
     for (int i = 0; mkdirat(top, path, 0755) < 0; i++) {
         if (errno != ENOENT || !o || i == MAKE_TRIES)
-            return err_sys(e, "making cgroup %s", path);
-        r = make_parents(h, hierarchy, o, e);
+            return err_sys(e, "creating cgroup %s", path);
+        r = make_parent_groups(h, hierarchy, o, e);
         if (r < 0)
             return r;
     }
@@ -204,7 +205,7 @@ int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
     return *ret < 0 ? err_sys(e, "opening cgroup %s", path) : 0;
 }
 
-static bool has_seen(const struct cgroup_host *h, const struct cgroup_owner *o)
+static bool has_owner_limits(const struct cgroup_host *h, const struct cgroup_owner *o)
 {
     for (size_t i = 0; i < CGROUP_SEEN_MAX; i++) {
         const struct cgroup_owner *s = &h->seen[i];
@@ -216,7 +217,7 @@ static bool has_seen(const struct cgroup_host *h, const struct cgroup_owner *o)
     return false;
 }
 
-static void note_seen(struct cgroup_host *h, const struct cgroup_owner *o)
+static void note_owner_limits(struct cgroup_host *h, const struct cgroup_owner *o)
 {
     for (size_t i = 0; i < CGROUP_SEEN_MAX; i++)
         if (strcmp(h->seen[i].key, o->key) == 0) {
@@ -230,7 +231,7 @@ int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *o, str
 {
     int r = 0;
 
-    if (has_seen(h, o))
+    if (has_owner_limits(h, o))
         return 0;
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
         if (h->legacy[i] >= 0 && !(h->unified_has & (1u << i)))
@@ -238,7 +239,7 @@ int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *o, str
     if (r >= 0 && cgroup_tree_v2_limits(h))
         r = make_owner_group(h, CGROUP_V2_, o, e);
     if (r >= 0)
-        note_seen(h, o);
+        note_owner_limits(h, o);
     return r;
 }
 
@@ -268,13 +269,13 @@ static bool each_group(int top, const char *base,
     return stop;
 }
 
-struct search {
+struct group_search {
     const char *id;
     int found;
     bool stayed;
 };
 
-static int open_below(int top, const char *parent, const char *id)
+static int open_group_below(int top, const char *parent, const char *id)
 {
     char path[CGROUP_PATH_MAX];
 
@@ -283,18 +284,18 @@ static int open_below(int top, const char *parent, const char *id)
                : -1;
 }
 
-static bool open_in(int top, const char *parent, void *user)
+static bool open_in_parent(int top, const char *parent, void *user)
 {
-    struct search *s = user;
+    struct group_search *s = user;
 
-    s->found = open_below(top, parent, s->id);
+    s->found = open_group_below(top, parent, s->id);
     return s->found >= 0;
 }
 
 int cgroup_tree_open(const struct cgroup_host *h, int hierarchy, const char *id)
 {
     int top = cgroup_tree_top(h, hierarchy), fd;
-    struct search s = { .id = id, .found = -1 };
+    struct group_search s = { .id = id, .found = -1 };
     char path[CGROUP_PATH_MAX];
 
     if (top < 0) {
@@ -306,10 +307,10 @@ int cgroup_tree_open(const struct cgroup_host *h, int hierarchy, const char *id)
     if (fd >= 0 || !h->tag[0])
         return fd;
     base_path(h, path);
-    fd = open_below(top, path, id);
+    fd = open_group_below(top, path, id);
     if (fd >= 0)
         return fd;
-    each_group(top, path, open_in, &s);
+    each_group(top, path, open_in_parent, &s);
     if (s.found < 0)
         errno = ENOENT;
     return s.found;
@@ -329,9 +330,9 @@ static bool remove_group(int top, const char *path)
     return false;
 }
 
-static bool remove_in(int top, const char *parent, void *user)
+static bool remove_in_parent(int top, const char *parent, void *user)
 {
-    struct search *s = user;
+    struct group_search *s = user;
     char path[CGROUP_PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/%s", parent, s->id) < (int)sizeof path)
@@ -342,7 +343,7 @@ static bool remove_in(int top, const char *parent, void *user)
 bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *id)
 {
     int top = cgroup_tree_top(h, hierarchy);
-    struct search s = { .id = id };
+    struct group_search s = { .id = id };
     char path[CGROUP_PATH_MAX];
 
     if (top < 0)
@@ -353,14 +354,14 @@ bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *
         path_below(h, "", id, path);
         s.stayed = !remove_group(top, path) || s.stayed;
         base_path(h, path);
-        each_group(top, path, remove_in, &s);
+        each_group(top, path, remove_in_parent, &s);
     }
     return !s.stayed;
 }
 
 /* sweeping */
 
-/* The kernel removes no group with processes or groups in it. */
+/* The kernel refuses to remove a group with processes or children. */
 static bool remove_if_empty(int top, const char *path, void *user)
 {
     (void)user;
@@ -386,7 +387,7 @@ void cgroup_tidy(const struct cgroup_host *h)
     }
 }
 
-/* A live sandbox's groups hold its PID 1 from a moment after they are made. */
+/* A live sandbox's groups contain its PID 1 from a moment after their creation. */
 static bool is_stale(int top, const char *path)
 {
     struct stat st;

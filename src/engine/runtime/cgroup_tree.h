@@ -1,4 +1,5 @@
-/* Where the groups of sandboxes are, and the groups above them. Private to cgroup.c.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of the groups of sandboxes and of their parents. Private to cgroup.c.
  *
  * In a hierarchy that has limits:
  *
@@ -8,11 +9,11 @@
  *         pool/                 PID 1 of every prepared sandbox, until it gets an owner
  *
  * In a v2 hierarchy without limits: sandboxer-TAG/sbx_ID. Without a daemon: sandboxer-sbx_ID.
- * Earlier versions used sandboxer-TAG-sbx_ID, which is still found. */
-#ifndef RUNTIME_CGROUP_TREE_H
-#define RUNTIME_CGROUP_TREE_H
+ * Groups of earlier versions, sandboxer-TAG-sbx_ID, are still found. */
+#ifndef ENGINE_RUNTIME_CGROUP_TREE_H
+#define ENGINE_RUNTIME_CGROUP_TREE_H
 
-#include "runtime/cgroup.h"
+#include "engine/runtime/cgroup.h"
 
 /* Controllers that limit owners and sandboxes; hugetlb is set once, for all. */
 enum {
@@ -20,7 +21,7 @@ enum {
     CGROUP_V2_ = CGROUP_CONTROLLERS_, /* in place of a v1 controller: the v2 hierarchy */
 };
 
-/* Whether groups of owners are in the v2 hierarchy. */
+/* True if the v2 hierarchy has the groups of owners. */
 static inline bool cgroup_tree_v2_limits(const struct cgroup_host *h)
 {
     return h->unified_has & CGROUP_LIMITING_;
@@ -37,7 +38,7 @@ void cgroup_tree_path(const struct cgroup_host *h, int hierarchy, const char *id
                       char ret[CGROUP_PATH_MAX]);
 void cgroup_tree_pool_path(const struct cgroup_host *h, char ret[CGROUP_PATH_MAX]);
 
-/* Makes the group and, if they are missing, the groups above it, with their limits. */
+/* Makes the group and its missing parents, with their limits. */
 int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
                      const struct cgroup_owner *owner, int *ret, struct err *e);
 /* Makes or opens a group that sandboxes share: sandboxer-TAG (path NULL) or the pool. */
@@ -47,9 +48,9 @@ int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *pa
 /* Sets the limits of the owner's groups in all hierarchies, unless this host has done so. */
 int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *owner, struct err *e);
 
-/* Opens the group of a sandbox, whichever owner's it is; -1: errno. */
+/* Opens the group of a sandbox of any owner; -1: errno. */
 int cgroup_tree_open(const struct cgroup_host *h, int hierarchy, const char *id);
-/* Removes all groups of a sandbox in a hierarchy; false: something stayed. */
+/* Removes all groups of a sandbox in a hierarchy; false if some remain. */
 bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *id);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side of building a sandbox. */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +11,15 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "ipc/channel.h"
-#include "ipc/kernel.h"
-#include "proc/caps.h"
-#include "proc/sys.h"
-#include "runtime/build.h"
-#include "runtime/rootfs.h"
-#include "runtime/side_channels.h"
+#include "lib/ipc/channel.h"
+#include "lib/ipc/kernel.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/build.h"
+#include "engine/runtime/rootfs.h"
+#include "engine/runtime/side_channels.h"
 
-/* Descriptors as PID 1's program finds them. */
+/* Descriptor numbers of PID 1's program. */
 enum {
     INIT_CONTROL = 3,
     INIT_LISTENER = 4,
@@ -28,69 +29,84 @@ enum {
     INIT_BOX,
     INIT_GROUPS,
     INIT_KILLS,
+    INIT_CPU,
+    INIT_DISK,
     HIGH = 100
 };
 
-/* What PID 1 needs inside its user namespace: to switch users, to signal and look at its children,
- * to tag what they start (a UTS namespace each), and to take the rest away from them. */
+/* Capabilities of PID 1 in its user namespace: to switch users, to signal and examine its children,
+ * to tag them (a UTS namespace each), and to drop all others for them. */
 static const uint64_t init_caps = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETPCAP) |
                                   CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SYS_PTRACE) |
                                   CAP_BIT(CAP_SYS_ADMIN);
 
-static int sources(struct build *b, struct err *e)
+static int open_child_sources(struct sandbox_build *b, struct err *e)
 {
-    int r = b->is_root ? 0 : build_sources(b, false, e); /* root did it before we were made */
+    int r = b->is_root ? 0 : build_sources(b, false, e); /* a launcher of root did it before the
+                                                            fork */
 
     return r < 0 ? r : build_sources(b, true, e);
 }
 
-static int set_hostname(struct build *b, struct err *e)
+static int set_sandbox_hostname(struct sandbox_build *b, struct err *e)
 {
     if (sethostname(b->plan->hostname, strlen(b->plan->hostname)) < 0)
         return err_sys(e, "setting the hostname");
     return 0;
 }
 
-/* What the launcher makes meanwhile arrives in two messages. */
-static int hear_launcher(struct build *b, int *ret_what, struct ipc_fds *ret, struct err *e)
+/* Receives one of the two messages of the launcher. */
+static int receive_from_launcher(struct sandbox_build *b, int *ret_what, struct ipc_fds *ret,
+                                 struct err *e)
 {
-    struct err said;
-    ssize_t n = ipc_recv(b->child_sync, &said, sizeof said, ret, e);
+    struct err reply;
+    ssize_t n = ipc_recv(b->child_sync, &reply, sizeof reply, ret, e);
 
     if (n < 0)
         return (int)n;
-    if (n == sizeof said && said.code == ERR_OK && ret->n >= 1) {
-        *ret_what = said.sys;
+    if (n == sizeof reply && reply.code == ERR_OK && ret->n >= 1) {
+        *ret_what = reply.sys;
         return 0;
     }
     ipc_fds_done(ret);
-    return err_set(e, ERR_UPSTREAM, "the launcher gave up");
+    return err_set(e, ERR_UPSTREAM, "the launcher ended before the sandbox was built");
 }
 
-static int receive_user(struct build *b, struct err *e)
+static int receive_user(struct sandbox_build *b, struct err *e)
 {
     struct ipc_fds fds = { .n = 0 };
-    int what, r = hear_launcher(b, &what, &fds, e);
+    int what, r;
 
+    if (b->identity.userns >= 0)
+        return 0;
+    r = receive_from_launcher(b, &what, &fds, e);
     if (r >= 0)
         b->identity.userns = take_fd(&fds.fd[0]);
     return r;
 }
 
-/* What is there of `count` things, each with a bit. */
-static void take_those(struct ipc_fds *fds, size_t *at, int *things, size_t count, unsigned there)
+/* Layers and boxes are mounted with mapped owners. Without them the child continues until the
+ * launcher has made the user namespace. */
+static int receive_user_for_layers(struct sandbox_build *b, struct err *e)
+{
+    return b->plan->n_layers || build_on_disk(b) ? receive_user(b, e) : 0;
+}
+
+/* Takes the present ones of `count` descriptors, each with a bit. */
+static void take_present_fds(struct ipc_fds *fds, size_t *at, int *things, size_t count,
+                             unsigned there)
 {
     for (size_t i = 0; i < count; i++)
         things[i] = *at < fds->n && (there & (1u << i)) ? take_fd(&fds->fd[(*at)++]) : -1;
 }
 
-/* The launcher's half is done: the network namespace, the cgroups to join, the listeners, and the
- * counter of OOM kills. */
-static int join(struct build *b, struct err *e)
+/* Receives the launcher's results: the network namespace, the cgroups to join, the listeners, and
+ * the counters of OOM kills and processor time. */
+static int take_launcher_half(struct sandbox_build *b, struct err *e)
 {
     struct ipc_fds fds = { .n = 0 };
     size_t at = 2;
-    int what, r = hear_launcher(b, &what, &fds, e);
+    int what, r = receive_from_launcher(b, &what, &fds, e);
 
     if (r < 0)
         return r;
@@ -100,33 +116,36 @@ static int join(struct build *b, struct err *e)
     }
     b->network = take_fd(&fds.fd[0]);
     *b->init_fd = take_fd(&fds.fd[1]);
-    take_those(&fds, &at, b->cgroup.tasks, CGROUP_CONTROLLERS_, (unsigned)what);
-    take_those(&fds, &at, b->listeners.fd, LISTENER_COUNT_, (unsigned)what >> CGROUP_CONTROLLERS_);
-    take_those(&fds, &at, &b->cgroup.kills, 1,
-               (unsigned)what >> (CGROUP_CONTROLLERS_ + LISTENER_COUNT_));
+    take_present_fds(&fds, &at, b->cgroup.tasks, CGROUP_CONTROLLERS_, (unsigned)what);
+    take_present_fds(&fds, &at, b->listeners.fd, LISTENER_COUNT_,
+                     (unsigned)what >> CGROUP_CONTROLLERS_);
+    take_present_fds(&fds, &at, &b->cgroup.kills, 1,
+                     (unsigned)what >> (CGROUP_CONTROLLERS_ + LISTENER_COUNT_));
+    take_present_fds(&fds, &at, &b->cgroup.cpu, 1,
+                     (unsigned)what >> (CGROUP_CONTROLLERS_ + LISTENER_COUNT_ + 1));
     return 0;
 }
 
-static int enter_cgroup(struct build *b, struct err *e)
+static int enter_cgroup(struct sandbox_build *b, struct err *e)
 {
     int r = cgroup_join(&b->cgroup, e);
 
     if (r < 0)
         return r;
-    /* Only now: the namespace's root is where we are. */
+    /* Only now: the current group becomes the namespace's root. */
     if (unshare(CLONE_NEWCGROUP) < 0)
         return err_sys(e, "making a cgroup namespace");
     return 0;
 }
 
-static int enter_network(struct build *b, struct err *e)
+static int enter_network(struct sandbox_build *b, struct err *e)
 {
     if (setns(b->network, CLONE_NEWNET) < 0)
         return err_sys(e, "entering the network namespace");
     return 0;
 }
 
-static int enter_user(struct build *b, struct err *e)
+static int enter_user(struct sandbox_build *b, struct err *e)
 {
     bool many = b->supply != IDENTITY_ONE;
 
@@ -139,8 +158,8 @@ static int enter_user(struct build *b, struct err *e)
     return 0;
 }
 
-/* Not before the pivot: what was mounted in it is no longer reached from it. */
-static int hand_out_changes(struct build *b, struct err *e)
+/* After the pivot: mounts inside are no longer reachable from it. */
+static int hand_out_changes(struct sandbox_build *b, struct err *e)
 {
     static const struct build_failure here = { .step = "changes" };
     AUTO_CLOSE int layer = -1;
@@ -153,7 +172,7 @@ static int hand_out_changes(struct build *b, struct err *e)
     return ipc_send(b->child_sync, &here, sizeof here, &layer, 1, e);
 }
 
-static int reduce_caps(struct build *b, struct err *e)
+static int reduce_caps(struct sandbox_build *b, struct err *e)
 {
     uint64_t keep = init_caps | b->plan->caps;
     int r = caps_bound(UINT64_MAX, keep, e);
@@ -163,7 +182,7 @@ static int reduce_caps(struct build *b, struct err *e)
     return r < 0 ? r : caps_ambient(keep, e);
 }
 
-static int place_fd(int *fd, int number)
+static int place_init_fd(int *fd, int number)
 {
     return *fd < 0 ? 0 : dup3(*fd, number, 0) < 0 ? -1 : 0;
 }
@@ -175,44 +194,51 @@ static int move_up(int *fd, struct err *e)
     return 0;
 }
 
-static int place_listeners(struct build *b)
+static int place_init_fds(int *fds, int n, int first)
 {
     int r = 0;
 
-    for (int i = 0; i < LISTENER_COUNT_ && r >= 0; i++)
-        r = place_fd(&b->listeners.fd[i], INIT_LISTENERS + i);
+    for (int i = 0; i < n && r >= 0; i++)
+        r = place_init_fd(&fds[i], first + i);
     return r;
 }
 
-/* PID 1 has these descriptors and no other; the sync socket closes by itself when the program
- * starts. */
-static int arrange_descriptors(struct build *b, struct err *e)
+/* PID 1 gets only these descriptors; the sync socket closes on exec. */
+static int arrange_init_fds(struct sandbox_build *b, struct err *e)
 {
-    int *moved[] = { &b->control, &b->listener,   &b->identity.range_lock,
-                     b->init_fd,  &b->child_sync, &b->upper,
-                     &b->box,     &b->groups,     &b->cgroup.kills };
+    int *moved[] = { &b->control,   &b->listener,   &b->identity.range_lock,
+                     b->init_fd,    &b->child_sync, &b->upper,
+                     &b->box,       &b->groups,     &b->cgroup.kills,
+                     &b->cgroup.cpu };
     int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
 
     for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
         r = move_up(moved[i], e);
     for (size_t i = 0; i < LISTENER_COUNT_ && r >= 0; i++)
         r = move_up(&b->listeners.fd[i], e);
+    for (size_t i = 0; i < DRIVER_COUNTERS && r >= 0; i++)
+        r = move_up(&b->counters[i], e);
     if (r < 0)
         return r;
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return err_sys(e, "opening /dev/null");
     if (sys_close_range(3, HIGH - 1) < 0)
         return err_sys(e, "closing descriptors");
-    if (place_fd(&b->control, INIT_CONTROL) < 0 || place_fd(&b->listener, INIT_LISTENER) < 0 ||
-        place_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 || place_listeners(b) < 0 ||
-        place_fd(&b->upper, INIT_UPPER) < 0 || place_fd(&b->box, INIT_BOX) < 0 ||
-        place_fd(&b->groups, INIT_GROUPS) < 0 || place_fd(&b->cgroup.kills, INIT_KILLS) < 0)
+    if (place_init_fd(&b->control, INIT_CONTROL) < 0 ||
+        place_init_fd(&b->listener, INIT_LISTENER) < 0 ||
+        place_init_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 ||
+        place_init_fds(b->listeners.fd, LISTENER_COUNT_, INIT_LISTENERS) < 0 ||
+        place_init_fd(&b->upper, INIT_UPPER) < 0 || place_init_fd(&b->box, INIT_BOX) < 0 ||
+        place_init_fd(&b->groups, INIT_GROUPS) < 0 ||
+        place_init_fd(&b->cgroup.kills, INIT_KILLS) < 0 ||
+        place_init_fd(&b->cgroup.cpu, INIT_CPU) < 0 ||
+        place_init_fds(b->counters, DRIVER_COUNTERS, INIT_DISK) < 0)
         return err_sys(e, "arranging descriptors");
     return 0;
 }
 
-/* Package installs set such bits, where a plan lets them. Never together with a mount that is
- * written through: there the file would be somebody's way up outside. */
+/* Package installs set set-user-id bits, if the plan allows them. Never together with a writable
+ * mount: there the file would allow privilege escalation on the host. */
 static bool may_set_ids(const struct plan *p)
 {
     for (uint32_t i = 0; i < p->n_mounts; i++)
@@ -221,14 +247,14 @@ static bool may_set_ids(const struct plan *p)
     return p->caps & (CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID));
 }
 
-static int become_init(struct build *b, struct err *e)
+static int become_init(struct sandbox_build *b, struct err *e)
 {
     char caps[24], flags[16], pids[16], kernel[16], listeners[16];
     char name[] = "sandboxer-init";
     char *argv[] = { name, caps, flags, pids, kernel, listeners, NULL };
     char *envp[] = { NULL };
     static const struct build_failure ready = { .step = "init" };
-    int unused[LISTENER_COUNT_], r = arrange_descriptors(b, e);
+    int unused[LISTENER_COUNT_], r = arrange_init_fds(b, e);
     uint32_t slots;
 
     if (r < 0)
@@ -236,7 +262,7 @@ static int become_init(struct build *b, struct err *e)
     r = ipc_send(b->child_sync, &ready, sizeof ready, NULL, 0, e);
     if (r < 0)
         return r;
-    prctl(PR_SET_PDEATHSIG, 0); /* a plain caller's would outlive the change of program */
+    prctl(PR_SET_PDEATHSIG, 0); /* without a change of credentials it would survive execve() */
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
@@ -248,22 +274,23 @@ static int become_init(struct build *b, struct err *e)
     return err_sys(e, "starting PID 1's program");
 }
 
-const struct build_step build_child_steps[] = {
-    { "sources", sources },
+const struct sandbox_build_step build_child_steps[] = {
+    { "sources", open_child_sources },
     { "private", rootfs_private },
     { "storage", rootfs_storage },
-    { "mapping", receive_user },
+    { "layers", receive_user_for_layers },
     { "box", rootfs_box },
     { "root", rootfs_root },
-    { "system", rootfs_system },
-    { "etc", rootfs_etc },
     { "scratch", rootfs_scratch },
     { "dev", rootfs_dev },
     { "proc", rootfs_proc },
+    { "mapping", receive_user },
+    { "system", rootfs_system },
+    { "etc", rootfs_etc },
     { "boot-id", side_channels_boot_id },
     { "mounts", rootfs_mounts },
-    { "hostname", set_hostname },
-    { "join", join },
+    { "hostname", set_sandbox_hostname },
+    { "join", take_launcher_half },
     { "cgroup", enter_cgroup },
     { "network", enter_network },
     { "sys", rootfs_sys },
@@ -277,11 +304,11 @@ const struct build_step build_child_steps[] = {
 };
 const size_t build_child_step_count = COUNT_OF(build_child_steps);
 
-void build_child(struct build *b)
+void build_child(struct sandbox_build *b)
 {
     struct build_failure failure = { 0 };
 
-    /* If the launcher dies while we build, so do we; later PID 1 has rules of its own. */
+    /* If the launcher dies during the build, so does the child; later PID 1 has its own rules. */
     prctl(PR_SET_PDEATHSIG, 9);
     umask(022);
     b->self = b->is_root ? b->identity.first : 0;

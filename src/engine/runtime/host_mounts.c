@@ -1,4 +1,5 @@
-#include "runtime/host_mounts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/host_mounts.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "runtime/rootfs.h"
+#include "engine/runtime/rootfs.h"
 
 enum {
     POINT_FIELD = 4, /* the mount point: separated by spaces, counted from 0 */
@@ -15,7 +16,7 @@ enum {
 };
 
 /* A space, tab, newline or backslash is written as three octal digits. */
-static bool unescape(char *text)
+static bool unescape_path(char *text)
 {
     char *to = text;
 
@@ -40,8 +41,8 @@ static bool is_at_or_below(const char *path, const char *top)
     return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Whether a sandbox may see something there. */
-static bool matters(const char *path)
+/* True for paths that a sandbox may see. */
+static bool is_visible_path(const char *path)
 {
     if (is_at_or_below(path, "/etc"))
         return true;
@@ -59,16 +60,17 @@ static const struct host_mount *find_exact(const struct host_mounts *m, const ch
     return NULL;
 }
 
-static int keep(struct host_mounts *m, const char *path, struct err *e)
+static int keep_mount(struct host_mounts *m, const char *path, struct err *e)
 {
     struct host_mount *at = &m->mounts[m->n];
     struct stat st;
 
-    if (find_exact(m, path)) /* mounted over: what is opened is the uppermost */
+    if (find_exact(m, path)) /* mounted over: open() reaches the uppermost */
         return 0;
     if (m->n == HOST_MOUNTS_MAX || strlen(path) >= sizeof at->path)
-        return err_set(e, ERR_TOO_BIG, "too many mounts below the system directories, at %.80s",
-                       path);
+        return err_set(
+            e, ERR_TOO_BIG,
+            "too many mounts below the system directories, or a path is too long, at %.80s", path);
     snprintf(at->path, sizeof at->path, "%s", path);
     at->fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at->fd >= 0 && (fstat(at->fd, &st) < 0 || S_ISLNK(st.st_mode)))
@@ -78,7 +80,7 @@ static int keep(struct host_mounts *m, const char *path, struct err *e)
     return 0;
 }
 
-static int take_line(struct host_mounts *m, char *line, struct err *e)
+static int parse_mount_line(struct host_mounts *m, char *line, struct err *e)
 {
     char *at = line, *end;
 
@@ -88,22 +90,23 @@ static int take_line(struct host_mounts *m, char *line, struct err *e)
     }
     end = at ? strchr(at, ' ') : NULL;
     if (!end)
-        return err_set(e, ERR_INVALID, "a line without a mount point");
+        return err_set(e, ERR_INVALID, "a line has no mount point");
     *end = '\0';
-    if (!matters(at))
+    if (!is_visible_path(at))
         return 0;
-    return unescape(at) ? keep(m, at, e) : err_set(e, ERR_INVALID, "a path that does not end");
+    return unescape_path(at) ? keep_mount(m, at, e)
+                             : err_set(e, ERR_INVALID, "a path has an invalid escape sequence");
 }
 
-/* Takes the lines that are complete and moves the rest to the front; returns its length. */
-static int take_lines(struct host_mounts *m, char *text, size_t n, struct err *e)
+/* Parses complete lines and moves the rest to the front; returns its length. */
+static int parse_mount_lines(struct host_mounts *m, char *text, size_t n, struct err *e)
 {
     char *line = text, *end;
     int r = 0;
 
     while (r >= 0 && (end = memchr(line, '\n', n - (size_t)(line - text)))) {
         *end = '\0';
-        r = take_line(m, line, e);
+        r = parse_mount_line(m, line, e);
         line = end + 1;
     }
     if (r < 0)
@@ -113,15 +116,15 @@ static int take_lines(struct host_mounts *m, char *text, size_t n, struct err *e
     return (int)n;
 }
 
-/* Without stdio: the first allocation of a process that allocates nothing else would cost more. */
-static int read_lines(struct host_mounts *m, int file, struct err *e)
+/* Avoids stdio: its first allocation would cost more in a process that allocates nothing else. */
+static int read_mount_lines(struct host_mounts *m, int file, struct err *e)
 {
     char text[LINE_MAX_];
     ssize_t n;
     int kept = 0;
 
     while ((n = read(file, text + kept, sizeof text - (size_t)kept)) > 0) {
-        kept = take_lines(m, text, (size_t)kept + (size_t)n, e);
+        kept = parse_mount_lines(m, text, (size_t)kept + (size_t)n, e);
         if (kept < 0)
             return kept;
         if (kept == (int)sizeof text)
@@ -134,7 +137,7 @@ int host_mounts_read(const char *file, struct host_mounts *ret, struct err *e)
 {
     AUTO_CLOSE int in = open(file, O_RDONLY | O_CLOEXEC);
     struct host_mounts m = { .read = true };
-    int r = in < 0 ? err_sys(e, "opening it") : read_lines(&m, in, e);
+    int r = in < 0 ? err_sys(e, "opening it") : read_mount_lines(&m, in, e);
 
     if (r < 0)
         host_mounts_done(&m);

@@ -1,7 +1,8 @@
-/* Which parts of the host's system are mounts of their own: an overlay of a directory does not show
- * what is mounted below it. Only mounts at or below the directories that sandboxes see are kept. */
-#ifndef RUNTIME_HOST_MOUNTS_H
-#define RUNTIME_HOST_MOUNTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists mounts below the host's system directories: an overlay of a directory does not include
+ * mounts below it. Only mounts at or below the directories that sandboxes see are listed. */
+#ifndef ENGINE_RUNTIME_HOST_MOUNTS_H
+#define ENGINE_RUNTIME_HOST_MOUNTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,12 +21,12 @@ struct host_mounts {
     bool read;
 };
 
-/* Reads a file as /proc/self/mountinfo is, and opens the mounts. -ERR_TOO_BIG: there are more, or a
- * path is longer, than there is room for. */
+/* Reads a file in the format of /proc/self/mountinfo and opens the mounts. -ERR_TOO_BIG: too many
+ * mounts, or a path is too long. */
 int host_mounts_read(const char *file, struct host_mounts *ret, struct err *e);
 void host_mounts_done(struct host_mounts *m);
 
-/* The innermost mount that `path` is on or at, of those kept; NULL: none, it is on the root's. */
+/* The innermost listed mount that contains `path`; NULL: it is on the root's mount. */
 const struct host_mount *host_mounts_of(const struct host_mounts *m, const char *path);
 
 #endif

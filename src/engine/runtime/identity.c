@@ -1,4 +1,5 @@
-#include "runtime/identity.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +15,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/caps.h"
-#include "proc/idmap.h"
-#include "runtime/plan.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/idmap.h"
+#include "engine/runtime/plan.h"
 
-/* Ranges live above every id that Debian, systemd or container tools hand out, and below the 32-bit
- * sign bit, which some programs still stumble over. */
+/* Ranges are above all ids that Debian, systemd or container tools allocate, and below the 32-bit
+ * sign bit, which some programs cannot handle. */
 enum { RANGE_FIRST = 0x40000000, RANGE_COUNT = 0x3f00, OWN_PROCESSES = 4, STACK_BYTES = 16384 };
 
 static const char lock_dir[] = "/run/sandboxer";
@@ -32,17 +33,18 @@ static int lock_slot(int fd, uint32_t slot)
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/* The directory is also that of the daemon's socket, which `socket.mode` may open to other users:
- * so they may pass it, whatever our umask is. */
+/* The directory also holds the daemon's socket, which `socket.mode` may open to other users: so
+ * they may enter it, independent of our umask. */
 static int make_lock_dir(struct err *e)
 {
     if (mkdir(lock_dir, 0755) < 0)
-        return errno == EEXIST ? 0 : err_sys(e, "making %s", lock_dir);
-    return chmod(lock_dir, 0755) == 0 ? 0 : err_sys(e, "opening %s to other users", lock_dir);
+        return errno == EEXIST ? 0 : err_sys(e, "creating %s", lock_dir);
+    return chmod(lock_dir, 0755) == 0 ? 0
+                                      : err_sys(e, "making %s accessible to other users", lock_dir);
 }
 
-/* A range belongs to whoever holds a lock on its byte; the kernel gives it back when the last
- * process that has the descriptor is gone, however it went. */
+/* A range belongs to the processes that hold the lock of its byte; the kernel releases it when the
+ * last of them exits. */
 static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
@@ -67,7 +69,7 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
     return err_set(e, ERR_BUSY, "all %d id ranges are taken by live sandboxes", RANGE_COUNT);
 }
 
-/* Ends with the launcher, even if that is killed: also before we have said so. */
+/* Ends with the launcher, even if that was killed before prctl() took effect. */
 static int hold_namespace(void *launcher)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -76,12 +78,12 @@ static int hold_namespace(void *launcher)
     return 0;
 }
 
-/* The kernel counts what a namespace uses (inotify instances, pending signals, locked memory, …)
- * also for the user who made it. Made as the sandbox's own root, whom nobody else is, one sandbox
- * cannot use up what all of them and the host's root have. */
+/* The kernel charges resources of a namespace (inotify instances, pending signals, locked memory,
+ * …) also to its creator. Created as the sandbox's own root, which no other sandbox shares, a
+ * namespace cannot exhaust the limits of all sandboxes and of the host's root. */
 static int become_ourselves(uint32_t uid, struct err *e)
 {
-    return uid == 0 || seteuid(0) == 0 ? 0 : err_sys(e, "becoming root again");
+    return uid == 0 || seteuid(0) == 0 ? 0 : err_sys(e, "switching back to root");
 }
 
 static int become_maker(uint32_t uid, struct err *e)
@@ -91,15 +93,15 @@ static int become_maker(uint32_t uid, struct err *e)
     if (uid == 0)
         return 0;
     if (seteuid(uid) < 0)
-        return err_sys(e, "becoming user %u for a moment", uid);
+        return err_sys(e, "switching to user %u", uid);
     r = caps_set(UINT64_MAX, 0, e);
     if (r < 0)
         become_ourselves(uid, NULL);
     return r;
 }
 
-/* A process that does nothing but keep a new user namespace alive while its maps are written. It
- * shares our memory, so making it costs no page table. */
+/* Starts a process that keeps a new user namespace alive while its maps are written. It shares our
+ * memory, so creating it copies no page tables. */
 static pid_t start_holder(void)
 {
     static char alignas(16) stack[STACK_BYTES];
@@ -142,12 +144,12 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
     r = become_ourselves(outside, e);
     errno = saved;
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
-        return err_set(e, ERR_UNSUPPORTED,
-                       "making a user namespace: not allowed here (not in a chroot; see sysctl "
-                       "user.max_user_namespaces "
-                       "and kernel.unprivileged_userns_clone)");
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "creating a user namespace: not permitted here (does not work in a chroot; check the "
+            "sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone)");
     if (pid < 0)
-        return err_sys(e, "making a user namespace");
+        return err_sys(e, "creating a user namespace");
     if (r >= 0)
         r = map_holder(pid, inside, outside, count, ret, e);
     kill(pid, SIGKILL);
@@ -155,8 +157,8 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
     return r;
 }
 
-/* The kernel remembers the maker's RLIMIT_NPROC as the new namespace's ceiling, but holds it
- * against all processes of the maker's, those of its other sandboxes too. */
+/* The kernel takes the creator's RLIMIT_NPROC as the limit of the new namespace, but compares it
+ * with all processes of the creator, including those of its other sandboxes. */
 static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_t pids, int *ret,
                                struct err *e)
 {
@@ -174,14 +176,14 @@ static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_
     return r;
 }
 
-int identity_take(enum identity_supply supply, struct identity *ret, struct err *e)
+int identity_take(enum identity_supply supply, struct sandbox_identity *ret, struct err *e)
 {
-    *ret = (struct identity){ .range_lock = -1, .userns = -1 };
+    *ret = (struct sandbox_identity){ .range_lock = -1, .userns = -1 };
     return supply == IDENTITY_RANGES ? take_range(&ret->first, &ret->range_lock, e) : 0;
 }
 
-int identity_map(enum identity_supply supply, const struct identity_want *want, struct identity *i,
-                 struct err *e)
+int identity_map(enum identity_supply supply, const struct identity_want *want,
+                 struct sandbox_identity *i, struct err *e)
 {
     uint32_t zero[2] = { 0, 0 }, wanted[2] = { want->uid, want->gid };
 
@@ -195,7 +197,7 @@ int identity_map(enum identity_supply supply, const struct identity_want *want, 
     }
 }
 
-void identity_done(struct identity *i)
+void identity_done(struct sandbox_identity *i)
 {
     drop_fd(&i->range_lock);
     drop_fd(&i->userns);

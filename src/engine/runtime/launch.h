@@ -1,36 +1,40 @@
-/* Between the control plane and the launcher: requests and answers on one seqpacket socket.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol between control plane and launcher: requests and answers on one seqpacket socket.
  *
- * Requests are served one after the other and answered in that order; any number may be under way.
- * A request that names a sandbox is answered with its id. Building has a deadline, so one sandbox
- * whose sources hang (a dead file server) delays the others but does not stop them. DESTROY may
- * follow CREATE at once, and may name what is not there: afterwards nothing of that id is. */
-#ifndef RUNTIME_LAUNCH_H
-#define RUNTIME_LAUNCH_H
+ * Requests are served sequentially and answered in order; any number may be pending. A request that
+ * names a sandbox is answered with its id. Building has a deadline, so a sandbox whose sources hang
+ * (a dead file server) delays the others but does not block them. DESTROY may follow CREATE at
+ * once, and may name a sandbox that does not exist: afterwards nothing of that id exists. */
+#ifndef ENGINE_RUNTIME_LAUNCH_H
+#define ENGINE_RUNTIME_LAUNCH_H
 
 #include <stdint.h>
 
 #include "base/err.h"
-#include "runtime/plan.h"
+#include "engine/runtime/plan.h"
 
 enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 4, LAUNCH_STEP_MAX = 24 };
 
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */
     LAUNCH_DESTROY,
-    LAUNCH_FREEZE, /* everything in it stands still, PID 1 too, when it is answered … */
-    LAUNCH_THAW,   /* … until this; also of one that is not frozen, or not there */
-    LAUNCH_ASSIGN, /* a prepared sandbox gets its owner: its groups are made, and sent to PID 1,
-                      which enters them when it reads CONTROL_JOIN; of the launcher that made
-                      it. If it fails, PID 1 ends. */
+    LAUNCH_FREEZE,  /* freezes all processes including PID 1 before the answer … */
+    LAUNCH_THAW,    /* … until this; allowed for a sandbox that is not frozen or does not exist */
+    LAUNCH_ASSIGN,  /* gives a prepared sandbox its owner: makes its groups and sends them to PID 1,
+                      which enters them when it reads CONTROL_JOIN. Only by the launcher that made
+                      it. If it fails, PID 1 exits. */
+    LAUNCH_RELEASE, /* the caller exits: answered at once; then the launcher destroys the
+                       ephemeral sandbox, and exits */
     LAUNCH_CREATED = 64, /* + a pidfd of the sandbox's PID 1; with PLAN_CHANGES also the directory
-                            of its writable layer (runtime/rootfs.h) and its user namespace */
+                            of its writable layer (rootfs.h) and its user namespace */
     LAUNCH_FAILED,
     LAUNCH_DESTROYED,
-    LAUNCH_HELD, /* to both */
+    LAUNCH_HELD, /* to FREEZE and THAW */
     LAUNCH_ASSIGNED,
+    LAUNCH_RELEASED,
 };
 
-/* Limits of a plan that this machine or user cannot enforce. */
+/* Limits of a plan that cannot be enforced on this machine or by this user. */
 enum launch_unenforced {
     LAUNCH_NO_MEMORY = 1 << 0,
     LAUNCH_NO_PIDS = 1 << 1,
@@ -56,7 +60,7 @@ struct launch_destroy {
     char id[ID_MAX];
 };
 
-/* FREEZE and THAW. -ERR_UNSUPPORTED where there is no group of version 2 to freeze. */
+/* FREEZE and THAW. -ERR_UNSUPPORTED without a cgroup v2 group. */
 struct launch_hold {
     struct launch_head head;
     char id[ID_MAX];
@@ -67,6 +71,11 @@ struct launch_assign {
     char id[ID_MAX];
     uint32_t pad;
     struct cgroup_owner owner;
+};
+
+/* RELEASE and RELEASED. */
+struct launch_release {
+    struct launch_head head;
 };
 
 struct launch_created {

@@ -1,4 +1,5 @@
-#include "runtime/launcher.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/launcher.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -8,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "ipc/channel.h"
-#include "proc/spawn.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/spawn.h"
 
 enum { VARIABLE_MAX = 128, VARIABLES = 4 };
 
-/* The launcher inherits no environment: nothing of ours may be found in its /proc entry. */
+/* The launcher inherits no environment: it would be visible in its /proc entry. */
 static void test_environment(char variables[][VARIABLE_MAX], char **envp)
 {
     static const char *const names[VARIABLES] = { "SANDBOXER_TEST_FAIL_STEP",
@@ -32,13 +33,13 @@ static void test_environment(char variables[][VARIABLE_MAX], char **envp)
     envp[n] = NULL;
 }
 
-/* An argument vector for execve(), which writes to none of it. */
-static void add_argument(char **argv, size_t *n, const char *s)
+/* Appends to an argument vector for execve(), which does not modify it. */
+static void append_argument(char **argv, size_t *n, const char *s)
 {
     memcpy(&argv[(*n)++], &s, sizeof s);
 }
 
-/* Everything that an execve() of sandboxer-launch needs, and the memory for it. */
+/* Arguments and memory for an execve() of sandboxer-launch. */
 struct launcher_program {
     char path[PATH_MAX], variables[VARIABLES][VARIABLE_MAX];
     char *argv[12 + 2 * PLAN_ROOTS_MAX], *envp[VARIABLES + 1];
@@ -46,12 +47,12 @@ struct launcher_program {
     struct spawn spawn;
 };
 
-static void add_pair(char **argv, size_t *n, const char *option, const char *value)
+static void append_option(char **argv, size_t *n, const char *option, const char *value)
 {
     if (!value)
         return;
-    add_argument(argv, n, option);
-    add_argument(argv, n, value);
+    append_argument(argv, n, option);
+    append_argument(argv, n, value);
 }
 
 static int prepare_launcher(const struct launcher_options *o, int sock, struct launcher_program *p,
@@ -65,14 +66,14 @@ static int prepare_launcher(const struct launcher_options *o, int sock, struct l
     if (r < 0)
         return r;
     memset(p->argv, 0, sizeof p->argv);
-    add_argument(p->argv, &n, "sandboxer-launch");
-    add_pair(p->argv, &n, "--peer", o->untrusted ? "untrusted" : NULL);
-    add_pair(p->argv, &n, "--tag", o->tag);
-    add_pair(p->argv, &n, "--store", o->store);
-    add_pair(p->argv, &n, "--driver", o->driver);
-    add_pair(p->argv, &n, "--limits", o->limited ? "disk" : NULL);
+    append_argument(p->argv, &n, "sandboxer-launch");
+    append_option(p->argv, &n, "--peer", o->untrusted ? "untrusted" : NULL);
+    append_option(p->argv, &n, "--tag", o->tag);
+    append_option(p->argv, &n, "--store", o->store);
+    append_option(p->argv, &n, "--driver", o->driver);
+    append_option(p->argv, &n, "--limits", o->limited ? "disk" : NULL);
     for (size_t i = 0; i < o->n_roots; i++)
-        add_pair(p->argv, &n, "--root", o->roots[i]);
+        append_option(p->argv, &n, "--root", o->roots[i]);
     test_environment(p->variables, p->envp);
     p->fds[0] = p->fds[1] = -1;
     p->fds[2] = STDERR_FILENO;
@@ -150,6 +151,14 @@ int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
 }
 
+int launcher_release(const struct launcher *l, struct err *e)
+{
+    struct launch_release m;
+
+    launch_fill(&m.head, LAUNCH_RELEASE, sizeof m);
+    return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
+}
+
 int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e)
 {
     struct launch_hold m = { 0 };
@@ -183,9 +192,9 @@ int launcher_failure(const struct launch_failed *f, struct err *e)
                       : -code;
 }
 
-/* The next answer, whatever it is, and what came with it. */
-static int receive(const struct launcher *l, union launch_answer *ret, struct ipc_fds *ret_fds,
-                   struct err *e)
+/* Receives the next answer and its descriptors. */
+static int receive_answer(const struct launcher *l, union launch_answer *ret,
+                          struct ipc_fds *ret_fds, struct err *e)
 {
     ssize_t n = ipc_recv(l->sock, ret, sizeof *ret, ret_fds, e);
 
@@ -200,7 +209,7 @@ int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_p
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     union launch_answer a;
-    int r = receive(l, &a, &fds, e);
+    int r = receive_answer(l, &a, &fds, e);
 
     if (r < 0)
         return r;
@@ -214,7 +223,7 @@ int launcher_answer_with(const struct launcher *l, union launch_answer *ret,
                          struct ipc_fds *ret_fds, struct err *e)
 {
     union launch_answer a = { 0 };
-    int r = receive(l, &a, ret_fds, e);
+    int r = receive_answer(l, &a, ret_fds, e);
 
     if (r >= 0 && a.head.type == LAUNCH_FAILED)
         r = launcher_failure(&a.failed, e);

@@ -1,4 +1,5 @@
-#include "runtime/listen.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,8 +13,8 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "runtime/netlink.h"
-#include "runtime/network.h"
+#include "engine/runtime/netlink.h"
+#include "engine/runtime/network.h"
 
 enum { BACKLOG = 4096 };
 
@@ -21,18 +22,19 @@ enum { BACKLOG = 4096 };
 #define IPV6_TRANSPARENT 75 /* musl has no name for it */
 #endif
 
-/* Everywhere: on every address, and so on those of others too, as every address is ours there. */
-struct place {
+/* `everywhere`: binds to every address, including foreign ones, since all addresses are local
+ * there. */
+struct listener_spec {
     enum listener_slot slot;
     int family, type;
     bool everywhere;
-    bool transparent; /* may stand for addresses that are not its own */
+    bool transparent; /* may accept connections to foreign addresses */
     uint16_t port;
 };
 
-/* The kernel hands what is captured to a listener on the device's first address, and which that is
- * of several IPv6 ones is its own affair. */
-static const struct place places[] = {
+/* The kernel delivers captured connections to a listener on the device's first address; which of
+ * several IPv6 addresses that is depends on the kernel. */
+static const struct listener_spec listener_specs[] = {
     { LISTENER_PROXY4, AF_INET, SOCK_STREAM, false, false, LISTENERS_PROXY_PORT },
     { LISTENER_PROXY6, AF_INET6, SOCK_STREAM, false, false, LISTENERS_PROXY_PORT },
     { LISTENER_CAPTURE4, AF_INET, SOCK_STREAM, false, true, LISTENERS_CAPTURE_PORT },
@@ -48,24 +50,24 @@ static int turn_on(int fd, int level, int option)
     return setsockopt(fd, level, option, &(int){ 1 }, sizeof(int));
 }
 
-static int set_options(int fd, const struct place *p, struct err *e)
+static int set_listener_options(int fd, const struct listener_spec *p, struct err *e)
 {
     bool six = p->family == AF_INET6;
     int level = six ? IPPROTO_IPV6 : IPPROTO_IP;
 
     if (six && turn_on(fd, level, IPV6_V6ONLY) < 0)
-        return err_sys(e, "keeping a listener to IPv6");
+        return err_sys(e, "restricting a listener to IPv6");
     if (p->transparent && turn_on(fd, level, six ? IPV6_TRANSPARENT : IP_TRANSPARENT) < 0)
         return err_sys(e, "making a listener transparent");
     if (p->type == SOCK_DGRAM && turn_on(fd, level, six ? IPV6_RECVPKTINFO : IP_PKTINFO) < 0)
-        return err_sys(e, "asking for the address asked");
-    /* The usual ones measure a network; on loopback that is work for nothing. */
+        return err_sys(e, "enabling destination addresses of DNS packets");
+    /* The default algorithms measure a network, which is wasted work on loopback. */
     if (p->type == SOCK_STREAM)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
     return 0;
 }
 
-static int bind_place(int fd, const struct place *p)
+static int bind_listener(int fd, const struct listener_spec *p)
 {
     struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(p->port) };
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(p->port) };
@@ -76,24 +78,24 @@ static int bind_place(int fd, const struct place *p)
                                 : bind(fd, (const struct sockaddr *)&six, sizeof six);
 }
 
-static int open_place(const struct place *p, int *ret, struct err *e)
+static int open_boundary_listener(const struct listener_spec *p, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = socket(p->family, p->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int r;
 
     if (fd < 0)
         return err_sys(e, "opening a listener");
-    r = set_options(fd, p, e);
+    r = set_listener_options(fd, p, e);
     if (r < 0)
         return r;
-    if (bind_place(fd, p) < 0 || (p->type == SOCK_STREAM && listen(fd, BACKLOG) < 0))
+    if (bind_listener(fd, p) < 0 || (p->type == SOCK_STREAM && listen(fd, BACKLOG) < 0))
         return err_sys(e, "listening on port %u of the sandbox", p->port);
     *ret = take_fd(&fd);
     return 0;
 }
 
-/* What the rules log, each packet as it comes, with its headers. */
-static int open_log(int *ret, struct err *e)
+/* Opens the log of the packet rules: each packet immediately, with its headers. */
+static int open_reject_log(int *ret, struct err *e)
 {
     struct nfgenmsg head = { .version = NFNETLINK_V0, .res_id = htons(LISTENERS_LOG_GROUP) };
     struct nfulnl_msg_config_cmd bind_group = { .command = NFULNL_CFG_CMD_BIND };
@@ -107,24 +109,24 @@ static int open_log(int *ret, struct err *e)
         return r;
     netlink_init(&m);
     netlink_begin(&m, NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG, NLM_F_ACK, &head, sizeof head);
-    netlink_put(&m, NFULA_CFG_CMD, &bind_group, sizeof bind_group);
-    netlink_put(&m, NFULA_CFG_MODE, &mode, sizeof mode);
-    netlink_put_be32(&m, NFULA_CFG_QTHRESH, 1);
+    netlink_add(&m, NFULA_CFG_CMD, &bind_group, sizeof bind_group);
+    netlink_add(&m, NFULA_CFG_MODE, &mode, sizeof mode);
+    netlink_add_be32(&m, NFULA_CFG_QTHRESH, 1);
     r = netlink_talk(fd, &m, e);
     if (r < 0)
-        return err_wrap(e, r, "asking for the log of rejected packets (nfnetlink_log)");
+        return err_wrap(e, r, "opening the log of rejected packets (nfnetlink_log)");
     *ret = take_fd(&fd);
     return 0;
 }
 
-static int open_all(struct listeners *l, struct err *e)
+static int open_listeners_here(struct listeners *l, struct err *e)
 {
-    bool six = network_has_six();
-    int r = open_log(&l->fd[LISTENER_REJECTS], e);
+    bool six = network_has_ipv6();
+    int r = open_reject_log(&l->fd[LISTENER_REJECTS], e);
 
-    for (size_t i = 0; i < COUNT_OF(places) && r >= 0; i++)
-        if (places[i].family == AF_INET || six)
-            r = open_place(&places[i], &l->fd[places[i].slot], e);
+    for (size_t i = 0; i < COUNT_OF(listener_specs) && r >= 0; i++)
+        if (listener_specs[i].family == AF_INET || six)
+            r = open_boundary_listener(&listener_specs[i], &l->fd[listener_specs[i].slot], e);
     if (r >= 0)
         (void)netlink_socket(NETLINK_SOCK_DIAG, &l->fd[LISTENER_SOCKETS], NULL);
     return r;
@@ -136,7 +138,7 @@ int listen_open(struct listeners *ret, struct err *e)
     int r;
 
     listeners_init(&l);
-    r = open_all(&l, e);
+    r = open_listeners_here(&l, e);
     if (r < 0)
         listeners_done(&l);
     else

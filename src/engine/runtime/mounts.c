@@ -1,4 +1,5 @@
-#include "runtime/mounts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/mounts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,18 +15,18 @@ enum {
     PART_MAX = 256,
 };
 
-/* What the kernel's file system code says about a refused option is on the descriptor. */
-static int refused(int fs, const char *kind, const char *what, struct err *e)
+/* Adds the kernel's message about a refused option, which is read from the descriptor. */
+static int refusal_error(int fs, const char *kind, const char *what, struct err *e)
 {
-    char said[160];
+    char message[160];
     int saved = errno;
-    ssize_t n = read(fs, said, sizeof said - 1);
+    ssize_t n = read(fs, message, sizeof message - 1);
 
     errno = saved;
     if (n <= 2)
         return err_sys(e, "%s: %s", kind, what);
-    said[n] = '\0';
-    return err_sys(e, "%s: %s (%.*s)", kind, what, (int)strcspn(said + 2, "\n"), said + 2);
+    message[n] = '\0';
+    return err_sys(e, "%s: %s (%.*s)", kind, what, (int)strcspn(message + 2, "\n"), message + 2);
 }
 
 int mounts_make(const char *kind, const struct mount_option *options, uint64_t attributes, int *ret,
@@ -39,17 +40,17 @@ int mounts_make(const char *kind, const struct mount_option *options, uint64_t a
     for (const struct mount_option *o = options; o && o->key; o++)
         if (sys_fsconfig(fs, o->value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, o->key, o->value,
                          0) < 0)
-            return refused(fs, kind, o->key, e);
+            return refusal_error(fs, kind, o->key, e);
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return refused(fs, kind, "creating it", e);
+        return refusal_error(fs, kind, "creating it", e);
     tree = sys_fsmount(fs, (unsigned)attributes);
     if (tree < 0)
-        return refused(fs, kind, "mounting it", e);
+        return refusal_error(fs, kind, "mounting it", e);
     *ret = tree;
     return 0;
 }
 
-static int copy(int dir, const char *path, unsigned how, int *ret, struct err *e)
+static int copy_mount(int dir, const char *path, unsigned how, int *ret, struct err *e)
 {
     unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | how;
     int tree = sys_open_tree(dir, path, path[0] ? flags : flags | AT_EMPTY_PATH);
@@ -62,18 +63,17 @@ static int copy(int dir, const char *path, unsigned how, int *ret, struct err *e
 
 int mounts_copy(int dir, const char *path, int *ret, struct err *e)
 {
-    return copy(dir, path, AT_RECURSIVE, ret, e);
+    return copy_mount(dir, path, AT_RECURSIVE, ret, e);
 }
 
 int mounts_copy_bare(int dir, const char *path, int *ret, struct err *e)
 {
-    return copy(dir, path, 0, ret, e);
+    return copy_mount(dir, path, 0, ret, e);
 }
 
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e)
 {
-    /* Out of the host's peer group: what is mounted there later, or here, must not show elsewhere.
-     */
+    /* Leaves the host's peer group, so that later mounts do not propagate in either direction. */
     struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
     if (userns >= 0) {
@@ -98,7 +98,7 @@ int mounts_find(int root, const char *path, int *ret, struct err *e)
         return err_set(e, ERR_DENIED, "'%s' is, or leads through, a symbolic link in the image",
                        path);
     if (fd < 0)
-        return err_sys(e, "finding %s", path);
+        return err_sys(e, "opening %s", path);
     *ret = fd;
     return 0;
 }
@@ -137,7 +137,7 @@ int mounts_new(const char *kind, int root, const char *path, unsigned long flags
     return 0;
 }
 
-/* Steps from *dir into the directory `part`, making it if it is not there. */
+/* Enters the directory `part` of *dir, making it if it is missing. */
 static int step_into(int *dir, const char *part, mode_t mode, struct err *e)
 {
     int next;
@@ -147,7 +147,7 @@ static int step_into(int *dir, const char *part, mode_t mode, struct err *e)
     next = sys_openat2(*dir, part, O_PATH | O_DIRECTORY, 0,
                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (next < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return err_set(e, ERR_DENIED, "'%s' is in the way: it is not a directory", part);
+        return err_set(e, ERR_DENIED, "'%s' is not a directory", part);
     if (next < 0)
         return err_sys(e, "entering directory %s", part);
     close(*dir);
@@ -155,8 +155,9 @@ static int step_into(int *dir, const char *part, mode_t mode, struct err *e)
     return 0;
 }
 
-/* Enters all of path's directories but the last part, which is copied to `last`. */
-static int enter_parents(int root, const char *path, char last[PART_MAX], int *ret, struct err *e)
+/* Enters all directories of path except the last component, which is copied to `last`. */
+static int enter_parent_dirs(int root, const char *path, char last[PART_MAX], int *ret,
+                             struct err *e)
 {
     AUTO_CLOSE int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
     struct str rest = str_from(path), part;
@@ -169,7 +170,7 @@ static int enter_parents(int root, const char *path, char last[PART_MAX], int *r
     for (;;) {
         rest = str_cut(rest, '/', &part);
         if (!str_copy(part, last, PART_MAX))
-            return err_set(e, ERR_TOO_BIG, "a part of '%s' is too long", path);
+            return err_set(e, ERR_TOO_BIG, "a component of '%s' is too long", path);
         if (rest.n == 0)
             break;
         r = step_into(&dir, last, 0755, e);
@@ -184,7 +185,7 @@ int mounts_place_dir(int root, const char *path, mode_t mode, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
     char last[PART_MAX];
-    int r = enter_parents(root, path, last, &dir, e);
+    int r = enter_parent_dirs(root, path, last, &dir, e);
 
     if (r < 0)
         return r;
@@ -196,7 +197,7 @@ int mounts_place_file(int root, const char *path, struct err *e)
 {
     AUTO_CLOSE int dir = -1, file = -1;
     char last[PART_MAX];
-    int r = enter_parents(root, path, last, &dir, e);
+    int r = enter_parent_dirs(root, path, last, &dir, e);
 
     if (r < 0)
         return r;

@@ -1,48 +1,49 @@
-/* Mounts as descriptors: made detached, then put in their place below a directory, never through a
- * symlink. Attributes are MOUNT_ATTR_* masks. */
-#ifndef RUNTIME_MOUNTS_H
-#define RUNTIME_MOUNTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounts as descriptors: made detached, then attached below a directory, never through a symlink.
+ * Attributes are MOUNT_ATTR_* masks. */
+#ifndef ENGINE_RUNTIME_MOUNTS_H
+#define ENGINE_RUNTIME_MOUNTS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
 struct mount_option {
     const char *key, *value; /* value NULL: a flag */
 };
 
-/* A new file system of the kind, detached. options end with a NULL key. */
+/* Makes a new, detached file system of the kind. options end with a NULL key. */
 int mounts_make(const char *kind, const struct mount_option *options, uint64_t attributes, int *ret,
                 struct err *e);
 
-/* A detached copy of the tree at dir/path (path "" is dir itself), with everything mounted in it.
- */
+/* Makes a detached copy of the tree at dir/path (path "": dir itself), including the mounts below
+ * it. */
 int mounts_copy(int dir, const char *path, int *ret, struct err *e);
 
-/* The same without what is mounted in it. */
+/* The same without the mounts below it. */
 int mounts_copy_bare(int dir, const char *path, int *ret, struct err *e);
 
-/* Adds attributes to a whole tree. userns >= 0 also maps its owners through that user namespace; a
- * file system that cannot do that stays as it is. */
+/* Adds attributes to a whole tree. userns >= 0 also maps its owners through that user namespace;
+ * file systems that do not support it stay unmapped. */
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e);
 
-/* Puts a detached mount at path below root; the place must be there. */
+/* Attaches a detached mount at path below root; the path must exist. */
 int mounts_attach(int tree, int root, const char *path, struct err *e);
-/* The same where every part of path was made by us or by the kernel: no link can be in the way. */
+/* The same if every component of path was made by us or by the kernel, so that none is a link. */
 int mounts_attach_known(int tree, int dir, const char *path, struct err *e);
 
-/* A new file system at path below root, in one step; flags are MS_*. */
+/* Mounts a new file system at path below root, in one step; flags are MS_*. */
 int mounts_new(const char *kind, int root, const char *path, unsigned long flags, const char *data,
                struct err *e);
 
-/* A directory (an empty file) at path below root, with its parents. What is already there stays; a
+/* Makes a directory (an empty file) at path below root, with its parents. Existing ones stay; a
  * symlink on the way is an error that names it. */
 int mounts_place_dir(int root, const char *path, mode_t mode, struct err *e);
 int mounts_place_file(int root, const char *path, struct err *e);
 
-/* A descriptor (O_PATH) of path below root, no symlink followed. */
+/* Opens path below root with O_PATH, following no symlink. */
 int mounts_find(int root, const char *path, int *ret, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
-#include "runtime/netlink.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/netlink.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -29,8 +30,9 @@ static void set_length(struct netlink *m, size_t at, size_t size)
     }
 }
 
-/* Adds bytes, and zeros up to the next multiple of four, which count for everything around them. */
-static void add(struct netlink *m, const void *data, size_t n)
+/* Appends bytes, padded with zeros to a multiple of four, and updates the lengths of the enclosing
+ * attributes. */
+static void append_padded(struct netlink *m, const void *data, size_t n)
 {
     size_t padded = NLMSG_ALIGN(n);
 
@@ -54,44 +56,44 @@ void netlink_begin(struct netlink *m, uint16_t type, uint16_t flags, const void 
 
     m->broken = m->broken || m->depth;
     m->message = m->n;
-    add(m, &h, sizeof h);
-    add(m, head, n);
+    append_padded(m, &h, sizeof h);
+    append_padded(m, head, n);
 }
 
-void netlink_put(struct netlink *m, uint16_t type, const void *data, size_t n)
+void netlink_add(struct netlink *m, uint16_t type, const void *data, size_t n)
 {
     struct nlattr a = { .nla_len = (uint16_t)(sizeof a + n), .nla_type = type };
 
-    add(m, &a, sizeof a);
-    add(m, data, n);
+    append_padded(m, &a, sizeof a);
+    append_padded(m, data, n);
 }
 
-void netlink_put_u32(struct netlink *m, uint16_t type, uint32_t value)
+void netlink_add_u32(struct netlink *m, uint16_t type, uint32_t value)
 {
-    netlink_put(m, type, &value, sizeof value);
+    netlink_add(m, type, &value, sizeof value);
 }
 
-void netlink_put_text(struct netlink *m, uint16_t type, const char *text)
+void netlink_add_text(struct netlink *m, uint16_t type, const char *text)
 {
-    netlink_put(m, type, text, strlen(text) + 1);
+    netlink_add(m, type, text, strlen(text) + 1);
 }
 
-void netlink_put_be16(struct netlink *m, uint16_t type, uint16_t value)
+void netlink_add_be16(struct netlink *m, uint16_t type, uint16_t value)
 {
     value = htons(value);
-    netlink_put(m, type, &value, sizeof value);
+    netlink_add(m, type, &value, sizeof value);
 }
 
-void netlink_put_be32(struct netlink *m, uint16_t type, uint32_t value)
+void netlink_add_be32(struct netlink *m, uint16_t type, uint32_t value)
 {
     value = htonl(value);
-    netlink_put(m, type, &value, sizeof value);
+    netlink_add(m, type, &value, sizeof value);
 }
 
-void netlink_put_be64(struct netlink *m, uint16_t type, uint64_t value)
+void netlink_add_be64(struct netlink *m, uint16_t type, uint64_t value)
 {
     value = htobe64(value);
-    netlink_put(m, type, &value, sizeof value);
+    netlink_add(m, type, &value, sizeof value);
 }
 
 void netlink_open(struct netlink *m, uint16_t type)
@@ -103,7 +105,7 @@ void netlink_open(struct netlink *m, uint16_t type)
         return;
     }
     m->nests[m->depth] = m->n;
-    add(m, &a, sizeof a);
+    append_padded(m, &a, sizeof a);
     m->depth++;
 }
 
@@ -125,8 +127,8 @@ int netlink_socket(int protocol, int *ret, struct err *e)
     return 0;
 }
 
-/* The answers in one packet. The kernel answers in order, but says that a whole batch failed before
- * it answers its messages: so the first error counts, and only the last answer ends it. */
+/* Reads the answers in one packet. The kernel answers in order, but reports the failure of a batch
+ * before the answers to its messages: so the first error counts, and the last answer ends it. */
 static void read_answers(const uint8_t *packet, size_t n, uint32_t *last, int *error)
 {
     struct nlmsghdr h;
@@ -146,8 +148,8 @@ static void read_answers(const uint8_t *packet, size_t n, uint32_t *last, int *e
     }
 }
 
-/* The number of the last message that wants an answer. */
-static uint32_t last_asking(const struct netlink *m)
+/* The number of the last message with NLM_F_ACK. */
+static uint32_t last_acked_message(const struct netlink *m)
 {
     uint32_t asking = 0;
     struct nlmsghdr h;
@@ -168,14 +170,14 @@ int netlink_talk(int sock, const struct netlink *m, struct err *e)
     ssize_t n;
 
     if (m->broken || m->depth || m->n == 0)
-        return err_set(e, ERR_BUG, "a netlink message that is too long, or not complete");
+        return err_set(e, ERR_BUG, "a netlink message is too long or incomplete");
     if (send(sock, m->bytes, m->n, 0) != (ssize_t)m->n)
-        return err_sys(e, "asking the kernel");
-    /* It has been carried out when send() returns, so what is not there now will not come. */
+        return err_sys(e, "sending a netlink message");
+    /* The kernel processes messages within send(), so all answers have arrived. */
     while ((n = recv(sock, answers, sizeof answers, MSG_DONTWAIT)) > 0)
         read_answers(answers, (size_t)n, &last, &error);
-    if (error == 0 && last == last_asking(m))
+    if (error == 0 && last == last_acked_message(m))
         return 0;
     errno = error ? error : EPROTO;
-    return err_sys(e, "the kernel's answer");
+    return err_sys(e, "netlink request failed");
 }

@@ -1,4 +1,5 @@
-#include "runtime/network.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/network.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "runtime/netlink.h"
+#include "engine/runtime/netlink.h"
 
-enum { LOOPBACK = 1 }; /* its index, in every namespace */
+enum { LOOPBACK = 1 }; /* its index in every namespace */
 
 static int raise_loopback(struct err *e)
 {
@@ -51,7 +52,7 @@ int network_make(int home, int *ret, struct err *e)
     int r;
 
     if (unshare(CLONE_NEWNET) < 0)
-        return err_sys(e, "making a network namespace");
+        return err_sys(e, "creating a network namespace");
     r = fill_namespace(&net, e);
     if (home >= 0 && setns(home, CLONE_NEWNET) < 0)
         return err_sys(e, "returning to our own network namespace");
@@ -74,7 +75,7 @@ int network_leave(int home, struct err *e)
     return 0;
 }
 
-bool network_has_six(void)
+bool network_has_ipv6(void)
 {
     AUTO_CLOSE int sock = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in6 loopback = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
@@ -82,7 +83,7 @@ bool network_has_six(void)
     return sock >= 0 && bind(sock, (const struct sockaddr *)&loopback, sizeof loopback) == 0;
 }
 
-/* `local default dev lo`, in the table where the namespace's other own addresses are. */
+/* Adds `local default dev lo` to the table of local addresses. */
 static void add_route(struct netlink *m, uint8_t family)
 {
     struct rtmsg route = { .rtm_family = family,
@@ -92,15 +93,15 @@ static void add_route(struct netlink *m, uint8_t family)
                            .rtm_type = RTN_LOCAL };
 
     netlink_begin(m, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &route, sizeof route);
-    netlink_put_u32(m, RTA_OIF, LOOPBACK);
+    netlink_add_u32(m, RTA_OIF, LOOPBACK);
     if (family == AF_INET)
-        netlink_put_u32(m, RTA_PREFSRC, htonl(INADDR_LOOPBACK));
+        netlink_add_u32(m, RTA_PREFSRC, htonl(INADDR_LOOPBACK));
     else
-        netlink_put(m, RTA_PREFSRC, &in6addr_loopback, sizeof in6addr_loopback);
+        netlink_add(m, RTA_PREFSRC, &in6addr_loopback, sizeof in6addr_loopback);
 }
 
-/* Resolvers that are asked for one family (AI_ADDRCONFIG) look whether the machine has an address
- * of it that is not *the* loopback address, and ask nobody otherwise. Nothing listens there. */
+/* With AI_ADDRCONFIG, resolvers query a family only if the machine has an address of it other than
+ * *the* loopback address. Nothing listens on this one. */
 static void add_address(struct netlink *m, uint8_t family, const void *address, size_t n)
 {
     struct ifaddrmsg head = { .ifa_family = family,
@@ -110,8 +111,8 @@ static void add_address(struct netlink *m, uint8_t family, const void *address, 
                               .ifa_index = LOOPBACK };
 
     netlink_begin(m, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
-    netlink_put(m, IFA_LOCAL, address, n);
-    netlink_put(m, IFA_ADDRESS, address, n);
+    netlink_add(m, IFA_LOCAL, address, n);
+    netlink_add(m, IFA_ADDRESS, address, n);
 }
 
 int network_route(struct err *e)
@@ -127,7 +128,7 @@ int network_route(struct err *e)
     netlink_init(&m);
     add_route(&m, AF_INET);
     add_address(&m, AF_INET, four, sizeof four);
-    if (network_has_six()) {
+    if (network_has_ipv6()) {
         add_route(&m, AF_INET6);
         add_address(&m, AF_INET6, six, sizeof six);
     }

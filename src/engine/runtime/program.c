@@ -1,11 +1,12 @@
-#include "runtime/program.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/program.h"
 
 #include <fcntl.h>
 #include <limits.h>
 
 #include "base/own.h"
-#include "proc/sealed.h"
-#include "proc/spawn.h"
+#include "lib/proc/sealed.h"
+#include "lib/proc/spawn.h"
 
 enum { PROGRAM_MAX = 64 << 20 };
 

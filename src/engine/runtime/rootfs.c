@@ -1,4 +1,5 @@
-#include "runtime/rootfs.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,27 +12,27 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/caps.h"
-#include "runtime/mounts.h"
+#include "lib/proc/caps.h"
+#include "engine/runtime/mounts.h"
 
 enum {
     LOCKED_DOWN = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
     READ_ONLY = LOCKED_DOWN | MOUNT_ATTR_RDONLY,
-    OPTIONS_MAX = 4096, /* of mount(2): a page */
+    OPTIONS_MAX = 4096, /* the limit of mount(2): a page */
     LAYER_ROOM = sizeof "layer999/libx32:",
 };
 _Static_assert((PLAN_LAYERS_MAX + 1) * LAYER_ROOM + 256 < OPTIONS_MAX,
                "all layers fit into one mount");
 
-/* Files made for the sandbox belong to its root. Changing the file-system uid also takes the
- * capabilities over files away; for_us() brings them back. */
-static void for_sandbox(const struct build *b)
+/* Makes new files belong to the sandbox's root. Changing the file-system uid also drops the
+ * capabilities over files; act_as_launcher() restores them. */
+static void act_as_sandbox_root(const struct sandbox_build *b)
 {
     setfsgid(b->self);
     setfsuid(b->self);
 }
 
-static void for_us(void)
+static void act_as_launcher(void)
 {
     setfsuid(0);
     setfsgid(0);
@@ -53,17 +54,17 @@ const struct rootfs_part rootfs_parts[] = {
     { NULL, NULL, false },
 };
 
-int rootfs_private(struct build *b, struct err *e)
+int rootfs_private(struct sandbox_build *b, struct err *e)
 {
     struct mount_attr attr = { .propagation = MS_PRIVATE };
 
     (void)b;
     if (sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr) < 0)
-        return err_sys(e, "making our mounts private");
+        return err_sys(e, "making the mounts private");
     return 0;
 }
 
-int rootfs_storage(struct build *b, struct err *e)
+int rootfs_storage(struct sandbox_build *b, struct err *e)
 {
     char size[32], inodes[32], owner[16];
     uint64_t bytes = build_tmpfs_size(b);
@@ -79,26 +80,27 @@ int rootfs_storage(struct build *b, struct err *e)
     r = mounts_make("tmpfs", options, LOCKED_DOWN, &b->storage, e);
     if (r < 0)
         return r;
-    /* Any directory of the host does that we do not need again. Not its root: what covers a root is
-     * in the way when the root itself must go. */
+    b->sys = openat(AT_FDCWD, "/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* Attached to a directory of the host that is not needed again. Not to its root: a mount on the
+     * root would be in the way when the root itself is detached. */
     if (sys_move_mount(b->storage, "", AT_FDCWD, "/sys", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(e, "attaching the writable layer to /sys");
     return 0;
 }
 
-/* Where in the storage: what the sandbox writes, and beside it what overlayfs needs for that. */
-static const char *upper_dir(const struct build *b)
+/* Paths in the storage: the writable layer, and the work directories of overlayfs. */
+static const char *upper_dir(const struct sandbox_build *b)
 {
-    return build_on_disk(b) ? "box/" UPPERS_FS : "upper";
+    return build_on_disk(b) ? "box/" STORAGE_FS : "upper";
 }
 
-static const char *work_prefix(const struct build *b)
+static const char *work_prefix(const struct sandbox_build *b)
 {
     return build_on_disk(b) ? "box/" : "";
 }
 
-/* The inode number of a stored layer's info, which is beside its fs/. Not by way of "..", which
- * openat2(2) gives up when anything on the machine is renamed meanwhile. */
+/* Reads the inode number of a stored layer's info file, which is beside its fs/. Not through "..",
+ * which openat2(2) refuses when anything on the machine is renamed meanwhile. */
 static int number_layer(int store, const char *layer, uint64_t *ret, struct err *e)
 {
     char path[PLAN_LAYER_MAX + sizeof "/info"];
@@ -115,8 +117,9 @@ static int number_layer(int store, const char *layer, uint64_t *ret, struct err 
     return 0;
 }
 
-/* No file of a layer has a higher number than its info, which was written last. */
-static int find_highest_number(const struct build *b, int store, uint64_t *ret, struct err *e)
+/* No file of a layer has a higher number than its info file, which was written last. */
+static int find_highest_number(const struct sandbox_build *b, int store, uint64_t *ret,
+                               struct err *e)
 {
     uint64_t number;
     int r = 0;
@@ -132,7 +135,7 @@ static int find_highest_number(const struct build *b, int store, uint64_t *ret, 
     return r;
 }
 
-static int make_box(const struct build *b, int *ret, struct err *e)
+static int make_box(const struct sandbox_build *b, int *ret, struct err *e)
 {
     AUTO_CLOSE int store = openat(AT_FDCWD, b->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int boxes = -1, box = -1;
@@ -141,26 +144,26 @@ static int make_box(const struct build *b, int *ret, struct err *e)
 
     if (store >= 0)
         at.boxes = boxes =
-            sys_openat2(store, UPPERS_BOXES, O_RDONLY | O_DIRECTORY, 0,
+            sys_openat2(store, STORAGE_BOXES, O_RDONLY | O_DIRECTORY, 0,
                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (boxes < 0)
-        return err_sys(e, "opening %s/%s", b->store, UPPERS_BOXES);
+        return err_sys(e, "opening %s/%s", b->store, STORAGE_BOXES);
     r = find_highest_number(b, store, &at.above, e);
     if (r >= 0)
         r = b->driver->make(&at, b->plan->id, e);
     if (r < 0)
         return r;
     box = openat(boxes, b->plan->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (box < 0 || mkdirat(box, UPPERS_FS, 0755) < 0)
-        return err_sys(e, "making a place for what the sandbox writes");
+    if (box < 0 || mkdirat(box, STORAGE_FS, 0755) < 0)
+        return err_sys(e, "creating the directory of the writable layer");
     r = b->limited && b->plan->disk ? b->driver->limit(box, b->plan->disk, e) : 0;
     if (r >= 0)
         *ret = take_fd(&box);
     return r;
 }
 
-/* What is stored has owners as they are called inside: a layer can be made of it as it is. */
-static int attach_box(struct build *b, int box, struct err *e)
+/* Maps owners so that the box stores ids inside the sandbox: it can become a layer unchanged. */
+static int attach_box(struct sandbox_build *b, int box, struct err *e)
 {
     struct mount_attr owners = { .attr_set = MOUNT_ATTR_IDMAP };
     AUTO_CLOSE int tree = -1;
@@ -173,62 +176,68 @@ static int attach_box(struct build *b, int box, struct err *e)
     if (b->is_root) {
         owners.userns_fd = (unsigned)b->identity.userns;
         if (sys_mount_setattr(tree, "", AT_EMPTY_PATH, &owners) < 0)
-            return err_sys(e, "mapping owners (storage.driver: memory does without)");
+            return err_sys(e, "mapping the owners of the writable layer (use storage.driver: "
+                              "memory on this file system)");
     }
     if (mkdirat(b->storage, "box", 0700) < 0)
-        return err_sys(e, "making a place for the box");
+        return err_sys(e, "creating the mount point of the writable layer");
     return mounts_attach_known(tree, b->storage, "box", e);
 }
 
-/* Held as long as anything in the sandbox lives. From the mount of its own, above which there is
- * nothing. */
-static int lock_box(struct build *b, struct err *e)
+/* Locks the box as long as any process of the sandbox lives, through its own mount, which has no
+ * parent directory. */
+static int lock_box(struct sandbox_build *b, struct err *e)
 {
     b->box = openat(b->storage, "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->box < 0 || flock(b->box, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, "locking what the sandbox writes");
+        return err_sys(e, "locking the writable layer");
     return 0;
 }
 
-int rootfs_box(struct build *b, struct err *e)
+int rootfs_box(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int box = -1;
     int r;
 
-    if (!build_on_disk(b))
+    if (!build_on_disk(b)) {
+        drop_fd(&b->sys);
         return 0;
+    }
     r = make_box(b, &box, e);
+    if (r >= 0 && b->driver->open_counters)
+        b->driver->open_counters(b->sys, box, b->counters);
+    drop_fd(&b->sys);
     if (r >= 0)
         r = attach_box(b, box, e);
     return r < 0 ? r : lock_box(b, e);
 }
 
-struct place {
+struct dir_spec {
     const char *path;
     mode_t mode;
 };
 
-static int make_places(const struct build *b, int dir, const struct place *places, size_t n,
-                       struct err *e)
+static int make_sandbox_dirs(const struct sandbox_build *b, int dir, const struct dir_spec *places,
+                             size_t n, struct err *e)
 {
     int r = 0;
 
-    for_sandbox(b);
+    act_as_sandbox_root(b);
     for (size_t i = 0; i < n && r >= 0; i++) {
         if (mkdirat(dir, places[i].path, places[i].mode & 0777) < 0 && errno != EEXIST)
-            r = err_sys(e, "making /%s", places[i].path);
+            r = err_sys(e, "creating /%s", places[i].path);
         else if ((places[i].mode & 07000) && fchmodat(dir, places[i].path, places[i].mode, 0) < 0)
             r = err_sys(e, "setting the mode of /%s", places[i].path);
     }
-    for_us();
+    act_as_launcher();
     return r;
 }
 
 static const char own_layer[] = "own";
 
-/* An image's layers, each attached below the storage so that overlayfs finds them by a short name.
- * Above them is what the sandbox has of its own. */
-static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e)
+/* Attaches an image's layers below the storage, so that overlayfs gets short names. Above them is
+ * the layer of the sandbox's own files. */
+static int attach_layers(struct sandbox_build *b, char *lower, size_t cap, struct err *e)
 {
     size_t at = plan_has_image(b->plan) ? (size_t)snprintf(lower, cap, "%s:", own_layer) : 0;
 
@@ -238,7 +247,7 @@ static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e
 
         snprintf(name, sizeof name, "layer%u", i);
         if (mkdirat(b->storage, name, 0700) < 0)
-            return err_sys(e, "making a place for an image layer");
+            return err_sys(e, "creating the mount point of an image layer");
         r = mounts_restrict(b->layers[i], READ_ONLY, b->is_root ? b->identity.userns : -1, e);
         if (r >= 0)
             r = mounts_attach_known(b->layers[i], b->storage, name, e);
@@ -249,20 +258,20 @@ static int attach_layers(struct build *b, char *lower, size_t cap, struct err *e
     return 0;
 }
 
-/* overlayfs acts as whoever mounts it. On disk nobody's files can be stored but those of the
- * sandbox's own users: there it is the sandbox's root, with our capabilities. */
-static int become_mounter(const struct build *b, struct err *e)
+/* overlayfs acts with the credentials of its mounter. On disk only ids of the sandbox can be
+ * stored: there the mounter is the sandbox's root, with our capabilities. */
+static int become_mounter(const struct sandbox_build *b, struct err *e)
 {
     if (!build_on_disk(b) || !b->is_root)
         return 0;
-    for_sandbox(b);
+    act_as_sandbox_root(b);
     return caps_set(caps_permitted(), 0, e);
 }
 
-/* In one step: as an option of its own, the list of lower directories could have no more than 255
- * bytes (fsconfig(2)). */
-static int mount_overlay(struct build *b, const char *lower, const char *upper, const char *work,
-                         const char *place, struct err *e)
+/* Uses mount(2): as a single option of fsconfig(2), the list of lower directories could have only
+ * 255 bytes. */
+static int mount_writable_overlay(struct sandbox_build *b, const char *lower, const char *upper,
+                                  const char *work, const char *place, struct err *e)
 {
     char options[OPTIONS_MAX];
     int r, n = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,userxattr",
@@ -275,7 +284,7 @@ static int mount_overlay(struct build *b, const char *lower, const char *upper, 
     r = become_mounter(b, e);
     if (r >= 0)
         r = mounts_new("overlay", b->storage, place, MS_NOSUID | MS_NODEV, options, e);
-    for_us();
+    act_as_launcher();
     return r;
 }
 
@@ -284,9 +293,9 @@ const char *const rootfs_system_names[] = {
 };
 const size_t rootfs_system_count = COUNT_OF(rootfs_system_names);
 
-/* System directories write to their parts of the one layer: these are there before the root's
- * overlay looks at it. */
-static int prepare_system(struct build *b, struct err *e)
+/* System directories write to subdirectories of the one layer: these must exist before the root's
+ * overlay is mounted. */
+static int prepare_system(struct sandbox_build *b, struct err *e)
 {
     int r = 0;
 
@@ -298,43 +307,43 @@ static int prepare_system(struct build *b, struct err *e)
         if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
         snprintf(path, sizeof path, "%s/%s", upper_dir(b), rootfs_system_names[i]);
-        r = make_places(b, b->storage, &(struct place){ path, 0755 }, 1, e);
+        r = make_sandbox_dirs(b, b->storage, &(struct dir_spec){ path, 0755 }, 1, e);
     }
     return r;
 }
 
-/* What a sandbox writes to /run and /dev/shm is not kept. */
-static int make_apart(struct build *b, struct err *e)
+/* Keeps /run and /dev/shm out of the writable layer. */
+static int make_apart(struct sandbox_build *b, struct err *e)
 {
-    static const struct place parts[] = { { "run", 0755 }, { "shm", 01777 }, { "dev", 0755 } };
+    static const struct dir_spec parts[] = { { "run", 0755 }, { "shm", 01777 }, { "dev", 0755 } };
 
     b->apart = true;
-    return make_places(b, b->storage, parts, COUNT_OF(parts), e);
+    return make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
 }
 
-/* The layers, and above them the one that it writes to. */
-static int layered_root(struct build *b, struct err *e)
+/* Mounts the layers with the writable one on top. */
+static int make_layered_root(struct sandbox_build *b, struct err *e)
 {
     const char *work = build_on_disk(b) ? "box/work" : "work";
-    const struct place parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
+    const struct dir_spec parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
     char lower[(PLAN_LAYERS_MAX + 1) * LAYER_ROOM];
-    int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
+    int r = make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0)
         r = make_apart(b, e);
     if (r >= 0)
         r = attach_layers(b, lower, sizeof lower, e);
     if (r >= 0 && plan_has_image(b->plan))
-        r = rootfs_names(b, own_layer, e);
+        r = rootfs_own_names(b, own_layer, e);
     if (r >= 0 && !plan_has_image(b->plan) && (b->plan->flags & PLAN_WRITABLE_SYSTEM))
         r = prepare_system(b, e);
     if (r >= 0)
-        r = mount_overlay(b, lower, upper_dir(b), work, "root", e);
+        r = mount_writable_overlay(b, lower, upper_dir(b), work, "root", e);
     return r < 0 ? r : mounts_find(b->storage, "root", &b->root, e);
 }
 
-/* An image may lack it, or have it closed. */
-static int open_tmp(struct build *b, struct err *e)
+/* Makes /tmp writable for all users: an image may lack it or restrict it. */
+static int open_tmp(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int tmp = -1;
     struct stat st;
@@ -344,37 +353,37 @@ static int open_tmp(struct build *b, struct err *e)
     if (tmp < 0 || fstat(tmp, &st) < 0)
         return err_sys(e, "opening /tmp of the image");
     if ((st.st_mode & 01777) != 01777 && fchmod(tmp, 01777) < 0)
-        return err_sys(e, "opening /tmp to everybody");
+        return err_sys(e, "setting the mode of /tmp");
     return 0;
 }
 
-static int image_root(struct build *b, struct err *e)
+static int make_image_root(struct sandbox_build *b, struct err *e)
 {
     static const char *const needed[] = { "proc", "sys", "dev", "tmp", "run" };
-    int r = layered_root(b, e);
+    int r = make_layered_root(b, e);
 
     if (r < 0)
         return r;
-    for_sandbox(b);
+    act_as_sandbox_root(b);
     for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
         r = mounts_place_dir(b->root, needed[i], 0755, e);
-    for_us();
+    act_as_launcher();
     return r < 0 ? r : open_tmp(b, e);
 }
 
-static int storage_as_root(struct build *b, struct err *e)
+static int use_storage_as_root(struct sandbox_build *b, struct err *e)
 {
     b->root = fcntl(b->storage, F_DUPFD_CLOEXEC, 0);
     return b->root < 0 ? err_sys(e, "duplicating a descriptor") : 0;
 }
 
-/* Where system directories are overlays, what they need beside the layer they write to must not be
- * visible inside: the root is then a directory of the storage and not the storage itself. It is
- * attached elsewhere, because a layer to write to and its work directory must be of one mount. */
-static int separate_root(struct build *b, struct err *e)
+/* Where system directories are overlays, their work directories must not be visible inside: the
+ * root is then a directory of the storage and not the storage itself. It is attached elsewhere,
+ * because an upper directory and its work directory must be on one mount. */
+static int make_separate_root(struct sandbox_build *b, struct err *e)
 {
-    const struct place parts[] = { { upper_dir(b), 0755 }, { "root", 0755 } };
-    int r = make_places(b, b->storage, parts, COUNT_OF(parts), e);
+    const struct dir_spec parts[] = { { upper_dir(b), 0755 }, { "root", 0755 } };
+    int r = make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0 && build_on_disk(b))
         r = make_apart(b, e);
@@ -383,9 +392,9 @@ static int separate_root(struct build *b, struct err *e)
     return r < 0 ? r : mounts_attach_known(b->root, b->storage, "root", e);
 }
 
-static int new_host_root(struct build *b, struct err *e)
+static int make_host_root(struct sandbox_build *b, struct err *e)
 {
-    static const struct place skeleton[] = {
+    static const struct dir_spec skeleton[] = {
         { "dev", 0755 },       { "dev/shm", 01777 }, { "etc", 0755 },      { "home", 0755 },
         { "home/user", 0755 }, { "mnt", 0755 },      { "opt", 0755 },      { "proc", 0555 },
         { "root", 0700 },      { "run", 0755 },      { "srv", 0755 },      { "sys", 0555 },
@@ -393,45 +402,45 @@ static int new_host_root(struct build *b, struct err *e)
         { "var/cache", 0755 }, { "var/log", 0755 },  { "var/tmp", 01777 },
     };
     bool apart = build_on_disk(b) || (b->plan->flags & PLAN_WRITABLE_SYSTEM);
-    int r = apart ? separate_root(b, e) : storage_as_root(b, e);
+    int r = apart ? make_separate_root(b, e) : use_storage_as_root(b, e);
 
     if (r >= 0)
-        r = make_places(b, b->root, skeleton, COUNT_OF(skeleton), e);
+        r = make_sandbox_dirs(b, b->root, skeleton, COUNT_OF(skeleton), e);
     if (r >= 0 && b->supply != IDENTITY_ONE &&
         fchownat(b->root, "home/user", b->self + 1000, b->self + 1000, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "giving /home/user to its owner");
+        return err_sys(e, "setting the owner of /home/user");
     return r;
 }
 
-/* A directory at the top, whatever the layers have in its place: that was up to a program. */
-static int claim_dir(struct build *b, const struct place *at, struct err *e)
+/* Makes a directory at the top; replaces any other file that a program left in a layer. */
+static int claim_dir(struct sandbox_build *b, const struct dir_spec *at, struct err *e)
 {
     struct stat st;
     int r = 0;
 
-    for_sandbox(b);
+    act_as_sandbox_root(b);
     if (fstatat(b->root, at->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
         unlinkat(b->root, at->path, 0) < 0)
-        r = err_sys(e, "making way for /%s", at->path);
-    for_us();
-    return r < 0 ? r : make_places(b, b->root, at, 1, e);
+        r = err_sys(e, "removing the file at /%s", at->path);
+    act_as_launcher();
+    return r < 0 ? r : make_sandbox_dirs(b, b->root, at, 1, e);
 }
 
-/* The rest of the skeleton is in the layers, as far as somebody has not removed it. */
-static int old_host_root(struct build *b, struct err *e)
+/* The rest of the skeleton is in the layers, unless a program removed it. */
+static int restore_host_root(struct sandbox_build *b, struct err *e)
 {
-    static const struct place needed[] = { { "dev", 0755 }, { "etc", 0755 }, { "proc", 0555 },
-                                           { "run", 0755 }, { "sys", 0555 }, { "tmp", 01777 } };
-    int r = layered_root(b, e);
+    static const struct dir_spec needed[] = { { "dev", 0755 }, { "etc", 0755 }, { "proc", 0555 },
+                                              { "run", 0755 }, { "sys", 0555 }, { "tmp", 01777 } };
+    int r = make_layered_root(b, e);
 
     for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
         r = claim_dir(b, &needed[i], e);
     return r;
 }
 
-/* What the sandbox writes, for those outside who ask PID 1 for it: without the mounts that cover
- * parts of it, and nothing can be written through it. */
-static int show_upper(struct build *b, struct err *e)
+/* Opens a read-only view of the writable layer, for PID 1 to hand out: without the mounts that
+ * cover parts of it. */
+static int open_upper_view(struct sandbox_build *b, struct err *e)
 {
     bool is_root =
         !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM) && !build_on_disk(b);
@@ -440,17 +449,17 @@ static int show_upper(struct build *b, struct err *e)
     return r < 0 ? r : mounts_restrict(b->upper, READ_ONLY | MOUNT_ATTR_NOEXEC, -1, e);
 }
 
-int rootfs_root(struct build *b, struct err *e)
+int rootfs_root(struct sandbox_build *b, struct err *e)
 {
-    int r = plan_has_image(b->plan) ? image_root(b, e)
-            : b->plan->n_layers     ? old_host_root(b, e)
-                                    : new_host_root(b, e);
+    int r = plan_has_image(b->plan) ? make_image_root(b, e)
+            : b->plan->n_layers     ? restore_host_root(b, e)
+                                    : make_host_root(b, e);
 
-    return r < 0 ? r : show_upper(b, e);
+    return r < 0 ? r : open_upper_view(b, e);
 }
 
-/* Whether a layer has a directory of that name: not a link, which would lead anywhere. */
-static bool layer_has(const struct build *b, uint32_t layer, const char *name)
+/* Whether a layer has a directory of that name, not a link, which could lead anywhere. */
+static bool layer_has_dir(const struct sandbox_build *b, uint32_t layer, const char *name)
 {
     AUTO_CLOSE int dir = -1;
     char path[64];
@@ -461,14 +470,14 @@ static bool layer_has(const struct build *b, uint32_t layer, const char *name)
     return dir >= 0;
 }
 
-/* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's below, what was written
- * in earlier lives on it, the sandbox's above. */
-static int system_overlay(struct build *b, const char *name, struct err *e)
+/* With PLAN_WRITABLE_SYSTEM a system directory is an overlay: the host's directory below, layers of
+ * earlier sandboxes above it, the writable layer on top. */
+static int mount_system_overlay(struct sandbox_build *b, const char *name, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     char path[32], host[48], upper[48], work[48], place[48],
         lower[PLAN_LAYERS_MAX * LAYER_ROOM + 48];
-    const struct place places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
+    const struct dir_spec places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
     size_t at = 0;
     int r;
 
@@ -483,25 +492,25 @@ static int system_overlay(struct build *b, const char *name, struct err *e)
     snprintf(work, sizeof work, "%s%s-work", work_prefix(b), name);
     snprintf(place, sizeof place, "root/%s", name);
     for (uint32_t i = 0; i < b->plan->n_layers; i++)
-        if (layer_has(b, i, name))
+        if (layer_has_dir(b, i, name))
             at += (size_t)snprintf(lower + at, sizeof lower - at, "layer%u/%s:", i, name);
     snprintf(lower + at, sizeof lower - at, "%s", host);
-    r = make_places(b, b->storage, places, COUNT_OF(places), e);
+    r = make_sandbox_dirs(b, b->storage, places, COUNT_OF(places), e);
     if (r >= 0)
         r = mounts_attach_known(tree, b->storage, host, e);
-    return r < 0 ? r : mount_overlay(b, lower, upper, work, place, e);
+    return r < 0 ? r : mount_writable_overlay(b, lower, upper, work, place, e);
 }
 
-static int system_directory(struct build *b, const char *name, struct err *e)
+static int attach_system_dir(struct sandbox_build *b, const char *name, struct err *e)
 {
     char path[32];
     const struct host_entry entry = { path, true, b->root, name };
-    int r = claim_dir(b, &(struct place){ name, 0755 }, e);
+    int r = claim_dir(b, &(struct dir_spec){ name, 0755 }, e);
 
     snprintf(path, sizeof path, "/%s", name);
     if (r < 0)
         return r;
-    return b->plan->flags & PLAN_WRITABLE_SYSTEM ? system_overlay(b, name, e)
+    return b->plan->flags & PLAN_WRITABLE_SYSTEM ? mount_system_overlay(b, name, e)
                                                  : rootfs_attach_host(b, &entry, e);
 }
 
@@ -513,22 +522,23 @@ static bool leads_to(int dir, const char *name, const char *target)
     return n == (ssize_t)strlen(target) && memcmp(now, target, (size_t)n) == 0;
 }
 
-/* A layer may have it already, or something else in its place. */
-static int system_link(struct build *b, const char *name, const char *target, struct err *e)
+/* A layer may contain the link already, or another file of that name. */
+static int make_system_link(struct sandbox_build *b, const char *name, const char *target,
+                            struct err *e)
 {
     int r;
 
     if (leads_to(b->root, name, target))
         return 0;
-    for_sandbox(b);
+    act_as_sandbox_root(b);
     r = symlinkat(target, b->root, name);
     if (r < 0 && errno == EEXIST && unlinkat(b->root, name, 0) == 0)
         r = symlinkat(target, b->root, name);
-    for_us();
-    return r < 0 ? err_sys(e, "making /%s", name) : 0;
+    act_as_launcher();
+    return r < 0 ? err_sys(e, "creating /%s", name) : 0;
 }
 
-int rootfs_system(struct build *b, struct err *e)
+int rootfs_system(struct sandbox_build *b, struct err *e)
 {
     if (plan_has_image(b->plan))
         return 0;
@@ -542,10 +552,10 @@ int rootfs_system(struct build *b, struct err *e)
         if (lstat(path, &st) < 0)
             continue;
         if (S_ISDIR(st.st_mode)) {
-            r = system_directory(b, rootfs_system_names[i], e);
+            r = attach_system_dir(b, rootfs_system_names[i], e);
         } else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof target - 1)) > 0) {
             target[n] = '\0';
-            r = system_link(b, rootfs_system_names[i], target, e);
+            r = make_system_link(b, rootfs_system_names[i], target, e);
         }
         if (r < 0)
             return r;
@@ -553,7 +563,7 @@ int rootfs_system(struct build *b, struct err *e)
     return 0;
 }
 
-int rootfs_scratch(struct build *b, struct err *e)
+int rootfs_scratch(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     int r;
@@ -564,7 +574,7 @@ int rootfs_scratch(struct build *b, struct err *e)
     return r < 0 ? r : mounts_attach(tree, b->root, "run", e);
 }
 
-int rootfs_mounts(struct build *b, struct err *e)
+int rootfs_mounts(struct sandbox_build *b, struct err *e)
 {
     for (uint32_t i = 0; i < b->plan->n_mounts; i++) {
         const struct plan_mount *m = &b->plan->mounts[i];
@@ -572,11 +582,11 @@ int rootfs_mounts(struct build *b, struct err *e)
         int r;
 
         if (fstat(b->mounts[i], &st) < 0)
-            return err_sys(e, "looking at the source of %s", m->target);
-        for_sandbox(b);
+            return err_sys(e, "reading the attributes of the source of %s", m->target);
+        act_as_sandbox_root(b);
         r = S_ISDIR(st.st_mode) ? mounts_place_dir(b->root, m->target, 0755, e)
                                 : mounts_place_file(b->root, m->target, e);
-        for_us();
+        act_as_launcher();
         if (r >= 0)
             r = mounts_restrict(b->mounts[i], m->flags & PLAN_MOUNT_RW ? LOCKED_DOWN : READ_ONLY,
                                 b->is_root ? b->identity.userns : -1, e);
@@ -588,29 +598,29 @@ int rootfs_mounts(struct build *b, struct err *e)
     return 0;
 }
 
-/* Nothing may be left above our root: a mount there would be one ".." away. */
-static int check_alone(struct err *e)
+/* Checks that nothing is mounted above the root: it would be reachable by "..". */
+static int check_root_is_top(struct err *e)
 {
     struct stat root, above;
 
     if (stat("/", &root) < 0 || stat("/..", &above) < 0)
-        return err_sys(e, "looking at the new root");
+        return err_sys(e, "reading the attributes of the new root");
     if (root.st_dev != above.st_dev || root.st_ino != above.st_ino)
         return err_set(e, ERR_BUG, "something is mounted above the new root");
     return 0;
 }
 
-int rootfs_pivot(struct build *b, struct err *e)
+int rootfs_pivot(struct sandbox_build *b, struct err *e)
 {
     if (fchdir(b->root) < 0)
         return err_sys(e, "entering the new root");
     if (sys_pivot_root(".", ".") < 0)
-        return err_sys(e, "making it the root");
-    /* The old root is now on top of the new one, at "."; this takes it away, and all that is in it.
-     */
+        return err_sys(e, "making the new root the root directory (pivot_root)");
+    /* The old root is now mounted on top of the new one, at "."; this detaches it with everything
+     * in it. */
     if (umount2(".", MNT_DETACH) < 0)
-        return err_sys(e, "letting go of the old root");
+        return err_sys(e, "detaching the old root");
     if (chdir("/") < 0)
         return err_sys(e, "entering /");
-    return check_alone(e);
+    return check_root_is_top(e);
 }

@@ -1,9 +1,9 @@
-/* /etc of a sandbox on the host's system: generated, copied or bound entry by entry from a list.
- * What is not on the list does not exist inside, so no secret of the host can be forgotten there.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /etc of a sandbox on the host's system: generated, copied or bind-mounted entry by entry from a
+ * list. Other files do not exist inside, so no secret of the host can be overlooked.
  *
- * On an image, /etc is the image's but for the names that make a sandbox one of its own.
- */
-#include "runtime/rootfs.h"
+ * On an image, /etc is the image's except for the names and addresses of the sandbox itself. */
+#include "engine/runtime/rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "runtime/mounts.h"
+#include "engine/runtime/mounts.h"
 
 enum { COPY_MAX = 1 << 20 };
 
@@ -37,20 +37,21 @@ static const struct {
     { "os-release", "../usr/lib/os-release" },
 };
 
-/* Where something goes: a directory that was reached through no link, and a name in it. Layers are
- * what programs made of them: anything may be in the way. */
-struct spot {
+/* A target in /etc: a directory that was opened without following links, and a name in it. Layers
+ * were written by programs: any kind of file may be there. */
+struct etc_place {
     int dir;
     const char *name;
 };
 
-static void spot_done(struct spot *s)
+static void etc_place_done(struct etc_place *s)
 {
     drop_fd(&s->dir);
 }
 
-/* `path` below etc/ has one directory at most, which is made if it is not there. */
-static int spot_find(const struct build *b, const char *path, struct spot *ret, struct err *e)
+/* `path` below etc/ has at most one directory, which is made if it is missing. */
+static int etc_place_find(const struct sandbox_build *b, const char *path, struct etc_place *ret,
+                          struct err *e)
 {
     const char *slash = strchr(path, '/');
     char dir[64];
@@ -64,19 +65,19 @@ static int spot_find(const struct build *b, const char *path, struct spot *ret, 
     return r < 0 ? r : mounts_find(b->root, dir, &ret->dir, e);
 }
 
-/* What is there of an earlier life: kept, or it makes way. True if it is kept. */
-static bool spot_keeps(const struct spot *s, bool keep)
+/* Checks for a file of an earlier sandbox: kept, or removed. True if it is kept. */
+static bool etc_place_keeps(const struct etc_place *s, bool keep)
 {
     struct stat st;
 
     if (fstatat(s->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
     if (!keep)
-        (void)unlinkat(s->dir, s->name, 0); /* if it cannot go, making it anew says so */
+        (void)unlinkat(s->dir, s->name, 0); /* on failure, creating it reports the error */
     return keep;
 }
 
-static int spot_write(const struct spot *s, const char *text, struct err *e)
+static int etc_place_write(const struct etc_place *s, const char *text, struct err *e)
 {
     AUTO_CLOSE int fd =
         openat(s->dir, s->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -87,27 +88,28 @@ static int spot_write(const struct spot *s, const char *text, struct err *e)
     return 0;
 }
 
-/* `keep`: programs may change it, and what they made of it counts. */
-static int write_etc(const struct build *b, const char *name, bool keep, const char *text,
+/* `keep`: a file that programs have changed is kept. */
+static int write_etc(const struct sandbox_build *b, const char *name, bool keep, const char *text,
                      struct err *e)
 {
-    AUTO(spot_done) struct spot at = { -1, NULL };
-    int r = spot_find(b, name, &at, e);
+    AUTO(etc_place_done) struct etc_place at = { -1, NULL };
+    int r = etc_place_find(b, name, &at, e);
 
-    return r < 0 || spot_keeps(&at, keep) ? r : spot_write(&at, text, e);
+    return r < 0 || etc_place_keeps(&at, keep) ? r : etc_place_write(&at, text, e);
 }
 
-static int link_etc(const struct build *b, const char *name, const char *target, struct err *e)
+static int link_etc(const struct sandbox_build *b, const char *name, const char *target,
+                    struct err *e)
 {
-    AUTO(spot_done) struct spot at = { -1, NULL };
-    int r = spot_find(b, name, &at, e);
+    AUTO(etc_place_done) struct etc_place at = { -1, NULL };
+    int r = etc_place_find(b, name, &at, e);
 
-    if (r < 0 || spot_keeps(&at, true))
+    if (r < 0 || etc_place_keeps(&at, true))
         return r;
-    return symlinkat(target, at.dir, at.name) < 0 ? err_sys(e, "making /etc/%s", name) : 0;
+    return symlinkat(target, at.dir, at.name) < 0 ? err_sys(e, "creating /etc/%s", name) : 0;
 }
 
-static int generate_users(const struct build *b, struct err *e)
+static int generate_users(const struct sandbox_build *b, struct err *e)
 {
     char passwd[512], group[256];
     size_t n, g;
@@ -128,8 +130,8 @@ static int generate_users(const struct build *b, struct err *e)
     return r < 0 ? r : write_etc(b, "group", true, group, e);
 }
 
-/* Each sandbox is a machine of its own to programs that ask: the id's characters as hex digits. */
-static void machine_id(const char *id, char out[static 40])
+/* Derives a machine id, different for each sandbox, from its id. */
+static void derive_machine_id(const char *id, char out[static 40])
 {
     uint64_t hash[2] = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) };
 
@@ -139,15 +141,15 @@ static void machine_id(const char *id, char out[static 40])
     snprintf(out, 40, "%016llx%016llx\n", (unsigned long long)hash[0], (unsigned long long)hash[1]);
 }
 
-/* What each sandbox has of its own, whatever its layers say; a diff leaves them out
- * (layers/changes.h). */
+/* The files that each sandbox has of its own, over those of its layers; a diff leaves them out
+ * (engine/layers/changes.h). */
 struct own_file {
     const char *name;
     char text[256];
 };
 enum { OWN_FILES = 4 };
 
-static void fill_own(const struct plan *p, struct own_file own[static OWN_FILES])
+static void fill_own_files(const struct plan *p, struct own_file own[static OWN_FILES])
 {
     static const char *const names[OWN_FILES] = { "hosts", "hostname", "machine-id",
                                                   "resolv.conf" };
@@ -157,12 +159,12 @@ static void fill_own(const struct plan *p, struct own_file own[static OWN_FILES]
     snprintf(own[0].text, sizeof own[0].text, "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n",
              p->hostname);
     snprintf(own[1].text, sizeof own[1].text, "%s\n", p->hostname);
-    machine_id(p->id, own[2].text);
+    derive_machine_id(p->id, own[2].text);
     snprintf(own[3].text, sizeof own[3].text, "%s",
              p->flags & PLAN_EGRESS ? "nameserver " LISTENERS_RESOLVER "\n" : "");
 }
 
-static int generate_names(const struct build *b, struct err *e)
+static int generate_names(const struct sandbox_build *b, struct err *e)
 {
     struct own_file own[OWN_FILES];
     int r = write_etc(b, "nsswitch.conf", true,
@@ -170,15 +172,15 @@ static int generate_names(const struct build *b, struct err *e)
                       "files\n",
                       e);
 
-    fill_own(b->plan, own);
+    fill_own_files(b->plan, own);
     for (int i = 0; i < OWN_FILES && r >= 0; i++)
         r = write_etc(b, own[i].name, false, own[i].text, e);
     return r;
 }
 
-static int copy_file(const struct build *b, const char *name, struct err *e)
+static int copy_host_etc_file(const struct sandbox_build *b, const char *name, struct err *e)
 {
-    AUTO(spot_done) struct spot at = { -1, NULL };
+    AUTO(etc_place_done) struct etc_place at = { -1, NULL };
     AUTO_CLOSE int from = -1, to = -1;
     char path[64];
     struct stat st;
@@ -187,13 +189,13 @@ static int copy_file(const struct build *b, const char *name, struct err *e)
     snprintf(path, sizeof path, "/etc/%s", name);
     from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > COPY_MAX)
-        return 0; /* not on this host */
-    r = spot_find(b, name, &at, e);
-    if (r < 0 || spot_keeps(&at, true))
+        return 0; /* missing on this host */
+    r = etc_place_find(b, name, &at, e);
+    if (r < 0 || etc_place_keeps(&at, true))
         return r;
     to = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (to < 0)
-        return err_sys(e, "making %s", path);
+        return err_sys(e, "creating %s", path);
     for (off_t left = st.st_size; left > 0;) {
         ssize_t n = sendfile(to, from, NULL, (size_t)left);
 
@@ -204,7 +206,7 @@ static int copy_file(const struct build *b, const char *name, struct err *e)
     return 0;
 }
 
-static int copy_timezone(const struct build *b, struct err *e)
+static int copy_timezone(const struct sandbox_build *b, struct err *e)
 {
     char target[128];
     ssize_t n = readlink("/etc/localtime", target, sizeof target - 1);
@@ -217,8 +219,8 @@ static int copy_timezone(const struct build *b, struct err *e)
     return link_etc(b, "localtime", target, e);
 }
 
-/* A place for a mount: a directory or an empty file, whatever was there. */
-static int make_spot(const struct spot *at, bool is_dir, struct err *e)
+/* Makes a mount point: a directory or an empty file; replaces other files. */
+static int etc_place_make(const struct etc_place *at, bool is_dir, struct err *e)
 {
     struct stat st;
 
@@ -229,13 +231,13 @@ static int make_spot(const struct spot *at, bool is_dir, struct err *e)
     }
     if ((is_dir ? mkdirat(at->dir, at->name, 0755)
                 : mknodat(at->dir, at->name, S_IFREG | 0644, 0)) < 0)
-        return err_sys(e, "making /etc/%s", at->name);
+        return err_sys(e, "creating /etc/%s", at->name);
     return 0;
 }
 
-static int bind_entry(struct build *b, const char *name, struct err *e)
+static int bind_entry(struct sandbox_build *b, const char *name, struct err *e)
 {
-    AUTO(spot_done) struct spot at = { -1, NULL };
+    AUTO(etc_place_done) struct etc_place at = { -1, NULL };
     char path[64];
     struct stat st;
     int r;
@@ -243,20 +245,20 @@ static int bind_entry(struct build *b, const char *name, struct err *e)
     snprintf(path, sizeof path, "/etc/%s", name);
     if (lstat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
         return 0;
-    r = spot_find(b, name, &at, e);
+    r = etc_place_find(b, name, &at, e);
     if (r >= 0)
-        r = make_spot(&at, S_ISDIR(st.st_mode), e);
+        r = etc_place_make(&at, S_ISDIR(st.st_mode), e);
     if (r < 0)
         return r;
     r = rootfs_attach_host(b, &(struct host_entry){ path, S_ISDIR(st.st_mode), at.dir, at.name },
                            e);
     if (r != -(int)ERR_UNSUPPORTED || S_ISDIR(st.st_mode))
         return r;
-    (void)unlinkat(at.dir, at.name, 0); /* the place for a mount makes way for a copy */
-    return copy_file(b, name, e);
+    (void)unlinkat(at.dir, at.name, 0); /* replaced by a copy */
+    return copy_host_etc_file(b, name, e);
 }
 
-static int fill_etc(struct build *b, struct err *e)
+static int fill_etc(struct sandbox_build *b, struct err *e)
 {
     int r = generate_users(b, e);
 
@@ -269,18 +271,18 @@ static int fill_etc(struct build *b, struct err *e)
     for (size_t i = 0; i < COUNT_OF(linked) && r >= 0; i++)
         r = link_etc(b, linked[i].name, linked[i].target, e);
     for (size_t i = 0; i < COUNT_OF(copied) && r >= 0; i++)
-        r = copy_file(b, copied[i], e);
+        r = copy_host_etc_file(b, copied[i], e);
     for (size_t i = 0; i < COUNT_OF(bound) && r >= 0; i++)
         r = bind_entry(b, bound[i], e);
     return r;
 }
 
-int rootfs_etc(struct build *b, struct err *e)
+int rootfs_etc(struct sandbox_build *b, struct err *e)
 {
     int r;
 
     if (plan_has_image(b->plan))
-        return 0; /* rootfs_names() was there before */
+        return 0; /* done by rootfs_own_names() */
     setfsgid(b->self);
     setfsuid(b->self);
     r = fill_etc(b, e);
@@ -291,49 +293,48 @@ int rootfs_etc(struct build *b, struct err *e)
 
 /* --- on an image --- */
 
-/* What the layers show as /etc, of which the uppermost that has anything there decides. False:
- * there is nothing. */
-static bool find_etc(const struct build *b, struct stat *ret)
+/* Finds /etc in the uppermost layer that mentions it. False: it does not exist. */
+static bool find_etc(const struct sandbox_build *b, struct stat *ret)
 {
     for (uint32_t i = 0; i < b->plan->n_layers; i++) {
         char path[32];
 
         snprintf(path, sizeof path, "layer%u/etc", i);
         if (fstatat(b->storage, path, ret, AT_SYMLINK_NOFOLLOW) == 0)
-            return !(S_ISCHR(ret->st_mode) && ret->st_rdev == 0); /* which says "removed" */
+            return !(S_ISCHR(ret->st_mode) && ret->st_rdev == 0); /* a whiteout */
     }
     return false;
 }
 
-static int write_own(const struct build *b, int etc, struct err *e)
+static int write_own_files(const struct sandbox_build *b, int etc, struct err *e)
 {
     struct own_file own[OWN_FILES];
     int r = 0;
 
-    fill_own(b->plan, own);
+    fill_own_files(b->plan, own);
     setfsgid(b->self);
     setfsuid(b->self);
     for (int i = 0; i < OWN_FILES && r >= 0; i++)
-        r = spot_write(&(struct spot){ etc, own[i].name }, own[i].text, e);
+        r = etc_place_write(&(struct etc_place){ etc, own[i].name }, own[i].text, e);
     setfsuid(0);
     setfsgid(0);
     return r;
 }
 
-/* Directories of several layers are shown as one, which looks as the uppermost does. An owner that
- * has no number here is shown as nobody anyway. */
-static int look_like(int etc, const struct stat *st, struct err *e)
+/* Copies the attributes of the uppermost layer's /etc, which overlayfs shows for the merged
+ * directory. An owner that is not mapped is shown as nobody anyway. */
+static int copy_dir_attributes(int etc, const struct stat *st, struct err *e)
 {
     const struct timespec times[] = { st->st_atim, st->st_mtim };
 
     if (fchown(etc, st->st_uid, st->st_gid) < 0 && errno != EINVAL && errno != EPERM)
-        return err_sys(e, "giving /etc to its owner");
+        return err_sys(e, "setting the owner of /etc");
     if (fchmod(etc, st->st_mode & 07777) < 0 || futimens(etc, times) < 0)
-        return err_sys(e, "making /etc look as it did");
+        return err_sys(e, "setting the mode and times of /etc");
     return 0;
 }
 
-static int make_etc(const struct build *b, const char *layer, int *ret, struct err *e)
+static int make_etc(const struct sandbox_build *b, const char *layer, int *ret, struct err *e)
 {
     AUTO_CLOSE int etc = -1;
     char path[32];
@@ -342,15 +343,15 @@ static int make_etc(const struct build *b, const char *layer, int *ret, struct e
     if (mkdirat(b->storage, path, 0755) < 0 ||
         (etc = openat(b->storage, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
         fchown(etc, b->self, b->self) < 0)
-        return err_sys(e, "making a layer of names");
+        return err_sys(e, "creating the layer of the sandbox's own files");
     *ret = take_fd(&etc);
     return 0;
 }
 
-/* As a layer above all others: what these have in the place does not show, and is not touched, so
- * that nothing of it is among what the sandbox writes. An /etc that is no directory stays what it
- * is: nothing could be put there without following it, or hiding all that it leads to. */
-int rootfs_names(const struct build *b, const char *layer, struct err *e)
+/* Writes the files to a layer above all others: it hides the image's files without changing them,
+ * and they do not count as written by the sandbox. An /etc that is not a directory stays: nothing
+ * could be written there without following or hiding it. */
+int rootfs_own_names(const struct sandbox_build *b, const char *layer, struct err *e)
 {
     AUTO_CLOSE int etc = -1;
     struct stat st;
@@ -358,11 +359,11 @@ int rootfs_names(const struct build *b, const char *layer, struct err *e)
     int r;
 
     if (mkdirat(b->storage, layer, 0755) < 0)
-        return err_sys(e, "making a layer of names");
+        return err_sys(e, "creating the layer of the sandbox's own files");
     if (is_there && !S_ISDIR(st.st_mode))
         return 0;
     r = make_etc(b, layer, &etc, e);
     if (r >= 0)
-        r = write_own(b, etc, e);
-    return r < 0 || !is_there ? r : look_like(etc, &st, e);
+        r = write_own_files(b, etc, e);
+    return r < 0 || !is_there ? r : copy_dir_attributes(etc, &st, e);
 }

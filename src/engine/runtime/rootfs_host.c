@@ -1,11 +1,11 @@
-/* Files of the host inside a sandbox: bound, or shown through a read-only overlay.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of the host inside a sandbox: bind-mounted, or shown through a read-only overlay.
  *
- * A bound file is the inode that the host and every other sandbox use: a watch (inotify) on it
- * reports what others open, and a lock or a lease on it concerns them. An overlay has inodes of its
- * own, while pages stay shared. One overlay of the host's root serves for all that is on that mount
- * and is not visible as a whole: only the entries that the sandbox may see are copied from it.
- */
-#include "runtime/rootfs.h"
+ * A bind-mounted file is the inode that the host and every other sandbox use: a watch (inotify) on
+ * it reports accesses of others, and a lock or a lease on it affects them. An overlay has inodes of
+ * its own, while pages stay shared. One overlay of the host's root serves all files on that mount;
+ * only the entries that the sandbox may see are copied from it. */
+#include "engine/runtime/rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,31 +15,31 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "runtime/host_mounts.h"
-#include "runtime/mounts.h"
+#include "engine/runtime/host_mounts.h"
+#include "engine/runtime/mounts.h"
 
 enum { READ_ONLY = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY };
 
-/* An overlay without an upper layer needs two lower ones; this one is empty. */
+/* An overlay without an upper directory needs two lower ones; this one is empty. */
 static const char second_lower[] = ".host";
 
-/* Trees that one overlay is made of. A plain user's launcher cannot have "/": the mounts on it are
+/* Trees with one overlay each. A plain user's launcher cannot use "/": the mounts on it are
  * locked. */
 static const char *const views[] = { "/", "/etc" };
 _Static_assert(COUNT_OF(views) == BUILD_HOST_VIEWS, "a descriptor for each");
 
 /* Before Linux 6.15 only an attached mount can be a layer, or be copied. They are attached to this
- * directory of the old root, one on the other, and go with it. So no path below it may be used any
- * more: read_mounts() opens what is there before. */
+ * directory of the old root, one on top of the other, and removed with it. So no path below it may
+ * be used afterwards: read_mounts() opens the mounts there before. */
 static const char cover[] = "/usr";
 
-static int read_mounts(struct build *b, struct err *e)
+static int read_mounts(struct sandbox_build *b, struct err *e)
 {
     return b->host_mounts.read ? 0 : host_mounts_read("/proc/self/mountinfo", &b->host_mounts, e);
 }
 
-/* An entry of the host, on whichever mount it is. */
-static int open_host(const struct build *b, const char *path, int *ret, struct err *e)
+/* Opens a file of the host, on any mount. */
+static int open_host(const struct sandbox_build *b, const char *path, int *ret, struct err *e)
 {
     const struct host_mount *m = host_mounts_of(&b->host_mounts, path);
     const char *rest = m ? path + strlen(m->path) : path;
@@ -58,8 +58,8 @@ static int open_host(const struct build *b, const char *path, int *ret, struct e
     return 0;
 }
 
-/* Shows owners as the sandbox has them, which a layer of root's overlay must do itself. */
-static int map_layer(const struct build *b, int tree, struct err *e)
+/* Maps owners for the sandbox, which a layer of root's overlay must do itself. */
+static int map_layer(const struct sandbox_build *b, int tree, struct err *e)
 {
     AUTO_CLOSE int lower = -1;
     int r = mounts_copy_bare(tree, "", &lower, e);
@@ -69,8 +69,8 @@ static int map_layer(const struct build *b, int tree, struct err *e)
     return r < 0 ? r : mounts_attach_known(lower, AT_FDCWD, cover, e);
 }
 
-/* A detached overlay of the directory. */
-static int make_overlay(const struct build *b, int tree, int *ret, struct err *e)
+/* Makes a detached overlay of a directory. */
+static int make_overlay(const struct sandbox_build *b, int tree, int *ret, struct err *e)
 {
     char layers[64];
     const struct mount_option options[] = { { "lowerdir", layers },
@@ -81,7 +81,7 @@ static int make_overlay(const struct build *b, int tree, int *ret, struct err *e
     if (r < 0)
         return r;
     if (mkdirat(b->storage, second_lower, 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "making an empty directory");
+        return err_sys(e, "creating an empty directory");
     if (fchdir(b->storage) < 0)
         return err_sys(e, "entering the writable layer");
     if (b->is_root)
@@ -91,8 +91,8 @@ static int make_overlay(const struct build *b, int tree, int *ret, struct err *e
     return mounts_make("overlay", options, READ_ONLY, ret, e);
 }
 
-/* The overlay of a view, made when it is first needed; -1: there can be none. */
-static int open_view(struct build *b, size_t i)
+/* The overlay of a view, made when first needed; -1: it cannot be made. */
+static int open_view(struct sandbox_build *b, size_t i)
 {
     AUTO_CLOSE int tree = -1, overlay = -1;
 
@@ -107,8 +107,8 @@ static int open_view(struct build *b, size_t i)
     return b->host_views[i];
 }
 
-/* The entry as a view shows it that is of the same mount; false: there is none. */
-static bool copy_from_view(struct build *b, const char *path, int *ret)
+/* Copies an entry from a view of the same mount; false if no view has it. */
+static bool copy_from_view(struct sandbox_build *b, const char *path, int *ret)
 {
     for (size_t i = 0; i < COUNT_OF(views); i++) {
         size_t n = strcmp(views[i], "/") == 0 ? 0 : strlen(views[i]);
@@ -128,18 +128,19 @@ static bool copy_from_view(struct build *b, const char *path, int *ret)
     return false;
 }
 
-static int attach_overlay(struct build *b, const struct host_entry *at, int host, struct err *e)
+static int attach_overlay(struct sandbox_build *b, const struct host_entry *at, int host,
+                          struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     int r = 0;
 
     if (!copy_from_view(b, at->path, &tree))
         r = at->is_dir ? make_overlay(b, host, &tree, e)
-                       : err_set(e, ERR_UNSUPPORTED, "a single file cannot be a layer");
+                       : err_set(e, ERR_UNSUPPORTED, "overlayfs cannot show a single file");
     return r < 0 ? r : mounts_attach_known(tree, at->dir, at->name, e);
 }
 
-static int bind_host(const struct build *b, int host, int *ret, struct err *e)
+static int bind_host(const struct sandbox_build *b, int host, int *ret, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     int r = mounts_copy(host, "", &tree, e);
@@ -151,9 +152,9 @@ static int bind_host(const struct build *b, int host, int *ret, struct err *e)
     return r;
 }
 
-/* What is mounted below a directory is no part of an overlay of it. A single file cannot be a
- * layer: it is bound. */
-static int attach_nested(struct build *b, const char *path, struct err *e)
+/* Attaches the mounts below a directory, which an overlay does not include. A single file cannot be
+ * a layer: it is bind-mounted. */
+static int attach_nested(struct sandbox_build *b, const char *path, struct err *e)
 {
     size_t n = strlen(path);
     int r = 0;
@@ -171,14 +172,15 @@ static int attach_nested(struct build *b, const char *path, struct err *e)
     return r;
 }
 
-static int attach_apart(struct build *b, const struct host_entry *at, int host, struct err *e)
+static int attach_apart(struct sandbox_build *b, const struct host_entry *at, int host,
+                        struct err *e)
 {
     int r = attach_overlay(b, at, host, e);
 
     return r < 0 || !at->is_dir ? r : attach_nested(b, at->path, e);
 }
 
-static int attach_shared(const struct build *b, const struct host_entry *at, int host,
+static int attach_shared(const struct sandbox_build *b, const struct host_entry *at, int host,
                          struct err *e)
 {
     AUTO_CLOSE int tree = -1;
@@ -187,7 +189,7 @@ static int attach_shared(const struct build *b, const struct host_entry *at, int
     return r < 0 ? r : mounts_attach_known(tree, at->dir, at->name, e);
 }
 
-int rootfs_attach_host(struct build *b, const struct host_entry *at, struct err *e)
+int rootfs_attach_host(struct sandbox_build *b, const struct host_entry *at, struct err *e)
 {
     bool apart = b->plan->flags & PLAN_SYSTEM_APART;
     AUTO_CLOSE int host = -1;
@@ -200,13 +202,13 @@ int rootfs_attach_host(struct build *b, const struct host_entry *at, struct err 
     r = known < 0 ? known : attach_apart(b, at, host, e);
     if (r < 0 && (at->is_dir || known < 0) && (b->plan->flags & PLAN_SYSTEM_EITHER))
         return attach_shared(b, at, host, e);
-    return err_wrap(e, r,
-                    "cannot show %s through an overlay (isolation.system: shared, or --system "
-                    "shared, does without)",
-                    at->path);
+    return err_wrap(
+        e, r,
+        "cannot show %s through an overlay (use isolation.system: shared, or --system shared)",
+        at->path);
 }
 
-int rootfs_host_done(struct build *b, struct err *e)
+int rootfs_host_done(struct sandbox_build *b, struct err *e)
 {
     for (size_t i = 0; i < COUNT_OF(views); i++) {
         if (b->host_views[i] >= 0)

@@ -1,4 +1,5 @@
-#include "runtime/rules.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/rules.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,20 +11,20 @@
 #include <stddef.h>
 
 #include "base/own.h"
-#include "ipc/listeners.h"
+#include "lib/ipc/listeners.h"
 
 enum { PARTS_MAX = 5, VALUE_MAX = 16, PRIORITY_MANGLE = -150, PRIORITY_FILTER = 0 };
 enum { LOG_RATE = 10, LOG_BURST = 20 };
 
 static const char table[] = "sandboxer";
 
-/* A rule is a list of parts: what must be so, and then what is done. */
+/* A rule is a list of parts: conditions, then an action. */
 enum part_kind {
     PART_END,
     PART_FAMILY,    /* value: NFPROTO_… */
     PART_PROTOCOL,  /* value: IPPROTO_… */
-    PART_NETWORK,   /* n bytes at this offset of the IP header are the value */
-    PART_TRANSPORT, /* the same of the header behind it */
+    PART_NETWORK,   /* n bytes at this offset of the IP header equal the value */
+    PART_TRANSPORT, /* the same for the transport header */
     PART_VERDICT,   /* code */
     PART_RESET,
     PART_CAPTURE,
@@ -31,7 +32,7 @@ enum part_kind {
     PART_LOG,
 };
 
-struct part {
+struct rule_part {
     enum part_kind kind;
     uint8_t offset, n;
     uint8_t value[VALUE_MAX];
@@ -84,7 +85,7 @@ static const struct {
 
 static const struct rule {
     const char *chain;
-    struct part parts[PARTS_MAX];
+    struct rule_part parts[PARTS_MAX];
 } rules[] = {
     { "capture", { FAMILY(IPV4), TO4(1, 127), RETURN } },
     { "capture", { FAMILY(IPV6), TO_LOOPBACK6, RETURN } },
@@ -110,7 +111,7 @@ static const struct rule {
     { "guard", { { .kind = PART_LIMIT }, { .kind = PART_LOG } } },
 };
 
-static void begin(struct netlink *m, int type, uint16_t flags)
+static void begin_nft_message(struct netlink *m, int type, uint16_t flags)
 {
     struct nfgenmsg head = { .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
 
@@ -118,18 +119,18 @@ static void begin(struct netlink *m, int type, uint16_t flags)
                   (uint16_t)(NLM_F_ACK | NLM_F_CREATE | flags), &head, sizeof head);
 }
 
-static void begin_or_end(struct netlink *m, uint16_t type)
+static void add_batch_message(struct netlink *m, uint16_t type)
 {
     struct nfgenmsg head = { .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES) };
 
     netlink_begin(m, type, 0, &head, sizeof head);
 }
 
-/* An expression is a name and its attributes; what open_expression() opened is closed here. */
+/* Opens an expression, a name and its attributes; close_expression() closes it. */
 static void open_expression(struct netlink *m, const char *name)
 {
     netlink_open(m, NFTA_LIST_ELEM);
-    netlink_put_text(m, NFTA_EXPR_NAME, name);
+    netlink_add_text(m, NFTA_EXPR_NAME, name);
     netlink_open(m, NFTA_EXPR_DATA);
 }
 
@@ -139,133 +140,135 @@ static void close_expression(struct netlink *m)
     netlink_close(m);
 }
 
-static void put_data(struct netlink *m, uint16_t attribute, const void *value, size_t n)
+static void write_nft_data(struct netlink *m, uint16_t attribute, const void *value, size_t n)
 {
     netlink_open(m, attribute);
-    netlink_put(m, NFTA_DATA_VALUE, value, n);
+    netlink_add(m, NFTA_DATA_VALUE, value, n);
     netlink_close(m);
 }
 
-static void compare(struct netlink *m, const struct part *p)
+static void write_compare(struct netlink *m, const struct rule_part *p)
 {
     open_expression(m, "cmp");
-    netlink_put_be32(m, NFTA_CMP_SREG, NFT_REG_1);
-    netlink_put_be32(m, NFTA_CMP_OP, NFT_CMP_EQ);
-    put_data(m, NFTA_CMP_DATA, p->value, p->n);
+    netlink_add_be32(m, NFTA_CMP_SREG, NFT_REG_1);
+    netlink_add_be32(m, NFTA_CMP_OP, NFT_CMP_EQ);
+    write_nft_data(m, NFTA_CMP_DATA, p->value, p->n);
     close_expression(m);
 }
 
-static void match_meta(struct netlink *m, const struct part *p)
+static void write_meta_match(struct netlink *m, const struct rule_part *p)
 {
     open_expression(m, "meta");
-    netlink_put_be32(m, NFTA_META_KEY,
+    netlink_add_be32(m, NFTA_META_KEY,
                      p->kind == PART_FAMILY ? NFT_META_NFPROTO : NFT_META_L4PROTO);
-    netlink_put_be32(m, NFTA_META_DREG, NFT_REG_1);
+    netlink_add_be32(m, NFTA_META_DREG, NFT_REG_1);
     close_expression(m);
-    compare(m, p);
+    write_compare(m, p);
 }
 
-static void match_bytes(struct netlink *m, const struct part *p)
+static void write_payload_match(struct netlink *m, const struct rule_part *p)
 {
     open_expression(m, "payload");
-    netlink_put_be32(m, NFTA_PAYLOAD_DREG, NFT_REG_1);
-    netlink_put_be32(m, NFTA_PAYLOAD_BASE,
+    netlink_add_be32(m, NFTA_PAYLOAD_DREG, NFT_REG_1);
+    netlink_add_be32(m, NFTA_PAYLOAD_BASE,
                      p->kind == PART_NETWORK ? NFT_PAYLOAD_NETWORK_HEADER
                                              : NFT_PAYLOAD_TRANSPORT_HEADER);
-    netlink_put_be32(m, NFTA_PAYLOAD_OFFSET, p->offset);
-    netlink_put_be32(m, NFTA_PAYLOAD_LEN, p->n);
+    netlink_add_be32(m, NFTA_PAYLOAD_OFFSET, p->offset);
+    netlink_add_be32(m, NFTA_PAYLOAD_LEN, p->n);
     close_expression(m);
-    compare(m, p);
+    write_compare(m, p);
 }
 
-static void give_verdict(struct netlink *m, const struct part *p)
+static void write_nft_verdict(struct netlink *m, const struct rule_part *p)
 {
     open_expression(m, "immediate");
-    netlink_put_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+    netlink_add_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
     netlink_open(m, NFTA_IMMEDIATE_DATA);
     netlink_open(m, NFTA_DATA_VERDICT);
-    netlink_put_be32(m, NFTA_VERDICT_CODE, (uint32_t)p->code);
+    netlink_add_be32(m, NFTA_VERDICT_CODE, (uint32_t)p->code);
     netlink_close(m);
     netlink_close(m);
     close_expression(m);
 }
 
-static void reset(struct netlink *m, const struct part *p)
+static void write_reset(struct netlink *m, const struct rule_part *p)
 {
     (void)p;
     open_expression(m, "reject");
-    netlink_put_be32(m, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
+    netlink_add_be32(m, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
     close_expression(m);
 }
 
-/* Without an address: each family's own on the interface, which is loopback's. */
-static void capture(struct netlink *m, const struct part *p)
+/* Without an address: the family's address of the interface, which is loopback. */
+static void write_capture(struct netlink *m, const struct rule_part *p)
 {
     uint16_t port = htons(LISTENERS_CAPTURE_PORT);
 
     (void)p;
     open_expression(m, "immediate");
-    netlink_put_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
-    put_data(m, NFTA_IMMEDIATE_DATA, &port, sizeof port);
+    netlink_add_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+    write_nft_data(m, NFTA_IMMEDIATE_DATA, &port, sizeof port);
     close_expression(m);
     open_expression(m, "tproxy");
-    netlink_put_be32(m, NFTA_TPROXY_FAMILY, NFPROTO_UNSPEC);
-    netlink_put_be32(m, NFTA_TPROXY_REG_PORT, NFT_REG_1);
+    netlink_add_be32(m, NFTA_TPROXY_FAMILY, NFPROTO_UNSPEC);
+    netlink_add_be32(m, NFTA_TPROXY_REG_PORT, NFT_REG_1);
     close_expression(m);
 }
 
-static void limit(struct netlink *m, const struct part *p)
+static void write_limit(struct netlink *m, const struct rule_part *p)
 {
     (void)p;
     open_expression(m, "limit");
-    netlink_put_be64(m, NFTA_LIMIT_RATE, LOG_RATE);
-    netlink_put_be64(m, NFTA_LIMIT_UNIT, 1); /* second */
-    netlink_put_be32(m, NFTA_LIMIT_BURST, LOG_BURST);
-    netlink_put_be32(m, NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
+    netlink_add_be64(m, NFTA_LIMIT_RATE, LOG_RATE);
+    netlink_add_be64(m, NFTA_LIMIT_UNIT, 1); /* second */
+    netlink_add_be32(m, NFTA_LIMIT_BURST, LOG_BURST);
+    netlink_add_be32(m, NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
     close_expression(m);
 }
 
-static void log_packet(struct netlink *m, const struct part *p)
+static void write_log_rule(struct netlink *m, const struct rule_part *p)
 {
     (void)p;
     open_expression(m, "log");
-    netlink_put_be16(m, NFTA_LOG_GROUP, LISTENERS_LOG_GROUP);
-    netlink_put_text(m, NFTA_LOG_PREFIX, "egress");
-    netlink_put_be32(m, NFTA_LOG_SNAPLEN, LISTENERS_LOG_BYTES);
+    netlink_add_be16(m, NFTA_LOG_GROUP, LISTENERS_LOG_GROUP);
+    netlink_add_text(m, NFTA_LOG_PREFIX, "egress");
+    netlink_add_be32(m, NFTA_LOG_SNAPLEN, LISTENERS_LOG_BYTES);
     close_expression(m);
 }
 
-static void (*const writers[])(struct netlink *m, const struct part *p) = {
-    [PART_FAMILY] = match_meta,     [PART_PROTOCOL] = match_meta,  [PART_NETWORK] = match_bytes,
-    [PART_TRANSPORT] = match_bytes, [PART_VERDICT] = give_verdict, [PART_RESET] = reset,
-    [PART_CAPTURE] = capture,       [PART_LIMIT] = limit,          [PART_LOG] = log_packet,
+static void (*const writers[])(struct netlink *m, const struct rule_part *p) = {
+    [PART_FAMILY] = write_meta_match,     [PART_PROTOCOL] = write_meta_match,
+    [PART_NETWORK] = write_payload_match, [PART_TRANSPORT] = write_payload_match,
+    [PART_VERDICT] = write_nft_verdict,   [PART_RESET] = write_reset,
+    [PART_CAPTURE] = write_capture,       [PART_LIMIT] = write_limit,
+    [PART_LOG] = write_log_rule,
 };
 
 static void add_chain(struct netlink *m, size_t i)
 {
-    begin(m, NFT_MSG_NEWCHAIN, 0);
-    netlink_put_text(m, NFTA_CHAIN_TABLE, table);
-    netlink_put_text(m, NFTA_CHAIN_NAME, chains[i].name);
-    netlink_put_text(m, NFTA_CHAIN_TYPE, "filter");
+    begin_nft_message(m, NFT_MSG_NEWCHAIN, 0);
+    netlink_add_text(m, NFTA_CHAIN_TABLE, table);
+    netlink_add_text(m, NFTA_CHAIN_NAME, chains[i].name);
+    netlink_add_text(m, NFTA_CHAIN_TYPE, "filter");
     netlink_open(m, NFTA_CHAIN_HOOK);
-    netlink_put_be32(m, NFTA_HOOK_HOOKNUM, chains[i].hook);
-    netlink_put_be32(m, NFTA_HOOK_PRIORITY, (uint32_t)chains[i].priority);
+    netlink_add_be32(m, NFTA_HOOK_HOOKNUM, chains[i].hook);
+    netlink_add_be32(m, NFTA_HOOK_PRIORITY, (uint32_t)chains[i].priority);
     netlink_close(m);
-    netlink_put_be32(m, NFTA_CHAIN_POLICY, chains[i].policy);
+    netlink_add_be32(m, NFTA_CHAIN_POLICY, chains[i].policy);
 }
 
 static void add_rule(struct netlink *m, const struct rule *rule)
 {
-    begin(m, NFT_MSG_NEWRULE, NLM_F_APPEND);
-    netlink_put_text(m, NFTA_RULE_TABLE, table);
-    netlink_put_text(m, NFTA_RULE_CHAIN, rule->chain);
+    begin_nft_message(m, NFT_MSG_NEWRULE, NLM_F_APPEND);
+    netlink_add_text(m, NFTA_RULE_TABLE, table);
+    netlink_add_text(m, NFTA_RULE_CHAIN, rule->chain);
     netlink_open(m, NFTA_RULE_EXPRESSIONS);
     for (size_t i = 0; i < PARTS_MAX && rule->parts[i].kind != PART_END; i++)
         writers[rule->parts[i].kind](m, &rule->parts[i]);
     netlink_close(m);
 }
 
-/* Before all others, since the next ones leave loopback alone. */
+/* Added before all others, since the next rules exempt loopback. */
 static void add_taken(struct netlink *m, bool v6, uint16_t port)
 {
     struct rule four = { "capture",
@@ -285,9 +288,9 @@ static void add_taken(struct netlink *m, bool v6, uint16_t port)
 void rules_build(struct netlink *m, const struct listeners_taken *taken)
 {
     netlink_init(m);
-    begin_or_end(m, NFNL_MSG_BATCH_BEGIN);
-    begin(m, NFT_MSG_NEWTABLE, 0);
-    netlink_put_text(m, NFTA_TABLE_NAME, table);
+    add_batch_message(m, NFNL_MSG_BATCH_BEGIN);
+    begin_nft_message(m, NFT_MSG_NEWTABLE, 0);
+    netlink_add_text(m, NFTA_TABLE_NAME, table);
     for (size_t i = 0; i < COUNT_OF(chains); i++)
         add_chain(m, i);
     for (size_t i = 0; taken && i < LISTENERS_TAKEN_MAX && taken->v4[i]; i++)
@@ -296,10 +299,10 @@ void rules_build(struct netlink *m, const struct listeners_taken *taken)
         add_taken(m, true, taken->v6[i]);
     for (size_t i = 0; i < COUNT_OF(rules); i++)
         add_rule(m, &rules[i]);
-    begin_or_end(m, NFNL_MSG_BATCH_END);
+    add_batch_message(m, NFNL_MSG_BATCH_END);
 }
 
-static int explain(int r, struct err *e)
+static int explain_rules_error(int r, struct err *e)
 {
     switch (errno) {
     case ENOENT:
@@ -307,9 +310,9 @@ static int explain(int r, struct err *e)
     case EAFNOSUPPORT:
     case EPROTONOSUPPORT:
         return err_set(e, ERR_UNSUPPORTED,
-                       "loading the packet rules: this kernel lacks part of nf_tables; load the "
-                       "modules nft_tproxy, nft_reject_inet, nft_limit, nft_log and "
-                       "nfnetlink_log, or make the sandbox without egress");
+                       "loading the packet rules: this kernel lacks a part of nf_tables; load the "
+                       "modules nft_tproxy, nft_reject_inet, nft_limit, nft_log and nfnetlink_log, "
+                       "or create the sandbox without egress");
     default:
         return err_wrap(e, r, "loading the packet rules");
     }
@@ -322,8 +325,8 @@ int rules_load(const struct listeners_taken *taken, struct err *e)
     int r = netlink_socket(NETLINK_NETFILTER, &sock, e);
 
     if (r < 0)
-        return explain(r, e);
+        return explain_rules_error(r, e);
     rules_build(&m, taken);
     r = netlink_talk(sock, &m, e);
-    return r == -(int)ERR_SYS ? explain(r, e) : r;
+    return r == -(int)ERR_SYS ? explain_rules_error(r, e) : r;
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packet rules of a sandbox with egress: one table, loaded as one transaction.
  *
  *     table inet sandboxer {
  *         chain capture {
  *             type filter hook prerouting priority mangle; policy accept;
- *             ip daddr 127.0.0.1 tcp dport PORT tproxy to :3129       each port that is the host's
+ *             ip daddr 127.0.0.1 tcp dport PORT tproxy to :3129       each port of the host
  *             ip6 daddr ::1 tcp dport PORT tproxy to :3129
  *             ip daddr 127.0.0.0/8 return
  *             ip6 daddr ::1 return
@@ -23,23 +24,24 @@
  *         }
  *     }
  *
- * Everything a program sends meets `guard` first. What is dropped there fails in the call that sent
- * it (EPERM), at once and for every protocol: no answer has to find its way back. TCP goes through
- * to `capture`, which hands what belongs to no connection yet to the capture listener: without
- * address translation and without connection tracking, which would cost each packet of the
+ * Every packet of a program passes `guard` first. A dropped packet fails in the call that sent it
+ * (EPERM), immediately and for every protocol, without an answer on the wire. TCP continues to
+ * `capture`, which directs packets of no connection to the capture listener: without address
+ * translation and without connection tracking, which would cost time for each packet of the
  * sandbox's own loopback traffic, and unaccounted kernel memory. Port 53 needs no capture: the DNS
- * listeners are bound to it on every address. Nobody inside can send from it: it is a privileged
- * port of a namespace that the sandbox does not own. */
-#ifndef RUNTIME_RULES_H
-#define RUNTIME_RULES_H
+ * listeners are bound to it on every address. Programs cannot send from it: it is a privileged port
+ * of a namespace that the sandbox does not own. */
+#ifndef ENGINE_RUNTIME_RULES_H
+#define ENGINE_RUNTIME_RULES_H
 
 #include "base/err.h"
-#include "ipc/listeners.h"
-#include "runtime/netlink.h"
+#include "lib/ipc/listeners.h"
+#include "engine/runtime/netlink.h"
 
-/* taken NULL: no port of loopback is the host's. */
+/* taken NULL: no loopback port belongs to the host. */
 void rules_build(struct netlink *m, const struct listeners_taken *taken);
-/* Into the network namespace we are in. -ERR_UNSUPPORTED if the kernel lacks what they use. */
+/* Loads the rules into the current network namespace. -ERR_UNSUPPORTED if the kernel lacks a part
+ * of nf_tables. */
 int rules_load(const struct listeners_taken *taken, struct err *e);
 
 #endif

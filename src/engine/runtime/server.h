@@ -1,21 +1,23 @@
-/* The launcher: the one process that keeps privilege. It serves one connection and ends with it. */
-#ifndef RUNTIME_SERVER_H
-#define RUNTIME_SERVER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launcher: the only privileged process. It serves one connection and ends with it. */
+#ifndef ENGINE_RUNTIME_SERVER_H
+#define ENGINE_RUNTIME_SERVER_H
 
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "runtime/plan.h"
-#include "uppers/driver.h"
+#include "engine/runtime/plan.h"
+#include "engine/storage/driver.h"
 
 struct server_options {
-    bool untrusted; /* the peer is not to use our file rights: layers and mounts only below roots */
+    bool untrusted; /* the peer may not use our file rights: layers and mounts only below roots */
     const char *roots[PLAN_ROOTS_MAX];
     size_t n_roots;
-    const char *store;           /* the directory that PLAN_STORE stands for; NULL: none */
-    const struct driver *driver; /* of what sandboxes write; on disk: in the store; NULL: memory */
-    bool limited;                /* … which holds them to their disk limits */
-    const char *tag; /* whose sandboxes the peer may destroy by their ids; NULL: those of nobody */
+    const char *store;           /* the directory of PLAN_STORE; NULL: none */
+    const struct driver *driver; /* storage driver of sandboxes; on disk: in the store; NULL:
+                                    memory */
+    bool limited;                /* … which enforces disk limits */
+    const char *tag; /* tag of the sandboxes that the peer may destroy by id; NULL: none */
 };
 
 /* Serves requests on sock until the peer closes it, then destroys every ephemeral sandbox. */

@@ -1,4 +1,5 @@
-#include "runtime/side_channels.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/side_channels.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sys.h"
-#include "runtime/mounts.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/mounts.h"
 
-/* Newer than the headers of one of the C libraries. */
+/* Missing in the headers of one of the C libraries. */
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
@@ -58,7 +59,7 @@ static int draw_uuid(char out[static 40], struct err *e)
     return 0;
 }
 
-static int write_boot_id(const struct build *b, struct err *e)
+static int write_boot_id(const struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int file = -1;
     char text[40];
@@ -76,7 +77,7 @@ static int write_boot_id(const struct build *b, struct err *e)
     return 0;
 }
 
-int side_channels_boot_id(struct build *b, struct err *e)
+int side_channels_boot_id(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int tree = -1;
     int r;
@@ -105,8 +106,8 @@ static int write_offsets(struct err *e)
     char text[128];
     int n;
 
-    /* Our own files below /proc belong to us only while we are dumpable. Nothing runs in this pid
-     * namespace yet, and PID 1's program decides again. */
+    /* Our own files in /proc belong to us only while we are dumpable. No other process is in this
+     * pid namespace yet, and PID 1's program sets it again. */
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
     if (file < 0)
@@ -120,16 +121,16 @@ static int write_offsets(struct err *e)
     return 0;
 }
 
-int side_channels_clock(struct build *b, struct err *e)
+int side_channels_clock(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int clock = -1;
     int r;
 
     if (!(b->plan->flags & PLAN_GUARDED))
         return 0;
-    /* EINVAL: the kernel has none. ENOSPC: user.max_time_namespaces does not let us. */
+    /* EINVAL: not supported by the kernel. ENOSPC: forbidden by user.max_time_namespaces. */
     if (unshare(CLONE_NEWTIME) < 0)
-        return errno == EINVAL || errno == ENOSPC ? 0 : err_sys(e, "making a time namespace");
+        return errno == EINVAL || errno == ENOSPC ? 0 : err_sys(e, "creating a time namespace");
     r = write_offsets(e);
     if (r < 0)
         return r;
@@ -159,7 +160,7 @@ enum side_channel_state side_channel_of_speculation(int got)
     return (unsigned long)got & PR_SPEC_ENABLE ? SIDE_CHANNEL_OPEN : SIDE_CHANNEL_CLOSED;
 }
 
-/* For good: neither the workload nor what it executes can enable it again. */
+/* Disables it permanently, also for executed programs. */
 static int disable_speculation(unsigned long which, const char *name, struct err *e)
 {
     int got = get_speculation(which);
@@ -172,23 +173,23 @@ static int disable_speculation(unsigned long which, const char *name, struct err
     return 0;
 }
 
-/* A cookie that everything in this sandbox inherits. ENODEV: cores have one thread each; EINVAL:
- * the kernel was built without. */
+/* Creates a core scheduling cookie that all processes of this sandbox inherit. ENODEV: cores have
+ * one thread each; EINVAL: the kernel was built without it. */
 static int own_cores(struct err *e)
 {
     if (prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, CORE_OF_PROCESS, 0) < 0 && errno != ENODEV &&
         errno != EINVAL)
-        return err_sys(e, "keeping others from our cores");
+        return err_sys(e, "reserving cores for the sandbox (core scheduling)");
     return 0;
 }
 
-int side_channels_guard(struct build *b, struct err *e)
+int side_channels_guard(struct sandbox_build *b, struct err *e)
 {
     int r;
 
-    /* What a container around us may have turned on for all its processes. */
+    /* A surrounding container may have enabled it for all its processes. */
     if (prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) == 1 && prctl(PR_SET_MEMORY_MERGE, 0, 0, 0, 0) < 0)
-        return err_sys(e, "keeping memory from being merged");
+        return err_sys(e, "disabling memory merging (KSM)");
     if (!(b->plan->flags & PLAN_GUARDED))
         return 0;
     r = disable_speculation(PR_SPEC_STORE_BYPASS, "store bypass", e);
@@ -197,7 +198,7 @@ int side_channels_guard(struct build *b, struct err *e)
     return r < 0 ? r : own_cores(e);
 }
 
-/* --- what this machine offers --- */
+/* --- probes --- */
 
 static enum side_channel_state probe_clock(void)
 {

@@ -1,5 +1,6 @@
-/* Image layers and mounts: from descriptors that the caller opened, or paths below the launcher's
- * roots, to trees that can be mounted. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns image layers and mounts, given as descriptors of the caller or as paths below the
+ * launcher's roots, into detached trees. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,15 +9,14 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sys.h"
-#include "runtime/build.h"
-#include "runtime/mounts.h"
+#include "lib/proc/sys.h"
+#include "engine/runtime/build.h"
+#include "engine/runtime/mounts.h"
 
-/* A plain caller's launcher lives in a mount namespace of its own, where descriptors from before
- * cannot be mounted. The same object is looked up again by the path the kernel has for it, and must
- * be the same object: nothing is gained by moving things around meanwhile, and the rights are the
- * caller's own. */
-static int reopen(int fd, int *ret, struct err *e)
+/* A plain user's launcher runs in its own mount namespace, where descriptors opened before cannot
+ * be mounted. The object is opened again by the kernel's path for it, and must be the same object:
+ * an attacker gains nothing by moving files meanwhile, and the rights are the caller's own. */
+static int reopen_by_path(int fd, int *ret, struct err *e)
 {
     AUTO_CLOSE int again = -1;
     char link[64], path[PATH_MAX];
@@ -37,10 +37,10 @@ static int reopen(int fd, int *ret, struct err *e)
     return 0;
 }
 
-static int replace_by_tree(const struct build *b, int *fd, struct err *e)
+static int replace_by_tree(const struct sandbox_build *b, int *fd, struct err *e)
 {
     AUTO_CLOSE int again = -1;
-    int tree, r = b->is_root ? 0 : reopen(*fd, &again, e);
+    int tree, r = b->is_root ? 0 : reopen_by_path(*fd, &again, e);
 
     if (r >= 0)
         r = mounts_copy(b->is_root ? *fd : again, "", &tree, e);
@@ -51,9 +51,9 @@ static int replace_by_tree(const struct build *b, int *fd, struct err *e)
     return 0;
 }
 
-/* What the caller wrote leads nowhere but down, and through nothing that somebody could replace by
- * a link meanwhile. */
-static int open_below(const char *root, const char *path, int *ret, struct err *e)
+/* Opens the caller's path beneath a root, following no link, so that nothing can be exchanged
+ * meanwhile. */
+static int open_below_root(const char *root, const char *path, int *ret, struct err *e)
 {
     AUTO_CLOSE int dir = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int fd;
@@ -71,18 +71,18 @@ static int open_below(const char *root, const char *path, int *ret, struct err *
     return 0;
 }
 
-static int tree_below(const struct build *b, uint32_t root, const char *path, bool dir_only,
+static int tree_below(const struct sandbox_build *b, uint32_t root, const char *path, bool dir_only,
                       int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = open_below(root == PLAN_STORE ? b->store : b->roots[root - 1], path, &fd, e);
+    int r = open_below_root(root == PLAN_STORE ? b->store : b->roots[root - 1], path, &fd, e);
 
     if (r >= 0)
         r = plan_check_file(fd, dir_only, path, e);
     return r < 0 ? r : mounts_copy(fd, "", ret, e);
 }
 
-int build_sources(struct build *b, bool by_path, struct err *e)
+int build_sources(struct sandbox_build *b, bool by_path, struct err *e)
 {
     const struct plan *p = b->plan;
     int r = 0;

@@ -1,4 +1,5 @@
-#include "runtime/supervisor.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,47 +12,48 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "proc/sealed.h"
-#include "proc/sys.h"
+#include "lib/proc/sealed.h"
+#include "lib/proc/sys.h"
 
-static int add_string(struct buf *b, const char *s)
+static int append_string(struct buf *b, const char *s)
 {
     return buf_add(b, (struct str){ s, strlen(s) + 1 });
 }
 
-static int add_strings(struct buf *b, const char *const *list, uint32_t *count)
+static int append_strings(struct buf *b, const char *const *list, uint32_t *count)
 {
     int r = 0;
 
     for (*count = 0; list && list[*count] && r >= 0; (*count)++)
-        r = add_string(b, list[*count]);
+        r = append_string(b, list[*count]);
     return r;
 }
 
-static int add_text(struct buf *b, const struct supervisor_start *s, uint32_t *argc, uint32_t *envc,
-                    struct err *e)
+static int append_start_text(struct buf *b, const struct supervisor_start *s, uint32_t *argc,
+                             uint32_t *envc, struct err *e)
 {
-    int r = s->user ? add_string(b, s->user) : 0;
+    int r = s->user ? append_string(b, s->user) : 0;
 
     if (r >= 0)
-        r = add_string(b, s->cwd ? s->cwd : "");
+        r = append_string(b, s->cwd ? s->cwd : "");
     if (r >= 0)
-        r = add_strings(b, s->argv, argc);
+        r = append_strings(b, s->argv, argc);
     if (r >= 0)
-        r = add_strings(b, s->envp, envc);
+        r = append_strings(b, s->envp, envc);
     return r < 0 ? err_set(e, ERR_TOO_BIG, "arguments and environment take more than %d bytes",
                            CONTROL_TEXT_MAX)
                  : 0;
 }
 
-static int send_start(int sock, const void *m, size_t n, int text, const struct supervisor_start *s,
-                      struct err *e)
+static int send_start_message(int sock, const void *m, size_t n, int text,
+                              const struct supervisor_start *s, struct err *e)
 {
     int fds[IPC_FDS_MAX];
     size_t n_fds = 0;
 
     if (s->n_lent > CONTROL_LENT_MAX)
-        return err_set(e, ERR_TOO_BIG, "%zu descriptors cannot be lent", s->n_lent);
+        return err_set(e, ERR_TOO_BIG, "%zu descriptors are too many to pass to a program",
+                       s->n_lent);
     if (text >= 0)
         fds[n_fds++] = text;
     for (size_t i = 0; i < s->n_lent; i++)
@@ -79,13 +81,13 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
     int r = buf_add(&m, (struct str){ (const char *)&head, sizeof head });
 
     if (r >= 0)
-        r = add_text(&m, s, &head.argc, &head.envc, e);
+        r = append_start_text(&m, s, &head.argc, &head.envc, e);
     if (r < 0)
         return r;
     size = m.n;
     head.text_size = (uint32_t)(m.n - sizeof head);
     if (m.n > IPC_MESSAGE_MAX) {
-        /* Text too long for a packet travels in memory. */
+        /* Text too long for a packet is sent in a memfd. */
         r = sealed_text((struct str){ m.p + sizeof head, head.text_size }, "arguments", &text, e);
         if (r < 0)
             return r;
@@ -94,7 +96,7 @@ int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, s
     }
     control_fill(&head.head, CONTROL_START, tag, size);
     memcpy(m.p, &head, sizeof head);
-    return send_start(sock, m.p, size, text, s, e);
+    return send_start_message(sock, m.p, size, text, s, e);
 }
 
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
@@ -114,7 +116,7 @@ int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struc
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
-int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e)
+int supervisor_request(int sock, uint32_t tag, enum control_type type, struct err *e)
 {
     struct control_head m;
 
@@ -122,7 +124,8 @@ int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
-int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc, struct err *e)
+int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
+                           struct err *e)
 {
     struct control_one m = { .proc = proc };
 
@@ -130,7 +133,7 @@ int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t 
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
-int supervisor_ask_who(int sock, uint32_t tag, uint64_t inode, struct err *e)
+int supervisor_query_socket_owner(int sock, uint32_t tag, uint64_t inode, struct err *e)
 {
     struct control_who m = { .inode = inode };
 
@@ -138,8 +141,7 @@ int supervisor_ask_who(int sock, uint32_t tag, uint64_t inode, struct err *e)
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
-/* A sandbox could hand out anything; only pipes and terminals are taken, and they never block us.
- */
+/* Accepts only pipes and terminals from a sandbox, and makes them non-blocking. */
 static int accept_stdio(struct ipc_fds *fds, struct err *e)
 {
     for (size_t i = 0; i < fds->n; i++) {
@@ -147,10 +149,10 @@ static int accept_stdio(struct ipc_fds *fds, struct err *e)
         int flags = fcntl(fds->fd[i], F_GETFL);
 
         if (flags < 0 || fstat(fds->fd[i], &st) < 0)
-            return err_sys(e, "looking at a descriptor from the sandbox");
+            return err_sys(e, "checking a descriptor from the sandbox");
         if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
             return err_set(e, ERR_DENIED,
-                           "the sandbox sent a descriptor that is no pipe or terminal");
+                           "the sandbox sent a descriptor that is neither a pipe nor a terminal");
         if (fcntl(fds->fd[i], F_SETFL, flags | O_NONBLOCK) < 0)
             return err_sys(e, "preparing a descriptor from the sandbox");
     }
@@ -163,7 +165,7 @@ static int accept_exe(int fd, const struct control_exe *x, struct err *e)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "looking at an executable from the sandbox");
+        return err_sys(e, "checking an executable from the sandbox");
     if ((flags & (O_ACCMODE | O_PATH)) != O_RDONLY || !S_ISREG(st.st_mode) || st.st_dev != x->dev ||
         st.st_ino != x->ino)
         return err_set(e, ERR_DENIED, "the sandbox sent a descriptor that is not the executable");
@@ -181,13 +183,16 @@ static int accept_exes(const struct control_who_is *m, const struct ipc_fds *fds
         control_exe_at(m, i, &x);
         if (!(x.flags & CONTROL_EXE_FD))
             continue;
-        r = at < fds->n ? accept_exe(fds->fd[at++], &x, e)
-                        : err_set(e, ERR_INVALID, "an executable without its descriptor");
+        r = at < fds->n
+                ? accept_exe(fds->fd[at++], &x, e)
+                : err_set(e, ERR_INVALID, "the sandbox sent an executable without its descriptor");
     }
-    return r < 0 || at == fds->n ? r : err_set(e, ERR_INVALID, "more descriptors than executables");
+    return r < 0 || at == fds->n
+               ? r
+               : err_set(e, ERR_INVALID, "the sandbox sent more descriptors than executables");
 }
 
-static int option_of(int fd, int option)
+static int socket_option(int fd, int option)
 {
     int value = -1;
     socklen_t n = sizeof value;
@@ -195,16 +200,16 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &n) < 0 ? -1 : value;
 }
 
-/* Nothing but a TCP connection: of another kind of socket, our own end could be made to block, or
- * to carry descriptors. */
+/* Accepts only a TCP connection: another kind of socket could be made to block, or carry
+ * descriptors. */
 static int accept_socket(const struct ipc_fds *fds, struct err *e)
 {
     int fd = fds->n == 1 ? fds->fd[0] : -1, flags;
 
     if (fd < 0)
-        return err_set(e, ERR_INVALID, "a connection without its socket");
-    if (option_of(fd, SO_PROTOCOL) != IPPROTO_TCP || option_of(fd, SO_ACCEPTCONN) != 0)
-        return err_set(e, ERR_DENIED, "the sandbox sent a descriptor that is no connection");
+        return err_set(e, ERR_INVALID, "the sandbox sent a connection without its socket");
+    if (socket_option(fd, SO_PROTOCOL) != IPPROTO_TCP || socket_option(fd, SO_ACCEPTCONN) != 0)
+        return err_set(e, ERR_DENIED, "the sandbox sent a descriptor that is not a TCP connection");
     flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return err_sys(e, "preparing a connection from the sandbox");
@@ -216,7 +221,7 @@ static int accept_dir(const struct ipc_fds *fds, struct err *e)
     struct stat st;
 
     if (fds->n != 1 || fstat(fds->fd[0], &st) < 0 || !S_ISDIR(st.st_mode))
-        return err_set(e, ERR_DENIED, "the sandbox sent no directory");
+        return err_set(e, ERR_DENIED, "the sandbox sent no descriptor of a directory");
     return 0;
 }
 
@@ -235,15 +240,15 @@ static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, st
     case CONTROL_LISTENING:
         return 0;
     default:
-        return fds->n ? err_set(e, ERR_DENIED, "the sandbox sent descriptors nobody asked for") : 0;
+        return fds->n ? err_set(e, ERR_DENIED, "the sandbox sent unexpected descriptors") : 0;
     }
 }
 
 _Static_assert(sizeof(struct control_exited) >= sizeof(struct control_failed),
                "the largest message that has no list");
 
-/* Zeros behind what an older PID 1 has sent, up to where this build may read. */
-static void complete(union supervisor_message *m, size_t n)
+/* Zeroes the fields that an older PID 1 did not send. */
+static void zero_missing_fields(union supervisor_message *m, size_t n)
 {
     enum { KNOWN = sizeof(struct control_exited) };
 
@@ -261,7 +266,7 @@ int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret
         return (int)n;
     r = control_check(ret, (size_t)n, e);
     if (r >= 0)
-        complete(ret, (size_t)n);
+        zero_missing_fields(ret, (size_t)n);
     if (r >= 0)
         r = accept_fds(ret, &fds, e);
     if (r < 0)

@@ -1,45 +1,47 @@
-/* The client's end of a sandbox's control channel: what is asked of PID 1, and what it answers. */
-#ifndef RUNTIME_SUPERVISOR_H
-#define RUNTIME_SUPERVISOR_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's end of a sandbox's control channel: sends requests to PID 1 and receives its
+ * answers. */
+#ifndef ENGINE_RUNTIME_SUPERVISOR_H
+#define ENGINE_RUNTIME_SUPERVISOR_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "ipc/channel.h"
-#include "ipc/control.h"
+#include "lib/ipc/channel.h"
+#include "lib/ipc/control.h"
 
 struct supervisor_start {
     enum control_what what;
     uint32_t flags; /* enum control_start_flags, without CONTROL_TEXT_FD, _USER_NAME and _LENT */
     uint32_t uid, gid;
-    const char *user; /* a name to look up inside instead of uid and gid; or NULL */
+    const char *user; /* user name inside, instead of uid and gid; or NULL */
     uint32_t mode;
     uint16_t rows, cols;
     int64_t timeout_ns, grace_ns;
     const char *cwd;         /* NULL or "": the user's home, or / */
     const char *const *argv; /* NULL-terminated; for file operations, the paths */
     const char *const *envp; /* NULL-terminated, or NULL */
-    uint64_t cookie;         /* by which a client that comes back knows it */
-    const int *lent;         /* descriptors that a program finds open: CONTROL_LENT */
+    uint64_t cookie;         /* identifies it for a client that reconnects */
+    const int *lent;         /* descriptors that a program inherits: CONTROL_LENT */
     size_t n_lent;           /* at most CONTROL_LENT_MAX */
 };
 
-/* Sends the request; what becomes of it arrives under the tag. */
+/* Sends the request; its results arrive with the tag. */
 int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
                     struct err *e);
-/* Everything inside: `sig`, and after grace_ns (0: never) SIGKILL. */
+/* Signals all processes inside with `sig`, and after grace_ns (0: never) with SIGKILL. */
 int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
 /* PING, LIST, USAGE, LISTENERS, UPPER, STAND, GO_ON, END */
-int supervisor_ask(int sock, uint32_t tag, enum control_type type, struct err *e);
+int supervisor_request(int sock, uint32_t tag, enum control_type type, struct err *e);
 /* ATTACH, CLOSE_STDIN, FORGET */
-int supervisor_ask_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
-                       struct err *e);
-/* Who holds the socket with this inode number. */
-int supervisor_ask_who(int sock, uint32_t tag, uint64_t inode, struct err *e);
+int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
+                           struct err *e);
+/* Asks which processes hold the socket with this inode number. */
+int supervisor_query_socket_owner(int sock, uint32_t tag, uint64_t inode, struct err *e);
 
-/* Every message is as this build knows it, whatever the age of the PID 1 that sent it; entries of
+/* Every message has the layout of this build, even from a PID 1 of another version; entries of
  * `procs` and `who_is` are still read with control_procs_at() and the like. */
 union supervisor_message {
     struct control_head head;
@@ -57,11 +59,11 @@ union supervisor_message {
     char room_[IPC_MESSAGE_MAX];
 };
 
-/* The next message from PID 1, checked: 1, or 0 when the sandbox is gone. Descriptors that came
- * with it are of the kind expected of them, or the message is refused; they do not block. Those of
- * LISTENING are checked by listeners_take(); those of WHO_IS are the files that it names.
- * -ERR_BUSY if there is none and the socket does not block. After another error the connection is
- * no longer worth anything, but another may be made. */
+/* Receives and checks the next message from PID 1: 1, or 0 when the sandbox has ended. Its
+ * descriptors have the expected kind, or the message is refused; they do not block. Those of
+ * LISTENING are checked by listeners_take(); those of WHO_IS are the files that it names. -ERR_BUSY
+ * if there is no message and the socket does not block. After another error the connection is
+ * unusable, but a new one may be made. */
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds,
                     struct err *e);
 

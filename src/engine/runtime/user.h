@@ -1,6 +1,7 @@
-/* A user of a sandbox, as people write one: "agent", "1000" or "1000:1000". */
-#ifndef RUNTIME_USER_H
-#define RUNTIME_USER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the user of a sandbox: "agent", "1000" or "1000:1000". */
+#ifndef ENGINE_RUNTIME_USER_H
+#define ENGINE_RUNTIME_USER_H
 
 #include <stdint.h>
 
@@ -11,12 +12,12 @@ struct user {
     uint32_t uid, gid;
 };
 
-/* Without a gid of its own, a number is both. Whether there is such a name only the sandbox's
- * /etc/passwd can tell. */
+/* A number without a gid is used for both. Only the sandbox's /etc/passwd knows whether a name
+ * exists. */
 int user_parse(const char *text, struct user *ret, struct err *e);
 
-/* Gives a name its number where the names are ours: on the host's system directories. What we do
- * not know stays as it is. */
+/* Translates the names of the runtime's own /etc/passwd, on the host's system directories. Unknown
+ * names stay names. */
 void user_number(struct user *u);
 
 #endif

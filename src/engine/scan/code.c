@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls in Python, JavaScript and C, with the names and texts that can be known without running
  * anything: token by token. */
-#include "scan/code.h"
+#include "engine/scan/code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static const char keywords[] =
     "delete|void|int|char|static|struct|unsigned|const|if|elif|switch|do|is|del|assert|raise|"
     "throw|FILE|size_t|long|short|pid_t|def|function|class|export|default|try|print_";
 
-static void read_name(struct code *c)
+static void read_name_token(struct code *c)
 {
     struct frame *f = code_top(c);
     struct known *k;
@@ -49,7 +50,7 @@ static void read_name(struct code *c)
     c->text_last = c->plus = false;
 }
 
-static void read_string(struct code *c)
+static void read_string_token(struct code *c)
 {
     bool joined = c->plus || (c->text_last && c->language != SCAN_JAVASCRIPT);
 
@@ -60,7 +61,7 @@ static void read_string(struct code *c)
     code_clear_chain(c);
 }
 
-static void read_number(struct code *c)
+static void read_number_token(struct code *c)
 {
     struct frame *f = code_top(c);
     char digits[24];
@@ -103,29 +104,29 @@ static void read_plain_sign(struct code *c)
         code_clear_chain(c);
 }
 
-/* Names whose bare use as a value says something, as rules write it. */
+/* Names that are significant as bare values, and their text in rules. */
 static const struct {
     const char *chain, *means;
-} telling[] = {
+} value_names[] = {
     { "os.environ", "(environ)" },     { "process.env", "(environ)" },
     { "document.cookie", "(cookie)" }, { "__filename", "(self)" },
     { "PROT_EXEC", "(exec)" },         { "SOCK_RAW", "(raw)" },
     { "process.argv[1]", "(self)" },   { "environ", "(environ)" },
 };
 
-static void note_telling(struct code *c)
+static void note_value_name(struct code *c)
 {
-    for (size_t i = 0; i < COUNT_OF(telling) && c->chain[0]; i++)
-        if (strcmp(telling[i].chain, c->chain) == 0)
-            code_add_text(c, str_from(telling[i].means), false);
+    for (size_t i = 0; i < COUNT_OF(value_names) && c->chain[0]; i++)
+        if (strcmp(value_names[i].chain, c->chain) == 0)
+            code_add_text(c, str_from(value_names[i].means), false);
 }
 
-static void read_sign(struct code *c)
+static void read_sign_token(struct code *c)
 {
     char sign = c->t.text.p[0];
 
     if (!strchr(".[(=?", sign) && code_top(c)->kind)
-        note_telling(c);
+        note_value_name(c);
 
     if (c->loop_next && sign != '{') { /* the body is one statement */
         c->loop = true;
@@ -142,7 +143,7 @@ static void read_sign(struct code *c)
     }
 }
 
-/* A new line of Python: where it stands says whether the loop goes on. */
+/* A new line of Python: its indentation decides whether the loop's body continues. */
 static void begin_line(struct code *c)
 {
     bool brackets =
@@ -185,7 +186,7 @@ static bool read_as(struct code *c)
     return true;
 }
 
-static void read_token(struct code *c)
+static void dispatch_token(struct code *c)
 {
     if (c->loop_next && c->t.kind != TOKEN_SIGN && c->t.kind != TOKEN_LINE) {
         c->loop = true;
@@ -194,16 +195,16 @@ static void read_token(struct code *c)
     }
     switch (c->t.kind) {
     case TOKEN_NAME:
-        read_name(c);
+        read_name_token(c);
         break;
     case TOKEN_STRING:
-        read_string(c);
+        read_string_token(c);
         break;
     case TOKEN_NUMBER:
-        read_number(c);
+        read_number_token(c);
         break;
     case TOKEN_SIGN:
-        read_sign(c);
+        read_sign_token(c);
         break;
     case TOKEN_LINE:
         begin_line(c);
@@ -213,14 +214,14 @@ static void read_token(struct code *c)
     }
 }
 
-static void read_all(struct code *c)
+static void read_code_tokens(struct code *c)
 {
     for (code_next(c); c->t.kind != TOKEN_END; code_next(c)) {
         while (code_read_import(c) || read_while(c) || read_as(c))
             ;
         if (c->t.kind == TOKEN_END)
             break;
-        read_token(c);
+        dispatch_token(c);
     }
     while (c->n > 1)
         code_pop(c, code_top(c)->kind == '(' ? ')' : code_top(c)->kind == '[' ? ']' : '}');
@@ -229,7 +230,7 @@ static void read_all(struct code *c)
         code_end_loop(c);
 }
 
-void scan_code(struct scan *s, struct str text)
+void scan_code(struct scan_state *s, struct str text)
 {
     AUTO_FREE struct frame *frames = calloc(FRAMES_MAX, sizeof *frames);
     AUTO_FREE struct known *names = calloc(KNOWN_MAX, sizeof *names);
@@ -242,7 +243,7 @@ void scan_code(struct scan *s, struct str text)
                                                : SCAN_C;
     tokens_init(&c.k, c.language, text);
     buf_init(&c.texts, TEXTS_MAX);
-    read_all(&c);
+    read_code_tokens(&c);
     tokens_done(&c.k);
     buf_done(&c.texts);
 }

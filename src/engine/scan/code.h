@@ -1,8 +1,9 @@
-/* Python, JavaScript and C while they are read, for the files of this noun. */
-#ifndef SCAN_CODE_H
-#define SCAN_CODE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of the scanner for Python, JavaScript and C, shared by code*.c. */
+#ifndef ENGINE_SCAN_CODE_H
+#define ENGINE_SCAN_CODE_H
 
-#include "scan/tokens.h"
+#include "engine/scan/tokens.h"
 
 enum {
     FRAMES_MAX = 192,
@@ -15,7 +16,7 @@ enum {
     FRAME_ARGS_MAX = 48,
 };
 
-/* What a name stands for: another name (os.system), or a text. */
+/* The meaning of a name: another name (os.system), or a text. */
 struct known {
     char name[48];
     char stands_for[CHAIN_MAX];
@@ -27,11 +28,11 @@ struct text {
     size_t from, n;
 };
 
-/* An open bracket, or the statement that we are in. */
+/* An open bracket, or the current statement. */
 struct frame {
     char kind;              /* '(' '[' '{', or 0 for the file */
-    char callee[CHAIN_MAX]; /* '(': what is called; '[': what is indexed; "" if nothing */
-    struct place at;
+    char callee[CHAIN_MAX]; /* '(': the callee; '[': the indexed name; "" without one */
+    struct scan_place at;
     struct text args[FRAME_ARGS_MAX];
     size_t n;
     size_t mark; /* where its texts begin */
@@ -42,7 +43,7 @@ struct frame {
     size_t n_numbers;
     unsigned tokens, semicolons, colons;
     bool minus, after_text; /* '[': of 'text'[::-1] */
-    bool more;              /* behind a plus: its text goes on with the last one */
+    bool more;              /* behind a plus: its text continues the last one */
     flows in;
     /* Of a statement: */
     char left[NAMES_MAX][48]; /* names that are assigned to */
@@ -51,10 +52,10 @@ struct frame {
 };
 
 struct code {
-    struct scan *s;
+    struct scan_state *s;
     enum scan_language language;
-    struct tokens k;
-    struct token t;
+    struct scan_tokens k;
+    struct scan_token t;
     struct frame *frames;
     size_t n;    /* frames; the last one is open */
     size_t lost; /* brackets beyond FRAMES_MAX */
@@ -68,7 +69,7 @@ struct code {
     unsigned loop_indent, indent;
 };
 
-static inline struct place code_place(const struct code *c, struct place at)
+static inline struct scan_place code_place(const struct code *c, struct scan_place at)
 {
     return c->s->fixed ? *c->s->fixed : at;
 }
@@ -84,7 +85,7 @@ static inline bool code_is_statement(const struct frame *f)
     return f->kind == 0 || f->kind == '{';
 }
 
-static inline bool token_is(const struct token *t, const char *text)
+static inline bool token_is(const struct scan_token *t, const char *text)
 {
     return (t->kind == TOKEN_NAME || t->kind == TOKEN_SIGN) && str_eq(t->text, str_from(text));
 }
@@ -94,12 +95,12 @@ static inline void code_next(struct code *c)
     tokens_next(&c->k, &c->t);
 }
 
-/* --- code_names.c: what names stand for, texts, and the name that is being read --- */
+/* --- code_names.c: meanings of names, texts, and the name that is being read --- */
 struct known *code_known(struct code *c, const char *name); /* NULL: nothing */
 struct known *code_make_known(struct code *c, const char *name);
 void code_stands_for(struct code *c, const char *name, const char *module, const char *member);
 struct str code_text(const struct code *c, const struct text *t);
-/* A literal, or what is known to be one: a new argument, or more of the last. */
+/* Adds a literal or a known text: a new argument, or a continuation of the last. */
 void code_add_text(struct code *c, struct str s, bool more);
 /* Values that a text holds in braces. */
 flows code_held(const struct code *c, struct str s);
@@ -107,8 +108,8 @@ void code_clear_chain(struct code *c);
 void code_set_chain(struct code *c, const char *a, const char *dot, struct str b);
 
 /* --- code_calls.c: calls, as acts that rules are compared with --- */
-flows code_judge(struct code *c, struct frame *f); /* what it yields */
-/* True if the call stands for a name, which is the chain now, or for a text, which may be in
+flows code_judge(struct code *c, struct frame *f); /* returns the flows of its result */
+/* True if the call evaluates to a name, which is the chain now, or to a text, which may be in
  * room. */
 bool code_resolve(struct code *c, const struct frame *f, struct str *ret_text, char *room,
                   size_t cap);
@@ -121,6 +122,6 @@ void code_end_statement(struct code *c);
 void code_end_loop(struct code *c);
 
 /* --- code_imports.c --- */
-bool code_read_import(struct code *c); /* false: there is none */
+bool code_read_import(struct code *c); /* false: not an import */
 
 #endif

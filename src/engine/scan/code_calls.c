@@ -1,5 +1,6 @@
-/* Calls of code: what they do, and what they stand for. */
-#include "scan/code.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls in code: their effects and their values. */
+#include "engine/scan/code.h"
 
 #include <string.h>
 
@@ -72,7 +73,7 @@ flows code_judge(struct code *c, struct frame *f)
     return out;
 }
 
-/* require('x'), __import__('x'), getattr(x, 'y'), chr(114), ''.join(…): what they are. */
+/* Evaluates require('x'), __import__('x'), getattr(x, 'y'), chr(114), ''.join(…). */
 bool code_resolve(struct code *c, const struct frame *f, struct str *ret_text, char *room,
                   size_t cap)
 {

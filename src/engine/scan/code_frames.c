@@ -1,10 +1,11 @@
-/* Frames of code: an open bracket, or the statement that we are in. */
-#include "scan/code.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames of code: an open bracket, or the current statement. */
+#include "engine/scan/code.h"
 
 #include <string.h>
 
-/* The end of `left = …`: what the names carry and stand for from now on. */
-static void assign(struct code *c, struct frame *f)
+/* The end of `left = …`: sets the flows and meanings of the names. */
+static void assign_left(struct code *c, struct frame *f)
 {
     for (size_t i = 0; i < f->n_left; i++) {
         scan_carry(c->s, str_from(f->left[i]), f->in);
@@ -30,7 +31,7 @@ static void assign(struct code *c, struct frame *f)
         c->texts.n = f->mark;
 }
 
-static void loop_header(struct code *c, const struct frame *f)
+static void note_loop_header(struct code *c, const struct frame *f)
 {
     bool one = f->tokens == 1 && (f->n_numbers || scan_like("true|True", str_from(f->first)));
 
@@ -95,8 +96,8 @@ static void reverse_last(struct code *c)
     }
 }
 
-/* What was in a bracket that is no call belongs to what is around it. */
-static void merge(struct code *c, const struct frame *f)
+/* The contents of a bracket that is not a call belong to the surrounding expression. */
+static void merge_frame(struct code *c, const struct frame *f)
 {
     struct frame *above = code_top(c);
 
@@ -118,7 +119,7 @@ static void pop_call(struct code *c, struct frame *f)
 
     above->in |= out;
     above->called = true;
-    loop_header(c, f);
+    note_loop_header(c, f);
     if (!code_resolve(c, f, &text, room, sizeof room)) {
         code_set_chain(c, f->callee, "()", STR(""));
         c->texts.n = f->mark;
@@ -127,7 +128,7 @@ static void pop_call(struct code *c, struct frame *f)
     c->texts.n = f->mark;
     if (text.p) {
         if (str_eq(str_from(f->callee), STR("''.join")) && above->n)
-            above->n--; /* what stands between the pieces */
+            above->n--; /* the separator of the pieces */
         code_add_text(c, text, f->more);
         code_clear_chain(c);
     } else {
@@ -144,7 +145,7 @@ static void pop_index(struct code *c, struct frame *f)
         code_set_chain(c, f->callee, ".", code_text(c, &f->args[0]));
         c->texts.n = f->mark;
     } else {
-        merge(c, f);
+        merge_frame(c, f);
         code_clear_chain(c);
     }
 }
@@ -158,10 +159,9 @@ void code_pop(struct code *c, char kind)
         return;
     }
     if (c->n == 1)
-        return; /* a stray one */
-    if (code_top(c)
-            ->n_left) /* a block's last statement; what is left of an object's names is merged */
-        assign(c, code_top(c));
+        return;              /* a stray one */
+    if (code_top(c)->n_left) /* a block's last statement; the rest of an object's names is merged */
+        assign_left(c, code_top(c));
     f = &c->frames[--c->n];
     if (c->loop && c->language != SCAN_PYTHON && c->n + 1 == c->loop_frame && c->loop_frame)
         code_end_loop(c);
@@ -171,7 +171,7 @@ void code_pop(struct code *c, char kind)
     } else if (f->kind == '[' && kind == ']') {
         pop_index(c, f);
     } else {
-        merge(c, f);
+        merge_frame(c, f);
         code_clear_chain(c);
         code_top(c)->destructured = f->kind == '{';
     }
@@ -181,7 +181,7 @@ void code_end_statement(struct code *c)
 {
     if (!code_is_statement(code_top(c)))
         return;
-    assign(c, code_top(c));
+    assign_left(c, code_top(c));
     code_clear_chain(c);
     c->text_last = c->plus = false;
     if (c->loop && c->language != SCAN_PYTHON && !c->loop_frame)

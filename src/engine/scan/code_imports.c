@@ -1,5 +1,6 @@
-/* Imports of code: what names stand for from there on. */
-#include "scan/code.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Imports in code, which give names their meanings. */
+#include "engine/scan/code.h"
 
 #include <string.h>
 

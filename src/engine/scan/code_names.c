@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and texts of code that can be known without running anything. */
-#include "scan/code.h"
+#include "engine/scan/code.h"
 
 #include <string.h>
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/own.h"
-#include "scan/inside.h"
+#include "engine/scan/internal.h"
 
-enum { LOOK_AT = 64 << 10 };
+enum { INSPECTED_BYTES = 64 << 10 };
 
 const char *const scan_languages[] = { "unknown", "shell",  "python", "javascript",
                                        "c",       "binary", NULL };
@@ -27,7 +28,7 @@ static const struct {
     { "node|nodejs|deno|bun|ts-node|tsx", SCAN_JAVASCRIPT },
 };
 
-/* Lines that one language has and the others have not; what is found most often counts. */
+/* Lines that are typical of one language; the language with the most hits wins. */
 static const struct {
     const char *line;
     enum scan_language language;
@@ -55,7 +56,7 @@ enum scan_language scan_interpreter(struct str name)
 }
 
 /* "#!/usr/bin/env -S python3 -u": the last part of the first word that is a program. */
-static enum scan_language by_shebang(struct str text)
+static enum scan_language language_by_shebang(struct str text)
 {
     struct str line, word, base;
     enum scan_language found = SCAN_UNKNOWN;
@@ -75,14 +76,14 @@ static enum scan_language by_shebang(struct str text)
     return found;
 }
 
-static enum scan_language by_content(struct str text)
+static enum scan_language language_by_content(struct str text)
 {
     unsigned counts[SCAN_BINARY + 1] = { 0 };
     enum scan_language best = SCAN_UNKNOWN;
     struct str line;
 
-    if (text.n > LOOK_AT)
-        text.n = LOOK_AT;
+    if (text.n > INSPECTED_BYTES)
+        text.n = INSPECTED_BYTES;
     while (text.p) {
         text = str_cut(text, '\n', &line);
         line = str_trim(line);
@@ -99,7 +100,7 @@ static enum scan_language by_content(struct str text)
 
 static bool is_binary(struct str text)
 {
-    size_t n = text.n < LOOK_AT ? text.n : LOOK_AT, odd = 0;
+    size_t n = text.n < INSPECTED_BYTES ? text.n : INSPECTED_BYTES, odd = 0;
 
     if (str_starts(text, STR("\177ELF")))
         return true;
@@ -110,12 +111,12 @@ static bool is_binary(struct str text)
 
 enum scan_language scan_language_of(const char *name, struct str text)
 {
-    enum scan_language found = by_shebang(text);
+    enum scan_language found = language_by_shebang(text);
 
     if (found == SCAN_UNKNOWN && is_binary(text))
         return SCAN_BINARY;
     for (size_t i = 0; i < COUNT_OF(names) && name && found == SCAN_UNKNOWN; i++)
         if (scan_like(names[i].ends, str_from(name)))
             found = names[i].language;
-    return found != SCAN_UNKNOWN ? found : by_content(text);
+    return found != SCAN_UNKNOWN ? found : language_by_content(text);
 }

@@ -1,4 +1,5 @@
-#include "scan/rules.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scan/rules.h"
 
 /* One alternative: the last star is where a failed comparison starts again. */
 static bool like_one(struct str pattern, struct str s)

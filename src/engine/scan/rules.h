@@ -1,20 +1,20 @@
-/* What is looked for: a table. A pattern is a list of alternatives separated by '|', each a text in
- * which
- * '*' stands for any bytes, '^' for bytes of which none is a slash, and '%' for a '*' itself. */
-#ifndef SCAN_RULES_H
-#define SCAN_RULES_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of rules. A pattern is a list of alternatives separated by '|', each a text in which
+ * '*' matches any bytes, '^' any bytes except slashes, and '%' a '*' itself. */
+#ifndef ENGINE_SCAN_RULES_H
+#define ENGINE_SCAN_RULES_H
 
-#include "scan/scan.h"
+#include "engine/scan/scan.h"
 
 /* How a rule is recognised. An act is a command with its words or a call with its literal
  * arguments. */
-enum scan_look {
-    LOOK_ACT, /* an act with this name; if given: with an argument like `args`, one like `also`, and
+enum scan_match {
+    MATCH_ACT, /* an act with this name; if given: with an argument like `args`, one like `also` and
                  all of the option letters in `flags` */
-    LOOK_INTO, /* the same, and what it yields reaches an act with a name like `into` */
-    LOOK_LOOP, /* the same, in a loop without end in which nothing waits */
-    LOOK_BOTH, /* the same, and an act with a name like `into` anywhere in the file */
-    LOOK_CODE, /* the scanner says so: enum scan_special */
+    MATCH_INTO, /* the same, and its result reaches an act with a name like `into` */
+    MATCH_LOOP, /* the same, in a loop without end in which nothing waits */
+    MATCH_BOTH, /* the same, and an act with a name like `into` anywhere in the file */
+    MATCH_CODE, /* the scanner says so: enum scan_special */
 };
 
 enum scan_special {
@@ -41,7 +41,7 @@ struct scan_rule {
     int languages; /* IN_… */
     enum scan_severity severity;
     enum scan_class class;
-    enum scan_look look;
+    enum scan_match match;
     enum scan_special special;
     const char *name, *args, *also, *into, *flags;
     const char *message, *advice;

@@ -1,10 +1,11 @@
-#include "scan/scan.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scan/scan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "scan/inside.h"
+#include "engine/scan/internal.h"
 
 enum { LONG_LINE = 4096, NESTED_BYTES = 64 << 10 };
 
@@ -12,7 +13,7 @@ const char *const scan_severities[] = { "info", "low", "medium", "high", "critic
 const char *const scan_classes[] = { "destructive", "exfiltrating", "obfuscated", "exhausting",
                                      NULL };
 
-void scan_add(struct scan *s, const struct scan_rule *rule, struct place at)
+void scan_add(struct scan_state *s, const struct scan_rule *rule, struct scan_place at)
 {
     struct scan_report *r = s->report;
     struct scan_finding f = { .rule = rule, .line = at.line, .column = at.column };
@@ -28,15 +29,15 @@ void scan_add(struct scan *s, const struct scan_rule *rule, struct place at)
     r->findings[r->n++] = f;
 }
 
-void scan_add_special(struct scan *s, enum scan_special what, struct place at)
+void scan_add_special(struct scan_state *s, enum scan_special what, struct scan_place at)
 {
     for (size_t i = 0; i < scan_rule_count; i++)
-        if (scan_rules[i].look == LOOK_CODE && scan_rules[i].special == what &&
+        if (scan_rules[i].match == MATCH_CODE && scan_rules[i].special == what &&
             (scan_rules[i].languages & s->language))
             scan_add(s, &scan_rules[i], at);
 }
 
-/* --- What values carry --- */
+/* --- Flows of values --- */
 
 static uint64_t name_hash(struct str name)
 {
@@ -47,7 +48,7 @@ static uint64_t name_hash(struct str name)
     return h ? h : 1;
 }
 
-flows scan_carried(const struct scan *s, struct str name)
+flows scan_carried(const struct scan_state *s, struct str name)
 {
     uint64_t h = name_hash(name);
     const struct taint *t = &s->taints[(h >> 16) & (SCAN_TAINTS - 1)];
@@ -55,7 +56,7 @@ flows scan_carried(const struct scan *s, struct str name)
     return t->name == h ? t->carries : 0;
 }
 
-void scan_carry(struct scan *s, struct str name, flows what)
+void scan_carry(struct scan_state *s, struct str name, flows what)
 {
     uint64_t h = name_hash(name);
     struct taint *t = &s->taints[(h >> 16) & (SCAN_TAINTS - 1)];
@@ -81,7 +82,7 @@ static void first_bytes(const char *pattern, unsigned char set[32])
     }
 }
 
-static void prepare(struct scan *s)
+static void prepare_first_bytes(struct scan_state *s)
 {
     for (size_t i = 0; i < scan_rule_count; i++) {
         if (scan_rules[i].name)
@@ -91,7 +92,7 @@ static void prepare(struct scan *s)
     }
 }
 
-static bool any_like(const char *pattern, const struct act *a)
+static bool any_argument_like(const char *pattern, const struct act *a)
 {
     size_t i = 0;
 
@@ -108,15 +109,16 @@ static bool has_letters(const char *letters, const struct act *a)
     return true;
 }
 
-static bool matches(const struct scan_rule *rule, const struct act *a)
+static bool act_matches_rule(const struct scan_rule *rule, const struct act *a)
 {
     return scan_like(rule->name, a->name) && (!rule->flags || has_letters(rule->flags, a)) &&
-           (!rule->args || any_like(rule->args, a)) && (!rule->also || any_like(rule->also, a));
+           (!rule->args || any_argument_like(rule->args, a)) &&
+           (!rule->also || any_argument_like(rule->also, a));
 }
 
-static void note_half(struct scan *s, size_t i, const struct act *a)
+static void note_half(struct scan_state *s, size_t i, const struct act *a)
 {
-    if (matches(&scan_rules[i], a)) {
+    if (act_matches_rule(&scan_rules[i], a)) {
         s->halves[i] |= 1;
         s->half_at[i] = a->at;
     }
@@ -124,7 +126,7 @@ static void note_half(struct scan *s, size_t i, const struct act *a)
         s->halves[i] |= 2;
 }
 
-static void put_off(struct scan *s, const struct scan_rule *rule, struct place at)
+static void defer_finding(struct scan_state *s, const struct scan_rule *rule, struct scan_place at)
 {
     if (s->n_waiting == SCAN_LOOPS_MAX)
         return;
@@ -132,50 +134,52 @@ static void put_off(struct scan *s, const struct scan_rule *rule, struct place a
     s->waiting[s->n_waiting++].at = at;
 }
 
-/* The act itself; or what reaches it; or an act that takes and gives away at once. */
+/* True for the act itself; for an act that a flow reaches; or for an act that reads and sends at
+ * once. */
 static bool is_hit(const struct scan_rule *rule, flows mine, const struct act *a)
 {
-    if (rule->look == LOOK_ACT)
-        return matches(rule, a);
+    if (rule->match == MATCH_ACT)
+        return act_matches_rule(rule, a);
     if (!mine || !scan_like(rule->into, a->name))
         return false;
-    return (a->in & mine) || (rule->args && matches(rule, a));
+    return (a->in & mine) || (rule->args && act_matches_rule(rule, a));
 }
 
-flows scan_act(struct scan *s, const struct act *a)
+flows scan_act(struct scan_state *s, const struct act *a)
 {
     unsigned char first = a->name.n ? (unsigned char)a->name.p[0] : 0;
     flows bit = 1, out = 0;
 
     for (size_t i = 0; i < scan_rule_count; i++) {
         const struct scan_rule *rule = &scan_rules[i];
-        flows mine = rule->look == LOOK_INTO ? bit : 0;
+        flows mine = rule->match == MATCH_INTO ? bit : 0;
 
-        bit <<= rule->look == LOOK_INTO;
+        bit <<= rule->match == MATCH_INTO;
         if (!(rule->languages & s->language) || !(s->first[i][first / 8] >> (first & 7) & 1))
             continue;
         if (is_hit(rule, mine, a))
             scan_add(s, rule, a->at);
-        else if (rule->look == LOOK_LOOP && a->endless && matches(rule, a))
-            put_off(s, rule, a->at);
-        else if (rule->look == LOOK_BOTH)
+        else if (rule->match == MATCH_LOOP && a->endless && act_matches_rule(rule, a))
+            defer_finding(s, rule, a->at);
+        else if (rule->match == MATCH_BOTH)
             note_half(s, i, a);
-        if (mine && matches(rule, a))
+        if (mine && act_matches_rule(rule, a))
             out |= mine;
     }
     return out;
 }
 
-void scan_loop_end(struct scan *s, bool calm)
+void scan_loop_end(struct scan_state *s, bool calm)
 {
     for (size_t i = 0; i < s->n_waiting && !calm; i++)
         scan_add(s, s->waiting[i].rule, s->waiting[i].at);
     s->n_waiting = 0;
 }
 
-flows scan_nested(struct scan *s, enum scan_language language, struct str text, struct place at)
+flows scan_nested(struct scan_state *s, enum scan_language language, struct str text,
+                  struct scan_place at)
 {
-    const struct place *fixed = s->fixed;
+    const struct scan_place *fixed = s->fixed;
     int before = s->language;
     flows out = 0;
 
@@ -207,13 +211,13 @@ static bool is_bidi(const unsigned char *p)
                             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
 }
 
-static void look_at_lines(struct scan *s, struct str text)
+static void scan_lines(struct scan_state *s, struct str text)
 {
     uint32_t line = 1;
     size_t from = 0;
 
     for (size_t i = 0; i < text.n; i++) {
-        struct place at = { line, (uint32_t)(i - from + 1) };
+        struct scan_place at = { line, (uint32_t)(i - from + 1) };
 
         if (text.p[i] == '\0')
             scan_add_special(s, SPECIAL_NUL, at);
@@ -221,7 +225,7 @@ static void look_at_lines(struct scan *s, struct str text)
                  is_bidi((const unsigned char *)text.p + i))
             scan_add_special(s, SPECIAL_BIDI, at);
         else if (i - from == LONG_LINE)
-            scan_add_special(s, SPECIAL_LONG_LINE, (struct place){ line, 1 });
+            scan_add_special(s, SPECIAL_LONG_LINE, (struct scan_place){ line, 1 });
         if (text.p[i] == '\n') {
             line++;
             from = i + 1;
@@ -229,14 +233,14 @@ static void look_at_lines(struct scan *s, struct str text)
     }
 }
 
-static void add_halves(struct scan *s)
+static void add_halves(struct scan_state *s)
 {
     for (size_t i = 0; i < scan_rule_count; i++)
         if (s->halves[i] == 3)
             scan_add(s, &scan_rules[i], s->half_at[i]);
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_findings(const void *a, const void *b)
 {
     const struct scan_finding *x = a, *y = b;
 
@@ -249,30 +253,31 @@ static int by_place(const void *a, const void *b)
 
 int scan_text(const char *name, struct str text, struct scan_report *ret, struct err *e)
 {
-    AUTO_FREE struct scan *s = NULL;
+    AUTO_FREE struct scan_state *s = NULL;
 
     if (text.n > SCAN_INPUT_MAX)
-        return err_set(e, ERR_TOO_BIG, "more than %d MiB cannot be scanned", SCAN_INPUT_MAX >> 20);
+        return err_set(e, ERR_TOO_BIG, "the file is larger than the limit of %d MiB for a scan",
+                       SCAN_INPUT_MAX >> 20);
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
     *ret = (struct scan_report){ .language = scan_language_of(name, text) };
     s->report = ret;
     s->language = 1 << ret->language;
-    prepare(s);
+    prepare_first_bytes(s);
     if (ret->language == SCAN_BINARY) {
-        scan_add_special(s, SPECIAL_BINARY, (struct place){ 1, 1 });
+        scan_add_special(s, SPECIAL_BINARY, (struct scan_place){ 1, 1 });
         return 0;
     }
-    look_at_lines(s, text);
+    scan_lines(s, text);
     if (ret->language == SCAN_SHELL || ret->language == SCAN_UNKNOWN) {
-        s->language |= IN_SHELL; /* what nobody knows, a shell would run */
+        s->language |= IN_SHELL; /* a shell would run a file of an unknown language */
         scan_shell(s, text);
     } else {
         scan_code(s, text);
     }
     add_halves(s);
-    qsort(ret->findings, ret->n, sizeof ret->findings[0], by_place);
+    qsort(ret->findings, ret->n, sizeof ret->findings[0], compare_findings);
     return 0;
 }
 

@@ -1,24 +1,26 @@
-/* A look at code before it runs: what in it destroys, gives secrets away, hides or exhausts.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans code before it runs for destructive, exfiltrating, obfuscated and exhausting actions.
  *
  * It reads shell, Python, JavaScript and C with a small lexer each, so that comments and plain
  * strings raise no alarm and quoting hides nothing, and compares commands and calls with one table
- * of rules (scan/rules.h). It follows values through pipes, substitutions, nested calls and plain
- * variables, but runs nothing: what is computed in other ways is not seen. A finding is a reason to
- * look, and none is no proof of innocence; docs/scan.md has the numbers.
+ * of rules (engine/scan/rules.h). It follows values through pipes, substitutions, nested calls and
+ * plain variables, but runs nothing: values computed in other ways are unknown to it. A finding is
+ * a reason to inspect the code, and no finding is no proof of innocence; docs/scan.md has the
+ * numbers.
  *
  * Any bytes may come in. Time is linear in them, memory is bounded. */
-#ifndef SCAN_SCAN_H
-#define SCAN_SCAN_H
+#ifndef ENGINE_SCAN_SCAN_H
+#define ENGINE_SCAN_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "json/writer.h"
+#include "lib/json/writer.h"
 
 enum scan_language {
-    SCAN_UNKNOWN, /* text that is none of the others */
+    SCAN_UNKNOWN, /* text of any other kind */
     SCAN_SHELL,
     SCAN_PYTHON,
     SCAN_JAVASCRIPT,
@@ -33,7 +35,7 @@ enum scan_class { SCAN_DESTRUCTIVE, SCAN_EXFILTRATING, SCAN_OBFUSCATED, SCAN_EXH
 enum {
     SCAN_INPUT_MAX = 16 << 20,
     SCAN_FINDINGS_MAX = 512,
-    SCAN_PER_RULE_MAX = 16, /* findings of one rule; the first ones of a file are told */
+    SCAN_PER_RULE_MAX = 16, /* findings of one rule; the first ones of a file are reported */
 };
 
 struct scan_rule;
@@ -47,7 +49,7 @@ struct scan_report {
     enum scan_language language;
     struct scan_finding findings[SCAN_FINDINGS_MAX]; /* by line and column */
     size_t n;
-    bool more; /* there was more than is told */
+    bool more; /* there were more findings than reported */
 };
 
 /* Fills the report for a text that has this file name, or NULL. Only a text beyond SCAN_INPUT_MAX
@@ -65,7 +67,7 @@ void scan_write(const struct scan_report *r, const char *file, struct json_write
 
 /* Words of the enums, for people and JSON; the lists end with NULL. */
 #define SCAN_SEVERITY_WORDS "info low medium high critical"
-enum scan_severity scan_severity_of(const char *word); /* SCAN_INFO for a word that is none */
+enum scan_severity scan_severity_of(const char *word); /* SCAN_INFO for an unknown word */
 
 extern const char *const scan_languages[], *const scan_severities[], *const scan_classes[];
 

@@ -1,6 +1,7 @@
-/* Shell text into commands: lists, redirections, here-documents. Substitutions are read where they
- * stand, by the same functions. */
-#include "scan/shell.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shell text into commands: lists, redirections, here-documents. Substitutions are read in
+ * place, by the same functions. */
+#include "engine/scan/shell.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 /* --- Redirections and here-documents --- */
 
-static void skip_blanks(struct shell *sh)
+static void skip_shell_blanks(struct shell *sh)
 {
     while (shell_peek(sh, 0) == ' ' || shell_peek(sh, 0) == '\t' ||
            (shell_peek(sh, 0) == '\\' && shell_peek(sh, 1) == '\n')) {
@@ -22,11 +23,11 @@ static void skip_blanks(struct shell *sh)
 static void read_heredoc_mark(struct shell *sh, char until)
 {
     struct heredoc h = { .tabs = shell_peek(sh, 0) == '-' };
-    struct word w;
+    struct shell_word w;
 
     if (h.tabs)
         shell_step(sh);
-    skip_blanks(sh);
+    skip_shell_blanks(sh);
     w = shell_read_word(sh, until);
     if (sh->n_heredocs < HEREDOCS_MAX && str_copy(shell_text(sh, &w), h.end, sizeof h.end))
         sh->heredocs[sh->n_heredocs++] = h;
@@ -35,7 +36,7 @@ static void read_heredoc_mark(struct shell *sh, char until)
 static void read_heredoc(struct shell *sh, const struct heredoc *h)
 {
     size_t from = sh->at, end = sh->at;
-    struct place at = shell_place(sh);
+    struct scan_place at = shell_place(sh);
     struct str line;
 
     while (!shell_at_end(sh)) {
@@ -63,14 +64,14 @@ static void read_heredocs(struct shell *sh)
 }
 
 /* <<<: a shell reads the word as its program. */
-static void read_here_string(struct shell *sh, struct command *c, char until)
+static void read_here_string(struct shell *sh, struct shell_command *c, char until)
 {
     AUTO(buf_done) struct buf copy = BUF_INIT(64 << 10);
-    struct place at = shell_place(sh);
+    struct scan_place at = shell_place(sh);
     size_t name = shell_find_name(sh, c);
-    struct word w;
+    struct shell_word w;
 
-    skip_blanks(sh);
+    skip_shell_blanks(sh);
     w = shell_read_word(sh, until);
     c->in |= w.in;
     if (name < c->n && buf_add(&copy, shell_text(sh, &w)) == 0)
@@ -78,10 +79,10 @@ static void read_here_string(struct shell *sh, struct command *c, char until)
                     buf_str(&copy), at);
 }
 
-static void read_redirection(struct shell *sh, struct command *c, char until)
+static void read_redirection(struct shell *sh, struct shell_command *c, char until)
 {
     char kind = shell_peek(sh, 0);
-    struct word w = { 0 };
+    struct shell_word w = { 0 };
 
     shell_step(sh);
     if (shell_peek(sh, 0) == '(') { /* <(list): a file with what the list yields */
@@ -105,7 +106,7 @@ static void read_redirection(struct shell *sh, struct command *c, char until)
         kind = '>';
     while (shell_peek(sh, 0) == '>' || shell_peek(sh, 0) == '&' || shell_peek(sh, 0) == '|')
         shell_step(sh);
-    skip_blanks(sh);
+    skip_shell_blanks(sh);
     w = shell_read_word(sh, until);
     if (kind == '<') {
         shell_add_word(sh, c, w);
@@ -125,7 +126,7 @@ static void skip_comment(struct shell *sh)
 }
 
 /* name ( ) : a function; its body follows. */
-static bool read_function(struct shell *sh, struct command *c)
+static bool read_function(struct shell *sh, struct shell_command *c)
 {
     size_t i = 1;
 
@@ -139,7 +140,7 @@ static bool read_function(struct shell *sh, struct command *c)
     return true;
 }
 
-static void begin(struct shell *sh, struct command *c, flows in)
+static void begin_shell_command(struct shell *sh, struct shell_command *c, flows in)
 {
     sh->words.n = c->mark;
     c->n = 0;
@@ -147,8 +148,8 @@ static void begin(struct shell *sh, struct command *c, flows in)
     c->target[0] = '\0';
 }
 
-/* The end of a command by an operator; what the next one reads. */
-static void end_command(struct shell *sh, struct command *c, bool piped)
+/* The end of a command by an operator; sets the input of the next one. */
+static void end_shell_command(struct shell *sh, struct shell_command *c, bool piped)
 {
     flows out = c->n || c->target[0] ? shell_judge(sh, c) : c->in;
 
@@ -156,14 +157,14 @@ static void end_command(struct shell *sh, struct command *c, bool piped)
         c->group |= out;
         c->before[0] = '\0';
     }
-    begin(sh, c, piped ? out : 0);
+    begin_shell_command(sh, c, piped ? out : 0);
 }
 
-static void read_operator(struct shell *sh, struct command *c)
+static void read_operator(struct shell *sh, struct shell_command *c)
 {
     char op = shell_peek(sh, 0);
     bool twice = shell_peek(sh, 1) == op && op != '\n';
-    struct place at = shell_place(sh);
+    struct scan_place at = shell_place(sh);
 
     if (op == '&' && shell_peek(sh, 1) == '>') {
         shell_step(sh);
@@ -174,7 +175,7 @@ static void read_operator(struct shell *sh, struct command *c)
 
         scan_act(sh->s, &start);
     }
-    end_command(sh, c, op == '|' && !twice);
+    end_shell_command(sh, c, op == '|' && !twice);
     shell_step(sh);
     if (twice || (op == '|' && shell_peek(sh, 0) == '&'))
         shell_step(sh);
@@ -182,25 +183,25 @@ static void read_operator(struct shell *sh, struct command *c)
         read_heredocs(sh);
 }
 
-static void read_subshell(struct shell *sh, struct command *c)
+static void read_subshell(struct shell *sh, struct shell_command *c)
 {
-    struct word w = { .from = sh->words.n };
+    struct shell_word w = { .from = sh->words.n };
 
     if (shell_peek(sh, 1) == '(') {
         shell_skip_arithmetic(sh);
-        shell_put(sh, STR("1"));
+        shell_add(sh, STR("1"));
     } else {
         shell_read_substitution(sh, &w, 1, ')');
         c->in |= w.in;
         sh->words.n = w.from;
-        shell_put(sh, STR("()"));
+        shell_add(sh, STR("()"));
     }
     w.n = sh->words.n - w.from;
     w.in = 0;
     shell_add_word(sh, c, w);
 }
 
-static void read_part(struct shell *sh, struct command *c, char until)
+static void read_part(struct shell *sh, struct shell_command *c, char until)
 {
     char ch = shell_peek(sh, 0);
 
@@ -217,7 +218,7 @@ static void read_part(struct shell *sh, struct command *c, char until)
     } else if (ch == ')' || ch == '\r') {
         shell_step(sh); /* of a case, or a stray one */
     } else if (ch != '(') {
-        struct word w = shell_read_word(sh, until);
+        struct shell_word w = shell_read_word(sh, until);
 
         if (w.n == 0 && !w.quoted && !w.expanded && sh->at < sh->t.n && shell_peek(sh, 0) == ch)
             shell_step(sh); /* always on */
@@ -228,25 +229,25 @@ static void read_part(struct shell *sh, struct command *c, char until)
 
 flows shell_read_list(struct shell *sh, char until)
 {
-    struct command *c = calloc(1, sizeof *c);
+    struct shell_command *c = calloc(1, sizeof *c);
     flows out;
 
     if (!c)
         abort();
     c->mark = sh->words.n;
     for (;;) {
-        skip_blanks(sh);
+        skip_shell_blanks(sh);
         if (shell_at_end(sh) || (until && shell_peek(sh, 0) == until))
             break;
         read_part(sh, c, until);
     }
-    end_command(sh, c, false);
+    end_shell_command(sh, c, false);
     out = c->group;
     free(c);
     return out;
 }
 
-flows scan_shell(struct scan *s, struct str text)
+flows scan_shell(struct scan_state *s, struct str text)
 {
     AUTO_FREE struct shell *sh = calloc(1, sizeof *sh);
     flows out;

@@ -1,13 +1,14 @@
-/* Shell text while it is read, for the files of this noun. */
-#ifndef SCAN_SHELL_H
-#define SCAN_SHELL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of the scanner for shell text, shared by shell*.c. */
+#ifndef ENGINE_SCAN_SHELL_H
+#define ENGINE_SCAN_SHELL_H
 
 #include "base/buf.h"
-#include "scan/inside.h"
+#include "engine/scan/internal.h"
 
 enum { WORDS_MAX = 1 << 20, VALUE_MAX = 256, VARIABLES = 256, HEREDOCS_MAX = 8, NAME_MAX_ = 64 };
 
-struct variable {
+struct shell_variable {
     char name[NAME_MAX_];
     char value[VALUE_MAX]; /* "" if it is not known */
 };
@@ -20,12 +21,12 @@ struct heredoc {
 };
 
 struct shell {
-    struct scan *s;
+    struct scan_state *s;
     struct str t;
     size_t at, line_from;
     uint32_t line;
     struct buf words; /* bytes of the words of all commands that are open */
-    struct variable variables[VARIABLES];
+    struct shell_variable variables[VARIABLES];
     size_t n_variables;
     struct heredoc heredocs[HEREDOCS_MAX];
     size_t n_heredocs;
@@ -36,7 +37,7 @@ struct shell {
     unsigned depth;
 };
 
-struct word {
+struct shell_word {
     size_t from, n; /* in words */
     flows in;
     bool quoted;     /* some of it */
@@ -45,22 +46,22 @@ struct word {
 };
 
 /* A command while it is read. */
-struct command {
-    struct word words[SCAN_ARGS_MAX];
+struct shell_command {
+    struct shell_word words[SCAN_ARGS_MAX];
     size_t n;
     size_t mark; /* where its words begin */
     flows in;
-    struct place at;
+    struct scan_place at;
     char target[VALUE_MAX]; /* of an output redirection */
-    flows group;            /* what the commands of this list have yielded so far */
+    flows group;            /* the flows of the output of this list so far */
     char before[NAME_MAX_]; /* the command before in this pipeline */
 };
 
-static inline struct place shell_place(const struct shell *sh)
+static inline struct scan_place shell_place(const struct shell *sh)
 {
     if (sh->s->fixed)
         return *sh->s->fixed;
-    return (struct place){ sh->line, (uint32_t)(sh->at - sh->line_from + 1) };
+    return (struct scan_place){ sh->line, (uint32_t)(sh->at - sh->line_from + 1) };
 }
 
 static inline char shell_peek(const struct shell *sh, size_t ahead)
@@ -87,20 +88,21 @@ static inline bool shell_is_name_char(char c)
 }
 
 /* --- shell_words.c: words come without their quotes, as a shell would see them --- */
-struct word shell_read_word(struct shell *sh, char until);
-struct str shell_text(const struct shell *sh, const struct word *w); /* until more words are read */
-void shell_put(struct shell *sh, struct str s);
-/* A list in a word: what it yields is part of the word. */
-void shell_read_substitution(struct shell *sh, struct word *w, size_t opening, char until);
+struct shell_word shell_read_word(struct shell *sh, char until);
+struct str shell_text(const struct shell *sh,
+                      const struct shell_word *w); /* until more words are read */
+void shell_add(struct shell *sh, struct str s);
+/* A list in a word: its output is part of the word. */
+void shell_read_substitution(struct shell *sh, struct shell_word *w, size_t opening, char until);
 void shell_skip_arithmetic(struct shell *sh);
 void shell_assign(struct shell *sh, struct str name, struct str value, flows in);
 
-/* --- shell_command.c: what a command is, does and yields --- */
-void shell_add_word(struct shell *sh, struct command *c, struct word w);
+/* --- shell_command.c: the meaning, the effects and the output of a command --- */
+void shell_add_word(struct shell *sh, struct shell_command *c, struct shell_word w);
 /* The index of the word that names the command, with assignments before it made. */
-size_t shell_find_name(struct shell *sh, const struct command *c);
-flows shell_judge(struct shell *sh, struct command *c);
-void shell_judge_target(struct shell *sh, const struct command *c, flows in, bool endless);
+size_t shell_find_name(struct shell *sh, const struct shell_command *c);
+flows shell_judge(struct shell *sh, struct shell_command *c);
+void shell_judge_target(struct shell *sh, const struct shell_command *c, flows in, bool endless);
 struct str shell_base_name(struct str path);
 bool shell_is_option_or_number(struct str w);
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of shell text: their words, as acts that rules are compared with. */
-#include "scan/shell.h"
+#include "engine/scan/shell.h"
 
 #include <string.h>
 
@@ -37,7 +38,7 @@ bool shell_is_option_or_number(struct str w)
     return w.n && (w.p[0] == '-' || (w.p[0] >= '0' && w.p[0] <= '9'));
 }
 
-size_t shell_find_name(struct shell *sh, const struct command *c)
+size_t shell_find_name(struct shell *sh, const struct shell_command *c)
 {
     struct str name, value;
     bool behind = false;
@@ -54,7 +55,7 @@ size_t shell_find_name(struct shell *sh, const struct command *c)
             break;
     }
     if (i == c->n && i && str_eq(shell_text(sh, &c->words[i - 1]), STR("env")))
-        i--; /* alone it tells the environment */
+        i--; /* alone it prints the environment */
     return i;
 }
 
@@ -77,7 +78,7 @@ static void add_letters(struct act *a, struct str w)
             a->letters |= UINT64_C(1) << (w.p[i] & 63);
 }
 
-/* What was stored in a file that the word names: x, @x, f=@x. */
+/* The flows of the contents of a file that the word names: x, @x, f=@x. */
 static flows carried_by(const struct shell *sh, struct str w)
 {
     flows in = scan_carried(sh->s, w);
@@ -88,8 +89,8 @@ static flows carried_by(const struct shell *sh, struct str w)
     return in;
 }
 
-/* What a command yields is in the files that it names. */
-static void remember_files(struct shell *sh, const struct act *a, const struct command *c,
+/* Records the output of a command for the files that it names. */
+static void remember_files(struct shell *sh, const struct act *a, const struct shell_command *c,
                            flows out)
 {
     static const char writers[] =
@@ -112,7 +113,7 @@ static void remember_files(struct shell *sh, const struct act *a, const struct c
 }
 
 /* Code in words: sh -c TEXT, eval WORDS, python3 -c TEXT, and a name that holds a whole command. */
-static flows run_text(struct shell *sh, const struct act *a, const struct word *name)
+static flows run_text(struct shell *sh, const struct act *a, const struct shell_word *name)
 {
     enum scan_language language = scan_interpreter(a->name);
     struct str text = { 0 };
@@ -141,7 +142,7 @@ static flows run_text(struct shell *sh, const struct act *a, const struct word *
     return text.n && sh->depth < SCAN_DEPTH_MAX ? scan_nested(sh->s, language, text, a->at) : 0;
 }
 
-static void judge_name(struct shell *sh, struct act *a, const struct word *w)
+static void judge_command_name(struct shell *sh, struct act *a, const struct shell_word *w)
 {
     if (w->pieces >= 3 && w->pieces < 1u << 16)
         scan_add_special(sh->s, SPECIAL_PIECES, a->at);
@@ -153,7 +154,7 @@ static void judge_name(struct shell *sh, struct act *a, const struct word *w)
     }
 }
 
-void shell_judge_target(struct shell *sh, const struct command *c, flows in, bool endless)
+void shell_judge_target(struct shell *sh, const struct shell_command *c, flows in, bool endless)
 {
     const struct str target = str_from(c->target);
     const struct act out = {
@@ -171,7 +172,7 @@ static void note_calm(struct shell *sh, struct str name)
 }
 
 /* f() { f | f & }: the second of the two. */
-static void note_bomb(struct shell *sh, struct command *c, struct str name)
+static void note_bomb(struct shell *sh, struct shell_command *c, struct str name)
 {
     if (sh->function[0] && str_eq(name, str_from(sh->function)) &&
         str_eq(name, str_from(c->before)))
@@ -180,7 +181,7 @@ static void note_bomb(struct shell *sh, struct command *c, struct str name)
         c->before[0] = '\0';
 }
 
-static void loop_words(struct shell *sh, const struct command *c)
+static void note_loop_words(struct shell *sh, const struct shell_command *c)
 {
     struct str first = c->n ? shell_text(sh, &c->words[0]) : STR("");
     struct str second = c->n > 1 ? shell_text(sh, &c->words[1]) : STR("");
@@ -202,7 +203,7 @@ static void loop_words(struct shell *sh, const struct command *c)
     }
 }
 
-static bool has_pieces_of_ifs(const struct command *c)
+static bool has_pieces_of_ifs(const struct shell_command *c)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->words[i].pieces >= 1u << 16 && !c->words[i].quoted)
@@ -210,7 +211,7 @@ static bool has_pieces_of_ifs(const struct command *c)
     return false;
 }
 
-static void heredocs_of(struct shell *sh, enum scan_language language)
+static void assign_heredocs(struct shell *sh, enum scan_language language)
 {
     for (size_t i = 0; i < sh->n_heredocs; i++) {
         if (!sh->heredocs[i].ours)
@@ -219,7 +220,7 @@ static void heredocs_of(struct shell *sh, enum scan_language language)
     }
 }
 
-/* dd without a count, from a file without an end: told apart by a name of its own. */
+/* dd without a count, from an endless file, has its own name in the rules. */
 static void judge_dd(struct shell *sh, const struct act *a)
 {
     const struct act endless = { .name = STR("dd-endless"), .at = a->at };
@@ -234,8 +235,9 @@ static void judge_dd(struct shell *sh, const struct act *a)
         scan_act(sh->s, &endless);
 }
 
-/* The words behind the name, in as many acts as it takes; what they yield. */
-static flows judge_words(struct shell *sh, struct command *c, size_t name)
+/* Judges the words behind the name, in as many acts as necessary; returns the flows of their
+ * output. */
+static flows judge_words(struct shell *sh, struct shell_command *c, size_t name)
 {
     struct str args[SCAN_ARGS_MAX];
     struct act a = { .name = shell_base_name(shell_text(sh, &c->words[name])),
@@ -262,9 +264,9 @@ static flows judge_words(struct shell *sh, struct command *c, size_t name)
     note_bomb(sh, c, a.name);
     if (has_pieces_of_ifs(c))
         scan_add_special(sh->s, SPECIAL_IFS, c->at);
-    judge_name(sh, &a, &c->words[name]);
+    judge_command_name(sh, &a, &c->words[name]);
     judge_dd(sh, &a);
-    heredocs_of(sh, scan_interpreter(a.name));
+    assign_heredocs(sh, scan_interpreter(a.name));
     if (group)
         a.in |= c->group;
     out = a.in | scan_act(sh->s, &a);
@@ -273,12 +275,12 @@ static flows judge_words(struct shell *sh, struct command *c, size_t name)
     return out | run_text(sh, &a, &c->words[name]);
 }
 
-flows shell_judge(struct shell *sh, struct command *c)
+flows shell_judge(struct shell *sh, struct shell_command *c)
 {
     size_t name = shell_find_name(sh, c);
     flows out = c->in;
 
-    loop_words(sh, c);
+    note_loop_words(sh, c);
     if (name < c->n)
         out = judge_words(sh, c, name);
     else
@@ -286,10 +288,10 @@ flows shell_judge(struct shell *sh, struct command *c)
     return out;
 }
 
-void shell_add_word(struct shell *sh, struct command *c, struct word w)
+void shell_add_word(struct shell *sh, struct shell_command *c, struct shell_word w)
 {
     if (c->n == SCAN_ARGS_MAX) { /* so far, then the rest under the same name */
-        struct word name = c->words[shell_find_name(sh, c) % SCAN_ARGS_MAX];
+        struct shell_word name = c->words[shell_find_name(sh, c) % SCAN_ARGS_MAX];
 
         shell_judge(sh, c);
         c->words[0] = name;

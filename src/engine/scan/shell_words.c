@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables and words of shell text. */
-#include "scan/shell.h"
+#include "engine/scan/shell.h"
 
 #include <string.h>
 
 /* --- Variables --- */
 
-static struct variable *variable(struct shell *sh, struct str name)
+static struct shell_variable *find_shell_variable(struct shell *sh, struct str name)
 {
     for (size_t i = 0; i < sh->n_variables; i++)
         if (str_eq(str_from(sh->variables[i].name), name))
@@ -15,7 +16,7 @@ static struct variable *variable(struct shell *sh, struct str name)
 
 void shell_assign(struct shell *sh, struct str name, struct str value, flows in)
 {
-    struct variable *v = variable(sh, name);
+    struct shell_variable *v = find_shell_variable(sh, name);
 
     scan_carry(sh->s, name, in);
     if (!v && sh->n_variables < VARIABLES && name.n < sizeof v->name) {
@@ -28,33 +29,33 @@ void shell_assign(struct shell *sh, struct str name, struct str value, flows in)
 
 /* --- Words --- */
 
-void shell_put(struct shell *sh, struct str s)
+void shell_add(struct shell *sh, struct str s)
 {
     (void)buf_add(&sh->words, s); /* beyond a mebibyte of one command nothing is compared */
 }
 
-static void put_c(struct shell *sh, char c)
+static void add_word_char(struct shell *sh, char c)
 {
-    shell_put(sh, (struct str){ &c, 1 });
+    shell_add(sh, (struct str){ &c, 1 });
 }
 
-static void put_variable(struct shell *sh, struct word *w, struct str name)
+static void add_variable_value(struct shell *sh, struct shell_word *w, struct str name)
 {
-    const struct variable *v = variable(sh, name);
+    const struct shell_variable *v = find_shell_variable(sh, name);
 
     w->in |= scan_carried(sh->s, name);
     if (v && v->value[0]) {
-        shell_put(sh, str_from(v->value));
+        shell_add(sh, str_from(v->value));
         return;
     }
     if (str_eq(name, STR("IFS")))
         w->pieces |= 1u << 16;
-    put_c(sh, '$');
-    shell_put(sh, name);
+    add_word_char(sh, '$');
+    shell_add(sh, name);
 }
 
-/* ${name…}: what stands behind the name is not computed. */
-static void read_braces(struct shell *sh, struct word *w)
+/* ${name…}: the expansion behind the name is not computed. */
+static void read_shell_braces(struct shell *sh, struct shell_word *w)
 {
     size_t from;
     unsigned open = 1;
@@ -65,7 +66,7 @@ static void read_braces(struct shell *sh, struct word *w)
     from = sh->at;
     while (shell_is_name_char(shell_peek(sh, 0)))
         shell_step(sh);
-    put_variable(sh, w, (struct str){ sh->t.p + from, sh->at - from });
+    add_variable_value(sh, w, (struct str){ sh->t.p + from, sh->at - from });
     if (shell_peek(sh, 0) == ':' &&
         (shell_is_name_char(shell_peek(sh, 1)) || shell_peek(sh, 1) == '$'))
         w->pieces++;
@@ -76,7 +77,7 @@ static void read_braces(struct shell *sh, struct word *w)
     }
 }
 
-static unsigned digit(char c)
+static unsigned hex_digit_value(char c)
 {
     if (c >= '0' && c <= '9')
         return (unsigned)(c - '0');
@@ -85,15 +86,15 @@ static unsigned digit(char c)
 }
 
 /* Up to `most` digits of a base: \x72, \162. */
-static void read_number(struct shell *sh, unsigned base, unsigned most)
+static void read_escaped_number(struct shell *sh, unsigned base, unsigned most)
 {
     unsigned value = 0;
 
-    for (unsigned i = 0; i < most && digit(shell_peek(sh, 0)) < base; i++) {
-        value = value * base + digit(shell_peek(sh, 0));
+    for (unsigned i = 0; i < most && hex_digit_value(shell_peek(sh, 0)) < base; i++) {
+        value = value * base + hex_digit_value(shell_peek(sh, 0));
         shell_step(sh);
     }
-    put_c(sh, (char)value);
+    add_word_char(sh, (char)value);
 }
 
 static void read_ansi_c(struct shell *sh)
@@ -101,18 +102,18 @@ static void read_ansi_c(struct shell *sh)
     sh->at += 2; /* $' */
     while (!shell_at_end(sh) && shell_peek(sh, 0) != '\'') {
         if (shell_peek(sh, 0) != '\\') {
-            put_c(sh, shell_peek(sh, 0));
+            add_word_char(sh, shell_peek(sh, 0));
             shell_step(sh);
             continue;
         }
         shell_step(sh);
         if (shell_peek(sh, 0) == 'x') {
             shell_step(sh);
-            read_number(sh, 16, 2);
-        } else if (digit(shell_peek(sh, 0)) < 8) {
-            read_number(sh, 8, 3);
+            read_escaped_number(sh, 16, 2);
+        } else if (hex_digit_value(shell_peek(sh, 0)) < 8) {
+            read_escaped_number(sh, 8, 3);
         } else if (!shell_at_end(sh)) {
-            put_c(sh, shell_peek(sh, 0) == 'n' ? '\n' : shell_peek(sh, 0));
+            add_word_char(sh, shell_peek(sh, 0) == 'n' ? '\n' : shell_peek(sh, 0));
             shell_step(sh);
         }
     }
@@ -120,7 +121,7 @@ static void read_ansi_c(struct shell *sh)
         shell_step(sh);
 }
 
-void shell_read_substitution(struct shell *sh, struct word *w, size_t opening, char until)
+void shell_read_substitution(struct shell *sh, struct shell_word *w, size_t opening, char until)
 {
     size_t mark;
 
@@ -136,7 +137,7 @@ void shell_read_substitution(struct shell *sh, struct word *w, size_t opening, c
     w->in |= shell_read_list(sh, until);
     sh->depth--;
     sh->words.n = mark;
-    shell_put(sh, STR("$()"));
+    shell_add(sh, STR("$()"));
     if (!shell_at_end(sh))
         shell_step(sh);
 }
@@ -152,7 +153,7 @@ void shell_skip_arithmetic(struct shell *sh)
     } while (!shell_at_end(sh) && open);
 }
 
-static bool read_dollar(struct shell *sh, struct word *w)
+static bool read_dollar(struct shell *sh, struct shell_word *w)
 {
     size_t from;
 
@@ -161,16 +162,16 @@ static bool read_dollar(struct shell *sh, struct word *w)
     } else if (shell_peek(sh, 1) == '(' && shell_peek(sh, 2) == '(') {
         sh->at++;
         shell_skip_arithmetic(sh);
-        shell_put(sh, STR("$(())"));
+        shell_add(sh, STR("$(())"));
     } else if (shell_peek(sh, 1) == '(') {
         shell_read_substitution(sh, w, 2, ')');
     } else if (shell_peek(sh, 1) == '{') {
-        read_braces(sh, w);
+        read_shell_braces(sh, w);
     } else if (shell_is_name_char(shell_peek(sh, 1))) {
         from = ++sh->at;
         while (shell_is_name_char(shell_peek(sh, 0)))
             sh->at++;
-        put_variable(sh, w, (struct str){ sh->t.p + from, sh->at - from });
+        add_variable_value(sh, w, (struct str){ sh->t.p + from, sh->at - from });
     } else if (shell_peek(sh, 1) == '@' || shell_peek(sh, 1) == '*') {
         sh->at += 2; /* no arguments are known: r$@m is rm */
     } else {
@@ -179,7 +180,7 @@ static bool read_dollar(struct shell *sh, struct word *w)
     return true;
 }
 
-static void read_double(struct shell *sh, struct word *w)
+static void read_double_quoted(struct shell *sh, struct shell_word *w)
 {
     shell_step(sh);
     while (!shell_at_end(sh) && shell_peek(sh, 0) != '"') {
@@ -188,12 +189,12 @@ static void read_double(struct shell *sh, struct word *w)
         if (c == '\\' && sh->at + 1 < sh->t.n) {
             shell_step(sh);
             if (!strchr("$`\"\\\n", shell_peek(sh, 0)))
-                put_c(sh, '\\');
+                add_word_char(sh, '\\');
             if (shell_peek(sh, 0) != '\n')
-                put_c(sh, shell_peek(sh, 0));
+                add_word_char(sh, shell_peek(sh, 0));
             shell_step(sh);
         } else if ((c != '$' && c != '`') || !read_dollar(sh, w)) {
-            put_c(sh, c);
+            add_word_char(sh, c);
             shell_step(sh);
         }
     }
@@ -201,11 +202,11 @@ static void read_double(struct shell *sh, struct word *w)
         shell_step(sh);
 }
 
-static void read_single(struct shell *sh)
+static void read_single_quoted(struct shell *sh)
 {
     shell_step(sh);
     while (!shell_at_end(sh) && shell_peek(sh, 0) != '\'') {
-        put_c(sh, shell_peek(sh, 0));
+        add_word_char(sh, shell_peek(sh, 0));
         shell_step(sh);
     }
     if (!shell_at_end(sh))
@@ -217,38 +218,38 @@ static bool ends_word(char c, char until)
     return strchr(" \t\r\n|&;<>()", c) || c == until;
 }
 
-static void read_escape(struct shell *sh)
+static void read_shell_escape(struct shell *sh)
 {
     shell_step(sh);
     if (shell_at_end(sh))
         return;
     if (shell_peek(sh, 0) != '\n')
-        put_c(sh, shell_peek(sh, 0));
+        add_word_char(sh, shell_peek(sh, 0));
     shell_step(sh);
 }
 
-struct word shell_read_word(struct shell *sh, char until)
+struct shell_word shell_read_word(struct shell *sh, char until)
 {
-    struct word w = { .from = sh->words.n };
+    struct shell_word w = { .from = sh->words.n };
 
     while (!shell_at_end(sh) &&
            (!ends_word(shell_peek(sh, 0), until) || shell_peek(sh, 0) == '\0')) {
         char c = shell_peek(sh, 0);
 
         if (c == '\\') {
-            read_escape(sh);
+            read_shell_escape(sh);
         } else if (c == '\'') {
             w.quoted = true;
-            read_single(sh);
+            read_single_quoted(sh);
         } else if (c == '"') {
             w.quoted = true;
-            read_double(sh, &w);
+            read_double_quoted(sh, &w);
         } else if (c == '$' && shell_peek(sh, 1) == '\'') {
             read_ansi_c(sh);
         } else if (c == '$' && shell_peek(sh, 1) == '"') {
             shell_step(sh);
         } else if ((c != '$' && c != '`') || !read_dollar(sh, &w)) {
-            put_c(sh, c);
+            add_word_char(sh, c);
             shell_step(sh);
         }
     }
@@ -256,7 +257,7 @@ struct word shell_read_word(struct shell *sh, char until)
     return w;
 }
 
-struct str shell_text(const struct shell *sh, const struct word *w)
+struct str shell_text(const struct shell *sh, const struct shell_word *w)
 {
     size_t n = w->n < SCAN_WORD_MAX ? w->n : SCAN_WORD_MAX;
 

@@ -1,31 +1,32 @@
-#include "scan/tokens.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scan/tokens.h"
 
 #include <string.h>
 
 enum { STRING_MAX = 64 << 10 };
 
-void tokens_init(struct tokens *k, enum scan_language language, struct str text)
+void tokens_init(struct scan_tokens *k, enum scan_language language, struct str text)
 {
-    *k = (struct tokens){ .t = text, .language = language, .line = 1 };
+    *k = (struct scan_tokens){ .t = text, .language = language, .line = 1 };
     buf_init(&k->string_, STRING_MAX);
 }
 
-void tokens_done(struct tokens *k)
+void tokens_done(struct scan_tokens *k)
 {
     buf_done(&k->string_);
 }
 
-static char look(const struct tokens *k, size_t ahead)
+static char peek_char(const struct scan_tokens *k, size_t ahead)
 {
     return k->at + ahead < k->t.n ? k->t.p[k->at + ahead] : '\0';
 }
 
-static bool ended(const struct tokens *k)
+static bool at_text_end(const struct scan_tokens *k)
 {
     return k->at >= k->t.n;
 }
 
-static void take(struct tokens *k)
+static void advance_char(struct scan_tokens *k)
 {
     if (k->t.p[k->at++] == '\n') {
         k->line++;
@@ -33,7 +34,7 @@ static void take(struct tokens *k)
     }
 }
 
-char tokens_peek(const struct tokens *k)
+char tokens_peek(const struct scan_tokens *k)
 {
     size_t i = k->at;
 
@@ -42,49 +43,49 @@ char tokens_peek(const struct tokens *k)
     return i < k->t.n ? k->t.p[i] : '\0';
 }
 
-static bool name_start(char c)
+static bool is_name_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || (c & 0x80);
 }
 
-static bool name_char(char c)
+static bool is_name_char(char c)
 {
-    return name_start(c) || (c >= '0' && c <= '9');
+    return is_name_start(c) || (c >= '0' && c <= '9');
 }
 
 /* --- Blanks and comments --- */
 
-static void skip_line(struct tokens *k)
+static void skip_line(struct scan_tokens *k)
 {
-    while (!ended(k) && look(k, 0) != '\n')
-        take(k);
+    while (!at_text_end(k) && peek_char(k, 0) != '\n')
+        advance_char(k);
 }
 
-static void skip_block(struct tokens *k)
+static void skip_block(struct scan_tokens *k)
 {
     k->at += 2;
-    while (!ended(k) && !(look(k, 0) == '*' && look(k, 1) == '/'))
-        take(k);
+    while (!at_text_end(k) && !(peek_char(k, 0) == '*' && peek_char(k, 1) == '/'))
+        advance_char(k);
     k->at = k->at + 2 < k->t.n ? k->at + 2 : k->t.n;
 }
 
-static bool line_comment_begins(const struct tokens *k)
+static bool line_comment_begins(const struct scan_tokens *k)
 {
-    if (look(k, 0) == '#')
-        return k->language == SCAN_PYTHON || (k->at == 0 && look(k, 1) == '!');
-    return k->language != SCAN_PYTHON && look(k, 0) == '/' && look(k, 1) == '/';
+    if (peek_char(k, 0) == '#')
+        return k->language == SCAN_PYTHON || (k->at == 0 && peek_char(k, 1) == '!');
+    return k->language != SCAN_PYTHON && peek_char(k, 0) == '/' && peek_char(k, 1) == '/';
 }
 
-static bool skip_one(struct tokens *k)
+static bool skip_blank_or_comment(struct scan_tokens *k)
 {
-    if (look(k, 0) == '\\' && look(k, 1) == '\n') {
-        take(k);
-        take(k);
-    } else if (look(k, 0) == ' ' || look(k, 0) == '\t' || look(k, 0) == '\r') {
-        take(k);
+    if (peek_char(k, 0) == '\\' && peek_char(k, 1) == '\n') {
+        advance_char(k);
+        advance_char(k);
+    } else if (peek_char(k, 0) == ' ' || peek_char(k, 0) == '\t' || peek_char(k, 0) == '\r') {
+        advance_char(k);
     } else if (line_comment_begins(k)) {
         skip_line(k);
-    } else if (k->language != SCAN_PYTHON && look(k, 0) == '/' && look(k, 1) == '*') {
+    } else if (k->language != SCAN_PYTHON && peek_char(k, 0) == '/' && peek_char(k, 1) == '*') {
         skip_block(k);
     } else {
         return false;
@@ -94,7 +95,7 @@ static bool skip_one(struct tokens *k)
 
 /* --- Strings --- */
 
-static unsigned value_of(char c)
+static unsigned string_digit_value(char c)
 {
     if (c >= '0' && c <= '9')
         return (unsigned)(c - '0');
@@ -102,83 +103,83 @@ static unsigned value_of(char c)
     return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
 }
 
-static void put(struct tokens *k, char c)
+static void add_string_char(struct scan_tokens *k, char c)
 {
     (void)buf_add_c(&k->string_, c); /* the end of a huge string is not compared */
 }
 
-static void put_number(struct tokens *k, unsigned base, unsigned most)
+static void add_escaped_number(struct scan_tokens *k, unsigned base, unsigned most)
 {
     unsigned value = 0;
 
-    for (unsigned i = 0; i < most && value_of(look(k, 0)) < base; i++) {
-        value = value * base + value_of(look(k, 0));
-        take(k);
+    for (unsigned i = 0; i < most && string_digit_value(peek_char(k, 0)) < base; i++) {
+        value = value * base + string_digit_value(peek_char(k, 0));
+        advance_char(k);
     }
-    put(k, value < 128 ? (char)value : '?');
+    add_string_char(k, value < 128 ? (char)value : '?');
 }
 
-static void read_escape(struct tokens *k)
+static void read_string_escape(struct scan_tokens *k)
 {
     static const char plain[] = "nrtabfv0", means[] = "\n\r\t\a\b\f\v";
     const char *at;
 
-    take(k);
-    if (ended(k))
+    advance_char(k);
+    if (at_text_end(k))
         return;
-    if (value_of(look(k, 0)) < 8) {
-        put_number(k, 8, 3);
-    } else if (look(k, 0) == 'x' || look(k, 0) == 'u' || look(k, 0) == 'U') {
-        unsigned most = look(k, 0) == 'x' ? 2 : look(k, 0) == 'u' ? 4 : 8;
+    if (string_digit_value(peek_char(k, 0)) < 8) {
+        add_escaped_number(k, 8, 3);
+    } else if (peek_char(k, 0) == 'x' || peek_char(k, 0) == 'u' || peek_char(k, 0) == 'U') {
+        unsigned most = peek_char(k, 0) == 'x' ? 2 : peek_char(k, 0) == 'u' ? 4 : 8;
 
-        take(k);
-        if (look(k, 0) == '{')
-            take(k);
-        put_number(k, 16, most);
-        if (look(k, 0) == '}')
-            take(k);
+        advance_char(k);
+        if (peek_char(k, 0) == '{')
+            advance_char(k);
+        add_escaped_number(k, 16, most);
+        if (peek_char(k, 0) == '}')
+            advance_char(k);
     } else {
-        at = strchr(plain, look(k, 0));
-        if (look(k, 0) != '\n')
-            put(k, at && *at ? means[at - plain] : look(k, 0));
-        take(k);
+        at = strchr(plain, peek_char(k, 0));
+        if (peek_char(k, 0) != '\n')
+            add_string_char(k, at && *at ? means[at - plain] : peek_char(k, 0));
+        advance_char(k);
     }
 }
 
-static bool closes(const struct tokens *k, char quote, unsigned n)
+static bool is_closing_quote(const struct scan_tokens *k, char quote, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        if (look(k, i) != quote)
+        if (peek_char(k, i) != quote)
             return false;
     return true;
 }
 
-static void read_string(struct tokens *k, bool raw)
+static void lex_string(struct scan_tokens *k, bool raw)
 {
-    char quote = look(k, 0);
-    unsigned n = k->language == SCAN_PYTHON && look(k, 1) == quote && look(k, 2) == quote ? 3 : 1;
+    char quote = peek_char(k, 0);
+    unsigned n =
+        k->language == SCAN_PYTHON && peek_char(k, 1) == quote && peek_char(k, 2) == quote ? 3 : 1;
 
     k->at += n;
-    while (!ended(k) && !closes(k, quote, n)) {
-        if (look(k, 0) == '\n' && n == 1 && quote != '`')
+    while (!at_text_end(k) && !is_closing_quote(k, quote, n)) {
+        if (peek_char(k, 0) == '\n' && n == 1 && quote != '`')
             return; /* not closed: the line ends it */
-        if (look(k, 0) == '\\' && !raw) {
-            read_escape(k);
+        if (peek_char(k, 0) == '\\' && !raw) {
+            read_string_escape(k);
             continue;
         }
-        put(k, look(k, 0));
-        if (look(k, 0) == '\\' && k->at + 1 < k->t.n) {
-            take(k);
-            put(k, look(k, 0));
+        add_string_char(k, peek_char(k, 0));
+        if (peek_char(k, 0) == '\\' && k->at + 1 < k->t.n) {
+            advance_char(k);
+            add_string_char(k, peek_char(k, 0));
         }
-        take(k);
+        advance_char(k);
     }
     k->at = k->at + n < k->t.n ? k->at + n : k->t.n;
 }
 
-/* rb'…', f"…", L"…": how many letters stand before a quote; 0 with *ret false if it is no string.
- */
-static bool string_begins(const struct tokens *k, size_t *ret_prefix, bool *ret_raw,
+/* rb'…', f"…", L"…": the number of letters before the quote. False if it is not a string. */
+static bool string_begins(const struct scan_tokens *k, size_t *ret_prefix, bool *ret_raw,
                           bool *ret_holds)
 {
     const char *letters = k->language == SCAN_PYTHON ? "rRbBuUfF"
@@ -187,42 +188,42 @@ static bool string_begins(const struct tokens *k, size_t *ret_prefix, bool *ret_
     size_t n = 0;
 
     *ret_raw = *ret_holds = false;
-    while (n < 2 && look(k, n) && strchr(letters, look(k, n))) {
-        *ret_raw |= k->language == SCAN_PYTHON && (look(k, n) | 32) == 'r';
-        *ret_holds |= k->language == SCAN_PYTHON && (look(k, n) | 32) == 'f';
+    while (n < 2 && peek_char(k, n) && strchr(letters, peek_char(k, n))) {
+        *ret_raw |= k->language == SCAN_PYTHON && (peek_char(k, n) | 32) == 'r';
+        *ret_holds |= k->language == SCAN_PYTHON && (peek_char(k, n) | 32) == 'f';
         n++;
     }
     *ret_prefix = n;
-    *ret_holds |= look(k, n) == '`';
-    return look(k, n) == '"' || look(k, n) == '\'' ||
-           (look(k, n) == '`' && k->language == SCAN_JAVASCRIPT);
+    *ret_holds |= peek_char(k, n) == '`';
+    return peek_char(k, n) == '"' || peek_char(k, n) == '\'' ||
+           (peek_char(k, n) == '`' && k->language == SCAN_JAVASCRIPT);
 }
 
 /* --- Tokens --- */
 
-static void read_name(struct tokens *k, struct token *t)
+static void lex_name(struct scan_tokens *k, struct scan_token *t)
 {
     size_t from = k->at;
 
-    while (name_char(look(k, 0)))
+    while (is_name_char(peek_char(k, 0)))
         k->at++;
     t->kind = TOKEN_NAME;
     t->text = (struct str){ k->t.p + from, k->at - from };
     k->value_ = !str_eq(t->text, STR("return")) && !str_eq(t->text, STR("typeof"));
 }
 
-static void read_number(struct tokens *k, struct token *t)
+static void lex_number(struct scan_tokens *k, struct scan_token *t)
 {
     size_t from = k->at;
 
-    while (name_char(look(k, 0)) || look(k, 0) == '.')
+    while (is_name_char(peek_char(k, 0)) || peek_char(k, 0) == '.')
         k->at++;
     t->kind = TOKEN_NUMBER;
     t->text = (struct str){ k->t.p + from, k->at - from };
     k->value_ = true;
 }
 
-static void read_sign(struct tokens *k, struct token *t)
+static void lex_sign(struct scan_tokens *k, struct scan_token *t)
 {
     static const char *const longer[] = { "===", "!==", "**=", "==", "!=", "<=", ">=", "=>",
                                           "+=",  "-=",  "->",  "::", "&&", "||", "**", "?.",
@@ -240,22 +241,22 @@ static void read_sign(struct tokens *k, struct token *t)
 }
 
 /* A regular expression of JavaScript, to its end on this line. */
-static void skip_regex(struct tokens *k)
+static void skip_regex(struct scan_tokens *k)
 {
     bool class = false;
 
-    take(k);
-    while (!ended(k) && look(k, 0) != '\n' && (class || look(k, 0) != '/')) {
-        class = look(k, 0) == '[' || (class && look(k, 0) != ']');
-        if (look(k, 0) == '\\' && look(k, 1) != '\n' && k->at + 1 < k->t.n)
+    advance_char(k);
+    while (!at_text_end(k) && peek_char(k, 0) != '\n' && (class || peek_char(k, 0) != '/')) {
+        class = peek_char(k, 0) == '[' || (class && peek_char(k, 0) != ']');
+        if (peek_char(k, 0) == '\\' && peek_char(k, 1) != '\n' && k->at + 1 < k->t.n)
             k->at++;
-        take(k);
+        advance_char(k);
     }
-    if (look(k, 0) == '/')
-        take(k);
+    if (peek_char(k, 0) == '/')
+        advance_char(k);
 }
 
-static void read_any(struct tokens *k, struct token *t)
+static void lex_token(struct scan_tokens *k, struct scan_token *t)
 {
     size_t prefix;
     bool raw;
@@ -263,51 +264,55 @@ static void read_any(struct tokens *k, struct token *t)
     if (string_begins(k, &prefix, &raw, &t->holds)) {
         k->at += prefix;
         buf_clear(&k->string_);
-        read_string(k, raw);
+        lex_string(k, raw);
         t->kind = TOKEN_STRING;
         t->text = k->string_.p ? buf_str(&k->string_) : STR("");
         k->value_ = true;
-    } else if (name_start(look(k, 0))) {
-        read_name(k, t);
-    } else if (value_of(look(k, 0)) < 10) {
-        read_number(k, t);
-    } else if (look(k, 0) == '/' && !k->value_ && k->language == SCAN_JAVASCRIPT) {
+    } else if (is_name_start(peek_char(k, 0))) {
+        lex_name(k, t);
+    } else if (string_digit_value(peek_char(k, 0)) < 10) {
+        lex_number(k, t);
+    } else if (peek_char(k, 0) == '/' && !k->value_ && k->language == SCAN_JAVASCRIPT) {
         skip_regex(k);
         k->value_ = true;
-        *t = (struct token){
+        *t = (struct scan_token){
             .kind = TOKEN_NUMBER, .text = STR("0"), .indent = t->indent, .at = t->at
         };
     } else {
-        read_sign(k, t);
+        lex_sign(k, t);
     }
 }
 
-void tokens_next(struct tokens *k, struct token *ret)
+/* The '#' of a directive in C; the rest of its line may be code, except after #include. */
+static bool skip_directive_mark(struct scan_tokens *k)
 {
-    while (!ended(k) && skip_one(k))
+    if (k->language != SCAN_C || peek_char(k, 0) != '#')
+        return false;
+    advance_char(k);
+    while (peek_char(k, 0) == ' ')
+        advance_char(k);
+    if (str_starts((struct str){ k->t.p + k->at, k->t.n - k->at }, STR("include")))
+        skip_line(k);
+    return true;
+}
+
+void tokens_next(struct scan_tokens *k, struct scan_token *ret)
+{
+    while (!at_text_end(k) && (skip_blank_or_comment(k) || skip_directive_mark(k)))
         ;
     if (k->at >= k->line_from && k->at - k->line_from < UINT32_MAX)
-        ret->at = (struct place){ k->line, (uint32_t)(k->at - k->line_from + 1) };
-    *ret =
-        (struct token){ .kind = TOKEN_END, .at = ret->at, .indent = k->indent_, .text = STR("") };
-    if (ended(k))
+        ret->at = (struct scan_place){ k->line, (uint32_t)(k->at - k->line_from + 1) };
+    *ret = (struct scan_token){
+        .kind = TOKEN_END, .at = ret->at, .indent = k->indent_, .text = STR("")
+    };
+    if (at_text_end(k))
         return;
-    if (look(k, 0) == '\n') {
-        take(k);
-        for (k->indent_ = 0; look(k, k->indent_) == ' ' || look(k, k->indent_) == '\t';)
+    if (peek_char(k, 0) == '\n') {
+        advance_char(k);
+        for (k->indent_ = 0; peek_char(k, k->indent_) == ' ' || peek_char(k, k->indent_) == '\t';)
             k->indent_++;
         ret->kind = TOKEN_LINE;
         return;
     }
-    if (k->language == SCAN_C &&
-        look(k, 0) == '#') { /* #include <x>: the rest of a line may be code */
-        take(k);
-        while (look(k, 0) == ' ')
-            take(k);
-        if (str_starts((struct str){ k->t.p + k->at, k->t.n - k->at }, STR("include")))
-            skip_line(k);
-        tokens_next(k, ret);
-        return;
-    }
-    read_any(k, ret);
+    lex_token(k, ret);
 }

@@ -1,5 +1,7 @@
-#include "uppers/driver.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/storage/driver.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "uppers/seed.h"
-#include "uppers/subvolume.h"
-#include "uppers/trial.h"
+#include "engine/storage/seed.h"
+#include "engine/storage/subvolume.h"
+#include "engine/storage/probe.h"
 
-/* That a create may wait for: a second or two. */
+/* Inode numbers that a create may use up: a second or two. */
 enum { NUMBERS_A_BOX = 50000 };
 
 static int check_nothing(int dir, struct err *e)
@@ -28,35 +30,37 @@ static int check_btrfs(int dir, struct err *e)
                                    : err_set(e, ERR_UNSUPPORTED, "its file system is not btrfs");
 }
 
-static int make_directory(const struct driver_place *at, const char *name, struct err *e)
+static int make_box_dir(const struct driver_place *at, const char *name, struct err *e)
 {
-    return mkdirat(at->boxes, name, 0700) < 0 ? err_sys(e, "making %s/%s", UPPERS_BOXES, name) : 0;
+    return mkdirat(at->boxes, name, 0700) < 0 ? err_sys(e, "creating %s/%s", STORAGE_BOXES, name)
+                                              : 0;
 }
 
-/* A subvolume is made by no one's umask: 0755. */
+/* The kernel makes subvolumes with mode 0755, ignoring the umask. */
 static int make_subvolume(const struct driver_place *at, const char *name, struct err *e)
 {
     int r = at->above ? seed_plant(at->storage, at->above, NUMBERS_A_BOX, at->boxes, name, e)
                       : subvolume_make(at->boxes, name, e);
 
     if (r >= 0 && fchmodat(at->boxes, name, 0700, 0) < 0)
-        r = err_sys(e, "closing %s/%s", UPPERS_BOXES, name);
+        r = err_sys(e, "restricting access to %s/%s", STORAGE_BOXES, name);
     return r;
 }
 
-/* A snapshot of a box has the limit of the box, and the keeper that makes a layer of it cannot lift
+/* A snapshot of a box has the limit of the box, and the layer worker that makes a layer of it cannot lift
  * it. The reserve is removed with everything that is no part of a layer, and leaves room for what
- * is written to one: so a box at its limit can be captured. A file in btrfs is created against some
- * ten nodes of 16 KiB. */
-enum { UPPERS_RESERVE_BYTES = 1 << 20 };
+ * is written to one: so a box at its limit can be captured. btrfs makes a file only if up to eight
+ * nodes of 16 KiB more would be within the limit; twice that, since every box takes it from the
+ * disk. */
+enum { STORAGE_RESERVE_BYTES = 256 << 10 };
 
 static int make_reserve(int box, struct err *e)
 {
     AUTO_CLOSE int fd =
-        openat(box, UPPERS_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        openat(box, STORAGE_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (fd < 0 || fallocate(fd, 0, 0, UPPERS_RESERVE_BYTES) < 0)
-        return err_sys(e, "reserving room for a layer");
+    if (fd < 0 || fallocate(fd, 0, 0, STORAGE_RESERVE_BYTES) < 0)
+        return err_sys(e, "reserving space for a layer");
     return 0;
 }
 
@@ -64,15 +68,17 @@ static int limit_subvolume(int box, uint64_t bytes, struct err *e)
 {
     int r = make_reserve(box, e);
 
-    return r < 0 ? r : subvolume_limit(box, bytes + UPPERS_RESERVE_BYTES, e);
+    return r < 0 ? r : subvolume_limit(box, bytes + STORAGE_RESERVE_BYTES, e);
 }
+
+static_assert((int)DRIVER_COUNTERS == (int)SUBVOLUME_COUNTERS, "one is opened as the other");
 
 /* For "auto" the first that works. */
 static const struct driver drivers[] = {
-    { "btrfs", true, true, check_btrfs, make_subvolume, limit_subvolume },
-    { "reflink", true, true, trial_reflink, make_directory, NULL },
-    { "memory", false, true, check_nothing, NULL, NULL },
-    { "plain", true, false, check_nothing, make_directory, NULL },
+    { "btrfs", true, true, check_btrfs, make_subvolume, limit_subvolume, subvolume_open_counters },
+    { "reflink", true, true, probe_reflink, make_box_dir, NULL, NULL },
+    { "memory", false, true, check_nothing, NULL, NULL, NULL },
+    { "plain", true, false, check_nothing, make_box_dir, NULL, NULL },
 };
 
 const struct driver *driver_find(const char *name)
@@ -85,13 +91,13 @@ const struct driver *driver_find(const char *name)
 
 /* --- choosing --- */
 
-/* Whether a box of it can be limited: one that nobody uses is. */
+/* Whether the driver can limit a box; tested on an unused one. */
 static bool can_limit(const struct driver *d, int box, struct err *e)
 {
     enum { ANY = 1 << 30 };
 
     if (!d->limit)
-        return err_set(e, ERR_UNSUPPORTED, "this driver has none") >= 0;
+        return err_set(e, ERR_UNSUPPORTED, "this driver does not support limits") >= 0;
     return d->limit(box, ANY, e) >= 0;
 }
 
@@ -105,14 +111,14 @@ static int try_box(const struct driver *d, const struct driver_place *at, const 
     if (r < 0)
         return r;
     box = openat(at->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    r = box < 0 ? err_sys(e, "opening %s", name) : trial_overlay(box, e);
+    r = box < 0 ? err_sys(e, "opening %s", name) : probe_overlay(box, e);
     ret->limited = r >= 0 && can_limit(d, box, &why);
     if (r >= 0 && !ret->limited)
-        snprintf(ret->why, sizeof ret->why, "disk limits do not hold: %.120s", why.msg);
+        snprintf(ret->why, sizeof ret->why, "disk limits are not enforced: %.120s", why.msg);
     if (box >= 0)
-        (void)unlinkat(box, UPPERS_RESERVE, 0);
+        (void)unlinkat(box, STORAGE_RESERVE, 0);
     if (unlinkat(at->boxes, name, AT_REMOVEDIR) < 0 && r >= 0)
-        r = err_sys(e, "removing %s/%s", UPPERS_BOXES, name);
+        r = err_sys(e, "removing %s/%s", STORAGE_BOXES, name);
     return r;
 }
 
@@ -127,16 +133,16 @@ static int try_driver(const struct driver *d, int storage, struct driver_choice 
     *ret = (struct driver_choice){ .driver = d, .limited = !d->on_disk };
     if (!d->on_disk)
         return 0;
-    if (mkdirat(storage, UPPERS_BOXES, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making %s/", UPPERS_BOXES);
-    boxes = openat(storage, UPPERS_BOXES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (mkdirat(storage, STORAGE_BOXES, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "creating %s/", STORAGE_BOXES);
+    boxes = openat(storage, STORAGE_BOXES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (boxes < 0)
-        return err_sys(e, "opening %s/", UPPERS_BOXES);
+        return err_sys(e, "opening %s/", STORAGE_BOXES);
     snprintf(name, sizeof name, "trial.%d", (int)getpid());
     return try_box(d, &(struct driver_place){ .storage = storage, .boxes = boxes }, name, ret, e);
 }
 
-static void explain(struct driver_choice *c, const char *why)
+static void explain_choice(struct driver_choice *c, const char *why)
 {
     char limits[sizeof c->why];
 
@@ -152,14 +158,15 @@ int driver_choose(const char *name, int storage, struct driver_choice *ret, stru
     if (d) {
         r = try_driver(d, storage, ret, e);
         if (r >= 0)
-            explain(ret, "as configured");
+            explain_choice(ret, "as configured");
         return err_wrap(e, r, "storage.driver: %s cannot be used on the state directory", name);
     }
     for (size_t i = 0; i < COUNT_OF(drivers) && r < 0; i++)
         if (drivers[i].by_itself)
             r = try_driver(&drivers[i], storage, ret, e);
     if (r >= 0)
-        explain(ret, ret->driver->on_disk ? "the file system of the state directory can"
-                                          : "the state directory has neither btrfs nor reflinks");
+        explain_choice(ret, ret->driver->on_disk
+                                ? "supported by the file system of the state directory"
+                                : "the state directory has neither btrfs nor reflinks");
     return r;
 }

@@ -1,4 +1,5 @@
-#include "uppers/trial.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/storage/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,32 +15,33 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
-int trial_reflink(int dir, struct err *e)
+int probe_reflink(int dir, struct err *e)
 {
     AUTO_CLOSE int from = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     AUTO_CLOSE int to = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     static const char block[4096];
 
     if (from < 0 || to < 0 || write(from, block, sizeof block) != (ssize_t)sizeof block)
-        return err_set(e, ERR_UNSUPPORTED, "its file system has no reflinks");
+        return err_set(e, ERR_UNSUPPORTED, "its file system does not support reflinks");
     if (ioctl(to, FICLONE, from) < 0)
         return err_set(e, ERR_UNSUPPORTED,
-                       "its file system has no reflinks (xfs and btrfs have): %s", strerror(errno));
+                       "its file system does not support reflinks (xfs and btrfs do): %s",
+                       strerror(errno));
     return 0;
 }
 
 /* --- overlayfs --- */
 
-static int write_file(const char *path, const char *text)
+static int write_proc_file(const char *path, const char *text)
 {
     AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
 }
 
-/* A plain user is root of a namespace of its own first, as in its launcher. */
+/* A plain user first becomes root of its own user namespace, like its launcher. */
 static int enter_namespaces(void)
 {
     unsigned uid = geteuid(), gid = getegid();
@@ -47,16 +49,17 @@ static int enter_namespaces(void)
 
     if (uid == 0)
         return unshare(CLONE_NEWNS);
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write_file("/proc/self/setgroups", "deny") < 0)
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+        write_proc_file("/proc/self/setgroups", "deny") < 0)
         return -1;
     snprintf(map, sizeof map, "0 %u 1", uid);
-    if (write_file("/proc/self/uid_map", map) < 0)
+    if (write_proc_file("/proc/self/uid_map", map) < 0)
         return -1;
     snprintf(map, sizeof map, "0 %u 1", gid);
-    return write_file("/proc/self/gid_map", map);
+    return write_proc_file("/proc/self/gid_map", map);
 }
 
-static int mount_overlay(int dir)
+static int try_overlay_mount(int dir)
 {
     static const char *const options[][2] = { { "lowerdir", "lower" },
                                               { "upperdir", "upper" },
@@ -64,7 +67,8 @@ static int mount_overlay(int dir)
                                               { "userxattr", NULL } };
     AUTO_CLOSE int fs = -1;
 
-    if (fchdir(dir) < 0 || enter_namespaces() < 0) /* in this order: the directory is theirs, too */
+    if (fchdir(dir) < 0 || enter_namespaces() < 0) /* in this order: the directory stays
+                                                      accessible */
         return errno;
     for (size_t i = 0; i < 3; i++)
         if (mkdir(options[i][1], 0755) < 0 && errno != EEXIST)
@@ -79,7 +83,7 @@ static int mount_overlay(int dir)
     return sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ? errno : 0;
 }
 
-static void clear(int dir)
+static void remove_probe_dirs(int dir)
 {
     static const char *const names[] = { "lower", "upper", "work/work", "work" };
 
@@ -87,7 +91,7 @@ static void clear(int dir)
         unlinkat(dir, names[i], AT_REMOVEDIR);
 }
 
-int trial_overlay(int dir, struct err *e)
+int probe_overlay(int dir, struct err *e)
 {
     struct statfs fs;
     int status = 0;
@@ -95,16 +99,17 @@ int trial_overlay(int dir, struct err *e)
 
     if (fstatfs(dir, &fs) == 0 && (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC)
         return err_set(e, ERR_UNSUPPORTED,
-                       "it is on overlayfs (a container's root?), on which the kernel puts no "
-                       "second one: have the state directory on a volume");
+                       "it is on overlayfs (a container's root?), which cannot be nested: put the "
+                       "state directory on a volume");
     pid = fork();
     if (pid == 0)
-        _exit(mount_overlay(dir));
+        _exit(try_overlay_mount(dir));
     if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return err_sys(e, "trying overlayfs");
-    clear(dir);
+        return err_sys(e, "testing overlayfs");
+    remove_probe_dirs(dir);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
-    return err_set(e, ERR_UNSUPPORTED, "overlayfs does not take its file system to write to: %s",
+    return err_set(e, ERR_UNSUPPORTED,
+                   "overlayfs does not support its file system as upper layer: %s",
                    strerror(WIFEXITED(status) ? WEXITSTATUS(status) : EIO));
 }

@@ -1,12 +1,13 @@
-/* Whether things that depend on file system, kernel and user work: tried, not guessed. */
-#ifndef UPPERS_TRIAL_H
-#define UPPERS_TRIAL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests features that depend on file system, kernel and user. */
+#ifndef ENGINE_STORAGE_PROBE_H
+#define ENGINE_STORAGE_PROBE_H
 
 #include "base/err.h"
 
 /* Whether files in this directory share blocks. */
-int trial_reflink(int dir, struct err *e);
-/* Whether overlayfs takes directories in it to write to, as a sandbox of ours would. */
-int trial_overlay(int dir, struct err *e);
+int probe_reflink(int dir, struct err *e);
+/* Whether overlayfs accepts directories in it as upper directories, as for a sandbox. */
+int probe_overlay(int dir, struct err *e);
 
 #endif

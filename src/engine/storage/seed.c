@@ -1,4 +1,5 @@
-#include "uppers/seed.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/storage/seed.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,10 +12,10 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "uppers/subvolume.h"
+#include "engine/storage/subvolume.h"
 
 enum {
-    STEP = 1024, /* between two seeds: what few files need is soon made */
+    STEP = 1024, /* distance of two seeds: small ones are made quickly */
     NAME_MAX_ = 24,
 };
 
@@ -25,24 +26,24 @@ static int open_seeds(int storage, struct err *e)
     int fd;
 
     if (mkdirat(storage, seeds_name, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "making %s/", seeds_name);
+        return err_sys(e, "creating %s/", seeds_name);
     fd = openat(storage, seeds_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "opening %s/", seeds_name) : fd;
 }
 
-struct found {
-    uint64_t fitting; /* the lowest seed that will do; 0: none */
-    uint64_t highest; /* 0: there is no seed */
+struct seed_search {
+    uint64_t fitting; /* the lowest sufficient seed; 0: none */
+    uint64_t highest; /* 0: no seed */
 };
 
-static int find_seeds(int seeds, uint64_t number, struct found *ret, struct err *e)
+static int find_seeds(int seeds, uint64_t number, struct seed_search *ret, struct err *e)
 {
     int fd = openat(seeds, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *d;
     uint64_t n;
 
-    *ret = (struct found){ 0 };
+    *ret = (struct seed_search){ 0 };
     if (!dir) {
         drop_fd(&fd);
         return err_sys(e, "reading %s/", seeds_name);
@@ -76,8 +77,8 @@ static int copy_seed(int seeds, uint64_t number, int parent, const char *name, s
     return subvolume_snapshot(seed, parent, name, e);
 }
 
-/* Until `number` is used, or `most` numbers are. */
-static int use_up(int dir, uint64_t number, uint64_t most, struct err *e)
+/* Uses up numbers until `number` is reached, at most `most`. */
+static int use_up_numbers(int dir, uint64_t number, uint64_t most, struct err *e)
 {
     uint64_t last = 0;
 
@@ -86,14 +87,14 @@ static int use_up(int dir, uint64_t number, uint64_t most, struct err *e)
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-            return err_sys(e, "using up inode numbers");
+            return err_sys(e, "allocating inode numbers");
         last = st.st_ino;
     }
     return 0;
 }
 
-/* The mark of the seed that it was copied from goes when there is a higher one. */
-static int set_mark(int dir, uint64_t *ret, struct err *e)
+/* Replaces the mark of the seed that it was copied from by a higher one. */
+static int mark_seed(int dir, uint64_t *ret, struct err *e)
 {
     AUTO_CLOSE int mark = openat(dir, mark_new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct stat st;
@@ -108,17 +109,17 @@ static int grow_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, s
 {
     AUTO_CLOSE int dir = openat(seeds, unfinished, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char name[NAME_MAX_];
-    int r = dir < 0 ? err_sys(e, "opening a new seed") : use_up(dir, number, most, e);
+    int r = dir < 0 ? err_sys(e, "opening a new seed") : use_up_numbers(dir, number, most, e);
 
     if (r >= 0)
-        r = set_mark(dir, ret, e);
+        r = mark_seed(dir, ret, e);
     if (r < 0)
         return r;
     name_seed(*ret, name);
     return renameat(seeds, unfinished, seeds, name) < 0 ? err_sys(e, "naming a seed") : 0;
 }
 
-/* Without the right to remove subvolumes, an empty one goes like any directory. */
+/* Removes an unfinished seed; without the right to remove subvolumes, like a directory. */
 static void drop_unfinished(int seeds)
 {
     AUTO_CLOSE int dir = -1;
@@ -133,11 +134,11 @@ static void drop_unfinished(int seeds)
     unlinkat(seeds, unfinished, AT_REMOVEDIR);
 }
 
-/* One process at a time; whatever is unfinished then is of one that died. */
+/* Makes a seed under a lock: an unfinished one then belongs to a process that died. */
 static int make_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, struct err *e)
 {
     AUTO_CLOSE int lock = openat(seeds, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct found f;
+    struct seed_search f;
     int r;
 
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
@@ -151,7 +152,7 @@ static int make_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, s
     r = f.highest ? copy_seed(seeds, f.highest, seeds, unfinished, e)
                   : subvolume_make(seeds, unfinished, e);
     if (r >= 0 && fchmodat(seeds, unfinished, 0700, 0) < 0)
-        r = err_sys(e, "closing a new seed");
+        r = err_sys(e, "restricting access to a new seed");
     if (r >= 0)
         r = grow_seed(seeds, (number / STEP + 1) * STEP, most, ret, e);
     if (r < 0)
@@ -159,11 +160,11 @@ static int make_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, s
     return r;
 }
 
-/* The descriptor of seeds/; *ret is the seed. */
+/* Finds or makes a seed: returns the descriptor of seeds/; *ret is the seed's number. */
 static int take_seed(int storage, uint64_t number, uint64_t most, uint64_t *ret, struct err *e)
 {
     AUTO_CLOSE int seeds = open_seeds(storage, e);
-    struct found f;
+    struct seed_search f;
     int r = seeds < 0 ? seeds : find_seeds(seeds, number, &f, e);
 
     if (r < 0)
@@ -173,7 +174,7 @@ static int take_seed(int storage, uint64_t number, uint64_t most, uint64_t *ret,
         r = make_seed(seeds, number, most, ret, e);
     if (r >= 0 && *ret < number)
         r = err_set(e, ERR_BUSY,
-                    "inode numbers beyond %llu are not prepared yet (%llu are): try again",
+                    "inode numbers above %llu are not prepared yet (reached %llu): try again",
                     (unsigned long long)number, (unsigned long long)*ret);
     return r < 0 ? r : take_fd(&seeds);
 }

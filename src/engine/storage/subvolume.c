@@ -1,8 +1,12 @@
-#include "uppers/subvolume.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/storage/subvolume.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -11,10 +15,10 @@
 
 #include "base/str.h"
 
-enum { SUBVOLUME_INODE = 256 }; /* of the top of every subvolume */
+enum { SUBVOLUME_INODE = 256 }; /* of the root of every subvolume */
 
-/* A system call, because the two C libraries differ on the type of `what`. */
-static int ask(int fd, unsigned long what, void *args)
+/* Uses syscall(), because the two C libraries differ in the type of `what`. */
+static int btrfs_ioctl(int fd, unsigned long what, void *args)
 {
     return (int)syscall(SYS_ioctl, fd, what, args);
 }
@@ -33,7 +37,7 @@ bool subvolume_is(int dir)
     return fstat(dir, &st) == 0 && st.st_ino == SUBVOLUME_INODE && subvolume_possible(dir);
 }
 
-static int name_it(const char *name, char *room, size_t cap, struct err *e)
+static int copy_subvolume_name(const char *name, char *room, size_t cap, struct err *e)
 {
     return str_copy(str_from(name), room, cap)
                ? 0
@@ -43,23 +47,24 @@ static int name_it(const char *name, char *room, size_t cap, struct err *e)
 int subvolume_make(int parent, const char *name, struct err *e)
 {
     struct btrfs_ioctl_vol_args args = { 0 };
-    int r = name_it(name, args.name, sizeof args.name, e);
+    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
 
     if (r < 0)
         return r;
-    return ask(parent, BTRFS_IOC_SUBVOL_CREATE, &args) < 0
-               ? err_sys(e, "making the subvolume %s", name)
+    return btrfs_ioctl(parent, BTRFS_IOC_SUBVOL_CREATE, &args) < 0
+               ? err_sys(e, "creating the subvolume %s", name)
                : 0;
 }
 
 int subvolume_snapshot(int dir, int parent, const char *name, struct err *e)
 {
     struct btrfs_ioctl_vol_args args = { .fd = dir };
-    int r = name_it(name, args.name, sizeof args.name, e);
+    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
 
     if (r < 0)
         return r;
-    return ask(parent, BTRFS_IOC_SNAP_CREATE, &args) < 0 ? err_sys(e, "making a snapshot") : 0;
+    return btrfs_ioctl(parent, BTRFS_IOC_SNAP_CREATE, &args) < 0 ? err_sys(e, "creating a snapshot")
+                                                                 : 0;
 }
 
 int subvolume_limit(int dir, uint64_t bytes, struct err *e)
@@ -67,27 +72,61 @@ int subvolume_limit(int dir, uint64_t bytes, struct err *e)
     struct btrfs_ioctl_qgroup_limit_args args = { .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER,
                                                            .max_rfer = bytes } };
 
-    if (ask(dir, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
+    if (btrfs_ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
         return 0;
     if (errno == ENOTCONN || errno == ENOENT || errno == EINVAL)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "quotas are not enabled on this btrfs: 'btrfs quota enable' does it");
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "quotas are not enabled on this btrfs file system: run 'btrfs quota enable'");
     if (errno == EPERM)
-        return err_set(e, ERR_UNSUPPORTED, "only root sets quotas of btrfs");
+        return err_set(e, ERR_UNSUPPORTED, "only root can set btrfs quotas");
     return err_sys(e, "limiting a subvolume");
+}
+
+/* FSID is written as a UUID. Directories and files of qgroups are in sysfs since Linux 5.9. */
+static bool name_qgroup(int dir, char *path, size_t cap)
+{
+    struct btrfs_ioctl_ino_lookup_args tree = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
+    struct btrfs_ioctl_fs_info_args fs = { 0 };
+    size_t at;
+
+    if (btrfs_ioctl(dir, BTRFS_IOC_INO_LOOKUP, &tree) < 0 ||
+        btrfs_ioctl(dir, BTRFS_IOC_FS_INFO, &fs) < 0)
+        return false;
+    at = (size_t)snprintf(path, cap, "fs/btrfs/");
+    for (size_t i = 0; i < sizeof fs.fsid; i++)
+        at += (size_t)snprintf(path + at, cap - at, "%s%02x",
+                               i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", fs.fsid[i]);
+    snprintf(path + at, cap - at, "/qgroups/0_%llu", (unsigned long long)tree.treeid);
+    return true;
+}
+
+void subvolume_open_counters(int sys, int dir, int ret[static SUBVOLUME_COUNTERS])
+{
+    static const char *const names[SUBVOLUME_COUNTERS] = { "referenced", "rsv_data" };
+    char path[128], file[160];
+
+    for (size_t i = 0; i < SUBVOLUME_COUNTERS; i++)
+        ret[i] = -1;
+    if (!name_qgroup(dir, path, sizeof path))
+        return;
+    for (size_t i = 0; i < SUBVOLUME_COUNTERS; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        ret[i] = openat(sys, file, O_RDONLY | O_CLOEXEC);
+    }
 }
 
 int subvolume_remove(int parent, const char *name, struct err *e)
 {
     struct btrfs_ioctl_vol_args args = { 0 };
-    int r = name_it(name, args.name, sizeof args.name, e);
+    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
 
     if (r < 0)
         return r;
-    if (ask(parent, BTRFS_IOC_SNAP_DESTROY, &args) == 0)
+    if (btrfs_ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) == 0)
         return 0;
     if (errno == EPERM || errno == EACCES)
-        return err_set(e, ERR_DENIED, "only root removes subvolumes here");
+        return err_set(e, ERR_DENIED, "only root can remove subvolumes on this file system");
     return err_sys(e, "removing the subvolume %s", name);
 }
 
@@ -95,5 +134,5 @@ int subvolume_enable_quota(int dir, struct err *e)
 {
     struct btrfs_ioctl_quota_ctl_args args = { .cmd = BTRFS_QUOTA_CTL_ENABLE };
 
-    return ask(dir, BTRFS_IOC_QUOTA_CTL, &args) < 0 ? err_sys(e, "enabling quotas") : 0;
+    return btrfs_ioctl(dir, BTRFS_IOC_QUOTA_CTL, &args) < 0 ? err_sys(e, "enabling quotas") : 0;
 }

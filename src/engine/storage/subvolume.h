@@ -1,22 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Subvolumes of btrfs: directories that can be snapshotted, limited and removed as a whole. */
-#ifndef UPPERS_SUBVOLUME_H
-#define UPPERS_SUBVOLUME_H
+#ifndef ENGINE_STORAGE_SUBVOLUME_H
+#define ENGINE_STORAGE_SUBVOLUME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
-/* Whether this directory is the top of one. */
+/* Whether this directory is the root of a subvolume. */
 bool subvolume_is(int dir);
-bool subvolume_possible(int dir); /* whether some can be made in it */
+bool subvolume_possible(int dir); /* whether subvolumes can be made in it */
 
 int subvolume_make(int parent, const char *name, struct err *e);
-/* A copy of the one at `dir` that can be written to, and shares everything that is not. */
+/* Makes a writable snapshot of the subvolume at `dir`. */
 int subvolume_snapshot(int dir, int parent, const char *name, struct err *e);
-/* What it refers to, alone or with snapshots, is no more than this. -ERR_UNSUPPORTED: quotas are
- * not enabled on this file system, or not ours to set. */
+/* Limits the data that the subvolume refers to, including data shared with snapshots.
+ * -ERR_UNSUPPORTED: quotas are not enabled on this file system, or not permitted. */
 int subvolume_limit(int dir, uint64_t bytes, struct err *e);
+/* Opens the files of the kernel whose numbers add up to the bytes that it refers to and those that
+ * wait to be written to it: what its limit is compared with. `sys` is /sys. -1 each where quotas are
+ * not enabled, or /sys does not show them. */
+enum { SUBVOLUME_COUNTERS = 2 };
+void subvolume_open_counters(int sys, int dir, int ret[static SUBVOLUME_COUNTERS]);
 /* With all that is in it, at once; -ERR_DENIED where only root may: then it is emptied like any
  * directory. */
 int subvolume_remove(int parent, const char *name, struct err *e);

@@ -1,4 +1,5 @@
-#include "mirror/receive.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/receive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,34 +7,34 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/at.h"
+#include "lib/tar/at.h"
 
-#define RACED_REASON "the host changed it while it was being replaced"
+#define RACED_REASON "the host changed the file while it was being replaced"
 
-/* Prepared, but a directory is in its place until the end of the stream. */
-enum { LATER = HOST_LOST + 1 };
+/* Prepared, but a directory occupies its name until the end of the stream. */
+enum { HOST_DEFERRED = HOST_LOST + 1 };
 
-/* Moves temp to the item's name; it is nobody's temporary file any more if that succeeds. */
-static int move_in(struct receive *rc, struct item *it, char *temp, struct err *e)
+/* Moves temp to the item's name; clears temp if that succeeds. */
+static int move_into_place(struct receive *rc, struct item *it, char *temp, struct err *e)
 {
     int r;
 
     if (rc->o->pause)
         rc->o->pause(rc->o->ctx, it->path.text);
     if (it->host.kind == KIND_DIR) {
-        it->entry->temp = mirror_manifest_keep(&rc->manifest, str_from(temp), e);
-        r = it->entry->temp ? LATER : -(int)ERR_TOO_BIG;
+        it->entry->temp = sync_manifest_keep(&rc->manifest, str_from(temp), e);
+        r = it->entry->temp ? HOST_DEFERRED : -(int)ERR_TOO_BIG;
     } else {
         r = host_put(&it->host, temp, e);
     }
-    if (r == HOST_DONE || r == HOST_LOST || r == LATER)
+    if (r == HOST_DONE || r == HOST_LOST || r == HOST_DEFERRED)
         temp[0] = '\0';
     return r;
 }
 
-static int put_file(struct receive *rc, struct item *it, struct err *e)
+static int replace_host_file(struct receive *rc, struct item *it, struct err *e)
 {
-    struct content *c = &it->content;
+    struct sync_content *c = &it->content;
     const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, it->mtime };
 
     if (c->trouble < 0) {
@@ -42,15 +43,15 @@ static int put_file(struct receive *rc, struct item *it, struct err *e)
         return c->trouble;
     }
     if (c->fd < 0)
-        return err_set(e, ERR_BUG, "its content was not stored");
+        return err_set(e, ERR_BUG, "internal error: its content was not stored");
     if (fchmod(c->fd, it->box.mode) < 0)
         return err_sys(e, "setting its mode");
-    (void)futimens(c->fd, times); /* a time that the file system cannot keep is no loss */
+    (void)futimens(c->fd, times); /* the file system may not support the time */
     drop_fd(&c->fd);
-    return move_in(rc, it, c->temp, e);
+    return move_into_place(rc, it, c->temp, e);
 }
 
-static int put_link(struct receive *rc, struct item *it, struct err *e)
+static int replace_host_link(struct receive *rc, struct item *it, struct err *e)
 {
     char temp[HOST_TEMP_MAX];
     int r = host_temp_name(temp, e);
@@ -58,14 +59,14 @@ static int put_link(struct receive *rc, struct item *it, struct err *e)
     if (r < 0)
         return r;
     if (symlinkat(it->target, it->host.parent, temp) < 0)
-        return err_sys(e, "making the link");
-    r = move_in(rc, it, temp, e);
+        return err_sys(e, "creating the link");
+    r = move_into_place(rc, it, temp, e);
     if (temp[0])
         (void)at_clear(it->host.parent, temp);
     return r;
 }
 
-static int replace_by_dir(struct receive *rc, struct item *it, struct err *e)
+static int replace_entry_by_dir(struct receive *rc, struct item *it, struct err *e)
 {
     char temp[HOST_TEMP_MAX];
     int r = host_temp_name(temp, e);
@@ -73,22 +74,22 @@ static int replace_by_dir(struct receive *rc, struct item *it, struct err *e)
     if (r < 0)
         return r;
     if (mkdirat(it->host.parent, temp, 0700) < 0)
-        return err_sys(e, "making the directory");
-    r = move_in(rc, it, temp, e);
+        return err_sys(e, "creating the directory");
+    r = move_into_place(rc, it, temp, e);
     if (temp[0])
         (void)at_clear(it->host.parent, temp);
     return r;
 }
 
-/* It gets its mode at the end: that of the sandbox may not let us put anything into it. */
-static int put_dir(struct receive *rc, struct item *it, struct err *e)
+/* The mode is set at the end: the sandbox's mode may forbid writing into the directory. */
+static int replace_host_dir(struct receive *rc, struct item *it, struct err *e)
 {
     int r = HOST_DONE;
 
     if (!it->host.there && mkdirat(it->host.parent, it->host.name, 0700) < 0)
-        return errno == EEXIST ? HOST_RACED : err_sys(e, "making the directory");
+        return errno == EEXIST ? HOST_RACED : err_sys(e, "creating the directory");
     if (it->host.there && it->host.kind != KIND_DIR)
-        r = replace_by_dir(rc, it, e);
+        r = replace_entry_by_dir(rc, it, e);
     if (r == HOST_DONE) {
         it->entry->mode_due = true;
         it->entry->due = it->box;
@@ -96,38 +97,38 @@ static int put_dir(struct receive *rc, struct item *it, struct err *e)
     return r;
 }
 
-static int put(struct receive *rc, struct item *it, struct err *e)
+static int apply_item(struct receive *rc, struct item *it, struct err *e)
 {
     switch (it->box.kind) {
     case KIND_FILE:
-        return put_file(rc, it, e);
+        return replace_host_file(rc, it, e);
     case KIND_LINK:
-        return put_link(rc, it, e);
+        return replace_host_link(rc, it, e);
     case KIND_DIR:
-        return put_dir(rc, it, e);
+        return replace_host_dir(rc, it, e);
     default:
-        return err_set(e, ERR_BUG, "nothing to put there");
+        return err_set(e, ERR_BUG, "internal error: unknown kind of file");
     }
 }
 
-void receive_apply(struct receive *rc, struct item *it, enum mirror_action action)
+void receive_apply(struct receive *rc, struct item *it, enum sync_action action)
 {
     struct str path = it->entry->path;
     struct err e = { 0 };
-    int r = has_flag(rc, MIRROR_DRY_RUN) ? HOST_DONE : put(rc, it, &e);
+    int r = has_flag(rc, SYNC_DRY_RUN) ? HOST_DONE : apply_item(rc, it, &e);
 
     if (r < 0 || r == HOST_LOST) {
-        receive_note(rc, MIRROR_FAILED, path, e.msg);
+        receive_note(rc, SYNC_FAILED, path, e.msg);
     } else if (r == HOST_RACED) {
-        receive_note(rc, MIRROR_CONFLICT, path, RACED_REASON);
-    } else if (r == LATER) {
+        receive_note(rc, SYNC_CONFLICT, path, RACED_REASON);
+    } else if (r == HOST_DEFERRED) {
         it->entry->due = it->box;
         it->entry->due_action = action;
     } else {
         it->entry->made = it->box.kind == KIND_DIR;
         if (it->box.kind == KIND_FILE)
             rc->report->bytes += rc->in.entry.size;
-        receive_record(it->entry, &it->box, (struct mirror_identity){ 0 });
+        receive_record(it->entry, &it->box, (struct sync_identity){ 0 });
         receive_note(rc, action, path, "");
     }
 }

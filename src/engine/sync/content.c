@@ -1,4 +1,5 @@
-#include "mirror/content.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/content.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,23 +7,23 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/at.h"
+#include "lib/tar/at.h"
 
-struct reading {
-    struct content *c;
-    const struct found *f;
+struct content_reader {
+    struct sync_content *c;
+    const struct host_file *f;
     enum content_store store;
-    int host; /* the host's file as long as it says the same; -1 */
+    int host; /* the host's file while it is equal; -1 */
     struct sip hash;
     struct sip_key key;
 };
 
-static void reading_done(struct reading *rd)
+static void content_reader_done(struct content_reader *rd)
 {
     drop_fd(&rd->host);
 }
 
-static void give_up(struct content *c, int r)
+static void stop_writing(struct sync_content *c, int r)
 {
     if (c->trouble == 0)
         c->trouble = r;
@@ -30,7 +31,7 @@ static void give_up(struct content *c, int r)
 }
 
 /* Reads n bytes at an offset, or fewer at the end of the file. */
-static ssize_t read_at(int fd, char *to, size_t n, uint64_t at)
+static ssize_t read_file_at(int fd, char *to, size_t n, uint64_t at)
 {
     size_t have = 0;
 
@@ -48,9 +49,9 @@ static ssize_t read_at(int fd, char *to, size_t n, uint64_t at)
     return (ssize_t)have;
 }
 
-static int open_temp(struct reading *rd, struct err *e)
+static int open_temp(struct content_reader *rd, struct err *e)
 {
-    struct content *c = rd->c;
+    struct sync_content *c = rd->c;
     int r = host_temp_name(c->temp, e);
 
     if (r < 0)
@@ -58,14 +59,14 @@ static int open_temp(struct reading *rd, struct err *e)
     c->fd = host_open(rd->f->parent, c->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (c->fd < 0) {
         c->temp[0] = '\0';
-        return err_sys(e, "making a file beside it");
+        return err_sys(e, "creating a temporary file beside it");
     }
     return 0;
 }
 
-/* Everything up to here was the same on the host, so it comes from there; unless the host changed
- * it since, which the hash tells. */
-static int copy_start(struct reading *rd, struct err *e)
+/* Copies the equal beginning from the host's file; the hash detects changes since the
+ * comparison. */
+static int copy_start(struct content_reader *rd, struct err *e)
 {
     uint64_t left = rd->hash.n_, at = 0;
     char chunk[TREE_CHUNK];
@@ -76,7 +77,7 @@ static int copy_start(struct reading *rd, struct err *e)
         size_t n = left < sizeof chunk ? (size_t)left : sizeof chunk;
         int r;
 
-        if (read_at(rd->host, chunk, n, at) != (ssize_t)n)
+        if (read_file_at(rd->host, chunk, n, at) != (ssize_t)n)
             break;
         r = at_write(rd->c->fd, chunk, n, e);
         if (r < 0)
@@ -86,11 +87,11 @@ static int copy_start(struct reading *rd, struct err *e)
         left -= n;
     }
     if (!sip_eq(&copied, &rd->hash))
-        return err_set(e, ERR_BUSY, "it changed on the host while it was compared");
+        return err_set(e, ERR_BUSY, "the file changed on the host while it was compared");
     return 0;
 }
 
-static void start_writing(struct reading *rd)
+static void start_writing(struct content_reader *rd)
 {
     int r;
 
@@ -100,37 +101,37 @@ static void start_writing(struct reading *rd)
     if (r >= 0 && rd->host >= 0)
         r = copy_start(rd, &rd->c->why);
     if (r < 0)
-        give_up(rd->c, r);
+        stop_writing(rd->c, r);
 }
 
-static bool host_says(const struct reading *rd, struct str piece)
+static bool host_has_piece(const struct content_reader *rd, struct str piece)
 {
     char chunk[TREE_CHUNK];
 
-    return read_at(rd->host, chunk, piece.n, rd->hash.n_) == (ssize_t)piece.n &&
+    return read_file_at(rd->host, chunk, piece.n, rd->hash.n_) == (ssize_t)piece.n &&
            memcmp(chunk, piece.p, piece.n) == 0;
 }
 
-static void take_piece(struct reading *rd, struct str piece)
+static void add_content_piece(struct content_reader *rd, struct str piece)
 {
     int r = 0;
 
-    if (rd->host >= 0 && !host_says(rd, piece)) {
+    if (rd->host >= 0 && !host_has_piece(rd, piece)) {
         start_writing(rd);
         drop_fd(&rd->host);
     }
     if (rd->c->fd >= 0)
         r = at_write(rd->c->fd, piece.p, piece.n, &rd->c->why);
     if (r < 0)
-        give_up(rd->c, r);
+        stop_writing(rd->c, r);
     sip_add(&rd->hash, piece);
 }
 
-int content_read(struct content *c, struct tar_reader *t, const struct sip_key *key,
-                 const struct found *f, enum content_store store, struct err *e)
+int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_key *key,
+                 const struct host_file *f, enum content_store store, struct err *e)
 {
-    AUTO(reading_done)
-    struct reading rd = { .c = c, .f = f, .store = store, .host = -1, .key = *key };
+    AUTO(content_reader_done)
+    struct content_reader rd = { .c = c, .f = f, .store = store, .host = -1, .key = *key };
     struct str piece;
     int r;
 
@@ -140,7 +141,7 @@ int content_read(struct content *c, struct tar_reader *t, const struct sip_key *
     if (rd.host < 0)
         start_writing(&rd);
     while ((r = tar_data(t, &piece, e)) > 0)
-        take_piece(&rd, piece);
+        add_content_piece(&rd, piece);
     c->hash = sip_end(&rd.hash);
     c->same = r == 0 && rd.host >= 0;
     if (c->same && store == CONTENT_ALWAYS)
@@ -148,7 +149,7 @@ int content_read(struct content *c, struct tar_reader *t, const struct sip_key *
     return r;
 }
 
-void content_done(struct content *c, const struct found *f)
+void content_done(struct sync_content *c, const struct host_file *f)
 {
     drop_fd(&c->fd);
     if (c->temp[0])

@@ -1,4 +1,5 @@
-#include "mirror/decide.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/decide.h"
 
 #define BOTH(forced, reason)                                                                       \
     {                                                                                              \
@@ -26,7 +27,7 @@ static const struct decision decisions[HOST_STATE_COUNT_][BOX_STATE_COUNT_] = {
     [HOST_GONE][BOX_GONE] = ONE(FORGET),
 };
 
-const struct decision *mirror_decide(enum host_state host, enum box_state box)
+const struct decision *sync_decide(enum host_state host, enum box_state box)
 {
     return &decisions[host][box];
 }

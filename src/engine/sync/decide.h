@@ -1,6 +1,7 @@
-/* Who changed what since both sides agreed, and what follows from it. */
-#ifndef MIRROR_DECIDE_H
-#define MIRROR_DECIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The decision table of a sync: compares both sides with their last common state. */
+#ifndef ENGINE_SYNC_DECIDE_H
+#define ENGINE_SYNC_DECIDE_H
 
 #include "base/err.h"
 
@@ -24,15 +25,15 @@ enum step {
     STEP_REPLACE,
     STEP_DELETE,
     STEP_CONFLICT,
-    STEP_FORGET, /* gone on both sides: out of the manifest */
+    STEP_FORGET, /* removed on both sides: removed from the manifest */
 };
 
-/* What to do; and, where that is a conflict, what the sandbox would have if it wins. A name that is
- * the same on both sides is none of this table's business: there is nothing to do. */
+/* The step; and, for a conflict, the step if the sandbox wins. Names that are equal on both sides
+ * are not looked up: there is nothing to do. */
 struct decision {
     enum step step, forced;
     const char *reason; /* of a conflict */
 };
-const struct decision *mirror_decide(enum host_state host, enum box_state box);
+const struct decision *sync_decide(enum host_state host, enum box_state box);
 
 #endif

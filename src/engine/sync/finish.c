@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -5,29 +6,29 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "mirror/receive.h"
-#include "tree/at.h"
+#include "engine/sync/receive.h"
+#include "lib/tar/at.h"
 
-/* A directory goes when it is empty. If it is not, the host has more in it than it got from the
- * sandbox or gave to it, and then the directory is the host's alone. */
-static void delete_dir(struct receive *rc, struct item *it, enum mirror_action action)
+/* Deletes a directory if it is empty. Otherwise it contains files that were never synced, and it
+ * belongs to the host alone. */
+static void delete_dir(struct receive *rc, struct item *it, enum sync_action action)
 {
     bool done =
-        has_flag(rc, MIRROR_DRY_RUN) || unlinkat(it->host.parent, it->host.name, AT_REMOVEDIR) == 0;
+        has_flag(rc, SYNC_DRY_RUN) || unlinkat(it->host.parent, it->host.name, AT_REMOVEDIR) == 0;
 
     if (!done && errno != ENOTEMPTY && errno != EEXIST) {
-        receive_note(rc, MIRROR_FAILED, it->entry->path, "the directory cannot be removed");
+        receive_note(rc, SYNC_FAILED, it->entry->path, "the directory could not be removed");
         return;
     }
     it->entry->recorded = false;
     if (done)
         receive_note(rc, action, it->entry->path, "");
     else
-        receive_note(rc, MIRROR_CONFLICT, it->entry->path,
-                     "deleted inside, but the host has more in it");
+        receive_note(rc, SYNC_CONFLICT, it->entry->path,
+                     "deleted inside, but the host's directory is not empty");
 }
 
-static void delete_item(struct receive *rc, struct item *it, enum mirror_action action)
+static void delete_item(struct receive *rc, struct item *it, enum sync_action action)
 {
     struct err e = { 0 };
     int r = HOST_DONE;
@@ -38,12 +39,12 @@ static void delete_item(struct receive *rc, struct item *it, enum mirror_action 
     }
     if (rc->o->pause)
         rc->o->pause(rc->o->ctx, it->path.text);
-    if (!has_flag(rc, MIRROR_DRY_RUN))
+    if (!has_flag(rc, SYNC_DRY_RUN))
         r = host_remove(&it->host, &e);
     if (r < 0 || r == HOST_LOST) {
-        receive_note(rc, MIRROR_FAILED, it->entry->path, e.msg);
+        receive_note(rc, SYNC_FAILED, it->entry->path, e.msg);
     } else if (r == HOST_RACED) {
-        receive_note(rc, MIRROR_CONFLICT, it->entry->path,
+        receive_note(rc, SYNC_CONFLICT, it->entry->path,
                      "the host changed it while it was being deleted");
     } else {
         it->entry->recorded = false;
@@ -51,15 +52,15 @@ static void delete_item(struct receive *rc, struct item *it, enum mirror_action 
     }
 }
 
-/* The directories above stay with it. */
+/* Reports a held deletion; the parent directories stay, too. */
 static void hold_deletion(struct receive *rc, const struct item *it, const char *reason)
 {
-    struct mirror_entry *above;
+    struct sync_entry *above;
 
-    receive_note(rc, MIRROR_SENSITIVE, it->entry->path, reason);
+    receive_note(rc, SYNC_SENSITIVE, it->entry->path, reason);
     if (it->path.name == 0)
         return;
-    above = mirror_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
+    above = sync_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
     if (above)
         above->holds = true;
 }
@@ -71,7 +72,7 @@ static int compare_hashes(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Whether a file that was deleted inside may have been moved to a name that stayed inside. */
+/* Whether a file that was deleted inside may have been moved to a name that is held back. */
 static bool may_be_moved(const struct receive *rc, const struct item *it, enum step step)
 {
     const uint64_t *hash = &it->entry->value.hash;
@@ -82,33 +83,33 @@ static bool may_be_moved(const struct receive *rc, const struct item *it, enum s
            !bsearch(hash, rc->landed, rc->n_landed, sizeof *hash, compare_hashes);
 }
 
-/* Deleted inside. */
+/* Handles a name that was deleted inside. */
 static void settle_gone(struct receive *rc, struct item *it)
 {
-    const struct decision *d = mirror_decide(item_host_state(it, rc), BOX_GONE);
-    bool forced = d->step == STEP_CONFLICT && has_flag(rc, MIRROR_FORCE);
+    const struct decision *d = sync_decide(item_host_state(it, rc), BOX_GONE);
+    bool forced = d->step == STEP_CONFLICT && has_flag(rc, SYNC_FORCE);
     const char *sensitive = receive_held(rc, it->entry->path, it->host.kind == KIND_DIR);
 
     if (d->step == STEP_FORGET)
         it->entry->recorded = false;
     else if (d->step == STEP_CONFLICT && !forced)
-        receive_note(rc, MIRROR_CONFLICT, it->entry->path, d->reason);
-    else if (!has_flag(rc, MIRROR_DELETE))
-        receive_note(rc, MIRROR_KEPT, it->entry->path, "deleted inside");
+        receive_note(rc, SYNC_CONFLICT, it->entry->path, d->reason);
+    else if (!has_flag(rc, SYNC_DELETE))
+        receive_note(rc, SYNC_KEPT, it->entry->path, "deleted inside");
     else if (sensitive)
         hold_deletion(rc, it, sensitive);
     else if (it->entry->holds)
-        hold_deletion(rc, it, "deleted inside; deletions of files in it are held back");
+        hold_deletion(rc, it, "deleted inside; the deletion of files in it is held back");
     else if (may_be_moved(rc, it, d->step))
-        hold_deletion(rc, it, "deleted inside; perhaps moved to a name that stayed inside");
+        hold_deletion(rc, it, "deleted inside; perhaps moved to a name that is held back");
     else
-        delete_item(rc, it, forced ? MIRROR_OVERWRITTEN : MIRROR_DELETED);
+        delete_item(rc, it, forced ? SYNC_OVERWRITTEN : SYNC_DELETED);
 }
 
-/* A file or link that waits for a directory to be empty. */
+/* Moves a prepared file or link into the place of a directory that should be empty now. */
 static void settle_temp(struct receive *rc, struct item *it, bool complete)
 {
-    struct mirror_entry *x = it->entry;
+    struct sync_entry *x = it->entry;
     struct err e = { 0 };
     int r = HOST_RACED;
 
@@ -118,17 +119,17 @@ static void settle_temp(struct receive *rc, struct item *it, bool complete)
         r = host_put(&it->host, x->temp, &e);
     }
     if (r == HOST_DONE) {
-        receive_record(x, &x->due, (struct mirror_identity){ 0 });
+        receive_record(x, &x->due, (struct sync_identity){ 0 });
         receive_note(rc, x->due_action, x->path, "");
         return;
     }
     if (it->host.parent >= 0)
         (void)at_clear(it->host.parent, x->temp);
     if (r < 0)
-        receive_note(rc, MIRROR_FAILED, x->path, e.msg);
+        receive_note(rc, SYNC_FAILED, x->path, e.msg);
     else
-        receive_note(rc, MIRROR_CONFLICT, x->path,
-                     complete ? "the host has a directory there that is not empty"
+        receive_note(rc, SYNC_CONFLICT, x->path,
+                     complete ? "the host has a non-empty directory there"
                               : "the host has a directory there, and the stream ended early");
 }
 
@@ -141,19 +142,20 @@ static void settle_mode(struct receive *rc, struct item *it)
 
     /* The host's own setgid and sticky bits stay. */
     if (fd < 0 || fchmod(fd, (it->host.st.st_mode & 07000) | it->entry->due.mode) < 0)
-        receive_note(rc, MIRROR_FAILED, it->entry->path, "the directory's mode cannot be set");
+        receive_note(rc, SYNC_FAILED, it->entry->path, "the directory's mode could not be set");
 }
 
-static int settle(struct receive *rc, const struct tree_path *path, bool complete, struct err *e)
+static int settle_entry(struct receive *rc, const struct tree_path *path, bool complete,
+                        struct err *e)
 {
     AUTO(item_done) struct item it;
-    const struct mirror_entry *x;
+    const struct sync_entry *x;
     int r = item_init(&it, rc, path, e);
 
     if (r < 0)
         return r;
     x = it.entry;
-    if (it.veto_reason) /* the host did not let us look */
+    if (it.veto_reason) /* the host file could not be read */
         receive_note(rc, it.veto, x->path, it.veto_reason);
     else if (!x->seen)
         settle_gone(rc, &it);
@@ -164,7 +166,7 @@ static int settle(struct receive *rc, const struct tree_path *path, bool complet
     return 0;
 }
 
-static int finish_entry(struct receive *rc, const struct mirror_entry *x, bool complete,
+static int finish_entry(struct receive *rc, const struct sync_entry *x, bool complete,
                         struct err *e)
 {
     bool gone = complete && x->recorded && !x->seen;
@@ -174,10 +176,10 @@ static int finish_entry(struct receive *rc, const struct mirror_entry *x, bool c
     if (!gone && !x->temp && !x->mode_due)
         return 0;
     r = tree_path(x->path, &path, e);
-    return r < 0 ? r : settle(rc, &path, complete, e);
+    return r < 0 ? r : settle_entry(rc, &path, complete, e);
 }
 
-static int collect_landed(struct receive *rc, struct mirror_entry *const *list, struct err *e)
+static int collect_landed(struct receive *rc, struct sync_entry *const *list, struct err *e)
 {
     uint64_t count = rc->manifest.count;
 
@@ -193,11 +195,11 @@ static int collect_landed(struct receive *rc, struct mirror_entry *const *list, 
     return 0;
 }
 
-/* Backwards: what is in a directory comes before it. */
+/* In reverse order: the contents of a directory come before it. */
 int receive_finish(struct receive *rc, bool complete, struct err *e)
 {
-    AUTO_FREE struct mirror_entry **list = NULL;
-    int r = mirror_manifest_sorted(&rc->manifest, &list, e);
+    AUTO_FREE struct sync_entry **list = NULL;
+    int r = sync_manifest_sorted(&rc->manifest, &list, e);
 
     if (r >= 0)
         r = collect_landed(rc, list, e);

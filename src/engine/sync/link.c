@@ -1,4 +1,5 @@
-#include "mirror/link.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/link.h"
 
 bool link_leads_out(struct str target, unsigned depth)
 {

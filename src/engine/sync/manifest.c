@@ -1,4 +1,5 @@
-#include "mirror/manifest.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/manifest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,78 +9,78 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mirror/sink.h"
-#include "tree/path.h"
-#include "tree/tree.h"
+#include "engine/sync/sink.h"
+#include "lib/tar/path.h"
+#include "lib/tar/tree.h"
 
 #define MAGIC "sandboxer mirror manifest 1\n"
 
 enum { SLOTS_FIRST = 1024 };
 
-struct file_head {
+struct manifest_head {
     char magic[sizeof MAGIC - 1];
     uint32_t zero;
     struct sip_key key;
 };
 
-/* In front of the path of each entry. The end is one without a path, with KIND_NONE and the count
- * as its hash. */
-struct file_record {
+/* Precedes the path of each entry. The end is one without a path, with KIND_NONE and the count as
+ * its hash. */
+struct manifest_record {
     uint8_t kind;
     uint8_t zero;
     uint16_t mode;
     uint16_t path_n;
     uint16_t zero2;
     uint64_t hash;
-    struct mirror_identity identity;
+    struct sync_identity identity;
 };
 
-_Static_assert(sizeof(struct file_head) == 48, "no padding that nobody set");
-_Static_assert(sizeof(struct file_record) == 48, "no padding that nobody set");
+_Static_assert(sizeof(struct manifest_head) == 48, "no padding that nobody set");
+_Static_assert(sizeof(struct manifest_record) == 48, "no padding that nobody set");
 
-bool mirror_value_eq(const struct mirror_value *a, const struct mirror_value *b)
+bool sync_value_eq(const struct sync_value *a, const struct sync_value *b)
 {
     return a->kind == b->kind && a->mode == b->mode && a->hash == b->hash;
 }
 
-bool mirror_identity_eq(const struct mirror_identity *a, const struct mirror_identity *b)
+bool sync_identity_eq(const struct sync_identity *a, const struct sync_identity *b)
 {
     return a->inode != 0 && memcmp(a, b, sizeof *a) == 0;
 }
 
-static int64_t nanoseconds(struct timespec t)
+static int64_t timespec_to_ns(struct timespec t)
 {
     int64_t ns;
 
-    /* A time that does not fit is as good as any other: it is only compared. */
+    /* An overflow is harmless: times are only compared. */
     if (__builtin_mul_overflow((int64_t)t.tv_sec, NS_PER_S, &ns) ||
         __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
         return t.tv_sec;
     return ns;
 }
 
-struct mirror_identity mirror_identity_of(const struct stat *st, int64_t now_ns)
+struct sync_identity sync_identity_of(const struct stat *st, int64_t now_ns)
 {
-    int64_t ctime_ns = nanoseconds(st->st_ctim);
+    int64_t ctime_ns = timespec_to_ns(st->st_ctim);
 
     if (ctime_ns > now_ns - IDENTITY_SETTLE_S * NS_PER_S)
-        return (struct mirror_identity){ 0 };
-    return (struct mirror_identity){ .inode = st->st_ino,
-                                     .size = (uint64_t)st->st_size,
-                                     .mtime_ns = nanoseconds(st->st_mtim),
-                                     .ctime_ns = ctime_ns };
+        return (struct sync_identity){ 0 };
+    return (struct sync_identity){ .inode = st->st_ino,
+                                   .size = (uint64_t)st->st_size,
+                                   .mtime_ns = timespec_to_ns(st->st_mtim),
+                                   .ctime_ns = ctime_ns };
 }
 
-static struct mirror_limits settle_limits(const struct mirror_limits *l)
+static struct sync_limits settle_limits(const struct sync_limits *l)
 {
-    struct mirror_limits s = *l;
+    struct sync_limits s = *l;
 
     if (s.entries == 0)
-        s.entries = MIRROR_ENTRIES_DEFAULT;
-    if (s.entries > MIRROR_ENTRIES_MAX)
-        s.entries = MIRROR_ENTRIES_MAX;
+        s.entries = SYNC_ENTRIES_DEFAULT;
+    if (s.entries > SYNC_ENTRIES_MAX)
+        s.entries = SYNC_ENTRIES_MAX;
     if (s.bytes == 0)
-        s.bytes = MIRROR_BYTES_DEFAULT;
+        s.bytes = SYNC_BYTES_DEFAULT;
     if (s.depth == 0 || s.depth > TREE_DEPTH_MAX)
         s.depth = TREE_DEPTH_MAX;
     if (s.path == 0 || s.path > TREE_PATH_MAX - 1)
@@ -87,35 +88,34 @@ static struct mirror_limits settle_limits(const struct mirror_limits *l)
     return s;
 }
 
-int mirror_manifest_init(struct mirror_manifest *m, const struct mirror_limits *limits,
-                         struct err *e)
+int sync_manifest_init(struct sync_manifest *m, const struct sync_limits *limits, struct err *e)
 {
-    *m = (struct mirror_manifest){ .limits = settle_limits(limits), .slot_count_ = SLOTS_FIRST };
-    arena_init(&m->memory_, MIRROR_NAMES_MAX + m->limits.entries * sizeof(struct mirror_entry));
+    *m = (struct sync_manifest){ .limits = settle_limits(limits), .slot_count_ = SLOTS_FIRST };
+    arena_init(&m->memory_, SYNC_NAMES_MAX + m->limits.entries * sizeof(struct sync_entry));
     m->slots_ = calloc(m->slot_count_, sizeof *m->slots_);
     if (!m->slots_)
         return err_set(e, ERR_TOO_BIG, "no memory for a manifest");
     if (getrandom(&m->key, sizeof m->key, 0) != (ssize_t)sizeof m->key)
-        return err_sys(e, "making a key");
+        return err_sys(e, "generating a key");
     return 0;
 }
 
-void mirror_manifest_done(struct mirror_manifest *m)
+void sync_manifest_done(struct sync_manifest *m)
 {
     free(m->slots_);
     m->slots_ = NULL;
     arena_done(&m->memory_);
 }
 
-/* The key keeps a sandbox from choosing names that all meet in one slot. */
-static struct mirror_entry **slot_of(const struct mirror_manifest *m, struct str path)
+/* The key prevents a sandbox from choosing names that collide in one slot. */
+static struct sync_entry **manifest_slot(const struct sync_manifest *m, struct str path)
 {
     return &m->slots_[sip_str(&m->key, path) & (m->slot_count_ - 1)];
 }
 
-static int rehash(struct mirror_manifest *m, uint64_t slot_count, struct err *e)
+static int grow_slots(struct sync_manifest *m, uint64_t slot_count, struct err *e)
 {
-    struct mirror_entry **old = m->slots_;
+    struct sync_entry **old = m->slots_;
     uint64_t old_count = m->slot_count_;
 
     m->slots_ = calloc(slot_count, sizeof *m->slots_);
@@ -125,8 +125,8 @@ static int rehash(struct mirror_manifest *m, uint64_t slot_count, struct err *e)
     }
     m->slot_count_ = slot_count;
     for (uint64_t i = 0; i < old_count; i++)
-        for (struct mirror_entry *x = old[i], *next; x; x = next) {
-            struct mirror_entry **slot = slot_of(m, x->path);
+        for (struct sync_entry *x = old[i], *next; x; x = next) {
+            struct sync_entry **slot = manifest_slot(m, x->path);
 
             next = x->next_;
             x->next_ = *slot;
@@ -136,59 +136,58 @@ static int rehash(struct mirror_manifest *m, uint64_t slot_count, struct err *e)
     return 0;
 }
 
-struct mirror_entry *mirror_manifest_find(const struct mirror_manifest *m, struct str path)
+struct sync_entry *sync_manifest_find(const struct sync_manifest *m, struct str path)
 {
-    struct mirror_entry *x = *slot_of(m, path);
+    struct sync_entry *x = *manifest_slot(m, path);
 
     while (x && !str_eq(x->path, path))
         x = x->next_;
     return x;
 }
 
-const char *mirror_manifest_keep(struct mirror_manifest *m, struct str s, struct err *e)
+const char *sync_manifest_keep(struct sync_manifest *m, struct str s, struct err *e)
 {
     const char *kept = arena_dup(&m->memory_, s);
 
     if (!kept)
         (void)err_set(e, ERR_TOO_BIG, "all paths together have more than %llu bytes",
-                      (unsigned long long)MIRROR_NAMES_MAX);
+                      (unsigned long long)SYNC_NAMES_MAX);
     return kept;
 }
 
-static int add_new(struct mirror_manifest *m, struct str path, struct mirror_entry **ret,
-                   struct err *e)
+static int add_new(struct sync_manifest *m, struct str path, struct sync_entry **ret, struct err *e)
 {
-    struct mirror_entry **slot, *x;
+    struct sync_entry **slot, *x;
     int r = 0;
 
     if (m->count == m->limits.entries)
         return err_set(e, ERR_TOO_BIG, "there are more than %llu files and directories",
                        (unsigned long long)m->limits.entries);
     if (m->count == m->slot_count_)
-        r = rehash(m, 2 * m->slot_count_, e);
+        r = grow_slots(m, 2 * m->slot_count_, e);
     if (r < 0)
         return r;
     x = arena_alloc(&m->memory_, sizeof *x);
-    path.p = mirror_manifest_keep(m, path, e);
+    path.p = sync_manifest_keep(m, path, e);
     if (!x || !path.p)
         return err_set(e, ERR_TOO_BIG, "all paths together have more than %llu bytes",
-                       (unsigned long long)MIRROR_NAMES_MAX);
-    slot = slot_of(m, path);
-    *x = (struct mirror_entry){ .path = path, .next_ = *slot };
+                       (unsigned long long)SYNC_NAMES_MAX);
+    slot = manifest_slot(m, path);
+    *x = (struct sync_entry){ .path = path, .next_ = *slot };
     *slot = x;
     m->count++;
     *ret = x;
     return 0;
 }
 
-int mirror_manifest_add(struct mirror_manifest *m, struct str path, struct mirror_entry **ret,
-                        struct err *e)
+int sync_manifest_add(struct sync_manifest *m, struct str path, struct sync_entry **ret,
+                      struct err *e)
 {
-    *ret = mirror_manifest_find(m, path);
+    *ret = sync_manifest_find(m, path);
     return *ret ? 0 : add_new(m, path, ret, e);
 }
 
-static int compare(struct str a, struct str b)
+static int compare_paths(struct str a, struct str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
     int order = n > 0 ? memcmp(a.p, b.p, n) : 0;
@@ -196,38 +195,37 @@ static int compare(struct str a, struct str b)
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-static int compare_entries(const void *a, const void *b)
+static int compare_entry_paths(const void *a, const void *b)
 {
-    return compare((*(struct mirror_entry *const *)a)->path,
-                   (*(struct mirror_entry *const *)b)->path);
+    return compare_paths((*(struct sync_entry *const *)a)->path,
+                         (*(struct sync_entry *const *)b)->path);
 }
 
-int mirror_manifest_sorted(const struct mirror_manifest *m, struct mirror_entry ***ret,
-                           struct err *e)
+int sync_manifest_sorted(const struct sync_manifest *m, struct sync_entry ***ret, struct err *e)
 {
-    struct mirror_entry **list = calloc(m->count + 1, sizeof(struct mirror_entry *));
+    struct sync_entry **list = calloc(m->count + 1, sizeof(struct sync_entry *));
     size_t n = 0;
 
     if (!list)
         return err_set(e, ERR_TOO_BIG, "no memory for a list of %llu names",
                        (unsigned long long)m->count);
     for (uint64_t i = 0; i < m->slot_count_; i++)
-        for (struct mirror_entry *x = m->slots_[i]; x; x = x->next_)
+        for (struct sync_entry *x = m->slots_[i]; x; x = x->next_)
             list[n++] = x;
-    qsort(list, n, sizeof(struct mirror_entry *), compare_entries);
+    qsort(list, n, sizeof(struct sync_entry *), compare_entry_paths);
     *ret = list;
     return 0;
 }
 
-/* A reader of the file that knows where it is. */
-struct source {
+/* A buffered reader of the file. */
+struct manifest_source {
     int fd;
     size_t at, n;
     char bytes[TREE_CHUNK];
 };
 
-/* Exactly n bytes: 1; or 0 if the file ends before the first of them. */
-static int source_get(struct source *s, void *to, size_t n, struct err *e)
+/* Reads exactly n bytes: 1; or 0 if the file ends before the first of them. */
+static int manifest_source_read(struct manifest_source *s, void *to, size_t n, struct err *e)
 {
     size_t have = 0;
 
@@ -240,11 +238,11 @@ static int source_get(struct source *s, void *to, size_t n, struct err *e)
             if (got < 0 && errno == EINTR)
                 continue;
             if (got < 0)
-                return err_sys(e, "reading it");
+                return err_sys(e, "reading the file");
             if (got == 0 && have == 0)
                 return 0;
             if (got == 0)
-                return err_set(e, ERR_INVALID, "it is cut off");
+                return err_set(e, ERR_INVALID, "it is truncated");
             s->at = 0;
             s->n = step = (size_t)got;
         }
@@ -257,25 +255,25 @@ static int source_get(struct source *s, void *to, size_t n, struct err *e)
     return 1;
 }
 
-static int need(struct source *s, void *to, size_t n, struct err *e)
+static int read_exactly(struct manifest_source *s, void *to, size_t n, struct err *e)
 {
-    int r = source_get(s, to, n, e);
+    int r = manifest_source_read(s, to, n, e);
 
-    return r == 0 ? err_set(e, ERR_INVALID, "it is cut off") : r;
+    return r == 0 ? err_set(e, ERR_INVALID, "it is truncated") : r;
 }
 
-static int check_record(const struct file_record *f, struct err *e)
+static int check_record(const struct manifest_record *f, struct err *e)
 {
     if (f->kind >= KIND_COUNT_ || f->zero != 0 || f->zero2 != 0 || (f->mode & ~0777) != 0)
-        return err_set(e, ERR_INVALID, "a record has values that nobody writes");
+        return err_set(e, ERR_INVALID, "a record has invalid values");
     if ((f->kind == KIND_NONE) != (f->path_n == 0))
         return err_set(e, ERR_INVALID, "a record has a path and no kind, or a kind and no path");
     if ((f->kind == KIND_DIR && f->hash != 0) || (f->kind == KIND_LINK && f->mode != 0))
-        return err_set(e, ERR_INVALID, "a record has values that its kind does not have");
+        return err_set(e, ERR_INVALID, "a record has values that are invalid for its kind");
     return 0;
 }
 
-static int check_path(const struct mirror_manifest *m, struct str raw, struct err *e)
+static int check_manifest_path(const struct sync_manifest *m, struct str raw, struct err *e)
 {
     struct tree_path clean;
     int r = tree_path(raw, &clean, e);
@@ -283,43 +281,43 @@ static int check_path(const struct mirror_manifest *m, struct str raw, struct er
     if (r < 0)
         return r;
     if (!str_eq(raw, (struct str){ clean.text, clean.n }))
-        return err_set(e, ERR_INVALID, "a path is not in its shortest form");
+        return err_set(e, ERR_INVALID, "a path is not normalised");
     if (clean.depth > m->limits.depth || clean.n > m->limits.path)
-        return err_set(e, ERR_TOO_BIG, "a path is longer or deeper than the limits allow");
+        return err_set(e, ERR_TOO_BIG, "a path exceeds the limits of length or depth");
     return 0;
 }
 
-static int load_record(struct mirror_manifest *m, struct source *s, const struct file_record *f,
-                       struct str *last, struct err *e)
+static int load_record(struct sync_manifest *m, struct manifest_source *s,
+                       const struct manifest_record *f, struct str *last, struct err *e)
 {
     char bytes[UINT16_MAX];
     struct str path = { bytes, f->path_n };
-    struct mirror_entry *x;
-    int r = need(s, bytes, f->path_n, e);
+    struct sync_entry *x;
+    int r = read_exactly(s, bytes, f->path_n, e);
 
     if (r >= 0)
-        r = check_path(m, path, e);
-    if (r >= 0 && compare(path, *last) <= 0)
-        r = err_set(e, ERR_INVALID, "its paths are not in order");
+        r = check_manifest_path(m, path, e);
+    if (r >= 0 && compare_paths(path, *last) <= 0)
+        r = err_set(e, ERR_INVALID, "its paths are not sorted");
     if (r >= 0)
-        r = mirror_manifest_add(m, path, &x, e);
+        r = sync_manifest_add(m, path, &x, e);
     if (r < 0)
         return r;
     x->recorded = true;
-    x->value = (struct mirror_value){ .kind = f->kind, .mode = f->mode, .hash = f->hash };
+    x->value = (struct sync_value){ .kind = f->kind, .mode = f->mode, .hash = f->hash };
     x->identity = f->identity;
     *last = x->path;
     return 0;
 }
 
-static int load_records(struct mirror_manifest *m, struct source *s, struct err *e)
+static int load_records(struct sync_manifest *m, struct manifest_source *s, struct err *e)
 {
     struct str last = { 0 };
-    struct file_record f;
+    struct manifest_record f;
     char more;
 
     for (;;) {
-        int r = need(s, &f, sizeof f, e);
+        int r = read_exactly(s, &f, sizeof f, e);
 
         if (r >= 0)
             r = check_record(&f, e);
@@ -331,19 +329,20 @@ static int load_records(struct mirror_manifest *m, struct source *s, struct err 
             return r;
     }
     if (f.hash != m->count)
-        return err_set(e, ERR_INVALID, "it has not as many records as it says");
-    return source_get(s, &more, 1, e) == 0 ? 0
-                                           : err_set(e, ERR_INVALID, "it goes on after its end");
+        return err_set(e, ERR_INVALID, "its number of records does not match");
+    return manifest_source_read(s, &more, 1, e) == 0
+               ? 0
+               : err_set(e, ERR_INVALID, "it has data after its end record");
 }
 
-int mirror_manifest_load(struct mirror_manifest *m, int fd, struct err *e)
+int sync_manifest_load(struct sync_manifest *m, int fd, struct err *e)
 {
-    struct source s = { .fd = fd };
-    struct file_head head;
-    int r = need(&s, &head, sizeof head, e);
+    struct manifest_source s = { .fd = fd };
+    struct manifest_head head;
+    int r = read_exactly(&s, &head, sizeof head, e);
 
     if (r >= 0 && (memcmp(head.magic, MAGIC, sizeof head.magic) != 0 || head.zero != 0))
-        r = err_set(e, ERR_INVALID, "it is not one that this program wrote");
+        r = err_set(e, ERR_INVALID, "it is not a sync manifest");
     if (r >= 0) {
         m->key = head.key;
         r = load_records(m, &s, e);
@@ -351,44 +350,44 @@ int mirror_manifest_load(struct mirror_manifest *m, int fd, struct err *e)
     return err_wrap(e, r, "reading the manifest");
 }
 
-static int save_entry(struct mirror_sink *out, const struct mirror_entry *x, struct err *e)
+static int save_entry(struct sync_sink *out, const struct sync_entry *x, struct err *e)
 {
-    struct file_record f = { .kind = (uint8_t)x->value.kind,
-                             .mode = (uint16_t)x->value.mode,
-                             .path_n = (uint16_t)x->path.n,
-                             .hash = x->value.hash,
-                             .identity = x->identity };
-    int r = mirror_sink_put(out, (struct str){ (const char *)&f, sizeof f }, e);
+    struct manifest_record f = { .kind = (uint8_t)x->value.kind,
+                                 .mode = (uint16_t)x->value.mode,
+                                 .path_n = (uint16_t)x->path.n,
+                                 .hash = x->value.hash,
+                                 .identity = x->identity };
+    int r = sync_sink_write(out, (struct str){ (const char *)&f, sizeof f }, e);
 
-    return r < 0 ? r : mirror_sink_put(out, x->path, e);
+    return r < 0 ? r : sync_sink_write(out, x->path, e);
 }
 
-static int save_all(struct mirror_manifest *m, struct mirror_sink *out, struct mirror_entry **list,
+static int save_all(struct sync_manifest *m, struct sync_sink *out, struct sync_entry **list,
                     struct err *e)
 {
-    struct file_head head = { .key = m->key };
-    struct file_record end = { .kind = KIND_NONE };
+    struct manifest_head head = { .key = m->key };
+    struct manifest_record end = { .kind = KIND_NONE };
     int r;
 
     memcpy(head.magic, MAGIC, sizeof head.magic);
-    r = mirror_sink_put(out, (struct str){ (const char *)&head, sizeof head }, e);
+    r = sync_sink_write(out, (struct str){ (const char *)&head, sizeof head }, e);
     for (; r >= 0 && *list; list++)
         if ((*list)->recorded) {
             r = save_entry(out, *list, e);
             end.hash++;
         }
     if (r >= 0)
-        r = mirror_sink_put(out, (struct str){ (const char *)&end, sizeof end }, e);
-    return r < 0 ? r : mirror_sink_flush(out, e);
+        r = sync_sink_write(out, (struct str){ (const char *)&end, sizeof end }, e);
+    return r < 0 ? r : sync_sink_flush(out, e);
 }
 
-int mirror_manifest_save(struct mirror_manifest *m, int fd, struct err *e)
+int sync_manifest_save(struct sync_manifest *m, int fd, struct err *e)
 {
-    AUTO_FREE struct mirror_entry **list = NULL;
-    struct mirror_sink out;
-    int r = mirror_manifest_sorted(m, &list, e);
+    AUTO_FREE struct sync_entry **list = NULL;
+    struct sync_sink out;
+    int r = sync_manifest_sorted(m, &list, e);
 
-    mirror_sink_init(&out, fd);
+    sync_sink_init(&out, fd);
     if (r >= 0)
         r = save_all(m, &out, list, e);
     return err_wrap(e, r, "writing the manifest");

@@ -1,4 +1,5 @@
-#include "mirror/place.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/place.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static unsigned char mark_directory(int dir, const char *path)
 }
 
 /* A directory that cannot be opened has the marks of its path alone. */
-static void mark_above(struct mirror_place *p, size_t n)
+static void mark_above(struct sync_place *p, size_t n)
 {
     AUTO_CLOSE int dir = -1;
     char path[PATH_MAX] = "";
@@ -56,7 +57,7 @@ static void mark_above(struct mirror_place *p, size_t n)
     p->marks[n] = mark_directory(dir, path);
 }
 
-void mirror_place_find(int dir, struct mirror_place *ret)
+void sync_place_find(int dir, struct sync_place *ret)
 {
     char link[64];
     ssize_t n;

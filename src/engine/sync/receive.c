@@ -1,4 +1,5 @@
-#include "mirror/receive.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/receive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,21 +11,19 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "mirror/link.h"
-#include "mirror/sensitive.h"
+#include "engine/sync/link.h"
+#include "engine/sync/sensitive.h"
 
 enum { PERMISSIONS = 0777, IMPLIED_MODE = 0755 };
 
-void receive_note(struct receive *rc, enum mirror_action action, struct str path,
-                  const char *reason)
+void receive_note(struct receive *rc, enum sync_action action, struct str path, const char *reason)
 {
     rc->report->count[action]++;
     if (rc->o->line)
-        rc->o->line(rc->o->ctx, &(struct mirror_line){ action, path, reason });
+        rc->o->line(rc->o->ctx, &(struct sync_line){ action, path, reason });
 }
 
-void receive_record(struct mirror_entry *x, const struct mirror_value *v,
-                    struct mirror_identity identity)
+void receive_record(struct sync_entry *x, const struct sync_value *v, struct sync_identity identity)
 {
     x->recorded = true;
     x->landed = true;
@@ -32,7 +31,7 @@ void receive_record(struct mirror_entry *x, const struct mirror_value *v,
     x->identity = identity;
 }
 
-static void veto(struct item *it, enum mirror_action action, const char *reason)
+static void veto_item(struct item *it, enum sync_action action, const char *reason)
 {
     if (!it->veto_reason) {
         it->veto = action;
@@ -46,18 +45,18 @@ int item_init(struct item *it, struct receive *rc, const struct tree_path *path,
     int r;
 
     *it = (struct item){ .path = *path, .content = { .fd = -1 }, .host = { .parent = -1 } };
-    r = mirror_manifest_add(&rc->manifest, (struct str){ path->text, path->n }, &it->entry, e);
+    r = sync_manifest_add(&rc->manifest, (struct str){ path->text, path->n }, &it->entry, e);
     if (r < 0)
         return r;
     if (host_find(rc->dir, &it->path, &it->host, &trouble) < 0)
-        veto(it, MIRROR_FAILED, "the host's file system does not let us look at it");
+        veto_item(it, SYNC_FAILED, "the file on the host could not be read");
     return 0;
 }
 
 void item_done(struct item *it)
 {
     content_done(&it->content, &it->host);
-    found_done(&it->host);
+    host_file_done(&it->host);
 }
 
 enum host_state item_host_state(const struct item *it, const struct receive *rc)
@@ -73,7 +72,7 @@ static enum box_state box_state(const struct item *it)
 {
     if (!it->entry->recorded)
         return BOX_NEW;
-    return mirror_value_eq(&it->box, &it->entry->value) ? BOX_SAME : BOX_CHANGED;
+    return sync_value_eq(&it->box, &it->entry->value) ? BOX_SAME : BOX_CHANGED;
 }
 
 static bool lies_beneath(struct str path, struct str dir)
@@ -81,12 +80,12 @@ static bool lies_beneath(struct str path, struct str dir)
     return str_starts(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
 }
 
-/* Who accepts a path accepts the directories that lead there. */
+/* Accepting a path includes its parent directories. */
 bool receive_accepts(const struct receive *rc, struct str path, bool is_dir)
 {
-    const struct mirror_options *o = rc->o;
+    const struct sync_job_options *o = rc->o;
 
-    if (o->flags & MIRROR_ALLOW_SENSITIVE)
+    if (o->flags & SYNC_ALLOW_SENSITIVE)
         return true;
     for (size_t i = 0; i < o->n_accept; i++) {
         struct str name = str_from(o->accept[i]);
@@ -99,18 +98,18 @@ bool receive_accepts(const struct receive *rc, struct str path, bool is_dir)
     return false;
 }
 
-/* sensitive_has_fn: on the host, or in the stream so far. */
-static bool on_has(const void *ctx, struct str dir, const char *name)
+/* A sensitive_has_fn: searches the host and the stream so far. */
+static bool on_name_query(const void *ctx, struct str dir, const char *name)
 {
     const struct receive *rc = ctx;
     AUTO_CLOSE int fd = -1;
     char path[TREE_PATH_MAX];
-    const struct mirror_entry *x;
+    const struct sync_entry *x;
     int n = snprintf(path, sizeof path, STR_FMT "%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
 
     if (n < 0 || (size_t)n >= sizeof path)
-        return false; /* no file system has such a path */
-    x = mirror_manifest_find(&rc->manifest, str_from(path));
+        return false; /* longer than any path */
+    x = sync_manifest_find(&rc->manifest, str_from(path));
     if (x && x->seen && x->box_kind != KIND_NONE)
         return true;
     fd = host_open(rc->dir, path, O_PATH | O_NOFOLLOW, 0);
@@ -119,17 +118,17 @@ static bool on_has(const void *ctx, struct str dir, const char *name)
 
 const char *receive_held(const struct receive *rc, struct str path, bool is_dir)
 {
-    const struct sensitive_view view = { rc->place, on_has, rc };
+    const struct sensitive_view view = { rc->place, on_name_query, rc };
     const char *why = is_dir && !rc->judges_dirs ? NULL : sensitive_reason(&view, path);
 
     return why && !receive_accepts(rc, path, is_dir) ? why : NULL;
 }
 
-/* Whether the first component of a path is neither on the host nor was when both sides agreed. */
+/* Whether the first component of a path is new: neither on the host nor in the manifest. */
 static bool has_new_top(const struct receive *rc, const struct tree_path *path)
 {
     char name[NAME_MAX + 1];
-    const struct mirror_entry *x;
+    const struct sync_entry *x;
     struct stat st;
     struct str top;
 
@@ -138,33 +137,33 @@ static bool has_new_top(const struct receive *rc, const struct tree_path *path)
         return true;
     memcpy(name, top.p, top.n);
     name[top.n] = '\0';
-    x = mirror_manifest_find(&rc->manifest, top);
+    x = sync_manifest_find(&rc->manifest, top);
     return !(x && x->recorded) && fstatat(rc->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* What keeps it from the host, whatever it holds. */
-static void judge_name(struct receive *rc, struct item *it)
+/* Vetoes a name independent of its content. */
+static void judge_item_name(struct receive *rc, struct item *it)
 {
     bool is_dir = it->box.kind == KIND_DIR && (!it->host.there || it->host.kind == KIND_DIR);
     const char *sensitive = receive_held(rc, it->entry->path, is_dir);
 
     if (!sensitive && place_is_home(rc->place) && has_new_top(rc, &it->path) &&
         !receive_accepts(rc, it->entry->path, is_dir))
-        sensitive = "it is new at the top of a home directory";
+        sensitive = "it is a new name at the top of a home directory";
     if (host_is_temp(tree_path_name(&it->path)))
-        veto(it, MIRROR_REFUSED, "this program keeps such names for itself");
+        veto_item(it, SYNC_REFUSED, "the name is reserved for temporary files of this program");
     if (sensitive)
-        veto(it, MIRROR_SENSITIVE, sensitive);
+        veto_item(it, SYNC_SENSITIVE, sensitive);
     if (it->box.kind == KIND_LINK && link_leads_out(str_from(it->target), it->path.depth - 1))
-        veto(it, MIRROR_REFUSED, "a link that leads out of the directory");
+        veto_item(it, SYNC_REFUSED, "the link leads out of the directory");
 }
 
-static bool same_mode(const struct item *it)
+static bool has_same_mode(const struct item *it)
 {
     return it->host.kind == it->box.kind && (it->host.st.st_mode & PERMISSIONS) == it->box.mode;
 }
 
-static bool same_target(const struct item *it)
+static bool has_same_target(const struct item *it)
 {
     char target[TREE_PATH_MAX];
 
@@ -172,79 +171,80 @@ static bool same_target(const struct item *it)
            strcmp(target, it->target) == 0;
 }
 
-/* The directory it goes to is there, or would be. */
+/* Whether its directory exists, or would in a real run. */
 static bool has_parent(const struct receive *rc, const struct item *it)
 {
-    const struct mirror_entry *parent;
+    const struct sync_entry *parent;
 
     if (it->host.parent >= 0 || it->path.name == 0)
         return true;
-    parent = mirror_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
-    return has_flag(rc, MIRROR_DRY_RUN) && parent && parent->made;
+    parent = sync_manifest_find(&rc->manifest, (struct str){ it->path.text, it->path.name - 1 });
+    return has_flag(rc, SYNC_DRY_RUN) && parent && parent->made;
 }
 
-/* A file is replaced as a whole, so another mode needs the content too. */
-static enum content_store what_to_store(const struct receive *rc, const struct item *it)
+/* Files are replaced as a whole, so a new mode needs the content, too. */
+static enum content_store content_to_store(const struct receive *rc, const struct item *it)
 {
-    if (has_flag(rc, MIRROR_DRY_RUN) || it->veto_reason || it->host.parent < 0)
+    if (has_flag(rc, SYNC_DRY_RUN) || it->veto_reason || it->host.parent < 0)
         return CONTENT_HASH;
-    return same_mode(it) ? CONTENT_IF_DIFFERENT : CONTENT_ALWAYS;
+    return has_same_mode(it) ? CONTENT_IF_DIFFERENT : CONTENT_ALWAYS;
 }
 
-/* Fills in what the sandbox has, and whether the host has the same. */
+/* Reads the sandbox's side and compares it with the host's. */
 static int take_value(struct receive *rc, struct item *it, struct err *e)
 {
     int r;
 
     switch (it->box.kind) {
     case KIND_FILE:
-        r = content_read(&it->content, &rc->in, &rc->manifest.key, &it->host, what_to_store(rc, it),
-                         e);
+        r = content_read(&it->content, &rc->in, &rc->manifest.key, &it->host,
+                         content_to_store(rc, it), e);
         if (r < 0)
             return r;
         it->box.hash = it->content.hash;
-        it->same = it->content.same && same_mode(it);
+        it->same = it->content.same && has_same_mode(it);
         return 0;
     case KIND_LINK:
         it->box.hash = sip_str(&rc->manifest.key, str_from(it->target));
-        it->same = same_target(it);
+        it->same = has_same_target(it);
         return 0;
     default:
-        it->same = same_mode(it);
+        it->same = has_same_mode(it);
         return 0;
     }
 }
 
-static enum mirror_action action_of(enum step step)
+static enum sync_action action_of(enum step step)
 {
-    return step == STEP_CREATE ? MIRROR_CREATED : MIRROR_REPLACED;
+    return step == STEP_CREATE ? SYNC_CREATED : SYNC_REPLACED;
 }
 
-/* Notes that content stays inside: a file that was deleted inside may have become it. */
+/* Notes that content is not applied: a file that was deleted inside may have been moved there. */
 static void note_withheld(struct receive *rc, const struct item *it)
 {
     if (it->box.kind == KIND_FILE && !it->entry->landed && !it->entry->temp)
         rc->withheld = true;
 }
 
-/* The table's word, the vetoes, and then the deed. */
-static void act(struct receive *rc, struct item *it)
+/* Applies the decision table and the vetoes. */
+static void act_on_item(struct receive *rc, struct item *it)
 {
-    const struct decision *d = mirror_decide(item_host_state(it, rc), box_state(it));
+    const struct decision *d = sync_decide(item_host_state(it, rc), box_state(it));
     enum step step = d->step;
-    enum mirror_action action;
+    enum sync_action action;
 
-    if (step == STEP_CONFLICT && has_flag(rc, MIRROR_FORCE))
+    if (step == STEP_CONFLICT && has_flag(rc, SYNC_FORCE))
         step = d->forced;
-    action = d->step == STEP_CONFLICT ? MIRROR_OVERWRITTEN : action_of(step);
+    action = d->step == STEP_CONFLICT ? SYNC_OVERWRITTEN : action_of(step);
     if (step == STEP_NOTHING)
         return;
     if (step == STEP_CONFLICT)
-        receive_note(rc, MIRROR_CONFLICT, it->entry->path, d->reason);
+        receive_note(rc, SYNC_CONFLICT, it->entry->path, d->reason);
     else if (it->veto_reason)
         receive_note(rc, it->veto, it->entry->path, it->veto_reason);
     else if (!has_parent(rc, it))
-        receive_note(rc, MIRROR_CONFLICT, it->entry->path, "its directory is not on the host");
+        receive_note(rc, SYNC_CONFLICT, it->entry->path,
+                     "its directory does not exist on the host");
     else
         receive_apply(rc, it, action);
     note_withheld(rc, it);
@@ -256,23 +256,23 @@ static int receive_item(struct receive *rc, struct item *it, struct err *e)
 
     it->entry->seen = true;
     it->entry->box_kind = it->box.kind;
-    if (it->veto_reason) { /* the host did not let us look */
+    if (it->veto_reason) { /* the host file could not be read */
         receive_note(rc, it->veto, it->entry->path, it->veto_reason);
         note_withheld(rc, it);
         return 0;
     }
-    judge_name(rc, it);
+    judge_item_name(rc, it);
     r = take_value(rc, it, e);
     if (r < 0)
         return r;
     if (it->same)
-        receive_record(it->entry, &it->box, mirror_identity_of(&it->host.st, it->host.now_ns));
+        receive_record(it->entry, &it->box, sync_identity_of(&it->host.st, it->host.now_ns));
     else
-        act(rc, it);
+        act_on_item(rc, it);
     return 0;
 }
 
-/* A directory that the stream leaves unsaid. */
+/* Adds a directory that the stream does not mention. */
 static int imply_dir(struct receive *rc, const struct tree_path *path, struct err *e)
 {
     AUTO(item_done) struct item it;
@@ -286,18 +286,18 @@ static int imply_dir(struct receive *rc, const struct tree_path *path, struct er
     return receive_item(rc, &it, e);
 }
 
-/* Makes sure that everything above a path is a directory of the stream: 1, or 0 if it is not. */
-static int enter_parents(struct receive *rc, const struct tree_path *path, struct err *e)
+/* Ensures that all parents of a path are directories of the stream: 1, or 0 if not. */
+static int receive_parents(struct receive *rc, const struct tree_path *path, struct err *e)
 {
     for (size_t n = 0; n < path->name; n++) {
         struct str above = { path->text, n };
-        const struct mirror_entry *x;
+        const struct sync_entry *x;
         struct tree_path parent;
         int r = 0;
 
         if (path->text[n] != '/')
             continue;
-        x = mirror_manifest_find(&rc->manifest, above);
+        x = sync_manifest_find(&rc->manifest, above);
         if (!x || !x->seen)
             r = tree_path(above, &parent, e);
         if (r >= 0 && (!x || !x->seen))
@@ -310,7 +310,7 @@ static int enter_parents(struct receive *rc, const struct tree_path *path, struc
     return 1;
 }
 
-static enum mirror_kind kind_of(enum tar_type type)
+static enum sync_kind sync_kind_of_tar(enum tar_type type)
 {
     switch (type) {
     case TAR_FILE:
@@ -328,32 +328,32 @@ static int receive_entry(struct receive *rc, const struct tree_path *path, struc
 {
     const struct tar_entry *t = &rc->in.entry;
     AUTO(item_done) struct item it = { .content = { .fd = -1 }, .host = { .parent = -1 } };
-    int placed = enter_parents(rc, path, e), r;
+    int placed = receive_parents(rc, path, e), r;
 
     if (placed < 0)
         return placed;
     r = item_init(&it, rc, path, e);
     if (r < 0)
         return r;
-    it.box.kind = kind_of(t->type);
+    it.box.kind = sync_kind_of_tar(t->type);
     it.box.mode = it.box.kind == KIND_LINK ? 0 : t->mode & PERMISSIONS;
     it.target = t->link;
     it.mtime = t->mtime;
     if (placed > 0 && it.box.kind != KIND_NONE && !it.entry->seen)
         return receive_item(rc, &it, e);
-    receive_note(rc, MIRROR_REFUSED, it.entry->path,
-                 placed == 0               ? "what is above it in the stream is no directory"
-                 : it.entry->seen          ? "the stream has it twice"
-                 : t->type == TAR_HARDLINK ? "a hard link to another name in the stream"
+    receive_note(rc, SYNC_REFUSED, it.entry->path,
+                 placed == 0               ? "its parent in the stream is not a directory"
+                 : it.entry->seen          ? "the name occurs twice in the stream"
+                 : t->type == TAR_HARDLINK ? "hard links are not supported"
                                            : "neither a file, a directory nor a symbolic link");
     it.entry->seen = true;
     return 0;
 }
 
-/* Cuts off the directory at the top, and checks the limits. */
+/* Removes the top directory from the path, and checks the limits. */
 static int stream_path(struct receive *rc, struct tree_path *ret, struct err *e)
 {
-    const struct mirror_limits *l = &rc->manifest.limits;
+    const struct sync_limits *l = &rc->manifest.limits;
     struct str top = str_from(rc->o->top), rest;
     struct tree_path whole;
     int r = tree_path(str_from(rc->in.entry.path), &whole, e);
@@ -362,7 +362,7 @@ static int stream_path(struct receive *rc, struct tree_path *ret, struct err *e)
         return r;
     rest = (struct str){ whole.text, whole.n };
     if (top.n > 0 && (!str_starts(rest, top) || (rest.n > top.n && rest.p[top.n] != '/')))
-        return err_set(e, ERR_INVALID, "it is not beneath '%s', where all must be", rc->o->top);
+        return err_set(e, ERR_INVALID, "it is not below the top directory '%s'", rc->o->top);
     if (top.n > 0)
         rest = (struct str){ rest.p + top.n, rest.n - top.n };
     r = tree_path(rest.n > 0 ? rest : STR("."), ret, e);
@@ -383,7 +383,7 @@ static int receive_next(struct receive *rc, struct err *e)
         return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
                        (unsigned long long)rc->manifest.limits.bytes);
     rc->bytes += rc->in.entry.size;
-    if (path.n == 0) /* the mirrored directory itself keeps its attributes */
+    if (path.n == 0) /* the synced directory itself keeps its attributes */
         return 0;
     rc->report->entries++;
     return receive_entry(rc, &path, e);
@@ -403,50 +403,50 @@ static int receive_stream(struct receive *rc, struct err *e)
     return r;
 }
 
-static int save(struct receive *rc, int manifest_out, struct err *e)
+static int save_received_manifest(struct receive *rc, int manifest_out, struct err *e)
 {
     int r;
 
-    if (manifest_out < 0 || has_flag(rc, MIRROR_DRY_RUN))
+    if (manifest_out < 0 || has_flag(rc, SYNC_DRY_RUN))
         return 0;
-    r = mirror_manifest_save(&rc->manifest, manifest_out, e);
+    r = sync_manifest_save(&rc->manifest, manifest_out, e);
     rc->report->manifest = r >= 0;
     return r;
 }
 
-static int run(struct receive *rc, int manifest_in, int manifest_out, struct err *e)
+static int receive_all(struct receive *rc, int manifest_in, int manifest_out, struct err *e)
 {
     struct err later = { 0 };
-    int r = manifest_in < 0 ? 0 : mirror_manifest_load(&rc->manifest, manifest_in, e), end;
+    int r = manifest_in < 0 ? 0 : sync_manifest_load(&rc->manifest, manifest_in, e), end;
 
-    if (r >= 0 && !has_flag(rc, MIRROR_DRY_RUN))
+    if (r >= 0 && !has_flag(rc, SYNC_DRY_RUN))
         r = host_sweep(rc->dir, e);
     if (r < 0)
         return r;
     r = receive_stream(rc, e);
     end = receive_finish(rc, r >= 0, &later);
     if (end >= 0)
-        end = save(rc, manifest_out, &later);
+        end = save_received_manifest(rc, manifest_out, &later);
     if (r >= 0 && end < 0 && e)
         *e = later;
     return r < 0 ? r : end;
 }
 
-int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
-                   const struct mirror_options *o, struct mirror_report *ret, struct err *e)
+int sync_receive(int dir, int tar_in, int manifest_in, int manifest_out,
+                 const struct sync_job_options *o, struct sync_report *ret, struct err *e)
 {
     AUTO_CLOSE int lock = -1;
-    struct mirror_place place;
+    struct sync_place place;
     struct receive rc; /* not zeroed: most of it is buffers */
     int r;
 
-    *ret = (struct mirror_report){ 0 };
+    *ret = (struct sync_report){ 0 };
     r = host_lock(dir, &lock, e);
     if (r < 0)
         return r;
     rc.dir = lock;
     if (!o->place)
-        mirror_place_find(lock, &place);
+        sync_place_find(lock, &place);
     rc.place = o->place ? o->place : &place;
     rc.judges_dirs = sensitive_place(rc.place);
     rc.withheld = false;
@@ -456,10 +456,10 @@ int mirror_receive(int dir, int tar_in, int manifest_in, int manifest_out,
     rc.report = ret;
     rc.bytes = 0;
     tar_reader_init_fd(&rc.in, tar_in);
-    r = mirror_manifest_init(&rc.manifest, &o->limits, e);
+    r = sync_manifest_init(&rc.manifest, &o->limits, e);
     if (r >= 0)
-        r = run(&rc, manifest_in, manifest_out, e);
-    mirror_manifest_done(&rc.manifest);
+        r = receive_all(&rc, manifest_in, manifest_out, e);
+    sync_manifest_done(&rc.manifest);
     free(rc.landed);
     return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -6,52 +7,51 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "mirror/host.h"
-#include "mirror/manifest.h"
-#include "mirror/mirror.h"
-#include "mirror/sink.h"
-#include "tree/at.h"
-#include "tree/tar.h"
-#include "tree/walk.h"
+#include "engine/sync/host.h"
+#include "engine/sync/manifest.h"
+#include "engine/sync/sync.h"
+#include "engine/sync/sink.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tar.h"
+#include "lib/tar/walk.h"
 
-struct send {
-    const struct mirror_options *o;
-    struct mirror_report *report;
-    struct mirror_manifest manifest;
+struct sync_sender {
+    const struct sync_job_options *o;
+    struct sync_report *report;
+    struct sync_manifest manifest;
     struct walk walk;
     size_t path_n;
-    struct tar_entry entry; /* its path is that of the name at hand */
-    struct mirror_sink out;
+    struct tar_entry entry; /* its path is that of the current name */
+    struct sync_sink out;
 };
 
-static void note_name(struct send *s, enum mirror_action action, const char *reason)
+static void note_name(struct sync_sender *s, enum sync_action action, const char *reason)
 {
     s->report->count[action]++;
     if (s->o->line)
-        s->o->line(s->o->ctx,
-                   &(struct mirror_line){ action, { s->entry.path, s->path_n }, reason });
+        s->o->line(s->o->ctx, &(struct sync_line){ action, { s->entry.path, s->path_n }, reason });
 }
 
-/* What vanished since its name was read was never there. */
-static int note_errno(struct send *s)
+/* Ignores files that vanished since their names were read. */
+static int note_errno(struct sync_sender *s)
 {
     if (errno == EXDEV)
-        note_name(s, MIRROR_SKIPPED, "another file system");
+        note_name(s, SYNC_SKIPPED, "another file system");
     else if (errno != ENOENT)
-        note_name(s, MIRROR_FAILED, strerror(errno));
+        note_name(s, SYNC_FAILED, strerror(errno));
     return 0;
 }
 
-static int add_name(struct send *s, const char *name, struct err *e)
+static int append_sync_path_name(struct sync_sender *s, const char *name, struct err *e)
 {
-    const struct mirror_limits *l = &s->manifest.limits;
+    const struct sync_limits *l = &s->manifest.limits;
     size_t n = strlen(name);
 
     /* One more byte is kept free for the slash behind a directory. */
     if (s->path_n + 1 + n > l->path || s->path_n + 1 + n + 2 > sizeof s->entry.path)
         return err_set(e, ERR_TOO_BIG, "a path is longer than %u bytes", l->path);
     if (s->walk.depth > l->depth)
-        return err_set(e, ERR_TOO_BIG, "more than %u directories inside each other", l->depth);
+        return err_set(e, ERR_TOO_BIG, "directories are nested deeper than %u levels", l->depth);
     if (s->path_n > 0)
         s->entry.path[s->path_n++] = '/';
     memcpy(s->entry.path + s->path_n, name, n + 1);
@@ -59,22 +59,23 @@ static int add_name(struct send *s, const char *name, struct err *e)
     return 0;
 }
 
-static void cut_name(struct send *s, size_t path_n)
+static void cut_path(struct sync_sender *s, size_t path_n)
 {
     s->path_n = path_n;
     s->entry.path[path_n] = '\0';
 }
 
-static void leave_dir(struct send *s)
+static void leave_sent_dir(struct sync_sender *s)
 {
     const char *slash = strrchr(s->entry.path, '/');
 
     walk_leave(&s->walk);
-    cut_name(s, slash ? (size_t)(slash - s->entry.path) : 0);
+    cut_path(s, slash ? (size_t)(slash - s->entry.path) : 0);
 }
 
-/* The header of the entry at hand, whose path and link are set. */
-static int put_header(struct send *s, enum tar_type type, const struct stat *st, struct err *e)
+/* Writes the header of the current entry, whose path and link are set. */
+static int write_sync_header(struct sync_sender *s, enum tar_type type, const struct stat *st,
+                             struct err *e)
 {
     char head[TAR_HEAD_MAX];
 
@@ -83,14 +84,14 @@ static int put_header(struct send *s, enum tar_type type, const struct stat *st,
     s->entry.size = type == TAR_FILE ? (uint64_t)st->st_size : 0;
     s->entry.mtime = st->st_mtim;
     s->report->entries++;
-    return mirror_sink_put(&s->out, (struct str){ head, tar_encode(&s->entry, head) }, e);
+    return sync_sink_write(&s->out, (struct str){ head, tar_encode(&s->entry, head) }, e);
 }
 
-static int record_name(struct send *s, const struct mirror_value *v,
-                       struct mirror_identity identity, struct err *e)
+static int record_name(struct sync_sender *s, const struct sync_value *v,
+                       struct sync_identity identity, struct err *e)
 {
-    struct mirror_entry *x;
-    int r = mirror_manifest_add(&s->manifest, (struct str){ s->entry.path, s->path_n }, &x, e);
+    struct sync_entry *x;
+    int r = sync_manifest_add(&s->manifest, (struct str){ s->entry.path, s->path_n }, &x, e);
 
     if (r < 0)
         return r;
@@ -100,9 +101,10 @@ static int record_name(struct send *s, const struct mirror_value *v,
     return 0;
 }
 
-/* Exactly as many bytes as were announced. What the file does not have any more is zeros, and
- * hashed as such: the manifest has what the sandbox got. */
-static int put_content(struct send *s, int fd, uint64_t size, struct sip *h, struct err *e)
+/* Writes exactly as many bytes as announced. If the file became shorter, zeros are sent and hashed:
+ * the manifest describes the data that the sandbox received. */
+static int write_sync_content(struct sync_sender *s, int fd, uint64_t size, struct sip *h,
+                              struct err *e)
 {
     char chunk[TREE_CHUNK];
     uint64_t left = size;
@@ -123,14 +125,14 @@ static int put_content(struct send *s, int fd, uint64_t size, struct sip *h, str
             got = (ssize_t)want;
         }
         sip_add(h, (struct str){ chunk, (size_t)got });
-        r = mirror_sink_put(&s->out, (struct str){ chunk, (size_t)got }, e);
+        r = sync_sink_write(&s->out, (struct str){ chunk, (size_t)got }, e);
         if (r < 0)
             return r;
         left -= (size_t)got;
         if (s->o->moved)
             s->o->moved(s->o->ctx, s->report->bytes - left);
     }
-    return mirror_sink_zeros(&s->out, tar_padding(size), e);
+    return sync_sink_zeros(&s->out, tar_padding(size), e);
 }
 
 static bool same_times(const struct stat *a, const struct stat *b)
@@ -141,20 +143,20 @@ static bool same_times(const struct stat *a, const struct stat *b)
 }
 
 /* The identity of a file that was just read, or none if it changed meanwhile. */
-static struct mirror_identity stable_identity(struct send *s, int fd, const struct stat *before,
-                                              int64_t now_ns)
+static struct sync_identity stable_identity(struct sync_sender *s, int fd,
+                                            const struct stat *before, int64_t now_ns)
 {
     struct stat after;
 
     if (s->o->pause)
         s->o->pause(s->o->ctx, s->entry.path);
     if (fstat(fd, &after) == 0 && same_times(before, &after))
-        return mirror_identity_of(before, now_ns);
-    note_name(s, MIRROR_UNSTABLE, "it changed while it was read");
-    return (struct mirror_identity){ 0 };
+        return sync_identity_of(before, now_ns);
+    note_name(s, SYNC_UNSTABLE, "the file changed while it was read");
+    return (struct sync_identity){ 0 };
 }
 
-static int count_bytes(struct send *s, uint64_t size, struct err *e)
+static int count_sent_bytes(struct sync_sender *s, uint64_t size, struct err *e)
 {
     if (size > s->manifest.limits.bytes - s->report->bytes)
         return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
@@ -163,11 +165,11 @@ static int count_bytes(struct send *s, uint64_t size, struct err *e)
     return 0;
 }
 
-static int send_file(struct send *s, int dir, const char *name, struct err *e)
+static int send_regular_file(struct sync_sender *s, int dir, const char *name, struct err *e)
 {
     int64_t now = clock_wall();
     AUTO_CLOSE int fd = host_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
-    struct mirror_value v = { .kind = KIND_FILE };
+    struct sync_value v = { .kind = KIND_FILE };
     struct sip h;
     struct stat st;
     int r;
@@ -175,15 +177,15 @@ static int send_file(struct send *s, int dir, const char *name, struct err *e)
     if (fd < 0 || fstat(fd, &st) < 0)
         return note_errno(s);
     if (!S_ISREG(st.st_mode)) {
-        note_name(s, MIRROR_UNSTABLE, "it changed into something else");
+        note_name(s, SYNC_UNSTABLE, "the file was replaced by another kind of file");
         return 0;
     }
     sip_init(&h, &s->manifest.key);
-    r = count_bytes(s, (uint64_t)st.st_size, e);
+    r = count_sent_bytes(s, (uint64_t)st.st_size, e);
     if (r >= 0)
-        r = put_header(s, TAR_FILE, &st, e);
+        r = write_sync_header(s, TAR_FILE, &st, e);
     if (r >= 0)
-        r = put_content(s, fd, (uint64_t)st.st_size, &h, e);
+        r = write_sync_content(s, fd, (uint64_t)st.st_size, &h, e);
     if (r < 0)
         return r;
     v.mode = st.st_mode & 0777;
@@ -191,10 +193,10 @@ static int send_file(struct send *s, int dir, const char *name, struct err *e)
     return record_name(s, &v, stable_identity(s, fd, &st, now), e);
 }
 
-static int send_link(struct send *s, int dir, const char *name, const struct stat *st,
+static int send_link(struct sync_sender *s, int dir, const char *name, const struct stat *st,
                      struct err *e)
 {
-    struct mirror_value v = { .kind = KIND_LINK };
+    struct sync_value v = { .kind = KIND_LINK };
     ssize_t n = host_target(dir, name, s->entry.link);
     int r;
 
@@ -203,32 +205,32 @@ static int send_link(struct send *s, int dir, const char *name, const struct sta
         return note_errno(s);
     }
     v.hash = sip_str(&s->manifest.key, (struct str){ s->entry.link, (size_t)n });
-    r = put_header(s, TAR_SYMLINK, st, e);
+    r = write_sync_header(s, TAR_SYMLINK, st, e);
     s->entry.link[0] = '\0';
-    return r < 0 ? r : record_name(s, &v, (struct mirror_identity){ 0 }, e);
+    return r < 0 ? r : record_name(s, &v, (struct sync_identity){ 0 }, e);
 }
 
-/* Its entry; what is in it follows when the walk comes to it. */
-static int send_dir(struct send *s, int dir, const char *name, struct err *e)
+/* Sends the entry of a directory; the walk sends its contents later. */
+static int send_dir(struct sync_sender *s, int dir, const char *name, struct err *e)
 {
     AUTO_CLOSE int fd = host_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    struct mirror_value v = { .kind = KIND_DIR };
+    struct sync_value v = { .kind = KIND_DIR };
     struct stat st;
     int r;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return note_errno(s);
     v.mode = st.st_mode & 0777;
-    r = record_name(s, &v, (struct mirror_identity){ 0 }, e);
+    r = record_name(s, &v, (struct sync_identity){ 0 }, e);
     if (r < 0)
         return r;
     memcpy(s->entry.path + s->path_n, "/", 2);
-    r = put_header(s, TAR_DIR, &st, e);
+    r = write_sync_header(s, TAR_DIR, &st, e);
     s->entry.path[s->path_n] = '\0';
     return r < 0 ? r : walk_enter(&s->walk, take_fd(&fd), "", e);
 }
 
-static int send_kind(struct send *s, int dir, const char *name, struct err *e)
+static int send_kind(struct sync_sender *s, int dir, const char *name, struct err *e)
 {
     struct stat st;
 
@@ -236,36 +238,36 @@ static int send_kind(struct send *s, int dir, const char *name, struct err *e)
         return note_errno(s);
     switch (host_kind(&st)) {
     case KIND_FILE:
-        return send_file(s, dir, name, e);
+        return send_regular_file(s, dir, name, e);
     case KIND_DIR:
         return send_dir(s, dir, name, e);
     case KIND_LINK:
         return send_link(s, dir, name, &st, e);
     default:
-        note_name(s, MIRROR_SKIPPED, "neither a file, a directory nor a symbolic link");
+        note_name(s, SYNC_SKIPPED, "neither a file, a directory nor a symbolic link");
         return 0;
     }
 }
 
-static int send_name(struct send *s, const char *name, struct err *e)
+static int send_name(struct sync_sender *s, const char *name, struct err *e)
 {
     int dir = walk_top(&s->walk)->fd, r;
     unsigned depth = s->walk.depth;
     size_t path_n = s->path_n;
 
-    if (host_is_temp(name)) { /* left over by a run that was killed */
+    if (host_is_temp(name)) { /* a leftover of a run that was killed */
         (void)at_clear(dir, name);
         return 0;
     }
-    r = add_name(s, name, e);
+    r = append_sync_path_name(s, name, e);
     if (r >= 0)
         r = send_kind(s, dir, name, e);
-    if (r >= 0 && s->walk.depth == depth) /* else its content comes next */
-        cut_name(s, path_n);
+    if (r >= 0 && s->walk.depth == depth) /* else its contents follow */
+        cut_path(s, path_n);
     return r;
 }
 
-static int send_all(struct send *s, struct err *e)
+static int send_tree(struct sync_sender *s, struct err *e)
 {
     char shown[TREE_SHOWN_MAX];
     int r = 0;
@@ -277,39 +279,39 @@ static int send_all(struct send *s, struct err *e)
         if (r > 0)
             r = send_name(s, name, e);
         else if (r == 0)
-            leave_dir(s);
+            leave_sent_dir(s);
     }
     tree_path_show(str_from(s->entry.path), shown);
     return err_wrap(e, r, "sending '%s'", shown);
 }
 
-static int run(struct send *s, int dir, int manifest_out, struct err *e)
+static int send_and_save(struct sync_sender *s, int dir, int manifest_out, struct err *e)
 {
     int r = walk_enter(&s->walk, dir, "", e);
 
     if (r >= 0)
-        r = mirror_manifest_init(&s->manifest, &s->o->limits, e);
+        r = sync_manifest_init(&s->manifest, &s->o->limits, e);
     if (r >= 0)
-        r = send_all(s, e);
+        r = send_tree(s, e);
     if (r >= 0)
-        r = mirror_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
+        r = sync_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
     if (r >= 0)
-        r = mirror_sink_flush(&s->out, e);
+        r = sync_sink_flush(&s->out, e);
     if (r >= 0 && manifest_out >= 0) {
-        r = mirror_manifest_save(&s->manifest, manifest_out, e);
+        r = sync_manifest_save(&s->manifest, manifest_out, e);
         s->report->manifest = r >= 0;
     }
     return r;
 }
 
-int mirror_send(int dir, int tar_out, int manifest_out, const struct mirror_options *o,
-                struct mirror_report *ret, struct err *e)
+int sync_send(int dir, int tar_out, int manifest_out, const struct sync_job_options *o,
+              struct sync_report *ret, struct err *e)
 {
     AUTO_CLOSE int lock = -1;
-    struct send s; /* not zeroed: most of it is buffers */
+    struct sync_sender s; /* not zeroed: most of it is buffers */
     int r, top;
 
-    *ret = (struct mirror_report){ 0 };
+    *ret = (struct sync_report){ 0 };
     r = host_lock(dir, &lock, e);
     if (r < 0)
         return r;
@@ -320,11 +322,11 @@ int mirror_send(int dir, int tar_out, int manifest_out, const struct mirror_opti
     s.report = ret;
     s.path_n = 0;
     s.entry = (struct tar_entry){ 0 };
-    s.manifest = (struct mirror_manifest){ 0 };
+    s.manifest = (struct sync_manifest){ 0 };
     walk_init(&s.walk);
-    mirror_sink_init(&s.out, tar_out);
-    r = run(&s, top, manifest_out, e);
+    sync_sink_init(&s.out, tar_out);
+    r = send_and_save(&s, top, manifest_out, e);
     walk_done(&s.walk);
-    mirror_manifest_done(&s.manifest);
+    sync_manifest_done(&s.manifest);
     return r;
 }

@@ -1,11 +1,12 @@
-#include "mirror/sensitive.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/sensitive.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/own.h"
-#include "mirror/spelling.h"
-#include "tree/tree.h"
+#include "engine/sync/spelling.h"
+#include "lib/tar/tree.h"
 
 /* Components joined by slashes:
  *   "/x"   at the root of the file system only
@@ -16,17 +17,17 @@
  * (spelling.h), a pattern of a harmless name only its own bytes. The first row that matches
  * decides. A name that begins with a dot and matches no row is held. The patterns are compared with
  * the path of the mirrored directory and the path in it together. */
-struct row {
+struct sensitive_row {
     const char *pattern;
-    const char *why; /* NULL: harmless, whatever a later row says */
+    const char *why; /* NULL: harmless, independent of later rows */
 };
 
 /* Names that begin with a dot. */
-static const struct row dot_rows[] = {
-    /* Of a git directory, the files that commits and fetches write. Everything else in it names
-     * programs, or may do so in a later git: config, config.worktree, hooks, commondir, modules,
-     * worktrees, the todo list of a rebase. The same holds for ".git" as a file or link, which
-     * points at the git directory. */
+static const struct sensitive_row dot_rows[] = {
+    /* In a git directory, the files that commits and fetches write. All others name programs, or
+     * may do so in a later git: config, config.worktree, hooks, commondir, modules, worktrees, the
+     * todo list of a rebase. The same holds for ".git" as a file or link, which points at the git
+     * directory. */
     { ".git/objects/", NULL },
     { ".git/refs/", NULL },
     { ".git/logs/", NULL },
@@ -195,7 +196,7 @@ static const struct row dot_rows[] = {
 /* Other names. Settings that a program reads only when a developer starts it (Makefile,
  * package.json, pyproject.toml, Cargo.toml and build.rs, conftest.py) are no such names: editing
  * them is the everyday work of an agent. docs/SECURITY.md lists them. */
-static const struct row plain_rows[] = {
+static const struct sensitive_row plain_rows[] = {
     /* A file HEAD beside "objects" and "refs" makes any directory a git directory with a config. */
     { "HEAD", "git treats the directory of such a file as a repository and obeys its config" },
 
@@ -289,7 +290,7 @@ static const struct {
 };
 
 /* Names of a repository's git directory, held where a file HEAD lies beside them. */
-static const struct row repository_rows[] = {
+static const struct sensitive_row repository_rows[] = {
     { "config", "git runs programs that the settings of this repository name" },
     { "config.worktree", "git runs programs that the settings of this repository name" },
     { "commondir", "git reads the settings of this repository where this file points" },
@@ -341,7 +342,7 @@ struct position {
     enum head_rule head;    /* of the harmless directories above */
 };
 
-/* Where the directory of the component ends in the whole path. */
+/* The end of the component's directory in the whole path. */
 static size_t directory_end(const struct position *at)
 {
     return (size_t)(at->raw.p - at->whole) - 1;
@@ -372,7 +373,7 @@ static bool has_beside(const struct position *at, const char *name)
     return at->view->has(at->view->ctx, dir, name);
 }
 
-static bool row_matches(const struct row *row, const struct position *at)
+static bool row_matches(const struct sensitive_row *row, const struct position *at)
 {
     const char *pattern = row->pattern;
     bool exact = !row->why;
@@ -385,7 +386,8 @@ static bool row_matches(const struct row *row, const struct position *at)
     return pattern_matches(str_from(pattern), exact ? at->raw : at->folded, exact);
 }
 
-static const struct row *find_row(const struct row *rows, size_t n, const struct position *at)
+static const struct sensitive_row *find_row(const struct sensitive_row *rows, size_t n,
+                                            const struct position *at)
 {
     for (size_t i = 0; i < n; i++)
         if (row_matches(&rows[i], at))
@@ -393,7 +395,7 @@ static const struct row *find_row(const struct row *rows, size_t n, const struct
     return NULL;
 }
 
-static enum head_rule head_rule_of(const struct row *row)
+static enum head_rule head_rule_of(const struct sensitive_row *row)
 {
     for (size_t i = 0; i < COUNT_OF(head_rules); i++)
         if (strcmp(head_rules[i].pattern, row->pattern) == 0)
@@ -412,7 +414,7 @@ static bool head_passes(const struct position *at)
 
 static const char *judge_repository(const struct position *at)
 {
-    const struct row *row = find_row(repository_rows, COUNT_OF(repository_rows), at);
+    const struct sensitive_row *row = find_row(repository_rows, COUNT_OF(repository_rows), at);
 
     if (row && ((directory_marks(at) & PLACE_HEAD) || has_beside(at, "HEAD")))
         return row->why;
@@ -422,8 +424,8 @@ static const char *judge_repository(const struct position *at)
 static const char *judge_component(struct position *at)
 {
     bool dot = at->folded.p[0] == '.';
-    const struct row *row = dot ? find_row(dot_rows, COUNT_OF(dot_rows), at)
-                                : find_row(plain_rows, COUNT_OF(plain_rows), at);
+    const struct sensitive_row *row = dot ? find_row(dot_rows, COUNT_OF(dot_rows), at)
+                                          : find_row(plain_rows, COUNT_OF(plain_rows), at);
     struct str name;
 
     (void)str_cut(at->folded, '/', &name);
@@ -441,7 +443,7 @@ static const char *judge_component(struct position *at)
     return judge_repository(at);
 }
 
-static size_t join_paths(const struct mirror_place *place, struct str path, char *ret)
+static size_t join_paths(const struct sync_place *place, struct str path, char *ret)
 {
     memcpy(ret, place->path, place->n);
     ret[place->n] = '/';
@@ -470,10 +472,10 @@ const char *sensitive_reason(const struct sensitive_view *v, struct str path)
     return NULL;
 }
 
-bool sensitive_place(const struct mirror_place *place)
+bool sensitive_place(const struct sync_place *place)
 {
     const struct sensitive_view view = { .place = place };
 
-    /* A name that no row has: only the directories above decide. */
+    /* A name in no row: only the parent directories decide. */
     return sensitive_reason(&view, STR("x")) != NULL;
 }

@@ -1,38 +1,39 @@
-#include "mirror/sip.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/sip.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tree/tree.h"
+#include "lib/tar/tree.h"
 
 enum { WORD = 8 };
 
-static uint64_t rotate(uint64_t x, unsigned by)
+static uint64_t rotate_left(uint64_t x, unsigned by)
 {
     return x << by | x >> (64 - by);
 }
 
-static void mix(uint64_t v[static 4])
+static void sip_round(uint64_t v[static 4])
 {
     v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
+    v[1] = rotate_left(v[1], 13) ^ v[0];
+    v[0] = rotate_left(v[0], 32);
     v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
+    v[3] = rotate_left(v[3], 16) ^ v[2];
     v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
+    v[3] = rotate_left(v[3], 21) ^ v[0];
     v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    v[1] = rotate_left(v[1], 17) ^ v[2];
+    v[2] = rotate_left(v[2], 32);
 }
 
 static void add_word(uint64_t v[static 4], uint64_t word)
 {
     v[3] ^= word;
-    mix(v);
-    mix(v);
+    sip_round(v);
+    sip_round(v);
     v[0] ^= word;
 }
 
@@ -81,7 +82,7 @@ uint64_t sip_end(const struct sip *h)
     add_word(v, h->tail_ | h->n_ << 56);
     v[2] ^= 0xff;
     for (int i = 0; i < 4; i++)
-        mix(v);
+        sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 

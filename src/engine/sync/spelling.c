@@ -1,11 +1,12 @@
-#include "mirror/spelling.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/spelling.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "base/own.h"
 
-/* Code points that HFS+ and ext4 leave out when they compare names. */
+/* Code points that HFS+ and ext4 ignore when they compare names. */
 static const struct {
     uint32_t first, last;
 } ignored[] = {
@@ -87,8 +88,7 @@ size_t spelling_fold(struct str path, char *out)
     return n;
 }
 
-/* At most eight bytes of which the last are a tilde and a number, and at most three behind a dot.
- */
+/* At most eight bytes that end with a tilde and a number, and at most three after a dot. */
 bool spelling_is_short(struct str name)
 {
     struct str base, extension = str_cut(name, '.', &base), digits, start;

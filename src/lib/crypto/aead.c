@@ -1,10 +1,11 @@
-#include "crypto/aead.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/aead.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/random.h"
+#include "lib/crypto/random.h"
 
 static void free_context(EVP_CIPHER_CTX **c)
 {
@@ -16,7 +17,7 @@ static void free_cipher(EVP_CIPHER **c)
     EVP_CIPHER_free(*c);
 }
 
-static const unsigned char *bytes_of(struct str s)
+static const unsigned char *aead_bytes(struct str s)
 {
     return (const unsigned char *)s.p;
 }
@@ -46,9 +47,9 @@ static int run_cipher(const unsigned char *key, struct str associated, struct st
         abort(); /* not in this library, or out of memory */
     if (!seal && !EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, CRYPTO_AEAD_TAG, tag))
         return -(int)ERR_BUG;
-    if (associated.n && !EVP_CipherUpdate(c, NULL, &n, bytes_of(associated), (int)associated.n))
+    if (associated.n && !EVP_CipherUpdate(c, NULL, &n, aead_bytes(associated), (int)associated.n))
         return -(int)ERR_BUG;
-    if (!EVP_CipherUpdate(c, out, &n, in.n ? bytes_of(in) : &nothing, (int)in.n) ||
+    if (!EVP_CipherUpdate(c, out, &n, in.n ? aead_bytes(in) : &nothing, (int)in.n) ||
         !EVP_CipherFinal_ex(c, out + n, &last))
         return -(int)ERR_DENIED;
     if (seal && !EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, CRYPTO_AEAD_TAG, tag))

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Authenticated encryption with associated data: AES-256-GCM with a random nonce of 96 bits for
  * each message, which is good for 2^32 messages with one key (NIST SP 800-38D). */
-#ifndef CRYPTO_AEAD_H
-#define CRYPTO_AEAD_H
+#ifndef LIB_CRYPTO_AEAD_H
+#define LIB_CRYPTO_AEAD_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,4 +1,5 @@
-#include "crypto/authority.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/authority.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -12,7 +13,7 @@
 
 enum { DAY = 86400, AUTHORITY_DAYS = 3650, DAYS = 825, SERIAL_BYTES = 16, TEXT_MAX = 1024 };
 
-static void free_key(EVP_PKEY **k)
+static void free_private_key(EVP_PKEY **k)
 {
     EVP_PKEY_free(*k);
 }
@@ -22,7 +23,7 @@ static void free_certificate(X509 **x)
     X509_free(*x);
 }
 
-static int failed(struct err *e, const char *doing)
+static int fail_certificate(struct err *e, const char *doing)
 {
     ERR_clear_error();
     return err_set(e, ERR_SYS, "%s a certificate did not work", doing);
@@ -40,7 +41,7 @@ static int take_text(BIO *b, struct buf *ret)
     return r;
 }
 
-static BIO *memory(void)
+static BIO *new_secure_bio(void)
 {
     BIO *b = BIO_new(BIO_s_secmem());
 
@@ -52,15 +53,15 @@ static BIO *memory(void)
 static int write_both(X509 *x, EVP_PKEY *k, struct buf *ret_certificate, struct buf *ret_key,
                       struct err *e)
 {
-    BIO *cert = memory(), *key = memory();
+    BIO *cert = new_secure_bio(), *key = new_secure_bio();
     bool good = PEM_write_bio_X509(cert, x) == 1 &&
                 PEM_write_bio_PrivateKey(key, k, NULL, NULL, 0, NULL, NULL) == 1;
     int a = take_text(cert, ret_certificate), b = take_text(key, ret_key);
 
-    return good && a >= 0 && b >= 0 ? 0 : failed(e, "writing");
+    return good && a >= 0 && b >= 0 ? 0 : fail_certificate(e, "writing");
 }
 
-static BIO *reading(struct str text)
+static BIO *new_reading_bio(struct str text)
 {
     BIO *b = BIO_new_mem_buf(text.p, (int)text.n);
 
@@ -86,17 +87,17 @@ static bool set_serial(X509 *x)
     return good;
 }
 
-static bool extend(X509 *x, X509 *issuer, int kind, const char *value)
+static bool add_certificate_extension(X509 *x, X509 *issuer, int kind, const char *value)
 {
     X509V3_CTX context;
-    X509_EXTENSION *ext;
+    X509_EXTENSION *extension;
     bool good;
 
     X509V3_set_ctx_nodb(&context);
     X509V3_set_ctx(&context, issuer, x, NULL, NULL, 0);
-    ext = X509V3_EXT_conf_nid(NULL, &context, kind, value);
-    good = ext && X509_add_ext(x, ext, -1) == 1;
-    X509_EXTENSION_free(ext);
+    extension = X509V3_EXT_conf_nid(NULL, &context, kind, value);
+    good = extension && X509_add_ext(x, extension, -1) == 1;
+    X509_EXTENSION_free(extension);
     return good;
 }
 
@@ -106,8 +107,8 @@ static bool set_name(X509_NAME *n, const char *name)
                                       0) == 1;
 }
 
-/* What every certificate has. It is good from yesterday on: clocks differ. */
-static bool begin(X509 *x, EVP_PKEY *k, const char *name, int days)
+/* The common fields of all certificates. Valid from yesterday on, because clocks differ. */
+static bool set_certificate_basics(X509 *x, EVP_PKEY *k, const char *name, int days)
 {
     return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) &&
            X509_gmtime_adj(X509_getm_notBefore(x), -DAY) &&
@@ -120,12 +121,13 @@ static bool fill_authority(X509 *x, EVP_PKEY *k, const char *domain)
     char limits[TEXT_MAX];
 
     snprintf(limits, sizeof limits, "critical,permitted;DNS:%.255s", domain);
-    return begin(x, k, "sandboxer authority", AUTHORITY_DAYS) &&
+    return set_certificate_basics(x, k, "sandboxer authority", AUTHORITY_DAYS) &&
            X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 &&
-           extend(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-           extend(x, x, NID_key_usage, "critical,keyCertSign") &&
-           extend(x, x, NID_name_constraints, limits) &&
-           extend(x, x, NID_subject_key_identifier, "hash") && X509_sign(x, k, EVP_sha256()) > 0;
+           add_certificate_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+           add_certificate_extension(x, x, NID_key_usage, "critical,keyCertSign") &&
+           add_certificate_extension(x, x, NID_name_constraints, limits) &&
+           add_certificate_extension(x, x, NID_subject_key_identifier, "hash") &&
+           X509_sign(x, k, EVP_sha256()) > 0;
 }
 
 static bool fill_server(X509 *x, EVP_PKEY *k, const char *domain, X509 *issuer, EVP_PKEY *by)
@@ -133,29 +135,29 @@ static bool fill_server(X509 *x, EVP_PKEY *k, const char *domain, X509 *issuer, 
     char names[TEXT_MAX];
 
     snprintf(names, sizeof names, "DNS:%.255s,DNS:*.%.255s", domain, domain);
-    return begin(x, k, "sandboxer", DAYS) &&
+    return set_certificate_basics(x, k, "sandboxer", DAYS) &&
            X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
-           extend(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
-           extend(x, issuer, NID_key_usage, "critical,digitalSignature") &&
-           extend(x, issuer, NID_ext_key_usage, "serverAuth") &&
-           extend(x, issuer, NID_subject_alt_name, names) &&
-           extend(x, issuer, NID_authority_key_identifier, "keyid") &&
+           add_certificate_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+           add_certificate_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
+           add_certificate_extension(x, issuer, NID_ext_key_usage, "serverAuth") &&
+           add_certificate_extension(x, issuer, NID_subject_alt_name, names) &&
+           add_certificate_extension(x, issuer, NID_authority_key_identifier, "keyid") &&
            X509_sign(x, by, EVP_sha256()) > 0;
 }
 
 int crypto_authority_make(const char *domain, struct buf *ret_certificate, struct buf *ret_key,
                           struct err *e)
 {
-    AUTO(free_key) EVP_PKEY *k = EVP_EC_gen("P-256");
+    AUTO(free_private_key) EVP_PKEY *k = EVP_EC_gen("P-256");
     AUTO(free_certificate) X509 *x = X509_new();
 
     if (!k || !x || !fill_authority(x, k, domain))
-        return failed(e, "making");
+        return fail_certificate(e, "making");
     return write_both(x, k, ret_certificate, ret_key, e);
 }
 
 /* Its name says for which domain it is good. */
-static bool is_of(X509 *authority, const char *domain)
+static bool is_authority_of(X509 *authority, const char *domain)
 {
     NAME_CONSTRAINTS *limits = X509_get_ext_d2i(authority, NID_name_constraints, NULL, NULL);
     const GENERAL_SUBTREE *first =
@@ -172,10 +174,10 @@ static bool is_of(X509 *authority, const char *domain)
 int crypto_authority_issue(struct str authority, struct str authority_key, const char *domain,
                            struct buf *ret_certificate, struct buf *ret_key, struct err *e)
 {
-    BIO *cert = reading(authority), *key = reading(authority_key);
+    BIO *cert = new_reading_bio(authority), *key = new_reading_bio(authority_key);
     AUTO(free_certificate) X509 *issuer = PEM_read_bio_X509(cert, NULL, NULL, NULL);
-    AUTO(free_key) EVP_PKEY *by = PEM_read_bio_PrivateKey(key, NULL, NULL, (char[]){ "" });
-    AUTO(free_key) EVP_PKEY *k = EVP_EC_gen("P-256");
+    AUTO(free_private_key) EVP_PKEY *by = PEM_read_bio_PrivateKey(key, NULL, NULL, (char[]){ "" });
+    AUTO(free_private_key) EVP_PKEY *k = EVP_EC_gen("P-256");
     AUTO(free_certificate) X509 *x = X509_new();
 
     BIO_free(cert);
@@ -185,10 +187,10 @@ int crypto_authority_issue(struct str authority, struct str authority_key, const
         ERR_clear_error();
         return err_set(e, ERR_INVALID, "certificate and key of the authority are not a pair");
     }
-    if (!is_of(issuer, domain))
+    if (!is_authority_of(issuer, domain))
         return err_set(e, ERR_INVALID, "the authority is good for another domain than %.200s",
                        domain);
     if (!k || !x || !fill_server(x, k, domain, issuer, by))
-        return failed(e, "making");
+        return fail_certificate(e, "making");
     return write_both(x, k, ret_certificate, ret_key, e);
 }

@@ -1,4 +1,5 @@
-#include "crypto/encode.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/encode.h"
 
 #include <stdint.h>
 
@@ -12,7 +13,7 @@ static const struct base64 {
   for_urls = { "base64url", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
                false };
 
-static void put_hex(const unsigned char *bytes, size_t n, char *out)
+static void write_hex_digits(const unsigned char *bytes, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i++) {
         out[2 * i] = hex_digits[bytes[i] >> 4];
@@ -23,7 +24,7 @@ static void put_hex(const unsigned char *bytes, size_t n, char *out)
 void crypto_hex_sha256(const unsigned char digest[static CRYPTO_SHA256_SIZE],
                        char out[static CRYPTO_SHA256_HEX])
 {
-    put_hex(digest, CRYPTO_SHA256_SIZE, out);
+    write_hex_digits(digest, CRYPTO_SHA256_SIZE, out);
     out[CRYPTO_SHA256_HEX - 1] = '\0';
 }
 
@@ -34,13 +35,13 @@ int crypto_hex(struct str bytes, struct buf *out)
 
     if (r < 0)
         return r;
-    put_hex((const unsigned char *)bytes.p, bytes.n, p);
+    write_hex_digits((const unsigned char *)bytes.p, bytes.n, p);
     buf_grew(out, bytes.n * 2);
     return 0;
 }
 
 /* The place of c among the digits, or -1. */
-static int digit(const char *digits, char c)
+static int digit_position(const char *digits, char c)
 {
     const char *at = c ? strchr(digits, c) : NULL;
 
@@ -56,7 +57,8 @@ int crypto_unhex(struct str text, struct buf *out, struct err *e)
     if (buf_room(out, text.n / 2, &p) < 0)
         return err_set(e, ERR_TOO_BIG, "hexadecimal text of %zu digits is too long", text.n);
     for (size_t i = 0; i < text.n / 2; i++) {
-        int high = digit(hex_digits, text.p[2 * i]), low = digit(hex_digits, text.p[2 * i + 1]);
+        int high = digit_position(hex_digits, text.p[2 * i]),
+            low = digit_position(hex_digits, text.p[2 * i + 1]);
 
         if (high < 0 || low < 0) {
             buf_grew(out, 0);
@@ -68,7 +70,7 @@ int crypto_unhex(struct str text, struct buf *out, struct err *e)
     return 0;
 }
 
-/* The groups of three bytes that are whole: files are long, and whoever waits is not alone. */
+/* Encodes the whole groups of three bytes: the fast path for long files. */
 static size_t encode_whole(const struct base64 *kind, struct str bytes, char *out)
 {
     const unsigned char *in = (const unsigned char *)bytes.p;
@@ -86,7 +88,7 @@ static size_t encode_whole(const struct base64 *kind, struct str bytes, char *ou
 }
 
 /* Groups of three bytes are four digits; a last group of one or two bytes is two or three. */
-static int encode(const struct base64 *kind, struct str bytes, struct buf *out)
+static int encode_base64(const struct base64 *kind, struct str bytes, struct buf *out)
 {
     size_t rest = bytes.n % 3, tail = rest == 0 ? 0 : kind->padded ? 4 : rest + 1, at, n;
     char *p;
@@ -112,7 +114,7 @@ static int encode(const struct base64 *kind, struct str bytes, struct buf *out)
 }
 
 /* Takes the padding off. */
-static int unpad(const struct base64 *kind, struct str *text, struct err *e)
+static int strip_padding(const struct base64 *kind, struct str *text, struct err *e)
 {
     if (!kind->padded)
         return 0;
@@ -130,7 +132,7 @@ static int decode_group(const struct base64 *kind, struct str digits, char *out,
     uint32_t bits = 0;
 
     for (size_t i = 0; i < 4; i++) {
-        int value = i < digits.n ? digit(kind->digits, digits.p[i]) : 0;
+        int value = i < digits.n ? digit_position(kind->digits, digits.p[i]) : 0;
 
         if (value < 0)
             return err_set(e, ERR_INVALID, "byte 0x%02x does not belong to %s text",
@@ -171,11 +173,11 @@ static size_t decode_whole(const struct base64 *kind, struct str text, char *out
     return at;
 }
 
-static int decode(const struct base64 *kind, struct str text, struct buf *out, struct err *e)
+static int decode_base64(const struct base64 *kind, struct str text, struct buf *out, struct err *e)
 {
     size_t n;
     char *p;
-    int r = unpad(kind, &text, e);
+    int r = strip_padding(kind, &text, e);
 
     if (r < 0)
         return r;
@@ -200,20 +202,20 @@ static int decode(const struct base64 *kind, struct str text, struct buf *out, s
 
 int crypto_base64(struct str bytes, struct buf *out)
 {
-    return encode(&standard, bytes, out);
+    return encode_base64(&standard, bytes, out);
 }
 
 int crypto_base64url(struct str bytes, struct buf *out)
 {
-    return encode(&for_urls, bytes, out);
+    return encode_base64(&for_urls, bytes, out);
 }
 
 int crypto_unbase64(struct str text, struct buf *out, struct err *e)
 {
-    return decode(&standard, text, out, e);
+    return decode_base64(&standard, text, out, e);
 }
 
 int crypto_unbase64url(struct str text, struct buf *out, struct err *e)
 {
-    return decode(&for_urls, text, out, e);
+    return decode_base64(&for_urls, text, out, e);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as text: hexadecimal, base64, base64url (RFC 4648).
  *
  * Reading is strict: one text for one value, so that a token or digest cannot be written in two
@@ -5,14 +6,14 @@
  * breaks, and the bits behind the last byte are zero.
  *
  * All of them append to the buffer, and leave it as it was on failure: -ERR_TOO_BIG past its
- * ceiling, -ERR_INVALID for text that is none. Neither takes a constant time. */
-#ifndef CRYPTO_ENCODE_H
-#define CRYPTO_ENCODE_H
+ * ceiling, -ERR_INVALID for malformed text. Neither runs in constant time. */
+#ifndef LIB_CRYPTO_ENCODE_H
+#define LIB_CRYPTO_ENCODE_H
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "crypto/hash.h"
+#include "lib/crypto/hash.h"
 
 int crypto_hex(struct str bytes, struct buf *out);
 /* A digest as text, ended by NUL. */

@@ -1,7 +1,8 @@
-/* Digests and authentication codes. They cannot fail: what would make them fail is running out of
- * memory, which aborts. Any thread may call them. */
-#ifndef CRYPTO_HASH_H
-#define CRYPTO_HASH_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Digests and authentication codes. They cannot fail: the only possible cause is memory exhaustion,
+ * which aborts. Any thread may call them. */
+#ifndef LIB_CRYPTO_HASH_H
+#define LIB_CRYPTO_HASH_H
 
 #include "base/str.h"
 
@@ -33,7 +34,7 @@ void crypto_sha256_add(struct crypto_sha256 *h, struct str piece);
 void crypto_sha256_end(struct crypto_sha256 *h, unsigned char out[static CRYPTO_SHA256_SIZE]);
 void crypto_sha256_done(struct crypto_sha256 *h);
 
-/* Compare what comes out with crypto_equal() (crypto/secret.h), never with memcmp(). */
+/* Compare what comes out with crypto_equal() (lib/crypto/secret.h), never with memcmp(). */
 void crypto_hmac_sha256(struct str key, struct str in,
                         unsigned char out[static CRYPTO_SHA256_SIZE]);
 

@@ -1,10 +1,11 @@
-#include "crypto/random.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/random.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "crypto/secret.h"
+#include "lib/crypto/secret.h"
 
 int crypto_random(void *out, size_t n, struct err *e)
 {

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random bytes from the kernel, fit for keys. They do not pass through a generator of this process,
  * so neither a fork nor a machine resumed from a snapshot repeats them. */
-#ifndef CRYPTO_RANDOM_H
-#define CRYPTO_RANDOM_H
+#ifndef LIB_CRYPTO_RANDOM_H
+#define LIB_CRYPTO_RANDOM_H
 
 #include <stddef.h>
 

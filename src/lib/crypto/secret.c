@@ -1,4 +1,5 @@
-#include "crypto/secret.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/secret.h"
 
 #include <openssl/crypto.h>
 

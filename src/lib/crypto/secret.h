@@ -1,13 +1,15 @@
-/* Comparing and forgetting bytes that nobody must guess. crypto/random.h makes them. */
-#ifndef CRYPTO_SECRET_H
-#define CRYPTO_SECRET_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comparing and erasing secrets. lib/crypto/random.h makes them. */
+#ifndef LIB_CRYPTO_SECRET_H
+#define LIB_CRYPTO_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"
 
-/* In a time that depends on the lengths only, so a wrong guess does not tell how wrong it was. */
+/* The time depends on the lengths only, so it reveals nothing about the position of a difference.
+ */
 bool crypto_equal(struct str a, struct str b);
 
 /* Overwrites, and the compiler cannot leave it out. */

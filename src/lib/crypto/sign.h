@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures by Ed25519 (RFC 8032). A private key is 32 bytes of crypto_random(); keep it from
  * others, and crypto_wipe() copies of it. Nothing here can fail but for running out of memory,
  * which aborts. */
-#ifndef CRYPTO_SIGN_H
-#define CRYPTO_SIGN_H
+#ifndef LIB_CRYPTO_SIGN_H
+#define LIB_CRYPTO_SIGN_H
 
 #include <stdbool.h>
 

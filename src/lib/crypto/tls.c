@@ -1,4 +1,5 @@
-#include "crypto/tls.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/tls.h"
 
 #include <limits.h>
 #include <openssl/err.h>
@@ -10,12 +11,12 @@
 
 enum { CHAIN_MAX = 8, HANDSHAKE_MAX = 64 << 10 };
 
-static SSL_CTX *context(struct crypto_tls_identity *i)
+static SSL_CTX *ssl_context(struct crypto_tls_identity *i)
 {
     return (SSL_CTX *)i;
 }
 
-static SSL *session(const struct crypto_tls *t)
+static SSL *ssl_session(const struct crypto_tls *t)
 {
     union {
         const struct crypto_tls *in;
@@ -27,7 +28,7 @@ static SSL *session(const struct crypto_tls *t)
 
 /* --- who we are --- */
 
-static BIO *memory(struct str text)
+static BIO *new_memory_bio(struct str text)
 {
     BIO *b = text.n <= INT_MAX ? BIO_new_mem_buf(text.p, (int)text.n) : NULL;
 
@@ -38,7 +39,7 @@ static BIO *memory(struct str text)
 
 static bool use_chain(SSL_CTX *c, struct str chain)
 {
-    BIO *b = memory(chain);
+    BIO *b = new_memory_bio(chain);
     X509 *x = PEM_read_bio_X509(b, NULL, NULL, NULL);
     bool good = x && SSL_CTX_use_certificate(c, x) == 1;
 
@@ -50,7 +51,7 @@ static bool use_chain(SSL_CTX *c, struct str chain)
     return good;
 }
 
-/* A key that asks for a passphrase is none: nobody is there to be asked. */
+/* Rejects keys with a passphrase: a daemon cannot prompt for one. */
 static int no_passphrase(char *room, int size, int writing, void *user)
 {
     (void)room;
@@ -62,7 +63,7 @@ static int no_passphrase(char *room, int size, int writing, void *user)
 
 static bool use_key(SSL_CTX *c, struct str key)
 {
-    BIO *b = memory(key);
+    BIO *b = new_memory_bio(key);
     EVP_PKEY *k = PEM_read_bio_PrivateKey(b, NULL, no_passphrase, NULL);
     bool good = k && SSL_CTX_use_PrivateKey(c, k) == 1;
 
@@ -72,8 +73,8 @@ static bool use_key(SSL_CTX *c, struct str key)
     return good;
 }
 
-static int choose_protocol(SSL *s, const unsigned char **out, unsigned char *out_n,
-                           const unsigned char *in, unsigned in_n, void *user)
+static int on_choose_alpn(SSL *s, const unsigned char **out, unsigned char *out_n,
+                          const unsigned char *in, unsigned in_n, void *user)
 {
     static const unsigned char ours[] = "\x08http/1.1";
     unsigned char *chosen;
@@ -97,7 +98,7 @@ static void set_up(SSL_CTX *c)
     SSL_CTX_set_max_cert_list(c, HANDSHAKE_MAX);
     SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_alpn_select_cb(c, choose_protocol, NULL);
+    SSL_CTX_set_alpn_select_cb(c, on_choose_alpn, NULL);
 }
 
 int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_identity **ret,
@@ -125,14 +126,14 @@ int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_
 
 void crypto_tls_identity_free(struct crypto_tls_identity *i)
 {
-    SSL_CTX_free(context(i));
+    SSL_CTX_free(ssl_context(i));
 }
 
 /* --- one connection --- */
 
 struct crypto_tls *crypto_tls_new(struct crypto_tls_identity *i, int fd)
 {
-    SSL *s = SSL_new(context(i));
+    SSL *s = SSL_new(ssl_context(i));
 
     if (!s || SSL_set_fd(s, fd) != 1)
         abort();
@@ -142,12 +143,12 @@ struct crypto_tls *crypto_tls_new(struct crypto_tls_identity *i, int fd)
 
 void crypto_tls_free(struct crypto_tls *t)
 {
-    SSL_free(session(t));
+    SSL_free(ssl_session(t));
 }
 
 static int result_of(const struct crypto_tls *t, int r)
 {
-    int why = SSL_get_error(session(t), r);
+    int why = SSL_get_error(ssl_session(t), r);
 
     ERR_clear_error();
     return why == SSL_ERROR_WANT_READ     ? CRYPTO_TLS_NEEDS_READ
@@ -161,7 +162,7 @@ int crypto_tls_handshake(struct crypto_tls *t)
     int r;
 
     ERR_clear_error();
-    r = SSL_do_handshake(session(t));
+    r = SSL_do_handshake(ssl_session(t));
     return r == 1 ? 1 : result_of(t, r);
 }
 
@@ -170,7 +171,7 @@ ssize_t crypto_tls_read(struct crypto_tls *t, char *room, size_t n)
     int r;
 
     ERR_clear_error();
-    r = SSL_read(session(t), room, n < INT_MAX ? (int)n : INT_MAX);
+    r = SSL_read(ssl_session(t), room, n < INT_MAX ? (int)n : INT_MAX);
     return r > 0 ? r : result_of(t, r);
 }
 
@@ -179,18 +180,18 @@ ssize_t crypto_tls_write(struct crypto_tls *t, struct str data)
     int r;
 
     ERR_clear_error();
-    r = SSL_write(session(t), data.p, data.n < INT_MAX ? (int)data.n : INT_MAX);
+    r = SSL_write(ssl_session(t), data.p, data.n < INT_MAX ? (int)data.n : INT_MAX);
     return r > 0 ? r : result_of(t, r);
 }
 
 void crypto_tls_end(struct crypto_tls *t)
 {
     ERR_clear_error();
-    SSL_shutdown(session(t));
+    SSL_shutdown(ssl_session(t));
     ERR_clear_error();
 }
 
 bool crypto_tls_pending(const struct crypto_tls *t)
 {
-    return SSL_has_pending(session(t));
+    return SSL_has_pending(ssl_session(t));
 }

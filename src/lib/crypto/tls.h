@@ -1,8 +1,9 @@
-/* The server's end of TLS (1.2 and newer) on a connected socket that does not block, and who it is.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server side of TLS (1.2 and newer) on a connected non-blocking socket, and its identity.
  *
- * Nothing here waits: what cannot go on says which event of the socket it needs. */
-#ifndef CRYPTO_TLS_H
-#define CRYPTO_TLS_H
+ * No function waits: one that cannot continue returns the socket event that it needs. */
+#ifndef LIB_CRYPTO_TLS_H
+#define LIB_CRYPTO_TLS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -29,13 +30,13 @@ enum crypto_tls_result {
     CRYPTO_TLS_OVER = 0,         /* the peer has said that it ends */
     CRYPTO_TLS_NEEDS_READ = -1,  /* again when there is something to read … */
     CRYPTO_TLS_NEEDS_WRITE = -2, /* … or room to write */
-    CRYPTO_TLS_BROKEN = -3,      /* it is good for nothing any more */
+    CRYPTO_TLS_BROKEN = -3,      /* the connection is unusable */
 };
 int crypto_tls_handshake(struct crypto_tls *t);
 ssize_t crypto_tls_read(struct crypto_tls *t, char *room, size_t n);
-/* Again with the same bytes if it could not go on. */
+/* If it could not continue, call it again with the same bytes. */
 ssize_t crypto_tls_write(struct crypto_tls *t, struct str data);
-void crypto_tls_end(struct crypto_tls *t); /* tells the peer that this is all, if there is room */
+void crypto_tls_end(struct crypto_tls *t);           /* sends close_notify, if there is room */
 bool crypto_tls_pending(const struct crypto_tls *t); /* bytes that the socket does not show */
 
 #endif

@@ -1,6 +1,7 @@
-#include "dns/message.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/message.h"
 
-#include "dns/wire.h"
+#include "lib/dns/wire.h"
 
 /* --- Writing --- */
 
@@ -28,7 +29,7 @@ static size_t count_asked(const struct dns_query *q, const struct address *list,
     return count;
 }
 
-static void write_address(struct dns_writer *w, const struct address *a, uint32_t ttl)
+static void write_address_record(struct dns_writer *w, const struct address *a, uint32_t ttl)
 {
     uint16_t type = address_type(a);
 
@@ -66,7 +67,7 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
     dns_write_bytes(&w, q->wire_, q->wire_n_);
     for (size_t i = 0; h.answers > 0 && i < n; i++)
         if (address_type(&addresses[i]) == q->question.type)
-            write_address(&w, &addresses[i], ttl);
+            write_address_record(&w, &addresses[i], ttl);
     if (q->has_edns)
         dns_write_opt(&w, rcode);
     return w.n;
@@ -92,7 +93,7 @@ size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size)
 
 enum { RECORDS_MAX = DNS_ADDRESSES_MAX }; /* of the answer section */
 
-struct record {
+struct dns_record {
     struct dns_name owner;
     uint16_t type, class;
     uint32_t ttl;
@@ -100,13 +101,13 @@ struct record {
     size_t data; /* where it begins */
 };
 
-/* The records of the answer section; `in` stands at the first. */
+/* The records of the answer section; `in` is at the first. */
 struct section {
     struct dns_reader in;
     unsigned n;
 };
 
-static bool read_record(struct dns_reader *in, struct record *ret)
+static bool read_dns_record(struct dns_reader *in, struct dns_record *ret)
 {
     if (!dns_name_read(in->message, &in->at, true, &ret->owner) || !dns_read_u16(in, &ret->type) ||
         !dns_read_u16(in, &ret->class) || !dns_read_u32(in, &ret->ttl) ||
@@ -118,19 +119,19 @@ static bool read_record(struct dns_reader *in, struct record *ret)
     return dns_skip(in, ret->length);
 }
 
-static bool is_alias(const struct record *rec)
+static bool is_alias(const struct dns_record *rec)
 {
     return rec->class == DNS_IN && rec->type == DNS_CNAME;
 }
 
-static bool read_alias(struct str message, const struct record *rec, struct dns_name *ret)
+static bool read_alias(struct str message, const struct dns_record *rec, struct dns_name *ret)
 {
     size_t at = rec->data;
 
     return dns_name_read(message, &at, true, ret) && at == rec->data + rec->length;
 }
 
-static bool is_sound(struct str message, const struct record *rec)
+static bool is_sound(struct str message, const struct dns_record *rec)
 {
     struct dns_name target;
 
@@ -143,12 +144,12 @@ static bool is_sound(struct str message, const struct record *rec)
 
 static int check_section(struct section s, struct err *e)
 {
-    struct record rec;
+    struct dns_record rec;
 
     if (s.n > RECORDS_MAX)
         return err_set(e, ERR_TOO_BIG, "the DNS answer has more than %d records", RECORDS_MAX);
     for (unsigned i = 0; i < s.n; i++)
-        if (!read_record(&s.in, &rec) || !is_sound(s.in.message, &rec))
+        if (!read_dns_record(&s.in, &rec) || !is_sound(s.in.message, &rec))
             return err_set(e, ERR_INVALID, "record %u of the DNS answer is malformed", i + 1);
     return 0;
 }
@@ -160,14 +161,15 @@ static void lower_ttl(struct dns_answer *a, uint32_t ttl)
 }
 
 /* Moves `name` along its CNAME: 1, or 0 if it has none. The section was checked. */
-static int follow(struct section s, struct dns_name *name, struct dns_answer *ret, struct err *e)
+static int follow_cname(struct section s, struct dns_name *name, struct dns_answer *ret,
+                        struct err *e)
 {
     struct dns_name target = { 0 };
-    struct record rec;
+    struct dns_record rec;
     int found = 0;
 
     for (unsigned i = 0; i < s.n; i++) {
-        if (!read_record(&s.in, &rec) || !is_alias(&rec) || !dns_name_same(&rec.owner, name))
+        if (!read_dns_record(&s.in, &rec) || !is_alias(&rec) || !dns_name_same(&rec.owner, name))
             continue;
         if (found)
             return err_set(e, ERR_INVALID, "a name of the DNS answer has two CNAMEs");
@@ -182,15 +184,15 @@ static int follow(struct section s, struct dns_name *name, struct dns_answer *re
     return found;
 }
 
-static int collect(struct section s, const struct dns_name *name, uint16_t type,
-                   struct dns_answer *ret, struct err *e)
+static int collect_addresses(struct section s, const struct dns_name *name, uint16_t type,
+                             struct dns_answer *ret, struct err *e)
 {
-    struct record rec;
+    struct dns_record rec;
 
     for (unsigned i = 0; i < s.n; i++) {
         struct address a = { .v6 = type == DNS_AAAA };
 
-        if (!read_record(&s.in, &rec) || rec.class != DNS_IN || rec.type != type ||
+        if (!read_dns_record(&s.in, &rec) || rec.class != DNS_IN || rec.type != type ||
             !dns_name_same(&rec.owner, name))
             continue;
         if (ret->n == DNS_ADDRESSES_MAX)
@@ -203,26 +205,26 @@ static int collect(struct section s, const struct dns_name *name, uint16_t type,
     return 0;
 }
 
-static int resolve(struct section s, struct dns_name *name, uint16_t type, struct dns_answer *ret,
-                   struct err *e)
+static int resolve_section(struct section s, struct dns_name *name, uint16_t type,
+                           struct dns_answer *ret, struct err *e)
 {
     int r = check_section(s, e);
 
     if (r < 0)
         return r;
-    while ((r = follow(s, name, ret, e)) > 0)
+    while ((r = follow_cname(s, name, ret, e)) > 0)
         if (ret->hops++ == DNS_HOPS_MAX)
             return err_set(e, ERR_TOO_BIG, "the DNS answer has more than %d CNAMEs in a row",
                            DNS_HOPS_MAX);
     if (r == 0 && ret->rcode == DNS_NOERROR && (type == DNS_A || type == DNS_AAAA))
-        r = collect(s, name, type, ret, e);
+        r = collect_addresses(s, name, type, ret, e);
     return r;
 }
 
 /* --- Names without addresses --- */
 
 /* The last field of an SOA record, if it is one. */
-static bool read_minimum(struct str message, const struct record *rec, uint32_t *ret)
+static bool read_minimum(struct str message, const struct dns_record *rec, uint32_t *ret)
 {
     enum { NAMES_BEFORE = 2, NUMBERS_BEFORE = 4 * 4 };
     struct dns_reader in = { message, rec->data };
@@ -236,7 +238,7 @@ static bool read_minimum(struct str message, const struct record *rec, uint32_t 
 }
 
 /* Whether it is of the zone's name, or one below. */
-static bool is_below(const struct dns_name *name, const struct dns_name *zone)
+static bool is_below_zone(const struct dns_name *name, const struct dns_name *zone)
 {
     size_t before = name->n - zone->n;
 
@@ -245,19 +247,20 @@ static bool is_below(const struct dns_name *name, const struct dns_name *zone)
            (before == 0 || zone->n == 0 || name->text[before - 1] == '.');
 }
 
-/* How long `name` has nothing, as the SOA record of its zone says. Nobody need believe it, so one
- * that is malformed is as good as none. `s` was checked and is followed by the authorities. */
+/* The time for which `name` has no records, according to the SOA record of its zone. It is only a
+ * hint, so a malformed record counts as absent. `s` was checked and is followed by the authorities.
+ */
 static uint32_t time_of_nothing(struct section s, unsigned authorities, const struct dns_name *name)
 {
-    struct record rec;
+    struct dns_record rec;
     uint32_t minimum;
 
     for (unsigned i = 0; i < s.n; i++)
-        read_record(&s.in, &rec);
+        read_dns_record(&s.in, &rec);
     for (unsigned i = 0; i < authorities && i < RECORDS_MAX; i++) {
-        if (!read_record(&s.in, &rec))
+        if (!read_dns_record(&s.in, &rec))
             return 0;
-        if (rec.class == DNS_IN && rec.type == DNS_SOA && is_below(name, &rec.owner) &&
+        if (rec.class == DNS_IN && rec.type == DNS_SOA && is_below_zone(name, &rec.owner) &&
             read_minimum(s.in.message, &rec, &minimum))
             return minimum < rec.ttl ? minimum : rec.ttl;
     }
@@ -294,7 +297,7 @@ int dns_parse_answer(struct str message, const struct dns_question *asked, uint1
     a.truncated = h.flags & DNS_TRUNCATED;
     s.n = h.answers;
     if (!a.truncated)
-        r = resolve(s, &name, asked->type, &a, e);
+        r = resolve_section(s, &name, asked->type, &a, e);
     if (r < 0)
         return r;
     if (a.n == 0)

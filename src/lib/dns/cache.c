@@ -1,18 +1,19 @@
-#include "dns/cache.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/cache.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/random.h"
-#include "dns/name.h"
-#include "loop/list.h"
+#include "lib/crypto/random.h"
+#include "lib/dns/name.h"
+#include "lib/loop/list.h"
 
 enum { SLOTS = 1024 };
 
-struct kept {
+struct dns_cache_entry {
     struct link use; /* the first of the cache's is the one not asked for the longest */
-    struct kept *same_slot;
+    struct dns_cache_entry *same_slot;
     int64_t expires;
     size_t bytes, name_n, n;
     enum dns_outcome outcome;
@@ -23,47 +24,47 @@ struct dns_cache {
     uint64_t seed;
     size_t n, bytes;
     struct list uses;
-    struct kept *slots[SLOTS];
+    struct dns_cache_entry *slots[SLOTS];
 };
 
 struct dns_cache *dns_cache_new(void)
 {
-    struct dns_cache *c = calloc(1, sizeof *c);
+    struct dns_cache *c = new0(sizeof *c);
     struct err e;
 
-    if (!c || crypto_random(&c->seed, sizeof c->seed, &e) < 0)
+    if (crypto_random(&c->seed, sizeof c->seed, &e) < 0)
         abort();
     return c;
 }
 
-static char *name_room(struct kept *k)
+static char *cached_name_room(struct dns_cache_entry *k)
 {
     return (char *)(k->addresses + k->n);
 }
 
-static struct str name_of(struct kept *k)
+static struct str cached_name(struct dns_cache_entry *k)
 {
-    return (struct str){ name_room(k), k->name_n };
+    return (struct str){ cached_name_room(k), k->name_n };
 }
 
-static struct kept **slot_of(struct dns_cache *c, struct str name)
+static struct dns_cache_entry **cache_slot(struct dns_cache *c, struct str name)
 {
     return &c->slots[dns_name_hash(c->seed, name) % SLOTS];
 }
 
 /* Where the pointer to it is; to NULL, if it is not kept. */
-static struct kept **find(struct dns_cache *c, struct str name)
+static struct dns_cache_entry **find_cache_entry(struct dns_cache *c, struct str name)
 {
-    struct kept **at = slot_of(c, name);
+    struct dns_cache_entry **at = cache_slot(c, name);
 
-    while (*at && !str_eq(name_of(*at), name))
+    while (*at && !str_eq(cached_name(*at), name))
         at = &(*at)->same_slot;
     return at;
 }
 
-static void forget(struct dns_cache *c, struct kept **at)
+static void forget_cache_entry(struct dns_cache *c, struct dns_cache_entry **at)
 {
-    struct kept *k = *at;
+    struct dns_cache_entry *k = *at;
 
     *at = k->same_slot;
     link_leave(&k->use);
@@ -77,8 +78,9 @@ static void forget_least_used(struct dns_cache *c)
     struct link *first = list_first(&c->uses);
 
     if (!first)
-        abort(); /* who calls has counted some */
-    forget(c, find(c, name_of(container_of(first, struct kept, use))));
+        abort(); /* the caller has counted at least one */
+    forget_cache_entry(
+        c, find_cache_entry(c, cached_name(container_of(first, struct dns_cache_entry, use))));
 }
 
 void dns_cache_free(struct dns_cache *c)
@@ -89,18 +91,20 @@ void dns_cache_free(struct dns_cache *c)
 }
 
 /* Seconds. */
-static uint32_t lifetime(const struct dns_result *what)
+static uint32_t entry_lifetime(const struct dns_result *what)
 {
     uint32_t max = what->outcome == DNS_LOOKUP_FOUND ? DNS_CACHE_TTL_MAX : DNS_CACHE_NONE_MAX;
 
     if (dns_outcome_failed(what->outcome))
         return 0;
+    if (what->outcome == DNS_LOOKUP_FOUND && what->ttl < DNS_CACHE_TTL_MIN)
+        return DNS_CACHE_TTL_MIN;
     return what->ttl < max ? what->ttl : max;
 }
 
-static void add(struct dns_cache *c, struct kept *k)
+static void add_cache_entry(struct dns_cache *c, struct dns_cache_entry *k)
 {
-    struct kept **slot = slot_of(c, name_of(k));
+    struct dns_cache_entry **slot = cache_slot(c, cached_name(k));
 
     k->same_slot = *slot;
     *slot = k;
@@ -109,15 +113,16 @@ static void add(struct dns_cache *c, struct kept *k)
     c->bytes += k->bytes;
 }
 
-void dns_cache_put(struct dns_cache *c, struct str name, const struct dns_result *what, int64_t now)
+void dns_cache_store(struct dns_cache *c, struct str name, const struct dns_result *what,
+                     int64_t now)
 {
     size_t addresses = what->n * sizeof *what->addresses;
-    size_t bytes = sizeof(struct kept) + addresses + name.n;
-    struct kept **old = find(c, name), *k;
-    uint32_t life = lifetime(what);
+    size_t bytes = sizeof(struct dns_cache_entry) + addresses + name.n;
+    struct dns_cache_entry **old = find_cache_entry(c, name), *k;
+    uint32_t life = entry_lifetime(what);
 
     if (*old)
-        forget(c, old);
+        forget_cache_entry(c, old);
     if (life == 0)
         return;
     while (c->n == DNS_CACHE_NAMES_MAX || (c->n > 0 && c->bytes + bytes > DNS_CACHE_BYTES_MAX))
@@ -125,24 +130,24 @@ void dns_cache_put(struct dns_cache *c, struct str name, const struct dns_result
     k = malloc(bytes);
     if (!k)
         abort();
-    *k = (struct kept){ .expires = now + (int64_t)life * NS_PER_S,
-                        .bytes = bytes,
-                        .name_n = name.n,
-                        .n = what->n,
-                        .outcome = what->outcome };
+    *k = (struct dns_cache_entry){ .expires = now + (int64_t)life * NS_PER_S,
+                                   .bytes = bytes,
+                                   .name_n = name.n,
+                                   .n = what->n,
+                                   .outcome = what->outcome };
     memcpy(k->addresses, what->addresses, addresses);
-    memcpy(name_room(k), name.p, name.n);
-    add(c, k);
+    memcpy(cached_name_room(k), name.p, name.n);
+    add_cache_entry(c, k);
 }
 
 bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dns_result *ret)
 {
-    struct kept **at = find(c, name), *k = *at;
+    struct dns_cache_entry **at = find_cache_entry(c, name), *k = *at;
 
     if (!k)
         return false;
     if (k->expires <= now) {
-        forget(c, at);
+        forget_cache_entry(c, at);
         return false;
     }
     link_leave(&k->use);
@@ -156,7 +161,7 @@ bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dn
 
 bool dns_cache_has(struct dns_cache *c, struct str name, int64_t now)
 {
-    const struct kept *k = *find(c, name);
+    const struct dns_cache_entry *k = *find_cache_entry(c, name);
 
     return k && k->expires > now;
 }

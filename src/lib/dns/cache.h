@@ -1,24 +1,27 @@
-/* What DNS servers said of names, kept as long as it is good. Facts only: nothing is decided here,
- * and whoever takes an answer judges it as if it were new. Private to dns.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Caches the answers of DNS servers for their time to live. It only stores: the policy checks a
+ * cached answer like a new one. Private to dns.
  *
- * Bounded by names and by bytes; what was not asked for the longest makes room. A resolver has one
- * of its own, so that answers of other servers never mix. */
-#ifndef DNS_CACHE_H
-#define DNS_CACHE_H
+ * Bounded by names and by bytes; the least recently used name is evicted. Each resolver has its own
+ * cache, so that answers of different servers never mix. */
+#ifndef LIB_DNS_CACHE_H
+#define LIB_DNS_CACHE_H
 
-#include "dns/resolver.h"
+#include "lib/dns/resolver.h"
 
 enum {
     DNS_CACHE_NAMES_MAX = 4096,
     DNS_CACHE_BYTES_MAX = 1 << 20,
-    DNS_CACHE_TTL_MAX = 30,  /* seconds, whatever servers say … */
+    DNS_CACHE_TTL_MIN = 1, /* lower bound of the servers' TTL, in seconds: lookups have a budget,
+                              and clients cache for longer … */
+    DNS_CACHE_TTL_MAX = 30,
     DNS_CACHE_NONE_MAX = 10, /* … and of names that have no address */
 };
 
-/* What is known of a name: of a lookup, which asks for both families. */
+/* The result of a lookup, for both address families. */
 struct dns_result {
     enum dns_outcome outcome;
-    uint32_t ttl; /* seconds that it is good for; 0: for this once */
+    uint32_t ttl; /* seconds that it is good for */
     size_t n;
     struct address addresses[2 * DNS_ADDRESSES_MAX];
 };
@@ -28,11 +31,11 @@ struct dns_cache;
 struct dns_cache *dns_cache_new(void);
 void dns_cache_free(struct dns_cache *c); /* NULL is fine */
 
-/* Instead of what was kept of the name. Failures, and what is good for no time, are not kept. `now`
- * is CLOCK_MONOTONIC. */
-void dns_cache_put(struct dns_cache *c, struct str name, const struct dns_result *what,
-                   int64_t now);
-/* With the time that is left; false: not kept, or not any more. */
+/* Instead of what was kept of the name. Failures, and nothing that is good for no time, are not
+ * kept. `now` is CLOCK_MONOTONIC. */
+void dns_cache_store(struct dns_cache *c, struct str name, const struct dns_result *what,
+                     int64_t now);
+/* Sets the remaining time to live. False: not cached, or expired. */
 bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dns_result *ret);
 /* Whether dns_cache_find() would find it. */
 bool dns_cache_has(struct dns_cache *c, struct str name, int64_t now);

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DNS messages (RFC 1035, EDNS0 of RFC 6891), as far as a stub resolver and a policy server need
  * them. Nothing is allocated, nothing borrowed: results hold copies.
  *
  * Names are text without the last dot, lower case, of letters, digits, '-' and '_'; the root is
  * "". Everything else in a name makes it a name that equals no other and cannot be asked for. */
-#ifndef DNS_MESSAGE_H
-#define DNS_MESSAGE_H
+#ifndef LIB_DNS_MESSAGE_H
+#define LIB_DNS_MESSAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "net/address.h"
+#include "lib/net/address.h"
 
 enum dns_type { DNS_A = 1, DNS_CNAME = 5, DNS_SOA = 6, DNS_AAAA = 28, DNS_OPT = 41 };
 enum { DNS_IN = 1 };
@@ -30,9 +31,9 @@ enum dns_rcode {
 enum { DNS_BLOCKED = 15 }; /* an extended error: a policy of who runs the server */
 
 enum {
-    DNS_NAME_MAX = 253,      /* bytes of a name as text */
-    DNS_UDP_MIN = 512,       /* what everybody takes over UDP */
-    DNS_UDP_MAX = 1232,      /* what we send over UDP to who takes more */
+    DNS_NAME_MAX = 253, /* bytes of a name as text */
+    DNS_UDP_MIN = 512,  /* the size over UDP that every client accepts */
+    DNS_UDP_MAX = 1232, /* the largest size that we send over UDP to clients that accept more */
     DNS_MESSAGE_MAX = 65535, /* over TCP, behind the two bytes of its length */
     DNS_QUERY_MAX = 12 + 255 + 4 + 11,
     DNS_ADDRESSES_MAX = 256, /* of one answer, so that all of them can be checked */
@@ -76,8 +77,8 @@ size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
 
 /* The answer to a name that a policy refuses: DNS_NXDOMAIN, which every resolver takes for final
  * (at DNS_REFUSED some wait for their timeout), with the extended error DNS_BLOCKED (RFC 8914) if
- * the query has EDNS. Without an SOA record nobody keeps it (RFC 2308): a name that is allowed
- * later is found at once. Returns as dns_build_answer(). */
+ * the query has EDNS. Without an SOA record resolvers do not cache it (RFC 2308): a name that is
+ * allowed later is found at once. Returns as dns_build_answer(). */
 size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size);
 
 /* A query for a record of class IN, with recursion: its length, or 0 if `name` is not a canonical
@@ -97,8 +98,8 @@ struct dns_answer {
     enum dns_rcode rcode; /* without EDNS' upper bits */
     bool truncated;       /* ask again over TCP; nothing below is filled */
     unsigned hops;        /* CNAMEs followed */
-    uint32_t ttl;         /* the least of chain and addresses; without addresses, how long that is
-                             so by the SOA record (RFC 2308): 0, if there is none */
+    uint32_t ttl;         /* the minimum of chain and addresses; without addresses, the negative
+                             TTL of the SOA record (RFC 2308), or 0 without one */
     size_t n;
     struct address addresses[DNS_ADDRESSES_MAX];
 };
@@ -110,7 +111,7 @@ struct dns_answer {
  * -ERR_CONFLICT: not the answer to this question (id, question, direction); the right one may still
  * come. -ERR_INVALID: the answer, and malformed: lengths, compression, two CNAMEs of one name.
  * -ERR_TOO_BIG: more than DNS_HOPS_MAX hops, as every loop has, or more records than
- * DNS_ADDRESSES_MAX: what was not looked at cannot be vouched for. */
+ * DNS_ADDRESSES_MAX: all addresses must be checked. */
 int dns_parse_answer(struct str message, const struct dns_question *asked, uint16_t id,
                      struct dns_answer *ret, struct err *e);
 

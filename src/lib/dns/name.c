@@ -1,8 +1,9 @@
-#include "dns/name.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/name.h"
 
 enum { LABEL_MAX = 63, POINTER = 0xc0 };
 
-static uint8_t byte_at(struct str m, size_t at)
+static uint8_t name_byte(struct str m, size_t at)
 {
     return (uint8_t)m.p[at];
 }
@@ -12,8 +13,8 @@ static bool is_canonical(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-/* Whoever calls has counted: there is room. */
-static void add_label(struct dns_name *name, struct str label)
+/* The caller has checked that there is room. */
+static void append_label(struct dns_name *name, struct str label)
 {
     if (name->n > 0)
         name->text[name->n++] = '.';
@@ -30,14 +31,14 @@ static void add_label(struct dns_name *name, struct str label)
     }
 }
 
-/* Where the pointer whose first byte stands before *at leads, or 0: nothing can be in the head. */
+/* The target of the pointer whose first byte is before *at, or 0 if it is invalid. */
 static size_t read_pointer(struct str m, size_t *at, size_t before)
 {
     size_t target;
 
     if (*at >= m.n)
         return 0;
-    target = (size_t)(byte_at(m, *at - 1) & ~POINTER) << 8 | byte_at(m, *at);
+    target = (size_t)(name_byte(m, *at - 1) & ~POINTER) << 8 | name_byte(m, *at);
     ++*at;
     return target >= DNS_HEAD && target < before ? target : 0;
 }
@@ -52,7 +53,7 @@ bool dns_name_read(struct str m, size_t *at, bool compressed, struct dns_name *r
 
         if (i >= m.n)
             return false;
-        length = byte_at(m, i++);
+        length = name_byte(m, i++);
         if (length == 0)
             break;
         if (compressed && length >= POINTER) {
@@ -67,7 +68,7 @@ bool dns_name_read(struct str m, size_t *at, bool compressed, struct dns_name *r
         wire += length + 1u;
         if (length > LABEL_MAX || m.n - i < length || wire > DNS_NAME_WIRE_MAX)
             return false;
-        add_label(ret, (struct str){ m.p + i, length });
+        append_label(ret, (struct str){ m.p + i, length });
         i += length;
     }
     *at = end ? end : i;

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names on the wire. Private to dns. */
-#ifndef DNS_NAME_H
-#define DNS_NAME_H
+#ifndef LIB_DNS_NAME_H
+#define LIB_DNS_NAME_H
 
 #include "base/str.h"
-#include "dns/message.h"
+#include "lib/dns/message.h"
 
 enum { DNS_HEAD = 12, DNS_NAME_WIRE_MAX = 255 };
 
@@ -20,7 +21,7 @@ bool dns_name_read(struct str message, size_t *at, bool compressed, struct dns_n
 /* Neither is odd, and they are the same. */
 bool dns_name_same(const struct dns_name *a, const struct dns_name *b);
 
-/* Spreads names over slots in a way that nobody outside can foresee who does not know the seed. */
+/* A keyed hash: clients that do not know the seed cannot cause collisions. */
 uint64_t dns_name_hash(uint64_t seed, struct str name);
 
 /* The bytes written, or 0 if the name is not canonical, or the root. */

@@ -1,9 +1,10 @@
-#include "dns/message.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/message.h"
 
-#include "dns/wire.h"
+#include "lib/dns/wire.h"
 
 /* Ranges of types that ask for a transfer, a signature, "any", or for nothing there is. */
-static bool asks_for_a_record(uint16_t type)
+static bool is_record_type(uint16_t type)
 {
     return type != 0 && type != DNS_OPT && (type < 128 || type > 255);
 }
@@ -27,7 +28,7 @@ static bool read_opt(struct dns_reader *in, struct dns_query *q, unsigned *ret_v
 }
 
 /* The question, and its bytes for the answer. */
-static bool read_question(struct dns_reader *in, struct dns_query *q, struct dns_name *name)
+static bool read_dns_question(struct dns_reader *in, struct dns_query *q, struct dns_name *name)
 {
     size_t from = in->at;
 
@@ -40,7 +41,7 @@ static bool read_question(struct dns_reader *in, struct dns_query *q, struct dns
     return true;
 }
 
-static int check_head(const struct dns_head *h, enum dns_rcode *ret, struct err *e)
+static int check_query_head(const struct dns_head *h, enum dns_rcode *ret, struct err *e)
 {
     if (h->flags & DNS_OPCODE)
         return refuse(ret, DNS_NOTIMP, "the DNS message is not a standard query");
@@ -58,7 +59,7 @@ static int check_question(const struct dns_query *q, const struct dns_name *name
         return refuse(ret, DNS_NXDOMAIN, "the name asked for is not a host name");
     if (q->question.class != DNS_IN)
         return refuse(ret, DNS_REFUSED, "DNS class %u is not served", q->question.class);
-    if (!asks_for_a_record(q->question.type))
+    if (!is_record_type(q->question.type))
         return refuse(ret, DNS_NOTIMP, "DNS type %u is not served", q->question.type);
     return 0;
 }
@@ -76,10 +77,10 @@ int dns_parse_query(struct str message, struct dns_query *ret, enum dns_rcode *r
         return refuse(rcode, DNS_NOERROR, "the DNS message is not a query");
     ret->id = h.id;
     ret->recursion_desired = h.flags & DNS_RECURSION_DESIRED;
-    r = check_head(&h, rcode, e);
+    r = check_query_head(&h, rcode, e);
     if (r < 0)
         return r;
-    if (!read_question(&in, ret, &name) || (h.others && !read_opt(&in, ret, &version)) ||
+    if (!read_dns_question(&in, ret, &name) || (h.others && !read_opt(&in, ret, &version)) ||
         in.at != message.n)
         return refuse(rcode, DNS_FORMERR, "the DNS query is malformed");
     if (version > 0)
@@ -112,7 +113,7 @@ size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool ed
     return w.n;
 }
 
-/* Lengths of labels are no letters, so the name's bytes need no telling apart. */
+/* Label lengths are not letters, so all bytes of the name can be treated alike. */
 void dns_mix_case(uint8_t *query, size_t n, const uint8_t bits[static DNS_CASE_BYTES])
 {
     uint8_t *name = query + DNS_HEAD;

@@ -1,21 +1,22 @@
-#include "dns/ask.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/request.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/random.h"
+#include "lib/crypto/random.h"
 
 enum {
-    UDP_TAKEN = 4096, /* of a datagram; nobody may send more than DNS_UDP_MAX */
+    UDP_TAKEN = 4096, /* of a datagram; servers may send at most DNS_UDP_MAX */
     TCP_HEAD = 2,     /* the length before a message */
     TCP_PIECE = 4096, /* read at once */
 };
 
-static void try_on(struct dns_ask *a);
+static void try_on(struct dns_request *a);
 
-static void close_socket(struct dns_ask *a)
+static void close_socket(struct dns_request *a)
 {
     loop_fd_stop(&a->socket);
     loop_timer_stop(&a->timer);
@@ -24,62 +25,62 @@ static void close_socket(struct dns_ask *a)
     buf_done(&a->in);
 }
 
-void dns_ask_stop(struct dns_ask *a)
+void dns_request_stop(struct dns_request *a)
 {
     close_socket(a);
     a->is_settled = true;
 }
 
-static void settle(struct dns_ask *a, enum dns_outcome outcome)
+static void settle_ask(struct dns_request *a, enum dns_outcome outcome)
 {
-    dns_ask_stop(a);
+    dns_request_stop(a);
     a->outcome = outcome;
     a->settled(a);
 }
 
 /* This server is no use: the next. A server's dislike of EDNS is its own. */
-static void fail(struct dns_ask *a, enum dns_outcome outcome)
+static void fail_server(struct dns_request *a, enum dns_outcome outcome)
 {
     close_socket(a);
     a->outcome = outcome;
     a->tries++;
     a->plain = false;
     if (a->last)
-        settle(a, outcome);
+        settle_ask(a, outcome);
     else
         try_on(a);
 }
 
 static void on_timeout(struct loop_timer *t)
 {
-    fail(container_of(t, struct dns_ask, timer), DNS_LOOKUP_TIMEOUT);
+    fail_server(container_of(t, struct dns_request, timer), DNS_LOOKUP_TIMEOUT);
 }
 
 /* A server older than EDNS does not understand us: the same once more, as it was done before. */
-static void ask_without_edns(struct dns_ask *a)
+static void retry_without_edns(struct dns_request *a)
 {
     close_socket(a);
     a->plain = true;
     try_on(a);
 }
 
-static void use_answer(struct dns_ask *a)
+static void use_answer(struct dns_request *a)
 {
     enum dns_rcode rcode = a->answer.rcode;
 
     if (rcode == DNS_NXDOMAIN)
-        settle(a, DNS_LOOKUP_NXDOMAIN);
+        settle_ask(a, DNS_LOOKUP_NXDOMAIN);
     else if (!a->plain && (rcode == DNS_FORMERR || rcode == DNS_NOTIMP))
-        ask_without_edns(a);
+        retry_without_edns(a);
     else if (rcode != DNS_NOERROR)
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail_server(a, DNS_LOOKUP_SERVFAIL);
     else
-        settle(a, a->answer.n ? DNS_LOOKUP_FOUND : DNS_LOOKUP_NODATA);
+        settle_ask(a, a->answer.n ? DNS_LOOKUP_FOUND : DNS_LOOKUP_NODATA);
 }
 
 /* --- Asking --- */
 
-static int watch(struct dns_ask *a, unsigned want, loop_fd_fn *call, struct err *e)
+static int watch_socket(struct dns_request *a, unsigned want, loop_fd_fn *call, struct err *e)
 {
     struct dns_resolver *r = a->resolver;
     int ok = loop_fd_start(r->loop, &a->socket, a->fd, want, call, e);
@@ -90,7 +91,7 @@ static int watch(struct dns_ask *a, unsigned want, loop_fd_fn *call, struct err 
 }
 
 /* A socket connected to the server whose turn it is; for TCP, on its way there. */
-static int open_socket(struct dns_ask *a, int type, struct err *e)
+static int open_dns_socket(struct dns_request *a, int type, struct err *e)
 {
     const struct dns_server *s = &a->resolver->servers[a->tries % a->resolver->n];
     struct sockaddr_storage to;
@@ -105,7 +106,7 @@ static int open_socket(struct dns_ask *a, int type, struct err *e)
 }
 
 /* With a new id, and in new letters, each time. */
-static int make_query(struct dns_ask *a, struct err *e)
+static int make_query(struct dns_request *a, struct err *e)
 {
     struct {
         uint16_t id;
@@ -124,25 +125,25 @@ static int make_query(struct dns_ask *a, struct err *e)
 
 /* --- TCP --- */
 
-static void read_message(struct dns_ask *a, struct str message)
+static void read_dns_message(struct dns_request *a, struct str message)
 {
     if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
-        fail(a, DNS_LOOKUP_UNUSABLE);
+        fail_server(a, DNS_LOOKUP_UNUSABLE);
     else
         use_answer(a);
 }
 
 /* The length of what is awaited, with its head; the head's alone until that is there. */
-static size_t awaited(const struct buf *in)
+static size_t awaited_length(const struct buf *in)
 {
     if (in->n < TCP_HEAD)
         return TCP_HEAD;
     return TCP_HEAD + ((size_t)(uint8_t)in->p[0] << 8 | (uint8_t)in->p[1]);
 }
 
-static void read_tcp(struct dns_ask *a)
+static void read_tcp(struct dns_request *a)
 {
-    size_t room = awaited(&a->in) - a->in.n;
+    size_t room = awaited_length(&a->in) - a->in.n;
     ssize_t n;
     char *to;
 
@@ -151,44 +152,44 @@ static void read_tcp(struct dns_ask *a)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail_server(a, DNS_LOOKUP_SERVFAIL);
         return;
     }
     buf_grew(&a->in, (size_t)n);
-    if (a->in.n == awaited(&a->in))
-        read_message(a, (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD });
+    if (a->in.n == awaited_length(&a->in))
+        read_dns_message(a, (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD });
 }
 
-static void write_tcp(struct dns_ask *a)
+static void write_tcp(struct dns_request *a)
 {
     ssize_t n = send(a->fd, a->out.p, a->out.n, MSG_NOSIGNAL);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail_server(a, DNS_LOOKUP_SERVFAIL);
         return;
     }
     buf_drop(&a->out, (size_t)n);
     if (a->out.n == 0 && loop_fd_want(&a->socket, LOOP_READ, NULL) < 0)
-        fail(a, DNS_LOOKUP_SERVFAIL);
+        fail_server(a, DNS_LOOKUP_SERVFAIL);
 }
 
 static void on_tcp(struct loop_fd *s, unsigned events)
 {
-    struct dns_ask *a = container_of(s, struct dns_ask, socket);
+    struct dns_request *a = container_of(s, struct dns_request, socket);
 
-    (void)events; /* errors are told by the call that meets them */
+    (void)events; /* errors are reported by the failing call */
     if (a->out.n > 0)
         write_tcp(a);
     else
         read_tcp(a);
 }
 
-static int ask_tcp(struct dns_ask *a, struct err *e)
+static int start_tcp(struct dns_request *a, struct err *e)
 {
     char length[TCP_HEAD];
-    int r = open_socket(a, SOCK_STREAM, e);
+    int r = open_dns_socket(a, SOCK_STREAM, e);
 
     if (r >= 0)
         r = make_query(a, e);
@@ -200,31 +201,31 @@ static int ask_tcp(struct dns_ask *a, struct err *e)
     buf_init(&a->in, TCP_HEAD + DNS_MESSAGE_MAX);
     buf_add(&a->out, (struct str){ length, TCP_HEAD });
     buf_add(&a->out, (struct str){ (const char *)a->query, a->query_n });
-    return watch(a, LOOP_WRITE, on_tcp, e);
+    return watch_socket(a, LOOP_WRITE, on_tcp, e);
 }
 
-static void go_over_to_tcp(struct dns_ask *a)
+static void switch_to_tcp(struct dns_request *a)
 {
     close_socket(a);
-    if (ask_tcp(a, NULL) < 0)
-        fail(a, DNS_LOOKUP_SERVFAIL);
+    if (start_tcp(a, NULL) < 0)
+        fail_server(a, DNS_LOOKUP_SERVFAIL);
 }
 
 /* --- UDP --- */
 
-/* What belongs to the question. One in other letters is a forgery, or of a server that does not
- * keep them: whoever answers over TCP is the one that we asked. */
-static void read_datagram(struct dns_ask *a, struct str message)
+/* A datagram that matches the question. One in other letters is forged, or comes from a server that
+ * does not preserve case; TCP proves that the answering server is the one that we asked. */
+static void read_datagram(struct dns_request *a, struct str message)
 {
     if (a->answer.truncated || !dns_same_case(message, a->query, a->query_n))
-        go_over_to_tcp(a);
+        switch_to_tcp(a);
     else
         use_answer(a);
 }
 
 static void on_udp(struct loop_fd *s, unsigned events)
 {
-    struct dns_ask *a = container_of(s, struct dns_ask, socket);
+    struct dns_request *a = container_of(s, struct dns_request, socket);
     char message[UDP_TAKEN];
     ssize_t n = recv(a->fd, message, sizeof message, MSG_TRUNC);
     int r;
@@ -233,21 +234,21 @@ static void on_udp(struct loop_fd *s, unsigned events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 || (size_t)n > sizeof message) {
-        fail(a, n < 0 ? DNS_LOOKUP_SERVFAIL : DNS_LOOKUP_UNUSABLE);
+        fail_server(a, n < 0 ? DNS_LOOKUP_SERVFAIL : DNS_LOOKUP_UNUSABLE);
         return;
     }
     r = dns_parse_answer((struct str){ message, (size_t)n }, &a->question, a->id, &a->answer, NULL);
     if (r == -ERR_CONFLICT)
-        return; /* somebody else's; the answer may still come */
+        return; /* not the answer to this question; the right one may still come */
     if (r < 0)
-        fail(a, DNS_LOOKUP_UNUSABLE);
+        fail_server(a, DNS_LOOKUP_UNUSABLE);
     else
         read_datagram(a, (struct str){ message, (size_t)n });
 }
 
-static int ask_udp(struct dns_ask *a, struct err *e)
+static int start_udp(struct dns_request *a, struct err *e)
 {
-    int r = open_socket(a, SOCK_DGRAM, e);
+    int r = open_dns_socket(a, SOCK_DGRAM, e);
 
     if (r >= 0)
         r = make_query(a, e);
@@ -255,22 +256,22 @@ static int ask_udp(struct dns_ask *a, struct err *e)
         return r;
     if (send(a->fd, a->query, a->query_n, MSG_NOSIGNAL) < 0)
         return err_sys(e, "sending to the DNS server");
-    return watch(a, LOOP_READ, on_udp, e);
+    return watch_socket(a, LOOP_READ, on_udp, e);
 }
 
 /* Asks the first of the servers left that can be asked. */
-static void try_on(struct dns_ask *a)
+static void try_on(struct dns_request *a)
 {
     for (; a->tries < a->resolver->attempts * a->resolver->n; a->tries++) {
-        if (ask_udp(a, NULL) >= 0)
+        if (start_udp(a, NULL) >= 0)
             return;
         close_socket(a);
         a->outcome = DNS_LOOKUP_SERVFAIL;
     }
-    settle(a, a->outcome);
+    settle_ask(a, a->outcome);
 }
 
-void dns_ask_start(struct dns_ask *a)
+void dns_request_start(struct dns_request *a)
 {
     a->outcome = DNS_LOOKUP_SERVFAIL;
     try_on(a);

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One question, asked of a resolver's servers until one of them settles it. Private to dns. */
-#ifndef DNS_ASK_H
-#define DNS_ASK_H
+#ifndef LIB_DNS_REQUEST_H
+#define LIB_DNS_REQUEST_H
 
-#include "dns/resolver.h"
+#include "lib/dns/resolver.h"
 
-struct dns_ask {
+struct dns_request {
     struct dns_resolver *resolver;
-    void (*settled)(struct dns_ask *a);
+    void (*settled)(struct dns_request *a);
     struct dns_question question;
     uint16_t id;
     unsigned tries; /* that failed */
     bool plain;     /* this server is asked without EDNS */
-    bool last;      /* no other server is asked any more: it can do without */
+    bool last;      /* the last server: no other one follows */
     bool is_settled;
     int fd;
     struct loop_fd socket;
@@ -24,9 +25,9 @@ struct dns_ask {
 };
 
 /* `resolver`, `settled` and `question` are set, fd is -1, the rest zeroed. Ends with outcome and
- * answer filled and a call of settled(); if nobody can be asked, from inside this one. */
-void dns_ask_start(struct dns_ask *a);
+ * answer filled and a call of settled(); if no server can be asked, from inside this call. */
+void dns_request_start(struct dns_request *a);
 
-void dns_ask_stop(struct dns_ask *a); /* does not call settled() */
+void dns_request_stop(struct dns_request *a); /* does not call settled() */
 
 #endif

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
 #include "base/own.h"
-#include "dns/resolver.h"
+#include "lib/dns/resolver.h"
 
 /* The word at the front of *rest, which moves behind it. */
-static struct str next_word(struct str *rest)
+static struct str next_resolv_word(struct str *rest)
 {
     struct str s = str_trim(*rest);
     size_t n = 0;
@@ -24,7 +25,8 @@ size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVE
         struct address a;
 
         text = str_cut(text, '\n', &line);
-        if (str_eq(next_word(&line), STR("nameserver")) && address_parse(next_word(&line), &a))
+        if (str_eq(next_resolv_word(&line), STR("nameserver")) &&
+            address_parse(next_resolv_word(&line), &a))
             ret[n++] = (struct dns_server){ a, DNS_PORT };
     }
     return n;

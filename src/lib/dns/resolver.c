@@ -1,10 +1,11 @@
-#include "dns/resolver.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/resolver.h"
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "dns/cache.h"
-#include "dns/flight.h"
-#include "dns/name.h"
+#include "lib/dns/cache.h"
+#include "lib/dns/flight.h"
+#include "lib/dns/name.h"
 
 int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_server *servers,
                       size_t n, struct err *e)
@@ -39,7 +40,7 @@ static void take_result(struct dns_lookup *l, const struct dns_result *result)
 
 /* --- What is known --- */
 
-static void on_known(struct loop_later *s)
+static void on_cached(struct loop_later *s)
 {
     struct dns_lookup *l = container_of(s, struct dns_lookup, later_);
 
@@ -47,27 +48,27 @@ static void on_known(struct loop_later *s)
     l->done_(l);
 }
 
-static bool find_known(struct dns_lookup *l, struct str name)
+static bool find_cached(struct dns_lookup *l, struct str name)
 {
     struct dns_result known;
 
     if (!dns_cache_find(l->resolver->cache_, name, clock_mono(), &known))
         return false;
     take_result(l, &known);
-    loop_later(l->resolver->loop, &l->later_, on_known, NULL);
+    loop_later(l->resolver->loop, &l->later_, on_cached, NULL);
     return true;
 }
 
 /* --- What is asked --- */
 
-static struct list *slot_of(struct dns_resolver *r, struct str name)
+static struct list *flight_slot(struct dns_resolver *r, struct str name)
 {
     return &r->flights_[dns_name_hash(0, name) % COUNT_OF(r->flights_)];
 }
 
 static struct dns_flight *find_flight(struct dns_resolver *r, struct str name)
 {
-    struct list *slot = slot_of(r, name);
+    struct list *slot = flight_slot(r, name);
 
     for (struct link *m = list_first(slot); m; m = list_after(slot, m)) {
         struct dns_flight *f = container_of(m, struct dns_flight, link);
@@ -78,11 +79,11 @@ static struct dns_flight *find_flight(struct dns_resolver *r, struct str name)
     return NULL;
 }
 
-/* Whoever is told may cancel others who wait, and ask for the name again. */
-static void on_landed(struct dns_flight *f)
+/* A callback may cancel other waiting lookups, and start a lookup of the same name. */
+static void on_flight_landed(struct dns_flight *f)
 {
-    link_leave(&f->link); /* so that nobody joins any more */
-    dns_cache_put(f->resolver->cache_, dns_flight_name(f), &f->result, clock_mono());
+    link_leave(&f->link); /* new lookups must not join */
+    dns_cache_store(f->resolver->cache_, dns_flight_name(f), &f->result, clock_mono());
     for (struct link *m; (m = list_take(&f->waiters));) {
         struct dns_lookup *l = container_of(m, struct dns_lookup, link_);
 
@@ -98,15 +99,15 @@ static void wait_for_flight(struct dns_lookup *l, struct str name)
 {
     l->flight_ = find_flight(l->resolver, name);
     if (!l->flight_) {
-        l->flight_ = dns_flight_new(l->resolver, name, on_landed);
-        list_append(slot_of(l->resolver, name), &l->flight_->link);
+        l->flight_ = dns_flight_new(l->resolver, name, on_flight_landed);
+        list_append(flight_slot(l->resolver, name), &l->flight_->link);
     }
     list_append(&l->flight_->waiters, &l->link_);
 }
 
 /* --- Lookups --- */
 
-static bool can_be_asked(struct str name)
+static bool is_resolvable(struct str name)
 {
     uint8_t query[DNS_QUERY_MAX];
 
@@ -118,15 +119,15 @@ int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str na
 {
     if (l->running_)
         return err_set(e, ERR_CONFLICT, "the lookup is running");
-    if (!can_be_asked(name))
+    if (!is_resolvable(name))
         return err_set(e, ERR_INVALID, "not a name that DNS can be asked for");
     *l = (struct dns_lookup){ .resolver = r, .done_ = done, .running_ = true };
-    if (!find_known(l, name))
+    if (!find_cached(l, name))
         wait_for_flight(l, name);
     return 0;
 }
 
-bool dns_resolver_would_ask(struct dns_resolver *r, struct str name)
+bool dns_resolver_would_query(struct dns_resolver *r, struct str name)
 {
     return !find_flight(r, name) && !dns_cache_has(r->cache_, name, clock_mono());
 }
@@ -142,7 +143,7 @@ void dns_lookup_cancel(struct dns_lookup *l)
     loop_later_stop(&l->later_);
     link_leave(&l->link_);
     if (f && link_joined(&f->link) && !list_first(&f->waiters))
-        dns_flight_free(f); /* nobody wants to know; one that has landed is being freed */
+        dns_flight_free(f); /* its last waiter has left; a landed flight is freed elsewhere */
 }
 
 static void end_flight(struct dns_flight *f)

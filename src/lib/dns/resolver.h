@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks names up at DNS servers, on the loop: no search list, no hosts file, no environment. One
  * lookup asks for A and AAAA at once.
  *
@@ -14,17 +15,17 @@
  * verdict about a name is one about all its addresses. NXDOMAIN for one family beside addresses of
  * the other counts as none of that family: servers that say so are wrong, and common.
  *
- * Lookups of one name at a time share what is asked. What was found is kept as long as servers say,
- * and at most for DNS_CACHE_TTL_MAX seconds; that there is nothing as long as the SOA record says,
- * and at most for DNS_CACHE_NONE_MAX (cache.h); failures are not kept. */
-#ifndef DNS_RESOLVER_H
-#define DNS_RESOLVER_H
+ * Concurrent lookups of one name share their requests. Addresses are cached for the servers' TTL,
+ * limited to DNS_CACHE_TTL_MIN to DNS_CACHE_TTL_MAX seconds; negative answers for the time in the
+ * SOA record, at most DNS_CACHE_NONE_MAX (cache.h); failures are not cached. */
+#ifndef LIB_DNS_RESOLVER_H
+#define LIB_DNS_RESOLVER_H
 
 #include "base/buf.h"
-#include "dns/message.h"
-#include "loop/fd.h"
-#include "loop/list.h"
-#include "loop/timer.h"
+#include "lib/dns/message.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/list.h"
+#include "lib/loop/timer.h"
 
 enum { DNS_SERVERS_MAX = 3, DNS_PORT = 53, DNS_FLIGHT_SLOTS_ = 64 };
 
@@ -48,7 +49,7 @@ struct dns_resolver {
  * hold a pointer to it. */
 int dns_resolver_init(struct dns_resolver *r, struct loop *l, const struct dns_server *servers,
                       size_t n, struct err *e);
-/* No lookup runs any more, or none is told. Harmless on a zeroed one. */
+/* Call only when no lookup runs. Harmless on a zeroed resolver. */
 void dns_resolver_done(struct dns_resolver *r);
 
 enum dns_outcome {
@@ -57,7 +58,7 @@ enum dns_outcome {
     DNS_LOOKUP_NODATA,   /* there is, without addresses */
     DNS_LOOKUP_SERVFAIL, /* the last server tried failed or refused */
     DNS_LOOKUP_TIMEOUT,  /* the last server tried did not answer */
-    DNS_LOOKUP_UNUSABLE, /* what it answered is malformed, or has too many records or CNAMEs */
+    DNS_LOOKUP_UNUSABLE, /* its answer is malformed, or has too many records or CNAMEs */
 };
 const char *dns_outcome_name(enum dns_outcome o); /* "found", "nxdomain", …: stable */
 
@@ -79,7 +80,7 @@ struct dns_lookup {
 
     dns_lookup_fn *done_;
     bool running_;
-    struct dns_flight *flight_; /* what it waits for; NULL: it is known already */
+    struct dns_flight *flight_; /* the flight that it waits for; NULL: found in the cache */
     struct link link_;          /* of those who wait for it */
     struct loop_later later_;
 };
@@ -92,15 +93,15 @@ int dns_lookup_start(struct dns_resolver *r, struct dns_lookup *l, struct str na
 
 /* Whether a lookup that is started now asks servers: nothing is known of the name, and no lookup of
  * it runs. */
-bool dns_resolver_would_ask(struct dns_resolver *r, struct str name);
+bool dns_resolver_would_query(struct dns_resolver *r, struct str name);
 
-/* `done` is not called any more. Harmless if nothing runs, and on a zeroed lookup. */
+/* `done` is not called after this. Harmless if no lookup runs, and on a zeroed lookup. */
 void dns_lookup_cancel(struct dns_lookup *l);
 
 /* The `nameserver` lines of a resolv.conf: how many servers, the first DNS_SERVERS_MAX of them.
  * Other lines and addresses with a zone are passed over. */
 size_t resolv_conf_parse(struct str text, struct dns_server ret[static DNS_SERVERS_MAX]);
-/* Those of /etc/resolv.conf; if it names none, what the C library takes then. At least one. */
+/* The servers of /etc/resolv.conf; if it has none, the C library's default. At least one. */
 size_t resolv_conf_read(struct dns_server ret[static DNS_SERVERS_MAX]);
 
 #endif

@@ -1,4 +1,5 @@
-#include "dns/wire.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/wire.h"
 
 bool dns_skip(struct dns_reader *in, size_t n)
 {

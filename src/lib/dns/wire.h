@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers and heads on the wire. Private to dns. */
-#ifndef DNS_WIRE_H
-#define DNS_WIRE_H
+#ifndef LIB_DNS_WIRE_H
+#define LIB_DNS_WIRE_H
 
-#include "dns/name.h"
+#include "lib/dns/name.h"
 
 enum { /* flags of a head */
        DNS_IS_ANSWER = 0x8000,

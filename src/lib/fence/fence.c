@@ -1,4 +1,5 @@
-#include "fence/fence.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fence/fence.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64
@@ -23,7 +24,7 @@
 #endif
 _Static_assert(NATIVE != 0, "which architecture is this?");
 
-static int set_limits(const struct fence_rules *f, struct err *e)
+static int set_fence_limits(const struct fence_rules *f, struct err *e)
 {
     struct rlimit files, none = { 0, 0 };
 
@@ -44,7 +45,7 @@ static int set_flags(const struct fence_rules *f, struct err *e)
     return 0;
 }
 
-static int set_caps(const struct fence_rules *f, struct err *e)
+static int drop_fence_caps(const struct fence_rules *f, struct err *e)
 {
     int r = 0;
 
@@ -72,7 +73,7 @@ struct filter {
     ((struct sock_filter)BPF_JUMP(BPF_JMP | (test) | BPF_K, (uint32_t)(value), (yes), (no)))
 #define ARGUMENT(i) ((uint32_t)offsetof(struct seccomp_data, args) + 8 * (i))
 
-static void put_code(struct filter *f, struct sock_filter s)
+static void add_filter_code(struct filter *f, struct sock_filter s)
 {
     if (f->n < FILTER_MAX)
         f->code[f->n++] = s;
@@ -80,47 +81,47 @@ static void put_code(struct filter *f, struct sock_filter s)
         f->full = true;
 }
 
-static void put_allowed(struct filter *f, int call)
+static void add_allowed_call(struct filter *f, int call)
 {
-    put_code(f, JUMP(BPF_JEQ, call, 0, 1));
-    put_code(f, RETURN(SECCOMP_RET_ALLOW));
+    add_filter_code(f, JUMP(BPF_JEQ, call, 0, 1));
+    add_filter_code(f, RETURN(SECCOMP_RET_ALLOW));
 }
 
 /* Memory is never both written and executed. */
-static void put_no_exec(struct filter *f, int call, uint32_t refusal)
+static void add_no_exec(struct filter *f, int call, uint32_t refusal)
 {
-    put_code(f, JUMP(BPF_JEQ, call, 0, 4));
-    put_code(f, LOAD(ARGUMENT(2)));
-    put_code(f, JUMP(BPF_JSET, PROT_EXEC, 0, 1));
-    put_code(f, RETURN(refusal));
-    put_code(f, RETURN(SECCOMP_RET_ALLOW));
+    add_filter_code(f, JUMP(BPF_JEQ, call, 0, 4));
+    add_filter_code(f, LOAD(ARGUMENT(2)));
+    add_filter_code(f, JUMP(BPF_JSET, PROT_EXEC, 0, 1));
+    add_filter_code(f, RETURN(refusal));
+    add_filter_code(f, RETURN(SECCOMP_RET_ALLOW));
 }
 
 /* The call with one of these values as its argument of that number. */
-static void put_values(struct filter *f, int call, unsigned argument, const int *values, size_t n,
-                       uint32_t refusal)
+static void add_value_check(struct filter *f, int call, unsigned argument, const int *values,
+                            size_t n, uint32_t refusal)
 {
-    put_code(f, JUMP(BPF_JEQ, call, 0, (unsigned char)(2 * n + 2)));
-    put_code(f, LOAD(ARGUMENT(argument)));
+    add_filter_code(f, JUMP(BPF_JEQ, call, 0, (unsigned char)(2 * n + 2)));
+    add_filter_code(f, LOAD(ARGUMENT(argument)));
     for (size_t i = 0; i < n; i++) {
-        put_code(f, JUMP(BPF_JEQ, values[i], 0, 1));
-        put_code(f, RETURN(SECCOMP_RET_ALLOW));
+        add_filter_code(f, JUMP(BPF_JEQ, values[i], 0, 1));
+        add_filter_code(f, RETURN(SECCOMP_RET_ALLOW));
     }
-    put_code(f, RETURN(refusal));
+    add_filter_code(f, RETURN(refusal));
 }
 
 /* Threads, but no processes and no namespaces. */
-static void put_threads(struct filter *f, uint32_t refusal)
+static void add_thread_check(struct filter *f, uint32_t refusal)
 {
-    put_code(f, JUMP(BPF_JEQ, SYS_clone, 0, 5));
-    put_code(f, LOAD(ARGUMENT(0)));
-    put_code(f, JUMP(BPF_JSET, 0x7e020080, 2, 0)); /* CLONE_NEW* */
-    put_code(f, JUMP(BPF_JSET, 0x00010000, 0, 1)); /* CLONE_THREAD */
-    put_code(f, RETURN(SECCOMP_RET_ALLOW));
-    put_code(f, RETURN(refusal));
+    add_filter_code(f, JUMP(BPF_JEQ, SYS_clone, 0, 5));
+    add_filter_code(f, LOAD(ARGUMENT(0)));
+    add_filter_code(f, JUMP(BPF_JSET, 0x7e020080, 2, 0)); /* CLONE_NEW* */
+    add_filter_code(f, JUMP(BPF_JSET, 0x00010000, 0, 1)); /* CLONE_THREAD */
+    add_filter_code(f, RETURN(SECCOMP_RET_ALLOW));
+    add_filter_code(f, RETURN(refusal));
     /* Its flags are behind a pointer; the C library then uses clone(). */
-    put_code(f, JUMP(BPF_JEQ, SYS_clone3, 0, 1));
-    put_code(f, RETURN(SECCOMP_RET_ERRNO | ENOSYS));
+    add_filter_code(f, JUMP(BPF_JEQ, SYS_clone3, 0, 1));
+    add_filter_code(f, RETURN(SECCOMP_RET_ERRNO | ENOSYS));
 }
 
 /* The calls with arguments last: each ends in a return. The kernel keeps which calls are allowed
@@ -133,25 +134,25 @@ static int set_filter(const struct fence_rules *fence, struct err *e)
     struct sock_fprog p = { .filter = f.code };
 
     f.n = 0;
-    put_code(&f, LOAD((uint32_t)offsetof(struct seccomp_data, arch)));
-    put_code(&f, JUMP(BPF_JEQ, NATIVE, 1, 0));
-    put_code(&f, RETURN(SECCOMP_RET_KILL_PROCESS));
-    put_code(&f, LOAD((uint32_t)offsetof(struct seccomp_data, nr)));
-    put_allowed(&f, -1); /* a call that a tracer has cancelled */
+    add_filter_code(&f, LOAD((uint32_t)offsetof(struct seccomp_data, arch)));
+    add_filter_code(&f, JUMP(BPF_JEQ, NATIVE, 1, 0));
+    add_filter_code(&f, RETURN(SECCOMP_RET_KILL_PROCESS));
+    add_filter_code(&f, LOAD((uint32_t)offsetof(struct seccomp_data, nr)));
+    add_allowed_call(&f, -1); /* a call that a tracer has cancelled */
     for (size_t i = 0; i < fence->n_calls; i++)
-        put_allowed(&f, fence->calls[i]);
-    put_no_exec(&f, SYS_mmap, denied);
-    put_no_exec(&f, SYS_mprotect, denied);
-    put_values(&f, SYS_socket, 0, fence->families, fence->n_families, denied);
+        add_allowed_call(&f, fence->calls[i]);
+    add_no_exec(&f, SYS_mmap, denied);
+    add_no_exec(&f, SYS_mprotect, denied);
+    add_value_check(&f, SYS_socket, 0, fence->families, fence->n_families, denied);
     if (fence->pairs)
-        put_values(&f, SYS_socketpair, 0, &(const int){ AF_UNIX }, 1, denied);
+        add_value_check(&f, SYS_socketpair, 0, &(const int){ AF_UNIX }, 1, denied);
     else
-        put_values(&f, SYS_socketpair, 0, fence->families, fence->n_families, denied);
-    put_values(&f, SYS_ioctl, 1, fence->ioctls, fence->n_ioctls, denied);
-    put_values(&f, SYS_prlimit64, 0, &(const int){ 0 }, 1, denied); /* of this process */
+        add_value_check(&f, SYS_socketpair, 0, fence->families, fence->n_families, denied);
+    add_value_check(&f, SYS_ioctl, 1, fence->ioctls, fence->n_ioctls, denied);
+    add_value_check(&f, SYS_prlimit64, 0, &(const int){ 0 }, 1, denied); /* of this process */
     if (fence->threads)
-        put_threads(&f, denied);
-    put_code(&f, RETURN(trap ? SECCOMP_RET_TRAP : SECCOMP_RET_ERRNO | ENOSYS));
+        add_thread_check(&f, denied);
+    add_filter_code(&f, RETURN(trap ? SECCOMP_RET_TRAP : SECCOMP_RET_ERRNO | ENOSYS));
     if (f.full)
         return err_set(e, ERR_BUG, "the system call filter is longer than %d", FILTER_MAX);
     p.len = f.n;
@@ -166,8 +167,9 @@ static const struct {
     const char *name;
     int (*run)(const struct fence_rules *f, struct err *e);
 } steps[] = {
-    { "limits", set_limits },       { "flags", set_flags },         { "capabilities", set_caps },
-    { "landlock", fence_landlock }, { "system calls", set_filter },
+    { "limits", set_fence_limits },      { "flags", set_flags },
+    { "capabilities", drop_fence_caps }, { "landlock", fence_landlock },
+    { "system calls", set_filter },
 };
 
 int fence_apply(const struct fence_rules *f, struct err *e)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Confinement of a long-running process of the service, entered once everything that needs more
  * rights is open: the egress worker, the control plane, the fetch process.
  *
@@ -5,8 +6,8 @@
  * (no ptrace, no /proc/PID/mem for the own user), no new privileges; no capabilities; Landlock,
  * where the kernel has it; a seccomp allow-list. Must be entered before the process starts its
  * first thread: Landlock covers only threads that are created afterwards. There is no way back. */
-#ifndef FENCE_FENCE_H
-#define FENCE_FENCE_H
+#ifndef LIB_FENCE_FENCE_H
+#define LIB_FENCE_FENCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,11 +40,11 @@ enum fence_tcp { FENCE_TCP_CONNECT = 1 << 0 };
 
 struct fence_rules {
     const char *who;  /* in errors: "the control plane" */
-    const int *calls; /* allowed whatever their arguments */
+    const int *calls; /* allowed with any arguments */
     size_t n_calls;
     const int *families; /* address families of socket() and socketpair() */
     size_t n_families;
-    bool pairs;        /* socketpair() is for AF_UNIX, whatever the families of socket() are */
+    bool pairs; /* socketpair() is allowed for AF_UNIX, independent of the families of socket() */
     const int *ioctls; /* commands of ioctl() */
     size_t n_ioctls;
     const struct fence_place *places;

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/landlock.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "fence/fence.h"
+#include "lib/fence/fence.h"
 
 /* Newer than Debian 12's headers. */
-struct ruleset_attr {
+struct fence_ruleset_attr {
     uint64_t handled_access_fs;
     uint64_t handled_access_net;
     uint64_t scoped;
@@ -31,9 +32,9 @@ enum {
     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |   \
      ACCESS_TRUNCATE | ACCESS_IOCTL)
 
-static struct ruleset_attr make_attr(const struct fence_rules *f, int abi, size_t *ret_size)
+static struct fence_ruleset_attr make_attr(const struct fence_rules *f, int abi, size_t *ret_size)
 {
-    struct ruleset_attr a = { .handled_access_fs = (1u << 13) - 1 };
+    struct fence_ruleset_attr a = { .handled_access_fs = (1u << 13) - 1 };
 
     a.handled_access_fs |= abi >= ABI_REFER ? (uint64_t)LANDLOCK_ACCESS_FS_REFER : 0;
     a.handled_access_fs |= abi >= ABI_TRUNCATE ? (uint64_t)ACCESS_TRUNCATE : 0;
@@ -43,8 +44,8 @@ static struct ruleset_attr make_attr(const struct fence_rules *f, int abi, size_
             f->tcp & FENCE_TCP_CONNECT ? NET_BIND_TCP : NET_BIND_TCP | NET_CONNECT_TCP;
     a.scoped = abi >= ABI_SCOPE ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0;
     *ret_size = abi >= ABI_SCOPE ? sizeof a
-                : abi >= ABI_NET ? offsetof(struct ruleset_attr, scoped)
-                                 : offsetof(struct ruleset_attr, handled_access_net);
+                : abi >= ABI_NET ? offsetof(struct fence_ruleset_attr, scoped)
+                                 : offsetof(struct fence_ruleset_attr, handled_access_net);
     return a;
 }
 
@@ -66,7 +67,8 @@ static uint64_t rights_of(unsigned access)
     return rights;
 }
 
-static int add_place(int ruleset, uint64_t handled, const struct fence_place *p, struct err *e)
+static int add_fence_place(int ruleset, uint64_t handled, const struct fence_place *p,
+                           struct err *e)
 {
     struct landlock_path_beneath_attr rule = { .allowed_access = rights_of(p->access) & handled,
                                                .parent_fd = p->fd };
@@ -88,7 +90,7 @@ int fence_landlock(const struct fence_rules *f, struct err *e)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     size_t size;
-    struct ruleset_attr attr = make_attr(f, abi, &size);
+    struct fence_ruleset_attr attr = make_attr(f, abi, &size);
     AUTO_CLOSE int ruleset = -1;
 
     if (abi < 1)
@@ -97,7 +99,7 @@ int fence_landlock(const struct fence_rules *f, struct err *e)
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
     for (size_t i = 0; i < f->n_places; i++) {
-        int r = add_place(ruleset, attr.handled_access_fs, &f->places[i], e);
+        int r = add_fence_place(ruleset, attr.handled_access_fs, &f->places[i], e);
 
         if (r < 0)
             return r;

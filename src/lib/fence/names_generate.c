@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Build tool: prints the names of this architecture's system calls as a C header. */
 #include <seccomp.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -5,8 +6,8 @@
 #include <ucontext.h>
 
 #include "base/own.h"
-#include "fence/fence.h"
-#include "fence/call_names.h"
+#include "lib/fence/fence.h"
+#include "lib/fence/call_names.h"
 
 static fence_refused_fn *on_refused;
 static atomic_uchar reported[COUNT_OF(call_names)];

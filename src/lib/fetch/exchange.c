@@ -1,4 +1,5 @@
-#include "fetch/exchange.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fetch/exchange.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -32,7 +33,7 @@ static int parse_url(struct fetch_exchange_ *x, const char *url, struct err *e)
     return 0;
 }
 
-static void add_line(struct fetch_exchange_ *x, const char *line)
+static void add_header_line(struct fetch_exchange_ *x, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(x->headers, line);
 
@@ -53,7 +54,7 @@ static int add_header(struct fetch_exchange_ *x, const struct fetch_header *h, s
     if (r < 0)
         return err_set(e, ERR_INVALID, "header " STR_FMT " is longer than %d bytes",
                        STR_ARG(h->name), FETCH_HEAD_MAX);
-    add_line(x, line.p);
+    add_header_line(x, line.p);
     explicit_bzero(line.p, line.n); /* it may be a password */
     return 0;
 }
@@ -67,8 +68,8 @@ static int add_headers(struct fetch_exchange_ *x, const struct fetch_request *r,
             return bad;
     }
     /* Not sent unless given above. */
-    add_line(x, "Content-Type:");
-    add_line(x, "Expect:");
+    add_header_line(x, "Content-Type:");
+    add_header_line(x, "Expect:");
     return 0;
 }
 
@@ -91,9 +92,7 @@ static void collect_headers(struct fetch_exchange_ *x)
 {
     struct curl_header *h = NULL;
 
-    x->got = calloc(FETCH_HEADERS_MAX, sizeof *x->got);
-    if (!x->got)
-        abort();
+    x->got = new0_array(FETCH_HEADERS_MAX, sizeof *x->got);
     while (x->got_count < FETCH_HEADERS_MAX &&
            (h = curl_easy_nextheader(x->easy, CURLH_HEADER, -1, h)))
         x->got[x->got_count++] = (struct fetch_header){ str_from(h->name), str_from(h->value) };
@@ -134,7 +133,7 @@ static size_t pass_piece(struct fetch_exchange_ *x, struct str piece)
     return r == FETCH_HOLD ? CURL_WRITEFUNC_PAUSE : piece.n;
 }
 
-static size_t on_body(char *p, size_t size, size_t n, void *exchange)
+static size_t on_curl_body(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
 
@@ -146,8 +145,9 @@ static size_t on_body(char *p, size_t size, size_t n, void *exchange)
     return 0;
 }
 
-/* libcurl tries the next address if there is one: explain() knows whether it came to that. */
-static curl_socket_t on_open(void *exchange, curlsocktype purpose, struct curl_sockaddr *a)
+/* libcurl tries the next address if there is one: explain_failure() knows whether it came to
+ * that. */
+static curl_socket_t on_curl_open(void *exchange, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct fetch_exchange_ *x = exchange;
 
@@ -159,7 +159,7 @@ static curl_socket_t on_open(void *exchange, curlsocktype purpose, struct curl_s
     return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r, CURL *c)
+static void set_curl_options(struct fetch_exchange_ *x, const struct fetch_request *r, CURL *c)
 {
     curl_easy_setopt(c, CURLOPT_PRIVATE, x);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, x->text);
@@ -178,9 +178,7 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (r->ca_file) { /* what libcurl keeps, it finds again by the file's name: another file may
-                       * have it
-                       */
+    if (r->ca_file) { /* libcurl caches by file name, and another file may have the same name */
         curl_easy_setopt(c, CURLOPT_CAINFO, r->ca_file);
         curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
         curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L);
@@ -204,9 +202,9 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     }
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_head);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, x);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_curl_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
-    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, on_curl_open);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, x);
     if (r->reach != FETCH_REACH_ANY || r->ca_file) {
         curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
@@ -214,7 +212,7 @@ static void set_options(struct fetch_exchange_ *x, const struct fetch_request *r
     }
 }
 
-static int prepare(struct fetch_exchange_ *x, struct fetch_request *r, struct err *e)
+static int prepare_exchange(struct fetch_exchange_ *x, struct fetch_request *r, struct err *e)
 {
     int bad = parse_url(x, r->url, e);
 
@@ -223,7 +221,7 @@ static int prepare(struct fetch_exchange_ *x, struct fetch_request *r, struct er
     bad = add_headers(x, r, e);
     if (bad < 0)
         return bad;
-    set_options(x, r, x->easy);
+    set_curl_options(x, r, x->easy);
     return 0;
 }
 
@@ -234,12 +232,14 @@ int fetch_exchange_new(struct fetch_request *r, struct fetch_exchange_ **ret, st
 
     if (bad < 0)
         return bad;
-    x = calloc(1, sizeof *x);
-    if (!x || !(x->easy = curl_easy_init()) || !(x->url = curl_url()))
+    x = new0(sizeof *x);
+    x->easy = curl_easy_init();
+    x->url = curl_url();
+    if (!x->easy || !x->url)
         abort();
     x->request = r;
     buf_init(&x->body, r->max_body);
-    bad = prepare(x, r, e);
+    bad = prepare_exchange(x, r, e);
     if (bad < 0) {
         fetch_exchange_free(x);
         return bad;
@@ -260,7 +260,7 @@ void fetch_exchange_free(struct fetch_exchange_ *x)
     free(x);
 }
 
-static int explain(const struct fetch_exchange_ *x, CURLcode code, struct err *e)
+static int explain_failure(const struct fetch_exchange_ *x, CURLcode code, struct err *e)
 {
     bool connected_elsewhere = x->own.code == ERR_DENIED && code != CURLE_COULDNT_CONNECT;
 
@@ -277,7 +277,7 @@ struct fetch_answer fetch_exchange_answer(struct fetch_exchange_ *x, CURLcode co
     struct fetch_answer a = { 0 };
 
     if (code != CURLE_OK) {
-        err_wrap(&a.err, explain(x, code, &a.err), "asking %s", x->origin);
+        err_wrap(&a.err, explain_failure(x, code, &a.err), "asking %s", x->origin);
         return a;
     }
     fill_answer(x, &a);

@@ -1,4 +1,5 @@
-#include "fetch/fetch.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fetch/fetch.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "fetch/exchange.h"
-#include "loop/fd.h"
+#include "lib/fetch/exchange.h"
+#include "lib/loop/fd.h"
 
 /* A socket that libcurl wants watched. */
 struct watched {
@@ -16,7 +17,7 @@ struct watched {
     struct link link;
 };
 
-static void leave(struct fetch_exchange_ *x)
+static void leave_fetch(struct fetch_exchange_ *x)
 {
     curl_multi_remove_handle(x->fetch->multi_, x->easy);
     link_leave(&x->link);
@@ -25,18 +26,18 @@ static void leave(struct fetch_exchange_ *x)
 }
 
 /* The callback may start and cancel requests, this one too, so nothing of it is used afterwards. */
-static void finish(struct fetch_exchange_ *x, CURLcode code)
+static void finish_fetch_exchange(struct fetch_exchange_ *x, CURLcode code)
 {
     struct fetch_request *r = x->request;
     struct fetch_answer answer;
 
-    leave(x);
+    leave_fetch(x);
     answer = fetch_exchange_answer(x, code);
     r->done(r, &answer);
     fetch_exchange_free(x);
 }
 
-static void finish_all(struct fetch *f)
+static void finish_exchanges(struct fetch *f)
 {
     CURLMsg *m;
     int left;
@@ -47,20 +48,20 @@ static void finish_all(struct fetch *f)
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x);
-        finish(x, m->data.result);
+        finish_fetch_exchange(x, m->data.result);
     }
 }
 
-static void act(struct fetch *f, curl_socket_t fd, int events)
+static void run_curl(struct fetch *f, curl_socket_t fd, int events)
 {
     int running;
 
     curl_multi_socket_action(f->multi_, fd, events, &running);
-    finish_all(f);
+    finish_exchanges(f);
 }
 
 /* libcurl may stop watching the socket, and free this source, before it returns. */
-static void on_socket(struct loop_fd *s, unsigned events)
+static void on_curl_socket(struct loop_fd *s, unsigned events)
 {
     struct watched *w = container_of(s, struct watched, source);
     int told = 0;
@@ -71,41 +72,39 @@ static void on_socket(struct loop_fd *s, unsigned events)
         told |= CURL_CSELECT_OUT;
     if (events & LOOP_ERROR)
         told |= CURL_CSELECT_ERR;
-    act(w->fetch, s->fd, told);
+    run_curl(w->fetch, s->fd, told);
 }
 
-static void on_timer(struct loop_timer *t)
+static void on_curl_timer(struct loop_timer *t)
 {
-    act(container_of(t, struct fetch, timer_), CURL_SOCKET_TIMEOUT, 0);
+    run_curl(container_of(t, struct fetch, timer_), CURL_SOCKET_TIMEOUT, 0);
 }
 
-static int set_timer(CURLM *multi, long ms, void *fetch)
+static int on_curl_set_timer(CURLM *multi, long ms, void *fetch)
 {
     struct fetch *f = fetch;
 
     (void)multi;
     loop_timer_stop(&f->timer_);
     if (ms >= 0)
-        loop_timer_start(f->loop, &f->timer_, clock_mono() + ms * NS_PER_MS, on_timer, NULL);
+        loop_timer_start(f->loop, &f->timer_, clock_mono() + ms * NS_PER_MS, on_curl_timer, NULL);
     return 0;
 }
 
-static void unwatch(struct watched *w)
+static void unwatch_socket(struct watched *w)
 {
     loop_fd_stop(&w->source);
     link_leave(&w->link);
     free(w);
 }
 
-static int watch(struct fetch *f, curl_socket_t fd, unsigned want, struct err *e)
+static int watch_curl_socket(struct fetch *f, curl_socket_t fd, unsigned want, struct err *e)
 {
-    struct watched *w = calloc(1, sizeof *w);
+    struct watched *w = new0(sizeof *w);
     int r;
 
-    if (!w)
-        abort();
     w->fetch = f;
-    r = loop_fd_start(f->loop, &w->source, fd, want, on_socket, e);
+    r = loop_fd_start(f->loop, &w->source, fd, want, on_curl_socket, e);
     if (r < 0) {
         free(w);
         return r;
@@ -127,10 +126,10 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *fetch, void 
 
     if (what == CURL_POLL_REMOVE) {
         if (w)
-            unwatch(w);
+            unwatch_socket(w);
         return 0;
     }
-    r = w ? loop_fd_want(&w->source, want, &e) : watch(fetch, fd, want, &e);
+    r = w ? loop_fd_want(&w->source, want, &e) : watch_curl_socket(fetch, fd, want, &e);
     if (r < 0 && !curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&x) && x)
         x->own = e;
     return 0;
@@ -167,7 +166,7 @@ int fetch_init(struct fetch *f, struct loop *l, struct fetch_limits limits, stru
         abort();
     curl_multi_setopt(f->multi_, CURLMOPT_SOCKETFUNCTION, set_socket);
     curl_multi_setopt(f->multi_, CURLMOPT_SOCKETDATA, f);
-    curl_multi_setopt(f->multi_, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(f->multi_, CURLMOPT_TIMERFUNCTION, on_curl_set_timer);
     curl_multi_setopt(f->multi_, CURLMOPT_TIMERDATA, f);
     curl_multi_setopt(f->multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)limits.connections);
     curl_multi_setopt(f->multi_, CURLMOPT_MAX_HOST_CONNECTIONS, (long)limits.per_host);
@@ -185,7 +184,7 @@ void fetch_done(struct fetch *f)
     curl_multi_cleanup(f->multi_);
     f->multi_ = NULL;
     while ((m = list_first(&f->sockets_)))
-        unwatch(container_of(m, struct watched, link));
+        unwatch_socket(container_of(m, struct watched, link));
     loop_timer_stop(&f->timer_);
     curl_global_cleanup();
 }
@@ -219,7 +218,7 @@ void fetch_cancel(struct fetch_request *r)
 
     if (!x)
         return;
-    leave(x);
+    leave_fetch(x);
     fetch_exchange_free(x);
 }
 
@@ -232,5 +231,5 @@ void fetch_resume(struct fetch_request *r)
         return;
     code = curl_easy_pause(x->easy, CURLPAUSE_CONT);
     if (code != CURLE_OK)
-        finish(x, code);
+        finish_fetch_exchange(x, code);
 }

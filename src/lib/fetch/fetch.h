@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to HTTP servers on libcurl, driven by the loop, in the process that includes this: the
- * fetch process (fetcher/server.h) and sandboxer-step. The control plane uses fetcher/fetcher.h.
+ * fetch process (engine/fetcher/server.h) and sandboxer-step. The control plane uses
+ * engine/fetcher/fetcher.h.
  *
  *     static void on_answer(struct fetch_request *r, const struct fetch_answer *a)
  *     {
@@ -12,17 +14,17 @@
  *                                          .done = on_answer };
  *     r = fetch_start(fetch, &d->request, e);
  *
- * What comes back is bounded: the body by the request, the head by FETCH_HEAD_MAX, everything by
- * the timeout, which includes looking up the name. Certificates are always checked. Proxies, .netrc
- * and cookies are not used, whatever the environment says. HTTP/1.1 only.
+ * Answers are bounded: the body by the request, the head by FETCH_HEAD_MAX, everything by the
+ * timeout, which includes the name lookup. Certificates are always verified. Proxies, .netrc and
+ * cookies are not used, even if the environment names them. HTTP/1.1 only.
  *
  * Names are looked up in threads of libcurl's. They inherit the loop's signal mask, so signal
  * sources must be started before the first request. */
-#ifndef FETCH_FETCH_H
-#define FETCH_FETCH_H
+#ifndef LIB_FETCH_FETCH_H
+#define LIB_FETCH_FETCH_H
 
-#include "fetch/request.h"
-#include "loop/timer.h"
+#include "lib/fetch/request.h"
+#include "lib/loop/timer.h"
 
 struct fetch_limits {
     unsigned requests;    /* running at the same time; more are refused with -ERR_BUSY */
@@ -52,7 +54,7 @@ int fetch_start(struct fetch *f, struct fetch_request *r, struct err *e);
 /* The callback will not be called. Idempotent, and harmless on a zeroed request. */
 void fetch_cancel(struct fetch_request *r);
 
-/* Goes on with a request whose piece was answered with FETCH_HOLD: that piece was not taken, and
+/* Resumes a request whose piece was answered with FETCH_HOLD: that piece was not taken, and
  * comes again, perhaps before this returns. Meanwhile its connection was not read from; others
  * were. If this fails the request, `done` is called before it returns. */
 void fetch_resume(struct fetch_request *r);

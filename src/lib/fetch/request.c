@@ -1,4 +1,5 @@
-#include "fetch/request.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fetch/request.h"
 
 #include <ctype.h>
 #include <strings.h>

@@ -1,8 +1,9 @@
-/* A request to an HTTP server and what came of it, whoever makes it: libcurl in this process
- * (fetch/fetch.h) or the fetch process (fetcher/fetcher.h). Both take the same requests, call back
- * in the same way, and refuse the same mistakes with fetch_request_check(). */
-#ifndef FETCH_REQUEST_H
-#define FETCH_REQUEST_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request to an HTTP server and its result. Two modules make requests: libcurl in this process
+ * (lib/fetch/fetch.h) and the fetch process (engine/fetcher/fetcher.h). Both take the same
+ * requests, call back in the same way, and refuse the same mistakes with fetch_request_check(). */
+#ifndef LIB_FETCH_REQUEST_H
+#define LIB_FETCH_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "net/address.h"
+#include "lib/net/address.h"
 
 struct fetch_request;
 
@@ -44,7 +45,7 @@ struct fetch_header {
 };
 
 struct fetch_answer {
-    struct err err; /* ERR_OK if the server answered, whatever its status; else why it did not:
+    struct err err; /* ERR_OK if the server answered, with any status; else why it did not:
                      * ERR_TIMEOUT, ERR_TOO_BIG, ERR_DENIED by the reach, ERR_UPSTREAM, ERR_SYS */
     int status;     /* 0 if there is no answer */
     struct str body;
@@ -84,14 +85,14 @@ struct fetch_request {
     const char *ca_file;   /* certificates to trust instead of the system's */
     fetch_piece_fn *piece; /* NULL: the whole body comes with the answer; with it, that of other
                             * statuses does … */
-    bool every_piece;      /* … unless this is set: then pieces come whatever the status */
+    bool every_piece;      /* … unless this is set: then pieces come with any status */
     int64_t silence;       /* nanoseconds without a byte after which it ends; 0: none */
     enum fetch_reach reach;
     const struct address *addresses; /* of the URL's host, declared by the operator; a request that
                                       * has some follows no redirects */
     size_t address_count;
     fetch_done_fn *done;
-    void *exchange_; /* of whoever makes the request */
+    void *exchange_; /* of the module that makes the request */
 };
 
 extern const char *const fetch_method_names[FETCH_METHOD_COUNT_];
@@ -101,7 +102,7 @@ bool fetch_method_safe(enum fetch_method m); /* no body, and may be sent again a
  * neither URL nor values: they may hold secrets. */
 int fetch_request_check(const struct fetch_request *r, struct err *e);
 
-/* What a server may send as the name and the value of a header. */
+/* Whether a server may send this as the name or the value of a header. */
 bool fetch_name_valid(struct str name);
 bool fetch_value_received(struct str value);
 bool fetch_url_printable(struct str url); /* ASCII without blanks */
@@ -113,7 +114,7 @@ bool fetch_allows(const struct fetch_request *r, const struct sockaddr *to);
  */
 struct str fetch_answer_header(const struct fetch_answer *a, const char *name);
 
-/* Where a redirect that was not followed leads, as a whole URL; {NULL, 0}: the answer is none. */
+/* The target of a redirect that was not followed, as a whole URL; {NULL, 0} for other answers. */
 struct str fetch_answer_redirect(const struct fetch_answer *a);
 
 #endif

@@ -1,4 +1,5 @@
-#include "gate/bpf.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gate/bpf.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,9 +107,7 @@ int bpf_load(const struct bpf_insn *text, size_t n, enum bpf_attach_type where, 
         *ret = (int)fd;
         return 0;
     }
-    log = calloc(1, LOG_BYTES);
-    if (!log)
-        abort();
+    log = new0(LOG_BYTES);
     if (why == EINVAL || why == EACCES) { /* the verifier's answers: again, with its log */
         fd = try_load(text, n, where, log, LOG_BYTES);
         if (fd >= 0)

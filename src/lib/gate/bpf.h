@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bpf(2) system call, as far as the gate needs it. Every descriptor is close-on-exec. */
-#ifndef GATE_BPF_H
-#define GATE_BPF_H
+#ifndef LIB_GATE_BPF_H
+#define LIB_GATE_BPF_H
 
 #include <linux/bpf.h>
 #include <stddef.h>

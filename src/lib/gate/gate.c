@@ -1,12 +1,13 @@
-#include "gate/gate.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gate/gate.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "gate/bpf.h"
-#include "gate/program.h"
+#include "lib/gate/bpf.h"
+#include "lib/gate/program.h"
 
 /* --- places --- */
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate of egress workers: a filter of the kernel on where they may connect to.
  *
  * Every worker is in a group of cgroup v2 of its own, below one group that BPF programs are
- * attached to (gate/program.h): cgroup/connect4 and connect6 for connect(), cgroup/sendmsg4 and
+ * attached to (lib/gate/program.h): cgroup/connect4 and connect6 for connect(), cgroup/sendmsg4 and
  * sendmsg6 for datagrams with an address. They allow public addresses that are not this machine's
  * own, and deny every other destination with EPERM unless a map has it as a place. A worker without
  * privilege can neither leave its group nor change the maps, so this holds for one that was taken
@@ -18,8 +19,8 @@
  * 5.19. A gate that is not open filters nothing: each function below then does nothing and
  * succeeds.
  */
-#ifndef GATE_GATE_H
-#define GATE_GATE_H
+#ifndef LIB_GATE_GATE_H
+#define LIB_GATE_GATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "net/address.h"
+#include "lib/net/address.h"
 
 enum {
     GATE_PLACES_MAX = 4096, /* of one worker */
@@ -62,7 +63,7 @@ struct gate_group;
 struct gate {
     bool open;
     int top;         /* directory that our groups are in */
-    int dir;         /* the group above those of workers; -1: there are none */
+    int dir;         /* the parent group of the workers' groups; -1 without groups */
     int lock;        /* … and its cgroup.procs, locked */
     int places, own; /* maps */
     int programs[GATE_PROGRAMS];
@@ -87,8 +88,8 @@ struct gate {
 /* Whether the programs load here, and why not. */
 int gate_probe(struct err *e);
 
-/* `top` is a directory of cgroup v2 and stays the caller's; -1: there is none. `tag` names the
- * daemon (runtime/cgroup.h). Removes what dead daemons with the same tag have left. */
+/* `top` is a directory of cgroup v2, owned by the caller; -1 without cgroup v2. `tag` names the
+ * daemon (engine/runtime/cgroup.h). Removes the groups of dead daemons with the same tag. */
 int gate_open(struct gate *g, int top, const char *tag, struct err *e);
 /* Ends what is still in the groups, and removes them. */
 void gate_close(struct gate *g);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The groups of workers, and the places that each may connect to. */
 #include <dirent.h>
 #include <errno.h>
@@ -8,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/own.h"
-#include "gate/bpf.h"
-#include "gate/gate.h"
+#include "lib/gate/bpf.h"
+#include "lib/gate/gate.h"
 
 enum { MAKE_TRIES = 16, REMOVE_TRIES = 200, REMOVE_WAIT_MS = 10 };
 
@@ -90,7 +91,7 @@ void gate_sweep_(int top, const char *prefix)
 }
 
 /* Between its making and its lock, another daemon may take a group for a dead one's. */
-static bool is_still_ours(int top, const char *name, int dir)
+static bool is_name_of_dir(int top, const char *name, int dir)
 {
     struct stat now, ours;
 
@@ -108,7 +109,7 @@ static int lock_dir(struct gate *g, struct err *e)
             break;
         }
         g->dir = open_group(g->top, g->name);
-        if (g->dir >= 0 && lock_group(g->dir, &g->lock) && is_still_ours(g->top, g->name, g->dir))
+        if (g->dir >= 0 && lock_group(g->dir, &g->lock) && is_name_of_dir(g->top, g->name, g->dir))
             return 0;
         drop_fd(&g->lock);
         drop_fd(&g->dir);
@@ -252,7 +253,7 @@ int gate_except(const struct gate *g, const struct address *a, uint16_t port, st
     return g->open ? bpf_key_add(g->places, &k, e) : 0;
 }
 
-static bool has_place(const struct gate_place *list, size_t n, const struct gate_place *p)
+static bool has_gate_place(const struct gate_place *list, size_t n, const struct gate_place *p)
 {
     return n && bsearch(p, list, n, sizeof *p, gate_place_compare);
 }
@@ -262,7 +263,7 @@ static void remove_places(const struct gate *g, uint64_t group, const struct gat
                           size_t n, const struct gate_place *but, size_t n_but)
 {
     for (size_t i = 0; i < n; i++)
-        if (!has_place(but, n_but, &from[i])) {
+        if (!has_gate_place(but, n_but, &from[i])) {
             const struct gate_key k = key_of(group, &from[i]);
 
             bpf_key_remove(g->places, &k);
@@ -278,7 +279,7 @@ static int add_places(const struct gate *g, const struct gate_group *w,
     for (size_t i = 0; i < n && r >= 0; i++) {
         const struct gate_key k = key_of(w->id, &list[i]);
 
-        if (!has_place(w->list, w->n, &list[i]))
+        if (!has_gate_place(w->list, w->n, &list[i]))
             r = bpf_key_add(g->places, &k, e);
     }
     if (r < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses of this machine's interfaces, in a map of the gate. */
 #include <ifaddrs.h>
 #include <linux/rtnetlink.h>
@@ -6,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "gate/bpf.h"
-#include "gate/gate.h"
+#include "lib/gate/bpf.h"
+#include "lib/gate/gate.h"
 
 static int compare_own(const void *a, const void *b)
 {
@@ -35,15 +36,12 @@ static size_t read_own(uint8_t (*ret)[16])
     return n;
 }
 
-/* What cannot be read leaves the list as it was: an address more is denied, none is forgotten. */
+/* On a read error the list stays unchanged: a stale address stays denied, and none is lost. */
 static void update_own(struct gate *g)
 {
-    uint8_t(*list)[16] = calloc(GATE_OWN_MAX, sizeof *list);
-    size_t n;
+    uint8_t(*list)[16] = new0_array(GATE_OWN_MAX, sizeof *list);
+    size_t n = read_own(list);
 
-    if (!list)
-        abort();
-    n = read_own(list);
     if (!n) {
         free(list);
         return;
@@ -70,7 +68,7 @@ int gate_own_open_(struct gate *g, struct err *e)
     return 0;
 }
 
-/* What the messages say does not matter, nor that some were lost: all is read again. */
+/* The contents of the messages do not matter, nor do lost ones: all addresses are read again. */
 void gate_refresh(struct gate *g)
 {
     char byte;

@@ -1,11 +1,12 @@
-#include "gate/program.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gate/program.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "gate/gate.h"
-#include "net/address.h"
+#include "lib/gate/gate.h"
+#include "lib/net/address.h"
 
 /* r6 holds the context and r7 the port; r2 to r5 hold the words of the address until the first
  * helper is called, r1 is scratch. The key is at the end of the stack. */

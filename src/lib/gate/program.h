@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of the gate's BPF programs: one for IPv4 destinations, one for IPv6.
  *
  * In words, where `key` is { group, address, port } of the maps' layout in gate.h:
  *
  *     key.address = destination                      IPv4 as ::ffff:a.b.c.d
- *     for each range of net/class.c, in its order:
+ *     for each range of lib/net/class.c, in its order:
  *         if the destination is in it: go to OWN if the range is public, else to ASK
  *     OWN:  if the address is not in the map of own addresses: allow
  *     ASK:  if one of these is in the map of places: allow
@@ -12,10 +13,10 @@
  *               { 0, address, port }                     every worker
  *           deny                                         the call fails with EPERM
  *
- * Forms of IPv6 that carry an IPv4 are not public in net/class.c, so they are always asked about.
- */
-#ifndef GATE_PROGRAM_H
-#define GATE_PROGRAM_H
+ * Forms of IPv6 that carry an IPv4 are not public in lib/net/class.c, so they are always asked
+ * about. */
+#ifndef LIB_GATE_PROGRAM_H
+#define LIB_GATE_PROGRAM_H
 
 #include <linux/bpf.h>
 #include <stdbool.h>

@@ -1,9 +1,12 @@
-#include "gzip/gunzip.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gzip/gunzip.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #define ZLIB_CONST /* it reads what it is given, and says so */
 #include <zlib.h>
+
+#include "base/own.h"
 
 enum { WINDOW_GZIP = 15 + 16 }; /* the largest window, and gzip's frame only */
 
@@ -14,9 +17,9 @@ struct gunzip {
 
 struct gunzip *gunzip_new(void)
 {
-    struct gunzip *g = calloc(1, sizeof *g);
+    struct gunzip *g = new0(sizeof *g);
 
-    if (!g || inflateInit2(&g->stream, WINDOW_GZIP) != Z_OK)
+    if (inflateInit2(&g->stream, WINDOW_GZIP) != Z_OK)
         abort();
     return g;
 }
@@ -29,7 +32,7 @@ void gunzip_free(struct gunzip *g)
     free(g);
 }
 
-bool gunzip_over(const struct gunzip *g)
+bool gunzip_is_finished(const struct gunzip *g)
 {
     return g->over;
 }

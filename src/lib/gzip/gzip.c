@@ -1,9 +1,12 @@
-#include "gzip/gzip.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gzip/gzip.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #define ZLIB_CONST /* it reads what it is given, and says so */
 #include <zlib.h>
+
+#include "base/own.h"
 
 enum {
     WINDOW_GZIP = 15 + 16, /* the largest window, and gzip's frame … */
@@ -23,7 +26,7 @@ struct gzip {
 
 struct gzip *gzip_new(void)
 {
-    struct gzip *g = calloc(1, sizeof *g);
+    struct gzip *g = new0(sizeof *g);
 
     if (!g || deflateInit2(&g->stream, QUICK, Z_DEFLATED, WINDOW_GZIP, MEMORY,
                            Z_DEFAULT_STRATEGY) != Z_OK)
@@ -40,9 +43,9 @@ void gzip_free(struct gzip *g)
     free(g);
 }
 
-/* What does not get smaller is stored: that takes a tenth of the time. Where there is no room for
- * what came before, it is tried again with the next. */
-static void judge(struct gzip *g)
+/* Switches to stored blocks for incompressible data, which takes a tenth of the time. If the output
+ * has no room for the pending data, the switch is tried again with the next piece. */
+static void choose_level(struct gzip *g)
 {
     uLong in = g->stream.total_in - g->in, out = g->stream.total_out - g->out;
     int level = g->level == QUICK && out > in - in / 16 ? STORED : QUICK;
@@ -62,11 +65,11 @@ size_t gzip_some(struct gzip *g, struct str *in, bool last, char *out, size_t ca
     g->stream.avail_in = 0;
     g->stream.next_out = (Bytef *)out;
     g->stream.avail_out = (uInt)(cap < INT_MAX ? cap : INT_MAX);
-    judge(g);
+    choose_level(g);
     g->stream.next_in = (const Bytef *)in->p;
     g->stream.avail_in = (uInt)n;
     if (deflate(&g->stream, last && n == in->n ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
-        abort(); /* what is packed cannot be wrong: we are */
+        abort(); /* deflate accepts all input, so an error is our bug */
     n -= g->stream.avail_in;
     *in = (struct str){ n ? in->p + n : in->p, in->n - n };
     return (size_t)((char *)g->stream.next_out - out);

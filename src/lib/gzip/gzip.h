@@ -1,7 +1,8 @@
-/* Packing with gzip as bytes come, piece by piece; the other way is gunzip.h. It is for answers
- * that are made while somebody waits: quick rather than small. */
-#ifndef GZIP_GZIP_H
-#define GZIP_GZIP_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streaming compression with gzip; gunzip.h decompresses. It is tuned for responses to waiting
+ * clients: speed before size. */
+#ifndef LIB_GZIP_GZIP_H
+#define LIB_GZIP_GZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>

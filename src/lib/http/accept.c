@@ -1,22 +1,23 @@
-#include "http/accept.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/accept.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static uint32_t rotate(uint32_t v, unsigned by)
+static uint32_t rotate_left(uint32_t v, unsigned by)
 {
     return v << by | v >> (32 - by);
 }
 
-static void expand(const unsigned char block[static 64], uint32_t w[static 80])
+static void expand_block(const unsigned char block[static 64], uint32_t w[static 80])
 {
     for (unsigned i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (unsigned i = 16; i < 80; i++)
-        w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+        w[i] = rotate_left(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
 }
 
-static uint32_t mix(unsigned round, uint32_t b, uint32_t c, uint32_t d)
+static uint32_t mix_round(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 {
     switch (round / 20) {
     case 0:
@@ -34,14 +35,14 @@ static void sha1_block(uint32_t h[static 5], const unsigned char block[static 64
 {
     uint32_t w[80], v[5];
 
-    expand(block, w);
+    expand_block(block, w);
     memcpy(v, h, sizeof(v));
     for (unsigned i = 0; i < 80; i++) {
-        uint32_t t = rotate(v[0], 5) + mix(i, v[1], v[2], v[3]) + v[4] + w[i];
+        uint32_t t = rotate_left(v[0], 5) + mix_round(i, v[1], v[2], v[3]) + v[4] + w[i];
 
         v[4] = v[3];
         v[3] = v[2];
-        v[2] = rotate(v[1], 30);
+        v[2] = rotate_left(v[1], 30);
         v[1] = v[0];
         v[0] = t;
     }
@@ -65,7 +66,7 @@ static void sha1_of_60(const char text[static 60], unsigned char out[static 20])
         out[i] = (unsigned char)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-static void base64(const unsigned char *in, size_t n, char *out)
+static void encode_accept_base64(const unsigned char *in, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i += 3, out += 4) {
         uint32_t v = (uint32_t)in[i] << 16 | (i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0) |
@@ -92,7 +93,7 @@ void accept_for_key(struct str key, char out[static ACCEPT_LENGTH + 1])
     memcpy(text, key.p, ACCEPT_KEY_LENGTH);
     memcpy(text + ACCEPT_KEY_LENGTH, constant, sizeof(constant) - 1);
     sha1_of_60(text, digest);
-    base64(digest, sizeof(digest), out);
+    encode_accept_base64(digest, sizeof(digest), out);
 }
 
 bool accept_key_valid(struct str key)
@@ -107,5 +108,5 @@ bool accept_key_valid(struct str key)
 
 void accept_make_key(const unsigned char nonce[static 16], char out[static ACCEPT_KEY_LENGTH + 1])
 {
-    base64(nonce, 16, out);
+    encode_accept_base64(nonce, 16, out);
 }

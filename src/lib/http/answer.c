@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/connection.h"
+#include "lib/http/connection.h"
 
 static int check_field(const struct h1_field *f, struct err *e)
 {
@@ -17,7 +18,7 @@ static int check_field(const struct h1_field *f, struct err *e)
     return 0;
 }
 
-static int check_fields(const struct answer_head *h, struct err *e)
+static int check_answer_fields(const struct answer_head *h, struct err *e)
 {
     int r = h->also.name.n ? check_field(&h->also, e) : 0;
 
@@ -72,7 +73,7 @@ static int write_fields(const struct answer_head *h, struct buf *out)
 int answer_write_head(struct http_server *s, const struct answer_head *h, struct buf *out,
                       struct err *e)
 {
-    int r = check_fields(h, e);
+    int r = check_answer_fields(h, e);
 
     if (r < 0)
         return r;

@@ -1,4 +1,5 @@
-#include "http/body.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/body.h"
 
 #include "base/own.h"
 
@@ -25,12 +26,12 @@ void body_start(struct body *b, enum h1_framing framing, uint64_t length)
     b->ended = framing == H1_EMPTY || (framing == H1_LENGTH && length == 0);
 }
 
-static int bad(struct err *e, const char *what)
+static int fail_chunk(struct err *e, const char *what)
 {
     return err_set(e, ERR_INVALID, "a malformed chunked body: %s", what);
 }
 
-static int hex_value(char c)
+static int chunk_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -40,18 +41,18 @@ static int hex_value(char c)
 
 static int size_byte(struct body *b, char c, struct err *e)
 {
-    int digit = hex_value(c);
+    int digit = chunk_digit(c);
 
     if (digit >= 0) {
         if (++b->digits_ > BODY_SIZE_DIGITS || b->left > (uint64_t)INT64_MAX >> 4)
-            return bad(e, "a chunk's size is too large");
+            return fail_chunk(e, "a chunk's size is too large");
         b->left = b->left << 4 | (uint64_t)digit;
         return 0;
     }
     if (b->digits_ == 0)
-        return bad(e, "a chunk's size is not hexadecimal");
+        return fail_chunk(e, "a chunk's size is not hexadecimal");
     if (c != ';' && c != '\r')
-        return bad(e, "something follows a chunk's size");
+        return fail_chunk(e, "something follows a chunk's size");
     b->state_ = c == ';' ? EXTENSION_NAME : SIZE_LF;
     b->part_n_ = 0;
     return 0;
@@ -65,13 +66,13 @@ static bool may_be_text(char c)
 static int extension_byte(struct body *b, char c, struct err *e)
 {
     if (++b->line_extra_ > BODY_EXTENSION_MAX || ++b->all_extra_ > BODY_EXTENSIONS_MAX)
-        return bad(e, "its chunk extensions are too long");
+        return fail_chunk(e, "its chunk extensions are too long");
     if (h1_is_token((struct str){ &c, 1 })) {
         b->part_n_++;
         return 0;
     }
     if (b->part_n_ == 0 || (c != '\r' && (b->state_ == EXTENSION_VALUE || (c != ';' && c != '='))))
-        return bad(e, "its chunk extensions are not NAME;NAME=VALUE");
+        return fail_chunk(e, "its chunk extensions are not NAME;NAME=VALUE");
     b->state_ = c == '\r' ? SIZE_LF : c == '=' ? EXTENSION_VALUE : EXTENSION_NAME;
     b->part_n_ = 0;
     return 0;
@@ -88,7 +89,7 @@ static void next_chunk(struct body *b)
 static int line_feed(struct body *b, char c, enum state next, struct err *e)
 {
     if (c != '\n')
-        return bad(e, "a line does not end in CR LF");
+        return fail_chunk(e, "a line does not end in CR LF");
     b->state_ = (int)next;
     return 0;
 }
@@ -101,10 +102,10 @@ static int check_trailer_name(const struct body *b, struct err *e)
     struct str name = { b->name_, b->name_n_ };
 
     if (name.n == 0)
-        return bad(e, "a trailer without a name");
+        return fail_chunk(e, "a trailer without a name");
     for (size_t i = 0; i < COUNT_OF(refused); i++)
         if (str_eq(name, str_from(refused[i])))
-            return bad(e, "a trailer that belongs in the head");
+            return fail_chunk(e, "a trailer that belongs in the head");
     return 0;
 }
 
@@ -115,8 +116,8 @@ static int trailer_name_byte(struct body *b, char c, struct err *e)
         return check_trailer_name(b, e);
     }
     if (!h1_is_token((struct str){ &c, 1 }))
-        return bad(e, "a trailer's name is no token");
-    if (b->name_n_ < sizeof(b->name_)) /* a longer name is none of those that matter */
+        return fail_chunk(e, "a trailer's name is no token");
+    if (b->name_n_ < sizeof(b->name_)) /* the names that matter are shorter */
         b->name_[b->name_n_++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
     return 0;
 }
@@ -124,7 +125,7 @@ static int trailer_name_byte(struct body *b, char c, struct err *e)
 static int trailer_byte(struct body *b, char c, struct err *e)
 {
     if (++b->trailer_ > BODY_TRAILER_MAX)
-        return bad(e, "its trailers are too long");
+        return fail_chunk(e, "its trailers are too long");
     switch (b->state_) {
     case TRAILER_START:
         b->name_n_ = 0;
@@ -136,13 +137,13 @@ static int trailer_byte(struct body *b, char c, struct err *e)
         if (c == '\r')
             b->state_ = TRAILER_LF;
         else if (!may_be_text(c))
-            return bad(e, "a control character in a trailer");
+            return fail_chunk(e, "a control character in a trailer");
         return 0;
     case TRAILER_LF:
         return line_feed(b, c, TRAILER_START, e);
     default: /* LAST_LF */
         b->ended = c == '\n';
-        return b->ended ? 0 : bad(e, "a line does not end in CR LF");
+        return b->ended ? 0 : fail_chunk(e, "a line does not end in CR LF");
     }
 }
 
@@ -159,7 +160,7 @@ static int framing_byte(struct body *b, char c, struct err *e)
         return line_feed(b, c, b->left > 0 ? CHUNK : TRAILER_START, e);
     case CHUNK_CR:
         b->state_ = CHUNK_LF;
-        return c == '\r' ? 0 : bad(e, "a chunk is longer than its size");
+        return c == '\r' ? 0 : fail_chunk(e, "a chunk is longer than its size");
     case CHUNK_LF:
         next_chunk(b);
         return line_feed(b, c, SIZE, e);
@@ -168,7 +169,7 @@ static int framing_byte(struct body *b, char c, struct err *e)
     }
 }
 
-static int take_data(struct body *b, struct str *in, size_t n, struct str *data)
+static int take_body_data(struct body *b, struct str *in, size_t n, struct str *data)
 {
     *data = (struct str){ in->p, n };
     *in = (struct str){ in->p + n, in->n - n };
@@ -182,7 +183,7 @@ static int take_counted(struct body *b, struct str *in, struct str *data)
     size_t n = in->n < b->left ? in->n : (size_t)b->left;
 
     b->left -= n;
-    return take_data(b, in, n, data);
+    return take_body_data(b, in, n, data);
 }
 
 static int next_of_chunks(struct body *b, struct str *in, struct str *data, struct err *e)
@@ -215,7 +216,7 @@ int body_next(struct body *b, struct str *in, struct str *data, struct err *e)
     if (in->n == 0)
         return BODY_MORE;
     if (b->framing == H1_UNTIL_CLOSE)
-        return take_data(b, in, in->n, data);
+        return take_body_data(b, in, in->n, data);
     r = take_counted(b, in, data);
     b->ended = b->left == 0;
     return r;

@@ -1,13 +1,14 @@
-/* Bodies: what follows a head, taken apart as it arrives, without copying.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Message bodies, parsed as they arrive, without copying.
  *
  * Chunks are read as strictly as heads: hexadecimal sizes without sign, prefix or blank, CRLF and
  * nothing else, extensions (tokens, of which the last may have a value, a token) bounded and
- * ignored, trailers bounded, checked and dropped (a trailer that names framing is refused). Who
- * forwards a body writes chunks of its own. */
-#ifndef HTTP_BODY_H
-#define HTTP_BODY_H
+ * ignored, trailers bounded, checked and dropped (a trailer that names framing is refused). A
+ * proxy that forwards a body writes its own chunks. */
+#ifndef LIB_HTTP_BODY_H
+#define LIB_HTTP_BODY_H
 
-#include "http/h1.h"
+#include "lib/http/h1.h"
 
 enum {
     BODY_SIZE_DIGITS = 16,       /* of one chunk's size */
@@ -19,7 +20,7 @@ enum {
 enum body_event {
     BODY_MORE, /* everything was taken; more input is needed */
     BODY_DATA, /* a piece of the body */
-    BODY_END,  /* the body is complete; what is left of the input belongs to the next message */
+    BODY_END,  /* the body is complete; the rest of the input belongs to the next message */
 };
 
 struct body {

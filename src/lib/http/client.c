@@ -1,4 +1,5 @@
-#include "http/client.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/accept.h"
+#include "lib/http/accept.h"
 
 enum { PIECE = 64 << 10, HEADS_SKIPPED_MAX = 16 /* 1xx before the final response */ };
 
@@ -29,8 +30,8 @@ void http_client_done(struct http_client *c)
 
 /* --- Bytes in and out --- */
 
-/* What is ready of `events`. */
-static int await(struct http_client *c, short events, struct err *e)
+/* Waits for `events` and returns the ready ones. */
+static int await_client_events(struct http_client *c, short events, struct err *e)
 {
     int64_t deadline = c->patience > 0 ? clock_mono() + c->patience : 0;
     struct pollfd p = { .fd = c->fd, .events = events };
@@ -47,7 +48,7 @@ static int await(struct http_client *c, short events, struct err *e)
     return p.revents;
 }
 
-static struct str pending(const struct http_client *c)
+static struct str pending_input(const struct http_client *c)
 {
     struct str all = buf_str(&c->in_);
 
@@ -100,7 +101,7 @@ static ssize_t receive_once(struct http_client *c, char *to, struct err *e)
 }
 
 /* More input behind what is pending: bytes received, 0 at the end of the stream. */
-static ssize_t receive(struct http_client *c, struct err *e)
+static ssize_t receive_input(struct http_client *c, struct err *e)
 {
     char *to;
     ssize_t n;
@@ -112,7 +113,7 @@ static ssize_t receive(struct http_client *c, struct err *e)
     if (r < 0)
         return err_set(e, ERR_TOO_BIG, "the server sent too much at once");
     do {
-        r = await(c, POLLIN, e);
+        r = await_client_events(c, POLLIN, e);
         if (r < 0)
             return r;
         n = receive_once(c, to, e);
@@ -148,10 +149,10 @@ static ssize_t send_with(int sock, struct str s, const int *fd)
 
 /* 1: everything was sent; 0: the server has begun to answer, or closed, before that. The descriptor
  * goes with the first bytes. */
-static int send_all(struct http_client *c, struct str s, const int *fd, struct err *e)
+static int send_request_bytes(struct http_client *c, struct str s, const int *fd, struct err *e)
 {
     while (s.n > 0) {
-        int ready = await(c, POLLOUT | POLLIN, e);
+        int ready = await_client_events(c, POLLOUT | POLLIN, e);
         ssize_t n;
 
         if (ready < 0)
@@ -173,7 +174,7 @@ static int send_all(struct http_client *c, struct str s, const int *fd, struct e
 
 /* --- Requests --- */
 
-static int add_field(struct buf *out, struct str name, struct str value, struct err *e)
+static int add_request_field(struct buf *out, struct str name, struct str value, struct err *e)
 {
     if (!h1_is_token(name) || !h1_is_value(value))
         return err_set(e, ERR_INVALID, "a header field of the request is not one line of a head");
@@ -191,29 +192,29 @@ static int add_first_line(struct buf *out, const struct http_client_request *q, 
     if (buf_addf(out, STR_FMT " " STR_FMT " HTTP/1.1\r\n", STR_ARG(q->method), STR_ARG(q->target)) <
         0)
         return err_set(e, ERR_TOO_BIG, "the request's target is too long");
-    return add_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
+    return add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
 }
 
-static int add_framing(struct buf *out, const struct http_client_request *q, struct err *e)
+static int add_request_framing(struct buf *out, const struct http_client_request *q, struct err *e)
 {
     char length[24];
 
     if (q->more)
-        return add_field(out, STR("Transfer-Encoding"), STR("chunked"), e);
+        return add_request_field(out, STR("Transfer-Encoding"), STR("chunked"), e);
     if (q->body.n == 0 && !str_eq(q->method, STR("POST")) && !str_eq(q->method, STR("PUT")))
         return 0;
     snprintf(length, sizeof(length), "%zu", q->body.n);
-    return add_field(out, STR("Content-Length"), str_from(length), e);
+    return add_request_field(out, STR("Content-Length"), str_from(length), e);
 }
 
-static int make_head(struct buf *out, const struct http_client_request *q, struct err *e)
+static int make_request_head(struct buf *out, const struct http_client_request *q, struct err *e)
 {
     int r = add_first_line(out, q, e);
 
     for (size_t i = 0; r >= 0 && i < q->n; i++)
-        r = add_field(out, q->fields[i].name, q->fields[i].value, e);
+        r = add_request_field(out, q->fields[i].name, q->fields[i].value, e);
     if (r >= 0)
-        r = add_framing(out, q, e);
+        r = add_request_framing(out, q, e);
     if (r >= 0 && buf_add(out, STR("\r\n")) < 0)
         r = err_set(e, ERR_TOO_BIG, "the request's head is longer than %d bytes", H1_HEAD_MAX);
     return r;
@@ -239,7 +240,7 @@ static int send_chunks(struct http_client *c, const struct http_client_request *
             buf_add(&chunk, (struct str){ data, (size_t)n });
         }
         buf_add(&chunk, n > 0 ? BODY_CHUNK_AFTER : BODY_LAST_CHUNK);
-        r = send_all(c, buf_str(&chunk), NULL, e);
+        r = send_request_bytes(c, buf_str(&chunk), NULL, e);
     } while (r > 0 && n > 0);
     return r;
 }
@@ -259,15 +260,15 @@ int http_client_send(struct http_client *c, const struct http_client_request *q,
 
     if (!c->reusable)
         return err_set(e, ERR_CONFLICT, "the connection cannot carry another request");
-    r = make_head(&head, q, e);
+    r = make_request_head(&head, q, e);
     if (r < 0)
         return r;
     c->reusable = false;
     c->upgrade_ = has_field(q, STR("Upgrade"));
     c->asked_ = h1_method_of(q->method);
-    r = send_all(c, buf_str(&head), q->fd, e);
+    r = send_request_bytes(c, buf_str(&head), q->fd, e);
     if (r > 0)
-        r = q->more ? send_chunks(c, q, e) : send_all(c, q->body, NULL, e);
+        r = q->more ? send_chunks(c, q, e) : send_request_bytes(c, q->body, NULL, e);
     c->sent_all_ = r > 0;
     return r < 0 ? r : 0;
 }
@@ -275,13 +276,13 @@ int http_client_send(struct http_client *c, const struct http_client_request *q,
 /* --- Responses --- */
 
 /* One head, copied to where it stays. */
-static int read_head(struct http_client *c, struct err *e)
+static int read_response_head(struct http_client *c, struct err *e)
 {
     const struct h1_limits limits = H1_LIMITS;
     struct h1_scan scan = { 0 };
 
     for (;;) {
-        int n = h1_parse_response(&scan, pending(c), &limits, c->asked_, &c->response_, e);
+        int n = h1_parse_response(&scan, pending_input(c), &limits, c->asked_, &c->response_, e);
         ssize_t got;
 
         if (n < 0)
@@ -290,12 +291,12 @@ static int read_head(struct http_client *c, struct err *e)
             struct h1_scan again = { 0 };
 
             buf_clear(&c->head_);
-            buf_add(&c->head_, (struct str){ pending(c).p, (size_t)n });
+            buf_add(&c->head_, (struct str){ pending_input(c).p, (size_t)n });
             c->at_ += (size_t)n;
             return h1_parse_response(&again, buf_str(&c->head_), &limits, c->asked_, &c->response_,
                                      e);
         }
-        got = receive(c, e);
+        got = receive_input(c, e);
         if (got < 0)
             return (int)got;
         if (got == 0)
@@ -306,7 +307,7 @@ static int read_head(struct http_client *c, struct err *e)
 static int final_head(struct http_client *c, bool upgrade, struct err *e)
 {
     for (unsigned i = 0; i < HEADS_SKIPPED_MAX || c->interim; i++) {
-        int r = read_head(c, e);
+        int r = read_response_head(c, e);
 
         if (r < 0)
             return r;
@@ -321,10 +322,10 @@ static int final_head(struct http_client *c, bool upgrade, struct err *e)
                    HEADS_SKIPPED_MAX);
 }
 
-static void body_over(struct http_client *c)
+static void is_body_finished(struct http_client *c)
 {
     c->reusable = c->response_.head.keep_alive && c->sent_all_ &&
-                  c->body_.framing != H1_UNTIL_CLOSE && pending(c).n == 0;
+                  c->body_.framing != H1_UNTIL_CLOSE && pending_input(c).n == 0;
 }
 
 static void start_body(struct http_client *c)
@@ -332,7 +333,7 @@ static void start_body(struct http_client *c)
     body_start(&c->body_, c->response_.status == 101 ? H1_UNTIL_CLOSE : c->response_.head.framing,
                c->response_.head.length);
     if (c->body_.ended)
-        body_over(c);
+        is_body_finished(c);
 }
 
 int http_client_head(struct http_client *c, const struct h1_response **ret, struct err *e)
@@ -349,16 +350,16 @@ int http_client_head(struct http_client *c, const struct h1_response **ret, stru
 int http_client_read(struct http_client *c, struct str *ret, struct err *e)
 {
     for (;;) {
-        struct str in = pending(c);
+        struct str in = pending_input(c);
         int r = body_next(&c->body_, &in, ret, e);
         ssize_t got;
 
         take_pending(c, in.n);
         if (r == BODY_END)
-            body_over(c);
+            is_body_finished(c);
         if (r != BODY_MORE)
             return r < 0 ? r : r == BODY_DATA;
-        got = receive(c, e);
+        got = receive_input(c, e);
         if (got < 0)
             return (int)got;
         if (got == 0)
@@ -368,8 +369,8 @@ int http_client_read(struct http_client *c, struct str *ret, struct err *e)
 
 int http_client_await_fds(struct http_client *c, struct err *e)
 {
-    while (c->fds_n_ == 0 && pending(c).n == 0) {
-        ssize_t got = receive(c, e);
+    while (c->fds_n_ == 0 && pending_input(c).n == 0) {
+        ssize_t got = receive_input(c, e);
 
         if (got < 0)
             return (int)got;
@@ -391,7 +392,7 @@ size_t http_client_take_fds(struct http_client *c, int *fds, size_t cap)
 
 bool http_client_pending(const struct http_client *c)
 {
-    return pending(c).n > 0;
+    return pending_input(c).n > 0;
 }
 
 /* --- WebSocket --- */
@@ -480,7 +481,8 @@ int http_client_ws_send(struct http_client *c, enum frame_op op, struct str data
     for (struct str s = buf_str(&out); s.n > 0;) {
         ssize_t sent;
 
-        r = await(c, POLLOUT, e); /* unlike an answer to a request, input is no reason to stop */
+        r = await_client_events(c, POLLOUT,
+                                e); /* unlike an answer to a request, input is no reason to stop */
         if (r < 0)
             return r;
         sent = send(c->fd, s.p, s.n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -510,7 +512,7 @@ static int answer_control(struct http_client *c, const struct frame_message *m, 
 int http_client_ws_read(struct http_client *c, struct frame_message *ret, struct err *e)
 {
     for (;;) {
-        struct str in = pending(c);
+        struct str in = pending_input(c);
         int r = frame_read(&c->frames_, &in, ret, e);
         ssize_t got;
 
@@ -523,7 +525,7 @@ int http_client_ws_read(struct http_client *c, struct frame_message *ret, struct
                 return r < 0 ? r : ret->op != FRAME_CLOSE;
             continue;
         }
-        got = receive(c, e);
+        got = receive_input(c, e);
         if (got < 0)
             return (int)got;
         if (got == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A blocking HTTP/1.1 client over one connected stream socket, unix or TCP: libc only, no loop.
  *
  *     http_client_init(&c, fd, patience);
@@ -8,12 +9,12 @@
  *
  * A body that ends too early is an error (-ERR_UPSTREAM), never an end. If the connection can be
  * used again, so can the client. */
-#ifndef HTTP_CLIENT_H
-#define HTTP_CLIENT_H
+#ifndef LIB_HTTP_CLIENT_H
+#define LIB_HTTP_CLIENT_H
 
-#include "http/body.h"
-#include "http/frame.h"
-#include "http/h1.h"
+#include "lib/http/body.h"
+#include "lib/http/frame.h"
+#include "lib/http/h1.h"
 
 enum { HTTP_CLIENT_FDS_MAX = 8 };
 
@@ -26,7 +27,7 @@ struct http_client {
     bool reusable;    /* after a complete exchange: another may follow */
     http_client_interim_fn *interim; /* NULL unless set after the init; then any number may come */
     void *interim_user;
-    struct buf in_;   /* what was received and not yet taken */
+    struct buf in_;   /* received and not yet consumed */
     size_t at_;       /* how much of in_ was taken */
     struct buf head_; /* the response's head: its slices point here */
     struct h1_response response_;
@@ -60,9 +61,9 @@ struct http_client_request {
  * that is no error: read the answer. */
 int http_client_send(struct http_client *c, const struct http_client_request *q, struct err *e);
 
-/* The final response's head; 1xx before it are skipped, or told to `interim`. 101 is final if an
- * upgrade was asked for, else an error; what follows it is read like a body, up to the end of the
- * stream. Valid until the next request. */
+/* The final response's head; 1xx responses before it are skipped, or passed to `interim`. 101 is
+ * final if the request asked for an upgrade, else an error; the bytes after it are read like a
+ * body, up to the end of the stream. Valid until the next request. */
 int http_client_head(struct http_client *c, const struct h1_response **ret, struct err *e);
 
 /* The next piece of the body, valid until the next call: 1, or 0 at the end. */

@@ -1,11 +1,12 @@
-#include "http/coding.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/coding.h"
 
-#include "http/h1.h"
+#include "lib/http/h1.h"
 
 enum { WHOLE = 1000, UNSAID = -1 };
 
-/* "0.5" in thousandths. What is no weight is none at all. */
-static int weight(struct str text)
+/* "0.5" in thousandths; 0 for an invalid weight. */
+static int coding_weight(struct str text)
 {
     struct str whole, rest = str_cut(text, '.', &whole);
     int n, unit = WHOLE / 10;
@@ -29,7 +30,7 @@ static int weight_of(struct str parameters)
         parameters = str_cut(parameters, ';', &one);
         value = str_cut(str_trim(one), '=', &name);
         if (h1_same(name, STR("q")))
-            return weight(value);
+            return coding_weight(value);
     }
     return WHOLE;
 }

@@ -1,4 +1,5 @@
-#include "http/connection.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/connection.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,9 +12,9 @@ static const char no_bytes[] =
     "too many bytes of this caller's requests and answers are in memory "
     "(limits.buffered_bytes_per_owner, limits.buffered_bytes); try again";
 
-static void on_timer(struct loop_timer *t);
+static void on_connection_timer(struct loop_timer *t);
 static void on_kick(struct loop_later *s);
-static void connection_run(struct connection *c, struct str *in);
+static void connection_run(struct http_connection *c, struct str *in);
 
 /* --- What it counts as --- */
 
@@ -26,7 +27,7 @@ static struct quota_who holder_of(const struct quota_hold *h)
     return who;
 }
 
-bool connection_account(struct connection *c)
+bool connection_account(struct http_connection *c)
 {
     struct quota_hold *h = &c->buffered;
     uint64_t n = output_queued(&c->out) + (c->x ? c->x->collected.n + c->x->kept : 0);
@@ -49,9 +50,10 @@ bool connection_account(struct connection *c)
     return r >= 0;
 }
 
-/* Whether nobody would miss it: it waits for a request, or was answered and owes only what is not
- * wanted any more. What an unauthenticated client has not read yet does not keep it. */
-static bool is_idle(const struct connection *c)
+/* Whether the connection can be evicted: it waits for a request, or its request is answered and
+ * only an unwanted body is to come. Output that an unauthenticated client has not read does not
+ * count. */
+static bool is_connection_idle(const struct http_connection *c)
 {
     bool stranger = c->place.share->quota == &c->server->strangers.quota;
 
@@ -60,7 +62,7 @@ static bool is_idle(const struct connection *c)
     return (!c->x || c->x->answered) && (stranger || output_queued(&c->out) == 0);
 }
 
-static void leave_idle(struct connection *c)
+static void leave_idle(struct http_connection *c)
 {
     link_leave(&c->idle);
     link_leave(&c->idle_share);
@@ -68,7 +70,7 @@ static void leave_idle(struct connection *c)
         link_leave(&c->idle_parts[i]);
 }
 
-static void join_idle(struct connection *c)
+static void join_idle(struct http_connection *c)
 {
     struct http_server *s = c->server;
     bool stranger = c->place.share->quota == &s->strangers.quota;
@@ -80,9 +82,9 @@ static void join_idle(struct connection *c)
             list_append(&c->place.parts[i]->idle, &c->idle_parts[i]);
 }
 
-static void update_idle(struct connection *c)
+static void update_idle(struct http_connection *c)
 {
-    bool idle = is_idle(c);
+    bool idle = is_connection_idle(c);
 
     if (idle && !link_joined(&c->idle))
         join_idle(c);
@@ -92,7 +94,7 @@ static void update_idle(struct connection *c)
 
 int http_bill(struct http_exchange *x, const struct quota_who *who, struct err *e)
 {
-    struct connection *c = x->c;
+    struct http_connection *c = x->c;
     struct http_server *s = c->server;
     struct quota_hold place = { 0 };
     uint64_t buffered = c->buffered.n;
@@ -129,7 +131,7 @@ int http_keep(struct http_exchange *x, size_t n, struct err *e)
 
 /* --- The end --- */
 
-static void exchange_free(struct connection *c)
+static void exchange_free(struct http_connection *c)
 {
     struct http_exchange *x = take_ptr(c->x);
 
@@ -143,7 +145,7 @@ static void exchange_free(struct connection *c)
 }
 
 /* The handler hears of it unless it has finished itself. */
-static void exchange_lost(struct connection *c)
+static void exchange_lost(struct http_connection *c)
 {
     struct http_exchange *x = c->x;
 
@@ -154,12 +156,12 @@ static void exchange_lost(struct connection *c)
         x->on_gone(x);
 }
 
-static void on_bury(struct loop_later *s)
+static void on_free_connection(struct loop_later *s)
 {
-    free(container_of(s, struct connection, bury));
+    free(container_of(s, struct http_connection, bury));
 }
 
-static void connection_close(struct connection *c)
+static void connection_close(struct http_connection *c)
 {
     struct http_server *s = c->server;
 
@@ -179,11 +181,11 @@ static void connection_close(struct connection *c)
     link_leave(&c->of_part);
     quota_drop(&c->place);
     quota_drop(&c->buffered);
-    loop_later(s->loop, &c->bury, on_bury, NULL);
-    server_connection_gone(s);
+    loop_later(s->loop, &c->bury, on_free_connection, NULL);
+    server_connection_closed(s);
 }
 
-void connection_cut(struct connection *c)
+void connection_cut(struct http_connection *c)
 {
     struct linger reset = { .l_onoff = 1 };
 
@@ -198,12 +200,12 @@ void connection_cut(struct connection *c)
 
 /* --- What is waited for, and how long --- */
 
-static bool body_wanted(const struct http_exchange *x)
+static bool wants_body(const struct http_exchange *x)
 {
     return !x->body.ended && !x->paused && (x->mode != BODY_UNDECIDED || x->answered);
 }
 
-static unsigned wanted(const struct connection *c)
+static unsigned wanted_events(const struct http_connection *c)
 {
     unsigned want;
 
@@ -211,22 +213,22 @@ static unsigned wanted(const struct connection *c)
         return LOOP_WRITE;
     if (c->state == CONNECTION_LINGERING)
         return LOOP_READ;
-    want = !c->x || body_wanted(c->x) ? LOOP_READ : LOOP_HALF;
+    want = !c->x || wants_body(c->x) ? LOOP_READ : LOOP_HALF;
     if (output_queued(&c->out) > 0)
         want |= LOOP_WRITE;
     return want;
 }
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t earlier_deadline(int64_t a, int64_t b)
 {
     return a == 0 ? b : b == 0 ? a : a < b ? a : b;
 }
 
 /* The timer is only moved forward: one that is early looks again. So a busy connection does not
  * touch it with every request. */
-static void arm_timer(struct connection *c)
+static void arm_timer(struct http_connection *c)
 {
-    int64_t deadline = sooner(c->read_deadline, c->write_deadline);
+    int64_t deadline = earlier_deadline(c->read_deadline, c->write_deadline);
 
     if (deadline == 0)
         return;
@@ -235,15 +237,15 @@ static void arm_timer(struct connection *c)
             return;
         loop_timer_stop(&c->timer);
     }
-    loop_timer_start(c->server->loop, &c->timer, deadline, on_timer, NULL);
+    loop_timer_start(c->server->loop, &c->timer, deadline, on_connection_timer, NULL);
 }
 
-static void wait_for_input(struct connection *c, int64_t ns)
+static void wait_for_input(struct http_connection *c, int64_t ns)
 {
     c->read_deadline = ns > 0 ? clock_mono() + ns : 0;
 }
 
-static void connection_watch(struct connection *c)
+static void connection_watch(struct http_connection *c)
 {
     if (c->state == CONNECTION_DEAD)
         return;
@@ -251,7 +253,7 @@ static void connection_watch(struct connection *c)
         c->write_deadline = 0;
     else if (c->write_deadline == 0)
         c->write_deadline = clock_mono() + c->server->config.write_ns;
-    if (loop_fd_want(&c->socket, wanted(c), NULL) < 0) {
+    if (loop_fd_want(&c->socket, wanted_events(c), NULL) < 0) {
         connection_cut(c);
         return;
     }
@@ -261,7 +263,7 @@ static void connection_watch(struct connection *c)
 
 /* --- Output --- */
 
-static void flush(struct connection *c, const struct str *parts, size_t n)
+static void flush_connection(struct http_connection *c, const struct str *parts, size_t n)
 {
     int64_t sent = output_send(&c->out, c->fd, parts, n, NULL);
 
@@ -273,21 +275,21 @@ static void flush(struct connection *c, const struct str *parts, size_t n)
         c->broken = true;
 }
 
-void connection_send(struct connection *c, const struct str *parts, size_t n)
+void connection_send(struct http_connection *c, const struct str *parts, size_t n)
 {
-    flush(c, parts, n);
+    flush_connection(c, parts, n);
     if (c->broken || !c->running)
         connection_kick(c);
 }
 
-void connection_kick(struct connection *c)
+void connection_kick(struct http_connection *c)
 {
     if (c->state != CONNECTION_DEAD)
         loop_later(c->server->loop, &c->kick, on_kick, NULL); /* pending already is as good */
 }
 
-/* Our side is finished: what is queued goes out, then we wait for the client to close. */
-static void connection_shut(struct connection *c)
+/* Our side is finished: sends the queued output, then waits for the client to close. */
+static void connection_shut(struct http_connection *c)
 {
     if (c->state == CONNECTION_DEAD)
         return;
@@ -306,7 +308,7 @@ static void connection_shut(struct connection *c)
 }
 
 /* The server's own answer to what a client did. */
-static void refuse(struct connection *c, int status, struct str why)
+static void refuse_request(struct http_connection *c, int status, struct str why)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
     struct http_exchange *x = c->x;
@@ -325,15 +327,15 @@ static void refuse(struct connection *c, int status, struct str why)
     }
     answer_error(c->server, status, why, !is_head, &out);
     part = buf_str(&out);
-    flush(c, &part, 1);
+    flush_connection(c, &part, 1);
     if (c->broken)
         connection_close(c);
     else
         connection_shut(c);
 }
 
-/* Its caller may not use it any more. */
-static void end_connection(struct connection *c, int status, struct str why)
+/* The caller has lost its permission to use the connection. */
+static void end_connection(struct http_connection *c, int status, struct str why)
 {
     struct http_exchange *x = c->x;
 
@@ -346,7 +348,7 @@ static void end_connection(struct connection *c, int status, struct str why)
     else if (!x->answered && x->on_ended)
         x->on_ended(x);
     else if (!x->answered)
-        refuse(c, status, why);
+        refuse_request(c, status, why);
     connection_watch(c);
 }
 
@@ -359,12 +361,12 @@ void http_end_part(struct http_server *s, struct str part, int status, struct st
     for (struct link *m; share && (m = list_take(&share->all));)
         list_append(&ending, m);
     for (struct link *m; (m = list_take(&ending));)
-        end_connection(container_of(m, struct connection, of_part), status, why);
+        end_connection(container_of(m, struct http_connection, of_part), status, why);
 }
 
 /* --- Requests --- */
 
-static struct http_exchange *exchange_new(struct connection *c, const char *head, size_t n)
+static struct http_exchange *exchange_new(struct http_connection *c, const char *head, size_t n)
 {
     struct http_server *s = c->server;
     struct http_exchange *x = malloc(sizeof(*x) + n);
@@ -387,7 +389,7 @@ static struct http_exchange *exchange_new(struct connection *c, const char *head
 }
 
 /* The next request's head: true if there is now an exchange. */
-static bool take_request(struct connection *c, struct str *in)
+static bool take_request_head(struct http_connection *c, struct str *in)
 {
     struct http_server *s = c->server;
     bool fresh = c->scan.seen_ == 0;
@@ -398,7 +400,7 @@ static bool take_request(struct connection *c, struct str *in)
         return false;
     n = h1_parse_request(&c->scan, *in, &s->config.limits, &s->parsed, &status, &e);
     if (n < 0) {
-        refuse(c, status, str_from(e.msg));
+        refuse_request(c, status, str_from(e.msg));
         return false;
     }
     if (n == 0) {
@@ -414,7 +416,7 @@ static bool take_request(struct connection *c, struct str *in)
     s->n_exchanges++;
     *in = (struct str){ in->p + n, in->n - (size_t)n };
     if (s->n_exchanges > s->config.exchanges) {
-        refuse(c, 503, STR("too many requests at once; try again"));
+        refuse_request(c, 503, STR("too many requests at once; try again"));
         return false;
     }
     s->config.on_request(c->x);
@@ -426,8 +428,8 @@ static bool answered_and_read(const struct http_exchange *x)
     return x->answered && (x->body.ended || x->close);
 }
 
-/* The exchange is over: true if the connection goes on to the next request. */
-static bool next_exchange(struct connection *c)
+/* The exchange is over: true if the connection continues with the next request. */
+static bool next_exchange(struct http_connection *c)
 {
     struct http_server *s = c->server;
 
@@ -448,9 +450,9 @@ static bool next_exchange(struct connection *c)
 
 /* --- Bodies --- */
 
-static void refuse_size(struct connection *c)
+static void refuse_size(struct http_connection *c)
 {
-    refuse(c, 413, STR("the body is larger than this request may have"));
+    refuse_request(c, 413, STR("the body is larger than this request may have"));
 }
 
 static bool promises_too_much(const struct http_exchange *x)
@@ -459,9 +461,9 @@ static bool promises_too_much(const struct http_exchange *x)
            x->body.left > x->collected.max - x->collected.n;
 }
 
-static void take_piece(struct http_exchange *x, struct str data)
+static void take_body_piece(struct http_exchange *x, struct str data)
 {
-    struct connection *c = x->c;
+    struct http_connection *c = x->c;
 
     if (x->answered) {
         x->drained += data.n;
@@ -473,7 +475,7 @@ static void take_piece(struct http_exchange *x, struct str data)
         if (buf_add(&x->collected, data) < 0)
             refuse_size(c);
         else if (!connection_account(c))
-            refuse(c, 503, str_from(no_bytes));
+            refuse_request(c, 503, str_from(no_bytes));
         return;
     }
     exchange_piece_came(x, data.n);
@@ -489,7 +491,7 @@ static void body_complete(struct http_exchange *x)
 }
 
 /* True if something happened. */
-static bool take_body(struct connection *c, struct str *in)
+static bool take_request_body(struct http_connection *c, struct str *in)
 {
     struct http_exchange *x = c->x;
     struct str data;
@@ -507,17 +509,17 @@ static bool take_body(struct connection *c, struct str *in)
         if (x->answered)
             x->close = true;
         else
-            refuse(c, 400, str_from(e.msg));
+            refuse_request(c, 400, str_from(e.msg));
         return true;
     }
     if (r == BODY_DATA)
-        take_piece(x, data);
+        take_body_piece(x, data);
     if (r == BODY_END)
         body_complete(x);
     return r != BODY_MORE;
 }
 
-static bool step(struct connection *c, struct str *in)
+static bool step_connection(struct http_connection *c, struct str *in)
 {
     if (c->state != CONNECTION_OPEN)
         return false;
@@ -526,24 +528,24 @@ static bool step(struct connection *c, struct str *in)
         return false;
     }
     if (!c->x)
-        return take_request(c, in);
+        return take_request_head(c, in);
     if (answered_and_read(c->x))
         return next_exchange(c);
-    return take_body(c, in);
+    return take_request_body(c, in);
 }
 
 /* Goes as far as the input goes. */
-static void connection_run(struct connection *c, struct str *in)
+static void connection_run(struct http_connection *c, struct str *in)
 {
     c->running = true;
-    while (step(c, in))
+    while (step_connection(c, in))
         ;
     c->running = false;
     connection_watch(c);
 }
 
 /* The same with what was left over before, and keeping what is left over now. */
-static void run_with(struct connection *c, struct str fresh)
+static void run_with(struct http_connection *c, struct str fresh)
 {
     struct str in = fresh;
 
@@ -564,7 +566,7 @@ static void run_with(struct connection *c, struct str fresh)
         buf_done(&c->in);
 }
 
-static void tell_drained(struct connection *c)
+static void notify_drained(struct http_connection *c)
 {
     struct http_exchange *x = c->x;
 
@@ -577,12 +579,12 @@ static void tell_drained(struct connection *c)
 
 static void on_kick(struct loop_later *s)
 {
-    struct connection *c = container_of(s, struct connection, kick);
+    struct http_connection *c = container_of(s, struct http_connection, kick);
 
     if (!c->broken && output_queued(&c->out) > 0)
-        flush(c, NULL, 0);
+        flush_connection(c, NULL, 0);
     if (c->state == CONNECTION_OPEN && !c->broken)
-        tell_drained(c); /* with nothing queued the socket is not asked, and would not tell */
+        notify_drained(c); /* with an empty queue the socket is not watched and reports no event */
     if (c->state == CONNECTION_OPEN)
         run_with(c, (struct str){ "", 0 });
     else if (c->broken)
@@ -591,7 +593,7 @@ static void on_kick(struct loop_later *s)
 
 /* --- Events --- */
 
-static void linger(struct connection *c)
+static void discard_input(struct http_connection *c)
 {
     ssize_t n = read(c->fd, c->server->input, sizeof(c->server->input));
 
@@ -599,9 +601,9 @@ static void linger(struct connection *c)
         connection_close(c);
 }
 
-static void on_writable(struct connection *c)
+static void on_connection_writable(struct http_connection *c)
 {
-    flush(c, NULL, 0);
+    flush_connection(c, NULL, 0);
     if (c->broken) {
         connection_cut(c);
     } else if (c->state == CONNECTION_CLOSING) {
@@ -609,13 +611,13 @@ static void on_writable(struct connection *c)
             connection_shut(c);
         connection_watch(c);
     } else {
-        tell_drained(c);
+        notify_drained(c);
         run_with(c, (struct str){ "", 0 });
     }
 }
 
 /* Keeps the first descriptor of a request. The kernel closes what there is no room for. */
-static void keep_received(struct connection *c, struct msghdr *m)
+static void keep_received(struct http_connection *c, struct msghdr *m)
 {
     const struct cmsghdr *h = CMSG_FIRSTHDR(m);
     int fd;
@@ -630,7 +632,7 @@ static void keep_received(struct connection *c, struct msghdr *m)
         close(fd);
 }
 
-static ssize_t read_input(struct connection *c, char *input)
+static ssize_t read_input(struct http_connection *c, char *input)
 {
     union {
         struct cmsghdr align;
@@ -651,7 +653,7 @@ static ssize_t read_input(struct connection *c, char *input)
     return n;
 }
 
-static void on_readable(struct connection *c)
+static void on_connection_readable(struct http_connection *c)
 {
     char *input = c->server->input;
     ssize_t n = read_input(c, input);
@@ -662,33 +664,33 @@ static void on_readable(struct connection *c)
         connection_cut(c);
 }
 
-void connection_look(struct connection *c)
+void connection_check(struct http_connection *c)
 {
     if (c->state == CONNECTION_OPEN && !c->x)
-        on_readable(c);
+        on_connection_readable(c);
 }
 
-static void on_socket(struct loop_fd *s, unsigned events)
+static void on_connection_socket(struct loop_fd *s, unsigned events)
 {
-    struct connection *c = container_of(s, struct connection, socket);
+    struct http_connection *c = container_of(s, struct http_connection, socket);
 
     if (c->state == CONNECTION_LINGERING) {
-        linger(c);
+        discard_input(c);
         return;
     }
     if (events & LOOP_WRITE)
-        on_writable(c);
+        on_connection_writable(c);
     if (c->state != CONNECTION_OPEN)
         return;
     if (events & LOOP_READ && c->socket.want & LOOP_READ)
-        on_readable(c);
+        on_connection_readable(c);
     else if (events & (LOOP_HALF | LOOP_HUP | LOOP_ERROR))
         connection_cut(c);
 }
 
-static void on_timer(struct loop_timer *t)
+static void on_connection_timer(struct loop_timer *t)
 {
-    struct connection *c = container_of(t, struct connection, timer);
+    struct http_connection *c = container_of(t, struct http_connection, timer);
     int64_t now = clock_mono();
 
     if (c->write_deadline && now >= c->write_deadline) {
@@ -700,26 +702,24 @@ static void on_timer(struct loop_timer *t)
         else if (c->x && c->x->answered)
             connection_shut(c);
         else
-            refuse(c, 408, STR("the request did not arrive in time"));
+            refuse_request(c, 408, STR("the request did not arrive in time"));
     }
     connection_watch(c);
 }
 
 int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
-                    struct quota_hold *place, struct connection **ret, struct err *e)
+                    struct quota_hold *place, struct http_connection **ret, struct err *e)
 {
-    struct connection *c = calloc(1, sizeof(*c));
+    struct http_connection *c = new0(sizeof(*c));
     int r;
 
-    if (!c)
-        abort();
     c->server = s;
     c->fd = fd;
     c->received = -1;
     c->peer = *peer;
     buf_init(&c->in, s->config.limits.head + READ_MAX);
     output_init(&c->out);
-    r = loop_fd_start(s->loop, &c->socket, fd, LOOP_READ, on_socket, e);
+    r = loop_fd_start(s->loop, &c->socket, fd, LOOP_READ, on_connection_socket, e);
     if (r < 0) {
         free(c);
         return r;

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Server, connection and exchange from the inside. Private to http.
  *
  * A connection is OPEN (with or without an exchange), CLOSING (sending its last bytes), LINGERING
- * (our side is shut; what still comes is dropped, so that no reset overtakes the last answer) or
- * DEAD (freed at the end of the batch). Everything a handler does only records; the connection
- * moves on in connection_run(), which is never on the stack twice. */
-#ifndef HTTP_CONNECTION_H
-#define HTTP_CONNECTION_H
+ * (our side is shut; further input is dropped, so that no reset overtakes the last answer) or DEAD
+ * (freed at the end of the batch). The functions that a handler calls only record; the connection
+ * advances in connection_run(), which is never on the stack twice. */
+#ifndef LIB_HTTP_CONNECTION_H
+#define LIB_HTTP_CONNECTION_H
 
-#include "http/body.h"
-#include "http/output.h"
-#include "http/server.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "lib/http/body.h"
+#include "lib/http/output.h"
+#include "lib/http/server.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum {
     READ_MAX = 64 << 10,
@@ -19,9 +20,9 @@ enum {
 };
 
 /* Connections of one kind, which share one quota. */
-struct places {
+struct connection_places {
     struct quota quota;
-    struct list idle; /* struct connection, longest first */
+    struct list idle; /* struct http_connection, longest first */
 };
 
 struct http_server {
@@ -29,7 +30,8 @@ struct http_server {
     struct http_config config;
     struct list listeners;
     struct list connections;
-    struct places callers, strangers; /* authenticated, or by the kernel's word; and others */
+    struct connection_places callers,
+        strangers; /* authenticated, or by the kernel's word; and others */
     struct quota buffered;
     unsigned n_connections, n_exchanges;
     struct http_stats stats;
@@ -40,7 +42,7 @@ struct http_server {
     int64_t date_s; /* the second that `date` shows */
     char date[32];
     struct h1_request parsed;
-    char input[READ_MAX]; /* shared: what is not used up at once is copied to its connection */
+    char input[READ_MAX]; /* shared: unconsumed input is copied to its connection */
 };
 
 enum connection_state {
@@ -50,7 +52,7 @@ enum connection_state {
     CONNECTION_DEAD
 };
 
-struct connection {
+struct http_connection {
     struct http_server *server;
     enum connection_state state;
     struct loop_fd socket;
@@ -66,7 +68,7 @@ struct connection {
     int64_t read_deadline, write_deadline; /* 0: none */
     struct h1_scan scan;
     struct buf in; /* input that was not used up */
-    struct output out;
+    struct http_output out;
     struct http_exchange *x;
     bool running; /* connection_run() is on the stack */
     bool broken;  /* to be cut as soon as no handler is on the stack */
@@ -75,7 +77,7 @@ struct connection {
 enum body_mode { BODY_UNDECIDED, BODY_COLLECT, BODY_STREAM, BODY_RAW };
 
 struct http_exchange {
-    struct connection *c;
+    struct http_connection *c;
     struct h1_request request;
     void *state;
     http_exchange_fn *on_gone, *on_drain, *on_ended;
@@ -102,20 +104,20 @@ struct http_exchange {
 
 /* Takes over fd, which is non-blocking, and, unless it fails, the place. */
 int connection_open(struct http_server *s, int fd, const struct http_peer *peer,
-                    struct quota_hold *place, struct connection **ret, struct err *e);
+                    struct quota_hold *place, struct http_connection **ret, struct err *e);
 /* Reads what has come already, if it waits for a request; a handler may run and it may end. Not
  * from inside a handler. */
-void connection_look(struct connection *c);
+void connection_check(struct http_connection *c);
 /* A piece of a streamed body: how long the next may take. */
 void exchange_piece_came(struct http_exchange *x, size_t n);
 /* Counts what it keeps in memory. False: its caller has no room for that. */
-bool connection_account(struct connection *c);
-/* Ends it now; a handler is told. Not from inside a handler. */
-void connection_cut(struct connection *c);
+bool connection_account(struct http_connection *c);
+/* Ends the connection now and notifies its handler. Not from inside a handler. */
+void connection_cut(struct http_connection *c);
 /* Lets it move on at the end of the batch. */
-void connection_kick(struct connection *c);
+void connection_kick(struct http_connection *c);
 /* Sends what is queued and the parts. */
-void connection_send(struct connection *c, const struct str *parts, size_t n);
+void connection_send(struct http_connection *c, const struct str *parts, size_t n);
 
 /* A head, in `out`. length: HTTP_UNKNOWN for none to be written. */
 struct answer_head {
@@ -132,13 +134,14 @@ int answer_write_head(struct http_server *s, const struct answer_head *h, struct
 void answer_error(struct http_server *s, int status, struct str why, bool with_body,
                   struct buf *out);
 
-void server_connection_gone(struct http_server *s);
-/* Ends the longest idle connection in whose socket no request waits; first of unauthenticated
- * clients. False: there is none, or none was found soon enough. Not from inside a handler. */
+void server_connection_closed(struct http_server *s);
+/* Ends the longest idle connection without a pending request in its socket, unauthenticated clients
+ * first. False if none was found within the bounded search. Not from inside a handler. */
 bool server_evict(struct http_server *s);
-/* A place for a connection of this caller, if need be of an idle one. Among strangers not from
- * inside a handler: what waits in their sockets is read first. */
-int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
-                      struct quota_hold *ret, struct err *e);
+/* A place for a connection of this caller, taken from an idle connection if necessary. For
+ * unauthenticated clients not from inside a handler: pending requests in their sockets are read
+ * first. */
+int server_take_place(struct http_server *s, struct connection_places *p,
+                      const struct quota_who *who, struct quota_hold *ret, struct err *e);
 
 #endif

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/connection.h"
+#include "lib/http/connection.h"
 
 const struct h1_request *http_request(const struct http_exchange *x)
 {
@@ -64,8 +65,8 @@ size_t http_queued(const struct http_exchange *x)
     return output_queued(&x->c->out);
 }
 
-/* From inside connection_run() it goes on by itself. */
-static void go_on(struct http_exchange *x)
+/* connection_run() continues by itself when this is called from inside it. */
+static void continue_connection(struct http_exchange *x)
 {
     if (!x->c->running)
         connection_kick(x->c);
@@ -102,7 +103,7 @@ static void want_body(struct http_exchange *x, enum body_mode mode, http_body_fn
 {
     x->mode = mode;
     x->on_body = call;
-    x->body_told = false; /* also of an empty body the end is told */
+    x->body_told = false; /* the end of an empty body is reported, too */
     if (x->continue_due) {
         struct str go = STR("HTTP/1.1 100 Continue\r\n\r\n");
 
@@ -110,14 +111,14 @@ static void want_body(struct http_exchange *x, enum body_mode mode, http_body_fn
         connection_send(x->c, &go, 1);
     }
     set_patience(x);
-    go_on(x);
+    continue_connection(x);
 }
 
 void http_collect(struct http_exchange *x, size_t max, http_body_fn *done)
 {
     buf_init(&x->collected, max);
     if (x->body.framing == H1_LENGTH && x->body.left > max)
-        x->continue_due = false; /* 413 is the better answer to somebody who asked first */
+        x->continue_due = false; /* a client that sent Expect gets 413 instead of 100 */
     want_body(x, BODY_COLLECT, done);
 }
 
@@ -132,7 +133,7 @@ void http_body_pause(struct http_exchange *x)
         x->rate_left = x->rate_by - clock_mono();
     x->paused = true;
     x->c->read_deadline = 0;
-    go_on(x);
+    continue_connection(x);
 }
 
 void http_body_resume(struct http_exchange *x)
@@ -146,7 +147,7 @@ void http_body_resume(struct http_exchange *x)
     } else if (x->mode == BODY_STREAM) {
         set_patience(x);
     }
-    go_on(x);
+    continue_connection(x);
 }
 
 void http_body_any_rate(struct http_exchange *x)
@@ -159,13 +160,12 @@ void http_body_patience(struct http_exchange *x, int64_t ns)
     x->patience = ns;
     if (x->mode != BODY_UNDECIDED && x->mode != BODY_RAW)
         set_patience(x);
-    go_on(x);
+    continue_connection(x);
 }
 
 /* --- The answer --- */
 
-/* Whether the client could go on sending a body that nobody wants for longer than we want to read.
- */
+/* Whether the client could continue to send an unwanted body for longer than we read it. */
 static bool body_in_the_way(const struct http_exchange *x)
 {
     return x->continue_due ||
@@ -193,8 +193,8 @@ void http_also(struct http_exchange *x, struct h1_field field)
 }
 
 /* Writes the head to `out` and settles how the body goes. */
-static int make_head(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
-                     int64_t length, struct buf *out, struct err *e)
+static int make_answer_head(struct http_exchange *x, int status, const struct h1_field *fields,
+                            size_t n, int64_t length, struct buf *out, struct err *e)
 {
     struct answer_head h = {
         .status = status, .fields = fields, .n = n, .also = x->also, .length = length
@@ -223,13 +223,13 @@ static int make_head(struct http_exchange *x, int status, const struct h1_field 
     return 0;
 }
 
-static void finish(struct http_exchange *x)
+static void finish_http_answer(struct http_exchange *x)
 {
     x->answered = true;
     x->paused = false;
     if (!x->body.ended) /* dropping what is left of it is a favour, and short */
         x->c->read_deadline = clock_mono() + x->c->server->config.linger_ns;
-    go_on(x);
+    continue_connection(x);
 }
 
 int http_respond(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
@@ -241,13 +241,13 @@ int http_respond(struct http_exchange *x, int status, const struct h1_field *fie
 
     if (body.n > HTTP_RESPONSE_MAX)
         return err_set(e, ERR_TOO_BIG, "an answer of %zu bytes must be streamed", body.n);
-    r = make_head(x, status, fields, n, (int64_t)body.n, &head, e);
+    r = make_answer_head(x, status, fields, n, (int64_t)body.n, &head, e);
     if (r < 0)
         return r;
     parts[0] = buf_str(&head);
     parts[1] = body;
     connection_send(x->c, parts, x->no_body ? 1 : 2);
-    finish(x);
+    finish_http_answer(x);
     return 0;
 }
 
@@ -275,7 +275,7 @@ int http_begin(struct http_exchange *x, int status, const struct h1_field *field
                int64_t length, struct err *e)
 {
     AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
-    int r = make_head(x, status, fields, n, length, &head, e);
+    int r = make_answer_head(x, status, fields, n, length, &head, e);
 
     if (r < 0)
         return r;
@@ -306,12 +306,12 @@ static int after_write(struct http_exchange *x, size_t n)
         x->wants_drain = true;
         return 1;
     }
-    if (x->wants_drain) /* somebody else waits for this, as a WebSocket's pong finds it */
+    if (x->wants_drain) /* another part waits for the drain, such as a WebSocket's pong */
         connection_kick(x->c);
     return 0;
 }
 
-/* What data is on the wire. Returns how many parts that makes. */
+/* Frames the data for the wire. Returns the number of parts. */
 static size_t frame_data(const struct http_exchange *x, const struct str *data, size_t n,
                          char line[static BODY_CHUNK_LINE_MAX],
                          struct str parts[static OUTPUT_PARTS_MAX])
@@ -356,7 +356,7 @@ int http_write(struct http_exchange *x, struct str data, struct err *e)
     return http_write_parts(x, &data, 1, e);
 }
 
-static int duplicate(const int *fds, size_t n, int *copies, struct err *e)
+static int duplicate_fds(const int *fds, size_t n, int *copies, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
@@ -384,7 +384,7 @@ int http_write_fds(struct http_exchange *x, struct str data, const int *fds, siz
         return err_set(e, ERR_UNSUPPORTED, "descriptors go with a body to a local client only");
     if (data.n == 0 || n == 0 || n > HTTP_FDS_MAX)
         return err_set(e, ERR_BUG, "1 to %d descriptors go with at least one byte", HTTP_FDS_MAX);
-    r = duplicate(fds, n, copies, e);
+    r = duplicate_fds(fds, n, copies, e);
     if (r < 0)
         return r;
     output_add_fds(&x->c->out, copies, n, NULL);
@@ -405,7 +405,7 @@ void http_end(struct http_exchange *x)
     if (x->mode == BODY_RAW)
         x->close = true;
     connection_send(x->c, &last, x->chunked && !x->no_body ? 1 : 0);
-    finish(x);
+    finish_http_answer(x);
 }
 
 void http_cut(struct http_exchange *x)
@@ -428,7 +428,7 @@ void http_fail(struct http_exchange *x, int status, struct str why)
     answer_error(x->c->server, status, why, !x->no_body, &out);
     part = buf_str(&out);
     connection_send(x->c, &part, 1);
-    finish(x);
+    finish_http_answer(x);
 }
 
 int http_upgrade(struct http_exchange *x, const struct h1_field *fields, size_t n,

@@ -1,4 +1,5 @@
-#include "http/frame.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/frame.h"
 
 enum { FIN = 0x80, RESERVED = 0x70, OPCODE = 0x0f, MASKED = 0x80, LENGTH = 0x7f };
 enum { CONTROL = 8 /* opcodes from here on */, LENGTH_16 = 126, LENGTH_64 = 127 };
@@ -16,7 +17,7 @@ void frame_reader_done(struct frame_reader *r)
 
 #define violate(r, value, code_, ...) ((r)->code = (value), err_set(e, (code_), __VA_ARGS__))
 
-/* How long the head is, as far as its bytes so far tell. */
+/* The length of the head, as far as it is known from its bytes so far. */
 static unsigned head_length(const struct frame_reader *r)
 {
     unsigned n = 2;
@@ -43,7 +44,7 @@ static uint64_t payload_length(const struct frame_reader *r)
     return n;
 }
 
-static bool is_last(const struct frame_reader *r)
+static bool is_last_frame(const struct frame_reader *r)
 {
     return r->head_[0] & FIN;
 }
@@ -52,7 +53,7 @@ static int check_control(struct frame_reader *r, unsigned op, struct err *e)
 {
     if (op != FRAME_CLOSE && op != FRAME_PING && op != FRAME_PONG)
         return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID, "unknown WebSocket opcode %u", op);
-    if (!is_last(r) || (r->head_[1] & LENGTH) > FRAME_CONTROL_MAX)
+    if (!is_last_frame(r) || (r->head_[1] & LENGTH) > FRAME_CONTROL_MAX)
         return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
                        "a WebSocket control frame is fragmented or longer than %d bytes",
                        FRAME_CONTROL_MAX);
@@ -70,7 +71,7 @@ static int check_data(struct frame_reader *r, unsigned op, struct err *e)
 }
 
 /* The first two bytes are there. */
-static int check_start(struct frame_reader *r, struct err *e)
+static int check_frame_start(struct frame_reader *r, struct err *e)
 {
     unsigned op = r->head_[0] & OPCODE;
 
@@ -104,7 +105,7 @@ static int begin_frame(struct frame_reader *r, struct err *e)
 }
 
 /* 1: the head is complete. */
-static int read_head(struct frame_reader *r, struct str *in, struct err *e)
+static int read_frame_head(struct frame_reader *r, struct str *in, struct err *e)
 {
     while (r->head_n_ < head_length(r)) {
         if (in->n == 0)
@@ -112,7 +113,7 @@ static int read_head(struct frame_reader *r, struct str *in, struct err *e)
         r->head_[r->head_n_++] = (unsigned char)in->p[0];
         *in = (struct str){ in->p + 1, in->n - 1 };
         if (r->head_n_ == 2) {
-            int bad = check_start(r, e);
+            int bad = check_frame_start(r, e);
 
             if (bad < 0)
                 return bad;
@@ -196,7 +197,7 @@ static int end_frame(struct frame_reader *r, struct frame_message *ret, struct e
                                        .data = { r->control_, (size_t)r->at_ } };
         return 1;
     }
-    return is_last(r) ? end_message(r, ret, e) : 0;
+    return is_last_frame(r) ? end_message(r, ret, e) : 0;
 }
 
 /* A message's memory is given back if it was a large one: most are small. */
@@ -221,7 +222,7 @@ int frame_read(struct frame_reader *r, struct str *in, struct frame_message *ret
     forget_message(r);
     for (;;) {
         if (r->op_ < 0) {
-            result = read_head(r, in, e);
+            result = read_frame_head(r, in, e);
             if (result <= 0)
                 return result;
         }

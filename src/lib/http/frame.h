@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* WebSocket frames (RFC 6455), both sides. Depends on nothing but base.
  *
  * Reading gives whole messages: fragments are joined up to a limit, control frames may come in
  * between. Refused: reserved bits and opcodes, a wrong mask bit, lengths not in their shortest
  * form, fragmented or long control frames, text and close reasons that are not UTF-8, close codes
  * that may not be sent. */
-#ifndef HTTP_FRAME_H
-#define HTTP_FRAME_H
+#ifndef LIB_HTTP_FRAME_H
+#define LIB_HTTP_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +40,7 @@ enum { FRAME_HEAD_MAX = 14, FRAME_CONTROL_MAX = 125 };
 
 struct frame_reader {
     bool from_client; /* frames must be masked, else must not */
-    int code;         /* after an error: what to close with */
+    int code;         /* after an error: the code to close with */
     unsigned char head_[FRAME_HEAD_MAX];
     unsigned head_n_;
     uint64_t left_, at_; /* payload of the current frame: to come, and seen */

@@ -1,8 +1,9 @@
-#include "http/h1.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/h1.h"
 
 #include "base/own.h"
 
-/* What a byte may be part of. */
+/* The elements that a byte may be part of. */
 enum { TOKEN = 1, VALUE = 2, TARGET = 4, HOST = 8, DIGIT = 16 };
 
 static const unsigned char classes[256] = {
@@ -115,7 +116,7 @@ static bool is_all(struct str s, unsigned class)
     return true;
 }
 
-static char lower(char c)
+static char lower_character(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
@@ -125,7 +126,7 @@ bool h1_same(struct str a, struct str b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (lower_character(a.p[i]) != lower_character(b.p[i]))
             return false;
     return true;
 }
@@ -135,14 +136,15 @@ bool h1_is_token(struct str s)
     return s.n > 0 && is_all(s, TOKEN);
 }
 
-static bool is_blank(char c)
+static bool is_blank_character(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 bool h1_is_value(struct str s)
 {
-    return is_all(s, VALUE) && (s.n == 0 || (!is_blank(s.p[0]) && !is_blank(s.p[s.n - 1])));
+    return is_all(s, VALUE) &&
+           (s.n == 0 || (!is_blank_character(s.p[0]) && !is_blank_character(s.p[s.n - 1])));
 }
 
 enum h1_method h1_method_of(struct str token)
@@ -153,16 +155,16 @@ enum h1_method h1_method_of(struct str token)
     return H1_OTHER;
 }
 
-static struct str part(struct str s, size_t from, size_t to)
+static struct str str_part(struct str s, size_t from, size_t to)
 {
     return (struct str){ s.p + from, to - from };
 }
 
-static struct str trim(struct str s)
+static struct str trim_field_blanks(struct str s)
 {
-    while (s.n > 0 && is_blank(s.p[0]))
-        s = part(s, 1, s.n);
-    while (s.n > 0 && is_blank(s.p[s.n - 1]))
+    while (s.n > 0 && is_blank_character(s.p[0]))
+        s = str_part(s, 1, s.n);
+    while (s.n > 0 && is_blank_character(s.p[s.n - 1]))
         s.n--;
     return s;
 }
@@ -197,7 +199,7 @@ bool h1_list_has(struct str list, struct str token)
         struct str item;
 
         list = str_cut(list, ',', &item);
-        if (h1_same(trim(item), token))
+        if (h1_same(trim_field_blanks(item), token))
             return true;
     }
     return false;
@@ -205,7 +207,7 @@ bool h1_list_has(struct str list, struct str token)
 
 /* --- Hosts --- */
 
-static bool parse_port(struct str s, uint16_t *ret)
+static bool parse_authority_port(struct str s, uint16_t *ret)
 {
     uint64_t port;
 
@@ -215,13 +217,13 @@ static bool parse_port(struct str s, uint16_t *ret)
     return true;
 }
 
-/* Enough to tell an address from everything else; who dials parses it. */
-static bool looks_like_ipv6(struct str s)
+/* Only distinguishes addresses from other text; the dialling code parses the address. */
+static bool resembles_ipv6(struct str s)
 {
     bool colon = false;
 
     for (size_t i = 0; i < s.n; i++) {
-        char c = lower(s.p[i]);
+        char c = lower_character(s.p[i]);
 
         if (c == ':')
             colon = true;
@@ -232,7 +234,7 @@ static bool looks_like_ipv6(struct str s)
 }
 
 /* Of labels, none of them empty but for what a last dot leaves. */
-static bool is_name(struct str s)
+static bool is_host_name(struct str s)
 {
     if (s.n == 0 || s.n > H1_HOST_MAX || s.p[0] == '.' || !is_all(s, HOST))
         return false;
@@ -252,22 +254,22 @@ bool h1_parse_host(struct str s, struct h1_host *ret)
     if (s.n > 0 && s.p[0] == '[') {
         size_t end = str_find(s, ']');
 
-        if (end == s.n || !looks_like_ipv6(part(s, 1, end)))
+        if (end == s.n || !resembles_ipv6(str_part(s, 1, end)))
             return false;
-        h.name = part(s, 1, end);
+        h.name = str_part(s, 1, end);
         h.is_ipv6 = true;
-        rest = part(s, end + 1, s.n);
+        rest = str_part(s, end + 1, s.n);
     } else {
         size_t end = str_find(s, ':');
 
-        h.name = part(s, 0, end);
-        if (!is_name(h.name))
+        h.name = str_part(s, 0, end);
+        if (!is_host_name(h.name))
             return false;
-        rest = part(s, end, s.n);
+        rest = str_part(s, end, s.n);
     }
     if (rest.n > 0 && rest.p[0] != ':')
         return false;
-    if (rest.n > 1 && !parse_port(part(rest, 1, rest.n), &h.port))
+    if (rest.n > 1 && !parse_authority_port(str_part(rest, 1, rest.n), &h.port))
         return false;
     *ret = h;
     return true;
@@ -298,8 +300,8 @@ static int check_lengths(const struct h1_scan *s, size_t length, const struct h1
 }
 
 /* Looks at the bytes that have not been looked at: the head's length, 0, or an error. */
-static int scan(struct h1_scan *s, struct str in, const struct h1_limits *l, int *status,
-                struct err *e)
+static int scan_head(struct h1_scan *s, struct str in, const struct h1_limits *l, int *status,
+                     struct err *e)
 {
     size_t i;
 
@@ -334,12 +336,12 @@ static int scan(struct h1_scan *s, struct str in, const struct h1_limits *l, int
 /* --- Fields --- */
 
 /* Takes a line, without its CR LF, off the front: the scan has seen that they are there. */
-static struct str take_line(struct str *in)
+static struct str take_head_line(struct str *in)
 {
     size_t end = (size_t)((const char *)memchr(in->p, '\r', in->n) - in->p);
-    struct str line = part(*in, 0, end);
+    struct str line = str_part(*in, 0, end);
 
-    *in = part(*in, end + 2, in->n);
+    *in = str_part(*in, end + 2, in->n);
     return line;
 }
 
@@ -347,7 +349,7 @@ static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head
                         struct err *e)
 {
     for (;;) {
-        struct str line = take_line(&in), name, value;
+        struct str line = take_head_line(&in), name, value;
 
         if (line.n == 0)
             return 0;
@@ -362,7 +364,7 @@ static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head
         if (name.n > H1_NAME_MAX)
             return refuse(status, ERR_TOO_BIG, 431, "the name of header field %zu is too long",
                           h->n + 1);
-        h->fields[h->n++] = (struct h1_field){ name, trim(value) };
+        h->fields[h->n++] = (struct h1_field){ name, trim_field_blanks(value) };
     }
 }
 
@@ -374,12 +376,12 @@ struct framing {
     bool close;
 };
 
-static bool looks_like(struct str name, struct str framing)
+static bool resembles_field(struct str name, struct str framing)
 {
     if (name.n != framing.n)
         return false;
     for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i] == '_' ? '-' : lower(name.p[i]);
+        char c = name.p[i] == '_' ? '-' : lower_character(name.p[i]);
 
         if (c != framing.p[i])
             return false;
@@ -387,7 +389,7 @@ static bool looks_like(struct str name, struct str framing)
     return true;
 }
 
-/* Lists in Connection name fields that a proxy takes away; what frames the message cannot go. */
+/* Connection lists the fields that a proxy removes; framing fields cannot be removed. */
 static int read_connection(struct str list, struct h1_head *h, struct framing *f, int *status,
                            struct err *e)
 {
@@ -395,7 +397,7 @@ static int read_connection(struct str list, struct h1_head *h, struct framing *f
         struct str item;
 
         list = str_cut(list, ',', &item);
-        item = trim(item);
+        item = trim_field_blanks(item);
         if (item.n > 0 && !h1_is_token(item))
             return refuse(status, ERR_INVALID, 400, "Connection is not a list of tokens");
         if (h1_same(item, STR("host")) || h1_same(item, STR("content-length")) ||
@@ -424,21 +426,21 @@ static bool has_tab(struct str value)
 
 /* How often a field counts that says how long the body is: a doubtful spelling is never a good one,
  * like Content_Length. */
-static size_t weight(const struct h1_field *field)
+static size_t framing_weight(const struct h1_field *field)
 {
     return memchr(field->name.p, '_', field->name.n) || has_tab(field->value) ? 2 : 1;
 }
 
-static int read_field(const struct h1_field *field, struct h1_head *h, struct framing *f,
-                      int *status, struct err *e)
+static int read_head_field(const struct h1_field *field, struct h1_head *h, struct framing *f,
+                           int *status, struct err *e)
 {
     struct str name = field->name;
 
-    if (looks_like(name, STR("content-length"))) {
-        f->lengths += weight(field);
+    if (resembles_field(name, STR("content-length"))) {
+        f->lengths += framing_weight(field);
         f->length = field->value;
-    } else if (looks_like(name, STR("transfer-encoding"))) {
-        f->codings += weight(field);
+    } else if (resembles_field(name, STR("transfer-encoding"))) {
+        f->codings += framing_weight(field);
         f->coding = field->value;
     } else if (h1_same(name, STR("connection"))) {
         return read_connection(field->value, h, f, status, e);
@@ -474,13 +476,13 @@ static int decide_framing(struct h1_head *h, const struct framing *f, int *statu
     return 0;
 }
 
-static int read_head(struct h1_head *h, int *status, struct err *e)
+static int read_head_fields(struct h1_head *h, int *status, struct err *e)
 {
     struct framing f = { 0 };
     int r;
 
     for (size_t i = 0; i < h->n; i++) {
-        r = read_field(&h->fields[i], h, &f, status, e);
+        r = read_head_field(&h->fields[i], h, &f, status, e);
         if (r < 0)
             return r;
     }
@@ -511,16 +513,16 @@ static bool parse_absolute(struct str t, struct h1_request *q)
 
     if (colon == 0 || colon > 16 || t.n - colon < 4 || memcmp(t.p + colon, "://", 3) != 0)
         return false;
-    q->scheme = part(t, 0, colon);
+    q->scheme = str_part(t, 0, colon);
     for (size_t i = 0; i < colon; i++)
         if (q->scheme.p[i] < 'a' || q->scheme.p[i] > 'z')
             return false;
-    rest = part(t, colon + 3, t.n);
+    rest = str_part(t, colon + 3, t.n);
     slash = 0;
     while (slash < rest.n && rest.p[slash] != '/' && rest.p[slash] != '?')
         slash++;
-    q->path = part(rest, slash, rest.n);
-    return h1_parse_host(part(rest, 0, slash), &q->to);
+    q->path = str_part(rest, slash, rest.n);
+    return h1_parse_host(str_part(rest, 0, slash), &q->to);
 }
 
 static bool parse_form(struct h1_request *q)
@@ -574,7 +576,7 @@ static int parse_request_line(struct str line, const struct h1_limits *l, struct
     return 0;
 }
 
-static int check_host(struct h1_request *q, int *status, struct err *e)
+static int check_host_field(struct h1_request *q, int *status, struct err *e)
 {
     size_t hosts = h1_count(&q->head, STR("host"));
     const struct h1_field *f = h1_find(&q->head, STR("host"));
@@ -603,14 +605,14 @@ static int check_expect(struct h1_request *q, int *status, struct err *e)
 static int parse_whole_request(struct str head, const struct h1_limits *l, struct h1_request *q,
                                int *status, struct err *e)
 {
-    int r = parse_request_line(take_line(&head), l, q, status, e);
+    int r = parse_request_line(take_head_line(&head), l, q, status, e);
 
     if (r < 0)
         return r;
     r = parse_fields(head, l, &q->head, status, e);
     if (r < 0)
         return r;
-    r = read_head(&q->head, status, e);
+    r = read_head_fields(&q->head, status, e);
     if (r < 0)
         return r;
     if (q->method == H1_CONNECT && q->head.framing != H1_EMPTY)
@@ -619,7 +621,7 @@ static int parse_whole_request(struct str head, const struct h1_limits *l, struc
         (q->method == H1_GET || q->method == H1_HEAD || q->method == H1_DELETE))
         return refuse(status, ERR_INVALID, 400,
                       "in HTTP/1.0 this method has no body, so some would not read it");
-    r = check_host(q, status, e);
+    r = check_host_field(q, status, e);
     if (r < 0)
         return r;
     return check_expect(q, status, e);
@@ -638,7 +640,7 @@ static void clear_head(struct h1_head *h)
 int h1_parse_request(struct h1_scan *s, struct str in, const struct h1_limits *limits,
                      struct h1_request *ret, int *status, struct err *e)
 {
-    int n = scan(s, in, limits, status, e), r;
+    int n = scan_head(s, in, limits, status, e), r;
 
     if (n <= 0)
         return n;
@@ -646,11 +648,11 @@ int h1_parse_request(struct h1_scan *s, struct str in, const struct h1_limits *l
     ret->scheme = ret->path = (struct str){ 0 };
     ret->to = ret->host = (struct h1_host){ 0 };
     ret->expects_continue = false;
-    r = parse_whole_request(part(in, 0, (size_t)n), limits, ret, status, e);
+    r = parse_whole_request(str_part(in, 0, (size_t)n), limits, ret, status, e);
     return r < 0 ? r : n;
 }
 
-static void move(struct str *s, const char *from, const char *to)
+static void move_str(struct str *s, const char *from, const char *to)
 {
     if (s->p)
         s->p = to + (s->p - from);
@@ -662,10 +664,10 @@ void h1_move_request(struct h1_request *q, const char *from, const char *to)
                                 &q->to.name,     &q->host.name, &q->head.proto };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)
-        move(all[i], from, to);
+        move_str(all[i], from, to);
     for (size_t i = 0; i < q->head.n; i++) {
-        move(&q->head.fields[i].name, from, to);
-        move(&q->head.fields[i].value, from, to);
+        move_str(&q->head.fields[i].name, from, to);
+        move_str(&q->head.fields[i].value, from, to);
     }
 }
 
@@ -692,7 +694,7 @@ static void decide_response_framing(struct h1_response *p, enum h1_method asked)
     bool tunnel = asked == H1_CONNECT && p->status / 100 == 2;
     bool no_body = p->status / 100 == 1 || p->status == 204 || p->status == 304;
 
-    /* Framing where there is nothing to frame: whoever wrote it may yet send a body. */
+    /* Framing without a body: the sender may send one nevertheless. */
     if (p->status != 304 && (no_body || tunnel) &&
         (h->framing == H1_CHUNKED || (h->framing == H1_LENGTH && h->length > 0)))
         h->keep_alive = false;
@@ -708,20 +710,20 @@ static void decide_response_framing(struct h1_response *p, enum h1_method asked)
 int h1_parse_response(struct h1_scan *s, struct str in, const struct h1_limits *limits,
                       enum h1_method asked, struct h1_response *ret, struct err *e)
 {
-    int status, n = scan(s, in, limits, &status, e), r;
+    int status, n = scan_head(s, in, limits, &status, e), r;
     struct str head;
 
     if (n <= 0)
         return n;
     clear_head(&ret->head);
-    head = part(in, 0, (size_t)n);
-    r = parse_status_line(take_line(&head), ret, e);
+    head = str_part(in, 0, (size_t)n);
+    r = parse_status_line(take_head_line(&head), ret, e);
     if (r < 0)
         return r;
     r = parse_fields(head, limits, &ret->head, &status, e);
     if (r < 0)
         return r;
-    r = read_head(&ret->head, &status, e);
+    r = read_head_fields(&ret->head, &status, e);
     if (r < 0)
         return r;
     if (ret->status / 100 == 1 && (ret->head.framing == H1_CHUNKED || ret->head.length > 0))

@@ -1,5 +1,6 @@
-/* HTTP/1.1 heads: one strict parser for server, client and proxy. It allocates nothing and copies
- * nothing: what it returns are slices of the input.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/1.1 heads: one strict parser for server, client and proxy. It allocates and copies
+ * nothing: its results are slices of the input.
  *
  * It accepts less than the RFCs allow, since every reading that two programs can differ on is a way
  * to smuggle a request past one of them. Refused: bare LF, lone CR, folded lines, blanks before a
@@ -9,8 +10,8 @@
  * `chunked`, `Content_Length` and its like, HTTP/1.0 with Transfer-Encoding or with the body of a
  * GET, HEAD or DELETE, CONNECT with a body, a second Upgrade, names of fields beyond 255 bytes, and
  * hop-by-hop lists that name framing fields. */
-#ifndef HTTP_H1_H
-#define HTTP_H1_H
+#ifndef LIB_HTTP_H1_H
+#define LIB_HTTP_H1_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ enum {
 };
 
 enum h1_method {
-    H1_OTHER, /* a token that is none of these; `get` is one */
+    H1_OTHER, /* any other token, such as `get` */
     H1_GET,
     H1_HEAD,
     H1_POST,
@@ -67,7 +68,7 @@ struct h1_host {
     uint16_t port; /* 0: not written, or nothing behind the colon; a written 0 is refused */
 };
 
-/* What both kinds of head have in common. */
+/* The common part of both kinds of head. */
 struct h1_head {
     int minor; /* HTTP/1.minor: 0 or 1 */
     size_t n;
@@ -126,12 +127,12 @@ void h1_move_request(struct h1_request *q, const char *from, const char *to);
 int h1_parse_response(struct h1_scan *s, struct str in, const struct h1_limits *limits,
                       enum h1_method asked, struct h1_response *ret, struct err *e);
 
-/* The first field of that name, whatever its case; NULL if there is none. */
+/* The first field of that name, case-insensitive; NULL if absent. */
 const struct h1_field *h1_find(const struct h1_head *h, struct str name);
 struct str h1_value(const struct h1_head *h, struct str name); /* empty, p == NULL: none */
 size_t h1_count(const struct h1_head *h, struct str name);
 
-/* Whether a comma-separated list (Connection, Upgrade, Accept) names the token, whatever its case.
+/* Whether a comma-separated list (Connection, Upgrade, Accept) names the token, case-insensitive.
  */
 bool h1_list_has(struct str list, struct str token);
 

@@ -1,4 +1,5 @@
-#include "http/origin.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/origin.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,7 +16,7 @@ bool origin_is_loopback(const struct sockaddr_storage *a)
 }
 
 /* The host a browser thinks it talks to must be one that only we can be. */
-static bool host_is_ours(const struct http_peer *p, const struct h1_host *h)
+static bool is_own_host(const struct http_peer *p, const struct h1_host *h)
 {
     char text[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&p->local;
@@ -33,7 +34,7 @@ static bool host_is_ours(const struct http_peer *p, const struct h1_host *h)
 }
 
 /* A web page's script sends its own origin; only pages of ours may talk to us. */
-static bool page_is_ours(const struct h1_head *h)
+static bool is_own_page(const struct h1_head *h)
 {
     struct str origin = h1_value(h, STR("Origin")), host = h1_value(h, STR("Host"));
 
@@ -43,19 +44,19 @@ static bool page_is_ours(const struct h1_head *h)
            str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
 }
 
-bool origin_is_ours(const struct http_exchange *x)
+bool origin_is_own(const struct http_exchange *x)
 {
     const struct http_peer *p = http_peer(x);
     const struct h1_request *q = http_request(x);
 
-    return p->is_unix || (host_is_ours(p, &q->host) && page_is_ours(&q->head));
+    return p->is_unix || (is_own_host(p, &q->host) && is_own_page(&q->head));
 }
 
-bool origin_host_is_ours(const struct http_exchange *x)
+bool origin_host_is_own(const struct http_exchange *x)
 {
     const struct http_peer *p = http_peer(x);
 
-    return p->is_unix || host_is_ours(p, &http_request(x)->host);
+    return p->is_unix || is_own_host(p, &http_request(x)->host);
 }
 
 bool origin_url(const struct sockaddr_storage *a, char ret[static ORIGIN_URL])

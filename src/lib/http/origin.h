@@ -1,17 +1,18 @@
-/* Whether a request to a TCP socket means us: what keeps web pages of others away from a server on
- * this machine, also after they have bent a name of theirs to its address. */
-#ifndef HTTP_ORIGIN_H
-#define HTTP_ORIGIN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a request to a TCP socket is meant for this server. Keeps foreign web pages away from a
+ * server on this machine, also after DNS rebinding. */
+#ifndef LIB_HTTP_ORIGIN_H
+#define LIB_HTTP_ORIGIN_H
 
-#include "http/server.h"
+#include "lib/http/server.h"
 
 bool origin_is_loopback(const struct sockaddr_storage *a);
 /* Host names the address that was connected to, or localhost; Origin, if it is there, the same. A
  * unix socket has no such callers: always true. */
-bool origin_is_ours(const struct http_exchange *x);
+bool origin_is_own(const struct http_exchange *x);
 
 /* The same without a look at Origin. */
-bool origin_host_is_ours(const struct http_exchange *x);
+bool origin_host_is_own(const struct http_exchange *x);
 
 /* "http://127.0.0.1:80": where a client of this machine finds what listens there. False: it is no
  * TCP address. */

@@ -1,4 +1,5 @@
-#include "http/output.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/output.h"
 
 #include <errno.h>
 #include <sys/uio.h>
@@ -12,13 +13,13 @@ struct output_fds_ {
     struct output_fds_ *next;
 };
 
-void output_init(struct output *o)
+void output_init(struct http_output *o)
 {
-    *o = (struct output){ 0 };
+    *o = (struct http_output){ 0 };
     buf_init(&o->bytes_, HTTP_RESPONSE_MAX + HTTP_QUEUE_HARD + H1_HEAD_MAX);
 }
 
-static void drop_first_fds(struct output *o)
+static void drop_first_fds(struct http_output *o)
 {
     struct output_fds_ *first = o->fds_;
 
@@ -28,7 +29,7 @@ static void drop_first_fds(struct output *o)
     free(first);
 }
 
-void output_done(struct output *o)
+void output_done(struct http_output *o)
 {
     while (o->fds_)
         drop_first_fds(o);
@@ -36,13 +37,13 @@ void output_done(struct output *o)
     o->sent_ = 0;
 }
 
-size_t output_queued(const struct output *o)
+size_t output_queued(const struct http_output *o)
 {
     return o->bytes_.n - o->sent_;
 }
 
 /* Moves the rest to the front when that costs less than what it frees. */
-static void compact(struct output *o)
+static void compact_output(struct http_output *o)
 {
     if (o->sent_ == 0 || o->sent_ < o->bytes_.n / 2)
         return;
@@ -52,25 +53,23 @@ static void compact(struct output *o)
     o->sent_ = 0;
 }
 
-int output_add(struct output *o, struct str s, struct err *e)
+int output_add(struct http_output *o, struct str s, struct err *e)
 {
-    compact(o);
+    compact_output(o);
     if (buf_add(&o->bytes_, s) < 0)
         return err_set(e, ERR_TOO_BIG, "the client has %zu bytes of output waiting",
                        output_queued(o));
     return 0;
 }
 
-int output_add_fds(struct output *o, const int *fds, size_t n, struct err *e)
+int output_add_fds(struct http_output *o, const int *fds, size_t n, struct err *e)
 {
     struct output_fds_ *f, **last = &o->fds_;
 
     if (n == 0 || n > HTTP_FDS_MAX)
         return err_set(e, ERR_BUG, "%zu descriptors in one message; 1 to %d are possible", n,
                        HTTP_FDS_MAX);
-    f = calloc(1, sizeof(*f));
-    if (!f)
-        abort();
+    f = new0(sizeof(*f));
     f->at = o->bytes_.n;
     f->n = n;
     memcpy(f->fds, fds, n * sizeof(*fds));
@@ -85,7 +84,7 @@ union control {
     char bytes[CMSG_SPACE(HTTP_FDS_MAX * sizeof(int))];
 };
 
-static void attach_fds(struct msghdr *m, union control *c, const struct output_fds_ *f)
+static void attach_output_fds(struct msghdr *m, union control *c, const struct output_fds_ *f)
 {
     size_t size = f->n * sizeof(int);
     struct cmsghdr *h;
@@ -101,7 +100,7 @@ static void attach_fds(struct msghdr *m, union control *c, const struct output_f
 }
 
 /* How far one call may send: up to the next descriptors, which go with their own byte. */
-static size_t queue_limit(const struct output *o)
+static size_t queue_limit(const struct http_output *o)
 {
     const struct output_fds_ *f = o->fds_;
 
@@ -110,12 +109,12 @@ static size_t queue_limit(const struct output *o)
     return f ? f->at : o->bytes_.n;
 }
 
-static bool fds_are_due(const struct output *o)
+static bool fds_are_due(const struct http_output *o)
 {
     return o->fds_ && o->fds_->at == o->sent_;
 }
 
-static size_t make_vector(const struct output *o, const struct str *parts, size_t n,
+static size_t make_vector(const struct http_output *o, const struct str *parts, size_t n,
                           struct iovec *v)
 {
     size_t limit = queue_limit(o), count = 0;
@@ -135,7 +134,7 @@ static size_t make_vector(const struct output *o, const struct str *parts, size_
 }
 
 /* One call: bytes sent, 0 if the socket is full or nothing is left, or an error. */
-static ssize_t send_once(struct output *o, int socket, const struct str *parts, size_t n,
+static ssize_t send_once(struct http_output *o, int socket, const struct str *parts, size_t n,
                          struct err *e)
 {
     struct iovec v[OUTPUT_PARTS_MAX + 1];
@@ -148,7 +147,7 @@ static ssize_t send_once(struct output *o, int socket, const struct str *parts, 
     if (count == 0)
         return 0;
     if (with_fds)
-        attach_fds(&m, &control, o->fds_);
+        attach_output_fds(&m, &control, o->fds_);
     do
         sent = sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -163,8 +162,8 @@ static ssize_t send_once(struct output *o, int socket, const struct str *parts, 
     return sent;
 }
 
-/* What of the parts was not sent joins the queue. */
-static int keep_rest(struct output *o, const struct str *parts, size_t n, size_t sent,
+/* The unsent rest of the parts joins the queue. */
+static int keep_rest(struct http_output *o, const struct str *parts, size_t n, size_t sent,
                      struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -181,7 +180,7 @@ static int keep_rest(struct output *o, const struct str *parts, size_t n, size_t
     return 0;
 }
 
-static size_t take_sent(struct output *o, size_t sent)
+static size_t take_sent(struct http_output *o, size_t sent)
 {
     size_t queued = output_queued(o), of_queue = sent < queued ? sent : queued;
 
@@ -193,7 +192,8 @@ static size_t take_sent(struct output *o, size_t sent)
     return sent - of_queue;
 }
 
-int64_t output_send(struct output *o, int socket, const struct str *parts, size_t n, struct err *e)
+int64_t output_send(struct http_output *o, int socket, const struct str *parts, size_t n,
+                    struct err *e)
 {
     int64_t total = 0;
 

@@ -1,4 +1,5 @@
-#include "http/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "http/connection.h"
+#include "lib/http/connection.h"
 
 enum {
     ACCEPTS_A_BATCH = 64,
@@ -25,9 +26,9 @@ struct listener {
     int fd;
 };
 
-static void on_acceptable(struct loop_fd *s, unsigned events);
+static void on_http_acceptable(struct loop_fd *s, unsigned events);
 static void accept_again(struct loop_timer *t);
-static void tell_stopped(struct loop_later *l);
+static void on_server_stopped(struct loop_later *l);
 
 static void set_defaults(struct http_config *c)
 {
@@ -51,7 +52,7 @@ static void set_defaults(struct http_config *c)
         c->limits.fields = H1_FIELDS_MAX;
 }
 
-static void open_quotas(struct http_server *s)
+static void open_server_quotas(struct http_server *s)
 {
     const struct http_config *c = &s->config;
     const struct quota_limits callers = { .total = c->connections,
@@ -72,14 +73,12 @@ static void open_quotas(struct http_server *s)
 int http_server_new(struct loop *l, const struct http_config *c, struct http_server **ret,
                     struct err *e)
 {
-    struct http_server *s = calloc(1, sizeof(*s));
+    struct http_server *s = new0(sizeof(*s));
 
-    if (!s)
-        abort();
     s->loop = l;
     s->config = *c;
     set_defaults(&s->config);
-    open_quotas(s);
+    open_server_quotas(s);
     *ret = s;
     (void)e;
     return 0;
@@ -89,16 +88,14 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
 
 int http_server_listen(struct http_server *s, int fd, struct err *e)
 {
-    struct listener *l = calloc(1, sizeof(*l));
+    struct listener *l = new0(sizeof(*l));
     int r, flags = fcntl(fd, F_GETFL);
 
-    if (!l)
-        abort();
     *l = (struct listener){ .server = s, .fd = fd };
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         r = err_sys(e, "preparing a listening socket");
     else
-        r = loop_fd_start(s->loop, &l->source, fd, LOOP_READ, on_acceptable, e);
+        r = loop_fd_start(s->loop, &l->source, fd, LOOP_READ, on_http_acceptable, e);
     if (r < 0) {
         close(fd);
         free(l);
@@ -115,7 +112,7 @@ static void want_accepts(struct http_server *s, unsigned want)
 }
 
 /* Without a descriptor or memory to accept with, a waiting client would wake the loop for ever. */
-static void pause_accepting(struct http_server *s, int why)
+static void pause_http_accepting(struct http_server *s, int why)
 {
     if (s->paused)
         return;
@@ -136,13 +133,13 @@ static void accept_again(struct loop_timer *t)
         want_accepts(s, LOOP_READ);
 }
 
-static void evict(struct http_server *s, struct connection *c)
+static void evict_connection(struct http_server *s, struct http_connection *c)
 {
     s->stats.evicted++;
     connection_cut(c);
 }
 
-static bool counts_in(const struct connection *c, const struct places *p)
+static bool counts_in(const struct http_connection *c, const struct connection_places *p)
 {
     return c->place.share && c->place.share->quota == &p->quota;
 }
@@ -150,20 +147,21 @@ static bool counts_in(const struct connection *c, const struct places *p)
 /* Ends an idle connection of p, unless a request waits in its socket that authenticates it or that
  * a handler works on: the loop may not have come to it yet. It may be gone already by its client's
  * doing. */
-static void evict_unless_asking(struct http_server *s, const struct places *p, struct connection *c)
+static void evict_unless_asking(struct http_server *s, const struct connection_places *p,
+                                struct http_connection *c)
 {
-    connection_look(c);
+    connection_check(c);
     if (counts_in(c, p) && link_joined(&c->idle))
-        evict(s, c);
+        evict_connection(s, c);
 }
 
 /* True: one of p ended. Which one is oldest is asked again after each look, which runs handlers. */
-static bool evict_oldest(struct http_server *s, struct places *p, int *looks)
+static bool evict_oldest(struct http_server *s, struct connection_places *p, int *looks)
 {
     struct link *m;
 
     while (*looks > 0 && (m = list_first(&p->idle))) {
-        struct connection *c = container_of(m, struct connection, idle);
+        struct http_connection *c = container_of(m, struct http_connection, idle);
 
         --*looks;
         evict_unless_asking(s, p, c);
@@ -180,20 +178,22 @@ bool server_evict(struct http_server *s)
     return evict_oldest(s, &s->strangers, &looks) || evict_oldest(s, &s->callers, &looks);
 }
 
-static struct connection *find_idle_in_part(struct places *p, const struct quota_who *who, size_t i)
+static struct http_connection *find_idle_in_part(struct connection_places *p,
+                                                 const struct quota_who *who, size_t i)
 {
     struct quota_share *part = who->parts[i].n ? quota_find(&p->quota, who->parts[i]) : NULL;
     struct link *m = part ? list_first(&part->idle) : NULL;
 
-    return m ? container_of(m - i, struct connection, idle_parts[0]) : NULL;
+    return m ? container_of(m - i, struct http_connection, idle_parts[0]) : NULL;
 }
 
 /* An idle connection whose end would make room: of the caller's parts, of the caller, or if all is
  * in use, of another. */
-static struct connection *find_idle(struct places *p, const struct quota_who *who, bool is_full)
+static struct http_connection *find_idle(struct connection_places *p, const struct quota_who *who,
+                                         bool is_full)
 {
     struct quota_share *share = quota_find(&p->quota, who->key);
-    struct connection *c = NULL;
+    struct http_connection *c = NULL;
     struct link *m;
 
     for (size_t i = 0; !c && i < QUOTA_PARTS_MAX; i++)
@@ -202,31 +202,31 @@ static struct connection *find_idle(struct places *p, const struct quota_who *wh
         return c;
     m = share ? list_first(&share->idle) : NULL;
     if (m)
-        return container_of(m, struct connection, idle_share);
+        return container_of(m, struct http_connection, idle_share);
     m = is_full ? list_first(&p->idle) : NULL;
-    return m ? container_of(m, struct connection, idle) : NULL;
+    return m ? container_of(m, struct http_connection, idle) : NULL;
 }
 
 /* True: a connection has given up its place. A caller's is not read from: http_bill() comes here
  * from inside a handler. */
-static bool vacate_place(struct http_server *s, struct places *p, const struct quota_who *who,
-                         bool is_full)
+static bool vacate_place(struct http_server *s, struct connection_places *p,
+                         const struct quota_who *who, bool is_full)
 {
-    struct connection *c;
+    struct http_connection *c;
 
     for (int looks = LOOKS_AN_ACCEPT; looks > 0 && (c = find_idle(p, who, is_full)); looks--) {
         if (p == &s->strangers)
             evict_unless_asking(s, p, c);
         else
-            evict(s, c);
+            evict_connection(s, c);
         if (!counts_in(c, p))
             return true;
     }
     return false;
 }
 
-int server_take_place(struct http_server *s, struct places *p, const struct quota_who *who,
-                      struct quota_hold *ret, struct err *e)
+int server_take_place(struct http_server *s, struct connection_places *p,
+                      const struct quota_who *who, struct quota_hold *ret, struct err *e)
 {
     int r = quota_take(&p->quota, who, 1, ret, e);
 
@@ -286,7 +286,8 @@ static void turn_away(struct http_server *s, int fd, const struct err *why)
 }
 
 /* Serves fd, or closes it. */
-static int admit(struct http_server *s, int fd, int net, struct connection **ret, struct err *e)
+static int admit_connection(struct http_server *s, int fd, int net, struct http_connection **ret,
+                            struct err *e)
 {
     struct quota_hold place = { 0 };
     struct http_peer peer;
@@ -323,7 +324,7 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
 
 int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e)
 {
-    struct connection *c;
+    struct http_connection *c;
     struct err why = { 0 };
     int flags = fcntl(fd, F_GETFL);
 
@@ -334,14 +335,14 @@ int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e)
         close(fd);
         return r;
     }
-    int r = admit(s, fd, net, &c, e);
+    int r = admit_connection(s, fd, net, &c, e);
 
     if (r >= 0 && net != fd)
-        connection_look(c);
+        connection_check(c);
     return r;
 }
 
-static bool is_shortage(int error)
+static bool is_accept_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -354,11 +355,11 @@ static bool client_waits(int listener)
     return poll(&p, 1, 0) > 0;
 }
 
-static void on_acceptable(struct loop_fd *source, unsigned events)
+static void on_http_acceptable(struct loop_fd *source, unsigned events)
 {
     struct listener *l = container_of(source, struct listener, source);
     struct http_server *s = l->server;
-    struct connection *c;
+    struct http_connection *c;
     struct err e;
     int why;
 
@@ -369,19 +370,19 @@ static void on_acceptable(struct loop_fd *source, unsigned events)
         int fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            /* Whoever has sent a request does not wait among those who have not. */
-            if (admit(s, fd, fd, &c, &e) >= 0 && from.ss_family != AF_UNIX)
-                connection_look(c);
+            /* A client that has already sent a request does not wait behind silent clients. */
+            if (admit_connection(s, fd, fd, &c, &e) >= 0 && from.ss_family != AF_UNIX)
+                connection_check(c);
             if (s->stopping) /* the listener is gone */
                 return;
             continue;
         }
         why = errno;
-        if (why == EAGAIN || (is_shortage(why) && !client_waits(l->fd)))
+        if (why == EAGAIN || (is_accept_shortage(why) && !client_waits(l->fd)))
             return;
-        if (is_shortage(why) && !server_evict(s)) {
+        if (is_accept_shortage(why) && !server_evict(s)) {
             if (!s->stopping)
-                pause_accepting(s, why);
+                pause_http_accepting(s, why);
             return;
         }
         if (s->stopping)
@@ -407,7 +408,7 @@ static void close_listeners(struct http_server *s)
 static void cut_all(struct http_server *s)
 {
     for (struct link *m; (m = list_first(&s->connections));)
-        connection_cut(container_of(m, struct connection, link));
+        connection_cut(container_of(m, struct http_connection, link));
 }
 
 static void on_stop_deadline(struct loop_timer *t)
@@ -415,7 +416,7 @@ static void on_stop_deadline(struct loop_timer *t)
     cut_all(container_of(t, struct http_server, stop_timer));
 }
 
-static void tell_stopped(struct loop_later *l)
+static void on_server_stopped(struct loop_later *l)
 {
     struct http_server *s = container_of(l, struct http_server, stopped);
     http_stopped_fn *call = s->on_stopped;
@@ -425,13 +426,13 @@ static void tell_stopped(struct loop_later *l)
         call(s, s->config.user);
 }
 
-void server_connection_gone(struct http_server *s)
+void server_connection_closed(struct http_server *s)
 {
     s->n_connections--;
     if (!s->stopping || s->n_connections > 0)
         return;
     loop_timer_stop(&s->stop_timer);
-    loop_later(s->loop, &s->stopped, tell_stopped, NULL);
+    loop_later(s->loop, &s->stopped, on_server_stopped, NULL);
 }
 
 /* Ends connections that wait for a request. Those that were answered close by themselves. */
@@ -440,7 +441,7 @@ static void cut_waiting(struct list *idle)
     struct link *next;
 
     for (struct link *m = list_first(idle); m; m = next) {
-        struct connection *c = container_of(m, struct connection, idle);
+        struct http_connection *c = container_of(m, struct http_connection, idle);
 
         next = list_after(idle, m);
         if (c->state == CONNECTION_OPEN && !c->x)
@@ -458,7 +459,7 @@ void http_server_stop(struct http_server *s, int64_t deadline, http_stopped_fn *
     if (s->n_connections > 0)
         loop_timer_start(s->loop, &s->stop_timer, deadline, on_stop_deadline, NULL);
     else
-        loop_later(s->loop, &s->stopped, tell_stopped, NULL);
+        loop_later(s->loop, &s->stopped, on_server_stopped, NULL);
 }
 
 void http_server_free(struct http_server *s)

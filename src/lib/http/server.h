@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP/1.1 server on the loop.
  *
  * The server calls `on_request` when a request's head is complete. From then on there is an
@@ -9,28 +10,28 @@
  *     or http_upgrade() and then talks bytes in both directions;
  *   - or gives up: http_fail().
  *
- * After http_respond(), http_end(), http_fail() or on_gone the exchange must not be used any more.
- * Callbacks come from the loop or from inside on_request's caller, never from inside a function the
- * handler calls. A handler may answer from any callback.
+ * After http_respond(), http_end(), http_fail() or on_gone the exchange must not be used. Callbacks
+ * come from the loop or from inside on_request's caller, never from inside a function the handler
+ * calls. A handler may answer from any callback.
  *
  * One exchange at a time on a connection: the next request is looked at when the answer is
  * finished. A client that half-closes or vanishes is gone, even while nothing is read from it.
  *
  * A connection without a request holds no buffers. A slow, silent or hostile client costs its own
- * connection, and every connection counts against a caller's share (quota/quota.h): the user of a
- * unix socket, the owner that http_bill() names once a request is authenticated, and until then the
- * address of a TCP client, which has few. At a limit, the connection of the same caller that has
- * been idle longest is closed in favour of a new one. Idle is a connection without a request, and
- * one whose request is answered though its body is still to come. A TCP client's request that has
- * arrived is read first: it may be a caller's. */
-#ifndef HTTP_SERVER_H
-#define HTTP_SERVER_H
+ * connection, and every connection counts against a caller's share (lib/quota/quota.h): the user of
+ * a unix socket, the owner that http_bill() names once a request is authenticated, and until then
+ * the address of a TCP client, which has few. At a limit, the connection of the same caller that
+ * has been idle longest is closed in favour of a new one. Idle is a connection without a request,
+ * and one whose request is answered though its body is still to come. A TCP client's request that
+ * has arrived is read first: it may be a caller's. */
+#ifndef LIB_HTTP_SERVER_H
+#define LIB_HTTP_SERVER_H
 
 #include <sys/socket.h>
 
-#include "quota/quota.h"
-#include "http/h1.h"
-#include "loop/loop.h"
+#include "lib/quota/quota.h"
+#include "lib/http/h1.h"
+#include "lib/loop/loop.h"
 
 enum {
     HTTP_QUEUE_SOFT = 64 << 10, /* queued output from which http_write() asks to wait */
@@ -59,7 +60,7 @@ struct http_config {
     unsigned per_address; /* of these, from one address; 0: no limit */
     unsigned exchanges;   /* at once, beyond it 503; 0: 1,000 */
     struct quota_limits buffered; /* bytes of collected bodies and of answers not taken yet */
-    /* Whether a peer, known by its credentials alone, is privileged. NULL: nobody is. */
+    /* Whether a peer, known by its credentials alone, is privileged. NULL: no peer is. */
     bool (*privileged)(void *user, const struct http_peer *p);
 
     /* Nanoseconds; 0: the default. */
@@ -80,9 +81,9 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
 int http_server_listen(struct http_server *s, int fd, struct err *e);
 /* Serves one connected socket, in the same way. */
 int http_server_adopt(struct http_server *s, int fd, struct err *e);
-/* The same where somebody stands between who speaks TLS: whose client is at the other end of `net`,
- * a TCP socket that stays the caller's, and counts as that and not as a user of this machine. What
- * is in fd already is read at once. Not from inside a handler. */
+/* The same for a connection behind a TLS terminator: the client is at the other end of `net`, a TCP
+ * socket that stays the caller's, and counts as a TCP client, not as a local user. Bytes that are
+ * in fd already are read at once. Not from inside a handler. */
 int http_server_adopt_for(struct http_server *s, int fd, int net, struct err *e);
 
 /* Stops accepting, closes what waits, lets exchanges finish until the deadline (clock_mono()), cuts
@@ -105,20 +106,20 @@ struct http_stats {
 };
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
-/* Who is at the other end. */
+/* The peer of a connection. */
 struct http_peer {
     bool is_unix;
     struct ucred cred;                     /* of a unix peer, when it connected; pid 0: unknown */
     struct sockaddr_storage remote, local; /* of a TCP connection */
-    bool is_tls;                           /* somebody stands between, who speaks TLS with it */
+    bool is_tls;                           /* behind a TLS terminator */
 };
 
 const struct h1_request *http_request(const struct http_exchange *x); /* valid as long as x */
 const struct http_peer *http_peer(const struct http_exchange *x);
 struct loop *http_loop(const struct http_exchange *x);
 void *http_user(const struct http_exchange *x); /* the configuration's */
-/* The connection of a unix peer, for somebody who asks the kernel who is at its other end;
- * borrowed; -1: it is of no unix peer. */
+/* The connection of a unix peer, for a caller that queries the kernel for its credentials;
+ * borrowed; -1 for other peers. */
 int http_connection_fd(const struct http_exchange *x);
 /* The descriptor that came with the request, of a unix peer; borrowed until the exchange ends; -1:
  * none. Only the first one is kept. */
@@ -136,8 +137,8 @@ int http_keep(struct http_exchange *x, size_t n, struct err *e);
 void http_set_state(struct http_exchange *x, void *state);
 void *http_state(const struct http_exchange *x);
 
-/* Ends whatever connections count as this part of a caller (a token), because it may not use them
- * any more: a request that was not answered gets this status, an answer under way is cut, and
+/* Ends all connections that count as this part of a caller (a token) after it has lost its
+ * permission: a request that was not answered gets this status, an answer under way is cut, and
  * on_gone is called, as for a client that left; connections without a request are closed. An
  * exchange with an on_ended is left to that. Costs as much as the part has connections. From the
  * loop, not from inside a handler. */
@@ -147,7 +148,7 @@ void http_end_part(struct http_server *s, struct str part, int status, struct st
 void http_on_ended(struct http_exchange *x, http_exchange_fn *on_ended);
 
 /* Called once if the exchange ends without the handler's doing: the client left, was too slow, its
- * caller may not use it any more, or the server stops. The exchange must not be used any more. */
+ * caller lost its permission, or the server stops. The exchange must not be used afterwards. */
 void http_on_gone(struct http_exchange *x, http_exchange_fn *on_gone);
 
 /* --- The request's body. One of the two, once, before answering. --- */
@@ -161,7 +162,7 @@ void http_collect(struct http_exchange *x, size_t max, http_body_fn *done);
  * malformed or late is answered with 400 or 408 if nothing was answered yet, else cut; on_gone is
  * called in both cases. */
 void http_stream(struct http_exchange *x, http_body_fn *piece);
-void http_body_pause(struct http_exchange *x); /* no more pieces until resumed */
+void http_body_pause(struct http_exchange *x); /* no pieces until resumed */
 void http_body_resume(struct http_exchange *x);
 /* Replaces body_ns for this exchange; 0: waits without end (a terminal's input). */
 void http_body_patience(struct http_exchange *x, int64_t ns);
@@ -171,8 +172,8 @@ void http_body_any_rate(struct http_exchange *x); /* body_rate does not count fo
  * line of a head, or for names that the connection writes itself (Content-Length, Connection,
  * Transfer-Encoding, Date); nothing is sent then. --- */
 
-/* One more field of the answer's head, whichever way it is answered; the last one counts. Both are
- * borrowed until then. */
+/* One more field of the answer's head, for every kind of answer; the last call counts. Both strings
+ * are borrowed until the answer. */
 void http_also(struct http_exchange *x, struct h1_field field);
 
 /* Everything at once: copied where the client does not take it at once. -ERR_TOO_BIG above
@@ -190,9 +191,10 @@ int http_interim(struct http_exchange *x, const struct h1_field *fields, size_t 
 int http_begin(struct http_exchange *x, int status, const struct h1_field *fields, size_t n,
                int64_t length, struct err *e);
 
-/* Returns 0, or 1 if more than HTTP_QUEUE_SOFT is queued: the bytes were taken, and on_drain will
- * tell when to go on. -ERR_BUSY if they would pass HTTP_QUEUE_HARD: nothing was taken. A client
- * that is gone is no error here: on_gone follows. The body of an answer to HEAD is dropped. */
+/* Returns 0, or 1 if more than HTTP_QUEUE_SOFT is queued: the bytes were taken, and on_drain is
+ * called when the handler can continue. -ERR_BUSY if they would exceed HTTP_QUEUE_HARD: nothing was
+ * taken. A client that has left is no error here: on_gone follows. The body of an answer to HEAD is
+ * dropped. */
 int http_write(struct http_exchange *x, struct str data, struct err *e);
 /* The same with the data in up to two parts. */
 int http_write_parts(struct http_exchange *x, const struct str *data, size_t n, struct err *e);
@@ -213,13 +215,13 @@ void http_end(struct http_exchange *x);
  * sees a truncated body. `why` is shown to the client. */
 void http_fail(struct http_exchange *x, int status, struct str why);
 
-/* The connection's own close without an answer, whatever was sent. */
+/* Closes the connection without an answer, even if a part of it was sent. */
 void http_cut(struct http_exchange *x);
 
 /* 101 with these fields and `Connection: upgrade`; from then on http_write() sends bytes as they
- * are, `piece` gets what comes in, http_body_pause/resume work, and http_end() closes in good
- * order. A body that the request has must have been read before. With CONNECT the answer is 200.
- * Nothing is sent by the server itself any more: no timeouts but write_ns. */
+ * are, `piece` receives the input, http_body_pause/resume work, and http_end() closes in good
+ * order. A body of the request must have been read before. With CONNECT the answer is 200. The
+ * server itself sends nothing afterwards, and has no timeouts but write_ns. */
 int http_upgrade(struct http_exchange *x, const struct h1_field *fields, size_t n,
                  http_body_fn *piece, struct err *e);
 

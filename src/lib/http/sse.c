@@ -1,4 +1,5 @@
-#include "http/sse.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/sse.h"
 
 #include "base/buf.h"
 #include "base/own.h"
@@ -26,13 +27,13 @@ static bool is_line(struct str s)
            (!memchr(s.p, '\n', s.n) && !memchr(s.p, '\r', s.n) && !memchr(s.p, '\0', s.n));
 }
 
-static int add_line(struct buf *out, struct str name, struct str value)
+static int add_sse_line(struct buf *out, struct str name, struct str value)
 {
     return buf_add(out, name) | buf_add(out, value) | buf_add_c(out, '\n');
 }
 
 /* Takes a line off the front; its end is LF, CR or both, as a reader sees it. */
-static struct str take_line(struct str *text)
+static struct str take_sse_line(struct str *text)
 {
     struct str line = { text->p, 0 };
     size_t end;
@@ -51,14 +52,14 @@ static bool ends_in_break(struct str s)
     return s.n > 0 && (s.p[s.n - 1] == '\n' || s.p[s.n - 1] == '\r');
 }
 
-static int add_data(struct buf *out, struct str data)
+static int add_sse_data(struct buf *out, struct str data)
 {
     bool open_end = data.n == 0 || ends_in_break(data); /* an empty line is a line too */
     int r = 0;
 
     while (data.n > 0)
-        r |= add_line(out, STR("data: "), take_line(&data));
-    return open_end ? r | add_line(out, STR("data: "), (struct str){ 0 }) : r;
+        r |= add_sse_line(out, STR("data: "), take_sse_line(&data));
+    return open_end ? r | add_sse_line(out, STR("data: "), (struct str){ 0 }) : r;
 }
 
 int sse_send(struct http_exchange *x, const struct sse_event *v, struct err *e)
@@ -69,12 +70,12 @@ int sse_send(struct http_exchange *x, const struct sse_event *v, struct err *e)
     if (!is_line(v->id) || !is_line(v->event))
         return err_set(e, ERR_INVALID, "an event's id and name are one line each");
     if (v->id.n > 0)
-        r |= add_line(&out, STR("id: "), v->id);
+        r |= add_sse_line(&out, STR("id: "), v->id);
     if (v->event.n > 0)
-        r |= add_line(&out, STR("event: "), v->event);
+        r |= add_sse_line(&out, STR("event: "), v->event);
     if (v->retry_ms > 0)
         r |= buf_addf(&out, "retry: %lld\n", (long long)v->retry_ms);
-    r |= add_data(&out, v->data);
+    r |= add_sse_data(&out, v->data);
     r |= buf_add_c(&out, '\n');
     if (r < 0)
         return err_set(e, ERR_TOO_BIG, "an event is larger than %zu bytes", out.max);

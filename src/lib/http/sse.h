@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Server-sent events on a streaming answer. */
-#ifndef HTTP_SSE_H
-#define HTTP_SSE_H
+#ifndef LIB_HTTP_SSE_H
+#define LIB_HTTP_SSE_H
 
-#include "http/server.h"
+#include "lib/http/server.h"
 
 struct sse_event {
     struct str id, event; /* empty: not sent; one line each */

@@ -1,8 +1,9 @@
-#include "http/url.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/url.h"
 
 #include "base/own.h"
 
-static struct str from(struct str s, size_t at)
+static struct str str_from_offset(struct str s, size_t at)
 {
     return (struct str){ s.p + at, s.n - at };
 }
@@ -15,7 +16,7 @@ struct url url_split(struct str path_and_query)
     return u;
 }
 
-static int hex(char c)
+static int url_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -24,7 +25,7 @@ static int hex(char c)
 }
 
 /* out has room for s.n bytes; returns how many there are, or an error. */
-static int decode(struct str s, bool form, char *out, struct err *e)
+static int decode_percent(struct str s, bool form, char *out, struct err *e)
 {
     int n = 0;
 
@@ -34,10 +35,10 @@ static int decode(struct str s, bool form, char *out, struct err *e)
         if (form && c == '+')
             c = ' ';
         if (c == '%') {
-            if (s.n - i < 3 || hex(s.p[i + 1]) < 0 || hex(s.p[i + 2]) < 0)
+            if (s.n - i < 3 || url_hex_digit(s.p[i + 1]) < 0 || url_hex_digit(s.p[i + 2]) < 0)
                 return err_set(e, ERR_INVALID,
                                "%% must be followed by two hexadecimal digits in an address");
-            c = (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2]));
+            c = (char)(url_hex_digit(s.p[i + 1]) << 4 | url_hex_digit(s.p[i + 2]));
             i += 2;
         }
         if (c == '\0')
@@ -54,7 +55,7 @@ int url_decode(struct str s, bool form, struct arena *a, struct str *ret, struct
 
     if (!out)
         return err_set(e, ERR_TOO_BIG, "the address is too long");
-    n = decode(s, form, out, e);
+    n = decode_percent(s, form, out, e);
     if (n < 0)
         return n;
     if (!str_is_utf8((struct str){ out, (size_t)n }))
@@ -99,7 +100,7 @@ int url_path(struct str path, struct arena *a, struct url_path *ret, struct err 
 
     if (path.n == 0 || path.p[0] != '/')
         return err_set(e, ERR_INVALID, "the path does not start with '/'");
-    for (rest = from(path, 1); rest.n > 0;) {
+    for (rest = str_from_offset(path, 1); rest.n > 0;) {
         struct str raw, tail = str_cut(rest, '/', &raw);
         int r = add_segment(raw, a, &p, e);
 

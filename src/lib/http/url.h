@@ -1,7 +1,8 @@
-/* Paths and queries of request targets. The wire's text is what rules and routes see; decoding is
- * strict, and whatever two programs could read differently is refused. */
-#ifndef HTTP_URL_H
-#define HTTP_URL_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths and queries of request targets. Rules and routes see the text on the wire; decoding is
+ * strict, and ambiguous spellings are refused. */
+#ifndef LIB_HTTP_URL_H
+#define LIB_HTTP_URL_H
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -17,9 +18,10 @@ struct url {
 
 struct url url_split(struct str path_and_query);
 
-/* A decoded path: "/a/b%20c/" is "a", "b c" and a trailing slash. Refused: what does not start with
- * '/', empty segments, "." and ".." in any spelling, bad percent-encodings, encoded slashes,
- * backslashes, control characters, anything that is not UTF-8, more than URL_SEGMENTS_MAX. */
+/* A decoded path: "/a/b%20c/" is "a", "b c" and a trailing slash. Refused: a path that does not
+ * start with '/', empty segments, "." and ".." in any spelling, bad percent-encodings, encoded
+ * slashes, backslashes, control characters, anything that is not UTF-8, more than URL_SEGMENTS_MAX.
+ */
 struct url_path {
     struct str segments[URL_SEGMENTS_MAX];
     size_t n;

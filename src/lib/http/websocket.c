@@ -1,16 +1,17 @@
-#include "http/websocket.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/websocket.h"
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "http/accept.h"
+#include "lib/http/accept.h"
 
 enum { MAX_MESSAGE = 1 << 20, REST_MAX = 1 << 20 /* more than is read at once */ };
 enum { CLOSE_NOT_ALLOWED = 1008 };
 #define PING_EVERY (30 * NS_PER_S)
 #define CLOSE_WAIT (5 * NS_PER_S)
 
-static void on_bytes(struct http_exchange *x, struct str in);
-static void on_timer(struct loop_timer *t);
+static void on_websocket_bytes(struct http_exchange *x, struct str in);
+static void on_websocket_timer(struct loop_timer *t);
 
 bool ws_wanted(const struct h1_request *q)
 {
@@ -30,7 +31,7 @@ static int check_request(const struct h1_request *q, struct err *e)
     return 0;
 }
 
-static void release(struct ws *w)
+static void release_websocket(struct ws *w)
 {
     loop_timer_stop(&w->timer_);
     loop_later_stop(&w->later_);
@@ -39,15 +40,15 @@ static void release(struct ws *w)
     w->x = NULL;
 }
 
-static void on_gone(struct http_exchange *x)
+static void on_websocket_gone(struct http_exchange *x)
 {
     struct ws *w = http_state(x);
 
-    release(w);
+    release_websocket(w);
     w->config.on_closed(w, w->code_);
 }
 
-static void on_drain(struct http_exchange *x)
+static void on_websocket_drain(struct http_exchange *x)
 {
     struct ws *w = http_state(x);
 
@@ -56,29 +57,29 @@ static void on_drain(struct http_exchange *x)
 }
 
 /* After this w may be freed. */
-static void finish(struct ws *w)
+static void finish_websocket(struct ws *w)
 {
     struct http_exchange *x = w->x;
 
-    release(w);
+    release_websocket(w);
     http_end(x);
     w->config.on_closed(w, w->code_);
 }
 
-/* Its caller may not use it any more: nothing that the peer still sends is read. */
-static void on_ended(struct http_exchange *x)
+/* The caller has lost its permission: further input of the peer is not read. */
+static void on_permission_ended(struct http_exchange *x)
 {
     struct ws *w = http_state(x);
 
     ws_close(w, CLOSE_NOT_ALLOWED, STR("the token was revoked or has expired"));
-    finish(w);
+    finish_websocket(w);
 }
 
 static void start_timer(struct ws *w, struct loop *l, int64_t ns)
 {
     loop_timer_stop(&w->timer_);
     if (ns > 0)
-        loop_timer_start(l, &w->timer_, clock_mono() + ns, on_timer, NULL);
+        loop_timer_start(l, &w->timer_, clock_mono() + ns, on_websocket_timer, NULL);
 }
 
 int ws_accept(struct ws *w, struct http_exchange *x, const struct ws_config *c, struct err *e)
@@ -94,7 +95,7 @@ int ws_accept(struct ws *w, struct http_exchange *x, const struct ws_config *c, 
     fields[0] = (struct h1_field){ STR("Upgrade"), STR("websocket") };
     fields[1] = (struct h1_field){ STR("Sec-WebSocket-Accept"), str_from(accept) };
     fields[2] = (struct h1_field){ STR("Sec-WebSocket-Protocol"), c->protocol };
-    r = http_upgrade(x, fields, c->protocol.p ? 3 : 2, on_bytes, e);
+    r = http_upgrade(x, fields, c->protocol.p ? 3 : 2, on_websocket_bytes, e);
     if (r < 0)
         return r;
     w->x = x;
@@ -107,14 +108,14 @@ int ws_accept(struct ws *w, struct http_exchange *x, const struct ws_config *c, 
         w->config.ping_ns = PING_EVERY;
     frame_reader_init(&w->reader_, true, c->max_message ? c->max_message : MAX_MESSAGE);
     http_set_state(x, w);
-    http_on_gone(x, on_gone);
-    http_on_drain(x, on_drain);
-    http_on_ended(x, on_ended);
+    http_on_gone(x, on_websocket_gone);
+    http_on_drain(x, on_websocket_drain);
+    http_on_ended(x, on_permission_ended);
     start_timer(w, http_loop(x), w->config.ping_ns);
     return 0;
 }
 
-static int send_frame(struct ws *w, enum frame_op op, struct str data, struct err *e)
+static int send_websocket_frame(struct ws *w, enum frame_op op, struct str data, struct err *e)
 {
     unsigned char head[FRAME_HEAD_MAX];
     size_t n = frame_head(head, op, true, data.n, NULL);
@@ -127,7 +128,7 @@ int ws_send(struct ws *w, enum frame_op op, struct str data, struct err *e)
 {
     if (!w->x || w->closing_)
         return err_set(e, ERR_CONFLICT, "the WebSocket is closed");
-    return send_frame(w, op, data, e);
+    return send_websocket_frame(w, op, data, e);
 }
 
 void ws_pause(struct ws *w)
@@ -138,13 +139,13 @@ void ws_pause(struct ws *w)
     http_body_pause(w->x);
 }
 
-static void on_resumed(struct loop_later *l)
+static void on_websocket_resumed(struct loop_later *l)
 {
     struct ws *w = container_of(l, struct ws, later_);
     struct buf rest = w->rest_;
 
     buf_init(&w->rest_, REST_MAX);
-    on_bytes(w->x, buf_str(&rest));
+    on_websocket_bytes(w->x, buf_str(&rest));
     buf_done(&rest);
 }
 
@@ -155,7 +156,7 @@ void ws_resume(struct ws *w)
     w->paused_ = false;
     http_body_resume(w->x);
     if (w->rest_.n > 0)
-        loop_later(http_loop(w->x), &w->later_, on_resumed, NULL);
+        loop_later(http_loop(w->x), &w->later_, on_websocket_resumed, NULL);
 }
 
 void ws_close(struct ws *w, int code, struct str reason)
@@ -165,13 +166,14 @@ void ws_close(struct ws *w, int code, struct str reason)
     if (!w->x || w->closing_)
         return;
     w->closing_ = true;
-    send_frame(w, FRAME_CLOSE, (struct str){ payload, frame_close(payload, code, reason) }, NULL);
+    send_websocket_frame(w, FRAME_CLOSE,
+                         (struct str){ payload, frame_close(payload, code, reason) }, NULL);
     ws_resume(w); /* to see the peer's answer */
     start_timer(w, http_loop(w->x), CLOSE_WAIT);
 }
 
 /* A peer that answers neither a ping nor a close is gone. */
-static void on_timer(struct loop_timer *t)
+static void on_websocket_timer(struct loop_timer *t)
 {
     struct ws *w = container_of(t, struct ws, timer_);
 
@@ -179,12 +181,12 @@ static void on_timer(struct loop_timer *t)
         (!w->heard_ && !w->paused_)) { /* paused, we are the ones who do not listen */
         struct http_exchange *x = w->x;
 
-        on_gone(x);
+        on_websocket_gone(x);
         http_cut(x);
         return;
     }
     w->heard_ = false;
-    send_frame(w, FRAME_PING, STR(""), NULL);
+    send_websocket_frame(w, FRAME_PING, STR(""), NULL);
     start_timer(w, http_loop(w->x), w->config.ping_ns);
 }
 
@@ -192,13 +194,13 @@ static void on_peer_close(struct ws *w, int code)
 {
     w->code_ = code;
     ws_close(w, code, (struct str){ 0 });
-    finish(w);
+    finish_websocket(w);
 }
 
 static void on_violation(struct ws *w)
 {
     ws_close(w, w->reader_.code, (struct str){ 0 });
-    finish(w);
+    finish_websocket(w);
 }
 
 /* False when the WebSocket is over. */
@@ -210,7 +212,9 @@ static bool on_frame(struct ws *w, const struct frame_message *m)
         return false;
     case FRAME_PING:
         if (!w->closing_)
-            send_frame(w, FRAME_PONG, m->data, NULL); /* what does not fit is asked for again */
+            send_websocket_frame(
+                w, FRAME_PONG, m->data,
+                NULL); /* a pong that does not fit is requested again by the peer */
         return true;
     case FRAME_PONG:
         return true;
@@ -220,8 +224,8 @@ static bool on_frame(struct ws *w, const struct frame_message *m)
     }
 }
 
-/* In the order they came: what is left over from before a pause goes first. */
-static void on_bytes(struct http_exchange *x, struct str in)
+/* In order of arrival: input left over from before a pause goes first. */
+static void on_websocket_bytes(struct http_exchange *x, struct str in)
 {
     struct ws *w = http_state(x);
     struct frame_message m;

@@ -1,16 +1,17 @@
-/* The server's side of a WebSocket, on an exchange of http/server.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's side of a WebSocket, on an exchange of lib/http/server.h.
  *
  *     r = ws_accept(&w->ws, x, &(struct ws_config){ .on_message = …, .on_closed = … }, e);
  *
  * If the request is not a proper upgrade this fails, nothing is sent, and the handler answers (400,
  * or 426 where it wants one). Afterwards the exchange belongs to the WebSocket. Pings are answered
  * and closing is shaken hands on here. */
-#ifndef HTTP_WEBSOCKET_H
-#define HTTP_WEBSOCKET_H
+#ifndef LIB_HTTP_WEBSOCKET_H
+#define LIB_HTTP_WEBSOCKET_H
 
-#include "http/frame.h"
-#include "http/server.h"
-#include "loop/timer.h"
+#include "lib/http/frame.h"
+#include "lib/http/server.h"
+#include "lib/loop/timer.h"
 
 struct ws;
 
@@ -18,7 +19,7 @@ struct ws_config {
     /* op is FRAME_TEXT or FRAME_BINARY; data is valid during the call. */
     void (*on_message)(struct ws *w, enum frame_op op, struct str data);
     /* Once, at the end: the peer's close code, FRAME_NO_CODE for none, or 0 if it vanished or broke
-     * the protocol. The ws is not used any more; its memory may be freed here. */
+     * the protocol. The ws is not used afterwards; its memory may be freed here. */
     void (*on_closed)(struct ws *w, int code);
     void (*on_drain)(struct ws *w); /* may be NULL: the queue is short again */
     size_t max_message;             /* 0: 1 MiB */
@@ -45,7 +46,7 @@ int ws_accept(struct ws *w, struct http_exchange *x, const struct ws_config *c, 
 /* As http_write(): 0, 1 (wait for on_drain), -ERR_BUSY; -ERR_CONFLICT after ws_close(). Text must
  * be UTF-8. */
 int ws_send(struct ws *w, enum frame_op op, struct str data, struct err *e);
-void ws_pause(struct ws *w); /* no more messages until resumed */
+void ws_pause(struct ws *w); /* no messages until resumed */
 void ws_resume(struct ws *w);
 
 /* Sends a close frame; messages may still come until on_closed. */

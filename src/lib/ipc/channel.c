@@ -1,4 +1,5 @@
-#include "ipc/channel.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/channel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 
 #include "base/own.h"
 
-/* The C libraries differ in the type of lengths: size_t here, socklen_t there. */
+/* The type of lengths is size_t in glibc, socklen_t in musl. */
 typedef __typeof__(((struct msghdr *)0)->msg_controllen) length_;
 
 union ipc_cmsg {
@@ -28,7 +29,7 @@ int ipc_pair(int ret[2], struct err *e)
     return 0;
 }
 
-static void attach_fds(struct msghdr *m, union ipc_cmsg *room, const int *fds, size_t n)
+static void attach_message_fds(struct msghdr *m, union ipc_cmsg *room, const int *fds, size_t n)
 {
     struct cmsghdr *c;
 
@@ -54,7 +55,7 @@ int ipc_send(int sock, const void *message, size_t n, const int *fds, size_t n_f
         return err_set(e, ERR_BUG, "a message of %zu bytes and %zu descriptors", n, n_fds);
     memcpy(&part.iov_base, &message, sizeof message); /* sendmsg() does not write to it */
     part.iov_len = n;
-    attach_fds(&m, &room, fds, n_fds);
+    attach_message_fds(&m, &room, fds, n_fds);
     do
         sent = sendmsg(sock, &m, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
@@ -67,7 +68,7 @@ int ipc_send(int sock, const void *message, size_t n, const int *fds, size_t n_f
     return err_sys(e, "sending a message");
 }
 
-/* The kernel puts all descriptors of a packet into one header, the first. */
+/* The kernel puts all descriptors of a packet into the first header. */
 static void collect_fds(const struct msghdr *m, struct ipc_fds *ret)
 {
     const struct cmsghdr *c = m->msg_control;

@@ -1,11 +1,11 @@
-#include "ipc/control.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/control.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* The least that a message of each type has: its first layout. What was added later is behind it.
- */
+/* The minimum size of each type: its first layout. Later versions append members. */
 static const size_t layouts[] = {
     [CONTROL_PING] = sizeof(struct control_head),
     [CONTROL_START] = offsetof(struct control_start, cookie),
@@ -39,7 +39,7 @@ static const size_t layouts[] = {
     [CONTROL_STOOD] = sizeof(struct control_stood),
 };
 
-/* How many strings each operation takes. */
+/* The number of arguments of each operation. */
 static const struct {
     uint32_t least, most;
 } arguments[CONTROL_WHAT_COUNT_] = {
@@ -77,7 +77,7 @@ const char *control_next_string(const char **at)
     return s;
 }
 
-static uint32_t count_strings(const char *text, size_t n)
+static uint32_t count_nul_strings(const char *text, size_t n)
 {
     uint32_t count = 0;
 
@@ -93,7 +93,7 @@ int control_check_text(const struct control_start *s, const char *text, size_t n
 
     if (n == 0 || n > CONTROL_TEXT_MAX || text[n - 1] != '\0')
         return err_set(e, ERR_INVALID, "text of a request does not end");
-    if (count_strings(text, n) != expected)
+    if (count_nul_strings(text, n) != expected)
         return err_set(e, ERR_INVALID, "a request with %u strings has another number of them",
                        expected);
     if (s->what == CONTROL_PROGRAM)
@@ -117,7 +117,7 @@ static int check_place_of_text(const struct control_start *s, size_t n, struct e
     return control_check_text(s, (const char *)s + s->text_at, s->text_size, e);
 }
 
-static int check_start(const struct control_start *s, size_t n, struct err *e)
+static int check_start_message(const struct control_start *s, size_t n, struct err *e)
 {
     if (s->what >= CONTROL_WHAT_COUNT_ || (s->flags & ~(uint32_t)CONTROL_FLAGS_ALL_))
         return err_set(e, ERR_UNSUPPORTED, "a start of an unknown kind (%u, flags %x)", s->what,
@@ -166,11 +166,11 @@ static int check_who_is_size(const struct control_who_is *m, size_t n, struct er
     return 0;
 }
 
-static int check_paths(const struct control_who_is *m, struct err *e)
+static int check_exe_paths(const struct control_who_is *m, struct err *e)
 {
     const char *text = paths_of(m), *at = text;
 
-    if (count_strings(text, m->text_size) != m->n_exes ||
+    if (count_nul_strings(text, m->text_size) != m->n_exes ||
         (m->text_size && text[m->text_size - 1] != '\0'))
         return err_set(e, ERR_INVALID, "executables with another number of paths");
     while (at < text + m->text_size)
@@ -189,12 +189,12 @@ static bool is_whole(const struct control_who_is *m, const struct control_holder
     return true;
 }
 
-static int check_who_is(const struct control_who_is *m, size_t n, struct err *e)
+static int check_who_is_message(const struct control_who_is *m, size_t n, struct err *e)
 {
     int r = check_who_is_size(m, n, e);
 
     if (r >= 0)
-        r = check_paths(m, e);
+        r = check_exe_paths(m, e);
     for (uint32_t i = 0; i < m->n_holders && r >= 0; i++) {
         struct control_holder h;
 
@@ -240,11 +240,11 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
 
     switch (h->type) {
     case CONTROL_START:
-        return check_start(m, n, e);
+        return check_start_message(m, n, e);
     case CONTROL_PROCS:
         return check_procs(m, n, e);
     case CONTROL_WHO_IS:
-        return check_who_is(m, n, e);
+        return check_who_is_message(m, n, e);
     case CONTROL_EXITED:
         return check_ends(((const struct control_exited *)m)->msg,
                           sizeof((const struct control_exited *)m)->msg, e);
@@ -273,7 +273,7 @@ void control_read(const void *message, void *ret, size_t size)
     memset((char *)ret + has, 0, size - has);
 }
 
-/* Entry i of a list whose entries have that size; `size` bytes of it are known. */
+/* Copies up to `size` bytes of entry i, and fills the rest with zeros. */
 static void read_entry(const void *list, uint32_t i, size_t entry_size, void *ret, size_t size)
 {
     memset(ret, 0, size);

@@ -1,4 +1,5 @@
-#include "ipc/handover.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/handover.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "ipc/channel.h"
+#include "lib/ipc/channel.h"
 
 enum { HANDOVER_MAGIC = 0x44484f53 /* "SOHD" */, HANDOVER_VERSION = 1 };
 
@@ -16,7 +17,7 @@ struct handover_message {
     uint32_t magic, version, writable, pad;
 };
 
-/* glibc and musl show struct ucred only with _GNU_SOURCE, and lengths of different types. */
+/* The type of lengths differs between glibc and musl. */
 typedef __typeof__(((struct msghdr *)0)->msg_controllen) handover_length_;
 
 union handover_control {
@@ -64,8 +65,8 @@ int handover_make(int dir, bool writable, int *ret, struct err *e)
     return r;
 }
 
-/* Everything that came with a message: false unless it is one descriptor and the credentials. */
-static bool collect(const struct msghdr *h, int *ret_dir, struct handover_sender *ret)
+/* Reads the control data of a message: false unless it is one descriptor and the credentials. */
+static bool collect_control_data(const struct msghdr *h, int *ret_dir, struct handover_sender *ret)
 {
     size_t n_fds = 0, n_senders = 0, at = 0;
 
@@ -116,7 +117,7 @@ static int receive_handover(int sock, int flags, int *ret_dir, bool *ret_writabl
     if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
         return err_set(e, ERR_DENIED, "the descriptor is not the socket of a client");
     n = recvmsg(sock, &h, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    whole = n >= 0 && collect(&h, &dir, &sender);
+    whole = n >= 0 && collect_control_data(&h, &dir, &sender);
     if (n != (ssize_t)sizeof m || !whole || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
         m.magic != HANDOVER_MAGIC || m.version != HANDOVER_VERSION || m.writable > 1)
         return err_set(e, ERR_DENIED, "the client handed over no directory");
@@ -134,7 +135,7 @@ int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_se
     return receive_handover(sock, 0, ret_dir, ret_writable, ret, e);
 }
 
-int handover_look(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
+int handover_peek(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
                   struct err *e)
 {
     return receive_handover(sock, MSG_PEEK, ret_dir, ret_writable, ret, e);

@@ -1,4 +1,5 @@
-#include "ipc/kernel.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/kernel.h"
 
 #include <stddef.h>
 

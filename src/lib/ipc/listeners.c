@@ -1,4 +1,5 @@
-#include "ipc/listeners.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/listeners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +18,11 @@ enum {
     SLOTS_NEEDED = SLOTS_ALL & ~SLOTS_SIX & ~SLOT(SOCKETS),
 };
 
-/* What each is, as the kernel tells. */
+/* Expected values of socket options, to verify received descriptors. */
 static const struct {
     const char *name;
     int domain, type, protocol;
-    uint16_t port; /* 0: has none */
+    uint16_t port; /* 0: no port */
 } kinds[LISTENER_COUNT_] = {
     [LISTENER_PROXY4] = { "proxy", AF_INET, SOCK_STREAM, IPPROTO_TCP, LISTENERS_PROXY_PORT },
     [LISTENER_PROXY6] = { "proxy", AF_INET6, SOCK_STREAM, IPPROTO_TCP, LISTENERS_PROXY_PORT },
@@ -96,7 +97,7 @@ size_t listeners_pack(const struct listeners *l, int ret_fds[static LISTENER_COU
     return n;
 }
 
-static int option_of(int fd, int option)
+static int socket_option(int fd, int option)
 {
     int value = -1;
     socklen_t n = sizeof value;
@@ -104,7 +105,7 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &n) < 0 ? -1 : value;
 }
 
-static uint16_t port_of(int fd)
+static uint16_t socket_port(int fd)
 {
     union {
         struct sockaddr any;
@@ -120,13 +121,13 @@ static uint16_t port_of(int fd)
 
 static bool is_kind(int fd, size_t slot)
 {
-    if (option_of(fd, SO_DOMAIN) != kinds[slot].domain ||
-        option_of(fd, SO_TYPE) != kinds[slot].type ||
-        option_of(fd, SO_PROTOCOL) != kinds[slot].protocol)
+    if (socket_option(fd, SO_DOMAIN) != kinds[slot].domain ||
+        socket_option(fd, SO_TYPE) != kinds[slot].type ||
+        socket_option(fd, SO_PROTOCOL) != kinds[slot].protocol)
         return false;
-    if (kinds[slot].type == SOCK_STREAM && option_of(fd, SO_ACCEPTCONN) != 1)
+    if (kinds[slot].type == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) != 1)
         return false;
-    return kinds[slot].port == 0 || port_of(fd) == kinds[slot].port;
+    return kinds[slot].port == 0 || socket_port(fd) == kinds[slot].port;
 }
 
 static int check_one(int fd, size_t slot, struct err *e)

@@ -1,8 +1,9 @@
-#include "ipc/upload.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/upload.h"
 
 #include <string.h>
 
-#include "ipc/control.h"
+#include "lib/ipc/control.h"
 
 _Static_assert(sizeof(struct upload_head) + CONTROL_PATH_MAX <= UPLOAD_RECORD_MAX,
                "a path is read at once");

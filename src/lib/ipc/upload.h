@@ -1,15 +1,16 @@
-/* What the file operation UPLOAD reads from stdin: the files of one request, and behind the last
- * one that all of them came. A record is a head and as many bytes as that says:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The input of the file operation UPLOAD: the files of one request, then a commit. A record is a
+ * head and its data:
  *
- *     FILE    a path: absolute, without NUL; a file begins, and the one before it is complete
+ *     FILE    a path: absolute, without NUL; begins a file, and completes the previous one
  *     DATA    more bytes of the file, at least one
- *     COMMIT  no bytes, and nothing behind it: the files take their places
+ *     COMMIT  without data, the last record: moves the files into place
  *
  * Without COMMIT (the client died, the request was refused) nothing is stored.
  *
  *     while ((n = upload_next(&u, in, &v, e)) >= 0) { in is n bytes shorter; … } */
-#ifndef IPC_UPLOAD_H
-#define IPC_UPLOAD_H
+#ifndef LIB_IPC_UPLOAD_H
+#define LIB_IPC_UPLOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,26 +22,26 @@
 enum {
     UPLOAD_FILES_MAX = 10000,
     UPLOAD_TEXT_MAX = 4 << 20,   /* bytes of all paths */
-    UPLOAD_RECORD_MAX = 8 << 10, /* that have to be there at once for upload_next() to go on */
+    UPLOAD_RECORD_MAX = 8 << 10, /* input that is always enough for upload_next() to proceed */
 };
 
 enum upload_kind { UPLOAD_FILE = 1, UPLOAD_DATA, UPLOAD_COMMIT };
 
 struct upload_head {
     uint32_t kind; /* enum upload_kind */
-    uint32_t size; /* of what follows */
+    uint32_t size; /* bytes of data */
 };
 
-/* Zeroed: nothing came yet. */
+/* State of the parser; zeroed at the start. */
 struct upload_records {
     uint32_t files;
     uint32_t text; /* bytes of their paths */
-    uint32_t left; /* bytes of the DATA that it is in */
-    bool over;     /* COMMIT came */
+    uint32_t left; /* remaining bytes of the current DATA */
+    bool over;     /* COMMIT was read */
 };
 
 enum upload_event_kind {
-    UPLOAD_MORE, /* nothing to tell: if no byte was taken, more has to come first */
+    UPLOAD_MORE, /* no event; if no byte was consumed, more input is necessary */
     UPLOAD_FILE_BEGINS,
     UPLOAD_FILE_BYTES,
     UPLOAD_ALL_CAME,
@@ -48,10 +49,10 @@ enum upload_event_kind {
 
 struct upload_event {
     enum upload_event_kind kind;
-    struct str data; /* the path, or bytes: borrowed from what was given */
+    struct str data; /* the path, or bytes: borrowed from the input */
 };
 
-/* The next thing in what has come and was not taken yet: how many bytes of it that takes. */
+/* Parses the next event at the start of `in`; returns the number of bytes consumed. */
 ssize_t upload_next(struct upload_records *u, struct str in, struct upload_event *ret,
                     struct err *e);
 

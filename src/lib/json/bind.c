@@ -1,4 +1,5 @@
-#include "json/bind.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/bind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,12 +7,12 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "json/number.h"
-#include "json/place.h"
+#include "lib/json/number.h"
+#include "lib/json/place.h"
 
 enum { UNITS_TEXT = 32 }; /* bytes, longer than any quantity people write */
 
-/* What every reader of a value needs besides it. */
+/* The context of every reader of a value. */
 struct bind {
     struct arena *arena;
     struct err *e;
@@ -19,7 +20,7 @@ struct bind {
     int *first;                      /* mistake that was passed over; 0: none */
 };
 
-/* Tells a mistake of the document and goes on, where all of them are wanted. */
+/* Reports a mistake of the document and continues, if the caller wants all mistakes. */
 static int pass_mistake_over(const struct bind *b, int r)
 {
     if (r != -(int)ERR_INVALID || !b->all)
@@ -29,25 +30,25 @@ static int pass_mistake_over(const struct bind *b, int r)
     return 0;
 }
 
-static int fail_room(const struct bind *b)
+static int fail_bind_memory(const struct bind *b)
 {
     return err_set(b->e, ERR_TOO_BIG, "the document needs more memory than the allowed %zu bytes",
                    b->arena->max);
 }
 
-static bool limited(const struct json_field *f)
+static bool is_limited(const struct json_field *f)
 {
     return f->min || f->max;
 }
 
 static bool limited_above(const struct json_field *f)
 {
-    return limited(f) && f->max >= f->min;
+    return is_limited(f) && f->max >= f->min;
 }
 
-static bool within(const struct json_field *f, __int128 n)
+static bool is_within_limits(const struct json_field *f, __int128 n)
 {
-    return !limited(f) || (n >= f->min && (!limited_above(f) || n <= f->max));
+    return !is_limited(f) || (n >= f->min && (!limited_above(f) || n <= f->max));
 }
 
 typedef void shower(int64_t n, char out[static 24]);
@@ -79,12 +80,13 @@ static int fail_limits(const struct bind *b, const struct json_place *at, const 
     return json_place_fail(at, v, b->e, "must be %s of at least %s", noun, min);
 }
 
-static int check_count(const struct bind *b, const struct json_place *at, const struct json *v,
-                       const struct json_field *f, size_t n, const char *what)
+static int check_member_count(const struct bind *b, const struct json_place *at,
+                              const struct json *v, const struct json_field *f, size_t n,
+                              const char *what)
 {
     bool below = (__int128)n < f->min;
 
-    if (within(f, (__int128)n))
+    if (is_within_limits(f, (__int128)n))
         return 0;
     return json_place_fail(at, v, b->e, "the %s must be at %s %" PRId64 ", not %zu", what,
                            below ? "least" : "most", below ? f->min : f->max, n);
@@ -93,7 +95,7 @@ static int check_count(const struct bind *b, const struct json_place *at, const 
 typedef int reader(const struct bind *b, const struct json_place *at, const struct json *v,
                    const struct json_field *f, void *out);
 
-static int read_bool(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_bool(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
     (void)f;
@@ -104,7 +106,7 @@ static int read_bool(const struct bind *b, const struct json_place *at, const st
 }
 
 /* Stores the low bytes of the value; the caller made sure that they are all of it. */
-static void store(uint64_t value, size_t size, void *out)
+static void store_integer(uint64_t value, size_t size, void *out)
 {
     uint8_t u8 = (uint8_t)value;
     uint16_t u16 = (uint16_t)value;
@@ -134,14 +136,14 @@ static void show_wide(__int128 n, char out[static 24])
         snprintf(out, 24, "%" PRIu64, (uint64_t)n);
 }
 
-/* Both limits hold: what the table allows and what the member can store. */
+/* Checks both limits: that of the table and that of the member's type. */
 static int check_whole(const struct bind *b, const struct json_place *at, const struct json *v,
                        const struct json_field *f, __int128 least, __int128 most)
 {
     __int128 n = v->type == JSON_UINT ? (__int128)v->u : (__int128)v->i;
     char min[24], max[24];
 
-    if (limited(f) && f->min > least)
+    if (is_limited(f) && f->min > least)
         least = f->min;
     if (limited_above(f) && f->max < most)
         most = f->max;
@@ -152,7 +154,7 @@ static int check_whole(const struct bind *b, const struct json_place *at, const 
     return json_place_fail(at, v, b->e, "must be a whole number from %s to %s", min, max);
 }
 
-static int read_whole(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_whole(const struct bind *b, const struct json_place *at, const struct json *v,
                       const struct json_field *f, void *out)
 {
     size_t size = json_member_size_(f);
@@ -167,7 +169,7 @@ static int read_whole(const struct bind *b, const struct json_place *at, const s
     r = check_whole(b, at, v, f, least, most);
     if (r < 0)
         return r;
-    store(v->u, size, out);
+    store_integer(v->u, size, out);
     return 0;
 }
 
@@ -176,7 +178,7 @@ static double as_double(const struct json *v)
     return v->type == JSON_INT ? (double)v->i : v->type == JSON_UINT ? (double)v->u : v->d;
 }
 
-static int read_double(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_double(const struct bind *b, const struct json_place *at, const struct json *v,
                        const struct json_field *f, void *out)
 {
     double d;
@@ -184,15 +186,15 @@ static int read_double(const struct bind *b, const struct json_place *at, const 
     if (v->type < JSON_INT || v->type > JSON_DOUBLE)
         return json_place_expected(at, v, "a number", b->e);
     d = as_double(v);
-    if (limited(f) && (d < (double)f->min || (limited_above(f) && d > (double)f->max)))
+    if (is_limited(f) && (d < (double)f->min || (limited_above(f) && d > (double)f->max)))
         return fail_limits(b, at, v, f, "a number", show_number);
     memcpy(out, &d, sizeof d);
     return 0;
 }
 
 /* A C string on the arena. */
-static int copy_str(const struct bind *b, const struct json_place *at, const struct json *v,
-                    struct str s, const char **ret)
+static int copy_bound_str(const struct bind *b, const struct json_place *at, const struct json *v,
+                          struct str s, const char **ret)
 {
     char *copy;
 
@@ -200,24 +202,24 @@ static int copy_str(const struct bind *b, const struct json_place *at, const str
         return json_place_fail(at, v, b->e, "must not hold a NUL character");
     copy = arena_dup(b->arena, s);
     if (!copy)
-        return fail_room(b);
+        return fail_bind_memory(b);
     *ret = copy;
     return 0;
 }
 
-static int read_str(const struct bind *b, const struct json_place *at, const struct json *v,
-                    const struct json_field *f, void *out)
+static int bind_str_field(const struct bind *b, const struct json_place *at, const struct json *v,
+                          const struct json_field *f, void *out)
 {
     int r;
 
     if (v->type != JSON_STR)
         return json_place_expected(at, v, "a string", b->e);
-    r = check_count(b, at, v, f, v->s.n, "length in bytes");
-    return r < 0 ? r : copy_str(b, at, v, v->s, out);
+    r = check_member_count(b, at, v, f, v->s.n, "length in bytes");
+    return r < 0 ? r : copy_bound_str(b, at, v, v->s, out);
 }
 
-static int read_bytes(const struct bind *b, const struct json_place *at, const struct json *v,
-                      const struct json_field *f, void *out)
+static int bind_bytes_field(const struct bind *b, const struct json_place *at, const struct json *v,
+                            const struct json_field *f, void *out)
 {
     uint64_t n = 0;
 
@@ -228,7 +230,7 @@ static int read_bytes(const struct bind *b, const struct json_place *at, const s
     } else if (v->type != JSON_STR || v->s.n > UNITS_TEXT || units_bytes(v->s, "", &n, NULL) < 0) {
         return json_place_expected(at, v, "a size such as \"64M\" or a number of bytes", b->e);
     }
-    if (!within(f, (__int128)n))
+    if (!is_within_limits(f, (__int128)n))
         return fail_limits(b, at, v, f, "a size", show_size);
     memcpy(out, &n, sizeof n);
     return 0;
@@ -247,7 +249,7 @@ static bool seconds_to_ns(const struct json *v, int64_t *ret)
     return true;
 }
 
-static int read_duration(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_duration(const struct bind *b, const struct json_place *at, const struct json *v,
                          const struct json_field *f, void *out)
 {
     int64_t ns = 0;
@@ -258,27 +260,27 @@ static int read_duration(const struct bind *b, const struct json_place *at, cons
     if (!good)
         return json_place_expected(
             at, v, "a duration such as \"90s\" or \"1h30m\", or a number of seconds", b->e);
-    if (!within(f, ns))
+    if (!is_within_limits(f, ns))
         return fail_limits(b, at, v, f, "a duration", show_seconds);
     memcpy(out, &ns, sizeof ns);
     return 0;
 }
 
-static bool is_word(const struct json_field *f, struct str s, const char *word)
+static bool is_enum_word(const struct json_field *f, struct str s, const char *word)
 {
     if (!f->loose)
         return str_eq(s, str_from(word));
     return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
 }
 
-static int read_enum(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_enum(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
     char words[128] = "", wanted[144];
 
     for (size_t i = 0; f->names[i]; i++) {
-        if (v->type == JSON_STR && is_word(f, v->s, f->names[i])) {
-            store(i, json_member_size_(f), out);
+        if (v->type == JSON_STR && is_enum_word(f, v->s, f->names[i])) {
+            store_integer(i, json_member_size_(f), out);
             return 0;
         }
         json_place_add_word(words, sizeof words, f->names[i]);
@@ -287,7 +289,7 @@ static int read_enum(const struct bind *b, const struct json_place *at, const st
     return json_place_expected(at, v, wanted, b->e);
 }
 
-static int read_strs(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_strs(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
     struct json_strs list = { 0 };
@@ -296,17 +298,17 @@ static int read_strs(const struct bind *b, const struct json_place *at, const st
 
     if (v->type != JSON_ARRAY)
         return json_place_expected(at, v, "a list of strings", b->e);
-    r = check_count(b, at, v, f, v->list.n, "number of items");
+    r = check_member_count(b, at, v, f, v->list.n, "number of items");
     if (r < 0)
         return r;
     strs = arena_array(b->arena, v->list.n, sizeof *strs);
     if (!strs)
-        return fail_room(b);
+        return fail_bind_memory(b);
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
         struct json_place here = json_place_item(at, list.n);
 
         strs[list.n] = "";
-        r = item->type == JSON_STR ? copy_str(b, &here, item, item->s, &strs[list.n])
+        r = item->type == JSON_STR ? copy_bound_str(b, &here, item, item->s, &strs[list.n])
                                    : json_place_expected(&here, item, "a string", b->e);
         r = pass_mistake_over(b, r);
         if (r < 0)
@@ -318,7 +320,7 @@ static int read_strs(const struct bind *b, const struct json_place *at, const st
     return 0;
 }
 
-static int read_pair(const struct bind *b, const struct json_place *at, const struct json *member,
+static int bind_pair(const struct bind *b, const struct json_place *at, const struct json *member,
                      struct json_pair *out)
 {
     struct json_place here = json_place_member(at, member->key);
@@ -326,12 +328,12 @@ static int read_pair(const struct bind *b, const struct json_place *at, const st
 
     if (member->type != JSON_STR)
         return json_place_expected(&here, member, "a string", b->e);
-    r = copy_str(b, &here, member, member->key, &out->key);
-    return r < 0 ? r : copy_str(b, &here, member, member->s, &out->value);
+    r = copy_bound_str(b, &here, member, member->key, &out->key);
+    return r < 0 ? r : copy_bound_str(b, &here, member, member->s, &out->value);
 }
 
-static int read_map(const struct bind *b, const struct json_place *at, const struct json *v,
-                    const struct json_field *f, void *out)
+static int bind_map_field(const struct bind *b, const struct json_place *at, const struct json *v,
+                          const struct json_field *f, void *out)
 {
     struct json_map map = { 0 };
     struct json_pair *pairs;
@@ -339,14 +341,14 @@ static int read_map(const struct bind *b, const struct json_place *at, const str
 
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object of strings", b->e);
-    r = check_count(b, at, v, f, v->list.n, "number of members");
+    r = check_member_count(b, at, v, f, v->list.n, "number of members");
     if (r < 0)
         return r;
     pairs = arena_array(b->arena, v->list.n, sizeof *pairs);
     if (!pairs)
-        return fail_room(b);
+        return fail_bind_memory(b);
     for (const struct json *member = json_first(v); member != json_end(v); member++) {
-        r = read_pair(b, at, member, &pairs[map.n++]);
+        r = bind_pair(b, at, member, &pairs[map.n++]);
         if (r < 0)
             return r;
     }
@@ -358,13 +360,13 @@ static int read_map(const struct bind *b, const struct json_place *at, const str
 static int bind_object(const struct bind *b, const struct json_place *at, const struct json *v,
                        const struct json_field *fields, size_t n, void *out);
 
-static int read_object(const struct bind *b, const struct json_place *at, const struct json *v,
-                       const struct json_field *f, void *out)
+static int bind_nested_object(const struct bind *b, const struct json_place *at,
+                              const struct json *v, const struct json_field *f, void *out)
 {
     return bind_object(b, at, v, f->fields, f->field_count, out);
 }
 
-static int read_objects(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_objects(const struct bind *b, const struct json_place *at, const struct json *v,
                         const struct json_field *f, void *out)
 {
     struct json_objects list = { 0 };
@@ -372,12 +374,12 @@ static int read_objects(const struct bind *b, const struct json_place *at, const
 
     if (v->type != JSON_ARRAY)
         return json_place_expected(at, v, "a list of objects", b->e);
-    r = check_count(b, at, v, f, v->list.n, "number of items");
+    r = check_member_count(b, at, v, f, v->list.n, "number of items");
     if (r < 0)
         return r;
     list.p = arena_array(b->arena, v->list.n, f->item_size);
     if (!list.p)
-        return fail_room(b);
+        return fail_bind_memory(b);
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
         struct json_place here = json_place_item(at, list.n);
         char *to = (char *)list.p + list.n++ * f->item_size;
@@ -390,7 +392,7 @@ static int read_objects(const struct bind *b, const struct json_place *at, const
     return 0;
 }
 
-static int read_named(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_named(const struct bind *b, const struct json_place *at, const struct json *v,
                       const struct json_field *f, void *out)
 {
     struct json_objects list = { 0 };
@@ -398,17 +400,17 @@ static int read_named(const struct bind *b, const struct json_place *at, const s
 
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object of objects", b->e);
-    r = check_count(b, at, v, f, v->list.n, "number of members");
+    r = check_member_count(b, at, v, f, v->list.n, "number of members");
     if (r < 0)
         return r;
     list.p = arena_array(b->arena, v->list.n, f->item_size);
     if (!list.p)
-        return fail_room(b);
+        return fail_bind_memory(b);
     for (const struct json *member = json_first(v); member != json_end(v); member++) {
         struct json_place here = json_place_member(at, member->key);
         char *to = (char *)list.p + list.n++ * f->item_size;
 
-        r = copy_str(b, &here, member, member->key, (const char **)(void *)to);
+        r = copy_bound_str(b, &here, member, member->key, (const char **)(void *)to);
         if (r >= 0)
             r = pass_mistake_over(b, bind_object(b, &here, member, f->fields, f->field_count, to));
         if (r < 0)
@@ -418,7 +420,7 @@ static int read_named(const struct bind *b, const struct json_place *at, const s
     return 0;
 }
 
-static int read_any(const struct bind *b, const struct json_place *at, const struct json *v,
+static int bind_any(const struct bind *b, const struct json_place *at, const struct json *v,
                     const struct json_field *f, void *out)
 {
     (void)b;
@@ -431,22 +433,22 @@ static int read_any(const struct bind *b, const struct json_place *at, const str
 static const struct {
     reader *read;
     size_t size;  /* of the largest member type */
-    bool as_text; /* the preset is a string, whatever it looks like */
+    bool as_text; /* the preset is a string, even if it looks like a number */
 } kinds[JSON_KIND_COUNT_] = {
-    [JSON_KIND_BOOL] = { read_bool, sizeof(bool), false },
-    [JSON_KIND_INT] = { read_whole, sizeof(int64_t), false },
-    [JSON_KIND_UINT] = { read_whole, sizeof(uint64_t), false },
-    [JSON_KIND_DOUBLE] = { read_double, sizeof(double), false },
-    [JSON_KIND_STR] = { read_str, sizeof(char *), true },
-    [JSON_KIND_BYTES] = { read_bytes, sizeof(uint64_t), true },
-    [JSON_KIND_DURATION] = { read_duration, sizeof(int64_t), true },
-    [JSON_KIND_ENUM] = { read_enum, sizeof(int), true },
-    [JSON_KIND_STRS] = { read_strs, sizeof(struct json_strs), false },
-    [JSON_KIND_MAP] = { read_map, sizeof(struct json_map), false },
-    [JSON_KIND_OBJECT] = { read_object, 0, false },
-    [JSON_KIND_OBJECTS] = { read_objects, sizeof(struct json_objects), false },
-    [JSON_KIND_NAMED] = { read_named, sizeof(struct json_objects), false },
-    [JSON_KIND_ANY] = { read_any, sizeof(struct json *), false },
+    [JSON_KIND_BOOL] = { bind_bool, sizeof(bool), false },
+    [JSON_KIND_INT] = { bind_whole, sizeof(int64_t), false },
+    [JSON_KIND_UINT] = { bind_whole, sizeof(uint64_t), false },
+    [JSON_KIND_DOUBLE] = { bind_double, sizeof(double), false },
+    [JSON_KIND_STR] = { bind_str_field, sizeof(char *), true },
+    [JSON_KIND_BYTES] = { bind_bytes_field, sizeof(uint64_t), true },
+    [JSON_KIND_DURATION] = { bind_duration, sizeof(int64_t), true },
+    [JSON_KIND_ENUM] = { bind_enum, sizeof(int), true },
+    [JSON_KIND_STRS] = { bind_strs, sizeof(struct json_strs), false },
+    [JSON_KIND_MAP] = { bind_map_field, sizeof(struct json_map), false },
+    [JSON_KIND_OBJECT] = { bind_nested_object, 0, false },
+    [JSON_KIND_OBJECTS] = { bind_objects, sizeof(struct json_objects), false },
+    [JSON_KIND_NAMED] = { bind_named, sizeof(struct json_objects), false },
+    [JSON_KIND_ANY] = { bind_any, sizeof(struct json *), false },
 };
 
 size_t json_member_size_(const struct json_field *f)
@@ -522,7 +524,7 @@ static int fail_unknown(const struct bind *b, const struct json_place *up, const
     return json_place_fail(&at, v, b->e, "no such field; there are: %s", names);
 }
 
-static bool known(struct str name, const struct json_field *fields, size_t n)
+static bool is_known_field(struct str name, const struct json_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(name, str_from(fields[i].name)))
@@ -538,7 +540,7 @@ static int bind_object(const struct bind *b, const struct json_place *at, const 
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object", b->e);
     for (const struct json *member = json_first(v); member != json_end(v); member++)
-        if (r >= 0 && !known(member->key, fields, n))
+        if (r >= 0 && !is_known_field(member->key, fields, n))
             r = pass_mistake_over(b, fail_unknown(b, at, member, fields, n));
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = bind_field(b, at, v, &fields[i], out);

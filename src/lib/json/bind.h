@@ -1,25 +1,27 @@
-/* Structs from documents and back, by one table.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads structs from documents, and writes them back, by one table of fields.
  *
  *     static const char *const scopes[] = { "read", "write", NULL };
  *     static const struct json_field create_fields[] = {
- *         { "profile", JSON_KIND_STR, JSON_AT(struct create, profile), .max = 128, .required = true
- * }, { "ttl", JSON_KIND_DURATION, JSON_AT(struct create, ttl), .preset = "2h" }, { "scope",
- * JSON_KIND_ENUM, JSON_AT(struct create, scope), .names = scopes },
+ *         { "profile", JSON_KIND_STR, JSON_AT(struct create, profile), .max = 128 },
+ *         { "ttl", JSON_KIND_DURATION, JSON_AT(struct create, ttl), .preset = "2h" },
+ *         { "scope", JSON_KIND_ENUM, JSON_AT(struct create, scope), .names = scopes },
  *     };
  *     struct create c = { 0 };
  *     r = json_bind(tree, create_fields, COUNT_OF(create_fields), &c, &arena, e);
  *
  * The same table reads JSON and YAML, writes JSON, and describes itself as a JSON Schema. */
-#ifndef JSON_BIND_H
-#define JSON_BIND_H
+#ifndef LIB_JSON_BIND_H
+#define LIB_JSON_BIND_H
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/own.h"
-#include "json/value.h"
-#include "json/writer.h"
+#include "lib/json/value.h"
+#include "lib/json/writer.h"
 
-/* What a field is in the document, what type the member has, and what min and max limit. */
+/* The kind of a field: its form in the document, the type of the member, the meaning of min and
+ * max. */
 enum json_kind {
     JSON_KIND_BOOL,     /* true or false; bool */
     JSON_KIND_INT,      /* whole number; a signed type of any size; its value */
@@ -53,7 +55,7 @@ struct json_field {
     size_t item_size;   /* OBJECTS, NAMED: size of one struct */
     size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
-    const char *types;  /* ANY: what it may be, for schemas: "boolean array" (of strings) */
+    const char *types;  /* ANY: the accepted types, for schemas: "boolean array" (of strings) */
     const char *doc;    /* one sentence, for schemas and help */
 };
 
@@ -84,13 +86,12 @@ struct json_objects {
  * member stays as it is: give a zeroed struct, or one with defaults. A field that the table does
  * not know, or that does not fit, is -ERR_INVALID with a message that names its path, its line
  * where the tree has places, and what would be right. Everything out points to is on the arena,
- * except for JSON_KIND_ANY. After a failure out may be partly filled; there is nothing to release.
- */
+ * except for JSON_KIND_ANY. After a failure out may be partly filled, and need not be released. */
 int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
               struct arena *a, struct err *e);
 
-/* The same, for people who want to know every mistake: each is told, and the field is passed over,
- * as if it were absent. The result is the first mistake's. */
+/* The same, with a report of every mistake: the field is skipped, as if it were absent. Returns the
+ * error of the first mistake. */
 struct json_mistakes {
     void (*each)(void *user, const struct err *e);
     void *user;
@@ -103,18 +104,19 @@ int json_bind_all(const struct json *v, const struct json_field *fields, size_t 
  * in seconds where they are whole. */
 void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w);
 
-/* Makes a map one of its own, with its texts on the arena. False, and untouched: that is full. */
+/* Copies the map and its texts to the arena. False, with the map unchanged: the arena is full. */
 bool json_map_copy(struct json_map *m, struct arena *a);
 
-/* Writes a JSON Schema (2020-12) for the table. It never refuses what json_bind() takes, apart from
- * null; what a schema cannot say, such as the bounds of "64M", is left to json_bind(). */
+/* Writes a JSON Schema (2020-12) for the table. It accepts every document that json_bind() accepts,
+ * except null values. Rules that a schema cannot express, such as the bounds of "64M", are left to
+ * json_bind(). */
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w);
 
-/* The value that the field's preset stands for. False, and *ret untouched, if it stands for none,
- * which is a mistake in the table. */
+/* The value of the field's preset. False, and *ret untouched, if the preset is invalid, which is a
+ * mistake in the table. */
 bool json_preset_(const struct json_field *f, struct json *ret);
 
-/* The member's size: what the table says, or the size of the kind's largest type. */
+/* The member's size: from the table, or the size of the kind's largest type. */
 size_t json_member_size_(const struct json_field *f);
 
 #endif

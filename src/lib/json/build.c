@@ -1,4 +1,5 @@
-#include "json/build.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/build.h"
 
 #include <stdlib.h>
 
@@ -7,7 +8,7 @@ enum { FEW_MEMBERS = 12 }; /* up to here comparing all pairs is faster than sort
 void json_build_init(struct json_build *b, struct arena *a)
 {
     b->arena = a;
-    /* All that is pushed moves to the arena in the end: what it cannot hold need not be kept. */
+    /* All pushed values move to the arena in the end, so its free space is the limit. */
     buf_init(&b->open_, a->max - a->used);
 }
 
@@ -65,7 +66,7 @@ static int compare_keys(const struct json *a, const struct json *b)
 }
 
 /* Members with equal keys keep the order of the text, so that the second is the one to blame. */
-static int by_key(const void *x, const void *y)
+static int compare_members(const void *x, const void *y)
 {
     const struct json *a = *(const struct json *const *)x, *b = *(const struct json *const *)y;
     int c = compare_keys(a, b);
@@ -75,7 +76,7 @@ static int by_key(const void *x, const void *y)
 
 static const struct json *twice_in_many(const struct json **sorted, size_t n)
 {
-    qsort(sorted, n, sizeof *sorted, by_key);
+    qsort(sorted, n, sizeof *sorted, compare_members);
     for (size_t i = 1; i < n; i++)
         if (compare_keys(sorted[i - 1], sorted[i]) == 0)
             return sorted[i];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Growing lists while a document is read. Readers push finished values; closing a list moves what
  * was pushed since its mark to the arena, in one piece.
  *
@@ -5,12 +6,12 @@
  *     … json_build_push(&b, &item) …
  *     r = json_build_close(&b, mark, &list);
  */
-#ifndef JSON_BUILD_H
-#define JSON_BUILD_H
+#ifndef LIB_JSON_BUILD_H
+#define LIB_JSON_BUILD_H
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 struct json_build {
     struct arena *arena;
@@ -26,8 +27,8 @@ size_t json_build_mark(const struct json_build *b);
 int json_build_push(struct json_build *b, const struct json *v);
 int json_build_close(struct json_build *b, size_t mark, struct json *list);
 
-/* The second of two members of the closed object that have the same key, or NULL. Takes n log n
- * comparisons at worst, whatever the keys. */
+/* The second of two members of the closed object that have the same key, or NULL. Takes at most
+ * n log n comparisons, for hostile keys, too. */
 const struct json *json_build_twice(struct json_build *b, const struct json *object);
 
 #endif

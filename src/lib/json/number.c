@@ -1,4 +1,5 @@
-#include "json/number.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/number.h"
 
 #include <float.h>
 #include <math.h>
@@ -20,36 +21,36 @@ struct digits {
     bool too_many;
 };
 
-static bool is_digit(char c)
+static bool is_number_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static const char *take_digits(const char *p, struct digits *d)
+static const char *take_number_digits(const char *p, struct digits *d)
 {
-    for (; is_digit(*p); p++)
+    for (; is_number_digit(*p); p++)
         d->too_many |= __builtin_mul_overflow(d->value, UINT64_C(10), &d->value) ||
                        __builtin_add_overflow(d->value, (uint64_t)(*p - '0'), &d->value);
     return p;
 }
 
-/* "e+10" at p; past EXPONENT_ENOUGH every number is 0 or infinite, whatever the digits. */
+/* "e+10" at p; past EXPONENT_ENOUGH every number is 0 or infinite. */
 static const char *take_exponent(const char *p, long *ret)
 {
     bool negative = p[1] == '-';
     long exponent = 0;
 
     p += p[1] == '-' || p[1] == '+' ? 2 : 1;
-    if (!is_digit(*p))
+    if (!is_number_digit(*p))
         return NULL;
-    for (; is_digit(*p); p++)
+    for (; is_number_digit(*p); p++)
         if (exponent < EXPONENT_ENOUGH)
             exponent = exponent * 10 + (*p - '0');
     *ret = negative ? -exponent : exponent;
     return p;
 }
 
-static double scale(const char *text, bool negative, const struct digits *d, long power)
+static double scale_number(const char *text, bool negative, const struct digits *d, long power)
 {
     double exact = negative ? -(double)d->value : (double)d->value;
 
@@ -67,7 +68,7 @@ static const char *finish_double(const char *text, const char *p, struct digits 
     if (*p == '.') {
         const char *from = p + 1;
 
-        p = take_digits(from, d);
+        p = take_number_digits(from, d);
         places = p - from;
         if (places == 0) {
             *why = "a digit has to follow the point";
@@ -82,7 +83,7 @@ static const char *finish_double(const char *text, const char *p, struct digits 
         }
     }
     v->type = JSON_DOUBLE;
-    v->d = scale(text, *text == '-', d, exponent - places);
+    v->d = scale_number(text, *text == '-', d, exponent - places);
     if (isfinite(v->d))
         return p;
     *why = "the number is too large for a double";
@@ -108,15 +109,15 @@ const char *json_number(const char *p, struct json *v, const char **why)
     struct digits d = { 0 };
 
     p += negative ? 1 : 0;
-    if (!is_digit(*p)) {
+    if (!is_number_digit(*p)) {
         *why = "a digit is missing";
         return NULL;
     }
-    if (*p == '0' && is_digit(p[1])) {
+    if (*p == '0' && is_number_digit(p[1])) {
         *why = "a number must not start with 0";
         return NULL;
     }
-    p = take_digits(p, &d);
+    p = take_number_digits(p, &d);
     if (*p == '.' || *p == 'e' || *p == 'E')
         return finish_double(text, p, &d, v, why);
     return finish_whole(p, negative, &d, v, why);

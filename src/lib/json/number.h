@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as JSON writes them. */
-#ifndef JSON_NUMBER_H
-#define JSON_NUMBER_H
+#ifndef LIB_JSON_NUMBER_H
+#define LIB_JSON_NUMBER_H
 
-#include "json/value.h"
+#include "lib/json/value.h"
 
 /* Reads the number at p, in text that ends in NUL, as RFC 8259 defines it. Sets type and value of
- * *v and returns the first byte behind the number; NULL and a reason in *why if there is none, or
- * none we can hold: whole numbers are exact or refused, the others are the nearest double or, where
- * that is infinite, refused. "-0" is the whole number 0.
+ * *v and returns the first byte behind the number; NULL and a reason in *why if the text is not a
+ * number or cannot be represented: whole numbers are exact or refused, the others are the nearest
+ * double or, where that is infinite, refused. "-0" is the whole number 0.
  *
  * Like all of the module it expects the decimal point of the C locale, in which every process
  * starts. */

@@ -1,4 +1,5 @@
-#include "json/place.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/place.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ int json_place_fail(const struct json_place *at, const struct json *v, struct er
     return err_set(e, ERR_INVALID, "%s%s%s%s", line, path, path[0] ? ": " : "", reason);
 }
 
-static void value_text(const struct json *v, char out[static VALUE_TEXT])
+static void describe_value(const struct json *v, char out[static VALUE_TEXT])
 {
     char text[NAME_TEXT];
 
@@ -73,7 +74,7 @@ int json_place_expected(const struct json_place *at, const struct json *v, const
 {
     char got[VALUE_TEXT];
 
-    value_text(v, got);
+    describe_value(v, got);
     return json_place_fail(at, v, e, "expected %s, not %s", wanted, got);
 }
 

@@ -1,12 +1,13 @@
-/* Where in a document a value stands, and messages that say so. Private to the module.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The position of a value in a document, and messages with that position. Private to the module.
  *
  * A place is a chain of stack frames, one for each level, and becomes text ("ports[1].number") only
- * when there is something to complain about. */
-#ifndef JSON_PLACE_H
-#define JSON_PLACE_H
+ * in an error message. */
+#ifndef LIB_JSON_PLACE_H
+#define LIB_JSON_PLACE_H
 
 #include "base/err.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 struct json_place {
     const struct json_place *up; /* NULL: the document itself */
@@ -32,7 +33,7 @@ int json_place_fail(const struct json_place *at, const struct json *v, struct er
 int json_place_expected(const struct json_place *at, const struct json *v, const char *wanted,
                         struct err *e);
 
-/* Adds a word to the list "a, b, c" in out; what does not fit becomes "…". */
+/* Adds a word to the list "a, b, c" in out; words that do not fit become "…". */
 void json_place_add_word(char *out, size_t cap, const char *word);
 
 #endif

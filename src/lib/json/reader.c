@@ -1,17 +1,18 @@
-#include "json/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/own.h"
-#include "json/build.h"
-#include "json/number.h"
-#include "json/text.h"
+#include "lib/json/build.h"
+#include "lib/json/number.h"
+#include "lib/json/text.h"
 
-/* The text is copied to the arena once and strings are decoded where they stand: decoding never
- * makes one longer, and the closing quote leaves room for a NUL. The copy ends in a NUL, which is
+/* The text is copied to the arena once and strings are decoded in place: decoding never makes one
+ * longer, and the closing quote leaves room for a NUL. The copy ends in a NUL, which is
  * legal nowhere in JSON, so only strings have to look for the end. */
-struct reader {
+struct json_reader {
     char *p; /* next byte, in the copy */
     char *start, *end;
     const char *line_start;
@@ -34,7 +35,7 @@ static size_t count_lines(struct str s)
     return lines;
 }
 
-__attribute__((format(printf, 4, 5))) static int fail_at(struct reader *r, const char *at,
+__attribute__((format(printf, 4, 5))) static int fail_at(struct json_reader *r, const char *at,
                                                          enum err_code code, const char *fmt, ...)
 {
     size_t offset = (size_t)(at - r->start);
@@ -48,13 +49,13 @@ __attribute__((format(printf, 4, 5))) static int fail_at(struct reader *r, const
                    count_lines((struct str){ r->text.p, offset }), offset, reason);
 }
 
-static int fail_room(struct reader *r)
+static int fail_json_memory(struct json_reader *r)
 {
     return err_set(r->e, ERR_TOO_BIG, "the document needs more memory than the allowed %zu bytes",
                    r->build.arena->max);
 }
 
-static int unexpected(struct reader *r, const char *wanted)
+static int fail_unexpected(struct json_reader *r, const char *wanted)
 {
     unsigned char c = (unsigned char)*r->p;
 
@@ -65,7 +66,7 @@ static int unexpected(struct reader *r, const char *wanted)
     return fail_at(r, r->p, ERR_INVALID, "expected %s, not the byte 0x%02x", wanted, c);
 }
 
-static inline void skip_blanks(struct reader *r)
+static inline void skip_json_blanks(struct json_reader *r)
 {
     for (;; r->p++) {
         if (*r->p == '\n') {
@@ -77,7 +78,7 @@ static inline void skip_blanks(struct reader *r)
     }
 }
 
-static inline void note_place(struct reader *r, struct json *v)
+static inline void record_json_position(struct json_reader *r, struct json *v)
 {
     size_t column = (size_t)(r->p - r->line_start) + 1;
 
@@ -87,7 +88,7 @@ static inline void note_place(struct reader *r, struct json *v)
     v->column = column > UINT16_MAX ? UINT16_MAX : (uint16_t)column;
 }
 
-static int hex_value(char c)
+static int json_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -103,7 +104,7 @@ static int32_t code_unit(const char *p)
     if (p[0] != '\\' || p[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_value(p[i]);
+        int digit = json_hex_digit(p[i]);
 
         if (digit < 0)
             return -1;
@@ -112,7 +113,7 @@ static int32_t code_unit(const char *p)
     return unit;
 }
 
-static char *put_utf8(char *to, int32_t c)
+static char *write_utf8(char *to, int32_t c)
 {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -134,7 +135,7 @@ static char *put_utf8(char *to, int32_t c)
 }
 
 /* \uXXXX, or two of them where the first is a high surrogate. */
-static int read_code_point(struct reader *r, char **to)
+static int read_code_point(struct json_reader *r, char **to)
 {
     int32_t c = code_unit(r->p), low;
 
@@ -150,11 +151,11 @@ static int read_code_point(struct reader *r, char **to)
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
         r->p += 6;
     }
-    *to = put_utf8(*to, c);
+    *to = write_utf8(*to, c);
     return 0;
 }
 
-static int read_escape(struct reader *r, char **to)
+static int read_json_escape(struct json_reader *r, char **to)
 {
     static const char means[256] = {
         ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -171,7 +172,7 @@ static int read_escape(struct reader *r, char **to)
     return 0;
 }
 
-static int fail_in_string(struct reader *r)
+static int fail_in_string(struct json_reader *r)
 {
     if (r->p == r->end)
         return fail_at(r, r->p, ERR_INVALID, "the text ends inside a string");
@@ -180,7 +181,7 @@ static int fail_in_string(struct reader *r)
 }
 
 /* Escapes are ASCII, so the first bad byte is found in the text as it was given. */
-static int fail_utf8(struct reader *r, const char *from)
+static int fail_utf8(struct json_reader *r, const char *from)
 {
     struct str raw = { r->text.p + (from - r->start), (size_t)(r->p - from) };
 
@@ -188,7 +189,7 @@ static int fail_utf8(struct reader *r, const char *from)
 }
 
 /* r->p is on the opening quote. */
-static int read_string(struct reader *r, struct str *ret)
+static int read_json_string(struct json_reader *r, struct str *ret)
 {
     char *from = ++r->p, *to = from;
     bool high = false;
@@ -203,7 +204,7 @@ static int read_string(struct reader *r, struct str *ret)
         r->p += run;
         if (*r->p != '\\')
             break;
-        rc = read_escape(r, &to);
+        rc = read_json_escape(r, &to);
         if (rc < 0)
             return rc;
     }
@@ -217,22 +218,22 @@ static int read_string(struct reader *r, struct str *ret)
     return 0;
 }
 
-static int read_word(struct reader *r, struct str word, struct json *v, struct json as)
+static int read_json_word(struct json_reader *r, struct str word, struct json *v, struct json as)
 {
     if (!str_starts((struct str){ r->p, (size_t)(r->end - r->p) }, word))
-        return unexpected(r, "a value");
+        return fail_unexpected(r, "a value");
     v->type = as.type;
     v->b = as.b;
     r->p += word.n;
     return 0;
 }
 
-static int read_number(struct reader *r, struct json *v)
+static int read_json_number(struct json_reader *r, struct json *v)
 {
     const char *why, *end;
 
     if (*r->p != '-' && (*r->p < '0' || *r->p > '9'))
-        return unexpected(r, "a value");
+        return fail_unexpected(r, "a value");
     end = json_number(r->p, v, &why);
     if (!end)
         return fail_at(r, r->p, ERR_INVALID, "%s", why);
@@ -240,69 +241,69 @@ static int read_number(struct reader *r, struct json *v)
     return 0;
 }
 
-static int read_value(struct reader *r, struct json *v);
+static int read_json_value(struct json_reader *r, struct json *v);
 
-static int read_key(struct reader *r, struct str *ret)
+static int read_json_key(struct json_reader *r, struct str *ret)
 {
     int rc;
 
     if (*r->p != '"')
-        return unexpected(r, "a key in double quotes");
-    rc = read_string(r, ret);
+        return fail_unexpected(r, "a key in double quotes");
+    rc = read_json_string(r, ret);
     if (rc < 0)
         return rc;
-    skip_blanks(r);
+    skip_json_blanks(r);
     if (*r->p != ':')
-        return unexpected(r, "':'");
+        return fail_unexpected(r, "':'");
     r->p++;
-    skip_blanks(r);
+    skip_json_blanks(r);
     return 0;
 }
 
 /* An item of an array, or a member of an object, onto the pile of its list. */
-static int read_item(struct reader *r, bool keyed)
+static int read_json_item(struct json_reader *r, bool keyed)
 {
     struct json v = { 0 };
     int rc = 0;
 
-    note_place(r, &v);
+    record_json_position(r, &v);
     if (keyed)
-        rc = read_key(r, &v.key);
+        rc = read_json_key(r, &v.key);
     if (rc >= 0)
-        rc = read_value(r, &v);
+        rc = read_json_value(r, &v);
     if (rc < 0)
         return rc;
-    return json_build_push(&r->build, &v) < 0 ? fail_room(r) : 0;
+    return json_build_push(&r->build, &v) < 0 ? fail_json_memory(r) : 0;
 }
 
 /* r->p is behind the opening bracket; afterwards it is behind the closing one. */
-static int read_items(struct reader *r, bool keyed)
+static int read_json_items(struct json_reader *r, bool keyed)
 {
     char close = keyed ? '}' : ']';
     int rc;
 
-    skip_blanks(r);
+    skip_json_blanks(r);
     if (*r->p == close) {
         r->p++;
         return 0;
     }
     for (;;) {
-        rc = read_item(r, keyed);
+        rc = read_json_item(r, keyed);
         if (rc < 0)
             return rc;
-        skip_blanks(r);
+        skip_json_blanks(r);
         if (*r->p == close)
             break;
         if (*r->p != ',')
-            return unexpected(r, keyed ? "',' or '}'" : "',' or ']'");
+            return fail_unexpected(r, keyed ? "',' or '}'" : "',' or ']'");
         r->p++;
-        skip_blanks(r);
+        skip_json_blanks(r);
     }
     r->p++;
     return 0;
 }
 
-static int check_keys(struct reader *r, const struct json *object)
+static int check_json_keys(struct json_reader *r, const struct json *object)
 {
     const struct json *twice = json_build_twice(&r->build, object);
 
@@ -310,7 +311,7 @@ static int check_keys(struct reader *r, const struct json *object)
                  : 0;
 }
 
-static int read_list(struct reader *r, struct json *v, enum json_type type)
+static int read_json_list(struct json_reader *r, struct json *v, enum json_type type)
 {
     size_t mark = json_build_mark(&r->build);
     int rc;
@@ -320,57 +321,57 @@ static int read_list(struct reader *r, struct json *v, enum json_type type)
                        r->limits.depth);
     r->depth++;
     r->p++;
-    rc = read_items(r, type == JSON_OBJECT);
+    rc = read_json_items(r, type == JSON_OBJECT);
     if (rc < 0)
         return rc;
     r->depth--;
     v->type = type;
     if (json_build_close(&r->build, mark, v) < 0)
-        return fail_room(r);
-    return type == JSON_OBJECT ? check_keys(r, v) : 0;
+        return fail_json_memory(r);
+    return type == JSON_OBJECT ? check_json_keys(r, v) : 0;
 }
 
-static int read_value(struct reader *r, struct json *v)
+static int read_json_value(struct json_reader *r, struct json *v)
 {
     switch (*r->p) {
     case '{':
-        return read_list(r, v, JSON_OBJECT);
+        return read_json_list(r, v, JSON_OBJECT);
     case '[':
-        return read_list(r, v, JSON_ARRAY);
+        return read_json_list(r, v, JSON_ARRAY);
     case '"':
         v->type = JSON_STR;
-        return read_string(r, &v->s);
+        return read_json_string(r, &v->s);
     case 't':
-        return read_word(r, STR("true"), v, (struct json){ .type = JSON_BOOL, .b = true });
+        return read_json_word(r, STR("true"), v, (struct json){ .type = JSON_BOOL, .b = true });
     case 'f':
-        return read_word(r, STR("false"), v, (struct json){ .type = JSON_BOOL });
+        return read_json_word(r, STR("false"), v, (struct json){ .type = JSON_BOOL });
     case 'n':
-        return read_word(r, STR("null"), v, (struct json){ .type = JSON_NULL });
+        return read_json_word(r, STR("null"), v, (struct json){ .type = JSON_NULL });
     default:
-        return read_number(r, v);
+        return read_json_number(r, v);
     }
 }
 
-static int read_document(struct reader *r, struct json *v)
+static int read_json_document(struct json_reader *r, struct json *v)
 {
     int rc;
 
     if (str_starts(r->text, STR("\xEF\xBB\xBF")))
         return fail_at(r, r->start, ERR_INVALID,
                        "the text starts with a byte order mark; leave it out");
-    skip_blanks(r);
-    note_place(r, v);
-    rc = read_value(r, v);
+    skip_json_blanks(r);
+    record_json_position(r, v);
+    rc = read_json_value(r, v);
     if (rc < 0)
         return rc;
-    skip_blanks(r);
-    return r->p == r->end ? 0 : unexpected(r, "nothing behind the value");
+    skip_json_blanks(r);
+    return r->p == r->end ? 0 : fail_unexpected(r, "nothing behind the value");
 }
 
 int json_read(struct str text, struct json_limits limits, struct arena *a, const struct json **ret,
               struct err *e)
 {
-    struct reader r = { .line = 1, .limits = limits, .text = text, .e = e };
+    struct json_reader r = { .line = 1, .limits = limits, .text = text, .e = e };
     struct json *root;
     int rc;
 
@@ -383,10 +384,10 @@ int json_read(struct str text, struct json_limits limits, struct arena *a, const
     r.start = arena_dup(a, text);
     json_build_init(&r.build, a);
     if (!root || !r.start)
-        return fail_room(&r);
+        return fail_json_memory(&r);
     r.line_start = r.p = r.start;
     r.end = r.start + text.n;
-    rc = read_document(&r, root);
+    rc = read_json_document(&r, root);
     json_build_done(&r.build);
     if (rc < 0)
         return rc;

@@ -1,4 +1,5 @@
-#include "json/bind.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/bind.h"
 
 /* The words that limit a value of a kind, in terms of the schema. */
 struct limit_words {
@@ -10,13 +11,14 @@ static const struct limit_words of_number = { "minimum", "maximum", false };
 static const struct limit_words of_array = { "minItems", "maxItems", true };
 static const struct limit_words of_map = { "minProperties", "maxProperties", true };
 
-static void put_pair(struct json_writer *w, const char *key, const char *value)
+static void write_schema_text(struct json_writer *w, const char *key, const char *value)
 {
     json_key(w, str_from(key));
     json_put_str(w, str_from(value));
 }
 
-static void put_limits(struct json_writer *w, const struct json_field *f, struct limit_words words)
+static void write_schema_limits(struct json_writer *w, const struct json_field *f,
+                                struct limit_words words)
 {
     if (!f->min && !f->max)
         return;
@@ -35,14 +37,14 @@ typedef void describer(struct json_writer *w, const struct json_field *f);
 static void describe_bool(struct json_writer *w, const struct json_field *f)
 {
     (void)f;
-    put_pair(w, "type", "boolean");
+    write_schema_text(w, "type", "boolean");
 }
 
 static void describe_whole(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "integer");
+    write_schema_text(w, "type", "integer");
     if (f->min || f->max) {
-        put_limits(w, f, of_number);
+        write_schema_limits(w, f, of_number);
     } else if (f->kind == JSON_KIND_UINT) {
         json_key(w, STR("minimum"));
         json_put_int(w, 0);
@@ -51,15 +53,15 @@ static void describe_whole(struct json_writer *w, const struct json_field *f)
 
 static void describe_double(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "number");
-    put_limits(w, f, of_number);
+    write_schema_text(w, "type", "number");
+    write_schema_limits(w, f, of_number);
 }
 
 /* A schema counts characters, we count bytes, of which there are at least as many: the upper limit
  * holds for both, of the lower one only that the string is not empty. */
 static void describe_str(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "string");
+    write_schema_text(w, "type", "string");
     if (f->min > 0) {
         json_key(w, STR("minLength"));
         json_put_int(w, 1);
@@ -78,7 +80,7 @@ static void describe_units(struct json_writer *w, const char *number, const char
     json_put_str(w, STR("string"));
     json_put_str(w, str_from(number));
     json_end_array(w);
-    put_pair(w, "pattern", pattern);
+    write_schema_text(w, "pattern", pattern);
     json_key(w, STR("minimum"));
     json_put_int(w, 0);
 }
@@ -97,7 +99,7 @@ static void describe_duration(struct json_writer *w, const struct json_field *f)
 
 static void describe_enum(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "string");
+    write_schema_text(w, "type", "string");
     if (f->loose)
         return; /* there are too many spellings to list */
     json_key(w, STR("enum"));
@@ -109,49 +111,49 @@ static void describe_enum(struct json_writer *w, const struct json_field *f)
 }
 
 /* {"type":"string"} under a key. */
-static void put_string_type(struct json_writer *w, const char *key)
+static void write_string_type(struct json_writer *w, const char *key)
 {
     json_key(w, str_from(key));
     json_begin_object(w);
-    put_pair(w, "type", "string");
+    write_schema_text(w, "type", "string");
     json_end_object(w);
 }
 
 static void describe_strs(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "array");
-    put_string_type(w, "items");
-    put_limits(w, f, of_array);
+    write_schema_text(w, "type", "array");
+    write_string_type(w, "items");
+    write_schema_limits(w, f, of_array);
 }
 
 static void describe_map(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "object");
-    put_string_type(w, "additionalProperties");
-    put_limits(w, f, of_map);
+    write_schema_text(w, "type", "object");
+    write_string_type(w, "additionalProperties");
+    write_schema_limits(w, f, of_map);
 }
 
-static void put_shape(struct json_writer *w, const struct json_field *fields, size_t n);
+static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n);
 
 static void describe_object(struct json_writer *w, const struct json_field *f)
 {
-    put_shape(w, f->fields, f->field_count);
+    write_shape(w, f->fields, f->field_count);
 }
 
 static void describe_objects(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "array");
+    write_schema_text(w, "type", "array");
     json_key(w, STR("items"));
     json_schema(f->fields, f->field_count, w);
-    put_limits(w, f, of_array);
+    write_schema_limits(w, f, of_array);
 }
 
 static void describe_named(struct json_writer *w, const struct json_field *f)
 {
-    put_pair(w, "type", "object");
+    write_schema_text(w, "type", "object");
     json_key(w, STR("additionalProperties"));
     json_schema(f->fields, f->field_count, w);
-    put_limits(w, f, of_map);
+    write_schema_limits(w, f, of_map);
 }
 
 /* One of several types, each said by itself: clients that translate schemas for a model take that,
@@ -170,7 +172,7 @@ static void describe_any(struct json_writer *w, const struct json_field *f)
         json_key(w, STR("type"));
         json_put_str(w, type);
         if (str_eq(type, STR("array")))
-            put_string_type(w, "items");
+            write_string_type(w, "items");
         json_end_object(w);
     }
     json_end_array(w);
@@ -186,7 +188,7 @@ static describer *const describers[JSON_KIND_COUNT_] = {
     [JSON_KIND_NAMED] = describe_named,       [JSON_KIND_ANY] = describe_any,
 };
 
-static void put_preset(struct json_writer *w, const struct json_field *f)
+static void write_default(struct json_writer *w, const struct json_field *f)
 {
     struct json v;
 
@@ -198,19 +200,19 @@ static void put_preset(struct json_writer *w, const struct json_field *f)
     json_put_tree(w, &v);
 }
 
-static void put_property(struct json_writer *w, const struct json_field *f)
+static void write_property(struct json_writer *w, const struct json_field *f)
 {
     json_key(w, str_from(f->name));
     json_begin_object(w);
     describers[f->kind](w, f);
     if (f->doc)
-        put_pair(w, "description", f->doc);
+        write_schema_text(w, "description", f->doc);
     if (f->preset)
-        put_preset(w, f);
+        write_default(w, f);
     json_end_object(w);
 }
 
-static void put_required(struct json_writer *w, const struct json_field *fields, size_t n)
+static void write_required(struct json_writer *w, const struct json_field *fields, size_t n)
 {
     bool any = false;
 
@@ -226,15 +228,15 @@ static void put_required(struct json_writer *w, const struct json_field *fields,
     json_end_array(w);
 }
 
-static void put_shape(struct json_writer *w, const struct json_field *fields, size_t n)
+static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n)
 {
-    put_pair(w, "type", "object");
+    write_schema_text(w, "type", "object");
     json_key(w, STR("properties"));
     json_begin_object(w);
     for (size_t i = 0; i < n; i++)
-        put_property(w, &fields[i]);
+        write_property(w, &fields[i]);
     json_end_object(w);
-    put_required(w, fields, n);
+    write_required(w, fields, n);
     json_key(w, STR("additionalProperties"));
     json_put_bool(w, false);
 }
@@ -242,6 +244,6 @@ static void put_shape(struct json_writer *w, const struct json_field *fields, si
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w)
 {
     json_begin_object(w);
-    put_shape(w, fields, n);
+    write_shape(w, fields, n);
     json_end_object(w);
 }

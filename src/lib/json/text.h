@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of bytes that reader and writer handle alike. Private to the module. */
-#ifndef JSON_TEXT_H
-#define JSON_TEXT_H
+#ifndef LIB_JSON_TEXT_H
+#define LIB_JSON_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-#include "json/bind.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/bind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -168,7 +169,7 @@ static bool is_absent_list(const struct json_field *f, const void *member)
     return f->kind == JSON_KIND_OBJECTS && ((const struct json_objects *)member)->n == 0;
 }
 
-static bool is_there(const struct json_field *f, const char *in)
+static bool is_field_present(const struct json_field *f, const char *in)
 {
     if (f->seen && !*(const bool *)(in + f->seen))
         return false;
@@ -183,7 +184,7 @@ void json_unbind(const void *in, const struct json_field *fields, size_t n, stru
     for (size_t i = 0; i < n; i++) {
         const struct json_field *f = &fields[i];
 
-        if (!is_there(f, in))
+        if (!is_field_present(f, in))
             continue;
         json_key(w, str_from(f->name));
         writers[f->kind](w, f, (const char *)in + f->offset);

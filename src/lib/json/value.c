@@ -1,4 +1,5 @@
-#include "json/value.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/value.h"
 
 static const char *const type_names[JSON_TYPE_COUNT_] = {
     [JSON_NULL] = "null",           [JSON_BOOL] = "true or false", [JSON_INT] = "a whole number",
@@ -42,7 +43,7 @@ bool json_equal(const struct json *a, const struct json *b)
     case JSON_INT:
     case JSON_UINT:
     case JSON_DOUBLE:
-        return a->u == b->u; /* the same 64 bits, whatever they mean */
+        return a->u == b->u; /* the same 64 bits, for each type */
     case JSON_STR:
         return str_eq(a->s, b->s);
     case JSON_ARRAY:

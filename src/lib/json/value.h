@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A JSON document in memory: a tree of plain values on an arena.
  *
  * Both readers (JSON text, YAML text) make it, bind.h turns it into structs at the edge. Nothing in
  * a tree is owned one by one: it lives exactly as long as its arena. */
-#ifndef JSON_VALUE_H
-#define JSON_VALUE_H
+#ifndef LIB_JSON_VALUE_H
+#define LIB_JSON_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,14 +44,14 @@ struct json {
     };
 };
 
-/* What a reader takes at most. Who reads has to decide. */
+/* Limits of a reader. Every caller has to choose them. */
 struct json_limits {
     size_t bytes;   /* of text */
     unsigned depth; /* at most JSON_DEPTH_MAX */
     bool places;    /* keep line and column of each value: for files that people edit */
 };
 
-/* Walks items or members; there are none in a value that is neither array nor object:
+/* Walks items or members; values other than arrays and objects have neither:
  *
  *     for (const struct json *item = json_first(v); item != json_end(v); item++)
  */

@@ -1,14 +1,15 @@
-#include "json/writer.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/writer.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "json/number.h"
-#include "json/text.h"
+#include "lib/json/number.h"
+#include "lib/json/text.h"
 
-/* What the writer knows of each open list; level 0 is the document. */
+/* The writer's state of each open list; level 0 is the document. */
 enum {
     IS_OBJECT = 1,
     HAS_ITEMS = 2,
@@ -43,28 +44,28 @@ int json_writer_finish(struct json_writer *w, struct err *e)
     return err_set(e, w->err_.code, "%s", w->err_.msg);
 }
 
-static void put(struct json_writer *w, struct str s)
+static void write_raw(struct json_writer *w, struct str s)
 {
     if (w->err_.code == ERR_OK && buf_add(w->out, s) < 0)
         json_writer_fail(w, ERR_TOO_BIG, "the JSON text needs more than the allowed %zu bytes",
                          w->out->max);
 }
 
-static void put_line(struct json_writer *w)
+static void write_line_break(struct json_writer *w)
 {
-    put(w, STR("\n"));
+    write_raw(w, STR("\n"));
     for (unsigned i = 0; i < w->depth_; i++)
-        put(w, STR("  "));
+        write_raw(w, STR("  "));
 }
 
 /* The comma before an item or key that is not the first, and the start of its line. */
-static void put_gap(struct json_writer *w, unsigned char *level)
+static void write_separator(struct json_writer *w, unsigned char *level)
 {
     if (*level & HAS_ITEMS)
-        put(w, STR(","));
+        write_raw(w, STR(","));
     *level |= HAS_ITEMS;
     if (w->style == JSON_PRETTY && w->depth_ > 0)
-        put_line(w);
+        write_line_break(w);
 }
 
 /* Every value starts here. */
@@ -80,10 +81,10 @@ static void start_value(struct json_writer *w)
         json_writer_fail(w, ERR_BUG, "JSON value written without a key");
     if (w->depth_ == 0 && *level & HAS_ITEMS)
         json_writer_fail(w, ERR_BUG, "second JSON value written behind the first");
-    put_gap(w, level);
+    write_separator(w, level);
 }
 
-static void begin(struct json_writer *w, struct str bracket, unsigned char level)
+static void begin_list(struct json_writer *w, struct str bracket, unsigned char level)
 {
     start_value(w);
     if (w->depth_ == JSON_DEPTH_MAX)
@@ -91,11 +92,11 @@ static void begin(struct json_writer *w, struct str bracket, unsigned char level
                          JSON_DEPTH_MAX);
     if (w->err_.code != ERR_OK)
         return;
-    put(w, bracket);
+    write_raw(w, bracket);
     w->levels_[++w->depth_] = level;
 }
 
-static void end(struct json_writer *w, struct str bracket, unsigned char kind)
+static void end_list(struct json_writer *w, struct str bracket, unsigned char kind)
 {
     unsigned char level = w->levels_[w->depth_];
 
@@ -106,28 +107,28 @@ static void end(struct json_writer *w, struct str bracket, unsigned char kind)
         return;
     w->depth_--;
     if (w->style == JSON_PRETTY && level & HAS_ITEMS)
-        put_line(w);
-    put(w, bracket);
+        write_line_break(w);
+    write_raw(w, bracket);
 }
 
 void json_begin_object(struct json_writer *w)
 {
-    begin(w, STR("{"), IS_OBJECT);
+    begin_list(w, STR("{"), IS_OBJECT);
 }
 
 void json_end_object(struct json_writer *w)
 {
-    end(w, STR("}"), IS_OBJECT);
+    end_list(w, STR("}"), IS_OBJECT);
 }
 
 void json_begin_array(struct json_writer *w)
 {
-    begin(w, STR("["), 0);
+    begin_list(w, STR("["), 0);
 }
 
 void json_end_array(struct json_writer *w)
 {
-    end(w, STR("]"), 0);
+    end_list(w, STR("]"), 0);
 }
 
 /* Those that have a short form. */
@@ -135,28 +136,28 @@ static const char letters[256] = {
     ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
 };
 
-/* A character that cannot stand in a string as it is. */
-static void put_escape(struct json_writer *w, unsigned char c)
+/* A character that must be escaped in a string. */
+static void write_escape(struct json_writer *w, unsigned char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char text[] = { '\\',          letters[c] ? letters[c] : 'u', '0', '0', digits[c >> 4],
                           digits[c & 15] };
 
-    put(w, (struct str){ text, letters[c] ? 2 : sizeof text });
+    write_raw(w, (struct str){ text, letters[c] ? 2 : sizeof text });
 }
 
-/* What stands between the quotes. */
-static void put_text(struct json_writer *w, struct str s)
+/* The text between the quotes. */
+static void write_escaped_text(struct json_writer *w, struct str s)
 {
     bool high = false;
 
     for (size_t at = 0; at < s.n; at++) {
         size_t run = json_plain_run_(s.p + at, s.n - at, &high);
 
-        put(w, (struct str){ s.p + at, run });
+        write_raw(w, (struct str){ s.p + at, run });
         at += run;
         if (at < s.n)
-            put_escape(w, (unsigned char)s.p[at]);
+            write_escape(w, (unsigned char)s.p[at]);
     }
     if (high && !str_is_utf8(s))
         json_writer_fail(w, ERR_INVALID, "JSON string written that is not UTF-8");
@@ -175,11 +176,11 @@ size_t json_text_size(struct str s)
     return size;
 }
 
-static void put_quoted(struct json_writer *w, struct str s)
+static void write_quoted(struct json_writer *w, struct str s)
 {
-    put(w, STR("\""));
-    put_text(w, s);
-    put(w, STR("\""));
+    write_raw(w, STR("\""));
+    write_escaped_text(w, s);
+    write_raw(w, STR("\""));
 }
 
 void json_key(struct json_writer *w, struct str key)
@@ -188,26 +189,26 @@ void json_key(struct json_writer *w, struct str key)
 
     if (!(*level & IS_OBJECT) || *level & HAS_KEY)
         json_writer_fail(w, ERR_BUG, "JSON key written where a value belongs");
-    put_gap(w, level);
+    write_separator(w, level);
     *level |= HAS_KEY;
-    put_quoted(w, key);
-    put(w, w->style == JSON_PRETTY ? STR(": ") : STR(":"));
+    write_quoted(w, key);
+    write_raw(w, w->style == JSON_PRETTY ? STR(": ") : STR(":"));
 }
 
-static void put_scalar(struct json_writer *w, struct str text)
+static void write_scalar(struct json_writer *w, struct str text)
 {
     start_value(w);
-    put(w, text);
+    write_raw(w, text);
 }
 
 void json_put_null(struct json_writer *w)
 {
-    put_scalar(w, STR("null"));
+    write_scalar(w, STR("null"));
 }
 
 void json_put_bool(struct json_writer *w, bool b)
 {
-    put_scalar(w, b ? STR("true") : STR("false"));
+    write_scalar(w, b ? STR("true") : STR("false"));
 }
 
 void json_put_int(struct json_writer *w, int64_t i)
@@ -215,7 +216,7 @@ void json_put_int(struct json_writer *w, int64_t i)
     char text[24];
 
     snprintf(text, sizeof text, "%" PRId64, i);
-    put_scalar(w, str_from(text));
+    write_scalar(w, str_from(text));
 }
 
 void json_put_uint(struct json_writer *w, uint64_t u)
@@ -223,7 +224,7 @@ void json_put_uint(struct json_writer *w, uint64_t u)
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, u);
-    put_scalar(w, str_from(text));
+    write_scalar(w, str_from(text));
 }
 
 void json_put_double(struct json_writer *w, double d)
@@ -234,38 +235,38 @@ void json_put_double(struct json_writer *w, double d)
         json_double_text(d, text);
     else
         json_writer_fail(w, ERR_INVALID, "JSON has no number for infinity or NaN");
-    put_scalar(w, str_from(text));
+    write_scalar(w, str_from(text));
 }
 
 void json_put_str(struct json_writer *w, struct str s)
 {
     start_value(w);
-    put_quoted(w, s);
+    write_quoted(w, s);
 }
 
 void json_put_lossy(struct json_writer *w, struct str s)
 {
     start_value(w);
-    put(w, STR("\""));
+    write_raw(w, STR("\""));
     while (s.n) {
         size_t good = json_utf8_prefix_(s);
 
-        put_text(w, (struct str){ s.p, good });
+        write_escaped_text(w, (struct str){ s.p, good });
         if (good < s.n) {
-            put(w, STR("\xEF\xBF\xBD"));
+            write_raw(w, STR("\xEF\xBF\xBD"));
             good++;
         }
         s = (struct str){ s.p + good, s.n - good };
     }
-    put(w, STR("\""));
+    write_raw(w, STR("\""));
 }
 
 void json_put_written(struct json_writer *w, struct str json)
 {
-    put_scalar(w, json);
+    write_scalar(w, json);
 }
 
-static void put_members(struct json_writer *w, const struct json *object)
+static void write_object_members(struct json_writer *w, const struct json *object)
 {
     json_begin_object(w);
     for (const struct json *member = json_first(object); member != json_end(object); member++) {
@@ -275,7 +276,7 @@ static void put_members(struct json_writer *w, const struct json *object)
     json_end_object(w);
 }
 
-static void put_items(struct json_writer *w, const struct json *array)
+static void write_array_items(struct json_writer *w, const struct json *array)
 {
     json_begin_array(w);
     for (const struct json *item = json_first(array); item != json_end(array); item++)
@@ -302,13 +303,97 @@ void json_put_tree(struct json_writer *w, const struct json *v)
         json_put_str(w, v->s);
         break;
     case JSON_ARRAY:
-        put_items(w, v);
+        write_array_items(w, v);
         break;
     case JSON_OBJECT:
-        put_members(w, v);
+        write_object_members(w, v);
         break;
     default:
         json_put_null(w);
         break;
     }
+}
+
+void json_field_null(struct json_writer *w, const char *key)
+{
+    json_key(w, str_from(key));
+    json_put_null(w);
+}
+
+void json_field_bool(struct json_writer *w, const char *key, bool b)
+{
+    json_key(w, str_from(key));
+    json_put_bool(w, b);
+}
+
+void json_field_int(struct json_writer *w, const char *key, int64_t i)
+{
+    json_key(w, str_from(key));
+    json_put_int(w, i);
+}
+
+void json_field_uint(struct json_writer *w, const char *key, uint64_t u)
+{
+    json_key(w, str_from(key));
+    json_put_uint(w, u);
+}
+
+void json_field_double(struct json_writer *w, const char *key, double d)
+{
+    json_key(w, str_from(key));
+    json_put_double(w, d);
+}
+
+void json_field_str(struct json_writer *w, const char *key, struct str s)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, s);
+}
+
+void json_field_cstr(struct json_writer *w, const char *key, const char *s)
+{
+    json_key(w, str_from(key));
+    json_put_str(w, str_from(s));
+}
+
+void json_field_tree(struct json_writer *w, const char *key, const struct json *v)
+{
+    json_key(w, str_from(key));
+    json_put_tree(w, v);
+}
+
+void json_field_written(struct json_writer *w, const char *key, struct str json)
+{
+    json_key(w, str_from(key));
+    json_put_written(w, json);
+}
+
+void json_field_begin_object(struct json_writer *w, const char *key)
+{
+    json_key(w, str_from(key));
+    json_begin_object(w);
+}
+
+void json_field_begin_array(struct json_writer *w, const char *key)
+{
+    json_key(w, str_from(key));
+    json_begin_array(w);
+}
+
+void json_field_lossy(struct json_writer *w, const char *key, struct str s)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, s);
+}
+
+void json_field_text(struct json_writer *w, const char *key, const char *s)
+{
+    json_key(w, str_from(key));
+    json_put_lossy(w, str_from(s));
+}
+
+void json_field_optional(struct json_writer *w, const char *key, const char *s)
+{
+    if (s && s[0])
+        json_field_text(w, key, s);
 }

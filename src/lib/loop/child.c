@@ -1,10 +1,11 @@
-#include "loop/child.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/child.h"
 
 #include <sys/wait.h>
 
 #include "base/own.h"
 
-static void on_readable(struct loop_fd *fd, unsigned events)
+static void on_pidfd_readable(struct loop_fd *fd, unsigned events)
 {
     struct loop_child *s = container_of(fd, struct loop_child, fd_);
     siginfo_t info = { 0 };
@@ -22,7 +23,7 @@ static void on_readable(struct loop_fd *fd, unsigned events)
 int loop_child_start(struct loop *l, struct loop_child *s, int pidfd, loop_child_fn *call,
                      struct err *e)
 {
-    int r = loop_fd_start(l, &s->fd_, pidfd, LOOP_READ, on_readable, e);
+    int r = loop_fd_start(l, &s->fd_, pidfd, LOOP_READ, on_pidfd_readable, e);
 
     if (r < 0)
         return err_wrap(e, r, "waiting for a child");

@@ -1,4 +1,5 @@
-#include "loop/fd.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/fd.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -36,7 +37,7 @@ static unsigned from_epoll(uint32_t epoll)
 }
 
 /* epoll holds a descriptor exactly while something is wanted of it. */
-static int tell_epoll(struct loop_fd *s, unsigned want)
+static int update_epoll(struct loop_fd *s, unsigned want)
 {
     struct epoll_event ev = { .events = to_epoll(want), .data.ptr = s };
     int op = !s->want ? EPOLL_CTL_ADD : !want ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
@@ -55,7 +56,7 @@ static int set_want(struct loop_fd *s, unsigned want, struct err *e)
 {
     if (want & ~(unsigned)CAN_WANT)
         return err_set(e, ERR_BUG, "a descriptor source cannot want events 0x%x", want);
-    if (!s->always_ready_ && tell_epoll(s, want) < 0) {
+    if (!s->always_ready_ && update_epoll(s, want) < 0) {
         if (errno != EPERM)
             return err_sys(e, "watching descriptor %d", s->fd);
         s->always_ready_ = true;
@@ -112,7 +113,7 @@ bool loop_fd_was_quiet(const struct loop_fd *s)
     return s->on_ && s->want && !s->loop->full_ && s->stirred_ != s->loop->batch_;
 }
 
-static void make_ready(struct loop_fd *s, unsigned events)
+static void mark_fd_ready(struct loop_fd *s, unsigned events)
 {
     s->ready_ = events;
     s->stirred_ = s->loop->batch_;
@@ -121,7 +122,7 @@ static void make_ready(struct loop_fd *s, unsigned events)
 
 void loop_fd_collect_(struct loop_fd *s, uint32_t events)
 {
-    make_ready(s, from_epoll(events));
+    mark_fd_ready(s, from_epoll(events));
 }
 
 void loop_fd_collect_always_(struct loop *l)
@@ -129,12 +130,13 @@ void loop_fd_collect_always_(struct loop *l)
     for (struct link *m = list_first(&l->always_); m; m = list_after(&l->always_, m)) {
         struct loop_fd *s = container_of(m, struct loop_fd, always_link_);
 
-        make_ready(s, s->want & (LOOP_READ | LOOP_WRITE));
+        mark_fd_ready(s, s->want & (LOOP_READ | LOOP_WRITE));
     }
 }
 
-/* What is still wanted of what became ready: callbacks before this one may have changed it. */
-static unsigned still_wanted(const struct loop_fd *s)
+/* The ready events that the source still wants: earlier callbacks of the batch may have changed it.
+ */
+static unsigned is_still_watched(const struct loop_fd *s)
 {
     return s->want ? s->ready_ & (s->want | UNASKED) : 0;
 }
@@ -145,7 +147,7 @@ int loop_fd_run_(struct loop *l)
 
     for (struct link *m; (m = list_take(&l->ready_));) {
         struct loop_fd *s = container_of(m, struct loop_fd, ready_link_);
-        unsigned events = still_wanted(s);
+        unsigned events = is_still_watched(s);
 
         if (!events)
             continue;

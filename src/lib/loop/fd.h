@@ -1,22 +1,23 @@
-/* A descriptor becoming readable or writable. Level-triggered: as long as the condition holds and
- * is wanted, every batch calls again, so a callback need not read or write everything at once.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A descriptor becoming readable or writable. Level-triggered: every batch calls the source again
+ * while a wanted condition holds, so a callback need not read or write everything at once.
  *
  * The descriptor stays the caller's: stop the source first, close afterwards.
  *
- * Descriptors that epoll refuses (regular files, /dev/null: what a shell redirects into a program)
- * are ready for whatever is wanted in every batch, as they are for poll(). */
-#ifndef LOOP_FD_H
-#define LOOP_FD_H
+ * Descriptors that epoll refuses (regular files and /dev/null, as in shell redirections) are ready
+ * for all wanted events in every batch, as they are for poll(). */
+#ifndef LIB_LOOP_FD_H
+#define LIB_LOOP_FD_H
 
-#include "loop/loop.h"
+#include "lib/loop/loop.h"
 
 enum loop_event {
     LOOP_READ = 1 << 0,
     LOOP_WRITE = 1 << 1,
-    LOOP_HALF = 1 << 2, /* the peer will write no more; for those who are not reading */
+    LOOP_HALF = 1 << 2, /* the peer has shut down writing; for sources that do not read */
 
-    /* Told whenever anything is wanted, never asked for. */
-    LOOP_HUP = 1 << 3, /* both directions are dead; what was sent before can still be read */
+    /* Reported with any wanted event; cannot be requested. */
+    LOOP_HUP = 1 << 3, /* both directions are closed; data sent before can still be read */
     LOOP_ERROR = 1 << 4,
 };
 
@@ -38,12 +39,13 @@ struct loop_fd {
 int loop_fd_start(struct loop *l, struct loop_fd *s, int fd, unsigned want, loop_fd_fn *call,
                   struct err *e);
 
-/* Changes what is wanted; events of this batch that are no longer wanted are not told.
+/* Changes the wanted events; events of this batch that are no longer wanted are not reported.
  *
- * With 0 the descriptor leaves epoll altogether and nothing is told, not even LOOP_HUP: epoll would
- * otherwise report a dead peer again and again to an owner who asked for silence. It is told when
- * something is wanted again. LOOP_HUP, LOOP_ERROR and LOOP_HALF last; who is told must stop the
- * source or want less, or is called in every batch. -ERR_CONFLICT if the source is stopped. */
+ * With 0 the descriptor leaves epoll and no event is reported, not even LOOP_HUP: epoll would
+ * otherwise report a closed peer in every batch to an owner that wants no events. LOOP_HUP is
+ * reported when the source wants events again. LOOP_HUP, LOOP_ERROR and LOOP_HALF persist: the
+ * callback must stop the source or want fewer events, or it is called in every batch.
+ * -ERR_CONFLICT if the source is stopped. */
 int loop_fd_want(struct loop_fd *s, unsigned want, struct err *e);
 
 void loop_fd_stop(struct loop_fd *s);
@@ -51,8 +53,8 @@ void loop_fd_stop(struct loop_fd *s);
  * takes it out of epoll, which saves a system call. Only where no duplicate of it stays open. */
 void loop_fd_stop_to_close(struct loop_fd *s);
 
-/* Whether nothing of what is wanted had happened when this batch began. Costs no system call; false
- * where it is not known: what is wanted has changed since, or there was more than a batch takes. */
+/* Whether no wanted event was pending when this batch began. Costs no system call. False if
+ * unknown: the wanted events have changed since, or more events were pending than a batch takes. */
 bool loop_fd_was_quiet(const struct loop_fd *s);
 
 void loop_fd_collect_(struct loop_fd *s, uint32_t events);

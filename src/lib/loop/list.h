@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists whose links are members of what they hold: joining and leaving allocate nothing and cost
  * O(1). A zeroed `struct list` is an empty list, a zeroed `struct link` is in none; a list with
  * members must not be moved. container_of() leads from a link to its owner. */
-#ifndef LOOP_LIST_H
-#define LOOP_LIST_H
+#ifndef LIB_LOOP_LIST_H
+#define LIB_LOOP_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,7 +66,7 @@ static inline void list_insert(struct link *at, struct link *m)
     at->prev_ = m;
 }
 
-/* Leaves whatever list m is in, if any. */
+/* Removes m from its list, if it is in one. */
 static inline void link_leave(struct link *m)
 {
     if (!m->next_)
@@ -76,7 +77,7 @@ static inline void link_leave(struct link *m)
 }
 #pragma GCC diagnostic pop
 
-/* Takes the first member off the list; NULL if there is none. */
+/* Takes the first member off the list; NULL if the list is empty. */
 static inline struct link *list_take(struct list *l)
 {
     struct link *m = list_first(l);

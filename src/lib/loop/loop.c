@@ -1,4 +1,5 @@
-#include "loop/loop.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/loop.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -6,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum { BATCH = 128 };
 
@@ -46,7 +47,7 @@ static int64_t wait_until(struct loop *l, int64_t timeout)
 }
 
 /* Fills ready_ and due_ with what this batch calls. */
-static int collect(struct loop *l, int64_t timeout, struct err *e)
+static int collect_events(struct loop *l, int64_t timeout, struct err *e)
 {
     struct epoll_event events[BATCH];
     int64_t until = wait_until(l, timeout);
@@ -80,9 +81,9 @@ static int run_later(struct loop *l)
     return called;
 }
 
-static int run_batch(struct loop *l, int64_t timeout, struct err *e)
+static int run_loop_batch(struct loop *l, int64_t timeout, struct err *e)
 {
-    int called, r = collect(l, timeout, e);
+    int called, r = collect_events(l, timeout, e);
 
     if (r < 0)
         return r;
@@ -92,7 +93,7 @@ static int run_batch(struct loop *l, int64_t timeout, struct err *e)
     return called;
 }
 
-static int enter(struct loop *l, struct err *e)
+static int enter_loop(struct loop *l, struct err *e)
 {
     if (l->running_)
         return err_set(e, ERR_BUG, "the event loop was run from inside one of its callbacks");
@@ -102,16 +103,16 @@ static int enter(struct loop *l, struct err *e)
 
 int loop_run_once(struct loop *l, int64_t timeout, struct err *e)
 {
-    int r = enter(l, e);
+    int r = enter_loop(l, e);
 
     if (r < 0)
         return r;
-    r = run_batch(l, timeout, e);
+    r = run_loop_batch(l, timeout, e);
     l->running_ = false;
     return r;
 }
 
-static void finish_later(struct loop *l)
+static void finish_deferred(struct loop *l)
 {
     while (run_later(l) > 0)
         ;
@@ -119,14 +120,14 @@ static void finish_later(struct loop *l)
 
 int loop_run(struct loop *l, struct err *e)
 {
-    int r = enter(l, e);
+    int r = enter_loop(l, e);
 
     if (r < 0)
         return r;
     while (!l->stop_ && r >= 0)
-        r = run_batch(l, -1, e);
+        r = run_loop_batch(l, -1, e);
     if (r >= 0) {
-        finish_later(l);
+        finish_deferred(l);
         l->stop_ = false;
         r = 0;
     }

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event loop: one per process, run by one thread, on epoll.
  *
- * What it waits for are sources: struct loop_fd, loop_timer, loop_signal, loop_child, loop_wake,
+ * The loop waits for sources: struct loop_fd, loop_timer, loop_signal, loop_child, loop_wake,
  * each in the header of its name, and loop_later, here. A source is a member of the object that
  * owns it, starts out zeroed, and its callback receives it, so that container_of() leads back to
  * the owner:
@@ -25,18 +26,18 @@
  *     loop_wake_post().
  *   - `loop` in a source is set by its first start and stays, so callbacks can use it.
  *
- * One batch is: wait; then what became ready on descriptors (signals, children and wake-ups are
- * descriptors too); then timers that are due, so an answer that came in time beats its own timeout;
- * then what asked to run later. A source that its own callback starts again waits for the next
+ * One batch is: wait; then ready descriptors (signals, children and wake-ups are descriptors
+ * too); then timers that are due, so an answer that came in time beats its own timeout; then the
+ * pending loop_later() callbacks. A source that its own callback starts again waits for the next
  * batch, so it cannot starve the others. */
-#ifndef LOOP_LOOP_H
-#define LOOP_LOOP_H
+#ifndef LIB_LOOP_LOOP_H
+#define LIB_LOOP_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "loop/list.h"
+#include "lib/loop/list.h"
 
 struct loop_timer;
 
@@ -84,8 +85,8 @@ struct loop_later {
 };
 
 /* Calls run once, when the current batch is finished. The place to free an owner: no callback of
- * this batch is on the stack any more. -ERR_CONFLICT if it is pending already, which an owner that
- * only wants to be freed may ignore. */
+ * this batch is on the stack at that time. -ERR_CONFLICT if it is pending already, which an owner
+ * that only wants to be freed may ignore. */
 int loop_later(struct loop *l, struct loop_later *s, loop_later_fn *run, struct err *e);
 void loop_later_stop(struct loop_later *s);
 

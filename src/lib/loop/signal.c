@@ -1,4 +1,5 @@
-#include "loop/signal.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/signal.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ static bool can_wait_for(int signo)
     return sigaddset(&set, signo) == 0 && signo != SIGKILL && signo != SIGSTOP;
 }
 
-static void block(struct loop_signal *s)
+static void block_signal(struct loop_signal *s)
 {
     sigset_t set = set_of(s->signo), old;
 
@@ -36,7 +37,7 @@ static void block(struct loop_signal *s)
     s->was_blocked_ = sigismember(&old, s->signo) == 1;
 }
 
-static void unblock(struct loop_signal *s)
+static void unblock_signal(struct loop_signal *s)
 {
     sigset_t set = set_of(s->signo);
 
@@ -44,13 +45,13 @@ static void unblock(struct loop_signal *s)
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void on_readable(struct loop_fd *fd, unsigned events)
+static void on_signalfd_readable(struct loop_fd *fd, unsigned events)
 {
     struct loop_signal *s = container_of(fd, struct loop_signal, fd_);
     struct signalfd_siginfo info;
 
     (void)events;
-    /* Nothing to read: somebody took the signal with sigwait() in the meantime. */
+    /* The read fails if another thread has taken the signal with sigwait() in the meantime. */
     if (read(fd->fd, &info, sizeof info) == (ssize_t)sizeof info)
         s->call_(s, &info);
 }
@@ -63,7 +64,7 @@ static int open_signalfd(struct loop_signal *s, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "making a descriptor for signal %d", s->signo);
-    r = loop_fd_start(s->loop, &s->fd_, fd, LOOP_READ, on_readable, e);
+    r = loop_fd_start(s->loop, &s->fd_, fd, LOOP_READ, on_signalfd_readable, e);
     if (r < 0)
         return r;
     take_fd(&fd);
@@ -80,10 +81,10 @@ int loop_signal_start(struct loop *l, struct loop_signal *s, int signo, loop_sig
     if (s->on_ || (l->signals_ & signal_bit(signo)))
         return err_set(e, ERR_CONFLICT, "signal %d already has a source", signo);
     *s = (struct loop_signal){ .loop = l, .signo = signo, .call_ = call };
-    block(s); /* before the descriptor is there: none may slip through in between */
+    block_signal(s); /* before the descriptor is there: none may slip through in between */
     r = open_signalfd(s, e);
     if (r < 0) {
-        unblock(s);
+        unblock_signal(s);
         return r;
     }
     l->signals_ |= signal_bit(signo);
@@ -99,5 +100,5 @@ void loop_signal_stop(struct loop_signal *s)
     drop_fd(&s->fd_.fd);
     s->loop->signals_ &= ~signal_bit(s->signo);
     s->on_ = false;
-    unblock(s);
+    unblock_signal(s);
 }

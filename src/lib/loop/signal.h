@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A signal to the process, read from a descriptor instead of interrupting the program.
  *
  * While the source is started the signal is blocked in the loop's thread, so threads must be made
  * with all signals blocked (work does), and a child that is to be exec'ed must reset its mask. One
  * source a signal: a second is refused with -ERR_CONFLICT, since they would steal from each other.
  * Several sendings before the callback may arrive as one. */
-#ifndef LOOP_SIGNAL_H
-#define LOOP_SIGNAL_H
+#ifndef LIB_LOOP_SIGNAL_H
+#define LIB_LOOP_SIGNAL_H
 
 #include <sys/signalfd.h>
 
-#include "loop/fd.h"
+#include "lib/loop/fd.h"
 
 struct loop_signal;
 typedef void loop_signal_fn(struct loop_signal *s, const struct signalfd_siginfo *info);

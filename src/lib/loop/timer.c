@@ -1,21 +1,22 @@
-#include "loop/timer.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/timer.h"
 
 #include "base/own.h"
 
 /* The timers form a pairing heap: every timer is due no earlier than its parent, l->timers_ is the
  * root. Its members are its storage, so it cannot run out of memory. */
 
-static bool before(const struct loop_timer *a, const struct loop_timer *b)
+static bool is_timer_before(const struct loop_timer *a, const struct loop_timer *b)
 {
     return a->deadline != b->deadline ? a->deadline < b->deadline : a->number_ < b->number_;
 }
 
 /* One heap out of two; each is a root without siblings, or NULL. */
-static struct loop_timer *meld(struct loop_timer *a, struct loop_timer *b)
+static struct loop_timer *meld_heaps(struct loop_timer *a, struct loop_timer *b)
 {
     if (!a || !b)
         return a ? a : b;
-    if (before(b, a)) {
+    if (is_timer_before(b, a)) {
         struct loop_timer *swap = a;
 
         a = b;
@@ -49,18 +50,18 @@ static struct loop_timer *meld_chain(struct loop_timer *chain)
 
     while (chain) {
         struct loop_timer *a = take_sibling(&chain);
-        struct loop_timer *pair = meld(a, take_sibling(&chain));
+        struct loop_timer *pair = meld_heaps(a, take_sibling(&chain));
 
         pair->next_ = pairs;
         pairs = pair;
     }
     while (pairs)
-        root = meld(root, take_sibling(&pairs));
+        root = meld_heaps(root, take_sibling(&pairs));
     return root;
 }
 
 /* Takes t, with all below it, out of the children of its parent. */
-static void cut(struct loop_timer *t)
+static void cut_subtree(struct loop_timer *t)
 {
     if (t->prev_->child_ == t)
         t->prev_->child_ = t->next_;
@@ -77,8 +78,8 @@ static void heap_remove(struct loop *l, struct loop_timer *t)
     if (t == l->timers_) {
         l->timers_ = below;
     } else {
-        cut(t);
-        l->timers_ = meld(l->timers_, below);
+        cut_subtree(t);
+        l->timers_ = meld_heaps(l->timers_, below);
     }
     t->child_ = t->next_ = t->prev_ = NULL;
     t->waiting_ = false;
@@ -99,7 +100,7 @@ int loop_timer_start(struct loop *l, struct loop_timer *t, int64_t deadline, loo
                               .waiting_ = true,
                               .number_ = l->timers_started_++,
                               .call_ = call };
-    l->timers_ = meld(l->timers_, t);
+    l->timers_ = meld_heaps(l->timers_, t);
     return 0;
 }
 

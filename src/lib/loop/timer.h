@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A moment on the monotonic clock. One-shot: the timer is stopped before its callback is called,
  * which may start it again.
  *
@@ -6,10 +7,10 @@
  * Timers are called in the order of their deadlines, those with the same deadline in the order they
  * were started, never early, late by up to a millisecond and what the batch before takes. Starting
  * costs O(1), stopping and expiring O(log n) amortised. */
-#ifndef LOOP_TIMER_H
-#define LOOP_TIMER_H
+#ifndef LIB_LOOP_TIMER_H
+#define LIB_LOOP_TIMER_H
 
-#include "loop/loop.h"
+#include "lib/loop/loop.h"
 
 struct loop_timer;
 typedef void loop_timer_fn(struct loop_timer *t);

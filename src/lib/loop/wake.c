@@ -1,4 +1,5 @@
-#include "loop/wake.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/wake.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -7,7 +8,7 @@
 
 #include "base/own.h"
 
-static void on_readable(struct loop_fd *fd, unsigned events)
+static void on_eventfd_readable(struct loop_fd *fd, unsigned events)
 {
     struct loop_wake *s = container_of(fd, struct loop_wake, fd_);
     uint64_t posts;
@@ -27,7 +28,7 @@ int loop_wake_start(struct loop *l, struct loop_wake *s, loop_wake_fn *call, str
     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return err_sys(e, "making a descriptor for wake-ups");
-    r = loop_fd_start(l, &s->fd_, fd, LOOP_READ, on_readable, e);
+    r = loop_fd_start(l, &s->fd_, fd, LOOP_READ, on_eventfd_readable, e);
     if (r < 0)
         return r;
     s->loop = l;

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Being woken by another thread. Any thread posts; the callback runs on the loop, once for any
  * number of posts before it, and finds out itself what there is to do. */
-#ifndef LOOP_WAKE_H
-#define LOOP_WAKE_H
+#ifndef LIB_LOOP_WAKE_H
+#define LIB_LOOP_WAKE_H
 
-#include "loop/fd.h"
+#include "lib/loop/fd.h"
 
 struct loop_wake;
 typedef void loop_wake_fn(struct loop_wake *s);
@@ -17,8 +18,8 @@ struct loop_wake {
 int loop_wake_start(struct loop *l, struct loop_wake *s, loop_wake_fn *call, struct err *e);
 
 /* From any thread, also from a signal handler, between start and stop: the source must not be
- * stopped while another thread may still post. What a thread wrote before it posts is visible to
- * the callback. */
+ * stopped while another thread may still post. Memory that a thread wrote before the post is
+ * visible to the callback. */
 void loop_wake_post(struct loop_wake *s);
 
 void loop_wake_stop(struct loop_wake *s);

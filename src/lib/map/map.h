@@ -1,27 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes by id, in constant time. */
-#ifndef CONTROL_INDEX_H
-#define CONTROL_INDEX_H
+#ifndef LIB_MAP_MAP_H
+#define LIB_MAP_MAP_H
 
 #include <stddef.h>
 
 #include "base/str.h"
 
-struct index_entry {
+struct map_entry {
     const char *id; /* of its owner, and as long-lived */
-    struct index_entry *next_;
+    struct map_entry *next_;
 };
 
-struct index {
-    struct index_entry **slots_;
+struct map {
+    struct map_entry **slots_;
     size_t size_, n;
 };
 
-void index_done(struct index *x); /* entries belong to their owners */
-void index_add(struct index *x, struct index_entry *v);
-void index_remove(struct index *x, struct index_entry *v);
-struct index_entry *index_find(const struct index *x, struct str id);
+void map_done(struct map *x); /* entries belong to their owners */
+void map_add(struct map *x, struct map_entry *v);
+void map_remove(struct map *x, struct map_entry *v);
+struct map_entry *map_find(const struct map *x, struct str id);
 
 /* Walks all of them; fn may remove the one it is given. */
-void index_each(struct index *x, void (*fn)(struct index_entry *v, void *user), void *user);
+void map_each(struct map *x, void (*fn)(struct map_entry *v, void *user), void *user);
 
 #endif

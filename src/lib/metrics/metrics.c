@@ -1,12 +1,13 @@
-#include "telemetry/metrics.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "telemetry/table.h"
+#include "lib/metrics/table.h"
 
-static bool has_name(const struct metric_set *s, const char *name)
+static bool has_metric(const struct metric_set *s, const char *name)
 {
     for (size_t i = 0; i < s->count; i++)
         if (strcmp(s->table[i].name, name) == 0)
@@ -17,7 +18,7 @@ static bool has_name(const struct metric_set *s, const char *name)
 static bool is_registered(struct metrics *m, const char *name)
 {
     for (struct link *l = list_first(&m->sets_); l; l = list_after(&m->sets_, l))
-        if (has_name(container_of(l, struct metric_set, link_), name))
+        if (has_metric(container_of(l, struct metric_set, link_), name))
             return true;
     return false;
 }
@@ -30,19 +31,10 @@ static int check_table(struct metrics *m, const struct metric *table, size_t cou
 
         if (r < 0)
             return r;
-        if (is_registered(m, table[i].name) || has_name(&before, table[i].name))
+        if (is_registered(m, table[i].name) || has_metric(&before, table[i].name))
             return err_set(e, ERR_CONFLICT, "metric %s is registered already", table[i].name);
     }
     return 0;
-}
-
-static void *zeroed(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-
-    if (!p)
-        abort();
-    return p;
 }
 
 int metrics_register(struct metrics *m, struct metric_set *s, const struct metric *table,
@@ -58,9 +50,10 @@ int metrics_register(struct metrics *m, struct metric_set *s, const struct metri
     s->metrics = m;
     s->table = table;
     s->count = count;
-    s->cells_ = zeroed(count + 1, sizeof *s->cells_);
+    s->cells_ = new0_array(count + 1, sizeof *s->cells_);
     for (size_t i = 0; i < count; i++)
-        s->cells_[i] = zeroed(metric_series(&table[i]) * metric_width(&table[i]), sizeof(double));
+        s->cells_[i] =
+            new0_array(metric_series(&table[i]) * metric_width(&table[i]), sizeof(double));
     list_append(&m->sets_, &s->link_);
     return 0;
 }
@@ -75,7 +68,7 @@ void metrics_unregister(struct metric_set *s)
 }
 
 /* The series' first cell; NULL if the table has none such. */
-static double *find(const struct metric_set *s, size_t metric, struct metric_at at)
+static double *find_series(const struct metric_set *s, size_t metric, struct metric_at at)
 {
     const struct metric *m;
     size_t series = 0;
@@ -101,7 +94,7 @@ static double *find_for_update(struct metric_set *s, unsigned kinds, size_t metr
 
     if (!s->cells_)
         return NULL;
-    cell = find(s, metric, at);
+    cell = find_series(s, metric, at);
     if (cell && (kinds & 1u << s->table[metric].kind) && isfinite(value))
         return cell;
     s->metrics->bad_updates_++;
@@ -153,19 +146,19 @@ void metric_observe(struct metric_set *s, size_t metric, struct metric_at at, do
 
 double metric_get(const struct metric_set *s, size_t metric, struct metric_at at)
 {
-    const double *cell = s->cells_ ? find(s, metric, at) : NULL;
+    const double *cell = s->cells_ ? find_series(s, metric, at) : NULL;
 
     return cell ? *cell : 0;
 }
 
 /* Doubles hold whole numbers exactly up to 2^53, and 17 digits hold any double. */
-static int write_number(struct buf *out, double value)
+static int write_metric_number(struct buf *out, double value)
 {
     return buf_addf(out, fabs(value) < 0x1p53 && value == trunc(value) ? "%.0f" : "%.17g", value);
 }
 
-static int write_line(struct buf *out, const struct metric *m, const char *ending, size_t series,
-                      const char *le, double value)
+static int write_metric_line(struct buf *out, const struct metric *m, const char *ending,
+                             size_t series, const char *le, double value)
 {
     size_t second = m->labels[0] && m->labels[1] ? m->labels[1]->count : 1;
     size_t at[METRIC_LABELS_MAX] = { series / second, series % second };
@@ -180,12 +173,12 @@ static int write_line(struct buf *out, const struct metric *m, const char *endin
     if (le && buf_addf(out, "%sle=\"%s\"", before, le) < 0)
         return -ERR_TOO_BIG;
     if (buf_add(out, le || *before == ',' ? STR("} ") : STR(" ")) < 0 ||
-        write_number(out, value) < 0 || buf_add_c(out, '\n') < 0)
+        write_metric_number(out, value) < 0 || buf_add_c(out, '\n') < 0)
         return -ERR_TOO_BIG;
     return 0;
 }
 
-/* Buckets are counted apart, and told as Prometheus wants them: each with all below it. */
+/* Buckets are counted separately and exported cumulatively, as Prometheus requires. */
 static int write_histogram(struct buf *out, const struct metric *m, size_t series,
                            const double *cells)
 {
@@ -196,12 +189,13 @@ static int write_histogram(struct buf *out, const struct metric *m, size_t serie
         total += cells[i];
         if (i < m->bound_count)
             snprintf(le, sizeof le, "%.15g", m->bounds[i]);
-        if (write_line(out, m, "_bucket", series, i < m->bound_count ? le : "+Inf", total) < 0)
+        if (write_metric_line(out, m, "_bucket", series, i < m->bound_count ? le : "+Inf", total) <
+            0)
             return -ERR_TOO_BIG;
     }
-    if (write_line(out, m, "_sum", series, NULL, cells[m->bound_count + 1]) < 0)
+    if (write_metric_line(out, m, "_sum", series, NULL, cells[m->bound_count + 1]) < 0)
         return -ERR_TOO_BIG;
-    return write_line(out, m, "_count", series, NULL, total);
+    return write_metric_line(out, m, "_count", series, NULL, total);
 }
 
 static int write_metric(struct buf *out, const struct metric *m, const double *cells)
@@ -215,7 +209,7 @@ static int write_metric(struct buf *out, const struct metric *m, const double *c
 
     for (size_t i = 0; i < n && r >= 0; i++)
         r = m->kind == METRIC_HISTOGRAM ? write_histogram(out, m, i, cells + i * width)
-                                        : write_line(out, m, "", i, NULL, cells[i]);
+                                        : write_metric_line(out, m, "", i, NULL, cells[i]);
     return r;
 }
 

@@ -1,4 +1,5 @@
-/* What the daemon counts, for Prometheus.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's metrics, for Prometheus.
  *
  * A module declares its metrics in one table, registers it at start, and updates by index:
  *
@@ -22,20 +23,20 @@
  *     metric_observe(&m->metrics, START_SECONDS, METRIC_ALONE, took);
  *
  * Label values are declared, never taken from outside, so the number of time series is known at
- * start and nothing that a sandbox says can make more. All series exist from the start, with 0.
+ * start and no input from a sandbox can add one. All series exist from the start, with 0.
  *
  * An update is O(1), takes no lock and allocates nothing; all calls belong to the loop's thread. An
- * update of a set that is not registered does nothing, so modules can be tested without this. One
- * that names what the table does not have, or that lets a counter fall, is counted in
+ * update of a set that is not registered does nothing, so modules can be tested without this. An
+ * update that names an unknown series, or that decreases a counter, is counted in
  * sandboxer_metrics_bad_updates_total and otherwise ignored. */
-#ifndef TELEMETRY_METRICS_H
-#define TELEMETRY_METRICS_H
+#ifndef LIB_METRICS_METRICS_H
+#define LIB_METRICS_METRICS_H
 
 #include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "loop/list.h"
+#include "lib/loop/list.h"
 
 enum {
     METRIC_LABELS_MAX = 2,
@@ -110,10 +111,10 @@ void metric_add(struct metric_set *s, size_t metric, struct metric_at at, double
 void metric_set_to(struct metric_set *s, size_t metric, struct metric_at at, double value);
 void metric_observe(struct metric_set *s, size_t metric, struct metric_at at, double value);
 
-/* For a counter that somebody else keeps, like the kernel: it must not fall. */
+/* For a counter of another party, such as the kernel: it must not decrease. */
 void metric_raise_to(struct metric_set *s, size_t metric, struct metric_at at, double value);
 
-/* What a counter or gauge holds; for tests and for decisions that a metric already knows. */
+/* The value of a counter or gauge; for tests and for decisions that depend on a metric. */
 double metric_get(const struct metric_set *s, size_t metric, struct metric_at at);
 
 #endif

@@ -1,4 +1,5 @@
-#include "telemetry/process.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static const struct metric table[] = {
 };
 
 /* The NUL-terminated beginning of a file; empty if it cannot be read. */
-static void read_file(const char *path, char *out, size_t cap)
+static void read_own_proc_file(const char *path, char *out, size_t cap)
 {
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, out, cap - 1) : -1;
@@ -38,7 +39,7 @@ static void read_file(const char *path, char *out, size_t cap)
 }
 
 /* The number in a text of words with a blank between them, counted from 0. */
-static bool read_word(const char *text, size_t which, uint64_t *ret)
+static bool read_number_word(const char *text, size_t which, uint64_t *ret)
 {
     struct str word, rest = str_from(text);
 
@@ -53,8 +54,8 @@ static void refresh_memory(struct metric_set *s)
     uint64_t pages;
     char text[256];
 
-    read_file("/proc/self/statm", text, sizeof text);
-    if (read_word(text, 1, &pages))
+    read_own_proc_file("/proc/self/statm", text, sizeof text);
+    if (read_number_word(text, 1, &pages))
         metric_set_to(s, RESIDENT_BYTES, METRIC_ALONE,
                       (double)pages * (double)sysconf(_SC_PAGESIZE));
 }
@@ -86,15 +87,15 @@ static void refresh_descriptors(struct metric_set *s)
         metric_set_to(s, MAX_FDS, METRIC_ALONE, (double)most.rlim_cur);
 }
 
-static void refresh(struct metric_set *s)
+static void refresh_process_metrics(struct metric_set *s)
 {
     refresh_memory(s);
     refresh_cpu(s);
     refresh_descriptors(s);
 }
 
-/* The kernel tells it in ticks since the machine's start, in the 22nd word. The second is a name in
- * parentheses, which may hold anything; the words are counted from its end. */
+/* The kernel reports it in ticks since the machine's start, in the 22nd word. The second is a name
+ * in parentheses, which may hold anything; the words are counted from its end. */
 static void set_start_time(struct metric_set *s)
 {
     struct timespec up;
@@ -102,9 +103,9 @@ static void set_start_time(struct metric_set *s)
     char text[1024];
     const char *end;
 
-    read_file("/proc/self/stat", text, sizeof text);
+    read_own_proc_file("/proc/self/stat", text, sizeof text);
     end = strrchr(text, ')');
-    if (!end || !read_word(end, 20, &ticks) || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+    if (!end || !read_number_word(end, 20, &ticks) || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
         return;
     metric_set_to(s, START_TIME, METRIC_ALONE,
                   (double)clock_wall() / 1e9 - ((double)up.tv_sec + (double)up.tv_nsec / 1e9) +
@@ -117,7 +118,7 @@ int process_metrics_register(struct metrics *m, struct metric_set *s, struct err
 
     if (r < 0)
         return r;
-    s->refresh = refresh;
+    s->refresh = refresh_process_metrics;
     set_start_time(s);
     return 0;
 }

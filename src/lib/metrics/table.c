@@ -1,10 +1,11 @@
-#include "telemetry/table.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/table.h"
 
 #include <math.h>
 
 #include "base/str.h"
 
-static bool is_name(const char *s)
+static bool is_metric_name(const char *s)
 {
     if (!s || s[0] < 'a' || s[0] > 'z')
         return false;
@@ -12,7 +13,7 @@ static bool is_name(const char *s)
 }
 
 /* Texts that need no escaping when they are written. */
-static bool is_plain(const char *s)
+static bool is_unescaped_text(const char *s)
 {
     return s && *s && !strpbrk(s, "\"\\\n") && str_is_utf8(str_from(s));
 }
@@ -26,12 +27,12 @@ static bool has_duplicate(const struct metric_label *l)
     return false;
 }
 
-static int check_label(const struct metric *m, const struct metric_label *l, struct err *e)
+static int check_metric_label(const struct metric *m, const struct metric_label *l, struct err *e)
 {
-    if (!is_name(l->name) || strcmp(l->name, "le") == 0 || l->count == 0)
+    if (!is_metric_name(l->name) || strcmp(l->name, "le") == 0 || l->count == 0)
         return err_set(e, ERR_BUG, "metric %s: a label needs a name and values", m->name);
     for (size_t i = 0; i < l->count; i++)
-        if (!is_plain(l->values[i]))
+        if (!is_unescaped_text(l->values[i]))
             return err_set(e, ERR_BUG,
                            "metric %s: value %zu of label %s is empty or needs escaping", m->name,
                            i, l->name);
@@ -40,12 +41,12 @@ static int check_label(const struct metric *m, const struct metric_label *l, str
     return 0;
 }
 
-static int check_labels(const struct metric *m, struct err *e)
+static int check_metric_labels(const struct metric *m, struct err *e)
 {
     size_t series = 1;
 
     for (size_t i = 0; i < METRIC_LABELS_MAX && m->labels[i]; i++) {
-        int r = check_label(m, m->labels[i], e);
+        int r = check_metric_label(m, m->labels[i], e);
 
         if (r < 0)
             return r;
@@ -59,7 +60,7 @@ static int check_labels(const struct metric *m, struct err *e)
     return 0;
 }
 
-static int check_bounds(const struct metric *m, struct err *e)
+static int check_metric_bounds(const struct metric *m, struct err *e)
 {
     bool wanted = m->kind == METRIC_HISTOGRAM;
 
@@ -73,11 +74,11 @@ static int check_bounds(const struct metric *m, struct err *e)
 }
 
 /* Endings that Prometheus gives a meaning. process_ names are known to every dashboard. */
-static int check_name(const struct metric *m, struct err *e)
+static int check_metric_name(const struct metric *m, struct err *e)
 {
     struct str name = str_from(m->name);
 
-    if (!is_name(m->name) ||
+    if (!is_metric_name(m->name) ||
         (!str_starts(name, STR("sandboxer_")) && !str_starts(name, STR("process_"))))
         return err_set(e, ERR_BUG, "'%s' is no name for a metric: sandboxer_…",
                        m->name ? m->name : "");
@@ -91,16 +92,16 @@ static int check_name(const struct metric *m, struct err *e)
 
 int metric_check(const struct metric *m, struct err *e)
 {
-    int r = check_name(m, e);
+    int r = check_metric_name(m, e);
 
     if (r < 0)
         return r;
-    if (!is_plain(m->help))
+    if (!is_unescaped_text(m->help))
         return err_set(e, ERR_BUG, "metric %s: the help is empty or needs escaping", m->name);
-    r = check_labels(m, e);
+    r = check_metric_labels(m, e);
     if (r < 0)
         return r;
-    return check_bounds(m, e);
+    return check_metric_bounds(m, e);
 }
 
 size_t metric_series(const struct metric *m)

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to telemetry: whether a table of metrics is one that Prometheus takes. */
-#ifndef TELEMETRY_TABLE_H
-#define TELEMETRY_TABLE_H
+#ifndef LIB_METRICS_TABLE_H
+#define LIB_METRICS_TABLE_H
 
-#include "telemetry/metrics.h"
+#include "lib/metrics/metrics.h"
 
 /* Looks at one metric alone. */
 int metric_check(const struct metric *m, struct err *e);

@@ -1,4 +1,5 @@
-#include "net/address.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/net/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -94,8 +95,8 @@ static size_t find_gap(struct str s)
     return s.n;
 }
 
-/* A gap stands for one group of zeros at least, so what is written has 14 bytes at most. */
-static bool parse_v6(struct str s, uint8_t ret[static 16])
+/* "::" replaces at least one group of zeros, so the written groups have at most 14 bytes. */
+static bool parse_v6_address(struct str s, uint8_t ret[static 16])
 {
     size_t gap = find_gap(s);
     struct str head = { s.p, gap }, tail = { s.p + gap + 2, s.n - gap - 2 };
@@ -121,13 +122,13 @@ bool address_parse(struct str s, struct address *ret)
 
     if (s.n == 0 || s.n >= ADDRESS_TEXT_MAX)
         return false;
-    if (a.v6 ? !parse_v6(s, a.bytes) : !parse_quad(s, a.bytes))
+    if (a.v6 ? !parse_v6_address(s, a.bytes) : !parse_quad(s, a.bytes))
         return false;
     *ret = a;
     return true;
 }
 
-static char *put_byte(char *at, unsigned v)
+static char *write_decimal_byte(char *at, unsigned v)
 {
     if (v >= 100)
         *at++ = (char)('0' + v / 100);
@@ -143,7 +144,7 @@ static struct str quad_text(const uint8_t *bytes, char *out)
     char *at = out;
 
     for (int i = 0; i < 4; i++) {
-        at = put_byte(at, bytes[i]);
+        at = write_decimal_byte(at, bytes[i]);
         *at++ = i < 3 ? '.' : '\0';
     }
     return (struct str){ out, (size_t)(at - out) - 1 };
@@ -159,14 +160,14 @@ struct str address_text(const struct address *a, char out[static ADDRESS_TEXT_MA
 
 /* --- Comparison --- */
 
-static size_t width(const struct address *a)
+static size_t address_width(const struct address *a)
 {
     return a->v6 ? 16 : 4;
 }
 
 bool address_equal(const struct address *a, const struct address *b)
 {
-    return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, width(a)) == 0;
+    return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, address_width(a)) == 0;
 }
 
 static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
@@ -183,7 +184,7 @@ bool prefix_has(const struct prefix *p, const struct address *a)
 
 static bool bits_behind(const struct prefix *p)
 {
-    for (unsigned i = p->bits; i < 8 * width(&p->base); i++)
+    for (unsigned i = p->bits; i < 8 * address_width(&p->base); i++)
         if (p->base.bytes[i / 8] & 0x80 >> i % 8)
             return true;
     return false;
@@ -197,10 +198,10 @@ bool prefix_parse(struct str s, struct prefix *ret)
 
     if (!address_parse(text, &p.base))
         return false;
-    n = 8 * width(&p.base);
+    n = 8 * address_width(&p.base);
     if (bits.p && (bits.n > 3 || (bits.n > 1 && bits.p[0] == '0') || !str_to_u64(bits, &n)))
         return false;
-    if (n > 8 * width(&p.base))
+    if (n > 8 * address_width(&p.base))
         return false;
     p.bits = (unsigned)n;
     if (bits_behind(&p))
@@ -237,7 +238,7 @@ bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint1
 
     if (sa->sa_family != AF_INET && !a.v6)
         return false;
-    memcpy(a.bytes, a.v6 ? (const void *)&in6->sin6_addr : &in->sin_addr, width(&a));
+    memcpy(a.bytes, a.v6 ? (const void *)&in6->sin6_addr : &in->sin_addr, address_width(&a));
     if (port)
         *port = ntohs(a.v6 ? in6->sin6_port : in->sin_port);
     *ret = a;

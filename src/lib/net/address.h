@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* IP addresses: one spelling in, one spelling out, and what kind of place an address is.
  *
  * Parsing takes what inet_pton() takes and nothing that getaddrinfo() would guess: no octal, no
  * hexadecimal, no shortened and no single-number IPv4, no zones, no brackets, no blanks. */
-#ifndef NET_ADDRESS_H
-#define NET_ADDRESS_H
+#ifndef LIB_NET_ADDRESS_H
+#define LIB_NET_ADDRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,17 +61,17 @@ enum address_class {
 };
 
 /* IPv6 forms that carry an IPv4 (mapped, compatible, translated, both NAT64 prefixes, 6to4, Teredo)
- * are of that IPv4's class, and ADDRESS_EMBEDDED where it is public: never public themselves. What
- * a network-specific NAT64 prefix hides cannot be seen in an address. */
+ * are of that IPv4's class, and ADDRESS_EMBEDDED where it is public: never public themselves. An
+ * IPv4 in a network-specific NAT64 prefix cannot be recognized. */
 enum address_class address_classify(const struct address *a);
 const char *address_class_name(enum address_class c); /* "loopback", "link-local": stable */
 
-/* The i-th range of the table behind address_classify() and its class: for whoever turns the table
- * into another form. The first range that holds an address decides; the last one holds all. An IPv6
- * form that carries an IPv4 is ADDRESS_EMBEDDED here. False: there are no more. */
+/* The i-th range of the table behind address_classify() and its class: for callers that convert the
+ * table. The first range that contains an address decides; the last one contains all. An IPv6 form
+ * that carries an IPv4 is ADDRESS_EMBEDDED here. False: i is past the end. */
 bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class *ret_class);
 
-/* Whether no address of it is public: who writes such a range means what is in it. */
+/* Whether the range contains no public address. Such a range is declared on purpose. */
 bool prefix_lacks_public(const struct prefix *p);
 
 /* The range that decided, for people: "private network (10.0.0.0/8)". */

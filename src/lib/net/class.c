@@ -1,8 +1,9 @@
-#include "net/address.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/net/address.h"
 
 #include "base/own.h"
 
-/* Where the IPv4 of an embedding form stands. */
+/* The position of the IPv4 in an embedding form. */
 enum carries {
     NOTHING,
     AT_END,       /* the last 4 bytes */
@@ -11,7 +12,7 @@ enum carries {
     ANYWHERE,     /* RFC 6052: where depends on a prefix length that is the operator's */
 };
 
-struct range {
+struct address_range {
     uint8_t base[16];
     unsigned bits;
     enum address_class class;
@@ -32,7 +33,7 @@ struct range {
 
 /* From the narrowest to the widest: the first that holds an address decides. After the IANA
  * registries of special-purpose addresses, and what clouds document. */
-static const struct range ranges_v4[] = {
+static const struct address_range ranges_v4[] = {
     V4(100, 100, 100, 200, 32, METADATA, "metadata service (Alibaba)"),
     V4(168, 63, 129, 16, 32, METADATA, "metadata service (Azure's host)"),
     V4(169, 254, 0, 23, 32, METADATA, "metadata service (Tencent)"),
@@ -60,7 +61,7 @@ static const struct range ranges_v4[] = {
     V4(0, 0, 0, 0, 0, PUBLIC, "public"),
 };
 
-static const struct range ranges_v6[] = {
+static const struct address_range ranges_v6[] = {
     V6(0, 0, 0, 0, 0, 0, 0, 0, 128, UNSPECIFIED, "unspecified (::)", NOTHING),
     V6(0, 0, 0, 0, 0, 0, 0, 0x1, 128, LOOPBACK, "loopback (::1)", NOTHING),
     V6(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42, 128, METADATA, "metadata service (Scaleway)", NOTHING),
@@ -90,9 +91,9 @@ static const struct range ranges_v6[] = {
     V6(0, 0, 0, 0, 0, 0, 0, 0, 0, RESERVED, "not assigned to the internet", NOTHING),
 };
 
-static const struct range *find_range(const struct address *a)
+static const struct address_range *find_range(const struct address *a)
 {
-    const struct range *r = a->v6 ? ranges_v6 : ranges_v4;
+    const struct address_range *r = a->v6 ? ranges_v6 : ranges_v4;
 
     for (;; r++) { /* ends with a range of 0 bits */
         struct prefix p = { .base.v6 = a->v6, .bits = r->bits };
@@ -105,7 +106,7 @@ static const struct range *find_range(const struct address *a)
 
 bool address_range_at(bool v6, size_t i, struct prefix *ret, enum address_class *ret_class)
 {
-    const struct range *r = v6 ? ranges_v6 : ranges_v4;
+    const struct address_range *r = v6 ? ranges_v6 : ranges_v4;
 
     if (i >= (v6 ? COUNT_OF(ranges_v6) : COUNT_OF(ranges_v4)))
         return false;
@@ -131,7 +132,8 @@ bool prefix_lacks_public(const struct prefix *p)
 }
 
 /* The 4 bytes at `at`, passing over byte 8, which RFC 6052 keeps free, if they reach it. */
-static const struct range *find_carried(const struct address *a, size_t at, bool over_byte_8)
+static const struct address_range *find_carried(const struct address *a, size_t at,
+                                                bool over_byte_8)
 {
     struct address in = { 0 };
 
@@ -144,12 +146,12 @@ static const struct range *find_carried(const struct address *a, size_t at, bool
 }
 
 /* A metadata service anywhere decides, then the most usual place, the end. */
-static const struct range *find_anywhere(const struct address *a)
+static const struct address_range *find_anywhere(const struct address *a)
 {
     static const size_t places[] = { 6, 7, 9 };
 
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        const struct range *r = find_carried(a, places[i], true);
+        const struct address_range *r = find_carried(a, places[i], true);
 
         if (r->class == ADDRESS_METADATA)
             return r;
@@ -157,7 +159,7 @@ static const struct range *find_anywhere(const struct address *a)
     return find_carried(a, 12, false);
 }
 
-static const struct range *find_inverted(const struct address *a)
+static const struct address_range *find_inverted(const struct address *a)
 {
     struct address in = { 0 };
 
@@ -167,9 +169,9 @@ static const struct range *find_inverted(const struct address *a)
 }
 
 /* The range that decides: of the address, or of the IPv4 in it if that is not public. */
-static const struct range *decide(const struct address *a)
+static const struct address_range *find_deciding_range(const struct address *a)
 {
-    const struct range *outer = find_range(a), *inner = NULL;
+    const struct address_range *outer = find_range(a), *inner = NULL;
 
     switch (outer->carries) {
     case NOTHING:
@@ -192,15 +194,15 @@ static const struct range *decide(const struct address *a)
 
 enum address_class address_classify(const struct address *a)
 {
-    return decide(a)->class;
+    return find_deciding_range(a)->class;
 }
 
-/* The IPv4 in a Teredo address is written inverted: its range would tell a reader nothing. */
+/* The IPv4 in a Teredo address is inverted, so the reason names Teredo instead of its range. */
 const char *address_reason(const struct address *a)
 {
-    const struct range *outer = find_range(a);
+    const struct address_range *outer = find_range(a);
 
-    return outer->carries == INVERTED_END ? outer->why : decide(a)->why;
+    return outer->carries == INVERTED_END ? outer->why : find_deciding_range(a)->why;
 }
 
 const char *address_class_name(enum address_class c)

@@ -1,21 +1,22 @@
-#include "net/host.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/net/host.h"
 
 #include "base/own.h"
 
-static bool is_digit(char c)
+static bool is_host_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* The byte in lower case, or 0 if it may not stand in a name. */
+/* The byte in lower case, or 0 if it is not allowed in a name. */
 static char canonical_byte(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return (char)(c - 'A' + 'a');
-    return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' ? c : '\0';
+    return (c >= 'a' && c <= 'z') || is_host_digit(c) || c == '-' || c == '_' ? c : '\0';
 }
 
-static int check_label(struct str label, struct err *e)
+static int check_host_label(struct str label, struct err *e)
 {
     if (label.n == 0)
         return err_set(e, ERR_INVALID, "the host name has an empty label");
@@ -30,7 +31,7 @@ static int check_label(struct str label, struct err *e)
     return 0;
 }
 
-static int check_name(struct str name, struct err *e)
+static int check_host_name(struct str name, struct err *e)
 {
     struct str label = { 0 };
 
@@ -40,11 +41,11 @@ static int check_name(struct str name, struct err *e)
         int r;
 
         rest = str_cut(rest, '.', &label);
-        r = check_label(label, e);
+        r = check_host_label(label, e);
         if (r < 0)
             return r;
     }
-    if (label.n > 0 && is_digit(label.p[0]))
+    if (label.n > 0 && is_host_digit(label.p[0]))
         return err_set(e, ERR_INVALID,
                        "the host is neither an IPv4 address as a.b.c.d nor a name: its last label "
                        "begins with a digit");
@@ -59,7 +60,7 @@ static void set_address(struct host *h, const struct address *a)
     str_copy(address_text(a, text), h->name, sizeof h->name);
 }
 
-static int parse_v6(struct str s, struct host *ret, struct err *e)
+static int parse_v6_host(struct str s, struct host *ret, struct err *e)
 {
     struct address a;
 
@@ -78,7 +79,7 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
     if (s.n == 0)
         return err_set(e, ERR_INVALID, "the host is empty");
     if (bracketed)
-        return parse_v6(s, ret, e);
+        return parse_v6_host(s, ret, e);
     if (address_parse(s, &a)) {
         if (a.v6)
             return err_set(e, ERR_INVALID, "an IPv6 address stands in brackets: [::1]");
@@ -87,7 +88,7 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
     }
     if (s.p[s.n - 1] == '.')
         s.n--;
-    r = check_name(s, e);
+    r = check_host_name(s, e);
     if (r < 0)
         return r;
     *ret = (struct host){ 0 };
@@ -96,7 +97,7 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
     return 0;
 }
 
-static int parse_port(struct str s, uint16_t *ret, struct err *e)
+static int parse_host_port(struct str s, uint16_t *ret, struct err *e)
 {
     uint64_t v;
 
@@ -139,7 +140,7 @@ int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint1
     if (rest.n > 0 && rest.p[0] != ':')
         return err_set(e, ERR_INVALID, "only a port may follow the host's ']'");
     if (rest.n > 0)
-        r = parse_port((struct str){ rest.p + 1, rest.n - 1 }, &port, e);
+        r = parse_host_port((struct str){ rest.p + 1, rest.n - 1 }, &port, e);
     if (r < 0)
         return r;
     *ret = h;

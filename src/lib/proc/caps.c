@@ -1,4 +1,5 @@
-#include "proc/caps.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/caps.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -52,7 +53,7 @@ static const char *const names[] = {
 
 enum { CAP_COUNT = sizeof names / sizeof names[0], CAP_KERNEL_MAX = 63 };
 
-static int get(struct __user_cap_data_struct data[2])
+static int get_caps(struct __user_cap_data_struct data[2])
 {
     struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
 
@@ -63,7 +64,7 @@ uint64_t caps_permitted(void)
 {
     struct __user_cap_data_struct data[2];
 
-    if (get(data) < 0)
+    if (get_caps(data) < 0)
         return 0;
     return (uint64_t)data[1].permitted << 32 | data[0].permitted;
 }
@@ -93,7 +94,7 @@ int caps_bound(uint64_t have, uint64_t keep, struct err *e)
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
         if (errno == EINVAL)
-            return 0; /* past the last one this kernel knows */
+            return 0; /* above the kernel's last capability */
         return err_sys(e, "dropping capability %d from the bounding set", cap);
     }
     return 0;

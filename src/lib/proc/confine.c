@@ -1,4 +1,5 @@
-#include "proc/confine.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/caps.h"
-#include "proc/sys.h"
+#include "lib/proc/caps.h"
+#include "lib/proc/sys.h"
 
 enum {
     NOBODY = 65534,
-    ABI_REFER = 2, /* the first Landlock that can allow hard links between directories */
+    ABI_REFER = 2, /* the first ABI that can allow links between directories */
     ABI_TRUNCATE = 3,
 };
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* newer than the headers of Debian 12 */
@@ -31,7 +32,7 @@ enum {
 
 int confine_fds(const int *fds, int n, struct err *e)
 {
-    int high[CONFINE_FDS_MAX]; /* first out of the way of each other */
+    int high[CONFINE_FDS_MAX]; /* moved first, so that none overwrites another */
 
     if (n > CONFINE_FDS_MAX)
         return err_set(e, ERR_BUG, "%d descriptors for one process", n);
@@ -65,8 +66,8 @@ static int set_signals(const struct confine *c, struct err *e)
     return 0;
 }
 
-/* A system call, because the two C libraries differ on the type of `what`. */
-static int limit(unsigned what, uint64_t most, struct err *e)
+/* A raw system call, because the type of `what` differs between glibc and musl. */
+static int set_rlimit(unsigned what, uint64_t most, struct err *e)
 {
     struct rlimit now, new;
 
@@ -78,20 +79,21 @@ static int limit(unsigned what, uint64_t most, struct err *e)
     return 0;
 }
 
-static int set_limits(const struct confine *c, struct err *e)
+static int set_confine_limits(const struct confine *c, struct err *e)
 {
-    int r = limit(RLIMIT_CORE, 0, e);
+    int r = set_rlimit(RLIMIT_CORE, 0, e);
 
     if (r >= 0)
-        r = limit(RLIMIT_FSIZE, c->file_max, e);
+        r = set_rlimit(RLIMIT_FSIZE, c->file_max, e);
     if (r >= 0)
-        r = limit(RLIMIT_NOFILE, c->fds_max ? c->fds_max : CONFINE_OPEN_DEFAULT, e);
+        r = set_rlimit(RLIMIT_NOFILE, c->fds_max ? c->fds_max : CONFINE_OPEN_DEFAULT, e);
     if (r >= 0 && c->memory_max)
-        r = limit(RLIMIT_AS, c->memory_max, e);
+        r = set_rlimit(RLIMIT_AS, c->memory_max, e);
     return r;
 }
 
-/* Beneath `dir` there is nothing to read from the rest of the system, not even by mistake. */
+/* Makes `dir` the root directory, so that no other file of the system is reachable. A caller
+ * without CAP_SYS_CHROOT only changes its working directory. */
 static int set_root(const struct confine *c, struct err *e)
 {
     if (c->dir < 0)
@@ -103,8 +105,8 @@ static int set_root(const struct confine *c, struct err *e)
     return 0;
 }
 
-/* Other groups can only be given up by root; to a plain user they are what it already had. */
-static int become(const struct confine *c, struct err *e)
+/* Only root can change supplementary groups; a plain user keeps its own. */
+static int become_confined_user(const struct confine *c, struct err *e)
 {
     if (geteuid() != 0 && (geteuid() != c->uid || getegid() != c->gid))
         return err_set(e, ERR_DENIED, "only root can become user %u:%u", c->uid, c->gid);
@@ -117,11 +119,12 @@ static int become(const struct confine *c, struct err *e)
     return 0;
 }
 
-/* A user namespace may lack both the right to change groups and nobody; then it stays who it is. */
-static int set_user(const struct confine *c, struct err *e)
+/* Becomes user 65534. In a user namespace setgroups() may be denied and that id may not be mapped:
+ * the ids then remain. */
+static int set_confined_user(const struct confine *c, struct err *e)
 {
     if (c->become)
-        return become(c, e);
+        return become_confined_user(c, e);
     if (c->dir >= 0 || geteuid() != 0)
         return 0;
     if (setgroups(0, NULL) < 0 && errno != EPERM)
@@ -133,12 +136,12 @@ static int set_user(const struct confine *c, struct err *e)
     return 0;
 }
 
-/* After the change of users, which would undo it. */
+/* Runs after the change of user, which clears the parent-death signal. */
 static int set_death(const struct confine *c, struct err *e)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(e, "asking for a signal when the parent dies");
-    if (getppid() != c->parent) /* it was faster */
+    if (getppid() != c->parent) /* the parent died before */
         _exit(1);
     return 0;
 }
@@ -151,7 +154,7 @@ static int set_no_new_privs(const struct confine *c, struct err *e)
     return 0;
 }
 
-static int allow(int ruleset, int dir, uint64_t access, struct err *e)
+static int allow_beneath(int ruleset, int dir, uint64_t access, struct err *e)
 {
     struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = dir };
 
@@ -160,14 +163,15 @@ static int allow(int ruleset, int dir, uint64_t access, struct err *e)
     return 0;
 }
 
-/* Where programs and what they are linked with can be. */
+/* Allows the directories of programs and shared libraries. */
 static int allow_programs(int ruleset, struct err *e)
 {
     static const char *const places[] = { "/usr", "/bin", "/lib", "/lib64" };
 
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         AUTO_CLOSE int dir = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int r = dir < 0 ? 0 : allow(ruleset, dir, ACCESS_READ | LANDLOCK_ACCESS_FS_EXECUTE, e);
+        int r =
+            dir < 0 ? 0 : allow_beneath(ruleset, dir, ACCESS_READ | LANDLOCK_ACCESS_FS_EXECUTE, e);
 
         if (r < 0)
             return r;
@@ -177,10 +181,10 @@ static int allow_programs(int ruleset, struct err *e)
 
 static int allow_dirs(int ruleset, const struct confine *c, uint64_t fill, struct err *e)
 {
-    int r = allow(ruleset, c->dir, fill | (c->nodes ? (uint64_t)ACCESS_NODES : 0), e);
+    int r = allow_beneath(ruleset, c->dir, fill | (c->nodes ? (uint64_t)ACCESS_NODES : 0), e);
 
     for (size_t i = 0; i < c->n_readable && r >= 0; i++)
-        r = allow(ruleset, c->readable[i], ACCESS_READ, e);
+        r = allow_beneath(ruleset, c->readable[i], ACCESS_READ, e);
     return r;
 }
 
@@ -204,7 +208,7 @@ static int set_landlock(const struct confine *c, struct err *e)
     return r;
 }
 
-static int set_caps(const struct confine *c, struct err *e)
+static int set_confined_caps(const struct confine *c, struct err *e)
 {
     int r = 0;
 
@@ -215,14 +219,15 @@ static int set_caps(const struct confine *c, struct err *e)
     return r < 0 ? r : caps_set(c->caps, 0, e);
 }
 
-/* The order matters: each step still has what it needs, and the next may take it away. */
+/* The order matters: a step may drop privileges that the earlier ones need. */
 static const struct {
     const char *name;
     int (*run)(const struct confine *c, struct err *e);
 } steps[] = {
-    { "signals", set_signals },   { "limits", set_limits },     { "root", set_root },
-    { "user", set_user },         { "death", set_death },       { "privileges", set_no_new_privs },
-    { "landlock", set_landlock }, { "capabilities", set_caps },
+    { "signals", set_signals },   { "limits", set_confine_limits },
+    { "root", set_root },         { "user", set_confined_user },
+    { "death", set_death },       { "privileges", set_no_new_privs },
+    { "landlock", set_landlock }, { "capabilities", set_confined_caps },
 };
 
 int confine_enter(const struct confine *c, struct err *e)

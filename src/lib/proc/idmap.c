@@ -1,4 +1,5 @@
-#include "proc/idmap.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/idmap.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -7,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/subids.h"
+#include "lib/proc/subids.h"
 
-/* One identity is one line. More are two: ours, which stands for root, and the rest; a line may not
- * reach across the lines of the namespace around it, and there they are two for a plain caller. */
+/* Writes the first id and the rest as separate lines: a line must be within one line of the parent
+ * namespace's map, which maps root and the subordinate ids of a plain caller with two lines. */
 int idmap_write(const char *file, uint32_t inside, uint32_t outside, uint32_t count, struct err *e)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, file, O_WRONLY | O_CLOEXEC);

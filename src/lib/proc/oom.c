@@ -1,4 +1,5 @@
-#include "proc/oom.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/oom.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,11 +1,13 @@
-#include "proc/passwd.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/passwd.h"
 
 #include <unistd.h>
 
 enum { FIELDS = 7 };
 
-/* name:x:uid:gid:text:home:shell; false for a line that is not one, or not the one. */
-static bool read_line(struct str line, struct str name, uint32_t uid, struct passwd_entry *ret)
+/* name:x:uid:gid:text:home:shell; false if the line is invalid or does not match. */
+static bool read_passwd_line(struct str line, struct str name, uint32_t uid,
+                             struct passwd_entry *ret)
 {
     struct str field[FIELDS];
     uint64_t u, g;
@@ -52,7 +54,7 @@ bool passwd_find(int fd, struct str name, uint32_t uid, struct passwd_entry *ret
         struct passwd_entry found = { 0 };
 
         rest = str_cut(rest, '\n', &line);
-        if (read_line(line, name, uid, &found)) {
+        if (read_passwd_line(line, name, uid, &found)) {
             *ret = found;
             return true;
         }

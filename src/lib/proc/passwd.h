@@ -1,6 +1,7 @@
-/* A user in a passwd file that anybody may have written. */
-#ifndef PROC_PASSWD_H
-#define PROC_PASSWD_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks up users and groups in untrusted passwd and group files. */
+#ifndef LIB_PROC_PASSWD_H
+#define LIB_PROC_PASSWD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +14,11 @@ struct passwd_entry {
     char home[256];
 };
 
-/* The first line of the file, up to PASSWD_MAX bytes, that has this name; or, if the name's p is
- * NULL, this uid. Lines that are none are passed over. Nothing allocates. */
+/* Finds the first entry with this name or, if the name's p is NULL, with this uid, in the first
+ * PASSWD_MAX bytes of the file. Skips invalid lines. Does not allocate. */
 enum { PASSWD_MAX = 256 << 10 };
 bool passwd_find(int fd, struct str name, uint32_t uid, struct passwd_entry *ret);
-/* The number of the first line of a group file that has this name, in the same way. */
+/* Finds the gid of the first group with this name, likewise. */
 bool group_find(int fd, struct str name, uint32_t *ret);
 
 #endif

@@ -1,4 +1,5 @@
-#include "proc/sealed.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,10 +7,11 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/own.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
-static int seal(int fd, const char *name, struct err *e)
+static int seal_memfd(int fd, const char *name, struct err *e)
 {
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return err_sys(e, "sealing %s", name);
@@ -38,7 +40,7 @@ int sealed_copy(int from, const char *name, size_t max, int *ret, struct err *e)
             return n < 0 ? err_sys(e, "reading %s", name)
                          : err_set(e, ERR_BUSY, "%s became shorter while it was read", name);
     }
-    if (seal(to, name, e) < 0)
+    if (seal_memfd(to, name, e) < 0)
         return -(int)ERR_SYS;
     *ret = take_fd(&to);
     return 0;
@@ -47,18 +49,16 @@ int sealed_copy(int from, const char *name, size_t max, int *ret, struct err *e)
 int sealed_text(struct str text, const char *name, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r;
 
     if (fd < 0)
         return err_sys(e, "making memory for %s", name);
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-
-        if (n < 0)
-            return err_sys(e, "writing %s", name);
-        text = (struct str){ text.p + n, text.n - (size_t)n };
-    }
-    if (seal(fd, name, e) < 0)
-        return -(int)ERR_SYS;
+    r = write_all(fd, text, e);
+    if (r < 0)
+        return err_wrap(e, r, "%s", name);
+    r = seal_memfd(fd, name, e);
+    if (r < 0)
+        return r;
     *ret = take_fd(&fd);
     return 0;
 }

@@ -1,4 +1,5 @@
-#include "proc/signals.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/signals.h"
 
 #include <signal.h>
 #include <strings.h>

@@ -1,4 +1,5 @@
-#include "proc/spawn.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 
-/* Between vfork() and execve(): only system calls, and no descriptor below `high` is needed again.
- * `status`, unless it is -1, becomes descriptor n_fds, which execve() closes. */
+/* Runs between vfork() and execve(): makes only system calls. Moves all descriptors above the
+ * target numbers first. `status`, unless it is -1, becomes descriptor n_fds, closed by execve(). */
 static int arrange_fds(const struct spawn *s, int status)
 {
     enum { ROOM = SPAWN_FDS_MAX + 1 };
@@ -36,9 +37,9 @@ static int arrange_fds(const struct spawn *s, int status)
     return sys_close_range((unsigned)s->n_fds + (status >= 0), ~0u);
 }
 
-/* By the kernel's own interface: the C library keeps some real-time signals to itself, and whoever
- * started us may have ignored them all the same. */
-static void reset_signals(void)
+/* Uses the system call, because the C library rejects the real-time signals that it reserves, which
+ * our own parent may have ignored. */
+static void reset_spawned_signals(void)
 {
     static const struct {
         void *handler;
@@ -54,8 +55,9 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The C library's own calls would look for threads of ours, whose memory this is. */
-static int become(const struct spawn *s)
+/* Uses system calls: the C library's functions would also change the parent's threads, because
+ * vfork() shares memory. */
+static int become_spawn_user(const struct spawn *s)
 {
     if (!s->become)
         return 0;
@@ -78,8 +80,8 @@ int spawn_start(const struct spawn *s, pid_t *ret, struct err *e)
     sigprocmask(SIG_BLOCK, &all, &old);
     pid = vfork();
     if (pid == 0) {
-        reset_signals();
-        if (arrange_fds(s, -1) == 0 && become(s) == 0)
+        reset_spawned_signals();
+        if (arrange_fds(s, -1) == 0 && become_spawn_user(s) == 0)
             execve(s->path, s->argv, s->envp);
         failed = errno;
         _exit(127);
@@ -100,10 +102,10 @@ int spawn_exec(const struct spawn *s, int *status, struct err *e)
 {
     if (s->n_fds > SPAWN_FDS_MAX)
         return err_set(e, ERR_BUG, "%d descriptors for one program", s->n_fds);
-    reset_signals();
+    reset_spawned_signals();
     if (arrange_fds(s, *status) == 0) {
         *status = *status < 0 ? -1 : s->n_fds;
-        if (become(s) == 0)
+        if (become_spawn_user(s) == 0)
             execve(s->path, s->argv, s->envp);
     }
     return err_sys(e, "starting %s", s->path);

@@ -1,6 +1,7 @@
-/* Starting a program of ours with exactly the descriptors it shall have. */
-#ifndef PROC_SPAWN_H
-#define PROC_SPAWN_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts one of our programs, with exactly the given descriptors. */
+#ifndef LIB_PROC_SPAWN_H
+#define LIB_PROC_SPAWN_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -14,7 +15,8 @@ struct spawn {
     const int
         *fds;  /* fds[i] becomes descriptor i in the child; -1 is /dev/null; nothing else is open */
     int n_fds; /* at most SPAWN_FDS_MAX */
-    /* For good, without groups, capabilities and a way to new privileges; false: as we are. */
+    /* Become uid:gid, without supplementary groups, capabilities and new privileges; false: keep
+     * the caller's identity. */
     bool become;
     uid_t uid;
     gid_t gid;
@@ -22,22 +24,21 @@ struct spawn {
 
 enum { SPAWN_FDS_MAX = 8 };
 
-/* A failing execve() is this call's error, not a child's exit status. All signals have their
- * default disposition in the child and none is blocked. */
+/* Starts the program; a failed execve() is an error of this call, not an exit status of the child.
+ * In the child all signals have their default disposition and are unblocked. */
 int spawn_start(const struct spawn *s, pid_t *ret, struct err *e);
 
-/* Replaces this process, a fresh child of fork(), with the program, so that the caller of fork()
- * does not wait for execve(), which can block on the program's file system. Returns only on
- * failure.
- * `*status` is a descriptor that stays open until execve() succeeds (-1: none), and becomes
- * descriptor n_fds. */
+/* Replaces the calling process, a fresh child of fork(), with the program. Unlike spawn_start(),
+ * the parent does not wait for execve(), which can block on the program's file system. Returns only
+ * on failure. `*status` is a descriptor, or -1, that becomes descriptor n_fds and is closed when
+ * execve() succeeds. */
 int spawn_exec(const struct spawn *s, int *status, struct err *e);
 
-/* Waits for the end of a child: its wait status. */
+/* Waits for the end of a child; *ret_status is as of waitpid(2). */
 int spawn_wait(pid_t pid, int *ret_status, struct err *e);
 
-/* Writes the path of a program of ours into out: beside the running one in a build tree, else in
- * the libexec directory next to it. */
+/* Writes the path of one of our programs into out: beside the running program, as in a build tree,
+ * else in ../libexec/sandboxer. */
 int spawn_find(const char *name, char *out, size_t cap, struct err *e);
 
 #endif

@@ -1,4 +1,5 @@
-#include "proc/subids.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/subids.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -14,8 +15,8 @@ enum { FILE_MAX_BYTES = 64 << 10 };
 static const char uid_program[] = "/usr/bin/newuidmap", gid_program[] = "/usr/bin/newgidmap";
 
 /* name-or-uid:first:count */
-static bool read_line(struct str line, struct str name, struct str number, uint32_t count,
-                      uint32_t *ret)
+static bool read_subid_line(struct str line, struct str name, struct str number, uint32_t count,
+                            uint32_t *ret)
 {
     struct str owner, first;
     uint64_t f, n;
@@ -40,7 +41,7 @@ static bool find_in(const char *file, struct str name, struct str number, uint32
 
     while (rest.n) {
         rest = str_cut(rest, '\n', &line);
-        if (read_line(line, name, number, count, ret))
+        if (read_subid_line(line, name, number, count, ret))
             return true;
     }
     return false;
@@ -66,8 +67,8 @@ bool subids_find(uint32_t uid, uint32_t count, struct subids *ret)
 }
 
 /* PROGRAM PID 0 OWN 1 1 FIRST COUNT */
-static bool run_program(const char *program, pid_t target, uint32_t own, uint32_t first,
-                        uint32_t count)
+static bool run_idmap_program(const char *program, pid_t target, uint32_t own, uint32_t first,
+                              uint32_t count)
 {
     char pid[16], ours[16], from[16], n[16];
     pid_t child;
@@ -98,8 +99,8 @@ int subids_start_mapper(struct subids *s, uint32_t uid, uint32_t gid, pid_t *ret
         close(pipe_ends[1]);
         if (read(pipe_ends[0], &go, 1) != 1)
             _exit(1);
-        _exit(run_program(uid_program, target, uid, s->uid_first, s->count) &&
-                      run_program(gid_program, target, gid, s->gid_first, s->count)
+        _exit(run_idmap_program(uid_program, target, uid, s->uid_first, s->count) &&
+                      run_idmap_program(gid_program, target, gid, s->gid_first, s->count)
                   ? 0
                   : 1);
     }

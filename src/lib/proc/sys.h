@@ -1,8 +1,8 @@
-/* Linux calls that libc does not wrap everywhere we build (glibc and musl), and constants newer
- * than the headers of Debian 12. Each returns what the system call does: -1 and errno on failure.
- */
-#ifndef PROC_SYS_H
-#define PROC_SYS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wrappers of Linux system calls that glibc or musl lacks, and constants newer than the headers of
+ * Debian 12. Each returns the result of the system call: -1 and errno on failure. */
+#ifndef LIB_PROC_SYS_H
+#define LIB_PROC_SYS_H
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* fcntl.h and linux/mount.h overlap differently in the two C libraries. */
+/* fcntl.h and linux/mount.h overlap differently in glibc and musl. */
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
@@ -33,8 +33,8 @@
 #define MFD_EXEC 0x10U
 #endif
 
-/* Travels with every openat2() in registers that the call does not have. 0 but in PID 1 of a
- * sandbox and its children, whose system call filter asks for it (init/filter_table.h). */
+/* A secret passed to every openat2() in unused argument registers. 0 except in PID 1 of a sandbox
+ * and its children, whose system call filter requires it (engine/init/filter_table.h). */
 extern uint32_t sys_openat2_pass[2];
 
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t mode,

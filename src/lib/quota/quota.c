@@ -1,9 +1,12 @@
-#include "quota/quota.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/quota/quota.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/own.h"
 
 enum { FIRST_SLOTS = 64 };
 
@@ -37,7 +40,7 @@ static size_t hash_key(struct str key)
     return (size_t)(h ^ h >> 32);
 }
 
-static struct quota_share **slot_of(const struct quota *b, struct str key)
+static struct quota_share **share_slot(const struct quota *b, struct str key)
 {
     return &b->slots_[hash_key(key) & (b->size_ - 1)];
 }
@@ -47,13 +50,11 @@ static void resize_slots(struct quota *b, size_t size)
     struct quota_share **old = b->slots_;
     size_t n = b->size_;
 
-    b->slots_ = calloc(size, sizeof *b->slots_);
-    if (!b->slots_)
-        abort();
+    b->slots_ = new0_array(size, sizeof *b->slots_);
     b->size_ = size;
     for (size_t i = 0; i < n; i++)
         for (struct quota_share *s = old[i], *next; s; s = next) {
-            struct quota_share **at = slot_of(b, str_from(s->key));
+            struct quota_share **at = share_slot(b, str_from(s->key));
 
             next = s->next_;
             s->next_ = *at;
@@ -73,7 +74,7 @@ struct quota_share *quota_find(const struct quota *b, struct str key)
     struct quota_share *s;
 
     key = cut_key(key);
-    s = b->size_ ? *slot_of(b, key) : NULL;
+    s = b->size_ ? *share_slot(b, key) : NULL;
     while (s && !str_eq(str_from(s->key), key))
         s = s->next_;
     return s;
@@ -86,13 +87,11 @@ static struct quota_share *join_share(struct quota *b, struct str key)
     if (!s) {
         if (b->n_ >= b->size_)
             resize_slots(b, b->size_ ? b->size_ * 2 : FIRST_SLOTS);
-        s = calloc(1, sizeof *s);
-        if (!s)
-            abort();
+        s = new0(sizeof *s);
         key = cut_key(key);
         memcpy(s->key, key.p, key.n);
         s->quota = b;
-        at = slot_of(b, key);
+        at = share_slot(b, key);
         s->next_ = *at;
         *at = s;
         b->n_++;
@@ -107,7 +106,7 @@ static void leave_share(struct quota_share *s)
 
     if (!s || --s->holds_)
         return;
-    at = slot_of(s->quota, str_from(s->key));
+    at = share_slot(s->quota, str_from(s->key));
     while (*at != s)
         at = &(*at)->next_;
     *at = s->next_;
@@ -122,7 +121,7 @@ static uint64_t part_limit(const struct quota_limits *l, size_t i)
     return l->parts[i].limit ? l->parts[i].limit : l->share;
 }
 
-static bool passes(uint64_t limit, uint64_t used, uint64_t n)
+static bool exceeds_limit(uint64_t limit, uint64_t used, uint64_t n)
 {
     return limit && (n > limit || used > limit - n);
 }
@@ -158,13 +157,13 @@ static int check_take(struct quota *b, const struct used_amounts *u, bool privil
     const struct quota_limits *l = &b->limits;
     uint64_t common = l->total > l->reserve ? l->total - l->reserve : l->total;
 
-    if (!privileged && passes(l->share, u->share, n))
+    if (!privileged && exceeds_limit(l->share, u->share, n))
         return refuse_take(b, ERR_QUOTA, "this caller has", "", b->share_key, u->share, l->share,
                            e);
     for (size_t i = 0; !privileged && i < QUOTA_PARTS_MAX; i++)
-        if (u->in_part[i] && passes(part_limit(l, i), u->parts[i], n))
+        if (u->in_part[i] && exceeds_limit(part_limit(l, i), u->parts[i], n))
             return refuse_part(b, i, u->parts[i], e);
-    if (passes(privileged ? l->total : common, b->used, n))
+    if (exceeds_limit(privileged ? l->total : common, b->used, n))
         return refuse_take(b, ERR_BUSY, "all callers together have", "", b->total_key, b->used,
                            privileged ? l->total : common, e);
     return 0;
@@ -293,7 +292,7 @@ bool quota_part_refuses(const struct quota *b, const struct quota_who *who, uint
     bool refuses = false;
 
     for (size_t i = 0; !who->privileged && i < QUOTA_PARTS_MAX; i++)
-        refuses |= u.in_part[i] && passes(part_limit(&b->limits, i), u.parts[i], n);
+        refuses |= u.in_part[i] && exceeds_limit(part_limit(&b->limits, i), u.parts[i], n);
     return refuses;
 }
 

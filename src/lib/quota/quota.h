@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shares of a bounded amount: connections, requests, bytes in memory, bytes on disk.
  *
  * A quota has a total. Each caller is known by a key (its owner) and holds at most `share` of the
- * total. What it holds can count in parts as well (of a token, of a sandbox), each with a limit of
- * its own. `reserve` of the total is left to privileged callers, which neither share nor part
- * limits. Every call is O(1), and a caller that holds nothing costs nothing.
+ * total. Holds can also be counted in parts (of a token, of a sandbox), each with its own limit.
+ * `reserve` of the total is left to privileged callers, which neither share nor part limits. Every
+ * call is O(1), and a caller that holds nothing costs nothing.
  *
  * A hold is a member of its user: zeroed it is empty. quota_take() fills it, quota_drop() empties
  * it. A refusal changes nothing, counts, and names the limit and its configuration key. */
-#ifndef QUOTA_QUOTA_H
-#define QUOTA_QUOTA_H
+#ifndef LIB_QUOTA_QUOTA_H
+#define LIB_QUOTA_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,12 +17,12 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "loop/list.h"
+#include "lib/loop/list.h"
 
 enum {
     QUOTA_KEY_MAX = 80,
     QUOTA_PARTS_MAX = 2,
-    QUOTA_RESERVE_PART = 16, /* of a total: what is usually reserved for privileged callers */
+    QUOTA_RESERVE_PART = 16, /* of a total: the usual reserve for privileged callers */
 };
 
 /* A kind of part: one of its parts holds at most `limit`. */
@@ -66,7 +67,7 @@ struct quota {
     size_t size_, n_;
 };
 
-/* What one caller, or one part of it, holds. */
+/* The holds of one caller, or of one part of it. */
 struct quota_share {
     struct quota *quota;
     struct quota_share *next_;

@@ -1,4 +1,5 @@
-#include "quota/rate.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/quota/rate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +74,7 @@ static void rebuild_rate_table(struct rate *r, int64_t now_ns)
         }
     free(old);
     r->size_ = r->n_ * 2 < size ? size : size ? size * 2 : FIRST_SLOTS;
-    r->slots_ = calloc(r->size_, sizeof(struct rate_user *));
-    if (!r->slots_)
-        abort();
+    r->slots_ = new0_array(r->size_, sizeof(struct rate_user *));
     for (struct rate_user *u = kept, *next; u; u = next) {
         struct rate_user **at = find_rate_slot(r, (struct str){ u->key, u->n });
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts over time: each caller, known by a key, may use `most` in any period.
  *
  * Half of that is available at once, and the other half comes back evenly over the period, so that
  * no period holds more than `most`. A caller that used nothing lately costs nothing; every call is
  * O(1) on average. Times are those of one monotonic clock. */
-#ifndef QUOTA_RATE_H
-#define QUOTA_RATE_H
+#ifndef LIB_QUOTA_RATE_H
+#define LIB_QUOTA_RATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

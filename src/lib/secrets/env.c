@@ -1,4 +1,5 @@
-#include "secrets/env.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/secrets/env.h"
 
 #include <string.h>
 
@@ -51,8 +52,8 @@ bool env_find(struct str text, unsigned depth, struct str *ret)
     return false;
 }
 
-static int put_replaced(struct str text, struct str part, struct str by, struct buf *out,
-                        struct err *e)
+static int append_replaced(struct str text, struct str part, struct str by, struct buf *out,
+                           struct err *e)
 {
     const char *behind = part.p + part.n;
 
@@ -76,13 +77,13 @@ int env_seal(struct keyring *k, struct str name, struct str text, unsigned depth
     int r;
 
     if (!env_find(text, depth, &value) || value.p[0] != '{')
-        return put_replaced(text, (struct str){ text.p, 0 }, STR(""), out, e);
+        return append_replaced(text, (struct str){ text.p, 0 }, STR(""), out, e);
     r = buf_add_c(&sealed, '"');
     if (r >= 0)
         r = keyring_seal(k, name, value, &sealed, e);
     if (r >= 0)
         r = buf_add_c(&sealed, '"');
-    return r < 0 ? r : put_replaced(text, value, buf_str(&sealed), out, e);
+    return r < 0 ? r : append_replaced(text, value, buf_str(&sealed), out, e);
 }
 
 int env_unseal(struct keyring *k, struct str name, struct str text, unsigned depth, struct buf *out,
@@ -93,9 +94,9 @@ int env_unseal(struct keyring *k, struct str name, struct str text, unsigned dep
 
     *ret_lost = false;
     if (!env_find(text, depth, &value) || !is_sealed_string(value))
-        return put_replaced(text, (struct str){ text.p, 0 }, STR(""), out, e);
+        return append_replaced(text, (struct str){ text.p, 0 }, STR(""), out, e);
     *ret_lost = keyring_unseal(k, name, (struct str){ value.p + 1, value.n - 2 }, &plain, e) < 0;
-    return put_replaced(text, value, *ret_lost ? STR("{}") : buf_str(&plain), out, e);
+    return append_replaced(text, value, *ret_lost ? STR("{}") : buf_str(&plain), out, e);
 }
 
 int env_erase(struct str text, unsigned depth, struct buf *out)
@@ -104,5 +105,5 @@ int env_erase(struct str text, unsigned depth, struct buf *out)
 
     if (!env_find(text, depth, &value))
         value = (struct str){ text.p, 0 };
-    return put_replaced(text, value, value.n ? STR("{}") : STR(""), out, NULL);
+    return append_replaced(text, value, value.n ? STR("{}") : STR(""), out, NULL);
 }

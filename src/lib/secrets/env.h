@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Environment variables inside of a JSON text: the values of "env" objects at one depth are sealed,
  * the rest of the text stays as it is.
  *
  *     {"env":{"KEY":"secret"},"ttl":60}   →   {"env":"sealed:1:…","ttl":60} */
-#ifndef SECRETS_ENV_H
-#define SECRETS_ENV_H
+#ifndef LIB_SECRETS_ENV_H
+#define LIB_SECRETS_ENV_H
 
-#include "secrets/keyring.h"
+#include "lib/secrets/keyring.h"
 
 /* All three append the new text to `out`. `depth` is 1 for a member of the outermost object. Text
  * that is not JSON is copied. A text without variables stays as it is. */

@@ -1,4 +1,5 @@
-#include "secrets/keyring.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/secrets/keyring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/aead.h"
-#include "crypto/encode.h"
-#include "crypto/random.h"
-#include "crypto/secret.h"
+#include "lib/crypto/aead.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/random.h"
+#include "lib/crypto/secret.h"
 
 #define FIRST_LINE "sandboxer-keys 1\n"
 #define MARK       "sealed:"
@@ -34,10 +35,8 @@ struct keyring {
 
 static struct keyring *make_empty(void)
 {
-    struct keyring *k = calloc(1, sizeof *k);
+    struct keyring *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     pthread_rwlock_init(&k->lock, NULL);
     k->dir = -1;
     return k;
@@ -67,7 +66,7 @@ static void wipe_buf(struct buf *b)
 
 /* --- the file --- */
 
-static int read_line(struct keyring *k, struct str line, struct err *e)
+static int read_key_line(struct keyring *k, struct str line, struct err *e)
 {
     AUTO(wipe_buf) struct buf bytes = BUF_INIT(CRYPTO_AEAD_KEY + 1);
     struct str number, hex = str_trim(str_cut(line, ' ', &number));
@@ -97,7 +96,7 @@ int keyring_parse(struct str text, struct keyring **ret, struct err *e)
         int r;
 
         text = str_cut(text, '\n', &line);
-        r = str_trim(line).n ? read_line(k, line, e) : 0;
+        r = str_trim(line).n ? read_key_line(k, line, e) : 0;
         if (r < 0)
             return r;
     }
@@ -108,7 +107,7 @@ int keyring_parse(struct str text, struct keyring **ret, struct err *e)
     return 0;
 }
 
-static int write_keys(const struct numbered_key *keys, size_t n, struct buf *out)
+static int write_key_lines(const struct numbered_key *keys, size_t n, struct buf *out)
 {
     int r = buf_add(out, STR(FIRST_LINE));
 
@@ -124,10 +123,10 @@ static int write_keys(const struct numbered_key *keys, size_t n, struct buf *out
 
 int keyring_write(const struct keyring *k, struct buf *out)
 {
-    return write_keys(k->keys, k->in_file, out);
+    return write_key_lines(k->keys, k->in_file, out);
 }
 
-static int read_file(int dir, const char *name, struct buf *ret, struct err *e)
+static int read_key_file(int dir, const char *name, struct buf *ret, struct err *e)
 {
     AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
@@ -150,7 +149,7 @@ static int read_file(int dir, const char *name, struct buf *ret, struct err *e)
 }
 
 /* A new file takes the place of the old one, at once and for good. */
-static int write_file(int dir, const char *name, struct str text, bool first, struct err *e)
+static int replace_key_file(int dir, const char *name, struct str text, bool first, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     char new[80];
@@ -184,7 +183,7 @@ int keyring_new(struct keyring **ret, struct err *e)
     return 0;
 }
 
-static int make_file(int dir, const char *name, struct err *e)
+static int make_key_file(int dir, const char *name, struct err *e)
 {
     AUTO(keyring_freep_) struct keyring *k = NULL;
     AUTO(wipe_buf) struct buf text = BUF_INIT(KEYRING_TEXT_MAX);
@@ -192,19 +191,19 @@ static int make_file(int dir, const char *name, struct err *e)
 
     if (r >= 0)
         r = keyring_write(k, &text);
-    return r < 0 ? r : write_file(dir, name, buf_str(&text), true, e);
+    return r < 0 ? r : replace_key_file(dir, name, buf_str(&text), true, e);
 }
 
 int keyring_open(int dir, const char *name, struct keyring **ret, struct err *e)
 {
     AUTO(wipe_buf) struct buf text = BUF_INIT(2 * KEYRING_TEXT_MAX);
     struct keyring *k = NULL;
-    int r = read_file(dir, name, &text, e);
+    int r = read_key_file(dir, name, &text, e);
 
     if (r == -(int)ERR_NOT_FOUND) {
-        r = make_file(dir, name, e);
+        r = make_key_file(dir, name, e);
         if (r >= 0)
-            r = read_file(dir, name, &text, e);
+            r = read_key_file(dir, name, &text, e);
     }
     if (r >= 0)
         r = keyring_parse(buf_str(&text), &k, e);
@@ -247,8 +246,8 @@ static int save_keys(struct keyring *k, const struct numbered_key *keys, size_t 
         return err_set(e, ERR_UNSUPPORTED,
                        "the key file is not the daemon's to change: write the new key into it as "
                        "the first line, keep the old one below, and restart the daemon");
-    r = write_keys(keys, n, &text);
-    return r < 0 ? r : write_file(k->dir, k->name, buf_str(&text), false, e);
+    r = write_key_lines(keys, n, &text);
+    return r < 0 ? r : replace_key_file(k->dir, k->name, buf_str(&text), false, e);
 }
 
 int keyring_rotate(struct keyring *k, struct err *e)

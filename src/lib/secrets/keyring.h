@@ -1,5 +1,6 @@
-/* The keys that secrets in the store are sealed with (crypto/aead.h). They are kept in a file of
- * their own, outside of the store and its backups:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys that secrets in the store are sealed with (lib/crypto/aead.h). They are kept in a file
+ * of their own, outside of the store and its backups:
  *
  *     sandboxer-keys 1
  *     2 9f86d081…        the active key, in hexadecimal
@@ -7,8 +8,8 @@
  *
  * A sealed text is "sealed:NUMBER:BASE64". It is bound to a name (table, column and id of its
  * record): at another place it does not open. Any thread may seal and open. */
-#ifndef SECRETS_KEYRING_H
-#define SECRETS_KEYRING_H
+#ifndef LIB_SECRETS_KEYRING_H
+#define LIB_SECRETS_KEYRING_H
 
 #include <stdbool.h>
 #include <stdint.h>

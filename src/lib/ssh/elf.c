@@ -1,4 +1,5 @@
-#include "ssh/elf.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/elf.h"
 
 #include <elf.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { MACHINE = EM_AARCH64, CACHE_FLAGS = 0x0a03 };
 #endif
 
 /* Copies n bytes at an offset, which need not be aligned. */
-static bool read_at(struct str file, uint64_t at, void *ret, size_t n)
+static bool read_elf_bytes(struct str file, uint64_t at, void *ret, size_t n)
 {
     if (at > file.n || file.n - at < n)
         return false;
@@ -23,7 +24,7 @@ static bool read_at(struct str file, uint64_t at, void *ret, size_t n)
 }
 
 /* The text at an offset, up to its NUL. */
-static bool read_text(struct str file, uint64_t at, struct str *ret)
+static bool read_elf_text(struct str file, uint64_t at, struct str *ret)
 {
     const char *end = at < file.n ? memchr(file.p + at, 0, file.n - at) : NULL;
 
@@ -35,7 +36,7 @@ static bool read_text(struct str file, uint64_t at, struct str *ret)
 
 static bool read_segment(struct str file, const Elf64_Ehdr *head, size_t i, Elf64_Phdr *ret)
 {
-    return read_at(file, head->e_phoff + i * sizeof *ret, ret, sizeof *ret);
+    return read_elf_bytes(file, head->e_phoff + i * sizeof *ret, ret, sizeof *ret);
 }
 
 /* Where in the file an address of the program is. */
@@ -58,7 +59,7 @@ static bool read_dynamic(struct str file, const Elf64_Ehdr *head, const Elf64_Ph
     Elf64_Dyn d;
 
     for (uint64_t at = 0; at + sizeof d <= p->p_filesz; at += sizeof d) {
-        if (!read_at(file, p->p_offset + at, &d, sizeof d))
+        if (!read_elf_bytes(file, p->p_offset + at, &d, sizeof d))
             return false;
         if (d.d_tag == DT_NULL)
             break;
@@ -71,7 +72,7 @@ static bool read_dynamic(struct str file, const Elf64_Ehdr *head, const Elf64_Ph
         names[ret->n++] = d.d_un.d_val;
     }
     for (size_t i = 0; i < ret->n; i++)
-        if (names[i] > file.n || !read_text(file, strings + names[i], &ret->needed[i]))
+        if (names[i] > file.n || !read_elf_text(file, strings + names[i], &ret->needed[i]))
             return false;
     return true;
 }
@@ -82,14 +83,15 @@ bool elf_read(struct str file, struct elf_needs *ret)
     Elf64_Phdr p;
 
     *ret = (struct elf_needs){ .n = 0 };
-    if (!read_at(file, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB ||
-        head.e_machine != MACHINE || head.e_phentsize != sizeof p || head.e_phoff > file.n)
+    if (!read_elf_bytes(file, 0, &head, sizeof head) ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+        head.e_ident[EI_DATA] != ELFDATA2LSB || head.e_machine != MACHINE ||
+        head.e_phentsize != sizeof p || head.e_phoff > file.n)
         return false;
     for (size_t i = 0; i < head.e_phnum; i++) {
         if (!read_segment(file, &head, i, &p))
             return false;
-        if (p.p_type == PT_INTERP && !read_text(file, p.p_offset, &ret->loader))
+        if (p.p_type == PT_INTERP && !read_elf_text(file, p.p_offset, &ret->loader))
             return false;
         if (p.p_type == PT_DYNAMIC && (ret->n || !read_dynamic(file, &head, &p, ret)))
             return false;
@@ -120,15 +122,15 @@ bool elf_find_cached(struct str cache, struct str name, struct str *ret)
     struct cache_entry entry;
     struct str found;
 
-    if (!read_at(cache, 0, &head, sizeof head) ||
+    if (!read_elf_bytes(cache, 0, &head, sizeof head) ||
         memcmp(head.magic, CACHE_MAGIC, sizeof head.magic) != 0)
         return false;
     for (uint64_t i = 0; i < head.n; i++) {
-        if (!read_at(cache, sizeof head + i * sizeof entry, &entry, sizeof entry))
+        if (!read_elf_bytes(cache, sizeof head + i * sizeof entry, &entry, sizeof entry))
             return false;
-        if (entry.flags == CACHE_FLAGS && !entry.hwcap && read_text(cache, entry.name, &found) &&
-            str_eq(found, name))
-            return read_text(cache, entry.path, ret);
+        if (entry.flags == CACHE_FLAGS && !entry.hwcap &&
+            read_elf_text(cache, entry.name, &found) && str_eq(found, name))
+            return read_elf_text(cache, entry.path, ret);
     }
     return false;
 }

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names of the libraries that a program needs, and where they are: read from the files, because
  * the control plane may not start the dynamic loader to ask it. */
-#ifndef SSH_ELF_H
-#define SSH_ELF_H
+#ifndef LIB_SSH_ELF_H
+#define LIB_SSH_ELF_H
 
 #include <stdbool.h>
 

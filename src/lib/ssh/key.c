@@ -1,8 +1,9 @@
-#include "ssh/key.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/key.h"
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/secret.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/secret.h"
 
 enum { BLOB_MAX = SSH_KEY_LINE_MAX, PADDING = 8 };
 
@@ -10,16 +11,16 @@ enum { BLOB_MAX = SSH_KEY_LINE_MAX, PADDING = 8 };
 
 /* --- the wire's strings: a length of four bytes, and the bytes --- */
 
-static int put_u32(struct buf *b, size_t n)
+static int write_u32(struct buf *b, size_t n)
 {
     const char bytes[] = { (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n };
 
     return buf_add(b, (struct str){ bytes, sizeof bytes });
 }
 
-static int put_str(struct buf *b, struct str s)
+static int write_string(struct buf *b, struct str s)
 {
-    int r = put_u32(b, s.n);
+    int r = write_u32(b, s.n);
 
     return r < 0 ? r : buf_add(b, s);
 }
@@ -94,16 +95,16 @@ int ssh_public_key_read(struct str line, struct buf *ret, struct err *e)
 
 /* --- ours --- */
 
-static struct str bytes_of(const unsigned char *p, size_t n)
+static struct str key_bytes(const unsigned char *p, size_t n)
 {
     return (struct str){ (const char *)p, n };
 }
 
-static int put_public(const unsigned char *public, struct buf *b)
+static int write_public_key(const unsigned char *public, struct buf *b)
 {
-    int r = put_str(b, ED25519);
+    int r = write_string(b, ED25519);
 
-    return r < 0 ? r : put_str(b, bytes_of(public, CRYPTO_SIGN_KEY_SIZE));
+    return r < 0 ? r : write_string(b, key_bytes(public, CRYPTO_SIGN_KEY_SIZE));
 }
 
 int ssh_public_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
@@ -113,54 +114,54 @@ int ssh_public_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], s
     int r;
 
     crypto_sign_public(key, public);
-    r = put_public(public, &blob);
+    r = write_public_key(public, &blob);
     if (r >= 0)
         r = buf_addf(ret, STR_FMT " ", STR_ARG(ED25519));
     return r < 0 ? r : crypto_base64(buf_str(&blob), ret);
 }
 
-/* The part that would be encrypted; a file without a passphrase has the same number twice in front
- * of it, whichever, and is padded to a block. */
-static int put_private(const unsigned char *key, const unsigned char *public, struct buf *b)
+/* The part that would be encrypted; a file without a passphrase has an arbitrary number twice in
+ * front of it and is padded to a block. */
+static int write_private_key(const unsigned char *key, const unsigned char *public, struct buf *b)
 {
     unsigned char both[2 * CRYPTO_SIGN_KEY_SIZE];
     int r;
 
     memcpy(both, key, CRYPTO_SIGN_KEY_SIZE);
     memcpy(both + CRYPTO_SIGN_KEY_SIZE, public, CRYPTO_SIGN_KEY_SIZE);
-    r = put_u32(b, 0);
+    r = write_u32(b, 0);
     if (r >= 0)
-        r = put_u32(b, 0);
+        r = write_u32(b, 0);
     if (r >= 0)
-        r = put_public(public, b);
+        r = write_public_key(public, b);
     if (r >= 0)
-        r = put_str(b, bytes_of(both, sizeof both));
+        r = write_string(b, key_bytes(both, sizeof both));
     crypto_wipe(both, sizeof both);
     if (r >= 0)
-        r = put_str(b, STR(""));
+        r = write_string(b, STR(""));
     for (char pad = 1; r >= 0 && b->n % PADDING; pad++)
         r = buf_add_c(b, pad);
     return r;
 }
 
-static int put_file(const unsigned char *public, struct str private, struct buf *b)
+static int write_key_file(const unsigned char *public, struct str private, struct buf *b)
 {
     AUTO(buf_done) struct buf blob = BUF_INIT(128);
-    int r = put_public(public, &blob);
+    int r = write_public_key(public, &blob);
 
     if (r >= 0)
         r = buf_add(b, (struct str){ "openssh-key-v1", sizeof "openssh-key-v1" });
     if (r >= 0)
-        r = put_str(b, STR("none")); /* cipher, the way to its key, and options of that */
+        r = write_string(b, STR("none")); /* cipher, the way to its key, and options of that */
     if (r >= 0)
-        r = put_str(b, STR("none"));
+        r = write_string(b, STR("none"));
     if (r >= 0)
-        r = put_str(b, STR(""));
+        r = write_string(b, STR(""));
     if (r >= 0)
-        r = put_u32(b, 1); /* key */
+        r = write_u32(b, 1); /* key */
     if (r >= 0)
-        r = put_str(b, buf_str(&blob));
-    return r < 0 ? r : put_str(b, private);
+        r = write_string(b, buf_str(&blob));
+    return r < 0 ? r : write_string(b, private);
 }
 
 int ssh_private_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
@@ -170,9 +171,9 @@ int ssh_private_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], 
     int r;
 
     crypto_sign_public(key, public);
-    r = put_private(key, public, &private);
+    r = write_private_key(key, public, &private);
     if (r >= 0)
-        r = put_file(public, buf_str(&private), &file);
+        r = write_key_file(public, buf_str(&private), &file);
     if (r >= 0)
         r = buf_addf(ret, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
     if (r >= 0)

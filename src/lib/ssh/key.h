@@ -1,16 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys as OpenSSH writes them. */
-#ifndef SSH_KEY_H
-#define SSH_KEY_H
+#ifndef LIB_SSH_KEY_H
+#define LIB_SSH_KEY_H
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "crypto/sign.h"
+#include "lib/crypto/sign.h"
 
 enum { SSH_KEY_LINE_MAX = 16 << 10 };
 
-/* A public key that somebody sent, as one line of a file ("ssh-ed25519 AAAA… comment"): what is
- * appended is "TYPE BASE64", without the comment, and holds nothing that means something else to
- * who reads files of keys. -ERR_INVALID for what is no key. */
+/* Reads a client's public key, one line of a key file ("ssh-ed25519 AAAA… comment"), and appends
+ * "TYPE BASE64" without the comment, free of characters that readers of key files interpret.
+ * -ERR_INVALID for a malformed key. */
 int ssh_public_key_read(struct str line, struct buf *ret, struct err *e);
 
 /* An Ed25519 key: "ssh-ed25519 BASE64", and a file of the private one. Both append. */

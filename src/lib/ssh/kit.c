@@ -1,4 +1,5 @@
-#include "ssh/kit.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/kit.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -9,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "proc/sealed.h"
-#include "ssh/elf.h"
+#include "lib/proc/sealed.h"
+#include "lib/ssh/elf.h"
 
 #define SERVER "/usr/sbin/sshd"
-/* From OpenSSH 9.8 on, sshd starts this for each connection: what is lent to one program does not
- * reach the next. */
+/* From OpenSSH 9.8 on, sshd starts this program for each connection. Descriptors passed to sshd do
+ * not reach it. */
 #define SPLIT_SERVER "/usr/lib/openssh/sshd-session"
 
 #if defined(__x86_64__)
@@ -46,13 +47,13 @@ static struct stamp stamp_of(const struct stat *st)
     return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_ctim };
 }
 
-static bool same(const struct stamp *a, const struct stamp *b)
+static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
            a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
-static int add_file(struct ssh_kit *k, size_t at, struct str path, struct err *e)
+static int add_kit_file(struct ssh_kit *k, size_t at, struct str path, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     char text[PATH_MAX];
@@ -82,17 +83,17 @@ static const char *const library_dirs[] = { "/lib/" TRIPLET, "/usr/lib/" TRIPLET
                                             "/lib",          "/usr/lib" };
 
 /* A file in memory, to read. */
-struct mapping {
+struct mapped_file {
     struct str bytes;
 };
 
-static void unmap_file(struct mapping *m)
+static void unmap_file(struct mapped_file *m)
 {
     if (m->bytes.n)
         munmap((void *)(uintptr_t)m->bytes.p, m->bytes.n);
 }
 
-static int map_file(int fd, struct mapping *ret, struct err *e)
+static int map_file(int fd, struct mapped_file *ret, struct err *e)
 {
     struct stat st;
     void *p;
@@ -106,7 +107,7 @@ static int map_file(int fd, struct mapping *ret, struct err *e)
     return 0;
 }
 
-static struct str base_name(struct str path)
+static struct str library_base_name(struct str path)
 {
     for (size_t i = path.n; i > 0; i--)
         if (path.p[i - 1] == '/')
@@ -114,10 +115,10 @@ static struct str base_name(struct str path)
     return path;
 }
 
-static bool is_known(const struct ssh_kit *k, struct str name)
+static bool has_library(const struct ssh_kit *k, struct str name)
 {
     for (size_t i = 0; i < k->n; i++)
-        if (k->paths[i] && str_eq(base_name(str_from(k->paths[i])), name))
+        if (k->paths[i] && str_eq(library_base_name(str_from(k->paths[i])), name))
             return true;
     return false;
 }
@@ -144,12 +145,12 @@ static int add_libraries(struct ssh_kit *k, const struct elf_needs *needs, struc
         char path[PATH_MAX];
         int r;
 
-        if (is_known(k, name))
+        if (has_library(k, name))
             continue;
         if (!find_library(cache, name, path))
             return err_set(e, ERR_UNSUPPORTED, SERVER " needs " STR_FMT ", which is not there",
                            STR_ARG(name));
-        r = add_file(k, k->n, str_from(path), e);
+        r = add_kit_file(k, k->n, str_from(path), e);
         if (r < 0)
             return r;
         k->n++;
@@ -157,10 +158,10 @@ static int add_libraries(struct ssh_kit *k, const struct elf_needs *needs, struc
     return 0;
 }
 
-/* What one file of the kit needs: the loader, if it is a program, and libraries. */
+/* Adds the dependencies of one file of the kit: the loader, if it is a program, and libraries. */
 static int add_needed(struct ssh_kit *k, size_t of, struct str cache, struct err *e)
 {
-    AUTO(unmap_file) struct mapping file = { .bytes = { NULL, 0 } };
+    AUTO(unmap_file) struct mapped_file file = { .bytes = { NULL, 0 } };
     struct elf_needs needs;
     int r = map_file(k->fds[of], &file, e);
 
@@ -172,14 +173,14 @@ static int add_needed(struct ssh_kit *k, size_t of, struct str cache, struct err
     if (of == SSH_KIT_SERVER && !needs.loader.n)
         return err_set(e, ERR_UNSUPPORTED, SERVER " is not linked dynamically");
     if (of == SSH_KIT_SERVER)
-        r = add_file(k, SSH_KIT_LOADER, needs.loader, e);
+        r = add_kit_file(k, SSH_KIT_LOADER, needs.loader, e);
     return r < 0 ? r : add_libraries(k, &needs, cache, e);
 }
 
 /* In the loader's order: breadth first. */
 static int add_all(struct ssh_kit *k, struct err *e)
 {
-    AUTO(unmap_file) struct mapping cache = { .bytes = { NULL, 0 } };
+    AUTO(unmap_file) struct mapped_file cache = { .bytes = { NULL, 0 } };
     AUTO_CLOSE int fd = openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int r = fd < 0 ? 0 : map_file(fd, &cache, e);
 
@@ -194,10 +195,8 @@ static int add_all(struct ssh_kit *k, struct err *e)
 
 static struct ssh_kit *kit_new(void)
 {
-    struct ssh_kit *k = calloc(1, sizeof *k);
+    struct ssh_kit *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     for (size_t i = 0; i < SSH_KIT_FILES_MAX; i++)
         k->fds[i] = -1;
     k->n = SSH_KIT_LIBRARIES;
@@ -239,7 +238,7 @@ int ssh_kit_make(struct ssh_kit **ret, struct err *e)
     int r = check_machine(e);
 
     if (r >= 0)
-        r = add_file(k, SSH_KIT_SERVER, STR(SERVER), e);
+        r = add_kit_file(k, SSH_KIT_SERVER, STR(SERVER), e);
     if (r >= 0)
         r = sealed_text((struct str){ ssh_preload_so, ssh_preload_size }, "preload",
                         &k->fds[SSH_KIT_PRELOAD], e);
@@ -261,7 +260,7 @@ bool ssh_kit_fresh(const struct ssh_kit *k)
         if (stat(k->paths[i], &st) < 0)
             return false;
         now = stamp_of(&st);
-        if (!same(&now, &k->stamps[i]))
+        if (!is_same_stamp(&now, &k->stamps[i]))
             return false;
     }
     return true;

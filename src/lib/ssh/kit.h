@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The machine's sshd, with the loader and the libraries that it needs, as sealed memory: so it can
- * run where nothing of the machine's is to be seen, on whatever a sandbox stands on. */
-#ifndef SSH_KIT_H
-#define SSH_KIT_H
+ * run in a sandbox without access to the host's files, on any root file system. */
+#ifndef LIB_SSH_KIT_H
+#define LIB_SSH_KIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

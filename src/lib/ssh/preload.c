@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded into sshd, and only there, inside a sandbox: makes it serve one user, the one it runs as,
- * without asking for what a sandbox may not have.
+ * without the privileges and accounts that a sandbox lacks.
  *
  * An sshd that runs as root wants a user `sshd`, a directory to lock its unprivileged half into,
  * and the right to change groups; an sshd of any user looks it up in /etc/passwd and /etc/shadow.
- * Inside there may be none of that: images name nobody, or lock the account, and a plain user's
- * sandbox has one identity. The boundary is the sandbox's, not sshd's, so none of that is missed.
+ * A sandbox may lack all of that: images without accounts, or with locked ones, and a plain user's
+ * sandbox with a single identity. The sandbox is the boundary, not sshd, so it does without.
  *
  * Its programs begin as those of an exec do: in the directory and with the variables that sshd was
  * started with. Nothing here outlives the execve() of a session's program. */
-#include "ssh/preload.h"
+#include "lib/ssh/preload.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static struct {
     size_t n_keys;
     char directory[PATH_MAX], name[64], shell[PATH_MAX], password[2], comment[1];
     struct passwd user;
-    char *variables[VARIABLES_MAX + 1]; /* what programs are started with */
+    char *variables[VARIABLES_MAX + 1]; /* the environment of programs */
 } self;
 
 /* --- what it was started with --- */
@@ -48,7 +49,7 @@ static void read_keys(void)
     self.n_keys = n > 0 ? (size_t)n : 0;
 }
 
-static void find_user(uid_t uid)
+static void fill_own_user(uid_t uid)
 {
     const struct passwd *known = getpwuid(uid);
     const char *name = getenv("USER");
@@ -84,11 +85,11 @@ static void keep_variables(void)
 __attribute__((constructor)) static void begin(void)
 {
     read_keys();
-    find_user((uid_t)syscall(SYS_getuid));
+    fill_own_user((uid_t)syscall(SYS_getuid));
     keep_variables();
 }
 
-/* --- one user, whatever he is called --- */
+/* --- one user, under every name --- */
 
 struct passwd *getpwnam(const char *name)
 {
@@ -108,8 +109,8 @@ struct spwd *getspnam(const char *name)
     return NULL;
 }
 
-/* It separates its privileges if it is root when it looks for whom to become; who is not root has
- * none to separate. */
+/* sshd separates its privileges if it is root when it looks up the user; another user has none to
+ * separate. */
 uid_t getuid(void)
 {
     return self.asked ? (uid_t)syscall(SYS_getuid) : NOT_ROOT;
@@ -170,7 +171,7 @@ int open(const char *path, int flags, ...)
 
 /* --- programs as those of an exec --- */
 
-static bool has(char *const *list, size_t n, const char *variable)
+static bool has_variable_named(char *const *list, size_t n, const char *variable)
 {
     size_t name = strcspn(variable, "=") + 1;
 
@@ -180,8 +181,8 @@ static bool has(char *const *list, size_t n, const char *variable)
     return false;
 }
 
-/* The terminal's kind is the client's to say; what else both have is the sandbox's. */
-static void merge(char *const *made, char **ret)
+/* TERM comes from the client; all other common variables come from the sandbox. */
+static void merge_environment(char *const *made, char **ret)
 {
     size_t n = 0;
 
@@ -189,10 +190,10 @@ static void merge(char *const *made, char **ret)
         if (strncmp(made[i], "TERM=", 5) == 0)
             ret[n++] = made[i];
     for (size_t i = 0; self.variables[i] && n < VARIABLES_MAX; i++)
-        if (!has(ret, n, self.variables[i]))
+        if (!has_variable_named(ret, n, self.variables[i]))
             ret[n++] = self.variables[i];
     for (size_t i = 0; made[i] && n < VARIABLES_MAX; i++)
-        if (!has(ret, n, made[i]))
+        if (!has_variable_named(ret, n, made[i]))
             ret[n++] = made[i];
     ret[n] = NULL;
 }
@@ -201,6 +202,6 @@ int execve(const char *path, char *const *argv, char *const *envp)
 {
     static char *merged[VARIABLES_MAX + 1];
 
-    merge(envp, merged);
+    merge_environment(envp, merged);
     return (int)syscall(SYS_execve, path, argv, merged);
 }

@@ -1,10 +1,11 @@
-#include "ssh/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/server.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
-#include "crypto/secret.h"
-#include "proc/sealed.h"
+#include "lib/crypto/secret.h"
+#include "lib/proc/sealed.h"
 
 /* Everything that is not its default, or whose default has changed between versions. */
 static const struct {
@@ -12,7 +13,8 @@ static const struct {
 } settings[] = {
     { "HostKey", SSH_KEYS_FILE },
     { "AuthorizedKeysFile", SSH_KEYS_FILE },
-    { "StrictModes", "no" }, /* the file is ours, whatever the directories above it seem to be */
+    { "StrictModes",
+      "no" }, /* the file is ours, regardless of the apparent owners of its parent directories */
     { "AuthenticationMethods", "publickey" },
     { "PubkeyAuthentication", "yes" },
     { "PasswordAuthentication", "no" },
@@ -29,7 +31,7 @@ static const struct {
     { "PermitUserRC", "no" },
     { "PrintMotd", "no" },
     { "PrintLastLog", "no" },
-    { "TCPKeepAlive", "no" }, /* there is no TCP: who is gone closes the pipes */
+    { "TCPKeepAlive", "no" }, /* there is no TCP: a client that has left closes the pipes */
     { "LoginGraceTime", "30" },
     { "PidFile", "none" },
     { "LogLevel", "ERROR" },
@@ -40,8 +42,8 @@ enum { PATH_TEXT = 32, SETTING_TEXT = 128 };
 
 /* --- what it is to find open --- */
 
-/* Both keys are in one text: who reads either passes over the other. */
-static int write_keys(const struct ssh_server *s, struct buf *ret)
+/* Both keys are in one text: each reader skips the other key. */
+static int write_ssh_keys(const struct ssh_server *s, struct buf *ret)
 {
     int r = ssh_private_key_write(s->host_key, ret);
 
@@ -50,11 +52,11 @@ static int write_keys(const struct ssh_server *s, struct buf *ret)
                             s->agent ? ",agent-forwarding" : "", STR_ARG(s->client_key));
 }
 
-static int open_files(const struct ssh_server *s, struct ssh_start *ret, struct err *e)
+static int open_ssh_files(const struct ssh_server *s, struct ssh_start *ret, struct err *e)
 {
     AUTO(buf_done) struct buf keys = BUF_INIT(SSH_KEYS_MAX);
     const int *kit = ssh_kit_files(s->kit, &ret->n);
-    int r = write_keys(s, &keys) < 0
+    int r = write_ssh_keys(s, &keys) < 0
                 ? err_set(e, ERR_TOO_BIG, "the keys take more than %d bytes", SSH_KEYS_MAX)
                 : sealed_text(buf_str(&keys), "keys", &ret->keys, e);
 
@@ -67,9 +69,9 @@ static int open_files(const struct ssh_server *s, struct ssh_start *ret, struct 
     return 0;
 }
 
-/* --- what it is told --- */
+/* --- its configuration --- */
 
-static const char *path_of(size_t file, struct arena *a)
+static const char *fd_path(size_t file, struct arena *a)
 {
     char text[PATH_TEXT];
 
@@ -78,7 +80,7 @@ static const char *path_of(size_t file, struct arena *a)
 }
 
 /* In the loader's own order, and ours before all: the first that has a name counts. */
-static const char *libraries(const struct ssh_start *start, struct arena *a)
+static const char *library_list(const struct ssh_start *start, struct arena *a)
 {
     char text[SSH_SERVER_FILES_MAX * PATH_TEXT];
     size_t at = 0;
@@ -89,7 +91,7 @@ static const char *libraries(const struct ssh_start *start, struct arena *a)
     return arena_dup(a, (struct str){ text, at });
 }
 
-static const char *setting(const char *name, const char *value, struct arena *a)
+static const char *make_setting(const char *name, const char *value, struct arena *a)
 {
     char text[SETTING_TEXT];
 
@@ -100,13 +102,13 @@ static const char *setting(const char *name, const char *value, struct arena *a)
 static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_start *ret)
 {
     const char *before[] = {
-        path_of(1 + SSH_KIT_LOADER, a),
+        fd_path(1 + SSH_KIT_LOADER, a),
         "--inhibit-cache",
         "--preload",
-        libraries(ret, a),
+        library_list(ret, a),
         "--argv0",
         "/usr/sbin/sshd",
-        path_of(1 + SSH_KIT_SERVER, a),
+        fd_path(1 + SSH_KIT_SERVER, a),
         "-i",
         "-e",
         "-r", /* not once more from a file */
@@ -124,7 +126,7 @@ static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_st
             return -(int)ERR_TOO_BIG;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         ret->argv[n++] = "-o";
-        if (!(ret->argv[n++] = setting(settings[i].name, settings[i].value, a)))
+        if (!(ret->argv[n++] = make_setting(settings[i].name, settings[i].value, a)))
             return -(int)ERR_TOO_BIG;
     }
     ret->argv[n++] = "-o";
@@ -138,7 +140,7 @@ int ssh_server_fill(const struct ssh_server *s, struct arena *a, struct ssh_star
     int r;
 
     *ret = (struct ssh_start){ .keys = -1 };
-    r = open_files(s, ret, e);
+    r = open_ssh_files(s, ret, e);
     if (r >= 0 && fill_words(s, a, ret) < 0) {
         drop_fd(&ret->keys);
         r = err_set(e, ERR_TOO_BIG, "there is no room for how the server is started");

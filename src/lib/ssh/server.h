@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How sshd is started inside a sandbox: one connection on its stdin and stdout, one user, one key,
  * and a configuration of which nothing is read from a file. */
-#ifndef SSH_SERVER_H
-#define SSH_SERVER_H
+#ifndef LIB_SSH_SERVER_H
+#define LIB_SSH_SERVER_H
 
 #include "base/arena.h"
-#include "ssh/key.h"
-#include "ssh/kit.h"
-#include "ssh/preload.h"
+#include "lib/ssh/key.h"
+#include "lib/ssh/kit.h"
+#include "lib/ssh/preload.h"
 
 struct ssh_server {
     const struct ssh_kit *kit;

@@ -1,4 +1,5 @@
-#include "tree/at.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
-#include "proc/sys.h"
-#include "tree/tree.h"
+#include "lib/proc/sys.h"
+#include "lib/tar/tree.h"
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452 /* Linux 6.6; the same number everywhere */
@@ -18,7 +20,7 @@ static int open_beneath(int dir, const char *path, int flags, mode_t mode, uint6
 {
     int fd = -1;
 
-    /* The kernel answers EAGAIN when a rename elsewhere kept it from being sure. */
+    /* The kernel returns EAGAIN if a concurrent rename prevented a safe resolution. */
     for (int i = 0; i < TREE_RACES_MAX; i++) {
         fd = sys_openat2(dir, path, (uint64_t)(unsigned)flags, mode,
                          RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | resolve);
@@ -33,6 +35,11 @@ int at_open(int dir, const char *path, int flags, mode_t mode)
     return open_beneath(dir, path, flags, mode, 0);
 }
 
+int at_open_here(int dir, const char *path, int flags)
+{
+    return open_beneath(dir, path, flags, 0, RESOLVE_NO_XDEV);
+}
+
 /* As fchmod(), but on an O_PATH descriptor, which fchmod() refuses. */
 static int chmod_path(int fd, mode_t mode)
 {
@@ -40,7 +47,7 @@ static int chmod_path(int fd, mode_t mode)
 
     if (syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0)
         return 0;
-    if (errno != ENOSYS && errno != EPERM) /* EPERM: also the word of a filter that is older */
+    if (errno != ENOSYS && errno != EPERM) /* EPERM: also from an older seccomp filter */
         return -1;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     return chmod(link, mode);
@@ -71,7 +78,7 @@ int at_open_dir(int dir, const char *path, bool same_fs)
         return open_beneath(dir, path, flags, 0, resolve);
     }
     if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & S_IRWXU) != S_IRWXU)
-        (void)fchmod(fd, (st.st_mode & 07777) | S_IRWXU); /* if it mattered, the next call fails */
+        (void)fchmod(fd, (st.st_mode & 07777) | S_IRWXU); /* best effort: the next call fails */
     return fd;
 }
 
@@ -95,19 +102,7 @@ int at_open_unseen(int dir, const char *path, int flags)
 
 int at_write(int fd, const void *p, size_t n, struct err *e)
 {
-    const char *at = p;
-
-    while (n > 0) {
-        ssize_t done = write(fd, at, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return err_sys(e, "writing");
-        at += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return write_all(fd, (struct str){ p, n }, e);
 }
 
 int at_error(struct err *e, const char *doing)

@@ -1,7 +1,8 @@
-/* System calls on names beneath a directory that nobody can lure elsewhere: not with "..", not with
- * symbolic links and not by renaming while we look. Private to this module and mirror. */
-#ifndef TREE_AT_H
-#define TREE_AT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls on names beneath a directory that cannot escape from it: neither through "..", nor
+ * through symbolic links, nor through concurrent renames. Private to this module and mirror. */
+#ifndef LIB_TAR_AT_H
+#define LIB_TAR_AT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,26 +11,27 @@
 
 #include "base/err.h"
 
-/* As openat(), but path stays beneath dir and meets no symbolic link; only O_PATH | O_NOFOLLOW
- * opens a link itself. -1 and errno: ELOOP where a symbolic link is in the way. */
+/* Like openat(), but resolves path beneath dir and without symbolic links; O_PATH | O_NOFOLLOW
+ * opens a link itself. Returns -1 and sets errno: ELOOP if a component is a symbolic link. */
 int at_open(int dir, const char *path, int flags, mode_t mode);
+/* The same for what is there already; EXDEV where a mount is in the way. */
+int at_open_here(int dir, const char *path, int flags);
 
-/* The same to read something, without its time of access telling of it, if we may. */
+/* Like at_open() for reading, with O_NOATIME if that is permitted. */
 int at_open_unseen(int dir, const char *path, int flags);
 
-/* Opens a directory for reading. Where its mode keeps its own owner from reading, filling or
- * emptying it, that is changed (u+rwx), if we may. With same_fs, EXDEV where a mount is in the way.
- */
+/* Opens a directory for reading, and adds u+rwx to its mode if that is missing and the caller is
+ * permitted. With same_fs, fails with EXDEV if the path crosses a mount point. */
 int at_open_dir(int dir, const char *path, bool same_fs);
 
-/* Removes what is at name, which is not followed: a file, a link, or a directory that is empty.
- * Nothing there is fine. -1 and errno: ENOTEMPTY or EEXIST for a directory with content. */
+/* Removes the file, link or empty directory `name`, without following it. An absent name is not an
+ * error. Returns -1 and sets errno: ENOTEMPTY or EEXIST for a directory with content. */
 int at_clear(int dir, const char *name);
 
-/* Writes all of it, or fails with errno's message. */
+/* Writes all n bytes. */
 int at_write(int fd, const void *p, size_t n, struct err *e);
 
-/* After a failed at_open(): the error in words, where errno's own would mislead. */
+/* Sets the error of a failed at_open() from errno; explains ELOOP and ENOENT. */
 int at_error(struct err *e, const char *doing);
 
 #endif

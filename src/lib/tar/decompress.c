@@ -1,4 +1,5 @@
-#include "tree/decompress.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/decompress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +14,14 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "proc/confine.h"
-#include "proc/spawn.h"
-#include "tree/at.h"
-#include "tree/tree.h"
+#include "lib/proc/confine.h"
+#include "lib/proc/spawn.h"
+#include "lib/tar/at.h"
+#include "lib/tar/tree.h"
 
 enum { MAGIC_MAX = 6, PEEK_PAUSE_MS = 5 };
 
-#define MEMORY_MAX (UINT64_C(1) << 30) /* 64 MiB is what usual archives need */
+#define MEMORY_MAX (UINT64_C(1) << 30) /* usual archives need 64 MiB */
 
 static const struct format {
     const char *program;
@@ -37,7 +38,7 @@ static const struct format {
 
 static char *const environment[] = { (char[]){ "LC_ALL=C" }, NULL };
 
-static int make_pipe(int *ret_from, int *ret_to)
+static int make_archive_pipe(int *ret_from, int *ret_to)
 {
     int fds[2];
 
@@ -48,7 +49,8 @@ static int make_pipe(int *ret_from, int *ret_to)
     return 0;
 }
 
-/* Copies the first bytes of a pipe without taking them out. They may come one by one. */
+/* Copies the first bytes of a pipe without consuming them. Waits until n bytes have arrived, or the
+ * writer has closed its end. */
 static ssize_t peek_pipe(int fd, char *head, size_t n)
 {
     for (;;) {
@@ -56,7 +58,7 @@ static ssize_t peek_pipe(int fd, char *head, size_t n)
         struct pollfd p = { .fd = fd, .events = POLLIN };
         ssize_t got;
 
-        if (make_pipe(&from, &to) < 0)
+        if (make_archive_pipe(&from, &to) < 0)
             return -1;
         got = tee(fd, to, n, 0);
         if (got < 0 && errno == EINTR)
@@ -67,8 +69,9 @@ static ssize_t peek_pipe(int fd, char *head, size_t n)
     }
 }
 
-/* At an offset, or in a pipe. NULL for what is not compressed, or nothing at all. */
-static int recognise(int fd, off_t at, size_t most, const struct format **ret, struct err *e)
+/* Detects the format by the bytes at an offset, or of a pipe if `at` is negative. NULL: not
+ * compressed. */
+static int detect_format(int fd, off_t at, size_t most, const struct format **ret, struct err *e)
 {
     char head[MAGIC_MAX];
     ssize_t n = at < 0 ? peek_pipe(fd, head, sizeof head)
@@ -99,8 +102,8 @@ static int find_program(const struct format *f, char *out, size_t cap, struct er
                    f->program, f->program);
 }
 
-/* Its descriptors: the archive, where it writes, /dev/null, and where it says why it cannot start;
- * the end of that without a word means that it did. */
+/* Descriptors of the program: input, output, /dev/null, and a close-on-exec pipe for a struct err
+ * if it cannot start. End of file on that pipe means that it has started. */
 enum { WORD_FD = 3 };
 
 static void __attribute__((noreturn))
@@ -136,7 +139,7 @@ static int await_start(int word, struct err *e)
     return -(int)said.code;
 }
 
-static int start(struct decompress *d, const struct format *f, int fd, struct err *e)
+static int start_decompressor(struct decompress *d, const struct format *f, int fd, struct err *e)
 {
     const struct confine limits = { .parent = getpid(), .dir = -1, .memory_max = MEMORY_MAX };
     AUTO_CLOSE int from = -1, to = -1, word = -1, word_to = -1;
@@ -145,7 +148,7 @@ static int start(struct decompress *d, const struct format *f, int fd, struct er
 
     if (r < 0)
         return r;
-    if (make_pipe(&from, &to) < 0 || make_pipe(&word, &word_to) < 0)
+    if (make_archive_pipe(&from, &to) < 0 || make_archive_pipe(&word, &word_to) < 0)
         return err_sys(e, "making a pipe");
     d->pid_ = fork();
     if (d->pid_ < 0)
@@ -161,11 +164,11 @@ static int start(struct decompress *d, const struct format *f, int fd, struct er
 int decompress_start(struct decompress *d, int fd, struct err *e)
 {
     const struct format *f;
-    int r = recognise(fd, lseek(fd, 0, SEEK_CUR), MAGIC_MAX, &f, e);
+    int r = detect_format(fd, lseek(fd, 0, SEEK_CUR), MAGIC_MAX, &f, e);
 
     *d = DECOMPRESS_NONE;
     if (r >= 0 && f)
-        r = start(d, f, fd, e);
+        r = start_decompressor(d, f, fd, e);
     if (r < 0)
         decompress_end(d);
     return r;
@@ -173,7 +176,7 @@ int decompress_start(struct decompress *d, int fd, struct err *e)
 
 /* --- a part of a file --- */
 
-struct part {
+struct archive_part {
     int fd;
     uint64_t at, n;
 };
@@ -196,20 +199,20 @@ static int copy_part(int from, uint64_t at, uint64_t n, int to)
 }
 
 static void __attribute__((noreturn))
-run_feeder(const struct part *p, const int *fds, const struct confine *c)
+run_feeder(const struct archive_part *p, const int *fds, const struct confine *c)
 {
     if (confine_fds(fds, STDERR_FILENO + 1, NULL) < 0 || confine_enter(c, NULL) < 0)
         _exit(1);
     _exit(copy_part(STDIN_FILENO, p->at, p->n, STDOUT_FILENO) < 0 ? 1 : 0);
 }
 
-/* *ret: where the program finds its input. */
-static int feed(struct decompress *d, const struct part *p, int *ret, struct err *e)
+/* Starts a process that writes the part into a pipe; *ret is the read end. */
+static int start_feeder(struct decompress *d, const struct archive_part *p, int *ret, struct err *e)
 {
     const struct confine limits = { .parent = getpid(), .dir = -1 };
     AUTO_CLOSE int from = -1, to = -1;
 
-    if (make_pipe(&from, &to) < 0)
+    if (make_archive_pipe(&from, &to) < 0)
         return err_sys(e, "making a pipe");
     d->feeder_ = fork();
     if (d->feeder_ < 0)
@@ -220,7 +223,7 @@ static int feed(struct decompress *d, const struct part *p, int *ret, struct err
     return 0;
 }
 
-static int start_part(struct decompress *d, const struct format *f, const struct part *p,
+static int start_part(struct decompress *d, const struct format *f, const struct archive_part *p,
                       struct err *e)
 {
     AUTO_CLOSE int input = -1;
@@ -229,20 +232,20 @@ static int start_part(struct decompress *d, const struct format *f, const struct
 
     if (fstat(p->fd, &st) < 0)
         return err_sys(e, "looking at the archive");
-    if (p->at == 0 && p->n == (uint64_t)st.st_size) /* all of it: the program reads it itself */
+    if (p->at == 0 && p->n == (uint64_t)st.st_size) /* the whole file: no feeder */
         return lseek(p->fd, 0, SEEK_SET) < 0 ? err_sys(e, "going to the start of the archive")
-                                             : start(d, f, p->fd, e);
-    r = feed(d, p, &input, e);
-    return r < 0 ? r : start(d, f, input, e);
+                                             : start_decompressor(d, f, p->fd, e);
+    r = start_feeder(d, p, &input, e);
+    return r < 0 ? r : start_decompressor(d, f, input, e);
 }
 
 int decompress_start_part(struct decompress *d, int fd, uint64_t at, uint64_t n, struct err *e)
 {
-    const struct part part = { fd, at, n };
+    const struct archive_part part = { fd, at, n };
     const struct format *f;
     int r = at > INT64_MAX || n > INT64_MAX - at
                 ? err_set(e, ERR_INVALID, "a part of the archive that cannot be")
-                : recognise(fd, (off_t)at, n < MAGIC_MAX ? (size_t)n : MAGIC_MAX, &f, e);
+                : detect_format(fd, (off_t)at, n < MAGIC_MAX ? (size_t)n : MAGIC_MAX, &f, e);
 
     *d = DECOMPRESS_NONE;
     if (r >= 0 && f)
@@ -265,7 +268,7 @@ static void end_process(pid_t *pid)
     *pid = 0;
 }
 
-/* SIGPIPE is how it ends when nobody wanted more. */
+/* SIGPIPE is not an error: the caller did not read all of the output. */
 int decompress_finish(struct decompress *d, struct err *e)
 {
     int status, r;
@@ -275,7 +278,7 @@ int decompress_finish(struct decompress *d, struct err *e)
         return 0;
     r = spawn_wait(d->pid_, &status, e);
     d->pid_ = 0;
-    end_process(&d->feeder_); /* nobody reads what it has */
+    end_process(&d->feeder_); /* its reader has ended */
     if (r < 0)
         return r;
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGPIPE)

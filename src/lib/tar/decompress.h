@@ -1,5 +1,6 @@
-/* A compressed stream as a plain one: by the program for it, in a process that has its input and
- * its output and nothing else.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decompresses a stream with the program for its format, in a process that is confined to its input
+ * and output.
  *
  *     AUTO(decompress_end) struct decompress d = DECOMPRESS_NONE;
  *
@@ -7,8 +8,8 @@
  *     …  reads d.plain to its end, then closes it
  *     r = decompress_finish(&d, e);
  */
-#ifndef TREE_DECOMPRESS_H
-#define TREE_DECOMPRESS_H
+#ifndef LIB_TAR_DECOMPRESS_H
+#define LIB_TAR_DECOMPRESS_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,26 +17,27 @@
 #include "base/err.h"
 
 struct decompress {
-    int plain; /* what to read; -1 if it is not compressed: read it as it is */
+    int plain; /* descriptor of the plain data; -1: the input is not compressed */
     pid_t pid_, feeder_;
     const char *program_;
 };
 #define DECOMPRESS_NONE ((struct decompress){ .plain = -1 })
 
-/* `fd` is a file, looked at from its current offset, or a pipe. If it is compressed with gzip, xz
- * or zstd, starts the program of that name in /usr/bin or /bin and makes sure that it runs;
- * -ERR_UNSUPPORTED if there is no such program. It dies with the calling thread. SIGCHLD must not
- * be ignored. */
+/* `fd` is a file, read from its current offset, or a pipe. If it is compressed with gzip, xz or
+ * zstd, starts the program of that name from /usr/bin or /bin and waits until it runs;
+ * -ERR_UNSUPPORTED if the program is absent. The process dies with the calling thread. SIGCHLD must
+ * not be ignored. */
 int decompress_start(struct decompress *d, int fd, struct err *e);
-/* The same of n bytes of a file from `at` on; its offset counts for nothing, and may be moved. What
- * is around them is kept from the program by another process. */
+/* Like decompress_start(), for n bytes of a file from `at` on. The file's offset is not used, and
+ * may change. Another process feeds the program, which therefore cannot read the rest of the
+ * file. */
 int decompress_start_part(struct decompress *d, int fd, uint64_t at, uint64_t n, struct err *e);
 
-/* After the output was read to its end, or as far as it was wanted: -ERR_INVALID if the input was
- * damaged or cut off. */
+/* Closes the output, which may have been read in part only, and waits for the program. -ERR_INVALID
+ * if the input was damaged or truncated. */
 int decompress_finish(struct decompress *d, struct err *e);
 
-/* Kills it if it runs, closes what is open. */
+/* Kills the processes that still run, and closes the output. */
 void decompress_end(struct decompress *d);
 
 #endif

@@ -1,4 +1,5 @@
-#include "tree/pack.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +9,13 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/tar.h"
-#include "tree/walk.h"
+#include "lib/tar/at.h"
+#include "lib/tar/path.h"
+#include "lib/tar/tar.h"
+#include "lib/tar/walk.h"
 
-/* What packing one name comes to. */
-enum { PACKED, CHANGED /* it is not any more what it was: look again */ };
+/* Results of packing one name. */
+enum { PACKED, CHANGED /* its type changed meanwhile: try again */ };
 
 struct pack {
     int out;
@@ -24,7 +25,7 @@ struct pack {
     uint64_t shrunk; /* files that lost content while they were read */
     char shrunk_name[TREE_SHOWN_MAX];
     struct walk walk;
-    struct tar_entry entry; /* its path is that of the name at hand */
+    struct tar_entry entry; /* the current entry */
     size_t path_n;
     size_t n; /* bytes in buffer */
     char buffer[TREE_CHUNK];
@@ -35,7 +36,7 @@ static void pack_done(struct pack *p)
     walk_done(&p->walk);
 }
 
-static int flush(struct pack *p, struct err *e)
+static int flush_archive(struct pack *p, struct err *e)
 {
     int r = at_write(p->out, p->buffer, p->n, e);
 
@@ -43,16 +44,16 @@ static int flush(struct pack *p, struct err *e)
     return r;
 }
 
-/* Room for at least one byte at the end of the buffer. */
-static int make_room(struct pack *p, struct err *e)
+/* Flushes the buffer if it is full. */
+static int make_buffer_room(struct pack *p, struct err *e)
 {
-    return p->n == sizeof p->buffer ? flush(p, e) : 0;
+    return p->n == sizeof p->buffer ? flush_archive(p, e) : 0;
 }
 
-static int put(struct pack *p, const char *from, size_t n, struct err *e)
+static int write_archive_bytes(struct pack *p, const char *from, size_t n, struct err *e)
 {
     while (n > 0) {
-        int r = make_room(p, e);
+        int r = make_buffer_room(p, e);
         size_t step = sizeof p->buffer - p->n;
 
         if (r < 0)
@@ -67,13 +68,13 @@ static int put(struct pack *p, const char *from, size_t n, struct err *e)
     return 0;
 }
 
-static int put_zeros(struct pack *p, uint64_t n, struct err *e)
+static int write_zeros(struct pack *p, uint64_t n, struct err *e)
 {
     static const char zeros[TAR_BLOCK];
 
     while (n > 0) {
         size_t step = n < sizeof zeros ? (size_t)n : sizeof zeros;
-        int r = put(p, zeros, step, e);
+        int r = write_archive_bytes(p, zeros, step, e);
 
         if (r < 0)
             return r;
@@ -82,8 +83,8 @@ static int put_zeros(struct pack *p, uint64_t n, struct err *e)
     return 0;
 }
 
-/* The header of the current entry, whose path, link and type are set. */
-static int put_header(struct pack *p, const struct stat *st, uint64_t size, struct err *e)
+/* Writes the header of the current entry, whose path, link and type are set. */
+static int write_entry_header(struct pack *p, const struct stat *st, uint64_t size, struct err *e)
 {
     char head[TAR_HEAD_MAX];
 
@@ -95,14 +96,14 @@ static int put_header(struct pack *p, const struct stat *st, uint64_t size, stru
     p->entry.major = major(st->st_rdev);
     p->entry.minor = minor(st->st_rdev);
     p->report.entries++;
-    return put(p, head, tar_encode(&p->entry, head), e);
+    return write_archive_bytes(p, head, tar_encode(&p->entry, head), e);
 }
 
-static int add_name(struct pack *p, const char *name, struct err *e)
+static int append_path_name(struct pack *p, const char *name, struct err *e)
 {
     size_t n = strlen(name);
 
-    /* One more byte is kept free for the slash behind a directory. */
+    /* Reserves one byte for the slash behind a directory. */
     if (p->path_n + 1 + n + 2 > sizeof p->entry.path)
         return err_set(e, ERR_TOO_BIG, "the path is longer than %d bytes", TREE_PATH_MAX - 1);
     if (p->path_n > 0)
@@ -112,13 +113,13 @@ static int add_name(struct pack *p, const char *name, struct err *e)
     return 0;
 }
 
-static void cut_name(struct pack *p, size_t path_n)
+static void truncate_path(struct pack *p, size_t path_n)
 {
     p->path_n = path_n;
     p->entry.path[path_n] = '\0';
 }
 
-/* Opens a name that was of a certain type a moment ago. */
+/* Opens a name; CHANGED if it vanished or is not of this type. */
 static int open_name(int dir, const char *name, int flags, mode_t type, struct stat *ret,
                      int *ret_fd, struct err *e)
 {
@@ -140,10 +141,10 @@ static void note_shrunk(struct pack *p)
         tree_path_show(str_from(p->entry.path), p->shrunk_name);
 }
 
-static int put_content(struct pack *p, int fd, uint64_t left, struct err *e)
+static int write_entry_content(struct pack *p, int fd, uint64_t left, struct err *e)
 {
     while (left > 0) {
-        int r = make_room(p, e);
+        int r = make_buffer_room(p, e);
         size_t room = sizeof p->buffer - p->n;
         ssize_t got;
 
@@ -156,7 +157,7 @@ static int put_content(struct pack *p, int fd, uint64_t left, struct err *e)
             return err_sys(e, "reading it");
         if (got == 0) {
             note_shrunk(p);
-            return put_zeros(p, left, e);
+            return write_zeros(p, left, e);
         }
         p->n += (size_t)got;
         left -= (size_t)got;
@@ -169,19 +170,19 @@ static int pack_file(struct pack *p, int dir, const char *name, struct err *e)
     AUTO_CLOSE int fd = -1;
     struct stat st;
     uint64_t size;
-    /* Should a fifo or a terminal have taken its place: opening it must neither wait nor adopt it.
-     */
+    /* A fifo or a terminal may have replaced it: open() must neither block nor make the terminal
+     * the controlling one. */
     int r = open_name(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, S_IFREG, &st, &fd, e);
 
     if (r != PACKED)
         return r;
     size = (uint64_t)st.st_size;
     p->entry.type = TAR_FILE;
-    r = put_header(p, &st, size, e);
+    r = write_entry_header(p, &st, size, e);
     if (r >= 0)
-        r = put_content(p, fd, size, e);
+        r = write_entry_content(p, fd, size, e);
     if (r >= 0)
-        r = put_zeros(p, tar_padding(size), e);
+        r = write_zeros(p, tar_padding(size), e);
     p->report.bytes += size;
     return r;
 }
@@ -202,7 +203,7 @@ static int pack_symlink(struct pack *p, int dir, const char *name, struct err *e
         return err_set(e, ERR_TOO_BIG, "its target is longer than %d bytes", TREE_PATH_MAX - 1);
     p->entry.link[n] = '\0';
     p->entry.type = TAR_SYMLINK;
-    r = put_header(p, &st, 0, e);
+    r = write_entry_header(p, &st, 0, e);
     p->entry.link[0] = '\0';
     return r;
 }
@@ -220,10 +221,10 @@ static int pack_special(struct pack *p, int dir, const char *name, mode_t type, 
         return PACKED;
     }
     p->entry.type = type == S_IFCHR ? TAR_CHAR : type == S_IFBLK ? TAR_BLOCKDEV : TAR_FIFO;
-    return put_header(p, &st, 0, e);
+    return write_entry_header(p, &st, 0, e);
 }
 
-/* Its entry; what is in it follows when the walk comes to it. */
+/* Writes the directory's own entry and enters it; the walk packs its content. */
 static int pack_dir(struct pack *p, int dir, const char *name, struct err *e)
 {
     size_t path_n = p->path_n;
@@ -237,11 +238,11 @@ static int pack_dir(struct pack *p, int dir, const char *name, struct err *e)
         p->dev = st.st_dev;
     p->entry.type = TAR_DIR;
     memcpy(p->entry.path + path_n, "/", 2);
-    r = put_header(p, &st, 0, e);
-    cut_name(p, path_n);
+    r = write_entry_header(p, &st, 0, e);
+    truncate_path(p, path_n);
     if (r < 0 || (p->o.one_file_system && st.st_dev != p->dev))
         return r;
-    return walk_enter(&p->walk, take_fd(&fd), "", e); /* the path has the name */
+    return walk_enter(&p->walk, take_fd(&fd), "", e); /* p->entry.path has the name */
 }
 
 static int pack_once(struct pack *p, int dir, const char *name, struct err *e)
@@ -277,23 +278,23 @@ static int pack_inner(struct pack *p, const char *name, struct err *e)
 {
     unsigned depth = p->walk.depth;
     size_t path_n = p->path_n;
-    int r = add_name(p, name, e);
+    int r = append_path_name(p, name, e);
 
     if (r >= 0)
         r = pack_name(p, walk_top(&p->walk)->fd, name, e);
-    if (r >= 0 && p->walk.depth == depth) /* else its content comes next */
-        cut_name(p, path_n);
+    if (r >= 0 && p->walk.depth == depth) /* else the walk is in the directory now */
+        truncate_path(p, path_n);
     return r;
 }
 
-static void leave_dir(struct pack *p)
+static void leave_packed_dir(struct pack *p)
 {
     const char *slash;
 
     walk_leave(&p->walk);
     slash = strrchr(p->entry.path, '/');
     if (p->walk.depth > 0 && slash)
-        cut_name(p, (size_t)(slash - p->entry.path));
+        truncate_path(p, (size_t)(slash - p->entry.path));
 }
 
 static int pack_tree(struct pack *p, int dir, const char *name, struct err *e)
@@ -311,7 +312,7 @@ static int pack_tree(struct pack *p, int dir, const char *name, struct err *e)
         if (r > 0)
             r = pack_inner(p, inner, e);
         else if (r == 0)
-            leave_dir(p);
+            leave_packed_dir(p);
     }
     return r;
 }
@@ -321,7 +322,7 @@ static int pack_path(struct pack *p, int root, const struct tree_path *path, str
     const char *name = path->n > 0 ? tree_path_name(path) : ".";
     char parent[TREE_PATH_MAX], shown[TREE_SHOWN_MAX];
     AUTO_CLOSE int dir = -1;
-    int r = add_name(p, p->o.as && p->o.as[0] ? p->o.as : name, e);
+    int r = append_path_name(p, p->o.as && p->o.as[0] ? p->o.as : name, e);
 
     if (r < 0)
         return r;
@@ -332,13 +333,13 @@ static int pack_path(struct pack *p, int root, const struct tree_path *path, str
     return err_wrap(e, r, "packing '%s'", shown);
 }
 
-/* Two blocks of zeros, and what is still in the buffer. */
-static int finish(struct pack *p, struct err *e)
+/* Writes the end marker and flushes the buffer. */
+static int finish_archive(struct pack *p, struct err *e)
 {
-    int r = put_zeros(p, 2 * TAR_BLOCK, e);
+    int r = write_zeros(p, 2 * TAR_BLOCK, e);
 
     if (r >= 0)
-        r = flush(p, e);
+        r = flush_archive(p, e);
     if (r >= 0 && p->shrunk > 0)
         return err_set(e, ERR_CONFLICT, "'%s' shrank while it was read (%llu such files)",
                        p->shrunk_name, (unsigned long long)p->shrunk);
@@ -364,7 +365,7 @@ int tree_pack(int out_fd, int root_dir, const char *path, const struct tree_pack
     if (r >= 0)
         r = pack_path(&p, root_dir, &clean, e);
     if (r >= 0)
-        r = finish(&p, e);
+        r = finish_archive(&p, e);
     if (r < 0)
         return r;
     *ret = p.report;

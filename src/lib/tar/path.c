@@ -1,4 +1,5 @@
-#include "tree/path.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/path.h"
 
 #include "base/log.h"
 

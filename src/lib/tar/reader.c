@@ -1,13 +1,14 @@
-#include "tree/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/reader.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/path.h"
+#include "lib/tar/path.h"
 
-/* Members of an entry that extended headers set; the plain header then has no say. */
+/* Members of an entry from extended headers, which override the plain header. */
 enum {
     KNOWN_PATH = 1 << 0,
     KNOWN_LINK = 1 << 1,
@@ -17,7 +18,7 @@ enum {
     KNOWN_MTIME = 1 << 5,
 };
 
-static ssize_t read_fd(void *ctx, void *p, size_t n)
+static ssize_t read_archive_fd(void *ctx, void *p, size_t n)
 {
     return read(*(const int *)ctx, p, n);
 }
@@ -39,7 +40,7 @@ void tar_reader_init(struct tar_reader *t, tar_read_fn *read_fn, void *ctx)
 
 void tar_reader_init_fd(struct tar_reader *t, int fd)
 {
-    tar_reader_init(t, read_fd, &t->fd_);
+    tar_reader_init(t, read_archive_fd, &t->fd_);
     t->fd_ = fd;
 }
 
@@ -68,13 +69,13 @@ void tar_reader_init_range(struct tar_reader *t, struct tar_range *range)
     t->skip_ = skip_range;
 }
 
-static int truncated(struct err *e)
+static int fail_truncated(struct err *e)
 {
     return err_set(e, ERR_INVALID, "the archive is truncated");
 }
 
-/* Brings at least `want` unread bytes together at in_ + at_: 1, or 0 if the input ends first. */
-static int need(struct tar_reader *t, size_t want, struct err *e)
+/* Reads until at least `want` unread bytes are at in_ + at_: 1, or 0 if the input ends first. */
+static int fill_input(struct tar_reader *t, size_t want, struct err *e)
 {
     while (t->n_ - t->at_ < want) {
         ssize_t got;
@@ -95,7 +96,7 @@ static int need(struct tar_reader *t, size_t want, struct err *e)
     return 1;
 }
 
-/* What was read ahead of it. */
+/* Skips up to n bytes of the buffer; returns the number of bytes left to skip. */
 static uint64_t skip_buffered(struct tar_reader *t, uint64_t n)
 {
     size_t step = t->n_ - t->at_;
@@ -106,7 +107,7 @@ static uint64_t skip_buffered(struct tar_reader *t, uint64_t n)
     return n - step;
 }
 
-static int skip(struct tar_reader *t, uint64_t n, struct err *e)
+static int skip_input(struct tar_reader *t, uint64_t n, struct err *e)
 {
     n = skip_buffered(t, n);
     if (n > 0 && t->skip_) {
@@ -115,10 +116,10 @@ static int skip(struct tar_reader *t, uint64_t n, struct err *e)
         return 0;
     }
     while (n > 0) {
-        int r = need(t, 1, e);
+        int r = fill_input(t, 1, e);
 
         if (r <= 0)
-            return r < 0 ? r : truncated(e);
+            return r < 0 ? r : fail_truncated(e);
         n = skip_buffered(t, n);
     }
     return 0;
@@ -126,10 +127,10 @@ static int skip(struct tar_reader *t, uint64_t n, struct err *e)
 
 static int skip_content(struct tar_reader *t, struct err *e)
 {
-    int r = skip(t, t->left_, e);
+    int r = skip_input(t, t->left_, e);
 
     if (r >= 0)
-        r = skip(t, t->padding_, e);
+        r = skip_input(t, t->padding_, e);
     t->left_ = t->padding_ = 0;
     return r;
 }
@@ -141,9 +142,9 @@ int tar_data(struct tar_reader *t, struct str *ret, struct err *e)
 
     if (t->left_ == 0)
         return 0;
-    r = need(t, 1, e);
+    r = fill_input(t, 1, e);
     if (r <= 0)
-        return r < 0 ? r : truncated(e);
+        return r < 0 ? r : fail_truncated(e);
     n = t->n_ - t->at_;
     if (n > t->left_)
         n = (size_t)t->left_;
@@ -153,13 +154,13 @@ int tar_data(struct tar_reader *t, struct str *ret, struct err *e)
     return 1;
 }
 
-/* Behind the first block of zeros: only more of them. */
+/* Rejects any byte but zero behind the first block of zeros. */
 static int read_trailer(struct tar_reader *t, struct err *e)
 {
     size_t seen = 0;
     int r;
 
-    while ((r = need(t, 1, e)) > 0) {
+    while ((r = fill_input(t, 1, e)) > 0) {
         seen += t->n_ - t->at_;
         if (!tar_is_zero(t->in_ + t->at_, t->n_ - t->at_) || seen > TAR_TRAILER_MAX)
             return err_set(e, ERR_INVALID,
@@ -169,11 +170,11 @@ static int read_trailer(struct tar_reader *t, struct err *e)
     return r;
 }
 
-/* 1 and a header whose slices are good until more is read, 0 at the end of the archive. */
+/* 1 and a header whose slices are valid until the next read, or 0 at the end of the archive. */
 static int read_header(struct tar_reader *t, struct tar_header *ret, struct err *e)
 {
     const char *block;
-    int r = need(t, TAR_BLOCK, e);
+    int r = fill_input(t, TAR_BLOCK, e);
 
     if (r < 0)
         return r;
@@ -181,7 +182,7 @@ static int read_header(struct tar_reader *t, struct tar_header *ret, struct err 
         return err_set(e, ERR_INVALID, "not a tar archive: the input is %s",
                        t->n_ == t->at_ ? "empty" : "too short");
     if (r == 0)
-        return truncated(e);
+        return fail_truncated(e);
     block = t->in_ + t->at_;
     t->at_ += TAR_BLOCK;
     if (tar_is_zero(block, TAR_BLOCK))
@@ -193,7 +194,8 @@ static int read_header(struct tar_reader *t, struct tar_header *ret, struct err 
     return 1;
 }
 
-static int set_text(struct tar_reader *t, char *to, struct str value, unsigned bit, struct err *e)
+static int set_entry_text(struct tar_reader *t, char *to, struct str value, unsigned bit,
+                          struct err *e)
 {
     if (memchr(value.p, '\0', value.n))
         return err_set(e, ERR_INVALID, "a name in an extended header contains a NUL byte");
@@ -209,7 +211,7 @@ static int bad_value(struct err *e, const char *what)
     return err_set(e, ERR_INVALID, "its %s is not a number that can be used", what);
 }
 
-/* (uid_t)-1 is not an owner: chown() takes it for "leave as it is". */
+/* Rejects (uid_t)-1, which means "unchanged" to chown(). */
 static int set_id(uint32_t *to, int64_t v, const char *what, struct err *e)
 {
     if (v < 0 || v >= UINT32_MAX)
@@ -218,7 +220,7 @@ static int set_id(uint32_t *to, int64_t v, const char *what, struct err *e)
     return 0;
 }
 
-static int set_size(struct tar_reader *t, int64_t v, struct err *e)
+static int set_entry_size(struct tar_reader *t, int64_t v, struct err *e)
 {
     if (v < 0)
         return bad_value(e, "size");
@@ -228,12 +230,12 @@ static int set_size(struct tar_reader *t, int64_t v, struct err *e)
 
 static int pax_path(struct tar_reader *t, struct str v, struct err *e)
 {
-    return set_text(t, t->entry.path, v, KNOWN_PATH, e);
+    return set_entry_text(t, t->entry.path, v, KNOWN_PATH, e);
 }
 
 static int pax_link(struct tar_reader *t, struct str v, struct err *e)
 {
-    return set_text(t, t->entry.link, v, KNOWN_LINK, e);
+    return set_entry_text(t, t->entry.link, v, KNOWN_LINK, e);
 }
 
 static int pax_size(struct tar_reader *t, struct str v, struct err *e)
@@ -241,7 +243,7 @@ static int pax_size(struct tar_reader *t, struct str v, struct err *e)
     int64_t n;
 
     t->known_ |= KNOWN_SIZE;
-    return str_to_i64(v, &n) ? set_size(t, n, e) : bad_value(e, "size");
+    return str_to_i64(v, &n) ? set_entry_size(t, n, e) : bad_value(e, "size");
 }
 
 static int pax_uid(struct tar_reader *t, struct str v, struct err *e)
@@ -276,7 +278,7 @@ static const struct {
     { "gid", KNOWN_GID, pax_gid },    { "mtime", KNOWN_MTIME, pax_mtime },
 };
 
-static int sparse(struct err *e)
+static int reject_sparse(struct err *e)
 {
     return err_set(e, ERR_UNSUPPORTED,
                    "it is a GNU sparse file; create the archive without --sparse");
@@ -286,7 +288,7 @@ static int set_pax(struct tar_reader *t, bool global, struct str key, struct str
                    struct err *e)
 {
     if (str_starts(key, STR("GNU.sparse.")))
-        return sparse(e);
+        return reject_sparse(e);
     for (size_t i = 0; i < COUNT_OF(pax_keys); i++) {
         if (!str_eq(key, str_from(pax_keys[i].key)))
             continue;
@@ -295,7 +297,7 @@ static int set_pax(struct tar_reader *t, bool global, struct str key, struct str
                            pax_keys[i].key);
         if (value.n > 0)
             return pax_keys[i].set(t, value, e);
-        t->known_ &= ~pax_keys[i].bit; /* an empty value takes back what an earlier record said */
+        t->known_ &= ~pax_keys[i].bit; /* an empty value cancels an earlier record */
     }
     return 0;
 }
@@ -320,7 +322,7 @@ static int read_long_name(struct tar_reader *t, char type, struct str s, struct 
     return type == 'L' ? pax_path(t, s, e) : pax_link(t, s, e);
 }
 
-/* Extended headers are entries too, whose content describes the next one. */
+/* Reads an extended header: an entry whose content describes the next one. */
 static int read_meta(struct tar_reader *t, const struct tar_header *h, struct err *e)
 {
     struct str piece, all = { t->meta_, 0 };
@@ -333,7 +335,7 @@ static int read_meta(struct tar_reader *t, const struct tar_header *h, struct er
         return err_set(e, ERR_TOO_BIG, "an extended header is larger than %d bytes", TAR_META_MAX);
     t->left_ = (uint64_t)h->size;
     t->padding_ = tar_padding(t->left_);
-    t->pax_ = (struct str){ NULL, 0 }; /* one header has all of an entry's attributes */
+    t->pax_ = (struct str){ NULL, 0 }; /* the last header has all attributes of the entry */
     while ((r = tar_data(t, &piece, e)) > 0) {
         memcpy(t->meta_ + all.n, piece.p, piece.n);
         all.n += piece.n;
@@ -374,14 +376,14 @@ static int set_type(struct tar_entry *entry, char type, struct err *e)
     size_t n = strlen(entry->path);
 
     if (type == 'S')
-        return sparse(e);
-    if (type == '7') /* contiguous: a file that some systems laid out in one piece */
+        return reject_sparse(e);
+    if (type == '7') /* contiguous file */
         type = '0';
     if (type < '0' || type > '6')
         return err_set(e, ERR_UNSUPPORTED, "type 0x%02x of entries is not supported",
                        (unsigned)(unsigned char)type);
     entry->type = (enum tar_type)(type - '0');
-    if (entry->type == TAR_FILE && n > 0 && entry->path[n - 1] == '/') /* v7 had no other way */
+    if (entry->type == TAR_FILE && n > 0 && entry->path[n - 1] == '/') /* a v7 directory */
         entry->type = TAR_DIR;
     if (entry->type != TAR_FILE && entry->size > 0)
         return err_set(e, ERR_INVALID, "it is a %s, but carries content",
@@ -389,7 +391,7 @@ static int set_type(struct tar_entry *entry, char type, struct err *e)
     return 0;
 }
 
-static void set_names(struct tar_reader *t, const struct tar_header *h)
+static void set_entry_names(struct tar_reader *t, const struct tar_header *h)
 {
     size_t n = 0;
 
@@ -416,7 +418,7 @@ static int set_numbers(struct tar_reader *t, const struct tar_header *h, struct 
     if (!(t->known_ & KNOWN_MTIME))
         entry->mtime = (struct timespec){ .tv_sec = h->mtime };
     if (!(t->known_ & KNOWN_SIZE))
-        r = set_size(t, h->size, e);
+        r = set_entry_size(t, h->size, e);
     if (r >= 0 && !(t->known_ & KNOWN_UID))
         r = set_id(&entry->uid, h->uid, "uid", e);
     if (r >= 0 && !(t->known_ & KNOWN_GID))
@@ -432,7 +434,7 @@ static int set_entry(struct tar_reader *t, const struct tar_header *h, struct er
 {
     int r;
 
-    set_names(t, h);
+    set_entry_names(t, h);
     r = set_numbers(t, h, e);
     if (r >= 0)
         r = set_type(&t->entry, h->type, e);
@@ -444,7 +446,7 @@ static int set_entry(struct tar_reader *t, const struct tar_header *h, struct er
     return 1;
 }
 
-static int next_entry(struct tar_reader *t, struct err *e)
+static int read_next_entry(struct tar_reader *t, struct err *e)
 {
     struct tar_header h;
     int r;
@@ -488,6 +490,6 @@ int tar_next(struct tar_reader *t, struct err *e)
     t->known_ = 0;
     t->pax_ = (struct str){ NULL, 0 };
     t->entry.path[0] = t->entry.link[0] = '\0';
-    r = next_entry(t, e);
+    r = read_next_entry(t, e);
     return t->is_tar_ ? tar_wrap(t, r, e) : r;
 }

@@ -1,4 +1,5 @@
-#include "tree/remove.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,31 +9,31 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/walk.h"
+#include "lib/tar/at.h"
+#include "lib/tar/path.h"
+#include "lib/tar/walk.h"
 
-struct removal {
+struct tree_removal {
     int dir; /* where the tree is */
     unsigned races;
     unsigned hoisted;
     struct walk walk;
 };
 
-static void removal_done(struct removal *m)
+static void removal_done(struct tree_removal *m)
 {
     walk_done(&m->walk);
 }
 
-static int in_use(struct err *e)
+static int fail_tree_removal(struct err *e)
 {
     if (errno == EXDEV || errno == EBUSY)
         return err_set(e, ERR_BUSY, "something is mounted there");
     return err_sys(e, "removing");
 }
 
-/* Moves a directory that is too deep to the first level, which is read again from its start. */
-static int hoist(struct removal *m, const char *name, struct err *e)
+/* Moves a directory that is too deep to the first level, and rewinds that level. */
+static int hoist_directory(struct tree_removal *m, const char *name, struct err *e)
 {
     struct walk_level *first = &m->walk.levels[0];
     char to[32];
@@ -49,34 +50,34 @@ static int hoist(struct removal *m, const char *name, struct err *e)
     return err_set(e, ERR_BUSY, "no name is left to move a deep directory to");
 }
 
-/* A directory: to be emptied before it can be removed. */
-static int descend(struct removal *m, int dir, const char *name, struct err *e)
+/* Enters a directory that is not empty. */
+static int enter_removed_dir(struct tree_removal *m, int dir, const char *name, struct err *e)
 {
     char copy[TREE_NAME_MAX + 1]; /* the walk's own buffer changes when it enters */
     AUTO_CLOSE int fd = at_open_dir(dir, name, true);
 
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-        return 0; /* replaced since; whoever finds the parent not empty comes back */
+        return 0; /* replaced meanwhile: leave_removed_dir() retries on the non-empty parent */
     if (fd < 0)
-        return in_use(e);
+        return fail_tree_removal(e);
     if (m->walk.depth == TREE_DEPTH_MAX)
-        return hoist(m, name, e);
+        return hoist_directory(m, name, e);
     if (!str_copy(str_from(name), copy, sizeof copy))
         return err_set(e, ERR_TOO_BIG, "a name is longer than %d bytes", TREE_NAME_MAX);
     return walk_enter(&m->walk, take_fd(&fd), copy, e);
 }
 
-static int remove_name(struct removal *m, int dir, const char *name, struct err *e)
+static int remove_name(struct tree_removal *m, int dir, const char *name, struct err *e)
 {
     if (at_clear(dir, name) == 0)
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST)
-        return descend(m, dir, name, e);
-    return in_use(e);
+        return enter_removed_dir(m, dir, name, e);
+    return fail_tree_removal(e);
 }
 
-/* The deepest level has been emptied: takes it out of its parent. */
-static int ascend(struct removal *m, struct err *e)
+/* Leaves the deepest level, which was emptied, and removes it from its parent. */
+static int leave_removed_dir(struct tree_removal *m, struct err *e)
 {
     char name[TREE_NAME_MAX + 1];
     int parent;
@@ -84,18 +85,18 @@ static int ascend(struct removal *m, struct err *e)
     memcpy(name, walk_top(&m->walk)->name, sizeof name);
     walk_leave(&m->walk);
     parent = m->walk.depth > 0 ? walk_top(&m->walk)->fd : m->dir;
-    if (m->walk.depth > 0) /* what came before is gone, and file systems differ on how they count */
+    if (m->walk.depth > 0) /* removals invalidate the offset on some file systems */
         walk_top(&m->walk)->resume = 0;
     if (at_clear(parent, name) == 0)
         return 0;
     if (errno != ENOTEMPTY && errno != EEXIST)
-        return in_use(e);
+        return fail_tree_removal(e);
     if (++m->races > TREE_RACES_MAX)
         return err_set(e, ERR_BUSY, "somebody keeps adding files");
-    return descend(m, parent, name, e);
+    return enter_removed_dir(m, parent, name, e);
 }
 
-static int remove_all(struct removal *m, const char *name, struct err *e)
+static int remove_all(struct tree_removal *m, const char *name, struct err *e)
 {
     int r = remove_name(m, m->dir, name, e);
 
@@ -106,14 +107,14 @@ static int remove_all(struct removal *m, const char *name, struct err *e)
         if (r > 0)
             r = remove_name(m, walk_top(&m->walk)->fd, inner, e);
         else if (r == 0)
-            r = ascend(m, e);
+            r = leave_removed_dir(m, e);
     }
     return r;
 }
 
 int tree_remove(int dir, const char *name, struct err *e)
 {
-    AUTO(removal_done) struct removal m;
+    AUTO(removal_done) struct tree_removal m;
     char shown[TREE_SHOWN_MAX];
     struct stat st;
     int r;

@@ -1,4 +1,5 @@
-#include "tree/spool.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include "base/own.h"
 
 /* A record in the file, followed by the path without its NUL. */
-struct record {
+struct spool_record {
     uint64_t next; /* offset of the next one of the same depth, or 0 */
     int64_t seconds;
     uint32_t ns, mode, uid, gid;
@@ -29,18 +30,18 @@ void spool_done(struct spool *s)
     drop_fd(&s->fd_);
 }
 
-static int open_file(struct spool *s, int dest, struct err *e)
+static int open_spool_file(struct spool *s, int dest, struct err *e)
 {
     s->fd_ = openat(dest, ".", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     if (s->fd_ < 0)
         s->fd_ = memfd_create("tree-spool", MFD_CLOEXEC);
     if (s->fd_ < 0)
         return err_sys(e, "making a temporary file");
-    s->end_ = sizeof(struct record); /* so that offset 0 is no record */
+    s->end_ = sizeof(struct spool_record); /* offset 0 must not be a record */
     return 0;
 }
 
-static int write_at(int fd, const void *p, size_t n, uint64_t at, struct err *e)
+static int write_spool_at(int fd, const void *p, size_t n, uint64_t at, struct err *e)
 {
     ssize_t done = pwrite(fd, p, n, (off_t)at);
 
@@ -51,7 +52,7 @@ static int write_at(int fd, const void *p, size_t n, uint64_t at, struct err *e)
     return 0;
 }
 
-static int read_at(int fd, void *p, size_t n, uint64_t at, struct err *e)
+static int read_spool_at(int fd, void *p, size_t n, uint64_t at, struct err *e)
 {
     ssize_t done = pread(fd, p, n, (off_t)at);
 
@@ -62,16 +63,17 @@ static int read_at(int fd, void *p, size_t n, uint64_t at, struct err *e)
     return 0;
 }
 
-static int append(struct spool *s, unsigned depth, const void *p, size_t n, struct err *e)
+static int append_spool_record(struct spool *s, unsigned depth, const void *p, size_t n,
+                               struct err *e)
 {
     uint64_t at = s->end_, last = s->lists_[depth].last;
     int r;
 
     if (at + n > TREE_SPOOL_MAX)
         return err_set(e, ERR_TOO_BIG, "the archive names too many directories");
-    r = write_at(s->fd_, p, n, at, e);
+    r = write_spool_at(s->fd_, p, n, at, e);
     if (r >= 0 && last != 0)
-        r = write_at(s->fd_, &at, sizeof at, last + offsetof(struct record, next), e);
+        r = write_spool_at(s->fd_, &at, sizeof at, last + offsetof(struct spool_record, next), e);
     if (r < 0)
         return r;
     if (last == 0)
@@ -85,7 +87,7 @@ int spool_add(struct spool *s, int dest, const struct tree_path *path, const str
               struct err *e)
 {
     struct {
-        struct record head;
+        struct spool_record head;
         char path[TREE_PATH_MAX];
     } out = { .head = { .seconds = d->mtime.tv_sec,
                         .ns = (uint32_t)d->mtime.tv_nsec,
@@ -95,25 +97,25 @@ int spool_add(struct spool *s, int dest, const struct tree_path *path, const str
                         .path_n = (uint32_t)path->n } };
 
     if (s->fd_ < 0) {
-        int r = open_file(s, dest, e);
+        int r = open_spool_file(s, dest, e);
 
         if (r < 0)
             return r;
     }
     memcpy(out.path, path->text, path->n);
-    return append(s, path->depth, &out, sizeof out.head + path->n, e);
+    return append_spool_record(s, path->depth, &out, sizeof out.head + path->n, e);
 }
 
-static int read_record(const struct spool *s, uint64_t at, uint64_t *ret_next,
-                       struct spool_dir *ret, struct err *e)
+static int read_spool_record(const struct spool *s, uint64_t at, uint64_t *ret_next,
+                             struct spool_dir *ret, struct err *e)
 {
-    struct record head;
-    int r = read_at(s->fd_, &head, sizeof head, at, e);
+    struct spool_record head;
+    int r = read_spool_at(s->fd_, &head, sizeof head, at, e);
 
     if (r >= 0 && head.path_n >= sizeof ret->path)
         return err_set(e, ERR_BUG, "a temporary file does not hold what was written");
     if (r >= 0)
-        r = read_at(s->fd_, ret->path, head.path_n, at + sizeof head, e);
+        r = read_spool_at(s->fd_, ret->path, head.path_n, at + sizeof head, e);
     if (r < 0)
         return r;
     memcpy(ret->path + head.path_n, head.path_n == 0 ? "." : "", head.path_n == 0 ? 2 : 1);
@@ -131,7 +133,7 @@ int spool_each(struct spool *s, spool_visit_fn *visit, void *ctx, struct err *e)
 
     for (unsigned depth = TREE_DEPTH_MAX + 1; depth-- > 0;) {
         for (uint64_t at = s->lists_[depth].first; at != 0;) {
-            int r = read_record(s, at, &at, &d, e);
+            int r = read_spool_record(s, at, &at, &d, e);
 
             if (r >= 0)
                 r = visit(ctx, &d, e);

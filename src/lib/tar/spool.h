@@ -1,21 +1,22 @@
-/* What is to be done to directories once everything is in them: a directory that its owner may not
- * write to could not be filled after its mode was set, and filling one changes its time.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes of directories, to be set after their content is unpacked: a directory without u+w
+ * could not be filled, and filling a directory changes its mtime.
  *
- * An archive may name any number of directories in any order, so the list is kept in an unnamed
- * file on the destination's file system (in memory where that knows none), and the process holds
- * only two offsets for each depth. Reading it deepest first means that no directory is closed
- * before those beneath it were visited; among equals the order of the archive is kept, so the last
- * word on a directory that is named twice is the archive's own. Private to the module. */
-#ifndef TREE_SPOOL_H
-#define TREE_SPOOL_H
+ * An archive may name any number of directories in any order, so the list is stored in an unnamed
+ * file on the destination's file system (a memfd if that does not support O_TMPFILE), and the
+ * process holds only two offsets per depth. The list is read deepest first, so no directory becomes
+ * inaccessible before its subdirectories are visited. Within a depth the order of the archive is
+ * kept, so the last entry for a directory wins. Private to the module. */
+#ifndef LIB_TAR_SPOOL_H
+#define LIB_TAR_SPOOL_H
 
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 
 #include "base/err.h"
-#include "tree/path.h"
-#include "tree/tree.h"
+#include "lib/tar/path.h"
+#include "lib/tar/tree.h"
 
 struct spool_dir {
     mode_t mode;
@@ -38,7 +39,7 @@ typedef int spool_visit_fn(void *ctx, const struct spool_dir *d, struct err *e);
 void spool_init(struct spool *s);
 void spool_done(struct spool *s);
 
-/* dest is where the file is made when it is needed. d->path need not be set: `path` is stored. */
+/* Makes the file beneath dest at the first call. Stores `path`; d->path is ignored. */
 int spool_add(struct spool *s, int dest, const struct tree_path *path, const struct spool_dir *d,
               struct err *e);
 

@@ -1,11 +1,12 @@
-#include "tree/tar.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/tar.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
 
-/* The block as POSIX lays it out. Text fields end in NUL only where there is room. */
+/* The POSIX layout of a header block. Text fields end with NUL only if there is room. */
 struct block {
     char name[100];
     char mode[8];
@@ -28,7 +29,7 @@ _Static_assert(sizeof(struct block) == TAR_BLOCK, "the layout is the format");
 
 #define POSIX_MAGIC "ustar\00000" /* "ustar", NUL, "00" */
 
-/* The largest values that octal digits and a NUL hold in fields of 8 and of 12 bytes. */
+/* The largest octal values that fit with a NUL into fields of 8 and of 12 bytes. */
 #define OCTAL_7  INT64_C(07777777)
 #define OCTAL_11 INT64_C(077777777777)
 
@@ -107,7 +108,7 @@ int tar_number(struct str field, int64_t *ret, struct err *e)
 }
 
 /* The sum of all bytes, with the field that holds it counted as blanks. */
-static int64_t checksum(const char block[static TAR_BLOCK])
+static int64_t block_checksum(const char block[static TAR_BLOCK])
 {
     size_t from = offsetof(struct block, checksum), to = offsetof(struct block, type);
     int64_t sum = 0;
@@ -136,7 +137,7 @@ static int parse_numbers(const struct block *b, bool posix, struct tar_header *h
         { NUMBER(b, mtime), &h->mtime }, { NUMBER(b, major), &h->major },
         { NUMBER(b, minor), &h->minor },
     };
-    size_t n = posix ? COUNT_OF(all) : COUNT_OF(all) - 2; /* before ustar there were no devices */
+    size_t n = posix ? COUNT_OF(all) : COUNT_OF(all) - 2; /* v7 headers have no device numbers */
 
     for (size_t i = 0; i < n; i++) {
         int r = tar_number(all[i].field, all[i].to, e);
@@ -154,14 +155,14 @@ int tar_header_parse(const char block[static TAR_BLOCK], struct tar_header *ret,
     int64_t sum;
     int r = tar_number(NUMBER(b, checksum), &sum, e);
 
-    if (r < 0 || sum != checksum(block))
+    if (r < 0 || sum != block_checksum(block))
         return err_set(e, ERR_INVALID, "the checksum of the header is wrong");
     r = parse_numbers(b, memcmp(b->magic, "ustar", 5) == 0, &h, e);
     if (r < 0)
         return r;
     h.name = TEXT(b, name);
     h.link = TEXT(b, link);
-    if (memcmp(b->magic, POSIX_MAGIC, 6) == 0) /* GNU keeps other things where POSIX has prefix */
+    if (memcmp(b->magic, POSIX_MAGIC, 6) == 0) /* GNU headers have other fields there */
         h.prefix = TEXT(b, prefix);
     *ret = h;
     return 0;
@@ -211,26 +212,26 @@ bool tar_pax_time(struct str s, struct timespec *ret)
     return true;
 }
 
-/* Digits and a NUL, the field's last byte; the value is known to fit. */
-static void put_octal(char *field, size_t size, int64_t v)
+/* Writes octal digits and a final NUL; the value must fit. */
+static void write_octal(char *field, size_t size, int64_t v)
 {
     field[size - 1] = '\0';
     for (size_t i = size - 1; i-- > 0; v >>= 3)
         field[i] = (char)('0' + (v & 7));
 }
 
-#define PUT(b, field, v)     put_octal((b)->field, sizeof(b)->field, (v))
+#define PUT(b, field, v)     write_octal((b)->field, sizeof(b)->field, (v))
 #define FIT(v, most)         ((v) >= 0 && (v) <= (most) ? (int64_t)(v) : 0)
 #define PUT_TEXT(b, f, text) memcpy((b)->f, (text), strnlen((text), sizeof(b)->f))
 
-static void seal(struct block *b)
+static void finish_block(struct block *b)
 {
     memcpy(b->magic, POSIX_MAGIC, sizeof b->magic);
-    put_octal(b->checksum, 7, checksum((const char *)b));
+    write_octal(b->checksum, 7, block_checksum((const char *)b));
     b->checksum[7] = ' ';
 }
 
-static void put_block(char *out, const struct tar_entry *entry)
+static void write_header_block(char *out, const struct tar_entry *entry)
 {
     struct block *b = (struct block *)(void *)out;
 
@@ -245,10 +246,10 @@ static void put_block(char *out, const struct tar_entry *entry)
     PUT(b, major, FIT((int64_t)entry->major, OCTAL_7));
     PUT(b, minor, FIT((int64_t)entry->minor, OCTAL_7));
     b->type = types[entry->type].flag;
-    seal(b);
+    finish_block(b);
 }
 
-static void put_pax_block(char *out, size_t size)
+static void write_pax_block(char *out, size_t size)
 {
     struct block *b = (struct block *)(void *)out;
 
@@ -260,10 +261,10 @@ static void put_pax_block(char *out, size_t size)
     PUT(b, size, (int64_t)size);
     PUT(b, mtime, 0);
     b->type = 'x';
-    seal(b);
+    finish_block(b);
 }
 
-static size_t digits(size_t n)
+static size_t count_decimal_digits(size_t n)
 {
     size_t count = 1;
 
@@ -275,53 +276,53 @@ static size_t digits(size_t n)
 }
 
 /* The length in front of a record counts its own digits. */
-static size_t put_record(char *out, const char *key, const char *value)
+static size_t write_pax_record(char *out, const char *key, const char *value)
 {
-    size_t body = 1 + strlen(key) + 1 + strlen(value) + 1, n = body + digits(body);
+    size_t body = 1 + strlen(key) + 1 + strlen(value) + 1, n = body + count_decimal_digits(body);
 
-    if (digits(n) != digits(body))
-        n = body + digits(n);
+    if (count_decimal_digits(n) != count_decimal_digits(body))
+        n = body + count_decimal_digits(n);
     return (size_t)snprintf(out, n + 1, "%zu %s=%s\n", n, key, value);
 }
 
-static size_t put_number(char *out, const char *key, int64_t v, int64_t most)
+static size_t write_pax_number(char *out, const char *key, int64_t v, int64_t most)
 {
     char text[24];
 
     if (v >= 0 && v <= most)
         return 0;
     snprintf(text, sizeof text, "%lld", (long long)v);
-    return put_record(out, key, text);
+    return write_pax_record(out, key, text);
 }
 
-static size_t put_text(char *out, const char *key, const char *text, size_t most)
+static size_t write_pax_text(char *out, const char *key, const char *text, size_t most)
 {
-    return strlen(text) > most ? put_record(out, key, text) : 0;
+    return strlen(text) > most ? write_pax_record(out, key, text) : 0;
 }
 
-static size_t put_records(char *out, const struct tar_entry *entry)
+static size_t write_pax_records(char *out, const struct tar_entry *entry)
 {
     size_t n = 0;
 
-    n += put_text(out + n, "path", entry->path, sizeof((struct block *)0)->name);
-    n += put_text(out + n, "linkpath", entry->link, sizeof((struct block *)0)->link);
-    n += put_number(out + n, "size", (int64_t)entry->size, OCTAL_11);
-    n += put_number(out + n, "uid", (int64_t)entry->uid, OCTAL_7);
-    n += put_number(out + n, "gid", (int64_t)entry->gid, OCTAL_7);
-    n += put_number(out + n, "mtime", entry->mtime.tv_sec, OCTAL_11);
+    n += write_pax_text(out + n, "path", entry->path, sizeof((struct block *)0)->name);
+    n += write_pax_text(out + n, "linkpath", entry->link, sizeof((struct block *)0)->link);
+    n += write_pax_number(out + n, "size", (int64_t)entry->size, OCTAL_11);
+    n += write_pax_number(out + n, "uid", (int64_t)entry->uid, OCTAL_7);
+    n += write_pax_number(out + n, "gid", (int64_t)entry->gid, OCTAL_7);
+    n += write_pax_number(out + n, "mtime", entry->mtime.tv_sec, OCTAL_11);
     return n;
 }
 
 size_t tar_encode(const struct tar_entry *entry, char out[static TAR_HEAD_MAX])
 {
-    size_t records = put_records(out + TAR_BLOCK, entry), n = 0;
+    size_t records = write_pax_records(out + TAR_BLOCK, entry), n = 0;
 
     if (records > 0) {
-        put_pax_block(out, records);
+        write_pax_block(out, records);
         n = TAR_BLOCK + records;
         memset(out + n, 0, tar_padding(n));
         n += tar_padding(n);
     }
-    put_block(out + n, entry);
+    write_header_block(out + n, entry);
     return n + TAR_BLOCK;
 }

@@ -1,13 +1,14 @@
-/* File trees as tar streams: what the functions of this module have in common.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File trees as tar streams: limits and types that the functions of this module share.
  *
- * Nothing here allocates: buffers are fixed and live on the stack (the largest frame, that of
- * tree_unpack(), is about 150 KiB), so it all runs in a forked helper of PID 1 as well as in a
- * server. Descriptors are opened close-on-exec, and at most TREE_DEPTH_MAX plus a few at once.
+ * The module does not allocate: buffers have a fixed size and are on the stack (the largest frame,
+ * of tree_unpack(), is about 150 KiB), so it can run in a forked helper of PID 1. Descriptors are
+ * close-on-exec, and at most TREE_DEPTH_MAX plus a few are open at once.
  *
- * Nothing here trusts a tree or an archive: names are resolved by the kernel beneath the directory
- * that the caller gave, without symbolic links, for every single access (see at.h). */
-#ifndef TREE_TREE_H
-#define TREE_TREE_H
+ * Trees and archives are untrusted: for every access the kernel resolves names beneath the caller's
+ * directory and without symbolic links (at.h). */
+#ifndef LIB_TAR_TREE_H
+#define LIB_TAR_TREE_H
 
 #include <stdint.h>
 
@@ -17,17 +18,17 @@ enum {
     TREE_DEPTH_MAX = 128,  /* components of a path; also directories open at once */
     TREE_SHOWN_MAX = 120,  /* bytes of a path that a message shows, with its NUL */
     TREE_CHUNK = 64 << 10, /* bytes per read() or write() */
-    TREE_RACES_MAX = 100,  /* how often something may change under our hands before we give up */
+    TREE_RACES_MAX = 100,  /* retries after concurrent changes */
 };
 
-/* Ceilings that hold where the caller names none. */
+/* Limits if the caller sets none. */
 #define TREE_ENTRIES_DEFAULT UINT64_C(2000000)
 #define TREE_BYTES_DEFAULT   (UINT64_C(64) << 30)
 
-/* The most that tree_unpack() stores about directories while it runs, in an unnamed file. */
+/* The maximum size of tree_unpack()'s spool file (spool.h). */
 #define TREE_SPOOL_MAX (UINT64_C(256) << 20)
 
-/* What was done. Functions fill it on success only. */
+/* Counters of a call, set on success only. */
 struct tree_report {
     uint64_t entries; /* files, directories, links, … stored or written */
     uint64_t bytes;   /* content of regular files */

@@ -1,4 +1,5 @@
-#include "tree/unpack.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/at.h"
-#include "tree/path.h"
-#include "tree/reader.h"
-#include "tree/spool.h"
+#include "lib/tar/at.h"
+#include "lib/tar/path.h"
+#include "lib/tar/reader.h"
+#include "lib/tar/spool.h"
 
 enum { SETID = S_ISUID | S_ISGID };
 
@@ -26,14 +27,14 @@ struct unpack {
     struct tree_unpack_options o;
     uid_t uid; /* the caller */
     gid_t gid;
-    uint64_t made; /* what counts against limits.entries */
+    uint64_t made; /* entries and directories made, for limits.entries */
     struct tree_report report;
     struct spool dirs;
     struct tar_reader in;
 
     /* The current entry. */
     struct tree_path path;
-    int parent; /* the directory it goes to, an O_PATH descriptor; -1 for "." itself */
+    int parent; /* its directory, an O_PATH descriptor; -1 for "." itself */
 };
 
 static void unpack_done(struct unpack *u)
@@ -42,26 +43,26 @@ static void unpack_done(struct unpack *u)
     spool_done(&u->dirs);
 }
 
-static const char *entry_name(const struct unpack *u)
+static const char *unpacked_name(const struct unpack *u)
 {
     return tree_path_name(&u->path);
 }
 
-static int ask(const struct unpack *u, uint64_t bytes, uint64_t entries, struct err *e)
+static int request_budget(const struct unpack *u, uint64_t bytes, uint64_t entries, struct err *e)
 {
     return u->o.take ? u->o.take(u->o.user, bytes, entries, e) : 0;
 }
 
-static int count_one(struct unpack *u, struct err *e)
+static int count_made_entry(struct unpack *u, struct err *e)
 {
     if (u->made == u->o.limits.entries)
         return err_set(e, ERR_TOO_BIG, "the archive makes more than %llu files and directories",
                        (unsigned long long)u->o.limits.entries);
     u->made++;
-    return ask(u, 0, 1, e);
+    return request_budget(u, 0, 1, e);
 }
 
-static int check_names(const struct unpack *u, const struct tree_path *p, struct err *e)
+static int check_entry_names(const struct unpack *u, const struct tree_path *p, struct err *e)
 {
     struct str rest = { p->text, p->n }, name;
 
@@ -75,13 +76,13 @@ static int check_names(const struct unpack *u, const struct tree_path *p, struct
     return 0;
 }
 
-/* The directory `name` in `above`, made if it is not there. */
-static int make_parent(struct unpack *u, int above, const char *name, struct err *e)
+/* Opens the directory `name` in `above`, and makes it if it is absent. */
+static int make_entry_parent(struct unpack *u, int above, const char *name, struct err *e)
 {
     int fd, r = 0;
 
     if (mkdirat(above, name, 0755) == 0)
-        r = count_one(u, e);
+        r = count_made_entry(u, e);
     else if (errno != EEXIST)
         r = err_sys(e, "making its directory");
     if (r < 0)
@@ -90,7 +91,7 @@ static int make_parent(struct unpack *u, int above, const char *name, struct err
     return fd < 0 ? at_error(e, "opening its directory") : fd;
 }
 
-static int make_parents(struct unpack *u, const char *path, struct err *e)
+static int make_entry_parents(struct unpack *u, const char *path, struct err *e)
 {
     AUTO_CLOSE int at = at_open(u->dest, ".", O_PATH | O_DIRECTORY, 0);
     struct str rest = str_from(path), component;
@@ -104,7 +105,7 @@ static int make_parents(struct unpack *u, const char *path, struct err *e)
         rest = str_cut(rest, '/', &component);
         if (!str_copy(component, name, sizeof name))
             return err_set(e, ERR_BUG, "its path was not checked");
-        next = make_parent(u, at, name, e);
+        next = make_entry_parent(u, at, name, e);
         if (next < 0)
             return next;
         drop_fd(&at);
@@ -113,7 +114,7 @@ static int make_parents(struct unpack *u, const char *path, struct err *e)
     return take_fd(&at);
 }
 
-static int open_parent(struct unpack *u, struct err *e)
+static int open_entry_parent(struct unpack *u, struct err *e)
 {
     char parent[TREE_PATH_MAX];
     int fd;
@@ -121,23 +122,25 @@ static int open_parent(struct unpack *u, struct err *e)
     tree_path_parent(&u->path, parent);
     fd = at_open(u->dest, parent, O_PATH | O_DIRECTORY, 0);
     if (fd < 0)
-        fd = errno == ENOENT ? make_parents(u, parent, e) : at_error(e, "opening its directory");
+        fd = errno == ENOENT ? make_entry_parents(u, parent, e)
+                             : at_error(e, "opening its directory");
     u->parent = fd < 0 ? -1 : fd;
     return fd < 0 ? fd : 0;
 }
 
-/* Removes what is in the entry's place, after a call failed because of it. */
-static int make_way(struct unpack *u, struct err *e)
+/* Removes the existing file, link or empty directory in the entry's place. */
+static int clear_entry_place(struct unpack *u, struct err *e)
 {
-    if (at_clear(u->parent, entry_name(u)) == 0)
+    if (at_clear(u->parent, unpacked_name(u)) == 0)
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST)
         return err_set(e, ERR_CONFLICT, "a directory that is not empty is in its place");
     return err_sys(e, "removing what is in its place");
 }
 
-/* Calls `make` until nothing is in the way any more; it returns what the system call did. */
-static int place(struct unpack *u, int (*make)(struct unpack *u), struct err *e)
+/* Calls `make`, which returns the result of its system call, and removes an existing file after
+ * EEXIST until it succeeds. */
+static int place_unpacked_entry(struct unpack *u, int (*make)(struct unpack *u), struct err *e)
 {
     for (int i = 0; i < TREE_RACES_MAX; i++) {
         int r = make(u);
@@ -146,22 +149,22 @@ static int place(struct unpack *u, int (*make)(struct unpack *u), struct err *e)
             return r;
         if (errno != EEXIST)
             return at_error(e, "making it");
-        r = make_way(u, e);
+        r = clear_entry_place(u, e);
         if (r < 0)
             return r;
     }
     return err_set(e, ERR_BUSY, "something keeps appearing in its place");
 }
 
-static mode_t wanted_mode(const struct unpack *u)
+static mode_t entry_mode(const struct unpack *u)
 {
     const struct tar_entry *entry = &u->in.entry;
 
-    /* On directories, setgid only says which group new files get. */
+    /* On directories, setgid only sets the group of new files. */
     return u->o.keep_setid || entry->type == TAR_DIR ? entry->mode : entry->mode & ~(mode_t)SETID;
 }
 
-/* The owner first: changing it takes setuid bits away. */
+/* Sets the owner first: chown() clears setuid bits. */
 static int set_attributes(const struct unpack *u, int fd, mode_t mode, uid_t uid, gid_t gid,
                           struct timespec mtime, struct err *e)
 {
@@ -198,12 +201,12 @@ static int keep_attributes(const struct unpack *u, int fd, struct err *e)
     return r;
 }
 
-static int make_file(struct unpack *u)
+static int make_entry_file(struct unpack *u)
 {
-    return at_open(u->parent, entry_name(u), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return at_open(u->parent, unpacked_name(u), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
-static int copy_content(struct unpack *u, int fd, struct err *e)
+static int copy_entry_content(struct unpack *u, int fd, struct err *e)
 {
     struct str piece;
     int r;
@@ -225,27 +228,27 @@ static int unpack_file(struct unpack *u, struct err *e)
     if (entry->size > u->o.limits.bytes - u->report.bytes)
         return err_set(e, ERR_TOO_BIG, "the files of the archive have more than %llu bytes",
                        (unsigned long long)u->o.limits.bytes);
-    r = ask(u, entry->size, 0, e);
+    r = request_budget(u, entry->size, 0, e);
     if (r < 0)
         return r;
-    fd = place(u, make_file, e);
+    fd = place_unpacked_entry(u, make_entry_file, e);
     if (fd < 0)
         return fd;
-    r = copy_content(u, fd, e);
+    r = copy_entry_content(u, fd, e);
     if (r < 0)
         return r;
     u->report.bytes += entry->size;
     r = keep_attributes(u, fd, e);
     return r < 0 ? r
-                 : set_attributes(u, fd, wanted_mode(u), entry->uid, entry->gid, entry->mtime, e);
+                 : set_attributes(u, fd, entry_mode(u), entry->uid, entry->gid, entry->mtime, e);
 }
 
 static int make_symlink(struct unpack *u)
 {
-    return symlinkat(u->in.entry.link, u->parent, entry_name(u));
+    return symlinkat(u->in.entry.link, u->parent, unpacked_name(u));
 }
 
-/* Through a descriptor, because the name may mean something else by now. */
+/* Uses a descriptor, because the name may have been replaced meanwhile. */
 static int set_link_attributes(const struct unpack *u, int fd, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
@@ -271,14 +274,14 @@ static int unpack_symlink(struct unpack *u, struct err *e)
 
     if (u->in.entry.link[0] == '\0')
         return err_set(e, ERR_INVALID, "the symbolic link points to nothing");
-    r = place(u, make_symlink, e);
+    r = place_unpacked_entry(u, make_symlink, e);
     if (r < 0)
         return r;
-    fd = at_open(u->parent, entry_name(u), O_PATH | O_NOFOLLOW, 0);
+    fd = at_open(u->parent, unpacked_name(u), O_PATH | O_NOFOLLOW, 0);
     return fd < 0 ? at_error(e, "opening the link") : set_link_attributes(u, fd, e);
 }
 
-static bool same_file(int dir_a, const char *a, int dir_b, const char *b)
+static bool is_same_entry(int dir_a, const char *a, int dir_b, const char *b)
 {
     struct stat sa, sb;
 
@@ -287,21 +290,21 @@ static bool same_file(int dir_a, const char *a, int dir_b, const char *b)
            sa.st_ino == sb.st_ino;
 }
 
-/* linkat() without AT_SYMLINK_FOLLOW takes the last component as it is; the way to it is open. */
+/* linkat() without AT_SYMLINK_FOLLOW does not follow the last component; `dir` is already open. */
 static int link_from(struct unpack *u, int dir, const char *name, struct err *e)
 {
     for (int i = 0; i < TREE_RACES_MAX; i++) {
         int r;
 
-        if (linkat(dir, name, u->parent, entry_name(u), 0) == 0)
+        if (linkat(dir, name, u->parent, unpacked_name(u), 0) == 0)
             return 0;
         if (errno == ENOENT)
             return err_set(e, ERR_NOT_FOUND, "nothing is there to link to");
         if (errno != EEXIST)
             return err_sys(e, "making the hard link");
-        if (same_file(dir, name, u->parent, entry_name(u)))
-            return 0; /* also a link to itself, which must not remove itself */
-        r = make_way(u, e);
+        if (is_same_entry(dir, name, u->parent, unpacked_name(u)))
+            return 0; /* also for a link to itself, which must not be removed */
+        r = clear_entry_place(u, e);
         if (r < 0)
             return r;
     }
@@ -325,7 +328,7 @@ static int unpack_hardlink(struct unpack *u, struct err *e)
     return err_wrap(e, r, "hard link to '%s'", shown);
 }
 
-/* --- what a layer says of those below it --- */
+/* --- whiteouts --- */
 
 static bool is_whiteout(int dir, const char *name)
 {
@@ -335,7 +338,7 @@ static bool is_whiteout(int dir, const char *name)
            st.st_rdev == makedev(0, 0);
 }
 
-/* Overlays are mounted with userxattr. */
+/* The attribute is in "user.", because overlays are mounted with userxattr. */
 static int make_opaque(int dir, const char *name, struct err *e)
 {
     AUTO_CLOSE int fd = at_open_dir(dir, name, false);
@@ -347,15 +350,15 @@ static int make_opaque(int dir, const char *name, struct err *e)
     return 0;
 }
 
-/* Where the archive itself has something of that name, only what is below must not show through. */
+/* If the archive itself has the name, it remains, and only hides lower content. */
 static int unpack_whiteout(struct unpack *u, struct err *e)
 {
-    const char *name = entry_name(u) + WHITEOUT.n;
+    const char *name = unpacked_name(u) + WHITEOUT.n;
     struct stat st;
 
-    if (str_eq(str_from(entry_name(u)), OPAQUE))
+    if (str_eq(str_from(unpacked_name(u)), OPAQUE))
         return make_opaque(u->parent, ".", e);
-    if (str_starts(str_from(entry_name(u)), SPECIAL))
+    if (str_starts(str_from(unpacked_name(u)), SPECIAL))
         return 0;
     if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return err_set(e, ERR_INVALID, "it hides no name");
@@ -366,15 +369,15 @@ static int unpack_whiteout(struct unpack *u, struct err *e)
     return 0;
 }
 
-static int make_dir(struct unpack *u)
+static int make_entry_dir(struct unpack *u)
 {
-    return mkdirat(u->parent, entry_name(u), 0700);
+    return mkdirat(u->parent, unpacked_name(u), 0700);
 }
 
-/* 1 if a directory is there already; it is then one that we can fill. */
+/* 1 if the directory exists; its mode is then changed so that it can be filled. */
 static int reuse_dir(struct unpack *u, struct err *e)
 {
-    AUTO_CLOSE int fd = at_open_dir(u->parent, entry_name(u), false);
+    AUTO_CLOSE int fd = at_open_dir(u->parent, unpacked_name(u), false);
 
     if (fd >= 0)
         return 1;
@@ -385,8 +388,8 @@ static int reuse_dir(struct unpack *u, struct err *e)
 
 static int keep_dir_attributes(const struct unpack *u, struct err *e)
 {
-    AUTO_CLOSE int fd =
-        u->path.n ? at_open_dir(u->parent, entry_name(u), false) : at_open_dir(u->dest, ".", false);
+    AUTO_CLOSE int fd = u->path.n ? at_open_dir(u->parent, unpacked_name(u), false)
+                                  : at_open_dir(u->dest, ".", false);
 
     return fd < 0 ? at_error(e, "opening it again") : keep_attributes(u, fd, e);
 }
@@ -394,11 +397,11 @@ static int keep_dir_attributes(const struct unpack *u, struct err *e)
 static int unpack_dir(struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
-    bool hides = u->o.whiteouts && u->path.n > 0 && is_whiteout(u->parent, entry_name(u));
+    bool hides = u->o.whiteouts && u->path.n > 0 && is_whiteout(u->parent, unpacked_name(u));
     struct spool_dir d;
     int r = 1;
 
-    d.mode = wanted_mode(u);
+    d.mode = entry_mode(u);
     d.uid = entry->uid;
     d.gid = entry->gid;
     d.mtime = entry->mtime;
@@ -407,15 +410,15 @@ static int unpack_dir(struct unpack *u, struct err *e)
     if (u->path.n > 0)
         r = reuse_dir(u, e);
     if (r == 0)
-        r = place(u, make_dir, e);
+        r = place_unpacked_entry(u, make_entry_dir, e);
     if (r >= 0 && hides)
-        r = make_opaque(u->parent, entry_name(u), e);
+        r = make_opaque(u->parent, unpacked_name(u), e);
     if (r >= 0 && u->o.attributes && tar_attributes(&u->in).n)
         r = keep_dir_attributes(u, e);
     return r < 0 ? r : spool_add(&u->dirs, u->dest, &u->path, &d, e);
 }
 
-/* One that was replaced by a later entry is none of our business any more. */
+/* Sets a directory's attributes. Ignores a directory that a later entry has replaced. */
 static int finish_dir(void *ctx, const struct spool_dir *d, struct err *e)
 {
     const struct unpack *u = ctx;
@@ -454,7 +457,7 @@ static const struct {
     [TAR_FIFO] = { unpack_unwanted, true },
 };
 
-static int check_owner(const struct unpack *u, struct err *e)
+static int check_entry_owner(const struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
 
@@ -477,11 +480,11 @@ static int unpack_placed(struct unpack *u, struct err *e)
     int r = 0;
 
     if (u->path.n > 0)
-        r = open_parent(u, e);
+        r = open_entry_parent(u, e);
     else if (type != TAR_DIR)
         return err_set(e, ERR_INVALID, "it is a %s without a name", tar_type_name(type));
     if (r >= 0)
-        r = u->path.n > 0 && u->o.whiteouts && str_starts(str_from(entry_name(u)), WHITEOUT)
+        r = u->path.n > 0 && u->o.whiteouts && str_starts(str_from(unpacked_name(u)), WHITEOUT)
                 ? unpack_whiteout(u, e)
                 : kinds[type].unpack(u, e);
     drop_fd(&u->parent);
@@ -496,13 +499,13 @@ static int unpack_entry(struct unpack *u, struct err *e)
     int r = tree_path(str_from(u->in.entry.path), &u->path, e);
 
     if (r >= 0)
-        r = check_names(u, &u->path, e);
+        r = check_entry_names(u, &u->path, e);
     if (r >= 0)
-        r = count_one(u, e);
+        r = count_made_entry(u, e);
     if (r >= 0 && kinds[type].unwanted)
         return unpack_unwanted(u, e);
     if (r >= 0)
-        r = check_owner(u, e);
+        r = check_entry_owner(u, e);
     return r < 0 ? r : unpack_placed(u, e);
 }
 
@@ -523,7 +526,7 @@ static unsigned at_most(unsigned v, unsigned most)
     return v == 0 || v > most ? most : v;
 }
 
-static struct tree_limits effective(struct tree_limits l)
+static struct tree_limits effective_limits(struct tree_limits l)
 {
     return (struct tree_limits){
         .entries = l.entries ? l.entries : TREE_ENTRIES_DEFAULT,
@@ -540,7 +543,7 @@ static int unpack_with(struct unpack *u, int dest_dir, const struct tree_unpack_
 
     u->dest = dest_dir;
     u->o = *o;
-    u->o.limits = effective(o->limits);
+    u->o.limits = effective_limits(o->limits);
     u->uid = geteuid();
     u->gid = getegid();
     u->made = 0;

@@ -1,4 +1,5 @@
-#include "tree/walk.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/walk.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What getdents64() fills in; neither C library declares it for both of us. */
+/* struct linux_dirent64 of getdents64(), which glibc and musl do not both declare. */
 struct name_record {
     uint64_t inode;
     int64_t next; /* for lseek() */
@@ -62,7 +63,7 @@ void walk_leave(struct walk *w)
     w->at_ = w->n_ = 0;
 }
 
-static int fill(struct walk *w, struct err *e)
+static int fill_names(struct walk *w, struct err *e)
 {
     const struct walk_level *l = walk_top(w);
     long n;
@@ -84,7 +85,7 @@ int walk_next(struct walk *w, const char **ret, struct err *e)
 {
     for (;;) {
         const struct name_record *d;
-        int r = w->at_ < w->n_ ? 1 : fill(w, e);
+        int r = w->at_ < w->n_ ? 1 : fill_names(w, e);
 
         if (r <= 0)
             return r;

@@ -1,4 +1,5 @@
-/* The way through a tree of directories: one open descriptor per level, one shared buffer of names.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a tree of directories, with one open descriptor per level and one shared buffer of names.
  *
  *     walk_init(&w);
  *     walk_enter(&w, fd, "etc", &e);
@@ -6,17 +7,17 @@
  *         if ((r = walk_next(&w, &name, &e)) > 0) …   perhaps walk_enter() deeper
  *         else walk_leave(&w);
  *
- * Names are handed out while the directory may change; each name that stays is seen once. Private
- * to this module and mirror. */
-#ifndef TREE_WALK_H
-#define TREE_WALK_H
+ * The directory may change meanwhile; names that remain are returned once. Private to this module
+ * and mirror. */
+#ifndef LIB_TAR_WALK_H
+#define LIB_TAR_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "tree/tree.h"
+#include "lib/tar/tree.h"
 
 enum { WALK_BUFFER = 4096 }; /* read again after each subdirectory, hence small */
 
@@ -24,10 +25,10 @@ struct walk {
     unsigned depth; /* levels that are open */
     struct walk_level {
         int fd;
-        int64_t resume; /* where the names that were not handed out begin */
+        int64_t resume; /* offset of the next name */
         char name[TREE_NAME_MAX + 1];
     } levels[TREE_DEPTH_MAX];
-    bool seek_;     /* the deepest level is not where its next name is */
+    bool seek_;     /* the deepest level must seek to `resume` first */
     size_t at_, n_; /* the unread part of names_, which belongs to the deepest level */
     _Alignas(8) char names_[WALK_BUFFER];
 };
@@ -38,7 +39,7 @@ void walk_done(struct walk *w); /* closes all levels */
 /* The deepest level. */
 struct walk_level *walk_top(struct walk *w);
 
-/* Takes over fd, also on failure: -ERR_TOO_BIG at TREE_DEPTH_MAX levels. */
+/* Takes ownership of fd, also on failure: -ERR_TOO_BIG at TREE_DEPTH_MAX levels. */
 int walk_enter(struct walk *w, int fd, const char *name, struct err *e);
 void walk_leave(struct walk *w);
 

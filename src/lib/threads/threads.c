@@ -1,41 +1,42 @@
-#include "work/work.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/threads/threads.h"
 
 #include <errno.h>
 #include <signal.h>
 
 #include "base/own.h"
 
-static struct work_job *job_of(struct link *m)
+static struct thread_job *job_of(struct link *m)
 {
-    return m ? container_of(m, struct work_job, link_) : NULL;
+    return m ? container_of(m, struct thread_job, link_) : NULL;
 }
 
 /* Functions named *_locked want the lock held. */
 
-static void enqueue_locked(struct work_pool *w, struct work_job *j)
+static void enqueue_locked(struct thread_pool *w, struct thread_job *j)
 {
-    j->state_ = WORK_QUEUED_;
+    j->state_ = THREAD_QUEUED_;
     list_append(&w->queue_, &j->link_);
     pthread_cond_signal(&w->some_);
 }
 
 /* The job at the head of the lane has ended; the next may be taken. */
-static void advance_lane_locked(struct work_pool *w, struct work_lane *lane)
+static void advance_lane_locked(struct thread_pool *w, struct thread_lane *lane)
 {
-    struct work_job *next = job_of(list_take(&lane->behind_));
+    struct thread_job *next = job_of(list_take(&lane->behind_));
 
     lane->busy_ = next != NULL;
     if (next)
         enqueue_locked(w, next);
 }
 
-/* The job has left whatever list it was in; its done is due. */
-static void end_locked(struct work_pool *w, struct work_job *j, enum work_end end)
+/* The job has left its list; its done callback is due. */
+static void end_locked(struct thread_pool *w, struct thread_job *j, enum work_end end)
 {
     bool first = !list_first(&w->ended_);
-    bool head = j->state_ != WORK_BEHIND_;
+    bool head = j->state_ != THREAD_BEHIND_;
 
-    j->state_ = WORK_ENDED_;
+    j->state_ = THREAD_ENDED_;
     j->end_ = end;
     list_append(&w->ended_, &j->link_);
     if (first)
@@ -46,18 +47,18 @@ static void end_locked(struct work_pool *w, struct work_job *j, enum work_end en
 
 /* Each cancelled head brings the next job of its lane into the queue, so this reaches them all but
  * those behind a running one. */
-static void drop_queue_locked(struct work_pool *w)
+static void drop_queue_locked(struct thread_pool *w)
 {
-    for (struct work_job *j; (j = job_of(list_take(&w->queue_)));) {
+    for (struct thread_job *j; (j = job_of(list_take(&w->queue_)));) {
         w->waiting_--;
-        end_locked(w, j, WORK_CANCELLED);
+        end_locked(w, j, THREAD_CANCELLED);
     }
 }
 
 /* The next job to run; NULL when the thread is to end. */
-static struct work_job *take_locked(struct work_pool *w)
+static struct thread_job *take_locked(struct thread_pool *w)
 {
-    struct work_job *j;
+    struct thread_job *j;
 
     while (!list_first(&w->queue_) && !w->quit_)
         pthread_cond_wait(&w->some_, &w->lock_);
@@ -65,20 +66,20 @@ static struct work_job *take_locked(struct work_pool *w)
     if (!j)
         return NULL;
     w->waiting_--;
-    j->state_ = WORK_RUNNING_;
+    j->state_ = THREAD_RUNNING_;
     return j;
 }
 
-static void *work(void *arg)
+static void *run_thread(void *arg)
 {
-    struct work_pool *w = arg;
+    struct thread_pool *w = arg;
 
     pthread_mutex_lock(&w->lock_);
-    for (struct work_job *j; (j = take_locked(w));) {
+    for (struct thread_job *j; (j = take_locked(w));) {
         pthread_mutex_unlock(&w->lock_);
         j->run_(j);
         pthread_mutex_lock(&w->lock_);
-        end_locked(w, j, WORK_RAN);
+        end_locked(w, j, THREAD_RAN);
         if (w->dropping_)
             drop_queue_locked(w);
     }
@@ -88,14 +89,14 @@ static void *work(void *arg)
 
 /* Calls the dones of the jobs that have ended by now; of those that end meanwhile, the next time.
  */
-static void deliver(struct work_pool *w)
+static void deliver_ended(struct thread_pool *w)
 {
     struct list batch = { 0 };
 
     pthread_mutex_lock(&w->lock_);
     list_move(&w->ended_, &batch);
     pthread_mutex_unlock(&w->lock_);
-    for (struct work_job *j; (j = job_of(list_take(&batch)));) {
+    for (struct thread_job *j; (j = job_of(list_take(&batch)));) {
         j->pool_ = NULL; /* from here on it is the owner's */
         w->open_--;
         j->done_(j, j->end_);
@@ -104,17 +105,17 @@ static void deliver(struct work_pool *w)
 
 static void on_wake(struct loop_wake *s)
 {
-    struct work_pool *w = container_of(s, struct work_pool, wake_);
-    work_closed_fn *closed;
+    struct thread_pool *w = container_of(s, struct thread_pool, wake_);
+    thread_closed_fn *closed;
 
-    deliver(w);
+    deliver_ended(w);
     if (w->open_ > 0 || !w->closed_)
         return;
     closed = take_ptr(w->closed_);
     closed(w); /* may end the pool */
 }
 
-static int start_thread(struct work_pool *w, struct err *e)
+static int start_thread(struct thread_pool *w, struct err *e)
 {
     sigset_t all, old;
     int r;
@@ -122,7 +123,7 @@ static int start_thread(struct work_pool *w, struct err *e)
     sigfillset(&all);
     sigdelset(&all, SIGSYS); /* of a refused system call: meant for the thread that made it */
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's, and masks are inherited */
-    r = pthread_create(&w->threads_[w->thread_count_], NULL, work, w);
+    r = pthread_create(&w->threads_[w->thread_count_], NULL, run_thread, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r != 0) {
         errno = r;
@@ -132,15 +133,15 @@ static int start_thread(struct work_pool *w, struct err *e)
     return 0;
 }
 
-int work_pool_init(struct work_pool *w, struct loop *l, unsigned threads, size_t max_waiting,
-                   struct err *e)
+int thread_pool_init(struct thread_pool *w, struct loop *l, unsigned threads, size_t max_waiting,
+                     struct err *e)
 {
     int r;
 
-    if (threads < 1 || threads > WORK_THREADS_MAX || max_waiting < 1)
+    if (threads < 1 || threads > THREAD_THREADS_MAX || max_waiting < 1)
         return err_set(e, ERR_INVALID, "a work pool has 1 to %d threads and room for a job",
-                       WORK_THREADS_MAX);
-    *w = (struct work_pool){ 0 };
+                       THREAD_THREADS_MAX);
+    *w = (struct thread_pool){ 0 };
     r = loop_wake_start(l, &w->wake_, on_wake, e);
     if (r < 0)
         return r;
@@ -150,11 +151,11 @@ int work_pool_init(struct work_pool *w, struct loop *l, unsigned threads, size_t
     while (r >= 0 && w->thread_count_ < threads)
         r = start_thread(w, e);
     if (r < 0)
-        work_pool_done(w);
+        thread_pool_done(w);
     return r;
 }
 
-static void quit_threads(struct work_pool *w)
+static void quit_threads(struct thread_pool *w)
 {
     w->closing_ = true;
     pthread_mutex_lock(&w->lock_);
@@ -166,26 +167,27 @@ static void quit_threads(struct work_pool *w)
         pthread_join(w->threads_[--w->thread_count_], NULL);
 }
 
-void work_pool_done(struct work_pool *w)
+void thread_pool_done(struct thread_pool *w)
 {
     if (!w || !w->max_)
         return;
     quit_threads(w);
-    deliver(w);
+    deliver_ended(w);
     loop_wake_stop(&w->wake_);
     pthread_cond_destroy(&w->some_);
     pthread_mutex_destroy(&w->lock_);
-    *w = (struct work_pool){ 0 };
+    *w = (struct thread_pool){ 0 };
 }
 
-int work_pool_close(struct work_pool *w, enum work_close how, work_closed_fn *closed, struct err *e)
+int thread_pool_close(struct thread_pool *w, enum thread_close how, thread_closed_fn *closed,
+                      struct err *e)
 {
     if (w->closing_)
         return err_set(e, ERR_CONFLICT, "the work pool is already closing");
     w->closing_ = true;
     w->closed_ = closed;
     pthread_mutex_lock(&w->lock_);
-    w->dropping_ = how == WORK_DROP;
+    w->dropping_ = how == THREAD_DROP;
     if (w->dropping_)
         drop_queue_locked(w);
     pthread_mutex_unlock(&w->lock_);
@@ -193,11 +195,11 @@ int work_pool_close(struct work_pool *w, enum work_close how, work_closed_fn *cl
     return 0;
 }
 
-static void place_locked(struct work_pool *w, struct work_job *j)
+static void place_locked(struct thread_pool *w, struct thread_job *j)
 {
     w->waiting_++;
     if (j->lane_ && j->lane_->busy_) {
-        j->state_ = WORK_BEHIND_;
+        j->state_ = THREAD_BEHIND_;
         list_append(&j->lane_->behind_, &j->link_);
         return;
     }
@@ -207,7 +209,7 @@ static void place_locked(struct work_pool *w, struct work_job *j)
 }
 
 /* Places the job unless the pool is full. */
-static bool try_place(struct work_pool *w, struct work_job *j)
+static bool try_place_job(struct thread_pool *w, struct thread_job *j)
 {
     bool room;
 
@@ -219,35 +221,35 @@ static bool try_place(struct work_pool *w, struct work_job *j)
     return room;
 }
 
-int work_submit(struct work_pool *w, struct work_job *j, struct work_lane *lane, work_run_fn *run,
-                work_done_fn *done, struct err *e)
+int thread_submit(struct thread_pool *w, struct thread_job *j, struct thread_lane *lane,
+                  thread_run_fn *run, thread_done_fn *done, struct err *e)
 {
     if (j->pool_)
         return err_set(e, ERR_CONFLICT, "the job is already submitted");
     if (w->closing_)
         return err_set(e, ERR_CONFLICT, "the work pool is closing");
-    *j = (struct work_job){ .pool_ = w, .lane_ = lane, .run_ = run, .done_ = done };
-    if (!try_place(w, j)) {
-        *j = (struct work_job){ 0 };
+    *j = (struct thread_job){ .pool_ = w, .lane_ = lane, .run_ = run, .done_ = done };
+    if (!try_place_job(w, j)) {
+        *j = (struct thread_job){ 0 };
         return err_set(e, ERR_BUSY, "too many jobs wait for a thread");
     }
     w->open_++;
     return 0;
 }
 
-bool work_cancel(struct work_job *j)
+bool thread_cancel(struct thread_job *j)
 {
-    struct work_pool *w = j->pool_;
+    struct thread_pool *w = j->pool_;
     bool waits;
 
     if (!w)
         return false;
     pthread_mutex_lock(&w->lock_);
-    waits = j->state_ == WORK_QUEUED_ || j->state_ == WORK_BEHIND_;
+    waits = j->state_ == THREAD_QUEUED_ || j->state_ == THREAD_BEHIND_;
     if (waits) {
         link_leave(&j->link_);
         w->waiting_--;
-        end_locked(w, j, WORK_CANCELLED);
+        end_locked(w, j, THREAD_CANCELLED);
     }
     pthread_mutex_unlock(&w->lock_);
     return waits;

@@ -1,72 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A few threads for what blocks: SQLite, fsync, getaddrinfo.
  *
  * A job is a member of the object that owns it, zeroed at first. `run` is called on a thread of the
  * pool and works on what the owner put beside the job; `done` is called once, from the loop, never
- * from inside work_submit() or work_cancel(). From submit to done, the job and what `run` works on
- * belong to the pool:
+ * from inside thread_submit() or thread_cancel(). From submit to done, the job and what `run` works
+ * on belong to the pool:
  *
  *     struct lookup {
- *         struct work_job job;
+ *         struct thread_job job;
  *         char host[256];
  *         struct addrinfo *found;
  *     };
  *
- *     r = work_submit(pool, &x->job, NULL, run_lookup, lookup_done, e);
+ *     r = thread_submit(pool, &x->job, NULL, run_lookup, lookup_done, e);
  *
  * All functions belong to the loop's thread; `run` calls none of them. Threads have all signals
  * blocked. */
-#ifndef WORK_WORK_H
-#define WORK_WORK_H
+#ifndef LIB_THREADS_THREADS_H
+#define LIB_THREADS_THREADS_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
-#include "loop/list.h"
-#include "loop/wake.h"
+#include "lib/loop/list.h"
+#include "lib/loop/wake.h"
 
-enum { WORK_THREADS_MAX = 16 };
+enum { THREAD_THREADS_MAX = 16 };
 
 enum work_end {
-    WORK_RAN,
-    WORK_CANCELLED, /* run was not called and will not be */
+    THREAD_RAN,
+    THREAD_CANCELLED, /* run was not called and will not be */
 };
 
-struct work_job;
-typedef void work_run_fn(struct work_job *j);
-typedef void work_done_fn(struct work_job *j, enum work_end end);
+struct thread_job;
+typedef void thread_run_fn(struct thread_job *j);
+typedef void thread_done_fn(struct thread_job *j, enum work_end end);
 
-/* Jobs of one lane run one at a time, in the order they were submitted, on whatever thread is free:
- * what SQLite's single writer needs. The dones of those that ran come in that order too, but the
- * next job may run before the done of the one before. Zeroed at first; must outlive its jobs. */
-struct work_lane {
+/* Jobs of one lane run one at a time, in the order they were submitted, on any free thread, as
+ * SQLite's single writer requires. Their done callbacks come in the same order, but the next job
+ * may run before the done callback of its predecessor. Zeroed at first; must outlive its jobs. */
+struct thread_lane {
     struct list behind_; /* jobs that wait for one before them in this lane */
     bool busy_;          /* one of its jobs is queued or running */
 };
 
-enum work_state_ { WORK_BEHIND_, WORK_QUEUED_, WORK_RUNNING_, WORK_ENDED_ };
+enum thread_state_ { THREAD_BEHIND_, THREAD_QUEUED_, THREAD_RUNNING_, THREAD_ENDED_ };
 
-struct work_job {
-    struct work_pool *pool_; /* NULL unless submitted; loop's thread only */
-    struct work_lane *lane_;
-    work_run_fn *run_;
-    work_done_fn *done_;
-    enum work_state_ state_;
+struct thread_job {
+    struct thread_pool *pool_; /* NULL unless submitted; loop's thread only */
+    struct thread_lane *lane_;
+    thread_run_fn *run_;
+    thread_done_fn *done_;
+    enum thread_state_ state_;
     enum work_end end_;
     struct link link_;
 };
 
-struct work_pool;
-typedef void work_closed_fn(struct work_pool *w);
+struct thread_pool;
+typedef void thread_closed_fn(struct thread_pool *w);
 
-struct work_pool {
+struct thread_pool {
     struct loop_wake wake_;
     size_t open_; /* jobs whose done was not called */
     bool closing_;
-    work_closed_fn *closed_;
+    thread_closed_fn *closed_;
     unsigned thread_count_;
-    pthread_t threads_[WORK_THREADS_MAX];
+    pthread_t threads_[THREAD_THREADS_MAX];
 
     pthread_mutex_t lock_; /* over everything below, lanes, and jobs that are submitted */
     pthread_cond_t some_;  /* the queue has a job, or quit_ is set */
@@ -76,31 +77,31 @@ struct work_pool {
     bool dropping_, quit_;
 };
 
-/* Starts `threads` threads (1 to WORK_THREADS_MAX). At most max_waiting jobs wait for one. The pool
- * must not be moved after this. */
-int work_pool_init(struct work_pool *w, struct loop *l, unsigned threads, size_t max_waiting,
-                   struct err *e);
+/* Starts `threads` threads (1 to THREAD_THREADS_MAX). At most max_waiting jobs wait for one. The
+ * pool must not be moved after this. */
+int thread_pool_init(struct thread_pool *w, struct loop *l, unsigned threads, size_t max_waiting,
+                     struct err *e);
 
 /* Ends the pool at once: jobs that wait are cancelled, those that run are waited for (this blocks),
  * every done that is left is called from here, a `closed` that is still due is not. For an end that
  * does not block the loop, close first. Not from inside a done. */
-void work_pool_done(struct work_pool *w);
+void thread_pool_done(struct thread_pool *w);
 
-enum work_close { WORK_DRAIN, WORK_DROP };
+enum thread_close { THREAD_DRAIN, THREAD_DROP };
 
-/* Ends the pool in order: no new jobs; jobs that wait are run (WORK_DRAIN) or cancelled
- * (WORK_DROP). `closed` is called from the loop after the last done, and may call work_pool_done(),
- * which then does not block. -ERR_CONFLICT if the pool is closing already. */
-int work_pool_close(struct work_pool *w, enum work_close how, work_closed_fn *closed,
-                    struct err *e);
+/* Ends the pool in order: no new jobs; jobs that wait are run (THREAD_DRAIN) or cancelled
+ * (THREAD_DROP). `closed` is called from the loop after the last done, and may call
+ * thread_pool_done(), which then does not block. -ERR_CONFLICT if the pool is closing already. */
+int thread_pool_close(struct thread_pool *w, enum thread_close how, thread_closed_fn *closed,
+                      struct err *e);
 
 /* lane may be NULL. -ERR_BUSY if too many wait, -ERR_CONFLICT if the job is under way or the pool
  * is closing; done is not called then. From done on, the job may be submitted again or freed. */
-int work_submit(struct work_pool *w, struct work_job *j, struct work_lane *lane, work_run_fn *run,
-                work_done_fn *done, struct err *e);
+int thread_submit(struct thread_pool *w, struct thread_job *j, struct thread_lane *lane,
+                  thread_run_fn *run, thread_done_fn *done, struct err *e);
 
-/* Keeps a job from running: true if that was still possible; its done tells WORK_CANCELLED. False
- * if it runs, ran, or is not submitted. */
-bool work_cancel(struct work_job *j);
+/* Cancels a job that has not started: true if it will not run; its done callback receives
+ * THREAD_CANCELLED. False if it runs, ran, or is not submitted. */
+bool thread_cancel(struct thread_job *j);
 
 #endif

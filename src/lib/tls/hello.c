@@ -1,4 +1,5 @@
-#include "tls/hello.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tls/hello.h"
 
 #include <stdint.h>
 
@@ -15,17 +16,17 @@ enum extension {
     SERVER_NAME = 0,
     ALPN = 16,
     ENCRYPTED_HELLO = 0xfe0d,
-    ENCRYPTED_NAME = 0xffce, /* what came before it */
+    ENCRYPTED_NAME = 0xffce, /* its predecessor */
 };
 
-static unsigned byte_at(struct str s, size_t i)
+static unsigned hello_byte(struct str s, size_t i)
 {
     return (uint8_t)s.p[i];
 }
 
 static unsigned pair_at(struct str s, size_t i)
 {
-    return byte_at(s, i) << 8 | byte_at(s, i + 1);
+    return hello_byte(s, i) << 8 | hello_byte(s, i + 1);
 }
 
 /* --- Records --- */
@@ -46,10 +47,10 @@ static bool is_head_byte(size_t at, unsigned c)
     }
 }
 
-bool tls_looks_like(struct str first)
+bool tls_is_hello(struct str first)
 {
     for (size_t i = 0; i < first.n && i <= TLS_RECORD_HEAD; i++)
-        if (!is_head_byte(i, byte_at(first, i)))
+        if (!is_head_byte(i, hello_byte(first, i)))
             return false;
     return first.n > 0;
 }
@@ -60,7 +61,7 @@ static int record_length(struct str in, size_t at, struct err *e)
     struct str head = { in.p + at, in.n - at < TLS_RECORD_HEAD ? in.n - at : TLS_RECORD_HEAD };
     unsigned n;
 
-    if (head.n > 0 && !tls_looks_like(head))
+    if (head.n > 0 && !tls_is_hello(head))
         return err_set(e, ERR_INVALID, "not a TLS handshake");
     if (head.n < TLS_RECORD_HEAD)
         return 0;
@@ -70,16 +71,16 @@ static int record_length(struct str in, size_t at, struct err *e)
     return (int)n;
 }
 
-/* The message's bytes one by one, over the heads of records, which scan() has checked. */
-struct reader {
+/* The message's bytes one by one, over the heads of records, which scan_records() has checked. */
+struct hello_reader {
     struct str in;
     size_t at;     /* in `in` */
     size_t record; /* bytes left of the record */
     size_t left;   /* bytes that may be read: of the message, or of a vector in it */
 };
 
-/* Whoever calls has looked at `left`. */
-static unsigned next(struct reader *r)
+/* The caller has checked `left`. */
+static unsigned next_byte(struct hello_reader *r)
 {
     if (r->record == 0) {
         r->record = pair_at(r->in, r->at + 3);
@@ -87,53 +88,53 @@ static unsigned next(struct reader *r)
     }
     r->record--;
     r->left--;
-    return byte_at(r->in, r->at++);
+    return hello_byte(r->in, r->at++);
 }
 
-static bool read_bytes(struct reader *r, char *ret, size_t n)
+static bool read_hello_bytes(struct hello_reader *r, char *ret, size_t n)
 {
     if (r->left < n)
         return false;
     for (size_t i = 0; i < n; i++)
-        ret[i] = (char)next(r);
+        ret[i] = (char)next_byte(r);
     return true;
 }
 
-static bool skip(struct reader *r, size_t n)
+static bool skip_bytes(struct hello_reader *r, size_t n)
 {
     if (r->left < n)
         return false;
     while (n-- > 0)
-        next(r);
+        next_byte(r);
     return true;
 }
 
-static bool read_number(struct reader *r, size_t bytes, size_t *ret)
+static bool read_hello_number(struct hello_reader *r, size_t bytes, size_t *ret)
 {
     size_t v = 0;
 
     if (r->left < bytes)
         return false;
     while (bytes-- > 0)
-        v = v << 8 | next(r);
+        v = v << 8 | next_byte(r);
     *ret = v;
     return true;
 }
 
-/* Reads a length of so many bytes and confines the reader to what it announces; *outside is what
- * leave() needs to go on behind it. */
-static bool enter(struct reader *r, size_t bytes, size_t *outside)
+/* Reads a length of `bytes` bytes and confines the reader to that many; leave_vector() needs
+ * *outside to continue behind them. */
+static bool enter_vector(struct hello_reader *r, size_t bytes, size_t *outside)
 {
     size_t n;
 
-    if (!read_number(r, bytes, &n) || n > r->left)
+    if (!read_hello_number(r, bytes, &n) || n > r->left)
         return false;
     *outside = r->left - n;
     r->left = n;
     return true;
 }
 
-static bool leave(struct reader *r, size_t outside)
+static bool leave_vector(struct hello_reader *r, size_t outside)
 {
     if (r->left > 0)
         return false;
@@ -142,11 +143,11 @@ static bool leave(struct reader *r, size_t outside)
 }
 
 /* Passes over a vector; its length is between min and max. */
-static bool skip_vector(struct reader *r, size_t bytes, size_t min, size_t max, size_t *ret)
+static bool skip_vector(struct hello_reader *r, size_t bytes, size_t min, size_t max, size_t *ret)
 {
     size_t n;
 
-    if (!read_number(r, bytes, &n) || n < min || n > max || !skip(r, n))
+    if (!read_hello_number(r, bytes, &n) || n < min || n > max || !skip_bytes(r, n))
         return false;
     *ret = n;
     return true;
@@ -168,16 +169,16 @@ static bool is_odd(const char *sni)
     return *last == '\0' || strchr(sni, ':') || (*last >= '0' && *last <= '9');
 }
 
-/* One name: whatever `list` or `name` leaves outside would be a second. */
-static bool read_sni(struct reader *r, struct tls_hello *h)
+/* Exactly one name: bytes outside `list` or `name` would be a second one. */
+static bool read_sni(struct hello_reader *r, struct tls_hello *h)
 {
     size_t list, type, name, n;
 
-    if (h->has_sni || !enter(r, 2, &list) || list > 0 || !read_number(r, 1, &type) || type != 0 ||
-        !enter(r, 2, &name) || name > 0)
+    if (h->has_sni || !enter_vector(r, 2, &list) || list > 0 || !read_hello_number(r, 1, &type) ||
+        type != 0 || !enter_vector(r, 2, &name) || name > 0)
         return false;
     n = r->left;
-    if (n == 0 || n >= sizeof h->sni || !read_bytes(r, h->sni, n))
+    if (n == 0 || n >= sizeof h->sni || !read_hello_bytes(r, h->sni, n))
         return false;
     for (size_t i = 0; i < n; i++)
         if (!is_name_byte(h->sni[i]))
@@ -187,18 +188,18 @@ static bool read_sni(struct reader *r, struct tls_hello *h)
     return true;
 }
 
-static bool read_alpn(struct reader *r, struct tls_hello *h)
+static bool read_alpn(struct hello_reader *r, struct tls_hello *h)
 {
     size_t list;
 
-    if (h->has_alpn || !enter(r, 2, &list) || list > 0 || r->left == 0)
+    if (h->has_alpn || !enter_vector(r, 2, &list) || list > 0 || r->left == 0)
         return false;
     h->has_alpn = true;
     while (r->left > 0) {
         char name[UINT8_MAX];
         struct str s = { name, 0 };
 
-        if (!read_number(r, 1, &s.n) || s.n == 0 || !read_bytes(r, name, s.n))
+        if (!read_hello_number(r, 1, &s.n) || s.n == 0 || !read_hello_bytes(r, name, s.n))
             return false;
         h->alpn_h2 |= str_eq(s, STR("h2"));
         h->alpn_http1 |= str_eq(s, STR("http/1.1")) || str_eq(s, STR("http/1.0"));
@@ -206,12 +207,12 @@ static bool read_alpn(struct reader *r, struct tls_hello *h)
     return true;
 }
 
-static bool read_extension(struct reader *r, struct tls_hello *h)
+static bool read_extension(struct hello_reader *r, struct tls_hello *h)
 {
     size_t type, outside;
     bool good = true;
 
-    if (!read_number(r, 2, &type) || !enter(r, 2, &outside))
+    if (!read_hello_number(r, 2, &type) || !enter_vector(r, 2, &outside))
         return false;
     switch (type) {
     case SERVER_NAME:
@@ -223,28 +224,28 @@ static bool read_extension(struct reader *r, struct tls_hello *h)
     case ENCRYPTED_HELLO:
     case ENCRYPTED_NAME:
         h->ech = true;
-        good = skip(r, r->left);
+        good = skip_bytes(r, r->left);
         break;
     default:
-        good = skip(r, r->left);
+        good = skip_bytes(r, r->left);
     }
-    return good && leave(r, outside);
+    return good && leave_vector(r, outside);
 }
 
 /* --- The message --- */
 
-static bool read_hello(struct reader *r, struct tls_hello *h)
+static bool read_hello(struct hello_reader *r, struct tls_hello *h)
 {
     size_t version, outside, n;
 
-    if (!skip(r, MESSAGE_HEAD) || !read_number(r, 2, &version) || version < 0x0301 ||
-        version > 0x0304 || !skip(r, RANDOM) || !skip_vector(r, 1, 0, SESSION_ID_MAX, &n))
+    if (!skip_bytes(r, MESSAGE_HEAD) || !read_hello_number(r, 2, &version) || version < 0x0301 ||
+        version > 0x0304 || !skip_bytes(r, RANDOM) || !skip_vector(r, 1, 0, SESSION_ID_MAX, &n))
         return false;
     if (!skip_vector(r, 2, 2, TLS_HELLO_MAX, &n) || n % 2 || !skip_vector(r, 1, 1, UINT8_MAX, &n))
         return false;
     if (r->left == 0)
         return true; /* before TLS 1.2 there need not be extensions */
-    if (!enter(r, 2, &outside) || outside > 0)
+    if (!enter_vector(r, 2, &outside) || outside > 0)
         return false;
     while (r->left > 0)
         if (!read_extension(r, h))
@@ -256,14 +257,14 @@ static bool read_hello(struct reader *r, struct tls_hello *h)
  * records; 0 before. */
 static int message_length(struct str in, size_t gathered, struct err *e)
 {
-    struct reader r = { .in = in, .left = gathered };
+    struct hello_reader r = { .in = in, .left = gathered };
     size_t type, n;
 
-    if (!read_number(&r, 1, &type))
+    if (!read_hello_number(&r, 1, &type))
         return 0;
     if (type != CLIENT_HELLO)
         return err_set(e, ERR_INVALID, "not a TLS ClientHello");
-    if (!read_number(&r, 3, &n))
+    if (!read_hello_number(&r, 3, &n))
         return 0;
     if (n > TLS_HELLO_MAX - MESSAGE_HEAD)
         return err_set(e, ERR_TOO_BIG, "the TLS ClientHello is longer than %d bytes",
@@ -272,7 +273,7 @@ static int message_length(struct str in, size_t gathered, struct err *e)
 }
 
 /* Finds the end of the hello, or 0, and checks the records up to it. */
-static int scan(struct str in, int *ret_message, struct err *e)
+static int scan_records(struct str in, int *ret_message, struct err *e)
 {
     size_t at = 0, gathered = 0;
 
@@ -305,8 +306,8 @@ static int scan(struct str in, int *ret_message, struct err *e)
 int tls_hello_parse(struct str in, struct tls_hello *ret, struct err *e)
 {
     struct tls_hello h = { 0 };
-    struct reader r = { .in = in };
-    int message = 0, n = scan(in, &message, e);
+    struct hello_reader r = { .in = in };
+    int message = 0, n = scan_records(in, &message, e);
 
     if (n <= 0)
         return n;

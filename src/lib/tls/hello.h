@@ -1,10 +1,11 @@
-/* What a TLS client says first, read without answering it: enough to know where it wants to go.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a TLS ClientHello without answering it, to find the client's destination.
  *
  * Reads the bytes as they arrived, in any segmentation and over several records, and copies nothing
  * but the name. Strict where two readings could differ: two SNI extensions, two names, a NUL or
  * control byte in a name, lengths that do not add up, anything behind the hello in its record. */
-#ifndef TLS_HELLO_H
-#define TLS_HELLO_H
+#ifndef LIB_TLS_HELLO_H
+#define LIB_TLS_HELLO_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +35,6 @@ struct tls_hello {
 int tls_hello_parse(struct str in, struct tls_hello *ret, struct err *e);
 
 /* Whether the first bytes, one at least, can still become a ClientHello. */
-bool tls_looks_like(struct str first);
+bool tls_is_hello(struct str first);
 
 #endif

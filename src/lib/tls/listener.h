@@ -1,24 +1,25 @@
-/* A listening socket behind which TLS ends: whoever completes a handshake and sends the first bytes
- * is handed on, as a socket that carries what was inside. So it is for protocols in which the
- * client speaks first.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A listener that terminates TLS: a client that completes a handshake and sends the first bytes is
+ * handed on, as a socket that carries the plain text. So it is for protocols in which the client
+ * speaks first.
  *
  * A client that is slow, silent or hostile costs its own connection: a handshake has ten seconds
- * and what OpenSSL takes of it is bounded. Connections that were not handed on are bounded in total
- * and by address: at either limit the oldest one ends, after what its client has sent was read; the
- * first bytes and a complete handshake make it young again. Connections whose server has ended and
+ * and OpenSSL's input from it is bounded. Connections that were not handed on are bounded in total
+ * and by address: at either limit the oldest one ends, after its pending input was read; the first
+ * bytes and a complete handshake renew its age. Connections whose server has ended and
  * whose client does not read end, too. At the limit of all connections new ones wait.
  */
-#ifndef TLS_DOOR_H
-#define TLS_DOOR_H
+#ifndef LIB_TLS_LISTENER_H
+#define LIB_TLS_LISTENER_H
 
 #include <sys/socket.h>
 
-#include "crypto/tls.h"
-#include "loop/fd.h"
+#include "lib/crypto/tls.h"
+#include "lib/loop/fd.h"
 
-struct tls_door;
+struct tls_listener;
 
-struct tls_door_setup {
+struct tls_listener_setup {
     struct loop *loop;
     int fd;                               /* listening; becomes the door's, also on failure */
     struct crypto_tls_identity *identity; /* becomes the door's, also on failure */
@@ -30,10 +31,11 @@ struct tls_door_setup {
     void *user;
 };
 
-int tls_door_open(const struct tls_door_setup *s, struct tls_door **ret, struct err *e);
-/* Whoever comes from now on meets this identity, which becomes the door's. */
-void tls_door_renew(struct tls_door *d, struct crypto_tls_identity *identity);
-void tls_door_shut(struct tls_door *d); /* accepts no more; connections go on. NULL is fine */
-void tls_door_free(struct tls_door *d); /* and they end. NULL is fine */
+int tls_listener_open(const struct tls_listener_setup *s, struct tls_listener **ret, struct err *e);
+/* New connections use this identity, which the door owns from now on. */
+void tls_listener_renew(struct tls_listener *d, struct crypto_tls_identity *identity);
+void tls_listener_shut(
+    struct tls_listener *d); /* stops accepting; connections continue. NULL is allowed */
+void tls_listener_free(struct tls_listener *d); /* and they end. NULL is fine */
 
 #endif

@@ -1,4 +1,5 @@
-#include "yaml/file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "yaml/reader.h"
+#include "lib/yaml/reader.h"
 
 enum { CHUNK = 16 << 10 };
 
@@ -27,7 +29,7 @@ int yaml_file_trusted(const struct stat *st, struct err *e)
     return 0;
 }
 
-static int open_file(int dir, const char *name, unsigned flags, int *ret, struct err *e)
+static int open_yaml_file(int dir, const char *name, unsigned flags, int *ret, struct err *e)
 {
     int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     AUTO_CLOSE int fd = openat(dir, name, how | (flags & YAML_FILE_NO_LINK ? O_NOFOLLOW : 0));
@@ -50,38 +52,15 @@ static int open_file(int dir, const char *name, unsigned flags, int *ret, struct
     return 0;
 }
 
-/* All of it, whatever its size was said to be: it may change while we read. */
-static int read_all(int fd, struct buf *text, struct err *e)
-{
-    for (;;) {
-        size_t room = text->max - text->n < CHUNK ? text->max - text->n : CHUNK;
-        char *to;
-        ssize_t n;
-
-        if (room == 0)
-            return err_set(e, ERR_TOO_BIG, "is larger than the allowed %zu bytes", text->max - 1);
-        if (buf_room(text, room, &to) < 0)
-            return err_set(e, ERR_BUG, "no room below the ceiling");
-        n = read(fd, to, room);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "cannot be read");
-        if (n == 0)
-            return 0;
-        buf_grew(text, (size_t)n);
-    }
-}
-
 int yaml_file_read(int dir, const char *name, unsigned flags, struct json_limits limits,
                    struct arena *a, const struct json **ret, struct err *e)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(limits.bytes + 1);
+    AUTO(buf_done) struct buf text = BUF_INIT(limits.bytes);
     AUTO_CLOSE int fd = -1;
-    int r = open_file(dir, name, flags, &fd, e);
+    int r = open_yaml_file(dir, name, flags, &fd, e);
 
     if (r >= 0)
-        r = read_all(fd, &text, e);
+        r = buf_read_fd(&text, fd, e);
     return r < 0 ? r : yaml_read(buf_str(&text), limits, a, ret, e);
 }
 
@@ -98,7 +77,7 @@ static struct str cut_step(struct str path, struct str *step)
     return (struct str){ path.p + n, path.n - n };
 }
 
-static const struct json *follow(const struct json *v, struct str step)
+static const struct json *follow_step(const struct json *v, struct str step)
 {
     uint64_t index;
 
@@ -118,7 +97,7 @@ const struct json *yaml_file_at(const struct json *document, const char *path, b
         const struct json *next;
 
         rest = cut_step(rest, &step);
-        next = follow(at, step);
+        next = follow_step(at, step);
         if (!next) {
             *ret_whole = false;
             return at;

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* YAML files that people edit and that a daemon obeys: opened with care, and complained about by
  * line and field. */
-#ifndef YAML_FILE_H
-#define YAML_FILE_H
+#ifndef LIB_YAML_FILE_H
+#define LIB_YAML_FILE_H
 
 #include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "json/value.h"
+#include "lib/json/value.h"
 
 enum yaml_file_flags {
     YAML_FILE_NO_LINK = 1 << 0,   /* refuse a symbolic link */
@@ -20,9 +21,8 @@ enum yaml_file_flags {
 int yaml_file_read(int dir, const char *name, unsigned flags, struct json_limits limits,
                    struct arena *a, const struct json **ret, struct err *e);
 
-/* Whether only those could have written a file or directory who may tell us what to do. As root:
- * root owns it, and neither group nor others may write; as a plain user: not everybody may write.
- */
+/* Checks that only trusted users can write a file or directory. As root: root owns it, and neither
+ * group nor others may write. As a plain user: others may not write. */
 int yaml_file_trusted(const struct stat *st, struct err *e);
 
 /* The value at a path such as "network.egress[2].host", or, where the document does not go that

@@ -1,14 +1,15 @@
-#include "yaml/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <yaml.h>
 
 #include "base/own.h"
-#include "json/build.h"
-#include "yaml/scalar.h"
+#include "lib/json/build.h"
+#include "lib/yaml/scalar.h"
 
-struct reader {
+struct yaml_reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; owned, replaced by next_event() */
     struct str text;
@@ -18,14 +19,14 @@ struct reader {
     struct err *e;
 };
 
-static void reader_done(struct reader *r)
+static void reader_done(struct yaml_reader *r)
 {
     yaml_event_delete(&r->event);
     yaml_parser_delete(&r->parser);
     json_build_done(&r->build);
 }
 
-__attribute__((format(printf, 4, 5))) static int fail_at(struct reader *r, yaml_mark_t at,
+__attribute__((format(printf, 4, 5))) static int fail_at(struct yaml_reader *r, yaml_mark_t at,
                                                          enum err_code code, const char *fmt, ...)
 {
     char reason[160];
@@ -40,14 +41,14 @@ __attribute__((format(printf, 4, 5))) static int fail_at(struct reader *r, yaml_
 /* About the current event. */
 #define fail(r, ...) fail_at((r), (r)->event.start_mark, ERR_INVALID, __VA_ARGS__)
 
-static int fail_room(struct reader *r)
+static int fail_yaml_memory(struct yaml_reader *r)
 {
     return err_set(r->e, ERR_TOO_BIG, "the document needs more memory than the allowed %zu bytes",
                    r->build.arena->max);
 }
 
 /* The place of a byte, for the errors that the library gives no mark. */
-static yaml_mark_t mark_of(struct str text, size_t offset)
+static yaml_mark_t mark_of_offset(struct str text, size_t offset)
 {
     yaml_mark_t mark = { .index = offset };
 
@@ -61,7 +62,7 @@ static yaml_mark_t mark_of(struct str text, size_t offset)
     return mark;
 }
 
-static int fail_parser(struct reader *r)
+static int fail_parser(struct yaml_reader *r)
 {
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "not valid YAML";
@@ -69,19 +70,19 @@ static int fail_parser(struct reader *r)
     if (p->error == YAML_MEMORY_ERROR)
         abort();
     if (p->error == YAML_READER_ERROR)
-        return fail_at(r, mark_of(r->text, p->problem_offset), ERR_INVALID, "%s", problem);
+        return fail_at(r, mark_of_offset(r->text, p->problem_offset), ERR_INVALID, "%s", problem);
     if (p->context)
         return fail_at(r, p->problem_mark, ERR_INVALID, "%s: %s", p->context, problem);
     return fail_at(r, p->problem_mark, ERR_INVALID, "%s", problem);
 }
 
-static int next_event(struct reader *r)
+static int next_event(struct yaml_reader *r)
 {
     yaml_event_delete(&r->event);
     return yaml_parser_parse(&r->parser, &r->event) ? 0 : fail_parser(r);
 }
 
-static void note_place(struct reader *r, struct json *v)
+static void record_yaml_position(struct yaml_reader *r, struct json *v)
 {
     yaml_mark_t at = r->event.start_mark;
 
@@ -89,45 +90,45 @@ static void note_place(struct reader *r, struct json *v)
     v->column = at.column < UINT16_MAX ? (uint16_t)(at.column + 1) : UINT16_MAX;
 }
 
-static int copy_str(struct reader *r, struct str s, struct str *ret)
+static int copy_yaml_str(struct yaml_reader *r, struct str s, struct str *ret)
 {
     const char *copy = arena_dup(r->build.arena, s);
 
     if (!copy)
-        return fail_room(r);
+        return fail_yaml_memory(r);
     *ret = (struct str){ copy, s.n };
     return 0;
 }
 
-static struct str scalar_text(const struct reader *r)
+static struct str scalar_text(const struct yaml_reader *r)
 {
     const void *text = r->event.data.scalar.value;
 
     return (struct str){ text, r->event.data.scalar.length };
 }
 
-static bool is_plain(const struct reader *r)
+static bool is_plain_event(const struct yaml_reader *r)
 {
     return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static int read_scalar(struct reader *r, struct json *v)
+static int read_scalar(struct yaml_reader *r, struct json *v)
 {
     struct str text = scalar_text(r);
     const char *why;
 
-    if (is_plain(r)) {
+    if (is_plain_event(r)) {
         if (!yaml_plain(text, v, &why))
             return fail(r, "%s", why);
         if (v->type != JSON_STR)
             return 0;
     }
     v->type = JSON_STR;
-    return copy_str(r, text, &v->s);
+    return copy_yaml_str(r, text, &v->s);
 }
 
-/* What may decorate a value in YAML and may not here. */
-static int check_plainness(struct reader *r, const yaml_char_t *anchor, const yaml_char_t *tag)
+/* Refuses anchors and tags. */
+static int check_plainness(struct yaml_reader *r, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor)
         return fail(r, "anchors (&name) are not supported; write the value out");
@@ -137,7 +138,7 @@ static int check_plainness(struct reader *r, const yaml_char_t *anchor, const ya
 }
 
 /* The current event has to be the key of a member. */
-static int read_key(struct reader *r, struct str *ret)
+static int read_yaml_key(struct yaml_reader *r, struct str *ret)
 {
     struct str text = scalar_text(r);
     struct json v = { 0 };
@@ -149,35 +150,35 @@ static int read_key(struct reader *r, struct str *ret)
     rc = check_plainness(r, r->event.data.scalar.anchor, r->event.data.scalar.tag);
     if (rc < 0)
         return rc;
-    if (is_plain(r) && str_eq(text, STR("<<")))
+    if (is_plain_event(r) && str_eq(text, STR("<<")))
         return fail(r, "merge keys (<<) are not supported; write the members out");
-    if (is_plain(r) && (!yaml_plain(text, &v, &why) || v.type != JSON_STR))
+    if (is_plain_event(r) && (!yaml_plain(text, &v, &why) || v.type != JSON_STR))
         return fail(r, "a key has to be a string; put it in quotes");
-    return copy_str(r, text, ret);
+    return copy_yaml_str(r, text, ret);
 }
 
-static int read_value(struct reader *r, struct json *v);
+static int read_yaml_value(struct yaml_reader *r, struct json *v);
 
 /* The current event is the first of an item or member; onto the pile of its list with it. */
-static int read_item(struct reader *r, bool keyed)
+static int read_yaml_item(struct yaml_reader *r, bool keyed)
 {
     struct json v = { 0 };
     int rc = 0;
 
-    note_place(r, &v);
+    record_yaml_position(r, &v);
     if (keyed) {
-        rc = read_key(r, &v.key);
+        rc = read_yaml_key(r, &v.key);
         if (rc >= 0)
             rc = next_event(r);
     }
     if (rc >= 0)
-        rc = read_value(r, &v);
+        rc = read_yaml_value(r, &v);
     if (rc < 0)
         return rc;
-    return json_build_push(&r->build, &v) < 0 ? fail_room(r) : 0;
+    return json_build_push(&r->build, &v) < 0 ? fail_yaml_memory(r) : 0;
 }
 
-static int read_items(struct reader *r, bool keyed)
+static int read_yaml_items(struct yaml_reader *r, bool keyed)
 {
     yaml_event_type_t end = keyed ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
 
@@ -186,13 +187,13 @@ static int read_items(struct reader *r, bool keyed)
 
         if (rc < 0 || r->event.type == end)
             return rc;
-        rc = read_item(r, keyed);
+        rc = read_yaml_item(r, keyed);
         if (rc < 0)
             return rc;
     }
 }
 
-static int check_keys(struct reader *r, const struct json *object)
+static int check_yaml_keys(struct yaml_reader *r, const struct json *object)
 {
     const struct json *twice = json_build_twice(&r->build, object);
 
@@ -202,7 +203,7 @@ static int check_keys(struct reader *r, const struct json *object)
                    twice->line, twice->column);
 }
 
-static int read_list(struct reader *r, struct json *v, enum json_type type)
+static int read_yaml_list(struct yaml_reader *r, struct json *v, enum json_type type)
 {
     size_t mark = json_build_mark(&r->build);
     int rc;
@@ -211,18 +212,18 @@ static int read_list(struct reader *r, struct json *v, enum json_type type)
         return fail_at(r, r->event.start_mark, ERR_TOO_BIG,
                        "lists and mappings are more than %u levels deep", r->limits.depth);
     r->depth++;
-    rc = read_items(r, type == JSON_OBJECT);
+    rc = read_yaml_items(r, type == JSON_OBJECT);
     if (rc < 0)
         return rc;
     r->depth--;
     v->type = type;
     if (json_build_close(&r->build, mark, v) < 0)
-        return fail_room(r);
-    return type == JSON_OBJECT ? check_keys(r, v) : 0;
+        return fail_yaml_memory(r);
+    return type == JSON_OBJECT ? check_yaml_keys(r, v) : 0;
 }
 
 /* The value that the current event begins; afterwards the current event is its last. */
-static int read_value(struct reader *r, struct json *v)
+static int read_yaml_value(struct yaml_reader *r, struct json *v)
 {
     const yaml_event_t *ev = &r->event;
     int rc;
@@ -233,10 +234,10 @@ static int read_value(struct reader *r, struct json *v)
         return rc < 0 ? rc : read_scalar(r, v);
     case YAML_SEQUENCE_START_EVENT:
         rc = check_plainness(r, ev->data.sequence_start.anchor, ev->data.sequence_start.tag);
-        return rc < 0 ? rc : read_list(r, v, JSON_ARRAY);
+        return rc < 0 ? rc : read_yaml_list(r, v, JSON_ARRAY);
     case YAML_MAPPING_START_EVENT:
         rc = check_plainness(r, ev->data.mapping_start.anchor, ev->data.mapping_start.tag);
-        return rc < 0 ? rc : read_list(r, v, JSON_OBJECT);
+        return rc < 0 ? rc : read_yaml_list(r, v, JSON_OBJECT);
     case YAML_ALIAS_EVENT:
         return fail(r, "aliases (*name) are not supported; write the value out");
     default:
@@ -252,7 +253,7 @@ static bool has_directives(const yaml_event_t *start)
 }
 
 /* From the start of the document to its end; both are events of their own. */
-static int read_document(struct reader *r, struct json *v)
+static int read_yaml_document(struct yaml_reader *r, struct json *v)
 {
     int rc;
 
@@ -261,19 +262,19 @@ static int read_document(struct reader *r, struct json *v)
     rc = next_event(r);
     if (rc < 0)
         return rc;
-    note_place(r, v);
-    rc = read_value(r, v);
+    record_yaml_position(r, v);
+    rc = read_yaml_value(r, v);
     return rc < 0 ? rc : next_event(r);
 }
 
-static int read_stream(struct reader *r, struct json *v)
+static int read_yaml_stream(struct yaml_reader *r, struct json *v)
 {
     int rc = next_event(r); /* the start of the stream … */
 
     if (rc >= 0)
         rc = next_event(r); /* … and of the document */
     if (rc >= 0 && r->event.type == YAML_DOCUMENT_START_EVENT) {
-        rc = read_document(r, v);
+        rc = read_yaml_document(r, v);
         if (rc >= 0)
             rc = next_event(r);
     }
@@ -282,7 +283,7 @@ static int read_stream(struct reader *r, struct json *v)
     return r->event.type == YAML_STREAM_END_EVENT ? 0 : fail(r, "only one document is allowed");
 }
 
-static int check_text(struct str text, size_t allowed, struct err *e)
+static int check_yaml_text(struct str text, size_t allowed, struct err *e)
 {
     if (text.n > allowed)
         return err_set(e, ERR_TOO_BIG, "the document has %zu bytes; %zu are allowed", text.n,
@@ -293,7 +294,7 @@ static int check_text(struct str text, size_t allowed, struct err *e)
     return 0;
 }
 
-static void reader_init(struct reader *r, struct arena *a)
+static void reader_init(struct yaml_reader *r, struct arena *a)
 {
     if (!yaml_parser_initialize(&r->parser))
         abort();
@@ -307,17 +308,17 @@ static void reader_init(struct reader *r, struct arena *a)
 int yaml_read(struct str text, struct json_limits limits, struct arena *a, const struct json **ret,
               struct err *e)
 {
-    AUTO(reader_done) struct reader r = { .text = text, .limits = limits, .e = e };
+    AUTO(reader_done) struct yaml_reader r = { .text = text, .limits = limits, .e = e };
     struct json *root;
-    int rc = check_text(text, limits.bytes, e);
+    int rc = check_yaml_text(text, limits.bytes, e);
 
     if (rc < 0)
         return rc;
     reader_init(&r, a);
     root = arena_alloc(a, sizeof *root);
     if (!root)
-        return fail_room(&r);
-    rc = read_stream(&r, root);
+        return fail_yaml_memory(&r);
+    rc = read_yaml_stream(&r, root);
     if (rc < 0)
         return rc;
     *ret = root;

@@ -1,9 +1,10 @@
-#include "yaml/scalar.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/scalar.h"
 
 #include "base/own.h"
-#include "json/number.h"
+#include "lib/json/number.h"
 
-static const struct word {
+static const struct scalar_word {
     const char *text;
     enum json_type type;
     bool b;
@@ -16,7 +17,7 @@ static const struct word {
 
 static const char *const not_finite[] = { ".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN" };
 
-static const struct word *find_word(struct str s)
+static const struct scalar_word *find_word(struct str s)
 {
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (str_eq(s, str_from(words[i].text)))
@@ -37,7 +38,7 @@ static bool is_not_finite(struct str s)
     return false;
 }
 
-static size_t count_digits(struct str s)
+static size_t count_leading_digits(struct str s)
 {
     size_t n = 0;
 
@@ -46,7 +47,7 @@ static size_t count_digits(struct str s)
     return n;
 }
 
-static struct str behind(struct str s, size_t n)
+static struct str str_behind(struct str s, size_t n)
 {
     return (struct str){ s.p + n, s.n - n };
 }
@@ -54,24 +55,24 @@ static struct str behind(struct str s, size_t n)
 /* [0-9]* ( . [0-9]* )? ( [eE] [-+]? [0-9]+ )? with a digit before the exponent. */
 static bool looks_decimal(struct str s)
 {
-    size_t whole = count_digits(s), places = 0;
+    size_t whole = count_leading_digits(s), places = 0;
 
-    s = behind(s, whole);
+    s = str_behind(s, whole);
     if (s.n && s.p[0] == '.') {
-        places = count_digits(behind(s, 1));
-        s = behind(s, 1 + places);
+        places = count_leading_digits(str_behind(s, 1));
+        s = str_behind(s, 1 + places);
     }
     if (whole + places == 0)
         return false;
     if (s.n && (s.p[0] | 0x20) == 'e') {
-        s = without_sign(behind(s, 1));
-        whole = count_digits(s);
+        s = without_sign(str_behind(s, 1));
+        whole = count_leading_digits(s);
         return whole > 0 && whole == s.n;
     }
     return s.n == 0;
 }
 
-static int digit_value(char c)
+static int based_digit_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -87,7 +88,7 @@ static bool looks_based(struct str s, unsigned *ret_bits)
     if (!bits || s.n == 2)
         return false;
     for (size_t i = 2; i < s.n; i++)
-        if (digit_value(s.p[i]) >= 1 << bits)
+        if (based_digit_value(s.p[i]) >= 1 << bits)
             return false;
     *ret_bits = bits;
     return true;
@@ -102,7 +103,7 @@ static bool read_based(struct str s, unsigned bits, struct json *v, const char *
             *why = "the whole number does not fit in 64 bits; quote it if it is a string";
             return false;
         }
-        u = u << bits | (uint64_t)digit_value(s.p[i]);
+        u = u << bits | (uint64_t)based_digit_value(s.p[i]);
     }
     v->type = u > INT64_MAX ? JSON_UINT : JSON_INT;
     v->u = u;
@@ -125,14 +126,14 @@ static bool read_decimal(struct str s, bool negative, struct json *v, const char
         text[n++] = '0';
     for (size_t i = 0; i < s.n; i++) {
         text[n++] = s.p[i];
-        if (s.p[i] == '.' && count_digits(behind(s, i + 1)) == 0)
+        if (s.p[i] == '.' && count_leading_digits(str_behind(s, i + 1)) == 0)
             text[n++] = '0';
     }
     text[n] = '\0';
     return json_number(text, v, why) != NULL;
 }
 
-static bool read_number(struct str s, bool negative, struct json *v, const char **why)
+static bool read_scalar_number(struct str s, bool negative, struct json *v, const char **why)
 {
     if (s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9') {
         *why = "a number must not start with 0: write 0o755 for octal, or quote it";
@@ -143,7 +144,7 @@ static bool read_number(struct str s, bool negative, struct json *v, const char 
 
 bool yaml_plain(struct str text, struct json *v, const char **why)
 {
-    const struct word *word = find_word(text);
+    const struct scalar_word *word = find_word(text);
     struct str s = without_sign(text);
     unsigned bits;
 
@@ -157,7 +158,7 @@ bool yaml_plain(struct str text, struct json *v, const char **why)
         return false;
     }
     if (looks_decimal(s))
-        return read_number(s, text.p[0] == '-', v, why);
+        return read_scalar_number(s, text.p[0] == '-', v, why);
     if (looks_based(text, &bits))
         return read_based(text, bits, v, why);
     v->type = JSON_STR;

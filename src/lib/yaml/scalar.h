@@ -1,4 +1,5 @@
-/* What a plain scalar (one without quotes) means.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type of a plain scalar (one without quotes).
  *
  *     null, Null, NULL, ~ and nothing     null
  *     true, True, TRUE, false, …          a boolean
@@ -8,10 +9,10 @@
  *
  * Refused rather than guessed: 0755, which is octal to some readers and decimal to others; infinity
  * and NaN; numbers too large to hold. Quotes make strings of all of them. */
-#ifndef YAML_SCALAR_H
-#define YAML_SCALAR_H
+#ifndef LIB_YAML_SCALAR_H
+#define LIB_YAML_SCALAR_H
 
-#include "json/value.h"
+#include "lib/json/value.h"
 
 /* Sets type and value of *v; a string borrows from text. False and a reason in *why if the scalar
  * is refused. */

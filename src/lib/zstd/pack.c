@@ -1,7 +1,10 @@
-#include "zstd/pack.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/zstd/pack.h"
 
 #include <stdlib.h>
 #include <zstd.h>
+
+#include "base/own.h"
 
 enum { LEVEL = 3, ROOM = 128 << 10 };
 
@@ -12,9 +15,10 @@ struct zstd_pack {
 
 struct zstd_pack *zstd_pack_new(void)
 {
-    struct zstd_pack *z = calloc(1, sizeof *z);
+    struct zstd_pack *z = new0(sizeof *z);
 
-    if (!z || !(z->context = ZSTD_createCCtx()))
+    z->context = ZSTD_createCCtx();
+    if (!z->context)
         abort();
     ZSTD_CCtx_setParameter(z->context, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(z->context, ZSTD_c_checksumFlag, 1);

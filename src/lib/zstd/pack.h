@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing with zstd as it comes, piece by piece. */
-#ifndef ZSTD_PACK_H
-#define ZSTD_PACK_H
+#ifndef LIB_ZSTD_PACK_H
+#define LIB_ZSTD_PACK_H
 
 #include "base/err.h"
 #include "base/str.h"

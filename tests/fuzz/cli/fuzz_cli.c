@@ -1,14 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small parsers of the command line: times, base64, lines, ends of a copy, servers. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rfc3339.h"
 #include "base/own.h"
 #include "cli/base64.h"
-#include "cli/contact.h"
+#include "cli/connect.h"
 #include "cli/copy_place.h"
 #include "cli/lines.h"
 #include "cli/output.h"
-#include "cli/when.h"
+#include "cli/time_text.h"
 
 enum { MEMORY = 1 << 20 };
 
@@ -24,7 +26,7 @@ static void try_texts(const char *text)
 {
     struct copy_end end;
     struct copy_place at;
-    struct place place;
+    struct daemon_address place;
 
     if (copy_end(text, &end, NULL) >= 0) {
         struct copy_source s = { end.path, true };
@@ -69,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0 || size > 4096 || buf_add(&text, s) < 0)
         return 0;
-    must(!when_parse(s, &ns) || ns >= 0);
+    must(!rfc3339_parse(s, &ns) || ns >= 0);
     base64_decode(s, &out);
     buf_clear(&out);
     must(output_clean(s, &out) == 0);

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sandboxes tell Daytona's clients, by the first byte: output of sessions, git's status.
  * Output that comes in pieces is the same as what comes at once. */
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "api/daytona/git_status.h"
-#include "api/daytona/session_scan.h"
+#include "edge/daytona/git_status.h"
+#include "edge/daytona/session_scan.h"
 #include "base/own.h"
 
 enum { TOLD_MAX = 8 << 20 };

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile servers: what is taken keeps the limits and is of the family that was asked for. */
 #include <stdlib.h>
 
-#include "dns/message.h"
+#include "lib/dns/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every query has an answer or is not to be answered, the answer fits, and we read from it what was
  * asked and what we put in. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "dns/message.h"
+#include "lib/dns/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

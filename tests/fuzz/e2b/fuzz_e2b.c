@@ -1,18 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What E2B's clients send, by the first byte: envelopes, parts of a body, filters, packed bytes,
  * what they take, whom they call. A
  * body that comes in pieces is the same as one that comes at once. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/domain.h"
-#include "api/e2b/code_output.h"
-#include "api/e2b/envelope.h"
-#include "api/e2b/metadata.h"
-#include "api/multipart.h"
-#include "api/e2b/signature.h"
+#include "edge/core/domain.h"
+#include "edge/code/code_output.h"
+#include "edge/e2b/envelope.h"
+#include "edge/core/metadata.h"
+#include "edge/core/multipart.h"
+#include "edge/e2b/signature.h"
 #include "base/own.h"
-#include "gzip/gunzip.h"
-#include "http/coding.h"
+#include "lib/gzip/gunzip.h"
+#include "lib/http/coding.h"
 
 enum { TOLD_MAX = 4 << 20, UNPACKED_MAX = 1 << 20 };
 
@@ -144,7 +145,7 @@ static void check_session(struct str in)
         size_t n = (head >> 1) + 1u < in.n ? (head >> 1) + 1u : in.n;
 
         r = code_output_take(&o, 1 + (head & 1), (struct str){ in.p + 1, n - 1 });
-        must(o.told.n == 0 || o.told.p[o.told.n - 1] == '\n');
+        must(o.json_lines.n == 0 || o.json_lines.p[o.json_lines.n - 1] == '\n');
         in = (struct str){ in.p + n, in.n - n };
     }
     code_output_done(&o);

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An egress ceiling as a worker reads it: invalid, or written and read back the same; it never has
  * an address that its list does not have, unless its reach has it. Behind a NUL byte comes a place
  * as the configuration has them. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "policy/egress_ceiling.h"
+#include "domain/policy/egress_ceiling.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An egress log that anybody may have written: however it is cut into pieces, the reader finds the
  * same; a line that has a place is taken apart as it was put together; what is found can be told.
  */
@@ -7,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/chain.h"
-#include "egress/limits.h"
+#include "engine/egress/chain.h"
+#include "engine/egress/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

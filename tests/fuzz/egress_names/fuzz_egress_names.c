@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to policy DNS as a sandbox may send them, without the sockets. Whatever they are, an
  * answer is short, has the question's id and is marked as one, and gives addresses only for the one
  * name that is mapped; and only the names of the policy ever lead to a lookup. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/adapters/names.h"
-#include "egress/audit.h"
-#include "egress/mapping.h"
-#include "policy/egress_file.h"
+#include "engine/egress/adapters/names.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fake_addresses.h"
+#include "domain/policy/egress_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,7 +22,7 @@ static const char policy[] = "version: 1\n"
                              "      - {path: /**}\n";
 
 static struct egress_box box;
-static struct names *names;
+static struct dns_names *names;
 
 static void must(bool good)
 {
@@ -33,9 +34,9 @@ static void must(bool good)
 static void set_up(void)
 {
     static struct loop loop;
-    static struct egress g = { .loop = &loop };
+    static struct egress_state g = { .loop = &loop };
     static struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
-    struct mapped m = { .name = "api.example.com", .generation = 1, .expires = INT64_MAX };
+    struct fake_mapping m = { .name = "api.example.com", .generation = 1, .expires = INT64_MAX };
     struct egress_policy p;
     struct synthetic s;
 
@@ -45,10 +46,10 @@ static void set_up(void)
     listeners_init(&box.listeners);
     box.listeners.fd[LISTENER_CAPTURE6] = 0;
     box.audit = audit_new(&loop, "sbx_fuzz", -1);
-    box.mapping = mapping_new();
+    box.mapping = fake_addresses_new();
     box.generation = 1;
     box.snapshot = egress_compile(&p, 1, NULL);
-    must(box.snapshot && mapping_put(box.mapping, &m, 0, &s, NULL) >= 0);
+    must(box.snapshot && fake_addresses_put(box.mapping, &m, 0, &s, NULL) >= 0);
     names = names_new(&box);
 }
 
@@ -72,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!names)
         set_up();
-    n = names_ask(names, (struct str){ (const char *)data, size }, &from, &q, out);
+    n = names_answer(names, (struct str){ (const char *)data, size }, &from, &q, out);
     if (n > 0)
         check_answer(data, &q, out, n);
     else if (n == NAMES_LATER)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says whether the rest is a packet or what a netlink socket gave. What is read of a
  * packet is in it: its addresses, and ports that stand where its headers end. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/adapters/nflog.h"
+#include "engine/egress/adapters/nflog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A text that is read as a policy is the same again when it was written as JSON and read back; and
  * the index of its snapshot finds what going through all endpoints finds. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "policy/egress.h"
-#include "policy/egress_file.h"
-#include "policy/glob.h"
-#include "policy/host_pattern.h"
+#include "domain/policy/egress.h"
+#include "domain/policy/egress_file.h"
+#include "domain/policy/glob.h"
+#include "domain/policy/host_pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,7 +43,7 @@ static bool who_matches(const struct egress_entry *entry, const struct egress_en
     return good;
 }
 
-static bool applies(const struct egress_endpoint *ep, const struct egress_ask *ask)
+static bool applies(const struct egress_endpoint *ep, const struct egress_connect_query *ask)
 {
     struct host_pattern p;
     struct address address;
@@ -58,7 +59,7 @@ static bool applies(const struct egress_endpoint *ep, const struct egress_ask *a
     return !ask->host_is_address && host_pattern_match(&p, ask->host);
 }
 
-static bool naive_allows(const struct egress_policy *p, const struct egress_ask *ask)
+static bool naive_allows(const struct egress_policy *p, const struct egress_connect_query *ask)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(64 << 20);
     const struct egress_entry *entries = p->network_policies.p;
@@ -91,7 +92,7 @@ static void ask_requests(const struct egress_match *m)
 }
 
 static void ask_for(const struct egress_policy *p, const struct egress_snapshot *s,
-                    struct egress_ask *ask)
+                    struct egress_connect_query *ask)
 {
     static const struct address public = { .bytes = { 8, 8, 8, 8 } };
     struct egress_match m;
@@ -122,7 +123,7 @@ static void ask_about(const struct egress_policy *p, const struct egress_snapsho
     char name[1024];
 
     for (size_t i = 0; ep->host && i < COUNT_OF(stars); i++) {
-        struct egress_ask ask = { .port = ep->ports[0] };
+        struct egress_connect_query ask = { .port = ep->ports[0] };
         size_t n = 0;
 
         for (const char *c = ep->host; *c && n < sizeof name - 8; c++)

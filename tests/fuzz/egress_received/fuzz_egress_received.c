@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes to a worker with POLICY and TEXTS: a policy that decides, or a reason, and every
  * descriptor is closed once. The first byte says which message and what it announces, the second
  * how many descriptors come; texts end with a 0xff. */
@@ -6,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/received.h"
+#include "engine/egress/received.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,7 +44,7 @@ static int receive(uint8_t kind, const struct ipc_fds *fds, struct egress_snapsh
 /* A policy in force answers, whatever it is. */
 static void ask(const struct egress_snapshot *s)
 {
-    struct egress_ask place = { .host = STR("a.example"), .port = 443 };
+    struct egress_connect_query place = { .host = STR("a.example"), .port = 443 };
     struct egress_match match;
     struct egress_reason why;
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a relay writes in the place of a head is one head again, for the place that was decided,
  * with the framing that was understood and nothing of what concerns one connection. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/relays/rewrite.h"
-#include "policy/path.h"
+#include "engine/egress/relays/rewrite.h"
+#include "domain/policy/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -79,7 +80,7 @@ static void check_answer(struct str in, enum h1_method asked)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
     struct h1_scan s = { 0 }, t = { 0 };
-    struct rewrite_answer how = { .asked = asked };
+    struct rewrite_answer how = { .request = asked };
 
     if (h1_parse_response(&s, in, &limits, asked, &answer, NULL) <= 0 || !leaves_room(&answer.head))
         return;

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the control plane and an egress worker: what the check passes is as good as it
  * promises. Everything lies in a heap block of just its size. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/wire.h"
+#include "engine/egress/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text that can be read, written again, is the same text: one text for one value. And any bytes,
  * written and read, are the same bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
+#include "lib/crypto/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An audit file that a worker wrote, whole or torn: lines are found where they are, times are those
  * that a reader of JSON sees, and looking for one ends. */
 #include <stdlib.h>
@@ -5,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "control/feed_file.h"
-#include "json/reader.h"
+#include "control/egress/egress_tail_file.h"
+#include "lib/json/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -20,12 +21,13 @@ static void check_line(struct str line)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
     const struct json_limits limits = { .bytes = 1 << 20, .depth = 16 };
-    int64_t ms = feed_line_time(line);
-    enum feed_kind kind = FEED_KINDS_;
+    int64_t ms = egress_tail_line_time(line);
+    enum egress_tail_kind kind = EGRESS_TAIL_KINDS_;
     const struct json *v, *time;
 
-    if (feed_line_kind(line, &kind))
-        HOLDS(kind == FEED_DENIED || kind == FEED_ALLOWED || kind == FEED_CLOSED);
+    if (egress_tail_line_kind(line, &kind))
+        HOLDS(kind == EGRESS_TAIL_DENIED || kind == EGRESS_TAIL_ALLOWED ||
+              kind == EGRESS_TAIL_CLOSED);
     if (ms < 0 || json_read(line, limits, &a, &v, NULL) < 0)
         return;
     time = json_get(v, STR("time"));
@@ -41,7 +43,7 @@ static void check_lines(int fd, const uint8_t *data, size_t n)
         size_t got;
 
         before = at;
-        got = feed_file_read(fd, &at, piece, sizeof piece);
+        got = egress_tail_file_read(fd, &at, piece, sizeof piece);
         HOLDS(at >= before && at + (int64_t)got <= (int64_t)n);
         HOLDS(!got || (at == before && data[(size_t)at + got - 1] == '\n'));
         for (struct str rest = { piece, got }, line; rest.n;) {
@@ -59,9 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (fd < 0 || write(fd, data, n) != (ssize_t)n)
         abort();
-    HOLDS(feed_file_name(fd) >= 0);
+    HOLDS(egress_tail_file_name(fd) >= 0);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        int64_t at = feed_file_seek(fd, times[i]);
+        int64_t at = egress_tail_file_seek(fd, times[i]);
 
         HOLDS(at == 0 || (at > 0 && at < (int64_t)n && data[at - 1] == '\n'));
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control plane's side of the fetch process, with a process that was taken over: whatever it
  * sends, in whatever order, each request ends once and within its limits, and the client goes on.
  * The input is a series of packets, each behind two bytes of length; bit 15 lets the client work
@@ -11,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "fetcher/fetcher.h"
-#include "ipc/channel.h"
+#include "engine/fetcher/fetcher.h"
+#include "lib/ipc/channel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

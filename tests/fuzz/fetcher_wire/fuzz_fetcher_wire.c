@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the control plane and the fetch process, in both directions: what the check
  * passes is as good as it promises, and can be written again. The first byte chooses the direction;
  * behind a REQUEST come its details. Everything lies in a heap block of just its size. */
@@ -5,7 +6,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "fetcher/wire.h"
+#include "engine/fetcher/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

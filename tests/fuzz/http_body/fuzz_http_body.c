@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says how large the pieces are in which the rest arrives. A chunked body is the
  * same in any pieces, ends at the same byte, and chunked anew it is the same again. */
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "http/body.h"
+#include "lib/http/body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says which side reads, and in what pieces. The messages are the same in any
  * pieces; each, written by the other side and read again, is the same once more. */
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "http/frame.h"
+#include "lib/http/frame.h"
 
 enum { MAX_MESSAGE = 1024 };
 

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A head means the same however it arrives, and written anew it means the same again: nothing in it
  * is seen by one reading and not by another. */
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "http/h1.h"
-#include "http/url.h"
+#include "lib/http/h1.h"
+#include "lib/http/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What llhttp (Node.js) refuses in its strict mode we refuse too, and what both take is the same
  * request: method, target, framing, and where its body ends. Two readings of the same bytes are how
  * requests are smuggled. */
@@ -5,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "http/body.h"
-#include "http/h1.h"
+#include "lib/http/body.h"
+#include "lib/http/h1.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of both protocols and launch plans. The first byte says what the rest is; what a check
  * passes must be as good as the check promises. Everything lies in a heap block of just its size,
  * so that a look behind its end does not go unseen. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "ipc/control.h"
-#include "runtime/launch.h"
+#include "lib/ipc/control.h"
+#include "engine/runtime/launch.h"
 
 enum { KIND_CONTROL, KIND_TEXT, KIND_LAUNCH, KIND_PLAN, KINDS };
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading, writing and reading again gives the same tree, in both styles; so does the way through a
  * struct and back. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "json/reader.h"
-#include "unit/json/sample.h"
+#include "lib/json/reader.h"
+#include "unit/lib/json/sample.h"
 
 enum { MEMORY = 16 << 20 };
 

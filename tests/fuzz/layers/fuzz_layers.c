@@ -1,10 +1,11 @@
-/* What a keeper of layers is asked, and what it says. The first byte says which of the two, the
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a layer worker of layers is asked, and what it says. The first byte says which of the two, the
  * second how many descriptors come with it. What a check passes names nothing but layers and boxes.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "layers/job.h"
+#include "engine/layers/job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a client: every frame is read, and what is one is answered by an engine whose tools
  * echo, ask back and hold on. A request gets exactly one answer or, if it is held, none. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "mcp/request.h"
+#include "edge/mcp/request.h"
 
 enum { MESSAGE_MAX = 64 << 10 };
 

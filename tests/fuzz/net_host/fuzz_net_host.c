@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is taken has one form, which is taken for the same again; addresses are what the libc reads;
  * and nothing that a resolver could take for an address is a name. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/host.h"
+#include "lib/net/host.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

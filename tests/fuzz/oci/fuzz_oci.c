@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says what the rest is. References that are taken have one spelling; digests and
  * names that come out of a document are ones that paths can be made of. */
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "oci/challenge.h"
-#include "oci/config.h"
-#include "oci/manifest.h"
-#include "oci/saved.h"
+#include "domain/oci/challenge.h"
+#include "domain/oci/config.h"
+#include "domain/oci/manifest.h"
+#include "domain/oci/saved.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "packages/packages.h"
+#include "domain/package_hosts/package_hosts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever a file holds, what comes out are hosts with ports, in their one spelling, each once. */
-static void check(const struct packages *p)
+static void check(const struct package_hosts *p)
 {
     struct host host;
     uint16_t port;
 
-    if (p->n > PACKAGES_HOSTS_MAX)
+    if (p->n > PACKAGE_HOSTS_HOSTS_MAX)
         abort();
     for (size_t i = 0; i < p->n; i++) {
         if (authority_parse(str_from(p->hosts[i]), 0, &host, &port, NULL) < 0)
@@ -24,16 +25,17 @@ static void check(const struct packages *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static packages_fn *const readers[] = {
-        packages_read_apt,     packages_read_deb822,  packages_read_list,    packages_read_pip,
-        packages_read_uv,      packages_read_npm,     packages_read_cargo,   packages_read_go,
-        packages_read_gem,     packages_built_in_pip, packages_built_in_npm, packages_built_in_go,
-        packages_built_in_gem,
+    static package_hosts_fn *const readers[] = {
+        package_hosts_read_apt,     package_hosts_read_deb822,  package_hosts_read_list,
+        package_hosts_read_pip,     package_hosts_read_uv,      package_hosts_read_npm,
+        package_hosts_read_cargo,   package_hosts_read_go,      package_hosts_read_gem,
+        package_hosts_built_in_pip, package_hosts_built_in_npm, package_hosts_built_in_go,
+        package_hosts_built_in_gem,
     };
     struct str text = { (const char *)data, size };
-    struct packages p = { .n = 0 };
+    struct package_hosts p = { .n = 0 };
 
-    if (size > PACKAGES_FILE_MAX)
+    if (size > PACKAGE_HOSTS_FILE_MAX)
         return 0;
     for (size_t i = 0; i < COUNT_OF(readers); i++)
         readers[i](&p, text);

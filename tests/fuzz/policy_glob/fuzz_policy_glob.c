@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A compiled glob matches what a naive matcher does, which goes through the pattern itself and
  * tries everything. The first byte chooses the dialect; pattern and text have a newline between. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "policy/glob.h"
+#include "domain/policy/glob.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reading of a path is its own reading, has nothing left that servers read in two ways but what
  * it keeps on purpose, and a folded one is its own folding. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "policy/path.h"
+#include "domain/policy/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cookies of any shape: none reaches a sandbox under a name of another's, and none leaves one for a
  * whole domain. The first byte chooses the kind of preview. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "api/preview_fields.h"
+#include "edge/core/preview_fields.h"
 #include "base/own.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

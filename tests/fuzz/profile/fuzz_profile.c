@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A text that is read as a profile, or as a configuration, is the same again when it was written
  * and read once more. */
 #include <stdio.h>
@@ -8,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "config/config.h"
-#include "profile/profile.h"
+#include "domain/config/config.h"
+#include "domain/profile/profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

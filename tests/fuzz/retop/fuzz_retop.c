@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever archive goes through, what comes out is an archive in which everything is below the top.
  */
 #include <fcntl.h>
@@ -7,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/retop.h"
-#include "tree/path.h"
+#include "cli/tar_rename.h"
+#include "lib/tar/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = { data, size };
     int r;
 
-    if (out < 0 || retop(read_input, &in, out, "top", NULL) < 0)
+    if (out < 0 || tar_rename(read_input, &in, out, "top", NULL) < 0)
         return 0;
     lseek(out, 0, SEEK_SET);
     tar_reader_init_fd(&t, out);

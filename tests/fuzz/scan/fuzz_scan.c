@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "scan/rules.h"
+#include "engine/scan/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

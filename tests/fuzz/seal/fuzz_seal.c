@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "seal/envelope.h"
-#include "seal/verify.h"
+#include "engine/attest/envelope.h"
+#include "engine/attest/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 20);
     struct str rest = { (const char *)data + 1, size ? size - 1 : 0 };
     unsigned char key[CRYPTO_SIGN_KEY_SIZE];
-    struct seal_files none = { 0 };
+    struct attest_files none = { 0 };
     static FILE *nowhere;
 
     if (!size)
@@ -24,9 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!nowhere)
         nowhere = fopen("/dev/null", "w");
     crypto_sign_public(private_key, key);
-    if (data[0] % 2 == 0 && seal_envelope_read(key, rest, &text, NULL) >= 0)
+    if (data[0] % 2 == 0 && attest_envelope_read(key, rest, &text, NULL) >= 0)
         abort();
     if (data[0] % 2 == 1)
-        seal_verify(rest, &none, nowhere, NULL);
+        attest_verify(rest, &none, nowhere, NULL);
     return 0;
 }

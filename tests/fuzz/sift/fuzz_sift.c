@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says what the rest is: an archive of images, of which what is said passes the
  * other side's check and hashes to what it says; or what somebody says of an archive of that many
  * pages, of which nothing that passes is outside of it. */
@@ -7,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/parts.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct parts parts;
+static struct archive_parts parts;
 
 static void must(bool good)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says what the rest is: a manifest, or a tree, which is read without being made and
  * then made. Names that are taken are single ones: all that is made is beneath the directory. */
 #include <fcntl.h>
@@ -8,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "control/manifest.h"
-#include "layers/archive.h"
-#include "oci/reference.h"
-#include "tree/remove.h"
+#include "control/snapshot/manifest.h"
+#include "engine/layers/archive.h"
+#include "domain/oci/reference.h"
+#include "lib/tar/remove.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,10 +26,10 @@ static void try_manifest(struct str text)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(16 << 20);
     const struct manifest_layer *l;
-    struct manifest m;
+    struct snapshot_manifest m;
     struct err e;
 
-    if (manifest_read(text, &a, &m, &e) < 0)
+    if (snapshot_manifest_read(text, &a, &m, &e) < 0)
         return;
     l = m.layers.p;
     must(m.layers.n > 0 && m.layers.n <= LAYERS_STACK_MAX && !(l[0].image && l[0].image[0]));
@@ -38,20 +39,20 @@ static void try_manifest(struct str text)
 
 static int read_tree(struct str data, int tree, int links)
 {
-    static struct keeper k;
+    static struct layer_worker k;
     AUTO_CLOSE int fd = memfd_create("tree", MFD_CLOEXEC);
     struct archive_in *in;
     struct err e;
     int r;
 
     must(fd >= 0 && write(fd, data.p, data.n) == (ssize_t)data.n && lseek(fd, 0, SEEK_SET) == 0);
-    k = (struct keeper){ .sock = -1,
-                         .told_ns = INT64_MAX,
-                         .storage = { .dir = fd, .layers = -1, .boxes = -1, .tmp = -1 } };
+    k = (struct layer_worker){ .sock = -1,
+                               .reported_ns = INT64_MAX,
+                               .storage = { .dir = fd, .layers = -1, .boxes = -1, .tmp = -1 } };
     k.job.bytes_max = 1 << 20;
     k.job.entries_max = 1000;
     in = archive_in_new(&k, fd);
-    r = archive_get_tree(in, tree, links, &e);
+    r = archive_read_tree(in, tree, links, &e);
     archive_in_free(in);
     return r;
 }

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A key that is taken is one line of two words, and is taken again as it is. Names found in an ELF
  * file or a library cache are inside of it. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "ssh/elf.h"
-#include "ssh/key.h"
+#include "lib/ssh/elf.h"
+#include "lib/ssh/key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hello means the same however it arrives and however it is cut into records. */
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "tls/hello.h"
+#include "lib/tls/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -69,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r = tls_hello_parse(in, &h, NULL);
 
     must(size < TLS_HELLO_BYTES || r != 0);
-    must(r < 0 || size == 0 || tls_looks_like(in));
+    must(r < 0 || size == 0 || tls_is_hello(in));
     check_pieces(in, r);
     if (r > 0)
         check_cut_anew((struct str){ in.p, (size_t)r }, &h);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads an archive; what can be read must survive being written and read again. An archive that is
  * whole is also unpacked, next to a file that must not change, packed and removed. */
 #include <fcntl.h>
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "tree/pack.h"
-#include "tree/reader.h"
-#include "tree/remove.h"
-#include "tree/unpack.h"
+#include "lib/tar/pack.h"
+#include "lib/tar/reader.h"
+#include "lib/tar/remove.h"
+#include "lib/tar/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text is a bundle or an error that says why; under a bundle every call has a verdict with a
  * rule and a reason, the same one each time. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An expression that compiles here is one of POSIX's, and matches what the C library says it does.
  * The expression and the text have a newline between. */
 #include <regex.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The records of an upload mean the same however they arrive, and what passes is within the limits.
  * What is looked at lies in a heap block of just its size, so that a look behind its end does not
  * go unseen. */
@@ -5,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "ipc/control.h"
-#include "ipc/upload.h"
+#include "lib/ipc/control.h"
+#include "lib/ipc/upload.h"
 
 enum { SEEN_MAX = 32 << 20 };
 

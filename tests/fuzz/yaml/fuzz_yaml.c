@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever YAML is read is a tree that JSON can hold: written and read as JSON it is the same. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "json/reader.h"
-#include "json/writer.h"
-#include "yaml/reader.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
+#include "lib/yaml/reader.h"
 
 enum { MEMORY = 16 << 20 };
 

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever JSON is shown as YAML reads back as the same, and has nothing in it that a terminal acts
  * on. */
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "cli/yaml_text.h"
-#include "json/reader.h"
-#include "yaml/reader.h"
+#include "lib/json/reader.h"
+#include "lib/yaml/reader.h"
 
 enum { MEMORY = 16 << 20 };
 

@@ -1,7 +1,8 @@
-#include "extensions/records.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/records.h"
 
 #include "harness/tap.h"
-#include "ipc/control.h"
+#include "lib/ipc/control.h"
 
 static size_t put_entry(char *out, const char *name, const char *target)
 {
@@ -18,13 +19,13 @@ static size_t put_entry(char *out, const char *name, const char *target)
 
 TEST(an_entry_is_taken_when_all_of_it_is_there)
 {
-    struct ext_entry v;
+    struct backend_entry v;
     char bytes[256];
     size_t n = put_entry(bytes, "name", "target");
 
     for (size_t i = 0; i < n; i++)
-        CHECK_INT(ext_entry_read((struct str){ bytes, i }, &v), 0);
-    CHECK_INT(ext_entry_read((struct str){ bytes, sizeof bytes }, &v), n);
+        CHECK_INT(backend_entry_read((struct str){ bytes, i }, &v), 0);
+    CHECK_INT(backend_entry_read((struct str){ bytes, sizeof bytes }, &v), n);
     CHECK_STR(v.name, "name");
     CHECK_STR(v.target, "target");
     CHECK_INT(v.size, 5);
@@ -33,25 +34,25 @@ TEST(an_entry_is_taken_when_all_of_it_is_there)
 TEST(a_change_with_and_without_a_name)
 {
     struct control_event v = { .mask = 2, .name_len = 3 };
-    struct ext_change c;
+    struct backend_change c;
     char bytes[64];
 
     memcpy(bytes, &v, sizeof v);
     memcpy(bytes + sizeof v, "abc", 3);
-    CHECK_INT(ext_change_read((struct str){ bytes, sizeof v + 2 }, &c), 0);
-    CHECK_INT(ext_change_read((struct str){ bytes, sizeof v + 3 }, &c), sizeof v + 3);
+    CHECK_INT(backend_change_read((struct str){ bytes, sizeof v + 2 }, &c), 0);
+    CHECK_INT(backend_change_read((struct str){ bytes, sizeof v + 3 }, &c), sizeof v + 3);
     CHECK_STR(c.name, "abc");
     CHECK_INT(c.mask, 2);
     v.name_len = UINT32_MAX;
     memcpy(bytes, &v, sizeof v);
-    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+    CHECK(backend_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
 }
 
 TEST(a_change_with_an_entry)
 {
     struct control_event v = { .mask = 2, .name_len = 3 };
-    struct ext_change c;
-    struct ext_entry entry;
+    struct backend_change c;
+    struct backend_entry entry;
     char bytes[256];
     size_t n = put_entry(bytes + sizeof v + 3, "abc", "/target"), all = sizeof v + 3 + n;
 
@@ -59,15 +60,15 @@ TEST(a_change_with_an_entry)
     memcpy(bytes, &v, sizeof v);
     memcpy(bytes + sizeof v, "abc", 3);
     for (size_t i = 0; i < all; i++)
-        CHECK_INT(ext_change_read((struct str){ bytes, i }, &c), 0);
-    CHECK_INT(ext_change_read((struct str){ bytes, sizeof bytes }, &c), all);
+        CHECK_INT(backend_change_read((struct str){ bytes, i }, &c), 0);
+    CHECK_INT(backend_change_read((struct str){ bytes, sizeof bytes }, &c), all);
     CHECK_STR(c.name, "abc");
-    CHECK_INT(ext_entry_read(c.entry, &entry), n);
+    CHECK_INT(backend_entry_read(c.entry, &entry), n);
     CHECK_STR(entry.target, "/target");
     v.entry_len = (uint32_t)n - 1; /* another length than the entry's own */
     memcpy(bytes, &v, sizeof v);
-    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+    CHECK(backend_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
     v.entry_len = UINT32_MAX;
     memcpy(bytes, &v, sizeof v);
-    CHECK(ext_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
+    CHECK(backend_change_read((struct str){ bytes, sizeof bytes }, &c) < 0);
 }

@@ -1,4 +1,5 @@
-#include "base/room.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/disk_space.h"
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-#include "base/hook.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fault_point.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static int end_of(const char *wish, int *ret_visits)
     if (pid == 0) {
         close(STDERR_FILENO); /* an unreadable wish is said there */
         for (int i = 0; i < 6; i++)
-            hook_point(i % 2 ? "b" : "a");
+            fault_point(i % 2 ? "b" : "a");
         _exit(6);
     }
     CHECK(waitpid(pid, &status, 0) == pid);

@@ -1,4 +1,5 @@
-#include "base/moment.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rfc3339.h"
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -40,7 +41,7 @@ TEST(moments)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         int64_t ns = -1;
-        bool good = moment_parse(str_from(rows[i].text), &ns);
+        bool good = rfc3339_parse(str_from(rows[i].text), &ns);
 
         if (ns != rows[i].ns || good != (rows[i].ns >= 0))
             FAIL("'%s': %d, %lld", rows[i].text, good, (long long)ns);

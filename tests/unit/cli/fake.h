@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that knows its lines: it takes one connection after the other, notes what it is asked,
  * and answers what it was told to. And a way to run the command line against it. */
 #ifndef TESTS_UNIT_CLI_FAKE_H

@@ -1,4 +1,5 @@
-#include "cli/call.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/api_call.h"
 
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void check_broken(const char *bytes)
     struct fake_reply reply = { .bytes = bytes };
 
     fake_serve(&reply, 1);
-    CHECK_INT(fake_run("get", "sbx_1"), EXIT_OURS);
+    CHECK_INT(fake_run("get", "sbx_1"), EXIT_TOOL_FAILED);
     CHECK(str_starts(buf_str(&fake_err), STR("sandboxer: get: ")));
     fake_requests();
 }

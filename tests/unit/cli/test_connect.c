@@ -1,4 +1,5 @@
-#include "cli/contact.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/connect.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -6,7 +7,7 @@
 #include "base/own.h"
 #include "harness/tap.h"
 
-static struct place place;
+static struct daemon_address place;
 static struct err e;
 
 static void clear_environment(void)

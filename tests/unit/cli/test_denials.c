@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/denials.h"
 
 #include <stdio.h>
@@ -84,7 +85,7 @@ TEST(numbers_that_lie)
     denials_add(&d, STR("{\"action_id\":2,\"count\":-3,\"dst_endpoint\":{\"hostname\":\"a\","
                         "\"port\":99999}}"));
     denials_add(&d, STR("{\"action_id\":2,\"count\":\"x\",\"dst_endpoint\":7}"));
-    check_text(&d, "2 connections refused: a, what could not be read");
+    check_text(&d, "2 connections refused: a, an unreadable destination");
 }
 
 TEST(the_record_is_read_from_where_it_was)

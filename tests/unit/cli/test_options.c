@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/verb.h"
 #include "harness/tap.h"
@@ -105,7 +106,7 @@ TEST(options_of_a_command_end_at_its_first_word)
     CHECK(o.text == NULL);
     CHECK_INT(n_arguments, 3);
     CHECK(!parse("--nope"));
-    CHECK_INT(status, EXIT_OURS);
+    CHECK_INT(status, EXIT_TOOL_FAILED);
 }
 
 TEST(options_that_are_wrong)

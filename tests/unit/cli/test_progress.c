@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
 #include <fcntl.h>
@@ -49,7 +50,7 @@ TEST(what_is_waited_for_is_shown)
     int outer = terminal();
     const char *text;
 
-    CHECK(progress_wanted());
+    CHECK(progress_is_shown());
     progress_begin("creating");
     text = drawn(outer);
     CHECK(strstr(text, "creating… "));
@@ -92,7 +93,7 @@ TEST(what_is_quick_or_not_looked_at_is_not_shown)
     wait_ms(400);
     CHECK_INT(poll(&in, 1, 0), 0);
     CHECK(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
-    CHECK(!progress_wanted());
+    CHECK(!progress_is_shown());
     progress_begin("creating");
     progress_step(STR("workspace"));
     wait_ms(400);

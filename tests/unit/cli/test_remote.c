@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exec against a daemon that knows its lines: the descriptors' way and the WebSocket's. */
 #include "cli/remote.h"
 
@@ -14,9 +15,9 @@
 #include "base/own.h"
 #include "fake.h"
 #include "harness/tap.h"
-#include "http/accept.h"
-#include "http/frame.h"
-#include "json/reader.h"
+#include "lib/http/accept.h"
+#include "lib/http/frame.h"
+#include "lib/json/reader.h"
 
 #define SWITCH                                                                                     \
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sandboxer-stdio\r\n\r\n"  \
@@ -160,7 +161,7 @@ TEST(a_lost_connection_is_no_exit_status)
                                 .then = say_nothing };
 
     fake_serve(&reply, 1);
-    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_OURS);
+    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_TOOL_FAILED);
     CHECK(strstr(fake_err.p, "lost") != NULL);
     fake_requests();
 }
@@ -170,7 +171,7 @@ TEST(too_few_descriptors)
     struct fake_reply reply = { .bytes = SWITCH, .fds = { pipe_with("") }, .n_fds = 1 };
 
     fake_serve(&reply, 1);
-    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_OURS);
+    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_TOOL_FAILED);
     CHECK(strstr(fake_err.p, "1 descriptors, not 2") != NULL);
     fake_requests();
 }
@@ -199,7 +200,7 @@ TEST(a_sandbox_that_is_not_there)
         fake_json("404 Not Found", "{\"code\":\"not_found\",\"detail\":\"no sandbox\"}");
 
     fake_serve(&reply, 1);
-    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_OURS);
+    CHECK_INT(fake_run("exec", "sbx_1", "ls"), EXIT_TOOL_FAILED);
     CHECK_STR(buf_str(&fake_err), "sandboxer: exec: no sandbox (not_found)\n");
     fake_requests();
 }
@@ -256,9 +257,9 @@ TEST(exit_statuses)
     CHECK_INT(status_of("{\"exit_code\":7,\"signal\":\"\"}"), 7);
     CHECK_INT(status_of("{\"exit_code\":0,\"signal\":\"KILL\"}"), 137);
     CHECK_INT(status_of("{\"signal\":\"TERM\",\"timed_out\":true}"), 124);
-    CHECK_INT(status_of("{}"), EXIT_OURS);
-    CHECK_INT(status_of("{\"exit_code\":256}"), EXIT_OURS);
-    CHECK_INT(status_of("{\"exit_code\":-1}"), EXIT_OURS);
+    CHECK_INT(status_of("{}"), EXIT_TOOL_FAILED);
+    CHECK_INT(status_of("{\"exit_code\":256}"), EXIT_TOOL_FAILED);
+    CHECK_INT(status_of("{\"exit_code\":-1}"), EXIT_TOOL_FAILED);
 }
 
 /* --- WebSocket --- */

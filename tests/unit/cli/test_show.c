@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/show.h"
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { MEMORY = 1 << 20 };
 

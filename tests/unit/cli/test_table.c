@@ -1,16 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 enum { MEMORY = 4 << 20 };
 
-static const struct look plain = { .now = 0 };
-static const struct look narrow = { .terminal = true, .now = 0 };
-static const struct look coloured = { .terminal = true, .colour = true };
+static const struct table_style plain = { .now = 0 };
+static const struct table_style narrow = { .terminal = true, .now = 0 };
+static const struct table_style coloured = { .terminal = true, .colour = true };
 
 static const struct column columns[] = {
     COLUMN("ID", "id"),
@@ -31,10 +32,10 @@ static const struct json *parse(const char *text)
     return v;
 }
 
-typedef int print_fn(FILE *to, const struct look *look, const struct json *v,
+typedef int print_fn(FILE *to, const struct table_style *style, const struct json *v,
                      const struct column *columns, size_t n, struct err *e);
 
-static void check_print(print_fn *print, const struct look *look, const char *json,
+static void check_print(print_fn *print, const struct table_style *style, const char *json,
                         const char *want)
 {
     AUTO_FREE char *text = NULL;
@@ -42,7 +43,7 @@ static void check_print(print_fn *print, const struct look *look, const char *js
     FILE *to = open_memstream(&text, &n);
     struct err e;
 
-    CHECK_OK(print(to, look, parse(json), columns, COUNT_OF(columns), &e), e);
+    CHECK_OK(print(to, style, parse(json), columns, COUNT_OF(columns), &e), e);
     fclose(to);
     CHECK_STR(str_from(text), want);
 }

@@ -1,4 +1,5 @@
-#include "cli/retop.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tar_rename.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "tree/tar.h"
+#include "lib/tar/tar.h"
 
 struct member {
     enum tar_type type;
@@ -60,7 +61,7 @@ static int list(const struct member *members, size_t n, const char *top, struct 
     for (size_t i = 0; i < n; i++)
         add(&members[i]);
     buf_add(&archive, (struct str){ end, sizeof end });
-    r = retop(read_archive, NULL, file, top, &e);
+    r = tar_rename(read_archive, NULL, file, top, &e);
     if (r < 0)
         return r;
     lseek(file, 0, SEEK_SET);
@@ -162,5 +163,5 @@ TEST(archive_that_is_cut)
     AUTO_CLOSE int file = memfd_create("out", MFD_CLOEXEC);
 
     add(&tree[0]);
-    CHECK(retop(read_archive, NULL, file, "x", &e) < 0);
+    CHECK(tar_rename(read_archive, NULL, file, "x", &e) < 0);
 }

@@ -1,46 +1,9 @@
-#include "cli/when.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/time_text.h"
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-
-TEST(when_reads_times)
-{
-    int64_t ns;
-
-    CHECK(when_parse(STR("1970-01-01T00:00:00Z"), &ns));
-    CHECK_INT(ns, 0);
-    CHECK(when_parse(STR("2026-01-02T03:04:05.678Z"), &ns));
-    CHECK_INT(ns, INT64_C(1767323045678000000));
-    CHECK(when_parse(STR("2024-02-29T23:59:59.000000001Z"), &ns));
-    CHECK_INT(ns, INT64_C(1709251199000000001));
-}
-
-TEST(when_refuses_what_is_no_time)
-{
-    static const char *const bad[] = {
-        "",
-        "2026",
-        "2026-01-02T03:04:05",
-        "2026-01-02T03:04:05+01:00",
-        "2026-13-02T03:04:05Z",
-        "2026-02-29T03:04:05Z",
-        "2026-00-02T03:04:05Z",
-        "2026-01-02T24:04:05Z",
-        "2026-01-02T03:04:05.Z",
-        "2026-01-02T03:04:05.1234567890Z",
-        "2026-01-02 03:04:05Z",
-        "9999-01-02T03:04:05Z",
-        "2026-01-02T03:04:05ZZ",
-        "2026-01-02T03:04:-5Z",
-    };
-    int64_t ns = 7;
-
-    for (size_t i = 0; i < COUNT_OF(bad); i++)
-        if (when_parse(str_from(bad[i]), &ns))
-            FAIL("'%s' is taken", bad[i]);
-    CHECK_INT(ns, 7);
-}
 
 static void check_span(int64_t seconds, const char *want)
 {

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/yaml_text.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
-#include "yaml/reader.h"
+#include "lib/json/reader.h"
+#include "lib/yaml/reader.h"
 
 enum { MEMORY = 4 << 20 };
 
@@ -94,6 +95,32 @@ TEST(yaml_text_reads_back)
         AUTO(arena_done) struct arena a = ARENA_INIT(MEMORY);
 
         check_back(parse(&a, documents[i]));
+    }
+}
+
+/* As the only key, as the second key of a list's item, and with a block as its value. */
+static void check_key(const char *unit, size_t times)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(MEMORY);
+    AUTO(buf_done) struct buf key = BUF_INIT(MEMORY), text = BUF_INIT(MEMORY);
+
+    for (size_t i = 0; i < times; i++)
+        CHECK(buf_add(&key, str_from(unit)) == 0);
+    CHECK(buf_addf(&text,
+                   "[{\"a\":1,\"%s\":2},{\"%s\":{\"b\":[3]}},{\"%s\":[4,{\"c\":5}],\"d\":6}]",
+                   key.p, key.p, key.p) == 0);
+    check_back(parse(&a, text.p));
+}
+
+TEST(yaml_text_reads_back_keys_of_any_length)
+{
+    static const size_t lengths[] = { 1, 160, 169, 170, 171, 256, 511, 1000, 1024, 1025, 5000 };
+
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        check_key("k", lengths[i]);
+        check_key(" ", lengths[i]);
+        check_key("\x7F", lengths[i]);
+        check_key("\xC2\x85", lengths[i]);
     }
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -7,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "ipc/channel.h"
-#include "policy/egress_ceiling.h"
-#include "proc/spawn.h"
+#include "lib/ipc/channel.h"
+#include "domain/policy/egress_ceiling.h"
+#include "lib/proc/spawn.h"
 
 struct fixture fix;
 struct err e;
@@ -42,7 +43,7 @@ static void on_closed(void *user)
     closed = true;
 }
 
-/* In place of the warden. */
+/* In place of the monitor. */
 static int open_headers(void *user, int *ret, struct err *why)
 {
     (void)user;
@@ -86,6 +87,7 @@ static void make_place(void)
                                   .verbs = VERBS_ALL };
     fix.config.limits.sandboxes_max = 100;
     fix.config.limits.events_keep = 100000;
+    fix.config.limits.workspace_copies = 64;
     fix.config.retention.sandboxes = fix.config.retention.events = 86400 * NS_PER_S;
     fix.config.egress.most = EGRESS_REACH_PUBLIC;
     fix.config.ttl.max = 7 * 86400 * NS_PER_S;
@@ -113,7 +115,7 @@ void plane_open(void)
     snprintf(dir, sizeof dir, "%s/profiles", fix.scratch.path);
     s.state = open_dir(fix.scratch.dir, "state");
     CHECK_OK(loop_init(&fix.loop, &e), e);
-    CHECK_OK(work_pool_init(&fix.work, &fix.loop, 3, 1000, &e), e);
+    CHECK_OK(thread_pool_init(&fix.work, &fix.loop, 3, 1000, &e), e);
     opened = false;
     CHECK_OK(control_open(&s, &fix.control, &e), e);
     WAIT_FOR(opened);
@@ -124,9 +126,9 @@ void plane_close(void)
     closed = false;
     control_close(fix.control, on_closed);
     WAIT_FOR(closed);
-    loop_stop(&fix.loop); /* what is left to be freed later */
+    loop_stop(&fix.loop); /* runs the pending deferred frees */
     CHECK_OK(loop_run(&fix.loop, &e), e);
-    work_pool_done(&fix.work);
+    thread_pool_done(&fix.work);
     loop_done(&fix.loop);
 }
 

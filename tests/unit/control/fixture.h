@@ -1,17 +1,18 @@
-/* What the tests of the control plane share: a whole one over the fake extension, in a directory of
- * its own, that can be closed and opened again as a daemon that was restarted. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the control plane's tests: a whole control plane over the fake backend, in a
+ * directory of its own, which can be closed and opened again like a daemon that is restarted. */
 #ifndef TESTS_CONTROL_FIXTURE_H
 #define TESTS_CONTROL_FIXTURE_H
 
 #include "control/control.h"
 #include "harness/fake_extension.h"
 #include "harness/tap.h"
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 
 extern struct fixture {
     struct scratch scratch;
     struct loop loop;
-    struct work_pool work;
+    struct thread_pool work;
     struct config config;
     struct control *control;
     struct caller caller;
@@ -25,8 +26,8 @@ extern struct err e;
 
 void plane_open(void); /* and waits until it is open */
 void plane_close(void);
-/* One batch of the loop, or a moment: what is waited for may have come in a turn that the question
- * itself took. */
+/* One batch of the loop, or a moment: the awaited event may have come in the turn of the condition
+ * itself. */
 void turn(void);
 #define WAIT_FOR(cond)                                                                             \
     while (!(cond))                                                                                \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a control plane that was taken over can have of the supervisor: the part that decides. */
 #include "daemon/grants.h"
 
@@ -12,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "proc/confine.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/confine.h"
 
 enum { OTHER = 61999 };
 
@@ -108,7 +109,7 @@ static int grant_path(int sock, const char *path)
 
 TEST(a_client_that_is_connected_grants_its_directory)
 {
-    struct grant found;
+    struct workspace_grant found;
     int dir;
 
     set_up();
@@ -196,7 +197,7 @@ TEST(another_user_has_its_own_rights)
 
 TEST(a_directory_that_was_replaced_is_not_opened)
 {
-    struct grant found;
+    struct workspace_grant found;
     int dir;
 
     set_up();
@@ -221,7 +222,7 @@ static int hand_over(const char *path, bool writable)
 
 TEST(a_directory_that_is_handed_over_needs_no_root)
 {
-    struct grant found;
+    struct workspace_grant found;
     int dir;
 
     set_up();
@@ -238,7 +239,7 @@ TEST(a_directory_that_is_handed_over_needs_no_root)
 /* Before a sandbox is there: what a client could grant is asked, and asking changes nothing. */
 TEST(a_grant_that_is_only_checked_leaves_no_trace)
 {
-    struct grant found;
+    struct workspace_grant found;
     int dir, sock;
 
     set_up();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/headers.h"
 
 #include <fcntl.h>
@@ -5,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor with a control plane that was taken over at the other end of its socket. */
-#include "daemon/warden.h"
+#include "daemon/monitor.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "mirror/mirror.h"
-#include "mirror/report.h"
+#include "lib/ipc/channel.h"
+#include "engine/sync/sync.h"
+#include "engine/sync/report.h"
 
 enum { FLOOD = 100000, PATIENCE_MS = 30000 };
 
@@ -41,7 +42,7 @@ static void start_supervisor(void)
     supervisor = fork();
     if (supervisor == 0) {
         static const struct config config;
-        const struct warden_options o = {
+        const struct monitor_options o = {
             .launcher = { .untrusted = true, .roots = roots, .n_roots = 1 },
             .domain = &config,
             .storage = -1,
@@ -55,7 +56,7 @@ static void start_supervisor(void)
             pause();
             _exit(0);
         }
-        _exit(warden_run(pair[1], plane, &o));
+        _exit(monitor_run(pair[1], plane, &o));
     }
     close(pair[1]);
 }
@@ -70,16 +71,16 @@ static void stop_supervisor(void)
     CHECK_INT(WEXITSTATUS(status), 128 + SIGTERM);
 }
 
-static void ask(const struct warden_ask *a, const int *fds, size_t n)
+static void ask(const struct monitor_request *a, const int *fds, size_t n)
 {
     CHECK_OK(ipc_send(sock, a, sizeof *a, fds, n, &e), e);
 }
 
 /* The answer to this request; others are dropped. */
-static struct warden_answer answer_to(uint64_t id)
+static struct monitor_answer answer_to(uint64_t id)
 {
     struct pollfd wait = { .fd = sock, .events = POLLIN };
-    struct warden_answer a = { 0 };
+    struct monitor_answer a = { 0 };
 
     while (a.id != id) {
         struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
@@ -93,7 +94,7 @@ static struct warden_answer answer_to(uint64_t id)
 static bool still_serves(void)
 {
     static uint64_t id = UINT64_C(1) << 40;
-    struct warden_ask a = { .kind = WARDEN_HEADERS };
+    struct monitor_request a = { .kind = MONITOR_HEADERS };
 
     a.id = ++id;
     ask(&a, NULL, 0);
@@ -101,26 +102,26 @@ static bool still_serves(void)
 }
 
 /* What a copy that was asked for came to. */
-static int mirror_result(struct warden_ask *a, const int *more, size_t n)
+static int sync_result(struct monitor_request *a, const int *more, size_t n)
 {
     int report[2], tar[2], fds[8], manifest = memfd_create("manifest", MFD_CLOEXEC);
-    struct mirror_report_reader reader;
+    struct sync_report_reader reader;
     char bytes[4096];
     ssize_t got;
 
     CHECK(pipe2(report, O_CLOEXEC) == 0 && pipe2(tar, O_CLOEXEC) == 0);
-    fds[ASK_FD_REPORT] = report[1];
-    fds[ASK_FD_TAR] = tar[0];
-    fds[ASK_FD_MANIFEST_OUT] = manifest;
+    fds[MONITOR_FD_REPORT] = report[1];
+    fds[MONITOR_FD_TAR] = tar[0];
+    fds[MONITOR_FD_MANIFEST_OUT] = manifest;
     for (size_t i = 0; i < n; i++)
-        fds[ASK_FDS_LEAST + i] = more[i];
-    ask(a, fds, ASK_FDS_LEAST + n);
+        fds[MONITOR_FDS_LEAST + i] = more[i];
+    ask(a, fds, MONITOR_FDS_LEAST + n);
     close(report[1]);
     close(tar[0]);
     close(tar[1]);
-    mirror_report_reader_init(&reader, NULL, NULL);
+    sync_report_reader_init(&reader, NULL, NULL);
     while ((got = read(report[0], bytes, sizeof bytes)) > 0)
-        CHECK_OK(mirror_report_feed(&reader, (struct str){ bytes, (size_t)got }, &e), e);
+        CHECK_OK(sync_report_feed(&reader, (struct str){ bytes, (size_t)got }, &e), e);
     close(report[0]);
     return reader.ended ? reader.end.r : -(int)ERR_BUG;
 }
@@ -128,28 +129,30 @@ static int mirror_result(struct warden_ask *a, const int *more, size_t n)
 /* One message once wrote a file of root's: root 1, path ".", uid 0, all flags. */
 TEST(a_copy_without_a_grant_is_refused)
 {
-    struct warden_ask a = { .id = 1,
-                            .kind = WARDEN_MIRROR,
-                            .receive = 1,
-                            .flags = MIRROR_FORCE | MIRROR_ALLOW_SENSITIVE,
-                            .root = 1,
-                            .path = "home" };
+    struct monitor_request a = { .id = 1,
+                                 .kind = MONITOR_SYNC,
+                                 .receive = 1,
+                                 .flags = SYNC_FORCE | SYNC_ALLOW_SENSITIVE,
+                                 .root = 1,
+                                 .path = "home" };
 
     start_supervisor();
-    CHECK(mirror_result(&a, NULL, 0) < 0);
+    CHECK(sync_result(&a, NULL, 0) < 0);
     snprintf(a.sandbox, sizeof a.sandbox, "sbx_1");
-    CHECK_INT(mirror_result(&a, NULL, 0), -ERR_NOT_FOUND);
+    CHECK_INT(sync_result(&a, NULL, 0), -ERR_NOT_FOUND);
     snprintf(a.sandbox, sizeof a.sandbox, "../home");
-    CHECK_INT(mirror_result(&a, NULL, 0), -ERR_INVALID);
+    CHECK_INT(sync_result(&a, NULL, 0), -ERR_INVALID);
     a.receive = 0;
-    CHECK_INT(mirror_result(&a, NULL, 0), -ERR_INVALID);
+    CHECK_INT(sync_result(&a, NULL, 0), -ERR_INVALID);
     CHECK(still_serves());
     stop_supervisor();
 }
 
 TEST(a_grant_without_a_client_is_refused)
 {
-    struct warden_ask a = { .id = 1, .kind = WARDEN_GRANT, .grant = ASK_GRANT_NAMED, .root = 1 };
+    struct monitor_request a = {
+        .id = 1, .kind = MONITOR_GRANT, .grant = MONITOR_GRANT_NAMED, .root = 1
+    };
     int pair[2], file = memfd_create("x", MFD_CLOEXEC);
 
     start_supervisor();
@@ -159,7 +162,7 @@ TEST(a_grant_without_a_client_is_refused)
     const int tries[] = { pair[0], file, sock, s.dir };
 
     for (size_t i = 0; i < COUNT_OF(tries); i++)
-        for (uint32_t kind = ASK_GRANT_NAMED; kind <= ASK_GRANT_HANDED; kind++) {
+        for (uint32_t kind = MONITOR_GRANT_NAMED; kind <= MONITOR_GRANT_HANDED; kind++) {
             a.id++;
             a.grant = kind;
             ask(&a, &tries[i], 1);
@@ -175,12 +178,13 @@ TEST(a_grant_without_a_client_is_refused)
 
 TEST(a_program_gets_no_socket_that_is_none)
 {
-    static const enum warden_kind kinds[] = { WARDEN_LAUNCHER, WARDEN_EGRESS, WARDEN_KEEPER };
+    static const enum monitor_kind kinds[] = { MONITOR_LAUNCHER, MONITOR_EGRESS,
+                                               MONITOR_LAYER_WORKER };
     int file = memfd_create("x", MFD_CLOEXEC);
 
     start_supervisor();
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        const struct warden_ask a = { .id = i + 1, .kind = kinds[i] };
+        const struct monitor_request a = { .id = i + 1, .kind = kinds[i] };
 
         ask(&a, &file, 1);
         CHECK_INT(answer_to(i + 1).r, -ERR_INVALID);
@@ -195,11 +199,11 @@ TEST(a_program_gets_no_socket_that_is_none)
 static int places_result(uint64_t worker, const struct gate_place *list, size_t n)
 {
     static uint64_t id = UINT64_C(1) << 50;
-    struct warden_ask a = { .kind = WARDEN_PLACES, .worker = worker };
+    struct monitor_request a = { .kind = MONITOR_PLACES, .worker = worker };
     AUTO_CLOSE int fd = -1;
 
     a.id = ++id;
-    CHECK_OK(ask_make_places(list, n, &fd, &e), e);
+    CHECK_OK(monitor_request_make_places(list, n, &fd, &e), e);
     ask(&a, &fd, 1);
     return answer_to(id).r;
 }
@@ -219,7 +223,7 @@ TEST(a_list_of_places_is_checked_whoever_asks)
                                   place("fd00:ec2::254", 80), place("100.100.100.200", 80),
                                   place("127.0.0.1", 6443) };
     struct gate_place unsorted[] = { place("127.0.0.2", 80), place("127.0.0.1", 80) };
-    struct warden_ask a = { .id = 1, .kind = WARDEN_PLACES };
+    struct monitor_request a = { .id = 1, .kind = MONITOR_PLACES };
     int file = memfd_create("x", MFD_CLOEXEC), pair[2];
 
     start_supervisor();
@@ -246,16 +250,45 @@ TEST(a_list_of_places_is_checked_whoever_asks)
 /* Messages of every kind and size, whose answers are not read. */
 TEST(a_flood_is_survived)
 {
-    struct warden_ask a = { .kind = 0 };
+    struct monitor_request a = { .kind = 0 };
 
     start_supervisor();
     for (uint32_t i = 0; i < FLOOD; i++) {
         a.id = i;
-        a.kind = i % 3 ? i : WARDEN_END_EGRESS;
+        a.kind = i % 3 ? i : MONITOR_END_EGRESS;
         a.flags = i;
         a.worker = i;
         (void)ipc_send(sock, &a, i % 7 ? sizeof a : 1 + i % sizeof a, NULL, 0, NULL);
     }
     CHECK(still_serves());
     stop_supervisor();
+}
+
+/* Lines of the log about requests that failed. */
+static size_t count_failures(int log)
+{
+    static char text[1 << 20];
+    ssize_t n = pread(log, text, sizeof text - 1, 0);
+    size_t lines = 0;
+
+    CHECK(n >= 0);
+    text[n] = '\0';
+    for (const char *at = text; (at = strstr(at, "warden.failed")); at++)
+        lines++;
+    return lines;
+}
+
+TEST(copies_that_cannot_be_started_do_not_fill_the_log)
+{
+    const struct monitor_request a = { .kind = MONITOR_SYNC, .sandbox = "sbx_1" };
+    int log = memfd_create("log", MFD_CLOEXEC), usual = dup(STDERR_FILENO);
+
+    CHECK(log >= 0 && usual >= 0 && dup2(log, STDERR_FILENO) >= 0);
+    start_supervisor();
+    CHECK(dup2(usual, STDERR_FILENO) >= 0);
+    for (uint32_t i = 0; i < FLOOD / 10; i++)
+        (void)ipc_send(sock, &a, sizeof a, NULL, 0, NULL);
+    CHECK(still_serves());
+    stop_supervisor();
+    CHECK(count_failures(log) > 0 && count_failures(log) < FLOOD / 20);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the control plane can no longer do: connect to other machines. Each attempt is made in a
  * process of its own, behind its real fence. */
 #include "daemon/plane_fence.h"
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

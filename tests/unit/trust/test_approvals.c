@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/approvals.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "trust/inside.h"
+#include "trust/internal.h"
 #include "world.h"
 
 static const struct trust_capabilities networked = { .network = true };
@@ -86,7 +87,7 @@ static struct approval_record stored(const char *id)
     return q.approvals[0];
 }
 
-static struct verdict held_call(struct peer *p)
+static struct verdict held_start_call(struct peer *p)
 {
     struct verdict v = ask(p, "sandbox_exec", EXEC, &networked);
 
@@ -99,7 +100,7 @@ static struct verdict held_call(struct peer *p)
 static struct verdict held_by_somebody(void)
 {
     struct peer *p = new_peer();
-    struct verdict v = held_call(p);
+    struct verdict v = held_start_call(p);
 
     peer_unref(p);
     return v;
@@ -114,7 +115,7 @@ TEST(an_approved_call_runs_once_with_its_arguments)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     r = stored(v.request_id);
     CHECK_INT(r.state, APPROVAL_PENDING);
     CHECK_STR(r.args, EXEC);
@@ -146,7 +147,7 @@ TEST(nobody_decides_what_they_asked_for)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     CHECK_INT(approve(v.request_id, "uid:1000"), -ERR_DENIED);
     CHECK(strstr(e.msg, "another user"));
     CHECK_INT(decide(op_of(v.request_id, "uid:1000"), false), -ERR_DENIED);
@@ -156,7 +157,7 @@ TEST(nobody_decides_what_they_asked_for)
     CHECK_INT(approve("req_00000000000000000000", "uid:0"), -ERR_NOT_FOUND);
     CHECK_INT(stored(v.request_id).state, APPROVAL_PENDING);
     CHECK_INT(runs, 0);
-    op = op_of(v.request_id, "uid:1000"); /* the same user, who holds a master's token */
+    op = op_of(v.request_id, "uid:1000"); /* the same user with a master token */
     op.master.by_token = true;
     snprintf(op.master.actor.id, sizeof op.master.actor.id, "tok_x");
     CHECK_OK(decide(op, true), e);
@@ -173,7 +174,7 @@ TEST(a_rejected_call_never_runs)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     CHECK_OK(decide(op_of(v.request_id, "uid:0"), false), e);
     CHECK_INT(stored(v.request_id).state, APPROVAL_REJECTED);
     CHECK_STR(str_from(stored(v.request_id).reason), "looked at it");
@@ -202,7 +203,7 @@ TEST(whoever_waits_hears_of_every_step)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     memcpy(w.id, v.request_id, sizeof w.id);
     approvals_wait(world.trust, &w);
     CHECK_OK(approve(v.request_id, "uid:0"), e);
@@ -225,7 +226,7 @@ TEST(nobody_waits_for_ever)
     write_bundle(BUNDLE("1s"));
     world_open();
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
     CHECK_INT(stored(v.request_id).state, APPROVAL_EXPIRED);
     peer_unref(p);
@@ -240,12 +241,12 @@ TEST(few_wait_at_once)
     write_bundle(BUNDLE("1h"));
     world_open();
     p = new_peer();
-    held_call(p);
-    held_call(p);
+    held_start_call(p);
+    held_start_call(p);
     v = ask(p, "sandbox_exec", EXEC, &networked);
     CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
     CHECK(!v.request_id[0]);
-    CHECK(strstr(v.reason, "wait for a master already"));
+    CHECK(strstr(v.reason, "already wait for a master"));
     wait_events("trust.rate_limited", 1);
     peer_unref(p);
     world_close();
@@ -265,19 +266,19 @@ TEST(all_that_waits_for_an_owner_has_a_share)
     quota_charge(&world.trust->held_owned, &who, APPROVALS_PER_OWNER, &many);
     v = ask(p, "sandbox_exec", EXEC, &networked);
     CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
-    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    CHECK(strstr(v.reason, "as one owner may have"));
     quota_drop(&many);
     quota_charge(&world.trust->held_owned_bytes, &who, APPROVALS_BYTES / 4, &many);
     v = ask(p, "sandbox_exec", EXEC, &networked);
     CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
-    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    CHECK(strstr(v.reason, "as one owner may have"));
     quota_drop(&many);
     quota_charge(&world.trust->held_owned, &(struct quota_who){ .key = STR("others") },
                  APPROVALS_MAX, &many);
     v = ask(p, "sandbox_exec", EXEC, &networked);
     CHECK(v.kind != VERDICT_ALLOW && !v.request_id[0]);
     quota_drop(&many);
-    held_call(p);
+    held_start_call(p);
     CHECK_INT(quota_used(&world.trust->held_owned, who.key), 1);
     CHECK(quota_used(&world.trust->held_owned_bytes, who.key) > 0);
     rate_use(&world.trust->held_rate, who.key, APPROVALS_DAY_BYTES, clock_mono());
@@ -285,6 +286,81 @@ TEST(all_that_waits_for_an_owner_has_a_share)
     CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
     CHECK(strstr(v.reason, "within a day"));
     peer_unref(p);
+    world_close();
+}
+
+static void check_family_refused(struct peer *p, const char *why)
+{
+    struct verdict v = ask(p, "sandbox_exec", EXEC, &networked);
+
+    CHECK_INT(v.kind, VERDICT_RATE_LIMIT);
+    CHECK(strstr(v.reason, why));
+}
+
+TEST(a_family_of_tokens_leaves_held_calls_to_others)
+{
+    const struct quota_who family = { .key = STR("uid:1000"), .parts = { STR("tok_a") } };
+    struct quota_hold many = { 0 };
+    struct peer *p, *q;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    store_token("tok_a", "uid:1000", "");
+    store_token("tok_b", "uid:1000", "");
+    world_close();
+    world_open();
+    p = new_peer_by("uid:1000", "tok_a");
+    q = new_peer_by("uid:1000", "tok_b");
+    quota_charge(&world.trust->held_owned, &family, quota_token_part(APPROVALS_PER_OWNER), &many);
+    check_family_refused(p, "as many calls of this token's family");
+    held_start_call(q);
+    quota_drop(&many);
+    quota_charge(&world.trust->held_owned_bytes, &family, quota_token_part(APPROVALS_BYTES / 4),
+                 &many);
+    check_family_refused(p, "as many calls of this token's family");
+    held_start_call(q);
+    quota_drop(&many);
+    held_start_call(p);
+    for (int life = 0; life < 2; life++) {
+        CHECK_INT(quota_used(&world.trust->held_owned, STR("tok_a")), 1);
+        CHECK_INT(quota_used(&world.trust->held_owned, STR("tok_b")), 2);
+        CHECK(quota_used(&world.trust->held_owned_bytes, STR("tok_a")) > 0);
+        peer_unref(p);
+        peer_unref(q);
+        world_close();
+        world_open();
+        p = new_peer_by("uid:1000", "tok_a");
+        q = new_peer_by("uid:1000", "tok_b");
+    }
+    rate_use(&world.trust->family_held_rate, STR("tok_a"), APPROVALS_DAY_BYTES, clock_mono());
+    check_family_refused(p, "within a day");
+    held_start_call(q);
+    peer_unref(p);
+    peer_unref(q);
+    world_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_held_calls)
+{
+    const struct quota_who family = { .key = STR("family:tok_a") };
+    struct quota_hold many = { 0 };
+    struct peer *p, *q;
+
+    write_bundle(BUNDLE("1h"));
+    world_open();
+    p = new_peer_by("uid:0", "tok_a");
+    q = new_peer_by("uid:0", "tok_b");
+    quota_charge(&world.trust->held_owned, &family, APPROVALS_PER_OWNER, &many);
+    check_family_refused(p, "family:tok_a");
+    held_start_call(q);
+    quota_drop(&many);
+    held_start_call(p);
+    CHECK_INT(quota_used(&world.trust->held_owned, family.key), 1);
+    rate_use(&world.trust->held_rate, family.key, APPROVALS_DAY_BYTES, clock_mono());
+    check_family_refused(p, "within a day");
+    held_start_call(q);
+    peer_unref(p);
+    peer_unref(q);
     world_close();
 }
 
@@ -310,7 +386,7 @@ TEST(an_owner_has_a_share_of_all_calls_that_wait)
 
     world_open();
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     store_held(stored(v.request_id), APPROVALS_PER_OWNER - 1);
     peer_unref(p);
     world_close();
@@ -318,9 +394,9 @@ TEST(an_owner_has_a_share_of_all_calls_that_wait)
     p = new_peer(); /* has nothing waiting itself */
     v = ask(p, "sandbox_exec", EXEC, &networked);
     CHECK(v.kind != VERDICT_ALLOW && !v.request_id[0]);
-    CHECK(strstr(v.reason, "as one owner may have waiting"));
+    CHECK(strstr(v.reason, "as one owner may have"));
     q = new_peer_of("uid:1001", ROLE_JOURNEYMAN);
-    (void)held_call(q);
+    (void)held_start_call(q);
     peer_unref(p);
     peer_unref(q);
     world_close();
@@ -351,7 +427,7 @@ TEST(another_policy_invalidates)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     CHECK_INT(trust_reload(world.trust, &e), 0); /* the same again */
     CHECK_INT(stored(v.request_id).state, APPROVAL_PENDING);
     write_bundle("version: 1\ntools: [\n");
@@ -376,7 +452,7 @@ TEST(a_peer_takes_what_waits_with_it)
 
     world_open();
     p = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     peer_end(p, &fix.caller.actor, "test", NULL, NULL);
     WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id)));
     CHECK_INT(stored(v.request_id).state, APPROVAL_INVALID);
@@ -439,7 +515,7 @@ TEST(what_ran_when_the_daemon_ended_is_not_run_again)
     WAIT_FOR(running);
     CHECK_INT(stored(v.request_id).state, APPROVAL_RUNNING);
     world_close();
-    trust_call_done(running, false, STR("{}")); /* nobody hears of it any more */
+    trust_call_done(running, false, STR("{}")); /* ignored after the close */
     world_open();
     trust_set_runner(world.trust, &runner);
     wait_events("approval.interrupted", 1);
@@ -461,7 +537,7 @@ TEST(a_grant_is_for_one_tool_on_one_sandbox)
     trust_set_runner(world.trust, &runner);
     p = new_peer();
     q = new_peer();
-    v = held_call(p);
+    v = held_start_call(p);
     op = op_of(v.request_id, "uid:0");
     op.grant_ns = 600 * NS_PER_S;
     op.grant_uses = 2;
@@ -489,7 +565,7 @@ TEST(a_grant_ends_with_its_policy)
     world_open();
     trust_set_runner(world.trust, &runner);
     p = new_peer();
-    op = op_of(held_call(p).request_id, "uid:0");
+    op = op_of(held_start_call(p).request_id, "uid:0");
     op.grant_ns = 600 * NS_PER_S;
     CHECK_OK(decide(op, true), e);
     CHECK_INT(ask(p, "sandbox_exec", EXEC, &networked).kind, VERDICT_ALLOW);
@@ -525,7 +601,7 @@ TEST(a_grant_outlives_the_daemon_and_ends_with_its_time)
 
 static int grant_for(struct peer *p)
 {
-    struct approval_op op = op_of(held_call(p).request_id, "uid:0");
+    struct approval_op op = op_of(held_start_call(p).request_id, "uid:0");
 
     op.grant_ns = 600 * NS_PER_S;
     return decide(op, true);
@@ -559,7 +635,7 @@ TEST(an_owner_has_a_share_of_all_grants)
         snprintf(owner, sizeof owner, "uid:%d", 1000 + i);
         p = new_peer_of(owner, ROLE_JOURNEYMAN);
         memcpy(token[i], last_token, sizeof token[i]);
-        v = held_call(p);
+        v = held_start_call(p);
         store_grants(p, v.version, GRANTS_PER_OWNER - (i == 3));
         peer_unref(p);
     }
@@ -570,7 +646,7 @@ TEST(an_owner_has_a_share_of_all_grants)
     CHECK_OK(grant_for(peers_by_token(world.trust, str_from(token[3]))), e);
     p = new_peer_of("uid:1004", ROLE_JOURNEYMAN);
     CHECK_INT(grant_for(p), -ERR_QUOTA); /* all are taken */
-    CHECK_OK(approve(held_call(p).request_id, "uid:0"), e);
+    CHECK_OK(approve(held_start_call(p).request_id, "uid:0"), e);
     peer_unref(p);
     world_close();
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/bundle.h"
 
 #include <stdio.h>
@@ -99,7 +100,7 @@ TEST(mistakes_are_named_with_their_line)
         { "version: 1\ntools:\n  a: { tier: 1, effect: read, color: red }\n", "tools.a.color" },
         { "version: 1\ntools:\n  a:\n    tier: 4\n    effect: read\n    approval: none\n",
           "line 6: tools.a.approval" },
-        { "version: 1\ntools:\n  'a b': { tier: 1, effect: read }\n", "name of a tool" },
+        { "version: 1\ntools:\n  'a b': { tier: 1, effect: read }\n", "tool names" },
         { "version: 1\ntools:\n  a: { tier: 1, effect: read }\n  a: { tier: 1, effect: read }\n",
           "line 4" },
         { "version: 1\ntools:\n  a:\n    tier: 1\n    effect: read\n    args:\n      x:\n"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/capabilities.h"
 
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 static struct arena arena = ARENA_INIT(1 << 20);
 static struct err e;

@@ -1,5 +1,6 @@
-/* SIGKILL between an approval and the end of its run: nothing is run twice, nothing approved is
- * forgotten without a word. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SIGKILL between an approval and the end of its run: no call runs twice, and no approved call is
+ * lost without a record. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@
 enum moment {
     AT_APPROVED, /* that is on disk, and nothing more */
     AT_RUNNING,  /* the call is about to have its effect */
-    AT_EFFECT,   /* it had it, and nobody was told */
+    AT_EFFECT,   /* after the effect, before its completion is stored */
 };
 
 static const struct trust_capabilities networked = { .network = true };
-static int effects[2]; /* a pipe: a byte for each time the call had its effect, in whatever life */
+static int effects[2]; /* a pipe: one byte per effect, in all daemon runs */
 static bool mortal;
 static enum moment moment;
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/decide.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 static struct arena arena = ARENA_INIT(16 << 20);
 static struct err e;
@@ -27,8 +28,7 @@ static const struct json *tree(const char *text)
     return v;
 }
 
-/* What the shipped bundle says: per role, in their order, A allows, D denies, H holds for a master.
- */
+/* Verdicts of the shipped bundle, per role in order: A allows, D denies, H holds for a master. */
 static const struct tier_row {
     const char *tool, *args;
     bool network; /* of the sandbox it is about, or that is asked for */
@@ -175,7 +175,8 @@ TEST(without_a_bundle_the_failure_mode_counts)
     c.failure = FAILURE_CLOSED;
     trust_decide(&c, &d);
     CHECK_INT(d.verdict.kind, VERDICT_DENY);
-    c.failure = FAILURE_STATIC; /* whoever asks has the built-in one then: without it, nothing */
+    /* the caller has loaded the built-in one then; without it, nothing is allowed */
+    c.failure = FAILURE_STATIC;
     trust_decide(&c, &d);
     CHECK_INT(d.verdict.kind, VERDICT_DENY);
     c.failure = FAILURE_OPEN;
@@ -198,11 +199,11 @@ TEST(bad_calls_are_refused_by_name)
         { "sandbox_read", "{\"sandbox_id\":7}", "tools.sandbox_read.args.sandbox_id",
           "must be a text" },
         { "sandbox_read", "{\"sandbox_id\":\"../x\"}", "tools.sandbox_read.args.sandbox_id",
-          "not what is allowed" },
+          "does not match the allowed pattern" },
         { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"a\\nb\"}",
-          "tools.sandbox_read.args.path", "not what is allowed" },
+          "tools.sandbox_read.args.path", "does not match the allowed pattern" },
         { "sandbox_read", "{\"sandbox_id\":\"sbx_a\",\"path\":\"a\\u0000b\"}",
-          "tools.sandbox_read.args.path", "not what is allowed" },
+          "tools.sandbox_read.args.path", "does not match the allowed pattern" },
         { "sandbox_create", "{\"capabilities\":{\"memory_mb\":4097}}",
           "tools.sandbox_create.capabilities", "memory_mb" },
         { "sandbox_create", "{\"capabilities\":{\"cpu_quota\":5}}",
@@ -271,6 +272,37 @@ TEST(rates_refill_with_time)
     trust_bundle_unref(b);
 }
 
+/* A token that may call twice in a minute made two others, which may call as often. */
+TEST(tokens_share_the_rate_of_the_token_that_made_them)
+{
+    struct trust_bundle *b = read_text("version: 1\ntools:\n  t: { tier: 0, effect: none }\n");
+    const struct token_terms terms = { .calls = 2 };
+    int64_t own[2] = { 0 }, makers = 0;
+    int allowed = 0;
+    struct trust_decision d;
+
+    for (int i = 0; i < 6; i++) {
+        struct trust_case c = { .bundle = b,
+                                .tool = STR("t"),
+                                .now_ns = 1000 * NS_PER_S,
+                                .rate_ns = own[i % 2],
+                                .terms = &terms,
+                                .above = { { .terms = &terms, .rate_ns = makers } },
+                                .n_above = 1 };
+
+        trust_decide(&c, &d);
+        allowed += d.verdict.kind == VERDICT_ALLOW;
+        own[i % 2] = d.rate_ns;
+        makers = d.above_rate_ns[0];
+    }
+    CHECK_INT(allowed, 2);
+    CHECK_STR(str_from(d.verdict.rule), "tools.t.rate");
+    CHECK(strstr(d.verdict.reason, "the token that made this one"));
+    CHECK_INT(own[0], 1030 * NS_PER_S); /* calls that are refused count for none */
+    CHECK_INT(makers, 1060 * NS_PER_S);
+    trust_bundle_unref(b);
+}
+
 TEST(limits_of_a_role_count_for_what_creates)
 {
     struct trust_bundle *b = read_text("version: 1\nlimits:\n  journeyman: { sandboxes_per_hour: "
@@ -325,7 +357,7 @@ TEST(a_grant_stands_in_for_an_approval)
     trust_decide(&c, &d);
     CHECK(d.verdict.kind == VERDICT_ALLOW && d.used_grant);
     CHECK_STR(str_from(d.verdict.rule), "tools.sandbox_exec.when.network.approval");
-    c.role = ROLE_APPRENTICE; /* it stands in for nothing else */
+    c.role = ROLE_APPRENTICE; /* a grant replaces no other check */
     trust_decide(&c, &d);
     CHECK(d.verdict.kind == VERDICT_DENY && !d.used_grant);
     trust_bundle_unref(b);
@@ -368,6 +400,40 @@ TEST(a_tokens_limits_hold_instead_of_its_roles)
     d = decide_as(b, "sandbox_create", &few, NULL, false, (struct trust_usage){ .alive = 2 });
     CHECK_INT(d.verdict.kind, VERDICT_RATE_LIMIT);
     CHECK_STR(str_from(d.verdict.rule), "token.limits.concurrent");
+    trust_bundle_unref(b);
+}
+
+/* Each limit, of each token that made the caller's. */
+TEST(limits_of_a_token_hold_for_those_made_with_it)
+{
+    static const struct trust_usage uses[] = { { .alive = 2 },
+                                               { .made = 2 },
+                                               { .lived_ns = 120 * NS_PER_S } };
+    struct trust_bundle *b = read_text(trust_builtin_yaml);
+    struct token_terms none = TOKEN_TERMS_NONE, few = TOKEN_TERMS_NONE;
+    struct trust_case c = { .bundle = b,
+                            .tool = STR("sandbox_create"),
+                            .args = tree("{}"),
+                            .role = ROLE_JOURNEYMAN,
+                            .now_ns = NS_PER_S,
+                            .terms = &none };
+    struct trust_decision d;
+
+    few.concurrent = few.per_hour = few.per_day = 2;
+    for (size_t at = 0; at < 3; at++)
+        for (size_t i = 0; i < COUNT_OF(uses); i++) {
+            c.n_above = 3;
+            for (size_t k = 0; k < c.n_above; k++)
+                c.above[k] = (struct trust_ancestor){ .terms = &none, .role = ROLE_JOURNEYMAN };
+            c.above[at].terms = &few;
+            c.above[at].usage = uses[i];
+            trust_decide(&c, &d);
+            CHECK_INT(d.verdict.kind, VERDICT_RATE_LIMIT);
+            CHECK(strstr(d.verdict.reason, "the token that made this one"));
+            c.above[at].usage = (struct trust_usage){ 0 };
+            trust_decide(&c, &d);
+            CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
+        }
     trust_bundle_unref(b);
 }
 

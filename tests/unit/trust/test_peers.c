@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/peers.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "crypto/hash.h"
+#include "lib/crypto/hash.h"
+#include "lib/quota/quota.h"
 #include "world.h"
 
 static bool is_alive(const char *sandbox)
@@ -275,8 +277,8 @@ TEST(limits_hold_also_for_what_is_not_on_disk_yet)
     world_close();
 }
 
-/* Live peers of this owner, in the store. */
-static void store_peers(const char *owner, int n)
+/* Live peers of this owner, that came as this actor, in the store. */
+static void store_peers(const char *owner, const char *actor, int n)
 {
     struct store_txn x;
 
@@ -290,7 +292,7 @@ static void store_peers(const char *owner, int n)
         CHECK_OK(id_make("peer_", r.id, &e), e);
         crypto_sha256(str_from(r.id), r.hash);
         snprintf(r.owner, sizeof r.owner, "%s", owner);
-        snprintf(r.actor.id, sizeof r.actor.id, "%s", owner);
+        snprintf(r.actor.id, sizeof r.actor.id, "%s", actor);
         store_put_peer(&x, &r);
     }
     CHECK_OK(store_commit_now(&x, &e), e);
@@ -305,14 +307,14 @@ static void on_answer(struct peer_op *op, int r, const struct err *why)
     registered = r;
 }
 
-static int register_peer(const char *owner)
+static int register_peer(const char *owner, const char *actor)
 {
     struct caller who = { .actor = { .kind = ACTOR_AGT }, .verbs = VERBS_ALL };
     struct peer_op op = { .caller = &who, .uid = 1000, .role = ROLE_JOURNEYMAN, .done = on_answer };
 
     registered = 1;
     snprintf(who.owner, sizeof who.owner, "%s", owner);
-    snprintf(who.actor.id, sizeof who.actor.id, "%s", owner);
+    snprintf(who.actor.id, sizeof who.actor.id, "%s", actor);
     peers_register(world.trust, &op);
     WAIT_FOR(registered <= 0);
     peer_unref(op.peer);
@@ -322,11 +324,72 @@ static int register_peer(const char *owner)
 TEST(an_owner_has_a_share_of_all_peers)
 {
     world_open();
-    store_peers("uid:1000", PEERS_PER_OWNER_MAX - 1);
+    store_peers("uid:1000", "uid:1000", PEERS_PER_OWNER_MAX - 1);
     world_close();
     world_open();
-    CHECK_INT(register_peer("uid:1000"), 0);
-    CHECK_INT(register_peer("uid:1000"), -ERR_QUOTA);
-    CHECK_INT(register_peer("uid:1001"), 0);
+    CHECK_INT(register_peer("uid:1000", "uid:1000"), 0);
+    CHECK_INT(register_peer("uid:1000", "uid:1000"), -ERR_QUOTA);
+    CHECK_INT(register_peer("uid:1001", "uid:1001"), 0);
+    world_close();
+}
+
+TEST(a_family_of_tokens_leaves_peers_to_others)
+{
+    world_open();
+    store_token("tok_a", "uid:1000", "");
+    store_token("tok_b", "uid:1000", "");
+    store_peers("uid:1000", "tok_a", (int)quota_token_part(PEERS_PER_OWNER_MAX) - 1);
+    world_close();
+    world_open();
+    CHECK_INT(register_peer("uid:1000", "tok_a"), 0);
+    CHECK_INT(register_peer("uid:1000", "tok_a"), -ERR_QUOTA);
+    CHECK_INT(register_peer("uid:1000", "tok_b"), 0);
+    CHECK_INT(register_peer("uid:1000", "uid:1000"), 0);
+    world_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_peers)
+{
+    world_open();
+    store_token("tok_a", "uid:0", "");
+    store_token("tok_b", "uid:0", "");
+    store_peers("uid:0", "tok_a", PEERS_PER_OWNER_MAX - 1);
+    world_close();
+    world_open();
+    CHECK_INT(register_peer("uid:0", "tok_a"), 0);
+    CHECK_INT(register_peer("uid:0", "tok_a"), -ERR_QUOTA);
+    CHECK_INT(register_peer("uid:0", "tok_b"), 0);
+    CHECK_INT(register_peer("uid:0", "uid:0"), 0);
+    world_close();
+}
+
+/* Of two sandboxes that the last of three tokens made, one of which has ended. */
+TEST(what_tokens_use_counts_for_those_that_made_them)
+{
+    struct peer *first, *last;
+    struct trust_usage u;
+    struct sandbox *s;
+    char ids[2][ID_MAX];
+
+    world_open();
+    store_token("tok_a", "uid:1000", "");
+    store_token("tok_b", "uid:1000", "tok_a");
+    store_token("tok_c", "uid:1000", "tok_b");
+    world_close();
+    world_open();
+    first = new_peer_by("uid:1000", "tok_a");
+    last = new_peer_by("uid:1000", "tok_c");
+    for (int i = 0; i < 2; i++)
+        create_as(last, ids[i]);
+    s = find_sandbox(ids[0]);
+    destroy(s);
+    sandbox_unref(s);
+    u = peer_usage(first, clock_wall());
+    CHECK_INT(u.made, 2);
+    CHECK_INT(u.alive, 1);
+    u = peer_usage(first, clock_wall() + 2 * 86400 * NS_PER_S);
+    CHECK_INT((u.lived_ns + NS_PER_S / 2) / NS_PER_S, 86400); /* of one that lives, within a day */
+    peer_unref(first);
+    peer_unref(last);
     world_close();
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "trust/policy.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "harness/tap.h"
 
 static struct scratch dir;

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "json/reader.h"
+#include "lib/crypto/hash.h"
+#include "lib/json/reader.h"
 
 struct world world = { .setup = { .silence_ns = 3600 * NS_PER_S, .grace_ns = 3600 * NS_PER_S } };
 char last_token[PEER_TOKEN_MAX];
@@ -24,7 +26,9 @@ void write_bundle(const char *yaml)
 void world_open(void)
 {
     plane_open();
+    CHECK_OK(tokens_open(fix.control, &world.tokens, &e), e);
     world.setup.control = fix.control;
+    world.setup.tokens = world.tokens;
     CHECK_OK(trust_open(&world.setup, &world.trust, &e), e);
 }
 
@@ -32,6 +36,7 @@ void world_close(void)
 {
     trust_close(world.trust);
     world.trust = NULL;
+    tokens_close(world.tokens);
     plane_close();
 }
 
@@ -55,7 +60,7 @@ static void on_registered(struct peer_op *op, int r, const struct err *why)
     done++;
 }
 
-struct peer *new_peer_of(const char *owner, enum role role)
+static struct peer *make_peer(const char *owner, const char *actor, enum role role)
 {
     struct caller who = { .actor = { .kind = ACTOR_AGT }, .verbs = VERBS_ALL };
     struct peer_op op = {
@@ -64,12 +69,22 @@ struct peer *new_peer_of(const char *owner, enum role role)
     int before = done;
 
     snprintf(who.owner, sizeof who.owner, "%s", owner);
-    snprintf(who.actor.id, sizeof who.actor.id, "%s", owner);
+    snprintf(who.actor.id, sizeof who.actor.id, "%s", actor);
     peers_register(world.trust, &op);
     CHECK_INT(done, before);
     WAIT_FOR(done > before);
     memcpy(last_token, op.token, sizeof last_token);
     return op.peer;
+}
+
+struct peer *new_peer_of(const char *owner, enum role role)
+{
+    return make_peer(owner, owner, role);
+}
+
+struct peer *new_peer_by(const char *owner, const char *token)
+{
+    return make_peer(owner, token, ROLE_JOURNEYMAN);
 }
 
 struct peer *new_peer(void)
@@ -104,7 +119,7 @@ struct verdict ask_as(struct peer *p, enum role role, const char *tool, const ch
                            .done = on_verdict };
     int before = asked;
 
-    trust_ask(world.trust, &op);
+    trust_request(world.trust, &op);
     CHECK_INT(asked, before);
     WAIT_FOR(asked > before);
     CHECK(id_valid("aud_", str_from(op.verdict.audit_id)));
@@ -115,6 +130,22 @@ void wait_events(const char *type, size_t n)
 {
     while (count_events(type) != n)
         CHECK_OK(loop_run_once(&fix.loop, 10 * NS_PER_MS, &e), e);
+}
+
+void store_token(const char *id, const char *owner, const char *maker)
+{
+    struct token_record k = { .name = "x", .created_ns = 1, .verbs = VERBS_ALL };
+    struct store_txn x;
+
+    k.terms = TOKEN_TERMS_NONE;
+    k.role = ROLE_JOURNEYMAN;
+    snprintf(k.id, sizeof k.id, "%s", id);
+    snprintf(k.owner, sizeof k.owner, "%s", owner);
+    snprintf(k.maker, sizeof k.maker, "%s", maker);
+    crypto_sha256(str_from(id), k.hash);
+    store_txn_begin(&x, control_store(fix.control));
+    store_put_token(&x, &k);
+    CHECK_OK(store_commit_now(&x, &e), e);
 }
 
 static int created;
@@ -135,6 +166,7 @@ void create_as(struct peer *p, char ret[static ID_MAX])
     int before = created;
 
     peer_caller(p, &who);
+    who.by_token = str_starts(str_from(who.actor.id), STR("tok_"));
     control_create(fix.control, &op);
     WAIT_FOR(created > before);
     CHECK(op.record);

@@ -1,19 +1,21 @@
-/* One function per way in. Each takes the accepted socket over and looks after itself from then on:
- * it is in the box's list of open things until it ends. */
-#ifndef EGRESS_ADAPTERS_ADAPTERS_H
-#define EGRESS_ADAPTERS_ADAPTERS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The adapters: one function for each way in. Each takes over the accepted socket, adds itself to
+ * the box's list of open connections, and removes itself when it ends. */
+#ifndef ENGINE_EGRESS_ADAPTERS_ADAPTERS_H
+#define ENGINE_EGRESS_ADAPTERS_ADAPTERS_H
 
-#include "egress/egress.h"
+#include "engine/egress/egress.h"
 
-/* The proxy's port: by its first bytes it is a CONNECT (connect.c) or a forward request
- * (relays/forward.c); anything else is answered 400. */
+/* A connection to the proxy port. Its first bytes select CONNECT (connect.c) or a forward request
+ * (relays/forward.c); anything else is answered with 400. */
 void proxy_accept(struct egress_box *b, int fd, const struct address *client, uint16_t client_port);
 
-/* The proxy's port, when a CONNECT has begun; `read` is what came of it: copied. */
+/* A connection to the proxy port that begins with CONNECT. `read`: the bytes received so far,
+ * copied. */
 void connect_accept(struct egress_box *b, int fd, const struct address *client,
                     uint16_t client_port, struct str read);
 
-/* A captured connection; `to` is what the program dialled. */
+/* A captured connection; `to` is the address that the program dialled. */
 void transparent_accept(struct egress_box *b, int fd, const struct address *client,
                         uint16_t client_port, const struct address *to, uint16_t port);
 

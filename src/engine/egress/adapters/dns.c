@@ -1,19 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/adapters/adapters.h"
-#include "egress/adapters/dns_tcp.h"
-#include "egress/adapters/names.h"
-#include "loop/fd.h"
+#include "engine/egress/adapters/adapters.h"
+#include "engine/egress/adapters/dns_tcp.h"
+#include "engine/egress/adapters/names.h"
+#include "lib/loop/fd.h"
 
 enum {
     BATCH = 16,
     CONTROL_MAX = CMSG_SPACE(sizeof(struct in6_pktinfo)),
 };
 
-/* Where a datagram came from, and by which address of ours: the answer goes back the same way. */
-struct way {
+/* The source of a datagram and the local address that received it, so that the answer takes the
+ * same path back. */
+struct return_path {
     union {
         struct sockaddr sa;
         struct sockaddr_in6 in6; /* the larger */
@@ -28,7 +30,7 @@ struct way {
 
 struct dns_adapter {
     struct egress_box *box;
-    struct names *names;
+    struct dns_names *names;
     struct udp {
         struct dns_adapter *adapter;
         struct loop_fd source;
@@ -37,24 +39,24 @@ struct dns_adapter {
     struct list waiting;
 };
 
-struct waiting {
+struct dns_udp_waiter {
     struct names_waiter waiter;
     struct link link;
     int fd;
-    struct way way;
+    struct return_path way;
 };
 
-/* One wake-up's questions, and the answers to those that have one at once. */
-struct batch {
+/* The questions of one wake-up, and the answers that are available at once. */
+struct dns_batch {
     struct mmsghdr in[BATCH], out[BATCH];
     struct iovec in_bytes[BATCH], out_bytes[BATCH];
-    struct way ways[BATCH];
+    struct return_path ways[BATCH];
     char questions[BATCH][EGRESS_DNS_QUERY_MAX];
     uint8_t answers[BATCH][NAMES_ANSWER_MAX];
-    unsigned n; /* answers */
+    unsigned n; /* number of answers */
 };
 
-static void point_to(struct msghdr *h, struct way *w, struct iovec *bytes)
+static void set_message_header(struct msghdr *h, struct return_path *w, struct iovec *bytes)
 {
     *h = (struct msghdr){ .msg_name = &w->peer,
                           .msg_namelen = w->peer_n,
@@ -64,57 +66,57 @@ static void point_to(struct msghdr *h, struct way *w, struct iovec *bytes)
                           .msg_controllen = w->control_n };
 }
 
-static void prepare(struct batch *b)
+static void prepare_dns_batch(struct dns_batch *b)
 {
     b->n = 0;
     for (size_t i = 0; i < BATCH; i++) {
         b->in_bytes[i] = (struct iovec){ b->questions[i], sizeof b->questions[i] };
         b->ways[i].peer_n = sizeof b->ways[i].peer;
         b->ways[i].control_n = sizeof b->ways[i].control;
-        point_to(&b->in[i].msg_hdr, &b->ways[i], &b->in_bytes[i]);
+        set_message_header(&b->in[i].msg_hdr, &b->ways[i], &b->in_bytes[i]);
     }
 }
 
-/* Lost answers are asked for again. */
-static void send_answers(int fd, struct batch *b)
+/* Clients repeat a question whose answer was lost. */
+static void send_answers(int fd, struct dns_batch *b)
 {
     for (unsigned sent = 0; sent < b->n;) {
         int n = sendmmsg(fd, b->out + sent, b->n - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0 && errno == EAGAIN)
             return;
-        sent += n > 0 ? (unsigned)n : 1; /* the one that cannot be sent is left out */
+        sent += n > 0 ? (unsigned)n : 1; /* skips the answer that cannot be sent */
     }
 }
 
-static void on_answer(struct names_waiter *waiter, struct str answer)
+static void on_udp_answer(struct names_waiter *waiter, struct str answer)
 {
-    struct waiting *w = container_of(waiter, struct waiting, waiter);
+    struct dns_udp_waiter *w = container_of(waiter, struct dns_udp_waiter, waiter);
     struct iovec bytes = { (char *)(uintptr_t)answer.p, answer.n };
     struct msghdr h;
 
-    point_to(&h, &w->way, &bytes);
+    set_message_header(&h, &w->way, &bytes);
     sendmsg(w->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
     link_leave(&w->link);
     free(w);
 }
 
-static void wait_for(struct udp *u, const struct way *way, const struct dns_query *q,
-                     const struct names_client *from)
+static void wait_for_udp_answer(struct udp *u, const struct return_path *way,
+                                const struct dns_query *q, const struct names_client *from)
 {
-    struct waiting *w = calloc(1, sizeof *w);
+    struct dns_udp_waiter *w = calloc(1, sizeof *w);
 
     if (!w)
         abort();
     w->fd = u->source.fd;
     w->way = *way;
     list_append(&u->adapter->waiting, &w->link);
-    names_wait(u->adapter->names, &w->waiter, q, from, on_answer);
+    names_wait(u->adapter->names, &w->waiter, q, from, on_udp_answer);
 }
 
-static void ask(struct udp *u, struct batch *b, size_t at)
+static void resolve_datagram(struct udp *u, struct dns_batch *b, size_t at)
 {
-    struct way *way = &b->ways[at];
+    struct return_path *way = &b->ways[at];
     struct str message = { b->questions[at], b->in[at].msg_len };
     struct names_client from;
     struct dns_query q;
@@ -124,39 +126,39 @@ static void ask(struct udp *u, struct batch *b, size_t at)
     way->control_n = b->in[at].msg_hdr.msg_controllen;
     if (!address_from_sockaddr(&way->peer.sa, &from.address, &from.port))
         return;
-    n = names_ask(u->adapter->names, message, &from, &q, b->answers[b->n]);
+    n = names_answer(u->adapter->names, message, &from, &q, b->answers[b->n]);
     if (n == NAMES_LATER)
-        wait_for(u, way, &q, &from);
+        wait_for_udp_answer(u, way, &q, &from);
     if (n <= 0)
         return;
     b->out_bytes[b->n] = (struct iovec){ b->answers[b->n], (size_t)n };
-    point_to(&b->out[b->n].msg_hdr, way, &b->out_bytes[b->n]);
+    set_message_header(&b->out[b->n].msg_hdr, way, &b->out_bytes[b->n]);
     b->n++;
 }
 
-static void on_readable(struct loop_fd *s, unsigned events)
+static void on_dns_datagrams(struct loop_fd *s, unsigned events)
 {
     struct udp *u = container_of(s, struct udp, source);
-    struct batch b;
+    struct dns_batch b;
     int n;
 
     (void)events;
-    prepare(&b);
+    prepare_dns_batch(&b);
     n = recvmmsg(s->fd, b.in, BATCH, MSG_DONTWAIT, NULL);
     for (int i = 0; i < n; i++)
-        ask(u, &b, (size_t)i);
+        resolve_datagram(u, &b, (size_t)i);
     send_answers(s->fd, &b);
 }
 
-/* A listener that is not there (no IPv6) is fine. */
-static int serve(struct dns_adapter *d, int i, int udp, int tcp, struct err *e)
+/* A missing listener (no IPv6) is not an error. */
+static int serve_dns_listeners(struct dns_adapter *d, int i, int udp, int tcp, struct err *e)
 {
     struct loop *l = d->box->egress->loop;
     int r = 0;
 
     d->udp[i].adapter = d;
     if (udp >= 0)
-        r = loop_fd_start(l, &d->udp[i].source, udp, LOOP_READ, on_readable, e);
+        r = loop_fd_start(l, &d->udp[i].source, udp, LOOP_READ, on_dns_datagrams, e);
     if (r >= 0 && tcp >= 0)
         r = dns_tcp_new(d->names, l, tcp, &d->tcp[i], e);
     return r;
@@ -172,9 +174,9 @@ int dns_adapter_new(struct egress_box *b, struct dns_adapter **ret, struct err *
         abort();
     d->box = b;
     d->names = names_new(b);
-    r = serve(d, 0, fd[LISTENER_DNS_UDP4], fd[LISTENER_DNS_TCP4], e);
+    r = serve_dns_listeners(d, 0, fd[LISTENER_DNS_UDP4], fd[LISTENER_DNS_TCP4], e);
     if (r >= 0)
-        r = serve(d, 1, fd[LISTENER_DNS_UDP6], fd[LISTENER_DNS_TCP6], e);
+        r = serve_dns_listeners(d, 1, fd[LISTENER_DNS_UDP6], fd[LISTENER_DNS_TCP6], e);
     if (r < 0) {
         dns_adapter_free(d);
         return r;
@@ -192,7 +194,7 @@ void dns_adapter_free(struct dns_adapter *d)
         dns_tcp_free(d->tcp[i]);
     }
     for (struct link *m; (m = list_take(&d->waiting));) {
-        struct waiting *w = container_of(m, struct waiting, link);
+        struct dns_udp_waiter *w = container_of(m, struct dns_udp_waiter, link);
 
         names_forget(&w->waiter);
         free(w);

@@ -1,17 +1,18 @@
-#include "egress/adapters/dns_tcp.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/dns_tcp.h"
 
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum {
     ACCEPTS_A_BATCH = 8,
     LENGTH = 2,
     READ_MAX = 4096,
-    UNREAD_MAX = 4096, /* of answers: no more questions are read before they are */
+    UNREAD_MAX = 4096, /* bytes of unread answers above which no further questions are read */
     OUT_MAX = UNREAD_MAX + (EGRESS_DNS_PIPELINED_MAX + 1) * (LENGTH + NAMES_ANSWER_MAX),
     IN_MAX = READ_MAX + LENGTH + EGRESS_DNS_QUERY_MAX,
 };
@@ -19,7 +20,7 @@ enum {
 #define ACCEPT_AGAIN_NS (100 * NS_PER_MS)
 
 struct dns_tcp {
-    struct names *names;
+    struct dns_names *names;
     struct loop *loop;
     struct loop_fd listener;
     struct loop_timer accept_again;
@@ -27,7 +28,7 @@ struct dns_tcp {
     size_t n;
 };
 
-struct connection {
+struct dns_connection {
     struct dns_tcp *tcp;
     struct link link;
     int fd;
@@ -38,24 +39,25 @@ struct connection {
     struct buf in, out;
     struct list waiting;
     unsigned n_waiting;
-    bool ended, dead; /* the client asks no more; nobody listens any more */
+    /* ended: the client sends no further questions; dead: nothing reads answers */
+    bool ended, dead;
 };
 
-struct waiting {
+struct dns_tcp_waiter {
     struct names_waiter waiter;
     struct link link;
-    struct connection *connection;
+    struct dns_connection *connection;
 };
 
 /* --- The end of a connection --- */
 
-static void free_connection(struct connection *c)
+static void free_dns_connection(struct dns_connection *c)
 {
     loop_fd_stop(&c->source);
     loop_timer_stop(&c->idle);
     loop_later_stop(&c->free_later);
     for (struct link *m; (m = list_take(&c->waiting));) {
-        struct waiting *w = container_of(m, struct waiting, link);
+        struct dns_tcp_waiter *w = container_of(m, struct dns_tcp_waiter, link);
 
         names_forget(&w->waiter);
         free(w);
@@ -68,57 +70,58 @@ static void free_connection(struct connection *c)
     free(c);
 }
 
-static void on_free(struct loop_later *s)
+static void on_free_dns_connection(struct loop_later *s)
 {
-    free_connection(container_of(s, struct connection, free_later));
+    free_dns_connection(container_of(s, struct dns_connection, free_later));
 }
 
-static void end(struct connection *c)
+static void end_dns_connection(struct dns_connection *c)
 {
     c->dead = true;
     loop_fd_stop(&c->source);
     loop_timer_stop(&c->idle);
-    loop_later(c->tcp->loop, &c->free_later, on_free, NULL); /* pending already is fine */
+    loop_later(c->tcp->loop, &c->free_later, on_free_dns_connection,
+               NULL); /* may be pending already */
 }
 
-static void on_idle(struct loop_timer *t);
+static void on_dns_idle(struct loop_timer *t);
 
-static void went_on(struct connection *c)
+static void restart_dns_idle_timer(struct dns_connection *c)
 {
     loop_timer_stop(&c->idle);
-    loop_timer_start(c->tcp->loop, &c->idle, clock_mono() + EGRESS_DNS_IDLE_NS, on_idle, NULL);
+    loop_timer_start(c->tcp->loop, &c->idle, clock_mono() + EGRESS_DNS_IDLE_NS, on_dns_idle, NULL);
 }
 
-static void on_idle(struct loop_timer *t)
+static void on_dns_idle(struct loop_timer *t)
 {
-    struct connection *c = container_of(t, struct connection, idle);
+    struct dns_connection *c = container_of(t, struct dns_connection, idle);
 
     if (c->n_waiting > 0 && c->out.n == 0)
-        went_on(c); /* it is we who are slow */
+        restart_dns_idle_timer(c); /* the delay is on our side */
     else
-        end(c);
+        end_dns_connection(c);
 }
 
 /* --- Bytes --- */
 
-static void add_answer(struct connection *c, struct str answer)
+static void queue_dns_answer(struct dns_connection *c, struct str answer)
 {
     const char length[LENGTH] = { (char)(answer.n >> 8), (char)answer.n };
 
     if (c->out.n + LENGTH + answer.n > c->out.max) {
-        end(c);
+        end_dns_connection(c);
         return;
     }
     buf_add(&c->out, (struct str){ length, LENGTH });
     buf_add(&c->out, answer);
 }
 
-static bool is_full(const struct connection *c)
+static bool is_dns_connection_full(const struct dns_connection *c)
 {
     return c->n_waiting >= EGRESS_DNS_PIPELINED_MAX || c->out.n >= UNREAD_MAX;
 }
 
-static void flush(struct connection *c)
+static void flush_dns_answers(struct dns_connection *c)
 {
     while (c->out.n > 0) {
         ssize_t n = send(c->fd, c->out.p, c->out.n, MSG_NOSIGNAL);
@@ -128,83 +131,83 @@ static void flush(struct connection *c)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            end(c);
+            end_dns_connection(c);
             return;
         }
         buf_drop(&c->out, (size_t)n);
-        went_on(c);
+        restart_dns_idle_timer(c);
     }
     buf_done(&c->out);
 }
 
-static void ask(struct connection *c, struct str message);
+static void resolve_tcp_question(struct dns_connection *c, struct str message);
 
-/* The questions that are there, as many as may be asked. */
-static void take_questions(struct connection *c)
+/* Takes the complete questions from the input buffer, up to the limit of waiting questions. */
+static void take_tcp_questions(struct dns_connection *c)
 {
-    while (!c->dead && !is_full(c) && c->in.n >= LENGTH) {
+    while (!c->dead && !is_dns_connection_full(c) && c->in.n >= LENGTH) {
         size_t length = (size_t)((uint8_t)c->in.p[0] << 8 | (uint8_t)c->in.p[1]);
 
         if (length == 0 || length > EGRESS_DNS_QUERY_MAX) {
-            end(c);
+            end_dns_connection(c);
             return;
         }
         if (c->in.n - LENGTH < length)
             return;
-        ask(c, (struct str){ c->in.p + LENGTH, length });
+        resolve_tcp_question(c, (struct str){ c->in.p + LENGTH, length });
         buf_drop(&c->in, LENGTH + length);
-        went_on(c);
+        restart_dns_idle_timer(c);
     }
 }
 
-/* Asks what can be asked, says what can be said, and waits for the rest. */
-static void go_on(struct connection *c)
+/* Processes questions, sends answers, and waits for the events that remain. */
+static void advance_dns_connection(struct dns_connection *c)
 {
     unsigned want = 0;
 
-    take_questions(c);
+    take_tcp_questions(c);
     if (!c->dead)
-        flush(c);
+        flush_dns_answers(c);
     if (c->dead)
         return;
     if (c->in.n == 0)
         buf_done(&c->in);
     if (c->ended && c->n_waiting == 0 && c->out.n == 0) {
-        end(c); /* half a question is none */
+        end_dns_connection(c); /* an incomplete question is dropped */
         return;
     }
-    if (!c->ended && !is_full(c))
+    if (!c->ended && !is_dns_connection_full(c))
         want |= LOOP_READ;
     if (c->out.n > 0)
         want |= LOOP_WRITE;
     if (want != c->source.want && loop_fd_want(&c->source, want, NULL) < 0)
-        end(c);
+        end_dns_connection(c);
 }
 
-static void on_answer(struct names_waiter *waiter, struct str answer)
+static void on_tcp_answer(struct names_waiter *waiter, struct str answer)
 {
-    struct waiting *w = container_of(waiter, struct waiting, waiter);
-    struct connection *c = w->connection;
+    struct dns_tcp_waiter *w = container_of(waiter, struct dns_tcp_waiter, waiter);
+    struct dns_connection *c = w->connection;
 
     link_leave(&w->link);
     free(w);
     c->n_waiting--;
     if (c->dead)
         return;
-    add_answer(c, answer);
-    go_on(c);
+    queue_dns_answer(c, answer);
+    advance_dns_connection(c);
 }
 
-static void ask(struct connection *c, struct str message)
+static void resolve_tcp_question(struct dns_connection *c, struct str message)
 {
     uint8_t out[NAMES_ANSWER_MAX];
     struct dns_query q;
-    int n = names_ask(c->tcp->names, message, &c->from, &q, out);
-    struct waiting *w;
+    int n = names_answer(c->tcp->names, message, &c->from, &q, out);
+    struct dns_tcp_waiter *w;
 
     if (n >= 0) {
         if (n > 0)
-            add_answer(c, (struct str){ (const char *)out, (size_t)n });
+            queue_dns_answer(c, (struct str){ (const char *)out, (size_t)n });
         return;
     }
     w = calloc(1, sizeof *w);
@@ -213,10 +216,10 @@ static void ask(struct connection *c, struct str message)
     w->connection = c;
     list_append(&c->waiting, &w->link);
     c->n_waiting++;
-    names_wait(c->tcp->names, &w->waiter, &q, &c->from, on_answer);
+    names_wait(c->tcp->names, &w->waiter, &q, &c->from, on_tcp_answer);
 }
 
-static void fill(struct connection *c)
+static void receive_tcp_questions(struct dns_connection *c)
 {
     char bytes[READ_MAX];
     ssize_t n = recv(c->fd, bytes, sizeof bytes, 0);
@@ -225,30 +228,30 @@ static void fill(struct connection *c)
         return;
     c->ended = n == 0;
     if (n < 0 || buf_add(&c->in, (struct str){ bytes, (size_t)n }) < 0)
-        end(c);
+        end_dns_connection(c);
 }
 
-static void on_event(struct loop_fd *s, unsigned events)
+static void on_dns_connection(struct loop_fd *s, unsigned events)
 {
-    struct connection *c = container_of(s, struct connection, source);
+    struct dns_connection *c = container_of(s, struct dns_connection, source);
 
     if (events & LOOP_ERROR) {
-        end(c);
+        end_dns_connection(c);
         return;
     }
-    if (events & LOOP_READ && !is_full(c))
-        fill(c);
+    if (events & LOOP_READ && !is_dns_connection_full(c))
+        receive_tcp_questions(c);
     if (events & LOOP_HUP)
         c->ended = true;
     if (!c->dead)
-        go_on(c);
+        advance_dns_connection(c);
 }
 
 /* --- Connections --- */
 
-static void admit(struct dns_tcp *t, int fd, const struct sockaddr *from)
+static void add_dns_connection(struct dns_tcp *t, int fd, const struct sockaddr *from)
 {
-    struct connection *c;
+    struct dns_connection *c;
 
     if (t->n >= EGRESS_DNS_CONNECTIONS_MAX) {
         close(fd);
@@ -264,32 +267,32 @@ static void admit(struct dns_tcp *t, int fd, const struct sockaddr *from)
     buf_init(&c->out, OUT_MAX);
     list_append(&t->connections, &c->link);
     t->n++;
-    went_on(c);
-    if (loop_fd_start(t->loop, &c->source, fd, LOOP_READ, on_event, NULL) < 0)
-        end(c);
+    restart_dns_idle_timer(c);
+    if (loop_fd_start(t->loop, &c->source, fd, LOOP_READ, on_dns_connection, NULL) < 0)
+        end_dns_connection(c);
 }
 
-static void on_accept_again(struct loop_timer *timer)
+static void on_dns_accept_again(struct loop_timer *timer)
 {
     struct dns_tcp *t = container_of(timer, struct dns_tcp, accept_again);
 
     loop_fd_want(&t->listener, LOOP_READ, NULL);
 }
 
-/* Nothing to accept with: the connections wait in the backlog. */
-static void pause_accepting(struct dns_tcp *t)
+/* No descriptors are left for accept(): connections wait in the backlog. */
+static void pause_dns_accepting(struct dns_tcp *t)
 {
     loop_fd_want(&t->listener, 0, NULL);
-    loop_timer_start(t->loop, &t->accept_again, clock_mono() + ACCEPT_AGAIN_NS, on_accept_again,
+    loop_timer_start(t->loop, &t->accept_again, clock_mono() + ACCEPT_AGAIN_NS, on_dns_accept_again,
                      NULL);
 }
 
-static bool is_shortage(int error)
+static bool is_dns_accept_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static void on_acceptable(struct loop_fd *s, unsigned events)
+static void on_dns_acceptable(struct loop_fd *s, unsigned events)
 {
     struct dns_tcp *t = container_of(s, struct dns_tcp, listener);
 
@@ -300,17 +303,17 @@ static void on_acceptable(struct loop_fd *s, unsigned events)
         int fd = accept4(s->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            admit(t, fd, (struct sockaddr *)&from);
+            add_dns_connection(t, fd, (struct sockaddr *)&from);
             continue;
         }
-        if (is_shortage(errno))
-            pause_accepting(t);
-        if (is_shortage(errno) || errno == EAGAIN)
+        if (is_dns_accept_shortage(errno))
+            pause_dns_accepting(t);
+        if (is_dns_accept_shortage(errno) || errno == EAGAIN)
             return;
     }
 }
 
-int dns_tcp_new(struct names *n, struct loop *l, int fd, struct dns_tcp **ret, struct err *e)
+int dns_tcp_new(struct dns_names *n, struct loop *l, int fd, struct dns_tcp **ret, struct err *e)
 {
     struct dns_tcp *t = calloc(1, sizeof *t);
     int r;
@@ -319,7 +322,7 @@ int dns_tcp_new(struct names *n, struct loop *l, int fd, struct dns_tcp **ret, s
         abort();
     t->names = n;
     t->loop = l;
-    r = loop_fd_start(l, &t->listener, fd, LOOP_READ, on_acceptable, e);
+    r = loop_fd_start(l, &t->listener, fd, LOOP_READ, on_dns_acceptable, e);
     if (r < 0) {
         free(t);
         return r;
@@ -335,6 +338,6 @@ void dns_tcp_free(struct dns_tcp *t)
     loop_fd_stop(&t->listener);
     loop_timer_stop(&t->accept_again);
     for (struct link *m; (m = list_first(&t->connections));)
-        free_connection(container_of(m, struct connection, link));
+        free_dns_connection(container_of(m, struct dns_connection, link));
     free(t);
 }

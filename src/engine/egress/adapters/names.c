@@ -1,42 +1,43 @@
-#include "egress/adapters/names.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/names.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/lease.h"
-#include "egress/mapping.h"
-#include "egress/own_addresses.h"
-#include "egress/refuse.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/lease.h"
+#include "engine/egress/fake_addresses.h"
+#include "engine/egress/own_addresses.h"
+#include "engine/egress/refuse.h"
 
-/* One name's lookup, and who waits for it. */
-struct asking {
-    struct names *names;
+/* The lookup of one name, and the clients that wait for it. */
+struct name_lookup {
+    struct dns_names *names;
     struct link link;
-    struct lease *lease; /* its snapshot is the one that allowed the name */
+    struct lease *lease; /* its snapshot is the policy that allowed the name */
     struct dns_lookup lookup;
-    struct loop_later refused; /* the lookup did not even start */
+    struct loop_later refused; /* the lookup was refused before it started */
     struct list waiters;
 };
 
-struct names {
+struct dns_names {
     struct egress_box *box;
-    struct list askings;
+    struct list lookups;
     size_t n_waiting;
 };
 
-/* What is said to all who asked for a name. */
-struct said {
+/* The reply to all clients that asked for one name. */
+struct dns_reply {
     enum dns_rcode rcode;
-    bool blocked; /* by the policy: the rest does not count */
+    bool blocked; /* denied by the policy; the other members are ignored */
     struct address addresses[2];
     size_t n;
     uint32_t ttl;
 };
 
-struct names *names_new(struct egress_box *b)
+struct dns_names *names_new(struct egress_box *b)
 {
-    struct names *n = calloc(1, sizeof *n);
+    struct dns_names *n = calloc(1, sizeof *n);
 
     if (!n)
         abort();
@@ -46,8 +47,8 @@ struct names *names_new(struct egress_box *b)
 
 /* --- Answers --- */
 
-static int answer(const struct dns_query *q, const struct said *s,
-                  uint8_t out[static NAMES_ANSWER_MAX])
+static int build_reply(const struct dns_query *q, const struct dns_reply *s,
+                       uint8_t out[static NAMES_ANSWER_MAX])
 {
     if (s->blocked)
         return (int)dns_build_blocked(q, out, NAMES_ANSWER_MAX);
@@ -57,12 +58,12 @@ static int answer(const struct dns_query *q, const struct said *s,
 static int answer_code(const struct dns_query *q, enum dns_rcode rcode,
                        uint8_t out[static NAMES_ANSWER_MAX])
 {
-    return answer(q, &(struct said){ .rcode = rcode }, out);
+    return build_reply(q, &(struct dns_reply){ .rcode = rcode }, out);
 }
 
 static int answer_blocked(const struct dns_query *q, uint8_t out[static NAMES_ANSWER_MAX])
 {
-    return answer(q, &(struct said){ .blocked = true }, out);
+    return build_reply(q, &(struct dns_reply){ .blocked = true }, out);
 }
 
 static bool is_address_type(const struct dns_query *q)
@@ -70,21 +71,21 @@ static bool is_address_type(const struct dns_query *q)
     return q->question.type == DNS_A || q->question.type == DNS_AAAA;
 }
 
-/* IPv6 only where it is captured. */
-static void say_addresses(const struct names *n, const struct synthetic *s, int64_t left,
-                          struct said *ret)
+/* Adds the IPv6 address only if the box captures IPv6. */
+static void set_reply_addresses(const struct dns_names *n, const struct synthetic *s, int64_t left,
+                                struct dns_reply *ret)
 {
-    *ret = (struct said){ .rcode = DNS_NOERROR, .addresses = { s->v4, s->v6 }, .n = 1 };
+    *ret = (struct dns_reply){ .rcode = DNS_NOERROR, .addresses = { s->v4, s->v6 }, .n = 1 };
     if (n->box->listeners.fd[LISTENER_CAPTURE6] >= 0)
         ret->n = 2;
     ret->ttl = left < NS_PER_S ? 1 : (uint32_t)(left / NS_PER_S);
 }
 
-/* From a mapping that is good enough still. */
-static bool say_known(const struct names *n, struct str name, struct said *ret)
+/* Fills in the reply from a mapping, if it belongs to the current policy and has not expired. */
+static bool reply_from_mapping(const struct dns_names *n, struct str name, struct dns_reply *ret)
 {
     struct synthetic s;
-    const struct mapped *m = mapping_find_name(n->box->mapping, name, &s);
+    const struct fake_mapping *m = fake_addresses_find_name(n->box->mapping, name, &s);
     int64_t left;
 
     if (!m || !n->box->snapshot || m->generation != n->box->generation)
@@ -92,13 +93,13 @@ static bool say_known(const struct names *n, struct str name, struct said *ret)
     left = m->expires - EGRESS_DNS_SLACK_NS - clock_mono();
     if (left <= 0)
         return false;
-    say_addresses(n, &s, left, ret);
+    set_reply_addresses(n, &s, left, ret);
     return true;
 }
 
 /* --- Decisions --- */
 
-static void deny(struct names *n, const struct egress_intent *i, struct egress_decision *d)
+static void deny_name(struct dns_names *n, const struct egress_intent *i, struct egress_decision *d)
 {
     d->verdict = EGRESS_DENIED;
     d->id = ++n->box->egress->decisions;
@@ -108,9 +109,9 @@ static void deny(struct names *n, const struct egress_intent *i, struct egress_d
 }
 
 #define DENY(n, i, d, code, next, ...)                                                             \
-    (refuse_reason(&(d)->why, (code), (next), __VA_ARGS__), deny((n), (i), (d)))
+    (refuse_reason(&(d)->why, (code), (next), __VA_ARGS__), deny_name((n), (i), (d)))
 
-static bool is_local(struct str name)
+static bool is_reserved_name(struct str name)
 {
     static const char *const local[] = { "inference.local", "policy.local" };
 
@@ -120,7 +121,7 @@ static bool is_local(struct str name)
     return false;
 }
 
-static struct egress_intent intent_for(const struct names_client *from)
+static struct egress_intent dns_intent_of(const struct names_client *from)
 {
     return (struct egress_intent){ .adapter = EGRESS_BY_DNS,
                                    .client = from->address,
@@ -128,35 +129,38 @@ static struct egress_intent intent_for(const struct names_client *from)
 }
 
 /* Whether the policy has an endpoint for the name. */
-static bool is_eligible(struct names *n, const struct names_client *from, const struct dns_query *q)
+static bool is_eligible(struct dns_names *n, const struct names_client *from,
+                        const struct dns_query *q)
 {
-    struct egress_intent i = intent_for(from);
+    struct egress_intent i = dns_intent_of(from);
     struct egress_decision d = { 0 };
     struct str name = str_from(q->question.name);
     struct egress_ports ports;
 
     if (host_parse(name, false, &i.host, NULL) < 0 || i.host.is_address) {
-        audit_malformed(n->box->audit, EGRESS_BY_DNS, "the name asked for is not a host name");
+        audit_malformed(n->box->audit, EGRESS_BY_DNS,
+                        "the name in the DNS query is not a host name");
         n->box->counters.denied++;
         return false;
     }
-    if (!n->box->snapshot)
-        DENY(n, &i, &d, "policy_missing", "Wait until a policy is set, or set one.",
-             "No egress policy is in force, so nothing is allowed.");
-    else if (is_local(name))
+    if (!n->box->snapshot) {
+        egress_box_reason(n->box, &d.why);
+        deny_name(n, &i, &d);
+    } else if (is_reserved_name(name)) {
         DENY(n, &i, &d, "not_served", "Use an endpoint of the policy.",
              "%s is not served in this sandbox.", i.host.name);
-    else if (egress_name(n->box->snapshot, name, &ports, &d.why) == EGRESS_DENIED)
-        deny(n, &i, &d);
-    else
+    } else if (egress_name(n->box->snapshot, name, &ports, &d.why) == EGRESS_DENIED) {
+        deny_name(n, &i, &d);
+    } else {
         return true;
+    }
     return false;
 }
 
-static struct asking *find_asking(struct names *n, struct str name)
+static struct name_lookup *find_name_lookup(struct dns_names *n, struct str name)
 {
-    for (struct link *m = list_first(&n->askings); m; m = list_after(&n->askings, m)) {
-        struct asking *a = container_of(m, struct asking, link);
+    for (struct link *m = list_first(&n->lookups); m; m = list_after(&n->lookups, m)) {
+        struct name_lookup *a = container_of(m, struct name_lookup, link);
 
         if (a->lease->decision.snapshot == n->box->snapshot &&
             str_eq(str_from(a->lease->intent.host.name), name))
@@ -165,36 +169,37 @@ static struct asking *find_asking(struct names *n, struct str name)
     return NULL;
 }
 
-/* Whether the name needs no lookup of its own, or there is one left for it. */
-static bool may_look_up(struct names *n, struct str name)
+/* Whether the name shares a running lookup, is cached, or a lookup is left in the budget. */
+static bool may_look_up_name(struct dns_names *n, struct str name)
 {
-    return find_asking(n, name) || lease_lookup_left(n->box) ||
-           !dns_resolver_would_ask(&n->box->egress->resolver, name);
+    return find_name_lookup(n, name) || lease_lookup_left(n->box) ||
+           !dns_resolver_would_query(&n->box->egress->resolver, name);
 }
 
-static bool may_wait(struct names *n, const struct names_client *from, const struct dns_query *q)
+static bool may_wait_for_name(struct dns_names *n, const struct names_client *from,
+                              const struct dns_query *q)
 {
-    struct egress_intent i = intent_for(from);
+    struct egress_intent i = dns_intent_of(from);
     struct egress_decision d = { 0 };
     struct str name = str_from(q->question.name);
 
-    if (n->n_waiting < EGRESS_DNS_WAITING_MAX && may_look_up(n, name))
+    if (n->n_waiting < EGRESS_DNS_WAITING_MAX && may_look_up_name(n, name))
         return true;
     str_copy(name, i.host.name, sizeof i.host.name);
-    DENY(n, &i, &d, "lookup_limit", "Ask for fewer names at a time.",
-         "More names are asked for than are looked up: %d a second.", EGRESS_LOOKUPS_A_SECOND);
+    DENY(n, &i, &d, "lookup_limit", "Look up fewer names per second.",
+         "The limit of DNS lookups is reached: %d per second.", EGRESS_LOOKUPS_A_SECOND);
     return false;
 }
 
-/* A name that the policy itself has an address for is not looked up: the connection is decided
- * when it says its port. */
-static bool say_declared(struct names *n, const struct names_client *from, struct str name,
-                         struct said *ret)
+/* Answers a name for which the policy declares addresses without a lookup. The decision follows
+ * when the program connects and its port is known. */
+static bool reply_from_policy(struct dns_names *n, const struct names_client *from, struct str name,
+                              struct dns_reply *ret)
 {
-    int64_t now = clock_mono(), life = EGRESS_DNS_TTL_MAX * NS_PER_S;
-    struct mapped m = { .generation = n->box->generation,
-                        .expires = now + life + EGRESS_DNS_SLACK_NS };
-    struct egress_intent i = intent_for(from);
+    int64_t now = clock_mono(), ttl_ns = EGRESS_DNS_TTL_MAX * NS_PER_S;
+    struct fake_mapping m = { .generation = n->box->generation,
+                              .expires = now + ttl_ns + EGRESS_DNS_SLACK_NS };
+    struct egress_intent i = dns_intent_of(from);
     struct egress_decision d = { .id = ++n->box->egress->decisions,
                                  .generation = n->box->generation };
     struct synthetic s;
@@ -202,29 +207,29 @@ static bool say_declared(struct names *n, const struct names_client *from, struc
 
     if (!egress_name_declared(n->box->snapshot, name))
         return false;
-    *ret = (struct said){ .rcode = DNS_SERVFAIL };
+    *ret = (struct dns_reply){ .rcode = DNS_SERVFAIL };
     str_copy(name, i.host.name, sizeof i.host.name);
     str_copy(name, m.name, sizeof m.name);
     d.verdict = egress_name(n->box->snapshot, name, &m.ports, &d.why);
     if (!audit_allow(n->box->audit, &i, &d)) {
-        DENY(n, &i, &d, "audit_unavailable", "Try again later; tell the operator.",
-             "It cannot be put on record, so it is not allowed.");
+        DENY(n, &i, &d, "audit_unavailable", "Try again later, and inform the administrator.",
+             "The audit record cannot be written, so the connection is not allowed.");
         return true;
     }
     n->box->counters.allowed++;
-    if (mapping_put(n->box->mapping, &m, now, &s, &e) < 0)
+    if (fake_addresses_put(n->box->mapping, &m, now, &s, &e) < 0)
         DENY(n, &i, &d, "mappings_full", "Use fewer names, or a new sandbox.",
-             "%s gets no address: %s.", i.host.name, e.msg);
+             "No synthetic address for %s: %s.", i.host.name, e.msg);
     else
-        say_addresses(n, &s, life, ret);
+        set_reply_addresses(n, &s, ttl_ns, ret);
     return true;
 }
 
-int names_ask(struct names *n, struct str message, const struct names_client *from,
-              struct dns_query *q, uint8_t out[static NAMES_ANSWER_MAX])
+int names_answer(struct dns_names *n, struct str message, const struct names_client *from,
+                 struct dns_query *q, uint8_t out[static NAMES_ANSWER_MAX])
 {
     enum dns_rcode refuse;
-    struct said said;
+    struct dns_reply reply;
     struct err e;
 
     if (dns_parse_query(message, q, &refuse, &e) < 0) {
@@ -234,20 +239,20 @@ int names_ask(struct names *n, struct str message, const struct names_client *fr
         audit_malformed(n->box->audit, EGRESS_BY_DNS, e.msg);
         return refuse == DNS_NXDOMAIN ? answer_blocked(q, out) : answer_code(q, refuse, out);
     }
-    if (say_known(n, str_from(q->question.name), &said))
-        return answer(q, &said, out);
+    if (reply_from_mapping(n, str_from(q->question.name), &reply))
+        return build_reply(q, &reply, out);
     if (!is_eligible(n, from, q))
         return n->box->snapshot ? answer_blocked(q, out) : answer_code(q, DNS_SERVFAIL, out);
     if (!is_address_type(q))
         return answer_code(q, DNS_NOERROR, out);
-    if (say_declared(n, from, str_from(q->question.name), &said))
-        return answer(q, &said, out);
-    return may_wait(n, from, q) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
+    if (reply_from_policy(n, from, str_from(q->question.name), &reply))
+        return build_reply(q, &reply, out);
+    return may_wait_for_name(n, from, q) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
 }
 
 /* --- Lookups --- */
 
-static void free_asking(struct asking *a)
+static void free_name_lookup(struct name_lookup *a)
 {
     link_leave(&a->link);
     dns_lookup_cancel(&a->lookup);
@@ -256,7 +261,7 @@ static void free_asking(struct asking *a)
     free(a);
 }
 
-static bool is_own(const struct names *n, const struct dns_lookup *l)
+static bool resolves_to_own_address(const struct dns_names *n, const struct dns_lookup *l)
 {
     const struct own_addresses *own = n->box->egress->own;
 
@@ -273,11 +278,11 @@ static enum dns_rcode rcode_of(enum dns_outcome o)
     return o == DNS_LOOKUP_NODATA ? DNS_NOERROR : DNS_SERVFAIL;
 }
 
-/* DNS_NOERROR with the decision allowed; or what to say instead, with the denial on record:
- * DNS_REFUSED, if the policy does not take the addresses. */
-static enum dns_rcode decide(struct asking *a, struct egress_ports *ports)
+/* Returns DNS_NOERROR if the decision allows the name. Otherwise records the denial and returns the
+ * code to reply with: DNS_REFUSED if the policy denies the addresses. */
+static enum dns_rcode decide_lookup(struct name_lookup *a, struct egress_ports *ports)
 {
-    struct names *n = a->names;
+    struct dns_names *n = a->names;
     const struct dns_lookup *k = &a->lookup;
     struct egress_decision *d = &a->lease->decision;
     const char *name = a->lease->intent.host.name;
@@ -289,11 +294,11 @@ static enum dns_rcode decide(struct asking *a, struct egress_ports *ports)
     }
     if (k->outcome != DNS_LOOKUP_FOUND) {
         lease_refuse(a->lease, 502, "resolution_failed",
-                     "Check the name; if it is right, try again later.",
+                     "Check the spelling of the name, or try again later.",
                      "%s cannot be resolved: %s.", name, dns_outcome_name(k->outcome));
         return rcode_of(k->outcome);
     }
-    if (is_own(n, k)) {
+    if (resolves_to_own_address(n, k)) {
         lease_refuse(a->lease, 403, "ssrf_denied",
                      "To grant a service of this machine, declare its exact address.",
                      "%s is at an address of the machine that the sandbox runs on.", name);
@@ -307,18 +312,18 @@ static enum dns_rcode decide(struct asking *a, struct egress_ports *ports)
     return DNS_REFUSED;
 }
 
-static void pin(const struct dns_lookup *l, struct address *list, size_t *ret_n)
+static void copy_pinned_addresses(const struct dns_lookup *l, struct address *list, size_t *ret_n)
 {
     *ret_n = l->n < EGRESS_PINNED_MAX ? l->n : EGRESS_PINNED_MAX;
     memcpy(list, l->addresses, *ret_n * sizeof *list);
 }
 
-static bool record(struct asking *a)
+static bool record_allowed_name(struct name_lookup *a)
 {
     struct egress_box *b = a->names->box;
     struct egress_decision *d = &a->lease->decision;
 
-    pin(&a->lookup, d->addresses, &d->n);
+    copy_pinned_addresses(&a->lookup, d->addresses, &d->n);
     if (audit_allow(b->audit, &a->lease->intent, d)) {
         b->counters.allowed++;
         return true;
@@ -333,65 +338,68 @@ static int64_t clamp_ttl(uint32_t ttl)
     return ttl < EGRESS_DNS_TTL_MAX ? ttl : EGRESS_DNS_TTL_MAX;
 }
 
-static bool map(struct asking *a, const struct egress_ports *ports, struct said *ret)
+static bool map_name_to_fake(struct name_lookup *a, const struct egress_ports *ports,
+                             struct dns_reply *ret)
 {
-    struct names *n = a->names;
-    int64_t now = clock_mono(), life = clamp_ttl(a->lookup.ttl) * NS_PER_S;
-    struct mapped m = { .ports = *ports, .generation = n->box->generation };
+    struct dns_names *n = a->names;
+    int64_t now = clock_mono(), ttl_ns = clamp_ttl(a->lookup.ttl) * NS_PER_S;
+    struct fake_mapping m = { .ports = *ports, .generation = n->box->generation };
     struct synthetic s;
     struct err e;
 
-    m.expires = now + life + EGRESS_DNS_SLACK_NS;
+    m.expires = now + ttl_ns + EGRESS_DNS_SLACK_NS;
     memcpy(m.name, a->lease->intent.host.name, sizeof m.name);
-    pin(&a->lookup, m.pinned, &m.n_pinned);
-    if (mapping_put(n->box->mapping, &m, now, &s, &e) < 0)
+    copy_pinned_addresses(&a->lookup, m.pinned, &m.n_pinned);
+    if (fake_addresses_put(n->box->mapping, &m, now, &s, &e) < 0)
         return lease_refuse(a->lease, 503, "mappings_full", "Use fewer names, or a new sandbox.",
-                            "%s gets no address: %s.", m.name, e.msg);
-    say_addresses(n, &s, life, ret);
+                            "No synthetic address for %s: %s.", m.name, e.msg);
+    set_reply_addresses(n, &s, ttl_ns, ret);
     return true;
 }
 
-static void tell(struct names_waiter *w, const struct said *s)
+static void reply_to_waiter(struct names_waiter *w, const struct dns_reply *s)
 {
     uint8_t out[NAMES_ANSWER_MAX];
-    int n = answer(&w->query, s, out);
+    int n = build_reply(&w->query, s, out);
 
     names_forget(w);
     w->done_(w, (struct str){ (const char *)out, (size_t)n });
 }
 
-static void tell_all(struct asking *a, const struct said *said)
+static void reply_to_waiters(struct name_lookup *a, const struct dns_reply *reply)
 {
-    link_leave(&a->link); /* so that nobody joins any more */
+    link_leave(&a->link); /* so that no further client joins */
     for (struct link *m; (m = list_first(&a->waiters));)
-        tell(container_of(m, struct names_waiter, link_), said);
-    free_asking(a);
+        reply_to_waiter(container_of(m, struct names_waiter, link_), reply);
+    free_name_lookup(a);
 }
 
-static void on_found(struct dns_lookup *k)
+static void on_name_found(struct dns_lookup *k)
 {
-    struct asking *a = container_of(k, struct asking, lookup);
+    struct name_lookup *a = container_of(k, struct name_lookup, lookup);
     struct egress_ports ports = { 0 };
-    struct said said;
+    struct dns_reply reply;
 
     lease_found(a->lease);
-    said = (struct said){ .rcode = decide(a, &ports) };
-    said.blocked = said.rcode == DNS_REFUSED;
-    if (a->lease->decision.verdict != EGRESS_DENIED && !(record(a) && map(a, &ports, &said)))
-        said = (struct said){ .rcode = DNS_SERVFAIL };
-    tell_all(a, &said);
+    reply = (struct dns_reply){ .rcode = decide_lookup(a, &ports) };
+    reply.blocked = reply.rcode == DNS_REFUSED;
+    if (a->lease->decision.verdict != EGRESS_DENIED &&
+        !(record_allowed_name(a) && map_name_to_fake(a, &ports, &reply)))
+        reply = (struct dns_reply){ .rcode = DNS_SERVFAIL };
+    reply_to_waiters(a, &reply);
 }
 
-static void on_refused(struct loop_later *s)
+static void on_name_refused(struct loop_later *s)
 {
-    tell_all(container_of(s, struct asking, refused), &(struct said){ .rcode = DNS_SERVFAIL });
+    reply_to_waiters(container_of(s, struct name_lookup, refused),
+                     &(struct dns_reply){ .rcode = DNS_SERVFAIL });
 }
 
-static struct asking *start(struct names *n, const struct dns_query *q,
-                            const struct names_client *from)
+static struct name_lookup *start_name_lookup(struct dns_names *n, const struct dns_query *q,
+                                             const struct names_client *from)
 {
-    struct asking *a = calloc(1, sizeof *a);
-    struct egress_intent i = intent_for(from);
+    struct name_lookup *a = calloc(1, sizeof *a);
+    struct egress_intent i = dns_intent_of(from);
 
     if (!a)
         abort();
@@ -399,19 +407,19 @@ static struct asking *start(struct names *n, const struct dns_query *q,
     a->names = n;
     a->lease = lease_new(n->box, &i);
     a->lease->decision.snapshot = egress_snapshot_ref(n->box->snapshot);
-    list_append(&n->askings, &a->link);
-    if (!lease_look_up(a->lease, &a->lookup, on_found))
-        loop_later(n->box->egress->loop, &a->refused, on_refused, NULL);
+    list_append(&n->lookups, &a->link);
+    if (!lease_look_up(a->lease, &a->lookup, on_name_found))
+        loop_later(n->box->egress->loop, &a->refused, on_name_refused, NULL);
     return a;
 }
 
-void names_wait(struct names *n, struct names_waiter *w, const struct dns_query *q,
+void names_wait(struct dns_names *n, struct names_waiter *w, const struct dns_query *q,
                 const struct names_client *from, names_fn *done)
 {
-    struct asking *a = find_asking(n, str_from(q->question.name));
+    struct name_lookup *a = find_name_lookup(n, str_from(q->question.name));
 
     if (!a)
-        a = start(n, q, from);
+        a = start_name_lookup(n, q, from);
     w->query = *q;
     w->done_ = done;
     w->names_ = n;
@@ -427,16 +435,16 @@ void names_forget(struct names_waiter *w)
     w->names_->n_waiting--;
 }
 
-void names_free(struct names *n)
+void names_free(struct dns_names *n)
 {
     if (!n)
         return;
-    for (struct link *m; (m = list_first(&n->askings));) {
-        struct asking *a = container_of(m, struct asking, link);
+    for (struct link *m; (m = list_first(&n->lookups));) {
+        struct name_lookup *a = container_of(m, struct name_lookup, link);
 
         for (struct link *w; (w = list_first(&a->waiters));)
             names_forget(container_of(w, struct names_waiter, link_));
-        free_asking(a);
+        free_name_lookup(a);
     }
     free(n);
 }

@@ -1,4 +1,5 @@
-#include "egress/adapters/nflog.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/nflog.h"
 
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
@@ -30,7 +31,7 @@ static bool has_ports(int protocol)
            protocol == IPPROTO_SCTP || protocol == IPPROTO_DCCP;
 }
 
-static void take_ports(struct str packet, size_t at, struct nflog_packet *p)
+static void read_packet_ports(struct str packet, size_t at, struct nflog_packet *p)
 {
     if (!has_ports(p->protocol) || at > packet.n || packet.n - at < PORTS)
         return;
@@ -38,7 +39,7 @@ static void take_ports(struct str packet, size_t at, struct nflog_packet *p)
     p->to_port = u16_at(packet, at + 2);
 }
 
-static bool parse_v4(struct str packet, struct nflog_packet *p)
+static bool parse_ipv4_packet(struct str packet, struct nflog_packet *p)
 {
     size_t head;
 
@@ -51,7 +52,7 @@ static bool parse_v4(struct str packet, struct nflog_packet *p)
     memcpy(p->from.bytes, packet.p + 12, 4);
     memcpy(p->to.bytes, packet.p + 16, 4);
     if ((u16_at(packet, 6) & 0x1fff) == 0) /* later fragments have no ports */
-        take_ports(packet, head, p);
+        read_packet_ports(packet, head, p);
     return true;
 }
 
@@ -68,7 +69,8 @@ static size_t extension_length(int protocol, uint8_t length)
     return protocol == IPPROTO_AH ? ((size_t)length + 2) * 4 : ((size_t)length + 1) * 8;
 }
 
-/* Goes over the extension headers; p->protocol is the first that is none. */
+/* Skips the extension headers. Afterwards p->protocol is the first protocol that is not an
+ * extension. */
 static void skip_extensions(struct str packet, struct nflog_packet *p)
 {
     size_t at = V6_HEAD;
@@ -88,10 +90,10 @@ static void skip_extensions(struct str packet, struct nflog_packet *p)
             return; /* its ports were in the first fragment */
         at += length;
     }
-    take_ports(packet, at, p);
+    read_packet_ports(packet, at, p);
 }
 
-static bool parse_v6(struct str packet, struct nflog_packet *p)
+static bool parse_ipv6_packet(struct str packet, struct nflog_packet *p)
 {
     if (packet.n < V6_HEAD)
         return false;
@@ -110,9 +112,9 @@ bool nflog_parse_packet(struct str packet, struct nflog_packet *ret)
         return false;
     switch (u8_at(packet, 0) >> 4) {
     case 4:
-        return parse_v4(packet, ret);
+        return parse_ipv4_packet(packet, ret);
     case 6:
-        return parse_v6(packet, ret);
+        return parse_ipv6_packet(packet, ret);
     default:
         return false;
     }
@@ -120,8 +122,8 @@ bool nflog_parse_packet(struct str packet, struct nflog_packet *ret)
 
 /* --- Netlink --- */
 
-/* Cuts a piece of `length` bytes, padded to four, off the front; false if it is not there. */
-static bool cut(struct str *from, size_t length, size_t head, struct str *ret)
+/* Cuts an attribute of `length` bytes, padded to four, off the front; false if it is incomplete. */
+static bool cut_netlink_piece(struct str *from, size_t length, size_t head, struct str *ret)
 {
     size_t padded = (length + 3) & ~(size_t)3;
 
@@ -140,7 +142,7 @@ static bool find_payload(struct str attributes, struct str *ret)
 
     while (attributes.n >= sizeof a) {
         memcpy(&a, attributes.p, sizeof a);
-        if (!cut(&attributes, a.nla_len, sizeof a, ret))
+        if (!cut_netlink_piece(&attributes, a.nla_len, sizeof a, ret))
             return false;
         if ((a.nla_type & NLA_TYPE_MASK) == NFULA_PAYLOAD)
             return true;
@@ -156,7 +158,7 @@ bool nflog_next(struct str *datagram, struct nflog_packet *ret)
 
     while (datagram->n >= sizeof h) {
         memcpy(&h, datagram->p, sizeof h);
-        if (!cut(datagram, h.nlmsg_len, sizeof h, &body))
+        if (!cut_netlink_piece(datagram, h.nlmsg_len, sizeof h, &body))
             return false;
         if (h.nlmsg_type != packet_type || body.n < sizeof(struct nfgenmsg))
             continue;

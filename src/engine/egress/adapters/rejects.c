@@ -1,16 +1,17 @@
-#include "egress/adapters/rejects.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/rejects.h"
 
 #include <linux/netlink.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/adapters/nflog.h"
-#include "egress/audit.h"
-#include "loop/fd.h"
+#include "engine/egress/adapters/nflog.h"
+#include "engine/egress/audit.h"
+#include "lib/loop/fd.h"
 
 enum {
     READS_A_BATCH = 16,
-    DATAGRAM_MAX = 16 << 10, /* of several packets: the kernel may gather them */
+    DATAGRAM_MAX = 16 << 10, /* room for several packets: the kernel may batch them */
 };
 
 struct rejects {
@@ -18,7 +19,7 @@ struct rejects {
     struct loop_fd source;
 };
 
-static void tell(struct rejects *r, struct str datagram)
+static void record_rejected_packets(struct rejects *r, struct str datagram)
 {
     struct nflog_packet p;
 
@@ -28,7 +29,7 @@ static void tell(struct rejects *r, struct str datagram)
     }
 }
 
-static void on_readable(struct loop_fd *s, unsigned events)
+static void on_rejects_readable(struct loop_fd *s, unsigned events)
 {
     struct rejects *r = container_of(s, struct rejects, source);
     char datagram[DATAGRAM_MAX];
@@ -43,7 +44,7 @@ static void on_readable(struct loop_fd *s, unsigned events)
         if (n < 0 && errno != ENOBUFS && errno != EINTR)
             return;
         if (n > 0 && from.nl_family == AF_NETLINK && from.nl_pid == 0) /* the kernel */
-            tell(r, (struct str){ datagram, (size_t)n });
+            record_rejected_packets(r, (struct str){ datagram, (size_t)n });
     }
 }
 
@@ -57,7 +58,7 @@ int rejects_new(struct egress_box *b, struct rejects **ret, struct err *e)
         abort();
     r->box = b;
     if (fd >= 0)
-        got = loop_fd_start(b->egress->loop, &r->source, fd, LOOP_READ, on_readable, e);
+        got = loop_fd_start(b->egress->loop, &r->source, fd, LOOP_READ, on_rejects_readable, e);
     if (got < 0) {
         free(r);
         return got;

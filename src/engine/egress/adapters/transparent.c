@@ -1,15 +1,16 @@
-/* A connection that the boundary captured: to a synthetic address of policy DNS, which stands for a
- * name, or to a real one. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The adapter of connections that the boundary captured. The program dialled a synthetic address of
+ * policy DNS, which is mapped to a name, or a real address. */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/adapters/adapters.h"
-#include "egress/audit.h"
-#include "egress/mapping.h"
-#include "egress/refuse.h"
-#include "egress/relays/relays.h"
+#include "engine/egress/adapters/adapters.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fake_addresses.h"
+#include "engine/egress/refuse.h"
+#include "engine/egress/relays/relays.h"
 
-struct captive {
+struct captured_connection {
     struct egress_open open;
     struct egress_box *box;
     int fd;
@@ -17,12 +18,12 @@ struct captive {
     struct loop_later later;
 };
 
-static void captive_free(struct loop_later *l)
+static void on_captured_free(struct loop_later *l)
 {
-    free(container_of(l, struct captive, later));
+    free(container_of(l, struct captured_connection, later));
 }
 
-static void captive_end(struct captive *c)
+static void captured_connection_end(struct captured_connection *c)
 {
     int fd = take_fd(&c->fd);
 
@@ -30,32 +31,32 @@ static void captive_end(struct captive *c)
     authorize_cancel(&c->authorization);
     if (fd >= 0)
         refuse_reset(fd);
-    loop_later(c->box->egress->loop, &c->later, captive_free, NULL);
+    loop_later(c->box->egress->loop, &c->later, on_captured_free, NULL);
 }
 
-static void on_close(struct egress_open *o, const char *how)
+static void on_captured_close(struct egress_open *o, const char *how)
 {
     (void)how;
-    captive_end(container_of(o, struct captive, open));
+    captured_connection_end(container_of(o, struct captured_connection, open));
 }
 
-/* The decision itself notices. */
-static void on_reconsider(struct egress_open *o)
+/* authorize.h notices a new policy by itself. */
+static void on_captured_reconsider(struct egress_open *o)
 {
     (void)o;
 }
 
-static void on_decided(struct authorization *z)
+static void on_captured_decided(struct authorization *z)
 {
-    struct captive *c = container_of(z, struct captive, authorization);
+    struct captured_connection *c = container_of(z, struct captured_connection, authorization);
 
     if (z->lease->decision.verdict != EGRESS_DENIED)
         relay_begin(&(struct relay_start){
             .box = c->box, .client = take_fd(&c->fd), .lease = take_ptr(z->lease) });
-    captive_end(c);
+    captured_connection_end(c);
 }
 
-static bool has_port(const struct egress_ports *p, uint16_t port)
+static bool mapping_has_port(const struct egress_ports *p, uint16_t port)
 {
     for (size_t i = 0; !p->any && i < p->n; i++)
         if (p->p[i] == port)
@@ -63,32 +64,35 @@ static bool has_port(const struct egress_ports *p, uint16_t port)
     return p->any;
 }
 
-/* Whether the name's addresses and ports are still those that were checked. The name itself is the
- * address's for ever: programs keep answers for longer than they are good. */
-static bool is_fresh(const struct egress_box *b, const struct mapped *m)
+/* Whether the mapping's addresses and ports were checked by the current policy and have not
+ * expired. The name belongs to the address for ever, because programs cache answers beyond their
+ * TTL. */
+static bool is_mapping_current(const struct egress_box *b, const struct fake_mapping *m)
 {
     return m->generation == b->generation && m->expires > clock_mono();
 }
 
-/* NULL if the mapping holds for this connection, or why not. A stale one says the name alone, which
- * is resolved and decided as if it had been asked for. */
-static const char *find_flaw(const struct egress_box *b, const struct mapped *m, uint16_t port)
+/* Returns NULL if the mapping allows this connection, or the reason for the denial. A stale mapping
+ * only provides the name, which is then resolved and decided anew. */
+static const char *find_mapping_flaw(const struct egress_box *b, const struct fake_mapping *m,
+                                     uint16_t port)
 {
     if (!m)
-        return "The address was never handed out.";
-    if (!is_fresh(b, m))
+        return "The sandbox's resolver did not assign this address.";
+    if (!is_mapping_current(b, m))
         return NULL;
-    if (!has_port(&m->ports, port))
-        return "The name may not be reached on this port.";
+    if (!mapping_has_port(&m->ports, port))
+        return "The policy does not allow this port for the name.";
     return NULL;
 }
 
-static bool same_port_door(const struct address *to, uint16_t port)
+static bool is_capture_port(const struct address *to, uint16_t port)
 {
     return port == LISTENERS_CAPTURE_PORT && address_classify(to) == ADDRESS_LOOPBACK;
 }
 
-static void deny(struct egress_box *b, int fd, const struct egress_intent *i, const char *text)
+static void deny_captured(struct egress_box *b, int fd, const struct egress_intent *i,
+                          const char *text)
 {
     struct egress_decision d = { .id = ++b->egress->decisions,
                                  .generation = b->generation,
@@ -108,7 +112,7 @@ static void aim_at_address(struct egress_intent *i, const struct address *to)
     address_text(to, i->host.name);
 }
 
-static void aim_at_name(struct egress_intent *i, const struct mapped *m, bool fresh)
+static void aim_at_name(struct egress_intent *i, const struct fake_mapping *m, bool fresh)
 {
     i->host = (struct host){ 0 };
     memcpy(i->host.name, m->name, sizeof i->host.name);
@@ -118,17 +122,18 @@ static void aim_at_name(struct egress_intent *i, const struct mapped *m, bool fr
     i->n_pinned = m->n_pinned;
 }
 
-static void start(struct egress_box *b, int fd, const struct egress_intent *i)
+static void authorize_captured(struct egress_box *b, int fd, const struct egress_intent *i)
 {
-    struct captive *c = calloc(1, sizeof *c);
+    struct captured_connection *c = calloc(1, sizeof *c);
 
     if (!c)
         abort();
-    c->open = (struct egress_open){ .reconsider = on_reconsider, .close = on_close };
+    c->open =
+        (struct egress_open){ .reconsider = on_captured_reconsider, .close = on_captured_close };
     c->box = b;
     c->fd = fd;
     egress_open_join(b, &c->open);
-    authorize_start(&c->authorization, b, i, on_decided);
+    authorize_start(&c->authorization, b, i, on_captured_decided);
 }
 
 void transparent_accept(struct egress_box *b, int fd, const struct address *client,
@@ -139,24 +144,24 @@ void transparent_accept(struct egress_box *b, int fd, const struct address *clie
                                .client = *client,
                                .client_port = client_port,
                                .dialled = *to };
-    const struct mapped *m;
+    const struct fake_mapping *m;
     const char *why;
 
     aim_at_address(&i, to);
-    if (same_port_door(to, port)) {
-        deny(b, fd, &i, "The connection came straight to the capturing port.");
+    if (is_capture_port(to, port)) {
+        deny_captured(b, fd, &i, "The program connected to the capture port itself.");
         return;
     }
-    if (!mapping_is_synthetic(to)) {
-        start(b, fd, &i);
+    if (!fake_addresses_is_synthetic(to)) {
+        authorize_captured(b, fd, &i);
         return;
     }
-    m = mapping_find(b->mapping, to);
-    why = find_flaw(b, m, port);
+    m = fake_addresses_find(b->mapping, to);
+    why = find_mapping_flaw(b, m, port);
     if (m)
-        aim_at_name(&i, m, is_fresh(b, m));
+        aim_at_name(&i, m, is_mapping_current(b, m));
     if (why)
-        deny(b, fd, &i, why);
+        deny_captured(b, fd, &i, why);
     else
-        start(b, fd, &i);
+        authorize_captured(b, fd, &i);
 }

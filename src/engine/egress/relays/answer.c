@@ -1,40 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/relays/exchange.h"
-#include "egress/relays/rewrite.h"
+#include "engine/egress/relays/exchange.h"
+#include "engine/egress/relays/rewrite.h"
 
 static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
 
-static void advance(struct str *in, size_t n)
+static void skip_answer_bytes(struct str *in, size_t n)
 {
     in->p += n;
     in->n -= n;
 }
 
-/* 1xx: passed on in order, but to those who cannot know them. */
+/* Passes a 1xx response on, except to HTTP/1.0 clients. */
 static int pass_interim(struct exchange *x, const struct h1_response *p, struct err *e)
 {
-    struct rewrite_answer how = { .asked = x->request.method, .framing = H1_EMPTY };
+    struct rewrite_answer how = { .request = x->request.method, .framing = H1_EMPTY };
 
     if (p->status == 101)
-        return err_set(e, ERR_UPSTREAM, "the destination changed the protocol unasked");
+        return err_set(e, ERR_UPSTREAM,
+                       "the destination switched protocols without a request to do so");
     if (++x->answer.interim > EXCHANGE_INTERIM_MAX)
-        return err_set(e, ERR_UPSTREAM, "the destination sent more than %d interim answers",
+        return err_set(e, ERR_UPSTREAM, "the destination sent more than %d interim responses",
                        EXCHANGE_INTERIM_MAX);
     if (!x->request.old && rewrite_response(p, &how, &x->down.bytes) < 0)
-        return err_set(e, ERR_UPSTREAM, "the head of an interim answer is too long");
+        return err_set(e, ERR_UPSTREAM, "the head of an interim response is too long");
     return 1;
 }
 
-/* Chunks stay chunks, a length stays one; HTTP/1.0 knows no chunks, so there the end of the
- * connection is the body's. */
-static int begin_answer(struct exchange *x, const struct h1_response *p, struct err *e)
+/* Begins the answer to the client. Chunked and length framing are kept; HTTP/1.0 has no chunks, so
+ * the body then ends with the connection. */
+static int begin_client_answer(struct exchange *x, const struct h1_response *p, struct err *e)
 {
     struct exchange_answer *a = &x->answer;
     const struct exchange_request *q = &x->request;
-    struct rewrite_answer how = { .asked = q->method, .framing = p->head.framing };
+    struct rewrite_answer how = { .request = q->method, .framing = p->head.framing };
 
     if (q->old && how.framing == H1_CHUNKED)
         how.framing = H1_UNTIL_CLOSE;
@@ -50,8 +52,8 @@ static int begin_answer(struct exchange *x, const struct h1_response *p, struct 
     return 1;
 }
 
-/* 1: took something; 0: more is needed. */
-static int take_head(struct exchange *x, struct str *in, struct err *e)
+/* Returns 1 if it consumed a head, 0 if the head is incomplete. */
+static int take_answer_head(struct exchange *x, struct str *in, struct err *e)
 {
     struct h1_response p;
     int r, n = h1_parse_response(&x->answer.scan, *in, &limits, x->request.method, &p, e);
@@ -59,12 +61,12 @@ static int take_head(struct exchange *x, struct str *in, struct err *e)
     if (n <= 0)
         return n;
     x->answer.scan = (struct h1_scan){ 0 };
-    r = p.status < 200 ? pass_interim(x, &p, e) : begin_answer(x, &p, e);
-    advance(in, (size_t)n);
+    r = p.status < 200 ? pass_interim(x, &p, e) : begin_client_answer(x, &p, e);
+    skip_answer_bytes(in, (size_t)n);
     return r;
 }
 
-static int add_piece(struct exchange *x, struct str piece)
+static int add_answer_piece(struct exchange *x, struct str piece)
 {
     struct buf *out = &x->down.bytes;
     char line[BODY_CHUNK_LINE_MAX];
@@ -75,7 +77,7 @@ static int add_piece(struct exchange *x, struct str piece)
     return r >= 0 && x->answer.chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
 }
 
-static int take_body(struct exchange *x, struct str *in, struct err *e)
+static int take_answer_body(struct exchange *x, struct str *in, struct err *e)
 {
     struct exchange_answer *a = &x->answer;
     struct str piece;
@@ -84,29 +86,29 @@ static int take_body(struct exchange *x, struct str *in, struct err *e)
     if (event < 0)
         return event;
     if (event == BODY_DATA)
-        r = add_piece(x, piece);
+        r = add_answer_piece(x, piece);
     a->done = a->body.ended;
     if (a->done && a->chunked)
         r = buf_add(&x->down.bytes, BODY_LAST_CHUNK);
     if (r < 0)
-        return err_set(e, ERR_UPSTREAM, "the answer does not fit");
+        return err_set(e, ERR_UPSTREAM, "the answer exceeds the buffer");
     return event == BODY_MORE ? 0 : 1;
 }
 
-/* An answer that cannot be understood is not passed on, and not taken for a whole one. */
+/* A malformed answer is not passed on, and cannot pass for a complete one. */
 static void refuse_answer(struct exchange *x, const char *text)
 {
-    struct exchange_no no;
+    struct exchange_refusal no;
 
     if (x->answer.begun) {
         exchange_abort(x, "answer malformed");
         return;
     }
-    exchange_say_no(&no, 502, "upstream_malformed", text, "");
+    exchange_set_refusal(&no, 502, "upstream_malformed", text, "");
     exchange_refuse(x, &no, "answer malformed");
 }
 
-static void take_answer(struct exchange *x)
+static void take_upstream_answer(struct exchange *x)
 {
     struct exchange_answer *a = &x->answer;
     struct str in = buf_str(&x->back);
@@ -114,12 +116,13 @@ static void take_answer(struct exchange *x)
     int r = 1;
 
     while (r > 0 && in.n > 0 && !a->done)
-        r = a->begun ? take_body(x, &in, &e) : take_head(x, &in, &e);
+        r = a->begun ? take_answer_body(x, &in, &e) : take_answer_head(x, &in, &e);
     if (r < 0) {
         refuse_answer(x, e.msg);
         return;
     }
-    if (a->done && in.n > 0) { /* nobody asked for it: it must not answer the next request */
+    /* bytes behind the answer must not become the answer to the next request */
+    if (a->done && in.n > 0) {
         a->reusable = false;
         in.n = 0;
     }
@@ -129,14 +132,15 @@ static void take_answer(struct exchange *x)
     exchange_deliver(x);
 }
 
-/* Upstream closed, or broke. */
-static void lose_answer(struct exchange *x, bool broke)
+/* Handles the end of the upstream connection, orderly or broken. */
+static void handle_upstream_end(struct exchange *x, bool broke)
 {
     struct exchange_answer *a = &x->answer;
 
-    if (!a->begun && x->used && !a->heard) {
-        /* It had closed before it saw the request. The client sees the same: a connection that it
-         * had used before, closed without an answer, and knows whether it may ask again. */
+    if (!a->begun && x->used && !a->received) {
+        /* The server had closed before it received the request. Closing the client's connection
+         * without an answer has the same meaning: a client that reused the connection knows whether
+         * it may repeat the request. */
         exchange_end(x, "closed");
     } else if (!a->begun) {
         refuse_answer(x, "the destination closed the connection without an answer");
@@ -147,31 +151,32 @@ static void lose_answer(struct exchange *x, bool broke)
     } else if (a->until_close) {
         exchange_abort(x, "cut off");
     } else {
-        exchange_linger(x, "cut off"); /* the framing shows what is missing */
+        exchange_linger(x, "cut off"); /* the client detects the truncation by the framing */
     }
 }
 
-void exchange_hear(struct exchange *x)
+void exchange_read_upstream(struct exchange *x)
 {
-    static char room[EXCHANGE_READ_MAX]; /* what came is mostly little, and kept for long by none */
+    /* shared buffer: most reads are small and consumed at once */
+    static char room[EXCHANGE_READ_MAX];
     ssize_t n = recv(x->upstream_fd, room, x->back.max - x->back.n, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        lose_answer(x, n < 0);
+        handle_upstream_end(x, n < 0);
         return;
     }
     buf_add(&x->back, (struct str){ room, (size_t)n });
-    x->answer.heard = true;
+    x->answer.received = true;
     x->bytes_in += (uint64_t)n;
     x->box->counters.bytes_in += (uint64_t)n;
-    take_answer(x);
+    take_upstream_answer(x);
 }
 
 /* --- To the client --- */
 
-static void finish(struct exchange *x)
+static void finish_exchange(struct exchange *x)
 {
     struct exchange_request *q = &x->request;
 
@@ -200,7 +205,7 @@ void exchange_deliver(struct exchange *x)
         if (x->client_ended)
             exchange_end(x, "closed");
     } else if (queue_left(&x->down) == 0 && x->answer.done && x->state == EXCHANGE_RUNNING) {
-        finish(x);
+        finish_exchange(x);
     } else if (x->state == EXCHANGE_RUNNING) {
         exchange_moved(x);
     }

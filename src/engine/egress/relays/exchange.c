@@ -1,4 +1,5 @@
-#include "egress/relays/exchange.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/exchange.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,15 +9,16 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/refuse.h"
+#include "engine/egress/refuse.h"
 
 enum {
-    OUT_MAX = EGRESS_HEAD_MAX + EGRESS_BUFFER + 4096, /* a head, what came with it, our framing */
+    /* a head, the bytes read with it, and framing */
+    OUT_MAX = EGRESS_HEAD_MAX + EGRESS_BUFFER + 4096,
     TARGET_MAX = H1_TARGET_MAX + 1,
     GREETING_MAX = 256,
 };
 
-/* --- What is waited for --- */
+/* --- Events to wait for --- */
 
 static unsigned client_wants(const struct exchange *x)
 {
@@ -28,8 +30,8 @@ static unsigned client_wants(const struct exchange *x)
     return x->client_ended || !reads ? want : want | LOOP_READ;
 }
 
-/* An idle one is read from, too: to see it close, and because a server that speaks unasked must not
- * be heard as the answer to the next request. */
+/* Also reads from an idle upstream, to notice its close, and so that unsolicited bytes are not
+ * taken for the answer to the next request. */
 static unsigned upstream_wants(const struct exchange *x)
 {
     unsigned want = queue_left(&x->up) > 0 && !x->request.waits ? LOOP_WRITE : 0;
@@ -39,7 +41,7 @@ static unsigned upstream_wants(const struct exchange *x)
     return want | LOOP_READ;
 }
 
-static bool want(struct loop_fd *s, unsigned what)
+static bool want_fd_events(struct loop_fd *s, unsigned what)
 {
     return s->want == what || loop_fd_want(s, what, NULL) >= 0;
 }
@@ -50,14 +52,14 @@ void exchange_settle(struct exchange *x)
         return;
     if (x->in.n == 0)
         buf_done(&x->in);
-    if (!want(&x->client, client_wants(x)) ||
-        (x->upstream_fd >= 0 && !want(&x->upstream, upstream_wants(x))))
+    if (!want_fd_events(&x->client, client_wants(x)) ||
+        (x->upstream_fd >= 0 && !want_fd_events(&x->upstream, upstream_wants(x))))
         exchange_abort(x, "error");
 }
 
 /* --- Time --- */
 
-static void on_timer(struct loop_timer *t);
+static void on_exchange_timer(struct loop_timer *t);
 
 void exchange_wait(struct exchange *x, int64_t ns)
 {
@@ -65,11 +67,11 @@ void exchange_wait(struct exchange *x, int64_t ns)
 
     x->box->counters.last_ns = now;
     x->deadline = now + ns;
-    /* A timer that comes too early finds out; most requests are over before and never move it. */
+    /* A timer that fires early restarts itself; most requests end earlier and never move it. */
     if (loop_timer_started(&x->timer) && x->timer.deadline <= x->deadline)
         return;
     loop_timer_stop(&x->timer);
-    loop_timer_start(x->box->egress->loop, &x->timer, x->deadline, on_timer, NULL);
+    loop_timer_start(x->box->egress->loop, &x->timer, x->deadline, on_exchange_timer, NULL);
 }
 
 void exchange_moved(struct exchange *x)
@@ -81,9 +83,9 @@ void exchange_moved(struct exchange *x)
 
 static void refuse_late(struct exchange *x, int status, const char *text)
 {
-    struct exchange_no no;
+    struct exchange_refusal no;
 
-    exchange_say_no(&no, status, "timeout", text, "");
+    exchange_set_refusal(&no, status, "timeout", text, "");
     exchange_refuse(x, &no, "timeout");
 }
 
@@ -94,7 +96,7 @@ static void run_out(struct exchange *x)
     if (x->answer.begun)
         exchange_abort(x, "timeout");
     else if (clients)
-        refuse_late(x, 408, "the rest of the request did not come in time");
+        refuse_late(x, 408, "timeout while receiving the rest of the request");
     else
         refuse_late(x, 504, "the destination did not answer in time");
 }
@@ -104,7 +106,7 @@ static void time_out(struct exchange *x)
     switch (x->state) {
     case EXCHANGE_IDLE:
         if (x->in.n > 0)
-            refuse_late(x, 408, "the request's head did not come in time");
+            refuse_late(x, 408, "timeout while receiving the request head");
         else
             exchange_end(x, "idle");
         return;
@@ -122,12 +124,12 @@ static void time_out(struct exchange *x)
     }
 }
 
-static void on_timer(struct loop_timer *t)
+static void on_exchange_timer(struct loop_timer *t)
 {
     struct exchange *x = container_of(t, struct exchange, timer);
 
     if (clock_mono() < x->deadline)
-        loop_timer_start(t->loop, t, x->deadline, on_timer, NULL);
+        loop_timer_start(t->loop, t, x->deadline, on_exchange_timer, NULL);
     else
         time_out(x);
     exchange_settle(x);
@@ -135,8 +137,8 @@ static void on_timer(struct loop_timer *t)
 
 /* --- The client's socket --- */
 
-/* False: nothing came, or it is over. */
-static bool receive(struct exchange *x)
+/* Returns false if nothing was received, or the exchange has ended. */
+static bool receive_client_bytes(struct exchange *x)
 {
     static char room[EXCHANGE_READ_MAX];
     ssize_t n = recv(x->client_fd, room, x->in.max - x->in.n, MSG_DONTWAIT);
@@ -152,8 +154,9 @@ static bool receive(struct exchange *x)
     return true;
 }
 
-/* Until it has read what we said: a close before that resets the connection under it. */
-static void throw_away(struct exchange *x)
+/* Discards input until the client has read the answer: closing earlier would reset the
+ * connection. */
+static void discard_lingering_bytes(struct exchange *x)
 {
     char scrap[4096];
     ssize_t n = recv(x->client_fd, scrap, sizeof(scrap), MSG_DONTWAIT);
@@ -167,13 +170,13 @@ static void throw_away(struct exchange *x)
         exchange_end(x, "closed");
 }
 
-static void hear_client(struct exchange *x)
+static void read_client(struct exchange *x)
 {
     if (x->state == EXCHANGE_LINGERING) {
-        throw_away(x);
+        discard_lingering_bytes(x);
         return;
     }
-    if (!receive(x))
+    if (!receive_client_bytes(x))
         return;
     if (x->state == EXCHANGE_IDLE)
         exchange_next(x);
@@ -181,7 +184,7 @@ static void hear_client(struct exchange *x)
         exchange_take(x);
 }
 
-static void on_client(struct loop_fd *s, unsigned events)
+static void on_exchange_client(struct loop_fd *s, unsigned events)
 {
     struct exchange *x = container_of(s, struct exchange, client);
     bool readable = s->want & LOOP_READ && events & (LOOP_READ | LOOP_HUP | LOOP_ERROR);
@@ -189,13 +192,13 @@ static void on_client(struct loop_fd *s, unsigned events)
     if (s->want & LOOP_WRITE && events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR))
         exchange_deliver(x);
     if (readable && x->state != EXCHANGE_ENDED)
-        hear_client(x);
+        read_client(x);
     exchange_settle(x);
 }
 
 /* --- The end --- */
 
-static void free_later(struct loop_later *s)
+static void on_exchange_free(struct loop_later *s)
 {
     struct exchange *x = container_of(s, struct exchange, later);
 
@@ -240,7 +243,7 @@ void exchange_end(struct exchange *x, const char *how)
     drop_fd(&x->client_fd);
     egress_open_leave(x->box, &x->open);
     forget_buffers(x);
-    loop_later(x->box->egress->loop, &x->later, free_later, NULL);
+    loop_later(x->box->egress->loop, &x->later, on_exchange_free, NULL);
 }
 
 void exchange_hand_over(struct exchange *x)
@@ -253,7 +256,7 @@ void exchange_hand_over(struct exchange *x)
     int fd;
 
     x->in = (struct buf){ 0 };
-    loop_fd_stop(&x->client); /* before another watches it */
+    loop_fd_stop(&x->client); /* before its next owner watches it */
     fd = take_fd(&x->client_fd);
     exchange_end(x, "closed");
     tunnel(b, fd, &from, port, buf_str(&in));
@@ -280,16 +283,16 @@ void exchange_linger(struct exchange *x, const char *how)
     exchange_deliver(x);
 }
 
-bool exchange_say_no(struct exchange_no *no, int status, const char *code, const char *text,
-                     const char *next)
+bool exchange_set_refusal(struct exchange_refusal *no, int status, const char *code,
+                          const char *text, const char *next)
 {
-    *no = (struct exchange_no){ .status = status, .why.code = code };
+    *no = (struct exchange_refusal){ .status = status, .why.code = code };
     snprintf(no->why.text, sizeof(no->why.text), "%s", text);
     snprintf(no->why.next, sizeof(no->why.next), "%s", next);
     return false;
 }
 
-void exchange_refuse(struct exchange *x, const struct exchange_no *no, const char *how)
+void exchange_refuse(struct exchange *x, const struct exchange_refusal *no, const char *how)
 {
     char words[REFUSE_MAX];
     const struct exchange_request *q = &x->request;
@@ -302,8 +305,8 @@ void exchange_refuse(struct exchange *x, const struct exchange_no *no, const cha
 
 /* --- A new policy, and the end of the box --- */
 
-/* What is open goes on if it may; what is about to be opened is asked for anew. */
-static void on_policy(struct egress_open *o)
+/* Keeps open connections that the new policy allows; decides pending ones anew. */
+static void on_exchange_reconsider(struct egress_open *o)
 {
     struct exchange *x = container_of(o, struct exchange, open);
     bool is_open = x->state == EXCHANGE_RUNNING || (x->state == EXCHANGE_IDLE && x->aimed);
@@ -325,7 +328,7 @@ static void on_policy(struct egress_open *o)
     exchange_settle(x);
 }
 
-static void on_close(struct egress_open *o, const char *how)
+static void on_exchange_close(struct egress_open *o, const char *how)
 {
     exchange_abort(container_of(o, struct exchange, open), how);
 }
@@ -343,24 +346,26 @@ static void init_buffers(struct exchange *x)
 }
 
 struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
-                              exchange_place_fn *place)
+                              exchange_target_fn *set_target)
 {
     struct exchange *x = calloc(1, sizeof(*x));
 
     if (!x)
         abort();
-    *x = (struct exchange){ .box = b, .client_fd = client, .upstream_fd = -1, .place = place };
+    *x = (struct exchange){
+        .box = b, .client_fd = client, .upstream_fd = -1, .set_target = set_target
+    };
     init_buffers(x);
     body_start(&x->request.body, H1_EMPTY, 0);
-    if (buf_add(&x->in, read) < 0 ||
-        loop_fd_start(b->egress->loop, &x->client, client, LOOP_READ, on_client, NULL) < 0) {
+    if (buf_add(&x->in, read) < 0 || loop_fd_start(b->egress->loop, &x->client, client, LOOP_READ,
+                                                   on_exchange_client, NULL) < 0) {
         forget_buffers(x);
         close(client);
         free(x);
         return NULL;
     }
-    x->open.reconsider = on_policy;
-    x->open.close = on_close;
+    x->open.reconsider = on_exchange_reconsider;
+    x->open.close = on_exchange_close;
     egress_open_join(b, &x->open);
     exchange_wait(x, EGRESS_KEEP_NS);
     return x;

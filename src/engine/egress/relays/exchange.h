@@ -1,85 +1,86 @@
-/* One client connection that speaks HTTP/1.1 and the requests on it, one after the other: what
- * relay_http() and relay_forward() have in common.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One client connection that speaks HTTP/1.1, and its requests one after the other: the common part
+ * of relay_http() and relay_forward().
  *
- * A request is read strictly, placed (whose is it?), decided, judged and put on record before a
- * byte of it goes upstream; then it and its answer flow at the same time, each no faster than its
- * reader takes it. What is pipelined behind it waits unread or unparsed until it is over. Whatever
- * cannot be understood, from either side, ends the connection.
+ * A request is parsed strictly, assigned to a destination, decided, judged and recorded before a
+ * byte of it goes upstream. Then request and answer are transferred at the same time, each with
+ * back-pressure. Pipelined requests wait until the current one is complete. Malformed input from
+ * either side ends the connection.
  *
  *     IDLE ──► DECIDING ──► DIALLING ──► RUNNING ──► IDLE
  *       └──────────┴────────────┴──────────┴──► LINGERING ──► ENDED
  *
- * An upstream connection is used again for the same authority and generation after a complete
- * exchange, and by this client only. One that is dialled again is decided again: each has a lease.
- * A new policy is asked at once: what is under way goes on if it
- * allows it and is reset if not, what is about to start is decided anew.
+ * An upstream connection is reused for the same authority and generation after a complete exchange,
+ * and only by this client. Each connection has its own lease, so one that is dialled again is
+ * decided again. A new policy applies at once: a running exchange that it does not allow is reset,
+ * and a pending one is decided anew.
  *
- * egress_request() judges every request. Where requests are inspected, fields that name another
- * method or path are left out (rewrite.h), and an offer of h2c. A `_method` in a body is not seen:
- * a server that heeds it lets whoever may POST do all the rest. CONNECT is refused in tunnels and
- * captured connections.
+ * egress_request() judges every request. If requests are inspected, fields that override the method
+ * or path, and offers of h2c, are removed (rewrite.h). A `_method` in a body is not seen: with a
+ * server that honours it, a client that may POST can use every method. CONNECT is refused in
+ * tunnels and captured connections.
  *
- * Private to relays. Files: exchange.c (sockets, time, the end), setup.c (decision, dialling),
+ * Private to relays. Files: exchange.c (sockets, time, end), setup.c (decision, dialling),
  * request.c (client → upstream), answer.c (upstream → client). */
-#ifndef EGRESS_RELAYS_EXCHANGE_H
-#define EGRESS_RELAYS_EXCHANGE_H
+#ifndef ENGINE_EGRESS_RELAYS_EXCHANGE_H
+#define ENGINE_EGRESS_RELAYS_EXCHANGE_H
 
-#include "egress/lease.h"
-#include "egress/relays/queue.h"
-#include "egress/relays/relays.h"
-#include "http/body.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
+#include "engine/egress/lease.h"
+#include "engine/egress/relays/queue.h"
+#include "engine/egress/relays/relays.h"
+#include "lib/http/body.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
 enum exchange_state {
-    EXCHANGE_IDLE,     /* for a request, or for the rest of its head */
-    EXCHANGE_DECIDING, /* its head is at the front of `in` in this state and the next */
+    EXCHANGE_IDLE,     /* waits for a request, or for the rest of its head */
+    EXCHANGE_DECIDING, /* the head stays at the front of `in` in this and the next state */
     EXCHANGE_DIALLING,
-    EXCHANGE_RUNNING,   /* the request goes up, its answer comes down */
-    EXCHANGE_LINGERING, /* our last words go down; what still comes is thrown away */
-    EXCHANGE_ENDED,     /* freed when the batch is over */
+    EXCHANGE_RUNNING,   /* transfers the request and its answer */
+    EXCHANGE_LINGERING, /* sends the final answer; discards further input */
+    EXCHANGE_ENDED,     /* freed at the end of the batch */
 };
 
 enum {
-    EXCHANGE_INTERIM_MAX = 32,         /* 1xx before an answer */
-    EXCHANGE_LINGER_BYTES = 256 << 10, /* thrown away before a connection is closed on them */
+    EXCHANGE_INTERIM_MAX = 32,         /* 1xx responses before an answer */
+    EXCHANGE_LINGER_BYTES = 256 << 10, /* discarded before the connection is closed */
     EXCHANGE_READ_MAX = EGRESS_READ_MAX,
 };
 #define EXCHANGE_LINGER_NS (5 * NS_PER_S)
 
-/* A refusal: what is answered, and why. */
-struct exchange_no {
+/* A refusal: the HTTP status and the reason. */
+struct exchange_refusal {
     int status;
     struct egress_reason why;
 };
 
 struct exchange;
-/* Whether this relay takes the request, and where it is meant to go: sets x->intent by way of
- * exchange_aim(), or fills *no and returns false. */
-typedef bool exchange_place_fn(struct exchange *x, const struct h1_request *q,
-                               struct exchange_no *no);
+/* Checks whether the relay accepts the request, and sets its destination in x->intent with
+ * exchange_aim(). On a refusal, fills *no and returns false. */
+typedef bool exchange_target_fn(struct exchange *x, const struct h1_request *q,
+                                struct exchange_refusal *no);
 
 struct exchange_request {
-    bool judged;          /* allowed, under the current decision */
-    bool waits;           /* nothing of it is sent before the turn is over and it is on record */
+    bool judged;          /* allowed under the current decision */
+    bool waits;           /* not sent before the end of the turn, when it is recorded */
     uint64_t ticket;      /* of the audit record */
     bool keep_alive, old; /* old: HTTP/1.0 */
-    bool lost;            /* upstream takes no more of it */
-    bool upgrades;        /* it asks for another protocol */
+    bool lost;            /* upstream does not accept the rest of it */
+    bool upgrades;        /* it requests another protocol */
     enum h1_method method;
     char method_text[H1_METHOD_MAX + 1];
-    struct buf target;      /* holds … */
-    struct str path, query; /* … these, as they came and are sent */
+    struct buf target;      /* storage of … */
+    struct str path, query; /* … these, unchanged */
     struct body body;
 };
 
 struct exchange_answer {
-    bool heard; /* a byte of it has come */
-    bool begun; /* its final head went down */
+    bool received; /* a byte of it was received */
+    bool begun;    /* its final head was sent to the client */
     bool done;
-    bool chunked, until_close; /* how it goes down */
-    bool close;                /* the client was told that nothing follows */
-    bool reusable;             /* upstream may be, after it */
+    bool chunked, until_close; /* framing towards the client */
+    bool close;                /* the answer announces the end of the connection */
+    bool reusable;             /* upstream can be reused afterwards */
     unsigned interim;
     struct h1_scan scan;
     struct body body;
@@ -90,57 +91,60 @@ struct exchange_setup;
 struct exchange {
     struct egress_box *box;
     struct egress_open open;
-    exchange_place_fn *place;
-    bool aimed; /* the intent is one for good: a tunnel's, or a captured connection's */
-    relay_tunnel_fn *tunnel; /* takes a CONNECT; NULL: there can be none */
+    exchange_target_fn *set_target;
+    bool aimed;              /* the intent is fixed: a tunnel, or a captured connection */
+    relay_tunnel_fn *tunnel; /* takes over a CONNECT; NULL: CONNECT is refused */
     enum exchange_state state;
 
     struct egress_intent intent;
     struct lease *lease;          /* NULL: the intent is not decided */
-    struct exchange_setup *setup; /* while deciding and dialling */
+    struct exchange_setup *setup; /* exists while deciding and dialling */
 
     int client_fd, upstream_fd; /* upstream_fd -1: none */
     struct loop_fd client, upstream;
-    struct buf in;   /* from the client, not yet taken */
-    struct buf back; /* from upstream: an answer's head in pieces */
+    struct buf in;   /* received from the client, not yet consumed */
+    struct buf back; /* received from upstream: the head of an answer */
     struct queue up, down;
-    struct buf greeting; /* to be sent once upstream stands */
-    bool client_ended;   /* it will send no more */
+    struct buf greeting; /* sent once upstream is connected */
+    bool client_ended;   /* the client has closed its sending side */
     struct h1_scan scan; /* of the head in `in` */
 
     struct exchange_request request;
     struct exchange_answer answer;
 
-    bool reading;  /* a head has begun to come */
-    bool used;     /* upstream has carried an exchange */
-    bool outdated; /* it was dialled under an older policy: not for another request */
-    size_t at;     /* of the decision's addresses, the one in use */
-    uint64_t bytes_out, bytes_in; /* over the current upstream */
+    bool reading;                 /* a part of a head was received */
+    bool used;                    /* upstream has served an exchange */
+    bool outdated;                /* dialled under an older policy: not reused */
+    size_t at;                    /* index of the address in use */
+    uint64_t bytes_out, bytes_in; /* on the current upstream */
 
-    size_t thrown;    /* bytes, while lingering */
-    int64_t deadline; /* the timer may come earlier and looks again */
+    size_t thrown;    /* bytes discarded while lingering */
+    int64_t deadline; /* the timer may fire earlier, and checks again */
     struct loop_timer timer;
     struct loop_later kept, later;
 };
 
 /* --- exchange.c --- */
 
-/* Takes the socket over; NULL, and the socket is closed, if that cannot be. The caller goes on with
+/* Takes over the socket. Returns NULL, with the socket closed, on failure. The caller then calls
  * exchange_next(). */
 struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
-                              exchange_place_fn *place);
-/* Wants of the sockets what the state wants: the last thing every callback does. */
+                              exchange_target_fn *set_target);
+/* Waits for the events that the state needs: the last call of every callback. */
 void exchange_settle(struct exchange *x);
-void exchange_wait(struct exchange *x, int64_t ns); /* from now on, at most that long */
-/* Patience while a request and its answer are on their way, by who is waited for. */
+void exchange_wait(struct exchange *x, int64_t ns); /* sets the deadline */
+/* Extends the deadline of a running exchange, according to the side that is waited for. */
 void exchange_moved(struct exchange *x);
 
-void exchange_end(struct exchange *x, const char *how);    /* closes both; `how` is for the audit */
-void exchange_abort(struct exchange *x, const char *how);  /* resets both: neither may look whole */
-void exchange_linger(struct exchange *x, const char *how); /* closes once what is queued is read */
-/* The answer is a denial, and the connection's last. */
-void exchange_refuse(struct exchange *x, const struct exchange_no *no, const char *how);
-/* Ends; the client's socket and all that was read and not taken go to x->tunnel. */
+/* closes both sockets; `how` is for the audit */
+void exchange_end(struct exchange *x, const char *how);
+/* resets both, so that neither looks complete */
+void exchange_abort(struct exchange *x, const char *how);
+/* closes after the client has read the queue */
+void exchange_linger(struct exchange *x, const char *how);
+/* Sends a denial as the last answer of the connection. */
+void exchange_refuse(struct exchange *x, const struct exchange_refusal *no, const char *how);
+/* Ends the exchange; the client's socket and the unconsumed input go to x->tunnel. */
 void exchange_hand_over(struct exchange *x);
 void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 
@@ -148,34 +152,34 @@ void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 
 void exchange_decide(struct exchange *x);
 void exchange_dial(struct exchange *x);
-void exchange_cancel(struct exchange *x); /* whichever is running, and a request that waits */
-void exchange_forget(struct exchange *x); /* the lease, and what was reached by it */
-/* Whether there is a lease that the policy in force gave, to be dialled or already there. */
+void exchange_cancel(struct exchange *x); /* stops deciding, dialling, or a waiting request */
+void exchange_forget(struct exchange *x); /* drops the lease and its upstream */
+/* Whether there is a lease of the current policy, connected or yet to be dialled. */
 bool exchange_has_lease(const struct exchange *x);
-/* The lease's, or one that says nothing. */
+/* The lease's decision, or an empty one. */
 const struct egress_decision *exchange_decision(const struct exchange *x);
-/* The new intent's host and port. Another than before: nothing of the old one is used. */
+/* Sets the intent's host and port. If they differ from before, drops the lease and the upstream. */
 void exchange_aim(struct exchange *x, const struct host *h, uint16_t port);
-/* Whether what is under way is allowed by the policy that is now in force; then it goes on under
- * it. */
+/* Whether the current policy allows the running exchange, which then continues under it. */
 bool exchange_reconsider(struct exchange *x);
 bool exchange_inspected(const struct egress_match *m);
 
 /* --- request.c --- */
 
-void exchange_next(struct exchange *x);       /* whatever is possible with what is there */
-void exchange_take(struct exchange *x);       /* more of the request's body is in `in` */
-void exchange_push(struct exchange *x);       /* sends upstream */
-bool exchange_sent(const struct exchange *x); /* the whole request is gone */
-struct egress_http exchange_http(const struct exchange *x); /* the request, to be judged */
+void exchange_next(struct exchange *x);                     /* processes the buffered input */
+void exchange_take(struct exchange *x);                     /* reads more of the body from `in` */
+void exchange_push(struct exchange *x);                     /* sends upstream */
+bool exchange_sent(const struct exchange *x);               /* the whole request has been sent */
+struct egress_http exchange_http(const struct exchange *x); /* the request, for egress_request() */
 
 /* --- answer.c --- */
 
-void exchange_hear(struct exchange *x);    /* upstream can be read */
-void exchange_deliver(struct exchange *x); /* sends to the client, and ends what is complete */
+void exchange_read_upstream(struct exchange *x); /* upstream can be read */
+void exchange_deliver(struct exchange *x);       /* sends to the client; ends a complete exchange */
 
-/* Fills in our own words; `next` may be empty. Returns false, so that a check can end with it. */
-bool exchange_say_no(struct exchange_no *no, int status, const char *code, const char *text,
-                     const char *next);
+/* Sets a refusal with texts of ours; `next` may be empty. Returns false, so that a check can return
+ * its result. */
+bool exchange_set_refusal(struct exchange_refusal *no, int status, const char *code,
+                          const char *text, const char *next);
 
 #endif

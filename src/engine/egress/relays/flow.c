@@ -1,4 +1,5 @@
-#include "egress/relays/flow.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/flow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,13 +7,13 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/limits.h"
-#include "tls/hello.h"
+#include "engine/egress/limits.h"
+#include "lib/tls/hello.h"
 
 enum {
-    COPY_BYTES = 32 << 10, /* what fills this at once is bulk */
-    FULL_BYTES = 64 << 10, /* a splice of less has emptied its source */
-    TURNS = 2,             /* rounds of splicing before it is others' turn */
+    COPY_BYTES = 32 << 10, /* a read that fills this is bulk */
+    FULL_BYTES = 64 << 10, /* a shorter splice has emptied its source */
+    TURNS = 2,             /* rounds of splicing before yielding to other sources */
     HELD_MAX = EGRESS_BUFFER + COPY_BYTES + TLS_HELLO_BYTES,
 };
 
@@ -34,29 +35,29 @@ void flow_done(struct flow *f)
     buf_done(&f->held);
 }
 
-void flow_put(struct flow *f, struct str bytes)
+void flow_add(struct flow *f, struct str bytes)
 {
     if (buf_add(&f->held, bytes) < 0)
-        abort(); /* the ceiling is above what callers may have read */
+        abort(); /* callers never read more than the limit */
 }
 
-static bool pending(const struct flow *f)
+static bool flow_has_pending(const struct flow *f)
 {
     return f->held.n > f->held_at || f->piped > 0;
 }
 
 bool flow_wants_read(const struct flow *f)
 {
-    return !f->ended && !pending(f);
+    return !f->ended && !flow_has_pending(f);
 }
 
 bool flow_wants_write(const struct flow *f)
 {
-    return pending(f);
+    return flow_has_pending(f);
 }
 
-/* Whether a failed call only means "not now". */
-static bool later(void)
+/* Whether the failed call can be retried later. */
+static bool is_retryable_errno(void)
 {
     return errno == EAGAIN || errno == EINTR;
 }
@@ -68,7 +69,7 @@ static enum flow_result send_held(struct flow *f, int to)
             send(to, f->held.p + f->held_at, f->held.n - f->held_at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0)
-            return later() ? FLOW_WAIT : FLOW_BROKEN;
+            return is_retryable_errno() ? FLOW_WAIT : FLOW_BROKEN;
         f->bytes += (uint64_t)n;
         f->held_at += (size_t)n;
     }
@@ -84,20 +85,20 @@ static enum flow_result send_piped(struct flow *f, int to)
             splice(f->pipe.read, NULL, to, NULL, f->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
         if (n < 0)
-            return later() ? FLOW_WAIT : FLOW_BROKEN;
+            return is_retryable_errno() ? FLOW_WAIT : FLOW_BROKEN;
         f->bytes += (uint64_t)n;
         f->piped -= (size_t)n;
     }
     return FLOW_WAIT;
 }
 
-/* How many bytes came into the pipe; 0: none, and not the end either. */
+/* Returns the number of bytes moved into the pipe; 0: none available. */
 static ssize_t fill_pipe(struct flow *f, int from)
 {
     ssize_t n =
         splice(from, NULL, f->pipe.write, NULL, PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
-    if (n < 0 && later())
+    if (n < 0 && is_retryable_errno())
         return 0;
     if (n == 0)
         f->ended = true;
@@ -120,32 +121,33 @@ static enum flow_result move_bulk(struct flow *f, int from, int to)
     return r;
 }
 
-/* Whether nothing is behind the last bytes but the end. */
-static bool is_last(const struct flow *f, int from)
+/* Whether the source ends behind the bytes read so far. */
+static bool is_end_of_flow(const struct flow *f, int from)
 {
     char c;
 
     return f->ending && recv(from, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* The usual case: a message comes, and goes in one piece; its end with it, if that has come. */
+/* The usual case: forwards one message in one piece, together with the end of the source, if that
+ * has been seen. */
 static enum flow_result copy_once(struct flow *f, int from, int to)
 {
     static char room[COPY_BYTES];
     ssize_t n = recv(from, room, sizeof room, MSG_DONTWAIT), sent;
 
     if (n < 0)
-        return later() ? FLOW_WAIT : FLOW_BROKEN;
-    f->ended = n == 0 || is_last(f, from);
+        return is_retryable_errno() ? FLOW_WAIT : FLOW_BROKEN;
+    f->ended = n == 0 || is_end_of_flow(f, from);
     if (n == 0)
         return FLOW_WAIT;
     sent = send(to, room, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | (f->ended ? MSG_MORE : 0));
-    if (sent < 0 && !later())
+    if (sent < 0 && !is_retryable_errno())
         return FLOW_BROKEN;
     sent = sent < 0 ? 0 : sent;
     f->bytes += (uint64_t)sent;
     if (sent < n)
-        flow_put(f, (struct str){ room + sent, (size_t)(n - sent) });
+        flow_add(f, (struct str){ room + sent, (size_t)(n - sent) });
     if (n == sizeof room)
         f->bulk = true;
     return FLOW_WAIT;
@@ -164,7 +166,7 @@ static enum flow_result move_pending(struct flow *f, int to)
 
 static enum flow_result pass_end(struct flow *f, int to)
 {
-    if (!f->ended || f->passed || pending(f))
+    if (!f->ended || f->passed || flow_has_pending(f))
         return FLOW_WAIT;
     f->passed = true;
     return !f->last && shutdown(to, SHUT_WR) < 0 ? FLOW_BROKEN : FLOW_WAIT;

@@ -1,42 +1,43 @@
-/* One direction of a tunnel: bytes from one socket to another, with back-pressure. Small messages
- * are copied with one recv() and one send(); when there are many bytes, they are spliced. Nothing
- * is held while nothing is pending. */
-#ifndef EGRESS_RELAYS_FLOW_H
-#define EGRESS_RELAYS_FLOW_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One direction of a tunnel: moves bytes from one socket to another, with back-pressure. Small
+ * messages are copied with one recv() and one send(), bulk data is spliced. Holds no buffer or pipe
+ * while no bytes are pending. */
+#ifndef ENGINE_EGRESS_RELAYS_FLOW_H
+#define ENGINE_EGRESS_RELAYS_FLOW_H
 
 #include "base/buf.h"
-#include "egress/relays/pipes.h"
+#include "engine/egress/relays/pipes.h"
 
 struct flow {
     uint64_t bytes;        /* sent */
     struct buf held;       /* copied and not yet sent … */
     size_t held_at;        /* … from here on */
-    struct pipe_ends pipe; /* ours while there are bytes in it: */
+    struct pipe_ends pipe; /* taken while it contains bytes: */
     size_t piped;
-    bool bulk;   /* the last turn moved many */
-    bool ended;  /* the source will send no more */
-    bool passed; /* … and the other end was told */
-    bool last;   /* set by the owner: the other direction is over, so closing tells it */
-    bool ending; /* set by the owner: the source's end has come, behind what can be read */
+    bool bulk;   /* the last turn moved many bytes */
+    bool ended;  /* the source has ended */
+    bool passed; /* … and the drain was shut down */
+    /* set by the owner: the other direction has ended, so close() also ends this one */
+    bool last;
+    bool ending; /* set by the owner: the source ends behind the readable bytes */
 };
 
 enum flow_result {
-    FLOW_WAIT,   /* as far as it goes: the source is empty, or the drain full, or it is others' turn
-                  */
-    FLOW_BROKEN, /* a socket is dead */
+    FLOW_WAIT,   /* source empty, drain full, or other sources are due */
+    FLOW_BROKEN, /* a socket failed */
 };
 
 void flow_init(struct flow *f);
 void flow_done(struct flow *f);
 
-/* Bytes that somebody else read from the source. */
-void flow_put(struct flow *f, struct str bytes);
+/* Adds bytes that the caller read from the source. */
+void flow_add(struct flow *f, struct str bytes);
 
-/* Moves what can be moved, and no more than a turn's worth. With `may_read` false only what is
- * pending goes. When the source has ended and all is sent, the drain is shut down for writing. */
+/* Moves available bytes, at most one turn's worth; with `may_read` false only pending ones. After
+ * the end of the source, when all is sent, shuts down the drain for writing. */
 enum flow_result flow_move(struct flow *f, int from, int to, bool may_read);
 
-/* What the loop shall wait for. */
+/* The events to wait for. */
 bool flow_wants_read(const struct flow *f);
 bool flow_wants_write(const struct flow *f);
 

@@ -1,26 +1,29 @@
-#include "egress/relays/exchange.h"
-#include "egress/relays/relays.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/exchange.h"
+#include "engine/egress/relays/relays.h"
 
 enum { HTTP_PORT = 80 };
 
-/* Every request may be for somebody else, and says twice for whom: both have to agree. */
-static bool place(struct exchange *x, const struct h1_request *q, struct exchange_no *no)
+/* Each request may name another destination, in its target and in Host: both must agree. */
+static bool set_forward_target(struct exchange *x, const struct h1_request *q,
+                               struct exchange_refusal *no)
 {
     struct host h;
     struct err e;
 
     if (q->form != H1_ABSOLUTE)
-        return exchange_say_no(no, 400, "target_invalid",
-                               "a proxy is asked for a whole address, http://host/path",
-                               "Set http_proxy, or use CONNECT.");
+        return exchange_set_refusal(
+            no, 400, "target_invalid",
+            "a request to a proxy must have an absolute target, http://host/path",
+            "Set http_proxy, or use CONNECT.");
     if (!str_eq(q->scheme, STR("http")))
-        return exchange_say_no(no, 400, "scheme_denied", "only http:// addresses are forwarded",
-                               "Use CONNECT for the rest.");
+        return exchange_set_refusal(no, 400, "scheme_denied", "only http:// targets are forwarded",
+                                    "Use CONNECT for other schemes.");
     if (host_parse(q->to.name, q->to.is_ipv6, &h, &e) < 0)
-        return exchange_say_no(no, 400, "target_invalid", e.msg, "");
+        return exchange_set_refusal(no, 400, "target_invalid", e.msg, "");
     if (q->host.name.n > 0 && !h1_host_same(q->to, q->host, HTTP_PORT))
-        return exchange_say_no(no, 400, "request_authority_mismatch",
-                               "Host names another place than the target", "");
+        return exchange_set_refusal(no, 400, "request_authority_mismatch",
+                                    "the Host field differs from the request's target", "");
     exchange_aim(x, &h, q->to.port ? q->to.port : HTTP_PORT);
     return true;
 }
@@ -28,7 +31,7 @@ static bool place(struct exchange *x, const struct h1_request *q, struct exchang
 void relay_forward(struct egress_box *b, int client, const struct address *from, uint16_t from_port,
                    struct str read, relay_tunnel_fn *tunnel)
 {
-    struct exchange *x = exchange_new(b, client, read, place);
+    struct exchange *x = exchange_new(b, client, read, set_forward_target);
 
     if (!x)
         return;

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
-#include "egress/relays/exchange.h"
-#include "egress/relays/relays.h"
+#include "engine/egress/relays/exchange.h"
+#include "engine/egress/relays/relays.h"
 
 enum { HTTP_PORT = 80 };
 
-/* One canonical form decides; a port that is not written is the scheme's. */
-static bool names_ours(const struct exchange *x, const struct h1_host *named)
+/* Compares canonical forms; a port that is left out is the scheme's. */
+static bool names_tunnel_host(const struct exchange *x, const struct h1_host *named)
 {
     struct host h;
     uint16_t port = named->port ? named->port : HTTP_PORT;
@@ -16,23 +17,25 @@ static bool names_ours(const struct exchange *x, const struct h1_host *named)
             host_calls_loopback(&h, &x->intent.host));
 }
 
-/* The connection is one destination's: every request has to be for it. */
-static bool place(struct exchange *x, const struct h1_request *q, struct exchange_no *no)
+/* A connection has one destination, which every request must name. */
+static bool check_tunnel_target(struct exchange *x, const struct h1_request *q,
+                                struct exchange_refusal *no)
 {
     if (q->form == H1_ABSOLUTE && !str_eq(q->scheme, STR("http")))
-        return exchange_say_no(no, 400, "scheme_denied",
-                               "the target's scheme is not that of this connection", "");
-    if ((q->form == H1_ABSOLUTE && !names_ours(x, &q->to)) ||
-        (q->host.name.n > 0 && !names_ours(x, &q->host)))
-        return exchange_say_no(no, 403, "request_authority_mismatch",
-                               "the request names another host or port than its connection",
-                               "Open a connection to the host that the request is for.");
+        return exchange_set_refusal(
+            no, 400, "scheme_denied",
+            "the scheme of the request's target differs from the connection's", "");
+    if ((q->form == H1_ABSOLUTE && !names_tunnel_host(x, &q->to)) ||
+        (q->host.name.n > 0 && !names_tunnel_host(x, &q->host)))
+        return exchange_set_refusal(no, 403, "request_authority_mismatch",
+                                    "the host or port of the request differs from the connection's",
+                                    "Open a connection to the host of the request.");
     return true;
 }
 
 void relay_http(const struct relay_start *s)
 {
-    struct exchange *x = exchange_new(s->box, s->client, s->read, place);
+    struct exchange *x = exchange_new(s->box, s->client, s->read, check_tunnel_target);
 
     if (!x) {
         lease_free(s->lease);

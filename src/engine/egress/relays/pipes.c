@@ -1,4 +1,5 @@
-#include "egress/relays/pipes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/pipes.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -9,8 +10,8 @@
 static struct {
     struct pipe_ends kept[PIPES_KEPT];
     size_t n;
-    size_t large; /* of all that there are */
-} pool;           /* a process has one loop, and only that uses it */
+    size_t large; /* number of large pipes, in use or kept */
+} pool;           /* without locks: a process has one loop, its only user */
 
 bool pipes_take(struct pipe_ends *ret)
 {
@@ -24,7 +25,7 @@ bool pipes_take(struct pipe_ends *ret)
     if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
     made = (struct pipe_ends){ .read = fd[0], .write = fd[1] };
-    /* Fails beyond what a user may have of it; a smaller one works as well. */
+    /* Fails beyond the user's limit; a smaller pipe works as well. */
     made.large = pool.large < PIPES_LARGE && fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES) >= 0;
     pool.large += made.large;
     *ret = made;

@@ -1,12 +1,14 @@
-/* Pipes that bulk is spliced through, shared by all relays of the process: a tunnel has one per
- * direction only while it holds bytes. */
-#ifndef EGRESS_RELAYS_PIPES_H
-#define EGRESS_RELAYS_PIPES_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipes for splicing bulk data, shared by all relays of the process: a direction of a tunnel has
+ * one only while it contains bytes. */
+#ifndef ENGINE_EGRESS_RELAYS_PIPES_H
+#define ENGINE_EGRESS_RELAYS_PIPES_H
 
 #include <stdbool.h>
 
-/* A user may have so much of pipes (64 MB, mostly), and below ours there may be others' programs: a
- * few are large, which halves what bulk costs, the rest as the kernel makes them. */
+/* The kernel limits the pipe memory of a user (usually to 64 MB), which programs of the same user
+ * share: so only a few pipes are large, which halves the cost of bulk data, and the others have the
+ * default size. */
 enum { PIPES_KEPT = 16, PIPES_LARGE = 16, PIPE_BYTES = 1 << 20 };
 
 struct pipe_ends {
@@ -15,9 +17,9 @@ struct pipe_ends {
 };
 #define PIPE_NONE ((struct pipe_ends){ .read = -1, .write = -1 })
 
-/* False: there are no descriptors for one. */
+/* Returns false if no descriptors are left. */
 bool pipes_take(struct pipe_ends *ret);
-/* Only one that is empty is used again. */
+/* Only an empty pipe is used again. */
 void pipes_give(struct pipe_ends *p, bool empty);
 
 #endif

@@ -1,4 +1,5 @@
-#include "egress/relays/queue.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/queue.h"
 
 #include <errno.h>
 #include <sys/socket.h>

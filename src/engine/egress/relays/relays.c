@@ -1,4 +1,5 @@
-#include "egress/relays/relays.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/relays.h"
 
 void relay_begin(const struct relay_start *s)
 {

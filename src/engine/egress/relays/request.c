@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/relays/exchange.h"
-#include "egress/relays/rewrite.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/relays/exchange.h"
+#include "engine/egress/relays/rewrite.h"
 
 static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
 
@@ -17,23 +18,23 @@ static bool looks_like_tls(const struct exchange *x)
     return x->in.p[0] == 0x16 || (unsigned char)x->in.p[0] >= 0x80;
 }
 
-/* To a client that does not speak HTTP nothing is said in it. */
+/* A client that does not speak HTTP gets no HTTP answer. */
 static void refuse_malformed(struct exchange *x, int status, const struct err *e)
 {
-    struct exchange_no no;
+    struct exchange_refusal no;
 
     audit_malformed(x->box->audit, x->intent.adapter, e->msg);
     x->box->counters.denied++;
-    exchange_say_no(&no, status, "request_malformed", e->msg,
-                    "Send one HTTP/1.1 request as RFC 9112 describes it.");
+    exchange_set_refusal(&no, status, "request_malformed", e->msg,
+                         "Send one HTTP/1.1 request as RFC 9112 describes it.");
     if (x->state == EXCHANGE_IDLE && looks_like_tls(x))
         exchange_abort(x, "not http");
     else
         exchange_refuse(x, &no, "malformed");
 }
 
-/* The length of the head, or 0 if there is nothing to go on with. */
-static size_t read_head(struct exchange *x, struct h1_request *q)
+/* Returns the length of the head, or 0 if there is no complete request. */
+static size_t read_exchange_head(struct exchange *x, struct h1_request *q)
 {
     struct err e;
     int status,
@@ -41,7 +42,7 @@ static size_t read_head(struct exchange *x, struct h1_request *q)
 
     if (n > 0) {
         x->scan = (struct h1_scan){ 0 };
-        /* To a server `head` may be HEAD: nothing may follow an answer whose end is in doubt. */
+        /* A server may read `head` as HEAD: no answer may follow one whose end is in doubt. */
         q->head.keep_alive &= !egress_method_refused(q->method_text);
         return (size_t)n;
     }
@@ -58,15 +59,17 @@ static size_t read_head(struct exchange *x, struct h1_request *q)
 
 /* --- Judging it --- */
 
-static bool takes_method(const struct h1_request *q, struct exchange_no *no)
+static bool takes_method(const struct h1_request *q, struct exchange_refusal *no)
 {
     if (q->method == H1_CONNECT)
-        return exchange_say_no(no, 403, "method_denied", "CONNECT is not possible here",
-                               "Send CONNECT to the proxy, not through a connection of it.");
+        return exchange_set_refusal(
+            no, 403, "method_denied",
+            "CONNECT is not allowed inside a tunnel or a captured connection",
+            "Send CONNECT to the proxy port.");
     return true;
 }
 
-/* The path and query of the target as they were written: what is sent. */
+/* Stores the target's path and query unchanged, as they are sent upstream. */
 static bool keep_target(struct exchange_request *r, const struct h1_request *q)
 {
     bool has_path = q->path.n > 0 && q->path.p[0] == '/';
@@ -96,7 +99,7 @@ struct egress_http exchange_http(const struct exchange *x)
                                  .upgrades = r->upgrades };
 }
 
-static bool is_allowed(struct exchange *x, struct exchange_no *no)
+static bool is_allowed(struct exchange *x, struct exchange_refusal *no)
 {
     const struct egress_http http = exchange_http(x);
     enum egress_verdict v = authorize_request(x->lease, &http, &no->why, &x->request.ticket);
@@ -106,8 +109,8 @@ static bool is_allowed(struct exchange *x, struct exchange_no *no)
     return v != EGRESS_DENIED;
 }
 
-/* A no of our own is on record like one of the policy. */
-static void record_no(struct exchange *x, const struct exchange_no *no)
+/* Records a refusal of ours like a denial of the policy. */
+static void record_refusal(struct exchange *x, const struct exchange_refusal *no)
 {
     const struct exchange_request *r = &x->request;
 
@@ -116,11 +119,11 @@ static void record_no(struct exchange *x, const struct exchange_no *no)
                   str_from(r->method_text), r->path, &no->why);
 }
 
-/* A request that names no place of its own, or none that is clear, is nobody's. */
-static void refuse_unplaced(struct exchange *x, const struct exchange_no *no)
+/* Refuses a request whose destination is missing or ambiguous. */
+static void refuse_without_target(struct exchange *x, const struct exchange_refusal *no)
 {
     if (x->aimed) {
-        record_no(x, no);
+        record_refusal(x, no);
     } else {
         exchange_forget(x);
         x->intent.host = (struct host){ 0 };
@@ -131,15 +134,16 @@ static void refuse_unplaced(struct exchange *x, const struct exchange_no *no)
     exchange_refuse(x, no, "denied");
 }
 
-static bool judge(struct exchange *x, const struct h1_request *q)
+static bool judge_request(struct exchange *x, const struct h1_request *q)
 {
-    struct exchange_no no = { 0 };
+    struct exchange_refusal no = { 0 };
 
     if (keep_target(&x->request, q)) {
         x->request.judged = is_allowed(x, &no);
     } else {
-        exchange_say_no(&no, 400, "path_invalid", "the target of the request is no path", "");
-        record_no(x, &no);
+        exchange_set_refusal(&no, 400, "path_invalid", "the target of the request is not a path",
+                             "");
+        record_refusal(x, &no);
     }
     if (!x->request.judged)
         exchange_refuse(x, &no, "denied");
@@ -164,7 +168,7 @@ void exchange_push(struct exchange *x)
         return;
     }
     n = queue_send(&x->up, x->upstream_fd);
-    if (n < 0) { /* it may have answered all the same: to be read next */
+    if (n < 0) { /* upstream may still have answered: read that next */
         x->request.lost = true;
         queue_done(&x->up);
     } else {
@@ -174,8 +178,8 @@ void exchange_push(struct exchange *x)
     exchange_moved(x);
 }
 
-/* A piece as a chunk of ours, or as it is. */
-static int add_piece(struct buf *out, bool chunked, struct str piece)
+/* Appends a piece of the body, as a chunk if `chunked`. */
+static int add_request_piece(struct buf *out, bool chunked, struct str piece)
 {
     char line[BODY_CHUNK_LINE_MAX];
     int r = chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
@@ -185,7 +189,7 @@ static int add_piece(struct buf *out, bool chunked, struct str piece)
     return r >= 0 && chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
 }
 
-static int take_body(struct exchange *x, struct err *e)
+static int take_request_body(struct exchange *x, struct err *e)
 {
     struct body *b = &x->request.body;
     bool chunked = b->framing == H1_CHUNKED;
@@ -195,13 +199,13 @@ static int take_body(struct exchange *x, struct err *e)
     while (r >= 0 && event == BODY_DATA) {
         event = body_next(b, &in, &piece, e);
         if (event == BODY_DATA)
-            r = add_piece(&x->up.bytes, chunked, piece);
+            r = add_request_piece(&x->up.bytes, chunked, piece);
         else if (event == BODY_END && chunked)
             r = buf_add(&x->up.bytes, BODY_LAST_CHUNK);
     }
     buf_drop(&x->in, x->in.n - in.n);
     if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "the request's body does not fit");
+        return err_set(e, ERR_TOO_BIG, "the request body exceeds the buffer");
     return event < 0 ? event : 0;
 }
 
@@ -209,7 +213,7 @@ void exchange_take(struct exchange *x)
 {
     struct err e;
 
-    if (!x->request.body.ended && take_body(x, &e) < 0) {
+    if (!x->request.body.ended && take_request_body(x, &e) < 0) {
         if (x->answer.begun)
             exchange_abort(x, "malformed");
         else
@@ -221,32 +225,32 @@ void exchange_take(struct exchange *x)
     }
 }
 
-/* Whether the request is on record; if not, it is refused. */
-static bool is_kept(struct exchange *x)
+/* Whether the request is recorded; otherwise refuses it. */
+static bool is_request_recorded(struct exchange *x)
 {
     const struct audit_refusal *why;
-    struct exchange_no no;
+    struct exchange_refusal no;
 
     if (audit_kept(x->box->audit, x->request.ticket))
         return true;
     why = audit_refusal(x->box->audit);
-    exchange_say_no(&no, 503, why->code, why->text, why->next);
-    record_no(x, &no);
+    exchange_set_refusal(&no, 503, why->code, why->text, why->next);
+    record_refusal(x, &no);
     exchange_refuse(x, &no, "denied");
     return false;
 }
 
-static void on_kept(struct loop_later *l)
+static void on_request_recorded(struct loop_later *l)
 {
     struct exchange *x = container_of(l, struct exchange, kept);
 
     x->request.waits = false;
-    if (is_kept(x))
+    if (is_request_recorded(x))
         exchange_push(x);
     exchange_settle(x);
 }
 
-static void begin(struct exchange *x, const struct h1_request *q, size_t n)
+static void begin_upstream_request(struct exchange *x, const struct h1_request *q, size_t n)
 {
     struct exchange_request *r = &x->request;
     struct rewrite_to to = { .host = &x->intent.host,
@@ -255,10 +259,10 @@ static void begin(struct exchange *x, const struct h1_request *q, size_t n)
                              .path = r->path,
                              .query = r->query,
                              .inspected = exchange_inspected(&x->lease->decision.match) };
-    struct exchange_no no;
+    struct exchange_refusal no;
 
     if (rewrite_request(q, &to, &x->up.bytes) < 0) {
-        exchange_say_no(&no, 431, "request_malformed", "the head is too long", "");
+        exchange_set_refusal(&no, 431, "request_malformed", "the request head is too long", "");
         exchange_refuse(x, &no, "malformed");
         return;
     }
@@ -268,14 +272,14 @@ static void begin(struct exchange *x, const struct h1_request *q, size_t n)
     x->state = EXCHANGE_RUNNING;
     buf_drop(&x->in, n);
     r->waits = true;
-    loop_later(x->box->egress->loop, &x->kept, on_kept, NULL);
-    exchange_take(x); /* what came with the head is sent with it, or nothing is */
+    loop_later(x->box->egress->loop, &x->kept, on_request_recorded, NULL);
+    exchange_take(x); /* the body bytes read with the head are sent in the same write */
 }
 
-/* --- The way of a request --- */
+/* --- Serving a request --- */
 
-/* The tunnel's 200, once there is something behind it. */
-static bool greet(struct exchange *x)
+/* Sends the 200 of a tunnel once upstream is connected. */
+static bool send_greeting(struct exchange *x)
 {
     if (!exchange_has_lease(x)) {
         exchange_forget(x);
@@ -293,7 +297,7 @@ static bool greet(struct exchange *x)
     return x->state == EXCHANGE_IDLE;
 }
 
-static void note(struct exchange_request *r, const struct h1_request *q)
+static void note_request_head(struct exchange_request *r, const struct h1_request *q)
 {
     r->method = q->method;
     r->keep_alive = q->head.keep_alive;
@@ -302,9 +306,9 @@ static void note(struct exchange_request *r, const struct h1_request *q)
     str_copy(q->method_text, r->method_text, sizeof(r->method_text));
 }
 
-/* A kept connection that was closed, or on which something waits that nobody asked for and that
- * would be taken for the answer, is not used again. */
-static bool is_usable(const struct exchange *x)
+/* A kept connection is not reused if it was closed, or if unsolicited bytes wait on it, which would
+ * be taken for the answer. */
+static bool is_upstream_usable(const struct exchange *x)
 {
     char c;
 
@@ -315,34 +319,34 @@ static bool is_usable(const struct exchange *x)
     return recv(x->upstream_fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/* A request that has its place is judged under a lease, and its lease is dialled once. */
-static void serve(struct exchange *x, const struct h1_request *q, size_t n)
+/* Judges a request under a lease, and dials the lease once. */
+static void serve_under_lease(struct exchange *x, const struct h1_request *q, size_t n)
 {
-    if (x->upstream_fd >= 0 && !is_usable(x))
+    if (x->upstream_fd >= 0 && !is_upstream_usable(x))
         exchange_drop_upstream(x, false, "closed");
     if (!exchange_has_lease(x)) {
         exchange_forget(x);
         exchange_decide(x);
-    } else if (!x->request.judged && !judge(x, q)) {
+    } else if (!x->request.judged && !judge_request(x, q)) {
         return;
     } else if (x->upstream_fd >= 0) {
-        begin(x, q, n);
-    } else if (is_kept(x)) {
+        begin_upstream_request(x, q, n);
+    } else if (is_request_recorded(x)) {
         exchange_dial(x);
     }
 }
 
-static void go_on(struct exchange *x, const struct h1_request *q, size_t n)
+static void route_request(struct exchange *x, const struct h1_request *q, size_t n)
 {
-    struct exchange_no no;
+    struct exchange_refusal no;
 
-    note(&x->request, q);
+    note_request_head(&x->request, q);
     if (q->method == H1_CONNECT && x->tunnel)
         exchange_hand_over(x);
-    else if (!takes_method(q, &no) || !x->place(x, q, &no))
-        refuse_unplaced(x, &no);
+    else if (!takes_method(q, &no) || !x->set_target(x, q, &no))
+        refuse_without_target(x, &no);
     else
-        serve(x, q, n);
+        serve_under_lease(x, q, n);
 }
 
 void exchange_next(struct exchange *x)
@@ -351,9 +355,9 @@ void exchange_next(struct exchange *x)
     size_t n;
 
     x->state = EXCHANGE_IDLE;
-    if (x->greeting.n > 0 && !greet(x))
+    if (x->greeting.n > 0 && !send_greeting(x))
         return;
-    n = read_head(x, &q);
+    n = read_exchange_head(x, &q);
     if (n > 0)
-        go_on(x, &q, n);
+        route_request(x, &q, n);
 }

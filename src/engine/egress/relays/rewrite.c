@@ -1,8 +1,9 @@
-#include "egress/relays/rewrite.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/rewrite.h"
 
 #include "base/own.h"
 
-/* Of one connection, or written by us. */
+/* Hop-by-hop fields, and fields that we write. */
 static const struct str dropped[] = {
     { "connection", 10 }, { "keep-alive", 10 },        { "te", 2 },
     { "trailer", 7 },     { "transfer-encoding", 17 }, { "content-length", 14 },
@@ -11,42 +12,43 @@ static const struct str dropped[] = {
 
 static const struct str dropped_of_requests[] = { { "host", 4 }, { "expect", 6 } };
 
-/* Servers behind frameworks take these for the method or the path of the request. */
+/* Frameworks take these for the method or path of the request. */
 static const struct str overrides[] = {
     { "x-http-method-override", 22 }, { "x-http-method", 13 },  { "x-method-override", 17 },
     { "x-original-method", 17 },      { "x-original-url", 14 }, { "x-rewrite-url", 13 },
 };
 
-static char plain(char c)
+static char normalize_field_char(char c)
 {
     if (c == '_')
         return '-';
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool alike(struct str name, struct str listed)
+static bool field_name_matches(struct str name, struct str listed)
 {
     if (name.n != listed.n)
         return false;
     for (size_t i = 0; i < name.n; i++)
-        if (plain(name.p[i]) != listed.p[i])
+        if (normalize_field_char(name.p[i]) != listed.p[i])
             return false;
     return true;
 }
 
-static bool is_listed(struct str name, const struct str *list, size_t n)
+static bool is_listed_field(struct str name, const struct str *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (alike(name, list[i]))
+        if (field_name_matches(name, list[i]))
             return true;
     return false;
 }
-#define LISTED(name, list) is_listed(name, list, COUNT_OF(list))
+#define LISTED(name, list) is_listed_field(name, list, COUNT_OF(list))
 
 bool rewrite_asks_upgrade(const struct h1_head *h)
 {
     for (size_t i = 0; i < h->n; i++)
-        if (alike(h->fields[i].name, STR("upgrade")) && !h1_same(h->fields[i].value, STR("h2c")))
+        if (field_name_matches(h->fields[i].name, STR("upgrade")) &&
+            !h1_same(h->fields[i].value, STR("h2c")))
             return true;
     return false;
 }
@@ -55,10 +57,10 @@ static bool has_proxy_prefix(struct str name)
 {
     struct str prefix = STR("proxy-");
 
-    return name.n >= prefix.n && alike((struct str){ name.p, prefix.n }, prefix);
+    return name.n >= prefix.n && field_name_matches((struct str){ name.p, prefix.n }, prefix);
 }
 
-/* Whether a Connection field names it; most heads have none that names any. */
+/* Whether a Connection field names this field. */
 static bool is_nominated(const struct h1_head *h, struct str name)
 {
     for (size_t i = 0; i < h->n; i++)
@@ -72,22 +74,22 @@ static bool ends_here(const struct h1_head *h, struct str name)
     return LISTED(name, dropped) || has_proxy_prefix(name) || is_nominated(h, name);
 }
 
-static char *put(char *at, struct str s)
+static char *write_head_text(char *at, struct str s)
 {
     if (s.n)
         memcpy(at, s.p, s.n);
     return at + s.n;
 }
 
-static char *put_field(char *at, struct str name, struct str value)
+static char *write_head_field(char *at, struct str name, struct str value)
 {
-    at = put(at, name);
-    at = put(at, STR(": "));
-    at = put(at, value);
-    return put(at, STR("\r\n"));
+    at = write_head_text(at, name);
+    at = write_head_text(at, STR(": "));
+    at = write_head_text(at, value);
+    return write_head_text(at, STR("\r\n"));
 }
 
-static struct str number(uint64_t n, char digits[static 20])
+static struct str format_decimal(uint64_t n, char digits[static 20])
 {
     size_t at = 20;
 
@@ -97,40 +99,40 @@ static struct str number(uint64_t n, char digits[static 20])
     return (struct str){ digits + at, 20 - at };
 }
 
-static char *put_number(char *at, uint64_t n)
+static char *write_head_number(char *at, uint64_t n)
 {
     char digits[20];
 
-    return put(at, number(n, digits));
+    return write_head_text(at, format_decimal(n, digits));
 }
 
-static char *put_framing(char *at, enum h1_framing framing, uint64_t length)
+static char *write_framing_fields(char *at, enum h1_framing framing, uint64_t length)
 {
     char digits[20];
 
     if (framing == H1_LENGTH)
-        return put_field(at, STR("Content-Length"), number(length, digits));
+        return write_head_field(at, STR("Content-Length"), format_decimal(length, digits));
     if (framing == H1_CHUNKED)
-        return put_field(at, STR("Transfer-Encoding"), STR("chunked"));
+        return write_head_field(at, STR("Transfer-Encoding"), STR("chunked"));
     return at;
 }
 
-static char *put_host(char *at, const struct rewrite_to *to)
+static char *write_host_field(char *at, const struct rewrite_to *to)
 {
     bool bracketed = to->host->is_address && to->host->address.v6;
 
-    at = put(at, STR("Host: "));
+    at = write_head_text(at, STR("Host: "));
     if (bracketed)
-        at = put(at, STR("["));
-    at = put(at, str_from(to->host->name));
+        at = write_head_text(at, STR("["));
+    at = write_head_text(at, str_from(to->host->name));
     if (bracketed)
-        at = put(at, STR("]"));
+        at = write_head_text(at, STR("]"));
     if (to->port != to->default_port)
-        at = put_number(put(at, STR(":")), to->port);
-    return put(at, STR("\r\n"));
+        at = write_head_number(write_head_text(at, STR(":")), to->port);
+    return write_head_text(at, STR("\r\n"));
 }
 
-/* More than all that is ours, and than what a field can grow by, takes. */
+/* An upper bound: our own fields, and the growth of each field. */
 static size_t room_for(const struct h1_head *h, size_t first_line)
 {
     size_t n = first_line + HOST_MAX + 256;
@@ -147,13 +149,13 @@ static bool passes_up(const struct h1_request *q, const struct rewrite_to *to, s
     return !(to->inspected && LISTED(name, overrides));
 }
 
-static char *put_request_line(char *at, const struct h1_request *q, const struct rewrite_to *to)
+static char *write_request_line(char *at, const struct h1_request *q, const struct rewrite_to *to)
 {
-    at = put(put(at, q->method_text), STR(" "));
-    at = put(at, to->path);
+    at = write_head_text(write_head_text(at, q->method_text), STR(" "));
+    at = write_head_text(at, to->path);
     if (to->query.p)
-        at = put(put(at, STR("?")), to->query);
-    return put(at, STR(" HTTP/1.1\r\n"));
+        at = write_head_text(write_head_text(at, STR("?")), to->query);
+    return write_head_text(at, STR(" HTTP/1.1\r\n"));
 }
 
 int rewrite_request(const struct h1_request *q, const struct rewrite_to *to, struct buf *out)
@@ -164,26 +166,27 @@ int rewrite_request(const struct h1_request *q, const struct rewrite_to *to, str
 
     if (r < 0)
         return r;
-    at = put_host(put_request_line(start, q, to), to);
+    at = write_host_field(write_request_line(start, q, to), to);
     for (size_t i = 0; i < h->n; i++)
         if (passes_up(q, to, h->fields[i].name))
-            at = put_field(at, h->fields[i].name, h->fields[i].value);
-    at = put_framing(at, h->framing, h->length);
+            at = write_head_field(at, h->fields[i].name, h->fields[i].value);
+    at = write_framing_fields(at, h->framing, h->length);
     if (q->expects_continue)
-        at = put_field(at, STR("Expect"), STR("100-continue"));
+        at = write_head_field(at, STR("Expect"), STR("100-continue"));
     if (!h->keep_alive)
-        at = put_field(at, STR("Connection"), STR("close"));
-    at = put(at, STR("\r\n"));
+        at = write_head_field(at, STR("Connection"), STR("close"));
+    at = write_head_text(at, STR("\r\n"));
     buf_grew(out, (size_t)(at - start));
     return 0;
 }
 
-/* The length of a body that is not sent is still worth knowing. */
+/* Content-Length is kept even if the body is not sent. */
 static bool passes_down(const struct h1_response *p, const struct rewrite_answer *how,
                         struct str name)
 {
     if (h1_same(name, STR("content-length")))
-        return p->status == 304 || (how->asked == H1_HEAD && p->status >= 200 && p->status != 204);
+        return p->status == 304 ||
+               (how->request == H1_HEAD && p->status >= 200 && p->status != 204);
     return !ends_here(&p->head, name);
 }
 
@@ -195,15 +198,15 @@ int rewrite_response(const struct h1_response *p, const struct rewrite_answer *h
 
     if (r < 0)
         return r;
-    at = put_number(put(start, STR("HTTP/1.1 ")), (uint64_t)p->status);
-    at = put(put(put(at, STR(" ")), p->reason), STR("\r\n"));
+    at = write_head_number(write_head_text(start, STR("HTTP/1.1 ")), (uint64_t)p->status);
+    at = write_head_text(write_head_text(write_head_text(at, STR(" ")), p->reason), STR("\r\n"));
     for (size_t i = 0; i < h->n; i++)
         if (passes_down(p, how, h->fields[i].name))
-            at = put_field(at, h->fields[i].name, h->fields[i].value);
-    at = put_framing(at, how->framing, h->length);
+            at = write_head_field(at, h->fields[i].name, h->fields[i].value);
+    at = write_framing_fields(at, how->framing, h->length);
     if (how->close)
-        at = put_field(at, STR("Connection"), STR("close"));
-    at = put(at, STR("\r\n"));
+        at = write_head_field(at, STR("Connection"), STR("close"));
+    at = write_head_text(at, STR("\r\n"));
     buf_grew(out, (size_t)(at - start));
     return 0;
 }

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/dial.h"
-#include "egress/relays/exchange.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/dial.h"
+#include "engine/egress/relays/exchange.h"
 
-/* Large, and there only while a connection is made. */
+/* Large, so it exists only while a connection is being made. */
 struct exchange_setup {
     struct exchange *x;
     struct authorization authorization;
@@ -26,7 +27,7 @@ static struct exchange_setup *setup_start(struct exchange *x, enum exchange_stat
     return s;
 }
 
-static void free_later(struct loop_later *s)
+static void on_exchange_setup_free(struct loop_later *s)
 {
     free(container_of(s, struct exchange_setup, later));
 }
@@ -41,7 +42,7 @@ void exchange_cancel(struct exchange *x)
         return;
     authorize_cancel(&s->authorization);
     dial_cancel(&s->dial);
-    loop_later(x->box->egress->loop, &s->later, free_later, NULL);
+    loop_later(x->box->egress->loop, &s->later, on_exchange_setup_free, NULL);
 }
 
 void exchange_forget(struct exchange *x)
@@ -74,14 +75,14 @@ void exchange_aim(struct exchange *x, const struct host *h, uint16_t port)
     x->intent.port = port;
 }
 
-static void refuse_by(struct exchange *x, const struct egress_decision *d)
+static void refuse_by_decision(struct exchange *x, const struct egress_decision *d)
 {
-    struct exchange_no no = { d->status, d->why };
+    struct exchange_refusal no = { d->status, d->why };
 
     exchange_refuse(x, &no, "denied");
 }
 
-static void on_decided(struct authorization *a)
+static void on_exchange_decided(struct authorization *a)
 {
     struct exchange_setup *s = container_of(a, struct exchange_setup, authorization);
     struct exchange *x = s->x;
@@ -89,7 +90,7 @@ static void on_decided(struct authorization *a)
     x->lease = take_ptr(a->lease);
     exchange_cancel(x);
     if (x->lease->decision.verdict == EGRESS_DENIED)
-        refuse_by(x, &x->lease->decision);
+        refuse_by_decision(x, &x->lease->decision);
     else
         exchange_next(x);
     exchange_settle(x);
@@ -99,22 +100,23 @@ void exchange_decide(struct exchange *x)
 {
     struct exchange_setup *s = setup_start(x, EXCHANGE_DECIDING);
 
-    authorize_start(&s->authorization, x->box, &x->intent, on_decided);
+    authorize_start(&s->authorization, x->box, &x->intent, on_exchange_decided);
 }
 
 static void refuse_unreachable(struct exchange *x, const struct err *e)
 {
-    struct exchange_no no;
+    struct exchange_refusal no;
 
-    exchange_say_no(&no, e->code == ERR_TIMEOUT ? 504 : 502, "upstream_unreachable", e->msg, "");
+    exchange_set_refusal(&no, e->code == ERR_TIMEOUT ? 504 : 502, "upstream_unreachable", e->msg,
+                         "");
     exchange_refuse(x, &no, "unreachable");
 }
 
-static void on_upstream(struct loop_fd *s, unsigned events)
+static void on_exchange_upstream(struct loop_fd *s, unsigned events)
 {
     struct exchange *x = container_of(s, struct exchange, upstream);
 
-    if (x->state != EXCHANGE_RUNNING) { /* it closed, or spoke unasked */
+    if (x->state != EXCHANGE_RUNNING) { /* upstream closed, or sent unsolicited bytes */
         exchange_drop_upstream(x, false, "closed");
         exchange_settle(x);
         return;
@@ -123,22 +125,23 @@ static void on_upstream(struct loop_fd *s, unsigned events)
         exchange_push(x);
     if (x->state == EXCHANGE_RUNNING && s->want & LOOP_READ &&
         events & (LOOP_READ | LOOP_HUP | LOOP_ERROR))
-        exchange_hear(x);
+        exchange_read_upstream(x);
     exchange_settle(x);
 }
 
-static void stand(struct exchange *x, int fd, size_t at)
+static void attach_upstream(struct exchange *x, int fd, size_t at)
 {
     x->upstream_fd = fd;
     x->at = at;
     x->used = x->outdated = false;
-    if (loop_fd_start(x->box->egress->loop, &x->upstream, fd, LOOP_READ, on_upstream, NULL) < 0)
+    if (loop_fd_start(x->box->egress->loop, &x->upstream, fd, LOOP_READ, on_exchange_upstream,
+                      NULL) < 0)
         exchange_abort(x, "error");
     else
         exchange_next(x);
 }
 
-static void on_dialled(struct dial *d, int fd, const struct err *e)
+static void on_exchange_dialled(struct dial *d, int fd, const struct err *e)
 {
     struct exchange_setup *s = container_of(d, struct exchange_setup, dial);
     struct exchange *x = s->x;
@@ -146,11 +149,11 @@ static void on_dialled(struct dial *d, int fd, const struct err *e)
 
     exchange_cancel(x);
     if (fd < 0 && x->lease->state != LEASE_OPEN)
-        refuse_by(x, &x->lease->decision);
+        refuse_by_decision(x, &x->lease->decision);
     else if (fd < 0)
         refuse_unreachable(x, e);
     else
-        stand(x, fd, at);
+        attach_upstream(x, fd, at);
     exchange_settle(x);
 }
 
@@ -159,7 +162,7 @@ void exchange_dial(struct exchange *x)
     struct exchange_setup *s = setup_start(x, EXCHANGE_DIALLING);
 
     x->bytes_out = x->bytes_in = 0;
-    dial_start(&s->dial, x->lease, on_dialled);
+    dial_start(&s->dial, x->lease, on_exchange_dialled);
 }
 
 /* --- A new policy --- */

@@ -1,62 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/dial.h"
-#include "egress/refuse.h"
-#include "egress/relays/flow.h"
-#include "egress/relays/relays.h"
-#include "loop/fd.h"
-#include "loop/timer.h"
-#include "tls/hello.h"
+#include "engine/egress/dial.h"
+#include "engine/egress/refuse.h"
+#include "engine/egress/relays/flow.h"
+#include "engine/egress/relays/relays.h"
+#include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
+#include "lib/tls/hello.h"
 
-/* A tunnel of which one half is closed and the other silent is mostly one whose end nobody told. */
+/* A tunnel with one half closed and the other silent has usually lost its peer. */
 #define HALF_CLOSED_NS (600 * NS_PER_S)
 
-enum phase {
+enum tunnel_phase {
     PHASE_DIAL,
-    PHASE_FIRST, /* the client's first bytes are not known yet */
-    PHASE_HELLO, /* they are of a TLS hello that is not complete */
+    PHASE_FIRST, /* the client's first bytes are not classified yet */
+    PHASE_HELLO, /* they are an incomplete TLS ClientHello */
     PHASE_FLOW,
     PHASE_OVER,
 };
 
-/* What only a tunnel that is being made has. */
-struct setup {
-    struct tunnel *tunnel;
+/* State of a tunnel that is only needed until it is connected. */
+struct tunnel_setup {
+    struct tcp_tunnel *tunnel;
     struct dial dial;
     struct buf read, greeting;
 };
 
-struct tunnel {
+struct tcp_tunnel {
     struct egress_open open;
     struct egress_box *box;
-    enum phase phase;
+    enum tunnel_phase phase;
     bool half; /* one direction has ended */
     int client, upstream;
     struct loop_fd client_fd, upstream_fd;
     struct loop_timer timer;
     int64_t started, last; /* CLOCK_MONOTONIC ns */
     struct flow out, in;
-    struct setup *setup;
-    size_t at; /* of the decision's addresses, the one in use */
+    struct tunnel_setup *setup;
+    size_t at; /* index of the address in use */
     struct lease *lease;
     struct loop_later later;
 };
 
 /* ---- the end ---- */
 
-static void tunnel_free(struct loop_later *l)
+static void on_tunnel_free(struct loop_later *l)
 {
-    struct tunnel *t = container_of(l, struct tunnel, later);
+    struct tcp_tunnel *t = container_of(l, struct tcp_tunnel, later);
 
     lease_free(t->lease);
     free(t);
 }
 
-static void setup_free(struct setup *s)
+static void tunnel_setup_free(struct tunnel_setup *s)
 {
     if (!s)
         return;
@@ -66,9 +67,9 @@ static void setup_free(struct setup *s)
     free(s);
 }
 
-/* Stops everything and leaves the box; the descriptors that are still there are reset, so that no
- * byte of what was not allowed to be finished is sent, or closed. */
-static void end(struct tunnel *t, const char *how, bool reset)
+/* Ends the tunnel and leaves the box. Open descriptors are closed, or with `reset` reset, so that
+ * unsent bytes of a denied connection are dropped. */
+static void end_tunnel(struct tcp_tunnel *t, const char *how, bool reset)
 {
     if (t->phase == PHASE_OVER)
         return;
@@ -84,31 +85,31 @@ static void end(struct tunnel *t, const char *how, bool reset)
     }
     lease_close(t->lease, t->out.bytes, t->in.bytes, how);
     t->phase = PHASE_OVER;
-    setup_free(take_ptr(t->setup));
+    tunnel_setup_free(take_ptr(t->setup));
     flow_done(&t->out);
     flow_done(&t->in);
     egress_open_leave(t->box, &t->open);
-    loop_later(t->box->egress->loop, &t->later, tunnel_free, NULL);
+    loop_later(t->box->egress->loop, &t->later, on_tunnel_free, NULL);
 }
 
-static void on_close(struct egress_open *o, const char *how)
+static void on_tunnel_close(struct egress_open *o, const char *how)
 {
-    end(container_of(o, struct tunnel, open), how, true);
+    end_tunnel(container_of(o, struct tcp_tunnel, open), how, true);
 }
 
-/* A denial after the connection stood: on record, and a reset for both sides. */
-static void deny(struct tunnel *t, const char *code, const char *text)
+/* Denies a connected tunnel: records the denial and resets both sides. */
+static void deny_tunnel(struct tcp_tunnel *t, const char *code, const char *text)
 {
     const struct egress_intent *i = &t->lease->intent;
 
-    lease_refuse(t->lease, 403, code, "Let TLS name the host that the connection was asked for.",
+    lease_refuse(t->lease, 403, code, "Send the host of the connection as TLS server name (SNI).",
                  "%s (%s:%u)", text, i->host.name, i->port);
-    end(t, code, true);
+    end_tunnel(t, code, true);
 }
 
 /* ---- time ---- */
 
-static int64_t patience(const struct tunnel *t)
+static int64_t tunnel_idle_limit(const struct tcp_tunnel *t)
 {
     int64_t idle = t->box->egress->idle_ns;
 
@@ -119,46 +120,46 @@ static int64_t patience(const struct tunnel *t)
     return idle ? idle : EGRESS_IDLE_NS;
 }
 
-static int64_t last_moment(const struct tunnel *t)
+static int64_t tunnel_end_at(const struct tcp_tunnel *t)
 {
     int64_t total = t->box->egress->total_ns;
 
     return t->started + (total ? total : EGRESS_TOTAL_NS);
 }
 
-static int64_t due_at(const struct tunnel *t)
+static int64_t tunnel_due_at(const struct tcp_tunnel *t)
 {
-    int64_t idle = t->last + patience(t), last = last_moment(t);
+    int64_t idle = t->last + tunnel_idle_limit(t), last = tunnel_end_at(t);
 
     return idle < last ? idle : last;
 }
 
-/* Not started again for every byte: it looks how long ago the last one was. */
-static void on_time(struct loop_timer *timer)
+/* Not restarted for every byte: compares with the time of the last one. */
+static void on_tunnel_timer(struct loop_timer *timer)
 {
-    struct tunnel *t = container_of(timer, struct tunnel, timer);
+    struct tcp_tunnel *t = container_of(timer, struct tcp_tunnel, timer);
     int64_t now = clock_mono();
 
-    if (due_at(t) > now)
-        loop_timer_start(timer->loop, timer, due_at(t), on_time, NULL);
-    else if (last_moment(t) <= now)
-        end(t, "total time", true);
+    if (tunnel_due_at(t) > now)
+        loop_timer_start(timer->loop, timer, tunnel_due_at(t), on_tunnel_timer, NULL);
+    else if (tunnel_end_at(t) <= now)
+        end_tunnel(t, "total time", true);
     else
-        end(t, t->phase == PHASE_HELLO ? "hello timeout" : "idle", true);
+        end_tunnel(t, t->phase == PHASE_HELLO ? "hello timeout" : "idle", true);
 }
 
-static void set_time(struct tunnel *t)
+static void set_tunnel_timer(struct tcp_tunnel *t)
 {
     loop_timer_stop(&t->timer);
     t->last = clock_mono();
-    loop_timer_start(t->box->egress->loop, &t->timer, due_at(t), on_time, NULL);
+    loop_timer_start(t->box->egress->loop, &t->timer, tunnel_due_at(t), on_tunnel_timer, NULL);
 }
 
 /* ---- bytes ---- */
 
 enum { LISTEN = LOOP_READ | LOOP_HALF };
 
-static void settle(struct tunnel *t)
+static void update_tunnel_interest(struct tcp_tunnel *t)
 {
     bool held = t->phase == PHASE_HELLO || t->phase == PHASE_FIRST;
     unsigned client = 0, upstream = 0;
@@ -166,12 +167,12 @@ static void settle(struct tunnel *t)
     if (t->phase == PHASE_OVER)
         return;
     if (t->out.passed && t->in.passed) {
-        end(t, "closed", false);
+        end_tunnel(t, "closed", false);
         return;
     }
     if (!t->half && (t->out.ended || t->in.ended)) {
         t->half = true;
-        set_time(t);
+        set_tunnel_timer(t);
     }
     client |= held || flow_wants_read(&t->out) ? LISTEN : 0;
     client |= flow_wants_write(&t->in) ? LOOP_WRITE : 0;
@@ -179,11 +180,11 @@ static void settle(struct tunnel *t)
     upstream |= !held && flow_wants_write(&t->out) ? LOOP_WRITE : 0;
     if (loop_fd_want(&t->client_fd, client, NULL) < 0 ||
         loop_fd_want(&t->upstream_fd, upstream, NULL) < 0)
-        end(t, "out of resources", true);
+        end_tunnel(t, "out of resources", true);
 }
 
-/* Counts what moved since there were `out` and `in`. */
-static void count(struct tunnel *t, uint64_t out, uint64_t in)
+/* Counts the bytes moved since the totals were `out` and `in`. */
+static void count_tunnel_bytes(struct tcp_tunnel *t, uint64_t out, uint64_t in)
 {
     struct egress_counters *c = &t->box->counters;
 
@@ -194,16 +195,16 @@ static void count(struct tunnel *t, uint64_t out, uint64_t in)
     c->last_ns = t->last = clock_mono();
 }
 
-/* Moves one direction, or both where one event is about both. */
-static void move(struct tunnel *t, bool out, bool out_read, bool in, bool in_read)
+/* Moves bytes in one direction, or in both if an event concerns both. */
+static void move_tunnel_bytes(struct tcp_tunnel *t, bool out, bool out_read, bool in, bool in_read)
 {
     uint64_t out_bytes = t->out.bytes, in_bytes = t->in.bytes;
     enum flow_result r = FLOW_WAIT;
 
-    /* No byte goes up under a policy that is not in force. Policies are changed by reconsider(), so
-     * this is a promise kept twice. */
+    /* No byte goes upstream under an outdated policy. reconsider() guarantees that already; this is
+     * a second check. */
     if (!egress_decision_current(&t->lease->decision, t->box)) {
-        end(t, "policy changed", true);
+        end_tunnel(t, "policy changed", true);
         return;
     }
     t->out.last = t->in.passed;
@@ -212,14 +213,14 @@ static void move(struct tunnel *t, bool out, bool out_read, bool in, bool in_rea
         r = flow_move(&t->out, t->client, t->upstream, out_read);
     if (r == FLOW_WAIT && in)
         r = flow_move(&t->in, t->upstream, t->client, in_read);
-    count(t, out_bytes, in_bytes);
+    count_tunnel_bytes(t, out_bytes, in_bytes);
     if (r == FLOW_BROKEN)
-        end(t, "reset", true);
+        end_tunnel(t, "reset", true);
 }
 
 /* ---- the client's first bytes ---- */
 
-static bool names_host(const struct tunnel *t, const struct tls_hello *h)
+static bool names_host(const struct tcp_tunnel *t, const struct tls_hello *h)
 {
     struct host named;
 
@@ -228,15 +229,15 @@ static bool names_host(const struct tunnel *t, const struct tls_hello *h)
             host_calls_loopback(&named, &t->lease->intent.host));
 }
 
-/* A literal address has no name that TLS could say; it is then the address that was allowed. */
-static bool check_hello(struct tunnel *t, const struct tls_hello *h)
+/* TLS has no SNI for a literal address; the address itself was allowed. */
+static bool check_hello(struct tcp_tunnel *t, const struct tls_hello *h)
 {
     if (h->ech)
-        deny(t, "sni_unverifiable", "The TLS hello hides the name of its server");
+        deny_tunnel(t, "sni_unverifiable", "The TLS ClientHello encrypts its server name");
     else if (!h->has_sni && !t->lease->intent.host.is_address)
-        deny(t, "sni_missing", "The TLS hello names no server");
+        deny_tunnel(t, "sni_missing", "The TLS ClientHello has no server name");
     else if (h->has_sni && (h->sni_odd || !names_host(t, h)))
-        deny(t, "sni_mismatch", "The TLS hello names another server");
+        deny_tunnel(t, "sni_mismatch", "The TLS ClientHello has another server name");
     else
         return true;
     return false;
@@ -244,9 +245,9 @@ static bool check_hello(struct tunnel *t, const struct tls_hello *h)
 
 enum { RECORD_FIRST = 0x14, RECORD_LAST = 0x18 }; /* types of TLS records */
 
-/* What a TLS server might take for a hello without a name, or otherwise than we do: a hello in the
- * form of SSL 2, a handshake record that our reader calls none, and any other record, such as a
- * warning, behind which some servers still take a hello. */
+/* Whether a TLS server might read the bytes as a hello without a name, or differently from our
+ * parser: a hello in SSL 2 format, a handshake record that our parser rejects, and any other
+ * record, such as an alert, behind which some servers still accept a hello. */
 static bool is_odd_tls(struct str first)
 {
     const unsigned char *p = (const unsigned char *)first.p;
@@ -257,48 +258,48 @@ static bool is_odd_tls(struct str first)
     return old || record;
 }
 
-enum { ODD_BYTES = 5 /* tell it apart */ };
+enum { ODD_BYTES = 5 /* bytes needed for that */ };
 
-static void wait_for_more(struct tunnel *t)
+static void wait_for_hello(struct tcp_tunnel *t)
 {
     if (t->out.ended) {
-        deny(t, "tls_malformed", "The TLS hello has no end");
+        deny_tunnel(t, "tls_malformed", "The TLS ClientHello is incomplete");
     } else if (t->phase == PHASE_FIRST) {
         t->phase = PHASE_HELLO;
-        set_time(t);
+        set_tunnel_timer(t);
     }
 }
 
-static void look_at_tls(struct tunnel *t, struct str first)
+static void inspect_hello(struct tcp_tunnel *t, struct str first)
 {
     struct tls_hello hello;
     int r = tls_hello_parse(first, &hello, NULL);
 
     if (r < 0)
-        deny(t, "tls_malformed", "What begins like TLS is none");
+        deny_tunnel(t, "tls_malformed", "The client sent malformed TLS");
     else if (r == 0)
-        wait_for_more(t);
+        wait_for_hello(t);
     else if (check_hello(t, &hello))
         t->phase = PHASE_FLOW;
 }
 
-static void look(struct tunnel *t)
+static void inspect_first_bytes(struct tcp_tunnel *t)
 {
     struct str first = buf_str(&t->out.held);
 
     if (first.n == 0 && !t->out.ended)
         return;
-    if (first.n > 0 && tls_looks_like(first))
-        look_at_tls(t, first);
+    if (first.n > 0 && tls_is_hello(first))
+        inspect_hello(t, first);
     else if (first.n == 0 || !is_odd_tls(first))
         t->phase = PHASE_FLOW;
     else if (first.n < ODD_BYTES && !t->out.ended)
-        wait_for_more(t);
+        wait_for_hello(t);
     else
-        deny(t, "tls_malformed", "What begins like TLS is none");
+        deny_tunnel(t, "tls_malformed", "The client sent malformed TLS");
 }
 
-static void read_first(struct tunnel *t)
+static void read_first(struct tcp_tunnel *t)
 {
     size_t had = t->out.held.n, most = TLS_HELLO_BYTES;
     char room[4096];
@@ -310,7 +311,7 @@ static void read_first(struct tunnel *t)
         most = sizeof room;
     n = recv(t->client, room, most, MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        end(t, "reset", true);
+        end_tunnel(t, "reset", true);
         return;
     }
     if (n < 0)
@@ -318,47 +319,48 @@ static void read_first(struct tunnel *t)
     if (n == 0)
         t->out.ended = true;
     else
-        flow_put(&t->out, (struct str){ room, (size_t)n });
-    look(t);
+        flow_add(&t->out, (struct str){ room, (size_t)n });
+    inspect_first_bytes(t);
 }
 
-static void begin_flow(struct tunnel *t)
+static void begin_flow(struct tcp_tunnel *t)
 {
     if (t->phase == PHASE_FLOW)
-        move(t, true, false, false, false);
+        move_tunnel_bytes(t, true, false, false, false);
 }
 
 /* ---- events ---- */
 
 enum { READABLE = LOOP_READ | LOOP_HUP | LOOP_ERROR };
 
-static void on_client(struct loop_fd *s, unsigned events)
+static void on_tunnel_client(struct loop_fd *s, unsigned events)
 {
-    struct tunnel *t = container_of(s, struct tunnel, client_fd);
+    struct tcp_tunnel *t = container_of(s, struct tcp_tunnel, client_fd);
 
     if (t->phase != PHASE_FLOW && (events & READABLE)) {
         read_first(t);
         begin_flow(t);
     } else {
         t->out.ending = events & LOOP_HALF;
-        move(t, events & READABLE, true, events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR), false);
+        move_tunnel_bytes(t, events & READABLE, true, events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR),
+                          false);
     }
-    settle(t);
+    update_tunnel_interest(t);
 }
 
-static void on_upstream(struct loop_fd *s, unsigned events)
+static void on_tunnel_upstream(struct loop_fd *s, unsigned events)
 {
-    struct tunnel *t = container_of(s, struct tunnel, upstream_fd);
+    struct tcp_tunnel *t = container_of(s, struct tcp_tunnel, upstream_fd);
     bool writable = (events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR)) && t->phase == PHASE_FLOW;
 
     t->in.ending = events & LOOP_HALF;
-    move(t, writable, false, events & READABLE, true);
-    settle(t);
+    move_tunnel_bytes(t, writable, false, events & READABLE, true);
+    update_tunnel_interest(t);
 }
 
 /* ---- beginning ---- */
 
-static void refuse_client(struct tunnel *t, int status, const struct egress_reason *why)
+static void refuse_client(struct tcp_tunnel *t, int status, const struct egress_reason *why)
 {
     int client = take_fd(&t->client);
 
@@ -368,7 +370,7 @@ static void refuse_client(struct tunnel *t, int status, const struct egress_reas
         refuse_reset(client);
 }
 
-static void dial_failed(struct tunnel *t, const struct err *e)
+static void refuse_failed_dial(struct tcp_tunnel *t, const struct err *e)
 {
     const struct egress_intent *i = &t->lease->intent;
     const struct egress_decision *d = &t->lease->decision;
@@ -381,77 +383,79 @@ static void dial_failed(struct tunnel *t, const struct err *e)
         refuse_client(t, late ? 504 : 502, &why);
     else
         refuse_client(t, d->status, &d->why);
-    end(t, late ? "timeout" : "unreachable", true);
+    end_tunnel(t, late ? "timeout" : "unreachable", true);
 }
 
-static int watch(struct tunnel *t, struct err *e)
+static int watch_tunnel_sockets(struct tcp_tunnel *t, struct err *e)
 {
     struct loop *l = t->box->egress->loop;
-    int r = loop_fd_start(l, &t->client_fd, t->client, LISTEN, on_client, e);
+    int r = loop_fd_start(l, &t->client_fd, t->client, LISTEN, on_tunnel_client, e);
 
-    return r < 0 ? r : loop_fd_start(l, &t->upstream_fd, t->upstream, LISTEN, on_upstream, e);
+    return r < 0 ? r
+                 : loop_fd_start(l, &t->upstream_fd, t->upstream, LISTEN, on_tunnel_upstream, e);
 }
 
-static void on_dialled(struct dial *d, int fd, const struct err *e)
+static void on_tunnel_dialled(struct dial *d, int fd, const struct err *e)
 {
-    struct setup *s = container_of(d, struct setup, dial);
-    struct tunnel *t = s->tunnel;
+    struct tunnel_setup *s = container_of(d, struct tunnel_setup, dial);
+    struct tcp_tunnel *t = s->tunnel;
 
     if (fd < 0) {
-        dial_failed(t, e);
+        refuse_failed_dial(t, e);
         return;
     }
     t->upstream = fd;
     t->at = d->at;
     t->phase = PHASE_FIRST;
     t->box->counters.connections++;
-    flow_put(&t->in, buf_str(&s->greeting));
-    flow_put(&t->out, buf_str(&s->read));
-    setup_free(take_ptr(t->setup));
-    if (watch(t, NULL) < 0) {
-        end(t, "out of resources", true);
+    flow_add(&t->in, buf_str(&s->greeting));
+    flow_add(&t->out, buf_str(&s->read));
+    tunnel_setup_free(take_ptr(t->setup));
+    if (watch_tunnel_sockets(t, NULL) < 0) {
+        end_tunnel(t, "out of resources", true);
         return;
     }
-    set_time(t);
-    move(t, false, false, true, false);
+    set_tunnel_timer(t);
+    move_tunnel_bytes(t, false, false, true, false);
     if (t->phase == PHASE_FIRST) {
-        look(t);
+        inspect_first_bytes(t);
         begin_flow(t);
     }
-    settle(t);
+    update_tunnel_interest(t);
 }
 
-/* All addresses while dialling, since any may be next; then the one in use. */
-static void on_reconsider(struct egress_open *o)
+/* Checks all addresses while dialling, since any may be next, then the one in use. */
+static void on_tunnel_reconsider(struct egress_open *o)
 {
-    struct tunnel *t = container_of(o, struct tunnel, open);
+    struct tcp_tunnel *t = container_of(o, struct tcp_tunnel, open);
     bool dialling = t->phase == PHASE_DIAL;
 
     if (!authorize_again(t->lease, dialling ? 0 : t->at, dialling ? t->lease->decision.n : 1))
-        end(t, "policy changed", true);
+        end_tunnel(t, "policy changed", true);
 }
 
 void relay_tcp(const struct relay_start *s)
 {
-    struct tunnel *t = calloc(1, sizeof *t);
-    struct setup *setup = calloc(1, sizeof *setup);
+    struct tcp_tunnel *t = calloc(1, sizeof *t);
+    struct tunnel_setup *setup = calloc(1, sizeof *setup);
 
     if (!t || !setup)
         abort();
-    *t = (struct tunnel){ .open = { .reconsider = on_reconsider, .close = on_close },
-                          .box = s->box,
-                          .client = s->client,
-                          .upstream = -1,
-                          .started = clock_mono(),
-                          .setup = setup,
-                          .lease = s->lease };
+    *t = (struct tcp_tunnel){ .open = { .reconsider = on_tunnel_reconsider,
+                                        .close = on_tunnel_close },
+                              .box = s->box,
+                              .client = s->client,
+                              .upstream = -1,
+                              .started = clock_mono(),
+                              .setup = setup,
+                              .lease = s->lease };
     flow_init(&t->out);
     flow_init(&t->in);
     setup->read = BUF_INIT(EGRESS_READ_MAX);
     setup->greeting = BUF_INIT(EGRESS_HEAD_MAX);
     if (buf_add(&setup->read, s->read) < 0 || buf_add(&setup->greeting, s->greeting) < 0)
-        abort(); /* an adapter reads no more */
+        abort(); /* adapters never read more */
     egress_open_join(s->box, &t->open);
     setup->tunnel = t;
-    dial_start(&setup->dial, t->lease, on_dialled);
+    dial_start(&setup->dial, t->lease, on_tunnel_dialled);
 }

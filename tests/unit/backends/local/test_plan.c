@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <string.h>
 
-#include "extensions/local.h"
+#include "backends/local/local.h"
 #include "harness/tap.h"
-#include "ipc/kernel.h"
-#include "profile/words.h"
-#include "profile/profile.h"
+#include "lib/ipc/kernel.h"
+#include "domain/profile/words.h"
+#include "domain/profile/profile.h"
 
 static const char id[] = "sbx_00000000000000000000";
 
@@ -28,16 +29,16 @@ TEST(profile_and_spec_become_a_plan)
     AUTO(profile_unrefp_)
     struct profile *p =
         read_profile("user: \"1000\"\ncaps: [CHOWN, KILL]\nwritable_system: true\n");
-    const struct ext_owner owner = {
+    const struct backend_owner owner = {
         .key = "o-a", .memory = 1 << 30, .io = 5, .pids = 99, .cpu_milli = 1500
     };
-    struct ext_spec s = {
+    struct backend_spec s = {
         .profile = p, .owner = &owner, .memory = 64 << 20, .disk = 1 << 20, .pids = 33
     };
     AUTO(local_plan_freep_) struct local_plan *plan = NULL;
     struct err e = { 0 };
 
-    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_OK(local_plan_new(&(struct backend_context){ 0 }, id, &s, &plan, &e), e);
     CHECK_STR(str_from(plan->plan.id), id);
     CHECK_INT(plan->plan.flags, PLAN_LISTENER | PLAN_WRITABLE_SYSTEM | ALONE);
     CHECK_INT(plan->plan.memory, 64 << 20);
@@ -59,11 +60,11 @@ TEST(what_the_kernel_allows_becomes_bits)
     struct profile *p =
         read_profile("kernel: {calls: strict, allow: [nested-seccomp, page-cache]}\n"
                      "resources: {terminals: 3}\n");
-    struct ext_spec s = { .profile = p };
+    struct backend_spec s = { .profile = p };
     AUTO(local_plan_freep_) struct local_plan *plan = NULL;
     struct err e = { 0 };
 
-    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_OK(local_plan_new(&(struct backend_context){ 0 }, id, &s, &plan, &e), e);
     CHECK_INT(plan->plan.kernel, KERNEL_STRICT | KERNEL_NESTED_SECCOMP | KERNEL_PAGE_CACHE);
     CHECK_INT(plan->plan.terminals, 3);
     for (const struct kernel_name *k = kernel_names; k->name; k++)
@@ -73,11 +74,11 @@ TEST(what_the_kernel_allows_becomes_bits)
 TEST(egress_becomes_a_network_boundary)
 {
     AUTO(profile_unrefp_) struct profile *p = read_profile("");
-    struct ext_spec s = { .profile = p, .egress = true };
+    struct backend_spec s = { .profile = p, .egress = true };
     AUTO(local_plan_freep_) struct local_plan *plan = NULL;
     struct err e = { 0 };
 
-    CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+    CHECK_OK(local_plan_new(&(struct backend_context){ 0 }, id, &s, &plan, &e), e);
     CHECK_INT(plan->plan.flags,
               PLAN_LISTENER | PLAN_EGRESS | ALONE | PLAN_PREPARED); /* no owner yet */
 }
@@ -98,10 +99,11 @@ TEST(what_the_profile_leaves_open_depends_on_who_reaches_the_daemon)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct ext_context c = { .tenants = cases[i].tenants };
+        const struct backend_context c = { .tenants = cases[i].tenants };
         AUTO(profile_unrefp_) struct profile *p = read_profile(cases[i].profile);
         AUTO(local_plan_freep_) struct local_plan *plan = NULL;
-        struct ext_spec s = { .profile = p, .owner = &(const struct ext_owner){ .key = "o-a" } };
+        struct backend_spec s = { .profile = p,
+                                  .owner = &(const struct backend_owner){ .key = "o-a" } };
         struct err e = { 0 };
 
         CHECK_OK(local_plan_new(&c, id, &s, &plan, &e), e);
@@ -113,11 +115,11 @@ TEST(what_the_profile_leaves_open_depends_on_who_reaches_the_daemon)
 static int plan_mount(const char *source, struct plan_mount *ret, struct err *e)
 {
     static const char *const roots[] = { "/srv", "/home/", "/srv/deep", NULL };
-    static const struct ext_context c = { .roots = roots, .roots_only = true };
+    static const struct backend_context c = { .roots = roots, .roots_only = true };
     AUTO(profile_unrefp_) struct profile *p = read_profile("");
     AUTO(local_plan_freep_) struct local_plan *plan = NULL;
-    struct ext_mount m = { source, "/mnt/x", true };
-    struct ext_spec s = { .profile = p, .mounts = &m, .n_mounts = 1 };
+    struct backend_mount m = { source, "/mnt/x", true };
+    struct backend_spec s = { .profile = p, .mounts = &m, .n_mounts = 1 };
     int r = local_plan_new(&c, id, &s, &plan, e);
 
     if (r < 0)
@@ -179,10 +181,10 @@ TEST(names_of_users_have_their_numbers)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         AUTO(profile_unrefp_) struct profile *p = read_profile(cases[i].text);
         AUTO(local_plan_freep_) struct local_plan *plan = NULL;
-        struct ext_spec s = { .profile = p };
+        struct backend_spec s = { .profile = p };
         struct err e = { 0 };
 
-        CHECK_OK(local_plan_new(&(struct ext_context){ 0 }, id, &s, &plan, &e), e);
+        CHECK_OK(local_plan_new(&(struct backend_context){ 0 }, id, &s, &plan, &e), e);
         CHECK_INT(plan->plan.uid, cases[i].uid);
     }
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "extensions/local.h"
+#include "backends/local/local.h"
 #include "harness/tap.h"
 
 static const char id[] = "sbx_00000000000000000000";

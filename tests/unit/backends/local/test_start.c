@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "extensions/local.h"
+#include "backends/local/local.h"
 #include "harness/tap.h"
-#include "ipc/listeners.h"
+#include "lib/ipc/listeners.h"
 
 static const char defaults_text[] = "root\0/work\0A=1\0B=2\0";
 #define DEFAULTS ((struct str){ defaults_text, sizeof defaults_text - 1 })
@@ -35,9 +36,10 @@ TEST(the_request_wins_over_the_profile)
     struct supervisor_start s;
     struct err e;
 
-    CHECK_OK(local_start_fill(DEFAULTS,
-                              &(struct ext_start){ .argv = argv, .envp = envp, .flags = EXT_TTY },
-                              &a, &s, &e),
+    CHECK_OK(local_start_fill(
+                 DEFAULTS,
+                 &(struct backend_start){ .argv = argv, .envp = envp, .flags = BACKEND_TTY }, &a,
+                 &s, &e),
              e);
     CHECK_STR(str_from(variable(&s, "A")), "1");
     CHECK_STR(str_from(variable(&s, "B")), "mine");
@@ -58,11 +60,11 @@ static void start_with(const char *env, bool egress, const char *const *envp, st
 
     CHECK(buf_addf(&yaml, "id: profile.x\nversion: 1\nenv: { %s }\n", env) >= 0);
     CHECK_OK(profile_read(buf_str(&yaml), &p, &e), e);
-    CHECK_OK(
-        local_defaults_write(&(struct ext_spec){ .profile = p, .egress = egress }, defaults, &e),
-        e);
-    CHECK_OK(local_start_fill(buf_str(defaults), &(struct ext_start){ .argv = argv, .envp = envp },
-                              a, ret, &e),
+    CHECK_OK(local_defaults_write(&(struct backend_spec){ .profile = p, .egress = egress },
+                                  defaults, &e),
+             e);
+    CHECK_OK(local_start_fill(buf_str(defaults),
+                              &(struct backend_start){ .argv = argv, .envp = envp }, a, ret, &e),
              e);
 }
 
@@ -105,7 +107,7 @@ TEST(too_many_variables_are_refused)
 
     for (size_t i = 0; i < 1000; i++)
         many[i] = "A=1";
-    CHECK_INT(
-        local_start_fill(DEFAULTS, &(struct ext_start){ .argv = argv, .envp = many }, &a, &s, NULL),
-        -ERR_TOO_BIG);
+    CHECK_INT(local_start_fill(DEFAULTS, &(struct backend_start){ .argv = argv, .envp = many }, &a,
+                               &s, NULL),
+              -ERR_TOO_BIG);
 }

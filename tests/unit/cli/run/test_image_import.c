@@ -1,4 +1,5 @@
-#include "image/import.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/image_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +13,9 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "proc/confine.h"
-#include "proc/caps.h"
-#include "unit/tree/scratch.h"
+#include "lib/proc/confine.h"
+#include "lib/proc/caps.h"
+#include "unit/lib/tar/scratch.h"
 
 static struct image_import_options options;
 static struct tree_report report;

@@ -1,4 +1,5 @@
-#include "cli/network.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/network.h"
 
 #include <stdio.h>
 #include <string.h>

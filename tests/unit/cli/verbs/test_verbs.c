@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole verbs against a daemon that knows its lines. */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,9 +8,9 @@
 
 #include "base/own.h"
 #include "cli/verb.h"
-#include "fake.h"
+#include "unit/cli/fake.h"
 #include "harness/tap.h"
-#include "tree/pack.h"
+#include "lib/tar/pack.h"
 
 #define SANDBOX                                                                                    \
     "{\"sandbox_id\":\"sbx_1\",\"state\":\"ready\",\"profile\":\"profile.x\",\"host\":\"local\","  \
@@ -196,7 +197,7 @@ TEST(verbs_without_a_daemon)
 {
     setenv("SANDBOXER_SOCKET", "/nonexistent/socket", 1);
     setenv("SANDBOXER_NO_DAEMON", "1", 1);
-    CHECK_INT(fake_run("list"), EXIT_OURS);
+    CHECK_INT(fake_run("list"), EXIT_TOOL_FAILED);
     CHECK(strstr(fake_err.p, "/nonexistent/socket") != NULL);
     CHECK_INT(fake_run("doctor", "-o", "json") <= 1, 1);
     CHECK(strstr(fake_out.p, "\"check\": \"kernel\"") != NULL);
@@ -207,7 +208,7 @@ TEST(usage_and_help)
     CHECK_INT(fake_run("frobnicate"), EXIT_USAGE);
     CHECK_INT(fake_run("hosts"), EXIT_USAGE);
     CHECK(strstr(fake_err.p, "list, add, remove") != NULL);
-    CHECK_INT(fake_run("exec"), EXIT_OURS);
+    CHECK_INT(fake_run("exec"), EXIT_TOOL_FAILED);
     CHECK_INT(fake_run("help", "hosts", "add"), 0);
     CHECK(strstr(fake_out.p, "Usage: sandboxer hosts add") != NULL);
     for (size_t i = 0; cli_verbs[i]; i++) {
@@ -311,7 +312,7 @@ TEST(cp_takes_a_file_and_refuses_nonsense)
     CHECK_INT(fake_run("cp", "a", "b"), EXIT_USAGE);
     CHECK_INT(fake_run("cp", "s:/a", "s:/b"), EXIT_USAGE);
     CHECK_INT(fake_run("cp", "-", "src", "s:/b"), EXIT_USAGE);
-    CHECK_INT(fake_run("cp", "nothing-there", "s:/b"), EXIT_OURS);
+    CHECK_INT(fake_run("cp", "nothing-there", "s:/b"), EXIT_TOOL_FAILED);
     fake_requests();
 }
 
@@ -323,7 +324,7 @@ TEST(cp_that_is_cut_fails)
 
     make_directory();
     fake_serve(replies, 2);
-    CHECK_INT(fake_run("cp", "sbx_1:/x", "fresh"), EXIT_OURS);
+    CHECK_INT(fake_run("cp", "sbx_1:/x", "fresh"), EXIT_TOOL_FAILED);
     CHECK(access("fresh", F_OK) < 0);
     fake_requests();
 }
@@ -337,7 +338,7 @@ TEST(backup_is_whole_or_not_there)
 
     make_directory();
     fake_serve(replies, 2);
-    CHECK_INT(fake_run("backup", "copy.db"), EXIT_OURS);
+    CHECK_INT(fake_run("backup", "copy.db"), EXIT_TOOL_FAILED);
     CHECK(system("test -z \"$(ls | grep copy)\"") == 0);
     CHECK_INT(fake_run("backup", "copy.db"), 0);
     CHECK(system("test \"$(cat copy.db)\" = whole") == 0);

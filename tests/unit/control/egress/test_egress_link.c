@@ -1,19 +1,20 @@
-#include "control/outlet.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/egress_link.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "control/sandbox.h"
-#include "egress/chain.h"
-#include "egress/wire.h"
-#include "fixture.h"
-#include "gate/gate.h"
-#include "ipc/channel.h"
+#include "control/sandbox/sandbox.h"
+#include "engine/egress/chain.h"
+#include "engine/egress/wire.h"
+#include "unit/control/fixture.h"
+#include "lib/gate/gate.h"
+#include "lib/ipc/channel.h"
 
 /* Room is given in this unit, and a part of a log has as much. */
 enum { UNIT = 64 << 10, KB = 1 << 10 };
@@ -54,7 +55,7 @@ static void end_worker(void *user, uint64_t id)
     ended = id;
 }
 
-/* Receives a message, and answers it if it is a ping; false: there is none. */
+/* Receives a message, and answers it if it is a ping; false: no message. */
 static bool receive(void)
 {
     ssize_t n = theirs < 0 ? -(ssize_t)ERR_BUSY : ipc_recv(theirs, &got, sizeof got, &fds, &e);
@@ -164,7 +165,7 @@ static bool contains(struct str s, const char *part)
 static uint64_t room; /* of the log of the box that was added last */
 static uint32_t lack;
 
-/* The worker is told of a box, and takes it and its policy. */
+/* The worker receives a box with its policy, and accepts both. */
 static void serve(const char *id, uint64_t generation)
 {
     char name[ID_MAX];
@@ -285,7 +286,7 @@ TEST(a_dead_worker_has_a_successor_that_is_told_everything)
     WAIT_FOR(started == 2);
     serve(id_of(s), 1);
     wait_in_force(s, 1);
-    CHECK_INT(outlets_restarts(fix.control), 1);
+    CHECK_INT(egress_links_restarts(fix.control), 1);
     finish(s);
 }
 
@@ -447,7 +448,7 @@ TEST(the_end_waits_for_the_last_counters)
     CHECK(sandbox_egress(s, &x));
     CHECK_INT(x.allowed, 3);
     CHECK_INT(x.bytes_in, 20);
-    CHECK_INT(outlets_counters(fix.control).bytes_out, 10);
+    CHECK_INT(egress_links_counters(fix.control).bytes_out, 10);
     CHECK_INT(fake_box_count(), 0);
     finish(s);
 }
@@ -495,7 +496,7 @@ TEST(a_worker_that_does_not_answer_is_ended_and_replaced)
 
     open_plane();
     s = create();
-    WAIT_FOR(started == 2); /* nobody receives what it is asked */
+    WAIT_FOR(started == 2); /* the worker reads no messages */
     CHECK_INT(ended, 1);
     serve(id_of(s), 1);
     wait_in_force(s, 1);
@@ -523,7 +524,7 @@ TEST(what_is_used_is_counted_and_keeps_a_sandbox_alive)
     serve(id_of(s), 1);
     say(&m, sizeof m);
     WAIT_FOR((sandbox_egress(s, &x), x.allowed == 6));
-    CHECK_INT(outlets_counters(fix.control).bytes_out, 20);
+    CHECK_INT(egress_links_counters(fix.control).bytes_out, 20);
     finish(s);
 }
 
@@ -557,9 +558,9 @@ static void write_line(const char *id, struct chain_place *at, bool first, int64
 
 static size_t count_parts(const char *id)
 {
-    struct outlet_parts all;
+    struct egress_link_parts all;
 
-    outlet_list_parts(fix.control, id, &all);
+    egress_link_list_parts(fix.control, id, &all);
     return all.n;
 }
 
@@ -570,7 +571,7 @@ static void age_part(const char *id, uint32_t number, int64_t ns)
     struct timespec times[2] = { { .tv_sec = at / NS_PER_S }, { .tv_sec = at / NS_PER_S } };
     char name[96];
 
-    if (number == OUTLET_PART_NOW)
+    if (number == EGRESS_LINK_PART_NOW)
         snprintf(name, sizeof name, "state/egress/%s.jsonl", id);
     else
         snprintf(name, sizeof name, "state/egress/%s.parts/%09u", id, number);
@@ -589,7 +590,7 @@ static void end(struct sandbox *s)
 
 static uint64_t log_bytes(void)
 {
-    return quota_used(&fix.control->outlets.log_bytes, STR("uid:1000"));
+    return quota_used(&fix.control->egress_links.log_bytes, STR("uid:1000"));
 }
 
 /* Asks for more room; how much there is then, and whether the log was begun anew. */
@@ -616,7 +617,7 @@ TEST(a_sandbox_whose_log_is_full_is_denied_alone)
     write_log(id_of(s[0]), 40 * KB);
     CHECK_INT(ask_room(id_of(s[0]), &anew), 2 * UNIT);
     CHECK_INT(lack, WIRE_LACK_BOX); /* that is all */
-    CHECK_INT(outlets_full_logs(fix.control), 0);
+    CHECK_INT(egress_links_full_logs(fix.control), 0);
     write_log(id_of(s[0]), 60 * KB);
     CHECK_INT(ask_room(id_of(s[0]), &anew), 28 * KB); /* of the next part */
     CHECK(anew);
@@ -624,19 +625,19 @@ TEST(a_sandbox_whose_log_is_full_is_denied_alone)
     write_log(id_of(s[0]), 28 * KB);
     CHECK_INT(ask_room(id_of(s[0]), &anew), 28 * KB);
     CHECK_INT(lack, WIRE_LACK_BOX);
-    CHECK_INT(outlets_full_logs(fix.control), 1);
+    CHECK_INT(egress_links_full_logs(fix.control), 1);
     CHECK_INT(count_parts(id_of(s[0])), 2); /* nothing of it is gone */
     s[1] = create();
     CHECK_INT(room, UNIT);
     CHECK_INT(lack, WIRE_LACK_NONE);
 
-    age_part(id_of(s[0]), 1, KEEP_NS + NS_PER_S); /* what has expired is room again */
-    outlets_expire_logs(fix.control);
+    age_part(id_of(s[0]), 1, KEEP_NS + NS_PER_S); /* expired records free their room */
+    egress_links_expire_logs(fix.control);
     expect(WIRE_AUDIT, id_of(s[0]));
     CHECK_INT(got.audit.room, 28 * KB + UNIT);
     CHECK_INT(got.audit.lack, WIRE_LACK_NONE);
     CHECK_INT(count_parts(id_of(s[0])), 1);
-    CHECK_INT(outlets_full_logs(fix.control), 0);
+    CHECK_INT(egress_links_full_logs(fix.control), 0);
     end(s[0]);
     finish(s[1]);
 }
@@ -657,7 +658,7 @@ static struct sandbox *fill_share(char first[static ID_MAX])
     write_log(first, 30 * KB);
     CHECK_INT(log_bytes(), 70 * KB + UNIT);
     end(s);
-    CHECK_INT(log_bytes(), 100 * KB); /* what it wrote, and no room any more */
+    CHECK_INT(log_bytes(), 100 * KB); /* its lines, and no spare room */
     s = create();
     CHECK_INT(log_bytes(), 100 * KB + UNIT);
     write_log(id_of(s), 60 * KB);
@@ -672,16 +673,16 @@ TEST(logs_of_an_owner_have_a_share_and_ended_ones_count_until_they_expire)
 
     CHECK_INT(ask_room(id_of(s), &anew), UNIT);
     CHECK_INT(lack, WIRE_LACK_OWNER);
-    CHECK_INT(outlets_full_logs(fix.control), 1);
+    CHECK_INT(egress_links_full_logs(fix.control), 1);
     CHECK_INT(count_parts(first), 2);
     age_part(first, 1, KEEP_NS + NS_PER_S);
-    outlets_expire_logs(fix.control);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(first), 1);
     CHECK_INT(log_bytes(), 30 * KB + UNIT);
     CHECK_INT(ask_room(id_of(s), &anew), 2 * UNIT); /* the worker asks again and again */
     CHECK_INT(lack, WIRE_LACK_NONE);
-    CHECK_INT(outlets_full_logs(fix.control), 0);
-    CHECK_INT(fix.control->outlets.dropped, 0);
+    CHECK_INT(egress_links_full_logs(fix.control), 0);
+    CHECK_INT(fix.control->egress_links.dropped, 0);
     finish(s);
 }
 
@@ -697,7 +698,7 @@ TEST(where_it_is_configured_the_oldest_ended_logs_make_room)
     CHECK_INT(lack, WIRE_LACK_NONE);
     CHECK_INT(count_parts(first), 1); /* the older part */
     CHECK_INT(log_bytes(), 30 * KB + 2 * UNIT);
-    CHECK_INT(fix.control->outlets.dropped, 70 * KB);
+    CHECK_INT(fix.control->egress_links.dropped, 70 * KB);
     finish(s);
 }
 
@@ -719,10 +720,10 @@ TEST(an_expired_part_leaves_a_cut)
     (void)ask_room(id, &anew);
     CHECK(anew);
     write_line(id, &at, true, clock_wall() / NS_PER_MS);
-    outlets_expire_logs(fix.control);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(id), 2); /* it is not that old */
     age_part(id, 1, KEEP_NS + NS_PER_S);
-    outlets_expire_logs(fix.control);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(id), 2); /* the cut is on its way */
     expect(WIRE_AUDIT, id);
     CHECK_INT(count_parts(id), 1);
@@ -745,7 +746,7 @@ TEST(a_part_with_old_records_is_put_aside)
     open_plane();
     s = create();
     write_line(id_of(s), &at, true, 1); /* of 1970 */
-    outlets_expire_logs(fix.control);
+    egress_links_expire_logs(fix.control);
     expect(WIRE_AUDIT, id_of(s));
     CHECK_INT(fds.n, 1);
     CHECK_INT(count_parts(id_of(s)), 2);
@@ -768,7 +769,7 @@ TEST(a_log_without_a_last_part_goes_on)
     snprintf(now, sizeof now, "state/egress/%s.jsonl", id_of(s));
     snprintf(aside, sizeof aside, "state/egress/%s.parts/000000007", id_of(s));
     CHECK(renameat(fix.scratch.dir, now, fix.scratch.dir, aside) == 0);
-    drop_fd(&theirs); /* the next worker goes on behind its last line */
+    drop_fd(&theirs); /* the next worker continues after its last line */
     WAIT_FOR(theirs >= 0);
     expect(WIRE_ADD, id_of(s));
     CHECK_INT(got.add.chain_seq, 3);
@@ -823,6 +824,83 @@ TEST(a_family_at_its_part_removes_no_log_of_another)
     finish(s[7]);
 }
 
+static void be_administrators_token(const char *family)
+{
+    snprintf(fix.caller.owner, sizeof fix.caller.owner, "uid:0");
+    snprintf(fix.caller.family, sizeof fix.caller.family, "%s", family);
+}
+
+TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_logs)
+{
+    static const struct {
+        const char *family;
+        uint64_t room;
+    } rows[] = {
+        { "tok_1", UNIT }, { "tok_1", 1 }, { "tok_2", UNIT }, { "", UNIT }, { "", UNIT },
+    };
+    struct sandbox *s[COUNT_OF(rows)];
+
+    fix.config.limits.egress_logs_per_owner = UNIT;
+    open_plane();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        be_administrators_token(rows[i].family);
+        s[i] = create();
+        CHECK_INT(room, rows[i].room);
+    }
+    for (size_t i = 1; i < COUNT_OF(rows); i++)
+        end(s[i]);
+    finish(s[0]);
+}
+
+static unsigned drops_published;
+
+static void on_any_event(struct event_subscriber *s, const struct event_record *v)
+{
+    (void)s;
+    drops_published += strcmp(v->type, "audit.dropped") == 0;
+}
+
+/* Also where the log counts in the account of a family of an administrator's tokens. */
+TEST(an_event_of_dropped_records_is_its_owners)
+{
+    struct store_query q = { .kind = STORE_EVENTS, .limit = 1000 };
+    struct event_subscriber listening = { 0 };
+    struct chain_place at = { 0 };
+    struct sandbox *s;
+    bool anew, found = false;
+
+    fix.config.egress.audit_overflow = CONFIG_AUDIT_DROP_OLDEST;
+    fix.config.limits.egress_logs_per_owner = 3 * UNIT;
+    open_plane();
+    control_subscribe(fix.control, &listening, on_any_event);
+    be_administrators_token("tok_1");
+    s = create();
+    for (int i = 0; i < 600; i++)
+        write_line(id_of(s), &at, i == 0, clock_wall() / NS_PER_MS);
+    (void)ask_room(id_of(s), &anew);
+    CHECK(anew);
+    write_log(id_of(s), 30 * KB);
+    end(s);
+    s = create();
+    write_log(id_of(s), 60 * KB);
+    (void)ask_room(id_of(s), &anew);
+    expect(WIRE_AUDIT, id_of(s)); /* when the cut is on record */
+    CHECK_INT(got.audit.room, 2 * UNIT);
+    arena_init(&q.arena, CONTROL_ARENA_MAX);
+    CHECK_OK(store_ask_now(fix.control->store, &q, &e), e);
+    for (size_t i = 0; i < q.n; i++)
+        if (strcmp(q.events[i].type, "audit.dropped") == 0) {
+            CHECK_STR(str_from(q.events[i].owner), "uid:0");
+            found = true;
+        }
+    CHECK(found);
+    CHECK_INT(drops_published, 1);
+    event_unsubscribe(&listening);
+    arena_done(&q.arena);
+    end(s);
+    finish(NULL);
+}
+
 TEST(the_next_life_of_the_daemon_counts_the_logs)
 {
     struct sandbox *s;
@@ -841,7 +919,7 @@ TEST(the_next_life_of_the_daemon_counts_the_logs)
     drop_fd(&theirs);
     open_plane();
     CHECK_INT(log_bytes(), UNIT + 1001);
-    outlet_remove_logs(fix.control, id);
+    egress_link_remove_logs(fix.control, id);
     CHECK_INT(log_bytes(), 0);
     CHECK_INT(count_parts(id), 0);
     finish(NULL);
@@ -878,15 +956,15 @@ TEST(a_log_of_an_ended_sandbox_goes_when_its_last_record_expires)
     snprintf(id, sizeof id, "%s", id_of(s));
     write_log(id, UNIT + 1);
     (void)ask_room(id, &anew);
-    age_part(id, OUTLET_PART_NOW, 2 * KEEP_NS);
-    outlets_expire_logs(fix.control);
+    age_part(id, EGRESS_LINK_PART_NOW, 2 * KEEP_NS);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(id), 2); /* it lives */
-    drop_fd(&theirs);              /* nobody's counters are waited for */
+    drop_fd(&theirs);              /* no worker is left to report counters */
     destroy(s);
-    outlets_expire_logs(fix.control);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(id), 2); /* it has just ended */
-    age_part(id, OUTLET_PART_NOW, 2 * KEEP_NS);
-    outlets_expire_logs(fix.control);
+    age_part(id, EGRESS_LINK_PART_NOW, 2 * KEEP_NS);
+    egress_links_expire_logs(fix.control);
     CHECK_INT(count_parts(id), 0);
     finish(s);
 }
@@ -907,12 +985,13 @@ static void ask_who(struct sandbox *s, uint32_t tag)
 TEST(a_program_is_told_with_its_hash)
 {
     static const char hash[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    struct ext_exe exe[2] = { { .path = "/usr/bin/x", .fd = -1 }, { .path = "/bin/sh", .fd = -1 } };
-    struct ext_holder holder[2] = {
+    struct backend_exe exe[2] = { { .path = "/usr/bin/x", .fd = -1 },
+                                  { .path = "/bin/sh", .fd = -1 } };
+    struct backend_holder holder[2] = {
         { .pid = 5, .exe = &exe[0], .ancestors = { &exe[1] }, .n_ancestors = 1 },
         { .pid = 6, .exe = &exe[0] },
     };
-    struct ext_who who = { .holders = holder, .n = 1, .exes = exe, .n_exes = 2 };
+    struct backend_who who = { .holders = holder, .n = 1, .exes = exe, .n_exes = 2 };
     struct sandbox *s;
 
     open_plane();
@@ -1004,7 +1083,7 @@ static void set_local_policy(struct sandbox *s, const char *address, unsigned po
     struct policy_bounds bounds = everything;
     char text[256];
 
-    bounds.author.admin = true; /* who may do so after a restart, too */
+    bounds.author.admin = true; /* an administrator, also after a restart */
     snprintf(text, sizeof text,
              "version: 1\nnetwork_policies: {a: {endpoints: [{host: '%s', port: %u, allowed_ips: "
              "['%s']}], binaries: [{path: '/**'}]}}\n",
@@ -1067,7 +1146,7 @@ TEST(a_policy_waits_until_the_supervisor_has_its_places)
     CHECK(asked_for("127.0.0.1", 80));
     answer_places(0);
     set_in_force(s, 3);
-    set_policy(s, "other.example.com"); /* does not wait for what it does not need */
+    set_policy(s, "other.example.com"); /* does not wait for places that it does not need */
     set_in_force(s, 4);
     CHECK_INT(asked.n, 3);
     CHECK_INT(asked.count, 0);

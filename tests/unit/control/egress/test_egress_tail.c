@@ -1,4 +1,5 @@
-#include "control/feed.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/egress_tail.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "control/feed_file.h"
-#include "egress/chain.h"
-#include "fixture.h"
-#include "json/value.h"
+#include "control/egress/egress_tail_file.h"
+#include "engine/egress/chain.h"
+#include "unit/control/fixture.h"
+#include "lib/json/value.h"
 
 #define DENIED                                                                                     \
     ",\"type_uid\":400105,\"message\":\"no \\\"action_id\\\":1\",\"action_id\":2,\"x\":0}"
@@ -22,17 +23,17 @@
 
 TEST(a_line_says_when_and_what)
 {
-    enum feed_kind kind = FEED_KINDS_;
+    enum egress_tail_kind kind = EGRESS_TAIL_KINDS_;
 
-    CHECK_INT(feed_line_time(STR("{\"time\":1794805033333" DENIED)), 1794805033333);
-    CHECK_INT(feed_line_time(STR("{\"time\":-1" DENIED)), -1);
-    CHECK_INT(feed_line_time(STR("{\"tim\":1,\"time\":2,")), -1);
-    CHECK_INT(feed_line_time(STR("")), -1);
-    CHECK(feed_line_kind(STR("{\"time\":1" DENIED), &kind) && kind == FEED_DENIED);
-    CHECK(feed_line_kind(STR("{\"time\":1" ALLOWED), &kind) && kind == FEED_ALLOWED);
-    CHECK(feed_line_kind(STR("{\"time\":1" CLOSED), &kind) && kind == FEED_CLOSED);
-    CHECK(!feed_line_kind(STR("{\"time\":1" POLICY), &kind));
-    CHECK(!feed_line_kind(STR(""), &kind));
+    CHECK_INT(egress_tail_line_time(STR("{\"time\":1794805033333" DENIED)), 1794805033333);
+    CHECK_INT(egress_tail_line_time(STR("{\"time\":-1" DENIED)), -1);
+    CHECK_INT(egress_tail_line_time(STR("{\"tim\":1,\"time\":2,")), -1);
+    CHECK_INT(egress_tail_line_time(STR("")), -1);
+    CHECK(egress_tail_line_kind(STR("{\"time\":1" DENIED), &kind) && kind == EGRESS_TAIL_DENIED);
+    CHECK(egress_tail_line_kind(STR("{\"time\":1" ALLOWED), &kind) && kind == EGRESS_TAIL_ALLOWED);
+    CHECK(egress_tail_line_kind(STR("{\"time\":1" CLOSED), &kind) && kind == EGRESS_TAIL_CLOSED);
+    CHECK(!egress_tail_line_kind(STR("{\"time\":1" POLICY), &kind));
+    CHECK(!egress_tail_line_kind(STR(""), &kind));
 }
 
 static int file_of(const char *name)
@@ -57,17 +58,17 @@ TEST(a_time_is_found_in_a_long_file)
     char piece[1 << 10];
     int64_t at;
 
-    CHECK_INT(feed_file_name(fd), 0);
-    CHECK_INT(feed_file_seek(fd, 1), 0);
+    CHECK_INT(egress_tail_file_name(fd), 0);
+    CHECK_INT(egress_tail_file_seek(fd, 1), 0);
     for (int i = 0; i < 20000; i++)
         write_line(fd, 1000 + i, DENIED);
-    CHECK_INT(feed_file_name(fd), 1000);
+    CHECK_INT(egress_tail_file_name(fd), 1000);
     for (int wanted = 500; wanted < 22000; wanted += 997) {
         int64_t time;
 
-        at = feed_file_seek(fd, wanted);
-        CHECK(feed_file_read(fd, &at, piece, sizeof piece) > 0);
-        time = feed_line_time((struct str){ piece, sizeof piece });
+        at = egress_tail_file_seek(fd, wanted);
+        CHECK(egress_tail_file_read(fd, &at, piece, sizeof piece) > 0);
+        time = egress_tail_line_time((struct str){ piece, sizeof piece });
         CHECK(time <= wanted || time == 1000);
         CHECK(wanted > 20999 || wanted - time < 1000);
     }
@@ -80,32 +81,33 @@ TEST(what_is_no_line_is_passed_over)
     int64_t at = 0;
 
     CHECK(dprintf(fd, "%0100d\nhalf", 0) > 0);
-    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 0);
+    CHECK_INT(egress_tail_file_read(fd, &at, piece, sizeof piece), 0);
     CHECK_INT(at, 64);
-    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 37);
+    CHECK_INT(egress_tail_file_read(fd, &at, piece, sizeof piece), 37);
     at = 101;
-    CHECK_INT(feed_file_read(fd, &at, piece, sizeof piece), 0);
+    CHECK_INT(egress_tail_file_read(fd, &at, piece, sizeof piece), 0);
     CHECK_INT(at, 101);
 }
 
 /* --- readers --- */
 
-static struct feed_reader reader;
+static struct egress_tail_reader reader;
 static int woken, over;
 
-static bool sees(struct feed_reader *r, const char *box)
+static bool sees(struct egress_tail_reader *r, const char *box)
 {
     (void)r;
     return strcmp(box, "sbx_hidden") != 0;
 }
 
-static void on_more(struct feed_reader *r)
+static void on_more(struct egress_tail_reader *r)
 {
     (void)r;
     woken++;
 }
 
-static void on_over(struct feed_reader *r, const char *box, const struct feed_place *at)
+static void on_over(struct egress_tail_reader *r, const char *box,
+                    const struct egress_tail_place *at)
 {
     (void)r;
     (void)box;
@@ -115,26 +117,26 @@ static void on_over(struct feed_reader *r, const char *box, const struct feed_pl
 
 static void listen_from(int64_t from_ms, bool resumes)
 {
-    reader = (struct feed_reader){ .kinds = 1u << FEED_DENIED,
-                                   .from_ms = from_ms,
-                                   .resumes = resumes,
-                                   .sees = sees,
-                                   .more = on_more,
-                                   .over = on_over };
-    feed_begin(fix.control, &reader);
+    reader = (struct egress_tail_reader){ .kinds = 1u << EGRESS_TAIL_DENIED,
+                                          .from_ms = from_ms,
+                                          .resumes = resumes,
+                                          .sees = sees,
+                                          .more = on_more,
+                                          .finished = on_over };
+    egress_tail_begin(fix.control, &reader);
 }
 
 /* The times of what comes, as text; those that are lost as "lost". */
 static const char *heard(const char *box)
 {
     static char text[256];
-    struct feed_line l;
+    struct egress_tail_line l;
     size_t n = 0;
 
     text[0] = '\0';
-    feed_look(&reader, box);
-    while (feed_next(&reader, &l) > 0) {
-        if (l.kind == FEED_LOST)
+    egress_tail_scan(&reader, box);
+    while (egress_tail_next(&reader, &l) > 0) {
+        if (l.kind == EGRESS_TAIL_LOST)
             n += (size_t)snprintf(text + n, sizeof text - n, "lost ");
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%lld ", (long long)l.time_ms);
@@ -189,8 +191,8 @@ TEST(a_reader_has_its_place_in_every_file)
     CHECK_STR(str_from(heard(id_of(s))), "lost 140 141 ");
     CHECK_STR(str_from(heard("sbx_hidden")), "");
     CHECK_INT(over, 0);
-    feed_end(&reader);
-    feed_end(&reader);
+    egress_tail_end(&reader);
+    egress_tail_end(&reader);
     destroy(s);
     sandbox_unref(s);
     plane_close();
@@ -218,10 +220,10 @@ TEST(a_reader_follows_all_parts_in_their_order)
     }
     listen_from(25, true); /* the newest part that begins before */
     CHECK_STR(str_from(heard(id_of(s))), "30 40 50 60 70 80 90 100 110 120 ");
-    feed_end(&reader);
+    egress_tail_end(&reader);
     listen_from(1, true);
     CHECK_STR(str_from(heard(id_of(s))), "10 20 30 40 50 60 70 80 90 100 110 120 ");
-    feed_end(&reader);
+    egress_tail_end(&reader);
     destroy(s);
     sandbox_unref(s);
     plane_close();
@@ -241,7 +243,7 @@ TEST(a_reader_learns_that_lines_before_the_first_expired)
     CHECK(write(fd, line, n) == (ssize_t)n);
     listen_from(5, true);
     CHECK_STR(str_from(heard("sbx_cut")), "lost 10 ");
-    feed_end(&reader);
+    egress_tail_end(&reader);
     plane_close();
 }
 
@@ -260,13 +262,13 @@ TEST(a_reader_goes_on_where_it_was)
     write_line(fd, 50, DENIED);
     listen_from(20, true);
     CHECK_STR(str_from(heard("sbx_gone")), "20 30 50 ");
-    CHECK_INT(over, 1); /* nobody's any more */
-    feed_end(&reader);
+    CHECK_INT(over, 1); /* the box has ended */
+    egress_tail_end(&reader);
     listen_from(5, true);
     CHECK_STR(str_from(heard("sbx_gone")), "10 20 30 50 ");
     woken = 0;
-    feed_look(&reader, "sbx_gone");
+    egress_tail_scan(&reader, "sbx_gone");
     WAIT_FOR(woken);
-    feed_end(&reader);
+    egress_tail_end(&reader);
     plane_close();
 }

@@ -1,4 +1,5 @@
-#include "control/places.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/places.h"
 
 #include <stdio.h>
 #include <string.h>

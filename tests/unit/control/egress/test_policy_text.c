@@ -1,11 +1,12 @@
-#include "control/policy_text.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/egress/policy_text.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
-#include "control/reach.h"
-#include "fixture.h"
-#include "json/reader.h"
+#include "control/egress/reach.h"
+#include "unit/control/fixture.h"
+#include "lib/json/reader.h"
 
 static struct profile *profile_of(const char *network)
 {

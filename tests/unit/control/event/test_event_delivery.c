@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,18 +12,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "control/outbox.h"
+#include "control/event/event_delivery.h"
 #include "control/plane.h"
-#include "fixture.h"
-#include "json/reader.h"
+#include "unit/control/fixture.h"
+#include "lib/json/reader.h"
 
-/* --- a hub: a process that takes events and says what it is told to say --- */
+/* --- a hub: a process that accepts events and gives the configured answers --- */
 
 enum { TAKEN_MAX = 4096, BODY_MAX = 8192 };
 
 /* Shared with the hub's process. */
 static struct hub {
-    int status;          /* what it answers */
+    int status;          /* of its answers */
     char refuse[ID_MAX]; /* events of this sandbox get 422 */
     char header[64];     /* sent along with the answer */
     int requests, with_token, typed;
@@ -138,7 +139,7 @@ static void hub_prepare(void)
     fix.config.hub.timeout = 2 * NS_PER_S;
 }
 
-/* --- what it took --- */
+/* --- accepted events --- */
 
 static bool answered;
 
@@ -406,11 +407,11 @@ TEST(headers_that_are_none_are_refused_at_the_start)
     fix.config.hub.url = "http://127.0.0.1:1/";
     fix.config.hub.headers_file = "/as/the/warden/knows";
     handed_over = "/etc/passwd/no";
-    CHECK_INT(outbox_open(&c, &e), -ERR_SYS);
+    CHECK_INT(event_delivery_open(&c, &e), -ERR_SYS);
     handed_over = "/dev/zero";
-    CHECK_INT(outbox_open(&c, &e), -ERR_TOO_BIG);
+    CHECK_INT(event_delivery_open(&c, &e), -ERR_TOO_BIG);
     handed_over = "/proc/self/comm"; /* a word */
-    CHECK_INT(outbox_open(&c, &e), -ERR_INVALID);
+    CHECK_INT(event_delivery_open(&c, &e), -ERR_INVALID);
 }
 
 TEST(without_a_hub_nothing_is_kept_for_one)

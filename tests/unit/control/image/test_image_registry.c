@@ -1,4 +1,5 @@
-#include "control/registry.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/image/image_registry.h"
 
 #include <stdio.h>
 #include <unistd.h>

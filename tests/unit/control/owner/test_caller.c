@@ -1,4 +1,5 @@
-#include "control/caller.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/caller.h"
 
 #include <stdio.h>
 

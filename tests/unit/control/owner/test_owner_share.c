@@ -1,10 +1,11 @@
-#include "control/owner_share.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/owner_share.h"
 
 #include <string.h>
 
 #include "control/plane.h"
 #include "harness/tap.h"
-#include "runtime/cgroup.h"
+#include "engine/runtime/cgroup.h"
 
 TEST(every_owner_has_a_key_that_control_groups_take)
 {
@@ -18,11 +19,11 @@ TEST(every_owner_has_a_key_that_control_groups_take)
                                           "uid:10000000000000000000000000000000000000001",
                                           "uid:10000000000000000000000000000000000000002",
                                           "ä\n" };
-    char keys[COUNT_OF(owners)][EXT_OWNER_MAX];
+    char keys[COUNT_OF(owners)][BACKEND_OWNER_MAX];
 
     for (size_t i = 0; i < COUNT_OF(owners); i++) {
         owner_share_key(owners[i], keys[i]);
-        if (!cgroup_owner_key_valid(keys[i], EXT_OWNER_MAX))
+        if (!cgroup_owner_key_valid(keys[i], BACKEND_OWNER_MAX))
             FAIL("%s", keys[i]);
         for (size_t k = 0; k < i; k++)
             if (strcmp(keys[i], keys[k]) == 0)
@@ -35,7 +36,7 @@ TEST(an_owner_has_a_part_of_the_machine_unless_it_is_said_otherwise)
 {
     struct config config = { 0 };
     struct control c = { .config = &config, .owner = 7 };
-    struct ext_owner o;
+    struct backend_owner o;
 
     owner_share_open(&c);
     CHECK(c.share.memory > 0 && c.share.pids > 0);
@@ -55,7 +56,7 @@ TEST(administrators_have_no_limits_as_owners)
     struct config config = { .limits.owner = { .memory = 1 << 20, .pids = 5, .cpu = 1, .io = 1 } };
     struct control c = { .config = &config, .owner = 7 };
     static const char *const owners[] = { "uid:0", "uid:7" };
-    struct ext_owner o;
+    struct backend_owner o;
 
     for (size_t i = 0; i < COUNT_OF(owners); i++) {
         owner_share_of(&c, owners[i], &o);
@@ -81,7 +82,7 @@ TEST(a_family_of_an_administrators_tokens_is_an_account_like_an_owner)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct account a = account_of(&c, rows[i].owner, rows[i].family);
-        struct ext_owner o;
+        struct backend_owner o;
 
         CHECK_STR(str_from(a.name), rows[i].name);
         CHECK(str_eq(a.part, str_from(rows[i].part)));

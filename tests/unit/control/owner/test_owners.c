@@ -1,10 +1,12 @@
-#include "control/owners.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/owner/owners.h"
 
 #include <stdio.h>
 
-#include "fixture.h"
+#include "control/plane.h"
+#include "unit/control/fixture.h"
 
-static struct index owners;
+static struct map owners;
 
 TEST(each_owner_is_counted_for_itself)
 {
@@ -23,7 +25,7 @@ TEST(each_owner_is_counted_for_itself)
     CHECK_INT(owners.n, 1);
     owner_leave(&owners, a);
     CHECK_INT(owners.n, 0);
-    index_done(&owners);
+    map_done(&owners);
 }
 
 static int answered, result;
@@ -37,11 +39,14 @@ static void on_created(struct create_op *op, int r, const struct err *told)
     why = told ? *told : (struct err){ 0 };
 }
 
-static int create_with(const char *owner, const char *family)
+/* instead: only whether it could be created in that one's place is asked. */
+static int create_in_place_of(const struct sandbox *instead, const char *owner, const char *family)
 {
     struct caller who = fix.caller;
     struct create_request q = { .profile = "profile.fake" };
-    struct create_op op = { .caller = &who, .request = &q, .done = on_created };
+    struct create_op op = {
+        .caller = &who, .request = &q, .instead_of = instead, .done = on_created
+    };
     int before = answered;
 
     snprintf(who.owner, sizeof who.owner, "%s", owner);
@@ -50,6 +55,11 @@ static int create_with(const char *owner, const char *family)
     WAIT_FOR(answered > before);
     arena_done(&op.arena);
     return result;
+}
+
+static int create_with(const char *owner, const char *family)
+{
+    return create_in_place_of(NULL, owner, family);
 }
 
 static int create_as(const char *owner)
@@ -142,5 +152,56 @@ TEST(one_family_of_tokens_leaves_sandboxes_to_another)
     CHECK_INT(create_with("uid:1001", "tok_2"), 0);
     CHECK_INT(create_with("uid:1001", "tok_2"), -ERR_QUOTA);
     CHECK(strstr(why.msg, "uid:1001 has 4 sandboxes"));
+    plane_close();
+}
+
+/* A sandbox of another owner makes no place. */
+TEST(a_recreate_has_the_place_of_the_one_that_it_replaces)
+{
+    struct sandbox *s;
+
+    plane_open();
+    fix.config.limits.sandboxes_per_owner = 2;
+    s = new_sandbox();
+    CHECK_INT(create_as("uid:1000"), 0);
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    CHECK_INT(create_in_place_of(s, "uid:1000", ""), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(create_as("uid:1001"), 0);
+    CHECK_INT(create_in_place_of(s, "uid:1001", ""), -ERR_QUOTA);
+    sandbox_unref(s);
+
+    fix.config.limits.sandboxes_per_owner = 16;
+    snprintf(fix.caller.family, sizeof fix.caller.family, "tok_1");
+    s = new_sandbox();
+    for (int i = 1; i < 14; i++)
+        CHECK_INT(create_with("uid:1000", "tok_1"), 0);
+    fix.config.limits.sandboxes_per_owner = 17;
+    CHECK_INT(create_with("uid:1000", "tok_1"), -ERR_QUOTA);
+    CHECK(strstr(why.msg, "this token's family has"));
+    CHECK_INT(create_in_place_of(s, "uid:1000", "tok_1"), 0);
+
+    fix.config.limits.sandboxes_max = (uint32_t)fix.control->sandboxes.n + 1; /* less a sixteenth */
+    fix.config.limits.sandboxes_per_owner = 1000;
+    CHECK_INT(create_with("uid:1000", "tok_1"), -ERR_BUSY);
+    CHECK_INT(create_in_place_of(s, "uid:1000", "tok_1"), 0);
+    sandbox_unref(s);
+    plane_close();
+}
+
+/* It is in memory as long as a request shows it. */
+TEST(one_that_is_destroyed_takes_no_place)
+{
+    struct sandbox *s;
+
+    plane_open();
+    fix.config.limits.sandboxes_max = 1000;
+    fix.config.limits.sandboxes_per_owner = 1;
+    s = new_sandbox();
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
+    destroy(s);
+    CHECK_INT(create_as("uid:1000"), 0);
+    sandbox_unref(s);
+    CHECK_INT(create_as("uid:1000"), -ERR_QUOTA);
     plane_close();
 }

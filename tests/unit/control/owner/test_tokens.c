@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/tokens.h"
-#include "fixture.h"
+#include "control/owner/tokens.h"
+#include "unit/control/fixture.h"
 
 static int ends, last;
 
@@ -189,7 +190,7 @@ TEST(requests_at_once_stay_within_an_owners_share)
     CHECK_OK(tokens_open(fix.control, &t, &e), e);
     CHECK_INT(make_at_once(t, "uid:77777"), 1);
     CHECK_INT(end_token(t, "tok_0", ""), 0);
-    WAIT_FOR(make_at_once(t, "uid:77777") == 1); /* when its end was told */
+    WAIT_FOR(make_at_once(t, "uid:77777") == 1); /* when watchers were notified of its end */
     CHECK_INT(how_many(t), TOKENS_PER_OWNER);
     CHECK_INT(make_at_once(t, "uid:88888"), BURST);
     tokens_close(t);
@@ -328,6 +329,41 @@ TEST(a_family_makes_seven_eighths_of_an_owners_tokens)
     CHECK_INT(make_at_once_with(t, "uid:7", "tok_0"), 0);
     CHECK_INT(make_at_once_with(t, "uid:7", "tok_1"), BURST);
     CHECK_INT(make_at_once(t, "uid:7"), BURST);
+    tokens_close(t);
+    plane_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_makes_as_many_as_an_owner_has)
+{
+    struct tokens *t;
+
+    plane_open();
+    store_many("uid:0", 0, 2);
+    store_made("uid:0", "tok_0", 2, TOKENS_PER_OWNER - 10);
+    CHECK_OK(tokens_open(fix.control, &t, &e), e);
+    CHECK_INT(make_at_once_with(t, "uid:0", "tok_0"), 10);
+    CHECK_INT(make_at_once_with(t, "uid:0", "tok_2"), 0);
+    CHECK_INT(make_at_once_with(t, "uid:0", "tok_1"), BURST);
+    CHECK_INT(make_at_once(t, "uid:0"), BURST);
+    tokens_close(t);
+    plane_close();
+}
+
+TEST(the_reserve_of_tokens_is_not_for_an_administrators_tokens)
+{
+    struct tokens *t;
+    char owner[OWNER_MAX];
+
+    plane_open();
+    for (int i = 0; i < 4; i++) {
+        snprintf(owner, sizeof owner, "uid:7777%d", i);
+        store_many(owner, i * TOKENS_PER_OWNER, TOKENS_PER_OWNER - 150);
+    }
+    store_many("uid:0", TOKENS_MAX, 1);
+    CHECK_OK(tokens_open(fix.control, &t, &e), e);
+    snprintf(owner, sizeof owner, "tok_%d", TOKENS_MAX);
+    CHECK_INT(make_at_once_with(t, "uid:0", owner), 0);
+    CHECK_INT(make_at_once(t, "uid:0"), BURST);
     tokens_close(t);
     plane_close();
 }
@@ -499,7 +535,7 @@ TEST(an_owner_beyond_its_events_makes_no_tokens)
     CHECK_INT(end_token(t, first.record.id, "uid:7"), 0);
     tokens_close(t);
     plane_close();
-    plane_open(); /* the next life counts what is on record */
+    plane_open(); /* the next daemon run counts the stored tokens */
     CHECK_OK(tokens_open(fix.control, &t, &e), e);
     before = ends;
     tokens_create(t, &fix.caller.actor, &one);

@@ -1,21 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "control/output.h"
+#include "control/process/output.h"
 #include "harness/tap.h"
-#include "../tree/scratch.h"
+#include "unit/lib/tar/scratch.h"
 
 #define BOX "sbx_00000000000000000001"
 
 static struct err e;
 static struct scratch place;
 
-static struct output open_output(void)
+static struct process_output open_output(void)
 {
-    struct output o;
+    struct process_output o;
 
     if (!place.path[0])
         place = scratch_make();
@@ -24,7 +25,7 @@ static struct output open_output(void)
 }
 
 /* Everything that can be read, as "1:text2:text", one channel after the other as they come. */
-static struct str all_of(const struct output *o, uint64_t from)
+static struct str all_of(const struct process_output *o, uint64_t from)
 {
     static char text[4 << 20];
     struct output_cursor c = { .at = from };
@@ -49,7 +50,7 @@ static struct str all_of(const struct output *o, uint64_t from)
 
 TEST(channels_keep_their_order_over_a_restart)
 {
-    struct output o = open_output();
+    struct process_output o = open_output();
 
     output_append(&o, 1, STR("one "));
     output_append(&o, 1, STR("two "));
@@ -67,7 +68,7 @@ TEST(channels_keep_their_order_over_a_restart)
 
 TEST(a_torn_end_is_cut_off)
 {
-    struct output o = open_output();
+    struct process_output o = open_output();
     int fd;
 
     output_append(&o, 1, STR("whole"));
@@ -86,7 +87,7 @@ TEST(a_torn_end_is_cut_off)
 TEST(the_last_bytes_are_kept_and_the_disk_is_bounded)
 {
     static char line[1000];
-    struct output o = open_output();
+    struct process_output o = open_output();
     struct output_cursor c = { 0 };
     struct stat st;
     uint64_t got = 0;
@@ -120,7 +121,7 @@ TEST(the_last_bytes_are_kept_and_the_disk_is_bounded)
 TEST(a_second_file_is_made_when_the_first_is_full)
 {
     static char piece[OUTPUT_RECORD_MAX];
-    struct output o = open_output();
+    struct process_output o = open_output();
 
     output_append(&o, 1, STR("little"));
     CHECK(!exists(place.dir, "output/" BOX "/7.1"));
@@ -137,7 +138,7 @@ TEST(a_second_file_is_made_when_the_first_is_full)
 TEST(a_reader_that_is_left_behind_goes_on_with_what_is_kept)
 {
     static char line[60000];
-    struct output o = open_output();
+    struct process_output o = open_output();
     struct output_cursor c = { 0 };
     int channel;
 
@@ -152,7 +153,7 @@ TEST(a_reader_that_is_left_behind_goes_on_with_what_is_kept)
 
 TEST(what_cannot_be_written_is_lost_and_counted)
 {
-    struct output o = OUTPUT_INIT;
+    struct process_output o = OUTPUT_INIT;
 
     output_append(&o, 1, STR("nowhere"));
     CHECK_INT(o.total, 7);
@@ -162,7 +163,7 @@ TEST(what_cannot_be_written_is_lost_and_counted)
 
 TEST(files_of_strangers_are_not_followed_and_garbage_is_no_output)
 {
-    struct output o = open_output();
+    struct process_output o = open_output();
 
     output_append(&o, 1, STR("text"));
     output_close(&o);
@@ -188,7 +189,7 @@ static bool knows_none(void *user, const char *id)
 
 TEST(removing_leaves_nothing)
 {
-    struct output o = open_output();
+    struct process_output o = open_output();
 
     output_append(&o, 1, STR("text"));
     output_close(&o);
@@ -207,7 +208,7 @@ TEST(output_that_may_not_grow_keeps_the_newest)
     struct quota q;
     struct quota_hold hold = { 0 };
     const struct quota_who who = { .key = STR("uid:1"), .parts = { STR("tok_1"), STR("sbx_1") } };
-    struct output o;
+    struct process_output o;
     struct output_cursor at = { 0 };
     uint64_t total = 0;
     char got[4096];

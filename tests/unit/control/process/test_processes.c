@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/processes.h"
-#include "control/sandbox.h"
-#include "fixture.h"
-#include "json/reader.h"
+#include "control/process/processes.h"
+#include "control/sandbox/sandbox.h"
+#include "unit/control/fixture.h"
+#include "lib/json/reader.h"
 
 /* --- starting --- */
 
@@ -91,7 +92,7 @@ struct eye {
     char text[4 << 20];
     size_t n, room;
     int before, ended, fell_behind, rooms;
-    struct ext_end end;
+    struct backend_end end;
 };
 
 static bool on_output(struct watcher *w, int channel, struct str data)
@@ -107,7 +108,7 @@ static bool on_output(struct watcher *w, int channel, struct str data)
     return y->n < y->room;
 }
 
-static void on_end(struct watcher *w, const struct ext_end *end)
+static void on_end(struct watcher *w, const struct backend_end *end)
 {
     struct eye *y = container_of(w, struct eye, w);
 
@@ -157,7 +158,7 @@ static bool sees(const struct eye *y, const char *text)
     return str_eq(seen(y), str_from(text));
 }
 
-/* What a new watcher is shown of what is kept, with the end. */
+/* The kept output that a new watcher gets, with the end. */
 static struct str replay(struct process *p)
 {
     struct eye *y = watch(p, false);
@@ -184,7 +185,7 @@ TEST(a_process_runs_is_watched_and_ends)
     p = start(s, PLAIN);
     CHECK_INT(sandbox_state(s), SANDBOX_ACTIVE);
     CHECK_INT(count_events("process.started"), 1);
-    CHECK(inside(s, p)->flags & EXT_KEEP);
+    CHECK(inside(s, p)->flags & BACKEND_KEEP);
     CHECK(inside(s, p)->cookie);
     CHECK_STR(str_from(view_of(p).request->argv.p[1]), "x");
     CHECK_INT(s->idle.attached, 0);
@@ -195,10 +196,10 @@ TEST(a_process_runs_is_watched_and_ends)
     fake_write(inside(s, p), 2, "err");
     WAIT_FOR(sees(y, "1:out2:err"));
     fake_write(inside(s, p), 1, "last words");
-    fake_end(inside(s, p), EXT_EXITED, 3, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 3, false);
     WAIT_FOR(y->ended);
     CHECK(sees(y, "1:out2:err1:last words"));
-    CHECK_INT(y->end.how, EXT_EXITED);
+    CHECK_INT(y->end.how, BACKEND_EXITED);
     CHECK_INT(y->end.status, 3);
     CHECK_INT(count_events("process.exited"), 1);
     CHECK(inside(s, p)->forgotten);
@@ -234,7 +235,7 @@ TEST(nobody_has_to_look)
             at += (size_t)n - 9;
             CHECK_OK(loop_run_once(&fix.loop, 0, &e), e);
         }
-    fake_end(inside(s, p), EXT_EXITED, 0, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 0, false);
     wait_ended(p);
     CHECK_INT(view_of(p).lost_bytes, 30 * (sizeof big - 1) - PROCESS_KEEP);
     y = watch(p, false);
@@ -264,7 +265,7 @@ TEST(a_full_watcher_holds_up_the_process_but_not_for_ever)
     slow->room = 1;
     memset(chunk, 'y', sizeof chunk);
     CHECK(fcntl(inside(s, p)->out, F_SETFL, O_NONBLOCK) == 0);
-    for (int idle = 0; idle < 50;) { /* until nothing is taken any more */
+    for (int idle = 0; idle < 50;) { /* until nothing more is written */
         ssize_t n = write(inside(s, p)->out, chunk, sizeof chunk);
 
         idle = n > 0 ? 0 : idle + 1;
@@ -276,7 +277,7 @@ TEST(a_full_watcher_holds_up_the_process_but_not_for_ever)
     WAIT_FOR(slow->fell_behind);
     CHECK_INT(slow->ended, 0);
     CHECK_INT(s->idle.attached, 1);
-    fake_end(inside(s, p), EXT_EXITED, 0, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 0, false);
     WAIT_FOR(good->ended);
     CHECK_INT(good->n, wrote + 2);
     process_unref(p);
@@ -298,7 +299,7 @@ TEST(a_watcher_that_was_full_goes_on)
     fake_write(inside(s, p), 1, "abc");
     WAIT_FOR(y->n);
     fake_write(inside(s, p), 1, "def");
-    fake_end(inside(s, p), EXT_EXITED, 0, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 0, false);
     wait_ended(p);
     turn();
     CHECK(sees(y, "1:abc"));
@@ -365,12 +366,12 @@ TEST(a_terminal_is_one_channel_both_ways)
     fake_write(inside(s, p), 1, "list");
     WAIT_FOR(sees(y, "1:list"));
     CHECK_INT(process_close_stdin(p, &e), -ERR_INVALID);
-    CHECK_OK(process_signal(p, SIGINT, EXT_SCOPE_GROUP, &e), e);
+    CHECK_OK(process_signal(p, SIGINT, BACKEND_SCOPE_GROUP, &e), e);
     CHECK_INT(inside(s, p)->sig, SIGINT);
-    CHECK_OK(process_signal(p, SIGKILL, EXT_SCOPE_TREE, &e), e);
+    CHECK_OK(process_signal(p, SIGKILL, BACKEND_SCOPE_TREE, &e), e);
     WAIT_FOR(y->ended);
-    CHECK_INT(y->end.how, EXT_SIGNALLED);
-    CHECK_INT(process_signal(p, SIGINT, EXT_SCOPE_ONE, &e), -ERR_CONFLICT);
+    CHECK_INT(y->end.how, BACKEND_SIGNALLED);
+    CHECK_INT(process_signal(p, SIGINT, BACKEND_SCOPE_ONE, &e), -ERR_CONFLICT);
     process_unref(p);
     sandbox_unref(s);
     plane_close();
@@ -385,7 +386,7 @@ TEST(an_end_does_not_wait_for_ever_for_whoever_holds_the_pipe)
     s = new_sandbox();
     p = start(s, PLAIN);
     fake_write(inside(s, p), 1, "said");
-    fake_end(inside(s, p), EXT_EXITED, 0, true);
+    fake_end(inside(s, p), BACKEND_EXITED, 0, true);
     wait_ended(p);
     CHECK_STR(replay(p), "1:said");
     process_unref(p);
@@ -431,7 +432,7 @@ TEST(a_process_is_found_again_after_a_restart)
     proc_done = view_of(done).proc;
     fake_write(inside(s, p), 1, "before ");
     fake_write(inside(s, done), 1, "done");
-    fake_end(inside(s, done), EXT_EXITED, 4, false);
+    fake_end(inside(s, done), BACKEND_EXITED, 4, false);
     wait_ended(done);
     for (struct eye *y = watch(p, false); !sees(y, "1:before ");)
         turn();
@@ -453,7 +454,7 @@ TEST(a_process_is_found_again_after_a_restart)
     CHECK_INT(view_of(done).end.status, 4);
     CHECK_STR(replay(done), "1:done");
     fake_write(inside(s, p), 1, "after");
-    fake_end(inside(s, p), EXT_EXITED, 5, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 5, false);
     wait_ended(p);
     CHECK_STR(replay(p), "1:before 2:while away 1:after");
     CHECK_INT(view_of(p).end.status, 5);
@@ -484,8 +485,8 @@ TEST(what_happened_while_nobody_looked_is_told_truly)
     process_unref(lost);
     plane_close();
     fake_write(fake_find(id, proc), 1, "last words");
-    fake_end(fake_find(id, proc), EXT_SIGNALLED, SIGSEGV, false);
-    fake_find(id, proc_lost)->cookie ^= 1; /* some other one than ours: nobody was told of it */
+    fake_end(fake_find(id, proc), BACKEND_SIGNALLED, SIGSEGV, false);
+    fake_find(id, proc_lost)->cookie ^= 1; /* an unknown process: its start was never reported */
 
     plane_open();
     s = find_sandbox(id);
@@ -495,10 +496,10 @@ TEST(what_happened_while_nobody_looked_is_told_truly)
     CHECK(p && lost);
     wait_ended(p);
     wait_ended(lost);
-    CHECK_INT(view_of(p).end.how, EXT_SIGNALLED);
+    CHECK_INT(view_of(p).end.how, BACKEND_SIGNALLED);
     CHECK_INT(view_of(p).end.status, SIGSEGV);
     CHECK_STR(replay(p), "1:last words");
-    CHECK_INT(view_of(lost).end.how, EXT_LOST);
+    CHECK_INT(view_of(lost).end.how, BACKEND_LOST);
     WAIT_FOR(fake_find(id, proc_lost)->forgotten);
     CHECK_INT(fake_find(id, proc_lost)->sig, SIGKILL);
     WAIT_FOR(sandbox_state(s) == SANDBOX_READY);
@@ -534,7 +535,7 @@ TEST(a_box_that_went_away_takes_its_processes_along_but_not_what_they_said)
     p = process_find(s, proc);
     CHECK(p);
     wait_ended(p);
-    CHECK_INT(view_of(p).end.how, EXT_LOST);
+    CHECK_INT(view_of(p).end.how, BACKEND_LOST);
     CHECK_STR(replay(p), "1:said");
     WAIT_FOR(sandbox_state(s) == SANDBOX_FAILED);
     process_unref(p);
@@ -558,7 +559,7 @@ TEST(a_box_that_dies_ends_its_processes)
     fake_kill_box(id_of(s));
     WAIT_FOR(y->ended);
     CHECK(sees(y, "1:said"));
-    CHECK_INT(y->end.how, EXT_LOST);
+    CHECK_INT(y->end.how, BACKEND_LOST);
     WAIT_FOR(sandbox_state(s) == SANDBOX_FAILED);
     CHECK_STR(replay(p), "1:said"); /* for people to look at */
     process_unref(p);
@@ -585,14 +586,14 @@ TEST(destroying_tells_watchers_and_removes_files)
     CHECK(exists(fix.scratch.dir, dir));
     destroy(s);
     WAIT_FOR(y->ended);
-    CHECK_INT(y->end.how, EXT_LOST);
+    CHECK_INT(y->end.how, BACKEND_LOST);
     CHECK_INT(full->ended, 0);
     full->room = 1000;
     watcher_resume(&full->w);
     WAIT_FOR(full->ended);
     CHECK(!exists(fix.scratch.dir, dir));
     CHECK_INT(count_events("process.exited"), 1);
-    CHECK_INT(process_signal(p, SIGTERM, EXT_SCOPE_ONE, &e), -ERR_CONFLICT);
+    CHECK_INT(process_signal(p, SIGTERM, BACKEND_SCOPE_ONE, &e), -ERR_CONFLICT);
     process_unref(p);
     sandbox_unref(s);
     plane_close();
@@ -604,7 +605,7 @@ static void count(void *user, struct process *p)
     ++*(int *)user;
 }
 
-/* Twice at once: who is later finds it done. */
+/* Twice at once: the second call finds it removed. */
 static int try_forget(struct process *p)
 {
     struct process_op ops[2] = { { .process = p, .done = on_done },
@@ -635,10 +636,10 @@ TEST(what_has_ended_can_be_forgotten)
     snprintf(id, sizeof id, "%s", id_of(s));
     CHECK_INT(try_forget(p), -ERR_CONFLICT);
     fake_write(inside(s, p), 1, "said");
-    fake_end(inside(s, p), EXT_EXITED, 0, false);
+    fake_end(inside(s, p), BACKEND_EXITED, 0, false);
     wait_ended(p);
     y = watch(p, false);
-    watcher_pause(&y->w); /* somebody has not read all of it yet … */
+    watcher_pause(&y->w); /* a watcher has not read all of it yet … */
     CHECK_INT(s->idle.attached, 1);
     CHECK_OK(try_forget(p), e);
     CHECK(!process_find(s, proc));
@@ -675,7 +676,7 @@ TEST(the_oldest_ended_ones_make_room)
             process_unref(p);
     }
     CHECK_INT(try_start(s, PLAIN, &p), -ERR_BUSY);
-    fake_end(inside(s, first), EXT_EXITED, 0, false);
+    fake_end(inside(s, first), BACKEND_EXITED, 0, false);
     wait_ended(first);
     p = start(s, PLAIN);
     process_each(s, count, &n);
@@ -691,7 +692,7 @@ TEST(the_oldest_ended_ones_make_room)
 TEST(nothing_is_started_for_a_request_that_is_not_about_programs)
 {
     static const char *const argv[] = { "/bin/thing", NULL };
-    const struct ext_start program = { .what = EXT_PROGRAM, .argv = argv };
+    const struct backend_start program = { .what = BACKEND_PROGRAM, .argv = argv };
     struct process_request q;
     struct process_op op = { .request = &q, .done = on_done };
     struct run_op run = { .events = &run_events };

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a sandbox is idle: none of five uses, and each of them for itself keeps it. */
-#include "control/idle.h"
+#include "control/sandbox/idle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "control/process.h"
-#include "fixture.h"
+#include "control/process/process.h"
+#include "unit/control/fixture.h"
 
 #define IDLE_NS (40 * NS_PER_MS)
 
@@ -80,9 +81,9 @@ TEST(an_unused_sandbox_is_reaped_with_a_reason)
     plane_open();
     s = new_short_sandbox();
     WAIT_FOR(is_gone(s));
-    CHECK(strstr(s->record.reason, "nobody used it for"));
+    CHECK(strstr(s->record.reason, "it was idle for"));
     CHECK_INT(record_fail_ended(&s->record, ERR_CONFLICT, &e), -ERR_CONFLICT);
-    CHECK(strstr(e.msg, "was destroyed") && strstr(e.msg, "nobody used it for"));
+    CHECK(strstr(e.msg, "was destroyed") && strstr(e.msg, "it was idle for"));
     sandbox_unref(s);
     plane_close();
 }
@@ -150,7 +151,7 @@ TEST(a_background_process_keeps_it_until_it_ends)
     s = new_short_sandbox();
     p = start_process(s, PROCESS_OF_CLIENT);
     check_outlives_another(s);
-    fake_end(inside_of(s, p), EXT_EXITED, 0, false);
+    fake_end(inside_of(s, p), BACKEND_EXITED, 0, false);
     WAIT_FOR(is_gone(s));
     process_unref(p);
     sandbox_unref(s);
@@ -188,23 +189,23 @@ TEST(processor_time_keeps_it)
 TEST(a_look_too_soon_after_another_says_nothing_of_processor_time)
 {
     struct sandbox *s;
-    struct ext_usage u = { .cpu_ns = NS_PER_S };
+    struct backend_usage u = { .cpu_ns = NS_PER_S };
 
     plane_open();
     s = new_sandbox();
     s->record.idle_ns = 60 * NS_PER_S;
     s->idle = (struct idle){ 0 };
-    CHECK(!idle_look(s, &u, false)); /* the first */
+    CHECK(!idle_sample(s, &u, false)); /* the first */
     u.cpu_ns += NS_PER_S;
-    CHECK(!idle_look(s, &u, false));
+    CHECK(!idle_sample(s, &u, false));
     CHECK_INT(s->idle.used_ns[USE_CPU], 0);
-    s->idle.looked_ns -= 5 * NS_PER_S;
-    CHECK(idle_look(s, &u, false));
+    s->idle.sampled_ns -= 5 * NS_PER_S;
+    CHECK(idle_sample(s, &u, false));
     CHECK(s->idle.used_ns[USE_CPU] > 0);
     s->idle.used_ns[USE_CPU] = 0;
-    s->idle.looked_ns -= 50 * NS_PER_S;
+    s->idle.sampled_ns -= 50 * NS_PER_S;
     u.cpu_ns += 50 * NS_PER_S / 1000; /* 0.1 % */
-    CHECK(idle_look(s, &u, false));
+    CHECK(idle_sample(s, &u, false));
     CHECK_INT(s->idle.used_ns[USE_CPU], 0);
     destroy(s);
     plane_close();
@@ -241,7 +242,7 @@ TEST(a_helper_waits_when_its_last_request_is_over)
         WAIT_FOR(p->output.total == strlen(outputs[i].text));
         if (helper_waits(p) != outputs[i].waits)
             FAIL("row %zu", i);
-        fake_end(inside_of(s, p), EXT_EXITED, 0, false);
+        fake_end(inside_of(s, p), BACKEND_EXITED, 0, false);
         WAIT_FOR(p->phase == PROCESS_ENDED);
         CHECK(!helper_waits(p));
         process_unref(p);
@@ -299,9 +300,9 @@ TEST(a_time_that_is_over_says_how_long_it_was)
     struct sandbox_record r = { .finished_ns = clock_wall() - 200 * NS_PER_S };
 
     snprintf(r.id, sizeof r.id, "sbx_x");
-    snprintf(r.reason, sizeof r.reason, "its ttl of 15m is over");
+    snprintf(r.reason, sizeof r.reason, "its ttl of 15m has expired");
     (void)record_fail_ended(&r, ERR_CONFLICT, &e);
-    CHECK_STR(str_from(e.msg), "sandbox sbx_x was destroyed 3m ago: its ttl of 15m is over");
+    CHECK_STR(str_from(e.msg), "sandbox sbx_x was destroyed 3m ago: its ttl of 15m has expired");
     snprintf(r.reason, sizeof r.reason, "destroy");
     r.finished_ns = clock_wall() - 50 * 3600 * NS_PER_S;
     (void)record_fail_ended(&r, ERR_CONFLICT, &e);

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "control/plane.h"
-#include "fixture.h"
+#include "unit/control/fixture.h"
 
 static const char pooled[] = "id: profile.pooled\n"
                              "version: 1\n"

@@ -1,4 +1,5 @@
-#include "control/manifest.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/snapshot/manifest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,12 @@
 #define HEAD    "{\"format\":2,\"sandbox_id\":\"sbx_0123456789abcdefghjk\",\"profile\":\"profile.x\","
 
 static struct arena arena = ARENA_INIT(16 << 20);
-static struct manifest m;
+static struct snapshot_manifest m;
 static struct err e;
 
 static int read_text(const char *text)
 {
-    return manifest_read(str_from(text), &arena, &m, &e);
+    return snapshot_manifest_read(str_from(text), &arena, &m, &e);
 }
 
 TEST(a_manifest_says_what_was_taken)
@@ -85,7 +86,7 @@ TEST(there_are_only_so_many_layers)
         for (size_t i = 0; i < n; i++)
             CHECK(buf_addf(&text, "%s" MEASURE, i ? "," : "") >= 0);
         CHECK(buf_addf(&text, "]}") >= 0);
-        CHECK_INT(manifest_read(buf_str(&text), &arena, &m, &e),
+        CHECK_INT(snapshot_manifest_read(buf_str(&text), &arena, &m, &e),
                   n > LAYERS_STACK_MAX ? -ERR_INVALID : 0);
     }
 }

@@ -1,9 +1,10 @@
-#include "control/snapshots.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/snapshot/snapshots.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "fixture.h"
+#include "unit/control/fixture.h"
 
 #define HOG "uid:77777"
 
@@ -14,21 +15,28 @@ static int check_room_of(const struct caller *who, uint64_t bytes)
     return snapshot_check_quota(fix.control, who->owner, who, bytes, &e);
 }
 
-/* Snapshots of HOG, in the store. */
-static void store_snapshots(int n)
+/* Snapshots of one byte, in the store. */
+static void store_snapshots_of(const char *owner, const char *family, int n)
 {
     struct store_txn x;
 
     store_txn_begin(&x, control_store(fix.control));
     for (int i = 0; i < n; i++) {
-        struct snapshot_record r = { .owner = HOG, .created_ns = clock_wall(), .bytes = 1 };
+        struct snapshot_record r = { .created_ns = clock_wall(), .bytes = 1 };
 
+        snprintf(r.owner, sizeof r.owner, "%s", owner);
+        snprintf(r.family, sizeof r.family, "%s", family);
         CHECK_OK(id_make("snap_", r.id, &e), e);
         r.image = r.base = r.digest = r.config = STR("");
         r.layers = STR("lay_00000000000000000000");
         store_put_snapshot(&x, &r);
     }
     CHECK_OK(store_commit_now(&x, &e), e);
+}
+
+static void store_snapshots(int n)
+{
+    store_snapshots_of(HOG, "", n);
 }
 
 TEST(an_owner_has_so_many_snapshots)
@@ -57,5 +65,61 @@ TEST(an_owner_has_so_many_bytes_of_snapshots)
     CHECK_OK(check_room_of(&hog, 2), e);
     CHECK_INT(check_room_of(&hog, 3), -ERR_QUOTA);
     CHECK_OK(check_room_of(&other, 10), e);
+    plane_close();
+}
+
+TEST(a_family_of_tokens_leaves_snapshots_to_others)
+{
+    const struct caller family = { .owner = HOG, .family = "tok_a" },
+                        sibling = { .owner = HOG, .family = "tok_b" };
+    int part = (int)quota_token_part(SNAPSHOTS_PER_OWNER);
+
+    plane_open();
+    store_snapshots_of(HOG, "tok_a", part - 1);
+    plane_close();
+    plane_open();
+    CHECK_OK(check_room_of(&family, 1), e);
+    store_snapshots_of(HOG, "tok_a", 1);
+    plane_close();
+    plane_open();
+    CHECK_INT(check_room_of(&family, 1), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&sibling, 1), e);
+    CHECK_OK(check_room_of(&hog, 1), e);
+    plane_close();
+}
+
+TEST(a_family_of_tokens_leaves_bytes_of_snapshots_to_others)
+{
+    const struct caller family = { .owner = HOG, .family = "tok_a" },
+                        sibling = { .owner = HOG, .family = "tok_b" };
+
+    fix.config.limits.snapshot_bytes_per_owner = 16;
+    plane_open();
+    store_snapshots_of(HOG, "tok_a", 12);
+    plane_close();
+    plane_open();
+    CHECK_INT(snapshot_room(fix.control, &family), 2);
+    CHECK_INT(snapshot_room(fix.control, &sibling), 4);
+    CHECK_OK(check_room_of(&family, 2), e);
+    CHECK_INT(check_room_of(&family, 3), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&sibling, 4), e);
+    plane_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_snapshots)
+{
+    const struct caller family = { .owner = "uid:0", .family = "tok_a" },
+                        sibling = { .owner = "uid:0", .family = "tok_b" };
+
+    fix.config.limits.snapshot_bytes_per_owner = 16;
+    plane_open();
+    store_snapshots_of("uid:0", "tok_a", 12);
+    plane_close();
+    plane_open();
+    CHECK_INT(snapshot_room(fix.control, &family), 4);
+    CHECK_INT(check_room_of(&family, 5), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&family, 4), e);
+    CHECK_OK(check_room_of(&sibling, 16), e);
+    CHECK_INT(check_room_of(&sibling, 17), -ERR_QUOTA);
     plane_close();
 }

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/config/yaml_files.h"
+#include "unit/domain/config/yaml_files.h"
 
 static struct arena arena = ARENA_INIT(8 << 20);
 
@@ -21,12 +22,13 @@ TEST(bad_files_say_file_line_and_field)
         { "listen: 127.0.0.1\n", "0.yaml: line 1: listen: must be an address" },
         { "listen: 127.0.0.1:0\n", "0.yaml: line 1: listen: must be an address" },
         { "listen: ::1:7700\n", "0.yaml: line 1: listen: must be an address" },
-        { "domain: {name: Upper.test}\n", "0.yaml: line 1: domain.name: must be a name of DNS" },
-        { "domain: {name: a..b}\n", "0.yaml: line 1: domain.name: must be a name of DNS" },
-        { "domain: {name: ../x}\n", "0.yaml: line 1: domain.name: must be a name of DNS" },
+        { "domain: {name: Upper.test}\n", "0.yaml: line 1: domain.name: must be a DNS name" },
+        { "domain: {name: a..b}\n", "0.yaml: line 1: domain.name: must be a DNS name" },
+        { "domain: {name: ../x}\n", "0.yaml: line 1: domain.name: must be a DNS name" },
         { "domain: {listen: '127.0.0.1:1'}\n", "0.yaml: line 1: domain.listen: needs domain.name" },
         { "domain: {name: a.b, listen: x}\n", "0.yaml: line 1: domain.listen: must be an address" },
-        { "domain: {name: a.b, listen: '127.0.0.1:1', key: /k}\n", "domain.certificate: needs" },
+        { "domain: {name: a.b, listen: '127.0.0.1:1', key: /k}\n",
+          "domain.certificate: must be set" },
         { "socket:\n  path: here.sock\n", "0.yaml: line 2: socket.path: must be an absolute" },
         { "socket:\n  mode: 0660\n", "0.yaml: line 2, column 9: a number must not start with 0" },
         { "socket:\n  mode: '0999'\n", "0.yaml: line 2: socket.mode: must be octal digits" },
@@ -49,9 +51,9 @@ TEST(bad_files_say_file_line_and_field)
         { "hosts:\n- name: a\n", "0.yaml: line 2: hosts[0].address: is required" },
         { "hosts:\n- {name: A, address: a}\n", "0.yaml: line 2: hosts[0].name: must be labels" },
         { "hosts:\n- {name: local, address: a}\n",
-          "line 2: hosts[0].name: there is a host 'local'" },
+          "line 2: hosts[0].name: the host name 'local' is already" },
         { "hosts:\n- {name: a, address: a}\n- {name: a, address: b}\n",
-          "0.yaml: line 3: hosts[1].name: there is a host 'a' already" },
+          "0.yaml: line 3: hosts[1].name: the host name 'a' is already in use" },
         { "hosts:\n- {name: a, address: -oProxyCommand=x}\n",
           "0.yaml: line 2: hosts[0].address: must be a destination" },
         { "gateway:\n  token_file: t\n", "0.yaml: line 2: gateway.token_file: must be" },

@@ -1,12 +1,13 @@
-#include "config/config.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/config.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "harness/tap.h"
-#include "unit/config/yaml_files.h"
-#include "unit/profile/doc_rows.h"
+#include "unit/domain/config/yaml_files.h"
+#include "unit/domain/profile/doc_rows.h"
 
 static struct arena arena = ARENA_INIT(8 << 20);
 

@@ -1,11 +1,12 @@
-#include "config/paths.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/paths.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "unit/config/yaml_files.h"
+#include "unit/domain/config/yaml_files.h"
 
 static char out[PATH_MAX];
 static struct err e;
@@ -16,7 +17,7 @@ static void become_plain(void)
         CHECK(seteuid(65534) == 0);
 }
 
-/* Whoever looks for leaks at the end of a test needs its rights. */
+/* The leak checker at the end of a test needs its rights. */
 static void become_again(void)
 {
     CHECK(seteuid(getuid()) == 0);

@@ -1,11 +1,12 @@
-#include "config/sources.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/sources.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "harness/tap.h"
-#include "unit/config/yaml_files.h"
+#include "unit/domain/config/yaml_files.h"
 
 static struct arena arena = ARENA_INIT(8 << 20);
 static struct err e;

@@ -1,6 +1,7 @@
-#include "config/config.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/config/config.h"
 #include "harness/tap.h"
-#include "unit/config/yaml_files.h"
+#include "unit/domain/config/yaml_files.h"
 
 static struct arena arena = ARENA_INIT(8 << 20);
 static struct err e;
@@ -47,7 +48,7 @@ TEST(yaml_is_commented)
     yaml_files_make(&f);
     c = load(yaml_files_add(&f, ""));
     CHECK_OK(config_write(&c, CONFIG_YAML, &text, &e), e);
-    CHECK(strstr(text.p, "prepared ones included; a sixteenth is reserved for "
+    CHECK(strstr(text.p, "including prepared ones; a sixteenth is reserved for "
                          "administrators on the unix socket.\n  sandboxes_max: 1000\n"));
     CHECK(strstr(text.p, "\n#user:\n"));
 }

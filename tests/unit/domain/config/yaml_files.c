@@ -1,4 +1,5 @@
-#include "unit/config/yaml_files.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/domain/config/yaml_files.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,6 +50,6 @@ struct sources yaml_files_sources(const struct yaml_files *f)
     struct sources s = { .n = f->n };
 
     for (size_t i = 0; i < f->n; i++)
-        s.files[i] = (struct source){ .path = f->paths[i], .required = true };
+        s.files[i] = (struct config_source){ .path = f->paths[i], .required = true };
     return s;
 }

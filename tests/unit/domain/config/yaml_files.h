@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files of a test: in a directory of their own, which goes away. */
 #ifndef TESTS_YAML_FILES_H
 #define TESTS_YAML_FILES_H
 
-#include "config/sources.h"
+#include "domain/config/sources.h"
 
 struct yaml_files {
     char dir[32];

@@ -1,9 +1,10 @@
-#include "model/approval.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/approval.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
 
-/* What may follow what: everything that is not here may not. */
+/* The complete table of transitions; all others are rejected. */
 TEST(only_these_moves_are_made)
 {
     static const enum approval_state moves[][2] = {

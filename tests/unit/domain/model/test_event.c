@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
-#include "model/event.h"
+#include "domain/model/event.h"
 
 static struct str written(const struct event_record *v)
 {

@@ -1,4 +1,5 @@
-#include "model/owner.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/owner.h"
 
 #include "harness/tap.h"
 

@@ -1,9 +1,10 @@
-#include "model/request.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/request.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
-#include "json/writer.h"
+#include "lib/json/reader.h"
+#include "lib/json/writer.h"
 
 static struct arena arena;
 
@@ -74,7 +75,7 @@ TEST(what_is_no_network_is_named)
     arena_done(&arena);
 }
 
-/* A record is a request again: what was asked is still asked. */
+/* A stored request can be read again, with the same content. */
 TEST(what_is_written_is_read_again)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(4096);

@@ -1,4 +1,5 @@
-#include "model/time.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/model/time.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

@@ -1,4 +1,5 @@
-#include "oci/challenge.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/challenge.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "harness/tap.h"
-#include "oci/config.h"
-#include "oci/manifest.h"
-#include "oci/saved.h"
+#include "domain/oci/config.h"
+#include "domain/oci/manifest.h"
+#include "domain/oci/saved.h"
 
 #define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define DIGEST "\"sha256:" HEX "\""

@@ -1,4 +1,5 @@
-#include "oci/reference.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/oci/reference.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

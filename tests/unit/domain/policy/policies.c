@@ -1,11 +1,12 @@
-#include "unit/policy/policies.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/domain/policy/policies.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "net/host.h"
-#include "policy/egress_file.h"
+#include "lib/net/host.h"
+#include "domain/policy/egress_file.h"
 
 static struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
 
@@ -41,10 +42,11 @@ const struct egress_snapshot *policy_compiled(const char *yaml)
     return snapshot_of(&p);
 }
 
-struct egress_ask ask_for(const char *destination, const char *binary)
+struct egress_connect_query ask_for(const char *destination, const char *binary)
 {
     struct host host;
-    struct egress_ask ask = { .identity_known = binary != NULL, .binary = str_from(binary) };
+    struct egress_connect_query ask = { .identity_known = binary != NULL,
+                                        .binary = str_from(binary) };
     struct err e;
 
     CHECK_OK(authority_parse(str_from(destination), 0, &host, &ask.port, &e), e);
@@ -69,7 +71,7 @@ const char *verdict_text(enum egress_verdict v, const struct egress_reason *why)
 const char *connect_text(const struct egress_snapshot *s, const char *destination,
                          const char *binary)
 {
-    struct egress_ask ask = ask_for(destination, binary);
+    struct egress_connect_query ask = ask_for(destination, binary);
     struct egress_match m;
     struct egress_reason why;
 
@@ -79,7 +81,7 @@ const char *connect_text(const struct egress_snapshot *s, const char *destinatio
 const char *request_text(const struct egress_snapshot *s, const char *destination,
                          const char *method, const char *target)
 {
-    struct egress_ask ask = ask_for(destination, "/usr/bin/curl");
+    struct egress_connect_query ask = ask_for(destination, "/usr/bin/curl");
     struct egress_http q = { .method = str_from(method) };
     struct egress_match m;
     struct egress_reason why;

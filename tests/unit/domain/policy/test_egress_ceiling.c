@@ -1,9 +1,10 @@
-#include "policy/egress_ceiling.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_ceiling.h"
 
 #include "harness/tap.h"
-#include "policy/egress_check.h"
-#include "policy/egress_file.h"
-#include "policy/egress_sources.h"
+#include "domain/policy/egress_check.h"
+#include "domain/policy/egress_file.h"
+#include "domain/policy/egress_sources.h"
 
 static struct arena arena = ARENA_INIT(64 << 20);
 static struct err e;
@@ -194,7 +195,9 @@ static enum egress_verdict decide_under(const char *item, const struct egress_ce
                                         struct egress_reason *why)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
-    struct egress_ask ask = { .port = 8099, .host_is_address = true, .identity_known = true };
+    struct egress_connect_query ask = { .port = 8099,
+                                        .host_is_address = true,
+                                        .identity_known = true };
     struct egress_match m;
     struct egress_policy p;
     enum egress_verdict v;
@@ -210,7 +213,7 @@ static enum egress_verdict decide_under(const char *item, const struct egress_ce
     return v;
 }
 
-/* The worker's side: what was compiled although it exceeds the ceiling is denied. */
+/* The worker denies destinations beyond the ceiling, although the policy was compiled. */
 TEST(a_policy_that_slipped_through_opens_nothing)
 {
     struct egress_ceiling tenant = ceiling_of(EGRESS_REACH_PUBLIC, NULL),

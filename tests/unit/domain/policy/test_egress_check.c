@@ -1,11 +1,12 @@
-#include "policy/egress_check.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_check.h"
 
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
+#include "unit/domain/policy/policies.h"
 
 #define HEAD "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /**}]\n    endpoints:\n"
 
@@ -49,22 +50,22 @@ TEST(hosts_and_ports)
     static const struct row rows[] = {
         { "{port: 443}", "line 6: network_policies.web.endpoints[0].host: is required unless" },
         { "{host: '', port: 443}", "host: is required unless" },
-        { "{host: '*', port: 443}", "host: needs two whole labels" },
-        { "{host: '**', port: 443}", "host: needs two whole labels" },
-        { "{host: '*.com', port: 443}", "host: needs two whole labels" },
-        { "{host: '**.com', port: 443}", "host: needs two whole labels" },
-        { "{host: 'a.**.example.com', port: 443}", "host: has '*' beside other characters" },
-        { "{host: 'a.b*.example.com', port: 443}", "host: has '*' beside other characters" },
+        { "{host: '*', port: 443}", "host: must have two labels without wildcards" },
+        { "{host: '**', port: 443}", "host: must have two labels without wildcards" },
+        { "{host: '*.com', port: 443}", "host: must have two labels without wildcards" },
+        { "{host: '**.com', port: 443}", "host: must have two labels without wildcards" },
+        { "{host: 'a.**.example.com', port: 443}", "host: may combine '*' with other characters" },
+        { "{host: 'a.b*.example.com', port: 443}", "host: may combine '*' with other characters" },
         { "{host: 'a.example.com.', port: 443}", "host: has an empty label" },
-        { "{host: ' a.example.com', port: 443}", "host: holds a character" },
+        { "{host: ' a.example.com', port: 443}", "host: contains a character" },
         { "{host: 'a..example.com', port: 443}", "host: has an empty label" },
-        { "{host: '{a,b}.example.com', port: 443}", "host: holds a character" },
+        { "{host: '{a,b}.example.com', port: 443}", "host: contains a character" },
         { "{host: 0x7f.1, port: 443}", "host: ends with a label that begins with a digit" },
-        { "{host: '[::1]', port: 443}", "host: holds a character" },
+        { "{host: '[::1]', port: 443}", "host: contains a character" },
         { "{host: 169.254.169.254, port: 80}", "host: is a metadata service" },
         { "{host: 'fd00:ec2::254', port: 80}", "host: is a metadata service" },
         { "{host: metadata.google.internal, port: 80}", "host: is a metadata service" },
-        { "{host: 10.0.0.7, port: 80}", "host: is not a public address; if it is meant, add" },
+        { "{host: 10.0.0.7, port: 80}", "host: is not a public address; to allow it, add" },
         { "{host: 127.0.0.1, port: 80, allowed_ips: [8.8.8.8]}", "host: is not a public address" },
         { "{host: 10.0.0.7, port: 80, allowed_ips: [10.0.0.0/24]}", "host: is not a public" },
         { "{host: 192.0.2.7, port: 80, protocol: tcp}", "host: must be a name with protocol tcp" },
@@ -74,9 +75,9 @@ TEST(hosts_and_ports)
         { "{host: a.b}", "ports: must be a list of 1 to 32 port numbers" },
         { "{host: a.b, ports: []}", "ports: must be a list of 1 to 32 port numbers" },
         { "{host: a.b, ports: 443}", "ports: must be a list of 1 to 32 port numbers" },
-        { "{host: a.b, port: 0}", "port: a port is a whole number" },
-        { "{host: a.b, port: 65536}", "port: a port is a whole number" },
-        { "{host: a.b, port: '443'}", "port: a port is a whole number" },
+        { "{host: a.b, port: 0}", "port: a port must be a whole number" },
+        { "{host: a.b, port: 65536}", "port: a port must be a whole number" },
+        { "{host: a.b, port: '443'}", "port: a port must be a whole number" },
         { "{host: a.b, port: 443, ports: [443]}", "port: and ports cannot both be given" },
         { "{host: a.b, ports: [443, 6443]}", "ports: port 6443 belongs to cluster control planes" },
     };
@@ -92,23 +93,23 @@ TEST(addresses)
         { "{host: a.b, port: 1, allowed_ips: [10.1.2.3/8]}", "allowed_ips[0]: must be an address" },
         { "{host: a.b, port: 1, allowed_ips: [example.com]}",
           "allowed_ips[0]: must be an address" },
-        { "{host: a.b, port: 1, allowed_ips: [0.0.0.0/0]}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: ['::/0']}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: [127.0.0.0/31]}", "must not touch loopback" },
-        { "{port: 1, allowed_ips: [127.0.0.1]}", "must not touch loopback" },
-        { "{host: localhost, port: 1}", "host: names the loopback of this machine; if it is meant, "
+        { "{host: a.b, port: 1, allowed_ips: [0.0.0.0/0]}", "must not include loopback" },
+        { "{host: a.b, port: 1, allowed_ips: ['::/0']}", "must not include loopback" },
+        { "{host: a.b, port: 1, allowed_ips: [127.0.0.0/31]}", "must not include loopback" },
+        { "{port: 1, allowed_ips: [127.0.0.1]}", "must not include loopback" },
+        { "{host: localhost, port: 1}", "host: is a loopback name; to allow loopback, "
                                         "write host: 127.0.0.1" },
         { "{host: Host.sandboxer.internal, port: 1, allowed_ips: [127.0.0.1]}",
-          "host: names the loopback of this machine" },
-        { "{host: a.b, port: 1, allowed_ips: [169.254.0.0/24]}", "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: ['fe80::/64']}", "must not touch loopback" },
+          "host: is a loopback name" },
+        { "{host: a.b, port: 1, allowed_ips: [169.254.0.0/24]}", "must not include loopback" },
+        { "{host: a.b, port: 1, allowed_ips: ['fe80::/64']}", "must not include loopback" },
         { "{host: a.b, port: 1, allowed_ips: ['::ffff:127.0.0.0/120']}",
-          "must not touch loopback" },
-        { "{host: a.b, port: 1, allowed_ips: [169.254.169.254]}", "must not touch" },
+          "must not include loopback" },
+        { "{host: a.b, port: 1, allowed_ips: [169.254.169.254]}", "must not include" },
         { "{host: a.b, port: 1, allowed_ips: [192.0.2.1, 0.1.2.3]}", "allowed_ips[1]: must not" },
         { "{host: a.b, port: 1, allowed_ips: [100.100.100.200]}", "is a metadata service" },
-        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.2]}", "must not touch loopback" },
-        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.0/8]}", "must not touch loopback" },
+        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.2]}", "must not include loopback" },
+        { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.0/8]}", "must not include loopback" },
         { "{host: 127.0.0.1, port: 1, allowed_ips: [127.0.0.1, '::1']}", "allowed_ips[1]: must" },
         { "{host: 100.100.100.200, port: 1, allowed_ips: [100.100.100.200]}", "is a metadata" },
     };
@@ -128,22 +129,22 @@ TEST(rules_and_access)
           "access: or rules are needed" },
         { "{host: a.b, port: 1, protocol: json-rpc}", "rules: are needed with the protocol" },
         { "{host: a.b, port: 1, protocol: mcp}", "rules: are needed with the protocol mcp" },
-        { "{host: a.b, port: 1, protocol: mcp, access: full}", "access: means nothing with" },
-        { "{host: a.b, port: 1, protocol: json-rpc, access: full}", "access: means nothing with" },
+        { "{host: a.b, port: 1, protocol: mcp, access: full}", "access: has no meaning with" },
+        { "{host: a.b, port: 1, protocol: json-rpc, access: full}", "access: has no meaning with" },
         { "{host: a.b, port: 1, protocol: rest, access: full, rules: [{allow: {method: GET, path: "
           "/}}]}",
           "rules: and access cannot both be given" },
         { "{host: a.b, port: 1, protocol: rest, rules: []}", "rules: is empty, which would deny" },
         { "{host: a.b, port: 1, protocol: rest, access: full, deny_rules: []}",
-          "deny_rules: is empty" },
+          "deny_rules: must not be empty" },
         { "{host: a.b, port: 1, protocol: rest, deny_rules: [{method: GET}]}",
           "access: or rules are needed" },
         { "{host: a.b, port: 1, deny_rules: [{method: GET}]}",
-          "deny_rules: needs a protocol that is inspected" },
+          "deny_rules: needs an inspected protocol" },
         { "{host: a.b, port: 1, rules: [{allow: {method: GET}}]}",
-          "rules: needs a protocol that is inspected" },
-        { "{host: a.b, port: 1, access: full}", "access: needs a protocol that is inspected" },
-        { "{host: a.b, port: 1, enforcement: audit}", "enforcement: needs a protocol" },
+          "rules: needs an inspected protocol" },
+        { "{host: a.b, port: 1, access: full}", "access: needs an inspected protocol" },
+        { "{host: a.b, port: 1, enforcement: audit}", "enforcement: needs an inspected protocol" },
         { "{host: a.b, port: 1, protocol: rest, access: full, enforcement: monitor}",
           "enforcement: expected one of: enforce, audit" },
         { "{host: a.b, port: 1, protocol: sql, access: full}", "enforcement: sql can only be" },
@@ -157,9 +158,9 @@ TEST(rules_and_access)
         { "{host: a.b, port: 1, protocol: rest, access: full, path: '/[a'}",
           "path: a '[' has no ']'" },
         { "{host: a.b, port: 1, protocol: rest, access: full, path: '/a b'}",
-          "path: holds a character that is escaped" },
+          "path: contains a character that must be escaped" },
         { "{host: a.b, port: 1, protocol: rest, access: full, json_rpc: {}}",
-          "json_rpc: means nothing with the protocol rest" },
+          "json_rpc: has no meaning with the protocol rest" },
         { "{host: a.b, port: 1, protocol: rest, access: full, advisor_proposed: true}",
           "advisor_proposed: no such field" },
     };
@@ -195,7 +196,7 @@ TEST(tcp_takes_no_options)
 
         snprintf(endpoint, sizeof endpoint, "{host: a.b, port: 1, protocol: tcp, %s}",
                  options[i][0]);
-        snprintf(message, sizeof message, "%s: needs a protocol that is inspected", options[i][1]);
+        snprintf(message, sizeof message, "%s: needs an inspected protocol", options[i][1]);
         check_rows(&row, 1);
     }
 }
@@ -211,31 +212,37 @@ TEST(endpoints_that_let_nothing_through)
           "endpoints[0].ports: nothing can pass on port 443" },
         { "{host: a.b, ports: [80, 443], protocol: rest, access: full, enforcement: audit}",
           "endpoints[0].ports: nothing can pass on port 443" },
-        { PRESET("full", "{path: '/**'}"), "deny_rules: take back all that access allows" },
-        { PRESET("full", "{method: '*'}"), "deny_rules: take back all" },
+        { PRESET("full", "{path: '/**'}"), "deny_rules: deny everything that access allows" },
+        { PRESET("full", "{method: '*'}"), "deny_rules: deny everything" },
         { PRESET("read-only", "{method: get}, {method: OPTIONS, path: '**'}"),
-          "deny_rules: take back all" },
+          "deny_rules: deny everything" },
         { PRESET("read-write", "{method: GET}, {method: OPTIONS}, {method: POST}, {method: PUT}, "
                                "{method: PATCH}"),
-          "deny_rules: take back all" },
+          "deny_rules: deny everything" },
         { "{host: a.b, port: 1, protocol: rest, path: '/v1/**', access: full, deny_rules: "
           "[{path: '/v1/**'}]}",
-          "deny_rules: take back all" },
-        { RULE_OF("{method: GET, path: /x}", "{path: /x}"), "rules: let nothing through: deny" },
-        { RULE_OF("{method: GET, path: /x}", "{path: '/**'}"), "rules: let nothing through: deny" },
+          "deny_rules: deny everything" },
+        { RULE_OF("{method: GET, path: /x}", "{path: /x}"), "rules: allow no request: deny" },
+        { RULE_OF("{method: GET, path: /x}", "{path: '/**'}"), "rules: allow no request: deny" },
         { RULE_OF("{method: HEAD, path: /x/y}", "{method: GET, path: '/X/*'}"),
-          "rules: let nothing through: deny" },
+          "rules: allow no request: deny" },
         { RULE_OF("{method: GET, path: '/x/*/y'}", "{path: '/x/**'}"),
-          "rules: let nothing through: deny" },
+          "rules: allow no request: deny" },
         { "{host: a.b, port: 1, protocol: rest, rules: [{allow: {method: TRACE, path: /x}}, "
           "{allow: {method: connect, path: /x}}]}",
-          "rules: let nothing through: CONNECT and TRACE" },
+          "rules: allow no request: CONNECT and TRACE" },
         { "{host: a.b, port: 1, protocol: rest, path: /a/*, rules: [{allow: {method: GET, path: "
           "/b}}]}",
-          "rules: let nothing through: its path has nothing" },
+          "rules: allow no request: its path does not" },
+        { "{port: 1, allowed_ips: [10.0.0.0/8, 192.168.1.1, 'fd00::/8']}",
+          "allowed_ips: has no public address, and without a host" },
+        { "{port: 1, allowed_ips: [10.0.0.5]}", "allowed_ips: has no public address" },
     };
     static const char *const good[] = {
         "{host: a.b, port: 443}",
+        "{port: 1, allowed_ips: [10.0.0.0/8, 8.8.8.8]}",
+        "{port: 1, allowed_ips: [8.0.0.0/5]}",
+        "{host: 10.0.0.5, port: 1, allowed_ips: [10.0.0.5]}",
         "{host: a.b, port: 80, protocol: rest, access: full}",
         PRESET("full", "{path: '/*'}"),
         PRESET("full", "{path: '/**', query: {x: y}}"),
@@ -274,7 +281,7 @@ TEST(endpoints_that_deny_all_of_each_other)
         { "    - {host: a.b, port: 80, protocol: rest, access: read-only}\n"
           "    - {host: a.b, ports: [80, 81], protocol: rest, rules: [{allow: {method: POST, path: "
           "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
-          "endpoints[0].deny_rules: take back all that access allows" },
+          "endpoints[0].deny_rules: deny everything that access allows" },
         { "    - {host: a.b, ports: [80, 82], protocol: rest, access: read-only}\n"
           "    - {host: a.b, ports: [80, 81], protocol: rest, rules: [{allow: {method: POST, path: "
           "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
@@ -295,6 +302,66 @@ TEST(endpoints_that_deny_all_of_each_other)
         else
             CHECK_OK(r, e);
     }
+}
+
+TEST(entries_without_endpoints)
+{
+    static const char *const rows[] = {
+        "version: 1\nnetwork_policies: {a: {binaries: [{path: /**}]}}\n",
+        "version: 1\nnetwork_policies: {a: {endpoints: []}}\n",
+        ("version: 1\nunlisted: {access: public}\nnetwork_policies:\n"
+         "  b: {endpoints: [{host: a.b, port: 1}]}\n  a: {endpoints: []}\n"),
+    };
+    struct egress_policy p;
+    struct err e;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CHECK_INT(policy_try(rows[i], &p, &e), -ERR_INVALID);
+        CHECK(strstr(e.msg, "network_policies.a.endpoints: an entry without endpoints"));
+    }
+    CHECK_OK(policy_try("version: 1\nnetwork_policies: {}\n", &p, &e), e);
+}
+
+/* Deny rules of another entry count if it is for every program, for good, and wherever the first
+ * applies. */
+TEST(entries_that_deny_all_of_each_other)
+{
+#define DENYING(more, host)                                                                        \
+    "  other:\n" more "    endpoints:\n    - {host: '" host "', ports: [80, 81], protocol: rest, " \
+    "rules: [{allow: {method: POST, path: /x}}], deny_rules: [{method: GET}, {method: "            \
+    "OPTIONS}]}\n"
+    static const char first[] =
+        "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /usr/bin/curl}]\n"
+        "    endpoints:\n    - {host: a.b.c, port: 80, protocol: rest, access: read-only}\n";
+    static const struct {
+        const char *second;
+        bool denies;
+    } rows[] = {
+        { DENYING("", "a.b.c"), true },
+        { DENYING("    binaries: [{path: /bin/sh}, {path: '/**'}]\n", "a.b.c"), true },
+        { DENYING("", "*.b.c"), true },
+        { DENYING("", "**.b.c"), true },
+        { DENYING("", "x.b.c"), false },
+        { DENYING("    binaries: [{path: /usr/bin/curl}]\n", "a.b.c"), false },
+        { DENYING("    until: 2126-01-02T03:04:05Z\n", "a.b.c"), false },
+        { DENYING("    uses: 3\n", "a.b.c"), false },
+    };
+    struct egress_policy p;
+    struct err e;
+    char text[1024];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        int r;
+
+        snprintf(text, sizeof text, "%s%s", first, rows[i].second);
+        r = policy_try(text, &p, &e);
+        if (!rows[i].denies)
+            CHECK_OK(r, e);
+        else if (r != -ERR_INVALID ||
+                 !strstr(e.msg, "web.endpoints[0].deny_rules: deny everything that access allows"))
+            FAIL("%zu: %d %s", i, r, e.msg);
+    }
+#undef DENYING
 }
 
 /* Beside others that allow something, it is only worth a note. */
@@ -321,34 +388,36 @@ TEST(a_rule_that_lets_nothing_through_is_noted)
 TEST(rules_of_requests)
 {
     static const struct row rows[] = {
-        { REST "{}}]}", "rules[0].allow: says nothing and would allow nothing" },
+        { REST "{}}]}",
+          "rules[0].allow: must have at least one field; an empty rule allows nothing" },
         { REST "{method: GET}}]}", "rules[0].allow.path: is required" },
         { REST "{path: /}}]}", "rules[0].allow.method: is required" },
         { REST "{method: 'GET POST', path: /}}]}", "method: must be '*' or the name of a method" },
         { REST "{method: 'G*', path: /}}]}", "method: must be '*' or the name of a method" },
         { REST "{method: GET, path: a}}]}", "rules[0].allow.path: must begin with '/'" },
         { REST "{method: GET, path: '/{a'}}]}", "rules[0].allow.path: a '{' has no '}'" },
-        { REST "{method: GET, path: /a+b}}]}", "rules[0].allow.path: holds a character" },
-        { REST "{method: GET, path: /, tool: x}}]}", "means nothing with this protocol" },
-        { REST "{method: GET, path: /, command: x}}]}", "means nothing with this protocol" },
+        { REST "{method: GET, path: /a+b}}]}", "rules[0].allow.path: contains a character" },
+        { REST "{method: GET, path: /, tool: x}}]}", "without a meaning for this protocol" },
+        { REST "{method: GET, path: /, command: x}}]}", "without a meaning for this protocol" },
         { REST "{method: GET, path: /, query: x}}]}", "query: must be an object" },
         { REST "{method: GET, path: /, query: {}}}]}", "query: must be an object" },
         { REST "{method: GET, path: /, query: {a: {}}}}]}", "query: must be a glob" },
         { REST "{method: GET, path: /, query: {a: {any: []}}}}]}", "query: any must be a list" },
-        { REST "{method: GET, path: /, query: {a: {any: [1]}}}}]}", "query: a glob is a text" },
-        { REST "{method: GET, path: /, query: {a: 1}}}]}", "query: a glob is a text" },
+        { REST "{method: GET, path: /, query: {a: {any: [1]}}}}]}",
+          "query: a glob must not contain" },
+        { REST "{method: GET, path: /, query: {a: 1}}}]}", "query: a glob must not contain" },
         { REST "{method: GET, path: /, query: {a: {glob: x, any: [x]}}}}]}", "must be a glob" },
         { REST "{method: GET, path: /, query: {a: {regex: x}}}}]}", "query: must be a glob" },
         { REST "{method: GET, path: /, query: {a: '[x'}}}]}", "query: a '[' has no ']'" },
         { REST "{method: GET, path: /}, deny: {}}]}", "rules[0].deny: no such field" },
         { "{host: a.b, port: 1, protocol: rest, rules: [{}]}", "rules[0].allow: is required" },
         { "{host: a.b, port: 1, protocol: rest, access: full, deny_rules: [{}]}",
-          "deny_rules[0]: says nothing" },
+          "deny_rules[0]: must have at least one field" },
         { "{host: a.b, port: 1, protocol: rest, access: full, deny_rules: [{path: x}]}",
           "deny_rules[0].path: must begin with '/'" },
         { GQL "{operation_name: x}}]}", "operation_type: must be query, mutation or" },
         { GQL "{operation_type: '*'}}]}", "operation_type: must be query, mutation or" },
-        { GQL "{operation_type: query, fields: []}}]}", "fields: is empty" },
+        { GQL "{operation_type: query, fields: []}}]}", "fields: must not be empty" },
         { GQL "{operation_type: query, fields: ['']}}]}", "fields: has an empty name" },
         { "{host: a.b, port: 1, protocol: graphql, access: full, graphql_persisted_queries: {x: "
           "{}}}",
@@ -357,12 +426,12 @@ TEST(rules_of_requests)
           "graphql_max_body_bytes: must be a whole number from 1" },
         { WS "{method: GET, operation_type: query}}]}", "rules[0].allow: mixes an operation" },
         { WS "{operation_type: query}}, {allow: {method: WEBSOCKET_TEXT, path: /}}]}",
-          "rules[1].allow.method: WEBSOCKET_TEXT would let" },
-        { RPC "{}}]}", "rules[0].allow: says nothing" },
+          "rules[1].allow.method: WEBSOCKET_TEXT would allow" },
+        { RPC "{}}]}", "rules[0].allow: must have at least one field" },
         { RPC "{method: 'a*'}}]}", "method: must be '*' or the whole name" },
-        { RPC "{method: a, path: /}}]}", "means nothing with this protocol" },
-        { RPC "{method: a, tool: x}}]}", "means nothing with this protocol" },
-        { RPC "{method: a, params: {name: x}}}]}", "means nothing with this protocol" },
+        { RPC "{method: a, path: /}}]}", "without a meaning for this protocol" },
+        { RPC "{method: a, tool: x}}]}", "without a meaning for this protocol" },
+        { RPC "{method: a, params: {name: x}}}]}", "without a meaning for this protocol" },
         { MCP "{method: '*'}}]}", "method: wildcards are only for methods below tools/" },
         { MCP "{method: 'prompts/*'}}]}", "method: wildcards are only for methods below tools/" },
         { MCP "{tool: x}}]}", "method: is required" },
@@ -438,8 +507,8 @@ TEST(programs)
         { "binaries: []", "network_policies.web.binaries: the number of items must be at least" },
         { "binaries:", "network_policies.web.binaries: expected a list of objects, not null" },
         { "binaries: [{path: curl}]", "binaries[0]: the path of a program must be absolute" },
-        { "binaries: [{path: /usr/../bin/curl}]", "binaries[0]: must not have '//'" },
-        { "binaries: [{path: /usr/bin/}]", "binaries[0]: must not have '//'" },
+        { "binaries: [{path: /usr/../bin/curl}]", "binaries[0]: must not contain '//'" },
+        { "binaries: [{path: /usr/bin/}]", "binaries[0]: must not contain '//'" },
         { "binaries: [{path: '/usr/[a'}]", "binaries[0]: a '[' has no ']'" },
         { "binaries: [{harness: true}]", "binaries[0].path: is required" },
         { "binaries: [/usr/bin/curl]", "binaries[0]: expected an object" },
@@ -468,10 +537,11 @@ TEST(sections)
         { "version: 1\nnetwork: {}\n", "network: no such field" },
         { "version: 1\nversion: 1\n", "line 2" },
         { "version: 1\nfilesystem_policy: {read_only: [etc]}\n",
-          "read_only[0]: a path is absolute" },
+          "read_only[0]: a path must be absolute" },
         { "version: 1\nfilesystem_policy: {read_only: [/a/../b]}\n",
-          "read_only[0]: a path has no" },
-        { "version: 1\nfilesystem_policy: {read_write: [//]}\n", "read_write[0]: the root cannot" },
+          "read_only[0]: a path must not" },
+        { "version: 1\nfilesystem_policy: {read_write: [//]}\n",
+          "read_write[0]: the root directory" },
         { "version: 1\nfilesystem_policy: {write: []}\n",
           "filesystem_policy.write: no such field" },
         { "version: 1\nlandlock: {compatibility: none}\n", "compatibility: expected one of" },
@@ -484,9 +554,10 @@ TEST(sections)
           "unlisted.allowed_ips[0]: must not" },
         { "version: 1\nunlisted: {denied_ips: [x]}\n", "unlisted.denied_ips: must be addresses" },
         { "version: 1\nnetwork_policies: {web: {endpoint: []}}\n", "web.endpoint: no such field" },
-        { "version: 1\nnetwork_policies: {'': {}}\n", "a key has 1 to 128 bytes" },
-        { "version: 1\nnetwork_policies: {\"a\\nb\": {}}\n", "holds a control character" },
-        { "version: 1\nnetwork_policies: {a: {name: \"x\\e[1m\"}}\n", "a.name: holds a control" },
+        { "version: 1\nnetwork_policies: {'': {}}\n", "a key must have 1 to 128 bytes" },
+        { "version: 1\nnetwork_policies: {\"a\\nb\": {}}\n", "contains a control character" },
+        { "version: 1\nnetwork_policies: {a: {name: \"x\\e[1m\"}}\n",
+          "a.name: contains a control" },
         { "version: 1\nnetwork_policies: [a]\n",
           "network_policies: expected an object of objects" },
     };
@@ -502,7 +573,8 @@ TEST(middlewares)
         { "{a: {middleware: x, on_error: retry, endpoints: {include: [a.example.com]}}}",
           "a: on_error must be" },
         { "{a: {middleware: x}}", "a: endpoints.include is empty" },
-        { "{a: {middleware: x, endpoints: {include: ['*']}}}", "a: a host needs two whole labels" },
+        { "{a: {middleware: x, endpoints: {include: ['*']}}}",
+          "a: a host must have two labels without wildcards" },
         { "{a: {middleware: x, endpoints: {include: [b.example.com]}}, b: {middleware: x, "
           "endpoints: "
           "{include: [b.example.com]}}}",
@@ -531,14 +603,14 @@ TEST(notes)
         "version: 1\nfilesystem_policy: {include_workdir: true, read_only: [/usr]}\n"
         "landlock: {compatibility: hard_requirement}\nprocess: {run_as_user: sandbox}\n"
         "network_policies:\n  web:\n    binaries: [{path: /usr/bin/curl, harness: true}]\n"
-        "    endpoints:\n    - {port: 1, tls: terminate, allowed_ips: [10.0.0.0/8]}\n"
+        "    endpoints:\n    - {port: 1, tls: terminate, allowed_ips: [10.0.0.0/8, 8.8.8.8]}\n"
         "    - {host: a.b, port: 2, allowed_ips: [10.0.0.0/8]}\n";
     static const char *const want[] = {
-        "not applied here: filesystem_policy",
-        "not applied here: landlock",
-        "not applied here: process",
-        "network_policies.web: binaries[].harness means nothing",
-        "network_policies.web.endpoints[0]: 10.0.0.0/8 is not public",
+        "filesystem_policy is ignored",
+        "landlock is ignored",
+        "process is ignored",
+        "network_policies.web: binaries[].harness is ignored",
+        "network_policies.web.endpoints[0]: 10.0.0.0/8 is not public: without a host it cannot",
         "network_policies.web.endpoints[0]: tls: terminate and passthrough mean auto",
     };
     struct egress_policy p;
@@ -600,9 +672,9 @@ TEST(endpoints_that_disagree)
           "host: a.example.com, port: 443", "allowed_ips" },
         { "host: a.example.com, port: 443, allowed_ips: [192.0.2.1, 192.0.2.2]",
           "host: a.example.com, port: 443, allowed_ips: [192.0.2.2/32, 192.0.2.1]", NULL },
-        { "port: 443, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", "allowed_ips" },
-        { "port: 443, allowed_ips: [192.0.2.1]", "host: 8.8.8.8, port: 443", "allowed_ips" },
-        { "port: 80, allowed_ips: [192.0.2.1]", "host: a.example.com, port: 443", NULL },
+        { "port: 443, allowed_ips: [8.8.8.8]", "host: a.example.com, port: 443", "allowed_ips" },
+        { "port: 443, allowed_ips: [8.8.8.8]", "host: 8.8.8.8, port: 443", "allowed_ips" },
+        { "port: 80, allowed_ips: [8.8.8.8]", "host: a.example.com, port: 443", NULL },
         { "host: a.example.com, port: 80, protocol: tcp",
           "host: a.example.com, port: 80, protocol: rest, access: full", "protocol" },
         { "host: a.example.com, port: 80",
@@ -637,9 +709,10 @@ TEST(endpoints_that_disagree)
             FAIL("%s | %s: %s", rows[i].a, rows[i].b, e.msg);
         if (!rows[i].what)
             continue;
-        snprintf(message, sizeof message, "on one connection, but has another %s", rows[i].what);
+        snprintf(message, sizeof message, "but has a different %s", rows[i].what);
         CHECK_INT(r, -ERR_INVALID);
-        if (!str_starts(str_from(e.msg), STR("line 7: network_policies.web.endpoints[1]: can meet "
+        if (!str_starts(str_from(e.msg), STR("line 7: network_policies.web.endpoints[1]: can apply "
+                                             "to the same connection as "
                                              "network_policies.web.endpoints[0] (")) ||
             !strstr(e.msg, message))
             FAIL("%s | %s: %s", rows[i].a, rows[i].b, e.msg);
@@ -662,7 +735,9 @@ TEST(ten_thousand_endpoints)
     CHECK_OK(policy_try(text.p, &p, &e), e);
     CHECK(buf_addf(&text, "    - {host: h9.x9.example.com, port: 443, tls: skip}\n") == 0);
     CHECK_INT(policy_try(text.p, &p, &e), -ERR_INVALID);
-    CHECK(strstr(e.msg, "endpoints[9999]: can meet network_policies.web.endpoints["));
+    CHECK(strstr(
+        e.msg,
+        "endpoints[9999]: can apply to the same connection as network_policies.web.endpoints["));
     CHECK(buf_addf(&text, "    - {host: one.too.many, port: 443}\n") == 0);
     CHECK_INT(policy_try(text.p, &p, &e), -ERR_INVALID);
     CHECK(strstr(e.msg, "at most 10000"));

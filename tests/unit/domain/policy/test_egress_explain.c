@@ -1,8 +1,9 @@
-#include "policy/egress_explain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_explain.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
+#include "unit/domain/policy/policies.h"
 
 static const char policy[] = "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /**}]\n"
                              "    endpoints: [{host: api.example.com, port: 80, protocol: rest, "
@@ -11,8 +12,9 @@ static const char policy[] = "version: 1\nnetwork_policies:\n  web:\n    binarie
 static void explain(const char *destination, const char *method, const char *address,
                     struct egress_explanation *ret)
 {
-    struct egress_trial trial = { .ask = ask_for(destination, NULL),
-                                  .request = { .method = str_from(method), .path = STR("/x") } };
+    struct egress_explain_input trial = { .query = ask_for(destination, NULL),
+                                          .request = { .method = str_from(method),
+                                                       .path = STR("/x") } };
     struct address a;
 
     if (address) {
@@ -61,5 +63,5 @@ TEST(as_text_and_as_json)
     CHECK_STR(buf_str(&out),
               "{\"verdict\":\"denied\",\"stage\":\"connect\",\"code\":\"policy_denied\",\"reason\":"
               "\"x.example.com:443 is not allowed by any policy.\",\"next\":\"Add an endpoint with "
-              "this host and port to the policy, or use one it has.\",\"generation\":7}");
+              "this host and port to the policy, or use another destination.\",\"generation\":7}");
 }

@@ -1,13 +1,14 @@
-#include "policy/egress_file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
-#include "unit/profile/doc_rows.h"
-#include "yaml/file.h"
+#include "unit/domain/policy/policies.h"
+#include "unit/domain/profile/doc_rows.h"
+#include "lib/yaml/file.h"
 
 static const char full[] =
     "version: 1\n"
@@ -62,7 +63,7 @@ TEST(json_is_not_trusted)
         { "null", "is empty" },
         { "{\"version\":1,\"network_policies\":{\"a\":{\"endpoints\":[{\"host\":\"*\",\"port\":1}],"
           "\"binaries\":[{\"path\":\"/**\"}]}}}",
-          "network_policies.a.endpoints[0].host: needs" },
+          "network_policies.a.endpoints[0].host: must have" },
         { "{\"version\":1,\"version\":1}", "appears twice" },
         { "{\"version\":1", "" },
     };

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "policy/egress.h"
-#include "unit/policy/policies.h"
+#include "domain/policy/egress.h"
+#include "unit/domain/policy/policies.h"
 
 #define CURL "/usr/bin/curl"
 
@@ -35,7 +36,7 @@ static const char timed[] = "version: 1\n"
 TEST(an_entry_ends_when_its_time_has_come)
 {
     struct egress_snapshot *s = compiled(timed);
-    struct egress_ask ask = ask_for("a.example.com:443", CURL);
+    struct egress_connect_query ask = ask_for("a.example.com:443", CURL);
     struct egress_match a, b;
     struct egress_reason why;
     struct egress_ports ports;
@@ -69,7 +70,7 @@ TEST(a_connection_uses_one_and_keeps_it)
                                          "  twice:\n"
                                          "    uses: 2\n"
                                          "    endpoints: [{host: a.example.com, port: 443}]\n");
-    struct egress_ask ask = ask_for("a.example.com:443", CURL);
+    struct egress_connect_query ask = ask_for("a.example.com:443", CURL);
     struct egress_match m;
     struct egress_reason why;
 
@@ -79,7 +80,7 @@ TEST(a_connection_uses_one_and_keeps_it)
     CHECK(!egress_match_ended(&m));
     CHECK_STR(str_from(connect_text(s, "a.example.com:443", CURL)), "denied uses_spent");
     egress_limit_refuse(m.limit, &why);
-    CHECK_STR(str_from(why.text), "'twice' allowed it 2 times, and that is used up.");
+    CHECK_STR(str_from(why.text), "'twice' allowed it 2 times, and all uses are spent.");
     CHECK(egress_limit_use(NULL));
     egress_snapshot_unref(s);
 }
@@ -106,7 +107,7 @@ TEST(what_lasts_is_used_first)
                                          "    endpoints: [{host: a.example.com, port: 443}]\n"
                                          "  b-always:\n"
                                          "    endpoints: [{host: a.example.com, port: 443}]\n");
-    struct egress_ask ask = ask_for("a.example.com:443", CURL);
+    struct egress_connect_query ask = ask_for("a.example.com:443", CURL);
     struct egress_match m;
     struct egress_reason why;
 
@@ -130,7 +131,7 @@ TEST(an_inspected_connection_uses_by_the_request)
         "      rules: [{allow: {method: POST, path: /pay}}]\n"
         "  reads:\n"
         "    endpoints: [{host: a.example.com, port: 80, protocol: rest, access: read-only}]\n");
-    struct egress_ask ask = ask_for("a.example.com:80", CURL);
+    struct egress_connect_query ask = ask_for("a.example.com:80", CURL);
     const struct egress_http get = { .method = STR("GET"), .path = STR("/pay") };
     const struct egress_http post = { .method = STR("POST"), .path = STR("/pay") };
     struct egress_match m;
@@ -151,15 +152,15 @@ TEST(an_inspected_connection_uses_by_the_request)
 TEST(mistakes)
 {
     static const char *const rows[][2] = {
-        { "until: tomorrow", "until: must be a moment" },
-        { "until: 2026-02-30T00:00:00Z", "until: must be a moment" },
+        { "until: tomorrow", "until: must be a time" },
+        { "until: 2026-02-30T00:00:00Z", "until: must be a time" },
         { "until:", "until: expected" },
         { "uses: 0", "uses: must be" },
         { "uses: -1", "uses: must be" },
         { "uses: 1000001", "uses: must be" },
         { "uses:", "uses: expected" },
         { "uses: often", "uses: expected" },
-        { "spent: true", "spent: is for entries with uses" },
+        { "spent: true", "spent: is only allowed with uses" },
     };
     struct egress_policy p;
     char text[256];

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
+#include "unit/domain/policy/policies.h"
 
 static const char policy[] =
     "version: 1\n"
@@ -15,7 +16,7 @@ static const char policy[] =
     "    binaries:\n"
     "      - {path: /usr/bin/curl}\n";
 
-/* The ports that are left for these addresses, or why there are none. */
+/* The remaining ports for these addresses, or the reason for the denial. */
 static const char *of(const char *yaml, const char *name, const char *first, const char *second)
 {
     static char text[128];

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
+#include "unit/domain/policy/policies.h"
 
 #define HEAD "version: 1\nnetwork_policies:\n  web:\n    binaries: [{path: /**}]\n    endpoints:\n"
 
@@ -339,7 +340,7 @@ TEST(reasons_name_the_rule_and_not_the_query)
                                         .path = STR("/x"),
                                         .query = STR("token=hidden") };
     const struct egress_http odd = { .method = STR("G\nET"), .path = STR("/\x1b[31m") };
-    struct egress_ask ask = ask_for("api.example.com:80", NULL);
+    struct egress_connect_query ask = ask_for("api.example.com:80", NULL);
     struct egress_match m;
     struct egress_reason why;
 

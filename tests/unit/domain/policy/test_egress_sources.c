@@ -1,8 +1,9 @@
-#include "policy/egress_sources.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/egress_sources.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/policy/policies.h"
+#include "unit/domain/policy/policies.h"
 
 #define STRS(...)                                                                                  \
     ((struct json_strs){ (const char *const[]){ __VA_ARGS__ },                                     \
@@ -63,29 +64,29 @@ TEST(allow_items_that_are_none)
         { "", "'' is not HOST" },
         { ":443", "':443' is not HOST" },
         { "a.example.com:", "is not HOST" },
-        { "a.example.com:x", "ports are numbers" },
-        { "a.example.com:0", "ports are numbers" },
-        { "a.example.com:0443", "ports are numbers" },
-        { "a.example.com:65536", "ports are numbers" },
-        { "a.example.com:+1", "ports are numbers" },
-        { "a.example.com:1,", "ports are numbers" },
-        { "a.example.com:1:2", "ports are numbers" },
+        { "a.example.com:x", "ports must be numbers" },
+        { "a.example.com:0", "ports must be numbers" },
+        { "a.example.com:0443", "ports must be numbers" },
+        { "a.example.com:65536", "ports must be numbers" },
+        { "a.example.com:+1", "ports must be numbers" },
+        { "a.example.com:1,", "ports must be numbers" },
+        { "a.example.com:1:2", "ports must be numbers" },
         { "a.example.com:6443", "'a.example.com:6443': this[0].ports: port 6443 belongs" },
-        { "*", "'*': this[0].host: needs two whole labels" },
-        { "*.com", "needs two whole labels" },
-        { "https://a.example.com", "ports are numbers" },
-        { "2001:db8::1", "ports are numbers" },
+        { "*", "'*': this[0].host: must have two labels without wildcards" },
+        { "*.com", "must have two labels without wildcards" },
+        { "https://a.example.com", "ports must be numbers" },
+        { "2001:db8::1", "ports must be numbers" },
         { "[192.0.2.1]:80", "is not HOST" },
         { "[a.example.com]:80", "is not HOST" },
         { "[2001:db8::1]80", "is not HOST" },
         { "169.254.169.254:80", "is a metadata service" },
-        { "a.example.com=169.254.169.254", "must not touch" },
+        { "a.example.com=169.254.169.254", "must not include" },
         { "a.example.com=100.100.100.200", "is a metadata service" },
         { "a.example.com=", "is not HOST" },
         { "a.example.com=b.example.com", "must be an address" },
         { "10.0.0.5=10.0.0.6", "is not a public address" },
-        { "localhost:80=10.0.0.6", "names the loopback" },
-        { "a\nb", "holds a character" },
+        { "localhost:80=10.0.0.6", "is a loopback name" },
+        { "a\nb", "contains a character" },
     };
     struct egress_policy p;
 
@@ -103,7 +104,7 @@ TEST(allow_items_that_are_none)
 static const char *dial_text(const struct egress_policy *p, const char *destination,
                              const char *address)
 {
-    struct egress_ask ask = ask_for(destination, NULL);
+    struct egress_connect_query ask = ask_for(destination, NULL);
     struct egress_match m;
     struct egress_reason why;
     struct address a;
@@ -170,7 +171,7 @@ TEST(lists_that_are_none)
 
     CHECK_INT(egress_from_lists(none, STRS("example.com"), true, policies_arena(), &p, &e),
               -ERR_INVALID);
-    CHECK_STR(str_from(e.msg), "denyOut takes addresses and prefixes, not 'example.com'");
+    CHECK_STR(str_from(e.msg), "denyOut accepts only addresses and prefixes, not 'example.com'");
     CHECK_INT(egress_from_lists(STRS("8.8.8.8", "*.com"), none, true, policies_arena(), &p, &e),
               -ERR_INVALID);
     CHECK(str_starts(str_from(e.msg), STR("'*.com': ")));
@@ -221,7 +222,7 @@ TEST(sources_that_disagree_are_refused)
              e);
     CHECK_OK(egress_from_allow(STRS("*.example.com"), policies_arena(), &allow, &e), e);
     CHECK_INT(egress_join(parts, 2, policies_arena(), &all, &e), -ERR_INVALID);
-    CHECK_STR(str_from(e.msg),
-              "network_policies.allow.endpoints[0]: can meet network_policies.web.endpoints[0] "
-              "(a.example.com) on one connection, but has another tls");
+    CHECK_STR(str_from(e.msg), "network_policies.allow.endpoints[0]: can apply to the same "
+                               "connection as network_policies.web.endpoints[0] "
+                               "(a.example.com), but has a different tls");
 }

@@ -1,4 +1,5 @@
-#include "policy/glob.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/glob.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
@@ -125,8 +126,8 @@ TEST(what_is_no_glob)
         { "/{a,b", "a '{' has no '}'" },
         { "/a}", "a '}' has no '{'" },
         { "/{**,a}", "an alternative begins with '**'; put it in front" },
-        { "/[b-a]", "a range in [ ] goes backwards" },
-        { "/a\\", "nothing follows the '\\' at its end" },
+        { "/[b-a]", "a range in [ ] is reversed" },
+        { "/a\\", "ends with an incomplete escape '\\'" },
         { "{{{{{{{{{a}}}}}}}}}", "braces are nested more than 8 deep" },
     };
     const struct glob *g;
@@ -154,7 +155,7 @@ TEST(too_long_and_too_many)
     CHECK(glob_is_literal(g));
 }
 
-/* With a matcher that goes back and tries again this takes longer than anybody waits. */
+/* With a backtracking matcher this would take too long. */
 TEST(many_stars_do_not_take_long)
 {
     char pattern[201], text[4001];

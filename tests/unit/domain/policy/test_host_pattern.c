@@ -1,4 +1,5 @@
-#include "policy/host_pattern.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/host_pattern.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

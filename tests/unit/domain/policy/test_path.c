@@ -1,4 +1,5 @@
-#include "policy/path.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/path.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
@@ -196,7 +197,7 @@ TEST(what_servers_read_in_two_ways_has_two_readings)
     CHECK_INT(path_ways(STR("/a/b.c/%61/")), 0);
 }
 
-/* Whatever is not in the set of ways does not matter. */
+/* Ways that are not in the set make no difference. */
 TEST(other_ways_change_nothing)
 {
     static const char *const rows[] = { "/",      "/a/b",       "/a;x/b",         "/a//b",

@@ -1,4 +1,5 @@
-#include "policy/trie.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/policy/trie.h"
 
 #include <stdio.h>
 

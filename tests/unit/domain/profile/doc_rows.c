@@ -1,4 +1,5 @@
-#include "unit/profile/doc_rows.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/domain/profile/doc_rows.h"
 
 #include <fcntl.h>
 #include <stdio.h>

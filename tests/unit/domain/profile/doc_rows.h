@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A page of docs/ has one row for each field of a table, and no others:
  *
  *     | `ttl.max` | duration | `24h` | The most that … |
@@ -5,7 +6,7 @@
 #ifndef TESTS_DOC_ROWS_H
 #define TESTS_DOC_ROWS_H
 
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
 /* Prints the rows as they should be and fails the test. page is relative to the source directory.
  */

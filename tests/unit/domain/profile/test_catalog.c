@@ -1,4 +1,5 @@
-#include "profile/catalog.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/catalog.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -126,8 +127,8 @@ TEST(names_that_are_not_there)
     check_missing(c, "profile.c", ERR_NOT_FOUND, "there is no profile.c");
     check_missing(c, "profile.b@1", ERR_NOT_FOUND, "there is no ");
     check_missing(c, "profile.b@3", ERR_NOT_FOUND, "there is no version 3 of profile.b");
-    check_missing(c, "b", ERR_INVALID, "looks like");
-    check_missing(c, "", ERR_INVALID, "looks like");
+    check_missing(c, "b", ERR_INVALID, "must be profile.NAME");
+    check_missing(c, "", ERR_INVALID, "must be profile.NAME");
     check_missing(c, "profile.b@", ERR_INVALID, "version");
     check_missing(c, "profile.b@0", ERR_INVALID, "version");
     check_missing(c, "profile.b@x", ERR_INVALID, "version");
@@ -240,7 +241,7 @@ TEST(there_is_a_most_of_files)
     c = load(&s);
     CHECK_INT(c->n, CATALOG_FILES_MAX);
     CHECK_INT(c->problem_count, 2);
-    CHECK(strstr(c->problems[0].err.msg, "'1024.yaml' and the rest are not read"));
+    CHECK(strstr(c->problems[0].err.msg, "'1024.yaml' and later files are not read"));
     check_find(c, "profile.p1023", 1, "dir 0");
     check_missing(c, "profile.p1024", ERR_NOT_FOUND, "");
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "profile/profile.h"
+#include "domain/profile/profile.h"
 
 /* Every text follows two lines with id and version, unless it has its own. */
 static const struct {
@@ -18,7 +19,7 @@ static const struct {
     { "isolation:\n  level: strong\n",
       "line 4: isolation.level: expected one of: process, container" },
     { "isolation:\n  level: microvm\n", "line 4: isolation.level: ext.local does not offer this" },
-    { "extension: ext.e2b\n", "isolation.level: process is what ext.local offers" },
+    { "extension: ext.e2b\n", "isolation.level: ext.local only offers process" },
     { "extension: ext.gvisor\nisolation: {level: container}\n",
       "line 4: isolation.level: ext.gvisor does not" },
     { "extension: e2b\n", "line 3: extension: must be 'ext.NAME'" },
@@ -34,9 +35,9 @@ static const struct {
     { "placement:\n  prefer: 'a b'\n", "line 4: placement.prefer: must be a host's name" },
     { "placement:\n  fallback: [a, -b]\n", "line 4: placement.fallback[1]: must be a host's" },
     { "placement:\n  prefer: a\n  fallback: [b, a]\n",
-      "line 5: placement.fallback[1]: is tried already" },
+      "line 5: placement.fallback[1]: names a place that is already listed" },
     { "placement:\n  fallback:\n  - a\n  - b\n  - a\n",
-      "line 7: placement.fallback[2]: is tried already" },
+      "line 7: placement.fallback[2]: names a place that is already listed" },
     { "placement:\n  fallback: local\n", "line 4: placement.fallback: expected a list" },
     { "setup:\n  secret_refs: ['a b']\n", "line 4: setup.secret_refs[0]: must be a name" },
     { "caps:\n- CHOWN\n- SYS_ADMIN\n", "line 5: caps[1]: must be one of CHOWN" },
@@ -44,9 +45,10 @@ static const struct {
     { "kernel:\n  allow: page-cache\n", "line 4: kernel.allow: expected a list" },
     { "kernel:\n  calls: all\n", "line 4: kernel.calls: expected one of: standard, strict" },
     { "resources:\n  terminals: 257\n", "line 4: resources.terminals: must be a whole number" },
-    { "env:\n  1A: x\n", "line 4: env.1A: a variable's name" },
+    { "env:\n  1A: x\n", "line 4: env.1A: variable names must" },
     { "env:\n  A: 1\n", "line 4: env.A: expected a string" },
-    { "image: /x\nwritable_system: true\n", "line 4: writable_system: is for sandboxes without" },
+    { "image: /x\nwritable_system: true\n",
+      "line 4: writable_system: is only for sandboxes without" },
     { "workdir: here\n", "line 3: workdir: must be an absolute path" },
     { "user: 70000\n", "line 3: user: expected a string" },
     { "user: '70000'\n", "line 3: user: must be a user's name" },
@@ -60,16 +62,18 @@ static const struct {
     { "network:\n  egress:\n  - host: a.b\n",
       "line 5: network.egress[0].ports: must be a list of 1 to 32" },
     { "network:\n  egress:\n  - host: '*.com'\n    ports: [1]\n",
-      "line 5: network.egress[0].host: needs two whole labels" },
+      "line 5: network.egress[0].host: must have two labels without wildcards" },
     { "network:\n  egress:\n  - {host: a.b, ports: [1]}\n  - host: a.b\n    ports: []\n",
       "line 7: network.egress[1].ports: must be a list of 1 to 32" },
-    { "network:\n  egress: [{host: a.b, ports: [0]}]\n", "network.egress[0].ports: a port is" },
-    { "network:\n  egress: [{host: a.b, ports: [65536]}]\n", "network.egress[0].ports: a port is" },
-    { "network:\n  egress: [{host: a.b, ports: ['80']}]\n", "network.egress[0].ports: a port is" },
+    { "network:\n  egress: [{host: a.b, ports: [0]}]\n", "network.egress[0].ports: a port must" },
+    { "network:\n  egress: [{host: a.b, ports: [65536]}]\n",
+      "network.egress[0].ports: a port must" },
+    { "network:\n  egress: [{host: a.b, ports: ['80']}]\n",
+      "network.egress[0].ports: a port must" },
     { "network:\n  egress: [{host: a.b, ports: [80], protocol: rest}]\n",
       "network.egress[0].access: or rules are needed" },
     { "network:\n  egress: [{host: a.b, ports: [80], access: full}]\n",
-      "network.egress[0].access: needs a protocol" },
+      "network.egress[0].access: needs an inspected protocol" },
     { "network:\n  egress: [{host: a.b, ports: [1], protocol: rest, access: full, tls: skip}]\n",
       "network.egress[0].tls: rest cannot be inspected" },
     { "network:\n  egress: [{host: a.b, ports: [80], binaries: [curl]}]\n",
@@ -77,7 +81,7 @@ static const struct {
     { "network:\n  egress: [{host: a.b, ports: [80], allowed_ips: [10.0.0.0/99]}]\n",
       "network.egress[0].allowed_ips[0]: must be an address" },
     { "network:\n  egress: [{host: a.b, ports: [80], rules: []}]\n",
-      "network.egress[0].rules: needs a protocol" },
+      "network.egress[0].rules: needs an inspected protocol" },
 };
 
 TEST(bad_profiles_say_line_and_field)

@@ -1,4 +1,5 @@
-#include "profile/dirs.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/dirs.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "profile/catalog.h"
+#include "domain/profile/catalog.h"
 
 static struct arena arena = ARENA_INIT(1 << 20);
 
@@ -53,7 +54,7 @@ TEST(defaults_by_user)
     setenv("XDG_CONFIG_HOME", "relative", 1);
     setenv("HOME", "/home/u", 1);
     CHECK_STR(str_from(list((struct json_strs){ 0 }).p[2]), "/home/u/.config/sandboxer/profiles");
-    CHECK(seteuid(getuid()) == 0); /* for whoever looks for leaks */
+    CHECK(seteuid(getuid()) == 0); /* for the leak checker */
 }
 
 TEST(bad_lists)
@@ -64,7 +65,7 @@ TEST(bad_lists)
 
     setenv("SANDBOXER_PROFILES", "/a:b", 1);
     CHECK_INT(dirs_list((struct json_strs){ 0 }, &arena, &dirs, &e), -ERR_INVALID);
-    CHECK(strstr(e.msg, "SANDBOXER_PROFILES: 'b' is no directory"));
+    CHECK(strstr(e.msg, "SANDBOXER_PROFILES: 'b' is not a profile directory"));
     for (size_t i = 0; i < CATALOG_DIRS_MAX; i++)
         memcpy(many + 2 + i * 3, ":/a", 4);
     setenv("SANDBOXER_PROFILES", many, 1);

@@ -1,8 +1,9 @@
-#include "profile/profile.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/profile.h"
 
 #include "base/clock.h"
 #include "harness/tap.h"
-#include "unit/profile/doc_rows.h"
+#include "unit/domain/profile/doc_rows.h"
 
 static struct profile *read_it(const char *yaml)
 {

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The profiles/ of the source: all there, all good, and the names that people rely on. */
 #include "base/own.h"
 #include "harness/tap.h"
-#include "profile/catalog.h"
+#include "domain/profile/catalog.h"
 
 TEST(shipped_profiles)
 {

@@ -1,9 +1,10 @@
-#include "profile/words.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/profile/words.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "proc/caps.h"
-#include "runtime/plan.h"
+#include "lib/proc/caps.h"
+#include "engine/runtime/plan.h"
 
 #define LONG64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

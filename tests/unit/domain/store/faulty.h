@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that fails on demand: a VFS of SQLite's in front of the real one. */
 #ifndef TESTS_STORE_FAULTY_H
 #define TESTS_STORE_FAULTY_H
@@ -10,7 +11,7 @@ void faulty_install(void); /* every connection that is opened from now on */
 void faulty_arm(enum fault f, int n, int times);
 /* The same, of calls on the database itself: those that write the log back. */
 void faulty_arm_database(enum fault f, int n, int times);
-/* The same, of calls that wait for the disk: fsync() and fdatasync(), of whatever file. */
+/* The same for calls that wait for the disk: fsync() and fdatasync(), of any file. */
 void faulty_arm_sync(enum fault f, int n, int times);
 int faulty_failed(void); /* since then */
 int faulty_calls(void);  /* that could have */

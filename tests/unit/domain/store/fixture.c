@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ void fix_open(void)
 {
     fix_dir();
     CHECK_OK(loop_init(&fix.loop, &e), e);
-    CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 3, 1000, &e), e);
+    CHECK_OK(thread_pool_init(&fix.pool, &fix.loop, 3, 1000, &e), e);
     CHECK_OK(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &fix.store, &e), e);
     CHECK_OK(store_open_ledger(fix.store, &e), e);
 }
@@ -24,7 +25,7 @@ void fix_close(void)
 {
     store_close(fix.store);
     fix.store = NULL;
-    work_pool_done(&fix.pool);
+    thread_pool_done(&fix.pool);
     loop_done(&fix.loop);
 }
 

@@ -1,16 +1,17 @@
-/* What the tests of the store share: an open one in a directory of its own, and records to fill it
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixture of the store's tests: an open store in a directory of its own, and records to fill it
  * with. */
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
 
 #include "harness/tap.h"
-#include "../tree/scratch.h"
-#include "store/store.h"
+#include "unit/lib/tar/scratch.h"
+#include "domain/store/store.h"
 
 struct fixture {
     struct scratch scratch;
     struct loop loop;
-    struct work_pool pool;
+    struct thread_pool pool;
     struct store *store;
 };
 
@@ -18,7 +19,7 @@ extern struct fixture fix;
 extern struct err e;
 
 void fix_dir(void);  /* the directory alone */
-void fix_open(void); /* the directory, if there is none yet, and all the rest */
+void fix_open(void); /* makes the directory, if it is missing, and opens the store */
 void fix_close(void);
 
 /* A sandbox made from a number: id sbx_00…N, created at N seconds. */

@@ -1,4 +1,5 @@
-#include "store/backup.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 #include "base/own.h"
 #include "fixture.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
 enum { MANY = 300 };
 
@@ -81,7 +82,7 @@ TEST(one_that_is_refused_takes_no_other_with_it)
     fix_close();
 }
 
-/* ---- somebody else has it locked */
+/* ---- locked by another connection */
 
 static sqlite3 *locker;
 
@@ -103,7 +104,7 @@ TEST(a_locked_store_fails_all_and_recovers)
     wait_all();
     for (int i = 0; i < MANY; i++)
         CHECK_INT(changes[i].result, -ERR_BUSY);
-    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0); /* reads go on */
+    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0); /* reads continue */
     CHECK_INT(sqlite3_exec(locker, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     start_all();
     wait_all();

@@ -1,4 +1,6 @@
-/* SIGKILL at any moment: what was reported is there, what was not is there whole or not at all. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SIGKILL at any moment: a reported transaction is stored; others are stored completely or not at
+ * all. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +13,8 @@
 
 enum { ROUNDS = 60, AT_ONCE = 8 };
 
-/* ---- the one that dies: transactions number, number + 1, … each a sandbox with two labels, two
- * events and a process; tells the number of each that is done. */
+/* ---- the process that is killed: transactions number, number + 1, … each a sandbox with two
+ * labels, two events and a process; reports the number of each completed one. */
 
 struct change {
     struct store_txn txn;
@@ -77,7 +79,7 @@ static unsigned pick(unsigned n)
     return (state >> 8) % n;
 }
 
-/* Lets it live for a while; the highest number that it has told, or `last`. */
+/* Lets it run for a while; returns the highest number that it has reported, or `last`. */
 static int let_die(int from, int last)
 {
     int fds[2], number;

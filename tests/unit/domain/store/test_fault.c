@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that is full or broken, at every single call: an error, nothing by half, and then on. */
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,7 @@
 #include "base/own.h"
 #include "faulty.h"
 #include "fixture.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
 enum { BATCH = 5, ROUNDS = 3 };
 
@@ -152,7 +153,7 @@ TEST(the_log_cannot_be_written_back)
     faulty_install();
     fix_open();
     faulty_arm_database(FAULT_FULL, 1, 1000000);
-    from = fill_log(from, STORE_LOG_PAGES_MAX * 2); /* by the keeper, then by commits */
+    from = fill_log(from, STORE_LOG_PAGES_MAX * 2); /* by the maintenance slot, then by commits */
     CHECK(faulty_failed() > 2);
     CHECK_INT(committed, from);
     check_whole(committed);
@@ -190,8 +191,8 @@ TEST(faults_while_the_log_is_written_back)
     fix_close();
 }
 
-/* A log that cannot be begun takes no commits. One that has been does: commits do not wait for the
- * disk. What is written back does, and without that the log stays. */
+/* A WAL that cannot be started accepts no commits. A started one does: commits do not wait for the
+ * disk. Checkpoints do, and without them the WAL stays. */
 static void nothing_syncs(enum fault f)
 {
     int from = BATCH * ROUNDS;
@@ -287,7 +288,7 @@ TEST(faults_in_opening)
     committed = scenario(0);
     fix_close();
     CHECK_OK(loop_init(&fix.loop, &e), e);
-    CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 2, 10, &e), e);
+    CHECK_OK(thread_pool_init(&fix.pool, &fix.loop, 2, 10, &e), e);
     for (int fresh = 0; fresh < 2; fresh++) {
         calls = 1;
         for (int n = 1; n <= calls; n++) {
@@ -308,7 +309,7 @@ TEST(faults_in_opening)
         }
         CHECK(calls > 3);
     }
-    work_pool_done(&fix.pool);
+    thread_pool_done(&fix.pool);
     loop_done(&fix.loop);
 }
 
@@ -349,7 +350,7 @@ static struct snapshot_record snapshot(const char *layers)
 
 static void put_sandbox(struct store_txn *t)
 {
-    static int n = 100; /* what changes nothing is not written */
+    static int n = 100; /* a change without effect is not written */
     struct sandbox_record b = sandbox(n++);
 
     store_put_sandbox(t, &b);
@@ -438,7 +439,7 @@ TEST(only_what_must_outlive_the_power_waits_for_the_disk)
     faulty_arm_sync(FAULT_NONE, 0, 0);
     fix_close();
     faulty_arm_sync(FAULT_NONE, 0, 0);
-    fix_open(); /* what is read is acted upon */
+    fix_open(); /* the stored state is acted upon */
     CHECK(faulty_calls() > 0);
     fix_close();
 }

@@ -1,4 +1,5 @@
-#include "store/file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +118,7 @@ TEST(a_failed_upgrade_changes_nothing)
     CHECK_OK(open_file(until(broken, 1), &f, &d), e);
     close_file(&f, &d);
     CHECK_INT(open_file(until(broken, 2), &f, &d), -ERR_BUG);
-    CHECK(strstr(e.msg, "change 2"));
+    CHECK(strstr(e.msg, "migration 2"));
     CHECK_OK(open_file(until(broken, 1), &f, &d), e);
     CHECK_INT(number(&d, "SELECT count(*) FROM a"), 0);
     close_file(&f, &d);
@@ -154,15 +155,15 @@ TEST(somebody_elses_file_is_refused)
 {
     fix_dir();
     make_file(fix.scratch.dir, "sandboxer.db", "");
-    refused(until(past, 3), ERR_INVALID, "no store");
+    refused(until(past, 3), ERR_INVALID, "not a sandboxer store");
     make_file(fix.scratch.dir, "sandboxer.db", "SQLite format 3");
-    refused(until(past, 3), ERR_INVALID, "no store");
+    refused(until(past, 3), ERR_INVALID, "not a sandboxer store");
     CHECK(shell("cd %s && head -c 50000 /dev/urandom >sandboxer.db", fix.scratch.path));
-    refused(until(past, 3), ERR_INVALID, "no store");
+    refused(until(past, 3), ERR_INVALID, "not a sandboxer store");
     CHECK(shell("cd %s && rm sandboxer.db && python3 -c 'import sqlite3; c = sqlite3.connect("
                 "\"sandboxer.db\"); c.execute(\"create table t (x)\"); c.commit()'",
                 fix.scratch.path));
-    refused(until(past, 3), ERR_INVALID, "no store");
+    refused(until(past, 3), ERR_INVALID, "not a sandboxer store");
 }
 
 TEST(what_is_no_file_is_refused)
@@ -197,7 +198,7 @@ static void damage(long long at)
                 fix.scratch.path, at));
 }
 
-/* The page that holds the first of this text; 0 if there is none. */
+/* The page with the first occurrence of the text; 0 if absent. */
 static long long page_of(const char *text)
 {
     char line[64] = "0";
@@ -301,7 +302,7 @@ TEST(a_second_daemon_is_told_who_has_it)
     fix_dir();
     pid = holder();
     CHECK_OK(loop_init(&fix.loop, &e), e);
-    CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 1, 10, &e), e);
+    CHECK_OK(thread_pool_init(&fix.pool, &fix.loop, 1, 10, &e), e);
     CHECK_INT(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &s, &e), -ERR_BUSY);
     snprintf(word, sizeof word, "process %d;", (int)pid);
     CHECK(strstr(e.msg, word));
@@ -309,11 +310,11 @@ TEST(a_second_daemon_is_told_who_has_it)
     waitpid(pid, NULL, 0);
     CHECK_OK(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &s, &e), e);
     store_close(s);
-    work_pool_done(&fix.pool);
+    thread_pool_done(&fix.pool);
     loop_done(&fix.loop);
 }
 
-/* What the dead daemon forked holds nothing of its. */
+/* Children of the dead daemon hold none of its locks. */
 TEST(children_of_a_dead_daemon_do_not_hold_it)
 {
     int fds[2];

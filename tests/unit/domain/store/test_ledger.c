@@ -1,10 +1,11 @@
-#include "store/ledger.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/ledger.h"
 
 #include <stdio.h>
 
 #include "base/own.h"
 #include "fixture.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
 static void add_events(int from, int n)
 {

@@ -1,7 +1,8 @@
-#include "store/row.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/row.h"
 
 #include "fixture.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
 static const struct json_pair labels[] = { { "team", "red" }, { "é", "\"\\\n" }, { "e", "" } };
 
@@ -104,7 +105,7 @@ TEST(an_event_comes_back_as_it_was)
     fix_close();
 }
 
-/* What somebody else wrote into our file must not become a record that breaks its own promises. */
+/* A row written by another program must not become an invalid record. */
 TEST(an_unreadable_row_is_an_error)
 {
     static const char *const bad[] = {

@@ -1,10 +1,11 @@
-#include "store/sql.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/sql.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 
 #include "harness/tap.h"
-#include "store/schema.h"
+#include "domain/store/schema.h"
 
 static sqlite3 *fresh(void)
 {

@@ -1,4 +1,5 @@
-#include "store/store.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "domain/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "fixture.h"
-#include "store/inside.h"
+#include "domain/store/internal.h"
 
 static void put_labelled(int n, const char *owner, struct json_map labels)
 {
@@ -300,7 +301,7 @@ TEST(prefixes_find_at_most_two_live_ones_first)
     CHECK_STR(str_from(q.sandboxes[0].id), "sbx_00000000000000000010");
     arena_done(&q.arena);
     q.text = STR("sbx_00000000000000000003");
-    CHECK_INT(count_of(q), 0); /* it is somebody else's */
+    CHECK_INT(count_of(q), 0); /* it belongs to another owner */
     q.owner = STR("one");
     CHECK_INT(count_of(q), 1);
     q.text = STR("sbx_000000000000000000030");
@@ -323,7 +324,7 @@ TEST(a_prefix_of_too_many_is_refused)
     arena_done(&q.arena);
     put_sandboxes(1000, 1001, "two", SANDBOX_DESTROYED);
     CHECK_INT(store_ask_now(fix.store, &q, &e), -ERR_INVALID);
-    CHECK(strstr(e.msg, "give more"));
+    CHECK(strstr(e.msg, "give a longer prefix"));
     arena_done(&q.arena);
     put_sandboxes(0, 2, "one", SANDBOX_READY); /* two live ones are answer enough */
     CHECK_OK(store_ask_now(fix.store, &q, &e), e);
@@ -579,7 +580,7 @@ TEST(pruning_spares_what_the_hub_has_not_taken)
     commit(&t);
     CHECK_INT(count_of((struct store_query){ .kind = STORE_EVENTS }), 5);
     CHECK_INT(count_of((struct store_query){ .kind = STORE_OUTBOX }), 5);
-    store_hub(fix.store, false); /* nobody will ever take them */
+    store_hub(fix.store, false); /* no hub will receive them */
     store_txn_begin(&t, fix.store);
     store_prune(&t, 0, 500, 30);
     commit(&t);
@@ -1056,7 +1057,7 @@ TEST(a_full_pool_delays_and_loses_nothing)
 
     fix_dir();
     CHECK_OK(loop_init(&fix.loop, &e), e);
-    CHECK_OK(work_pool_init(&fix.pool, &fix.loop, 1, 1, &e), e);
+    CHECK_OK(thread_pool_init(&fix.pool, &fix.loop, 1, 1, &e), e);
     CHECK_OK(store_open(fix.scratch.dir, &fix.loop, &fix.pool, &fix.store, &e), e);
     for (int i = 0; i < 100; i++) {
         q[i].kind = STORE_EVENTS;
@@ -1086,7 +1087,7 @@ TEST(the_pool_may_end_first)
         store_add_event(&t[i], &v);
         store_commit(&t[i], on_commit);
     }
-    work_pool_done(&fix.pool);
+    thread_pool_done(&fix.pool);
     store_close(fix.store);
     loop_done(&fix.loop);
     CHECK_INT(commits, 2000);

@@ -1,4 +1,5 @@
-#include "api/e2b/code_output.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/code/code_output.h"
 #include "harness/tap.h"
 
 #define ID    "run_00000000000000000000"
@@ -9,7 +10,7 @@ static int take(struct code_output *o, int channel, const char *text)
     return code_output_take(o, channel, str_from(text));
 }
 
-#define TOLD(o, text) CHECK(str_eq(buf_str(&(o).told), STR(text)))
+#define TOLD(o, text) CHECK(str_eq(buf_str(&(o).json_lines), STR(text)))
 
 TEST(lines_of_an_execution_are_passed_on)
 {
@@ -35,7 +36,7 @@ TEST(what_code_writes_is_told_as_it_is)
     CHECK_INT(take(&o, 1, "f\036\n\036\n" OTHER " {\"n\":2}\n"), 0);
     TOLD(o, "{\"n\":1}\n{\"type\":\"stdout\",\"text\":\"out\\n\"}\n"
             "{\"type\":\"stdout\",\"text\":\"half\"}\n");
-    buf_clear(&o.told);
+    buf_clear(&o.json_lines);
     CHECK_INT(take(&o, 2, "before\036+" OTHER "\nalso\036+"), 0);
     TOLD(o, "");
     CHECK_INT(take(&o, 2, ID "\nerr"), 0);
@@ -80,8 +81,8 @@ TEST(a_line_without_an_end_does_not_fill_the_memory)
     CHECK_INT(take(&o, 1, ID " {}\n"), 0);
     for (int i = 0; i < 64; i++) {
         CHECK_INT(code_output_take(&o, 1, (struct str){ much, sizeof much }), 0);
-        CHECK(o.told.n > sizeof much);
-        buf_clear(&o.told);
+        CHECK(o.json_lines.n > sizeof much);
+        buf_clear(&o.json_lines);
     }
     CHECK_INT(take(&o, 1, ID " end\n\036\n" ID " end\n"), 0); /* the first one is amid a line */
     CHECK_INT(take(&o, 2, "\036-" ID "\n"), 1);

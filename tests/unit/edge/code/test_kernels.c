@@ -1,4 +1,5 @@
-#include "api/e2b/kernels.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/code/kernels.h"
 #include "harness/tap.h"
 
 TEST(a_language_has_its_kernel)

@@ -1,9 +1,10 @@
-#include "api/e2b/built.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/built.h"
 
 #include <stdio.h>
 
-#include "../control/fixture.h"
-#include "api/e2b/inside.h"
+#include "unit/control/fixture.h"
+#include "edge/e2b/internal.h"
 #include "base/clock.h"
 
 #define SNAPSHOT_OF(uid) "snap_000000000000000000" #uid
@@ -92,6 +93,25 @@ TEST(a_family_of_tokens_leaves_templates_to_others)
         CHECK_INT(put_template_of("uid:77777", "tok_a", SNAPSHOT_OF(77), i, NULL), 0);
     CHECK_INT(put_template_of("uid:77777", "tok_a", SNAPSHOT_OF(77), 1000, NULL), -ERR_QUOTA);
     CHECK_INT(put_template_of("uid:77777", "tok_b", SNAPSHOT_OF(78), 1001, NULL), 0);
+    built_close(&api);
+    plane_close();
+}
+
+TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_templates)
+{
+    plane_open();
+    store_snapshot_of(SNAPSHOT_OF(77), "uid:0", "tok_a");
+    store_snapshot_of(SNAPSHOT_OF(78), "uid:0", "tok_b");
+    store_snapshot_of(SNAPSHOT_OF(79), "uid:0", "");
+    plane_close();
+    plane_open();
+    api.control = fix.control;
+    CHECK_OK(built_open(&api, &e), e);
+    for (int i = 0; i < BUILT_PER_OWNER; i++)
+        CHECK_INT(put_template_of("uid:0", "tok_a", SNAPSHOT_OF(77), i, NULL), 0);
+    CHECK_INT(put_template_of("uid:0", "tok_a", SNAPSHOT_OF(77), 1000, NULL), -ERR_QUOTA);
+    CHECK_INT(put_template_of("uid:0", "tok_b", SNAPSHOT_OF(78), 1001, NULL), 0);
+    CHECK_INT(put_template_of("uid:0", "", SNAPSHOT_OF(79), 1002, NULL), 0);
     built_close(&api);
     plane_close();
 }

@@ -1,4 +1,5 @@
-#include "api/call.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/call.h"
 
 #include <errno.h>
 

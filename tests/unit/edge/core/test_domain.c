@@ -1,4 +1,5 @@
-#include "api/domain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/domain.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

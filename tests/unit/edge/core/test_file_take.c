@@ -1,10 +1,11 @@
-#include "api/file_take.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/file_take.h"
 
 #include <errno.h>
 
 #include "harness/tap.h"
 
-static void check_failure(const struct ext_end *end, enum err_code code, const char *msg)
+static void check_failure(const struct backend_end *end, enum err_code code, const char *msg)
 {
     struct err e;
 
@@ -17,7 +18,7 @@ static void check_failure(const struct ext_end *end, enum err_code code, const c
 
 TEST(an_operation_that_memory_ended_says_so)
 {
-    struct ext_end end = { .how = EXT_SIGNALLED, .status = SIGKILL };
+    struct backend_end end = { .how = BACKEND_SIGNALLED, .status = SIGKILL };
 
     check_failure(&end, ERR_SYS, "the operation was killed");
     end.oom_kills = 1;
@@ -26,7 +27,7 @@ TEST(an_operation_that_memory_ended_says_so)
     check_failure(&end, ERR_SYS, "killed: out of memory (limit 64M)");
     end.status = SIGTERM; /* another's signal while others were killed */
     check_failure(&end, ERR_SYS, "the operation was killed");
-    end = (struct ext_end){ .how = EXT_EXITED, .oom_kills = 1 };
+    end = (struct backend_end){ .how = BACKEND_EXITED, .oom_kills = 1 };
     check_failure(&end, ERR_OK, "");
 }
 
@@ -35,7 +36,9 @@ TEST(a_full_disk_has_its_limit)
     static const int numbers[] = { ENOSPC, EDQUOT };
 
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        struct ext_end end = { .how = EXT_EXITED, .status = 1, .sys = numbers[i], .msg = "full" };
+        struct backend_end end = {
+            .how = BACKEND_EXITED, .status = 1, .sys = numbers[i], .msg = "full"
+        };
 
         check_failure(&end, ERR_FULL, "full");
         end.disk_limit = 192 << 20;

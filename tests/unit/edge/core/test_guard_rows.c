@@ -1,4 +1,5 @@
-#include "api/guard_rows.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/guard_rows.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ TEST(every_route_of_every_interface_is_a_tool_or_says_that_it_is_none)
     trust_bundle_unref(b);
 }
 
-/* A request that changes or shows a sandbox is a question, whatever its interface. */
+/* Every request that changes or shows a sandbox is checked, on all interfaces. */
 TEST(what_is_about_a_sandbox_is_asked)
 {
     for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++)
@@ -64,9 +65,9 @@ TEST(no_row_is_for_a_route_that_is_not_there)
     }
 }
 
-/* Handlers start programs only behind rows that guard_row_starts_programs() knows: the control
- * plane refuses others (tests/unit/control/test_processes.c). So these are all routes that run
- * something in a sandbox, and each needs the verb for it. */
+/* Handlers start programs only for rows that guard_row_starts_programs() knows; the control plane
+ * refuses others (tests/unit/control/process/test_processes.c). So these are all routes that run
+ * programs in a sandbox, and each needs the verb for it. */
 static bool is_launch(const struct route *r)
 {
     static const char *const paths[] = { "/sandboxes", "/v2/sandboxes", "/daytona/sandbox" };

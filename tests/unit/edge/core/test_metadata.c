@@ -1,4 +1,5 @@
-#include "api/e2b/metadata.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/metadata.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

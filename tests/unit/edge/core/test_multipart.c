@@ -1,4 +1,5 @@
-#include "api/multipart.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/multipart.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
@@ -6,8 +7,8 @@
 #define TYPE "multipart/form-data; boundary=xyz"
 #define PART "Content-Disposition: form-data; name=\"file\"; filename=\"a;b.txt\"\r\n"
 
-/* What is in a body, given in pieces of `step` bytes: "(name|filename)data." for each part, "!" at
- * the end, "?" for a refusal, "…" for a body that breaks off. */
+/* Parses a body in pieces of `step` bytes and writes "(name|filename)data." for each part, "!" at
+ * the end, "?" for a refusal, "…" for a truncated body. */
 static void tell(const char *type, struct str body, size_t step, struct buf *out)
 {
     struct buf left AUTO(buf_done) = BUF_INIT(64 << 10);

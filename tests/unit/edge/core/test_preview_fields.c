@@ -1,4 +1,5 @@
-#include "api/preview_fields.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/preview_fields.h"
 
 #include <string.h>
 

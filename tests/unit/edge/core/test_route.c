@@ -1,4 +1,5 @@
-#include "api/route.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/core/route.h"
 
 #include "harness/tap.h"
 
@@ -65,7 +66,7 @@ TEST(parameters)
     CHECK(!route_takes(&(struct route){ 0 }, STR("path")));
 }
 
-/* Whatever is about everybody, or about the daemon itself, is nobody's by accident. */
+/* Routes with ROUTE_ADMIN also require the verb admin. */
 TEST(every_row_is_complete)
 {
     for (size_t t = 0; route_tables[t]; t++)

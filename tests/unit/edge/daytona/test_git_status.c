@@ -1,4 +1,5 @@
-#include "api/daytona/git_status.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/git_status.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

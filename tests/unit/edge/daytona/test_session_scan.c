@@ -1,4 +1,5 @@
-#include "api/daytona/session_scan.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/daytona/session_scan.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

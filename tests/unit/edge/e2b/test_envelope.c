@@ -1,4 +1,5 @@
-#include "api/e2b/envelope.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/envelope.h"
 #include "harness/tap.h"
 
 TEST(a_message_is_the_whole_body)

@@ -1,5 +1,7 @@
-#include "api/e2b/signature.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/signature.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "harness/tap.h"
 
 /* As the SDK's getSignature() makes them. */
@@ -33,4 +35,21 @@ TEST(time_runs_out)
     CHECK(!signature_expired(&until, 100 * NS_PER_S));
     CHECK(signature_expired(&until, 101 * NS_PER_S));
     CHECK(signature_expired(&odd, 0));
+}
+
+TEST(a_malformed_signature_is_compared_with_none)
+{
+    static const char *const bad[] = {
+        "",
+        "v1_",
+        "v2_/8nsfhagrrysjWi5ctOoRYzl/ELsT7BUR7ryFIPSIwY",
+        "v1_/8nsfhagrrysjWi5ctOoRYzl/ELsT7BUR7ryFIPSIw",
+        "v1_/8nsfhagrrysjWi5ctOoRYzl/ELsT7BUR7ryFIPSIwYY",
+        "v1_/8nsfhagrrysjWi5ctOoRYzl/ELsT7BUR7ryFIPSIw=",
+        "v1_/8nsfhagrrysjWi5ctOoRYzl-ELsT7BUR7ryFIPSIwY",
+    };
+
+    CHECK(signature_well_formed(STR("v1_/8nsfhagrrysjWi5ctOoRYzl/ELsT7BUR7ryFIPSIwY")));
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK(!signature_well_formed(str_from(bad[i])));
 }

@@ -1,4 +1,5 @@
-#include "step/talk.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/hooks/tool_call.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
@@ -16,14 +17,14 @@ static const char *answer(const char *hello, const char *result)
 {
     static char said[512];
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 16), text = BUF_INIT(sizeof said - 1);
-    struct talk t = { .tool = "look", .question = &nothing, .answer = &text };
+    struct tool_call t = { .tool = "look", .question = &nothing, .answer = &text };
     struct err e = { 0 };
 
-    CHECK_OK(talk_begin(&t, &out, &e), e);
-    if (talk_hear(&t, str_from(hello), &out, &e) < 0 ||
-        (result && talk_hear(&t, str_from(result), &out, &e) < 0))
+    CHECK_OK(tool_call_begin(&t, &out, &e), e);
+    if (tool_call_receive(&t, str_from(hello), &out, &e) < 0 ||
+        (result && tool_call_receive(&t, str_from(result), &out, &e) < 0))
         return memcpy(said, e.msg, sizeof e.msg);
-    if (t.stage != TALK_DONE)
+    if (t.stage != TOOL_CALL_DONE)
         return "not done";
     memcpy(said, text.p, text.n);
     said[text.n] = '\0';
@@ -33,12 +34,12 @@ static const char *answer(const char *hello, const char *result)
 TEST(a_call_is_made_after_the_hello)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(4096), text = BUF_INIT(64);
-    struct talk t = { .tool = "look", .question = &nothing, .answer = &text };
+    struct tool_call t = { .tool = "look", .question = &nothing, .answer = &text };
     struct err e = { 0 };
 
-    CHECK_OK(talk_begin(&t, &out, &e), e);
+    CHECK_OK(tool_call_begin(&t, &out, &e), e);
     buf_clear(&out);
-    CHECK_OK(talk_hear(&t, STR(HELLO("2025-06-18")), &out, &e), e);
+    CHECK_OK(tool_call_receive(&t, STR(HELLO("2025-06-18")), &out, &e), e);
     CHECK_STR(buf_str(&out),
               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\",\"params\":{}}\n"
               "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":"
@@ -49,12 +50,12 @@ TEST(a_call_is_made_after_the_hello)
 TEST(who_knows_no_hello_is_asked_without)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(4096), text = BUF_INIT(64);
-    struct talk t = { .tool = "look", .question = &nothing, .answer = &text };
+    struct tool_call t = { .tool = "look", .question = &nothing, .answer = &text };
     struct err e = { 0 };
 
-    CHECK_OK(talk_begin(&t, &out, &e), e);
+    CHECK_OK(tool_call_begin(&t, &out, &e), e);
     buf_clear(&out);
-    CHECK_OK(talk_hear(&t, STR(NO_HELLO), &out, &e), e);
+    CHECK_OK(tool_call_receive(&t, STR(NO_HELLO), &out, &e), e);
     CHECK(strstr(out.p, "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"") !=
           NULL);
     CHECK(strstr(out.p, "notifications/initialized") == NULL);
@@ -79,15 +80,15 @@ TEST(what_is_no_answer_is_an_error)
 {
     const char *hello = HELLO("2025-11-25");
 
-    CHECK(strstr(answer(HELLO("2026-07-28"), NULL), "revision") != NULL);
+    CHECK(strstr(answer(HELLO("2026-07-28"), NULL), "protocol version") != NULL);
     CHECK(strstr(answer(NO_HELLO, "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":"
                                   "{\"code\":1,\"message\":\"never\"}}"),
                  "never") != NULL);
-    CHECK(strstr(answer(hello, RESULT("[]")), "no object") != NULL);
+    CHECK(strstr(answer(hello, RESULT("[]")), "not an object") != NULL);
     CHECK(strstr(answer(hello, RESULT("{\"isError\":true}")), "failed") != NULL);
     CHECK(strstr(answer(hello, RESULT("{\"isError\":0,\"structuredContent\":{}}")), "failed") !=
           NULL);
-    CHECK(strstr(answer(hello, "{}"), "no message") != NULL);
+    CHECK(strstr(answer(hello, "{}"), "invalid message") != NULL);
     CHECK_STR(str_from(answer(hello, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}")), "not done");
     CHECK_STR(str_from(answer(hello, HELLO("2025-11-25"))), "not done");
 }
@@ -95,16 +96,17 @@ TEST(what_is_no_answer_is_an_error)
 TEST(a_server_can_ask_for_nothing_but_a_ping)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(4096), text = BUF_INIT(64);
-    struct talk t = { .tool = "look", .question = &nothing, .answer = &text };
+    struct tool_call t = { .tool = "look", .question = &nothing, .answer = &text };
     struct err e = { 0 };
 
-    CHECK_OK(talk_hear(&t, STR("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}"), &out, &e),
+    CHECK_OK(tool_call_receive(&t, STR("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}"),
+                               &out, &e),
              e);
     CHECK_STR(buf_str(&out), "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}\n");
     buf_clear(&out);
-    CHECK_OK(
-        talk_hear(&t, STR("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"roots/list\"}"), &out, &e),
-        e);
+    CHECK_OK(tool_call_receive(&t, STR("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"roots/list\"}"),
+                               &out, &e),
+             e);
     CHECK(strstr(out.p, "-32601") != NULL);
 }
 
@@ -114,11 +116,11 @@ TEST(events_are_put_together)
         STR(": hello\n\nevent: x\ndata: a\ndata:b\n\nid: 1\r\ndata: c\r\n\r\ndata: d");
     AUTO(buf_done) struct buf out = BUF_INIT(64);
 
-    CHECK(talk_next_event(&rest, &out));
+    CHECK(tool_call_next_event(&rest, &out));
     CHECK_STR(buf_str(&out), "a\nb");
-    CHECK(talk_next_event(&rest, &out));
+    CHECK(tool_call_next_event(&rest, &out));
     CHECK_STR(buf_str(&out), "c");
-    CHECK(talk_next_event(&rest, &out));
+    CHECK(tool_call_next_event(&rest, &out));
     CHECK_STR(buf_str(&out), "d");
-    CHECK(!talk_next_event(&rest, &out));
+    CHECK(!tool_call_next_event(&rest, &out));
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "mcp/replay.h"
+#include "edge/mcp/replay.h"
 
 #define NONE STR("")
 

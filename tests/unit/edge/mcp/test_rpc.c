@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "harness/tap.h"
-#include "mcp/rpc.h"
+#include "edge/mcp/rpc.h"
 
 static struct err e;
 

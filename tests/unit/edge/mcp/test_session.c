@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "harness/tap.h"
-#include "mcp/job.h"
-#include "unit/mcp/world.h"
+#include "edge/mcp/job.h"
+#include "unit/edge/mcp/world.h"
 
 static bool has(struct str text, const char *part)
 {
@@ -190,7 +191,7 @@ TEST(whoever_cannot_be_met_is_told)
     world_shy = true;
     world_say(INIT("2025-11-25"));
     mcp_met(world_session, err_set(&e, ERR_QUOTA, "too many"), &e);
-    HAS(world_heard(), "-32603,\"message\":\"there is no session for you: too many\"");
+    HAS(world_heard(), "-32603,\"message\":\"no session could be created: too many\"");
 }
 
 TEST(refusals_are_on_record_once)
@@ -244,7 +245,7 @@ TEST(a_job_is_a_call_that_nobody_is_asked_about)
     CHECK_INT(jobs, 2);
     mcp_server_done(&world_server); /* in the middle of it */
     CHECK_INT(jobs, 3);
-    HAS(str_from(job_text), "broken off");
+    HAS(str_from(job_text), "interrupted");
     for (int i = 0; i < 3; i++) /* requests are freed, then their sessions */
         world_turn();
     CHECK_INT(gone, 3);
@@ -404,7 +405,7 @@ TEST(only_so_many_tasks_of_a_peer_are_kept)
     for (int i = 0; i < 64; i++)
         end_job(write_text, &(struct str){ "again", 5 }, id);
     CHECK_INT(world_server.n_tasks, 64);
-    HAS(task_get(first), "not any more");
+    HAS(task_get(first), "no such task");
     HAS(task_get(id), "{\"said\":\"again\"}");
     for (int i = 0; i < 64; i++) /* that are not over */
         world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
@@ -440,7 +441,7 @@ TEST(what_is_too_much_to_be_told_is_said_so)
         ;
     text = buf_str(&much);
     end_job(write_text, &text, id);
-    HAS(task_get(id), "Ask for less at once");
+    HAS(task_get(id), "Request less at once");
     HAS(task_get(id), "\"isError\":true");
     mcp_server_done(&world_server);
 }
@@ -458,7 +459,7 @@ TEST(more_resources_than_can_be_watched_are_not_looked_at)
     for (int i = 0; i < MCP_WATCHES_MAX; i++)
         buf_add(&text, STR(",\"test://b\""));
     buf_add(&text, STR("]}}}"));
-    HAS(world_say(text.p), "256 resources at most");
+    HAS(world_say(text.p), "at most 256 resources");
 }
 
 TEST(changes_are_told_to_those_who_listen)

@@ -1,4 +1,5 @@
-#include "unit/mcp/world.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/edge/mcp/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>

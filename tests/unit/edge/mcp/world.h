@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session whose client is the test: what it says goes in as text, what it hears is kept. */
 #ifndef TESTS_MCP_WORLD_H
 #define TESTS_MCP_WORLD_H
 
-#include "mcp/request.h"
+#include "edge/mcp/request.h"
 
 enum { WORLD_MAX = 1 << 20 };
 

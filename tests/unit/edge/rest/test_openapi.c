@@ -1,8 +1,9 @@
-#include "api/openapi.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/rest/openapi.h"
 
-#include "api/route.h"
+#include "edge/core/route.h"
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 static const struct json *document(void)
 {

@@ -1,9 +1,10 @@
-#include "api/token_terms.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/rest/token_terms.h"
 
 #include <string.h>
 
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 static struct arena arena = ARENA_INIT(1 << 20);
 static const struct trust_limits role = { .concurrent = 10, .concurrent_given = true };

@@ -1,4 +1,5 @@
-#include "seal/changes.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/attest/changes.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,8 +11,8 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
-#include "tree/remove.h"
+#include "lib/json/reader.h"
+#include "lib/tar/remove.h"
 
 static char path[] = "/tmp/changes-XXXXXX";
 
@@ -50,16 +51,16 @@ static void mark(int dir, const char *name, const char *what)
     CHECK_INT(fsetxattr(file, what, "y", 1, 0), 0);
 }
 
-static void parse(const char *text, struct seal_parts *ret)
+static void parse(const char *text, struct attest_parts *ret)
 {
     struct err e = { 0 };
 
-    CHECK_OK(seal_parts_parse(str_from(text), ret, &e), e);
+    CHECK_OK(attest_parts_parse(str_from(text), ret, &e), e);
 }
 
 TEST(parts_are_read)
 {
-    struct seal_parts p;
+    struct attest_parts p;
 
     parse("root=,usr-upper+=usr,shm=dev/shm", &p);
     CHECK_INT(p.n, 3);
@@ -80,14 +81,14 @@ TEST(what_is_no_part_is_refused)
         "",      "root",    "=x",  "+=x",
         "a/b=x", "a+b/c=x", "x=,", "a=0123456789012345678901234567890123456789",
     };
-    struct seal_parts p;
+    struct attest_parts p;
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        CHECK_INT(seal_parts_parse(str_from(texts[i]), &p, NULL), -(int)ERR_INVALID);
+        CHECK_INT(attest_parts_parse(str_from(texts[i]), &p, NULL), -(int)ERR_INVALID);
 }
 
 /* The difference as "path=change " for each. */
-static void tell(const struct seal_files *before, const struct seal_files *after, int lower,
+static void tell(const struct attest_files *before, const struct attest_files *after, int lower,
                  struct buf *out)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
@@ -96,7 +97,7 @@ static void tell(const struct seal_files *before, const struct seal_files *after
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    seal_changes_write(before, after, lower, &w);
+    attest_changes_write(before, after, lower, &w);
     CHECK_INT(json_writer_finish(&w, NULL), 0);
     CHECK_INT(json_read(buf_str(&text), (struct json_limits){ .bytes = 1 << 16, .depth = 8 }, &a,
                         &list, NULL),
@@ -107,19 +108,19 @@ static void tell(const struct seal_files *before, const struct seal_files *after
                   0);
 }
 
-static void read_layer(int dir, struct seal_files *ret)
+static void read_layer(int dir, struct attest_files *ret)
 {
     AUTO_CLOSE int layer = openat(dir, "layer", O_RDONLY | O_DIRECTORY);
-    struct seal_parts parts;
+    struct attest_parts parts;
     struct err e = { 0 };
 
     parse("up+=usr,tmp=tmp,not-there=x", &parts);
-    CHECK_OK(seal_layer_read(ret, layer, &parts, &e), e);
+    CHECK_OK(attest_layer_read(ret, layer, &parts, &e), e);
 }
 
 TEST(an_upper_directory_is_understood)
 {
-    AUTO(seal_files_done) struct seal_files before = { 0 }, after = { 0 };
+    AUTO(attest_files_done) struct attest_files before = { 0 }, after = { 0 };
     AUTO(buf_done) struct buf said = BUF_INIT(4096);
     AUTO_CLOSE int dir = begin(), lower = openat(dir, "lower", O_RDONLY | O_DIRECTORY);
 
@@ -148,7 +149,7 @@ TEST(an_upper_directory_is_understood)
 /* Anybody can make these where there is no overlay: there they mean nothing. */
 TEST(marks_count_in_upper_directories_only)
 {
-    AUTO(seal_files_done) struct seal_files before = { 0 }, after = { 0 };
+    AUTO(attest_files_done) struct attest_files before = { 0 }, after = { 0 };
     AUTO(buf_done) struct buf said = BUF_INIT(4096);
     AUTO_CLOSE int dir = begin(), lower = openat(dir, "lower", O_RDONLY | O_DIRECTORY);
 
@@ -163,7 +164,7 @@ TEST(marks_count_in_upper_directories_only)
 
 TEST(a_directory_that_was_made_anew_says_so)
 {
-    AUTO(seal_files_done) struct seal_files before = { 0 }, after = { 0 };
+    AUTO(attest_files_done) struct attest_files before = { 0 }, after = { 0 };
     AUTO(buf_done) struct buf said = BUF_INIT(4096);
     AUTO_CLOSE int dir = begin(), lower = openat(dir, "lower", O_RDONLY | O_DIRECTORY);
 
@@ -178,7 +179,7 @@ TEST(a_directory_that_was_made_anew_says_so)
 
 TEST(files_of_holes_are_not_read)
 {
-    AUTO(seal_files_done) struct seal_files f = { 0 };
+    AUTO(attest_files_done) struct attest_files f = { 0 };
     AUTO_CLOSE int dir = begin(), file = openat(dir, "layer/tmp/holes", O_WRONLY | O_CREAT, 0644);
 
     CHECK_INT(ftruncate(file, INT64_C(1) << 40), 0);

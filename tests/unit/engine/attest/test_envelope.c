@@ -1,4 +1,5 @@
-#include "seal/envelope.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/attest/envelope.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
@@ -7,7 +8,7 @@ static const unsigned char private_key[CRYPTO_SIGN_KEY_SIZE] = "a key that is kn
 
 static void make(struct buf *out, const char *text)
 {
-    CHECK_INT(seal_envelope_write(private_key, str_from(text), out, NULL), 0);
+    CHECK_INT(attest_envelope_write(private_key, str_from(text), out, NULL), 0);
 }
 
 TEST(a_text_comes_back_as_it_was)
@@ -17,7 +18,7 @@ TEST(a_text_comes_back_as_it_was)
 
     crypto_sign_public(private_key, key);
     make(&envelope, "{\"a\": 1}");
-    CHECK_INT(seal_envelope_read(key, buf_str(&envelope), &text, NULL), 0);
+    CHECK_INT(attest_envelope_read(key, buf_str(&envelope), &text, NULL), 0);
     CHECK_STR(buf_str(&text), "{\"a\": 1}");
 }
 
@@ -28,7 +29,7 @@ TEST(another_key_did_not_sign_it)
 
     crypto_sign_public(other, key);
     make(&envelope, "x");
-    CHECK_INT(seal_envelope_read(key, buf_str(&envelope), &text, NULL), -(int)ERR_DENIED);
+    CHECK_INT(attest_envelope_read(key, buf_str(&envelope), &text, NULL), -(int)ERR_DENIED);
     CHECK_INT(text.n, 0);
 }
 
@@ -43,7 +44,7 @@ TEST(every_changed_byte_is_noticed)
     for (size_t i = 0; i < envelope.n; i++) {
         envelope.p[i] ^= 1;
         buf_clear(&text);
-        if (seal_envelope_read(key, buf_str(&envelope), &text, NULL) == 0)
+        if (attest_envelope_read(key, buf_str(&envelope), &text, NULL) == 0)
             CHECK_STR(buf_str(&text), "{\"files\": []}");
         envelope.p[i] ^= 1;
     }
@@ -59,6 +60,6 @@ TEST(what_is_no_envelope_is_invalid)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         AUTO(buf_done) struct buf text = BUF_INIT(64);
 
-        CHECK_INT(seal_envelope_read(key, str_from(texts[i]), &text, NULL), -(int)ERR_INVALID);
+        CHECK_INT(attest_envelope_read(key, str_from(texts[i]), &text, NULL), -(int)ERR_INVALID);
     }
 }

@@ -1,4 +1,5 @@
-#include "seal/key.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/attest/key.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "tree/remove.h"
+#include "lib/tar/remove.h"
 
 static char path[] = "/tmp/key-XXXXXX";
 
@@ -28,17 +29,17 @@ TEST(a_key_is_made_once_and_kept_from_others)
     CHECK(mkdtemp(path) != NULL);
     atexit(end);
     dir = open(path, O_RDONLY | O_DIRECTORY);
-    CHECK_INT(seal_key_open(dir, first, NULL), 0);
-    CHECK_INT(seal_key_open(dir, again, NULL), 0);
+    CHECK_INT(attest_key_open(dir, first, NULL), 0);
+    CHECK_INT(attest_key_open(dir, again, NULL), 0);
     CHECK(memcmp(first, again, sizeof first) == 0);
-    CHECK_INT(fstatat(dir, SEAL_KEY_FILE, &st, 0), 0);
+    CHECK_INT(fstatat(dir, ATTEST_KEY_FILE, &st, 0), 0);
     CHECK_INT(st.st_mode & 07777, 0600);
-    CHECK_INT(seal_public_read(dir, SEAL_PUBLIC_FILE, again, NULL), 0);
+    CHECK_INT(attest_public_read(dir, ATTEST_PUBLIC_FILE, again, NULL), 0);
     crypto_sign_public(first, public_key);
     CHECK(memcmp(public_key, again, sizeof again) == 0);
-    CHECK_INT(fchmodat(dir, SEAL_KEY_FILE, 0644, 0), 0);
-    CHECK_INT(seal_key_open(dir, again, NULL), -(int)ERR_DENIED);
-    CHECK_INT(unlinkat(dir, SEAL_KEY_FILE, 0), 0);
-    CHECK_INT(symlinkat(SEAL_PUBLIC_FILE, dir, SEAL_KEY_FILE), 0);
-    CHECK(seal_key_open(dir, again, NULL) < 0);
+    CHECK_INT(fchmodat(dir, ATTEST_KEY_FILE, 0644, 0), 0);
+    CHECK_INT(attest_key_open(dir, again, NULL), -(int)ERR_DENIED);
+    CHECK_INT(unlinkat(dir, ATTEST_KEY_FILE, 0), 0);
+    CHECK_INT(symlinkat(ATTEST_PUBLIC_FILE, dir, ATTEST_KEY_FILE), 0);
+    CHECK(attest_key_open(dir, again, NULL) < 0);
 }

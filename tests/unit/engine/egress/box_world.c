@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "box_world.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "base/arena.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "policy/egress_file.h"
+#include "domain/policy/egress_file.h"
 
 static struct box_world w;
 

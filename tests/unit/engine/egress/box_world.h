@@ -1,10 +1,11 @@
-/* A box on the test's own loop, a DNS server that answers from a table, and somebody to connect to:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A box on the test's own loop, a DNS server that answers from a table, and a server to connect to:
  * in a network namespace of the test's own, which has a public address. */
 #ifndef TESTS_EGRESS_BOX_WORLD_H
 #define TESTS_EGRESS_BOX_WORLD_H
 
-#include "../dns/serving.h"
-#include "egress/lease.h"
+#include "unit/lib/dns/serving.h"
+#include "engine/egress/lease.h"
 
 #define WORLD_PUBLIC "93.184.216.34"
 
@@ -12,10 +13,10 @@ enum { WORLD_NAMES_MAX = 8, WORLD_ADDRESSES_MAX = 20 };
 
 struct box_world {
     struct loop loop;
-    struct egress egress;
+    struct egress_state egress;
     struct egress_box *box;
     struct serving dns;
-    int audit; /* what the box writes */
+    int audit; /* read end of the box's audit */
     struct {
         const char *name; /* NULL: end */
         const char *addresses[WORLD_ADDRESSES_MAX];
@@ -32,9 +33,9 @@ void world_end(void);
 
 /* Runs the loop until *done, or fails. */
 void world_run(const bool *done);
-void world_turn(void); /* what is ready now, and a little longer */
+void world_turn(void); /* handles ready events, and those of a short time after */
 
-/* How often the text stands in what was audited so far. */
+/* How often the text occurs in the audit record so far. */
 size_t world_audited(const char *text);
 
 struct address world_address(const char *text);
@@ -45,7 +46,8 @@ struct lease *world_decide(const struct egress_intent *i);
 struct egress_intent world_allow(uint16_t port);
 
 int world_listen(uint16_t *ret_port); /* on WORLD_PUBLIC, non-blocking */
-int world_accept(int listener);       /* waits; what it returns does not block */
+/* blocks until a connection arrives; returns a non-blocking descriptor */
+int world_accept(int listener);
 /* Reads n bytes while the loop runs. */
 void world_read(int fd, void *to, size_t n);
 /* 0: the end of the stream; -1: a reset; else a byte came. Waits. */

@@ -1,15 +1,16 @@
-#include "unit/egress/names_world.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/engine/egress/names_world.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "dns/wire.h"
-#include "egress/audit.h"
-#include "egress/mapping.h"
+#include "lib/dns/wire.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fake_addresses.h"
 #include "harness/tap.h"
-#include "policy/egress_file.h"
+#include "domain/policy/egress_file.h"
 
 struct world world;
 static struct arena policies = ARENA_INIT(EGRESS_MEMORY_MAX);
@@ -134,7 +135,7 @@ void world_start_on(struct listeners *l, const char *policy, const struct served
     b->egress = &world.egress;
     b->listeners = *l;
     b->audit = audit_new(&world.loop, "sbx_test", records_open(&world.records));
-    b->mapping = mapping_new();
+    b->mapping = fake_addresses_new();
     world_set_policy(policy, 1);
     CHECK_OK(dns_adapter_new(b, &world.dns, &e), e);
 }
@@ -155,7 +156,7 @@ void world_stop(void)
     dns_adapter_free(world.dns);
     listeners_done(&world.box.listeners);
     egress_snapshot_unref(world.box.snapshot);
-    mapping_free(world.box.mapping);
+    fake_addresses_free(world.box.mapping);
     audit_free(world.box.audit);
     dns_resolver_done(&world.egress.resolver);
     serving_stop(&world.server);

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A box with policy DNS on loopback, a client in front of it and a recording DNS server behind it,
  * all on one loop. */
 #ifndef TESTS_EGRESS_NAMES_WORLD_H
 #define TESTS_EGRESS_NAMES_WORLD_H
 
-#include "egress/adapters/adapters.h"
-#include "unit/dns/serving.h"
-#include "unit/egress/records.h"
+#include "engine/egress/adapters/adapters.h"
+#include "unit/lib/dns/serving.h"
+#include "unit/engine/egress/records.h"
 
-/* What the server says of a name. */
+/* The server's answer for a name. */
 struct served {
     const char *name;
     enum dns_rcode rcode;
@@ -18,7 +19,7 @@ struct served {
 
 struct world {
     struct loop loop;
-    struct egress egress;
+    struct egress_state egress;
     struct egress_box box;
     struct dns_adapter *dns;
     struct serving server; /* .asked: two questions a lookup, one a family */

@@ -1,4 +1,5 @@
-#include "unit/egress/records.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/engine/egress/records.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -6,9 +7,9 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "egress/limits.h"
+#include "engine/egress/limits.h"
 #include "harness/tap.h"
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 static struct arena arena = ARENA_INIT(256 << 20);
 

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An audit record as a test reads it back: every line must be JSON, and show nothing raw. */
 #ifndef TESTS_EGRESS_RECORDS_H
 #define TESTS_EGRESS_RECORDS_H
 
-#include "json/value.h"
+#include "lib/json/value.h"
 
 enum { RECORDS_MAX = 4096 };
 
 struct records {
-    int fd; /* what the audit writes to is a duplicate */
+    int fd; /* the audit writes to a duplicate */
     size_t n;
     const struct json *line[RECORDS_MAX];
     struct str text[RECORDS_MAX];
@@ -19,11 +20,10 @@ void records_take(struct records *r, struct str bytes); /* adds the lines in it 
 
 /* "metadata.uid" of a line; NULL if it is not there. */
 const struct json *record_at(const struct json *line, const char *path);
-const char *record_text(const struct json *line, const char *path); /* "" if there is none */
-int64_t record_int(const struct json *line, const char *path);      /* -1 if there is none */
+const char *record_text(const struct json *line, const char *path); /* "" if absent */
+int64_t record_int(const struct json *line, const char *path);      /* -1 if absent */
 
-/* How many events the lines stand for, by their counts, of those with this status_code (NULL: all).
- */
+/* Number of events that the lines count, of those with this status_code (NULL: all). */
 uint64_t records_count(const struct records *r, const char *code);
 size_t records_lines(const struct records *r, const char *code);
 

@@ -1,4 +1,5 @@
-#include "egress/audit.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/audit.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,7 +10,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/egress/records.h"
+#include "unit/engine/egress/records.h"
 
 static struct loop loop;
 static struct records records;
@@ -30,7 +31,7 @@ static void set_reason(const char *code, const char *text, const char *next)
 
 static const unsigned char key[CHAIN_SIZE] = "a key of this test's";
 
-/* What was written is one chain, without a gap. */
+/* The written lines form one chain without a gap. */
 static void check_chain(struct str text, size_t lines)
 {
     AUTO(chain_reader_done) struct chain_reader r = { .key = key };
@@ -118,7 +119,7 @@ static void set_who(void)
     memset(decision.who.hash, 'a', 64);
 }
 
-/* What OCSF demands: of every event, of its class, and of the objects in it. */
+/* Members that OCSF requires: of every event, of its class, and of the objects in it. */
 static const char *const of_all[] = {
     "class_uid",
     "class_name",
@@ -287,7 +288,7 @@ static void add_places(const struct json *v, const char *prefix, struct buf *out
     }
 }
 
-/* "| `field` |" of a row, and what stands behind it. */
+/* Cuts "| `field` |" off a row; returns the rest. */
 static struct str cut_row(struct str line)
 {
     for (size_t i = 3; i + 1 < line.n; i++)
@@ -437,7 +438,8 @@ TEST(equal_denials_are_counted)
 {
     set_up();
     for (int i = 0; i < 10000; i++) {
-        intent.client_port = (uint16_t)(1024 + i); /* what does not make another kind */
+        /* a difference that does not make another kind */
+        intent.client_port = (uint16_t)(1024 + i);
         decision.id++;
         deny();
     }
@@ -449,10 +451,10 @@ TEST(equal_denials_are_counted)
     CHECK_INT(record_int(records.line[1], "count"), 9999);
     CHECK(record_int(records.line[1], "start_time") > 0 &&
           record_int(records.line[1], "start_time") <= record_int(records.line[1], "end_time"));
-    deny(); /* goes on: counted, not told at once */
+    deny(); /* repeated: counted, not written at once */
     records_read(&records);
     CHECK_INT(records.n, 2);
-    tear_down(); /* tells what is left */
+    tear_down(); /* writes the rest */
     records_read(&records);
     CHECK_INT(records_count(&records, "policy_denied"), 10001);
     CHECK_INT(records.n, 3);
@@ -530,7 +532,8 @@ TEST(what_cannot_be_recorded_is_not_allowed)
     tear_down();
 }
 
-/* A reader that does not read stops traffic, not us; once it reads, all goes on. */
+/* A reader that does not read stops traffic, but not the worker; once it reads, traffic
+ * continues. */
 TEST(a_pipe_that_nobody_reads_allows_nothing_and_stops_nobody)
 {
     static char text[1 << 20];

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "box_world.h"
-#include "egress/audit.h"
-#include "egress/own_addresses.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/own_addresses.h"
 #include "harness/tap.h"
 
 #define ANYBODY "    binaries: [{path: /**}]\n"
@@ -87,6 +88,25 @@ TEST(without_a_policy_everything_is_denied)
     world_end();
 }
 
+TEST(a_policy_that_is_invalid_is_the_reason)
+{
+    struct box_world *w = world_start(NULL);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct lease *l;
+
+    egress_box_note_flaw(w->box, "line 3: x: is unknown");
+    l = world_decide(&i);
+    CHECK_STR(str_from(l->decision.why.code), "policy_missing");
+    CHECK(strstr(l->decision.why.text, "invalid, so nothing is allowed: line 3: x: is unknown"));
+    lease_free(l);
+    world_policy(WEB);
+    world_policy(NULL); /* the flaw of the earlier policy is forgotten */
+    l = world_decide(&i);
+    CHECK(!strstr(l->decision.why.text, "invalid"));
+    lease_free(l);
+    world_end();
+}
+
 TEST(one_bad_address_refuses_all)
 {
     static const char *const bad[] = { "127.0.0.1", "10.0.0.1",        "::1",      "fe80::1",
@@ -102,11 +122,10 @@ TEST(one_bad_address_refuses_all)
     world_end();
 }
 
-TEST(an_address_behind_the_sixteenth_is_checked_too)
+static void start_with_seventeen(const char *last)
 {
     static char room[16][32];
     struct box_world *w = world_start(WEB);
-    struct lease *l;
 
     w->names[0].name = "api.example.com";
     for (int i = 0; i < 15; i++) {
@@ -114,18 +133,26 @@ TEST(an_address_behind_the_sixteenth_is_checked_too)
         w->names[0].addresses[i] = room[i];
     }
     w->names[0].addresses[15] = "2606:2800::1";
-    w->names[0].addresses[16] = "2606:2800::2";
+    w->names[0].addresses[16] = last;
+}
+
+TEST(an_address_behind_the_sixteenth_is_checked_too)
+{
+    struct lease *l;
+
+    start_with_seventeen("2606:2800::2");
     l = decide("api.example.com:443");
     CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
     CHECK_INT(l->decision.n, EGRESS_PINNED_MAX);
     lease_free(l);
-    w->names[0].addresses[16] = "fd00::1";
+    world_end();
+    start_with_seventeen("fd00::1");
     expect("api.example.com:443", "ssrf_denied", 403);
     world_end();
 }
 
-/* The budget is the sandbox's, whichever way the names are asked for; each that leaves is on record
- * before. */
+/* All lookups of the sandbox share the budget, for every adapter; each is recorded before it is
+ * sent. */
 TEST(lookups_have_a_budget_and_a_record)
 {
     enum { NAMES = 3 * EGRESS_LOOKUPS_BURST };
@@ -191,7 +218,7 @@ TEST(no_name_leaves_that_cannot_be_recorded)
     world_end();
 }
 
-/* A lookup that nobody waits for any more does not hold its place. */
+/* A cancelled lookup does not occupy a place. */
 TEST(a_cancelled_lookup_is_on_record_and_runs_no_more)
 {
     struct box_world *w = world_start(WEB);
@@ -369,7 +396,7 @@ TEST(programs_are_asked_about_only_where_a_rule_names_them)
     static const char *const codes[] = { NULL, "binary_not_allowed", "identity_unknown" };
     struct authorization a;
 
-    expect("tool.example.com:443", "identity_unknown", 403); /* nobody to ask */
+    expect("tool.example.com:443", "identity_unknown", 403); /* no identity provider */
     w->egress.who = &fake_who;
     expect("evil.example.com:443", "policy_denied", 403);
     CHECK(!asking);
@@ -409,11 +436,35 @@ TEST(cancelling_in_every_state_lets_go)
     CHECK_INT(cancelled, 1);
     authorize_start(&a, w->box, &name, on_done); /* being looked up */
     authorize_cancel(&a);
-    tool.host = world_intent("evil.example.com:443").host; /* decided, not told */
+    /* decided, but `done` is not called yet */
+    tool.host = world_intent("evil.example.com:443").host;
     authorize_start(&a, w->box, &tool, on_done);
     authorize_cancel(&a);
     world_turn();
     CHECK(!done_);
+    world_end();
+}
+
+TEST(only_so_many_lookups_run_at_once)
+{
+    struct box_world *w = world_start(WEB);
+    struct authorization all[EGRESS_LOOKUPS_MAX + 1] = { 0 };
+    char authority[64];
+
+    done_ = false;
+    for (int i = 0; i <= EGRESS_LOOKUPS_MAX; i++) {
+        struct egress_intent to;
+
+        snprintf(authority, sizeof authority, "n%d.wild.example.com:443", i);
+        to = world_intent(authority);
+        authorize_start(&all[i], w->box, &to, i < EGRESS_LOOKUPS_MAX ? NULL : on_done);
+    }
+    CHECK_INT(w->box->lookups_running, EGRESS_LOOKUPS_MAX);
+    for (int i = 0; i < EGRESS_LOOKUPS_MAX; i++)
+        authorize_cancel(&all[i]);
+    world_run(&done_);
+    CHECK_STR(str_from(all[EGRESS_LOOKUPS_MAX].lease->decision.why.code), "lookup_limit");
+    lease_free(all[EGRESS_LOOKUPS_MAX].lease);
     world_end();
 }
 
@@ -434,6 +485,23 @@ TEST(a_policy_that_changes_meanwhile_is_a_denial)
     CHECK_INT(a.lease->decision.verdict, EGRESS_DENIED);
     CHECK_STR(str_from(a.lease->decision.why.code), "stale_policy");
     lease_free(a.lease);
+    world_end();
+}
+
+TEST(a_lease_of_an_earlier_policy_is_not_opened)
+{
+    struct lease *l;
+
+    world_start(LITERAL);
+    l = decide("93.184.216.35:443");
+    CHECK_INT(l->decision.verdict, EGRESS_ALLOWED);
+    world_policy(LITERAL); /* it says the same, and it is another */
+    CHECK(!lease_open(l));
+    CHECK_STR(str_from(l->decision.why.code), "stale_policy");
+    lease_free(l);
+    world_turn();
+    CHECK_INT(world_audited("\"Open\""), 0);
+    CHECK_INT(world_audited("stale_policy"), 1);
     world_end();
 }
 

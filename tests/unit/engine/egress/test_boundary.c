@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The adapters behind the real boundary: a network namespace with the sandbox's rules and sockets.
  */
 #include <arpa/inet.h>
@@ -8,13 +9,13 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/adapters/rejects.h"
-#include "egress/mapping.h"
+#include "engine/egress/adapters/rejects.h"
+#include "engine/egress/fake_addresses.h"
 #include "harness/tap.h"
-#include "runtime/listen.h"
-#include "runtime/network.h"
-#include "runtime/rules.h"
-#include "unit/egress/names_world.h"
+#include "engine/runtime/listen.h"
+#include "engine/runtime/network.h"
+#include "engine/runtime/rules.h"
+#include "unit/engine/egress/names_world.h"
 
 static const char policy[] = "version: 1\n"
                              "network_policies:\n"
@@ -85,7 +86,7 @@ TEST(what_the_rules_refuse_is_on_record)
     send_to(AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE, "93.184.216.35", 53);
     send_to(AF_INET, SOCK_RAW, IPPROTO_ICMP, "93.184.216.36", 0);
     send_to(AF_INET, SOCK_RAW, 99, "93.184.216.37", 0);
-    if (network_has_six()) {
+    if (network_has_ipv6()) {
         send_to(AF_INET6, SOCK_DGRAM, 0, "2606:2800::1", 443);
         send_to(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6, "2606:2800::2", 0);
     }
@@ -95,7 +96,7 @@ TEST(what_the_rules_refuse_is_on_record)
     CHECK_INT(record_int(find_reject(IPPROTO_UDPLITE, "93.184.216.35"), "dst_endpoint.port"), 53);
     find_reject(IPPROTO_ICMP, "93.184.216.36");
     find_reject(99, "93.184.216.37");
-    if (network_has_six()) {
+    if (network_has_ipv6()) {
         CHECK_INT(record_int(find_reject(IPPROTO_UDP, "2606:2800::1"), "dst_endpoint.port"), 443);
         find_reject(IPPROTO_ICMPV6, "2606:2800::2");
     }
@@ -105,7 +106,8 @@ TEST(what_the_rules_refuse_is_on_record)
     tear_down();
 }
 
-/* Whatever server a program has configured, in both families: it is we who answer, as it. */
+/* The worker answers in the place of every server that a program has configured, in both
+ * families. */
 static void check_asked_at(int family, const char *server)
 {
     AUTO_CLOSE int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -122,7 +124,7 @@ static void check_asked_at(int family, const char *server)
         CHECK(connect(fd, (struct sockaddr *)&six, sizeof six) == 0);
     }
     r = ask_with(fd, "api.example.com", DNS_A);
-    CHECK(r.answers == 1 && mapping_is_synthetic(&r.address));
+    CHECK(r.answers == 1 && fake_addresses_is_synthetic(&r.address));
     CHECK_INT(ask_with(fd, "nobody.example.net", DNS_A).rcode, DNS_NXDOMAIN);
 }
 
@@ -132,7 +134,7 @@ TEST(every_dns_server_is_ours)
     check_asked_at(AF_INET, "127.0.0.1");
     check_asked_at(AF_INET, "8.8.8.8");
     check_asked_at(AF_INET, "192.168.1.1");
-    if (network_has_six()) {
+    if (network_has_ipv6()) {
         check_asked_at(AF_INET6, "::1");
         check_asked_at(AF_INET6, "2001:4860:4860::8888");
     }

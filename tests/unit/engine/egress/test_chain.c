@@ -1,4 +1,5 @@
-#include "egress/chain.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/chain.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -6,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "egress/limits.h"
+#include "engine/egress/limits.h"
 #include "harness/tap.h"
 
 enum { LINES = 9 };

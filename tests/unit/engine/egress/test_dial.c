@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "box_world.h"
-#include "egress/dial.h"
+#include "engine/egress/dial.h"
 #include "harness/tap.h"
 
 static bool done;
@@ -64,7 +65,7 @@ static struct lease *lease_two(uint16_t port)
     struct lease *l = decide(port);
 
     l->decision.addresses[1] = l->decision.addresses[0];
-    l->decision.addresses[0] = world_address("127.0.0.1"); /* nobody there */
+    l->decision.addresses[0] = world_address("127.0.0.1"); /* nothing listens there */
     l->decision.n = 2;
     return l;
 }
@@ -183,7 +184,7 @@ TEST(a_cancelled_dial_is_never_heard_of)
 /* ---- through another proxy ---- */
 
 struct line {
-    const char *hears; /* what we must say */
+    const char *hears; /* the request that we must send */
     size_t hears_n;
     const char *says;
     size_t says_n;
@@ -212,7 +213,7 @@ static void play(struct box_world *w, enum upstream_kind kind, const struct line
         world_read(fd, heard, lines[i].hears_n);
         if (memcmp(heard, lines[i].hears, lines[i].hears_n) != 0)
             FAIL("line %zu", i);
-        /* Who has heard enough hangs up. */
+        /* The proxy closes after the expected request. */
         for (size_t k = 0; pieces && !(done && dialled < 0) && k < lines[i].says_n; k++) {
             CHECK(send(fd, lines[i].says + k, 1, MSG_NOSIGNAL) == 1);
             loop_run_once(&w->loop, NS_PER_MS, NULL);

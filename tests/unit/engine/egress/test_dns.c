@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
-#include "egress/mapping.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/fake_addresses.h"
 #include "harness/tap.h"
-#include "unit/egress/names_world.h"
+#include "unit/engine/egress/names_world.h"
 
 enum { HTTPS = 65, PTR = 12, TXT = 16, ANY = 255 };
 
@@ -62,7 +63,7 @@ static const struct json *last_record(void)
     return world.records.line[world.records.n - 1];
 }
 
-/* --- What is refused, and that nobody hears of it --- */
+/* --- Refused names, for which no server is queried --- */
 
 TEST(names_without_an_endpoint_are_refused_and_nobody_is_asked)
 {
@@ -191,23 +192,23 @@ TEST(nonsense_is_answered_or_passed_over)
 
 TEST(an_eligible_name_is_mapped_before_it_is_answered)
 {
-    const struct mapped *m;
+    const struct fake_mapping *m;
     struct reply four, six;
 
     world_start(policy, names);
     four = ask("api.example.com", DNS_A);
     CHECK_INT(four.rcode, DNS_NOERROR);
     CHECK_INT(four.answers, 1);
-    CHECK(!four.address.v6 && mapping_is_synthetic(&four.address));
+    CHECK(!four.address.v6 && fake_addresses_is_synthetic(&four.address));
     CHECK_INT(four.ttl, EGRESS_DNS_TTL_MAX);
-    m = mapping_find(world.box.mapping, &four.address);
+    m = fake_addresses_find(world.box.mapping, &four.address);
     CHECK(m && m->n_pinned == 2 && m->ports.n == 2 && m->generation == 1);
     CHECK_STR(address_text(&m->pinned[0], text), "93.184.216.34");
     CHECK_INT(m->ports.p[0], 443);
     CHECK(m->expires > clock_mono());
     six = ask("api.example.com", DNS_AAAA);
-    CHECK(six.answers == 1 && six.address.v6 && mapping_is_synthetic(&six.address));
-    CHECK(mapping_find(world.box.mapping, &six.address) == m);
+    CHECK(six.answers == 1 && six.address.v6 && fake_addresses_is_synthetic(&six.address));
+    CHECK(fake_addresses_find(world.box.mapping, &six.address) == m);
     CHECK_INT(world.server.asked, 2); /* one lookup, for both families */
     CHECK_INT(world.box.counters.allowed, 1);
     records_read(&world.records);
@@ -295,7 +296,7 @@ static void check_refused_after_lookup(const char *name, const char *code)
     check_rcode(name, DNS_A, DNS_NXDOMAIN);
     CHECK_INT(world.server.asked, before + 2);
     CHECK_STR(str_from(record_text(last_record(), "status_code")), code);
-    CHECK(!mapping_find_name(world.box.mapping, str_from(name), &s));
+    CHECK(!fake_addresses_find_name(world.box.mapping, str_from(name), &s));
 }
 
 TEST(one_bad_address_refuses_the_name)
@@ -314,10 +315,10 @@ TEST(declared_addresses_and_aliases)
     world_start(policy, names);
     r = ask("db.example.com", DNS_A);
     CHECK(r.answers == 1 && r.ttl <= 5);
-    CHECK_INT(mapping_find(world.box.mapping, &r.address)->ports.p[0], 5432);
+    CHECK_INT(fake_addresses_find(world.box.mapping, &r.address)->ports.p[0], 5432);
     r = ask("alias.wild.example.com", DNS_A); /* the last name's address decides */
     CHECK_INT(r.answers, 1);
-    CHECK_STR(address_text(&mapping_find(world.box.mapping, &r.address)->pinned[0], text),
+    CHECK_STR(address_text(&fake_addresses_find(world.box.mapping, &r.address)->pinned[0], text),
               "93.184.216.36");
     world_stop();
 }
@@ -339,19 +340,19 @@ TEST(rebinding_is_a_decision_of_its_own)
     static struct served rebound[] = {
         { "api.example.com", .ttl = 0, .addresses = { "93.184.216.34" } }, { .name = NULL }
     };
-    const struct mapped *m;
+    const struct fake_mapping *m;
     struct reply r;
 
     world_start(policy, rebound);
     r = ask("api.example.com", DNS_A);
     CHECK(r.answers == 1 && r.ttl == 1);
     rebound[0].addresses[0] = "127.0.0.1";
-    CHECK_INT(ask("api.example.com", DNS_A).answers, 1); /* what was checked */
+    CHECK_INT(ask("api.example.com", DNS_A).answers, 1); /* the checked address */
     CHECK_INT(world.server.asked, 2);
     world_run(1100 * NS_PER_MS);
     check_rcode("api.example.com", DNS_A, DNS_NXDOMAIN);
     CHECK_INT(world.server.asked, 4);
-    m = mapping_find(world.box.mapping, &r.address);
+    m = fake_addresses_find(world.box.mapping, &r.address);
     CHECK_STR(address_text(&m->pinned[0], text), "93.184.216.34");
     CHECK(m->expires <= clock_mono() + EGRESS_DNS_SLACK_NS);
     world_stop();
@@ -371,8 +372,8 @@ TEST(a_new_policy_forgets_what_the_old_one_allowed)
     world_set_policy(policy, 3);
     again = ask("api.example.com", DNS_A);
     CHECK(address_equal(&again.address, &r.address)); /* never another's */
-    CHECK_INT(world.server.asked, 2); /* what is decided anew is what the servers said before */
-    CHECK_INT(mapping_find(world.box.mapping, &r.address)->generation, 3);
+    CHECK_INT(world.server.asked, 2);                 /* the new decision uses the cached answers */
+    CHECK_INT(fake_addresses_find(world.box.mapping, &r.address)->generation, 3);
     world_stop();
 }
 
@@ -395,7 +396,7 @@ TEST(a_policy_that_changes_during_the_lookup)
     world_run(2500 * NS_PER_MS); /* asked again after the timeout */
     CHECK(recv(fd, bytes, sizeof bytes, 0) >= 12 && (bytes[3] & 15) == DNS_SERVFAIL);
     CHECK_STR(str_from(record_text(last_record(), "status_code")), "stale_policy");
-    CHECK(!mapping_find_name(world.box.mapping, STR("api.example.com"), &s));
+    CHECK(!fake_addresses_find_name(world.box.mapping, STR("api.example.com"), &s));
     close(fd);
     world_stop();
 }
@@ -407,7 +408,7 @@ TEST(what_cannot_be_recorded_is_not_answered)
     world_start(policy, names);
     audit_set_fd(world.box.audit, open("/dev/full", O_WRONLY | O_CLOEXEC));
     check_rcode("api.example.com", DNS_A, DNS_SERVFAIL);
-    CHECK(!mapping_find_name(world.box.mapping, STR("api.example.com"), &s));
+    CHECK(!fake_addresses_find_name(world.box.mapping, STR("api.example.com"), &s));
     world_stop();
 }
 
@@ -481,7 +482,7 @@ static size_t add_framed(uint8_t *out, const char *name, uint16_t type)
     return n + 2;
 }
 
-/* What came until now; -1 if the end came. */
+/* Receives the available bytes; -1 at the end of the stream. */
 static ssize_t drain(int fd, uint8_t *out, size_t size)
 {
     size_t at = 0;
@@ -519,7 +520,7 @@ TEST(many_questions_a_connection_in_any_pieces)
         struct reply r = read_reply(in + at + 2, size);
 
         answers++;
-        synthetic += r.answers == 1 && mapping_is_synthetic(&r.address);
+        synthetic += r.answers == 1 && fake_addresses_is_synthetic(&r.address);
         at += (ssize_t)(2 + size);
     }
     CHECK_INT(answers, 5);

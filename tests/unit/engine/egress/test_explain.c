@@ -1,9 +1,10 @@
-#include "egress/trial.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/explain.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/reader.h"
-#include "policy/egress_file.h"
+#include "lib/json/reader.h"
+#include "domain/policy/egress_file.h"
 
 static struct err e;
 static struct buf out = BUF_INIT(1 << 20);
@@ -20,7 +21,7 @@ static struct buf out = BUF_INIT(1 << 20);
 static const char *check(struct str yaml)
 {
     buf_clear(&out);
-    CHECK_OK(trial_check(yaml, &out, &e), e);
+    CHECK_OK(explain_check(yaml, &out, &e), e);
     buf_add(&out, (struct str){ "", 1 });
     return out.p;
 }
@@ -54,7 +55,7 @@ TEST(a_bad_policy_is_told_with_its_problem)
     check_has(check(STR("version: 1\n\"\xff\xfe\": 2\n")), "{\"valid\":false,\"problem\":\"");
 }
 
-/* Whatever the policy holds, what is said of it is one JSON document. */
+/* The output is one valid JSON document for every policy. */
 TEST(notes_and_odd_texts_are_json)
 {
     const char *said = check(STR("version: 1\nnetwork_policies:\n  \"a\\\"\\nb\":\n    endpoints: "
@@ -76,7 +77,7 @@ static int explain(const char *yaml, const char *to, const char *method, const c
     int r;
 
     buf_clear(&out);
-    r = trial_explain(str_from(yaml), &o, &out, &e);
+    r = explain_destination(str_from(yaml), &o, &out, &e);
     if (r >= 0)
         buf_add(&out, (struct str){ "", 1 });
     return r;
@@ -108,7 +109,7 @@ TEST(a_question_is_answered)
     explained("rest.example.com:80", "PUT", NULL, curl, "request_denied");
 }
 
-/* As the relay would: whatever no request can be is refused as such, where requests are judged. */
+/* Like a relay: invalid requests are refused where requests are judged. */
 TEST(odd_requests_are_judged_like_others)
 {
     static const char *const paths[] = { "x", "/../..", "/%", "/\\", "/a#b" };
@@ -129,12 +130,12 @@ TEST(an_answer_says_what_it_leaves_open)
 {
     explained("rest.example.com:80", NULL, NULL, "/usr/bin/curl", "allowed");
     check_has(out.p,
-              "\"unknown\":\"the name's addresses are not looked up; each request is judged, "
-              "and none is asked about\"");
+              "\"unknown\":\"the addresses of the name are not looked up; each request is judged, "
+              "and none was given\"");
     explained("rest.example.com:80", NULL, "/", "/usr/bin/curl", "allowed");
-    check_has(out.p, "\"unknown\":\"the name's addresses are not looked up\"");
+    check_has(out.p, "\"unknown\":\"the addresses of the name are not looked up\"");
     explained("api.example.com", NULL, NULL, NULL, "identity_unknown");
-    check_has(out.p, "\"unknown\":\"the program that asks decides: name it\"");
+    check_has(out.p, "\"unknown\":\"the answer depends on the program: give it\"");
     explained("10.9.9.9", NULL, NULL, "/usr/bin/curl", "allowed");
     CHECK(!strstr(out.p, "unknown"));
 }

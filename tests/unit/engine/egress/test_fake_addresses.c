@@ -1,4 +1,5 @@
-#include "egress/mapping.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/fake_addresses.h"
 
 #include <stdio.h>
 
@@ -8,63 +9,64 @@
 static struct err e;
 static const struct address real = { .bytes = { 93, 184, 216, 34 } };
 
-static struct mapped what(const char *name, int64_t expires)
+static struct fake_mapping what(const char *name, int64_t expires)
 {
-    struct mapped m = { .ports = { .p = { 443 }, .n = 1 },
-                        .pinned = { real },
-                        .n_pinned = 1,
-                        .generation = 1,
-                        .expires = expires };
+    struct fake_mapping m = { .ports = { .p = { 443 }, .n = 1 },
+                              .pinned = { real },
+                              .n_pinned = 1,
+                              .generation = 1,
+                              .expires = expires };
 
     snprintf(m.name, sizeof m.name, "%s", name);
     return m;
 }
 
-static struct synthetic put(struct mapping *m, const char *name, int64_t expires, int64_t now)
+static struct synthetic put(struct fake_addresses *m, const char *name, int64_t expires,
+                            int64_t now)
 {
-    struct mapped w = what(name, expires);
+    struct fake_mapping w = what(name, expires);
     struct synthetic s;
 
-    CHECK_OK(mapping_put(m, &w, now, &s, &e), e);
+    CHECK_OK(fake_addresses_put(m, &w, now, &s, &e), e);
     return s;
 }
 
 TEST(a_name_is_found_by_both_addresses_and_itself)
 {
-    struct mapping *m = mapping_new();
+    struct fake_addresses *m = fake_addresses_new();
     struct synthetic s = put(m, "a.example.com", 10, 0), again;
-    const struct mapped *found = mapping_find(m, &s.v4);
+    const struct fake_mapping *found = fake_addresses_find(m, &s.v4);
 
-    CHECK(mapping_is_synthetic(&s.v4) && mapping_is_synthetic(&s.v6));
+    CHECK(fake_addresses_is_synthetic(&s.v4) && fake_addresses_is_synthetic(&s.v6));
     CHECK(!s.v4.v6 && s.v6.v6);
-    CHECK(found && found == mapping_find(m, &s.v6));
+    CHECK(found && found == fake_addresses_find(m, &s.v6));
     CHECK_STR(str_from(found->name), "a.example.com");
-    CHECK(found == mapping_find_name(m, STR("a.example.com"), &again));
+    CHECK(found == fake_addresses_find_name(m, STR("a.example.com"), &again));
     CHECK(address_equal(&again.v4, &s.v4) && address_equal(&again.v6, &s.v6));
-    CHECK(!mapping_find_name(m, STR("b.example.com"), &again));
-    mapping_free(m);
-    mapping_free(NULL);
+    CHECK(!fake_addresses_find_name(m, STR("b.example.com"), &again));
+    fake_addresses_free(m);
+    fake_addresses_free(NULL);
 }
 
 TEST(a_known_name_keeps_its_addresses)
 {
-    struct mapping *m = mapping_new();
+    struct fake_addresses *m = fake_addresses_new();
     struct synthetic one = put(m, "a.example.com", 10, 0), two;
-    struct mapped w = what("a.example.com", 20);
+    struct fake_mapping w = what("a.example.com", 20);
 
     w.generation = 2;
     w.ports.p[0] = 80;
-    CHECK_OK(mapping_put(m, &w, 15, &two, &e), e);
+    CHECK_OK(fake_addresses_put(m, &w, 15, &two, &e), e);
     CHECK(address_equal(&one.v4, &two.v4) && address_equal(&one.v6, &two.v6));
-    CHECK_INT(mapping_find(m, &one.v4)->generation, 2);
-    CHECK_INT(mapping_find(m, &one.v4)->ports.p[0], 80);
-    CHECK_INT(mapping_find(m, &one.v4)->expires, 20);
-    mapping_free(m);
+    CHECK_INT(fake_addresses_find(m, &one.v4)->generation, 2);
+    CHECK_INT(fake_addresses_find(m, &one.v4)->ports.p[0], 80);
+    CHECK_INT(fake_addresses_find(m, &one.v4)->expires, 20);
+    fake_addresses_free(m);
 }
 
 TEST(neighbours_are_nobody)
 {
-    struct mapping *m = mapping_new(), *other = mapping_new();
+    struct fake_addresses *m = fake_addresses_new(), *other = fake_addresses_new();
     struct synthetic s = put(m, "a.example.com", 10, 0), there = put(other, "b.example.com", 10, 0);
     struct address a = s.v4, b = s.v6;
     static const struct address far[] = {
@@ -76,24 +78,24 @@ TEST(neighbours_are_nobody)
     };
 
     a.bytes[3] ^= 1;
-    CHECK(!mapping_find(m, &a) && mapping_is_synthetic(&a));
+    CHECK(!fake_addresses_find(m, &a) && fake_addresses_is_synthetic(&a));
     b.bytes[15] ^= 1;
-    CHECK(!mapping_find(m, &b) && mapping_is_synthetic(&b));
+    CHECK(!fake_addresses_find(m, &b) && fake_addresses_is_synthetic(&b));
     b = s.v6;
     b.bytes[12] ^= 2; /* the same number behind another box's bytes */
-    CHECK(!mapping_find(m, &b) && mapping_is_synthetic(&b));
-    CHECK(!mapping_find(m, &there.v6));
+    CHECK(!fake_addresses_find(m, &b) && fake_addresses_is_synthetic(&b));
+    CHECK(!fake_addresses_find(m, &there.v6));
     for (size_t i = 0; i < COUNT_OF(far); i++)
-        CHECK(!mapping_is_synthetic(&far[i]) && !mapping_find(m, &far[i]));
-    mapping_free(m);
-    mapping_free(other);
+        CHECK(!fake_addresses_is_synthetic(&far[i]) && !fake_addresses_find(m, &far[i]));
+    fake_addresses_free(m);
+    fake_addresses_free(other);
 }
 
 TEST(names_are_bounded_and_expired_ones_make_room)
 {
-    struct mapping *m = mapping_new();
+    struct fake_addresses *m = fake_addresses_new();
     struct synthetic first, s;
-    struct mapped more = what("more.example.com", 1000);
+    struct fake_mapping more = what("more.example.com", 1000);
     char name[64];
 
     first = put(m, "n0.example.com", 50, 0);
@@ -101,21 +103,22 @@ TEST(names_are_bounded_and_expired_ones_make_room)
         snprintf(name, sizeof name, "n%d.example.com", i);
         put(m, name, 100 + i, 0);
     }
-    CHECK_INT(mapping_put(m, &more, 49, &s, &e), -ERR_BUSY);
+    CHECK_INT(fake_addresses_put(m, &more, 49, &s, &e), -ERR_BUSY);
     put(m, "n5.example.com", 500, 49); /* known ones are renewed */
-    CHECK_OK(mapping_put(m, &more, 50, &s, &e), e);
-    CHECK(!mapping_find(m, &first.v4) && !mapping_find(m, &first.v6));
-    CHECK(!mapping_find_name(m, STR("n0.example.com"), &s));
-    CHECK(mapping_find_name(m, STR("n1.example.com"), &s));
-    mapping_free(m);
+    CHECK_OK(fake_addresses_put(m, &more, 50, &s, &e), e);
+    CHECK(!fake_addresses_find(m, &first.v4) && !fake_addresses_find(m, &first.v6));
+    CHECK(!fake_addresses_find_name(m, STR("n0.example.com"), &s));
+    CHECK(fake_addresses_find_name(m, STR("n1.example.com"), &s));
+    fake_addresses_free(m);
 }
 
-/* All of the range, with names that come and go; every address once, then no more. */
+/* Uses the whole range, with names that expire: every address is assigned once, then new names are
+ * refused. */
 TEST(an_address_is_never_given_to_another_name)
 {
     static bool given[1 << 17];
-    struct mapping *m = mapping_new();
-    struct mapped w;
+    struct fake_addresses *m = fake_addresses_new();
+    struct fake_mapping w;
     struct synthetic s, old = { 0 };
     char name[64];
 
@@ -130,10 +133,10 @@ TEST(an_address_is_never_given_to_another_name)
         if (i == 0)
             old = s;
     }
-    CHECK(!mapping_find(m, &old.v4));
+    CHECK(!fake_addresses_find(m, &old.v4));
     w = what("one.more.example.com", 1 << 18);
-    CHECK_INT(mapping_put(m, &w, 1 << 18, &s, &e), -ERR_TOO_BIG);
+    CHECK_INT(fake_addresses_put(m, &w, 1 << 18, &s, &e), -ERR_TOO_BIG);
     w = what("n131071.example.com", 1 << 18);
-    CHECK_OK(mapping_put(m, &w, 1 << 18, &s, &e), e); /* known */
-    mapping_free(m);
+    CHECK_OK(fake_addresses_put(m, &w, 1 << 18, &s, &e), e); /* known */
+    fake_addresses_free(m);
 }

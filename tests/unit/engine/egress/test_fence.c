@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each question is asked in a process of its own, which does not come out again. */
-#include "egress/fence.h"
+#include "engine/egress/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ static void drop_dir(void)
     rmdir(path);
 }
 
-/* What the question answers behind the fence: 0, or an errno. */
+/* The result of a call behind the fence: 0, or an errno. */
 static int behind(struct fence f, int (*question)(void))
 {
     pid_t child = fork();

@@ -1,4 +1,5 @@
-#include "egress/adapters/nflog.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/nflog.h"
 
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
@@ -76,7 +77,7 @@ TEST(options_and_extension_headers_are_passed_over)
     check(PARSED(V4(IPPROTO_UDP, 1), PORTS), IPPROTO_UDP, 0, 0);
 }
 
-/* What is not there is not made up, and nothing behind the end is looked at. */
+/* Missing parts of a packet are not invented, and nothing behind its end is read. */
 TEST(cut_packets)
 {
     static const uint8_t v4[] = { V4(IPPROTO_UDP, 0), PORTS };

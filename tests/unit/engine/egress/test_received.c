@@ -1,4 +1,5 @@
-#include "egress/received.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/received.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +9,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "policy/egress_file.h"
+#include "domain/policy/egress_file.h"
 
 static struct err e;
 static struct egress_snapshot *got;
@@ -51,7 +52,9 @@ static void check_refused(int r, const char *words)
 
 static void check_taken(int r, const char *host, bool allowed)
 {
-    struct egress_ask ask = { .host = str_from(host), .port = 443, .identity_known = true };
+    struct egress_connect_query ask = { .host = str_from(host),
+                                        .port = 443,
+                                        .identity_known = true };
     struct egress_match match;
     struct egress_reason why;
 
@@ -103,15 +106,17 @@ TEST(it_comes_as_one_file_with_its_ceiling)
 {
     int fds[2] = { with(STR("{\"version\":1}")), with(STR("{\"version\":1}")) };
 
-    check_refused(receive(fds, 0), "one file");
+    check_refused(receive(fds, 0), "two descriptors");
     check_refused(receive(fds, 2), "ceiling");
     fds[0] = with(STR("{\"version\":1}"));
-    check_refused(receive(fds, 1), "its ceiling as another");
+    check_refused(receive(fds, 1), "policy and ceiling");
     CHECK(pipe2(fds, O_CLOEXEC) == 0);
-    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2), "a policy is a file");
+    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2),
+                  "a policy must be a regular file");
     close(fds[1]);
     fds[0] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2), "a policy is a file");
+    check_refused(receive((const int[]){ fds[0], with(ceiling) }, 2),
+                  "a policy must be a regular file");
 }
 
 TEST(its_size_is_bounded)
@@ -140,7 +145,8 @@ TEST(one_that_cannot_be_read_is_refused)
     CHECK(fd >= 0);
     check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "");
     fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    check_refused(receive((const int[]){ fd, with(ceiling) }, 2), "a policy is a file");
+    check_refused(receive((const int[]){ fd, with(ceiling) }, 2),
+                  "a policy must be a regular file");
 }
 
 /* --- Texts --- */
@@ -246,6 +252,6 @@ TEST(what_comes_is_what_was_announced)
         while (list.n < odd[i].n)
             list.fd[list.n++] = with(STR("a.example"));
         got = NULL;
-        check_refused(received_texts(&m, &list, &got, &e), "announced");
+        check_refused(received_texts(&m, &list, &got, &e), "number of descriptors");
     }
 }

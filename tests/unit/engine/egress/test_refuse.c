@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "box_world.h"
-#include "egress/refuse.h"
+#include "engine/egress/refuse.h"
 #include "harness/tap.h"
-#include "http/h1.h"
-#include "json/reader.h"
+#include "lib/http/h1.h"
+#include "lib/json/reader.h"
 
 static struct str body_of(const char *answer, size_t n, int *ret_status)
 {
@@ -67,7 +68,7 @@ TEST(last_words_are_heard_by_a_client_that_goes_on_talking)
     CHECK(send(client, noise, sizeof noise, 0) == sizeof noise);
     refuse_reason(&why, "policy_denied", "", "no");
     refuse_http(w->box, ours, 403, NULL, NULL, &why);
-    CHECK_INT(w->box->n_open, 1);
+    CHECK_INT(w->box->rank.count, 1);
     CHECK(send(client, noise, sizeof noise, MSG_NOSIGNAL) > 0);
     world_turn();
     n = recv(client, got, sizeof got, 0);
@@ -76,7 +77,7 @@ TEST(last_words_are_heard_by_a_client_that_goes_on_talking)
     CHECK_INT(recv(client, got, sizeof got, 0), 0);
     close(client);
     world_turn();
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     world_end();
 }
 
@@ -87,7 +88,7 @@ TEST(a_box_that_ends_closes_what_is_parting)
 
     world_pair(&client, &ours);
     refuse_send(w->box, ours, STR("HTTP/1.1 400 No\r\n\r\n"));
-    CHECK_INT(w->box->n_open, 1);
+    CHECK_INT(w->box->rank.count, 1);
     world_end();
     close(client);
 }

@@ -1,4 +1,5 @@
-#include "egress/adapters/rejects.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/adapters/rejects.h"
 
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
@@ -6,18 +7,18 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
+#include "engine/egress/audit.h"
 #include "harness/tap.h"
-#include "unit/egress/records.h"
+#include "unit/engine/egress/records.h"
 
 static struct err e;
 
-/* What the kernel logs can only come from the kernel: anybody else's messages are not believed. */
+/* Only the kernel sends NFLOG messages; those of other senders are ignored. */
 TEST(only_the_kernel_is_believed)
 {
     static struct records records;
     struct loop loop;
-    struct egress g = { .loop = &loop };
+    struct egress_state g = { .loop = &loop };
     struct egress_box b = { .egress = &g };
     struct rejects *r;
     char lie[512] = { 0 };
@@ -42,7 +43,7 @@ TEST(only_the_kernel_is_believed)
 TEST(without_the_socket_there_is_nothing_to_do)
 {
     struct loop loop;
-    struct egress g = { .loop = &loop };
+    struct egress_state g = { .loop = &loop };
     struct egress_box b = { .egress = &g };
     struct rejects *r;
 

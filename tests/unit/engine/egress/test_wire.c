@@ -1,4 +1,5 @@
-#include "egress/wire.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/wire.h"
 #include "harness/tap.h"
 
 static int check(const void *m, size_t n)

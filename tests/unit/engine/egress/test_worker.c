@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A whole worker, confined, in a process of its own; the test is its control plane and its client.
  */
 #include <errno.h>
@@ -17,11 +18,11 @@
 
 #include "base/arena.h"
 #include "base/own.h"
-#include "egress/options.h"
-#include "egress/worker.h"
+#include "engine/egress/options.h"
+#include "engine/egress/worker.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "policy/egress_file.h"
+#include "lib/ipc/channel.h"
+#include "domain/policy/egress_file.h"
 
 #define PUBLIC "93.184.216.34"
 #define ID     "sbx_test"
@@ -288,7 +289,7 @@ TEST(a_box_lives_from_add_to_remove)
     CHECK_INT(answer(tunnel), 200);
     send_policy(POLICY("8", "/**"), 2);
     expect(WIRE_APPLIED, &m);
-    CHECK(recv(tunnel, &byte, 1, 0) < 0 && errno == ECONNRESET); /* closed before it is told */
+    CHECK(recv(tunnel, &byte, 1, 0) < 0 && errno == ECONNRESET); /* closed before APPLIED is sent */
     expect(WIRE_USED, &m);
     CHECK(m.used.allowed >= 1 && m.used.denied >= 1 && m.used.connections == 1);
     send_box(WIRE_REMOVE, ID, 0, -1);
@@ -468,7 +469,7 @@ TEST(programs_are_known_by_the_socket_they_hold)
     far = listen_far();
     send_policy(POLICY("7", "/usr/bin/curl"), 1);
     expect(WIRE_APPLIED, &m);
-    send_who_is(77, "/usr/bin/curl"); /* nobody asked */
+    send_who_is(77, "/usr/bin/curl"); /* unsolicited */
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int fd = ask_proxy(PUBLIC ":7");
         struct stat st;

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each attempt is made in a process of its own, behind the fence of the fetch process. */
-#include "fetcher/confine.h"
+#include "engine/fetcher/confine.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 enum { NO_FENCE = 255, WRONG = 254 };
 

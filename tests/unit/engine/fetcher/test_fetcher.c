@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests through the real program, and through a process that was taken over: the test itself. */
-#include "fetcher/fetcher.h"
+#include "engine/fetcher/fetcher.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -15,9 +16,9 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "proc/spawn.h"
-#include "../fetch/server.h"
+#include "lib/ipc/channel.h"
+#include "lib/proc/spawn.h"
+#include "unit/lib/fetch/server.h"
 
 /* One request and what came of it. */
 struct probe {
@@ -678,7 +679,7 @@ TEST(a_process_that_ignores_the_window_is_ended)
     WAIT_FOR(p.calls);
     CHECK_INT(ended, 1);
     CHECK_INT(p.piece_bytes, FETCHER_WINDOW);
-    check_failed(&p, ERR_UPSTREAM, "not due");
+    check_failed(&p, ERR_UPSTREAM, "unexpected piece");
     teardown();
 }
 
@@ -736,7 +737,7 @@ TEST(a_cancelled_request_is_left_until_the_process_ends_it)
     expect(FETCHER_REQUEST);
     say_answer(id); /* it is over, and another one now */
     WAIT_FOR(p.calls);
-    check_failed(&p, ERR_UPSTREAM, "no request");
+    check_failed(&p, ERR_UPSTREAM, "unknown request");
     buf_done(&q.body);
     teardown();
 }

@@ -1,4 +1,5 @@
-#include "fetcher/wire.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/fetcher/wire.h"
 
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The filters, against the same policy as libseccomp compiles it, and against the kernel.
  *
  * There is one intended difference. libseccomp compares arguments as 64-bit numbers; where the
@@ -24,10 +25,10 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "init/filter_programs.h"
-#include "init/filter_table.h"
-#include "init/init.h"
-#include "proc/sys.h"
+#include "engine/init/filter_programs.h"
+#include "engine/init/filter_table.h"
+#include "engine/init/init.h"
+#include "lib/proc/sys.h"
 
 enum { ASKED = -1 }; /* an answer: PID 1 is asked */
 enum { ARGUMENTS = 6, NUMBERS = 1024, DENIED_BITS = 06000 };

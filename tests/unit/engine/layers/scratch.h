@@ -1,4 +1,5 @@
-/* A storage directory of a test's own, and keepers on it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A storage directory of a test's own, and layer workers on it. */
 #ifndef TESTS_LAYERS_SCRATCH_H
 #define TESTS_LAYERS_SCRATCH_H
 
@@ -11,13 +12,14 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "layers/keeper.h"
-#include "tree/remove.h"
+#include "lib/ipc/channel.h"
+#include "engine/layers/worker.h"
+#include "lib/tar/remove.h"
 
 static char scratch_path[64];
 static pid_t scratch_owner;
-static bool scratch_waits; /* the keeper that was started last waits for GO */
+static bool scratch_untrusted; /* layer workers do not trust us */
+static bool scratch_waits;     /* the layer worker that was started last waits for GO */
 
 static void scratch_remove(void)
 {
@@ -42,9 +44,9 @@ static inline int scratch_storage(void)
     return fd;
 }
 
-/* A keeper in a process of its own: our end of its socket. */
-static inline int scratch_keeper(int storage, const struct layers_job *job, size_t size,
-                                 const int *fds, size_t n, pid_t *ret)
+/* A layer worker in a process of its own: our end of its socket. */
+static inline int scratch_layer_worker(int storage, const struct layers_job *job, size_t size,
+                                       const int *fds, size_t n, pid_t *ret)
 {
     struct err e;
     int pair[2];
@@ -55,13 +57,13 @@ static inline int scratch_keeper(int storage, const struct layers_job *job, size
     *ret = fork();
     CHECK(*ret >= 0);
     if (*ret == 0)
-        _exit(keeper_run(pair[1], storage));
+        _exit(layer_worker_run(pair[1], storage, scratch_untrusted));
     close(pair[1]);
     CHECK_OK(ipc_send(pair[0], job, size, fds, n, &e), e);
     return pair[0];
 }
 
-/* Hears until the word, or the last; tells a keeper that waits to go. */
+/* Hears until the word, or the last; tells a layer worker that waits to go. */
 static inline void scratch_hear(int sock, enum layers_word word, struct layers_said *ret)
 {
     struct layers_said go;
@@ -74,7 +76,7 @@ static inline void scratch_hear(int sock, enum layers_word word, struct layers_s
         if (n <= 0)
             FAIL("the keeper is gone");
         CHECK_OK(layers_said_check(ret, (size_t)n, &e), e);
-        /* What a keeper does not read makes the end of its socket an error, and its last word lost.
+        /* What a layer worker does not read makes the end of its socket an error, and its last word lost.
          */
         if (ret->word == LAYERS_READY && scratch_waits)
             (void)ipc_send(sock, &go, sizeof go, NULL, 0, NULL);
@@ -87,7 +89,7 @@ static inline struct layers_said scratch_do(int storage, const struct layers_job
 {
     struct layers_said said;
     pid_t pid;
-    int status, sock = scratch_keeper(storage, job, sizeof *job, fds, n, &pid);
+    int status, sock = scratch_layer_worker(storage, job, sizeof *job, fds, n, &pid);
 
     scratch_hear(sock, LAYERS_DONE, &said);
     close(sock);

@@ -1,10 +1,11 @@
-#include "layers/archive.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/archive.h"
 
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "layers/view.h"
+#include "engine/layers/view.h"
 #include "scratch.h"
 
 static struct err e;
@@ -45,7 +46,7 @@ static void measure(int storage, const char *name, char out[static LAYER_NAME_MA
     struct layers_job job;
     struct layers_said said;
 
-    layers_job_fill(&job, LAYERS_MEASURE, name);
+    layers_job_fill(&job, LAYERS_DIGEST, name);
     said = scratch_do(storage, &job, NULL, 0);
     CHECK_OK(said.r, said.err);
     snprintf(out, LAYER_NAME_MAX, "sha256-%.64s", said.text + sizeof "sha256:" - 1);

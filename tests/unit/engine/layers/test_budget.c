@@ -1,4 +1,5 @@
-#include "layers/budget.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/budget.h"
 
 #include <fcntl.h>
 #include <string.h>

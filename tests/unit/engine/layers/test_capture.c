@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include <sys/xattr.h>
 
 #include "base/own.h"
-#include "layers/copy.h"
+#include "engine/layers/copy.h"
 #include "scratch.h"
 
 static struct err e;
@@ -119,7 +120,7 @@ TEST(what_is_left_free_stays_free)
     job.free_min = UINT64_C(1) << 60;
     write_file(source, "data", 1);
     said = scratch_do(storage, &job, &source, 1);
-    scratch_lacked_room(storage, &said, ERR_BUSY, NAME);
+    scratch_lacked_room(storage, &said, ERR_FULL, NAME);
     CHECK_INT(unlinkat(source, "data", 0), 0);
     write_file(source, "empty", 0);
     said = scratch_do(storage, &job, &source, 1);
@@ -130,7 +131,7 @@ TEST(what_is_left_free_stays_free)
         CHECK_INT(linkat(source, "empty", source, name, 0), 0);
     }
     said = scratch_do(storage, &job, &source, 1);
-    scratch_lacked_room(storage, &said, ERR_BUSY, NAME);
+    scratch_lacked_room(storage, &said, ERR_FULL, NAME);
 }
 
 TEST(a_tree_that_is_too_deep_is_refused)
@@ -228,7 +229,7 @@ TEST(cancelled_it_leaves_nothing_but_what_is_swept)
 
     write_file(source, "a", 1);
     layers_job_fill(&job, LAYERS_CAPTURE, NAME);
-    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    sock = scratch_layer_worker(storage, &job, sizeof job, &source, 1, &pid);
     CHECK(ipc_recv(sock, &said, sizeof said, NULL, &e) == (ssize_t)sizeof said);
     CHECK_INT(said.word, LAYERS_READY);
     close(sock); /* before it was told to go */
@@ -308,13 +309,13 @@ static bool is_cloned(int dir, const char *name)
     return can;
 }
 
-static void check_ahead(int storage, pid_t keeper, int source, const char *name)
+static void check_ahead(int storage, pid_t layer_worker, int source, const char *name)
 {
     char path[128];
     struct stat st;
 
     CHECK_INT(fstatat(source, name, &st, 0), 0);
-    snprintf(path, sizeof path, "tmp/" NAME ".%d/ahead/%llx", (int)keeper,
+    snprintf(path, sizeof path, "tmp/" NAME ".%d/ahead/%llx", (int)layer_worker,
              (unsigned long long)st.st_ino);
     CHECK(scratch_has(storage, path));
 }
@@ -335,7 +336,7 @@ TEST(what_changes_after_it_was_copied_ahead)
     if (is_cloned(source, "same"))
         SKIP("files are cloned here, and not copied");
     layers_job_fill(&job, LAYERS_CAPTURE, NAME);
-    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    sock = scratch_layer_worker(storage, &job, sizeof job, &source, 1, &pid);
     scratch_waits = false;
     scratch_hear(sock, LAYERS_READY, &said);
     CHECK_INT(said.word, LAYERS_READY);
@@ -372,7 +373,7 @@ TEST(times_of_access_are_kept)
         CHECK_INT(utimensat(source, names[i], times, 0), 0);
     said = capture(storage, source, 0, 0);
     CHECK_OK(said.r, said.err);
-    layers_job_fill(&job, LAYERS_MEASURE, NAME);
+    layers_job_fill(&job, LAYERS_DIGEST, NAME);
     said = scratch_do(storage, &job, NULL, 0);
     CHECK_OK(said.r, said.err);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -397,7 +398,7 @@ TEST(cancelled_after_it_was_copied_ahead)
     if (is_cloned(source, "large"))
         SKIP("files are cloned here, and not copied");
     layers_job_fill(&job, LAYERS_CAPTURE, NAME);
-    sock = scratch_keeper(storage, &job, sizeof job, &source, 1, &pid);
+    sock = scratch_layer_worker(storage, &job, sizeof job, &source, 1, &pid);
     scratch_waits = false;
     scratch_hear(sock, LAYERS_READY, &said);
     CHECK_INT(said.word, LAYERS_READY);

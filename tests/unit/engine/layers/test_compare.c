@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "layers/view.h"
+#include "engine/layers/view.h"
 #include "scratch.h"
 
 static struct err e;

@@ -1,4 +1,5 @@
-#include "layers/content.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/content.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static int count(void *user, uint64_t n, bool is_written, struct err *err)
     return 0;
 }
 
-static const struct content content = { count, NULL };
+static const struct content_counter content = { count, NULL };
 
 static int empty_file(void)
 {
@@ -92,10 +93,10 @@ TEST(anything_can_be_mended)
         off_t size = fill(from, seed);
 
         (void)fill(to, seed + 1000);
-        CHECK_OK(content_mend(&content, from, to, size, &e), e);
+        CHECK_OK(content_update(&content, from, to, size, &e), e);
         check_same(from, to, size);
         counted = written = 0;
-        CHECK_OK(content_mend(&content, from, to, size, &e), e);
+        CHECK_OK(content_update(&content, from, to, size, &e), e);
         CHECK(counted > 0 && written == 0); /* nothing differs any more */
         close(from);
         close(to);
@@ -108,6 +109,6 @@ TEST(an_empty_file)
     struct stat st;
 
     (void)fill(to, 1);
-    CHECK_OK(content_mend(&content, from, to, 0, &e), e);
+    CHECK_OK(content_update(&content, from, to, 0, &e), e);
     CHECK(fstat(to, &st) == 0 && st.st_size == 0);
 }

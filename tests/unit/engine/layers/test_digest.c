@@ -1,11 +1,12 @@
-#include "layers/measure.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/digest.h"
 
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "layers/keeper.h"
+#include "engine/layers/worker.h"
 #include "scratch.h"
-#include "tree/tree.h"
+#include "lib/tar/tree.h"
 
 static struct err e;
 
@@ -16,26 +17,26 @@ static void none(void *ctx, uint64_t bytes, uint64_t entries)
     (void)entries;
 }
 
-static struct measure measure(int dir)
+static struct tree_digest measure(int dir)
 {
-    struct measure m;
+    struct tree_digest m;
 
-    CHECK_OK(measure_tree(dir, none, NULL, &m, &e), e);
+    CHECK_OK(digest_tree(dir, none, NULL, &m, &e), e);
     CHECK(strncmp(m.digest, "sha256:", 7) == 0 && strlen(m.digest) == 7 + 64);
     return m;
 }
 
-static void check_differs(int dir, const struct measure *from, const char *what)
+static void check_differs(int dir, const struct tree_digest *from, const char *what)
 {
-    const struct measure now = measure(dir);
+    const struct tree_digest now = measure(dir);
 
     if (strcmp(now.digest, from->digest) == 0)
         FAIL("%s does not show", what);
 }
 
-static void check_same(int dir, const struct measure *as)
+static void check_same(int dir, const struct tree_digest *as)
 {
-    const struct measure now = measure(dir);
+    const struct tree_digest now = measure(dir);
 
     CHECK_STR(str_from(now.digest), as->digest);
 }
@@ -76,7 +77,7 @@ static int sub(int dir, const char *name)
 TEST(the_order_does_not_matter)
 {
     int top = scratch_storage(), one = sub(top, "one"), two = sub(top, "two");
-    struct measure m;
+    struct tree_digest m;
     char name[16];
 
     for (int i = 0; i < 500; i++) {
@@ -93,7 +94,7 @@ TEST(the_order_does_not_matter)
 TEST(every_change_shows)
 {
     int top = scratch_storage(), dir = sub(top, "d"), fd;
-    struct measure m;
+    struct tree_digest m;
 
     put(dir, "a", "content");
     m = measure(dir);
@@ -124,7 +125,7 @@ TEST(every_change_shows)
 TEST(what_belongs_to_whom_shows)
 {
     int top = scratch_storage(), one = sub(top, "one"), two = sub(top, "two");
-    struct measure m;
+    struct tree_digest m;
 
     put(one, "a", "first");
     put(one, "b", "other");
@@ -149,7 +150,7 @@ TEST(which_names_are_one_file_shows)
 {
     static const char *const names[] = { "a", "b", "c", "d" };
     int dir = scratch_storage();
-    struct measure was;
+    struct tree_digest was;
 
     put_at(dir, "a", "x", 0);
     put_at(dir, "c", "x", 0);
@@ -177,7 +178,7 @@ TEST(attributes_do_not_run_into_each_other)
     static const char both[] = "1user.b\0"
                                "1\0002";
     int top = scratch_storage(), dir = sub(top, "d"), fd;
-    struct measure m;
+    struct tree_digest m;
 
     put(dir, "a", "");
     fd = openat(dir, "a", O_RDWR);
@@ -194,7 +195,7 @@ TEST(holes_are_zeros_and_take_no_time)
 {
     static char zeros[3 * TREE_CHUNK];
     int top = scratch_storage(), one = sub(top, "one"), two = sub(top, "two"), fd;
-    struct measure m;
+    struct tree_digest m;
 
     put_at(one, "f", "end", sizeof zeros);
     fd = openat(two, "f", O_WRONLY | O_CREAT, 0644);

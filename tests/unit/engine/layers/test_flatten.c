@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "layers/view.h"
+#include "engine/layers/view.h"
 #include "scratch.h"
 
 static struct err e;
@@ -150,7 +151,7 @@ TEST(what_is_left_free_stays_free)
     fill_job(&job);
     job.free_min = UINT64_C(1) << 60;
     said = scratch_do(storage, &job, NULL, 0);
-    scratch_lacked_room(storage, &said, ERR_BUSY, RESULT);
+    scratch_lacked_room(storage, &said, ERR_FULL, RESULT);
 }
 
 TEST(on_the_host_what_hides_its_system_is_kept)

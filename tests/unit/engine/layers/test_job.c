@@ -1,4 +1,5 @@
-#include "layers/job.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/job.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ TEST(jobs_are_checked_completely)
     j = good;
     j.flags = LAYERS_IDLE;
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_UNSUPPORTED);
-    j.kind = LAYERS_MEASURE;
+    j.kind = LAYERS_DIGEST;
     CHECK_OK(layers_job_check(&j, sizeof j, 0, &e), e);
 }
 
@@ -98,7 +99,7 @@ TEST(parts_of_files_are_checked)
     CHECK_INT(layers_job_check(&j, sizeof j, 2, &e), -ERR_INVALID);
     memset(j.packed, 'a', sizeof j.packed);
     CHECK_INT(layers_job_check(&j, sizeof j, 2, &e), -ERR_INVALID);
-    layers_job_fill(&j, LAYERS_MEASURE, "sha256-" HEX);
+    layers_job_fill(&j, LAYERS_DIGEST, "sha256-" HEX);
     j.size = 1;
     CHECK_INT(layers_job_check(&j, sizeof j, 0, &e), -ERR_INVALID);
     layers_job_fill(&j, LAYERS_SIFT, NULL);

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/parts.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/parts.h"
 #include "scratch.h"
 
-static struct parts parts;
+static struct archive_parts parts;
 static struct err e;
 
 /* An archive of what `make` leaves in a directory that is gone at once. */
@@ -25,7 +26,7 @@ static int archive_of(const char *make)
     return fileno(tar);
 }
 
-/* What a keeper says of it; -ERR_x if it fails. */
+/* What a layer worker says of it; -ERR_x if it fails. */
 static int sift(int archive)
 {
     int storage = scratch_storage();
@@ -137,9 +138,9 @@ TEST(what_is_no_archive)
     CHECK_INT(sift(archive), -ERR_INVALID);
 }
 
-TEST(what_a_keeper_says_is_checked)
+TEST(what_a_layer_worker_says_is_checked)
 {
-    static struct parts bad;
+    static struct archive_parts bad;
 
     CHECK_OK(sift(archive_of("printf x >x && printf '[]' >manifest.json")), e);
     CHECK_INT(parts_check(&parts, sizeof parts - 1, 10240, &e), -ERR_UPSTREAM);

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "crypto/encode.h"
-#include "crypto/hash.h"
-#include "layers/budget.h"
-#include "layers/keeper.h"
+#include "lib/crypto/encode.h"
+#include "lib/crypto/hash.h"
+#include "engine/layers/budget.h"
+#include "engine/layers/worker.h"
 #include "scratch.h"
 
 /* The name that an archive's content gives it. */
@@ -79,7 +80,7 @@ static void check_kind(const char *pack)
     snprintf(path, sizeof path, "layers/%s/fs/d/f", name);
     CHECK(fstatat(storage, path, &st, 0) == 0 && (st.st_mode & 07777) == 04755);
     CHECK(strncmp(said.text, "sha256:", 7) == 0);
-    layers_job_fill(&job, LAYERS_MEASURE, name);
+    layers_job_fill(&job, LAYERS_DIGEST, name);
     again = scratch_do(storage, &job, NULL, 0);
     CHECK_OK(again.r, again.err);
     CHECK_STR(str_from(again.text), said.text);
@@ -231,7 +232,7 @@ TEST(content_that_is_not_what_the_image_says)
 
     fd = make_archive("echo x >f", "cat", name);
     name[7] = name[7] == '0' ? '1' : '0';
-    refuse(storage, name, fd, 0, -ERR_INVALID, "as the image says");
+    refuse(storage, name, fd, 0, -ERR_INVALID, "but the image says");
 }
 
 TEST(a_layer_that_is_cut_off)
@@ -316,7 +317,7 @@ TEST(a_layer_that_is_not_there_is_not_measured)
     struct layers_said said;
     struct layers_job job;
 
-    layers_job_fill(&job, LAYERS_MEASURE,
+    layers_job_fill(&job, LAYERS_DIGEST,
                     "sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     said = scratch_do(storage, &job, NULL, 0);
     CHECK_INT(said.r, -ERR_NOT_FOUND);

@@ -1,4 +1,5 @@
-#include "layers/keeper.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/layers/worker.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -18,17 +19,17 @@ static struct err e;
 static void make_layer(int storage)
 {
     struct storage s;
-    struct growth g;
+    struct staging g;
     int file;
 
     CHECK_OK(storage_open(&s, storage, &e), e);
-    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
+    CHECK_OK(staging_begin(&g, &s, NAME, &e), e);
     file = openat(g.fs, "file", O_WRONLY | O_CREAT, 0644);
     CHECK(file >= 0 && write(file, "x", 1) == 1);
     close(file);
     CHECK(!scratch_has(storage, "layers/" NAME));
-    CHECK_OK(growth_publish(&g, NAME, &(struct layer_info){ .bytes = 1, .entries = 1 }, &e), e);
-    growth_done(&g);
+    CHECK_OK(staging_publish(&g, NAME, &(struct layer_info){ .bytes = 1, .entries = 1 }, &e), e);
+    staging_done(&g);
     storage_done(&s);
     CHECK(scratch_has(storage, "layers/" NAME "/fs/file"));
     CHECK(scratch_has(storage, "layers/" NAME "/info"));
@@ -45,11 +46,11 @@ TEST(what_is_not_published_is_gone)
 {
     int storage = scratch_storage();
     struct storage s;
-    struct growth g;
+    struct staging g;
 
     CHECK_OK(storage_open(&s, storage, &e), e);
-    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
-    growth_done(&g);
+    CHECK_OK(staging_begin(&g, &s, NAME, &e), e);
+    staging_done(&g);
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
     storage_done(&s);
 }
@@ -64,9 +65,9 @@ TEST(what_is_idle_is_in_nobodys_way)
 
     make_layer(storage);
     for (int idle = 0; idle <= 1; idle++) {
-        layers_job_fill(&job, LAYERS_MEASURE, NAME);
+        layers_job_fill(&job, LAYERS_DIGEST, NAME);
         job.flags = idle ? LAYERS_IDLE : 0;
-        sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &pid);
+        sock = scratch_layer_worker(storage, &job, sizeof job, NULL, 0, &pid);
         scratch_hear(sock, LAYERS_DONE, &said);
         CHECK_OK(said.r, said.err);
         CHECK_INT(sched_getscheduler(pid), idle ? SCHED_IDLE : SCHED_OTHER);
@@ -95,7 +96,7 @@ TEST(removes_a_layer)
 static pid_t start_maker(int storage, const int pair[static 2])
 {
     struct storage s;
-    struct growth g;
+    struct staging g;
     pid_t pid;
     char go;
 
@@ -106,9 +107,9 @@ static pid_t start_maker(int storage, const int pair[static 2])
         return pid;
     close(pair[0]);
     CHECK_OK(storage_open(&s, storage, &e), e);
-    CHECK_OK(growth_begin(&g, &s, NAME, &e), e);
+    CHECK_OK(staging_begin(&g, &s, NAME, &e), e);
     CHECK(write(pair[1], "x", 1) == 1 && read(pair[1], &go, 1) == 1);
-    CHECK_OK(growth_publish(&g, NAME, &(struct layer_info){ .bytes = 0 }, &e), e);
+    CHECK_OK(staging_publish(&g, NAME, &(struct layer_info){ .bytes = 0 }, &e), e);
     _exit(0);
 }
 
@@ -120,21 +121,21 @@ TEST(removes_a_layer_that_somebody_is_about_to_make)
     struct pollfd said_it = { .events = POLLIN };
     struct layers_said said;
     struct layers_job job;
-    pid_t maker, keeper;
+    pid_t maker, layer_worker;
     char grows;
 
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     maker = start_maker(storage, pair);
     CHECK(read(pair[0], &grows, 1) == 1);
     layers_job_fill(&job, LAYERS_REMOVE, NAME);
-    sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &keeper);
+    sock = scratch_layer_worker(storage, &job, sizeof job, NULL, 0, &layer_worker);
     scratch_hear(sock, LAYERS_READY, &said);
     said_it.fd = sock;
     CHECK_INT(poll(&said_it, 1, LONG_MS), 0);
     CHECK(write(pair[0], "x", 1) == 1);
     scratch_hear(sock, LAYERS_DONE, &said);
     CHECK_OK(said.r, said.err);
-    CHECK(waitpid(maker, NULL, 0) == maker && waitpid(keeper, NULL, 0) == keeper);
+    CHECK(waitpid(maker, NULL, 0) == maker && waitpid(layer_worker, NULL, 0) == layer_worker);
     CHECK(!scratch_has(storage, "layers/" NAME));
     CHECK_INT(unlinkat(storage, "tmp", AT_REMOVEDIR), 0);
 }
@@ -149,7 +150,7 @@ TEST(lists_layers_and_nothing_else)
     make_layer(storage);
     CHECK_INT(mkdirat(storage, "layers/other", 0700), 0);
     layers_job_fill(&job, LAYERS_LIST, NULL);
-    sock = scratch_keeper(storage, &job, sizeof job, NULL, 0, &pid);
+    sock = scratch_layer_worker(storage, &job, sizeof job, NULL, 0, &pid);
     scratch_hear(sock, LAYERS_LINE, &said);
     CHECK_STR(str_from(said.text), NAME);
     scratch_hear(sock, LAYERS_LINE, &said);
@@ -197,7 +198,7 @@ TEST(ends_when_nobody_asks)
     pid = fork();
     if (pid == 0) {
         close(pair[0]);
-        _exit(keeper_run(pair[1], storage));
+        _exit(layer_worker_run(pair[1], storage, false));
     }
     close(pair[0]);
     close(pair[1]);
@@ -220,12 +221,12 @@ TEST(what_is_swept_while_it_is_made_is_made_again)
         if (storage_sweep(&s, &e) < 0)
             _exit(1);
     for (int i = 0; i < 300; i++) {
-        struct growth g = GROWTH_NONE;
+        struct staging g = STAGING_NONE;
         char name[LAYER_NAME_MAX];
 
         snprintf(name, sizeof name, "lay_%d", i);
-        CHECK_OK(growth_begin(&g, &s, name, &e), e);
-        growth_done(&g);
+        CHECK_OK(staging_begin(&g, &s, name, &e), e);
+        staging_done(&g);
     }
     CHECK(waitpid(pid, &status, WNOHANG) == 0); /* it sweeps still */
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);

@@ -1,5 +1,6 @@
-#include "runtime/cgroup.h"
-#include "runtime/cgroup_limits.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup.h"
+#include "engine/runtime/cgroup_limits.h"
 
 #include <dirent.h>
 #include <errno.h>

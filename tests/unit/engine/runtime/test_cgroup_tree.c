@@ -1,4 +1,5 @@
-#include "runtime/cgroup_tree.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/cgroup_tree.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "runtime/cgroup_file.h"
+#include "engine/runtime/cgroup_file.h"
 
 static char tag[CGROUP_TAG_MAX], fake[64];
 static const struct cgroup_limits limits = { .memory = 64 << 20, .pids = 33, .cpu_milli = 250 };

@@ -1,4 +1,5 @@
-#include "runtime/host_mounts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/host_mounts.h"
 
 #include <stdio.h>
 #include <string.h>

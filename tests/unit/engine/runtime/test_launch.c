@@ -1,4 +1,5 @@
-#include "runtime/launch.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/launch.h"
 
 #include <stdlib.h>
 
@@ -22,6 +23,8 @@ static const struct {
     { LAUNCH_HELD, sizeof(struct launch_held) },
     { LAUNCH_ASSIGN, sizeof(struct launch_assign) },
     { LAUNCH_ASSIGNED, sizeof(struct launch_assigned) },
+    { LAUNCH_RELEASE, sizeof(struct launch_release) },
+    { LAUNCH_RELEASED, sizeof(struct launch_release) },
     { LAUNCH_CREATED, sizeof(struct launch_created) },
     { LAUNCH_FAILED, sizeof(struct launch_failed) },
     { LAUNCH_DESTROYED, sizeof(struct launch_destroyed) },

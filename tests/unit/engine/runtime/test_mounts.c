@@ -1,4 +1,5 @@
-#include "runtime/mounts.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>

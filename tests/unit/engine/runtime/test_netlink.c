@@ -1,4 +1,5 @@
-#include "runtime/netlink.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/netlink.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -23,11 +24,11 @@ TEST(a_message_is_a_header_and_padded_attributes)
 {
     netlink_init(&m);
     netlink_begin(&m, 0x1234, NLM_F_ACK, "HEAD", 4);
-    netlink_put(&m, 7, "abcde", 5);
-    netlink_put_be16(&m, 8, 0x0102);
-    netlink_put_be32(&m, 9, 0x01020304);
-    netlink_put_be64(&m, 10, 0x0102030405060708);
-    netlink_put_text(&m, 11, "abc");
+    netlink_add(&m, 7, "abcde", 5);
+    netlink_add_be16(&m, 8, 0x0102);
+    netlink_add_be32(&m, 9, 0x01020304);
+    netlink_add_be64(&m, 10, 0x0102030405060708);
+    netlink_add_text(&m, 11, "abc");
     CHECK(!m.broken);
     EXPECT_BYTES("\x44\0\0\0\x34\x12\x05\0\x01\0\0\0\0\0\0\0HEAD"
                  "\x09\0\x07\0abcde\0\0\0"
@@ -43,10 +44,10 @@ TEST(nested_attributes_hold_what_is_put_while_they_are_open)
     netlink_begin(&m, 1, 0, "HEAD", 4);
     netlink_open(&m, 2);
     netlink_open(&m, 3);
-    netlink_put(&m, 4, "x", 1);
+    netlink_add(&m, 4, "x", 1);
     netlink_close(&m);
     netlink_close(&m);
-    netlink_put(&m, 5, "yyyy", 4);
+    netlink_add(&m, 5, "yyyy", 4);
     CHECK(!m.broken && m.depth == 0);
     EXPECT_BYTES("\x2c\0\0\0\x01\0\x01\0\x01\0\0\0\0\0\0\0HEAD"
                  "\x10\0\x02\x80\x0c\0\x03\x80\x05\0\x04\0x\0\0\0"
@@ -58,7 +59,7 @@ TEST(messages_follow_each_other_and_are_numbered)
     netlink_init(&m);
     netlink_begin(&m, 1, 0, "ONE.", 4);
     netlink_begin(&m, 2, 0, "TWO.", 4);
-    netlink_put(&m, 3, "zzzz", 4);
+    netlink_add(&m, 3, "zzzz", 4);
     EXPECT_BYTES("\x14\0\0\0\x01\0\x01\0\x01\0\0\0\0\0\0\0ONE."
                  "\x1c\0\0\0\x02\0\x01\0\x02\0\0\0\0\0\0\0TWO.\x08\0\x03\0zzzz");
 }
@@ -79,7 +80,7 @@ TEST(what_is_not_well_formed_is_not_sent)
     netlink_init(&m);
     expect_not_sent();
     netlink_begin(&m, 1, 0, "HEAD", 4); /* more than there is room for */
-    netlink_put(&m, 1, zeros, NETLINK_ROOM - 20 - 3);
+    netlink_add(&m, 1, zeros, NETLINK_ROOM - 20 - 3);
     CHECK(m.broken);
     expect_not_sent();
     netlink_init(&m);
@@ -105,7 +106,7 @@ TEST(as_much_as_there_is_room_for_fits)
 
     netlink_init(&m);
     netlink_begin(&m, 1, 0, "HEAD", 4);
-    netlink_put(&m, 1, zeros, NETLINK_ROOM - 20 - 4);
+    netlink_add(&m, 1, zeros, NETLINK_ROOM - 20 - 4);
     CHECK(!m.broken);
     CHECK_INT(m.n, NETLINK_ROOM);
 }

@@ -1,4 +1,5 @@
-#include "runtime/plan.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,9 +8,9 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/channel.h"
-#include "ipc/kernel.h"
-#include "proc/caps.h"
+#include "lib/ipc/channel.h"
+#include "lib/ipc/kernel.h"
+#include "lib/proc/caps.h"
 
 static struct plan good_plan(void)
 {
@@ -48,6 +49,9 @@ CHANGE(owner_slash, memcpy(p->owner.key, "a/b", 4))
 CHANGE(owner_dots, memcpy(p->owner.key, "..", 3))
 CHANGE(owner_pool, memcpy(p->owner.key, "pool", 5))
 CHANGE(owner_sandbox, memcpy(p->owner.key, "sbx_a", 6))
+CHANGE(taken, p->taken.v4[0] = 5432; p->taken.v6[7] = 5432)
+CHANGE(taken_dns, p->taken.v4[7] = LISTENERS_DNS_PORT)
+CHANGE(taken_capture, p->taken.v6[0] = LISTENERS_CAPTURE_PORT)
 CHANGE(layers, p->n_layers = PLAN_LAYERS_MAX + 1)
 CHANGE(all_layers, p->n_layers = PLAN_LAYERS_MAX)
 CHANGE(mounts, p->n_mounts = PLAN_MOUNTS_MAX + 1)
@@ -117,6 +121,9 @@ TEST(each_field_at_its_bounds)
         CASE(owner_dots, -ERR_INVALID),
         CASE(owner_pool, -ERR_INVALID),
         CASE(owner_sandbox, -ERR_INVALID),
+        CASE(taken, 0),
+        CASE(taken_dns, -ERR_INVALID),
+        CASE(taken_capture, -ERR_INVALID),
         CASE(layers, -ERR_INVALID),
         CASE(all_layers, 0),
         CASE(mounts, -ERR_INVALID),
@@ -325,7 +332,7 @@ TEST(mount_targets)
 
         if (r != cases[i].want)
             FAIL("'%s' gives %d, not %d", cases[i].target, r, cases[i].want);
-        if (r < 0 && !strstr(e.msg, "is not a place for a mount"))
+        if (r < 0 && !strstr(e.msg, "cannot mount at"))
             FAIL("'%s' gives '%s'", cases[i].target, e.msg);
     }
     longest[PLAN_TARGET_MAX - 1] = '\0';

@@ -1,4 +1,5 @@
-#include "runtime/rules.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/rules.h"
 
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>

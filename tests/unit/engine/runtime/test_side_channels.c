@@ -1,4 +1,5 @@
-#include "runtime/side_channels.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/side_channels.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

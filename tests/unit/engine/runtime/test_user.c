@@ -1,4 +1,5 @@
-#include "runtime/user.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/runtime/user.h"
 
 #include "base/own.h"
 #include "base/str.h"

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
-#include "scan/rules.h"
+#include "engine/scan/rules.h"
 
 TEST(alternatives_and_stars)
 {
@@ -30,10 +31,10 @@ TEST(rules_are_complete)
         const struct scan_rule *r = &scan_rules[i];
 
         CHECK(r->id && r->languages && r->message && r->advice);
-        CHECK((r->look == LOOK_CODE) == (r->special != SPECIAL_NONE));
-        CHECK(r->look == LOOK_CODE || r->name);
-        CHECK((r->look == LOOK_INTO || r->look == LOOK_BOTH) == (r->into != NULL));
-        flows += r->look == LOOK_INTO;
+        CHECK((r->match == MATCH_CODE) == (r->special != SPECIAL_NONE));
+        CHECK(r->match == MATCH_CODE || r->name);
+        CHECK((r->match == MATCH_INTO || r->match == MATCH_BOTH) == (r->into != NULL));
+        flows += r->match == MATCH_INTO;
         for (size_t k = 0; k < i; k++)
             CHECK(strcmp(r->id, scan_rules[k].id) != 0);
     }

@@ -1,10 +1,11 @@
-#include "scan/scan.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scan/scan.h"
 
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "scan/rules.h"
+#include "engine/scan/rules.h"
 
 static struct scan_report report;
 
@@ -105,6 +106,15 @@ TEST(any_bytes_are_taken)
     for (const char *const *name = (const char *const[]){ "a.sh", "a.py", "a.js", "a.c", NULL };
          *name; name++)
         CHECK_INT(scan_text(*name, (struct str){ bytes, 1 << 20 }, &report, NULL), 0);
+}
+
+TEST(marks_of_directives_do_not_nest)
+{
+    AUTO_FREE char *marks = malloc(4 << 20);
+
+    CHECK(marks != NULL);
+    memset(marks, '#', 4 << 20);
+    CHECK_INT(scan_text("a.c", (struct str){ marks, 4 << 20 }, &report, NULL), 0);
 }
 
 TEST(too_much_is_refused)

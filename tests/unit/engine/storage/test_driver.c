@@ -1,4 +1,5 @@
-#include "uppers/driver.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/storage/driver.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "uppers/trial.h"
+#include "engine/storage/probe.h"
 
 static struct err e;
 static char path[64];
@@ -17,7 +18,7 @@ static pid_t owner;
 static void remove_storage(void)
 {
     if (getpid() == owner && chdir(path) == 0) {
-        (void)rmdir(UPPERS_BOXES);
+        (void)rmdir(STORAGE_BOXES);
         (void)rmdir(path);
     }
 }
@@ -57,7 +58,7 @@ TEST(memory_works_everywhere)
     CHECK_OK(driver_choose("memory", storage, &c, &e), e);
     CHECK(strcmp(c.driver->name, "memory") == 0);
     CHECK(c.limited);
-    CHECK(faccessat(storage, UPPERS_BOXES, F_OK, 0) < 0);
+    CHECK(faccessat(storage, STORAGE_BOXES, F_OK, 0) < 0);
 }
 
 /* Whatever /tmp is on. */
@@ -69,7 +70,7 @@ TEST(auto_takes_what_works_and_leaves_nothing)
     CHECK_OK(driver_choose("auto", storage, &c, &e), e);
     CHECK(c.why[0] && strcmp(c.driver->name, "plain") != 0);
     CHECK(!c.driver->on_disk || rmdir(path) < 0);
-    CHECK(!c.driver->on_disk || unlinkat(storage, UPPERS_BOXES, AT_REMOVEDIR) == 0); /* empty */
+    CHECK(!c.driver->on_disk || unlinkat(storage, STORAGE_BOXES, AT_REMOVEDIR) == 0); /* empty */
 }
 
 TEST(what_cannot_be_is_refused)
@@ -77,7 +78,7 @@ TEST(what_cannot_be_is_refused)
     struct driver_choice c;
     int storage = open_storage(), proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (trial_reflink(storage, NULL) < 0) {
+    if (probe_reflink(storage, NULL) < 0) {
         CHECK_INT(driver_choose("btrfs", storage, &c, &e), -ERR_UNSUPPORTED);
         CHECK(strstr(e.msg, "storage.driver") && strstr(e.msg, "btrfs"));
         CHECK_INT(driver_choose("reflink", storage, &c, &e), -ERR_UNSUPPORTED);

@@ -1,4 +1,5 @@
-#include "mirror/child.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/child.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,28 +9,28 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "tree/pack.h"
-#include "tree/unpack.h"
+#include "lib/tar/pack.h"
+#include "lib/tar/unpack.h"
 #include "world.h"
 
 static struct err e;
-static struct mirror_report report;
+static struct sync_report report;
 static unsigned lines;
 
-static void count_line(void *ctx, const struct mirror_line *line)
+static void count_line(void *ctx, const struct sync_line *line)
 {
     (void)ctx;
     (void)line;
     lines++;
 }
 
-static int run(struct mirror_job *job)
+static int run(struct sync_job *job)
 {
-    AUTO(mirror_child_end) struct mirror_child c = MIRROR_CHILD_NONE;
+    AUTO(sync_child_end) struct sync_child c = SYNC_CHILD_NONE;
 
     lines = 0;
-    CHECK_OK(mirror_child_start(job, &c, &e), e);
-    return mirror_child_wait(&c, count_line, NULL, &report, &e);
+    CHECK_OK(sync_child_start(job, &c, &e), e);
+    return sync_child_wait(&c, count_line, NULL, &report, &e);
 }
 
 static void there_and_back(struct world *w, uid_t uid, gid_t gid)
@@ -37,12 +38,12 @@ static void there_and_back(struct world *w, uid_t uid, gid_t gid)
     static const struct tree_unpack_options unpack = { .keep_root = true };
     static const struct tree_pack_options pack;
     struct tree_report tree;
-    struct mirror_job job = { .dir = w->host,
-                              .tar = memory_file(),
-                              .manifest_in = -1,
-                              .manifest_out = memory_file(),
-                              .uid = uid,
-                              .gid = gid };
+    struct sync_job job = { .dir = w->host,
+                            .tar = memory_file(),
+                            .manifest_in = -1,
+                            .manifest_out = memory_file(),
+                            .uid = uid,
+                            .gid = gid };
 
     CHECK_OK(run(&job), e);
     CHECK(report.manifest && lines == 0);
@@ -58,10 +59,10 @@ static void there_and_back(struct world *w, uid_t uid, gid_t gid)
     job.manifest_in = job.manifest_out;
     job.manifest_out = memory_file();
     job.options.top = "box";
-    job.options.flags = MIRROR_DELETE;
+    job.options.flags = SYNC_DELETE;
     CHECK_OK(run(&job), e);
     CHECK(report.manifest && lines == 5);
-    CHECK_INT(report.count[MIRROR_REFUSED], 1);
+    CHECK_INT(report.count[SYNC_REFUSED], 1);
     CHECK(shell("cd %s && rm box/out && diff -r host box", w->s.path));
 }
 
@@ -112,11 +113,11 @@ TEST(the_path_of_the_directory_counts)
     for (size_t i = 0; i < COUNT_OF(dirs); i++) {
         struct world *w = world_make();
         struct archive *a = archive_new();
-        struct mirror_job job = { .receive = true,
-                                  .manifest_in = -1,
-                                  .manifest_out = memory_file(),
-                                  .uid = geteuid(),
-                                  .gid = getegid() };
+        struct sync_job job = { .receive = true,
+                                .manifest_in = -1,
+                                .manifest_out = memory_file(),
+                                .uid = geteuid(),
+                                .gid = getegid() };
 
         CHECK(shell("cd %s && mkdir -p %s && echo x >home/.profile", w->s.path, dirs[i]));
         job.dir = open_dir(w->s.dir, dirs[i]);
@@ -124,7 +125,7 @@ TEST(the_path_of_the_directory_counts)
         archive_end(a);
         job.tar = archive_fd(a);
         CHECK_OK(run(&job), e);
-        CHECK_INT(report.count[MIRROR_SENSITIVE], held[i]);
+        CHECK_INT(report.count[SYNC_SENSITIVE], held[i]);
         CHECK(exists(job.dir, "rc") == !held[i]);
     }
 }
@@ -132,29 +133,29 @@ TEST(the_path_of_the_directory_counts)
 TEST(a_user_cannot_become_another)
 {
     struct world *w;
-    struct mirror_job job;
+    struct sync_job job;
 
     become_user();
     w = world_make();
-    job = (struct mirror_job){ .dir = w->host,
-                               .tar = memory_file(),
-                               .manifest_in = -1,
-                               .manifest_out = -1,
-                               .uid = 0,
-                               .gid = 0 };
+    job = (struct sync_job){ .dir = w->host,
+                             .tar = memory_file(),
+                             .manifest_in = -1,
+                             .manifest_out = -1,
+                             .uid = 0,
+                             .gid = 0 };
     CHECK_INT(run(&job), -ERR_DENIED);
 }
 
 TEST(its_errors_are_ours)
 {
     struct world *w = world_make();
-    struct mirror_job job = { .receive = true,
-                              .dir = w->host,
-                              .tar = memory_file(),
-                              .manifest_in = -1,
-                              .manifest_out = memory_file(),
-                              .uid = geteuid(),
-                              .gid = getegid() };
+    struct sync_job job = { .receive = true,
+                            .dir = w->host,
+                            .tar = memory_file(),
+                            .manifest_in = -1,
+                            .manifest_out = memory_file(),
+                            .uid = geteuid(),
+                            .gid = getegid() };
 
     CHECK(write(job.tar, "not an archive", 14) == 14);
     rewind_file(job.tar);
@@ -166,18 +167,18 @@ TEST(one_that_dies)
 {
     struct world *w = world_make();
     int fds[2];
-    struct mirror_child c = MIRROR_CHILD_NONE;
-    struct mirror_job job = { .receive = true,
-                              .dir = w->host,
-                              .manifest_in = -1,
-                              .manifest_out = -1,
-                              .uid = geteuid(),
-                              .gid = getegid() };
+    struct sync_child c = SYNC_CHILD_NONE;
+    struct sync_job job = { .receive = true,
+                            .dir = w->host,
+                            .manifest_in = -1,
+                            .manifest_out = -1,
+                            .uid = geteuid(),
+                            .gid = getegid() };
 
     CHECK(pipe2(fds, O_CLOEXEC) == 0); /* nobody writes: it waits */
     job.tar = fds[0];
-    CHECK_OK(mirror_child_start(&job, &c, &e), e);
+    CHECK_OK(sync_child_start(&job, &c, &e), e);
     CHECK(kill(c.pid, SIGKILL) == 0);
-    CHECK_INT(mirror_child_wait(&c, NULL, NULL, &report, &e), -ERR_BUG);
+    CHECK_INT(sync_child_wait(&c, NULL, NULL, &report, &e), -ERR_BUG);
     CHECK(c.pid == 0 && c.report == -1);
 }

@@ -1,17 +1,18 @@
-#include "mirror/content.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/content.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "tree/path.h"
+#include "lib/tar/path.h"
 #include "world.h"
 
 enum { SIZE = 300000 };
 
 static struct err e;
-static struct content content;
+static struct sync_content content;
 static char host_text[SIZE + 1], box_text[SIZE + 1];
 
 /* An archive whose reader meddles with the host's file when half of it was read. */
@@ -48,7 +49,7 @@ static void read_content(struct world *w, bool meddle, enum content_store store)
     static struct tree_path path;
     struct archive *a = archive_new();
     struct meddler m = { .a = a, .host = w->host, .meddle = meddle };
-    struct found f;
+    struct host_file f;
 
     memset(&content, 0, sizeof content);
     content.fd = -1;

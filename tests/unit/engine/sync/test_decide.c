@@ -1,4 +1,5 @@
-#include "mirror/decide.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/decide.h"
 
 #include "harness/tap.h"
 
@@ -14,7 +15,7 @@ TEST(every_possible_pair_has_a_step)
 {
     for (int h = 0; h < HOST_STATE_COUNT_; h++)
         for (int b = 0; b < BOX_STATE_COUNT_; b++) {
-            const struct decision *d = mirror_decide((enum host_state)h, (enum box_state)b);
+            const struct decision *d = sync_decide((enum host_state)h, (enum box_state)b);
 
             CHECK((d->step != STEP_NEVER_) == possible((enum host_state)h, (enum box_state)b));
         }
@@ -26,7 +27,7 @@ TEST(what_the_host_changed_is_only_touched_by_force)
 
     for (int i = 0; i < 3; i++)
         for (int b = 0; b < BOX_STATE_COUNT_; b++) {
-            const struct decision *d = mirror_decide(changed[i], (enum box_state)b);
+            const struct decision *d = sync_decide(changed[i], (enum box_state)b);
 
             CHECK(d->step != STEP_CREATE && d->step != STEP_REPLACE && d->step != STEP_DELETE);
             if (d->step == STEP_CONFLICT)
@@ -37,5 +38,5 @@ TEST(what_the_host_changed_is_only_touched_by_force)
 TEST(what_the_sandbox_did_not_change_changes_nothing)
 {
     for (int h = HOST_SAME; h < HOST_STATE_COUNT_; h++)
-        CHECK(mirror_decide((enum host_state)h, BOX_SAME)->step == STEP_NOTHING);
+        CHECK(sync_decide((enum host_state)h, BOX_SAME)->step == STEP_NOTHING);
 }

@@ -1,4 +1,5 @@
-#include "mirror/host.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/host.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +12,10 @@
 
 static struct err e;
 
-static struct found find(int dir, const char *text)
+static struct host_file find(int dir, const char *text)
 {
     static struct tree_path path;
-    struct found f;
+    struct host_file f;
 
     CHECK_OK(tree_path(str_from(text), &path, &e), e);
     CHECK_OK(host_find(dir, &path, &f, &e), e);
@@ -59,7 +60,7 @@ TEST(temporary_names)
 TEST(putting_and_removing)
 {
     struct world *w = world_make();
-    struct found f;
+    struct host_file f;
 
     make_file(w->host, "f", "old");
     make_file(w->host, "t", "new");
@@ -93,16 +94,16 @@ TEST(unchanged_by_its_identity_or_its_content)
 {
     struct world *w = world_make();
     struct sip_key key = { { 1, 2 } };
-    struct mirror_entry was = { .recorded = true };
-    struct found f;
+    struct sync_entry was = { .recorded = true };
+    struct host_file f;
 
     make_file(w->host, "f", "text");
     f = find(w->host, "f");
-    was.value = (struct mirror_value){ KIND_FILE, 0644, sip_str(&key, STR("text")) };
+    was.value = (struct sync_value){ KIND_FILE, 0644, sip_str(&key, STR("text")) };
     CHECK(host_unchanged(&f, &was, &key));
     was.value.hash++;
     CHECK(!host_unchanged(&f, &was, &key));
-    was.identity = mirror_identity_of(&f.st, INT64_MAX);
+    was.identity = sync_identity_of(&f.st, INT64_MAX);
     CHECK(host_unchanged(&f, &was, &key)); /* it was not read */
     was.value.mode = 0600;
     CHECK(!host_unchanged(&f, &was, &key));

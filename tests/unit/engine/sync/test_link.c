@@ -1,4 +1,5 @@
-#include "mirror/link.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/link.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

@@ -1,4 +1,5 @@
-#include "mirror/manifest.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/manifest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,79 +11,79 @@
 #include "harness/tap.h"
 
 static struct err e;
-static const struct mirror_limits no_limits;
+static const struct sync_limits no_limits;
 
-static struct mirror_entry *add(struct mirror_manifest *m, const char *path, enum mirror_kind kind)
+static struct sync_entry *add(struct sync_manifest *m, const char *path, enum sync_kind kind)
 {
-    struct mirror_entry *x;
+    struct sync_entry *x;
 
-    CHECK_OK(mirror_manifest_add(m, str_from(path), &x, &e), e);
+    CHECK_OK(sync_manifest_add(m, str_from(path), &x, &e), e);
     x->recorded = kind != KIND_NONE;
     x->value.kind = kind;
     x->value.hash = kind == KIND_FILE ? 77 : 0;
     return x;
 }
 
-static int saved(struct mirror_manifest *m)
+static int saved(struct sync_manifest *m)
 {
     int fd = memfd_create("manifest", MFD_CLOEXEC);
 
     CHECK(fd >= 0);
-    CHECK_OK(mirror_manifest_save(m, fd, &e), e);
+    CHECK_OK(sync_manifest_save(m, fd, &e), e);
     CHECK(lseek(fd, 0, SEEK_SET) == 0);
     return fd;
 }
 
-static int finished(struct mirror_manifest *m)
+static int finished(struct sync_manifest *m)
 {
     int fd = saved(m);
 
-    mirror_manifest_done(m);
+    sync_manifest_done(m);
     return fd;
 }
 
 static int sample(void)
 {
-    struct mirror_manifest m;
-    struct mirror_entry *x;
+    struct sync_manifest m;
+    struct sync_entry *x;
 
-    CHECK_OK(mirror_manifest_init(&m, &no_limits, &e), e);
+    CHECK_OK(sync_manifest_init(&m, &no_limits, &e), e);
     add(&m, "b", KIND_DIR)->value.mode = 0755;
     x = add(&m, "b/file", KIND_FILE);
     x->value.mode = 0640;
-    x->identity = (struct mirror_identity){ 1, 2, 3, 4 };
+    x->identity = (struct sync_identity){ 1, 2, 3, 4 };
     add(&m, "a link", KIND_LINK);
     add(&m, "only seen", KIND_NONE);
     return finished(&m);
 }
 
-static int load(int fd, const struct mirror_limits *limits, struct mirror_manifest *m)
+static int load(int fd, const struct sync_limits *limits, struct sync_manifest *m)
 {
-    CHECK_OK(mirror_manifest_init(m, limits, &e), e);
-    return mirror_manifest_load(m, fd, &e);
+    CHECK_OK(sync_manifest_init(m, limits, &e), e);
+    return sync_manifest_load(m, fd, &e);
 }
 
-static int try_load(int fd, struct mirror_limits limits)
+static int try_load(int fd, struct sync_limits limits)
 {
-    struct mirror_manifest m;
+    struct sync_manifest m;
     int r = load(fd, &limits, &m);
 
-    mirror_manifest_done(&m);
+    sync_manifest_done(&m);
     return r;
 }
 
 TEST(there_and_back)
 {
-    struct mirror_manifest m;
-    const struct mirror_entry *x;
+    struct sync_manifest m;
+    const struct sync_entry *x;
 
     CHECK_OK(load(sample(), &no_limits, &m), e);
     CHECK_INT(m.count, 3);
-    x = mirror_manifest_find(&m, STR("b/file"));
+    x = sync_manifest_find(&m, STR("b/file"));
     CHECK(x && x->recorded && x->value.kind == KIND_FILE && x->value.mode == 0640);
     CHECK(x->value.hash == 77 && x->identity.ctime_ns == 4);
-    CHECK(!mirror_manifest_find(&m, STR("only seen")));
-    mirror_manifest_done(&m);
+    CHECK(!sync_manifest_find(&m, STR("only seen")));
+    sync_manifest_done(&m);
 }
 
 TEST(what_is_cut_off_is_no_manifest)
@@ -106,11 +107,11 @@ TEST(what_is_cut_off_is_no_manifest)
 /* A manifest with one path, which is then overwritten by another of the same length. */
 static int with_path(const char *path)
 {
-    struct mirror_manifest m;
+    struct sync_manifest m;
     char text[8];
     int fd;
 
-    CHECK_OK(mirror_manifest_init(&m, &no_limits, &e), e);
+    CHECK_OK(sync_manifest_init(&m, &no_limits, &e), e);
     memset(text, 'x', sizeof text);
     text[strlen(path)] = '\0';
     add(&m, text, KIND_LINK);
@@ -131,10 +132,10 @@ TEST(only_paths_in_their_one_form)
 
 TEST(paths_out_of_order_are_refused)
 {
-    struct mirror_manifest m;
+    struct sync_manifest m;
     int fd;
 
-    CHECK_OK(mirror_manifest_init(&m, &no_limits, &e), e);
+    CHECK_OK(sync_manifest_init(&m, &no_limits, &e), e);
     add(&m, "a", KIND_LINK);
     add(&m, "b", KIND_LINK);
     fd = finished(&m);
@@ -144,25 +145,25 @@ TEST(paths_out_of_order_are_refused)
 
 TEST(limits_hold)
 {
-    struct mirror_manifest m;
-    struct mirror_entry *x;
+    struct sync_manifest m;
+    struct sync_entry *x;
 
-    CHECK_INT(try_load(sample(), (struct mirror_limits){ .entries = 2 }), -ERR_TOO_BIG);
-    CHECK_INT(try_load(sample(), (struct mirror_limits){ .depth = 1 }), -ERR_TOO_BIG);
-    CHECK_INT(try_load(sample(), (struct mirror_limits){ .path = 5 }), -ERR_TOO_BIG);
-    CHECK_OK(load(sample(), &(struct mirror_limits){ .entries = 3 }, &m), e);
-    CHECK_INT(mirror_manifest_add(&m, STR("more"), &x, &e), -ERR_TOO_BIG);
-    CHECK_OK(mirror_manifest_add(&m, STR("b"), &x, &e), e);
-    mirror_manifest_done(&m);
+    CHECK_INT(try_load(sample(), (struct sync_limits){ .entries = 2 }), -ERR_TOO_BIG);
+    CHECK_INT(try_load(sample(), (struct sync_limits){ .depth = 1 }), -ERR_TOO_BIG);
+    CHECK_INT(try_load(sample(), (struct sync_limits){ .path = 5 }), -ERR_TOO_BIG);
+    CHECK_OK(load(sample(), &(struct sync_limits){ .entries = 3 }, &m), e);
+    CHECK_INT(sync_manifest_add(&m, STR("more"), &x, &e), -ERR_TOO_BIG);
+    CHECK_OK(sync_manifest_add(&m, STR("b"), &x, &e), e);
+    sync_manifest_done(&m);
 }
 
 TEST(many_names_and_their_order)
 {
-    struct mirror_manifest m;
-    AUTO_FREE struct mirror_entry **list = NULL;
+    struct sync_manifest m;
+    AUTO_FREE struct sync_entry **list = NULL;
     char path[32];
 
-    CHECK_OK(mirror_manifest_init(&m, &no_limits, &e), e);
+    CHECK_OK(sync_manifest_init(&m, &no_limits, &e), e);
     for (int i = 0; i < 5000; i++) {
         snprintf(path, sizeof path, "d%d/f", i);
         add(&m, path, KIND_LINK);
@@ -170,21 +171,21 @@ TEST(many_names_and_their_order)
         add(&m, path, KIND_DIR);
     }
     CHECK_INT(m.count, 10000);
-    CHECK_OK(mirror_manifest_sorted(&m, &list, &e), e);
+    CHECK_OK(sync_manifest_sorted(&m, &list, &e), e);
     for (int i = 1; i < 10000; i++)
         CHECK(strcmp(list[i - 1]->path.p, list[i]->path.p) < 0);
     CHECK(!list[10000]);
-    mirror_manifest_done(&m);
+    sync_manifest_done(&m);
 }
 
 TEST(fresh_times_tell_nothing)
 {
     int64_t now = 1000 * NS_PER_S;
     struct stat st = { .st_ino = 5, .st_ctim = { .tv_sec = 1000 - IDENTITY_SETTLE_S } };
-    struct mirror_identity old = mirror_identity_of(&st, now), fresh;
+    struct sync_identity old = sync_identity_of(&st, now), fresh;
 
-    CHECK(mirror_identity_eq(&old, &old));
+    CHECK(sync_identity_eq(&old, &old));
     st.st_ctim.tv_nsec = 1;
-    fresh = mirror_identity_of(&st, now);
-    CHECK(!mirror_identity_eq(&fresh, &fresh));
+    fresh = sync_identity_of(&st, now);
+    CHECK(!sync_identity_eq(&fresh, &fresh));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "mirror/mirror.h"
+#include "engine/sync/sync.h"
 #include "world.h"
 
 /* What one side does to "x", which is a file that says "base" or, in rows that say so, not there.
@@ -64,10 +65,10 @@ static const char *state_of(int dir)
     return text;
 }
 
-enum { NO_LINE = MIRROR_ACTION_COUNT_, D = MIRROR_DELETE, F = MIRROR_FORCE };
+enum { NO_LINE = SYNC_ACTION_COUNT_, D = SYNC_DELETE, F = SYNC_FORCE };
 #define NEW true
 
-static const struct row {
+static const struct sensitive_row {
     bool is_new; /* "x" was on neither side when both agreed */
     enum deed host, box;
     unsigned flags;
@@ -77,16 +78,16 @@ static const struct row {
     /* Only the sandbox did something. */
     { false, LEAVE, LEAVE, D, NO_LINE, "base 644" },
     { false, LEAVE, TOUCH, D, NO_LINE, "base 644" },
-    { false, LEAVE, WRITE_A, 0, MIRROR_REPLACED, "AAAA 644" },
-    { false, LEAVE, WRITE_B, 0, MIRROR_REPLACED, "a longer text 644" },
-    { false, LEAVE, CHMOD, 0, MIRROR_REPLACED, "base 755" },
-    { false, LEAVE, TO_LINK, 0, MIRROR_REPLACED, "link" },
-    { false, LEAVE, TO_DIR, 0, MIRROR_REPLACED, "directory" },
-    { false, LEAVE, REMOVE, 0, MIRROR_KEPT, "base 644" },
-    { false, LEAVE, REMOVE, D, MIRROR_DELETED, "nothing" },
-    { NEW, LEAVE, WRITE_A, 0, MIRROR_CREATED, "AAAA 644" },
-    { NEW, LEAVE, TO_LINK, 0, MIRROR_CREATED, "link" },
-    { NEW, LEAVE, TO_DIR, 0, MIRROR_CREATED, "directory" },
+    { false, LEAVE, WRITE_A, 0, SYNC_REPLACED, "AAAA 644" },
+    { false, LEAVE, WRITE_B, 0, SYNC_REPLACED, "a longer text 644" },
+    { false, LEAVE, CHMOD, 0, SYNC_REPLACED, "base 755" },
+    { false, LEAVE, TO_LINK, 0, SYNC_REPLACED, "link" },
+    { false, LEAVE, TO_DIR, 0, SYNC_REPLACED, "directory" },
+    { false, LEAVE, REMOVE, 0, SYNC_KEPT, "base 644" },
+    { false, LEAVE, REMOVE, D, SYNC_DELETED, "nothing" },
+    { NEW, LEAVE, WRITE_A, 0, SYNC_CREATED, "AAAA 644" },
+    { NEW, LEAVE, TO_LINK, 0, SYNC_CREATED, "link" },
+    { NEW, LEAVE, TO_DIR, 0, SYNC_CREATED, "directory" },
     /* Only the host did something. */
     { false, WRITE_A, LEAVE, D | F, NO_LINE, "AAAA 644" },
     { false, WRITE_B, LEAVE, D | F, NO_LINE, "a longer text 644" },
@@ -101,38 +102,38 @@ static const struct row {
     { NEW, WRITE_A, WRITE_A, D, NO_LINE, "AAAA 644" },
     { NEW, TO_LINK, TO_LINK, D, NO_LINE, "link" },
     /* A time is no change. */
-    { false, TOUCH, WRITE_A, 0, MIRROR_REPLACED, "AAAA 644" },
-    { false, TOUCH, REMOVE, D, MIRROR_DELETED, "nothing" },
+    { false, TOUCH, WRITE_A, 0, SYNC_REPLACED, "AAAA 644" },
+    { false, TOUCH, REMOVE, D, SYNC_DELETED, "nothing" },
     /* Both did something. */
-    { false, WRITE_A, WRITE_B, D, MIRROR_CONFLICT, "AAAA 644" },
-    { false, WRITE_B, WRITE_A, D, MIRROR_CONFLICT, "a longer text 644" },
-    { false, CHMOD, WRITE_A, D, MIRROR_CONFLICT, "base 755" },
-    { false, WRITE_A, REMOVE, D, MIRROR_CONFLICT, "AAAA 644" },
-    { false, WRITE_A, REMOVE, 0, MIRROR_CONFLICT, "AAAA 644" },
-    { false, REMOVE, WRITE_A, D, MIRROR_CONFLICT, "nothing" },
-    { false, TO_LINK, WRITE_A, D, MIRROR_CONFLICT, "link" },
-    { false, WRITE_A, TO_LINK, D, MIRROR_CONFLICT, "AAAA 644" },
-    { false, TO_DIR, WRITE_A, D, MIRROR_CONFLICT, "directory" },
-    { false, WRITE_A, TO_DIR, D, MIRROR_CONFLICT, "AAAA 644" },
-    { NEW, WRITE_A, WRITE_B, D, MIRROR_CONFLICT, "AAAA 644" },
-    { NEW, TO_DIR, WRITE_B, D, MIRROR_CONFLICT, "directory" },
-    { NEW, WRITE_A, TO_DIR, D, MIRROR_CONFLICT, "AAAA 644" },
+    { false, WRITE_A, WRITE_B, D, SYNC_CONFLICT, "AAAA 644" },
+    { false, WRITE_B, WRITE_A, D, SYNC_CONFLICT, "a longer text 644" },
+    { false, CHMOD, WRITE_A, D, SYNC_CONFLICT, "base 755" },
+    { false, WRITE_A, REMOVE, D, SYNC_CONFLICT, "AAAA 644" },
+    { false, WRITE_A, REMOVE, 0, SYNC_CONFLICT, "AAAA 644" },
+    { false, REMOVE, WRITE_A, D, SYNC_CONFLICT, "nothing" },
+    { false, TO_LINK, WRITE_A, D, SYNC_CONFLICT, "link" },
+    { false, WRITE_A, TO_LINK, D, SYNC_CONFLICT, "AAAA 644" },
+    { false, TO_DIR, WRITE_A, D, SYNC_CONFLICT, "directory" },
+    { false, WRITE_A, TO_DIR, D, SYNC_CONFLICT, "AAAA 644" },
+    { NEW, WRITE_A, WRITE_B, D, SYNC_CONFLICT, "AAAA 644" },
+    { NEW, TO_DIR, WRITE_B, D, SYNC_CONFLICT, "directory" },
+    { NEW, WRITE_A, TO_DIR, D, SYNC_CONFLICT, "AAAA 644" },
     /* And the sandbox shall win. */
-    { false, WRITE_A, WRITE_B, F, MIRROR_OVERWRITTEN, "a longer text 644" },
-    { false, CHMOD, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
-    { false, WRITE_A, REMOVE, F, MIRROR_KEPT, "AAAA 644" },
-    { false, WRITE_A, REMOVE, F | D, MIRROR_OVERWRITTEN, "nothing" },
-    { false, REMOVE, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
-    { false, TO_LINK, WRITE_A, F, MIRROR_OVERWRITTEN, "AAAA 644" },
-    { false, WRITE_A, TO_LINK, F, MIRROR_OVERWRITTEN, "link" },
-    { false, WRITE_A, TO_DIR, F, MIRROR_OVERWRITTEN, "directory" },
-    { NEW, WRITE_A, WRITE_B, F, MIRROR_OVERWRITTEN, "a longer text 644" },
+    { false, WRITE_A, WRITE_B, F, SYNC_OVERWRITTEN, "a longer text 644" },
+    { false, CHMOD, WRITE_A, F, SYNC_OVERWRITTEN, "AAAA 644" },
+    { false, WRITE_A, REMOVE, F, SYNC_KEPT, "AAAA 644" },
+    { false, WRITE_A, REMOVE, F | D, SYNC_OVERWRITTEN, "nothing" },
+    { false, REMOVE, WRITE_A, F, SYNC_OVERWRITTEN, "AAAA 644" },
+    { false, TO_LINK, WRITE_A, F, SYNC_OVERWRITTEN, "AAAA 644" },
+    { false, WRITE_A, TO_LINK, F, SYNC_OVERWRITTEN, "link" },
+    { false, WRITE_A, TO_DIR, F, SYNC_OVERWRITTEN, "directory" },
+    { NEW, WRITE_A, WRITE_B, F, SYNC_OVERWRITTEN, "a longer text 644" },
     /* But what the host put into a directory is never in the way of a file. */
-    { false, TO_DIR, WRITE_A, F | D, MIRROR_CONFLICT, "directory" },
-    { NEW, TO_DIR, WRITE_A, F | D, MIRROR_CONFLICT, "directory" },
+    { false, TO_DIR, WRITE_A, F | D, SYNC_CONFLICT, "directory" },
+    { NEW, TO_DIR, WRITE_A, F | D, SYNC_CONFLICT, "directory" },
 };
 
-static struct world *prepare(const struct row *row)
+static struct world *prepare(const struct sensitive_row *row)
 {
     struct world *w = world_make();
 
@@ -145,9 +146,9 @@ static struct world *prepare(const struct row *row)
     return w;
 }
 
-static void check_line(const struct row *row, size_t i)
+static void check_line(const struct sensitive_row *row, size_t i)
 {
-    if (row->action == NO_LINE ? lines_said() != 0 : !said((enum mirror_action)row->action, "x"))
+    if (row->action == NO_LINE ? lines_said() != 0 : !said((enum sync_action)row->action, "x"))
         FAIL("row %zu: %u lines", i, lines_said());
 }
 
@@ -155,7 +156,7 @@ static void check_line(const struct row *row, size_t i)
 TEST(the_table)
 {
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        const struct row *row = &table[i];
+        const struct sensitive_row *row = &table[i];
         struct world *w = prepare(row);
 
         CHECK_OK(world_receive(w, row->flags), w->e);
@@ -164,7 +165,7 @@ TEST(the_table)
             FAIL("row %zu: the host has %s, not %s", i, state_of(w->host), row->then);
         CHECK(w->report.manifest);
         CHECK_OK(world_receive(w, row->flags), w->e);
-        if (row->action == MIRROR_CONFLICT || row->action == MIRROR_KEPT)
+        if (row->action == SYNC_CONFLICT || row->action == SYNC_KEPT)
             check_line(row, i);
         else if (lines_said() != 0)
             FAIL("row %zu: %u lines the second time", i, lines_said());
@@ -178,12 +179,12 @@ TEST(the_table)
 TEST(the_table_without_doing_it)
 {
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        const struct row *row = &table[i];
+        const struct sensitive_row *row = &table[i];
         struct world *w = prepare(row);
         char before[128];
 
         CHECK(str_copy(str_from(state_of(w->host)), before, sizeof before));
-        CHECK_OK(world_receive(w, row->flags | MIRROR_DRY_RUN), w->e);
+        CHECK_OK(world_receive(w, row->flags | SYNC_DRY_RUN), w->e);
         CHECK(!w->report.manifest);
         if (strcmp(row->then, "directory") != 0) /* whether it is empty shows only in the end */
             check_line(row, i);
@@ -200,7 +201,7 @@ TEST(there_and_back_without_a_change)
     w->host = open_dir(w->s.dir, "host");
     CHECK(shell("cd %s && cp -a host before", w->s.path));
     world_send(w);
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK_INT(lines_said(), 0);
     CHECK(shell("cd %s && diff -r --no-dereference before host", w->s.path));
 }
@@ -218,14 +219,14 @@ TEST(a_session)
                 " printf x | dd of=big bs=1 seek=150000 conv=notrunc 2>/dev/null &&"
                 " chmod 700 src && touch -d @1000000 src/a",
                 w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK(shell("cd %s && diff -r --no-dereference host box", w->s.path));
     CHECK(shell("cd %s && test \"$(stat -c %%Y host/src/a)\" = 1000000", w->s.path));
     CHECK_INT(mode_of(w->host, "src/deep/b"), 0755);
     CHECK_INT(mode_of(w->host, "src"), 0700);
-    CHECK(said(MIRROR_DELETED, "old/c") && said(MIRROR_DELETED, "old"));
-    CHECK(said(MIRROR_CREATED, "new/dir/f") && said(MIRROR_REPLACED, "big"));
-    CHECK_INT(w->report.count[MIRROR_CONFLICT] + w->report.count[MIRROR_FAILED], 0);
+    CHECK(said(SYNC_DELETED, "old/c") && said(SYNC_DELETED, "old"));
+    CHECK(said(SYNC_CREATED, "new/dir/f") && said(SYNC_REPLACED, "big"));
+    CHECK_INT(w->report.count[SYNC_CONFLICT] + w->report.count[SYNC_FAILED], 0);
 }
 
 TEST(a_directory_becomes_a_file)
@@ -237,10 +238,10 @@ TEST(a_directory_becomes_a_file)
     world_send(w);
     CHECK(shell("cd %s/box && rm -r d k && echo file >d && ln -s d k", w->s.path));
     make_file(w->host, "k/mine", "x");
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK_STR(content_of(w->host, "d"), "file\n");
-    CHECK(said(MIRROR_REPLACED, "d") && said(MIRROR_DELETED, "d/e/f"));
-    CHECK(said(MIRROR_CONFLICT, "k"));
+    CHECK(said(SYNC_REPLACED, "d") && said(SYNC_DELETED, "d/e/f"));
+    CHECK(said(SYNC_CONFLICT, "k"));
     CHECK_STR(content_of(w->host, "k/mine"), "x");
     CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
 }
@@ -252,10 +253,10 @@ TEST(a_directory_with_files_of_the_host_is_not_deleted)
     CHECK(shell("cd %s/host && mkdir d && echo 1 >d/f", w->s.path));
     world_send(w);
     CHECK(shell("cd %s && rm -r box/d && echo 2 >host/d/mine", w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
     CHECK(!exists(w->host, "d/f") && exists(w->host, "d/mine"));
-    CHECK(said(MIRROR_CONFLICT, "d"));
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK(said(SYNC_CONFLICT, "d"));
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK_INT(lines_said(), 0);
 }
 
@@ -267,9 +268,9 @@ TEST(what_the_host_deleted_stays_deleted)
     world_send(w);
     CHECK(shell("cd %s && rm -r host/d && echo changed >box/d/g && echo new >box/d/h", w->s.path));
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
         CHECK(!exists(w->host, "d"));
-        CHECK(said(MIRROR_CONFLICT, "d/g") && said(MIRROR_CONFLICT, "d/h"));
+        CHECK(said(SYNC_CONFLICT, "d/g") && said(SYNC_CONFLICT, "d/h"));
         CHECK_INT(lines_said(), 2);
     }
 }
@@ -286,14 +287,14 @@ TEST(sensitive_names_need_a_flag_of_their_own)
                 " rm .git/hooks/pre-commit && echo b >.git/refs/heads/main && mkdir sub &&"
                 " echo 'gitdir: evil' >sub/.git && ln -s x .envrc",
                 w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
     CHECK_STR(content_of(w->host, ".git/config"), "a\n");
     CHECK(!exists(w->host, ".git/hooks/post-checkout") && !exists(w->host, "sub/.git"));
     CHECK(exists(w->host, ".git/hooks/pre-commit") && !exists(w->host, ".envrc"));
     CHECK_STR(content_of(w->host, ".git/refs/heads/main"), "b\n");
-    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 5);
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_ALLOW_SENSITIVE), w->e);
-    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 0);
+    CHECK_INT(w->report.count[SYNC_SENSITIVE], 5);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_ALLOW_SENSITIVE), w->e);
+    CHECK_INT(w->report.count[SYNC_SENSITIVE], 0);
     CHECK_STR(content_of(w->host, ".git/config"), "evil\n");
     CHECK(!exists(w->host, ".git/hooks/pre-commit"));
 }
@@ -306,8 +307,8 @@ TEST(a_held_name_is_not_deleted)
     CHECK(shell("cd %s/host && echo a >.envrc && echo a >a.txt", w->s.path));
     world_send(w);
     CHECK(shell("cd %s/box && rm .envrc a.txt", w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
-    CHECK(exists(w->host, ".envrc") && said(MIRROR_SENSITIVE, ".envrc"));
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
+    CHECK(exists(w->host, ".envrc") && said(SYNC_SENSITIVE, ".envrc"));
 }
 
 TEST(held_names_are_accepted_one_by_one)
@@ -320,13 +321,13 @@ TEST(held_names_are_accepted_one_by_one)
                 " echo a >.cargoX && echo a >sub/.envrc && echo a >.envrc && echo a >Makefile",
                 w->s.path));
     CHECK_OK(world_receive(w, 0), w->e);
-    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 4);
+    CHECK_INT(w->report.count[SYNC_SENSITIVE], 4);
     CHECK(exists(w->host, "Makefile"));
     w->options.accept = accept;
     w->options.n_accept = COUNT_OF(accept);
     CHECK_OK(world_receive(w, 0), w->e);
     CHECK(exists(w->host, ".cargo/config.toml") && exists(w->host, "sub/.envrc"));
-    CHECK(said(MIRROR_SENSITIVE, ".cargoX") && said(MIRROR_SENSITIVE, ".envrc"));
+    CHECK(said(SYNC_SENSITIVE, ".cargoX") && said(SYNC_SENSITIVE, ".envrc"));
     CHECK(!exists(w->host, ".cargoX") && !exists(w->host, ".envrc"));
 }
 
@@ -342,9 +343,9 @@ TEST(new_names_at_the_top_of_a_home_are_held)
               " ln -s notes.txt link && echo b >notes.txt && echo a >project/new/f",
               w->s.path));
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
-        CHECK(said(MIRROR_SENSITIVE, "new") && said(MIRROR_SENSITIVE, "new/deep/f"));
-        CHECK(said(MIRROR_SENSITIVE, "file") && said(MIRROR_SENSITIVE, "link"));
+        CHECK_OK(world_receive(w, SYNC_FORCE | SYNC_DELETE), w->e);
+        CHECK(said(SYNC_SENSITIVE, "new") && said(SYNC_SENSITIVE, "new/deep/f"));
+        CHECK(said(SYNC_SENSITIVE, "file") && said(SYNC_SENSITIVE, "link"));
         CHECK(!exists(w->host, "new") && !exists(w->host, "file") && !exists(w->host, "link"));
     }
     CHECK_STR(content_of(w->host, "notes.txt"), "b\n");
@@ -381,15 +382,15 @@ TEST(everything_is_held_in_places_that_programs_obey)
         CHECK(shell("cd %s/box && echo evil >ls && mkdir -p user && echo evil >user/x.service &&"
                     " echo evil >old && rm gone",
                     w->s.path));
-        CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
-        if (w->report.count[MIRROR_SENSITIVE] != 5)
-            FAIL("%s: %u held", places[i], (unsigned)w->report.count[MIRROR_SENSITIVE]);
+        CHECK_OK(world_receive(w, SYNC_FORCE | SYNC_DELETE), w->e);
+        if (w->report.count[SYNC_SENSITIVE] != 5)
+            FAIL("%s: %u held", places[i], (unsigned)w->report.count[SYNC_SENSITIVE]);
         CHECK(!exists(w->host, "ls") && !exists(w->host, "user"));
         CHECK_STR(content_of(w->host, "old"), "old");
         CHECK_STR(content_of(w->host, "gone"), "gone");
         w->options.accept = accept;
         w->options.n_accept = COUNT_OF(accept);
-        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
         CHECK(exists(w->host, "ls") && exists(w->host, "user/x.service"));
         CHECK_STR(content_of(w->host, "old"), "old");
         CHECK_STR(content_of(w->host, "gone"), "gone");
@@ -403,7 +404,7 @@ TEST(a_project_in_a_home_is_a_project)
     world_send(w);
     CHECK(shell("cd %s/box && mkdir bin && echo a >bin/ls && echo a >Makefile", w->s.path));
     CHECK_OK(world_receive(w, 0), w->e);
-    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 0);
+    CHECK_INT(w->report.count[SYNC_SENSITIVE], 0);
     CHECK(exists(w->host, "bin/ls"));
 }
 
@@ -420,8 +421,8 @@ TEST(settings_of_a_repository_on_the_host_are_held)
               " echo evil >fixture.git/hooks/x && echo evil >fixture.git/commondir &&"
               " echo blob >fixture.git/objects/x && echo a >plain/config && echo a >plain/hooks/x",
               w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
-    CHECK_INT(w->report.count[MIRROR_SENSITIVE], 3);
+    CHECK_OK(world_receive(w, SYNC_FORCE | SYNC_DELETE), w->e);
+    CHECK_INT(w->report.count[SYNC_SENSITIVE], 3);
     CHECK_STR(content_of(w->host, "fixture.git/config"), "a\n");
     CHECK(!exists(w->host, "fixture.git/hooks/x") && !exists(w->host, "fixture.git/commondir"));
     CHECK(exists(w->host, "fixture.git/objects/x"));
@@ -445,9 +446,9 @@ TEST(settings_and_head_that_arrive_together)
             archive_file(a, head_first ? config : head, "evil");
             archive_end(a);
             for (int again = 0; again < 2; again++) {
-                CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
+                CHECK_OK(world_receive_archive(w, a, SYNC_FORCE), w->e);
                 CHECK(!exists(w->host, head) || !exists(w->host, config));
-                CHECK(said(MIRROR_SENSITIVE, head_first ? config : head));
+                CHECK(said(SYNC_SENSITIVE, head_first ? config : head));
             }
         }
 }
@@ -466,27 +467,27 @@ TEST(a_move_to_a_held_name_deletes_nothing)
                 " mv renamed new-name",
                 w->s.path));
     for (int again = 0; again < 2; again++) {
-        CHECK_OK(world_receive(w, MIRROR_DELETE | (again ? MIRROR_FORCE : 0)), w->e);
+        CHECK_OK(world_receive(w, SYNC_DELETE | (again ? SYNC_FORCE : 0)), w->e);
         CHECK_STR(content_of(w->host, "proj/a"), "data\n");
         CHECK_STR(content_of(w->host, "proj/sub/b"), "more\n");
         CHECK(exists(w->host, "edited") && exists(w->host, "other.txt"));
-        CHECK(said(MIRROR_SENSITIVE, "proj/a") && said(MIRROR_SENSITIVE, "proj/sub/b"));
-        CHECK(said(MIRROR_SENSITIVE, "proj/sub") && said(MIRROR_SENSITIVE, "proj"));
-        CHECK(said(MIRROR_SENSITIVE, "edited") && said(MIRROR_SENSITIVE, "other.txt"));
+        CHECK(said(SYNC_SENSITIVE, "proj/a") && said(SYNC_SENSITIVE, "proj/sub/b"));
+        CHECK(said(SYNC_SENSITIVE, "proj/sub") && said(SYNC_SENSITIVE, "proj"));
+        CHECK(said(SYNC_SENSITIVE, "edited") && said(SYNC_SENSITIVE, "other.txt"));
         /* Its content arrived under another name. */
         CHECK(exists(w->host, "new-name") && !exists(w->host, "renamed"));
-        CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+        CHECK_INT(w->report.count[SYNC_CONFLICT], 0);
     }
     w->options.accept = accept;
     w->options.n_accept = 1;
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK(!exists(w->host, "other.txt") && exists(w->host, "proj/a"));
     /* The moved files arrive, so their old names go; .x is still inside. */
     w->options.accept = all;
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK_STR(content_of(w->host, ".newdot/sub/b"), "more\n");
     CHECK(!exists(w->host, "proj") && exists(w->host, "edited"));
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_ALLOW_SENSITIVE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_ALLOW_SENSITIVE), w->e);
     CHECK(!exists(w->host, "edited") && exists(w->host, ".x"));
 }
 
@@ -498,10 +499,10 @@ TEST(a_move_onto_a_conflict_deletes_nothing)
     make_file(w->host, "to", "old");
     world_send(w);
     CHECK(shell("cd %s && mv box/from box/to && echo changed >host/to", w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
-    CHECK(said(MIRROR_CONFLICT, "to") && said(MIRROR_SENSITIVE, "from"));
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
+    CHECK(said(SYNC_CONFLICT, "to") && said(SYNC_SENSITIVE, "from"));
     CHECK_STR(content_of(w->host, "from"), "precious");
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
     CHECK_STR(content_of(w->host, "to"), "precious");
     CHECK(!exists(w->host, "from"));
 }
@@ -513,8 +514,8 @@ TEST(a_git_directory_cannot_be_replaced_by_a_pointer)
     CHECK(shell("cd %s/host && mkdir .git && echo a >.git/index", w->s.path));
     world_send(w);
     CHECK(shell("cd %s/box && rm -r .git && mkdir evil && ln -s evil .git", w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_FORCE), w->e);
-    CHECK(said(MIRROR_SENSITIVE, ".git"));
+    CHECK_OK(world_receive(w, SYNC_FORCE), w->e);
+    CHECK(said(SYNC_SENSITIVE, ".git"));
     CHECK(exists(w->host, ".git/index"));
 }
 
@@ -527,9 +528,9 @@ TEST(links_that_lead_out)
     CHECK(shell("cd %s/box && ln -s /etc/passwd abs && mkdir d && ln -s ../../x d/up &&"
                 " ln -s ../ok d/in && ln -s a/../../x tricky",
                 w->s.path));
-    CHECK_OK(world_receive(w, MIRROR_FORCE | MIRROR_DELETE), w->e);
-    CHECK(said(MIRROR_REFUSED, "abs") && said(MIRROR_REFUSED, "d/up"));
-    CHECK(said(MIRROR_REFUSED, "tricky") && said(MIRROR_CREATED, "d/in"));
+    CHECK_OK(world_receive(w, SYNC_FORCE | SYNC_DELETE), w->e);
+    CHECK(said(SYNC_REFUSED, "abs") && said(SYNC_REFUSED, "d/up"));
+    CHECK(said(SYNC_REFUSED, "tricky") && said(SYNC_CREATED, "d/in"));
     CHECK(!exists(w->host, "abs") && !exists(w->host, "d/up") && !exists(w->host, "tricky"));
     CHECK_STR(target_of(w->host, "mine"), "/etc");
 }
@@ -566,7 +567,7 @@ TEST(paths_that_lead_out)
 
         archive_file(a, paths[i], "evil");
         archive_end(a);
-        CHECK_INT(world_receive_archive(w, a, MIRROR_FORCE), -ERR_DENIED);
+        CHECK_INT(world_receive_archive(w, a, SYNC_FORCE), -ERR_DENIED);
         CHECK(!exists(w->s.dir, "x"));
     }
 }
@@ -608,8 +609,8 @@ TEST(a_file_through_a_link)
     archive_file(a, "hosts/f", "evil");
     archive_end(a);
     CHECK_OK(world_receive_archive(w, a, 0), w->e);
-    CHECK(said(MIRROR_REFUSED, "link/f") && said(MIRROR_CONFLICT, "hosts"));
-    CHECK(said(MIRROR_CONFLICT, "hosts/f"));
+    CHECK(said(SYNC_REFUSED, "link/f") && said(SYNC_CONFLICT, "hosts"));
+    CHECK(said(SYNC_CONFLICT, "hosts/f"));
     CHECK(!exists(w->host, "real/f") && !exists(w->host, "victim/f"));
     CHECK_STR(target_of(w->host, "hosts"), "victim");
 }
@@ -624,9 +625,9 @@ TEST(names_that_come_twice)
     archive_dir(a, "f");
     archive_file(a, "f/x", "x");
     archive_end(a);
-    CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
+    CHECK_OK(world_receive_archive(w, a, SYNC_FORCE), w->e);
     CHECK_STR(content_of(w->host, "f"), "first");
-    CHECK_INT(w->report.count[MIRROR_REFUSED], 3);
+    CHECK_INT(w->report.count[SYNC_REFUSED], 3);
 }
 
 TEST(what_is_not_mirrored)
@@ -641,8 +642,8 @@ TEST(what_is_not_mirrored)
     archive_link(a, '1', "hard", "f");
     archive_file(a, ".sandboxer-mirror-0123456789abcdef", "x");
     archive_end(a);
-    CHECK_OK(world_receive_archive(w, a, MIRROR_FORCE), w->e);
-    CHECK_INT(w->report.count[MIRROR_REFUSED], 5);
+    CHECK_OK(world_receive_archive(w, a, SYNC_FORCE), w->e);
+    CHECK_INT(w->report.count[SYNC_REFUSED], 5);
     CHECK(shell("test \"$(ls -A %s/host)\" = f", w->s.path));
 }
 
@@ -654,15 +655,15 @@ TEST(limits_end_the_call)
     archive_file(a, "a/b/c", "12345678");
     archive_file(a, "d", "12345678");
     archive_end(a);
-    w->options.limits = (struct mirror_limits){ .bytes = 15 };
+    w->options.limits = (struct sync_limits){ .bytes = 15 };
     CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .entries = 3 };
+    w->options.limits = (struct sync_limits){ .entries = 3 };
     CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .depth = 2 };
+    w->options.limits = (struct sync_limits){ .depth = 2 };
     CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .path = 4 };
+    w->options.limits = (struct sync_limits){ .path = 4 };
     CHECK_INT(world_receive_archive(w, a, 0), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .path = 5, .depth = 3, .entries = 4, .bytes = 16 };
+    w->options.limits = (struct sync_limits){ .path = 5, .depth = 3, .entries = 4, .bytes = 16 };
     CHECK_OK(world_receive_archive(w, a, 0), w->e);
 }
 
@@ -702,14 +703,14 @@ TEST(a_stream_that_is_cut_off_deletes_nothing)
 
         CHECK(ftruncate(fd, (off_t)n) == 0);
         w->options.top = NULL;
-        CHECK(world_receive_fd(w, fd, MIRROR_DELETE | MIRROR_FORCE) < 0);
+        CHECK(world_receive_fd(w, fd, SYNC_DELETE | SYNC_FORCE) < 0);
         CHECK(exists(w->host, "keep") && exists(w->host, "dir/inner"));
         CHECK(w->report.manifest);
         CHECK(shell("test -z \"$(find %s/host -name '.sandboxer*')\"", w->s.path));
         close(fd);
     }
     CHECK_STR(content_of(w->host, "f"), "new content");
-    CHECK_OK(world_receive_archive(w, a, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive_archive(w, a, SYNC_DELETE), w->e);
     CHECK_STR(content_of(w->host, "dir"), "now a file");
     CHECK(!exists(w->host, "keep"));
 }
@@ -728,13 +729,13 @@ static void act_in_pause(void *ctx, const char *path)
 
 static struct world *raced(bool is_new, enum deed box, enum deed host)
 {
-    struct row row = { .is_new = is_new, .box = box };
+    struct sensitive_row row = { .is_new = is_new, .box = box };
     struct world *w = prepare(&row);
 
     pause_deed = host;
     w->options.pause = act_in_pause;
     w->options.ctx = w;
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     return w;
 }
 
@@ -760,7 +761,7 @@ TEST(the_host_writes_at_the_last_moment)
     for (size_t i = 0; i < COUNT_OF(races); i++) {
         struct world *w = raced(races[i].is_new, races[i].box, races[i].host);
 
-        if (!said(MIRROR_CONFLICT, "x"))
+        if (!said(SYNC_CONFLICT, "x"))
             FAIL("race %zu: no conflict", i);
         if (strcmp(state_of(w->host), races[i].then) != 0)
             FAIL("race %zu: the host has %s, not %s", i, state_of(w->host), races[i].then);
@@ -784,7 +785,7 @@ static void die_at(struct world *w, const char *name)
         CHECK(str_copy(str_from(name), copy, sizeof copy));
         w->options.pause = stop_in_pause;
         w->options.ctx = copy;
-        world_receive(w, MIRROR_DELETE);
+        world_receive(w, SYNC_DELETE);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
@@ -805,9 +806,9 @@ TEST(death_at_any_file)
         CHECK_STR(content_of(w->host, names[i]), "old\n");
         CHECK(shell("test $(find %s/host -name '.sandboxer-mirror-*' | wc -l) = %d", w->s.path,
                     strcmp(names[i], "gone") != 0));
-        CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+        CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
         CHECK(shell("cd %s && diff -r host box", w->s.path));
-        CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+        CHECK_INT(w->report.count[SYNC_CONFLICT], 0);
     }
 }
 
@@ -824,7 +825,7 @@ TEST(death_at_any_time)
         pid_t pid = fork();
 
         if (pid == 0) {
-            world_receive(w, MIRROR_DELETE);
+            world_receive(w, SYNC_DELETE);
             _exit(0);
         }
         usleep((useconds_t)i * 200);
@@ -835,10 +836,10 @@ TEST(death_at_any_time)
                   " done && test $(ls | wc -l) -ge 58",
                   w->s.path));
     }
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
     CHECK(shell("cd %s && diff -r host box && test -z \"$(find host -name '.sandboxer*')\"",
                 w->s.path));
-    CHECK_INT(w->report.count[MIRROR_CONFLICT], 0);
+    CHECK_INT(w->report.count[SYNC_CONFLICT], 0);
 }
 
 TEST(one_at_a_time)
@@ -861,7 +862,7 @@ TEST(a_directory_that_is_closed_to_us)
     CHECK(shell("cd %s && chmod 555 host/ro box/ro && echo 22 >box/ro/f && echo 22 >box/g",
                 w->s.path));
     CHECK_OK(world_receive(w, 0), w->e);
-    CHECK(said(MIRROR_FAILED, "ro/f") && said(MIRROR_REPLACED, "g"));
+    CHECK(said(SYNC_FAILED, "ro/f") && said(SYNC_REPLACED, "g"));
     CHECK_STR(content_of(w->host, "ro/f"), "1\n");
     CHECK(shell("chmod 755 %s/host/ro %s/box/ro", w->s.path, w->s.path));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "mirror/mirror.h"
+#include "engine/sync/sync.h"
 #include "world.h"
 
 TEST(a_tree)
@@ -57,7 +58,7 @@ TEST(what_is_skipped)
     make_file(w->host, ".sandboxer-mirror-00000000000000aa", "left over");
     make_file(w->host, ".sandboxer-mirror-mine", "a name that only looks like it");
     world_send(w);
-    CHECK(said(MIRROR_SKIPPED, "fifo"));
+    CHECK(said(SYNC_SKIPPED, "fifo"));
     CHECK_INT(lines_said(), 1);
     CHECK(!exists(w->host, ".sandboxer-mirror-00000000000000aa"));
     CHECK(exists(w->box, ".sandboxer-mirror-mine"));
@@ -74,9 +75,9 @@ TEST(what_cannot_be_read_is_left_alone)
                 " chmod 0 shut && echo 1 >open",
                 w->s.path));
     world_send(w);
-    CHECK(said(MIRROR_FAILED, "secret") && said(MIRROR_FAILED, "shut"));
+    CHECK(said(SYNC_FAILED, "secret") && said(SYNC_FAILED, "shut"));
     CHECK(exists(w->box, "open") && !exists(w->box, "secret") && !exists(w->box, "shut"));
-    CHECK_OK(world_receive(w, MIRROR_DELETE | MIRROR_FORCE), w->e);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
     CHECK_INT(lines_said(), 0);
     CHECK(exists(w->host, "secret") && exists(w->host, "shut"));
     CHECK(shell("chmod 700 %s/host/shut", w->s.path));
@@ -102,11 +103,11 @@ static void race(const char *content)
     w->options.pause = write_in_pause;
     w->options.ctx = w;
     world_send(w);
-    CHECK(said(MIRROR_UNSTABLE, "x"));
+    CHECK(said(SYNC_UNSTABLE, "x"));
     w->options.pause = NULL;
     make_file(w->box, "x", "from inside");
-    CHECK_OK(world_receive(w, MIRROR_DELETE), w->e);
-    CHECK(said(MIRROR_CONFLICT, "x"));
+    CHECK_OK(world_receive(w, SYNC_DELETE), w->e);
+    CHECK(said(SYNC_CONFLICT, "x"));
     CHECK_STR(content_of(w->host, "x"), content);
 }
 
@@ -130,7 +131,7 @@ TEST(a_change_right_after_sending)
     CHECK(utimensat(w->host, "x", (struct timespec[2]){ st.st_atim, st.st_mtim }, 0) == 0);
     make_file(w->box, "x", "from inside");
     CHECK_OK(world_receive(w, 0), w->e);
-    CHECK(said(MIRROR_CONFLICT, "x"));
+    CHECK(said(SYNC_CONFLICT, "x"));
 }
 
 TEST(limits)
@@ -140,15 +141,15 @@ TEST(limits)
 
     CHECK(shell("cd %s/host && mkdir -p a/b && printf 12345678 >a/b/c && printf 12345678 >d",
                 w->s.path));
-    w->options.limits = (struct mirror_limits){ .bytes = 15 };
-    CHECK_INT(mirror_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .entries = 3 };
-    CHECK_INT(mirror_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .depth = 2 };
-    CHECK_INT(mirror_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .path = 4 };
-    CHECK_INT(mirror_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
-    w->options.limits = (struct mirror_limits){ .path = 5, .depth = 3, .entries = 4, .bytes = 16 };
-    CHECK_OK(mirror_send(w->host, out, -1, &w->options, &w->report, &w->e), w->e);
+    w->options.limits = (struct sync_limits){ .bytes = 15 };
+    CHECK_INT(sync_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
+    w->options.limits = (struct sync_limits){ .entries = 3 };
+    CHECK_INT(sync_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
+    w->options.limits = (struct sync_limits){ .depth = 2 };
+    CHECK_INT(sync_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
+    w->options.limits = (struct sync_limits){ .path = 4 };
+    CHECK_INT(sync_send(w->host, out, -1, &w->options, &w->report, &w->e), -ERR_TOO_BIG);
+    w->options.limits = (struct sync_limits){ .path = 5, .depth = 3, .entries = 4, .bytes = 16 };
+    CHECK_OK(sync_send(w->host, out, -1, &w->options, &w->report, &w->e), w->e);
     CHECK(!w->report.manifest);
 }

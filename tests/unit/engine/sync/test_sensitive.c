@@ -1,4 +1,5 @@
-#include "mirror/sensitive.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/sensitive.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,19 +200,19 @@ static const struct {
     { ".claude/worktrees/x/CLAUDE.md", true },
 };
 
-/* A place as mirror_place_find() would find it; `home` is a part of its path that is a home. */
-static const struct mirror_place *place_at(const char *path, const char *home)
+/* A place as sync_place_find() would find it; `home` is a part of its path that is a home. */
+static const struct sync_place *place_at(const char *path, const char *home)
 {
-    static struct mirror_place p;
+    static struct sync_place p;
 
-    p = (struct mirror_place){ .known = true, .n = strlen(path) };
+    p = (struct sync_place){ .known = true, .n = strlen(path) };
     CHECK(str_copy(str_from(path), p.path, sizeof p.path));
     if (home)
         p.marks[strlen(home)] = PLACE_HOME;
     return &p;
 }
 
-static bool held_at(const struct mirror_place *place, const char *path)
+static bool held_at(const struct sync_place *place, const char *path)
 {
     const struct sensitive_view view = { .place = place };
 
@@ -283,7 +284,7 @@ TEST(the_path_of_the_directory_counts)
 
 TEST(everything_is_held_where_the_path_is_not_known)
 {
-    static const struct mirror_place nowhere;
+    static const struct sync_place nowhere;
 
     CHECK(held_at(&nowhere, "Makefile") && sensitive_place(&nowhere));
 }
@@ -347,7 +348,7 @@ TEST(settings_beside_a_head)
 
 TEST(settings_of_a_repository_above)
 {
-    struct mirror_place p = *place_at("/srv/x.git/hooks", NULL);
+    struct sync_place p = *place_at("/srv/x.git/hooks", NULL);
 
     CHECK(!held_at(&p, "post-checkout"));
     p.marks[strlen("/srv/x.git")] = PLACE_HEAD;

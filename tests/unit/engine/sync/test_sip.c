@@ -1,4 +1,5 @@
-#include "mirror/sip.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/sip.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

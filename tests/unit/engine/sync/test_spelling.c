@@ -1,4 +1,5 @@
-#include "mirror/spelling.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sync/spelling.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

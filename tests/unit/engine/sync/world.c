@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
 #include <fcntl.h>
@@ -6,18 +7,18 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "tree/pack.h"
-#include "tree/unpack.h"
+#include "lib/tar/pack.h"
+#include "lib/tar/unpack.h"
 
 enum { LINES_MAX = 256, WORLDS_MAX = 100 };
 
 static struct {
-    enum mirror_action action;
+    enum sync_action action;
     char path[256];
 } lines[LINES_MAX];
 static unsigned line_count;
 
-static void on_line(void *ctx, const struct mirror_line *line)
+static void on_line(void *ctx, const struct sync_line *line)
 {
     (void)ctx;
     if (line_count == LINES_MAX)
@@ -28,7 +29,7 @@ static void on_line(void *ctx, const struct mirror_line *line)
     line_count++;
 }
 
-bool said(enum mirror_action action, const char *path)
+bool said(enum sync_action action, const char *path)
 {
     for (unsigned i = 0; i < line_count; i++)
         if (lines[i].action == action && strcmp(lines[i].path, path) == 0)
@@ -76,7 +77,7 @@ void world_send(struct world *w)
     struct tree_report report;
 
     line_count = 0;
-    CHECK_OK(mirror_send(w->host, stream, manifest, &w->options, &w->report, &w->e), w->e);
+    CHECK_OK(sync_send(w->host, stream, manifest, &w->options, &w->report, &w->e), w->e);
     CHECK(w->report.manifest);
     rewind_file(stream);
     rewind_file(manifest);
@@ -93,7 +94,7 @@ int world_receive_fd(struct world *w, int fd, unsigned flags)
         rewind_file(w->manifest);
     line_count = 0;
     w->options.flags = flags;
-    r = mirror_receive(w->host, fd, w->manifest, manifest, &w->options, &w->report, &w->e);
+    r = sync_receive(w->host, fd, w->manifest, manifest, &w->options, &w->report, &w->e);
     rewind_file(manifest);
     if (w->report.manifest)
         w->manifest = manifest;

@@ -1,4 +1,5 @@
-#include "crypto/aead.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/aead.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

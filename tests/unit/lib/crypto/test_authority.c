@@ -1,7 +1,8 @@
-#include "crypto/authority.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/authority.h"
 
 #include "base/own.h"
-#include "crypto/tls.h"
+#include "lib/crypto/tls.h"
 #include "harness/tap.h"
 
 enum { PEM_MAX = 16 << 10 };

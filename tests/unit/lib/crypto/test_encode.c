@@ -1,4 +1,5 @@
-#include "crypto/encode.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/encode.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

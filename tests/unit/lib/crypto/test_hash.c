@@ -1,9 +1,10 @@
-#include "crypto/hash.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/hash.h"
 
 #include <pthread.h>
 
 #include "base/own.h"
-#include "crypto/encode.h"
+#include "lib/crypto/encode.h"
 #include "harness/tap.h"
 
 static void check_hex(const unsigned char *bytes, size_t n, const char *want)

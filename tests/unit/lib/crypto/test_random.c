@@ -1,4 +1,5 @@
-#include "crypto/random.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/random.h"
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
-#include "crypto/sign.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/crypto/sign.h"
 
 #include "base/own.h"
-#include "crypto/encode.h"
+#include "lib/crypto/encode.h"
 #include "harness/tap.h"
 
 static void unhex(const char *text, unsigned char *out, size_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A DNS server on loopback, on the test's own loop, that answers as a script says, also wrongly. */
 #ifndef TESTS_DNS_SERVING_H
 #define TESTS_DNS_SERVING_H
@@ -5,7 +6,7 @@
 #include <netinet/in.h>
 
 #include "base/buf.h"
-#include "dns/resolver.h"
+#include "lib/dns/resolver.h"
 
 struct serving;
 

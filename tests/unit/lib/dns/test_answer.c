@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "dns/message.h"
+#include "lib/dns/message.h"
 #include "harness/tap.h"
 
 static struct dns_answer a;

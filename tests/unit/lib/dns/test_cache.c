@@ -1,4 +1,5 @@
-#include "dns/cache.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/cache.h"
 
 #include <stdio.h>
 
@@ -22,7 +23,7 @@ static void put(const char *name, enum dns_outcome outcome, uint32_t ttl, size_t
 {
     struct dns_result r = result(outcome, ttl, n);
 
-    dns_cache_put(c, str_from(name), &r, now * NS_PER_S);
+    dns_cache_store(c, str_from(name), &r, now * NS_PER_S);
 }
 
 static bool find(const char *name, int64_t now)
@@ -58,6 +59,10 @@ TEST(times_are_clamped)
     CHECK_INT(found.ttl, DNS_CACHE_NONE_MAX);
     CHECK_INT(found.outcome, DNS_LOOKUP_NXDOMAIN);
     CHECK_INT(found.n, 0);
+    put("a.example", DNS_LOOKUP_FOUND, 0, 1, 0);
+    CHECK(find("a.example", 0));
+    CHECK_INT(found.ttl, DNS_CACHE_TTL_MIN);
+    CHECK(!find("a.example", DNS_CACHE_TTL_MIN));
     put("a.example", DNS_LOOKUP_NODATA, 3, 0, 0);
     CHECK(find("a.example", 2));
     CHECK_INT(dns_cache_names(c), 1);
@@ -70,8 +75,10 @@ TEST(what_is_not_kept_takes_the_place_of_what_was)
         enum dns_outcome outcome;
         uint32_t ttl;
     } list[] = {
-        { DNS_LOOKUP_FOUND, 0 },     { DNS_LOOKUP_NXDOMAIN, 0 }, { DNS_LOOKUP_NODATA, 0 },
-        { DNS_LOOKUP_SERVFAIL, 60 }, { DNS_LOOKUP_TIMEOUT, 60 },
+        { DNS_LOOKUP_NXDOMAIN, 0 },
+        { DNS_LOOKUP_NODATA, 0 },
+        { DNS_LOOKUP_SERVFAIL, 60 },
+        { DNS_LOOKUP_TIMEOUT, 60 },
     };
 
     c = dns_cache_new();

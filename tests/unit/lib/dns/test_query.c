@@ -1,4 +1,5 @@
-#include "dns/message.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/message.h"
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>

@@ -1,4 +1,5 @@
-#include "dns/resolver.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dns/resolver.h"
 
 #include "harness/tap.h"
 

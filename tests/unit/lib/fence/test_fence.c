@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each attempt is made in a process of its own, behind a fence like the control plane's. */
-#include "fence/fence.h"
+#include "lib/fence/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small, partly ill-behaved HTTP server on the loopback interface, in a process that ends with
  * the test's. What it does depends on the path: see the table in server.c. */
 #ifndef TESTS_FETCH_SERVER_H

@@ -1,4 +1,5 @@
-#include "fetch/fetch.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fetch/fetch.h"
 
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -8,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "crypto/hash.h"
+#include "lib/crypto/hash.h"
 #include "harness/tap.h"
 #include "server.h"
 

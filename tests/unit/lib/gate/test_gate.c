@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate in the real kernel: processes in groups of workers try to connect. */
-#include "gate/gate.h"
+#include "lib/gate/gate.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -20,7 +21,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "runtime/cgroup.h"
+#include "engine/runtime/cgroup.h"
 
 enum { ROUNDS = 20000, PATIENCE_MS = 30000, UID = 61742 };
 

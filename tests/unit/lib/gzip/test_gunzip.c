@@ -1,4 +1,5 @@
-#include "gzip/gunzip.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/gzip/gunzip.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
@@ -25,13 +26,13 @@ static void unpack(struct str in, size_t step, size_t cap, struct buf *out, bool
             n = gunzip_some(g, &piece, room, cap, &e);
             if (n > 0)
                 buf_add(out, (struct str){ room, (size_t)n });
-        } while (n > 0 || (n == 0 && piece.n && !gunzip_over(g)));
+        } while (n > 0 || (n == 0 && piece.n && !gunzip_is_finished(g)));
         if (n < 0) {
             buf_clear(out);
             break;
         }
     }
-    *over = gunzip_over(g);
+    *over = gunzip_is_finished(g);
     gunzip_free(g);
 }
 

@@ -1,4 +1,5 @@
-#include "unit/http/serving.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/lib/http/serving.h"
 
 #include <errno.h>
 #include <sys/socket.h>

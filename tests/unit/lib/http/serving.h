@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A server in the test's own process and a client that is just a socket. */
 #ifndef TESTS_SERVING_H
 #define TESTS_SERVING_H
 
 #include "base/buf.h"
-#include "http/server.h"
+#include "lib/http/server.h"
 
 extern struct loop serving_loop;
 extern struct http_server *serving;

@@ -1,4 +1,5 @@
-#include "http/body.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/body.h"
 
 #include "base/buf.h"
 #include "base/own.h"

@@ -1,4 +1,5 @@
-#include "http/client.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/client.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -8,8 +9,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "http/websocket.h"
-#include "unit/http/serving.h"
+#include "lib/http/websocket.h"
+#include "unit/lib/http/serving.h"
 
 static struct err e;
 

@@ -1,4 +1,5 @@
-#include "http/coding.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/coding.h"
 #include "base/own.h"
 #include "harness/tap.h"
 

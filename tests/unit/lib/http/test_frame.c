@@ -1,4 +1,5 @@
-#include "http/frame.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/frame.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

@@ -1,4 +1,5 @@
-#include "http/h1.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/h1.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

@@ -1,4 +1,5 @@
-#include "http/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +11,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "http/url.h"
-#include "unit/http/serving.h"
+#include "lib/http/url.h"
+#include "unit/lib/http/serving.h"
 
 #define HOST            "Host: a\r\n"
 #define GET(path)       "GET " path " HTTP/1.1\r\n" HOST "\r\n"

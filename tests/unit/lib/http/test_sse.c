@@ -1,8 +1,9 @@
-#include "http/sse.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/sse.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/http/serving.h"
+#include "unit/lib/http/serving.h"
 
 static struct err e;
 

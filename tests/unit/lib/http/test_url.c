@@ -1,4 +1,5 @@
-#include "http/url.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/url.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

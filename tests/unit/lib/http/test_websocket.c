@@ -1,12 +1,13 @@
-#include "http/websocket.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/http/websocket.h"
 
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "http/accept.h"
-#include "unit/http/serving.h"
+#include "lib/http/accept.h"
+#include "unit/lib/http/serving.h"
 
 #define UPGRADE                                                                                    \
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"                   \

@@ -1,4 +1,5 @@
-#include "ipc/channel.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/channel.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "ipc/control.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/control.h"
 
 #include <stdlib.h>
 

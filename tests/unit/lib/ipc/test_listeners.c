@@ -1,4 +1,5 @@
-#include "ipc/listeners.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/listeners.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -162,4 +163,28 @@ TEST(what_does_not_listen_is_no_listener)
     sent.fd[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
     CHECK_INT(listeners_take(&sent, ALL, &got, NULL), -ERR_DENIED);
     ipc_fds_done(&sent);
+}
+
+TEST(ports_of_the_host_are_taken_once_and_none_of_ours)
+{
+    static const uint16_t ours[] = { LISTENERS_DNS_PORT, LISTENERS_PROXY_PORT,
+                                     LISTENERS_CAPTURE_PORT };
+    struct listeners_taken t = { 0 };
+
+    for (size_t i = 0; i < COUNT_OF(ours); i++) {
+        struct listeners_taken bad = { .v6 = { 8080, ours[i] } };
+
+        listeners_take_port(&t, false, ours[i]);
+        CHECK(!listeners_taken_valid(&bad));
+    }
+    CHECK_INT(t.v4[0], 0);
+    for (uint16_t i = 0; i < 2 * LISTENERS_TAKEN_MAX; i++)
+        listeners_take_port(&t, false, (uint16_t)(8000 + i / 2));
+    listeners_take_port(&t, false, 9000); /* there is no room for it */
+    listeners_take_port(&t, true, 9000);
+    for (uint16_t i = 0; i < LISTENERS_TAKEN_MAX; i++)
+        CHECK_INT(t.v4[i], 8000 + i);
+    CHECK_INT(t.v6[0], 9000);
+    CHECK_INT(t.v6[1], 0);
+    CHECK(listeners_taken_valid(&t));
 }

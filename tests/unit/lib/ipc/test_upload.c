@@ -1,9 +1,10 @@
-#include "ipc/upload.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ipc/upload.h"
 
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "ipc/control.h"
+#include "lib/ipc/control.h"
 
 static struct buf in = BUF_INIT(64 << 20);
 

@@ -1,4 +1,5 @@
-#include "unit/json/oracle.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/lib/json/oracle.h"
 
 #include <jansson.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second opinion on JSON text: jansson's. Its names and ours collide, so this header shows
  * neither. */
 #ifndef TESTS_JSON_ORACLE_H

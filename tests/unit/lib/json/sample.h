@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A struct with a member of every kind, and its table: for the tests of all that reads tables. */
 #ifndef TESTS_JSON_SAMPLE_H
 #define TESTS_JSON_SAMPLE_H
 
 #include "base/clock.h"
-#include "json/bind.h"
+#include "lib/json/bind.h"
 
 enum scope { SCOPE_READ, SCOPE_WRITE, SCOPE_ADMIN };
 

@@ -1,4 +1,5 @@
-#include "json/build.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/build.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-#include "json/number.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/number.h"
 
 #include <float.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every text that we take jansson takes as the same value, and the other way round, with four
  * exceptions: we hold whole numbers up to UINT64_MAX and NULs in keys, go less deep, and see the
  * NUL byte behind a number, which jansson overlooks. */
-#include "json/reader.h"
+#include "lib/json/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/json/oracle.h"
+#include "unit/lib/json/oracle.h"
 
 enum { TEXT_MAX = 4096, ROUNDS = 30000 };
 

@@ -1,4 +1,5 @@
-#include "json/place.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/place.h"
 
 #include "harness/tap.h"
 

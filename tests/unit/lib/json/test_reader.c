@@ -1,4 +1,5 @@
-#include "json/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/reader.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-#include "json/text.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/text.h"
 
 #include "harness/tap.h"
 

@@ -1,8 +1,9 @@
-#include "json/bind.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/bind.h"
 
 #include "harness/tap.h"
-#include "json/reader.h"
-#include "unit/json/sample.h"
+#include "lib/json/reader.h"
+#include "unit/lib/json/sample.h"
 
 static const struct json_limits limits = { .bytes = 1 << 16, .depth = 16 };
 

@@ -1,4 +1,5 @@
-#include "json/value.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/value.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

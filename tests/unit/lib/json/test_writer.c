@@ -1,4 +1,5 @@
-#include "json/writer.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/json/writer.h"
 
 #include <math.h>
 
@@ -246,4 +247,69 @@ TEST(the_size_of_a_text_is_known_before)
     CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
     CHECK_INT(json_text_size(s) + 2, f.out.n);
     CHECK_INT(json_text_size(STR("")), 0);
+}
+
+TEST(a_field_is_a_key_and_its_value)
+{
+    static const struct json tree = { .type = JSON_BOOL, .b = true };
+
+    FIXTURE(JSON_COMPACT, 1000);
+    json_begin_object(&f.w);
+    json_field_null(&f.w, "n");
+    json_field_bool(&f.w, "b", false);
+    json_field_int(&f.w, "i", INT64_MIN);
+    json_field_uint(&f.w, "u", UINT64_MAX);
+    json_field_double(&f.w, "d", 0.5);
+    json_field_str(&f.w, "s", STR("x\"y"));
+    json_field_cstr(&f.w, "c", "z");
+    json_field_tree(&f.w, "t", &tree);
+    json_field_written(&f.w, "w", STR("[1]"));
+    json_field_begin_object(&f.w, "o");
+    json_field_begin_array(&f.w, "a");
+    json_put_int(&f.w, 1);
+    json_end_array(&f.w);
+    json_end_object(&f.w);
+    json_end_object(&f.w);
+    CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
+    CHECK_STR(buf_str(&f.out),
+              "{\"n\":null,\"b\":false,\"i\":-9223372036854775808,\"u\":18446744073709551615,"
+              "\"d\":0.5,\"s\":\"x\\\"y\",\"c\":\"z\",\"t\":true,\"w\":[1],\"o\":{\"a\":[1]}}");
+}
+
+TEST(only_lossy_fields_take_other_bytes_than_utf8)
+{
+    FIXTURE(JSON_COMPACT, 1000);
+    json_begin_object(&f.w);
+    json_field_lossy(&f.w, "a", STR("\xFFx"));
+    json_field_text(&f.w, "b", "y\xFF");
+    json_end_object(&f.w);
+    CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
+    CHECK_STR(buf_str(&f.out), "{\"a\":\"\xEF\xBF\xBDx\",\"b\":\"y\xEF\xBF\xBD\"}");
+
+    json_writer_init(&f.w, &f.out, JSON_COMPACT);
+    json_begin_object(&f.w);
+    json_field_cstr(&f.w, "c", "z\xFF");
+    json_end_object(&f.w);
+    CHECK_INT(json_writer_finish(&f.w, &f.e), -ERR_INVALID);
+}
+
+TEST(a_field_belongs_into_an_object)
+{
+    FIXTURE(JSON_COMPACT, 1000);
+    json_begin_array(&f.w);
+    json_field_int(&f.w, "a", 1);
+    json_end_array(&f.w);
+    CHECK_INT(json_writer_finish(&f.w, &f.e), -ERR_BUG);
+}
+
+TEST(an_optional_field_is_omitted_if_empty)
+{
+    FIXTURE(JSON_COMPACT, 1000);
+    json_begin_object(&f.w);
+    json_field_optional(&f.w, "a", NULL);
+    json_field_optional(&f.w, "b", "");
+    json_field_optional(&f.w, "c", "x");
+    json_end_object(&f.w);
+    CHECK_OK(json_writer_finish(&f.w, &f.e), f.e);
+    CHECK_STR(buf_str(&f.out), "{\"c\":\"x\"}");
 }

@@ -1,4 +1,5 @@
-#include "loop/child.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/child.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
-#include "loop/fd.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/fd.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "harness/tap.h"
-#include "loop/timer.h"
+#include "lib/loop/timer.h"
 
 static struct loop loop;
 static struct err e;

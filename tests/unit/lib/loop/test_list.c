@@ -1,4 +1,5 @@
-#include "loop/list.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/list.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

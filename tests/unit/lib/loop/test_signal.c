@@ -1,4 +1,5 @@
-#include "loop/signal.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/signal.h"
 
 #include <signal.h>
 #include <unistd.h>

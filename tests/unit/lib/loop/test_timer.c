@@ -1,4 +1,5 @@
-#include "loop/timer.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/timer.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-#include "loop/wake.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/loop/wake.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-#include "telemetry/metrics.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/metrics.h"
 
 #include <math.h>
 

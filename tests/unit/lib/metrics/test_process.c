@@ -1,4 +1,5 @@
-#include "telemetry/process.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/process.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-#include "telemetry/table.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/metrics/table.h"
 
 #include <math.h>
 

@@ -1,4 +1,5 @@
-#include "net/address.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/net/address.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "harness/tap.h"
-#include "net/address.h"
+#include "lib/net/address.h"
 
 static const struct {
     const char *text;

@@ -1,4 +1,5 @@
-#include "net/host.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/net/host.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

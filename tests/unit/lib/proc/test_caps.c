@@ -1,4 +1,5 @@
-#include "proc/caps.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/caps.h"
 
 #include <stdio.h>
 #include <sys/prctl.h>

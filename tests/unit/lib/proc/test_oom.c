@@ -1,4 +1,5 @@
-#include "proc/oom.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/oom.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "proc/caps.h"
+#include "lib/proc/caps.h"
 
 static int read_score(void)
 {

@@ -1,4 +1,5 @@
-#include "proc/sealed.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/sealed.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-#include "proc/spawn.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/proc/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

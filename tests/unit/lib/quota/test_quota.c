@@ -1,4 +1,5 @@
-#include "quota/quota.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/quota/quota.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-#include "quota/rate.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/quota/rate.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-#include "secrets/env.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/secrets/env.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

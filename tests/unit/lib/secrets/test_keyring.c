@@ -1,4 +1,5 @@
-#include "secrets/keyring.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/secrets/keyring.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -54,6 +55,38 @@ TEST(a_file_is_made_once_and_rotated)
     keyring_free(take_ptr(last));
     last = NULL;
     CHECK_INT(keyring_open(dir, "key", &last, &e), -ERR_DENIED);
+    unlinkat(dir, "key", 0);
+    rmdir(path);
+}
+
+/* The key of a file's first line behind its title, which is the active one. */
+static struct str active_key(const struct keyring *k, struct buf *text)
+{
+    struct str line;
+
+    text->n = 0;
+    CHECK(keyring_write(k, text) >= 0);
+    (void)str_cut(str_cut(buf_str(text), '\n', &line), '\n', &line);
+    return str_cut(line, ' ', &line);
+}
+
+/* A copy of the old key opens nothing that is sealed after a rotation. */
+TEST(a_rotation_draws_another_key)
+{
+    AUTO(keyring_freep_) struct keyring *k = NULL;
+    AUTO(buf_done) struct buf before = BUF_INIT(4096), after = BUF_INIT(4096);
+    char path[] = "/tmp/keyring-XXXXXX";
+    AUTO_CLOSE int dir = -1;
+    struct str old, new;
+    struct err e;
+
+    CHECK(mkdtemp(path));
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(keyring_open(dir, "key", &k, &e) >= 0);
+    old = active_key(k, &before);
+    CHECK(keyring_rotate(k, &e) >= 0);
+    new = active_key(k, &after);
+    CHECK(old.n == 64 && new.n == 64 && !str_eq(old, new));
     unlinkat(dir, "key", 0);
     rmdir(path);
 }

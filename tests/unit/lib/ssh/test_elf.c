@@ -1,4 +1,5 @@
-#include "ssh/elf.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/elf.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-#include "ssh/key.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/key.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

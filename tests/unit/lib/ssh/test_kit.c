@@ -1,4 +1,5 @@
-#include "ssh/kit.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/kit.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-#include "ssh/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/ssh/server.h"
 
 #include <unistd.h>
 

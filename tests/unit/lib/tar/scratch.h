@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of trees and images share: a directory that vanishes with the test, archives made
  * byte by byte (not by the code under test), and a shell to compare with. */
 #ifndef TESTS_SCRATCH_H

@@ -1,4 +1,5 @@
-#include "tree/pack.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,10 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 #include "scratch.h"
-#include "tree/reader.h"
-#include "tree/unpack.h"
+#include "lib/tar/reader.h"
+#include "lib/tar/unpack.h"
 
 static struct tree_pack_options options;
 static struct tree_report report;

@@ -1,4 +1,5 @@
-#include "tree/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/reader.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "tree/remove.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/remove.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,9 +12,9 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 #include "scratch.h"
-#include "tree/tree.h"
+#include "lib/tar/tree.h"
 
 static struct err e;
 

@@ -1,7 +1,8 @@
-#include "tree/tar.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/tar.h"
 
 #include "harness/tap.h"
-#include "tree/path.h"
+#include "lib/tar/path.h"
 
 static int64_t number(const char *bytes, size_t n)
 {

@@ -1,4 +1,5 @@
-#include "tree/unpack.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tar/unpack.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "proc/sys.h"
+#include "lib/proc/sys.h"
 #include "scratch.h"
 
 static struct tree_unpack_options options;

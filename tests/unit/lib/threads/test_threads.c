@@ -1,4 +1,5 @@
-#include "work/work.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/threads/threads.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,11 +13,11 @@
 enum { MANY = 2000 };
 
 static struct loop loop;
-static struct work_pool pool;
+static struct thread_pool pool;
 static struct err e;
 
 struct task {
-    struct work_job job;
+    struct thread_job job;
     int ran, finished;
     enum work_end end;
     int turn; /* of its run, counted over all */
@@ -31,7 +32,7 @@ static int finished, in_order[MANY];
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int at_gate;
 
-static void run(struct work_job *j)
+static void run(struct thread_job *j)
 {
     struct task *t = container_of(j, struct task, job);
 
@@ -40,7 +41,7 @@ static void run(struct work_job *j)
     t->turn = atomic_fetch_add(&turns, 1);
 }
 
-static void run_at_gate(struct work_job *j)
+static void run_at_gate(struct thread_job *j)
 {
     run(j);
     atomic_fetch_add(&at_gate, 1);
@@ -48,11 +49,11 @@ static void run_at_gate(struct work_job *j)
     pthread_mutex_unlock(&gate);
 }
 
-static void done(struct work_job *j, enum work_end end)
+static void done(struct thread_job *j, enum work_end end)
 {
     struct task *t = container_of(j, struct task, job);
 
-    CHECK_INT(t->ran, end == WORK_RAN);
+    CHECK_INT(t->ran, end == THREAD_RAN);
     CHECK_INT(t->finished, 0);
     t->finished++;
     t->end = end;
@@ -71,18 +72,18 @@ static int pick(int n)
 static void start(unsigned threads, size_t max)
 {
     CHECK_OK(loop_init(&loop, &e), e);
-    CHECK_OK(work_pool_init(&pool, &loop, threads, max, &e), e);
+    CHECK_OK(thread_pool_init(&pool, &loop, threads, max, &e), e);
 }
 
 static void finish(void)
 {
-    work_pool_done(&pool);
+    thread_pool_done(&pool);
     loop_done(&loop);
 }
 
-static int submit_to(int i, struct work_lane *lane, work_run_fn *call)
+static int submit_to(int i, struct thread_lane *lane, thread_run_fn *call)
 {
-    return work_submit(&pool, &tasks[i].job, lane, call, done, &e);
+    return thread_submit(&pool, &tasks[i].job, lane, call, done, &e);
 }
 
 static void submit(int i)
@@ -91,7 +92,7 @@ static void submit(int i)
 }
 
 /* Occupies one thread until open_gate(). */
-static void close_gate(int i, struct work_lane *lane)
+static void close_gate(int i, struct thread_lane *lane)
 {
     pthread_mutex_lock(&gate);
     CHECK_OK(submit_to(i, lane, run_at_gate), e);
@@ -118,7 +119,7 @@ TEST(run_on_a_thread_done_on_the_loop)
     submit(0);
     CHECK_INT(finished, 0);
     wait_for(1);
-    CHECK_INT(tasks[0].end, WORK_RAN);
+    CHECK_INT(tasks[0].end, THREAD_RAN);
     CHECK(!pthread_equal(tasks[0].thread, pthread_self()));
     finish();
 }
@@ -126,14 +127,14 @@ TEST(run_on_a_thread_done_on_the_loop)
 TEST(a_pool_has_limits)
 {
     CHECK_OK(loop_init(&loop, &e), e);
-    CHECK_INT(work_pool_init(&pool, &loop, 0, 1, &e), -ERR_INVALID);
-    CHECK_INT(work_pool_init(&pool, &loop, WORK_THREADS_MAX + 1, 1, &e), -ERR_INVALID);
-    CHECK_INT(work_pool_init(&pool, &loop, 1, 0, &e), -ERR_INVALID);
-    work_pool_done(&pool);
-    work_pool_done(NULL);
-    CHECK_OK(work_pool_init(&pool, &loop, WORK_THREADS_MAX, 1, &e), e);
-    work_pool_done(&pool);
-    work_pool_done(&pool);
+    CHECK_INT(thread_pool_init(&pool, &loop, 0, 1, &e), -ERR_INVALID);
+    CHECK_INT(thread_pool_init(&pool, &loop, THREAD_THREADS_MAX + 1, 1, &e), -ERR_INVALID);
+    CHECK_INT(thread_pool_init(&pool, &loop, 1, 0, &e), -ERR_INVALID);
+    thread_pool_done(&pool);
+    thread_pool_done(NULL);
+    CHECK_OK(thread_pool_init(&pool, &loop, THREAD_THREADS_MAX, 1, &e), e);
+    thread_pool_done(&pool);
+    thread_pool_done(&pool);
     loop_done(&loop);
 }
 
@@ -170,14 +171,14 @@ TEST(full)
 
 TEST(lanes_count_as_waiting)
 {
-    struct work_lane lane = { 0 };
+    struct thread_lane lane = { 0 };
 
     start(2, 2);
     close_gate(0, &lane);
     CHECK_OK(submit_to(1, &lane, run), e);
     CHECK_OK(submit_to(2, &lane, run), e);
     CHECK_INT(submit_to(3, NULL, run), -ERR_BUSY);
-    CHECK(work_cancel(&tasks[1].job));
+    CHECK(thread_cancel(&tasks[1].job));
     CHECK_OK(submit_to(3, NULL, run), e);
     open_gate();
     wait_for(4);
@@ -199,28 +200,28 @@ TEST(a_job_under_way_cannot_be_submitted)
 TEST(cancelled_before_it_runs)
 {
     start(1, 10);
-    CHECK(!work_cancel(&tasks[1].job)); /* never submitted */
+    CHECK(!thread_cancel(&tasks[1].job)); /* never submitted */
     close_gate(0, NULL);
     submit(1);
     submit(2);
-    CHECK(!work_cancel(&tasks[0].job)); /* it runs */
-    CHECK(work_cancel(&tasks[1].job));
-    CHECK(!work_cancel(&tasks[1].job));
+    CHECK(!thread_cancel(&tasks[0].job)); /* it runs */
+    CHECK(thread_cancel(&tasks[1].job));
+    CHECK(!thread_cancel(&tasks[1].job));
     CHECK_INT(finished, 0);
     while (!finished)
         CHECK_OK(loop_run_once(&loop, -1, &e), e);
     CHECK_INT(in_order[0], 1);
-    CHECK_INT(tasks[1].end, WORK_CANCELLED);
+    CHECK_INT(tasks[1].end, THREAD_CANCELLED);
     open_gate();
     wait_for(3);
-    CHECK_INT(tasks[2].end, WORK_RAN);
-    CHECK(!work_cancel(&tasks[2].job));
+    CHECK_INT(tasks[2].end, THREAD_RAN);
+    CHECK(!thread_cancel(&tasks[2].job));
     finish();
 }
 
 static atomic_int in_lane;
 
-static void run_alone(struct work_job *j)
+static void run_alone(struct thread_job *j)
 {
     CHECK_INT(atomic_fetch_add(&in_lane, 1), 0);
     run(j);
@@ -229,7 +230,7 @@ static void run_alone(struct work_job *j)
 
 TEST(a_lane_runs_in_order_one_at_a_time)
 {
-    struct work_lane lane = { 0 };
+    struct thread_lane lane = { 0 };
 
     start(4, MANY);
     for (int i = 0; i < MANY; i++)
@@ -252,7 +253,7 @@ TEST(a_lane_runs_in_order_one_at_a_time)
 
 TEST(a_blocked_lane_blocks_nobody_else)
 {
-    struct work_lane blocked = { 0 }, other = { 0 };
+    struct thread_lane blocked = { 0 }, other = { 0 };
 
     start(2, 100);
     close_gate(0, &blocked);
@@ -271,14 +272,14 @@ TEST(a_blocked_lane_blocks_nobody_else)
 
 TEST(cancelling_within_a_lane_keeps_it_going)
 {
-    struct work_lane lane = { 0 };
+    struct thread_lane lane = { 0 };
 
     start(1, 10);
     close_gate(0, NULL);
     for (int i = 1; i <= 4; i++)
         CHECK_OK(submit_to(i, &lane, run), e);
-    CHECK(work_cancel(&tasks[1].job)); /* its head */
-    CHECK(work_cancel(&tasks[3].job)); /* its middle */
+    CHECK(thread_cancel(&tasks[1].job)); /* its head */
+    CHECK(thread_cancel(&tasks[3].job)); /* its middle */
     open_gate();
     wait_for(5);
     CHECK(!tasks[1].ran && tasks[2].ran && !tasks[3].ran && tasks[4].ran);
@@ -287,13 +288,13 @@ TEST(cancelling_within_a_lane_keeps_it_going)
     finish();
 }
 
-static void submit_again(struct work_job *j, enum work_end end)
+static void submit_again(struct thread_job *j, enum work_end end)
 {
     struct task *t = container_of(j, struct task, job);
 
-    CHECK_INT(end, WORK_RAN);
+    CHECK_INT(end, THREAD_RAN);
     if (++t->finished < 100)
-        CHECK_OK(work_submit(&pool, j, NULL, run, submit_again, &e), e);
+        CHECK_OK(thread_submit(&pool, j, NULL, run, submit_again, &e), e);
     else
         loop_stop(&loop);
 }
@@ -301,13 +302,13 @@ static void submit_again(struct work_job *j, enum work_end end)
 TEST(done_may_submit_again)
 {
     start(2, 10);
-    CHECK_OK(work_submit(&pool, &tasks[0].job, NULL, run, submit_again, &e), e);
+    CHECK_OK(thread_submit(&pool, &tasks[0].job, NULL, run, submit_again, &e), e);
     CHECK_OK(loop_run(&loop, &e), e);
     CHECK_INT(tasks[0].ran, 100);
     finish();
 }
 
-static void free_task(struct work_job *j, enum work_end end)
+static void free_task(struct thread_job *j, enum work_end end)
 {
     (void)end;
     free(container_of(j, struct task, job));
@@ -321,7 +322,7 @@ TEST(done_may_free_the_job)
         struct task *t = calloc(1, sizeof *t);
 
         CHECK(t);
-        CHECK_OK(work_submit(&pool, &t->job, NULL, run, free_task, &e), e);
+        CHECK_OK(thread_submit(&pool, &t->job, NULL, run, free_task, &e), e);
     }
     while (finished < MANY / 2)
         CHECK_OK(loop_run_once(&loop, -1, &e), e);
@@ -331,23 +332,23 @@ TEST(done_may_free_the_job)
 
 static int closed_calls;
 
-static void closed(struct work_pool *w)
+static void closed(struct thread_pool *w)
 {
     closed_calls++;
-    work_pool_done(w);
+    thread_pool_done(w);
     loop_stop(&loop);
 }
 
 TEST(drain)
 {
-    struct work_lane lane = { 0 };
+    struct thread_lane lane = { 0 };
 
     start(2, 100);
     close_gate(0, &lane);
     for (int i = 1; i < 50; i++)
         CHECK_OK(submit_to(i, i % 2 ? &lane : NULL, run), e);
-    CHECK_OK(work_pool_close(&pool, WORK_DRAIN, closed, &e), e);
-    CHECK_INT(work_pool_close(&pool, WORK_DROP, closed, &e), -ERR_CONFLICT);
+    CHECK_OK(thread_pool_close(&pool, THREAD_DRAIN, closed, &e), e);
+    CHECK_INT(thread_pool_close(&pool, THREAD_DROP, closed, &e), -ERR_CONFLICT);
     CHECK_INT(submit_to(50, NULL, run), -ERR_CONFLICT);
     CHECK_INT(closed_calls, 0);
     open_gate();
@@ -355,14 +356,14 @@ TEST(drain)
     CHECK_INT(closed_calls, 1);
     CHECK_INT(finished, 50);
     for (int i = 0; i < 50; i++)
-        CHECK_INT(tasks[i].end, WORK_RAN);
+        CHECK_INT(tasks[i].end, THREAD_RAN);
     loop_done(&loop);
 }
 
 /* Jobs in the queue, behind a queued job of their lane, and behind a running one. */
 TEST(drop)
 {
-    struct work_lane busy = { 0 }, idle = { 0 };
+    struct thread_lane busy = { 0 }, idle = { 0 };
 
     start(1, 100);
     close_gate(0, &busy);
@@ -372,7 +373,7 @@ TEST(drop)
         CHECK_OK(submit_to(i, &idle, run), e);
     for (int i = 20; i < 30; i++)
         submit(i);
-    CHECK_OK(work_pool_close(&pool, WORK_DROP, closed, &e), e);
+    CHECK_OK(thread_pool_close(&pool, THREAD_DROP, closed, &e), e);
     CHECK_INT(finished, 0);
     while (finished < 20)
         CHECK_OK(loop_run_once(&loop, -1, &e), e);
@@ -382,21 +383,21 @@ TEST(drop)
     CHECK_INT(closed_calls, 1);
     CHECK_INT(finished, 30);
     for (int i = 0; i < 30; i++)
-        CHECK_INT(tasks[i].end, i == 0 ? WORK_RAN : WORK_CANCELLED);
+        CHECK_INT(tasks[i].end, i == 0 ? THREAD_RAN : THREAD_CANCELLED);
     loop_done(&loop);
 }
 
 TEST(closing_an_idle_pool_tells_from_the_loop)
 {
     start(3, 10);
-    CHECK_OK(work_pool_close(&pool, WORK_DRAIN, closed, &e), e);
+    CHECK_OK(thread_pool_close(&pool, THREAD_DRAIN, closed, &e), e);
     CHECK_INT(closed_calls, 0);
     CHECK_OK(loop_run(&loop, &e), e);
     CHECK_INT(closed_calls, 1);
     loop_done(&loop);
 }
 
-static void submit_in_vain(struct work_job *j, enum work_end end)
+static void submit_in_vain(struct thread_job *j, enum work_end end)
 {
     done(j, end);
     CHECK_INT(submit_to(5, NULL, run), -ERR_CONFLICT);
@@ -405,17 +406,17 @@ static void submit_in_vain(struct work_job *j, enum work_end end)
 /* The end that does not wait for the loop: the same promises. */
 TEST(done_with_jobs_of_every_kind)
 {
-    struct work_lane lane = { 0 };
+    struct thread_lane lane = { 0 };
 
     start(1, 100);
     close_gate(0, &lane);
     CHECK_OK(submit_to(1, &lane, run), e);
     submit(2);
     submit(3);
-    CHECK(work_cancel(&tasks[3].job));
-    CHECK_OK(work_submit(&pool, &tasks[4].job, NULL, run, submit_in_vain, &e), e);
+    CHECK(thread_cancel(&tasks[3].job));
+    CHECK_OK(thread_submit(&pool, &tasks[4].job, NULL, run, submit_in_vain, &e), e);
     open_gate();
-    work_pool_done(&pool);
+    thread_pool_done(&pool);
     for (int i = 0; i < 5; i++)
         CHECK_INT(tasks[i].finished, 1);
     CHECK_INT(tasks[5].finished, 0);
@@ -425,7 +426,7 @@ TEST(done_with_jobs_of_every_kind)
 /* Submitting, cancelling and running race; every done comes exactly once. */
 TEST(under_load)
 {
-    static struct work_lane lanes[8];
+    static struct thread_lane lanes[8];
     int submitted = 0, cancelled = 0, ran = 0;
 
     start(4, 64);
@@ -437,13 +438,13 @@ TEST(under_load)
         else
             CHECK_INT(r, -ERR_BUSY);
         if (submitted && pick(3) == 0)
-            cancelled += work_cancel(&tasks[pick(submitted)].job);
+            cancelled += thread_cancel(&tasks[pick(submitted)].job);
         if (r < 0)
             CHECK_OK(loop_run_once(&loop, NS_PER_MS, &e), e);
     }
     wait_for(MANY);
     for (int i = 0; i < MANY; i++)
-        ran += tasks[i].end == WORK_RAN;
+        ran += tasks[i].end == THREAD_RAN;
     CHECK_INT(ran + cancelled, MANY);
     CHECK_INT(atomic_load(&turns), ran);
     finish();

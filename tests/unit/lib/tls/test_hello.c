@@ -1,4 +1,5 @@
-#include "tls/hello.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tls/hello.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -312,10 +313,10 @@ TEST(a_look_at_the_first_bytes)
     struct str in = with_sni(STR("a"));
 
     for (size_t n = 1; n <= in.n; n++)
-        CHECK(tls_looks_like((struct str){ in.p, n }));
-    CHECK(!tls_looks_like(STR("")));
+        CHECK(tls_is_hello((struct str){ in.p, n }));
+    CHECK(!tls_is_hello(STR("")));
     for (size_t i = 0; i < 10; i++)
-        CHECK(!tls_looks_like(strangers[i]));
+        CHECK(!tls_is_hello(strangers[i]));
 }
 
 /* Every length in the message, one too many and one too few. */

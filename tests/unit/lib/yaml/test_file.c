@@ -1,4 +1,5 @@
-#include "yaml/file.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "yaml/reader.h"
+#include "lib/yaml/reader.h"
 
 static const struct json_limits limits = { .bytes = 100, .depth = 8 };
 static struct arena arena = ARENA_INIT(1 << 20);

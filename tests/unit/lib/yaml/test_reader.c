@@ -1,9 +1,10 @@
-#include "yaml/reader.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/reader.h"
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "json/bind.h"
-#include "json/reader.h"
+#include "lib/json/bind.h"
+#include "lib/json/reader.h"
 
 static const struct json_limits limits = { .bytes = 1 << 16, .depth = 8 };
 

@@ -1,4 +1,5 @@
-#include "yaml/scalar.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/yaml/scalar.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # "free some disk space" script
 set -u
 TARGET="${BUILD_ROOT:-}/"

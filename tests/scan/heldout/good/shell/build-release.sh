@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 set -e
 rm -rf build dist
 mkdir -p build dist

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 set -e
 npm run build
 rsync -az --delete build/ "deploy@${DEPLOY_HOST:?}:/srv/www/site/"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make a small disk image for the tests
 set -e
 dd if=/dev/zero of=disk.img bs=1M count=64

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

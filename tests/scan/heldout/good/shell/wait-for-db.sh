@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 i=0
 until nc -z "${DB_HOST:-localhost}" "${DB_PORT:-5432}"; do
   i=$((i + 1))

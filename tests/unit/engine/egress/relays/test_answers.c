@@ -1,10 +1,11 @@
-/* What an origin may send back, and what becomes of it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of an origin, valid and invalid, and what the client gets. */
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/egress/relays/world.h"
+#include "unit/engine/egress/relays/world.h"
 
 #define FULL "protocol: rest, access: full"
 #define OK   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -164,7 +165,7 @@ TEST(an_answer_until_close_is_the_last)
     world_stop(&w);
 }
 
-/* What nobody asked for must not answer the next request. */
+/* Unsolicited bytes must not become the answer to the next request. */
 TEST(bytes_behind_an_answer_are_never_heard)
 {
     static const struct {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relay_forward(): the proxy port's requests for whole addresses. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -5,9 +6,9 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "egress/audit.h"
+#include "engine/egress/audit.h"
 #include "harness/tap.h"
-#include "unit/egress/relays/world.h"
+#include "unit/engine/egress/relays/world.h"
 
 #define RULES     "protocol: rest, rules: [{ allow: { method: GET, path: /ok/** } }]"
 #define GET(path) "GET http://{}" path " HTTP/1.1\r\nHost: {}\r\n\r\n"
@@ -149,7 +150,7 @@ TEST(an_origin_that_cannot_be_reached_has_an_open_and_a_close)
     world_stop(&w);
 }
 
-/* Both on a connection that stands and on one that would have to be opened. */
+/* On a connected upstream, and on one that must be dialled first. */
 TEST(what_cannot_be_recorded_is_not_forwarded)
 {
     for (int kept = 0; kept < 2; kept++) {
@@ -340,7 +341,8 @@ TEST(a_policy_that_comes_in_between_decides)
     CHECK_INT(w.accepted, 2);
     world_policy(&w, NULL);
     world_turn(&w);
-    CHECK(!w.client_ended); /* the proxy's port is still one: the next may be for somebody else */
+    /* still a proxy connection: the next request may have another destination */
+    CHECK(!w.client_ended);
     world_forget(&w);
     say(GET("/ok/3"));
     CHECK_INT(world_status(&w), 403);

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relay_http(): a tunnel, or a captured connection, whose requests are inspected. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/relays/exchange.h"
+#include "engine/egress/relays/exchange.h"
 #include "harness/tap.h"
-#include "unit/egress/relays/world.h"
+#include "unit/engine/egress/relays/world.h"
 
 #define RULES                                                                                      \
     "protocol: rest, rules: [{ allow: { method: GET, path: /ok/** } },"                            \
@@ -137,7 +138,7 @@ TEST(bytes_that_came_with_the_head_are_the_first_request)
     world_stop(&w);
 }
 
-/* Whatever its rules make of it, a path that passes is sent as it came. */
+/* An allowed path is sent unchanged, for every rule. */
 TEST(paths_are_sent_as_they_were_written)
 {
     static const char *const rows[] = {
@@ -230,7 +231,7 @@ TEST(a_denied_request_is_found_wherever_it_hides)
     }
 }
 
-/* What is seen upstream does not depend on how the bytes came. */
+/* The bytes upstream do not depend on the segmentation of the input. */
 TEST(every_segmentation_gives_the_same_requests)
 {
     static const char all[] = GET("/ok/1") "POST /ok/2 HTTP/1.1\r\nHost: {}\r\nTransfer-Encoding: "
@@ -347,7 +348,7 @@ TEST(an_offer_of_h2c_is_left_out)
         check_seen(GET("/ok/a"));
         world_answer(&w,
                      STR("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"));
-        CHECK_INT(world_status(&w), 502); /* nobody asked for it */
+        CHECK_INT(world_status(&w), 502); /* unsolicited */
         world_stop(&w);
     }
 }
@@ -659,12 +660,12 @@ TEST(a_client_that_is_told_no_cannot_stay)
     CHECK_INT(world_status(&w), 403);
     for (int i = 0; i < 20; i++) /* more than is thrown away */
         world_say(&w, (struct str){ piece, sizeof(piece) });
-    CHECK_INT(w.box.n_open, 0);
+    CHECK_INT(w.box.rank.count, 0);
     world_stop(&w);
     begin(RULES);
     say(GET("/secret"));
     let_time_pass();
-    CHECK_INT(w.box.n_open, 0);
+    CHECK_INT(w.box.rank.count, 0);
     world_stop(&w);
 }
 
@@ -677,7 +678,7 @@ TEST(a_new_policy_is_asked_before_the_next_request)
     world_policy(&w, RULES);
     world_turn(&w);
     CHECK(!w.client_ended);
-    CHECK(w.origin_ended); /* what an older policy opened carries nothing more */
+    CHECK(w.origin_ended); /* an upstream of an older policy carries no further request */
     check_alive();
     CHECK_INT(w.accepted, 2);
     world_policy(&w, "protocol: rest, rules: [{ allow: { method: GET, path: /other } }]");

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that two programs could read differently, or that name a place in a way that hides it:
  * none of them reaches the origin, through either relay. */
 #include <stdio.h>
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "unit/egress/relays/world.h"
+#include "unit/engine/egress/relays/world.h"
 
 #define FULL "protocol: rest, access: full"
 #define ROW(s)                                                                                     \
@@ -14,7 +15,8 @@
 
 static struct world w;
 
-/* Nothing went out, the client was told so (or hung up on), and nothing more is read from it. */
+/* Nothing went upstream, the client got a refusal or was disconnected, and its input is not read
+ * further. */
 static void check_refused(const char *what, size_t row)
 {
     unsigned status = world_status(&w);
@@ -46,7 +48,7 @@ static void refuse_in_forward(struct str request, const char *what, size_t row)
     world_stop(&w);
 }
 
-/* What stands behind "POST /x HTTP/1.1\r\nHost: {}\r\n". */
+/* Rests of a head that begins with "POST /x HTTP/1.1\r\nHost: {}\r\n". */
 static const struct str rests[] = {
     /* two lengths, or a length and chunks */
     ROW("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -369,7 +371,8 @@ TEST(heads_that_are_too_large_get_nowhere)
     refuse_in_tunnel((struct str){ text, n + 2 }, "many fields", 0);
 }
 
-/* A chunk that turns bad later: what went up was in order, and it is not completed. */
+/* A chunk becomes malformed later: the bytes sent so far were valid, and the body is not
+ * completed. */
 TEST(a_body_that_turns_bad_is_not_completed)
 {
     world_start(&w, FULL);

@@ -1,4 +1,5 @@
-#include "egress/relays/rewrite.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/egress/relays/rewrite.h"
 
 #include <stdio.h>
 

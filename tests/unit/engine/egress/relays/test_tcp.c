@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "../box_world.h"
 #include "base/own.h"
-#include "egress/relays/relays.h"
+#include "engine/egress/relays/relays.h"
 #include "harness/tap.h"
 
 static struct box_world *w;
@@ -100,13 +101,13 @@ TEST(each_half_closes_alone_and_then_it_is_over)
     shutdown(client, SHUT_WR);
     hear(origin, STR("all"));
     CHECK_INT(world_end_of(origin), 0);
-    CHECK_INT(w->box->n_open, 1);
+    CHECK_INT(w->box->rank.count, 1);
     say(origin, STR("late"));
     hear(client, STR("late"));
     shutdown(origin, SHUT_WR);
     CHECK_INT(world_end_of(client), 0);
     world_turn();
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     finish();
 }
 
@@ -130,7 +131,7 @@ TEST(a_reset_of_one_is_one_of_the_other)
     origin = -1;
     CHECK_INT(world_end_of(client), -1);
     world_turn();
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     finish();
 }
 
@@ -195,12 +196,12 @@ TEST(the_end_of_bulk_is_told_behind_it)
 static struct str make_hello(const char *name, bool ech)
 {
     static char h[512];
-    size_t names = name ? strlen(name) : 0, ext = name ? names + 9 : 0, body, n = 0;
+    size_t names = name ? strlen(name) : 0, backend = name ? names + 9 : 0, body, n = 0;
     unsigned char fixed[] = { 22, 3, 1, 0, 0, 1, 0, 0, 0, 3, 3 };
 
     if (ech)
-        ext += 4;
-    body = 2 + 32 + 1 + 2 + 2 + 2 + 2 + ext;
+        backend += 4;
+    body = 2 + 32 + 1 + 2 + 2 + 2 + 2 + backend;
     fixed[3] = (unsigned char)((body + 4) >> 8);
     fixed[4] = (unsigned char)(body + 4);
     fixed[7] = (unsigned char)(body >> 8);
@@ -210,8 +211,8 @@ static struct str make_hello(const char *name, bool ech)
     n = sizeof fixed + 32 + 1; /* random, no session */
     memcpy(h + n, "\0\2\x13\1\1\0", 6);
     n += 6;
-    h[n++] = (char)(ext >> 8);
-    h[n++] = (char)ext;
+    h[n++] = (char)(backend >> 8);
+    h[n++] = (char)backend;
     if (name) {
         h[n + 3] = (char)(names + 5);
         h[n + 5] = (char)(names + 3);
@@ -377,7 +378,7 @@ TEST(a_policy_that_does_not_ends_it_before_another_byte)
     hear(origin, STR("one"));
     say(client, STR("two"));
     world_allow(1);
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     CHECK_INT(world_end_of(client), -1);
     CHECK(world_end_of(origin) <= 0);
     finish();
@@ -388,7 +389,7 @@ TEST(no_policy_ends_it_while_it_dials)
     start(STR(""), STR(GREETING));
     origin = -1;
     world_policy(NULL);
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     CHECK_INT(world_end_of(client), -1);
     finish();
 }
@@ -398,7 +399,7 @@ TEST(a_tunnel_that_carries_nothing_ends)
     idle_ns = 200 * NS_PER_MS;
     start_connected();
     CHECK_INT(world_end_of(client), -1);
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     finish();
 }
 
@@ -409,7 +410,7 @@ TEST(a_tunnel_that_carries_something_ends_in_its_time)
     say(client, STR("one"));
     hear(origin, STR("one"));
     CHECK_INT(world_end_of(client), -1);
-    CHECK_INT(w->box->n_open, 0);
+    CHECK_INT(w->box->rank.count, 0);
     finish();
 }
 
@@ -455,7 +456,7 @@ TEST(who_cannot_be_reached_is_said_where_http_can_carry_it)
     uint16_t port;
 
     w = world_start(NULL);
-    close(world_listen(&port)); /* nobody is there any more */
+    close(world_listen(&port)); /* nothing listens there afterwards */
     origin = listener = -1;
     intent = world_allow(port);
     s.lease = world_decide(&intent);

@@ -1,4 +1,5 @@
-#include "unit/egress/relays/world.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/engine/egress/relays/world.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,11 +16,11 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "egress/adapters/adapters.h"
-#include "egress/audit.h"
-#include "egress/relays/relays.h"
+#include "engine/egress/adapters/adapters.h"
+#include "engine/egress/audit.h"
+#include "engine/egress/relays/relays.h"
 #include "harness/tap.h"
-#include "policy/egress_file.h"
+#include "domain/policy/egress_file.h"
 
 enum { HEARD_MAX = 64 << 20 };
 
@@ -122,7 +123,7 @@ void world_stop(struct world *w)
 
         o->close(o, "sandbox ended");
     }
-    CHECK_INT(w->box.n_open, 0);
+    CHECK_INT(w->box.rank.count, 0);
     world_turn(w);
     egress_box_set_policy(&w->box, NULL);
     audit_free(w->box.audit);

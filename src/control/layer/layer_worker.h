@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of layer workers (engine/layers/job.h), as operations on the loop. */
+#ifndef CONTROL_LAYER_LAYER_WORKER_H
+#define CONTROL_LAYER_LAYER_WORKER_H
+
+#include "control/control.h"
+#include "engine/layers/job.h"
+#include "lib/loop/fd.h"
+
+struct layer_job;
+
+/* Each may be NULL except `done`, which is called once, as the last. Each may cancel the job or
+ * free its owner. */
+struct layer_worker_events {
+    void (*ready)(struct layer_job *j); /* for job kinds that wait: call layer_worker_go() */
+    void (*progress)(struct layer_job *j, uint64_t bytes, uint64_t entries);
+    void (*line)(struct layer_job *j, const char *text);
+    void (*taken)(struct layer_job *j); /* everything was read that had to be read */
+    /* said: bytes, entries and text of its last message; NULL if r < 0 */
+    void (*done)(struct layer_job *j, int r, const struct err *e, const struct layers_said *said);
+};
+
+/* Embedded in its owner. */
+struct layer_job {
+    const struct layer_worker_events *events;
+    enum layers_kind kind;
+    struct loop_fd fd_;
+    struct loop_timer first_message_;
+    int sock_;
+    bool running;
+};
+
+/* Starts a job without waiting; the caller keeps the descriptors. After a failure no callback
+ * follows. */
+int layer_worker_start(struct control *c, struct layer_job *j,
+                       const struct layer_worker_events *events, const struct layers_job *job,
+                       const int *fds, size_t n, struct err *e);
+void layer_worker_go(struct layer_job *j);
+/* No callback follows; the layer worker undoes an unfinished job. Harmless on a job that does not
+ * run. */
+void layer_worker_cancel(struct layer_job *j);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/e2b/network.h"
+
+#include "edge/core/json_members.h"
+#include "base/own.h"
+#include "control/control.h"
+#include "domain/policy/egress_file.h"
+
+#define AT(member) JSON_AT(struct e2b_network, member)
+
+const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT] = {
+    { "allowOut", JSON_KIND_STRS, AT(egress.allow), .max = REQUEST_ALLOW_MAX },
+    { "denyOut", JSON_KIND_STRS, AT(egress.deny), .max = REQUEST_ALLOW_MAX },
+    { "allow_internet_access", JSON_KIND_BOOL, AT(egress.internet),
+      .seen = offsetof(struct e2b_network, egress.internet_given) },
+    { "rules", JSON_KIND_ANY, AT(rules) },
+    { "egressProxy", JSON_KIND_ANY, AT(proxy) },
+    { "maskRequestHost", JSON_KIND_ANY, AT(mask) },
+    { "httpsPorts", JSON_KIND_ANY, AT(https_ports) },
+    { "allowPublicTraffic", JSON_KIND_BOOL, AT(public_traffic) },
+};
+
+static bool is_network_setting_given(const struct json *v)
+{
+    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
+}
+
+int e2b_network_check(const struct e2b_network *n, struct err *e)
+{
+    if (is_network_setting_given(n->rules))
+        return err_set(e, ERR_UNSUPPORTED, "network.rules: rewriting requests is not supported");
+    if (is_network_setting_given(n->proxy))
+        return err_set(e, ERR_UNSUPPORTED, "network.egressProxy: other proxies are not supported");
+    if (is_network_setting_given(n->mask))
+        return err_set(e, ERR_UNSUPPORTED, "network.maskRequestHost: not supported");
+    if (is_network_setting_given(n->https_ports))
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "network.httpsPorts: not supported; servers in sandboxes must use plain HTTP");
+    if (n->public_traffic)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "network.allowPublicTraffic: not supported; ports require the sandbox's "
+                       "token, because public ports would bypass the egress policy");
+    return 0;
+}
+
+static void write_str_items(struct json_writer *w, struct json_strs list)
+{
+    for (size_t i = 0; i < list.n; i++)
+        json_put_str(w, str_from(list.p[i]));
+}
+
+static void write_str_list(struct json_writer *w, const char *key, struct json_strs list)
+{
+    json_key(w, str_from(key));
+    json_begin_array(w);
+    write_str_items(w, list);
+    json_end_array(w);
+}
+
+/* --- the policy in force --- */
+
+/* Writes our "**.example.com" as the clients' "*.example.com". */
+static void write_e2b_host(struct json_writer *w, const char *host)
+{
+    if (host)
+        json_put_str(w, str_from(strncmp(host, "**.", 3) == 0 ? host + 1 : host));
+}
+
+static void write_allowed_hosts(struct json_writer *w, const struct egress_policy *p)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+
+    json_key(w, STR("allowOut"));
+    json_begin_array(w);
+    for (size_t i = 0; i < p->network_policies.n; i++) {
+        const struct egress_endpoint *endpoints = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            write_e2b_host(w, endpoints[k].host);
+    }
+    write_str_items(w, p->unlisted.allowed_ips);
+    json_end_array(w);
+}
+
+void e2b_network_write(struct json_writer *w, const struct sandbox *s)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    const struct egress_policy p = egress_settings_policy(s, &a);
+
+    write_bool_member(w, "allowInternetAccess", egress_settings_allows_any(&p));
+    json_key(w, STR("network"));
+    json_begin_object(w);
+    write_allowed_hosts(w, &p);
+    write_str_list(w, "denyOut",
+                   egress_settings_allows_any(&p) ? p.unlisted.denied_ips
+                                                  : egress_settings_everything);
+    write_bool_member(w, "allowPublicTraffic", false);
+    json_end_object(w);
+}

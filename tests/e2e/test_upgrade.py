@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# parallel
+"""State directories of earlier versions, in tests/e2e/states: the daemon opens and uses them.
+
+UPGRADE_MAKE=NAME BUILD=... tests/e2e/test_upgrade.py writes states/NAME-CALLER.tar.xz with the programs of BUILD. Add one
+for each version that changes the schema or a format on disk, and keep the older ones."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+from client import Client
+from daemon import Daemon
+from harness import REPO, check, equal, main, test
+
+STATES = REPO / "tests/e2e/states"
+MAKE = os.environ.get("UPGRADE_MAKE")
+POLICY = {"version": 1, "network_policies": {"web": {"endpoints": [{"host": "example.com", "port": 443}]}}}
+PAUSED = "3650d"  # the archives are older than the pauses of the default configuration
+TEXT = "written by an earlier version\n"
+
+
+def fill(d):
+    """A stopped sandbox, a snapshot, a token; what the test needs to know of them."""
+    box = d.create(labels={"team": "web"}, env={"SECRET": "sealed value"},
+                   egress={"policy": POLICY})
+    d.api.run(box, ["sh", "-c", f"printf '%s' '{TEXT}' >/root/file; ln /root/file /root/link"]).expect(200)
+    snapshot = d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(201).json["snapshot_id"]
+    d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+    token = d.api.post("/v1/tokens", {"name": "agent", "verbs": ["read"]}).expect(201).json
+    return {"box": box, "snapshot": snapshot, "token": token["id"]}
+
+
+def archive_of(c, name):
+    return STATES / f"{name}-{'root' if c.root else 'plain'}.tar.xz"
+
+
+def make(c):
+    state = c.mkdir(c.dir / "state")
+    d = Daemon(c, paused=PAUSED, driver="plain", state=state).start()
+    try:
+        known = fill(d)
+    except BaseException:
+        d.clear()
+        raise
+    d.stop()
+    (state / "known.json").write_text(json.dumps(known))
+    STATES.mkdir(exist_ok=True)
+    subprocess.run(["tar", "-cJf", archive_of(c, MAKE), "--numeric-owner", "--sort=name", "--exclude=log", "-C", state, "."], check=True)
+
+
+def opened(c, archive):
+    """A daemon on what is in the archive."""
+    state = c.mkdir(c.dir / archive.name.partition(".tar")[0])
+    subprocess.run(["tar", "-xJf", archive, "--numeric-owner", "-C", state], check=True)
+    known = json.loads((state / "known.json").read_text())
+    (state / "known.json").unlink()
+    return Daemon(c, name=f"daemon-{archive.name}", paused=PAUSED, driver="plain", state=state), known
+
+
+def use(d, known):
+    cli = Client(d)
+    kept = d.get(known["box"])
+    equal((kept["state"], kept["labels"]), ("paused", {"team": "web"}), "the stopped sandbox")
+    d.api.post(f"/v1/sandboxes/{known['box']}/resume").expect(200)
+    seen = d.api.run(known["box"], ["sh", "-c", "cat /root/file; stat -c %h /root/link; echo $SECRET"]).expect(200).json
+    equal(seen["stdout"], TEXT + "2\nsealed value\n", "files and variables of the resumed sandbox")
+    policy = json.loads(cli("egress", "get", known["box"], "-o", "json").expect(0).text)
+    check("example.com" in json.dumps(policy), f"the egress policy is {policy}")
+    copy = d.create(snapshot=known["snapshot"])
+    equal(d.api.run(copy, ["cat", "/root/file"]).expect(200).json["stdout"], TEXT, "the file in the snapshot")
+    check(known["token"] in cli("token", "list", "-o", "json").expect(0).text, "the token is gone")
+    cli("snapshots", "verify", known["snapshot"]).expect(0)
+    cli("audit", "verify").expect(0)
+    d.api.delete(f"/v1/snapshots/{known['snapshot']}").expect(204)
+
+
+if MAKE:
+    @test
+    def a_state_directory_is_made(c):
+        make(c)
+else:
+    @test
+    def state_directories_of_earlier_versions_are_used(c):
+        archives = sorted(pathlib.Path(STATES).glob(f"*-{'root' if c.root else 'plain'}.tar.xz"))
+        check(archives, f"no archives in {STATES}")
+        for archive in archives:
+            d, known = opened(c, archive)
+            with d:
+                use(d, known)
+
+
+main()
