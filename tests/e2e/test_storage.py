@@ -434,10 +434,16 @@ def without_room_or_programs_it_is_memory(c):
 
 
 def end_all(d):
-    """As a machine ends that loses its power, but for what the kernel still writes: all processes at once."""
-    ours = {d.process.pid}
-    while more := {pid for pid, (parent, _) in processes().items() if parent in ours} - ours:
+    """As a machine ends that loses its power, but for what the kernel still writes: all processes at once.
+
+    Each is stopped when it is found, so that none cleans up after another that was killed before it."""
+    ours, more = set(), {d.process.pid}
+    while more:
+        for pid in more:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         ours |= more
+        more = {pid for pid, (parent, _) in processes().items() if parent in ours} - ours
     for pid in ours - {d.process.pid}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
