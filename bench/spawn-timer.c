@@ -63,7 +63,6 @@ static int64_t cpu_of_children(void)
 
 static void on_alarm(int sig)
 {
-    (void)sig;
     expired = 1;
     if (current > 0)
         kill(current, SIGKILL);

@@ -267,7 +267,6 @@ static void on_progress_head(void *user, const struct h1_response *head)
 {
     uint64_t bytes = 0, total = 0;
 
-    (void)user;
     str_to_u64(h1_value(&head->head, STR("Progress-Bytes")), &bytes);
     str_to_u64(h1_value(&head->head, STR("Progress-Total")), &total);
     progress_news(h1_value(&head->head, STR("Progress-Step")), bytes, total);

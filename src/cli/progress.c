@@ -71,7 +71,6 @@ static void draw_progress_line(int sig)
     size_t at = append_line_text(text, 0, "\r\033[K");
     int saved = errno;
 
-    (void)sig;
     at = append_line_text(text, at, line.what);
     if (line.step[0]) {
         at = append_line_text(text, at, ": ");

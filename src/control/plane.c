@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/image/images.h"
 #include "control/event/event_delivery.h"
@@ -154,7 +155,6 @@ static int open_backends(struct control *c, struct err *e)
 /* The box keeps running; the next start adopts it. */
 static void release_sandbox(struct map_entry *v, void *user)
 {
-    (void)user;
     sandbox_unref(container_of(v, struct sandbox, entry));
 }
 
@@ -216,11 +216,9 @@ static void open_control_quotas(struct control *c)
 
 int control_open(const struct control_setup *s, struct control **ret, struct err *e)
 {
-    struct control *c = calloc(1, sizeof *c);
+    struct control *c = new0(sizeof *c);
     int r;
 
-    if (!c)
-        abort();
     c->loop = s->loop;
     c->work = s->work;
     c->config = s->config;

@@ -96,7 +96,6 @@ static int run_launcher(const void *ctx, int *channel, int *ret_fd, struct err *
                                            .limited = o->limited,
                                            .tag = o->tag };
 
-    (void)ret_fd;
     return launcher_exec(o->untrusted ? &none : o, p->sock, channel, e);
 }
 
@@ -104,7 +103,6 @@ static int run_layer_worker(const void *ctx, int *channel, int *ret_fd, struct e
 {
     const struct program_job *p = ctx;
 
-    (void)ret_fd;
     return layer_worker_exec(p->options->storage, p->sock, p->options->launcher.untrusted, channel,
                              e);
 }
@@ -113,7 +111,6 @@ static int run_worker(const void *ctx, int *channel, int *ret_fd, struct err *e)
 {
     const struct program_job *p = ctx;
 
-    (void)ret_fd;
     return worker_exec(&p->options->worker, p->gate, p->sock, channel, e);
 }
 
@@ -121,7 +118,6 @@ static int run_fetch(const void *ctx, int *channel, int *ret_fd, struct err *e)
 {
     const struct program_job *p = ctx;
 
-    (void)ret_fd;
     return fetch_process_exec(&p->options->fetch, p->sock, channel, e);
 }
 
@@ -129,7 +125,6 @@ static int run_headers(const void *ctx, int *channel, int *ret_fd, struct err *e
 {
     const struct program_job *p = ctx;
 
-    (void)channel;
     if (!p->options->headers_file)
         return err_set(e, ERR_INVALID, "hub.headers_file is not configured");
     return headers_open(p->options->headers_file, ret_fd, e);
@@ -139,7 +134,6 @@ static int run_certificate(const void *ctx, int *channel, int *ret_fd, struct er
 {
     const struct program_job *p = ctx;
 
-    (void)channel;
     return certificate_pass(p->options->domain, ret_fd, e);
 }
 
@@ -155,8 +149,6 @@ static int run_grant(const void *ctx, int *channel, int *ret_fd, struct err *e)
     const struct grants g = grants_of(p->options);
     const char *sandbox = a->dry ? NULL : a->sandbox;
 
-    (void)channel;
-    (void)ret_fd;
     if (sandbox && !grant_name_valid(sandbox))
         return err_set(e, ERR_INVALID, "invalid sandbox id in a workspace request");
     if (a->grant == MONITOR_GRANT_HANDED)
@@ -171,8 +163,6 @@ static int check_grant(const void *ctx, int *channel, int *ret_fd, struct err *e
     AUTO_CLOSE int dir = -1;
     struct workspace_grant found;
 
-    (void)channel;
-    (void)ret_fd;
     return grant_open(&g, p->message->sandbox, &found, &dir, e);
 }
 
@@ -181,8 +171,6 @@ static int run_forget(const void *ctx, int *channel, int *ret_fd, struct err *e)
     const struct program_job *p = ctx;
     const struct grants g = grants_of(p->options);
 
-    (void)channel;
-    (void)ret_fd;
     return grant_remove(&g, p->message->sandbox, e);
 }
 

@@ -155,7 +155,6 @@ static void on_answers(struct loop_fd *f, unsigned events)
     struct requests *q = container_of(f, struct requests, fd);
     int r = 1;
 
-    (void)events;
     for (int i = 0; i < ANSWERS_AT_ONCE && r > 0; i++)
         r = read_monitor_answer(q);
     if (r < 0) {
@@ -222,7 +221,6 @@ static void on_program_answer(struct control_request *q, int r, const struct err
 {
     struct program_start *s = container_of(q, struct program_start, request);
 
-    (void)fd;
     if (r < 0) {
         LOG(ERROR, "daemon.program_failed", LOG_S("error", e->msg));
         discard_messages(s->theirs);

@@ -182,7 +182,6 @@ static void on_daemon_hup(struct loop_signal *sig, const struct signalfd_siginfo
 {
     struct serve *s = container_of(sig, struct serve, hup);
 
-    (void)info;
     reload_daemon(s);
     if (s->api)
         api_reload(s->api);

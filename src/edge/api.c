@@ -16,6 +16,7 @@
 #include "edge/core/shares.h"
 #include "edge/core/ssh_supply.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/owner/tokens.h"
 #include "lib/json/reader.h"
 #include "lib/tls/listener.h"
@@ -179,10 +180,8 @@ static size_t call_body_max(const struct call *c)
 
 static void on_request(struct http_exchange *x)
 {
-    struct call *c = calloc(1, sizeof *c);
+    struct call *c = new0(sizeof *c);
 
-    if (!c)
-        abort();
     c->api = http_user(x);
     c->api->calls++;
     c->loop = c->api->loop;
@@ -258,11 +257,9 @@ static size_t mcp_body_max(const struct config *c)
 int api_open(const struct api_setup *s, struct api **ret, struct err *e)
 {
     struct http_config http = { .on_request = on_request };
-    struct api *a = calloc(1, sizeof *a);
+    struct api *a = new0(sizeof *a);
     int r;
 
-    if (!a)
-        abort();
     a->loop = s->loop;
     a->control = s->control;
     a->config = s->config;
@@ -350,7 +347,6 @@ static void on_api_server_stopped(struct http_server *server, void *user)
     void (*on_closed)(void *) = a->on_closed;
     void *whose = a->user;
 
-    (void)server;
     api_free(a);
     on_closed(whose);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/owner/tokens.h"
 #include "lib/json/reader.h"
 #include "domain/model/time.h"
@@ -46,10 +47,8 @@ struct held_call *held_new(struct trust *t, const struct approval_record *r,
                            const struct account *a)
 {
     const struct quota_who who = find_call_holder(a);
-    struct held_call *h = calloc(1, sizeof *h);
+    struct held_call *h = new0(sizeof *h);
 
-    if (!h)
-        abort();
     h->trust = t;
     h->record = *r;
     arena_init(&h->arena, APPROVAL_ARGS_MAX + APPROVAL_REQUEST_MAX + APPROVAL_LABELS_MAX);
@@ -179,10 +178,8 @@ static void on_move_stored(void *user, int r, const struct err *e)
 struct approval_move *approval_move_new(struct held_call *h, enum approval_state to,
                                         const char *reason, approval_move_fn *done, void *user)
 {
-    struct approval_move *m = calloc(1, sizeof *m);
+    struct approval_move *m = new0(sizeof *m);
 
-    if (!m)
-        abort();
     m->held = h;
     m->next = h->record;
     m->next.state = to;
@@ -436,8 +433,6 @@ void approvals_reject(struct trust *t, struct approval_op *op)
 
 static void on_run_end_stored(struct held_call *h, void *user, int r, const struct err *e)
 {
-    (void)user;
-    (void)e;
     if (r >= 0)
         /* otherwise it stays `running`, and the next start marks it interrupted */
         drop_held_call(h);
@@ -459,8 +454,6 @@ void held_done(struct held_call *h, bool failed, struct str result)
 
 static void on_run_begin_stored(struct held_call *h, void *user, int r, const struct err *e)
 {
-    (void)user;
-    (void)e;
     if (r < 0)
         return; /* still approved: the next start runs it */
     fault_point("trust.running");

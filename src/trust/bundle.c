@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/crypto/hash.h"
 #include "lib/yaml/file.h"
 #include "lib/yaml/reader.h"
@@ -350,11 +351,9 @@ static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
 
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
 {
-    struct trust_bundle *b = calloc(1, sizeof *b);
+    struct trust_bundle *b = new0(sizeof *b);
     int r;
 
-    if (!b)
-        abort();
     b->refs = 1;
     b->approvals.expiry_ns = 3600 * NS_PER_S; /* defaults without the section */
     b->approvals.pending_per_peer = 16;

@@ -71,12 +71,10 @@ void held_start_call(struct held_call *h)
     const struct json_limits limits = { .bytes = APPROVAL_ARGS_MAX, .depth = ARGS_DEPTH };
     struct trust *t = h->trust;
     struct peer *p = peers_by_id(t, str_from(h->record.peer));
-    struct trust_call *c = calloc(1, sizeof *c);
+    struct trust_call *c = new0(sizeof *c);
     struct trust_decision d = { 0 };
     struct err e;
 
-    if (!c)
-        abort();
     arena_init(&c->arena_, ARGS_MEMORY);
     snprintf(c->request_id, sizeof c->request_id, "%s", h->record.id);
     snprintf(c->tool, sizeof c->tool, "%s", h->record.tool);

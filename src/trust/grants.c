@@ -28,10 +28,8 @@ static void make_grant_key(char *out, size_t cap, const char *peer, const char *
 static void add_grant(struct trust *t, const struct grant_record *r)
 {
     const struct peer *p = peers_by_id(t, str_from(r->peer));
-    struct call_grant *g = calloc(1, sizeof *g);
+    struct call_grant *g = new0(sizeof *g);
 
-    if (!g)
-        abort();
     g->record = *r;
     snprintf(g->owner, sizeof g->owner, "%s", p ? peer_account(t, &p->record).name : "");
     make_grant_key(g->key, sizeof g->key, r->peer, r->tool, r->sandbox);

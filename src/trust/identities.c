@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/owner/tokens.h"
 #include "trust/internal.h"
 
@@ -46,9 +47,7 @@ struct trust_identity *identity_of(struct trust *t, const char *name)
 
     if (v)
         return container_of(v, struct trust_identity, entry);
-    d = calloc(1, sizeof *d);
-    if (!d)
-        abort();
+    d = new0(sizeof *d);
     snprintf(d->name, sizeof d->name, "%s", name);
     d->entry.id = d->name;
     d->met_ns = clock_wall();
@@ -60,7 +59,6 @@ struct trust_identity *identity_of(struct trust *t, const char *name)
 
 static void on_free_rate(struct map_entry *v, void *user)
 {
-    (void)user;
     free(container_of(v, struct peer_rate, entry));
 }
 
@@ -68,7 +66,6 @@ static void on_free_identity(struct map_entry *v, void *user)
 {
     struct trust_identity *d = container_of(v, struct trust_identity, entry);
 
-    (void)user;
     uses_forget(d);
     link_leave(&d->of_maker);
     while (list_take(&d->made))
@@ -93,9 +90,7 @@ struct peer_rate *identity_rate(struct trust_identity *d, const char *tool)
 
     if (v)
         return container_of(v, struct peer_rate, entry);
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     snprintf(x->tool, sizeof x->tool, "%s", tool);
     x->entry.id = x->tool;
     map_add(rates, &x->entry);

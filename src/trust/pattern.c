@@ -523,9 +523,7 @@ int pattern_compile(struct str expression, struct arena *a, const struct pattern
     if (inner.n != expression.n && has_top_level_choice(inner))
         return err_set(e, ERR_INVALID,
                        "^ and $ beside a '|' belong to one alternative only; use a group");
-    c = calloc(1, sizeof *c);
-    if (!c)
-        abort();
+    c = new0(sizeof *c);
     c->text = inner;
     c->e = e;
     r = compile_pattern(c, a, ret);

@@ -41,10 +41,8 @@ void peer_unref(struct peer *p)
 
 static struct peer *new_peer(struct trust *t, const struct peer_record *r)
 {
-    struct peer *p = calloc(1, sizeof *p);
+    struct peer *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     p->record = *r;
     arena_init(&p->arena_, LABELS_MAX);
     if (!json_map_copy(&p->record.labels, &p->arena_))
@@ -318,9 +316,7 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
 
     if (!p->trust || p->record.ended_ns || p->is_token)
         return;
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     *x = (struct peer_ending){ .peer = peer_ref(p), .done = done, .user = user };
     list_append(&p->trust->endings, &x->link);
     p->record.ended_ns = clock_wall();

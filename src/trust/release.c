@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "trust/internal.h"
 
 enum { LOOK_AGAIN_MS = 500 };
@@ -36,8 +37,7 @@ static void on_peer_removed(void *user, int r, const struct err *e)
 {
     struct peer *p = user;
 
-    (void)e; /* logged; the next start retries */
-    (void)r;
+    /* logged; the next start retries */
     peer_unref(p);
 }
 
@@ -91,10 +91,8 @@ static void on_sandbox_ended(struct sandbox_op *op, int r, const struct err *e)
 static void destroy_peer_sandbox(struct peer_release *x, struct sandbox *s)
 {
     const struct actor daemon = ACTOR_DAEMON;
-    struct sandbox_ending *d = calloc(1, sizeof *d);
+    struct sandbox_ending *d = new0(sizeof *d);
 
-    if (!d)
-        abort();
     d->op.done = on_sandbox_ended;
     d->release = x;
     x->left++;
@@ -157,10 +155,8 @@ static void query_peer_sandboxes(struct peer_release *x)
 
 void release_start(struct peer *p)
 {
-    struct peer_release *x = calloc(1, sizeof *x);
+    struct peer_release *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->peer = peer_ref(p);
     p->release_ = x;
     query_peer_sandboxes(x);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/egress/reach.h"
 #include "trust/held.h"
 
@@ -138,11 +139,9 @@ static void on_verdict_recorded(void *user, int r, const struct err *e)
 
 static void record_verdict(struct trust_op *op, struct held_call *h, bool must)
 {
-    struct verdict_recording *x = calloc(1, sizeof *x);
+    struct verdict_recording *x = new0(sizeof *x);
     struct trust_write *w = take_ptr(op->write_);
 
-    if (!x)
-        abort();
     *x = (struct verdict_recording){
         .trust = op->trust_, .op = op, .held = h, .peer = peer_ref(op->ask.peer), .must = must
     };
@@ -357,11 +356,9 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
 {
     const struct quota_limits held = quota_token_limits(APPROVALS_PER_OWNER),
                               held_bytes = quota_token_limits(APPROVALS_BYTES / 4);
-    struct trust *t = calloc(1, sizeof *t);
+    struct trust *t = new0(sizeof *t);
     int r;
 
-    if (!t)
-        abort();
     t->control = s->control;
     t->tokens = s->tokens;
     t->loop = control_loop(s->control);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "trust/internal.h"
 
 /* the analyzer does not track ownership through lists */
@@ -186,9 +187,7 @@ static void add_use(struct trust *t, struct trust_identity *d, struct peer *p, c
         add_to_hour(d, to_ns, to_ns - (from_ns > day ? from_ns : day));
         return;
     }
-    u = calloc(1, sizeof *u);
-    if (!u)
-        abort();
+    u = new0(sizeof *u);
     *u = (struct peer_use){ .trust = t,
                             .identity = d,
                             .peer = p,
@@ -308,10 +307,8 @@ int uses_load_token(struct trust *t, const char *id, const char *owner, struct e
 
 static void keep_released_peer(struct trust *t, const struct peer_record *r)
 {
-    struct released_peer *k = calloc(1, sizeof *k);
+    struct released_peer *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     k->until_ns = r->ended_ns + DAY_NS + HOUR_NS; /* its sandboxes ended somewhat later */
     memcpy(k->id, r->id, sizeof k->id);
     list_append(&t->kept, &k->link);
@@ -424,10 +421,8 @@ static void on_new_sandbox(struct loop_later *l)
 
 static void count_sandbox_later(struct trust *t, const char *sandbox)
 {
-    struct new_sandbox *f = calloc(1, sizeof *f);
+    struct new_sandbox *f = new0(sizeof *f);
 
-    if (!f)
-        abort();
     f->trust = t;
     memcpy(f->sandbox, sandbox, sizeof f->sandbox);
     list_append(&t->fresh, &f->link);
@@ -482,7 +477,6 @@ void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id),
 
 static void on_count_sandbox(void *user, const char *id)
 {
-    (void)id;
     ++*(int64_t *)user;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "trust/internal.h"
 
 enum { DETAIL_MAX = 16 << 10 };
@@ -11,10 +12,8 @@ enum { DETAIL_MAX = 16 << 10 };
 struct trust_write *trust_write_new(struct trust *t, const char *type, const char *owner,
                                     const struct actor *who, const char *reason)
 {
-    struct trust_write *w = calloc(1, sizeof *w);
+    struct trust_write *w = new0(sizeof *w);
 
-    if (!w)
-        abort();
     w->trust = t;
     w->event =
         (struct event_record){ .time_ns = clock_wall(), .from = -1, .to = -1, .actor = *who };

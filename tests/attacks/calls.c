@@ -111,13 +111,11 @@ static long getpid_by_x32(void)
 
 static enum verdict int80(const void *with)
 {
-    (void)with;
     return odd_way(getpid_by_int80);
 }
 
 static enum verdict x32(const void *with)
 {
-    (void)with;
     return odd_way(getpid_by_x32);
 }
 #endif
@@ -125,7 +123,6 @@ static enum verdict x32(const void *with)
 /* Numbers far apart behave alike: the filter's default is ENOSYS, not a hole between two ranges. */
 static enum verdict unknown_numbers(const void *with)
 {
-    (void)with;
     for (long nr = 480; nr < 4096; nr++)
         if (syscall(nr, 0, 0, 0, 0, 0, 0) != -1 || errno != ENOSYS)
             return escaped("system call %ld: %s", nr, strerror(errno));
@@ -142,7 +139,6 @@ static enum verdict shocker(const void *with)
     } root = { 8, 1, 2, 0 };
     int at = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    (void)with;
     if (at < 0)
         at = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return refused(syscall(SYS_open_by_handle_at, at, &root, O_RDONLY), "handle of inode 2");

@@ -35,7 +35,6 @@ static enum verdict host_file(const void *with)
 {
     const char *path = fact("ESCAPE_HOST_FILE");
 
-    (void)with;
     if (!path)
         return not_applicable("ESCAPE_HOST_FILE is not set");
     return refused(open(path, O_RDONLY | O_CLOEXEC), "open of %s", path);
@@ -48,7 +47,6 @@ static enum verdict host_directories(const void *with)
     char list[PATH_LENGTH], *rest = list, *item;
     struct stat st;
 
-    (void)with;
     if (!facts)
         return not_applicable("ESCAPE_HOST_DIRS is not set");
     snprintf(list, sizeof list, "%s", facts);
@@ -110,7 +108,6 @@ static enum verdict own_program(const void *with)
 {
     int fd = open("/proc/self/exe", O_WRONLY | O_CLOEXEC);
 
-    (void)with;
     return fd < 0 ? held("%s", strerror(errno)) : escaped("the program opens for writing");
 }
 
@@ -119,7 +116,6 @@ static enum verdict read_only_mount(const void *with)
 {
     const char *path = fact("ESCAPE_READ_ONLY");
 
-    (void)with;
     if (!path)
         return not_applicable("ESCAPE_READ_ONLY is not set");
     return refused(open(path, O_WRONLY | O_CLOEXEC), "open of %s for writing", path);
@@ -225,7 +221,6 @@ static enum verdict kernel_addresses(const void *with)
 {
     char text[64] = "";
 
-    (void)with;
     if (slurp("/proc/kallsyms", text, sizeof text) <= 0)
         return held("%s", errno ? strerror(errno) : "reads as nothing");
     return all_zero(text, 16) ? held("addresses are zero")
@@ -263,7 +258,6 @@ static enum verdict dev_is_minimal(const void *with)
     struct stat st;
     int n = 0;
 
-    (void)with;
     while (dir && (d = readdir(dir))) {
         if (d->d_name[0] == '.')
             continue;
@@ -296,7 +290,6 @@ static enum verdict makes_no_disk(const void *with)
     const char *disk = fact("ESCAPE_ROOT_DEVICE");
     struct node node = { "block", 0, 0 };
 
-    (void)with;
     if (!disk || sscanf(disk, "%u:%u", &node.major, &node.minor) != 2)
         return not_applicable("ESCAPE_ROOT_DEVICE is not set");
     return makes_no_device(&node);
@@ -329,7 +322,6 @@ static enum verdict chmod_setuid(const void *with)
 {
     int fd = scratch(0755);
 
-    (void)with;
     if (fd < 0)
         return escaped("no scratch file: %s", strerror(errno));
     if (fchmod(fd, 04755) < 0)
@@ -342,7 +334,6 @@ static enum verdict chmod_setgid(const void *with)
     int fd = scratch(0755);
     struct stat st;
 
-    (void)with;
     if (fd < 0)
         return escaped("no scratch file: %s", strerror(errno));
     if (fchmod(fd, 02755) < 0)
@@ -353,13 +344,11 @@ static enum verdict chmod_setgid(const void *with)
 
 static enum verdict create_setuid(const void *with)
 {
-    (void)with;
     return has_no_special_bits(scratch(04755), "open with mode 04755");
 }
 
 static enum verdict mknod_setuid(const void *with)
 {
-    (void)with;
     unlink("/tmp/escape-mknod");
     if (mknod("/tmp/escape-mknod", S_IFREG | 04755, 0) < 0)
         return held("%s", strerror(errno));
@@ -370,7 +359,6 @@ static enum verdict chmod_by_newest_call(const void *with)
 {
     int fd = scratch(0755);
 
-    (void)with;
     if (fd < 0)
         return escaped("no scratch file: %s", strerror(errno));
     syscall(452 /* fchmodat2 */, AT_FDCWD, "/tmp/escape-rights", 04755, 0);
@@ -382,7 +370,6 @@ static enum verdict file_capability(const void *with)
     static const uint32_t all[5] = { 0x02000001, ~0u, ~0u, ~0u, ~0u };
     int fd = scratch(0755);
 
-    (void)with;
     if (fd < 0)
         return escaped("no scratch file: %s", strerror(errno));
     return fsetxattr(fd, "security.capability", all, sizeof all, 0) < 0
@@ -394,7 +381,6 @@ static enum verdict overlay_attribute(const void *with)
 {
     int r = mkdir("/tmp/escape-opaque", 0700);
 
-    (void)with;
     if (r < 0 && errno != EEXIST)
         return escaped("set-up: %s", strerror(errno));
     r = setxattr("/tmp/escape-opaque", "trusted.overlay.opaque", "y", 1, 0);
@@ -408,7 +394,6 @@ static enum verdict disk_counters(const void *with)
     struct dirent *d;
     int disks = 0;
 
-    (void)with;
     while (dir && (d = readdir(dir))) {
         char path[300], text[64];
 
@@ -429,7 +414,6 @@ static enum verdict write_lease(const void *with)
 {
     int fd;
 
-    (void)with;
     close(scratch(0644));
     fd = open("/tmp/escape-rights", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -446,7 +430,6 @@ static enum verdict directory_delegation(const void *with)
     } wanted = { .type = F_RDLCK };
     int fd = open("/usr/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    (void)with;
     if (fd < 0)
         return escaped("no directory: %s", strerror(errno));
     /* The filter refuses as a kernel does that does not know the command. */
@@ -459,7 +442,6 @@ static enum verdict directory_notices(const void *with)
 {
     int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    (void)with;
     if (fd < 0)
         return escaped("no scratch directory: %s", strerror(errno));
     return refused(fcntl(fd, F_NOTIFY, DN_CREATE), "F_NOTIFY");
@@ -472,7 +454,6 @@ static enum verdict page_residency(const void *with)
     int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
     void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 
-    (void)with;
     if (at == MAP_FAILED)
         return escaped("cannot map /bin/sh: %s", strerror(errno));
     return refused(mincore(at, 4096, resident), "mincore");
@@ -484,7 +465,6 @@ static enum verdict many_terminals(const void *with)
     enum { TERMINALS = 16 }; /* a sandbox's share */
     int opened = 0;
 
-    (void)with;
     while (opened <= TERMINALS && open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
         opened++;
     return opened > TERMINALS ? escaped("%d terminals", opened)

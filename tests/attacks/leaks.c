@@ -19,7 +19,6 @@ static enum verdict descriptors(const void *with)
     char path[64];
     ssize_t n;
 
-    (void)with;
     for (size_t i = 0; i < birth.n_fds; i++) {
         if (birth.fds[i] == (int)i && i < 3)
             continue;
@@ -37,7 +36,6 @@ static enum verdict callers_stdio(const void *with)
     char list[128], *rest = list, *item;
     struct stat st;
 
-    (void)with;
     if (!facts)
         return not_applicable("ESCAPE_STDIO is not set");
     snprintf(list, sizeof list, "%s", facts);
@@ -52,7 +50,6 @@ static enum verdict directory_descriptor(const void *with)
 {
     struct stat st;
 
-    (void)with;
     for (size_t i = 0; i < birth.n_fds; i++)
         if (fstat(birth.fds[i], &st) == 0 && S_ISDIR(st.st_mode))
             return escaped("descriptor %d is a directory", birth.fds[i]);
@@ -126,7 +123,6 @@ static enum verdict secret_of_hidden(const void *with)
 
 static enum verdict own_environment(const void *with)
 {
-    (void)with;
     return getenv("SECRET_CANARY") ? escaped("SECRET_CANARY is set")
                                    : held("SECRET_CANARY is not set");
 }
@@ -137,7 +133,6 @@ static enum verdict blocked_signals(const void *with)
 {
     sigset_t set;
 
-    (void)with;
     sigprocmask(SIG_SETMASK, NULL, &set);
     for (int sig = 1; sig < 32; sig++)
         if (sigismember(&set, sig) == 1)
@@ -149,7 +144,6 @@ static enum verdict ignored_signals(const void *with)
 {
     struct sigaction sa;
 
-    (void)with;
     for (int sig = 1; sig < 32; sig++)
         if (sigaction(sig, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
             return escaped("signal %d is ignored", sig);
@@ -160,7 +154,6 @@ static enum verdict working_directory(const void *with)
 {
     char cwd[4096];
 
-    (void)with;
     if (!getcwd(cwd, sizeof cwd))
         return escaped("%s", strerror(errno));
     return cwd[0] == '/' ? held("%.100s", cwd) : escaped("outside the root: %.100s", cwd);
@@ -174,7 +167,6 @@ static enum verdict mount_table(const void *with)
     static const char *const telling[] = { "upperdir=/", "workdir=/", "/.local/share/sandboxer",
                                            "/var/lib/sandboxer", "/run/sandboxer" };
 
-    (void)with;
     if (slurp("/proc/self/mountinfo", text, sizeof text) < 0)
         return held("%s", strerror(errno));
     for (size_t i = 0; i < COUNT(telling); i++) {

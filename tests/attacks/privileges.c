@@ -65,7 +65,6 @@ static enum verdict no_groups(const void *with)
     gid_t groups[64];
     int n = getgroups(64, groups);
 
-    (void)with;
     for (int i = 0; i < n; i++)
         if (groups[i] != getegid())
             return escaped("supplementary group %u", groups[i]);
@@ -80,13 +79,11 @@ static enum verdict capset_all(const void *with)
     struct __user_cap_data_struct all[2] = { { 1u << CAP_SYS_ADMIN, 1u << CAP_SYS_ADMIN, 0 },
                                              { 0 } };
 
-    (void)with;
     return refused(syscall(SYS_capset, &h, all), "capset of SYS_ADMIN");
 }
 
 static enum verdict ambient(const void *with)
 {
-    (void)with;
     for (unsigned long cap = 0; cap <= CAP_LAST_CAP; cap++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0)
             return escaped("capability %lu became ambient", cap);
@@ -96,19 +93,16 @@ static enum verdict ambient(const void *with)
 
 static enum verdict secure_bits(const void *with)
 {
-    (void)with;
     return refused(prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS, 0, 0, 0), "PR_SET_SECUREBITS");
 }
 
 static enum verdict drop_bounding(const void *with)
 {
-    (void)with;
     return refused(prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "PR_CAPBSET_DROP");
 }
 
 static enum verdict unset_no_new_privs(const void *with)
 {
-    (void)with;
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return escaped("no_new_privs is not set");
     return prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 ? escaped("cleared")
@@ -135,7 +129,6 @@ static enum verdict set_groups(const void *with)
 {
     gid_t group = 0;
 
-    (void)with;
     return refused(setgroups(1, &group), "setgroups");
 }
 
@@ -234,7 +227,6 @@ static enum verdict another_hostname(const void *with)
     const char *host = fact("ESCAPE_HOSTNAME");
     char name[256] = "";
 
-    (void)with;
     if (!host)
         return not_applicable("ESCAPE_HOSTNAME is not set");
     if (gethostname(name, sizeof name - 1) < 0)
@@ -248,7 +240,6 @@ static enum verdict no_core_files(const void *with)
 {
     struct rlimit limit;
 
-    (void)with;
     if (getrlimit(RLIMIT_CORE, &limit) < 0)
         return escaped("%s", strerror(errno));
     return limit.rlim_max > 1 ? escaped("RLIMIT_CORE is %llu", (unsigned long long)limit.rlim_max)
@@ -259,7 +250,6 @@ static enum verdict raise_limit(const void *with)
 {
     struct rlimit limit;
 
-    (void)with;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return escaped("%s", strerror(errno));
     limit.rlim_max++;
@@ -273,7 +263,6 @@ static enum verdict cgroup_paths(const void *with)
     static char text[8192];
     char *rest = text, *line;
 
-    (void)with;
     if (slurp("/proc/self/cgroup", text, sizeof text) < 0)
         return held("/proc/self/cgroup: %s", strerror(errno));
     while ((line = strsep(&rest, "\n"))) {
@@ -293,7 +282,6 @@ static enum verdict cgroup_writes(const void *with)
         "/sys/fs/cgroup/pids/tasks",           "/sys/fs/cgroup/devices/devices.allow",
     };
 
-    (void)with;
     for (size_t i = 0; i < COUNT(files); i++)
         if (open(files[i], O_WRONLY | O_CLOEXEC) >= 0)
             return escaped("%s opens for writing", files[i]);

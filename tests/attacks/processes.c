@@ -36,14 +36,12 @@ static enum verdict init_file(const void *with)
 
 static enum verdict init_binary(const void *with)
 {
-    (void)with;
     return refused(open("/proc/1/exe", O_WRONLY | O_CLOEXEC),
                    "open of PID 1's program for writing");
 }
 
 static enum verdict init_oom_score(const void *with)
 {
-    (void)with;
     return refused(open("/proc/1/oom_score_adj", O_WRONLY | O_CLOEXEC), "oom_score_adj of PID 1");
 }
 
@@ -58,7 +56,6 @@ static enum verdict init_is_hidden(const void *with)
     struct dirent *d;
     int seen = 0;
 
-    (void)with;
     while (dir && (d = readdir(dir))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 
@@ -75,7 +72,6 @@ static enum verdict init_is_hidden(const void *with)
 
 static enum verdict signal_init(const void *with)
 {
-    (void)with;
     for (int sig = 0; sig <= 64; sig++)
         if (sig != 32 && sig != 33 && (syscall(SYS_kill, INIT, sig) == 0 || errno != EPERM))
             return escaped("signal %d: %s", sig, strerror(errno));
@@ -84,7 +80,6 @@ static enum verdict signal_init(const void *with)
 
 static enum verdict signal_init_thread(const void *with)
 {
-    (void)with;
     return refused(syscall(SYS_tgkill, INIT, INIT, SIGTERM), "tgkill");
 }
 
@@ -92,13 +87,11 @@ static enum verdict queue_to_init(const void *with)
 {
     siginfo_t info = { .si_signo = SIGTERM, .si_code = SI_QUEUE };
 
-    (void)with;
     return refused(syscall(SYS_rt_sigqueueinfo, INIT, SIGTERM, &info), "sigqueue");
 }
 
 static enum verdict sweep(const void *with)
 {
-    (void)with;
     for (pid_t pid = 1; pid < PIDS_SWEPT; pid++)
         if (!is_ours(pid) && kill(pid, 0) == 0)
             return escaped("process %d takes our signals", pid);
@@ -109,7 +102,6 @@ static enum verdict pidfd_signal(const void *with)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, INIT, 0);
 
-    (void)with;
     if (pidfd < 0)
         return held("pidfd_open: %s", strerror(errno));
     return refused(syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0), "pidfd_send_signal");
@@ -119,7 +111,6 @@ static enum verdict pidfd_getfd(const void *with)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, INIT, 0);
 
-    (void)with;
     if (pidfd < 0)
         return held("pidfd_open: %s", strerror(errno));
     for (int fd = 0; fd < 16; fd++)
@@ -146,13 +137,11 @@ static enum verdict ptrace_init(const void *with)
 
 static enum verdict ptrace_parent(const void *with)
 {
-    (void)with;
     return refused(syscall(SYS_ptrace, PTRACE_SEIZE_, getppid(), 0, 0), "ptrace of our parent");
 }
 
 static enum verdict ptrace_me(const void *with)
 {
-    (void)with;
     return refused(syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0), "PTRACE_TRACEME");
 }
 
@@ -172,7 +161,6 @@ static enum verdict write_memory(const void *with)
         byte; /* at the same place in the parent, where nothing uses it; a stack is in use */
     struct iovec here = { &byte, 1 }, there = { &byte, 1 };
 
-    (void)with;
     return refused(syscall(SYS_process_vm_writev, getppid(), &here, 1L, &there, 1L, 0L),
                    "process_vm_writev");
 }
@@ -183,7 +171,6 @@ static enum verdict limit_init(const void *with)
 {
     struct rlimit cpu = { RLIM_INFINITY, RLIM_INFINITY };
 
-    (void)with;
     return refused(syscall(SYS_prlimit64, INIT, RLIMIT_CPU, &cpu, NULL), "prlimit64");
 }
 
@@ -191,13 +178,11 @@ static enum verdict read_limit_of_init(const void *with)
 {
     struct rlimit limit;
 
-    (void)with;
     return refused(syscall(SYS_prlimit64, INIT, RLIMIT_NOFILE, NULL, &limit), "prlimit64");
 }
 
 static enum verdict renice_init(const void *with)
 {
-    (void)with;
     return refused(setpriority(PRIO_PROCESS, INIT, 19), "setpriority");
 }
 
@@ -205,7 +190,6 @@ static enum verdict pin_init(const void *with)
 {
     cpu_set_t one;
 
-    (void)with;
     CPU_ZERO(&one);
     CPU_SET(0, &one);
     return refused(syscall(SYS_sched_setaffinity, INIT, sizeof one, &one), "sched_setaffinity");
@@ -215,13 +199,11 @@ static enum verdict reschedule_init(const void *with)
 {
     struct sched_param p = { 0 };
 
-    (void)with;
     return refused(syscall(SYS_sched_setscheduler, INIT, SCHED_BATCH, &p), "sched_setscheduler");
 }
 
 static enum verdict ioprio_init(const void *with)
 {
-    (void)with;
     return refused(syscall(SYS_ioprio_set, 1, INIT, 3 << 13), "ioprio_set");
 }
 
@@ -231,13 +213,11 @@ static enum verdict realtime(const void *with)
 {
     struct sched_param p = { .sched_priority = 1 };
 
-    (void)with;
     return refused(syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &p), "SCHED_FIFO");
 }
 
 static enum verdict negative_nice(const void *with)
 {
-    (void)with;
     return refused(setpriority(PRIO_PROCESS, 0, -10), "nice -10");
 }
 
@@ -245,7 +225,6 @@ static enum verdict oom_immunity(const void *with)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-    (void)with;
     if (fd < 0)
         return held("%s", strerror(errno));
     return refused(write(fd, "-1000", 5), "oom_score_adj -1000");
@@ -255,7 +234,6 @@ static enum verdict oom_immunity(const void *with)
 
 static enum verdict push_input(const void *with)
 {
-    (void)with;
     if (!isatty(0))
         return not_applicable("stdin is no terminal");
     return ioctl(0, TIOCSTI, " ") < 0 ? held("%s", strerror(errno)) : escaped("TIOCSTI worked");
@@ -265,7 +243,6 @@ static enum verdict paste_selection(const void *with)
 {
     char paste = TIOCL_PASTESEL;
 
-    (void)with;
     if (!isatty(0))
         return not_applicable("stdin is no terminal");
     return ioctl(0, TIOCLINUX, &paste) < 0 ? held("%s", strerror(errno))
@@ -274,7 +251,6 @@ static enum verdict paste_selection(const void *with)
 
 static enum verdict grab_console(const void *with)
 {
-    (void)with;
     if (!isatty(0))
         return not_applicable("stdin is no terminal");
     return ioctl(0, TIOCCONS) < 0 ? held("%s", strerror(errno)) : escaped("console output is ours");

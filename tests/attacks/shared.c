@@ -20,7 +20,6 @@ static enum verdict system_inodes(const void *with)
     const char *facts = fact("ESCAPE_SYSTEM_FILES");
     char list[1024], *rest = list, *item;
 
-    (void)with;
     if (!facts)
         return not_applicable("ESCAPE_SYSTEM_FILES is not set");
     snprintf(list, sizeof list, "%s", facts);
@@ -46,7 +45,6 @@ static enum verdict boot_id(const void *with)
     char text[64], back[64];
     size_t n;
 
-    (void)with;
     if (!facts)
         return not_applicable("ESCAPE_BOOT_ID is not set");
     if (slurp("/proc/sys/kernel/random/boot_id", text, sizeof text) < 0)
@@ -71,20 +69,17 @@ static enum verdict merge_pages(const void *with)
 {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    (void)with;
     return page == MAP_FAILED ? held("no memory") : tried(madvise(page, 4096, MERGEABLE));
 }
 
 static enum verdict merge_all(const void *with)
 {
-    (void)with;
     return tried(prctl(MEMORY_MERGE, 1, 0, 0, 0));
 }
 
 /* A cookie of one's own keeps all others off the other thread of every core one runs on. */
 static enum verdict own_cores(const void *with)
 {
-    (void)with;
     return tried(prctl(CORE_SCHEDULING, CORE_CREATE, 0, 0, 0));
 }
 

@@ -68,7 +68,6 @@ static enum verdict host_abstract(const void *with)
     const char *name = fact("ESCAPE_ABSTRACT");
     char path[108] = "";
 
-    (void)with;
     if (!name)
         return not_applicable("ESCAPE_ABSTRACT is not set");
     snprintf(path + 1, sizeof path - 1, "%s", name);
@@ -79,7 +78,6 @@ static enum verdict host_unix_path(const void *with)
 {
     const char *path = fact("ESCAPE_UNIX_PATH");
 
-    (void)with;
     return path ? connect_unix(path, strlen(path) + 1)
                 : not_applicable("ESCAPE_UNIX_PATH is not set");
 }
@@ -92,7 +90,6 @@ static enum verdict listed_sockets(const void *with)
     char *rest = text, *line;
     int named = 0;
 
-    (void)with;
     if (slurp("/proc/net/unix", text, sizeof text) < 0)
         return held("/proc/net/unix: %s", strerror(errno));
     while ((line = strsep(&rest, "\n"))) {
@@ -140,7 +137,6 @@ static enum verdict only_loopback(const void *with)
     char *rest = text, *line;
     int n = 0;
 
-    (void)with;
     if (slurp("/proc/net/dev", text, sizeof text) < 0)
         return held("/proc/net/dev: %s", strerror(errno));
     while ((line = strsep(&rest, "\n"))) {
@@ -163,7 +159,6 @@ static enum verdict loopback_down(const void *with)
     struct ifreq change = { .ifr_name = "lo" };
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    (void)with;
     if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &change) < 0)
         return held("%s", strerror(errno));
     return refused(ioctl(fd, SIOCSIFFLAGS, &change), "SIOCSIFFLAGS"); /* the flags it has */
@@ -197,7 +192,6 @@ static enum verdict new_route(const void *with)
         struct rtmsg route;
     } q = { { sizeof q, RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK, 1, 0 }, { .rtm_family = 255 } };
 
-    (void)with;
     return refused(netlink_ask(NETLINK_ROUTE, &q, sizeof q), "RTM_NEWROUTE");
 }
 
@@ -210,7 +204,6 @@ static enum verdict delete_link(const void *with)
             { .ifi_index = 0x7fffffff } };
     long r = netlink_ask(NETLINK_ROUTE, &q, sizeof q);
 
-    (void)with;
     return refused(r, "RTM_DELLINK");
 }
 
@@ -223,7 +216,6 @@ static enum verdict nft_batch(const void *with)
     } q = { { sizeof q, 0x10, NLM_F_REQUEST | NLM_F_ACK, 1, 0 }, 0, 0, htons(10) };
     long r = netlink_ask(NETLINK_NETFILTER, &q, sizeof q);
 
-    (void)with;
     return refused(r, "beginning an nft batch");
 }
 
@@ -235,7 +227,6 @@ static enum verdict new_address(const void *with)
     } q = { { sizeof q, RTM_NEWADDR, NLM_F_REQUEST | NLM_F_ACK, 1, 0 },
             { .ifa_family = AF_INET, .ifa_index = 0x7fffffff } };
 
-    (void)with;
     return refused(netlink_ask(NETLINK_ROUTE, &q, sizeof q), "RTM_NEWADDR");
 }
 
@@ -248,7 +239,6 @@ static enum verdict packet_log(const void *with)
         uint16_t group;
     } q = { { sizeof q, 4 << 8 | 1, NLM_F_REQUEST | NLM_F_ACK, 1, 0 }, 0, 0, htons(0xfff0) };
 
-    (void)with;
     return refused(netlink_ask(NETLINK_NETFILTER, &q, sizeof q), "configuring a packet log");
 }
 
@@ -257,7 +247,6 @@ static enum verdict transparent(const void *with)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    (void)with;
     return refused(setsockopt(fd, IPPROTO_IP, 19 /* IP_TRANSPARENT */, &(int){ 1 }, sizeof(int)),
                    "IP_TRANSPARENT");
 }
@@ -279,7 +268,6 @@ static enum verdict upper_protocol(const void *with)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    (void)with;
     return refused(setsockopt(fd, IPPROTO_TCP, 31 /* TCP_ULP */, "", 0), "TCP_ULP");
 }
 
@@ -291,7 +279,6 @@ static enum verdict low_port(const void *with)
                               .sin_addr.s_addr = inet_addr("127.0.0.99") };
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    (void)with;
     return refused(bind(fd, (struct sockaddr *)&at, sizeof at), "port 53");
 }
 
@@ -312,7 +299,6 @@ static enum verdict forged_credentials(const void *with)
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     int fds[2];
 
-    (void)with;
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_CREDENTIALS;
     c->cmsg_len = CMSG_LEN(sizeof lie);
@@ -327,7 +313,6 @@ static enum verdict host_shared_memory(const void *with)
 {
     const char *key = fact("ESCAPE_SHM_KEY");
 
-    (void)with;
     if (!key)
         return not_applicable("ESCAPE_SHM_KEY is not set");
     return shmget((key_t)strtol(key, NULL, 10), 0, 0) < 0 ? held("%s", strerror(errno))

@@ -260,15 +260,11 @@ static void live_and_die(struct rig *r, const char *place, int count)
 
 static bool knows_nobody(void *user, const char *id)
 {
-    (void)user;
-    (void)id;
     return false;
 }
 
 static void count_one(void *user, const char *id, const char *what)
 {
-    (void)id;
-    (void)what;
     ++*(int *)user;
 }
 
@@ -288,8 +284,6 @@ static void live_and_sweep(struct rig *r, const char *place, int count)
     struct err e;
     int n = 0;
 
-    (void)place;
-    (void)count;
     rig_restart(r);
     CHECK_OK(r->ops->sweep(r->x, knows_nobody, count_one, &n, &e), e);
     while (count_stale(r) > 0 && clock_mono() < end)

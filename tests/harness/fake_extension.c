@@ -468,7 +468,6 @@ static int fake_open(const struct backend_context *c, struct extension **ret, st
 {
     struct extension *x = calloc(1, sizeof *x);
 
-    (void)e;
     CHECK(x);
     x->context = *c;
     *ret = x;
@@ -483,8 +482,6 @@ static void fake_close(struct extension *x)
 static int fake_sweep(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
                       void *user, struct err *e)
 {
-    (void)x;
-    (void)e;
     for (size_t i = 0; i < WORLDS_MAX; i++)
         if (worlds[i] && !known(user, worlds[i]->id)) {
             each(user, worlds[i]->id, "box");
@@ -496,8 +493,6 @@ static int fake_sweep(struct extension *x, backend_known_fn *known, backend_stal
 static int fake_stale(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
                       void *user, struct err *e)
 {
-    (void)x;
-    (void)e;
     for (size_t i = 0; i < WORLDS_MAX; i++)
         if (worlds[i] && !known(user, worlds[i]->id))
             each(user, worlds[i]->id, "box");
@@ -580,7 +575,6 @@ static void fake_teardown(struct backend_box *x)
 
 static bool fake_alive(struct backend_box *x)
 {
-    (void)x;
     return true;
 }
 
@@ -598,7 +592,6 @@ static void fake_who(struct backend_box *x, uint64_t tag, uint64_t inode)
 {
     struct news *n = tell_later(of(x), tell_who);
 
-    (void)inode;
     n->tag = tag;
     n->failure = of(x)->world ? fake_plan.fail_who : "the box is not running";
 }
@@ -689,9 +682,6 @@ static void fake_forget(struct backend_box *x, uint32_t proc)
 static int fake_estimate(const struct profile *p, int64_t duration_ns, struct backend_quote *ret,
                          struct err *e)
 {
-    (void)p;
-    (void)duration_ns;
-    (void)e;
     *ret = (struct backend_quote){ 0 };
     return 0;
 }

@@ -36,7 +36,6 @@ static void list(struct mcp_request *r, struct str cursor)
 {
     struct json_writer *w = mcp_result_for(r, 0);
 
-    (void)cursor;
     json_key(w, STR("resources"));
     json_begin_array(w);
     for (size_t i = 0; i < COUNT_OF(resources); i++)
@@ -145,7 +144,6 @@ static struct mcp_web web = { .server = &engine, .max = MESSAGE_MAX, .silence_ns
 
 static void nothing(void *user)
 {
-    (void)user;
 }
 
 static void on_request(struct http_exchange *x)

@@ -4,7 +4,6 @@
 
 static void simple(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     mcp_prompt_text(r, NULL, STR("This is a simple prompt for testing."));
 }
 
@@ -42,7 +41,6 @@ static void with_resource(struct mcp_request *r, const struct json *v)
 
 static void with_image(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_reply(r, "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"image\",\"data\":"
                      "\"" FIXTURE_PNG "\",\"mimeType\":\"image/png\"}},{\"role\":\"user\","
                      "\"content\":{\"type\":\"text\",\"text\":\"Please analyze the image "
@@ -57,7 +55,6 @@ static void with_input(struct mcp_request *r, const struct json *v)
                       "\"type\":\"object\",\"properties\":{\"context\":{\"type\":\"string\"}},"
                       "\"required\":[\"context\"]}}"));
 
-    (void)v;
     if (a)
         mcp_prompt_text(r, NULL, str_from(fixture_show(r, a)));
 }

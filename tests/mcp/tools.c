@@ -12,27 +12,23 @@
 
 static void simple_text(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_text(r, "This is a simple text response for testing.");
 }
 
 static void image(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_reply(r, "{\"content\":[{\"type\":\"image\",\"data\":\"" FIXTURE_PNG
                      "\",\"mimeType\":\"image/png\"}]}");
 }
 
 static void audio(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_reply(r, "{\"content\":[{\"type\":\"audio\",\"data\":\"" FIXTURE_WAV
                      "\",\"mimeType\":\"audio/wav\"}]}");
 }
 
 static void embedded(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_reply(r, "{\"content\":[{\"type\":\"resource\",\"resource\":{\"uri\":"
                      "\"test://embedded-resource\",\"mimeType\":\"text/plain\",\"text\":"
                      "\"This is an embedded resource content.\"}}]}");
@@ -40,7 +36,6 @@ static void embedded(struct mcp_request *r, const struct json *v)
 
 static void mixed(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     fixture_reply(r,
                   "{\"content\":[{\"type\":\"text\",\"text\":\"Multiple content types test:\"},"
                   "{\"type\":\"image\",\"data\":\"" FIXTURE_PNG "\",\"mimeType\":\"image/png\"},"
@@ -51,7 +46,6 @@ static void mixed(struct mcp_request *r, const struct json *v)
 
 static void failing(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     mcp_tool_fail(r, "This tool intentionally returns an error for testing");
 }
 
@@ -106,7 +100,6 @@ static void log_step(struct mcp_request *r, int step)
 
 static void with_logging(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     run_steps(r, log_step);
 }
 
@@ -117,7 +110,6 @@ static void progress_step(struct mcp_request *r, int step)
 
 static void with_progress(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     run_steps(r, progress_step);
 }
 
@@ -191,7 +183,6 @@ static void elicitation(struct mcp_request *r, const struct json *v)
 
 static void defaults(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     elicit(r, "defaults",
            STR("{\"message\":\"Please check\",\"requestedSchema\":" SCHEMA(
                "\"name\":{\"type\":\"string\",\"default\":\"John Doe\"},"
@@ -205,7 +196,6 @@ static void defaults(struct mcp_request *r, const struct json *v)
 
 static void enums(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     elicit(r, "enums",
            STR("{\"message\":\"Please choose\",\"requestedSchema\":" SCHEMA(
                "\"untitledSingle\":{\"type\":\"string\",\"enum\":[\"option1\",\"option2\","
@@ -239,7 +229,6 @@ static void ask_elicitation(struct mcp_request *r, const struct json *v)
     const struct json *a = ask_name(r);
     struct str name = text_of(object_of(a, "content"), "name");
 
-    (void)v;
     if (a && name.n)
         fixture_text(r, "Hello, %s!", name.p);
     else if (a)
@@ -259,7 +248,6 @@ static void ask_sampling(struct mcp_request *r, const struct json *v)
 {
     const struct json *a = ask_model(r, "capital_question", "What is the capital of France?");
 
-    (void)v;
     if (a)
         fixture_text(r, "%s", text_of(object_of(a, "content"), "text").p);
 }
@@ -273,7 +261,6 @@ static void ask_roots(struct mcp_request *r, const struct json *v)
 {
     const struct json *a = ask_for_roots(r);
 
-    (void)v;
     if (a)
         fixture_text(r, "Roots: %s", fixture_show(r, a));
 }
@@ -283,7 +270,6 @@ static void ask_state(struct mcp_request *r, const struct json *v)
     const struct json *a =
         mcp_input(r, "confirm", "elicitation/create", STR(ASK("Please confirm", "ok", "boolean")));
 
-    (void)v;
     if (a)
         fixture_text(r, "%s", strcmp(r->note, "asked") == 0 ? "state-ok" : "the state is missing");
     else
@@ -296,7 +282,6 @@ static void ask_many(struct mcp_request *r, const struct json *v)
     const struct json *greeting = ask_model(r, "greeting", "Generate a greeting");
     const struct json *roots = ask_for_roots(r);
 
-    (void)v;
     if (name && greeting && roots)
         fixture_text(r, "%s %s %s", fixture_show(r, name), fixture_show(r, greeting),
                      fixture_show(r, roots));
@@ -306,7 +291,6 @@ static void ask_twice(struct mcp_request *r, const struct json *v)
 {
     const struct json *a;
 
-    (void)v;
     if (!r->note[0]) {
         a = mcp_input(r, "step1", "elicitation/create",
                       STR(ASK("Step 1: What is your name?", "name", "string")));
@@ -330,7 +314,6 @@ static void ask_what_it_can(struct mcp_request *r, const struct json *v)
 {
     const struct json *name = NULL, *greeting = NULL;
 
-    (void)v;
     if (mcp_client_supports(r, "elicitation/create"))
         name = ask_name(r);
     if (mcp_client_supports(r, "sampling/createMessage"))
@@ -412,7 +395,6 @@ static void job_failed(struct mcp_request *r)
 
 static void failing_job(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     after(r, STEP_MS * NS_PER_MS, job_failed);
 }
 
@@ -423,7 +405,6 @@ static void job_broke(struct mcp_request *r)
 
 static void protocol_error_job(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     after(r, STEP_MS * NS_PER_MS, job_broke);
 }
 
@@ -432,7 +413,6 @@ static void confirm_delete(struct mcp_request *r, const struct json *v)
     const struct json *a =
         mcp_input(r, "confirm", "elicitation/create", STR(ASK("Delete it?", "confirm", "boolean")));
 
-    (void)v;
     if (a)
         fixture_text(r, "Deleted: %s", fixture_show(r, a));
 }
@@ -443,7 +423,6 @@ static void multi_input(struct mcp_request *r, const struct json *v)
     const struct json *b =
         mcp_input(r, "color", "elicitation/create", STR(ASK("Which color?", "color", "string")));
 
-    (void)v;
     if (a && b)
         fixture_text(r, "%s %s", fixture_show(r, a), fixture_show(r, b));
 }
@@ -452,14 +431,12 @@ static void multi_input(struct mcp_request *r, const struct json *v)
 
 static void change_tools(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     mcp_list_changed(r->session->server, MCP_TOOLS);
     fixture_text(r, "The tools have changed.");
 }
 
 static void change_prompts(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     mcp_list_changed(r->session->server, MCP_PROMPTS);
     fixture_text(r, "The prompts have changed.");
 }

@@ -126,7 +126,6 @@ int main(int argc, char **argv)
 {
     unsigned char n[4];
 
-    (void)argv;
     while (fread(n, 1, sizeof n, stdin) == sizeof n) {
         size_t size = (size_t)n[0] | (size_t)n[1] << 8 | (size_t)n[2] << 16 | (size_t)n[3] << 24;
         char *data;

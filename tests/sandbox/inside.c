@@ -44,7 +44,6 @@ static int count_processes(char **argv)
     int processes = 0, zombies = 0;
     struct dirent *d;
 
-    (void)argv;
     if (!proc)
         return 1;
     while ((d = readdir(proc))) {
@@ -90,7 +89,6 @@ static int escape_parents(char **argv)
     int ends[2];
     char byte;
 
-    (void)argv;
     signal(SIGTERM, SIG_IGN);
     if (pipe(ends) < 0)
         return 1;
@@ -113,7 +111,6 @@ static int escape_parents(char **argv)
 
 static int fork_bomb(char **argv)
 {
-    (void)argv;
     signal(SIGTERM, SIG_IGN);
     dprintf(1, "ready\n");
     for (;;)
@@ -169,7 +166,6 @@ static int count_own_descriptors(char **argv)
 {
     int n = 0;
 
-    (void)argv;
     for (int fd = 0; fd < 1024; fd++)
         n += fcntl(fd, F_GETFD) >= 0;
     printf("%d\n", n);
@@ -182,7 +178,6 @@ static int show_signals(char **argv)
     char line[256];
     FILE *f = fopen("/proc/self/status", "re");
 
-    (void)argv;
     while (f && fgets(line, sizeof line, f))
         if (!strncmp(line, "SigBlk", 6) || !strncmp(line, "SigIgn", 6))
             fputs(line, stdout);
@@ -193,7 +188,6 @@ static int show_signals(char **argv)
  * their times afterwards. Says "done" when the last one has ended. */
 static int work_unnoticed(char **argv)
 {
-    (void)argv;
     signal(SIGCHLD, SIG_IGN);
     for (int i = 0; i < 40; i++)
         if (fork() == 0) {

@@ -43,7 +43,6 @@ static void wait_for_end(void)
 
 static void hold_plain(int n)
 {
-    (void)n;
     hold_new();
 }
 
@@ -69,7 +68,6 @@ static void hold_below(int n)
 
 static int in_thread(void *unused)
 {
-    (void)unused;
     hold_new();
     wait_for_end();
     syscall(SYS_exit, 0);
@@ -88,21 +86,18 @@ static void start_thread(void)
 
 static void hold_in_thread(int n)
 {
-    (void)n;
     start_thread();
 }
 
 /* The process looks as if it had ended. */
 static void hold_without_leader(int n)
 {
-    (void)n;
     start_thread();
     syscall(SYS_exit, 0);
 }
 
 static void hold_hidden(int n)
 {
-    (void)n;
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     hold_new();
 }

@@ -124,7 +124,6 @@ int net_sockets(char **argv)
         { "dccp", AF_INET, 6 /* SOCK_DCCP */, DCCP },
     };
 
-    (void)argv;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         AUTO_CLOSE int fd =
             socket(kinds[i].family, kinds[i].type | SOCK_CLOEXEC, kinds[i].protocol);
@@ -156,7 +155,6 @@ int net_loopback(char **argv)
 {
     static const char *const addresses[] = { "127.0.0.1", "127.0.0.2", "127.255.255.254", "::1" };
 
-    (void)argv;
     for (size_t i = 0; i < COUNT_OF(addresses); i++)
         printf("%s %d %d\n", addresses[i], talk_to_self(addresses[i], SOCK_STREAM),
                talk_to_self(addresses[i], SOCK_DGRAM));
@@ -190,7 +188,6 @@ int net_take(char **argv)
         { "192.0.2.1", "53", SOCK_DGRAM },    { "::1", "53", SOCK_DGRAM },
     };
 
-    (void)argv;
     for (size_t i = 0; i < COUNT_OF(places); i++)
         if (take(places[i].address, places[i].port, places[i].type) == 0)
             printf("%s port %s was taken\n", places[i].address, places[i].port);
@@ -274,7 +271,6 @@ static int be_transparent(void)
 
 int net_change(char **argv)
 {
-    (void)argv;
     printf("new routes %d %d\n", change_route(RTM_NEWROUTE, AF_INET),
            change_route(RTM_NEWROUTE, AF_INET6));
     printf("old routes %d %d\n", change_route(RTM_DELROUTE, AF_INET),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "backends/local/local.h"
 
 static void report_due_events(struct local_box *b);
@@ -40,10 +41,8 @@ void local_report_later(struct local_box *b)
 struct backend_box *local_box_new(struct extension *x, const char *id,
                                   const struct backend_box_events *events, void *owner)
 {
-    struct local_box *b = calloc(1, sizeof *b);
+    struct local_box *b = new0(sizeof *b);
 
-    if (!b)
-        abort();
     b->backend = (struct backend_box){
         .ops = &backend_local, .backend = x, .events = events, .owner = owner
     };
@@ -449,9 +448,7 @@ void local_on_procs(struct local_box *b, const struct control_procs *m)
     loop_timer_stop(&b->timer);
     b->state = BOX_UP;
     b->pending &= ~(unsigned)PENDING_ADOPT;
-    found = calloc(m->count + 1, sizeof *found);
-    if (!found)
-        abort();
+    found = new0_array(m->count + 1, sizeof *found);
     n = adopt_processes(b, m, found);
     b->backend.events->adopted(&b->backend, 0, NULL, found, n);
     if (!b->freed && b->state == BOX_UP && (b->pending & PENDING_READY))

@@ -33,7 +33,6 @@ static void on_end_timeout(struct loop_timer *t)
 
 static void on_death(struct loop_fd *s, unsigned events)
 {
-    (void)events;
     request_destroy(container_of(s, struct local_box, death));
 }
 

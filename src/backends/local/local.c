@@ -3,17 +3,16 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "backends/local/local.h"
 
 /* the instance */
 
 static int local_open(const struct backend_context *c, struct extension **ret, struct err *e)
 {
-    struct extension *x = calloc(1, sizeof *x);
+    struct extension *x = new0(sizeof *x);
     int r;
 
-    if (!x)
-        abort();
     x->c = c;
     r = run_dir_open(&x->run, c->state, e);
     if (r < 0) {
@@ -58,7 +57,6 @@ static void on_swept(struct backend_box *backend, int r, const struct err *e,
 {
     struct extension *x = backend->backend;
 
-    (void)report;
     if (r < 0)
         LOG(WARN, "sweep.failed", LOG_S("sandbox", backend->id), LOG_S("error", e->msg));
     else
@@ -155,9 +153,6 @@ static void local_forget(struct backend_box *b, uint32_t proc)
 static int local_estimate(const struct profile *p, int64_t duration_ns, struct backend_quote *ret,
                           struct err *e)
 {
-    (void)p;
-    (void)duration_ns;
-    (void)e;
     *ret = (struct backend_quote){ 0 };
     return 0;
 }

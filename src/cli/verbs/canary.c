@@ -28,8 +28,6 @@ struct canary_options {
 
 static int set_inside(void *to, const char *value, struct err *e)
 {
-    (void)value;
-    (void)e;
     ((struct canary_options *)to)->inside = true;
     return 0;
 }

@@ -7,8 +7,6 @@
 static int write_commit_body(const struct verb *v, const void *options, char **argv,
                              struct json_writer *w)
 {
-    (void)v;
-    (void)options;
     body_text(w, "image", argv[1]);
     return 0;
 }
@@ -18,7 +16,6 @@ static int print_commit(const struct api_call *c, const void *options, const str
     struct str ref = show_string(v, "ref");
     char pause[ANSWER_PAUSE_MAX];
 
-    (void)options;
     answer_pause(v, pause);
     return answer_done(c, v, STR_FMT " committed%s%s", STR_ARG(ref),
                        pause[0] ? "; the sandbox " : "", pause);

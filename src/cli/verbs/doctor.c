@@ -83,7 +83,6 @@ static void check_kernel(const struct doctor_context *p, struct doctor_finding *
     unsigned long major, minor;
     char *end;
 
-    (void)p;
     uname(&name);
     major = strtoul(name.release, &end, 10);
     minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
@@ -109,7 +108,6 @@ static void check_user_namespaces(const struct doctor_context *p, struct doctor_
 {
     char most[TEXT], clone[TEXT], apparmor[TEXT];
 
-    (void)p;
     read_first_line("/proc/sys/user/max_user_namespaces", most);
     read_first_line("/proc/sys/kernel/unprivileged_userns_clone", clone);
     read_first_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", apparmor);
@@ -134,7 +132,6 @@ static void check_landlock(const struct doctor_context *p, struct doctor_finding
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
-    (void)p;
     if (version >= LANDLOCK_SIGNALS)
         set_finding(
             f, VERDICT_OK, "",
@@ -170,7 +167,6 @@ static void check_seccomp(const struct doctor_context *p, struct doctor_finding 
     unsigned long long most, used = bpf_code_bytes();
     char text[TEXT];
 
-    (void)p;
     read_first_line("/proc/sys/net/core/bpf_jit_limit", text);
     most = strtoull(text, NULL, 10);
     if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
@@ -213,7 +209,6 @@ static void check_cgroups(const struct doctor_context *p, struct doctor_finding 
     char controllers[TEXT];
     bool v2, v1 = access("/sys/fs/cgroup/memory", F_OK) == 0;
 
-    (void)p;
     read_first_line("/sys/fs/cgroup/cgroup.controllers", controllers);
     v2 = strstr(controllers, "memory") && strstr(controllers, "pids");
     if (!v2 && !v1)
@@ -232,7 +227,6 @@ static void check_cgroups(const struct doctor_context *p, struct doctor_finding 
 
 static void check_out_of_memory(const struct doctor_context *p, struct doctor_finding *f)
 {
-    (void)p;
     if (caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE))
         set_finding(f, VERDICT_OK, "", "programs are killed first; they cannot change that");
     else
@@ -250,7 +244,6 @@ static void check_programs(const struct doctor_context *p, struct doctor_finding
     char path[4096];
     struct err e;
 
-    (void)p;
     set_finding(f, VERDICT_OK, "", "all there");
     for (size_t i = 0; i < COUNT_OF(ours); i++)
         if (spawn_find(ours[i], path, sizeof path, &e) < 0)
@@ -273,7 +266,6 @@ static void check_state_directory(const struct doctor_context *p, struct doctor_
     uint64_t left;
     struct err e;
 
-    (void)p;
     if (state_dir_path(path, sizeof path, &e) >= 0 && access(path, F_OK) < 0 && errno == ENOENT) {
         set_finding(f, VERDICT_OK, "", "%.150s does not exist yet", path);
         return;
@@ -395,7 +387,6 @@ static void check_side_channels(const struct doctor_context *p, struct doctor_fi
 {
     char closed[TEXT] = "", open[TEXT] = "";
 
-    (void)p;
     for (size_t i = 0; i < side_channel_count; i++)
         switch (side_channels[i].probe()) {
         case SIDE_CHANNEL_CLOSED:
@@ -424,7 +415,6 @@ static void check_gate(const struct doctor_context *p, struct doctor_finding *f)
     bool v2;
     struct err e;
 
-    (void)p;
     if (geteuid() != 0) {
         set_finding(
             f, VERDICT_WARN, "run the daemon as root",

@@ -95,7 +95,6 @@ static void show_event_time(const struct json *v, int64_t now, struct buf *out)
     struct tm tm;
     time_t s;
 
-    (void)now;
     if (!v || v->type != JSON_INT || v->i < 0)
         return;
     s = (time_t)(v->i / 1000);

@@ -30,8 +30,6 @@ static int write_apply_flag(const struct verb *v, const void *options_, char **a
 {
     const struct reap_options *o = options_;
 
-    (void)v;
-    (void)argv;
     json_key(w, STR("apply"));
     json_put_bool(w, o->apply);
     return 0;

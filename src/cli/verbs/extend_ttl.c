@@ -19,7 +19,6 @@ static int write_extension(const struct verb *v, const void *options_, char **ar
 {
     const struct extend_options *o = options_;
 
-    (void)argv;
     if (!o->duration)
         return verb_misused(v, "--duration is required, such as --duration 2h");
     body_text(w, "duration", o->duration);

@@ -46,7 +46,6 @@ static int write_host_request(const struct verb *v, const void *options, char **
 {
     const struct add_options *o = options;
 
-    (void)v;
     body_text(w, "name", argv[0]);
     body_text(w, "address", argv[1]);
     body_pairs(w, "labels", &o->labels);

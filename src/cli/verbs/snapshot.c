@@ -39,8 +39,6 @@ static int write_snapshot_name(const struct verb *v, const void *options, char *
 {
     const struct snapshot_options *o = options;
 
-    (void)v;
-    (void)argv;
     body_text(w, "name", o->name);
     return 0;
 }
@@ -217,7 +215,6 @@ static int write_restore_body(const struct verb *v, const void *options, char **
 {
     const struct restore_options *o = options;
 
-    (void)v;
     body_text(w, "snapshot", argv[0]);
     body_text(w, "profile", o->profile);
     body_text(w, "ttl", o->ttl);
@@ -277,7 +274,6 @@ static int write_fork_body(const struct verb *v, const void *options, char **arg
     const struct fork_options *o = options;
     uint64_t n = 1;
 
-    (void)argv;
     if (o->count && !str_to_u64(str_from(o->count), &n))
         return verb_misused(v, "--count: '%s' is not a number", o->count);
     json_key(w, STR("count"));
@@ -291,7 +287,6 @@ static int print_forks(const struct api_call *c, const void *options, const stru
     char pause[ANSWER_PAUSE_MAX];
     int status = answer_list(c, v, &kind_sandbox);
 
-    (void)options;
     answer_pause(v, pause);
     return status || !pause[0] ? status : answer_done(c, v, "the sandbox %s", pause);
 }

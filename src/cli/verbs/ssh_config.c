@@ -21,7 +21,6 @@ static const struct option_spec options[] = {
 
 static void print_ssh_setting(void *user, const char *name, const char *value)
 {
-    (void)user;
     printf("    %s %s\n", name, value);
 }
 

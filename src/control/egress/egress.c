@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/egress/ceiling.h"
 #include "control/sandbox/sandbox.h"
 
@@ -118,8 +119,6 @@ static void on_egress_link_closed(struct egress_link_op *op, int r, const struct
 {
     struct sandbox *s = container_of(op, struct sandbox, applying);
 
-    (void)r;
-    (void)e;
     sandbox_count_egress(s);
     if (egress_link_find(s->control, s->record.id)) {
         s->last_line.time_ns = clock_wall();
@@ -233,7 +232,6 @@ static void edit_policy(struct change *c, struct sandbox_record *next)
 {
     struct policy_setting *x = c->user;
 
-    (void)next;
     x->generation = c->sandbox->detail.egress.generation + 1;
 }
 
@@ -268,10 +266,8 @@ void sandbox_set_policy(struct sandbox *s, const struct actor *who, struct polic
                         const char *approved_for, egress_set_fn *done, void *user)
 {
     struct change *c = change_new(s, who, "a new policy");
-    struct policy_setting *x = calloc(1, sizeof *x);
+    struct policy_setting *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     *x = (struct policy_setting){ .policy = policy_text_ref(t), .done = done, .user = user };
     snprintf(x->approved_for, sizeof x->approved_for, "%s", approved_for ? approved_for : "");
     c->type = "egress.policy";

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/anchors.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/owner/owner_share.h"
@@ -316,7 +317,6 @@ void egress_link_on_listeners(struct control *c, struct backend_box *b, int r, c
 
 static void on_link_added(struct egress_link *o, const void *message)
 {
-    (void)message;
     if (o->state != EGRESS_LINK_ADDING)
         return;
     enter_link_state(o, EGRESS_LINK_OPEN);
@@ -380,7 +380,6 @@ static void on_link_who(struct egress_link *o, const void *message)
 
 static void on_link_log_full(struct egress_link *o, const void *message)
 {
-    (void)message;
     if (o->state != EGRESS_LINK_OPEN)
         return;
     if (is_rotation_due(o))
@@ -400,7 +399,6 @@ static void finish_link_close(struct egress_link *o)
 
 static void on_link_removed(struct egress_link *o, const void *message)
 {
-    (void)message;
     if (o->state == EGRESS_LINK_CLOSING)
         finish_link_close(o);
 }
@@ -489,10 +487,8 @@ struct egress_link *egress_link_new(struct control *c, struct backend_box *b,
                                     enum egress_link_share share, const char *owner,
                                     const char *family)
 {
-    struct egress_link *o = calloc(1, sizeof *o);
+    struct egress_link *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     o->control = c;
     o->box = b;
     o->entry.id = b->id;

@@ -63,10 +63,8 @@ static int count_place(struct worker_places *w, const struct gate_place *p, stru
 /* Virtual memory for the maximum; the kernel provides the pages that are used. */
 static struct counted_place *make_counted(void)
 {
-    struct counted_place *list = calloc(GATE_PLACES_MAX, sizeof *list);
+    struct counted_place *list = new0_array(GATE_PLACES_MAX, sizeof *list);
 
-    if (!list)
-        abort();
     return list;
 }
 
@@ -184,7 +182,6 @@ static void on_places_set(struct control_request *q, int r, const struct err *e,
     struct egress_link_worker *w = container_of(q, struct egress_link_worker, places.request);
     struct list now = { 0 };
 
-    (void)fd;
     w->places.requesting = false;
     if (r < 0) {
         retry_places_later(w, e);

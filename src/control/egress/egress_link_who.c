@@ -198,7 +198,6 @@ void egress_link_on_who(struct control *c, struct backend_box *b, uint64_t tag, 
     struct who_file f;
     uint64_t starts = tag >> 32;
 
-    (void)e;
     wire_fill(&m.head, WIRE_WHO_IS, (uint32_t)tag, sizeof m);
     if (r < 0 || !fill_who_answer(&m, w) || !stat_program(w->holders[0].exe->fd, &f)) {
         m.known = 0;

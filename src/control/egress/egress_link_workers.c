@@ -167,9 +167,7 @@ int egress_links_open(struct control *c, struct err *e)
     if (x->dir < 0)
         return err_sys(e, "opening the directory of egress logs");
     x->n = count_workers(c);
-    x->workers = calloc(x->n, sizeof *x->workers);
-    if (!x->workers)
-        abort();
+    x->workers = new0_array(x->n, sizeof *x->workers);
     for (size_t i = 0; i < x->n; i++)
         x->workers[i] = make_link_worker(c);
     return egress_link_room_open(c, e);
@@ -177,7 +175,6 @@ int egress_links_open(struct control *c, struct err *e)
 
 static void forget_link(struct map_entry *v, void *user)
 {
-    (void)user;
     egress_link_forget(container_of(v, struct egress_link, entry));
 }
 

@@ -100,10 +100,8 @@ static void on_expiry_recorded(struct store_txn *t, int r, const struct err *e)
 
 static void begin_part_expiry(struct control *c, uint32_t part, const struct egress_head_record *h)
 {
-    struct log_expiry *x = calloc(1, sizeof *x);
+    struct log_expiry *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->control = c;
     x->part = part;
     str_copy(str_from(h->sandbox), x->box, sizeof x->box);

@@ -98,11 +98,9 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
 {
     const struct account a = account_of(c, owner, family);
     const struct quota_who who = find_log_holder(&a);
-    struct ended_log *l = calloc(1, sizeof *l);
+    struct ended_log *l = new0(sizeof *l);
     struct quota_share *part;
 
-    if (!l)
-        abort();
     str_copy(str_from(box), l->box, sizeof l->box);
     str_copy(str_from(owner), l->owner, sizeof l->owner);
     l->entry.id = l->box;
@@ -204,10 +202,8 @@ static void begin_removal(struct egress_link *wanted_by, struct ended_log *l, ui
                           const struct egress_head_record *h)
 {
     struct control *c = wanted_by->control;
-    struct log_removal *x = calloc(1, sizeof *x);
+    struct log_removal *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     l->going = true;
     x->control = c;
     x->part = part;

@@ -59,10 +59,8 @@ static void wake_tail_reader(struct egress_tail_reader *r)
 
 static struct egress_tail_cursor *new_tail_cursor(struct egress_tail_reader *r, const char *box)
 {
-    struct egress_tail_cursor *s = calloc(1, sizeof *s);
+    struct egress_tail_cursor *s = new0(sizeof *s);
 
-    if (!s)
-        abort();
     snprintf(s->id, sizeof s->id, "%s", box);
     s->entry.id = s->id;
     if (!r->begins || !r->begins(r, box, &s->place))
@@ -132,7 +130,6 @@ static void scan_egress_link(struct map_entry *v, void *user)
     struct egress_link *o = container_of(v, struct egress_link, entry);
     bool moved = egress_link_log_moved(o);
 
-    (void)user;
     if (moved)
         notify_tail_readers(o);
 }

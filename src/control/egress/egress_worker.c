@@ -74,10 +74,8 @@ static void handle_worker_death(struct egress_worker *w, const char *why)
 static void keep_packet(struct egress_worker *w, const void *message, size_t n, const int *fds,
                         size_t n_fds)
 {
-    struct worker_packet *p = calloc(1, sizeof *p + n);
+    struct worker_packet *p = new0(sizeof *p + n);
 
-    if (!p)
-        abort();
     p->n = n;
     memcpy(p->bytes, message, n);
     for (; p->n_fds < n_fds; p->n_fds++)

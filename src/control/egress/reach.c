@@ -56,7 +56,6 @@ static bool is_public_endpoint(void *user, const struct egress_endpoint *p)
     bool special =
         p->host && address_parse(str_from(p->host), &a) && address_classify(&a) != ADDRESS_PUBLIC;
 
-    (void)user;
     return !special && are_public(&p->allowed_ips);
 }
 

@@ -185,9 +185,7 @@ void anchors_note(const struct egress_link *o)
 
     if (o->line.seq <= o->anchored || a->n_closed >= CLOSED_MAX)
         return;
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->line.time_ns = clock_wall();
     egress_link_fill_head(o, &x->line);
     list_append(&a->closed, &x->link);

@@ -316,9 +316,7 @@ static void add_anchors(struct audit_check *x, struct log_reading *g)
 {
     size_t n = 0;
 
-    g->anchors = calloc(x->n_anchors - x->next_anchor + 1, sizeof *g->anchors);
-    if (!g->anchors)
-        abort();
+    g->anchors = new0_array(x->n_anchors - x->next_anchor + 1, sizeof *g->anchors);
     for (size_t i = x->next_anchor; i < x->n_anchors; i++) {
         const struct ledger_anchor *a = &x->anchors[i];
 
@@ -583,9 +581,7 @@ int audit_check_start(struct control *c, const struct audit_wanted *w, audit_don
 
     if (r < 0)
         return r;
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->control = c;
     x->wanted = *w;
     x->walk.since_ns = w->since_ns;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_delivery_internal.h"
 #include "domain/model/event.h"
 #include "domain/model/time.h"
@@ -114,9 +115,7 @@ static void note_event(struct event_delivery *o, const struct event_record *v)
         o->scan.restart = true;
         return;
     }
-    l = calloc(1, sizeof *l);
-    if (!l)
-        abort();
+    l = new0(sizeof *l);
     l->event_delivery = o;
     snprintf(l->id, sizeof l->id, "%s", id);
     l->entry.id = l->id;
@@ -186,7 +185,6 @@ static void wake_lane(struct map_entry *v, void *user)
 {
     struct delivery_lane *l = container_of(v, struct delivery_lane, entry);
 
-    (void)user;
     if (l->unreachable && loop_timer_started(&l->backoff))
         make_lane_ready(l);
     l->unreachable = false;
@@ -598,9 +596,7 @@ int event_delivery_open(struct control *c, struct err *e)
 
     if (!c->config->hub.url)
         return 0;
-    o = calloc(1, sizeof *o);
-    if (!o)
-        abort();
+    o = new0(sizeof *o);
     o->control = c;
     fetcher_share_init(&o->requests, &c->fetcher, EVENT_DELIVERY_BUSY_MAX);
     r = load_delivery_headers(o, e);
@@ -634,7 +630,6 @@ static void close_lane(struct map_entry *v, void *user)
 {
     struct delivery_lane *l = container_of(v, struct delivery_lane, entry);
 
-    (void)user;
     if (l->in_store)
         loop_timer_stop(&l->backoff);
     else

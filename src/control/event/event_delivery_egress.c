@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_delivery_internal.h"
 
 struct event_delivery_egress {
@@ -120,8 +121,6 @@ static void on_tail_more(struct egress_tail_reader *r)
 
 static bool sees_every_box(struct egress_tail_reader *r, const char *box)
 {
-    (void)r;
-    (void)box;
     return true;
 }
 
@@ -149,10 +148,8 @@ static void scan_unsent_box(void *user, const char *box)
 struct event_delivery_egress *event_delivery_egress_open(struct event_delivery *o,
                                                          struct control *c)
 {
-    struct event_delivery_egress *x = calloc(1, sizeof *x);
+    struct event_delivery_egress *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->event_delivery = o;
     x->control = c;
     x->tail = (struct egress_tail_reader){ .kinds = 1u << EGRESS_TAIL_DENIED,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/plane.h"
 #include "control/snapshot/snapshots.h"
 
@@ -70,11 +71,9 @@ static int64_t find_sandbox_retention(const struct control *c)
 static void on_prune_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, prune);
-    struct pruning *p = calloc(1, sizeof *p);
+    struct pruning *p = new0(sizeof *p);
     int64_t now = clock_wall();
 
-    if (!p)
-        abort();
     p->control = c;
     c->changes++;
     c->pruning = true;

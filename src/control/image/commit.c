@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault_point.h"
+#include "base/own.h"
 #include "control/image/images_internal.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
@@ -335,12 +336,10 @@ static int check_committable(const struct sandbox *s, const struct commit_op *op
 
 void sandbox_commit(struct sandbox *s, struct commit_op *op)
 {
-    struct image_commit *x = calloc(1, sizeof *x);
+    struct image_commit *x = new0(sizeof *x);
     struct err e;
     int r;
 
-    if (!x)
-        abort();
     x->op = op;
     x->sandbox = sandbox_ref(s);
     x->caller = *op->caller;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/image/images_internal.h"
 #include "lib/tar/walk.h"
 
@@ -27,10 +28,8 @@ static void remove_next_layer(struct image_job *j);
 /* A job without a caller. */
 static struct image_job *image_job_new_detached(struct images *x)
 {
-    struct image_job *j = calloc(1, sizeof *j);
+    struct image_job *j = new0(sizeof *j);
 
-    if (!j)
-        abort();
     j->images = x;
     list_append(&x->jobs, &j->link);
     return j;
@@ -103,10 +102,8 @@ void image_job_drop(struct image_job *j)
 
 static void add_layer_name(struct image_job *j, const char *name)
 {
-    struct image_job_layer *n = calloc(1, sizeof *n);
+    struct image_job_layer *n = new0(sizeof *n);
 
-    if (!n)
-        abort();
     snprintf(n->name, sizeof n->name, "%s", name);
     list_append(&j->names, &n->link);
 }
@@ -163,7 +160,6 @@ static void on_layer_tree_removed(struct layer_job *k, int r, const struct err *
 {
     struct image_job *j = container_of(k, struct image_job, layer_worker);
 
-    (void)said;
     j->removing = false;
     image_makings_wake(j->images);
     if (r < 0) {
@@ -268,7 +264,6 @@ static void on_list_done(struct layer_job *k, int r, const struct err *e,
 {
     struct image_job *j = container_of(k, struct image_job, layer_worker);
 
-    (void)said;
     if (r < 0)
         finish_image_job(j, r, e);
     else
@@ -282,7 +277,6 @@ static void on_sweep_done(struct layer_job *k, int r, const struct err *e,
 {
     struct image_job *j = container_of(k, struct image_job, layer_worker);
 
-    (void)said;
     if (r < 0)
         finish_image_job(j, r, e);
     else

@@ -11,6 +11,7 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/disk_space.h"
+#include "base/own.h"
 #include "control/image/images_internal.h"
 #include "engine/layers/budget.h"
 #include "lib/tar/tree.h"
@@ -28,10 +29,8 @@ enum {
 struct image_making *image_making_new(struct control *c, const struct caller *who,
                                       struct image_op *op)
 {
-    struct image_making *m = calloc(1, sizeof *m);
+    struct image_making *m = new0(sizeof *m);
 
-    if (!m)
-        abort();
     m->images = c->images;
     m->op = op;
     m->budget = -1;
@@ -256,9 +255,7 @@ int image_making_plan(struct image_making *m, struct err *e)
     if (r < 0)
         return r;
     m->n = m->config.diff_ids.n;
-    m->parts = calloc(m->n, sizeof *m->parts);
-    if (!m->parts)
-        abort();
+    m->parts = new0_array(m->n, sizeof *m->parts);
     for (size_t i = 0; i < m->n; i++) {
         struct image_part *p = &m->parts[i];
 
@@ -439,7 +436,6 @@ static void on_unpack_progress(struct layer_job *j, uint64_t bytes, uint64_t ent
 {
     struct image_part *p = container_of(j, struct image_part, job);
 
-    (void)entries;
     p->bytes = bytes;
     report_parts(p->making);
 }
@@ -546,7 +542,6 @@ static void on_blob_fetched(struct registry_get *g, int r, const struct err *e,
     struct image_part *p = container_of(g, struct image_part, get);
     struct err bad;
 
-    (void)a;
     if (r >= 0 && g->from < p->size) {
         drop_blob(p);
         r = err_set(&bad, ERR_UPSTREAM, "the registry sent less than the %llu bytes of blob %.19s…",

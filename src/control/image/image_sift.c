@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "control/image/images_internal.h"
+#include "base/own.h"
 #include "engine/layers/parts.h"
 #include "domain/oci/saved.h"
 
@@ -431,7 +432,6 @@ static void on_sift_progress(struct layer_job *j, uint64_t bytes, uint64_t entri
 {
     const struct sift *s = container_of(j, struct sift, job);
 
-    (void)entries;
     image_making_report(s->making, "archive", bytes, s->size);
 }
 
@@ -450,7 +450,6 @@ static void on_archive_listed(struct layer_job *j, int r, const struct err *e,
     struct sift *s = container_of(j, struct sift, job);
     struct err bad;
 
-    (void)said;
     if (r >= 0) {
         r = read_archive_parts(s, &bad);
         e = &bad;
@@ -484,12 +483,10 @@ static int start_sift_job(struct sift *s, struct err *e)
 
 void sift_start(struct image_making *m, struct image_import *p)
 {
-    struct sift *s = calloc(1, sizeof *s);
+    struct sift *s = new0(sizeof *s);
     struct err e;
     int r = 0;
 
-    if (!s)
-        abort();
     m->sift = s;
     s->making = m;
     s->fd = take_fd(&p->fd);

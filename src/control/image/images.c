@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/image/images_internal.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
@@ -131,11 +132,9 @@ void image_digest(struct str text, char ret[static OCI_DIGEST_MAX])
 
 int image_add(struct images *x, const struct image_record *r, struct err *e)
 {
-    struct image *im = calloc(1, sizeof *im), *old = find_image_ref(x, r->ref);
+    struct image *im = new0(sizeof *im), *old = find_image_ref(x, r->ref);
     int done;
 
-    if (!im)
-        abort();
     arena_init(&im->arena_, IMAGE_ARENA_MAX);
     str_copy(str_from(r->ref), im->ref, sizeof im->ref);
     str_copy(str_from(r->digest), im->digest, sizeof im->digest);
@@ -359,11 +358,9 @@ static void on_start_sweep_done(struct image_op *op, int r, const struct err *e)
 
 int images_open(struct control *c, struct err *e)
 {
-    struct images *x = calloc(1, sizeof *x);
+    struct images *x = new0(sizeof *x);
     int r;
 
-    if (!x)
-        abort();
     c->images = x;
     x->control = c;
     x->dir = -1;

@@ -174,7 +174,6 @@ static void on_digest_progress(struct layer_job *j, uint64_t bytes, uint64_t ent
 {
     struct digest_op *op = container_of(j, struct digest_op, job_);
 
-    (void)entries;
     if (op->at)
         op->at(op, op->bytes + bytes);
 }

@@ -23,7 +23,6 @@ static void on_flatten_done(struct layer_job *j, int r, const struct err *e,
     struct flatten_op *op = container_of(j, struct flatten_op, job_);
     struct json_strs were = op->stack;
 
-    (void)said;
     fault_point("flatten.done");
     if (r >= 0) {
         op->one_ = op->layer_;

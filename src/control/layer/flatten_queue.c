@@ -98,11 +98,9 @@ static struct layers_floor find_snapshot_floor(const struct control *c, const st
 
 static void start_snapshot_flatten(struct control *c, struct snapshot *s)
 {
-    struct snapshot_flatten *f = calloc(1, sizeof *f);
+    struct snapshot_flatten *f = new0(sizeof *f);
     struct err e;
 
-    if (!f)
-        abort();
     if (snapshot_new(&s->record, &f->was, &e) < 0) {
         s->stays = true;
         free(f);

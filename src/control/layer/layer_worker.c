@@ -138,7 +138,6 @@ static void on_layer_socket(struct loop_fd *f, unsigned events)
     enum { AT_ONCE = 64 };
     struct layer_job *j = container_of(f, struct layer_job, fd_);
 
-    (void)events;
     for (int i = 0; i < AT_ONCE && receive_layer_message(j); i++)
         ;
 }

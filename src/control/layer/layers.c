@@ -32,10 +32,8 @@ struct layer *layer_known(struct control *c, const char *name)
 
 static struct layer *add_known_layer(struct control *c, const char *name)
 {
-    struct layer *l = calloc(1, sizeof *l);
+    struct layer *l = new0(sizeof *l);
 
-    if (!l)
-        abort();
     snprintf(l->record.name, sizeof l->record.name, "%s", name);
     l->entry.id = l->record.name;
     map_add(&c->layers.known, &l->entry);
@@ -157,10 +155,8 @@ int layers_join(const struct json_strs *names, struct buf *out)
 
 static void queue_box_clear(struct control *c, const char *id)
 {
-    struct cleared_box *b = calloc(1, sizeof *b);
+    struct cleared_box *b = new0(sizeof *b);
 
-    if (!b)
-        abort();
     snprintf(b->id, sizeof b->id, "%s", id);
     list_append(&c->layers.boxes, &b->link);
 }
@@ -193,7 +189,6 @@ static void on_layers_job_done(struct layer_job *j, int r, const struct err *e,
 {
     struct control *c = container_of(j, struct control, layers.job);
 
-    (void)said;
     if (r < 0) /* the next start does it */
         LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
     start_next_layers_job(c);
@@ -312,7 +307,6 @@ static void free_layer(struct map_entry *v, void *user)
 {
     struct layer *l = container_of(v, struct layer, entry);
 
-    (void)user;
     link_leave(&l->link);
     link_leave(&l->waiting);
     free(l);

@@ -18,9 +18,7 @@ struct owner *owner_join(struct map *x, const char *name)
     struct owner *o = find_owner_entry(x, name);
 
     if (!o) {
-        o = calloc(1, sizeof *o);
-        if (!o)
-            abort();
+        o = new0(sizeof *o);
         snprintf(o->name, sizeof o->name, "%s", name);
         o->entry.id = o->name;
         map_add(x, &o->entry);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/owner/owner_share.h"
 #include "control/plane.h"
@@ -66,11 +67,9 @@ static struct stored_token **find_bucket(struct tokens *t, const unsigned char *
 static struct stored_token *stored_token_new(struct tokens *t, const struct token_record *r,
                                              struct err *e)
 {
-    struct stored_token *k = calloc(1, sizeof *k);
+    struct stored_token *k = new0(sizeof *k);
     struct json_pair *labels;
 
-    if (!k)
-        abort();
     arena_init(&k->arena, LABELS_MAX);
     k->tokens = t;
     k->record = *r;
@@ -329,10 +328,8 @@ static void compute_depth(struct token_descent *all, size_t n, struct token_desc
 /* The caller must free it. */
 static struct token_descent *sort_by_descent(const struct token_record *records, size_t n)
 {
-    struct token_descent *all = calloc(n ? n : 1, sizeof *all);
+    struct token_descent *all = new0_array(n ? n : 1, sizeof *all);
 
-    if (!all)
-        abort();
     for (size_t i = 0; i < n; i++)
         all[i].record = &records[i];
     qsort(all, n, sizeof *all, compare_token_ids);
@@ -387,11 +384,9 @@ static int load_token_rows(struct tokens *t, enum store_query_kind kind, int lim
 
 int tokens_open(struct control *c, struct tokens **ret, struct err *e)
 {
-    struct tokens *t = calloc(1, sizeof *t);
+    struct tokens *t = new0(sizeof *t);
     int r;
 
-    if (!t)
-        abort();
     t->control = c;
     quota_init(
         &t->owned,
@@ -666,10 +661,8 @@ static void on_revocation_stored(struct store_txn *x, int r, const struct err *e
 static struct stored_token **collect_made(struct stored_token *first, size_t *ret_n)
 {
     size_t n = 1, room = 16;
-    struct stored_token **all = calloc(room, sizeof(struct stored_token *));
+    struct stored_token **all = new0_array(room, sizeof(struct stored_token *));
 
-    if (!all)
-        abort();
     all[0] = first;
     for (size_t i = 0; i < n; i++) {
         if (!all[i]->record.revoked_ns)
@@ -699,9 +692,7 @@ static void revoke_all(struct token_op *op, struct stored_token *first, const st
     size_t n;
     struct stored_token **all = collect_made(first, &n);
 
-    op->ends_ = calloc(n, sizeof *op->ends_);
-    if (!op->ends_)
-        abort();
+    op->ends_ = new0_array(n, sizeof *op->ends_);
     op->n_ends_ = n;
     begin_token_txn(op);
     for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/sandbox/oom.h"
 #include "control/process/process.h"
 
@@ -142,11 +143,9 @@ static void on_processes_loaded(struct store_query *q, int r, const struct err *
 
 void processes_reattach(struct sandbox *s, const struct backend_found *found, size_t n)
 {
-    struct process_reattach *u = calloc(1, sizeof *u + n * sizeof *found);
+    struct process_reattach *u = new0(sizeof *u + n * sizeof *found);
     struct err e;
 
-    if (!u)
-        abort();
     u->sandbox = sandbox_ref(s);
     u->n_found = n;
     if (n)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/sandbox/oom.h"
 #include "lib/crypto/random.h"
@@ -42,10 +43,8 @@ void process_unref(struct process *p)
 
 struct process *process_new(struct sandbox *s)
 {
-    struct process *p = calloc(1, sizeof *p);
+    struct process *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     p->refs = 1;
     p->control = s->control;
     p->sandbox = s;

@@ -95,7 +95,6 @@ static void on_capture_progress(struct layer_job *j, uint64_t bytes, uint64_t en
 {
     struct capture *c = container_of(j, struct capture, job_);
 
-    (void)entries;
     if (c->progress)
         c->progress(c, bytes);
 }
@@ -245,7 +244,6 @@ static void on_box_layer_taken(struct layer_job *j, int r, const struct err *e,
     struct capture *c = container_of(j, struct capture, job_);
     struct err why;
 
-    (void)said;
     if (r >= 0) {
         /* The record still says `kept`, which is harmless: see LAYERS_TAKE. */
         c->sandbox_->detail.paused.kept = false;

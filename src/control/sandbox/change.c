@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/plane.h"
 #include "control/sandbox/sandbox.h"
@@ -15,10 +16,8 @@ enum { CHANGE_RETRY_MS = 500 }; /* until a stubborn change is retried */
 
 struct change *change_new(struct sandbox *s, const struct actor *who, const char *reason)
 {
-    struct change *c = calloc(1, sizeof *c);
+    struct change *c = new0(sizeof *c);
 
-    if (!c)
-        abort();
     c->sandbox = sandbox_ref(s);
     c->actor = *who;
     snprintf(c->reason, sizeof c->reason, "%s", reason ? reason : "");

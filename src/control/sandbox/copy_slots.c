@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "control/plane.h"
 
 void copy_slots_open(struct control *c)
@@ -46,11 +47,9 @@ int copy_slot_new(struct control *c, const struct account *a, bool must, turn_fn
                   struct copy_slot **ret, struct err *e)
 {
     const struct quota_who who = account_holder(a);
-    struct copy_slot *s = calloc(1, sizeof *s);
+    struct copy_slot *s = new0(sizeof *s);
     int r;
 
-    if (!s)
-        abort();
     *s = (struct copy_slot){ .control = c, .report = -1, .user = user };
     r = turns_join(&c->copies.turns, &s->turn, &who, must, start, e);
     if (r < 0)
@@ -98,7 +97,6 @@ static void on_stuck_report(struct loop_fd *f, unsigned events)
     char room[4096];
     ssize_t n = read(s->report, room, sizeof room);
 
-    (void)events;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         copy_slot_free(s);
 }

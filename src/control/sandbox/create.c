@@ -778,7 +778,6 @@ static void on_grant_tried(struct control_request *q, int r, const struct err *e
     struct create_op *op = container_of(q, struct create_op, granting_);
     struct err why = { 0 };
 
-    (void)fd;
     op->control_->changes--;
     if (r < 0)
         why = *e;

@@ -59,7 +59,6 @@ static void on_dial_connected(struct loop_fd *f, unsigned events)
     int sys = 0;
     socklen_t n = sizeof sys;
 
-    (void)events;
     loop_fd_stop(f);
     f->fd = -1;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &sys, &n) < 0)

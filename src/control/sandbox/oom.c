@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/sandbox/change.h"
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/spec.h"
@@ -20,18 +21,15 @@ static void edit_oom(struct change *ch, struct sandbox_record *next)
 
 static void on_oom_recorded(struct change *ch, int r, const struct err *e)
 {
-    (void)r; /* if this was not recorded, the next kill records both */
-    (void)e;
+    /* if this was not recorded, the next kill records both */
     free(ch->user);
 }
 
 static void record_oom(struct sandbox *s, uint32_t kills)
 {
     struct change *ch = change_new(s, &ACTOR_DAEMON, "out of memory");
-    struct oom_event *event = calloc(1, sizeof *event);
+    struct oom_event *event = new0(sizeof *event);
 
-    if (!event)
-        abort();
     snprintf(event->text, sizeof event->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
              (unsigned long long)sandbox_view(s).memory);
     ch->type = "sandbox.oom";

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/process/processes.h"
 #include "control/sandbox/sandbox.h"
@@ -123,9 +124,7 @@ void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
 {
     struct pausing *p;
 
-    p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    p = new0(sizeof *p);
     *p = (struct pausing){ .sandbox = sandbox_ref(s),
                            .actor = *who,
                            .op = op,
@@ -354,7 +353,6 @@ static void on_paused_layer_taken(struct layer_job *j, int r, const struct err *
 {
     struct sandbox *s = container_of(j, struct resume, take)->sandbox;
 
-    (void)said;
     if (r < 0) {
         resume_fail(s, e->code, e->msg);
         return;
@@ -470,7 +468,6 @@ static void on_workspace_checked(struct control_request *q, int r, const struct 
 {
     struct sandbox *s = container_of(q, struct sandbox, granting);
 
-    (void)fd;
     if (s->resume && !s->destroying) {
         if (r < 0)
             fail_resume_for_workspace(s, r, e);
@@ -533,9 +530,7 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
         return;
     }
     if (!under_way) {
-        s->resume = calloc(1, sizeof *s->resume);
-        if (!s->resume)
-            abort();
+        s->resume = new0(sizeof *s->resume);
         *s->resume = (struct resume){ .sandbox = s, .actor = *who };
     }
     if (s->resume->duration_ns < duration_ns)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/owner/owner_share.h"
 #include "control/plane.h"
 #include "control/sandbox/spec.h"
@@ -204,7 +205,6 @@ static void on_pool_box_ready(struct backend_box *x, int r, const struct err *e)
 static void on_pool_box_torn_down(struct backend_box *x, int r, const struct err *e,
                                   const struct backend_report *report)
 {
-    (void)report;
     if (r < 0)
         LOG(WARN, "pool.leftover", LOG_S("sandbox", x->id), LOG_S("error", e->msg));
     layers_clear_box(((struct pool_box *)x->owner)->control, x->id);
@@ -248,10 +248,8 @@ static const struct backend_box_events events = {
 
 static struct pool_box *pool_box_new(struct control *c, struct pool_shelf *f, struct backend_box *x)
 {
-    struct pool_box *b = calloc(1, sizeof *b);
+    struct pool_box *b = new0(sizeof *b);
 
-    if (!b)
-        abort();
     *b = (struct pool_box){ .box = x, .control = c, .shelf = f };
     x->owner = b;
     x->events = &events;
@@ -405,9 +403,7 @@ static void add_shelf(struct control *c, struct profile *p, bool egress, unsigne
     if (!p->pool.max || !backend || !(ops->can & BACKEND_CAN_POOL) ||
         (egress && !(ops->can & BACKEND_CAN_EGRESS)) || find_shelf(c, p, egress))
         return;
-    f = calloc(1, sizeof *f);
-    if (!f)
-        abort();
+    f = new0(sizeof *f);
     *f = (struct pool_shelf){ .control = c,
                               .profile = profile_ref(p),
                               .ops = ops,

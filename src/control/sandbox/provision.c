@@ -253,7 +253,6 @@ static void on_workspace_granted(struct control_request *q, int r, const struct 
 {
     struct sandbox *s = container_of(q, struct sandbox, granting);
 
-    (void)fd;
     s->awaits_grant = false;
     sandbox_notify_granted(s);
     if (!s->destroying && !s->after_teardown) {

@@ -12,7 +12,6 @@
 
 static void log_stale(void *user, const char *extension, const char *id, const char *what)
 {
-    (void)user;
     LOG(INFO, "sweep.found", LOG_S("extension", extension), LOG_S("id", id), LOG_S("what", what));
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
 
@@ -122,8 +123,6 @@ static void on_held_recorded(struct change *c, int r, const struct err *e)
     const struct sandbox *s = x->sandbox;
     struct err why;
 
-    (void)r;
-    (void)e;
     r = err_set(&why, ERR_CONFLICT,
                 "%.32s stays %s: its changes can be neither brought back nor stored (%.80s); make "
                 "room and destroy it again, or discard them",
@@ -368,10 +367,8 @@ static void on_salvage_wait(struct loop_timer *t)
 
 void salvage_begin(struct sandbox *s, const struct salvage_end *end)
 {
-    struct salvage *x = calloc(1, sizeof *x);
+    struct salvage *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     *x = (struct salvage){ .sandbox = sandbox_ref(s), .end = *end };
     s->salvage = x;
     ttl_stop(s);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/process/processes.h"
 #include "control/sandbox/spec.h"
 #include "lib/json/reader.h"
@@ -134,11 +135,9 @@ static void join_account(struct sandbox *s)
 int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
                 struct err *e)
 {
-    struct sandbox *s = calloc(1, sizeof *s);
+    struct sandbox *s = new0(sizeof *s);
     int r;
 
-    if (!s)
-        abort();
     s->client = (struct control_client){ -1, -1 };
     s->refs = 1;
     s->control = c;

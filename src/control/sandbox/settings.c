@@ -3,6 +3,8 @@
  * idle. */
 #include <stdlib.h>
 
+#include "base/own.h"
+
 #include "control/sandbox/sandbox.h"
 
 enum { LABELS_ARENA_MAX = 64 << 10 };
@@ -36,10 +38,8 @@ static void submit_setting(struct sandbox *s, struct change *ch, struct sandbox_
 
 static struct sandbox_setting *setting_new(struct sandbox_op *op)
 {
-    struct sandbox_setting *t = calloc(1, sizeof *t);
+    struct sandbox_setting *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->op = op;
     return t;
 }

@@ -136,8 +136,6 @@ static void on_failure_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
-    (void)r;
-    (void)e;
     sandbox_settle_failed(s);
 }
 

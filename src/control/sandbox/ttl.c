@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/own.h"
 #include "control/sandbox/sandbox.h"
 
 #define CHECK_MAX_NS   (60 * NS_PER_S)
@@ -73,7 +74,6 @@ static void on_expired_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
-    (void)e;
     if (r < 0) {
         schedule_check(s, NS_PER_S);
         return;
@@ -101,7 +101,6 @@ static void on_expiring_recorded(struct change *c, int r, const struct err *e)
     struct sandbox *s = c->sandbox;
     int64_t grace = s->control->config->ttl.grace;
 
-    (void)e;
     if (s->destroying || s->after_teardown)
         return;
     if (r < 0) {
@@ -190,10 +189,8 @@ static void on_due_paused(struct sandbox_op *op, int r, const struct err *e)
 
 static void pause_due_sandbox(struct sandbox *s, bool stop)
 {
-    struct pausing_due *p = calloc(1, sizeof *p);
+    struct pausing_due *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     *p = (struct pausing_due){ .sandbox = sandbox_ref(s), .op = { .done = on_due_paused } };
     if (stop)
         sandbox_stop(s, &ACTOR_DAEMON, &p->op);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/sandbox/sandbox.h"
 
 enum { SAMPLES_MAX = 120, SAMPLE_EVERY_S = 30 };
@@ -19,9 +20,7 @@ struct usage {
 static struct usage *get_usage(struct sandbox *s)
 {
     if (!s->usage)
-        s->usage = calloc(1, sizeof *s->usage);
-    if (!s->usage)
-        abort();
+        s->usage = new0(sizeof *s->usage);
     return s->usage;
 }
 
@@ -122,7 +121,6 @@ static void request_sample(struct map_entry *v, void *user)
 {
     struct sandbox *s = container_of(v, struct sandbox, entry);
 
-    (void)user;
     if (can_sample(s))
         s->ops->usage(s->box);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/sandbox/copy_slots.h"
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/spec.h"
@@ -381,7 +382,6 @@ static void on_report(struct loop_fd *f, unsigned events)
     ssize_t n = read(t->report, room, sizeof room);
     struct err e;
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0 && sync_report_feed(&t->reader, (struct str){ room, (size_t)n }, &e) >= 0) {
@@ -616,11 +616,9 @@ static int await_slot(struct transfer *t, struct err *e)
 static void begin_transfer(struct sandbox *s, const struct actor *who, bool receive,
                            struct workspace_op *op)
 {
-    struct transfer *t = calloc(1, sizeof *t);
+    struct transfer *t = new0(sizeof *t);
     int r;
 
-    if (!t)
-        abort();
     *t = (struct transfer){ .sandbox = sandbox_ref(s),
                             .op = op,
                             .actor = *who,

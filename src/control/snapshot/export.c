@@ -43,7 +43,6 @@ static void finish_export(struct export_op *op, int r, const struct err *e)
 static void on_export_done(struct layer_job *j, int r, const struct err *e,
                            const struct layers_said *said)
 {
-    (void)said;
     finish_export(container_of(j, struct export_op, job_), r, e);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "control/sandbox/sandbox.h"
+#include "base/own.h"
 #include "control/snapshot/snapshots.h"
 
 enum { AT_ONCE = 8, FORK_ARENA_MAX = 256 << 10 };
@@ -41,7 +42,7 @@ static void on_fork_undone(struct sandbox_op *o, int r, const struct err *e)
     struct fork_undo *u = container_of(o, struct fork_undo, op);
     struct fork_op *op = u->fork;
 
-    (void)e; /* the error of the fork is reported instead */
+    /* the error of the fork is reported instead */
     if (r < 0)
         op->left_ = op->made[u - op->undo_].record->id;
     if (!--op->pending_)
@@ -67,9 +68,7 @@ static void undo_fork_copy(struct fork_op *op, unsigned i)
 /* The caller gets either all sandboxes or an error, so those that were created are destroyed. */
 static void undo_fork(struct fork_op *op)
 {
-    op->undo_ = calloc(op->count, sizeof *op->undo_);
-    if (!op->undo_)
-        abort();
+    op->undo_ = new0_array(op->count, sizeof *op->undo_);
     for (unsigned i = 0; i < op->next_; i++)
         undo_fork_copy(op, i);
     if (!op->pending_)
@@ -159,9 +158,7 @@ static void on_fork_captured(struct capture *c, int r, const struct err *e)
 void sandbox_fork(struct sandbox *s, struct fork_op *op)
 {
     op->sandbox_ = sandbox_ref(s);
-    op->made = calloc(op->count, sizeof *op->made);
-    if (!op->made)
-        abort();
+    op->made = new0_array(op->count, sizeof *op->made);
     arena_init(&op->arena_, FORK_ARENA_MAX);
     op->layers_ = (struct json_strs){ NULL, 0 };
     op->next_ = op->pending_ = op->undone_ = 0;

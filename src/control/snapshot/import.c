@@ -175,7 +175,6 @@ static void on_import_done(struct layer_job *j, int r, const struct err *e,
 {
     struct import_op *op = container_of(j, struct import_op, job_);
 
-    (void)said;
     if (r < 0)
         finish_import(op, r, e);
     else
@@ -292,7 +291,6 @@ static void on_manifest_extracted(struct layer_job *j, int r, const struct err *
     struct import_op *op = container_of(j, struct import_op, job_);
     struct err why;
 
-    (void)said;
     if (r >= 0) {
         r = read_import_manifest(op, &why);
         if (r >= 0)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/event/event_share.h"
 #include "control/sandbox/sandbox.h"
 
@@ -91,11 +92,9 @@ static bool copy_snapshot_texts(struct snapshot *s)
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
 {
-    struct snapshot *s = calloc(1, sizeof *s);
+    struct snapshot *s = new0(sizeof *s);
     int x;
 
-    if (!s)
-        abort();
     s->record = *r;
     arena_init(&s->arena, SNAPSHOT_ARENA_MAX);
     x = copy_snapshot_texts(s) ? parse_snapshot_texts(s, e)
@@ -157,7 +156,6 @@ int snapshots_load(struct control *c, struct err *e)
 
 static void free_snapshot_entry(struct map_entry *v, void *user)
 {
-    (void)user;
     snapshot_free(container_of(v, struct snapshot, entry));
 }
 
@@ -464,9 +462,7 @@ static void expire_snapshot(struct map_entry *v, void *user)
 
     if (!s->record.expires_ns || s->record.expires_ns > clock_wall())
         return;
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->control = c;
     x->op.done = on_snapshot_expired;
     c->changes++;

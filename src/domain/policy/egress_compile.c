@@ -483,11 +483,9 @@ struct egress_snapshot *egress_compile_under(const struct egress_policy *p,
                                              const struct egress_ceiling *ceiling,
                                              uint64_t generation, struct err *e)
 {
-    struct egress_snapshot *s = calloc(1, sizeof *s);
+    struct egress_snapshot *s = new0(sizeof *s);
     struct policy_compiler c = { .s = s, .e = e };
 
-    if (!s)
-        abort();
     s->arena = (struct arena)ARENA_INIT(MEMORY_MAX);
     s->refs = 1;
     s->generation = generation;

@@ -358,9 +358,7 @@ int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, 
 
     if (pattern.n > GLOB_BYTES_MAX)
         return err_set(e, ERR_INVALID, "is longer than %d bytes", GLOB_BYTES_MAX);
-    p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    p = new0(sizeof *p);
     p->rest = pattern;
     p->parts = dialect == GLOB_PARTS || dialect == GLOB_PARTS_WIDE;
     p->wide = dialect == GLOB_PARTS_WIDE || dialect == GLOB_PLAIN_WIDE;

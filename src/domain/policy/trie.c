@@ -51,9 +51,7 @@ static void grow_edges(struct trie *x)
     size_t steps = 0;
 
     x->edge_cap = old.edge_cap ? old.edge_cap * 2 : 64;
-    x->edges = calloc(x->edge_cap, sizeof *x->edges);
-    if (!x->edges)
-        abort();
+    x->edges = new0_array(x->edge_cap, sizeof *x->edges);
     for (size_t i = 0; i < old.edge_cap; i++)
         if (old.edges[i].to)
             *edge_slot_of(x, &old.edges[i], &steps) = old.edges[i];
@@ -120,9 +118,7 @@ void trie_seal(struct trie *x)
 
     if (x->item_count)
         qsort(x->items, x->item_count, sizeof *x->items, compare_items);
-    x->starts = calloc((size_t)x->nodes + 2, sizeof *x->starts);
-    if (!x->starts)
-        abort();
+    x->starts = new0_array((size_t)x->nodes + 2, sizeof *x->starts);
     for (uint32_t node = 0; node <= x->nodes + 1; node++) {
         while (at < x->item_count && x->items[at].node < node)
             at++;

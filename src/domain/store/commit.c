@@ -161,8 +161,6 @@ static int on_log(void *store, sqlite3 *h, const char *name, int pages)
 {
     struct store *s = store;
 
-    (void)h;
-    (void)name;
     s->log_pages = pages;
     if (pages < STORE_LOG_PAGES_SCARCE)
         s->log_pages_scarce = STORE_LOG_PAGES_SCARCE;

@@ -95,7 +95,6 @@ static void on_reseal(sqlite3_context *c, int n, sqlite3_value **v)
     bool lost = false;
     int r = 0;
 
-    (void)n;
     if (is_current(k, text, depth)) {
         sqlite3_result_value(c, v[3]);
         return;
@@ -122,7 +121,6 @@ static void on_erase_env(sqlite3_context *c, int n, sqlite3_value **v)
     struct str text = sql_value_text(v[1]);
     AUTO(buf_done) struct buf out = BUF_INIT(text.n + 3);
 
-    (void)n;
     give_text(c, &out, env_erase(text, (unsigned)sqlite3_value_int(v[0]), &out));
 }
 

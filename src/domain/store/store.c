@@ -412,11 +412,9 @@ static void close_store_files(struct store *s)
 
 int store_open(int dir, struct loop *l, struct thread_pool *w, struct store **ret, struct err *e)
 {
-    struct store *s = calloc(1, sizeof *s);
+    struct store *s = new0(sizeof *s);
     int r;
 
-    if (!s)
-        abort();
     s->loop = l;
     s->work = w;
     s->dir = s->file.lock = s->reserve.fd = -1;

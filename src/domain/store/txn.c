@@ -325,7 +325,6 @@ void store_add_event(struct store_txn *t, const struct event_record *r)
 static int apply_outbox_sent(const struct txn_op *op, struct store_txn *t, struct db *d,
                              struct err *e)
 {
-    (void)t;
     return run_with_number(d, SQL_DROP_OUTBOX, op->number, e);
 }
 
@@ -339,7 +338,6 @@ void store_outbox_sent(struct store_txn *t, int64_t seq)
 static int apply_put_process(const struct txn_op *op, struct store_txn *t, struct db *d,
                              struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_PROCESS, &process_shape, op->record, e);
 }
 
@@ -354,7 +352,6 @@ static int apply_remove_process(const struct txn_op *op, struct store_txn *t, st
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_DROP_PROCESS, &st, e);
 
-    (void)t;
     if (r < 0)
         return r;
     db_bind(st, 1, op->key);
@@ -373,7 +370,6 @@ void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t pro
 static int apply_put_egress(const struct txn_op *op, struct store_txn *t, struct db *d,
                             struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_EGRESS, &egress_shape, op->record, e);
 }
 
@@ -396,7 +392,6 @@ void store_put_egress_head(struct store_txn *t, const struct egress_head_record 
 static int apply_put_token(const struct txn_op *op, struct store_txn *t, struct db *d,
                            struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_TOKEN, &token_shape, op->record, e);
 }
 
@@ -411,7 +406,6 @@ static int apply_end_token(const struct txn_op *op, struct store_txn *t, struct 
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_END_TOKEN, &st, e);
 
-    (void)t;
     if (r < 0)
         return r;
     db_bind(st, 1, op->key);
@@ -429,7 +423,6 @@ void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
 
 static int apply_put_host(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_HOST, &host_shape, op->record, e);
 }
 
@@ -441,7 +434,6 @@ void store_put_host(struct store_txn *t, const struct host_record *r)
 static int apply_remove_host(const struct txn_op *op, struct store_txn *t, struct db *d,
                              struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_HOST, op->key, e);
 }
 
@@ -456,7 +448,6 @@ static int apply_put_idempotency(const struct txn_op *op, struct store_txn *t, s
     const struct idempotency_record *i = op->record;
     int r = write_record_row(d, SQL_ADD_IDEMPOTENCY, &idempotency_shape, i, e);
 
-    (void)t;
     if (r == -ERR_CONFLICT)
         return err_set(e, ERR_CONFLICT, "the idempotency key '%s' is taken", i->key);
     return r;
@@ -471,7 +462,6 @@ void store_put_idempotency(struct store_txn *t, const struct idempotency_record 
 
 static int apply_put_peer(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_PEER, &peer_shape, op->record, e);
 }
 
@@ -483,7 +473,6 @@ void store_put_peer(struct store_txn *t, const struct peer_record *r)
 static int apply_remove_peer(const struct txn_op *op, struct store_txn *t, struct db *d,
                              struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_PEER, op->key, e);
 }
 
@@ -495,7 +484,6 @@ void store_remove_peer(struct store_txn *t, const char *id)
 static int apply_add_approval(const struct txn_op *op, struct store_txn *t, struct db *d,
                               struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_ADD_APPROVAL, &approval_shape, op->record, e);
 }
 
@@ -511,7 +499,6 @@ static int apply_move_approval(const struct txn_op *op, struct store_txn *t, str
     sqlite3_stmt *st;
     int r = db_prepare(d, SQL_MOVE_APPROVAL, &st, e);
 
-    (void)t;
     if (r < 0)
         return r;
     r = row_bind(&approval_shape, a, st, d->keys, e);
@@ -542,7 +529,6 @@ void store_move_approval(struct store_txn *t, const struct approval_record *r,
 static int apply_put_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
                            struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_GRANT, &grant_shape, op->record, e);
 }
 
@@ -554,7 +540,6 @@ void store_put_grant(struct store_txn *t, const struct grant_record *r)
 static int apply_remove_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
                               struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_GRANT, op->key, e);
 }
 
@@ -566,7 +551,6 @@ void store_remove_grant(struct store_txn *t, const char *id)
 static int apply_put_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
                               struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_SNAPSHOT, &snapshot_shape, op->record, e);
 }
 
@@ -579,7 +563,6 @@ void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
 static int apply_set_snapshot_layers(const struct txn_op *op, struct store_txn *t, struct db *d,
                                      struct err *e)
 {
-    (void)t;
     return run_with_pair(d, SQL_SET_SNAPSHOT_LAYERS, op, e);
 }
 
@@ -592,7 +575,6 @@ void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *
 static int apply_remove_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
                                  struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_SNAPSHOT, op->key, e);
 }
 
@@ -607,7 +589,6 @@ void store_remove_snapshot(struct store_txn *t, const char *id)
 static int apply_put_image(const struct txn_op *op, struct store_txn *t, struct db *d,
                            struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_IMAGE, &image_shape, op->record, e);
 }
 
@@ -620,7 +601,6 @@ void store_put_image(struct store_txn *t, const struct image_record *r)
 static int apply_remove_image(const struct txn_op *op, struct store_txn *t, struct db *d,
                               struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_IMAGE, op->key, e);
 }
 
@@ -633,7 +613,6 @@ void store_remove_image(struct store_txn *t, const char *ref)
 static int apply_put_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
                            struct err *e)
 {
-    (void)t;
     return write_record_row(d, SQL_PUT_LAYER, &layer_shape, op->record, e);
 }
 
@@ -646,7 +625,6 @@ void store_put_layer(struct store_txn *t, const struct layer_record *r)
 static int apply_remove_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
                               struct err *e)
 {
-    (void)t;
     return run_with_text(d, SQL_DROP_LAYER, op->key, e);
 }
 
@@ -664,7 +642,6 @@ static int apply_set_setting(const struct txn_op *op, struct store_txn *t, struc
     char name[192];
     int r = 0;
 
-    (void)t;
     if (d->keys && seal_applies(op->key)) {
         r = seal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", op->key.p, name),
                       op->value, &sealed, e);
@@ -675,8 +652,6 @@ static int apply_set_setting(const struct txn_op *op, struct store_txn *t, struc
 
 static int apply_reseal(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    (void)op;
-    (void)t;
     return seal_all(d, e);
 }
 
@@ -693,8 +668,6 @@ void store_set(struct store_txn *t, const char *key, const char *value)
 
 static int apply_force(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    (void)op;
-    (void)t;
     return db_force(d, e);
 }
 

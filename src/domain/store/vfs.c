@@ -28,7 +28,6 @@ static int check_access(sqlite3_vfs *v, const char *name, int flags, int *ret)
 
 static int keep_path(sqlite3_vfs *v, const char *name, int cap, char *ret)
 {
-    (void)v;
     return snprintf(ret, (size_t)cap, "%s", name) < cap ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/core/internal.h"
 #include "edge/core/template.h"
 #include "control/owner/owner_share.h"
@@ -53,12 +54,10 @@ static void templates_free(struct e2b_templates *t)
 static int read_templates_json(struct str text, struct e2b_templates **ret, struct err *e)
 {
     const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
-    struct e2b_templates *t = calloc(1, sizeof *t);
+    struct e2b_templates *t = new0(sizeof *t);
     const struct json *v;
     int r;
 
-    if (!t)
-        abort();
     arena_init(&t->arena, 4 * TEXT_MAX);
     r = json_read(text, limits, &t->arena, &v, e);
     if (r >= 0)
@@ -170,13 +169,11 @@ static void on_templates_saved(struct store_txn *t, int r, const struct err *e)
 static int write_templates_json(const struct api *a, const struct built *new, const char *without,
                                 struct buf *out, struct err *e)
 {
-    struct built *all = calloc(count_templates(a) + 1, sizeof *all);
+    struct built *all = new0_array(count_templates(a) + 1, sizeof *all);
     struct templates_document d = { { all, 0 } };
     struct json_writer w;
     int r;
 
-    if (!all)
-        abort();
     for (size_t i = 0; i < count_templates(a); i++)
         if (!without || strcmp(template_at(a, i)->id, without) != 0)
             all[d.all.n++] = *template_at(a, i);

@@ -63,7 +63,6 @@ static void on_watch_output(struct loop_fd *s, unsigned events)
     struct dir_watch *d = container_of(s, struct dir_watch, output);
     ssize_t n = read(d->out, room, sizeof room);
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0 && buf_add(&d->records, (struct str){ room, (size_t)n }) >= 0)

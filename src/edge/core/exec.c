@@ -11,6 +11,7 @@
 
 #include "lib/proc/signals.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/json/reader.h"
 
 enum { LINGER_MS = 300, INPUT_MAX = 1 << 20 };
@@ -47,7 +48,6 @@ static void on_one_shot_removed(struct sandbox_op *op, int r, const struct err *
     struct exec *x = container_of(op, struct exec, removal);
     struct call *c = x->call;
 
-    (void)e;
     x->own = r >= 0 ? c->sandbox : NULL;
     if (c->x)
         x->encoder->ended(x, &x->end);
@@ -109,7 +109,6 @@ static void on_exec_output(struct loop_fd *s, unsigned events)
     struct exec *x = p->exec;
     ssize_t n = read(p->fd, room, sizeof room);
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     call_ref(x->call);
@@ -216,10 +215,8 @@ static void on_exec_client_gone(struct call *c)
 static struct exec *exec_new(struct call *c, const struct process_request *q,
                              const struct exec_encoder *encoder)
 {
-    struct exec *x = calloc(1, sizeof *x);
+    struct exec *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->call = call_ref(c);
     x->encoder = encoder;
     x->request = *q;
@@ -304,7 +301,6 @@ static void on_exec_stdin_writable(struct loop_fd *s, unsigned events_)
 {
     struct exec *x = container_of(s, struct exec, input);
 
-    (void)events_;
     loop_fd_stop(s);
     write_exec_stdin(x);
     if (!x->pending.n && x->on_input_room)

@@ -164,7 +164,6 @@ static void write_collected(struct json_writer *w, const void *what)
 
 static void on_collect_ended(struct exec *x, const struct backend_end *end)
 {
-    (void)end;
     call_answer(x->call, 200, write_collected, x);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "edge/core/exec.h"
+#include "base/own.h"
 #include "lib/http/websocket.h"
 #include "lib/json/reader.h"
 
@@ -177,7 +178,6 @@ static void on_exec_ws_closed(struct ws *w, int code)
     struct ws_session *s = container_of(w, struct ws_session, ws);
     struct call *c = s->call;
 
-    (void)code;
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
     if (s->exec) {
@@ -201,9 +201,7 @@ void exec_ws_accept(struct call *c)
                        "this endpoint needs a WebSocket: send Upgrade: websocket");
         return;
     }
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     s->call = c;
     if (ws_accept(&s->ws, c->x, &config, &e) < 0) {
         free(s);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "edge/core/file_take.h"
 #include "backends/records.h"
 #include "lib/gzip/gzip.h"
@@ -154,7 +155,6 @@ static void on_file_op_output(struct loop_fd *s, unsigned events)
     ssize_t n = read(f->out, room, sizeof room);
     int r;
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     call_ref(f->call);
@@ -215,7 +215,6 @@ static void on_file_input_room(struct loop_fd *s, unsigned events)
 {
     struct file_op *f = container_of(s, struct file_op, input);
 
-    (void)events;
     loop_fd_stop(s);
     write_file_input(f);
     if (!f->pending.n && !f->body_over)
@@ -359,9 +358,7 @@ void file_op_start(struct call *c, const struct file_encoder *encoder, const cha
 
     if (encoder->packs && !choose_file_coding(c, &packed))
         return;
-    f = calloc(1, sizeof *f);
-    if (!f)
-        abort();
+    f = new0(sizeof *f);
     f->call = call_ref(c);
     f->encoder = encoder;
     f->packer = packed ? gzip_new() : NULL;

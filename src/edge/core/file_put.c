@@ -55,7 +55,6 @@ static void write_put_input(struct file_put *p)
 
 static void on_put_room(struct loop_fd *s, unsigned events)
 {
-    (void)events;
     loop_fd_stop(s);
     write_put_input(container_of(s, struct file_put, input_));
 }

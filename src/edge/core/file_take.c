@@ -58,7 +58,6 @@ static void on_take_output(struct loop_fd *s, unsigned events)
     struct file_take *t = container_of(s, struct file_take, output_);
     ssize_t n = read(t->out_, room, sizeof room);
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0) {

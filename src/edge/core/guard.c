@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/core/guard_rows.h"
 #include "edge/core/internal.h"
 #include "edge/core/replay.h"
@@ -36,10 +37,8 @@ struct guard {
 
 static void begin_guard(struct call *c, struct peer *p, bool is_session)
 {
-    struct guard *g = calloc(1, sizeof *g);
+    struct guard *g = new0(sizeof *g);
 
-    if (!g)
-        abort();
     g->call = c;
     g->peer = peer_ref(p);
     g->is_session = is_session;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/own.h"
+
 /* A watcher that ignores output and waits for room in stdin. */
 struct input {
     struct call *call;
@@ -98,9 +100,6 @@ static void on_input_room(struct watcher *w)
 
 static bool on_input_output(struct watcher *w, int channel, struct str data)
 {
-    (void)w;
-    (void)channel;
-    (void)data;
     return true;
 }
 
@@ -108,13 +107,12 @@ static void on_input_process_ended(struct watcher *w, const struct backend_end *
 {
     struct input *i = container_of(w, struct input, watcher);
 
-    (void)end;
     call_fail_with(i->call, 409, "conflict", "the process has ended");
 }
 
 static void on_input_behind(struct watcher *w)
 {
-    (void)w; /* cannot happen: output is discarded at once */
+    /* cannot happen: output is discarded at once */
 }
 
 static const struct watcher_events input_events = {
@@ -126,10 +124,8 @@ static const struct watcher_events input_events = {
 
 static struct input *input_new(struct call *c, struct process *p)
 {
-    struct input *i = calloc(1, sizeof *i);
+    struct input *i = new0(sizeof *i);
 
-    if (!i)
-        abort();
     i->call = c;
     i->process = p;
     buf_init(&i->rest, INPUT_WHOLE_MAX);

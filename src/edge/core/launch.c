@@ -6,6 +6,7 @@
 #include "edge/core/internal.h"
 #include "edge/core/guard.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/process/processes.h"
 
 #define AGAIN_NS    (200 * NS_PER_MS)
@@ -87,15 +88,12 @@ static void on_ready_retry(struct loop_timer *t)
 
 static bool ignore_launch_output(struct watcher *w, int channel, struct str data)
 {
-    (void)w;
-    (void)channel;
-    (void)data;
     return true;
 }
 
 static void ignore_launch_behind(struct watcher *w)
 {
-    (void)w; /* cannot happen: ignore_launch_output() accepts everything */
+    /* cannot happen: ignore_launch_output() accepts everything */
 }
 
 static void on_launch_program_ended(struct watcher *w, const struct backend_end *end)
@@ -153,11 +151,9 @@ static void on_start_command_started(struct process_op *op, int r, const struct 
 
 void launch_template(struct call *c, const struct built *b, launch_fn *done)
 {
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l = new0(sizeof *l);
     struct err e;
 
-    if (!l)
-        abort();
     *l = (struct launch){ .call = call_ref(c),
                           .done = done,
                           .start = arena_dup(&c->own, str_from(b->start)),
@@ -176,10 +172,8 @@ void launch_template(struct call *c, const struct built *b, launch_fn *done)
 void launch_image(struct call *c, launch_fn *done)
 {
     static const char *const shell[] = { "/bin/sh", "-c" };
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l = new0(sizeof *l);
 
-    if (!l)
-        abort();
     *l = (struct launch){ .call = call_ref(c), .done = done, .user = "root", .workdir = "/" };
     run_shell_command(l, shell, COUNT_OF(shell), launch_make_user, NULL, on_ready_check_started);
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/core/internal.h"
 
 struct store_answer {
@@ -33,11 +34,9 @@ static void on_listing_answered(struct store_query *q, int r, const struct err *
 
 void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write)
 {
-    struct store_answer *a = calloc(1, sizeof *a);
+    struct store_answer *a = new0(sizeof *a);
     struct err e;
 
-    if (!a)
-        abort();
     a->listing = (struct store_listing){ .call = c, .query = *q };
     a->write = write;
     arena_init(&a->listing.query.arena, bytes);

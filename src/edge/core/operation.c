@@ -21,10 +21,8 @@ static void free_call_operation(struct call *c)
 
 struct sandbox_op *call_sandbox_op(struct call *c, sandbox_op_fn *done)
 {
-    struct call_operation *o = calloc(1, sizeof *o);
+    struct call_operation *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     o->call = call_ref(c);
     o->op.done = done;
     c->state = o;

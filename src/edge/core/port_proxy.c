@@ -441,10 +441,8 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
                         struct str target, port_refused_fn *refused)
 {
     const struct h1_request *q = http_request(c->x);
-    struct proxy *p = calloc(1, sizeof *p);
+    struct proxy *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     p->call = c;
     p->refused = refused;
     p->preview = *preview;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/core/exec.h"
 #include "edge/core/input.h"
 #include "edge/core/route.h"
@@ -77,10 +78,8 @@ static void on_background_started(struct process_op *op, int r, const struct err
 static struct background *background_new(struct call *c, void (*done)(struct process_op *op, int r,
                                                                       const struct err *e))
 {
-    struct background *b = calloc(1, sizeof *b);
+    struct background *b = new0(sizeof *b);
 
-    if (!b)
-        abort();
     b->call = call_ref(c);
     b->op.done = done;
     c->state = b;

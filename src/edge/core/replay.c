@@ -285,11 +285,9 @@ static int begin_replay(struct replay *r, struct err *e)
 
 void replay_run(struct api *a, struct trust_call *c, struct peer *p)
 {
-    struct replay *r = calloc(1, sizeof *r);
+    struct replay *r = new0(sizeof *r);
     struct err e;
 
-    if (!r)
-        abort();
     *r = (struct replay){ .api = a, .call = c, .peer = peer_ref(p), .fd = -1 };
     buf_init(&r->out, OUT_MAX);
     buf_init(&r->in, IN_MAX);

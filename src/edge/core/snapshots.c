@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 #include "edge/core/route.h"
@@ -223,9 +224,7 @@ static void rest_verify_snapshot(struct call *c)
 
     if (!s)
         return;
-    v = calloc(1, sizeof *v);
-    if (!v)
-        abort();
+    v = new0(sizeof *v);
     v->call = call_ref(c);
     v->under_way = true;
     v->op.at = on_verify_progress;
@@ -251,10 +250,8 @@ static void on_snapshot_deleted(struct snapshot_delete_op *op, int r, const stru
 
 void snapshot_delete_for(struct call *c, const struct snapshot *s)
 {
-    struct snapshot_deletion *d = calloc(1, sizeof *d);
+    struct snapshot_deletion *d = new0(sizeof *d);
 
-    if (!d)
-        abort();
     d->call = call_ref(c);
     d->op.done = on_snapshot_deleted;
     c->state = d;
@@ -321,10 +318,8 @@ static void on_snapshot_taken(struct snapshot_op *op, int r, const struct err *e
 
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer)
 {
-    struct snapshot_capture *t = calloc(1, sizeof *t);
+    struct snapshot_capture *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->call = call_ref(c);
     t->answer = answer;
     t->op =
@@ -419,9 +414,7 @@ static void rest_fork_sandbox(struct call *c)
         call_fail(c, &e);
         return;
     }
-    f = calloc(1, sizeof *f);
-    if (!f)
-        abort();
+    f = new0(sizeof *f);
     f->call = call_ref(c);
     f->op = (struct fork_op){
         .caller = &c->caller, .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked
@@ -550,11 +543,9 @@ static void on_diff_done(struct diff_op *op, int r, const struct err *e)
 
 static void rest_diff_sandbox(struct call *c)
 {
-    struct diff_call *d = calloc(1, sizeof *d);
+    struct diff_call *d = new0(sizeof *d);
     struct str snapshot = { NULL, 0 };
 
-    if (!d)
-        abort();
     d->op = (struct diff_op){ .caller = &c->caller, .done = on_diff_done, .file = -1 };
     c->state = d;
     c->on_end = free_diff_call;

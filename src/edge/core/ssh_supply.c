@@ -60,9 +60,7 @@ static void on_ssh_kit_checked(struct thread_job *j, enum work_end end)
 static struct ssh_supply *supply_of(struct api *a)
 {
     if (!a->ssh) {
-        a->ssh = calloc(1, sizeof *a->ssh);
-        if (!a->ssh)
-            abort();
+        a->ssh = new0(sizeof *a->ssh);
     }
     return a->ssh;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "edge/core/file_take.h"
 #include "edge/core/multipart.h"
 #include "backends/records.h"
@@ -180,7 +181,6 @@ static void on_upload_input_room(struct loop_fd *s, unsigned events)
 {
     struct upload *u = container_of(s, struct upload, input);
 
-    (void)events;
     loop_fd_stop(s);
     advance_upload(u);
 }
@@ -442,11 +442,9 @@ static void on_upload_body(struct http_exchange *x, struct str data)
 
 void upload_start(struct call *c, const struct upload_setup *setup)
 {
-    struct upload *u = calloc(1, sizeof *u);
+    struct upload *u = new0(sizeof *u);
     struct err e;
 
-    if (!u)
-        abort();
     u->call = c;
     u->setup = *setup;
     u->in = -1;

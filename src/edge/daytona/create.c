@@ -211,8 +211,6 @@ static void set_new_sandbox_rest(struct call *c, int r, const struct err *e)
 {
     struct daytona_creation *m = ((const struct creation *)c->state)->op.fork;
 
-    (void)r;
-    (void)e;
     sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "edge/daytona/internal.h"
+#include "base/own.h"
 #include "edge/core/file_take.h"
 #include "lib/crypto/random.h"
 #include "lib/crypto/encode.h"
@@ -174,7 +175,6 @@ static void on_download_output(struct loop_fd *s, unsigned events)
     struct call *c = d->call;
     ssize_t n = read(d->out, room, sizeof room);
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     call_ref(c);
@@ -323,9 +323,7 @@ static void download_many(struct call *c)
 
     if (!daytona_read_body(c, fields, COUNT_OF(fields), &q) || !check_download_paths(c, &q.paths))
         return;
-    d = calloc(1, sizeof *d);
-    if (!d)
-        abort();
+    d = new0(sizeof *d);
     d->call = c;
     d->paths = q.paths;
     d->out = -1;

@@ -171,7 +171,6 @@ static bool is_daytona_code(const char *code)
 
 static void fail_daytona_plane(struct call *c, const struct err *e, int status, const char *code)
 {
-    (void)code;
     fail_daytona(c, e, status, daytona_problem_code(status), "DAYTONA_API");
 }
 

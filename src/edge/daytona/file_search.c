@@ -10,6 +10,7 @@
 #include "edge/daytona/internal.h"
 #include "edge/core/file_walk.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "domain/policy/glob.h"
 
 enum {
@@ -222,7 +223,6 @@ static void on_file_output(struct loop_fd *l, unsigned events)
     struct call *c = call_ref(s->call);
     ssize_t n = read(s->out, room, sizeof room);
 
-    (void)events;
     if (n > 0)
         scan_file_piece(s, (struct str){ room, (size_t)n });
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -236,7 +236,6 @@ static void on_file_started(struct run_op *op, int r, const struct err *e)
     struct file_search *s = container_of(op, struct file_search, op);
     struct call *c = s->call;
 
-    (void)e;
     if (r < 0) { /* if the sandbox ended, the next file fails as well */
         s->ended = s->skipped = true;
         finish_file(s);
@@ -371,9 +370,7 @@ static void start_file_search(struct call *c, bool is_name)
 
     if (!root)
         return;
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     s->call = c;
     s->out = -1;
     s->last = &s->files;

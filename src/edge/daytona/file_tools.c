@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "edge/daytona/internal.h"
+#include "base/own.h"
 #include "edge/core/file_put.h"
 #include "edge/core/file_take.h"
 
@@ -143,9 +144,7 @@ static void replace_in_files(struct call *c)
     for (size_t i = 0; i < q.files.n; i++)
         if (!daytona_path(c, str_from(q.files.p[i])))
             return;
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     k->call = c;
     k->asked = q;
     buf_init(&k->changed, FILE_MAX);
@@ -210,9 +209,7 @@ static void set_file_permissions(struct call *c)
 
     if (!path)
         return;
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     c->state = k;
     c->on_end = on_permissions_end;
     k->argv[k->n++] = path;

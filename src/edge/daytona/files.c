@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "edge/daytona/internal.h"
+#include "base/own.h"
 #include "edge/core/file_entry.h"
 #include "edge/core/file_op.h"
 #include "edge/core/file_walk.h"
@@ -37,10 +38,8 @@ static void on_toolbox_file_end(struct call *c)
 
 static struct toolbox_file_call *new_toolbox_file_call(struct call *c)
 {
-    struct toolbox_file_call *k = calloc(1, sizeof *k);
+    struct toolbox_file_call *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     k->call = c;
     buf_init(&k->text, CALL_ANSWER_MAX);
     c->state = k;
@@ -370,11 +369,9 @@ static const struct upload_events bulk_events = { .part = choose_bulk_path,
 
 static void upload_toolbox_files(struct call *c, const char *only)
 {
-    struct bulk *a = calloc(1, sizeof *a);
+    struct bulk *a = new0(sizeof *a);
     struct upload_setup setup = { .events = &bulk_events, .user = DAYTONA_USER, .owner = a };
 
-    if (!a)
-        abort();
     a->only = only;
     if (only && !str_starts(call_header(c, "Content-Type"), STR("multipart/")))
         setup.whole = only;

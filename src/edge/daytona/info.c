@@ -35,7 +35,6 @@ static void show_toolbox_version(struct call *c)
 
 static void write_home(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     write_str_member(w, "dir", DAYTONA_HOME);
     json_end_object(w);

@@ -12,6 +12,7 @@
 #include "edge/code/kernels.h"
 #include "edge/core/guard.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/http/websocket.h"
 #include "lib/json/reader.h"
 
@@ -86,10 +87,8 @@ static void on_interpreter_client_gone(struct call *c)
 
 static struct interpreter_run *new_interpreter_run(struct call *c)
 {
-    struct interpreter_run *k = calloc(1, sizeof *k);
+    struct interpreter_run *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     k->call = c;
     buf_init(&k->input, 2 * CODE_MAX);
     c->state = k;
@@ -293,7 +292,6 @@ static bool on_context_output(struct watcher *w, int channel, struct str data)
 
 static void on_context_ended(struct watcher *w, const struct backend_end *end)
 {
-    (void)end;
     close_run(container_of(w, struct interpreter_run, watcher), CLOSE_FAILED,
               STR("the context's process has ended"));
 }
@@ -377,7 +375,6 @@ static void on_interpreter_message(struct ws *w, enum frame_op op, struct str da
     const struct json *v;
     struct err e;
 
-    (void)op;
     if (k->came || k->over)
         return; /* one execution per connection */
     k->came = true;
@@ -393,7 +390,6 @@ static void on_interpreter_closed(struct ws *w, int code)
     struct interpreter_run *k = container_of(w, struct interpreter_run, ws);
     struct call *c = k->call;
 
-    (void)code;
     on_interpreter_client_gone(c);
     k->over = true;
     c->x = NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/pagination.h"
+#include "base/own.h"
 #include "edge/daytona/internal.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
@@ -151,10 +152,8 @@ static bool check_known_filters(struct call *c)
 
 static void list_daytona_sandboxes(struct call *c)
 {
-    struct box_page *p = calloc(1, sizeof *p);
+    struct box_page *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     box_page_init(p, c, answer_daytona_list);
     if (check_known_filters(c) && read_daytona_states(c, &p->query.states) &&
         box_page_after(p, "cursor") && read_filter(c, p))

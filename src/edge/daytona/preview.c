@@ -136,7 +136,6 @@ static void on_preview_port_closed(struct call *c, uint16_t port, const struct e
 {
     char text[64];
 
-    (void)e;
     snprintf(text, sizeof text, "nothing listens on port %u in the sandbox", port);
     call_fail_with(c, 502, "upstream", text);
 }

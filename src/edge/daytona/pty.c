@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "edge/daytona/internal.h"
+#include "base/own.h"
 #include "edge/daytona/sessions.h"
 #include "edge/core/guard.h"
 #include "lib/crypto/encode.h"
@@ -65,10 +66,8 @@ static void on_pty_client_gone(struct call *c)
 
 static struct pty *pty_new(struct call *c)
 {
-    struct pty *p = calloc(1, sizeof *p);
+    struct pty *p = new0(sizeof *p);
 
-    if (!p)
-        abort();
     p->call = c;
     buf_init(&p->input, 2 << 20);
     c->state = p;
@@ -121,7 +120,7 @@ static void on_pty_message(struct ws *w, enum frame_op op, struct str data)
 {
     struct pty *p = container_of(w, struct pty, ws);
 
-    (void)op; /* text frames are input as well */
+    /* text frames are input as well */
     if (buf_add(&p->input, data) < 0) {
         ws_close(w, CLOSE_FAILED, STR("too much input"));
         return;
@@ -135,7 +134,6 @@ static void on_pty_closed(struct ws *w, int code)
     struct pty *p = container_of(w, struct pty, ws);
     struct call *c = p->call;
 
-    (void)code;
     watcher_stop(&p->watcher); /* the terminal continues */
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
@@ -154,7 +152,6 @@ static bool on_pty_output(struct watcher *w, int channel, struct str data)
     struct pty *p = container_of(w, struct pty, watcher);
     int r = ws_send(&p->ws, FRAME_BINARY, data, NULL);
 
-    (void)channel;
     if (r < 0)
         ws_close(&p->ws, CLOSE_FAILED, STR("sending output failed"));
     return r == 0;

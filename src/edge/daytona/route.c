@@ -53,7 +53,6 @@ bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n
 
 static void write_done_object(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     json_end_object(w);
 }

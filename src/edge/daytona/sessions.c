@@ -8,6 +8,7 @@
 #include "edge/core/input.h"
 #include "edge/core/guard.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/http/websocket.h"
 
 enum { OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
@@ -95,10 +96,8 @@ static void on_session_client_gone(struct call *c)
 
 static struct session_call *new_session_call(struct call *c, struct process *p)
 {
-    struct session_call *t = calloc(1, sizeof *t);
+    struct session_call *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->call = c;
     t->process = p;
     t->last = &t->commands;
@@ -423,9 +422,7 @@ static void list_daytona_sessions(struct call *c)
 {
     struct session_call *t = new_session_call(c, NULL);
 
-    t->all = calloc(PROCESSES_MAX, sizeof(struct process *));
-    if (!t->all)
-        abort();
+    t->all = new0_array(PROCESSES_MAX, sizeof(struct process *));
     process_each(c->sandbox, add_session, t);
     buf_add_c(&t->both, '[');
     list_next_session(t);
@@ -686,7 +683,6 @@ static void on_follow_closed(struct ws *w, int code)
     struct session_call *t = container_of(w, struct session_call, ws);
     struct call *c = t->call;
 
-    (void)code;
     watcher_stop(&t->watcher);
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
@@ -700,9 +696,7 @@ static void on_follow_drain(struct ws *w)
 
 static void on_follow_message(struct ws *w, enum frame_op op, struct str data)
 {
-    (void)w; /* messages are ignored */
-    (void)op;
-    (void)data;
+    /* messages are ignored */
 }
 
 /* Sends the collected output of both streams. Returns false if the connection is full. */
@@ -745,7 +739,6 @@ static void on_follow_ended(struct watcher *w, const struct backend_end *end)
 {
     struct session_call *t = container_of(w, struct session_call, watcher);
 
-    (void)end;
     ws_close(&t->ws, CLOSE_DONE, STR(""));
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/daytona/internal.h"
 #include "edge/core/template.h"
 
@@ -193,7 +194,6 @@ static void remove_daytona_snapshot(struct call *c)
 
 static void on_daytona_snapshot_taken(struct call *c, const struct snapshot *s)
 {
-    (void)s;
     daytona_answer_sandbox(c);
 }
 
@@ -242,10 +242,8 @@ static void on_daytona_forked(struct fork_op *op, int r, const struct err *e)
 
 static void fork_daytona_sandbox(struct call *c)
 {
-    struct daytona_fork_call *f = calloc(1, sizeof *f);
+    struct daytona_fork_call *f = new0(sizeof *f);
 
-    if (!f)
-        abort();
     f->call = call_ref(c);
     f->op = (struct fork_op){ .caller = &c->caller,
                               .count = 1,

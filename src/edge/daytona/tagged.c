@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "edge/daytona/internal.h"
+#include "base/own.h"
 #include "edge/daytona/sessions.h"
 
 const char *daytona_tag_name(const struct process_view *v, const char *kind)
@@ -88,9 +89,6 @@ static void on_tagged_process_forgotten(struct process_op *op, int r, const stru
 
 static bool ignore_removed_output(struct watcher *w, int channel, struct str data)
 {
-    (void)w;
-    (void)channel;
-    (void)data;
     return true;
 }
 
@@ -98,7 +96,6 @@ static void on_removed_process_ended(struct watcher *w, const struct backend_end
 {
     struct process_removal *r = container_of(w, struct process_removal, watcher);
 
-    (void)end;
     process_forget(&r->op, &r->call->caller.actor);
 }
 
@@ -117,10 +114,8 @@ static const struct watcher_events events = { .output = ignore_removed_output,
 
 void daytona_remove_process(struct call *c, struct process *p)
 {
-    struct process_removal *r = calloc(1, sizeof *r);
+    struct process_removal *r = new0(sizeof *r);
 
-    if (!r)
-        abort();
     r->call = call_ref(c);
     r->op.process = p;
     r->op.done = on_tagged_process_forgotten;

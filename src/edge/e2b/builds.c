@@ -14,6 +14,7 @@
 #include "edge/core/guard.h"
 #include "base/clock.h"
 #include "base/fault_point.h"
+#include "base/own.h"
 #include "control/owner/owner_share.h"
 
 enum { ARENA_BYTES = 4 << 20, LINE_BYTES = 4096, PIECE_BYTES = 64 << 10 };
@@ -60,10 +61,8 @@ struct e2b_build *build_find(const struct call *c, struct str template, struct s
 
 struct e2b_build *build_alloc(void)
 {
-    struct e2b_build *b = calloc(1, sizeof *b);
+    struct e2b_build *b = new0(sizeof *b);
 
-    if (!b)
-        abort();
     arena_init(&b->arena, ARENA_BYTES);
     buf_init(&b->line, LINE_BYTES);
     return b;
@@ -320,8 +319,7 @@ static void on_build_snapshot_deleted(struct snapshot_delete_op *op, int r, cons
 {
     struct e2b_build *b = container_of(op, struct e2b_build, unsnap);
 
-    (void)r;
-    (void)e; /* on failure the owner can delete the snapshot */
+    /* on failure the owner can delete the snapshot */
     finish_build(b);
 }
 
@@ -439,7 +437,6 @@ static bool on_build_output(struct watcher *w, int channel, struct str data)
 {
     struct e2b_build *b = container_of(w, struct e2b_build, watcher);
 
-    (void)channel;
     while (data.n) {
         size_t n = str_find(data, '\n');
         bool whole = n < data.n;
@@ -623,7 +620,6 @@ static void workdir_as(struct e2b_build *b, const struct e2b_build_step *s, cons
 {
     const char *const args[] = { b->workdir, b->user, build_quiet_flag(b) };
 
-    (void)s;
     run_build_script(b, user, "/", make_workdir, args, 3);
 }
 

@@ -9,6 +9,7 @@
 #include "edge/e2b/internal.h"
 #include "lib/json/reader.h"
 #include "base/log.h"
+#include "base/own.h"
 
 /* The analyser does not see that the store owns the transaction. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -110,12 +111,10 @@ static int write_kept_builds(struct api *a, struct buf *out, struct err *e)
 void builds_save(struct api *a, built_fn *done, void *user)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
-    struct builds_save_op *s = calloc(1, sizeof *s);
+    struct builds_save_op *s = new0(sizeof *s);
     struct err e;
     int r;
 
-    if (!s)
-        abort();
     *s = (struct builds_save_op){ .done = done, .user = user };
     r = a->e2b_builds_closed ? err_set(&e, ERR_BUSY, "the daemon is stopping")
                              : write_kept_builds(a, &text, &e);
@@ -153,9 +152,7 @@ static void delete_stale_snapshot(const struct snapshot *s, void *user)
     if ((strcmp(r->sandbox, w->build->box_id) != 0 && strcmp(r->id, w->build->replaced) != 0) ||
         r->name[0] || built_of_snapshot(w->api, r->id))
         return;
-    op = calloc(1, sizeof *op);
-    if (!op)
-        abort();
+    op = new0(sizeof *op);
     op->done = on_stale_snapshot_deleted;
     snapshot_delete(w->api->control, s, op);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "edge/code/code_output.h"
+#include "base/own.h"
 #include "edge/e2b/internal.h"
 #include "edge/code/kernels.h"
 #include "edge/core/json_members.h"
@@ -102,10 +103,8 @@ static void on_code_client_gone(struct call *c)
 
 static struct code_call *new_code_call(struct call *c)
 {
-    struct code_call *k = calloc(1, sizeof *k);
+    struct code_call *k = new0(sizeof *k);
 
-    if (!k)
-        abort();
     k->call = c;
     buf_init(&k->input, 2 * CODE_MAX);
     c->state = k;
@@ -421,9 +420,6 @@ static void list_e2b_contexts(struct call *c)
 
 static bool ignore_killed_output(struct watcher *w, int channel, struct str data)
 {
-    (void)w;
-    (void)channel;
-    (void)data;
     return true;
 }
 
@@ -431,13 +427,12 @@ static void on_code_session_killed(struct watcher *w, const struct backend_end *
 {
     struct code_call *k = container_of(w, struct code_call, watcher);
 
-    (void)end;
     k->next(k);
 }
 
 static void ignore_killed_behind(struct watcher *w)
 {
-    (void)w; /* cannot happen: ignore_killed_output() accepts everything */
+    /* cannot happen: ignore_killed_output() accepts everything */
 }
 
 static const struct watcher_events kill_events = { .output = ignore_killed_output,

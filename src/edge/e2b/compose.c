@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/e2b/internal.h"
+#include "base/own.h"
 #include "edge/core/json_members.h"
 #include "edge/core/file_take.h"
 
@@ -103,9 +104,7 @@ static void compose_files(struct call *c)
         call_fail_with(c, 400, "invalid", "source_paths: must not be empty");
         return;
     }
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     k->path = path;
     c->state = k;
     c->on_end = on_compose_end;

@@ -370,7 +370,6 @@ static void fail_rpc(struct call *c, const struct err *e, int status, const char
     struct rpc_problem p = { .message = e->msg };
     int answered;
 
-    (void)code;
     p.code = rpc_code(envd_status(c, status), &answered);
     call_answer(c, answered, write_rpc_problem, &p);
 }
@@ -380,7 +379,6 @@ static void fail_stream(struct call *c, const struct err *e, int status, const c
 {
     int answered;
 
-    (void)code;
     if (stream_begin(c, NULL))
         stream_end_with(c, rpc_code(envd_status(c, status), &answered), e->msg);
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "edge/e2b/entry.h"
+#include "base/own.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/file_walk.h"
 
@@ -71,9 +72,7 @@ static struct envd_fs_call *new_fs_call(struct call *c, const struct json_field 
         from = e2b_path(c, user, str_from(q.from));
     if (!path || (q.from && !from))
         return NULL;
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     *k = (struct envd_fs_call){
         .call = c, .user = user, .path = path, .from = from, .depth = q.depth
     };

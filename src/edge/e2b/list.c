@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "edge/core/pagination.h"
+#include "base/own.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/metadata.h"
 #include "edge/e2b/shown.h"
@@ -155,11 +156,9 @@ static int read_template(struct call *c, struct store_query *q)
 
 static void list_e2b_sandboxes(struct call *c)
 {
-    struct e2b_listing *l = calloc(1, sizeof *l);
+    struct e2b_listing *l = new0(sizeof *l);
     struct store_query *q;
 
-    if (!l)
-        abort();
     q = &l->page.query;
     l->started_after_ns = INT64_MIN;
     box_page_init(&l->page, c, answer_e2b_listing);

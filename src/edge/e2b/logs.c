@@ -6,6 +6,7 @@
 #include "edge/e2b/internal.h"
 #include "edge/core/json_members.h"
 #include "base/clock.h"
+#include "base/own.h"
 
 enum { LOGS_DEFAULT = 100, LOGS_MAX = 1000 };
 
@@ -127,12 +128,10 @@ static int read_logs_query(struct call *c, struct e2b_logs *l)
 
 static void show_e2b_logs(struct call *c, bool both)
 {
-    struct e2b_logs *l = calloc(1, sizeof *l);
+    struct e2b_logs *l = new0(sizeof *l);
     struct err e;
     int r;
 
-    if (!l)
-        abort();
     l->call = c;
     l->both = both;
     l->query = (struct store_query){ .kind = STORE_HISTORY,

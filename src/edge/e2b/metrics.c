@@ -6,6 +6,7 @@
 #include "edge/e2b/shown.h"
 #include "edge/core/json_members.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/sandbox/usage.h"
 
 struct metrics_call {
@@ -72,10 +73,8 @@ static void on_usage_measured(struct usage_op *op)
 
 static void show_e2b_metrics(struct call *c)
 {
-    struct metrics_call *m = calloc(1, sizeof *m);
+    struct metrics_call *m = new0(sizeof *m);
 
-    if (!m)
-        abort();
     *m = (struct metrics_call){ .call = c, .op.done = on_usage_measured, .end_s = UINT64_MAX };
     c->state = m;
     c->on_end = on_metrics_end;

@@ -10,6 +10,7 @@
 #include "edge/core/guard.h"
 #include "edge/core/limit_text.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/crypto/encode.h"
 #include "lib/loop/timer.h"
 
@@ -78,7 +79,6 @@ static void write_process_start(struct json_writer *w, const void *what)
 
 static void write_process_ping(struct json_writer *w, const void *what)
 {
-    (void)what;
     open_process_event(w, "keepalive");
     close_process_event(w);
 }
@@ -183,10 +183,8 @@ static void on_process_stream_drained(struct http_exchange *x)
 
 static struct envd_process_stream *new_process_stream(struct call *c)
 {
-    struct envd_process_stream *t = calloc(1, sizeof *t);
+    struct envd_process_stream *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->call = c;
     t->watcher.events = &watcher_events;
     t->ping = (struct stream_ping){ .call = c,

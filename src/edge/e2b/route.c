@@ -67,7 +67,6 @@ static void on_e2b_port_closed(struct call *c, uint16_t port, const struct err *
 {
     const struct closed_port p = { sandbox_view(c->sandbox).record->id, port };
 
-    (void)e;
     call_answer(c, 502, write_closed, &p);
 }
 

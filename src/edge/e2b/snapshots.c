@@ -10,6 +10,7 @@
 #include "edge/e2b/shown.h"
 #include "edge/core/json_members.h"
 #include "base/clock.h"
+#include "base/own.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
@@ -210,9 +211,7 @@ static void fork_e2b_sandbox(struct call *c)
     }
     if (!e2b_is_there(c))
         return;
-    f = calloc(1, sizeof *f);
-    if (!f)
-        abort();
+    f = new0(sizeof *f);
     f->call = call_ref(c);
     /* Environment variables belong to E2B's sandboxes, and the answer reports each fork
      * separately. */

@@ -137,7 +137,6 @@ bool stream_timeout(struct call *c, int64_t *ret)
 
 static void write_empty_object(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     json_end_object(w);
 }

@@ -9,6 +9,7 @@
 #include "edge/e2b/internal.h"
 #include "edge/core/file_take.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/loop/timer.h"
 
 enum { KEPT_EVENTS_MAX = 10000, KEPT_TEXT_MAX = 4 << 20, KEPT_MAX = 16 };
@@ -170,7 +171,6 @@ static void write_stream_change(struct json_writer *w, const void *what)
 
 static void write_watch_ping(struct json_writer *w, const void *what)
 {
-    (void)what;
     write_empty_event(w, "keepalive");
 }
 
@@ -269,9 +269,7 @@ static void watch_dir(struct call *c)
     if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
         !stream_timeout(c, &timeout) || !find_watched_path(c, &q, &user, &top))
         return;
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     s->call = c;
     s->top = top;
     s->ping =
@@ -433,9 +431,7 @@ static void create_watcher(struct call *c)
         rpc_fail(c, 429, "too many watchers in this sandbox; remove some");
         return;
     }
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     k->api = c->api;
     buf_init(&k->texts, KEPT_TEXT_MAX);
     snprintf(k->sandbox, sizeof k->sandbox, "%s", sandbox_view(c->sandbox).record->id);

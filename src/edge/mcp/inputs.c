@@ -236,10 +236,8 @@ static void answer_with_inputs(struct mcp_request *r)
 
 static struct mcp_input_request *new_input_request(struct mcp_request *r, size_t n)
 {
-    struct mcp_input_request *a = calloc(1, sizeof *a);
+    struct mcp_input_request *a = new0(sizeof *a);
 
-    if (!a)
-        abort();
     a->id = ++r->session->asked;
     a->input = n;
     a->request = r;

@@ -9,8 +9,6 @@ enum { CALL_MAX = 32 << 20, DEPTH = 64, ERROR_MAX = 4 << 10 };
 
 static int ignore_job_message(struct mcp_out *o, struct str message)
 {
-    (void)o;
-    (void)message;
     return 0;
 }
 
@@ -23,8 +21,6 @@ static void on_job_answered(struct mcp_out *o, const struct json *id, struct str
     const struct json *v, *result = NULL;
     struct str why = STR("the call was interrupted and may have had effects");
 
-    (void)id;
-    (void)status;
     if (message.n && json_read(message, limits, &a, &v, NULL) >= 0) {
         result = mcp_object(v, "result");
         if (!result && mcp_text(mcp_object(v, "error"), "message").p)

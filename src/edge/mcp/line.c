@@ -98,8 +98,6 @@ static void end_line_if_answered(struct mcp_line *n)
 static void send_line_answer(struct mcp_out *o, const struct json *id, struct str message,
                              int status)
 {
-    (void)id;
-    (void)status;
     if (!message.n || send_line_message(o, message) >= 0)
         end_line_if_answered(container_of(o, struct mcp_line, out));
 }
@@ -239,11 +237,9 @@ void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const c
                      void *user, void (*free_user)(void *user), size_t max)
 {
     static const struct h1_field fields[] = { { { "Upgrade", 7 }, { MCP_LINE_PROTOCOL, 13 } } };
-    struct mcp_line *n = calloc(1, sizeof *n);
+    struct mcp_line *n = new0(sizeof *n);
     struct err e;
 
-    if (!n)
-        abort();
     if (mcp_session_new(server, peer, user, free_user, &n->session, &e) < 0) {
         http_fail(x, 503, str_from(e.msg));
         free(n);

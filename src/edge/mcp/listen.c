@@ -73,9 +73,7 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
         return err_set(e, ERR_QUOTA, "%d resources are watched already", MCP_WATCHES_MAX);
     if (!listener)
         mcp_watch_remove(s, uri); /* subscribing twice replaces the watch */
-    w = calloc(1, sizeof *w + uri.n + 1);
-    if (!w)
-        abort();
+    w = new0(sizeof *w + uri.n + 1);
     if (uri.n)
         memcpy(w->uri, uri.p, uri.n);
     w->session = s;

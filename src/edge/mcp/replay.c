@@ -86,9 +86,7 @@ static struct replay_peer *join_replay_peer(struct list *all, const char *name)
             return peer;
         }
     }
-    peer = calloc(1, sizeof *peer + n);
-    if (!peer)
-        abort();
+    peer = new0(sizeof *peer + n);
     memcpy(peer->name, name, n);
     list_append(all, &peer->link);
     peer->sessions = 1;
@@ -130,11 +128,9 @@ void replay_done(struct mcp_replay *p)
 static struct replay_entry *new_replay_entry(struct mcp_replay *p, enum replay_kind kind,
                                              struct str id, struct str text)
 {
-    struct replay_entry *v = calloc(1, sizeof *v + id.n + text.n);
+    struct replay_entry *v = new0(sizeof *v + id.n + text.n);
     char *copy;
 
-    if (!v)
-        abort();
     copy = (char *)(v + 1);
     if (id.n)
         memcpy(copy, id.p, id.n);

@@ -73,10 +73,8 @@ void mcp_request_cancel(struct mcp_request *r)
 static struct mcp_request *new_mcp_request(struct mcp_session *s, struct mcp_out *o,
                                            struct rpc_frame *f, const struct rpc_message *m)
 {
-    struct mcp_request *r = calloc(1, sizeof *r);
+    struct mcp_request *r = new0(sizeof *r);
 
-    if (!r)
-        abort();
     r->refs = 1;
     r->session = mcp_session_ref(s);
     r->frame = rpc_frame_ref(f);

@@ -98,12 +98,10 @@ int rpc_read(struct str text, size_t max, struct rpc_frame **ret, enum rpc_code 
              struct buf *ret_id, struct err *e)
 {
     const struct json_limits limits = { .bytes = max, .depth = RPC_DEPTH_MAX };
-    struct rpc_frame *f = calloc(1, sizeof *f);
+    struct rpc_frame *f = new0(sizeof *f);
     const struct json *v, *id = NULL;
     int r;
 
-    if (!f)
-        abort();
     f->refs = 1;
     arena_init(&f->arena, text.n + VALUES_MAX);
     r = json_read(text, limits, &f->arena, &v, e);

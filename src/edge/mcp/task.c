@@ -151,9 +151,7 @@ static int new_mcp_task(struct mcp_request *r, struct mcp_task **ret, struct err
         return err_set(e, ERR_BUSY,
                        "too many tasks (limits: %d per client, %d in total); wait for some to end",
                        TASKS_PEER_MAX, TASKS_MAX);
-    t = calloc(1, sizeof *t);
-    if (!t)
-        abort();
+    t = new0(sizeof *t);
     res = id_make("tsk_", t->id, e);
     if (res < 0) {
         free(t);
@@ -250,7 +248,6 @@ void mcp_task_wait(struct mcp_request *r)
 
 static void write_needs_tasks(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     json_key(w, STR("requiredCapabilities"));
     json_begin_object(w);

@@ -365,9 +365,7 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
         who.free_user(who.user);
         return;
     }
-    p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    p = new0(sizeof *p);
     p->web = w;
     p->who = who;
     snprintf(p->peer, sizeof p->peer, "%s", who.peer);

@@ -65,9 +65,7 @@ int web_session_new(struct mcp_web *web, struct mcp_who who, struct web_session 
 
     if (r < 0)
         return r;
-    k = calloc(1, sizeof *k);
-    if (!k)
-        abort();
+    k = new0(sizeof *k);
     k->session = mcp_session_ref(s);
     k->web = web;
     replay_init(&k->replay, &web->room, s->holder, s->family);

@@ -255,10 +255,8 @@ static const struct mcp_out_ops ops = { .send = send_stream_message, .answer = s
 struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
                                   struct web_session *kept, struct http_exchange *x)
 {
-    struct web_stream *t = calloc(1, sizeof *t);
+    struct web_stream *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->web = web;
     t->out.ops = &ops;
     t->session = mcp_session_ref(s);

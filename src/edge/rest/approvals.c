@@ -9,6 +9,7 @@
 #include "edge/tools/tools.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/owner/tokens.h"
 #include "domain/model/owner.h"
 #include "trust/approvals.h"
@@ -184,9 +185,7 @@ static void rest_show_approval(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such call");
         return;
     }
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     s->call = c;
     str_copy(c->params[0], s->id, sizeof s->id);
     c->state = s;
@@ -326,9 +325,7 @@ static void decide_approval(struct call *c, bool approve)
         call_fail_with(c, 404, "not_found", "there is no such waiting call");
         return;
     }
-    d = calloc(1, sizeof *d);
-    if (!d)
-        abort();
+    d = new0(sizeof *d);
     d->call = c;
     d->op = (struct approval_op){ .master = m,
                                   .reason = q.reason,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "edge/core/exec.h"
+#include "base/own.h"
 #include "edge/core/processes.h"
 #include "lib/http/websocket.h"
 #include "lib/json/reader.h"
@@ -201,7 +202,6 @@ static void on_attach_closed(struct ws *w, int code)
     struct attach *a = container_of(w, struct attach, ws);
     struct call *c = a->call;
 
-    (void)code;
     c->x = NULL;
     meters_ended(c, CALL_STREAMED);
     watcher_stop(&a->watcher);
@@ -265,9 +265,7 @@ void process_attach(struct call *c)
 
     if (!p)
         return;
-    a = calloc(1, sizeof *a);
-    if (!a)
-        abort();
+    a = new0(sizeof *a);
     a->call = c;
     a->process = p;
     a->watcher.events = &events;

@@ -101,11 +101,9 @@ static void free_audit_call(struct call *c)
 
 static void start_audit_check(struct call *c, struct audit_wanted *w)
 {
-    struct audit_call *x = calloc(1, sizeof *x);
+    struct audit_call *x = new0(sizeof *x);
     struct err e;
 
-    if (!x)
-        abort();
     w->caller = c->caller.owner;
     x->call = c;
     x->head_only = w->head_only;

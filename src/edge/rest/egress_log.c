@@ -9,6 +9,7 @@
 #include "edge/core/internal.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/egress/egress_link.h"
 #include "lib/json/reader.h"
 #include "lib/loop/timer.h"
@@ -213,12 +214,10 @@ static void rest_tail_egress_log(struct call *c)
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct log_tail *t = calloc(1, sizeof *t);
+    struct log_tail *t = new0(sizeof *t);
     uint64_t tail = 0;
     struct err e;
 
-    if (!t)
-        abort();
     t->call = c;
     t->fd = -1;
     c->state = t;

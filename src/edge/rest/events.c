@@ -16,6 +16,7 @@
 #include "edge/core/internal.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/egress/egress_tail.h"
 #include "lib/http/sse.h"
 #include "domain/model/event.h"
@@ -430,10 +431,8 @@ static void begin_stream(struct event_stream *s)
 
 static void start_stream(struct call *c, const char *sandbox)
 {
-    struct event_stream *s = calloc(1, sizeof *s);
+    struct event_stream *s = new0(sizeof *s);
 
-    if (!s)
-        abort();
     s->call = c;
     s->sse = call_accepts(c, "text/event-stream");
     snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);

@@ -84,7 +84,6 @@ static ssize_t encode_changes(struct file_op *f, struct str in, struct buf *out)
     size_t used = 0;
     ssize_t n;
 
-    (void)f;
     while ((n = backend_change_read((struct str){ in.p + used, in.n - used }, &v)) > 0) {
         used += (size_t)n;
         if (!change_name(v.mask)) /* the first record only marks the watch as active */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/listing.h"
 #include "edge/core/route.h"
 #include "control/host/host.h"
@@ -106,10 +107,8 @@ static void on_host_changed(struct host_op *op, int r, const struct err *e)
 
 static struct host_change *new_host_change(struct call *c, bool add)
 {
-    struct host_change *h = calloc(1, sizeof *h);
+    struct host_change *h = new0(sizeof *h);
 
-    if (!h)
-        abort();
     h->call = c;
     h->add = add;
     h->op.done = on_host_changed;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/keep_body.h"
 #include "edge/core/route.h"
 #include "control/image/images.h"
@@ -195,10 +196,8 @@ static void on_image_progress(struct image_op *op, const char *step, uint64_t by
 
 static struct image_call *new_image_call(struct call *c, int status, call_write_fn *write)
 {
-    struct image_call *o = calloc(1, sizeof *o);
+    struct image_call *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     *o = (struct image_call){
         .call = c,
         .status = status,
@@ -330,7 +329,6 @@ static void rest_prune_images(struct call *c)
 
 static void refuse_import(struct image_call *o, int r, const struct err *e)
 {
-    (void)r;
     drop_fd(&o->import.fd);
     call_fail(o->call, e);
 }
@@ -440,9 +438,7 @@ static void rest_commit_sandbox(struct call *c)
         call_fail(c, &e);
         return;
     }
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->call = call_ref(c);
     x->op =
         (struct commit_op){ .caller = &c->caller, .image = q.image, .done = on_sandbox_committed };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "edge/core/exec.h"
+#include "base/own.h"
 #include "edge/core/processes.h"
 
 enum {
@@ -220,7 +221,6 @@ static void finish_log_watch(struct log_watch *v)
 
 static void on_log_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    (void)end;
     finish_log_watch(container_of(w, struct log_watch, watcher));
 }
 
@@ -271,9 +271,7 @@ static void watch_process_log(void *user, struct process *p)
     if (view.proc <= l->last || (l->only && view.proc != l->only))
         return;
     l->last = view.proc;
-    v = calloc(1, sizeof *v);
-    if (!v)
-        abort();
+    v = new0(sizeof *v);
     v->logs = l;
     v->proc = view.proc;
     v->watcher.events = &events;
@@ -326,11 +324,9 @@ void process_logs(struct call *c)
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct log_reader *l = calloc(1, sizeof *l);
+    struct log_reader *l = new0(sizeof *l);
     struct err e;
 
-    if (!l)
-        abort();
     l->call = c;
     buf_init(&l->out, OUT_MAX);
     c->state = l;

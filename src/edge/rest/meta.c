@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "edge/core/domain.h"
+#include "base/own.h"
 #include "edge/core/internal.h"
 #include "edge/rest/openapi.h"
 #include "edge/core/route.h"
@@ -16,7 +17,6 @@ enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
 
 static void write_health(struct json_writer *w, const void *what)
 {
-    (void)what;
     json_begin_object(w);
     json_field_cstr(w, "status", "ok");
     json_end_object(w);
@@ -156,12 +156,10 @@ static void on_store_copied(struct store_query *q, int r, const struct err *e)
 
 static void rest_back_up_store(struct call *c)
 {
-    struct backup_call *b = calloc(1, sizeof *b);
+    struct backup_call *b = new0(sizeof *b);
     struct err e;
     int r;
 
-    if (!b)
-        abort();
     b->call = c;
     b->query.kind = STORE_BACKUP;
     c->state = b;

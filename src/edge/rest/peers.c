@@ -8,6 +8,7 @@
 #include "edge/core/operation.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "trust/peers.h"
 
 /* Writes the members of a peer object. */
@@ -125,9 +126,7 @@ static void rest_register_peer(struct call *c)
         call_fail(c, &e);
         return;
     }
-    p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    p = new0(sizeof *p);
     p->call = c;
     p->op = (struct peer_op){
         .caller = &c->caller,

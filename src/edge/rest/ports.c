@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/pump.h"
 #include "edge/core/route.h"
 #include "control/sandbox/dial.h"
@@ -25,8 +26,6 @@ static const struct h1_field tcp_upgrade[] = { { { "Upgrade", 7 }, { "sandboxer-
 
 static void ignore_tcp_data(struct http_exchange *x, struct str data)
 {
-    (void)x;
-    (void)data;
 }
 
 /* Passes the descriptor to the client. The exchange stays open as long as the client, so that the
@@ -115,9 +114,7 @@ static void rest_connect_port(struct call *c)
         call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
         return;
     }
-    p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    p = new0(sizeof *p);
     *p = (struct port_call){ .call = c, .connects = wants_connection(c) };
     p->dial = (struct dial_op){ .port = (uint16_t)number, .done = on_dial_done };
     pump_init(&p->pump, c);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/exec.h"
+#include "base/own.h"
 #include "edge/core/guard.h"
 #include "edge/core/route.h"
 
@@ -59,11 +60,9 @@ static void create_one_shot(struct call *c)
 
 static void rest_run_one_shot(struct call *c)
 {
-    struct one_shot *o = calloc(1, sizeof *o);
+    struct one_shot *o = new0(sizeof *o);
     struct err e;
 
-    if (!o)
-        abort();
     o->call = c;
     o->encoder = exec_encoder_for(c);
     if (!caller_may(&c->caller, VERB_CREATE)) {

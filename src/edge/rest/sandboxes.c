@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/operation.h"
 #include "edge/core/route.h"
 #include "lib/json/reader.h"
@@ -275,12 +276,10 @@ static int read_list_filters(struct call *c, struct store_query *q)
 
 static void rest_list_sandboxes(struct call *c)
 {
-    struct sandbox_listing *l = calloc(1, sizeof *l);
+    struct sandbox_listing *l = new0(sizeof *l);
     uint64_t limit = LIST_DEFAULT;
     struct err e;
 
-    if (!l)
-        abort();
     l->call = c;
     c->state = l;
     c->on_end = free_sandbox_listing;
@@ -315,10 +314,8 @@ static void free_single_op(struct call *c)
 
 static struct single_sandbox_op *new_single_op(struct call *c, sandbox_op_fn *done)
 {
-    struct single_sandbox_op *o = calloc(1, sizeof *o);
+    struct single_sandbox_op *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     o->call = c;
     o->op.done = done;
     c->state = o;

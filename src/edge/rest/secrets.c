@@ -38,10 +38,8 @@ static void on_key_rotated(struct rotate_op *op, int r, const struct err *e)
 
 static void rest_rotate_key(struct call *c)
 {
-    struct rotation *x = calloc(1, sizeof *x);
+    struct rotation *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->op.done = on_key_rotated;
     x->call = c;
     call_ref(c);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/keep_body.h"
 #include "edge/core/route.h"
 #include "edge/core/shares.h"
@@ -96,9 +97,7 @@ static void rest_export_snapshot(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such snapshot");
         return;
     }
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->call = call_ref(c);
     memcpy(x->id, s->record.id, sizeof x->id);
     x->op = (struct export_op){ .caller = &c->caller,
@@ -162,12 +161,10 @@ static void on_import_body(struct http_exchange *x, struct str data)
 
 static void rest_import_snapshot(struct call *c)
 {
-    struct snapshot_import_call *i = calloc(1, sizeof *i);
+    struct snapshot_import_call *i = new0(sizeof *i);
     struct str name = { NULL, 0 };
     struct err e;
 
-    if (!i)
-        abort();
     i->op = (struct import_op){ .caller = &c->caller, .file = -1, .done = on_snapshot_imported };
     c->state = i;
     c->on_end = free_import_call;

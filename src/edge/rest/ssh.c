@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "edge/core/exec.h"
+#include "base/own.h"
 #include "edge/core/route.h"
 #include "edge/core/ssh_supply.h"
 #include "lib/crypto/hash.h"
@@ -66,14 +67,11 @@ static void on_ssh_failed(struct exec *x, const struct err *e)
 
 static void on_ssh_ended(struct exec *x, const struct backend_end *end)
 {
-    (void)end;
     http_end(call_take_exchange(x->call));
 }
 
 static void ignore_ssh_data(struct http_exchange *h, struct str data)
 {
-    (void)h;
-    (void)data;
 }
 
 /* Passes the descriptors to the client. When the exchange ends, so does the server. */
@@ -243,10 +241,8 @@ static bool read_ssh_request(struct call *c, struct ssh_call *s)
 
 static void rest_connect_ssh(struct call *c)
 {
-    struct ssh_call *s = calloc(1, sizeof *s);
+    struct ssh_call *s = new0(sizeof *s);
 
-    if (!s)
-        abort();
     *s = (struct ssh_call){ .call = c, .order.done = on_ssh_kit_supplied };
     buf_init(&s->key, SSH_KEY_LINE_MAX);
     if (!read_ssh_request(c, s)) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "base/own.h"
 #include "edge/core/route.h"
 #include "control/event/event_share.h"
 #include "control/sandbox/workspace.h"
@@ -146,9 +147,7 @@ static void rest_sync_workspace(struct call *c)
         call_fail(c, &e);
         return;
     }
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     *s =
         (struct sync_call){ .call = call_ref(c), .dry_run = q.dry_run, .accept = { .client = -1 } };
     s->op.flags = SYNC_DELETE | (q.force ? SYNC_FORCE : 0u) | (q.dry_run ? SYNC_DRY_RUN : 0u) |

@@ -9,6 +9,7 @@
 #include "edge/core/route.h"
 #include "edge/rest/token_terms.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "control/owner/tokens.h"
 #include "lib/http/origin.h"
 #include "domain/policy/egress_ceiling.h"
@@ -150,10 +151,8 @@ static void free_token_call(struct call *c)
 static struct token_call *new_token_call(struct call *c, void (*done)(struct token_op *op, int r,
                                                                       const struct err *e))
 {
-    struct token_call *t = calloc(1, sizeof *t);
+    struct token_call *t = new0(sizeof *t);
 
-    if (!t)
-        abort();
     t->call = c;
     t->op.done = done;
     c->state = t;
@@ -361,7 +360,6 @@ static void on_token_revoked(struct token_op *op, int r, const struct err *e)
 /* Keeps the connection of a token that revokes itself, or its maker, open for the answer. */
 static void on_own_token_ended(struct http_exchange *x)
 {
-    (void)x;
 }
 
 static void rest_revoke_token(struct call *c)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "edge/mcp/job.h"
 
 struct approved_job {
@@ -58,9 +59,7 @@ void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const
         approved_fail(c, v.reason);
         return;
     }
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     m = mcp_client_new(a, who);
     mcp_client_bind(m, p);
     x->call = c;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "edge/tools/approved_calls.h"
+#include "base/own.h"
 #include "edge/tools/arguments.h"
 
 /* The right of a token that each tool requires. */
@@ -224,10 +225,8 @@ static const struct trust_capabilities *planned_capabilities(struct mcp_request 
 static void query_tool_policy(struct mcp_request *r, const struct mcp_equal *what)
 {
     const struct mcp_client *m = mcp_client_of(r);
-    struct tool_authorization *x = calloc(1, sizeof *x);
+    struct tool_authorization *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->request = mcp_request_ref(r);
     x->go = what->go;
     x->op.ask = (struct trust_question){

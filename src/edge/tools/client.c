@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "edge/core/guard.h"
+#include "base/own.h"
 #include "edge/tools/tools.h"
 #include "control/owner/tokens.h"
 
@@ -38,10 +39,8 @@ void mcp_client_free(void *user)
 /* Copies the caller, because the client outlives its first request. */
 struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
 {
-    struct mcp_client *m = calloc(1, sizeof *m);
+    struct mcp_client *m = new0(sizeof *m);
 
-    if (!m)
-        abort();
     m->api = a;
     m->control = a->control;
     m->caller = *who;
@@ -164,9 +163,7 @@ void mcp_client_meet(struct mcp_session *s, struct str client)
         mcp_met(s, err_set(&e, ERR_DENIED, "the token is expired or revoked"), &e);
         return;
     }
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->session = mcp_session_ref(s);
     snprintf(x->client, sizeof x->client, "%.*s", client.n > 200 ? 200 : (int)client.n,
              client.n ? client.p : "mcp");

@@ -6,6 +6,7 @@
 #include "edge/tools/run.h"
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/crypto/encode.h"
 #include "lib/proc/signals.h"
 
@@ -228,10 +229,8 @@ static void start_execution(struct mcp_request *r, const char *box, struct execu
 
 static struct execution *new_execution(void)
 {
-    struct execution *x = calloc(1, sizeof *x);
+    struct execution *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     return x;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "edge/tools/run.h"
+#include "base/own.h"
 #include "edge/tools/arguments.h"
 #include "lib/crypto/encode.h"
 #include "backends/records.h"
@@ -39,10 +40,8 @@ static void cancel_file_call(struct mcp_request *r)
 
 static struct file_call *new_file_call(struct mcp_request *r)
 {
-    struct file_call *f = calloc(1, sizeof *f);
+    struct file_call *f = new0(sizeof *f);
 
-    if (!f)
-        abort();
     r->state = f;
     r->on_end = on_file_call_end;
     r->on_cancel = cancel_file_call;
@@ -128,7 +127,6 @@ static void on_tool_read_ended(struct mcp_run *run, const struct backend_end *en
     struct file_call *f = container_of(run, struct file_call, run);
     struct mcp_request *r = run->request;
 
-    (void)end;
     if (f->uri.p && (run->failure.code || f->too_big))
         mcp_fail_uri(r, f->uri, f->too_big ? "the file is too big" : run->failure.msg);
     else if (run->failure.code)
@@ -196,7 +194,6 @@ static void on_tool_write_ended(struct mcp_run *run, const struct backend_end *e
     struct file_call *f = container_of(run, struct file_call, run);
     const struct tool_written out = { .path = f->write.path, .bytes = f->bytes };
 
-    (void)end;
     if (run->failure.code)
         mcp_fail_err(run->request, "The file could not be written", &run->failure);
     else
@@ -219,7 +216,6 @@ static void on_parent_made(struct mcp_run *run, const struct backend_end *end)
     struct mcp_request *r = run->request;
     struct sandbox *s;
 
-    (void)end;
     s = mcp_sandbox(r, f->write.sandbox_id);
     if (!s)
         return;
@@ -229,9 +225,6 @@ static void on_parent_made(struct mcp_run *run, const struct backend_end *end)
 
 static bool ignore_parent_output(struct mcp_run *run, int channel, struct str data)
 {
-    (void)run;
-    (void)channel;
-    (void)data;
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/tools/tools.h"
+#include "base/own.h"
 #include "control/process/processes.h"
 
 enum { LOGS_MAX = 8 << 20, ONE_MAX = 1 << 20 };
@@ -72,7 +73,6 @@ static bool on_log_part_output(struct watcher *w, int channel, struct str data)
 {
     struct log_part *p = container_of(w, struct log_part, watcher);
 
-    (void)channel;
     if (data.n > p->text.max)
         data = (struct str){ data.p + data.n - p->text.max, p->text.max };
     if (data.n > p->text.max - p->text.n)
@@ -83,7 +83,6 @@ static bool on_log_part_output(struct watcher *w, int channel, struct str data)
 
 static void on_log_part_ended(struct watcher *w, const struct backend_end *end)
 {
-    (void)end;
     finish_log_part(container_of(w, struct log_part, watcher));
 }
 
@@ -99,12 +98,10 @@ static const struct watcher_events events = { .output = on_log_part_output,
 
 static void watch_log_part(void *user, struct process *process)
 {
-    struct log_part *p = calloc(1, sizeof *p);
+    struct log_part *p = new0(sizeof *p);
     struct logs_reading *x = user;
     struct process_view view;
 
-    if (!p)
-        abort();
     process_view(process, &view);
     p->reading = x;
     p->proc = view.proc;
@@ -117,10 +114,8 @@ static void watch_log_part(void *user, struct process *process)
 
 void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    struct logs_reading *x = calloc(1, sizeof *x);
+    struct logs_reading *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->request = mcp_request_ref(r);
     x->uri = uri;
     x->open = 1; /* held by this function until all are watched */

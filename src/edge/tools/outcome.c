@@ -9,6 +9,7 @@
 
 #include "edge/tools/approved_calls.h"
 #include "base/clock.h"
+#include "base/own.h"
 #include "lib/json/reader.h"
 
 enum { ANSWER_BYTES = 8 << 20, DETAIL_BYTES = 64 << 10, DEPTH = 64, WAIT_MOST_S = 60 };
@@ -53,10 +54,8 @@ static void cancel_outcome(struct mcp_request *r)
 
 static struct held_outcome *new_outcome(struct mcp_request *r, struct str id)
 {
-    struct held_outcome *o = calloc(1, sizeof *o);
+    struct held_outcome *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     o->request = mcp_request_ref(r);
     str_copy(id, o->id, sizeof o->id);
     r->state = o;
@@ -267,7 +266,7 @@ static void on_note_record_found(struct store_query *q, int r, const struct err 
 {
     struct session_note *n = container_of(q, struct session_note, query);
 
-    (void)e; /* clients can still query the outcome */
+    /* clients can still query the outcome */
     if (r >= 0 && q->n && !n->session->ended)
         mcp_session_log(n->session, MCP_NOTICE, "sandboxer.approvals", write_approval_record,
                         &q->approvals[0]);
@@ -279,10 +278,8 @@ static void on_note_record_found(struct store_query *q, int r, const struct err 
 static void notify_session(struct mcp_session *s, struct str id)
 {
     const struct mcp_client *m = s->user;
-    struct session_note *n = calloc(1, sizeof *n);
+    struct session_note *n = new0(sizeof *n);
 
-    if (!n)
-        abort();
     n->session = mcp_session_ref(s);
     str_copy(id, n->id, sizeof n->id);
     n->query = (struct store_query){ .kind = STORE_APPROVAL, .text = str_from(n->id) };

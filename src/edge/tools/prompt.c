@@ -85,7 +85,6 @@ void mcp_complete_argument(struct mcp_request *r, struct str about, struct str a
 {
     static const char *const languages[] = { "sh", "bash", "python", "node", "perl", "ruby", NULL };
 
-    (void)about;
     if (str_eq(argument_, STR("id"))) {
         mcp_authorize_as(r, &(struct mcp_equal){ "sandbox_list", .go = offer_boxes });
         return;

@@ -74,7 +74,6 @@ static void on_run_output(struct loop_fd *s, unsigned events)
     struct mcp_run *x = p->run;
     ssize_t n = read(p->fd, room, sizeof room);
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -126,7 +125,6 @@ static void write_run_input(struct mcp_run *x)
 
 static void on_run_input_room(struct loop_fd *s, unsigned events)
 {
-    (void)events;
     loop_fd_stop(s);
     write_run_input(container_of(s, struct mcp_run, input));
 }

@@ -128,7 +128,6 @@ static void on_creation_step(struct create_op *op, const char *step, uint64_t by
     static const char *const steps[] = { "provision", "probe", "workspace", "egress" };
     size_t i = 0;
 
-    (void)bytes;
     while (i + 1 < COUNT_OF(steps) && strcmp(steps[i], step) != 0)
         i++;
     if (i >= n->request->told)

@@ -27,7 +27,6 @@ static void on_lost_found(struct find_op *op, int r, const struct err *e)
     struct mcp_request *request = x->request;
     struct err ended;
 
-    (void)e;
     if (r >= 0 && op->record) {
         (void)record_fail_ended(op->record, ERR_CONFLICT, &ended);
         mcp_tool_fail(request, "The %s. sandbox_create makes a new one.", ended.msg);

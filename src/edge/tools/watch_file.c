@@ -9,6 +9,7 @@
 #include "edge/core/file_take.h"
 #include "edge/tools/watch.h"
 #include "base/clock.h"
+#include "base/own.h"
 
 #define PAUSE NS_PER_S /* after a change; further changes wait in the sandbox */
 
@@ -154,9 +155,7 @@ void mcp_watch_file(struct mcp_request *r, struct sandbox *s, const char *path)
         mcp_not_watched(r, "too many watched files in this session; unsubscribe from some");
         return;
     }
-    x = calloc(1, sizeof *x + n);
-    if (!x)
-        abort();
+    x = new0(sizeof *x + n);
     memcpy(x->path, path, n);
     x->source.end = on_file_source_end;
     x->loop = r->session->loop;

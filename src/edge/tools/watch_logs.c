@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/tools/watch.h"
+#include "base/own.h"
 #include "control/process/processes.h"
 
 struct log_source {
@@ -26,8 +27,6 @@ struct tail {
 
 static bool on_tail_output(struct watcher *w, int channel, struct str data)
 {
-    (void)channel;
-    (void)data;
     mcp_source_changed(&container_of(w, struct tail, watcher)->source->source);
     return true;
 }
@@ -42,7 +41,6 @@ static void on_tail_over(struct watcher *w)
 
 static void on_tail_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    (void)end;
     on_tail_over(w);
 }
 
@@ -67,9 +65,7 @@ static void follow_process(void *user, struct process *p)
     process_view(p, &v);
     if (v.ended || is_followed(x, v.proc))
         return;
-    t = calloc(1, sizeof *t);
-    if (!t)
-        abort();
+    t = new0(sizeof *t);
     t->source = x;
     t->proc = v.proc;
     t->watcher.events = &events;
@@ -124,10 +120,8 @@ static void on_log_source_end(struct mcp_source *s)
 
 void mcp_watch_logs(struct mcp_request *r, const char *sandbox)
 {
-    struct log_source *x = calloc(1, sizeof *x);
+    struct log_source *x = new0(sizeof *x);
 
-    if (!x)
-        abort();
     x->source.end = on_log_source_end;
     x->source.poke = on_processes_changed;
     x->client = mcp_client_of(r);

@@ -74,10 +74,8 @@ static int make_sink(int fd)
 
 struct audit *audit_new(struct loop *l, const char *box_id, int fd)
 {
-    struct audit *a = calloc(1, sizeof *a);
+    struct audit *a = new0(sizeof *a);
 
-    if (!a)
-        abort();
     a->loop = l;
     a->fd = make_sink(fd);
     buf_init(&a->held, HELD_MAX);

@@ -209,7 +209,6 @@ static void on_connections(struct loop_fd *s, unsigned events)
 {
     struct acceptor *a = container_of(s, struct acceptor, fd);
 
-    (void)events;
     if (a->box->rank.count >= egress_box_share(a->box)) {
         wait_for_share(a);
     } else {
@@ -284,12 +283,10 @@ static int start_box_adapters(struct egress_box_impl *in, struct err *e)
 int egress_box_new(struct egress_state *g, const char *id, struct listeners *listeners,
                    int audit_fd, struct egress_box **ret, struct err *e)
 {
-    struct egress_box_impl *in = calloc(1, sizeof *in);
+    struct egress_box_impl *in = new0(sizeof *in);
     struct egress_box *b;
     int r;
 
-    if (!in)
-        abort();
     b = &in->box;
     b->egress = g;
     b->expires = INT64_MAX;

@@ -304,7 +304,6 @@ static void on_dial_ready(struct loop_fd *s, unsigned events)
     struct dial *d = container_of(s, struct dial, socket_);
     int r = advance_dial(d, &d->why_);
 
-    (void)events;
     if (r > 0)
         finish_dial(d);
     else if (r < 0)

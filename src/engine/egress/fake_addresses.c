@@ -167,9 +167,7 @@ int fake_addresses_put(struct fake_addresses *m, const struct fake_mapping *what
         r = evict_fake_entry(m, now, e);
         if (r < 0)
             return r;
-        x = calloc(1, sizeof *x);
-        if (!x)
-            abort();
+        x = new0(sizeof *x);
         x->what = *what;
         x->number = (m->first + m->used++) % V4_COUNT;
         link_fake_entry(m, x);

@@ -10,10 +10,8 @@
 
 struct lease *lease_new(struct egress_box *b, const struct egress_intent *i)
 {
-    struct lease *l = calloc(1, sizeof *l);
+    struct lease *l = new0(sizeof *l);
 
-    if (!l)
-        abort();
     l->box = b;
     l->intent = *i;
     l->decision.id = ++b->egress->decisions;

@@ -183,7 +183,6 @@ static void on_address_change(struct loop_fd *s, unsigned events)
     struct own_addresses *o = container_of(s, struct own_addresses, fd_);
     char waste[4096];
 
-    (void)events;
     for (int i = 0; i < READS_MAX; i++)
         if (recv(s->fd, waste, sizeof waste, MSG_DONTWAIT) < 0 && errno != ENOBUFS &&
             errno != EINTR)

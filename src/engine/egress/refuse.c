@@ -135,13 +135,12 @@ static void lingering_client_end(struct lingering_client *p)
 
 static void on_lingering_close(struct egress_open *o, const char *how)
 {
-    (void)how;
     lingering_client_end(container_of(o, struct lingering_client, open));
 }
 
 static void on_lingering_reconsider(struct egress_open *o)
 {
-    (void)o; /* nothing is forwarded from here */
+    /* nothing is forwarded from here */
 }
 
 static void on_lingering_timeout(struct loop_timer *t)
@@ -169,7 +168,6 @@ static void on_lingering_bytes(struct loop_fd *s, unsigned events)
 {
     struct lingering_client *p = container_of(s, struct lingering_client, socket);
 
-    (void)events;
     if (!discard_client_bytes(s->fd, &p->discarded))
         lingering_client_end(p);
 }

@@ -168,7 +168,6 @@ static void on_standalone_hup(struct loop_signal *sig, const struct signalfd_sig
 {
     struct standalone *s = container_of(sig, struct standalone, hup);
 
-    (void)info;
     if (s->audit.name)
         open_audit_again(s);
     if (s->policy.name)
@@ -211,7 +210,6 @@ static int open_standalone_box(struct standalone *s, struct err *e)
 
 static void on_standalone_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
-    (void)info;
     loop_stop(sig->loop);
 }
 

@@ -125,9 +125,7 @@ static void request_identity(struct authorization *a)
         authorize_known(a, NULL);
         return;
     }
-    q = calloc(1, sizeof *q);
-    if (!q)
-        abort();
+    q = new0(sizeof *q);
     *q = (struct identity_query){ .tag = tag, .uid = holder.uid, .of = a };
     list_append(&w->identity_queries, &q->link);
     a->who_ = q;
@@ -159,9 +157,7 @@ static struct egress_who read_who(const struct wire_who_is *m, uint32_t uid)
     memcpy(w.hash, m->hash, sizeof w.hash - 1); /* checked: complete, or empty */
     if (m->n_ancestors == 0)
         return w;
-    w.ancestors = calloc(m->n_ancestors, sizeof *w.ancestors);
-    if (!w.ancestors)
-        abort();
+    w.ancestors = new0_array(m->n_ancestors, sizeof *w.ancestors);
     memcpy(w.ancestors, m->ancestors, m->n_ancestors * sizeof *w.ancestors);
     w.n_ancestors = m->n_ancestors;
     return w;

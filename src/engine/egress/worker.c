@@ -188,12 +188,10 @@ static void on_audit_low(void *user)
 static int add_member(struct worker *w, const struct wire_add *m, struct listeners *listeners,
                       int *audit, struct err *e)
 {
-    struct worker_member *new = calloc(1, sizeof *new);
+    struct worker_member *new = new0(sizeof *new);
     struct chain_place at = { .seq = m->chain_seq };
     int r;
 
-    if (!new)
-        abort();
     r = egress_box_new(&w->egress, m->id, listeners, take_fd(audit), &new->box, e);
     if (r < 0) {
         free(new);
@@ -265,8 +263,6 @@ static int serve_remove(struct worker *w, const void *message, struct ipc_fds *f
     const struct wire_box *m = message;
     struct worker_member *member = find_member(w, m->id);
 
-    (void)fds;
-    (void)e;
     if (member) {
         struct wire_used u = member_usage(member);
         struct chain_place last = *audit_place(member->box->audit);
@@ -295,8 +291,6 @@ static int serve_audit(struct worker *w, const void *message, struct ipc_fds *fd
 
 static int serve_who_is(struct worker *w, const void *message, struct ipc_fds *fds, struct err *e)
 {
-    (void)fds;
-    (void)e;
     worker_who_answer(w, message);
     return 0;
 }
@@ -307,8 +301,6 @@ static int serve_worker_ping(struct worker *w, const void *message, struct ipc_f
     const struct wire_head *ping = message;
     struct wire_head pong;
 
-    (void)fds;
-    (void)e;
     wire_fill(&pong, WIRE_PONG, ping->tag, sizeof pong);
     worker_send(w, &pong, sizeof pong);
     return 0;

@@ -85,10 +85,8 @@ static void drop_packets(struct list *l)
 
 static struct fetch_packet *new_packet(size_t n)
 {
-    struct fetch_packet *p = calloc(1, sizeof *p + n);
+    struct fetch_packet *p = new0(sizeof *p + n);
 
-    if (!p)
-        abort();
     p->fd = -1;
     p->n = n;
     return p;
@@ -605,10 +603,8 @@ static int check_fetcher_share(const struct fetcher_share *s, const struct fetch
 
 static struct fetcher_call_ *new_call(struct fetcher_share *s, const struct fetch_request *r)
 {
-    struct fetcher_call_ *c = calloc(1, sizeof *c);
+    struct fetcher_call_ *c = new0(sizeof *c);
 
-    if (!c)
-        abort();
     c->fetcher = s->fetcher;
     c->id = ++s->fetcher->last_id;
     c->window = FETCHER_WINDOW;

@@ -75,10 +75,8 @@ static void free_reply(struct reply *p)
 /* The queue is bounded by the window of each request, plus an ANSWER and an END for each. */
 static void queue_reply(struct fetch_server *s, const void *message, size_t n)
 {
-    struct reply *p = calloc(1, sizeof *p + n);
+    struct reply *p = new0(sizeof *p + n);
 
-    if (!p)
-        abort();
     p->n = n;
     memcpy(p->bytes, message, n);
     list_append(&s->out, &p->link);
@@ -272,9 +270,7 @@ static int take_errand(struct fetch_server *s, const struct fetcher_request *m,
     if (s->arrives || s->n == FETCHER_REQUESTS_MAX || find_errand(s, m->head.id) ||
         fds->n != (m->flags & FETCHER_HAS_CERTIFICATES ? 1 : 0))
         return err_set(e, ERR_INVALID, "an unexpected request");
-    x = calloc(1, sizeof *x);
-    if (!x)
-        abort();
+    x = new0(sizeof *x);
     x->server = s;
     x->id = m->head.id;
     x->asked = *m;

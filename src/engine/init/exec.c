@@ -184,7 +184,6 @@ static int fill_environment(struct starting_child *c, struct err *e)
     static char home[300], user[80], logname[80], path[96];
     uint32_t at = c->start->envc;
 
-    (void)e;
     default_variable(c, &at, home, sizeof home, "HOME", c->user.home);
     default_variable(c, &at, user, sizeof user, "USER", c->user.name);
     default_variable(c, &at, logname, sizeof logname, "LOGNAME", c->user.name);
@@ -226,7 +225,6 @@ static int unblock_signals(struct starting_child *c, struct err *e)
     sigset_t none;
 
     /* Dispositions are at their defaults since the launcher started, and PID 1 sets none. */
-    (void)c;
     sigemptyset(&none);
     if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         return err_sys(e, "unblocking signals");

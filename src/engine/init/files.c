@@ -54,7 +54,6 @@ static int run_read_file(uint32_t mode, char *const *paths, struct err *e)
     AUTO_CLOSE int fd = files_open_regular(paths[0], e);
     ssize_t n;
 
-    (void)mode;
     if (fd < 0)
         return fd;
     while ((n = sendfile(STDOUT_FILENO, fd, NULL, SENDFILE_MAX)) != 0)
@@ -198,7 +197,6 @@ static int run_remove_path(uint32_t mode, char *const *paths, struct err *e)
     const char *name;
     int r = files_open_parent(AT_FDCWD, paths[0], &dir, &name, e);
 
-    (void)mode;
     return r < 0 ? r : tree_remove(dir, name, e);
 }
 
@@ -222,7 +220,6 @@ static int run_pack_tree(uint32_t mode, char *const *paths, struct err *e)
     const char *name = ".";
     int r = 0;
 
-    (void)mode;
     if (strcmp(paths[0], "/") == 0)
         dir = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     else
@@ -240,7 +237,6 @@ static int run_unpack_tree(uint32_t mode, char *const *paths, struct err *e)
                                            .keep_root = true };
     struct tree_report report;
 
-    (void)mode;
     if (dir < 0)
         return err_sys(e, "opening %s", paths[0]);
     return tree_unpack(STDIN_FILENO, dir, &options, &report, e);

@@ -101,7 +101,6 @@ int permit_run(uint32_t mode, char *const *paths, struct err *e)
     struct stat st;
     int r = 0;
 
-    (void)mode;
     if (stat(paths[0], &st) < 0)
         return err_sys(e, "reading the attributes of %s", paths[0]);
     for (char *const *s = paths + 1; r >= 0 && *s; s++)

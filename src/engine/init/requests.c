@@ -38,7 +38,6 @@ static int serve_kill(int conn, struct err *e)
     struct control_killed m = { 0 };
     struct proc *p;
 
-    (void)e;
     control_read(&request, &k, sizeof k);
     m.proc = k.proc;
     p = procs_by_id(k.proc);
@@ -55,7 +54,6 @@ static int serve_control_ping(int conn, struct err *e)
 {
     struct control_head pong;
 
-    (void)e;
     control_fill(&pong, CONTROL_PONG, request.head.tag, sizeof pong);
     conns_answer(conn, &pong, sizeof pong);
     return 0;
@@ -108,7 +106,6 @@ static int serve_list(int conn, struct err *e)
 {
     struct control_one asked = { .head = request.head };
 
-    (void)e;
     conns_answer_by(conn, send_list, &asked);
     return 0;
 }
@@ -209,7 +206,6 @@ static int serve_usage(int conn, struct err *e)
 {
     struct control_used m = { 0 };
 
-    (void)e;
     usage_read(&m);
     control_fill(&m.head, CONTROL_USED, request.head.tag, sizeof m);
     conns_answer(conn, &m, sizeof m);
@@ -230,7 +226,6 @@ static int serve_freeze(int conn, struct err *e)
 {
     struct control_stood m = { 0 };
 
-    (void)e;
     m.running = kill_freeze(request.head.type == CONTROL_STAND);
     control_fill(&m.head, CONTROL_STOOD, request.head.tag, sizeof m);
     conns_answer(conn, &m, sizeof m);
@@ -249,7 +244,6 @@ static int serve_dial(int conn, struct err *e)
 {
     struct control_dial asked;
 
-    (void)e;
     control_read(&request, &asked, sizeof asked);
     dial_serve(conn, &asked);
     return 0;
@@ -259,7 +253,6 @@ static int serve_join(int conn, struct err *e)
 {
     struct control_one asked = { .head = request.head };
 
-    (void)e;
     groups_enter(conn);
     answer_request_done(conn, &asked);
     return 0;
@@ -267,8 +260,6 @@ static int serve_join(int conn, struct err *e)
 
 static int serve_end(int conn, struct err *e)
 {
-    (void)conn;
-    (void)e;
     _exit(0);
 }
 

@@ -24,7 +24,6 @@ int upper_serve(int conn, const struct control_head *asked, struct err *e)
 {
     struct control_one request = { .head = *asked };
 
-    (void)e;
     conns_answer_by(conn, send_upper, &request);
     return 0;
 }

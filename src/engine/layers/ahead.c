@@ -41,7 +41,6 @@ static int count_ahead_bytes(void *user, uint64_t n, bool written, struct err *e
 {
     struct ahead *a = user;
 
-    (void)written;
     a->stopped = a->stopped || n > a->most - a->bytes ||
                  room_check(a->to, a->options->free_min, a->bytes, n, e) < 0;
     if (a->stopped)

@@ -39,10 +39,8 @@ struct archive_in {
 
 struct archive_in *archive_in_new(struct layer_worker *k, int fd)
 {
-    struct archive_in *in = calloc(1, sizeof *in);
+    struct archive_in *in = new0(sizeof *in);
 
-    if (!in)
-        abort();
     in->layer_worker = k;
     in->fd = fd;
     in->bytes_max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT;

@@ -38,10 +38,8 @@ struct archive_out {
 
 struct archive_out *archive_out_new(struct layer_worker *k, int fd)
 {
-    struct archive_out *o = calloc(1, sizeof *o);
+    struct archive_out *o = new0(sizeof *o);
 
-    if (!o)
-        abort();
     o->layer_worker = k;
     o->fd = fd;
     o->zstd = zstd_pack_new();
@@ -197,9 +195,7 @@ static void grow_seen(struct seen_inodes *s)
     struct seen_inodes old = *s;
 
     s->cap = old.cap ? old.cap * 2 : 1024;
-    s->p = calloc(s->cap, sizeof *s->p);
-    if (!s->p)
-        abort();
+    s->p = new0_array(s->cap, sizeof *s->p);
     for (size_t i = 0; i < old.cap; i++)
         if (old.p[i])
             s->p[seen_slot(s, old.p[i])] = old.p[i];

@@ -94,10 +94,6 @@ static int copy_data(const struct pieces *p, off_t at, off_t end, struct err *e)
 
 static int leave_hole(const struct pieces *p, off_t at, off_t end, struct err *e)
 {
-    (void)p;
-    (void)at;
-    (void)end;
-    (void)e;
     return 0;
 }
 

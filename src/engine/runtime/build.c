@@ -221,7 +221,6 @@ static int inside_network(struct sandbox_build *b,
 
 static int route_inside(struct sandbox_build *b, struct err *e)
 {
-    (void)b;
     return network_route(e);
 }
 
@@ -305,7 +304,6 @@ static int read_child_word(struct sandbox_build *b, struct build_failure *ret, b
 static int receive_child_word(struct sandbox_build *b, struct build_failure *ret,
                               bool *ret_is_layer, struct err *e)
 {
-
     if (waits_longer_than(b->launcher_sync, BUILD_MS))
         return err_set(e, ERR_TIMEOUT,
                        "the sandbox's file system is not ready after %d s: does one of its mounts "

@@ -364,7 +364,6 @@ bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *
 /* The kernel refuses to remove a group with processes or children. */
 static bool remove_if_empty(int top, const char *path, void *user)
 {
-    (void)user;
     if (!is_sandbox_name(strrchr(path, '/') + 1))
         (void)unlinkat(top, path, AT_REMOVEDIR);
     return false;
@@ -398,7 +397,6 @@ static bool is_stale(int top, const char *path)
 
 static bool sweep_sandbox(int top, const char *path, void *user)
 {
-    (void)user;
     if (is_sandbox_name(strrchr(path, '/') + 1) && is_stale(top, path))
         (void)unlinkat(top, path, AT_REMOVEDIR);
     return false;

@@ -58,7 +58,6 @@ int rootfs_private(struct sandbox_build *b, struct err *e)
 {
     struct mount_attr attr = { .propagation = MS_PRIVATE };
 
-    (void)b;
     if (sys_mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr) < 0)
         return err_sys(e, "making the mounts private");
     return 0;

@@ -193,7 +193,6 @@ static void write_nft_verdict(struct netlink *m, const struct rule_part *p)
 
 static void write_reset(struct netlink *m, const struct rule_part *p)
 {
-    (void)p;
     open_expression(m, "reject");
     netlink_add_be32(m, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
     close_expression(m);
@@ -204,7 +203,6 @@ static void write_capture(struct netlink *m, const struct rule_part *p)
 {
     uint16_t port = htons(LISTENERS_CAPTURE_PORT);
 
-    (void)p;
     open_expression(m, "immediate");
     netlink_add_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_1);
     write_nft_data(m, NFTA_IMMEDIATE_DATA, &port, sizeof port);
@@ -217,7 +215,6 @@ static void write_capture(struct netlink *m, const struct rule_part *p)
 
 static void write_limit(struct netlink *m, const struct rule_part *p)
 {
-    (void)p;
     open_expression(m, "limit");
     netlink_add_be64(m, NFTA_LIMIT_RATE, LOG_RATE);
     netlink_add_be64(m, NFTA_LIMIT_UNIT, 1); /* second */
@@ -228,7 +225,6 @@ static void write_limit(struct netlink *m, const struct rule_part *p)
 
 static void write_log_rule(struct netlink *m, const struct rule_part *p)
 {
-    (void)p;
     open_expression(m, "log");
     netlink_add_be16(m, NFTA_LOG_GROUP, LISTENERS_LOG_GROUP);
     netlink_add_text(m, NFTA_LOG_PREFIX, "egress");

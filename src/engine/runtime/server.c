@@ -126,10 +126,8 @@ static struct live_sandbox **find_live(struct server *s, const char *id)
  * of our table. Control groups are found by name, and PID 1 itself holds the lock of its ids. */
 static void keep_live_sandbox(struct server *s, struct sandbox_build *b)
 {
-    struct live_sandbox *box = calloc(1, sizeof *box);
+    struct live_sandbox *box = new0(sizeof *box);
 
-    if (!box)
-        abort();
     memcpy(box->id, b->plan->id, sizeof box->id);
     box->pid = b->pid;
     box->pidfd = b->pidfd;
@@ -279,7 +277,6 @@ static void serve_destroy(struct server *s, const void *message, struct ipc_fds 
     struct live_sandbox **at = find_live(s, m->id);
     struct err e;
 
-    (void)fds;
     if (!id_valid("sbx_", str_from(m->id))) {
         (void)err_set(&e, ERR_INVALID, "invalid sandbox id");
         answer_failure(s, "", "", &e);
@@ -304,7 +301,6 @@ static void serve_hold(struct server *s, const void *message, struct ipc_fds *fd
                 ? cgroup_freeze(&s->cgroups, m->id, m->head.type == LAUNCH_FREEZE, &e)
                 : err_set(&e, ERR_INVALID, "invalid sandbox id");
 
-    (void)fds;
     if (r < 0) {
         answer_failure(s, id_valid("sbx_", str_from(m->id)) ? m->id : "", "", &e);
         return;
@@ -366,7 +362,6 @@ static void serve_assign(struct server *s, const void *message, struct ipc_fds *
     struct err e = { 0 };
     int r = assign_owner(s, m, box, &e);
 
-    (void)fds;
     launch_fill(&done.head, LAUNCH_ASSIGNED, sizeof done);
     snprintf(done.id, sizeof done.id, "%s", m->id);
     if (r < 0)
@@ -384,8 +379,6 @@ static void serve_release(struct server *s, const void *message, struct ipc_fds 
 {
     struct launch_release done;
 
-    (void)message;
-    (void)fds;
     s->released = true;
     launch_fill(&done.head, LAUNCH_RELEASED, sizeof done);
     send_launch_answer(s, &done, sizeof done, NULL, 0);

@@ -258,9 +258,7 @@ int scan_text(const char *name, struct str text, struct scan_report *ret, struct
     if (text.n > SCAN_INPUT_MAX)
         return err_set(e, ERR_TOO_BIG, "the file is larger than the limit of %d MiB for a scan",
                        SCAN_INPUT_MAX >> 20);
-    s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
+    s = new0(sizeof *s);
     *ret = (struct scan_report){ .language = scan_language_of(name, text) };
     s->report = ret;
     s->language = 1 << ret->language;

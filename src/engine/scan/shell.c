@@ -229,11 +229,9 @@ static void read_part(struct shell *sh, struct shell_command *c, char until)
 
 flows shell_read_list(struct shell *sh, char until)
 {
-    struct shell_command *c = calloc(1, sizeof *c);
+    struct shell_command *c = new0(sizeof *c);
     flows out;
 
-    if (!c)
-        abort();
     c->mark = sh->words.n;
     for (;;) {
         skip_shell_blanks(sh);

@@ -27,7 +27,6 @@ enum { RECORD_MAX = 64 }; /* bytes of a manifest's record without its path */
 /* Exits if the report cannot be written: without a reader, SIGPIPE would end the process anyway. */
 static void report_sync_line(void *ctx, const struct sync_line *line)
 {
-    (void)ctx;
     if (sync_report_line(REPORT_FD, line, NULL) < 0)
         _exit(1);
 }
@@ -38,7 +37,6 @@ static void report_sync_moved(void *ctx, uint64_t bytes)
     static int64_t reported;
     int64_t now = clock_mono();
 
-    (void)ctx;
     if (!bytes || (reported && now - reported < PROGRESS_INTERVAL_NS))
         return;
     reported = now;

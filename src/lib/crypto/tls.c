@@ -54,10 +54,6 @@ static bool use_chain(SSL_CTX *c, struct str chain)
 /* Rejects keys with a passphrase: a daemon cannot prompt for one. */
 static int no_passphrase(char *room, int size, int writing, void *user)
 {
-    (void)room;
-    (void)size;
-    (void)writing;
-    (void)user;
     return -1;
 }
 
@@ -79,8 +75,6 @@ static int on_choose_alpn(SSL *s, const unsigned char **out, unsigned char *out_
     static const unsigned char ours[] = "\x08http/1.1";
     unsigned char *chosen;
 
-    (void)s;
-    (void)user;
     if (SSL_select_next_proto(&chosen, out_n, ours, sizeof ours - 1, in, in_n) !=
         OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;

@@ -179,7 +179,7 @@ static void on_tcp(struct loop_fd *s, unsigned events)
 {
     struct dns_request *a = container_of(s, struct dns_request, socket);
 
-    (void)events; /* errors are reported by the failing call */
+    /* errors are reported by the failing call */
     if (a->out.n > 0)
         write_tcp(a);
     else
@@ -230,7 +230,6 @@ static void on_udp(struct loop_fd *s, unsigned events)
     ssize_t n = recv(a->fd, message, sizeof message, MSG_TRUNC);
     int r;
 
-    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 || (size_t)n > sizeof message) {

@@ -28,7 +28,6 @@ static int set_fence_limits(const struct fence_rules *f, struct err *e)
 {
     struct rlimit files, none = { 0, 0 };
 
-    (void)f;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return err_sys(e, "reading the limit of descriptors");
     files.rlim_cur = files.rlim_max;
@@ -39,7 +38,6 @@ static int set_fence_limits(const struct fence_rules *f, struct err *e)
 
 static int set_flags(const struct fence_rules *f, struct err *e)
 {
-    (void)f;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "giving up new privileges");
     return 0;
@@ -49,7 +47,6 @@ static int drop_fence_caps(const struct fence_rules *f, struct err *e)
 {
     int r = 0;
 
-    (void)f;
     if (caps_permitted() & CAP_BIT(CAP_SETPCAP))
         r = caps_bound(UINT64_MAX, 0, e);
     if (r >= 0)

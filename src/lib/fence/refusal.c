@@ -30,7 +30,6 @@ static void on_sigsys(int signo, siginfo_t *info, void *context)
     int call = info->si_syscall, saved = errno;
     bool known = call >= 0 && (size_t)call < COUNT_OF(call_names);
 
-    (void)signo;
     if (!known || !atomic_exchange(&reported[call], 1))
         on_refused(call, known && call_names[call] ? call_names[call] : "unknown");
     errno = saved;

@@ -77,7 +77,6 @@ static size_t on_head(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
 
-    (void)p;
     x->head_bytes += size * n;
     if (x->head_bytes <= FETCH_HEAD_MAX && ++x->head_lines <= FETCH_HEADERS_MAX)
         return size * n;
@@ -151,7 +150,6 @@ static curl_socket_t on_curl_open(void *exchange, curlsocktype purpose, struct c
 {
     struct fetch_exchange_ *x = exchange;
 
-    (void)purpose;
     if (!fetch_allows(x->request, &a->addr)) {
         (void)err_set(&x->own, ERR_DENIED, "its address is not allowed");
         return CURL_SOCKET_BAD;

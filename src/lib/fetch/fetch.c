@@ -84,7 +84,6 @@ static int on_curl_set_timer(CURLM *multi, long ms, void *fetch)
 {
     struct fetch *f = fetch;
 
-    (void)multi;
     loop_timer_stop(&f->timer_);
     if (ms >= 0)
         loop_timer_start(f->loop, &f->timer_, clock_mono() + ms * NS_PER_MS, on_curl_timer, NULL);

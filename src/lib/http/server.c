@@ -80,7 +80,6 @@ int http_server_new(struct loop *l, const struct http_config *c, struct http_ser
     set_defaults(&s->config);
     open_server_quotas(s);
     *ret = s;
-    (void)e;
     return 0;
 }
 
@@ -363,7 +362,6 @@ static void on_http_acceptable(struct loop_fd *source, unsigned events)
     struct err e;
     int why;
 
-    (void)events;
     for (int i = 0; i < ACCEPTS_A_BATCH; i++) {
         struct sockaddr_storage from = { 0 };
         socklen_t n = sizeof(from);

@@ -98,7 +98,6 @@ typedef int reader(const struct bind *b, const struct json_place *at, const stru
 static int bind_bool(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
-    (void)f;
     if (v->type != JSON_BOOL)
         return json_place_expected(at, v, "true or false", b->e);
     memcpy(out, &v->b, sizeof v->b);
@@ -423,9 +422,6 @@ static int bind_named(const struct bind *b, const struct json_place *at, const s
 static int bind_any(const struct bind *b, const struct json_place *at, const struct json *v,
                     const struct json_field *f, void *out)
 {
-    (void)b;
-    (void)at;
-    (void)f;
     memcpy(out, &v, sizeof v);
     return 0;
 }

@@ -36,7 +36,6 @@ typedef void describer(struct json_writer *w, const struct json_field *f);
 
 static void describe_bool(struct json_writer *w, const struct json_field *f)
 {
-    (void)f;
     write_schema_text(w, "type", "boolean");
 }
 
@@ -87,13 +86,11 @@ static void describe_units(struct json_writer *w, const char *number, const char
 
 static void describe_bytes(struct json_writer *w, const struct json_field *f)
 {
-    (void)f;
     describe_units(w, "integer", "^[0-9]+(\\.[0-9]+)?([KMGTkmgt]([Ii]?[Bb])?|[Bb])?$");
 }
 
 static void describe_duration(struct json_writer *w, const struct json_field *f)
 {
-    (void)f;
     describe_units(w, "number", "^([0-9]+(\\.[0-9]+)?([Mm][Ss]|[SsMmHhDd]))+$");
 }
 

@@ -10,7 +10,6 @@ typedef void writer(struct json_writer *w, const struct json_field *f, const voi
 
 static void write_bool(struct json_writer *w, const struct json_field *f, const void *in)
 {
-    (void)f;
     json_put_bool(w, *(const bool *)in);
 }
 
@@ -44,13 +43,11 @@ static void write_uint(struct json_writer *w, const struct json_field *f, const 
 
 static void write_double(struct json_writer *w, const struct json_field *f, const void *in)
 {
-    (void)f;
     json_put_double(w, *(const double *)in);
 }
 
 static void write_str(struct json_writer *w, const struct json_field *f, const void *in)
 {
-    (void)f;
     json_put_str(w, str_from(*(const char *const *)in));
 }
 
@@ -61,7 +58,6 @@ static void write_duration(struct json_writer *w, const struct json_field *f, co
     int64_t ns = *(const int64_t *)in, s = ns / NS_PER_S, rest = ns % NS_PER_S;
     char text[64], whole[24] = "";
 
-    (void)f;
     if (ns < 0) {
         json_writer_fail(w, ERR_BUG, "negative duration written as JSON");
     } else if (rest == 0) {
@@ -94,7 +90,6 @@ static void write_strs(struct json_writer *w, const struct json_field *f, const 
 {
     const struct json_strs *strs = in;
 
-    (void)f;
     json_begin_array(w);
     for (size_t i = 0; i < strs->n; i++)
         json_put_str(w, str_from(strs->p[i]));
@@ -105,7 +100,6 @@ static void write_map(struct json_writer *w, const struct json_field *f, const v
 {
     const struct json_map *map = in;
 
-    (void)f;
     json_begin_object(w);
     for (size_t i = 0; i < map->n; i++) {
         json_key(w, str_from(map->p[i].key));
@@ -145,7 +139,6 @@ static void write_named(struct json_writer *w, const struct json_field *f, const
 
 static void write_any(struct json_writer *w, const struct json_field *f, const void *in)
 {
-    (void)f;
     json_put_tree(w, *(const struct json *const *)in);
 }
 

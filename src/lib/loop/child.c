@@ -11,7 +11,6 @@ static void on_pidfd_readable(struct loop_fd *fd, unsigned events)
     siginfo_t info = { 0 };
     int r = waitid(P_PIDFD, (id_t)fd->fd, &info, WEXITED | WNOHANG);
 
-    (void)events;
     if (r == 0 && info.si_pid == 0)
         return; /* a debugger sees it first */
     if (r < 0)

@@ -50,7 +50,6 @@ static void on_signalfd_readable(struct loop_fd *fd, unsigned events)
     struct loop_signal *s = container_of(fd, struct loop_signal, fd_);
     struct signalfd_siginfo info;
 
-    (void)events;
     /* The read fails if another thread has taken the signal with sigwait() in the meantime. */
     if (read(fd->fd, &info, sizeof info) == (ssize_t)sizeof info)
         s->call_(s, &info);

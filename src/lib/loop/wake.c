@@ -13,7 +13,6 @@ static void on_eventfd_readable(struct loop_fd *fd, unsigned events)
     struct loop_wake *s = container_of(fd, struct loop_wake, fd_);
     uint64_t posts;
 
-    (void)events;
     if (read(fd->fd, &posts, sizeof posts) == (ssize_t)sizeof posts)
         s->call_(s);
 }

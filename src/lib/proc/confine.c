@@ -56,7 +56,6 @@ static int set_signals(const struct confine *c, struct err *e)
     struct sigaction dfl = { .sa_handler = SIG_DFL };
     sigset_t none;
 
-    (void)c;
     for (int sig = 1; sig < 32; sig++)
         sigaction(sig, &dfl, NULL);
     signal(SIGXFSZ, SIG_IGN);
@@ -148,7 +147,6 @@ static int set_death(const struct confine *c, struct err *e)
 
 static int set_no_new_privs(const struct confine *c, struct err *e)
 {
-    (void)c;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "giving up new privileges");
     return 0;

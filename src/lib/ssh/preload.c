@@ -105,7 +105,6 @@ struct passwd *getpwnam(const char *name)
 
 struct spwd *getspnam(const char *name)
 {
-    (void)name;
     return NULL;
 }
 
@@ -123,15 +122,11 @@ uid_t geteuid(void)
 
 int setgroups(size_t n, const gid_t *groups)
 {
-    (void)n;
-    (void)groups;
     return 0;
 }
 
 int initgroups(const char *user, gid_t group)
 {
-    (void)user;
-    (void)group;
     return 0;
 }
 

@@ -214,7 +214,6 @@ static void pump_session(struct tls_session *s)
 
 static void on_inner_ready(struct loop_fd *f, unsigned events)
 {
-    (void)events;
     pump_session(container_of(f, struct tls_session, inner));
 }
 
@@ -306,7 +305,6 @@ static void on_net(struct loop_fd *f, unsigned events)
 {
     struct tls_session *s = container_of(f, struct tls_session, net);
 
-    (void)events;
     if (s->open)
         pump_session(s);
     else
@@ -405,7 +403,6 @@ static void on_tls_acceptable(struct loop_fd *f, unsigned events)
 {
     struct tls_listener *d = container_of(f, struct tls_listener, listener);
 
-    (void)events;
     if (d->n >= d->setup.connections && list_first(&d->ending))
         end_session(container_of(list_first(&d->ending), struct tls_session, waits));
     for (int i = 0; i < ACCEPTS_A_BATCH && d->n < d->setup.connections; i++) {

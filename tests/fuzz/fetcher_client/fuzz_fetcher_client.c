@@ -39,7 +39,6 @@ static int start_pair(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     int pair[2];
 
-    (void)user;
     must(ipc_pair(pair, e) >= 0);
     drop_fd(&theirs);
     theirs = pair[1];

@@ -18,8 +18,6 @@ static void must(bool good)
 
 static void on_done(struct fetch_request *r, const struct fetch_answer *a)
 {
-    (void)r;
-    (void)a;
 }
 
 static void check_headers(const struct fetch_header *h, size_t n)

@@ -53,7 +53,6 @@ static int on_body(llhttp_t *p, const char *at, size_t n)
 {
     struct seen *s = p->data;
 
-    (void)at;
     s->body += n;
     return 0;
 }

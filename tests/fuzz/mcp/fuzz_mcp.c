@@ -20,14 +20,12 @@ static size_t answers;
 
 static int hear(struct mcp_out *o, struct str message)
 {
-    (void)o;
     must(message.n && str_is_utf8(message) && !memchr(message.p, '\n', message.n));
     return 0;
 }
 
 static void hear_answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
-    (void)id;
     must(status >= 200 && status < 600);
     answers++;
     if (message.n)
@@ -48,14 +46,12 @@ static void ask(struct mcp_request *r, const struct json *v)
 {
     const struct json *a = mcp_input(r, "a", "elicitation/create", STR("{}"));
 
-    (void)v;
     if (a)
         mcp_tool_reply(r, write_tree, a);
 }
 
 static void hold(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     mcp_progress(r, 1, 2, STR("on"), NULL, NULL);
     mcp_log(r, MCP_ERROR, "l", STR("text"));
 }
@@ -72,7 +68,6 @@ static void watch(struct mcp_request *r, struct str uri)
 
 static void nothing(void *user)
 {
-    (void)user;
 }
 
 static const struct mcp_tool tools[] = {

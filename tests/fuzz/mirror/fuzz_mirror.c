@@ -51,7 +51,6 @@ static void read_manifest(const uint8_t *data, size_t size)
 
 static void check_line(void *ctx, const struct sync_line *line)
 {
-    (void)ctx;
     must(sync_action_name(line->action) && line->path.n > 0 && line->path.p[0] != '/');
     must(strnlen(line->reason, SYNC_REASON_MAX) < SYNC_REASON_MAX);
 }

@@ -23,7 +23,6 @@ static void try_reference(struct str s, struct arena *a)
     struct oci_reference r, again;
     struct err e;
 
-    (void)a;
     if (oci_reference_parse(s, &r, &e) < 0)
         return;
     oci_reference_text(&r, text);
@@ -84,7 +83,6 @@ static void try_challenge(struct str s, struct arena *a)
     struct oci_challenge c;
     struct err e;
 
-    (void)a;
     if (oci_challenge_parse(s, &c, &e) >= 0)
         must(!c.bearer || c.realm[0]);
 }

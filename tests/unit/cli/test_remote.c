@@ -150,7 +150,6 @@ TEST(stdin_is_passed_on)
 
 static void say_nothing(int connection)
 {
-    (void)connection;
 }
 
 TEST(a_lost_connection_is_no_exit_status)

@@ -42,7 +42,6 @@ static void add(const struct member *m)
 
 static ssize_t read_archive(void *ctx, void *p, size_t n)
 {
-    (void)ctx;
     if (n > archive.n - at)
         n = archive.n - at;
     memcpy(p, archive.p + at, n);

@@ -33,20 +33,17 @@ void turn(void)
 
 static void on_open(void *user)
 {
-    (void)user;
     opened = true;
 }
 
 static void on_closed(void *user)
 {
-    (void)user;
     closed = true;
 }
 
 /* In place of the monitor. */
 static int open_headers(void *user, int *ret, struct err *why)
 {
-    (void)user;
     *ret = open(fix.config.hub.headers_file, O_RDONLY | O_CLOEXEC);
     return *ret < 0 ? err_sys(why, "opening the headers") : 0;
 }
@@ -62,7 +59,6 @@ static int start_fetch(void *user, int *ret, uint64_t *ret_id, struct err *why)
     };
     pid_t pid;
 
-    (void)user;
     if (r >= 0)
         r = spawn_find(name, path, sizeof path, why);
     if (r >= 0)
@@ -136,7 +132,6 @@ static int created;
 
 static void on_created(struct create_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("creating: %s", why->msg);
     created++;
@@ -174,7 +169,6 @@ static bool destroyed;
 
 static void on_destroyed(struct sandbox_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("destroying: %s", why->msg);
     destroyed = true;
@@ -193,7 +187,6 @@ static bool answered;
 
 static void on_answer(struct store_query *q, int r, const struct err *why)
 {
-    (void)q;
     if (r < 0)
         FAIL("asking: %s", why->msg);
     answered = true;

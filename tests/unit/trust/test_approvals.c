@@ -21,7 +21,6 @@ static void run(void *user, struct trust_call *c)
 {
     const struct json *v = json_get(c->args, STR("command"));
 
-    (void)user;
     runs++;
     snprintf(ran_args, sizeof ran_args, STR_FMT, STR_ARG(v->s));
     memcpy(ran_peer, c->peer, sizeof ran_peer);
@@ -41,7 +40,6 @@ static int ends, last;
 
 static void on_done(struct approval_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         e = *why;
     last = r;
@@ -189,7 +187,6 @@ static enum approval_state seen[8];
 
 static void on_changed(struct approval_waiter *w, const struct approval_record *r)
 {
-    (void)w;
     CHECK(changes < 8);
     seen[changes++] = r->state;
 }

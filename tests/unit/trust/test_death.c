@@ -29,7 +29,6 @@ static void die_at(enum moment m)
 
 static void run(void *user, struct trust_call *c)
 {
-    (void)user;
     die_at(AT_RUNNING);
     CHECK(write(effects[1], "x", 1) == 1);
     die_at(AT_EFFECT);
@@ -40,16 +39,12 @@ static const struct trust_runner runner = { .run = run };
 
 static void on_changed(struct approval_waiter *w, const struct approval_record *r)
 {
-    (void)w;
     if (r->state == APPROVAL_APPROVED)
         die_at(AT_APPROVED);
 }
 
 static void on_done(struct approval_op *op, int r, const struct err *why)
 {
-    (void)op;
-    (void)r;
-    (void)why;
 }
 
 /* Holds a call, approves it, and does not live to see its end. */

@@ -302,8 +302,6 @@ static int registered;
 
 static void on_answer(struct peer_op *op, int r, const struct err *why)
 {
-    (void)op;
-    (void)why;
     registered = r;
 }
 

@@ -54,7 +54,6 @@ static int done;
 
 static void on_registered(struct peer_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("registering: %s", why->msg);
     done++;
@@ -96,7 +95,6 @@ static int asked;
 
 static void on_verdict(struct trust_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("asking: %s", why->msg);
     asked++;
@@ -152,7 +150,6 @@ static int created;
 
 static void on_created(struct create_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("creating: %s", why->msg);
     created++;

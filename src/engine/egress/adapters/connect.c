@@ -48,14 +48,12 @@ static void connect_request_end(struct connect_request *a)
 
 static void on_connect_close(struct egress_open *o, const char *how)
 {
-    (void)how;
     connect_request_end(container_of(o, struct connect_request, open));
 }
 
 /* authorize.h notices a new policy by itself. */
 static void on_connect_reconsider(struct egress_open *o)
 {
-    (void)o;
 }
 
 static void refuse_connect(struct connect_request *a, int status, const char *code,
@@ -154,7 +152,6 @@ static void on_connect_bytes(struct loop_fd *s, unsigned events)
     char *to;
     ssize_t n;
 
-    (void)events;
     if (room == 0 || buf_room(&a->in, room, &to) < 0) {
         refuse_connect(a, 431, "bad_request", "The request head is too long.");
         return;
@@ -174,10 +171,8 @@ void connect_accept(struct egress_box *b, int fd, const struct address *client,
                     uint16_t client_port, struct str read)
 {
     struct loop *l = b->egress->loop;
-    struct connect_request *a = calloc(1, sizeof *a);
+    struct connect_request *a = new0(sizeof *a);
 
-    if (!a)
-        abort();
     a->open =
         (struct egress_open){ .reconsider = on_connect_reconsider, .close = on_connect_close };
     a->box = b;

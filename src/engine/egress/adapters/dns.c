@@ -104,10 +104,8 @@ static void on_udp_answer(struct names_waiter *waiter, struct str answer)
 static void wait_for_udp_answer(struct udp *u, const struct return_path *way,
                                 const struct dns_query *q, const struct names_client *from)
 {
-    struct dns_udp_waiter *w = calloc(1, sizeof *w);
+    struct dns_udp_waiter *w = new0(sizeof *w);
 
-    if (!w)
-        abort();
     w->fd = u->source.fd;
     w->way = *way;
     list_append(&u->adapter->waiting, &w->link);
@@ -142,7 +140,6 @@ static void on_dns_datagrams(struct loop_fd *s, unsigned events)
     struct dns_batch b;
     int n;
 
-    (void)events;
     prepare_dns_batch(&b);
     n = recvmmsg(s->fd, b.in, BATCH, MSG_DONTWAIT, NULL);
     for (int i = 0; i < n; i++)
@@ -166,12 +163,10 @@ static int serve_dns_listeners(struct dns_adapter *d, int i, int udp, int tcp, s
 
 int dns_adapter_new(struct egress_box *b, struct dns_adapter **ret, struct err *e)
 {
-    struct dns_adapter *d = calloc(1, sizeof *d);
+    struct dns_adapter *d = new0(sizeof *d);
     const int *fd = b->listeners.fd;
     int r;
 
-    if (!d)
-        abort();
     d->box = b;
     d->names = names_new(b);
     r = serve_dns_listeners(d, 0, fd[LISTENER_DNS_UDP4], fd[LISTENER_DNS_TCP4], e);

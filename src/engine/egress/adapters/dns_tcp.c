@@ -210,9 +210,7 @@ static void resolve_tcp_question(struct dns_connection *c, struct str message)
             queue_dns_answer(c, (struct str){ (const char *)out, (size_t)n });
         return;
     }
-    w = calloc(1, sizeof *w);
-    if (!w)
-        abort();
+    w = new0(sizeof *w);
     w->connection = c;
     list_append(&c->waiting, &w->link);
     c->n_waiting++;
@@ -257,9 +255,7 @@ static void add_dns_connection(struct dns_tcp *t, int fd, const struct sockaddr 
         close(fd);
         return;
     }
-    c = calloc(1, sizeof *c);
-    if (!c)
-        abort();
+    c = new0(sizeof *c);
     c->tcp = t;
     c->fd = fd;
     address_from_sockaddr(from, &c->from.address, &c->from.port);
@@ -296,7 +292,6 @@ static void on_dns_acceptable(struct loop_fd *s, unsigned events)
 {
     struct dns_tcp *t = container_of(s, struct dns_tcp, listener);
 
-    (void)events;
     for (int i = 0; i < ACCEPTS_A_BATCH; i++) {
         struct sockaddr_storage from = { 0 };
         socklen_t n = sizeof from;
@@ -315,11 +310,9 @@ static void on_dns_acceptable(struct loop_fd *s, unsigned events)
 
 int dns_tcp_new(struct dns_names *n, struct loop *l, int fd, struct dns_tcp **ret, struct err *e)
 {
-    struct dns_tcp *t = calloc(1, sizeof *t);
+    struct dns_tcp *t = new0(sizeof *t);
     int r;
 
-    if (!t)
-        abort();
     t->names = n;
     t->loop = l;
     r = loop_fd_start(l, &t->listener, fd, LOOP_READ, on_dns_acceptable, e);

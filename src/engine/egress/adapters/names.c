@@ -37,10 +37,8 @@ struct dns_reply {
 
 struct dns_names *names_new(struct egress_box *b)
 {
-    struct dns_names *n = calloc(1, sizeof *n);
+    struct dns_names *n = new0(sizeof *n);
 
-    if (!n)
-        abort();
     n->box = b;
     return n;
 }
@@ -398,11 +396,9 @@ static void on_name_refused(struct loop_later *s)
 static struct name_lookup *start_name_lookup(struct dns_names *n, const struct dns_query *q,
                                              const struct names_client *from)
 {
-    struct name_lookup *a = calloc(1, sizeof *a);
+    struct name_lookup *a = new0(sizeof *a);
     struct egress_intent i = dns_intent_of(from);
 
-    if (!a)
-        abort();
     str_copy(str_from(q->question.name), i.host.name, sizeof i.host.name);
     a->names = n;
     a->lease = lease_new(n->box, &i);

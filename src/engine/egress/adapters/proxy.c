@@ -43,13 +43,12 @@ static void proxy_client_end(struct proxy_client *g)
 
 static void on_proxy_client_close(struct egress_open *o, const char *how)
 {
-    (void)how;
     proxy_client_end(container_of(o, struct proxy_client, open));
 }
 
 static void on_proxy_client_reconsider(struct egress_open *o)
 {
-    (void)o; /* no request yet, nothing to reconsider */
+    /* no request yet, nothing to reconsider */
 }
 
 static void on_proxy_client_timeout(struct loop_timer *t)
@@ -108,7 +107,6 @@ static void on_proxy_client_bytes(struct loop_fd *s, unsigned events)
     struct proxy_client *g = container_of(s, struct proxy_client, socket);
     ssize_t n;
 
-    (void)events;
     memcpy(room, g->first, g->n);
     n = receive_first_bytes(g->fd, room + g->n, sizeof room - g->n);
     if (n < 0) {
@@ -128,10 +126,8 @@ static void wait_for_proxy_method(struct egress_box *b, int fd, const struct add
                                   uint16_t client_port, struct str read)
 {
     struct loop *l = b->egress->loop;
-    struct proxy_client *g = calloc(1, sizeof *g);
+    struct proxy_client *g = new0(sizeof *g);
 
-    if (!g)
-        abort();
     *g = (struct proxy_client){ .open = { .reconsider = on_proxy_client_reconsider,
                                           .close = on_proxy_client_close },
                                 .box = b,

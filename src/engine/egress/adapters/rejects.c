@@ -34,7 +34,6 @@ static void on_rejects_readable(struct loop_fd *s, unsigned events)
     struct rejects *r = container_of(s, struct rejects, source);
     char datagram[DATAGRAM_MAX];
 
-    (void)events;
     for (int i = 0; i < READS_A_BATCH; i++) {
         struct sockaddr_nl from = { 0 };
         socklen_t from_n = sizeof from;
@@ -51,11 +50,9 @@ static void on_rejects_readable(struct loop_fd *s, unsigned events)
 int rejects_new(struct egress_box *b, struct rejects **ret, struct err *e)
 {
     int fd = b->listeners.fd[LISTENER_REJECTS];
-    struct rejects *r = calloc(1, sizeof *r);
+    struct rejects *r = new0(sizeof *r);
     int got = 0;
 
-    if (!r)
-        abort();
     r->box = b;
     if (fd >= 0)
         got = loop_fd_start(b->egress->loop, &r->source, fd, LOOP_READ, on_rejects_readable, e);

@@ -36,14 +36,12 @@ static void captured_connection_end(struct captured_connection *c)
 
 static void on_captured_close(struct egress_open *o, const char *how)
 {
-    (void)how;
     captured_connection_end(container_of(o, struct captured_connection, open));
 }
 
 /* authorize.h notices a new policy by itself. */
 static void on_captured_reconsider(struct egress_open *o)
 {
-    (void)o;
 }
 
 static void on_captured_decided(struct authorization *z)
@@ -124,10 +122,8 @@ static void aim_at_name(struct egress_intent *i, const struct fake_mapping *m, b
 
 static void authorize_captured(struct egress_box *b, int fd, const struct egress_intent *i)
 {
-    struct captured_connection *c = calloc(1, sizeof *c);
+    struct captured_connection *c = new0(sizeof *c);
 
-    if (!c)
-        abort();
     c->open =
         (struct egress_open){ .reconsider = on_captured_reconsider, .close = on_captured_close };
     c->box = b;

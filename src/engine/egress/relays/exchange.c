@@ -348,10 +348,8 @@ static void init_buffers(struct exchange *x)
 struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
                               exchange_target_fn *set_target)
 {
-    struct exchange *x = calloc(1, sizeof(*x));
+    struct exchange *x = new0(sizeof(*x));
 
-    if (!x)
-        abort();
     *x = (struct exchange){
         .box = b, .client_fd = client, .upstream_fd = -1, .set_target = set_target
     };

@@ -16,10 +16,8 @@ struct exchange_setup {
 
 static struct exchange_setup *setup_start(struct exchange *x, enum exchange_state state)
 {
-    struct exchange_setup *s = calloc(1, sizeof(*s));
+    struct exchange_setup *s = new0(sizeof(*s));
 
-    if (!s)
-        abort();
     s->x = x;
     x->setup = s;
     x->state = state;

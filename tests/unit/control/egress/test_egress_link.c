@@ -38,7 +38,6 @@ static int start_worker(void *user, int *ret, uint64_t *ret_id, struct err *why)
 {
     int pair[2];
 
-    (void)user;
     if (ipc_pair(pair, why) < 0)
         return -(int)why->code;
     drop_fd(&theirs);
@@ -51,7 +50,6 @@ static int start_worker(void *user, int *ret, uint64_t *ret_id, struct err *why)
 
 static void end_worker(void *user, uint64_t id)
 {
-    (void)user;
     ended = id;
 }
 
@@ -131,7 +129,6 @@ static const char *const hosts[] = { "api.example.com:80" };
 
 static void on_created(struct create_op *op, int r, const struct err *why)
 {
-    (void)op;
     made.done++;
     made.r = r;
     if (r < 0)
@@ -326,7 +323,6 @@ static struct err set_why;
 
 static void on_set(void *user, int r, const struct err *why)
 {
-    (void)user;
     set_r = r;
     if (r < 0)
         set_why = *why;
@@ -413,7 +409,6 @@ static bool gone;
 
 static void on_gone(struct sandbox_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("destroying: %s", why->msg);
     gone = true;
@@ -856,7 +851,6 @@ static unsigned drops_published;
 
 static void on_any_event(struct event_subscriber *s, const struct event_record *v)
 {
-    (void)s;
     drops_published += strcmp(v->type, "audit.dropped") == 0;
 }
 
@@ -1040,8 +1034,6 @@ static struct {
 static int take_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
                        struct control_request *q, struct err *why)
 {
-    (void)user;
-    (void)why;
     CHECK(!asked.request && n <= COUNT_OF(asked.list)); /* one at a time */
     asked.n++;
     asked.request = q;
@@ -1054,7 +1046,6 @@ static int take_places(void *user, uint64_t id, const struct gate_place *list, s
 
 static void cancel_places(void *user, struct control_request *q)
 {
-    (void)user;
     CHECK(q == asked.request);
     asked.request = NULL;
 }

@@ -96,22 +96,17 @@ static int woken, over;
 
 static bool sees(struct egress_tail_reader *r, const char *box)
 {
-    (void)r;
     return strcmp(box, "sbx_hidden") != 0;
 }
 
 static void on_more(struct egress_tail_reader *r)
 {
-    (void)r;
     woken++;
 }
 
 static void on_over(struct egress_tail_reader *r, const char *box,
                     const struct egress_tail_place *at)
 {
-    (void)r;
-    (void)box;
-    (void)at;
     over++;
 }
 

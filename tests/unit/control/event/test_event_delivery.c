@@ -145,7 +145,6 @@ static bool answered;
 
 static void on_answer(struct store_query *q, int r, const struct err *why)
 {
-    (void)q;
     if (r < 0)
         FAIL("asking: %s", why->msg);
     answered = true;
@@ -395,7 +394,6 @@ static const char *handed_over;
 
 static int hand_over(void *user, int *ret, struct err *why)
 {
-    (void)user;
     *ret = open(handed_over, O_RDONLY | O_CLOEXEC);
     return *ret < 0 ? err_sys(why, "opening %s", handed_over) : 0;
 }

@@ -33,7 +33,6 @@ static struct err why;
 
 static void on_created(struct create_op *op, int r, const struct err *told)
 {
-    (void)op;
     answered++;
     result = r;
     why = told ? *told : (struct err){ 0 };

@@ -9,7 +9,6 @@ static int ends, last;
 
 static void on_done(struct token_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (why)
         e = *why;
     last = r;
@@ -54,7 +53,6 @@ static int end_token(struct tokens *t, const char *id, const char *owner)
 
 static void count(void *user, const struct token_record *r)
 {
-    (void)r;
     ++*(int *)user;
 }
 
@@ -155,8 +153,6 @@ static int made, refused;
 
 static void count_end(struct token_op *op, int r, const struct err *why)
 {
-    (void)op;
-    (void)why;
     made += r >= 0;
     refused += r == -ERR_QUOTA;
 }
@@ -424,7 +420,6 @@ static char told_id[ID_MAX];
 
 static void on_watched(struct token_watcher *w, const struct token_record *r)
 {
-    (void)w;
     told++;
     memcpy(told_id, r->id, sizeof told_id);
 }

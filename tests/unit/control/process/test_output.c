@@ -182,8 +182,6 @@ TEST(files_of_strangers_are_not_followed_and_garbage_is_no_output)
 
 static bool knows_none(void *user, const char *id)
 {
-    (void)user;
-    (void)id;
     return false;
 }
 

@@ -16,7 +16,6 @@ static int ends, last;
 
 static void on_done(struct process_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (why)
         e = *why;
     last = r;
@@ -57,8 +56,6 @@ static struct process *start(struct sandbox *s, const char *text)
 
 static void on_run_started(struct run_op *op, int r, const struct err *why)
 {
-    (void)op;
-    (void)why;
     last = r;
     ends++;
 }
@@ -601,7 +598,6 @@ TEST(destroying_tells_watchers_and_removes_files)
 
 static void count(void *user, struct process *p)
 {
-    (void)p;
     ++*(int *)user;
 }
 

@@ -49,7 +49,6 @@ static int started;
 
 static void on_started(struct process_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("starting: %s", why->msg);
     started++;

@@ -16,7 +16,6 @@ static int done;
 
 static void on_created(struct create_op *op, int r, const struct err *why)
 {
-    (void)op;
     if (r < 0)
         FAIL("creating: %s", why->msg);
     done++;

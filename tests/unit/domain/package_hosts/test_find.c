@@ -14,9 +14,6 @@ static int root = -1;
 
 static int drop(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
-    (void)st;
-    (void)kind;
-    (void)at;
     return remove(path);
 }
 

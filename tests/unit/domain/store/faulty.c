@@ -169,7 +169,6 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
     struct faulty_file *x = container_of(f, struct faulty_file, base);
     int rc;
 
-    (void)v;
     f->pMethods = NULL;
     if (due(OF_FILES))
         return SQLITE_CANTOPEN;
@@ -186,7 +185,6 @@ static int v_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, 
 
 static int v_delete(sqlite3_vfs *v, const char *name, int sync)
 {
-    (void)v;
     return due(OF_FILES) ? SQLITE_IOERR_DELETE : real_vfs->xDelete(real_vfs, name, sync);
 }
 

@@ -78,7 +78,6 @@ static int result;
 
 static void on_done(struct store_txn *t, int r, const struct err *err)
 {
-    (void)t;
     committed++;
     result = r;
     e = *err;
@@ -121,7 +120,6 @@ void put_sandboxes(int from, int to, const char *owner, enum sandbox_state state
 
 static void on_answer(struct store_query *q, int r, const struct err *err)
 {
-    (void)q;
     committed++;
     result = r;
     e = *err;

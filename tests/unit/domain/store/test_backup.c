@@ -40,7 +40,6 @@ static int answers, result;
 
 static void on_answer(struct store_query *q, int r, const struct err *err)
 {
-    (void)q;
     e = *err;
     result = r;
     answers++;

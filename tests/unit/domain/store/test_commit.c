@@ -26,7 +26,6 @@ static void on_done(struct store_txn *t, int r, const struct err *err)
 {
     struct change *c = container_of(t, struct change, txn);
 
-    (void)err;
     c->result = r;
     c->turn = turns++;
     c->seq = t->first_seq;
@@ -115,7 +114,6 @@ TEST(a_locked_store_fails_all_and_recovers)
 
 static void *unlock_soon(void *arg)
 {
-    (void)arg;
     usleep(100000);
     CHECK_INT(sqlite3_exec(locker, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     return NULL;

@@ -978,7 +978,6 @@ static int answers;
 
 static void count_answer(struct store_query *q, int r, const struct err *err)
 {
-    (void)err;
     CHECK_INT(r, 0);
     answers++;
     arena_done(&q->arena);
@@ -1007,7 +1006,6 @@ static struct store_txn chain;
 
 static void on_chained(struct store_txn *t, int r, const struct err *err)
 {
-    (void)t;
     CHECK_OK(r, *err);
     chained++;
 }

@@ -34,8 +34,6 @@ static void store_snapshot(const char *id, const char *owner)
 
 static void on_put(void *user, int r, const struct err *why)
 {
-    (void)user;
-    (void)why;
     answer = r;
 }
 

@@ -19,7 +19,6 @@ static bool has(struct str text, const char *part)
 
 static void ignore_user(void *user)
 {
-    (void)user;
 }
 
 TEST(all_peers_of_one_holder_have_one_share_of_sessions)
@@ -216,7 +215,6 @@ static void job_done(struct mcp_job *j, const struct json *result, const char *e
     const struct json *data = result ? json_get(result, STR("structuredContent")) : NULL;
     const struct json *said = data ? json_get(data, STR("said")) : NULL;
 
-    (void)j;
     jobs++;
     snprintf(job_text, sizeof job_text, "%s", said ? said->s.p : error ? error : "failed");
 }

@@ -24,7 +24,6 @@ static struct err e;
 
 static int heard_message(struct mcp_out *o, struct str message)
 {
-    (void)o;
     buf_add(&heard, message);
     buf_add_c(&heard, '\n');
     return 0;
@@ -32,8 +31,6 @@ static int heard_message(struct mcp_out *o, struct str message)
 
 static void heard_answer(struct mcp_out *o, const struct json *id, struct str message, int status)
 {
-    (void)id;
-    (void)status;
     if (message.n)
         heard_message(o, message);
 }
@@ -63,14 +60,12 @@ static void echo(struct mcp_request *r, const struct json *v)
 
 static void let_go(struct mcp_request *r)
 {
-    (void)r;
     world_cancelled++;
     world_held = NULL;
 }
 
 static void hold(struct mcp_request *r, const struct json *v)
 {
-    (void)v;
     world_held = r;
     r->on_cancel = let_go;
     mcp_progress(r, 1, 0, STR("held"), NULL, NULL);
@@ -83,7 +78,6 @@ static void ask(struct mcp_request *r, const struct json *v)
     const struct json *content = a ? json_get(a, STR("content")) : NULL;
     const struct json *name = content ? json_get(content, STR("name")) : NULL;
 
-    (void)v;
     if (!a)
         snprintf(r->note, sizeof r->note, "asked");
     else
@@ -129,18 +123,15 @@ static void meet(struct mcp_session *s, struct str client)
     world_meetings++;
     if (!world_shy)
         mcp_met(s, 0, NULL);
-    (void)client;
 }
 
 static void in_use(struct mcp_session *s, bool yes)
 {
-    (void)s;
     world_users = yes;
 }
 
 static void refused(void *user, struct mcp_refusal *x)
 {
-    (void)user;
     world_refusals++;
     snprintf(world_refusal, sizeof world_refusal, "%d %.*s: %s", x->code, (int)x->tool.n, x->tool.p,
              x->reason);
@@ -148,13 +139,11 @@ static void refused(void *user, struct mcp_refusal *x)
 
 static void source_end(struct mcp_source *x)
 {
-    (void)x;
     world_unwatched++;
 }
 
 static void source_poke(struct mcp_source *x)
 {
-    (void)x;
     world_pokes++;
 }
 
@@ -187,7 +176,6 @@ void world_watch(bool there)
 
 static void ended(struct mcp_session *s)
 {
-    (void)s;
     world_ended++;
 }
 
@@ -234,7 +222,6 @@ static const struct mcp_offer offer = {
 
 static void nothing(void *user)
 {
-    (void)user;
 }
 
 void world_open(void)

@@ -149,7 +149,6 @@ static bool decided;
 
 static void on_decided(struct authorization *a)
 {
-    (void)a;
     decided = true;
 }
 

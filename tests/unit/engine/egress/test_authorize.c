@@ -286,8 +286,6 @@ TEST(what_is_not_dialled_has_no_open)
 
 static void read_nothing(struct serving *s, const struct dns_query *q)
 {
-    (void)s;
-    (void)q;
 }
 
 TEST(names_that_do_not_resolve)
@@ -382,7 +380,6 @@ static bool done_;
 
 static void on_done(struct authorization *a)
 {
-    (void)a;
     done_ = true;
 }
 

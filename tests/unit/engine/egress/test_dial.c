@@ -14,7 +14,6 @@ static struct err why;
 
 static void on_done(struct dial *d, int fd, const struct err *e)
 {
-    (void)d;
     dialled = fd;
     if (e)
         why = *e;
@@ -166,7 +165,6 @@ TEST(a_cancelled_dial_is_never_heard_of)
     struct lease *l = decide(port);
     struct dial d = { 0 };
 
-    (void)listener;
     dial_cancel(&d);
     start(&d, l);
     dial_cancel(&d);

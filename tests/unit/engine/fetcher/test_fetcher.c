@@ -58,7 +58,6 @@ static int start_program(void *user, int *ret, uint64_t *ret_id, struct err *why
     int pair[2];
     const int *at = pair;
 
-    (void)user;
     CHECK_OK(ipc_pair(pair, why), *why);
     CHECK_OK(spawn_find(name, path, sizeof path, why), *why);
     CHECK_OK(spawn_start(&(struct spawn){ .path = path,
@@ -78,7 +77,6 @@ static int start_taken_over(void *user, int *ret, uint64_t *ret_id, struct err *
 {
     int pair[2];
 
-    (void)user;
     CHECK_OK(ipc_pair(pair, why), *why);
     drop_fd(&theirs);
     theirs = pair[1];
@@ -89,16 +87,11 @@ static int start_taken_over(void *user, int *ret, uint64_t *ret_id, struct err *
 
 static int start_none(void *user, int *ret, uint64_t *ret_id, struct err *why)
 {
-    (void)user;
-    (void)ret;
-    (void)ret_id;
     return err_set(why, ERR_BUSY, "the supervisor does not answer");
 }
 
 static void on_end(void *user, uint64_t id)
 {
-    (void)user;
-    (void)id;
     ended++;
 }
 
@@ -539,7 +532,6 @@ static void say_end(uint64_t id, enum err_code code)
 
 static void lie_garbage(uint64_t id)
 {
-    (void)id;
     say("garbage, and a lot of it: more than a head has", 47);
 }
 

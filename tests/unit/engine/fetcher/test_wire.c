@@ -11,8 +11,6 @@ static struct err e;
 
 static void on_done(struct fetch_request *r, const struct fetch_answer *a)
 {
-    (void)r;
-    (void)a;
 }
 
 TEST(a_request_arrives_as_it_was_sent)

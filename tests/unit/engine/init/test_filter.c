@@ -208,7 +208,6 @@ static int fcntl_answer(uint32_t command, uint32_t kernel)
         F_SET_FILE_RW_HINT
     };
 
-    (void)kernel;
     for (size_t i = 0; i < COUNT_OF(known); i++)
         if (command == known[i])
             return 0;
@@ -217,7 +216,6 @@ static int fcntl_answer(uint32_t command, uint32_t kernel)
 
 static int socketpair_answer(uint32_t family, uint32_t kernel)
 {
-    (void)kernel;
     return family == AF_UNIX ? 0 : EAFNOSUPPORT;
 }
 

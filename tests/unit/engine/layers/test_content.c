@@ -17,8 +17,6 @@ static uint64_t counted, written;
 
 static int count(void *user, uint64_t n, bool is_written, struct err *err)
 {
-    (void)user;
-    (void)err;
     counted += n;
     written += is_written ? n : 0;
     return 0;

@@ -12,9 +12,6 @@ static struct err e;
 
 static void none(void *ctx, uint64_t bytes, uint64_t entries)
 {
-    (void)ctx;
-    (void)bytes;
-    (void)entries;
 }
 
 static struct tree_digest measure(int dir)

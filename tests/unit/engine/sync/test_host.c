@@ -39,9 +39,7 @@ TEST(what_is_at_a_path)
 
 TEST(a_mount_is_not_entered)
 {
-    struct world *w = world_make();
-
-    (void)w;
+    world_make();
     CHECK(host_open(open_dir(AT_FDCWD, "/"), "proc/self", O_RDONLY, 0) < 0);
 }
 

@@ -14,7 +14,6 @@ static char last_path[64], last_reason[SYNC_REASON_MAX];
 
 static void on_line(void *ctx, const struct sync_line *line)
 {
-    (void)ctx;
     lines++;
     last = *line;
     CHECK(str_copy(line->path, last_path, sizeof last_path));
@@ -55,7 +54,6 @@ static uint64_t moved;
 
 static void on_moved(void *ctx, uint64_t bytes)
 {
-    (void)ctx;
     moved = bytes;
 }
 

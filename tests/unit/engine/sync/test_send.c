@@ -29,7 +29,6 @@ static uint64_t moved, moves;
 
 static void on_moved(void *ctx, uint64_t bytes)
 {
-    (void)ctx;
     CHECK(bytes >= moved);
     moved = bytes;
     moves++;

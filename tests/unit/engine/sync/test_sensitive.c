@@ -296,7 +296,6 @@ static bool on_has(const void *ctx, struct str dir, const char *name)
 {
     char path[256];
 
-    (void)ctx;
     snprintf(path, sizeof path, STR_FMT "%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
     for (size_t i = 0; tree[i]; i++)
         if (strcmp(tree[i], path) == 0)

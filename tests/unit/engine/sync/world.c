@@ -20,7 +20,6 @@ static unsigned line_count;
 
 static void on_line(void *ctx, const struct sync_line *line)
 {
-    (void)ctx;
     if (line_count == LINES_MAX)
         return;
     lines[line_count].action = line->action;

@@ -26,7 +26,6 @@ static void on_datagram(struct loop_fd *fd, unsigned events)
     char message[1024];
     ssize_t n = recvfrom(fd->fd, message, sizeof message, 0, (struct sockaddr *)&s->from, &size);
 
-    (void)events;
     CHECK(n >= 12);
     if (s->asked < COUNT_OF(s->ids)) {
         s->ids[s->asked] = (uint16_t)((uint8_t)message[0] << 8 | (uint8_t)message[1]);
@@ -51,7 +50,6 @@ static void on_stream(struct loop_fd *fd, unsigned events)
     char piece[512];
     ssize_t n = recv(fd->fd, piece, sizeof piece, MSG_DONTWAIT);
 
-    (void)events;
     if (n <= 0) {
         drop_connection(c);
         return;
@@ -72,7 +70,6 @@ static void on_connection(struct loop_fd *fd, unsigned events)
     int accepted = accept(fd->fd, NULL, NULL);
     struct err e;
 
-    (void)events;
     CHECK(accepted >= 0 && s->n < SERVING_CONNECTIONS);
     c->serving = s;
     buf_init(&c->in, 1024);

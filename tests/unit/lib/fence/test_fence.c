@@ -62,7 +62,6 @@ static void remove_dirs(void)
 
 static void on_refused(int call, const char *name)
 {
-    (void)call;
     (void)!write(reports[1], name, strlen(name) + 1);
 }
 

@@ -635,8 +635,6 @@ static int on_held_piece(struct fetch_request *r, const struct fetch_answer *hea
 {
     struct probe *p = container_of(r, struct probe, request);
 
-    (void)head;
-    (void)e;
     if (p->holds) {
         p->held++;
         return FETCH_HOLD;

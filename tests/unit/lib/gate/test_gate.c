@@ -435,7 +435,6 @@ TEST(what_may_not_be_granted_is_refused)
 
 static int wait_for_ever(void *user)
 {
-    (void)user;
     pause();
     return 0;
 }

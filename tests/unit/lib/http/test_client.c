@@ -167,8 +167,6 @@ static void ws_echo(struct ws *w, enum frame_op op, struct str data)
 
 static void ws_over(struct ws *w, int code)
 {
-    (void)w;
-    (void)code;
 }
 
 static void give(struct http_exchange *x)
@@ -230,7 +228,6 @@ static void read_all(struct buf *out)
 
 static int three_times(void *user, char *out, size_t cap, struct err *err)
 {
-    (void)err;
     memset(out, 'z', cap);
     return ++*(int *)user <= 3 ? (int)cap : 0;
 }

@@ -54,7 +54,6 @@ static void take_piece(struct http_exchange *x, struct str piece)
     if (piece.n == 0)
         ended++;
     CHECK(buf_add(&streamed, piece) == 0);
-    (void)x;
 }
 
 static void echo_raw(struct http_exchange *x, struct str piece)
@@ -201,7 +200,6 @@ static int parts_gone;
 
 static void on_part_gone(struct http_exchange *x)
 {
-    (void)x;
     parts_gone++;
 }
 
@@ -1052,7 +1050,6 @@ TEST(a_family_at_its_part_ends_no_connection_of_another)
 
 static bool is_test_user(void *user, const struct http_peer *p)
 {
-    (void)user;
     return p->cred.uid == getuid();
 }
 

@@ -237,7 +237,6 @@ static void ask_other(struct loop_fd *s, unsigned events)
 {
     struct wire *w = container_of(s, struct wire, source);
 
-    (void)events;
     w->called = loop_fd_was_quiet(&w->other->source);
 }
 
@@ -301,7 +300,6 @@ static void free_both(struct loop_fd *s, unsigned events)
 {
     struct wire *w = container_of(s, struct wire, source), *other = w->other;
 
-    (void)events;
     loop_fd_stop(&w->source);
     CHECK_OK(loop_later(s->loop, &w->later, free_wire, &e), e);
     wire_close(other);
@@ -437,7 +435,6 @@ TEST(a_callback_adds_a_source)
 
 static void on_timeout(struct loop_timer *t)
 {
-    (void)t;
     FAIL("the timeout came although the answer was there");
 }
 

@@ -177,7 +177,6 @@ static volatile sig_atomic_t alarms;
 
 static void on_alarm(int signo)
 {
-    (void)signo;
     alarms++;
 }
 

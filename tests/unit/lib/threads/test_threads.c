@@ -310,7 +310,6 @@ TEST(done_may_submit_again)
 
 static void free_task(struct thread_job *j, enum work_end end)
 {
-    (void)end;
     free(container_of(j, struct task, job));
     finished++;
 }
