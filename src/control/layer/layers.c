@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -20,6 +21,10 @@ struct cleared_box {
 enum { STEP_LIST = 1, STEP_SWEEP };
 
 enum { FORCED_MAX = 1024 }; /* layers in one transaction */
+
+/* A layer worker costs some milliseconds of processor time. Boxes wait this long for others, so
+ * that sandboxes destroyed at a high rate share workers. */
+enum { CLEAR_DELAY_NS = 100 * (int)NS_PER_MS };
 
 static void start_next_layers_job(struct control *c);
 
@@ -161,12 +166,21 @@ static void queue_box_clear(struct control *c, const char *id)
     list_append(&c->layers.boxes, &b->link);
 }
 
+static void on_clear_due(struct loop_timer *t)
+{
+    start_next_layers_job(container_of(t, struct control, layers.clear_due));
+}
+
 void layers_clear_box(struct control *c, const char *id)
 {
+    struct loop_timer *due = &c->layers.clear_due;
+
     if (!c->layers.on_disk || c->on_closed)
         return;
     queue_box_clear(c, id);
-    start_next_layers_job(c);
+    if (!loop_timer_started(due) &&
+        loop_timer_start(c->loop, due, clock_mono() + CLEAR_DELAY_NS, on_clear_due, NULL) < 0)
+        start_next_layers_job(c);
 }
 
 /* --- layer workers, one at a time --- */
@@ -314,6 +328,7 @@ static void free_layer(struct map_entry *v, void *user)
 
 void layers_close(struct control *c)
 {
+    loop_timer_stop(&c->layers.clear_due);
     layer_worker_cancel(&c->layers.job);
     for (struct link *m; (m = list_take(&c->layers.boxes));) /* the next start does it */
         free(container_of(m, struct cleared_box, link));

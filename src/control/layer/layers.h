@@ -18,6 +18,7 @@
 #include "lib/map/map.h"
 #include "control/layer/layer_worker.h"
 #include "lib/json/bind.h"
+#include "lib/loop/timer.h"
 #include "domain/oci/manifest.h"
 #include "domain/store/store.h"
 
@@ -54,9 +55,10 @@ struct layers {
     struct list leaving; /* … when the store has been forced to disk, … */
     bool forcing;        /* … which is under way */
     struct store_txn txn;
-    struct list boxes;    /* struct cleared_box: directories to be removed */
-    bool on_disk;         /* sandboxes write to disk there */
-    struct layer_job job; /* the current job */
+    struct list boxes;           /* struct cleared_box: directories to be removed … */
+    struct loop_timer clear_due; /* … at this time, together */
+    bool on_disk;                /* sandboxes write to disk there */
+    struct layer_job job;        /* the current job */
     struct control *control;
     unsigned steps; /* remaining steps after the start */
 };
