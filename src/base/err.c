@@ -6,29 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const code_names[ERR_CODE_COUNT_] = {
-    [ERR_OK] = "ok",
-    [ERR_INVALID] = "invalid",
-    [ERR_DENIED] = "denied",
-    [ERR_NOT_FOUND] = "not_found",
-    [ERR_CONFLICT] = "conflict",
-    [ERR_TOO_BIG] = "too_big",
-    [ERR_BUSY] = "busy",
-    [ERR_UNSUPPORTED] = "unsupported",
-    [ERR_UPSTREAM] = "upstream",
-    [ERR_TIMEOUT] = "timeout",
-    [ERR_SYS] = "system",
-    [ERR_BUG] = "bug",
-    [ERR_QUOTA] = "quota",
-    [ERR_PAUSED] = "paused",
-    [ERR_FULL] = "storage_full",
-};
-
-const char *err_code_name(enum err_code code)
-{
-    return (unsigned)code < ERR_CODE_COUNT_ ? code_names[code] : "unknown";
-}
-
 void err_put_(struct err *e, enum err_code code, const char *fmt, ...)
 {
     va_list ap;

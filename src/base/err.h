@@ -43,9 +43,6 @@ struct err {
 /* Prefixes what we were doing ("doing: cause") if r < 0; returns r. */
 int err_wrap(struct err *e, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* "invalid", "denied", …: stable, part of the API. */
-const char *err_code_name(enum err_code code);
-
 void err_put_(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void err_put_sys_(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -275,7 +275,6 @@ struct sandbox_op {
     int r_;
     struct err err_;
 };
-void sandbox_op_cancel(struct sandbox_op *op); /* done is not called; the operation continues */
 
 enum destroy_sync { DESTROY_SYNC, DESTROY_NO_SYNC, DESTROY_FORCE_SYNC };
 /* The treatment of changes of the workspace that cannot be brought back; in ascending order of
@@ -445,7 +444,6 @@ bool event_visible(const struct control *c, const struct caller *who, const stru
 struct store *control_store(struct control *c);
 struct loop *control_loop(struct control *c);
 struct thread_pool *control_work(struct control *c);
-const struct config *control_config(const struct control *c);
 struct catalog *control_catalog(struct control *c);
 struct metrics *control_metrics(struct control *c);
 /* A descriptor of an unnamed file in the state directory. */

@@ -35,11 +35,6 @@ struct thread_pool *control_work(struct control *c)
     return c->work;
 }
 
-const struct config *control_config(const struct control *c)
-{
-    return c->config;
-}
-
 int control_scratch(struct control *c, struct err *e)
 {
     int fd = openat(c->context.state, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -367,12 +367,6 @@ int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
     return r;
 }
 
-struct trust_bundle *trust_bundle_ref(struct trust_bundle *b)
-{
-    b->refs++;
-    return b;
-}
-
 void trust_bundle_unref(struct trust_bundle *b)
 {
     if (!b || --b->refs)

@@ -101,7 +101,6 @@ extern const size_t trust_bundle_field_count;
 /* Errors name line and field: "line 7: tools.sandbox_exec.tier: …"; the caller adds the file. The
  * version is a hash of the text. */
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e);
-struct trust_bundle *trust_bundle_ref(struct trust_bundle *b);
 void trust_bundle_unref(struct trust_bundle *b); /* NULL is fine */
 
 /* The rule of a tool, or NULL; constant time. */

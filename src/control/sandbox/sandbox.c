@@ -252,15 +252,6 @@ bool sandbox_visible(const struct caller *who, const struct sandbox_record *r)
     return caller_sees(who, r->owner, &r->labels);
 }
 
-void sandbox_op_cancel(struct sandbox_op *op)
-{
-    if (!op->sandbox)
-        return;
-    link_leave(&op->link_);
-    loop_later_stop(&op->later_);
-    sandbox_unref(take_ptr(op->sandbox));
-}
-
 static void on_sandbox_op_later(struct loop_later *l)
 {
     struct sandbox_op *op = container_of(l, struct sandbox_op, later_);

@@ -146,17 +146,6 @@ static size_t make_explain_rows(const struct egress_explanation *x, struct expla
     return n;
 }
 
-int egress_explain_text(const struct egress_explanation *x, struct buf *out)
-{
-    struct explain_row rows[ROWS];
-    size_t n = make_explain_rows(x, rows);
-    int r = 0;
-
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = buf_addf(out, "%s: " STR_FMT "\n", rows[i].name, STR_ARG(rows[i].value));
-    return r;
-}
-
 void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
 {
     struct explain_row rows[ROWS];

@@ -50,8 +50,6 @@ struct egress_explanation {
 void egress_explain(const struct egress_snapshot *s, const struct egress_explain_input *trial,
                     struct egress_explanation *ret);
 
-/* Writes a few lines "NAME: TEXT". */
-int egress_explain_text(const struct egress_explanation *x, struct buf *out);
 void egress_explain_json(const struct egress_explanation *x, struct json_writer *w);
 
 #endif

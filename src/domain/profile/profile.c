@@ -354,11 +354,6 @@ void profile_write(const struct profile *p, struct json_writer *w)
     json_unbind(p, profile_fields, profile_field_count, w);
 }
 
-void profile_schema(struct json_writer *w)
-{
-    json_schema(profile_fields, profile_field_count, w);
-}
-
 uint32_t profile_cpu_milli(const struct profile *p)
 {
     return (uint32_t)(p->resources.cpu * 1000 + 0.5);

@@ -157,7 +157,6 @@ void profile_unrefp_(struct profile **p); /* for AUTO() */
 int profile_available(const struct profile *p, struct json_strs extensions, struct err *e);
 
 void profile_write(const struct profile *p, struct json_writer *w);
-void profile_schema(struct json_writer *w);
 
 /* Thousandths of a processor. */
 uint32_t profile_cpu_milli(const struct profile *p);

@@ -86,8 +86,6 @@ struct store_txn {
 };
 
 void store_txn_begin(struct store_txn *t, struct store *s);
-void store_txn_cancel(
-    struct store_txn *t); /* before store_commit(); does nothing on a zeroed one */
 void store_commit(struct store_txn *t, store_done_fn *done);
 
 void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r); /* insert or replace */

@@ -27,12 +27,6 @@ void store_txn_begin(struct store_txn *t, struct store *s)
     arena_init(&t->arena_, STORE_TXN_MAX);
 }
 
-void store_txn_cancel(struct store_txn *t)
-{
-    arena_done(&t->arena_);
-    *t = (struct store_txn){ 0 };
-}
-
 static void fail_too_big(struct store_txn *t)
 {
     t->result_ =

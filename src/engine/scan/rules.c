@@ -46,9 +46,6 @@
     "got|got.*|*.send|"                                                                            \
     "request|request.*|needle|superagent.*|navigator.sendBeacon|*.sendMail|dns.resolve*|dns."      \
     "lookup|node-fetch|undici.*"
-#define C_SENDERS                                                                                  \
-    "send|sendto|sendmsg|curl_easy_perform|curl_easy_setopt|SSL_write|write|connect|getaddrinfo|"  \
-    "gethostbyname|dprintf"
 #define PY_RUN                                                                                     \
     "exec|eval|compile|os.system|os.popen|subprocess.*|builtins.exec|builtins.eval|Popen|types."   \
     "FunctionType|marshal.loads|pickle.loads"

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sync/child.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "engine/sync/report.h"
 #include "lib/proc/confine.h"
-#include "lib/proc/spawn.h"
 #include "lib/tar/tree.h"
 
 enum { REPORT_FD = 3, DIR_FD, TAR_FD, MANIFEST_IN_FD, MANIFEST_OUT_FD, FD_COUNT };
@@ -124,73 +120,4 @@ int sync_child_fork(const struct sync_job *job, int report, pid_t *ret, struct e
         run_sync_child(*job, report, parent);
     *ret = pid;
     return 0;
-}
-
-int sync_child_start(const struct sync_job *job, struct sync_child *ret, struct err *e)
-{
-    AUTO_CLOSE int from = -1, to = -1;
-    pid_t pid;
-    int fds[2], r;
-
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_sys(e, "creating a pipe");
-    from = fds[0];
-    to = fds[1];
-    r = sync_child_fork(job, to, &pid, e);
-    if (r < 0)
-        return r;
-    *ret = (struct sync_child){ .pid = pid, .report = take_fd(&from) };
-    return 0;
-}
-
-static int read_report(const struct sync_child *c, struct sync_report_reader *r, struct err *e)
-{
-    char bytes[4096];
-
-    for (;;) {
-        ssize_t n = read(c->report, bytes, sizeof bytes);
-        int fed;
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "reading the report of the sync process");
-        if (n == 0)
-            return 0;
-        fed = sync_report_feed(r, (struct str){ bytes, (size_t)n }, e);
-        if (fed < 0)
-            return fed;
-    }
-}
-
-int sync_child_wait(struct sync_child *c, sync_line_fn *line, void *ctx, struct sync_report *ret,
-                    struct err *e)
-{
-    struct sync_report_reader reader;
-    int r;
-
-    *ret = (struct sync_report){ 0 };
-    sync_report_reader_init(&reader, line, ctx);
-    r = read_report(c, &reader, e);
-    sync_child_end(c);
-    if (r < 0)
-        return r;
-    if (!reader.ended)
-        return err_set(e, ERR_BUG, "the sync process died without a report");
-    *ret = reader.end.report;
-    if (reader.end.r < 0 && e)
-        *e = reader.end.e;
-    return reader.end.r;
-}
-
-void sync_child_end(struct sync_child *c)
-{
-    int status;
-
-    drop_fd(&c->report);
-    if (c->pid <= 0)
-        return;
-    kill(c->pid, SIGKILL); /* after its report it has nothing left to do */
-    (void)spawn_wait(c->pid, &status, NULL);
-    c->pid = 0;
 }

@@ -29,25 +29,9 @@ struct sync_job {
     struct sync_job_options options; /* without line, pause and ctx, which are not used */
 };
 
-struct sync_child {
-    pid_t pid;  /* must be waited for */
-    int report; /* frames of report.h, then the end of the file */
-};
-#define SYNC_CHILD_NONE ((struct sync_child){ .report = -1 })
-
-/* Forks. The job's descriptors stay the caller's, which should close its end of the stream now, so
- * that each side sees the other's end. */
-int sync_child_start(const struct sync_job *job, struct sync_child *ret, struct err *e);
-/* The same with the caller's pipe for the report: the child's pid. */
+/* Forks: the child's pid. It writes its report (report.h) to the descriptor `report`. All descriptors
+ * stay the caller's, which should close its ends of the pipes now, so that each side sees the
+ * other's end. The caller reaps the child; one that dies early leaves a report without an end. */
 int sync_child_fork(const struct sync_job *job, int report, pid_t *ret, struct err *e);
-
-/* Reads the report to its end and waits: returns the result of the call in the child. -ERR_BUG
- * if it died without a report. Blocks; a caller with a loop feeds a report_reader and waits by
- * itself. */
-int sync_child_wait(struct sync_child *c, sync_line_fn *line, void *ctx, struct sync_report *ret,
-                    struct err *e);
-
-/* Kills the child if it still runs, waits, and closes. */
-void sync_child_end(struct sync_child *c);
 
 #endif

@@ -10,7 +10,7 @@
 /* Looked up once: by name, every digest would search the providers anew, under a lock. */
 static struct {
     pthread_once_t once;
-    EVP_MD *sha1, *sha256;
+    EVP_MD *sha256;
 } digests = { .once = PTHREAD_ONCE_INIT };
 
 static void require_digest(bool good)
@@ -21,26 +21,14 @@ static void require_digest(bool good)
 
 static void load_digests(void)
 {
-    digests.sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
     digests.sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    require_digest(digests.sha1 && digests.sha256);
-}
-
-static const EVP_MD *sha1_digest(void)
-{
-    pthread_once(&digests.once, load_digests);
-    return digests.sha1;
+    require_digest(digests.sha256);
 }
 
 static const EVP_MD *sha256_digest(void)
 {
     pthread_once(&digests.once, load_digests);
     return digests.sha256;
-}
-
-void crypto_sha1(struct str in, unsigned char out[static CRYPTO_SHA1_SIZE])
-{
-    require_digest(EVP_Digest(in.p, in.n, out, NULL, sha1_digest(), NULL));
 }
 
 void crypto_sha256(struct str in, unsigned char out[static CRYPTO_SHA256_SIZE])

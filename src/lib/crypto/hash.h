@@ -7,13 +7,9 @@
 #include "base/str.h"
 
 enum {
-    CRYPTO_SHA1_SIZE = 20,
     CRYPTO_SHA256_SIZE = 32,
     CRYPTO_SHA256_HEX = 2 * CRYPTO_SHA256_SIZE + 1, /* as text, with its NUL */
 };
-
-/* Broken as a digest; here for protocols that demand it: WebSocket's accept key. */
-void crypto_sha1(struct str in, unsigned char out[static CRYPTO_SHA1_SIZE]);
 
 void crypto_sha256(struct str in, unsigned char out[static CRYPTO_SHA256_SIZE]);
 

@@ -49,7 +49,6 @@ struct dns_query {
     uint16_t id;
     bool recursion_desired;
     bool has_edns;
-    uint16_t edns_size; /* as the client said; see dns_udp_size() */
     struct dns_question question;
     uint8_t wire_[255 + 4]; /* the question as it came, letter case too: answers repeat it */
     size_t wire_n_;
@@ -64,9 +63,6 @@ struct dns_query {
  * record (ANY, AXFR and their like: DNS_NOTIMP). */
 int dns_parse_query(struct str message, struct dns_query *ret, enum dns_rcode *refuse,
                     struct err *e);
-
-/* The largest answer to q over UDP. */
-size_t dns_udp_size(const struct dns_query *q);
 
 /* Writes the answer and returns its length. Of the addresses those are taken that the question's
  * type asks for; none with an rcode other than DNS_NOERROR. If they do not all fit in `size` none

@@ -22,7 +22,6 @@ static bool read_opt(struct dns_reader *in, struct dns_query *q, unsigned *ret_v
         !dns_read_u16(in, &length) || !dns_skip(in, length))
         return false;
     q->has_edns = true;
-    q->edns_size = size;
     *ret_version = upper & 0xff;
     return true;
 }
@@ -86,13 +85,6 @@ int dns_parse_query(struct str message, struct dns_query *ret, enum dns_rcode *r
     if (version > 0)
         return refuse(rcode, DNS_BADVERS, "EDNS version %u is not served", version);
     return check_question(ret, &name, rcode, e);
-}
-
-size_t dns_udp_size(const struct dns_query *q)
-{
-    if (!q->has_edns || q->edns_size < DNS_UDP_MIN)
-        return DNS_UDP_MIN;
-    return q->edns_size < DNS_UDP_MAX ? q->edns_size : DNS_UDP_MAX;
 }
 
 size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool edns,

@@ -80,7 +80,7 @@ static void *run_thread(void *arg)
         j->run_(j);
         pthread_mutex_lock(&w->lock_);
         end_locked(w, j, THREAD_RAN);
-        if (w->dropping_)
+        if (w->quit_)
             drop_queue_locked(w);
     }
     pthread_mutex_unlock(&w->lock_);
@@ -98,21 +98,13 @@ static void deliver_ended(struct thread_pool *w)
     pthread_mutex_unlock(&w->lock_);
     for (struct thread_job *j; (j = job_of(list_take(&batch)));) {
         j->pool_ = NULL; /* from here on it is the owner's */
-        w->open_--;
         j->done_(j, j->end_);
     }
 }
 
 static void on_wake(struct loop_wake *s)
 {
-    struct thread_pool *w = container_of(s, struct thread_pool, wake_);
-    thread_closed_fn *closed;
-
-    deliver_ended(w);
-    if (w->open_ > 0 || !w->closed_)
-        return;
-    closed = take_ptr(w->closed_);
-    closed(w); /* may end the pool */
+    deliver_ended(container_of(s, struct thread_pool, wake_));
 }
 
 static int start_thread(struct thread_pool *w, struct err *e)
@@ -159,7 +151,7 @@ static void quit_threads(struct thread_pool *w)
 {
     w->closing_ = true;
     pthread_mutex_lock(&w->lock_);
-    w->dropping_ = w->quit_ = true;
+    w->quit_ = true;
     drop_queue_locked(w);
     pthread_cond_broadcast(&w->some_);
     pthread_mutex_unlock(&w->lock_);
@@ -177,22 +169,6 @@ void thread_pool_done(struct thread_pool *w)
     pthread_cond_destroy(&w->some_);
     pthread_mutex_destroy(&w->lock_);
     *w = (struct thread_pool){ 0 };
-}
-
-int thread_pool_close(struct thread_pool *w, enum thread_close how, thread_closed_fn *closed,
-                      struct err *e)
-{
-    if (w->closing_)
-        return err_set(e, ERR_CONFLICT, "the work pool is already closing");
-    w->closing_ = true;
-    w->closed_ = closed;
-    pthread_mutex_lock(&w->lock_);
-    w->dropping_ = how == THREAD_DROP;
-    if (w->dropping_)
-        drop_queue_locked(w);
-    pthread_mutex_unlock(&w->lock_);
-    loop_wake_post(&w->wake_); /* there may be no job left whose end would */
-    return 0;
 }
 
 static void place_locked(struct thread_pool *w, struct thread_job *j)
@@ -233,7 +209,6 @@ int thread_submit(struct thread_pool *w, struct thread_job *j, struct thread_lan
         *j = (struct thread_job){ 0 };
         return err_set(e, ERR_BUSY, "too many jobs wait for a thread");
     }
-    w->open_++;
     return 0;
 }
 

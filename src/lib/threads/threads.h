@@ -58,14 +58,9 @@ struct thread_job {
     struct link link_;
 };
 
-struct thread_pool;
-typedef void thread_closed_fn(struct thread_pool *w);
-
 struct thread_pool {
     struct loop_wake wake_;
-    size_t open_; /* jobs whose done was not called */
     bool closing_;
-    thread_closed_fn *closed_;
     unsigned thread_count_;
     pthread_t threads_[THREAD_THREADS_MAX];
 
@@ -74,7 +69,7 @@ struct thread_pool {
     struct list queue_;    /* jobs any thread may take */
     struct list ended_;    /* jobs whose done is to be called */
     size_t waiting_, max_; /* jobs queued or behind in their lane, and how many may be */
-    bool dropping_, quit_;
+    bool quit_;
 };
 
 /* Starts `threads` threads (1 to THREAD_THREADS_MAX). At most max_waiting jobs wait for one. The
@@ -83,17 +78,8 @@ int thread_pool_init(struct thread_pool *w, struct loop *l, unsigned threads, si
                      struct err *e);
 
 /* Ends the pool at once: jobs that wait are cancelled, those that run are waited for (this blocks),
- * every done that is left is called from here, a `closed` that is still due is not. For an end that
- * does not block the loop, close first. Not from inside a done. */
+ * every done that is left is called from here. Not from inside a done. */
 void thread_pool_done(struct thread_pool *w);
-
-enum thread_close { THREAD_DRAIN, THREAD_DROP };
-
-/* Ends the pool in order: no new jobs; jobs that wait are run (THREAD_DRAIN) or cancelled
- * (THREAD_DROP). `closed` is called from the loop after the last done, and may call
- * thread_pool_done(), which then does not block. -ERR_CONFLICT if the pool is closing already. */
-int thread_pool_close(struct thread_pool *w, enum thread_close how, thread_closed_fn *closed,
-                      struct err *e);
 
 /* lane may be NULL. -ERR_BUSY if too many wait, -ERR_CONFLICT if the job is under way or the pool
  * is closing; done is not called then. From done on, the job may be submitted again or freed. */

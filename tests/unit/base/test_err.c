@@ -70,13 +70,3 @@ TEST(long_messages_are_cut_not_spilled)
     CHECK(str_starts(msg(&e), STR("outer: aaaa")));
     CHECK_INT(strlen(e.msg), sizeof e.msg - 1);
 }
-
-TEST(every_code_has_a_name_of_its_own)
-{
-    for (int i = 0; i < ERR_CODE_COUNT_; i++)
-        for (int j = 0; j < i; j++)
-            CHECK(strcmp(err_code_name((enum err_code)i), err_code_name((enum err_code)j)) != 0);
-    CHECK_STR(str_from(err_code_name(ERR_NOT_FOUND)), "not_found");
-    CHECK_STR(str_from(err_code_name(ERR_CODE_COUNT_)), "unknown");
-    CHECK_STR(str_from(err_code_name((enum err_code) - 1)), "unknown");
-}

@@ -41,27 +41,31 @@ TEST(the_first_stage_that_denies_is_told)
     CHECK(x.verdict == EGRESS_ALLOWED && x.stage == EGRESS_STAGE_CONNECT);
 }
 
-TEST(as_text_and_as_json)
+static void check_json(const struct egress_explanation *x, const char *want)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 12);
-    struct egress_explanation x;
     struct json_writer w;
     struct err e;
 
-    explain("api.example.com:80", "POST", NULL, &x);
-    CHECK_INT(egress_explain_text(&x, &out), 0);
-    CHECK_STR(buf_str(&out),
-              "verdict: denied\nstage: request\ncode: request_denied\n"
-              "reason: POST /x is not allowed by any rule.\n"
-              "rule: network_policies.web.endpoints[0]\npolicy: web\nprotocol: rest\ntls: auto\n"
-              "next: Use a method and path that a rule allows, or add a rule for this one.\n");
-    buf_clear(&out);
     json_writer_init(&w, &out, JSON_COMPACT);
-    explain("x.example.com:443", NULL, NULL, &x);
-    egress_explain_json(&x, &w);
+    egress_explain_json(x, &w);
     CHECK_OK(json_writer_finish(&w, &e), e);
-    CHECK_STR(buf_str(&out),
-              "{\"verdict\":\"denied\",\"stage\":\"connect\",\"code\":\"policy_denied\",\"reason\":"
-              "\"x.example.com:443 is not allowed by any policy.\",\"next\":\"Add an endpoint with "
-              "this host and port to the policy, or use another destination.\",\"generation\":7}");
+    CHECK_STR(buf_str(&out), want);
+}
+
+TEST(as_json)
+{
+    struct egress_explanation x;
+
+    explain("api.example.com:80", "POST", NULL, &x);
+    check_json(&x, "{\"verdict\":\"denied\",\"stage\":\"request\",\"code\":\"request_denied\","
+                   "\"reason\":\"POST /x is not allowed by any rule.\","
+                   "\"rule\":\"network_policies.web.endpoints[0]\",\"policy\":\"web\","
+                   "\"protocol\":\"rest\",\"tls\":\"auto\",\"next\":\"Use a method and path that a "
+                   "rule allows, or add a rule for this one.\",\"generation\":7}");
+    explain("x.example.com:443", NULL, NULL, &x);
+    check_json(
+        &x, "{\"verdict\":\"denied\",\"stage\":\"connect\",\"code\":\"policy_denied\",\"reason\":"
+            "\"x.example.com:443 is not allowed by any policy.\",\"next\":\"Add an endpoint with "
+            "this host and port to the policy, or use another destination.\",\"generation\":7}");
 }

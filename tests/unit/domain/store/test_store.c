@@ -959,21 +959,6 @@ TEST(a_change_has_a_limit)
     fix_close();
 }
 
-TEST(what_was_not_committed_can_be_cancelled)
-{
-    struct store_txn t = { 0 };
-    struct sandbox_record b = sandbox(1);
-
-    fix_open();
-    store_txn_cancel(&t);
-    store_txn_begin(&t, fix.store);
-    store_put_sandbox(&t, &b);
-    store_txn_cancel(&t);
-    store_txn_cancel(&t);
-    CHECK_INT(count_of((struct store_query){ .kind = STORE_SANDBOXES }), 0);
-    fix_close();
-}
-
 static int answers;
 
 static void count_answer(struct store_query *q, int r, const struct err *err)

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
+#include "engine/sync/report.h"
 #include "harness/tap.h"
+#include "lib/proc/spawn.h"
 #include "lib/tar/pack.h"
 #include "lib/tar/unpack.h"
 #include "world.h"
@@ -22,13 +25,45 @@ static void count_line(void *ctx, const struct sync_line *line)
     lines++;
 }
 
+/* Starts the child: the end of the pipe from which its report is read. */
+static int start(const struct sync_job *job, pid_t *pid)
+{
+    int fds[2];
+
+    CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    CHECK_OK(sync_child_fork(job, fds[1], pid, &e), e);
+    close(fds[1]);
+    return fds[0];
+}
+
+/* Reads the report to its end and reaps the child: the result of the job, or -ERR_BUG if the child
+ * died without a report. */
+static int finish(int from, pid_t pid)
+{
+    AUTO(buf_done) struct buf bytes = BUF_INIT(1 << 20);
+    struct sync_report_reader reader;
+    int status;
+
+    sync_report_reader_init(&reader, count_line, NULL);
+    CHECK_OK(buf_read_fd(&bytes, from, &e), e);
+    CHECK_OK(sync_report_feed(&reader, buf_str(&bytes), &e), e);
+    close(from);
+    CHECK_OK(spawn_wait(pid, &status, &e), e);
+    if (!reader.ended)
+        return -ERR_BUG;
+    report = reader.end.report;
+    e = reader.end.e;
+    return reader.end.r;
+}
+
 static int run(struct sync_job *job)
 {
-    AUTO(sync_child_end) struct sync_child c = SYNC_CHILD_NONE;
+    pid_t pid;
+    int from;
 
     lines = 0;
-    CHECK_OK(sync_child_start(job, &c, &e), e);
-    return sync_child_wait(&c, count_line, NULL, &report, &e);
+    from = start(job, &pid);
+    return finish(from, pid);
 }
 
 static void there_and_back(struct world *w, uid_t uid, gid_t gid)
@@ -165,7 +200,8 @@ TEST(one_that_dies)
 {
     struct world *w = world_make();
     int fds[2];
-    struct sync_child c = SYNC_CHILD_NONE;
+    pid_t pid;
+    int from;
     struct sync_job job = { .receive = true,
                             .dir = w->host,
                             .manifest_in = -1,
@@ -175,8 +211,7 @@ TEST(one_that_dies)
 
     CHECK(pipe2(fds, O_CLOEXEC) == 0); /* nobody writes: it waits */
     job.tar = fds[0];
-    CHECK_OK(sync_child_start(&job, &c, &e), e);
-    CHECK(kill(c.pid, SIGKILL) == 0);
-    CHECK_INT(sync_child_wait(&c, NULL, NULL, &report, &e), -ERR_BUG);
-    CHECK(c.pid == 0 && c.report == -1);
+    from = start(&job, &pid);
+    CHECK(kill(pid, SIGKILL) == 0);
+    CHECK_INT(finish(from, pid), -ERR_BUG);
 }

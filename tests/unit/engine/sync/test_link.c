@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/sync/link.h"
+#include "engine/sync/decide.h"
 
 #include "base/own.h"
 #include "harness/tap.h"

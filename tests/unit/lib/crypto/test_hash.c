@@ -18,27 +18,6 @@ static void check_hex(const unsigned char *bytes, size_t n, const char *want)
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define ABC_SHA256   "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-TEST(sha1_of_known_texts)
-{
-    unsigned char out[CRYPTO_SHA1_SIZE];
-
-    crypto_sha1(STR(""), out);
-    check_hex(out, sizeof out, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-    crypto_sha1(STR("abc"), out);
-    check_hex(out, sizeof out, "a9993e364706816aba3e25717850c26c9cd0d89d");
-}
-
-/* The example of RFC 6455, section 1.3. */
-TEST(sha1_makes_the_accept_key_of_a_web_socket)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(64);
-    unsigned char out[CRYPTO_SHA1_SIZE];
-
-    crypto_sha1(STR("dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11"), out);
-    CHECK_INT(crypto_base64((struct str){ (const char *)out, sizeof out }, &text), 0);
-    CHECK_STR(buf_str(&text), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-}
-
 TEST(sha256_of_known_texts)
 {
     unsigned char out[CRYPTO_SHA256_SIZE];
