@@ -10,17 +10,42 @@ enum { PIECE = 16 << 10 };
 
 int buf_read_fd(struct buf *b, int fd, struct err *e)
 {
-    char piece[PIECE];
-    ssize_t n;
+    for (;;) {
+        size_t left = b->max - b->n, room = left < PIECE ? left : PIECE;
+        char beyond, *to = &beyond; /* at the ceiling: room for the byte that would pass it */
+        ssize_t n;
 
-    do {
-        n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading");
-        if (n > 0 && buf_add(b, (struct str){ piece, (size_t)n }) < 0)
+        if (room > 0 && buf_room(b, room, &to) < 0)
             return err_set(e, ERR_TOO_BIG, "longer than %zu bytes", b->max);
-    } while (n != 0);
-    return 0;
+        n = read(fd, to, room > 0 ? room : 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(e, "reading");
+        if (n == 0)
+            return 0;
+        if (room == 0)
+            return err_set(e, ERR_TOO_BIG, "longer than %zu bytes", b->max);
+        buf_grew(b, (size_t)n);
+    }
+}
+
+ssize_t pread_full(int fd, void *to, size_t n, off_t at)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = pread(fd, (char *)to + have, n - have, at + (off_t)have);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
 }
 
 static bool await_room(int fd)

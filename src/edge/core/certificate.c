@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "lib/crypto/authority.h"
 #include "lib/crypto/secret.h"
@@ -19,26 +20,11 @@ enum { PEM_MAX = 256 << 10 };
 #define CERTIFICATE "authority.pem"
 #define KEY         "authority.key"
 
-static int read_pem_fd(int fd, const char *name, struct buf *ret, struct err *e)
-{
-    char *room;
-    ssize_t n;
-
-    do {
-        if (buf_room(ret, 4096, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "%s: more than %zu bytes", name, ret->max);
-        n = read(fd, room, 4096);
-        if (n > 0)
-            buf_grew(ret, (size_t)n);
-    } while (n > 0);
-    return n < 0 ? err_sys(e, "%s", name) : 0;
-}
-
 static int read_pem_file(const char *path, struct buf *ret, struct err *e)
 {
     AUTO_CLOSE int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    return fd < 0 ? err_sys(e, "%s", path) : read_pem_fd(fd, path, ret, e);
+    return fd < 0 ? err_sys(e, "%s", path) : err_wrap(e, buf_read_fd(ret, fd, e), "%s", path);
 }
 
 static int write_pem_file(const char *directory, const char *name, mode_t mode, struct str text,
@@ -50,7 +36,7 @@ static int write_pem_file(const char *directory, const char *name, mode_t mode, 
     if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
         return err_set(e, ERR_TOO_BIG, "state: the path is too long");
     fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd < 0 || write(fd, text.p, text.n) != (ssize_t)text.n || fsync(fd) < 0)
+    if (fd < 0 || write_all(fd, text, NULL) < 0 || fsync(fd) < 0)
         return err_sys(e, "%s", path);
     return 0;
 }
@@ -162,10 +148,9 @@ int certificate_receive(int fd, struct certificate *ret, struct err *e)
     int r;
 
     *ret = (struct certificate){ BUF_INIT(PEM_MAX), BUF_INIT(PEM_MAX) };
-    r = lseek(fd, 0, SEEK_SET) < 0 ? err_sys(e, "the certificate")
-                                   : read_pem_fd(fd, "the certificate", &text, e);
+    r = lseek(fd, 0, SEEK_SET) < 0 ? err_sys(e, "seeking") : buf_read_fd(&text, fd, e);
     if (r < 0)
-        return r;
+        return err_wrap(e, r, "the certificate");
     key = str_cut(buf_str(&text), 0, &chain);
     if (buf_add(&ret->chain, chain) < 0 || buf_add(&ret->key, key) < 0)
         return err_set(e, ERR_TOO_BIG, "the certificate and its key are too long");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/hooks/tool.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "base/units.h"
 #include "domain/config/config.h"
@@ -27,22 +27,6 @@ enum argument {
     ARG_BLOCK,
     ARG_COUNT_
 };
-
-static int read_hook_question(struct buf *out, struct err *e)
-{
-    char *room;
-    ssize_t n;
-
-    do {
-        if (buf_room(out, 64 << 10, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "the question is too long");
-        n = read(STDIN_FILENO, room, 64 << 10);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading the question");
-        buf_grew(out, n > 0 ? (size_t)n : 0);
-    } while (n != 0);
-    return 0;
-}
 
 /* --- choosing the step --- */
 
@@ -168,7 +152,7 @@ static int take_step(char **argv, struct err *e)
     if (r >= 0)
         r = choose_hook_step(argv, &config, &s, e);
     if (r >= 0)
-        r = read_hook_question(&question, e);
+        r = err_wrap(e, buf_read_fd(&question, STDIN_FILENO, e), "the question");
     if (r >= 0 && s.kind != STEP_BUILT_IN)
         r = run_step(&s, buf_str(&question), &answer, e);
     if (r >= 0 && s.kind != STEP_BUILT_IN)

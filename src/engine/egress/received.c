@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/egress/received.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "domain/policy/egress_ceiling.h"
 #include "domain/policy/egress_file.h"
@@ -15,27 +15,22 @@
 static int read_policy_bytes(int fd, struct buf *ret, struct err *e)
 {
     struct stat st;
+    ssize_t n;
+    char *to;
 
     if (fstat(fd, &st) < 0)
         return err_sys(e, "reading the policy's size");
     if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size > ret->max)
         return err_set(e, ERR_TOO_BIG, "a policy must be a regular file of at most %zu bytes",
                        ret->max);
-    for (size_t want = (size_t)st.st_size; ret->n < want;) {
-        char *to;
-        ssize_t n;
-
-        if (buf_room(ret, want - ret->n, &to) < 0)
-            return err_set(e, ERR_TOO_BIG, "the policy is too long");
-        n = pread(fd, to, want - ret->n, (off_t)ret->n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, "reading the policy");
-        if (n == 0)
-            return err_set(e, ERR_INVALID, "the policy became shorter while it was read");
-        buf_grew(ret, (size_t)n);
-    }
+    if (buf_room(ret, (size_t)st.st_size, &to) < 0)
+        return err_set(e, ERR_TOO_BIG, "the policy is too long");
+    n = pread_full(fd, to, (size_t)st.st_size, 0);
+    if (n < 0)
+        return err_sys(e, "reading the policy");
+    if (n < st.st_size)
+        return err_set(e, ERR_INVALID, "the policy became shorter while it was read");
+    buf_grew(ret, (size_t)n);
     return 0;
 }
 

@@ -5,13 +5,13 @@
  * Layers at the bottom that both stacks share are only read where one side hides something in them.
  * Content, kind, mode, owner and link target are compared; times are not. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "engine/layers/attributes.h"
 #include "engine/layers/changes.h"
@@ -110,22 +110,6 @@ static bool hides_shared_layers(const struct side *s, const char *path)
 
 /* --- comparison --- */
 
-static ssize_t read_full(int fd, char *p, size_t n)
-{
-    size_t at = 0;
-
-    while (at < n) {
-        ssize_t got = read(fd, p + at, n - at);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -1 : (ssize_t)at;
-        at += (size_t)got;
-    }
-    return (ssize_t)at;
-}
-
 /* A file that cannot be opened counts as changed. */
 static bool same_file_content(struct compare *c, const struct side_entry *a,
                               const struct side_entry *b, const char *path)
@@ -134,8 +118,9 @@ static bool same_file_content(struct compare *c, const struct side_entry *a,
     AUTO_CLOSE int x = at_open_here(a->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     AUTO_CLOSE int y = at_open_here(b->tree, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 
-    while (x >= 0 && y >= 0) {
-        ssize_t n = read_full(x, one, sizeof one), m = read_full(y, other, sizeof other);
+    for (off_t at = 0; x >= 0 && y >= 0; at += TREE_CHUNK) {
+        ssize_t n = pread_full(x, one, sizeof one, at);
+        ssize_t m = pread_full(y, other, sizeof other, at);
 
         if (n != m || n < 0 || memcmp(one, other, (size_t)n) != 0)
             return false;

@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
@@ -101,26 +102,6 @@ static bool is_zero(const char *p, size_t n)
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-static int read_hash_piece(int fd, char piece[static TREE_CHUNK], off_t at, size_t *ret,
-                           struct err *e)
-{
-    size_t n = 0;
-
-    while (n < TREE_CHUNK) {
-        ssize_t got = pread(fd, piece + n, TREE_CHUNK - n, at + (off_t)n);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_sys(e, "reading the file");
-        if (got == 0)
-            break;
-        n += (size_t)got;
-    }
-    *ret = n;
-    return 0;
-}
-
 /* Hashes the pieces of a file that are not all zeros, each with its offset: holes cost no time, and
  * their position does not change the digest. */
 static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd, struct err *e)
@@ -130,24 +111,23 @@ static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd
 
     for (;;) {
         off_t data = lseek(fd, at, SEEK_DATA);
-        size_t n;
-        int r;
+        ssize_t n;
 
         if (data < 0 && errno == ENXIO)
             return 0;
         if (data < 0)
             return err_sys(e, "searching for holes");
         at = data - data % TREE_CHUNK;
-        r = read_hash_piece(fd, piece, at, &n, e);
-        if (r < 0 || n == 0)
-            return r;
-        if (!is_zero(piece, n)) {
+        n = pread_full(fd, piece, sizeof piece, at);
+        if (n <= 0)
+            return n < 0 ? err_sys(e, "reading the file") : 0;
+        if (!is_zero(piece, (size_t)n)) {
             hash_number(h, (uint64_t)at);
-            crypto_sha256_add(h, (struct str){ piece, n });
+            crypto_sha256_add(h, (struct str){ piece, (size_t)n });
         }
-        m->out.bytes += n;
+        m->out.bytes += (uint64_t)n;
         m->progress(m->ctx, m->out.bytes, m->out.entries);
-        at += (off_t)n;
+        at += n;
     }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sync/content.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "lib/tar/at.h"
 
@@ -28,25 +28,6 @@ static void stop_writing(struct sync_content *c, int r)
     if (c->trouble == 0)
         c->trouble = r;
     drop_fd(&c->fd);
-}
-
-/* Reads n bytes at an offset, or fewer at the end of the file. */
-static ssize_t read_file_at(int fd, char *to, size_t n, uint64_t at)
-{
-    size_t have = 0;
-
-    while (have < n) {
-        ssize_t got = pread(fd, to + have, n - have, (off_t)(at + have));
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        have += (size_t)got;
-    }
-    return (ssize_t)have;
 }
 
 static int open_temp(struct content_reader *rd, struct err *e)
@@ -77,7 +58,7 @@ static int copy_start(struct content_reader *rd, struct err *e)
         size_t n = left < sizeof chunk ? (size_t)left : sizeof chunk;
         int r;
 
-        if (read_file_at(rd->host, chunk, n, at) != (ssize_t)n)
+        if (pread_full(rd->host, chunk, n, (off_t)at) != (ssize_t)n)
             break;
         r = at_write(rd->c->fd, chunk, n, e);
         if (r < 0)
@@ -108,7 +89,7 @@ static bool host_has_piece(const struct content_reader *rd, struct str piece)
 {
     char chunk[TREE_CHUNK];
 
-    return read_file_at(rd->host, chunk, piece.n, rd->hash.n_) == (ssize_t)piece.n &&
+    return pread_full(rd->host, chunk, piece.n, (off_t)rd->hash.n_) == (ssize_t)piece.n &&
            memcmp(chunk, piece.p, piece.n) == 0;
 }
 

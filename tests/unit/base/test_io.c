@@ -43,6 +43,17 @@ TEST(reading_appends_and_reports_a_bad_descriptor)
     CHECK_INT(buf_read_fd(&b, -1, &e), -ERR_SYS);
 }
 
+TEST(a_read_at_an_offset_stops_at_the_end_of_the_file)
+{
+    AUTO_CLOSE int fd = memory_file(10);
+    char bytes[16];
+
+    CHECK_INT(pread_full(fd, bytes, 4, 2), 4);
+    CHECK_INT(pread_full(fd, bytes, sizeof bytes, 3), 7);
+    CHECK_INT(pread_full(fd, bytes, sizeof bytes, 10), 0);
+    CHECK_INT(pread_full(-1, bytes, 1, 0), -1);
+}
+
 /* A full pipe makes the writer wait until the reader has made room. */
 TEST(writing_waits_for_room_in_a_nonblocking_pipe)
 {
