@@ -19,7 +19,7 @@ static int check_port(const struct policy_spot *s)
                 s, "ports",
                 "nothing can pass on port 443 with the protocol %s, because TLS is not inspected "
                 "yet; omit the protocol and its rules for 443, or use a port without TLS",
-                egress_protocol_name_(s->ep->protocol));
+                egress_protocol_names[s->ep->protocol]);
     return 0;
 }
 

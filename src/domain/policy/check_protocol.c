@@ -3,17 +3,6 @@
 #include "base/own.h"
 #include "domain/policy/spot.h"
 
-static const char *const names[] = {
-    [EGRESS_TCP] = "tcp",         [EGRESS_REST] = "rest", [EGRESS_WEBSOCKET] = "websocket",
-    [EGRESS_GRAPHQL] = "graphql", [EGRESS_SQL] = "sql",   [EGRESS_JSON_RPC] = "json-rpc",
-    [EGRESS_MCP] = "mcp",
-};
-
-const char *egress_protocol_name_(enum egress_protocol p)
-{
-    return names[p];
-}
-
 #define P(protocol) (1u << EGRESS_##protocol)
 enum {
     HTTP = P(REST) | P(WEBSOCKET) | P(GRAPHQL) | P(JSON_RPC) | P(MCP),
@@ -84,7 +73,7 @@ static int check_protocol_fields(const struct policy_spot *s)
         if (protocol == P(TCP))
             return spot_fail(s, fields[i].field, "needs an inspected protocol, such as rest");
         return spot_fail(s, fields[i].field, "has no meaning with the protocol %s",
-                         egress_protocol_name_(s->ep->protocol));
+                         egress_protocol_names[s->ep->protocol]);
     }
     return 0;
 }
@@ -94,7 +83,7 @@ static int check_tls(const struct policy_spot *s)
     if (s->ep->tls == EGRESS_TLS_SKIP && s->ep->protocol != EGRESS_TCP)
         return spot_fail(s, "tls",
                          "%s cannot be inspected inside TLS; omit the protocol or write tls: auto",
-                         egress_protocol_name_(s->ep->protocol));
+                         egress_protocol_names[s->ep->protocol]);
     if (s->ep->tls == EGRESS_TLS_TERMINATE || s->ep->tls == EGRESS_TLS_PASSTHROUGH)
         return spot_note(s, "tls: terminate and passthrough mean auto");
     return 0;
@@ -104,7 +93,7 @@ static int check_tls(const struct policy_spot *s)
 static int check_base(const struct policy_spot *s)
 {
     const struct egress_endpoint *ep = s->ep;
-    const char *protocol = egress_protocol_name_(ep->protocol);
+    const char *protocol = egress_protocol_names[ep->protocol];
 
     if (ep->has_rules && ep->access != EGRESS_ACCESS_NONE)
         return spot_fail(s, "rules", "and access cannot both be given");
@@ -171,7 +160,7 @@ int policy_check_enforced_(const struct policy_spot *s)
     if (!(1u << s->ep->protocol & ENFORCED))
         return spot_refuse(s, "protocol",
                            "%s is not enforced by this version, so it is not accepted",
-                           egress_protocol_name_(s->ep->protocol));
+                           egress_protocol_names[s->ep->protocol]);
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         if (!fields[i].enforced && fields[i].is_said(s->ep))
             return spot_refuse(s, fields[i].field,

@@ -45,6 +45,4 @@ int policy_check_overlaps_(const struct policy_spot *s); /* endpoints that disag
 /* Sets the ports in the form of a document; -ERR_TOO_BIG without memory. */
 int egress_ports_put_(struct egress_endpoint *ep, const uint16_t *ports, size_t n, struct arena *a);
 
-const char *egress_protocol_name_(enum egress_protocol p);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "engine/egress/chain.h"
 #include "lib/json/writer.h"
@@ -15,34 +16,13 @@
 
 enum { OUT_MAX = 64 << 20 };
 
-static const char *const protocols[] = {
-    [EGRESS_TCP] = "tcp",         [EGRESS_REST] = "rest", [EGRESS_WEBSOCKET] = "websocket",
-    [EGRESS_GRAPHQL] = "graphql", [EGRESS_SQL] = "sql",   [EGRESS_JSON_RPC] = "json-rpc",
-    [EGRESS_MCP] = "mcp",
-};
-static const char *const accesses[] = {
-    [EGRESS_ACCESS_NONE] = NULL,
-    [EGRESS_READ_ONLY] = "read-only",
-    [EGRESS_READ_WRITE] = "read-write",
-    [EGRESS_FULL] = "full",
-};
-
 /* ---- check ---- */
-
-static void write_text_member(struct json_writer *w, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
 
 static void write_strings_member(struct json_writer *w, const char *key, struct json_strs list)
 {
     if (!list.n)
         return;
-    json_key(w, str_from(key));
-    json_begin_array(w);
+    json_field_begin_array(w, key);
     for (size_t i = 0; i < list.n; i++)
         json_put_lossy(w, str_from(list.p[i]));
     json_end_array(w);
@@ -52,8 +32,7 @@ static void write_endpoint_ports(struct json_writer *w, const struct egress_endp
 {
     if (!ep->port_count)
         return;
-    json_key(w, STR("ports"));
-    json_begin_array(w);
+    json_field_begin_array(w, "ports");
     for (size_t i = 0; i < ep->port_count; i++)
         json_put_uint(w, ep->ports[i]);
     json_end_array(w);
@@ -69,8 +48,7 @@ static void write_entry_programs(struct json_writer *w, const struct egress_entr
         write_strings_member(w, "binaries", ep->binaries);
         return;
     }
-    json_key(w, STR("binaries"));
-    json_begin_array(w);
+    json_field_begin_array(w, "binaries");
     for (size_t i = 0; i < entry->binaries.n; i++)
         json_put_lossy(w, str_from(list[i].path));
     json_end_array(w);
@@ -80,18 +58,19 @@ static void write_endpoint_json(struct json_writer *w, const struct egress_entry
                                 const struct egress_endpoint *ep)
 {
     json_begin_object(w);
-    write_text_member(w, "policy", entry->name ? entry->name : entry->key);
-    write_text_member(w, "name", ep->name);
-    write_text_member(w, "host", ep->host ? ep->host : "*");
+    json_field_text(w, "policy", entry->name ? entry->name : entry->key);
+    json_field_optional(w, "name", ep->name);
+    json_field_text(w, "host", ep->host ? ep->host : "*");
     write_endpoint_ports(w, ep);
-    write_text_member(w, "protocol", protocols[ep->protocol]);
-    write_text_member(w, "access", accesses[ep->access]);
-    write_text_member(w, "path", ep->path);
-    write_text_member(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
+    json_field_text(w, "protocol", egress_protocol_names[ep->protocol]);
+    if (ep->access != EGRESS_ACCESS_NONE)
+        json_field_text(w, "access", egress_access_names[ep->access]);
+    if (ep->path)
+        json_field_text(w, "path", ep->path);
+    json_field_text(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
     write_entry_programs(w, entry, ep);
     write_strings_member(w, "allowed_ips", ep->allowed_ips);
-    json_key(w, STR("rules"));
-    json_put_uint(w, ep->rules.n + ep->deny_rules.n);
+    json_field_uint(w, "rules", ep->rules.n + ep->deny_rules.n);
     json_end_object(w);
 }
 
@@ -100,10 +79,8 @@ static void write_checked_policy(struct json_writer *w, const struct egress_poli
     const struct egress_entry *entries = p->network_policies.p;
 
     json_begin_object(w);
-    json_key(w, STR("valid"));
-    json_put_bool(w, true);
-    json_key(w, STR("endpoints"));
-    json_begin_array(w);
+    json_field_bool(w, "valid", true);
+    json_field_begin_array(w, "endpoints");
     for (size_t i = 0; i < p->network_policies.n; i++) {
         const struct egress_endpoint *list = entries[i].endpoints.p;
 
@@ -118,9 +95,8 @@ static void write_checked_policy(struct json_writer *w, const struct egress_poli
 static void write_policy_flaw(struct json_writer *w, const struct err *why)
 {
     json_begin_object(w);
-    json_key(w, STR("valid"));
-    json_put_bool(w, false);
-    write_text_member(w, "problem", why->msg);
+    json_field_bool(w, "valid", false);
+    json_field_text(w, "problem", why->msg);
     json_end_object(w);
 }
 
@@ -181,23 +157,17 @@ static void write_log_findings(struct json_writer *w, const struct chain_reader 
 {
     char text[192];
 
-    json_key(w, STR("problems"));
-    json_begin_array(w);
+    json_field_begin_array(w, "problems");
     for (size_t i = 0; i < c->n_findings && i < CHAIN_FINDINGS_MAX; i++) {
         const struct chain_finding *f = &c->findings[i];
 
         chain_explain(f, text, sizeof text);
         json_begin_object(w);
-        json_key(w, STR("chain"));
-        json_put_str(w, STR("file"));
-        json_key(w, STR("kind"));
-        json_put_str(w, str_from(chain_fault_names[f->fault]));
-        json_key(w, STR("seq"));
-        json_put_uint(w, f->seq);
-        json_key(w, STR("line"));
-        json_put_uint(w, f->line);
-        json_key(w, STR("message"));
-        json_put_str(w, str_from(text));
+        json_field_str(w, "chain", STR("file"));
+        json_field_cstr(w, "kind", chain_fault_names[f->fault]);
+        json_field_uint(w, "seq", f->seq);
+        json_field_uint(w, "line", f->line);
+        json_field_cstr(w, "message", text);
         json_end_object(w);
     }
     json_end_array(w);
@@ -217,12 +187,9 @@ static void write_log_summary(struct json_writer *w, const struct chain_reader *
                     { "problem_count", c->n_findings } };
 
     json_begin_object(w);
-    json_key(w, STR("intact"));
-    json_put_bool(w, c->n_findings == 0);
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        json_key(w, str_from(numbers[i].key));
-        json_put_uint(w, numbers[i].value);
-    }
+    json_field_bool(w, "intact", c->n_findings == 0);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        json_field_uint(w, numbers[i].key, numbers[i].value);
     write_log_findings(w, c);
     json_end_object(w);
 }
@@ -255,21 +222,10 @@ static int read_policy_input(const char *path, struct buf *out, struct err *e)
     AUTO_CLOSE int fd = str_eq(str_from(path), STR("-"))
                             ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                             : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t n;
 
     if (fd < 0)
         return err_sys(e, "%s", path);
-    do {
-        enum { PIECE = 16 << 10 };
-        char piece[PIECE];
-
-        n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading %s", path);
-        if (n > 0 && buf_add(out, (struct str){ piece, (size_t)n }) < 0)
-            return err_set(e, ERR_TOO_BIG, "%s: longer than %d bytes", path, EGRESS_FILE_BYTES_MAX);
-    } while (n != 0);
-    return 0;
+    return err_wrap(e, buf_read_fd(out, fd, e), "%s", path);
 }
 
 int explain_run(const struct egress_options *o, struct err *e)

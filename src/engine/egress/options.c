@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/egress/options.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -46,51 +45,6 @@ static const char help[] =
     "Rules that name programs allow nothing here, because clients cannot be identified.\n"
     "Signals: SIGHUP reopens log and policy; SIGTERM and SIGINT end the proxy.\n"
     "Exit status: 0, 1 for a failure, 2 for a wrong command line.\n";
-
-enum {
-    OPT_STANDALONE = 1,
-    OPT_LISTEN,
-    OPT_ANYWHERE,
-    OPT_POLICY,
-    OPT_BAD_POLICY,
-    OPT_AUDIT,
-    OPT_RESOLVER,
-    OPT_UPSTREAM,
-    OPT_WORKER,
-    OPT_CHECK,
-    OPT_EXPLAIN,
-    OPT_TO,
-    OPT_METHOD,
-    OPT_PATH,
-    OPT_UPGRADE,
-    OPT_BINARY,
-    OPT_VERIFY_LOG,
-    OPT_VERSION,
-    OPT_HELP,
-};
-
-static const struct option table[] = {
-    { "standalone", no_argument, NULL, OPT_STANDALONE },
-    { "listen", required_argument, NULL, OPT_LISTEN },
-    { "listen-anywhere", no_argument, NULL, OPT_ANYWHERE },
-    { "policy", required_argument, NULL, OPT_POLICY },
-    { "on-bad-policy", required_argument, NULL, OPT_BAD_POLICY },
-    { "audit", required_argument, NULL, OPT_AUDIT },
-    { "resolver", required_argument, NULL, OPT_RESOLVER },
-    { "upstream", required_argument, NULL, OPT_UPSTREAM },
-    { "worker", required_argument, NULL, OPT_WORKER },
-    { "check", required_argument, NULL, OPT_CHECK },
-    { "explain", required_argument, NULL, OPT_EXPLAIN },
-    { "to", required_argument, NULL, OPT_TO },
-    { "method", required_argument, NULL, OPT_METHOD },
-    { "path", required_argument, NULL, OPT_PATH },
-    { "upgrade", required_argument, NULL, OPT_UPGRADE },
-    { "binary", required_argument, NULL, OPT_BINARY },
-    { "verify-log", no_argument, NULL, OPT_VERIFY_LOG },
-    { "version", no_argument, NULL, OPT_VERSION },
-    { "help", no_argument, NULL, OPT_HELP },
-    { 0 },
-};
 
 /* Parses ADDRESS:PORT. Names are rejected. */
 static int parse_address_option(const char *option, struct str text, uint16_t default_port,
@@ -161,69 +115,85 @@ static int read_worker(struct egress_options *o, const char *text, struct err *e
     return r;
 }
 
-/* The member that an option with a text argument sets; NULL for other options. */
-static const char **option_text_target(int c, struct egress_options *o)
+static int read_listen(struct egress_options *o, const char *text, struct err *e)
 {
-    switch (c) {
-    case OPT_POLICY:
-        return &o->policy;
-    case OPT_AUDIT:
-        return &o->audit;
-    case OPT_CHECK:
-        return &o->check;
-    case OPT_EXPLAIN:
-        return &o->explain;
-    case OPT_TO:
-        return &o->to;
-    case OPT_METHOD:
-        return &o->method;
-    case OPT_PATH:
-        return &o->path;
-    case OPT_UPGRADE:
-        return &o->upgrade;
-    case OPT_BINARY:
-        return &o->binary;
-    default:
-        return NULL;
+    return parse_address_option("--listen", str_from(text), 0, &o->listen, &o->port, e);
+}
+
+static int print_version(struct egress_options *o, const char *text, struct err *e)
+{
+    puts("sandboxer-egress " SANDBOXER_VERSION);
+    return 1;
+}
+
+static int print_help(struct egress_options *o, const char *text, struct err *e)
+{
+    fputs(help, stdout);
+    return 1;
+}
+
+/* An option without a function sets the member at the offset: a text, or a flag. */
+static const struct egress_option {
+    const char *name;
+    int argument; /* required_argument or no_argument */
+    size_t offset;
+    int (*read)(struct egress_options *o, const char *text, struct err *e); /* 1: exit */
+} rows[] = {
+#define TEXT(name, member)                                                                         \
+    {                                                                                              \
+        name, required_argument, .offset = offsetof(struct egress_options, member)                 \
     }
+#define FLAG(name, member)                                                                         \
+    {                                                                                              \
+        name, no_argument, .offset = offsetof(struct egress_options, member)                       \
+    }
+    FLAG("standalone", standalone),
+    { "listen", required_argument, .read = read_listen },
+    FLAG("listen-anywhere", anywhere),
+    TEXT("policy", policy),
+    { "on-bad-policy", required_argument, .read = read_bad_policy },
+    TEXT("audit", audit),
+    { "resolver", required_argument, .read = read_resolver },
+    { "upstream", required_argument, .read = read_upstream },
+    { "worker", required_argument, .read = read_worker },
+    TEXT("check", check),
+    TEXT("explain", explain),
+    TEXT("to", to),
+    TEXT("method", method),
+    TEXT("path", path),
+    TEXT("upgrade", upgrade),
+    TEXT("binary", binary),
+    FLAG("verify-log", verify_log),
+    { "version", no_argument, .read = print_version },
+    { "help", no_argument, .read = print_help },
+};
+
+static int read_egress_option(const struct egress_option *row, struct egress_options *o,
+                              struct err *e)
+{
+    char *member = (char *)o + row->offset;
+
+    if (row->read)
+        return row->read(o, optarg, e);
+    if (row->argument == required_argument)
+        *(const char **)(void *)member = optarg;
+    else
+        *(bool *)member = true;
+    return 0;
 }
 
 /* Returns 1 after --help or --version. */
-static int read_egress_option(int c, struct egress_options *o, struct err *e)
+static int read_egress_options(int argc, char **argv, struct egress_options *o, struct err *e)
 {
-    const char **text = option_text_target(c, o);
+    struct option table[COUNT_OF(rows) + 1] = { 0 };
+    int at = 0, r = 0;
 
-    if (text) {
-        *text = optarg;
-        return 0;
-    }
-    switch (c) {
-    case OPT_STANDALONE:
-        o->standalone = true;
-        return 0;
-    case OPT_LISTEN:
-        return parse_address_option("--listen", str_from(optarg), 0, &o->listen, &o->port, e);
-    case OPT_VERIFY_LOG:
-        o->verify_log = true;
-        return 0;
-    case OPT_ANYWHERE:
-        o->anywhere = true;
-        return 0;
-    case OPT_BAD_POLICY:
-        return read_bad_policy(o, optarg, e);
-    case OPT_RESOLVER:
-        return read_resolver(o, optarg, e);
-    case OPT_UPSTREAM:
-        return read_upstream(o, optarg, e);
-    case OPT_WORKER:
-        return read_worker(o, optarg, e);
-    case OPT_VERSION:
-    case OPT_HELP:
-        fputs(c == OPT_HELP ? help : "sandboxer-egress " SANDBOXER_VERSION "\n", stdout);
-        return 1;
-    default:
-        return err_set(e, ERR_INVALID, "see --help for the options");
-    }
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        table[i] = (struct option){ .name = rows[i].name, .has_arg = rows[i].argument };
+    for (int c; r == 0 && (c = getopt_long(argc, argv, "", table, &at)) >= 0;)
+        r = c == 0 ? read_egress_option(&rows[at], o, e)
+                   : err_set(e, ERR_INVALID, "see --help for the options");
+    return r;
 }
 
 /* Rejects combinations of modes. */
@@ -259,13 +229,12 @@ static int check_egress_options(const struct egress_options *o, int argc, char *
 bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_status)
 {
     struct err e;
-    int c, r = 0;
+    int r;
 
     *ret = (struct egress_options){ .worker = -1,
                                     .listen = { .bytes = { 127, 0, 0, 1 } },
                                     .port = LISTENERS_PROXY_PORT };
-    while (r == 0 && (c = getopt_long(argc, argv, "", table, NULL)) >= 0)
-        r = read_egress_option(c, ret, &e);
+    r = read_egress_options(argc, argv, ret, &e);
     if (r == 0)
         r = check_egress_options(ret, argc, argv, &e);
     if (r < 0)
