@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "engine/layers/changes.h"
 #include "engine/layers/view.h"
+#include "engine/storage/skeleton.h"
 #include "lib/tar/at.h"
 #include "lib/tar/walk.h"
 
@@ -23,66 +23,6 @@ struct diff {
     size_t lengths[TREE_DEPTH_MAX]; /* of the path at each level */
     struct change_records changes;
 };
-
-static bool is_in_list(const char *path, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(path, names[i]) == 0)
-            return true;
-    return false;
-}
-
-/* True for names that the runtime creates in every root based on the host's system directories. */
-static bool is_made_by_runtime(const char *path)
-{
-    static const char *const names[] = {
-        "dev",
-        "proc",
-        "sys",
-        "run",
-        ".empty",
-        "etc",
-        "home",
-        "home/user",
-        "mnt",
-        "opt",
-        "root",
-        "srv",
-        "tmp",
-        "usr",
-        "bin",
-        "sbin",
-        "lib",
-        "lib32",
-        "lib64",
-        "libx32",
-        "var",
-        "var/lib",
-        "var/cache",
-        "var/log",
-        "var/tmp",
-        "etc/passwd",
-        "etc/group",
-        "etc/nsswitch.conf",
-        "etc/mtab",
-        "etc/os-release",
-        "etc/localtime",
-        "etc/ssl",
-        "etc/ssl/openssl.cnf",
-        "etc/ssl/certs",
-        "etc/ld.so.conf",
-        "etc/ld.so.cache",
-        "etc/protocols",
-        "etc/services",
-        "etc/alternatives",
-        "etc/fonts",
-        "etc/java-11-openjdk",
-        "etc/java-17-openjdk",
-        "etc/java-21-openjdk",
-    };
-
-    return is_in_list(path, names, COUNT_OF(names));
-}
 
 static bool was_present_below(const struct diff *d)
 {
@@ -123,7 +63,7 @@ static int report_change(struct diff *d, const struct stat *st, struct err *e)
         return changes_add(&d->changes, CHANGE_DELETED, st, d->path, e);
     if (there)
         return S_ISDIR(st->st_mode) ? 0 : changes_add(&d->changes, CHANGE_CHANGED, st, d->path, e);
-    return is_made_by_runtime(d->path) ? 0 : changes_add(&d->changes, CHANGE_ADDED, st, d->path, e);
+    return skeleton_has(d->path) ? 0 : changes_add(&d->changes, CHANGE_ADDED, st, d->path, e);
 }
 
 static int diff_entry(struct diff *d, const char *name, struct err *e)

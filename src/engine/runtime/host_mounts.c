@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "engine/runtime/rootfs.h"
+#include "engine/storage/skeleton.h"
 
 enum {
     POINT_FIELD = 4, /* the mount point: separated by spaces, counted from 0 */
@@ -46,8 +46,8 @@ static bool is_visible_path(const char *path)
 {
     if (is_at_or_below(path, "/etc"))
         return true;
-    for (size_t i = 0; i < rootfs_system_count; i++)
-        if (path[0] == '/' && is_at_or_below(path + 1, rootfs_system_names[i]))
+    for (size_t i = 0; i < skeleton_system_count; i++)
+        if (path[0] == '/' && is_at_or_below(path + 1, skeleton_system[i]))
             return true;
     return false;
 }

@@ -14,6 +14,7 @@
 #include "base/own.h"
 #include "lib/proc/caps.h"
 #include "engine/runtime/mounts.h"
+#include "engine/storage/skeleton.h"
 
 enum {
     LOCKED_DOWN = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
@@ -211,13 +212,8 @@ int rootfs_box(struct sandbox_build *b, struct err *e)
     return r < 0 ? r : lock_box(b, e);
 }
 
-struct dir_spec {
-    const char *path;
-    mode_t mode;
-};
-
-static int make_sandbox_dirs(const struct sandbox_build *b, int dir, const struct dir_spec *places,
-                             size_t n, struct err *e)
+static int make_sandbox_dirs(const struct sandbox_build *b, int dir,
+                             const struct skeleton_dir *places, size_t n, struct err *e)
 {
     int r = 0;
 
@@ -287,26 +283,21 @@ static int mount_writable_overlay(struct sandbox_build *b, const char *lower, co
     return r;
 }
 
-const char *const rootfs_system_names[] = {
-    "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"
-};
-const size_t rootfs_system_count = COUNT_OF(rootfs_system_names);
-
 /* System directories write to subdirectories of the one layer: these must exist before the root's
  * overlay is mounted. */
 static int prepare_system(struct sandbox_build *b, struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; i < rootfs_system_count && r >= 0; i++) {
+    for (size_t i = 0; i < skeleton_system_count && r >= 0; i++) {
         char path[32];
         struct stat st;
 
-        snprintf(path, sizeof path, "/%s", rootfs_system_names[i]);
+        snprintf(path, sizeof path, "/%s", skeleton_system[i]);
         if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
-        snprintf(path, sizeof path, "%s/%s", upper_dir(b), rootfs_system_names[i]);
-        r = make_sandbox_dirs(b, b->storage, &(struct dir_spec){ path, 0755 }, 1, e);
+        snprintf(path, sizeof path, "%s/%s", upper_dir(b), skeleton_system[i]);
+        r = make_sandbox_dirs(b, b->storage, &(struct skeleton_dir){ path, 0755 }, 1, e);
     }
     return r;
 }
@@ -314,7 +305,9 @@ static int prepare_system(struct sandbox_build *b, struct err *e)
 /* Keeps /run and /dev/shm out of the writable layer. */
 static int make_apart(struct sandbox_build *b, struct err *e)
 {
-    static const struct dir_spec parts[] = { { "run", 0755 }, { "shm", 01777 }, { "dev", 0755 } };
+    static const struct skeleton_dir parts[] = { { "run", 0755 },
+                                                 { "shm", 01777 },
+                                                 { "dev", 0755 } };
 
     b->apart = true;
     return make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
@@ -324,7 +317,9 @@ static int make_apart(struct sandbox_build *b, struct err *e)
 static int make_layered_root(struct sandbox_build *b, struct err *e)
 {
     const char *work = build_on_disk(b) ? "box/work" : "work";
-    const struct dir_spec parts[] = { { upper_dir(b), 0755 }, { work, 0755 }, { "root", 0755 } };
+    const struct skeleton_dir parts[] = { { upper_dir(b), 0755 },
+                                          { work, 0755 },
+                                          { "root", 0755 } };
     char lower[(PLAN_LAYERS_MAX + 1) * LAYER_ROOM];
     int r = make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
 
@@ -381,7 +376,7 @@ static int use_storage_as_root(struct sandbox_build *b, struct err *e)
  * because an upper directory and its work directory must be on one mount. */
 static int make_separate_root(struct sandbox_build *b, struct err *e)
 {
-    const struct dir_spec parts[] = { { upper_dir(b), 0755 }, { "root", 0755 } };
+    const struct skeleton_dir parts[] = { { upper_dir(b), 0755 }, { "root", 0755 } };
     int r = make_sandbox_dirs(b, b->storage, parts, COUNT_OF(parts), e);
 
     if (r >= 0 && build_on_disk(b))
@@ -393,18 +388,11 @@ static int make_separate_root(struct sandbox_build *b, struct err *e)
 
 static int make_host_root(struct sandbox_build *b, struct err *e)
 {
-    static const struct dir_spec skeleton[] = {
-        { "dev", 0755 },       { "dev/shm", 01777 }, { "etc", 0755 },      { "home", 0755 },
-        { "home/user", 0755 }, { "mnt", 0755 },      { "opt", 0755 },      { "proc", 0555 },
-        { "root", 0700 },      { "run", 0755 },      { "srv", 0755 },      { "sys", 0555 },
-        { "tmp", 01777 },      { "usr", 0755 },      { "var", 0755 },      { "var/lib", 0755 },
-        { "var/cache", 0755 }, { "var/log", 0755 },  { "var/tmp", 01777 },
-    };
     bool apart = build_on_disk(b) || (b->plan->flags & PLAN_WRITABLE_SYSTEM);
     int r = apart ? make_separate_root(b, e) : use_storage_as_root(b, e);
 
     if (r >= 0)
-        r = make_sandbox_dirs(b, b->root, skeleton, COUNT_OF(skeleton), e);
+        r = make_sandbox_dirs(b, b->root, skeleton_dirs, skeleton_dir_count, e);
     if (r >= 0 && b->supply != IDENTITY_ONE &&
         fchownat(b->root, "home/user", b->self + 1000, b->self + 1000, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "setting the owner of /home/user");
@@ -412,7 +400,7 @@ static int make_host_root(struct sandbox_build *b, struct err *e)
 }
 
 /* Makes a directory at the top; replaces any other file that a program left in a layer. */
-static int claim_dir(struct sandbox_build *b, const struct dir_spec *at, struct err *e)
+static int claim_dir(struct sandbox_build *b, const struct skeleton_dir *at, struct err *e)
 {
     struct stat st;
     int r = 0;
@@ -428,8 +416,9 @@ static int claim_dir(struct sandbox_build *b, const struct dir_spec *at, struct 
 /* The rest of the skeleton is in the layers, unless a program removed it. */
 static int restore_host_root(struct sandbox_build *b, struct err *e)
 {
-    static const struct dir_spec needed[] = { { "dev", 0755 }, { "etc", 0755 }, { "proc", 0555 },
-                                              { "run", 0755 }, { "sys", 0555 }, { "tmp", 01777 } };
+    static const struct skeleton_dir needed[] = { { "dev", 0755 },  { "etc", 0755 },
+                                                  { "proc", 0555 }, { "run", 0755 },
+                                                  { "sys", 0555 },  { "tmp", 01777 } };
     int r = make_layered_root(b, e);
 
     for (size_t i = 0; i < COUNT_OF(needed) && r >= 0; i++)
@@ -476,7 +465,7 @@ static int mount_system_overlay(struct sandbox_build *b, const char *name, struc
     AUTO_CLOSE int tree = -1;
     char path[32], host[48], upper[48], work[48], place[48],
         lower[PLAN_LAYERS_MAX * LAYER_ROOM + 48];
-    const struct dir_spec places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
+    const struct skeleton_dir places[] = { { host, 0755 }, { upper, 0755 }, { work, 0755 } };
     size_t at = 0;
     int r;
 
@@ -504,7 +493,7 @@ static int attach_system_dir(struct sandbox_build *b, const char *name, struct e
 {
     char path[32];
     const struct host_entry entry = { path, true, b->root, name };
-    int r = claim_dir(b, &(struct dir_spec){ name, 0755 }, e);
+    int r = claim_dir(b, &(struct skeleton_dir){ name, 0755 }, e);
 
     snprintf(path, sizeof path, "/%s", name);
     if (r < 0)
@@ -541,20 +530,20 @@ int rootfs_system(struct sandbox_build *b, struct err *e)
 {
     if (plan_has_image(b->plan))
         return 0;
-    for (size_t i = 0; i < rootfs_system_count; i++) {
+    for (size_t i = 0; i < skeleton_system_count; i++) {
         char path[32], target[64];
         struct stat st;
         ssize_t n;
         int r = 0;
 
-        snprintf(path, sizeof path, "/%s", rootfs_system_names[i]);
+        snprintf(path, sizeof path, "/%s", skeleton_system[i]);
         if (lstat(path, &st) < 0)
             continue;
         if (S_ISDIR(st.st_mode)) {
-            r = attach_system_dir(b, rootfs_system_names[i], e);
+            r = attach_system_dir(b, skeleton_system[i], e);
         } else if (S_ISLNK(st.st_mode) && (n = readlink(path, target, sizeof target - 1)) > 0) {
             target[n] = '\0';
-            r = make_system_link(b, rootfs_system_names[i], target, e);
+            r = make_system_link(b, skeleton_system[i], target, e);
         }
         if (r < 0)
             return r;

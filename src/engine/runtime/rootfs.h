@@ -28,10 +28,6 @@ int rootfs_sys(struct sandbox_build *b, struct err *e);
 int rootfs_mounts(struct sandbox_build *b, struct err *e); /* the plan's mounts */
 int rootfs_pivot(struct sandbox_build *b, struct err *e);
 
-/* The host's system directories, without a slash; missing or links on some hosts. */
-extern const char *const rootfs_system_names[];
-extern const size_t rootfs_system_count;
-
 /* A file of the host, and its mount point in the sandbox. */
 struct host_entry {
     const char *path;

@@ -16,26 +16,9 @@
 
 #include "base/own.h"
 #include "engine/runtime/mounts.h"
+#include "engine/storage/skeleton.h"
 
 enum { COPY_MAX = 1 << 20 };
-
-static const char *const copied[] = {
-    "ld.so.conf",
-    "protocols",
-    "ssl/openssl.cnf",
-};
-
-static const char *const bound[] = {
-    "ld.so.cache", "services",        "alternatives",    "ssl/certs",
-    "fonts",       "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-};
-
-static const struct {
-    const char *name, *target;
-} linked[] = {
-    { "mtab", "../proc/self/mounts" },
-    { "os-release", "../usr/lib/os-release" },
-};
 
 /* A target in /etc: a directory that was opened without following links, and a name in it. Layers
  * were written by programs: any kind of file may be there. */
@@ -258,6 +241,23 @@ static int bind_entry(struct sandbox_build *b, const char *name, struct err *e)
     return copy_host_etc_file(b, name, e);
 }
 
+static int make_etc_entry(struct sandbox_build *b, const struct skeleton_name *s, struct err *e)
+{
+    const char *name = s->path + strlen("etc/");
+
+    switch (s->kind) {
+    case SKELETON_LINK:
+        return link_etc(b, name, s->target, e);
+    case SKELETON_COPY:
+        return copy_host_etc_file(b, name, e);
+    case SKELETON_BIND:
+        return bind_entry(b, name, e);
+    case SKELETON_STEP:
+        return 0;
+    }
+    return 0;
+}
+
 static int fill_etc(struct sandbox_build *b, struct err *e)
 {
     int r = generate_users(b, e);
@@ -268,12 +268,8 @@ static int fill_etc(struct sandbox_build *b, struct err *e)
         r = mounts_place_dir(b->root, "etc/ssl", 0755, e);
     if (r >= 0)
         r = copy_timezone(b, e);
-    for (size_t i = 0; i < COUNT_OF(linked) && r >= 0; i++)
-        r = link_etc(b, linked[i].name, linked[i].target, e);
-    for (size_t i = 0; i < COUNT_OF(copied) && r >= 0; i++)
-        r = copy_host_etc_file(b, copied[i], e);
-    for (size_t i = 0; i < COUNT_OF(bound) && r >= 0; i++)
-        r = bind_entry(b, bound[i], e);
+    for (size_t i = 0; i < skeleton_name_count && r >= 0; i++)
+        r = make_etc_entry(b, &skeleton_names[i], e);
     return r;
 }
 

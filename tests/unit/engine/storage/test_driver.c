@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "harness/tap.h"
-#include "engine/storage/probe.h"
 
 static struct err e;
 static char path[64];
