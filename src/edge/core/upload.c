@@ -9,7 +9,7 @@
 #include "edge/core/file_take.h"
 #include "edge/core/multipart.h"
 #include "backends/records.h"
-#include "lib/gzip/gunzip.h"
+#include "lib/gzip/gzip.h"
 
 enum { PIECE = 64 << 10, RAW_MAX = 4 << 20, FRAMED_MAX = 256 << 10 };
 

@@ -3,6 +3,8 @@
 #ifndef ENGINE_ATTEST_FILES_H
 #define ENGINE_ATTEST_FILES_H
 
+#include <stdio.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 #include "lib/crypto/hash.h"
@@ -91,5 +93,11 @@ const char *attest_refusal(const struct attest_file *f, const struct attest_limi
 void attest_files_write(const struct attest_files *f, struct json_writer *w);
 size_t attest_violations_write(const struct attest_files *f, const struct attest_limits *l,
                                struct json_writer *w);
+
+/* Compares a directory with its signed manifest. */
+
+/* Prints a line for each file that is missing, not in the manifest, or different; returns their
+ * number. -ERR_INVALID if the text is not a manifest. */
+int attest_verify(struct str manifest, const struct attest_files *files, FILE *to, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/attest/key.h"
+#include "engine/attest/envelope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "lib/crypto/encode.h"
 #include "lib/crypto/random.h"
@@ -46,7 +47,7 @@ static int write_attest_key_file(int dir, const char *name, mode_t mode, struct 
         return err_sys(e, "creating %s", name);
     if (crypto_base64(bytes, &text) < 0 || buf_add_c(&text, '\n') < 0)
         return err_set(e, ERR_BUG, "internal error: key buffer is too small");
-    if (fchmod(file, mode) < 0 || write(file, text.p, text.n) != (ssize_t)text.n || fsync(file) < 0)
+    if (fchmod(file, mode) < 0 || write_all(file, buf_str(&text), NULL) < 0 || fsync(file) < 0)
         return err_sys(e, "writing %s", name);
     crypto_wipe(text.p, text.n);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);

@@ -9,16 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
-#include "base/units.h"
 #include "lib/crypto/secret.h"
 #include "lib/proc/caps.h"
 #include "lib/proc/confine.h"
 #include "engine/attest/changes.h"
 #include "engine/attest/envelope.h"
 #include "engine/attest/files.h"
-#include "engine/attest/key.h"
-#include "engine/attest/verify.h"
 #include "lib/tar/tree.h"
 
 /* Exit statuses; the command line hands them on. */
@@ -45,22 +43,6 @@ static int open_argument_dir(const char *path, int *ret, struct err *e)
 {
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return *ret < 0 ? err_sys(e, "%s", path) : 0;
-}
-
-static int read_bounded_file(int file, struct buf *out, const char *what, struct err *e)
-{
-    char *room;
-    ssize_t n;
-
-    do {
-        if (buf_room(out, 64 << 10, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "%s: longer than %zu bytes", what, out->max);
-        n = read(file, room, 64 << 10);
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "reading %s", what);
-        buf_grew(out, n > 0 ? (size_t)n : 0);
-    } while (n != 0);
-    return 0;
 }
 
 static int print_json_output(const struct buf *b, struct err *e)
@@ -175,7 +157,7 @@ static int run_attest_sign(char **argv, struct err *e)
     int r = open_argument_dir(argv[0], &state, e);
 
     if (r >= 0)
-        r = read_bounded_file(STDIN_FILENO, &text, "the text to sign", e);
+        r = err_wrap(e, buf_read_fd(&text, STDIN_FILENO, e), "the text to sign");
     if (r >= 0)
         r = attest_key_open(state, key, e);
     if (r < 0)
@@ -200,7 +182,7 @@ static int run_attest_verify(char **argv, struct err *e)
     if (r >= 0)
         r = open_argument_dir(argv[2], &dir, e);
     if (r >= 0)
-        r = read_bounded_file(manifest, &envelope, argv[1], e);
+        r = err_wrap(e, buf_read_fd(&envelope, manifest, e), "%s", argv[1]);
     if (r >= 0)
         r = err_wrap(e, attest_envelope_read(key, buf_str(&envelope), &text, e), "%s", argv[1]);
     if (r >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/attest/verify.h"
+#include "engine/attest/files.h"
 
 #include <limits.h>
 #include <stdlib.h>

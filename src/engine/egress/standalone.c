@@ -6,7 +6,6 @@
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Identifies the process at the other end of a connection: the kernel reports the socket's inode,
  * the control plane and PID 1 report the processes that hold it. */
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LAYERS_EXPORT: writes the manifest from the control plane and the layers that it names to one
  * file. */
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"

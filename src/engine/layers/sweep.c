@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LAYERS_LIST, LAYERS_SWEEP and LAYERS_CLEAR: list layers and boxes; remove leftovers. */
+/* LAYERS_LIST, LAYERS_REMOVE, LAYERS_SWEEP and LAYERS_CLEAR: list layers and boxes; remove them and
+ * leftovers. */
 #include <fcntl.h>
 
 #include "base/own.h"
-
 #include "engine/layers/worker.h"
 #include "lib/tar/at.h"
 #include "lib/tar/walk.h"
+
+int layer_worker_remove(struct layer_worker *k, struct err *e)
+{
+    return storage_remove(&k->storage, k->job.name, e);
+}
 
 int layer_worker_sweep(struct layer_worker *k, struct err *e)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/layers/worker.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
 #include <poll.h>

@@ -15,9 +15,7 @@
 #include "base/own.h"
 #include "lib/ipc/channel.h"
 #include "lib/proc/sys.h"
-#include "engine/runtime/listen.h"
 #include "engine/runtime/network.h"
-#include "engine/runtime/program.h"
 #include "engine/runtime/rules.h"
 
 /* Building takes milliseconds; these are timeouts for a build or a death that hangs. */

@@ -121,4 +121,8 @@ struct build_failure {
     struct err err;
 };
 
+/* Makes a sealed memfd with the program of that name: it can be executed in any root file system,
+ * and cannot be modified. */
+int program_seal(const char *name, int *ret, struct err *e);
+
 #endif

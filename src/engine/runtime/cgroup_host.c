@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the cgroup hierarchies of this machine, and the places in them where groups can be made. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include "base/str.h"
 #include "engine/runtime/cgroup_file.h"
 #include "engine/runtime/cgroup_limits.h"
-#include "engine/runtime/cgroup_tree.h"
 
 enum { PATH_BYTES = 512 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side of building a sandbox. */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "lib/ipc/listeners.h"
 
 /* Makes a network namespace with loopback up. `home` is the caller's own, to return to; -1 stays in
  * the new one (a plain user has no right to return, and no need to). */
@@ -21,5 +22,11 @@ int network_leave(int home, struct err *e);
 int network_route(struct err *e);
 /* Whether IPv6 is usable. */
 bool network_has_ipv6(void);
+
+/* The sockets of a sandbox's network boundary (lib/ipc/listeners.h), opened inside its
+ * namespace. */
+
+/* Opens them in the current network namespace; on failure none is left open. */
+int listen_open(struct listeners *ret, struct err *e);
 
 #endif

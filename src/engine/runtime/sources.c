@@ -12,6 +12,8 @@
 #include "lib/proc/sys.h"
 #include "engine/runtime/build.h"
 #include "engine/runtime/mounts.h"
+#include "lib/proc/sealed.h"
+#include "lib/proc/spawn.h"
 
 /* A plain user's launcher runs in its own mount namespace, where descriptors opened before cannot
  * be mounted. The object is opened again by the kernel's path for it, and must be the same object:
@@ -98,4 +100,20 @@ int build_sources(struct sandbox_build *b, bool by_path, struct err *e)
         else if (!by_path && !p->mounts[i].root)
             r = replace_by_tree(b, &b->mounts[i], e);
     return r;
+}
+
+enum { PROGRAM_MAX = 64 << 20 };
+
+int program_seal(const char *name, int *ret, struct err *e)
+{
+    AUTO_CLOSE int from = -1;
+    char path[PATH_MAX];
+    int r = spawn_find(name, path, sizeof path, e);
+
+    if (r < 0)
+        return r;
+    from = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return err_sys(e, "opening %s", path);
+    return sealed_copy(from, name, PROGRAM_MAX, ret, e);
 }

@@ -295,3 +295,29 @@ bool scan_blocks(const struct scan_report *r, enum scan_severity least)
             return true;
     return false;
 }
+
+static void write_finding(const struct scan_finding *f, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_field_text(w, "rule", f->rule->id);
+    json_field_text(w, "severity", scan_severities[f->rule->severity]);
+    json_field_text(w, "class", scan_classes[f->rule->class]);
+    json_field_uint(w, "line", f->line);
+    json_field_uint(w, "column", f->column);
+    json_field_text(w, "message", f->rule->message);
+    json_field_text(w, "advice", f->rule->advice);
+    json_end_object(w);
+}
+
+void scan_write(const struct scan_report *r, const char *file, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_field_text(w, "file", file);
+    json_field_text(w, "language", scan_languages[r->language]);
+    json_field_begin_array(w, "findings");
+    for (size_t i = 0; i < r->n; i++)
+        write_finding(&r->findings[i], w);
+    json_end_array(w);
+    json_field_bool(w, "more", r->more);
+    json_end_object(w);
+}

@@ -12,7 +12,6 @@
 #include "base/own.h"
 #include "engine/storage/seed.h"
 #include "engine/storage/subvolume.h"
-#include "engine/storage/probe.h"
 
 /* Inode numbers that a create may use up: a second or two. */
 enum { NUMBERS_A_BOX = 50000 };

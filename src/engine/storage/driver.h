@@ -64,4 +64,11 @@ struct driver_choice {
  * -ERR_UNSUPPORTED: the configured one does not work, and why. */
 int driver_choose(const char *name, int storage, struct driver_choice *ret, struct err *e);
 
+/* Tests features that depend on file system, kernel and user. */
+
+/* Whether files in this directory share blocks. */
+int probe_reflink(int dir, struct err *e);
+/* Whether overlayfs accepts directories in it as upper directories, as for a sandbox. */
+int probe_overlay(int dir, struct err *e);
+
 #endif

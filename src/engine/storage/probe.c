@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/storage/probe.h"
+#include "engine/storage/driver.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,10 @@
 #ifndef ENGINE_SYNC_DECIDE_H
 #define ENGINE_SYNC_DECIDE_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
+#include "base/str.h"
 
 /* A name on the host, compared with the manifest. */
 enum host_state {
@@ -35,5 +38,12 @@ struct decision {
     const char *reason; /* of a conflict */
 };
 const struct decision *sync_decide(enum host_state host, enum box_state box);
+
+/* Classifies targets of symbolic links. */
+
+/* Whether a link that is `depth` directories beneath the top may lead out of the tree: its target
+ * is absolute, has more leading ".." than that, or has ".." after a name (which may be a link
+ * itself, so the result of ".." is unknown). */
+bool link_leads_out(struct str target, unsigned depth);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sync/receive.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "engine/sync/link.h"
+#include "engine/sync/decide.h"
 #include "engine/sync/sensitive.h"
 
 enum { PERMISSIONS = 0777, IMPLIED_MODE = 0755 };

@@ -117,4 +117,15 @@ void metric_raise_to(struct metric_set *s, size_t metric, struct metric_at at, d
 /* The value of a counter or gauge; for tests and for decisions that depend on a metric. */
 double metric_get(const struct metric_set *s, size_t metric, struct metric_at at);
 
+/* Private to telemetry: whether a table of metrics is one that Prometheus takes. */
+
+/* Looks at one metric alone. */
+int metric_check(const struct metric *m, struct err *e);
+
+/* The number of its series. */
+size_t metric_series(const struct metric *m);
+
+/* The number of cells that one series has. */
+size_t metric_width(const struct metric *m);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/tar/spool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "edge/core/multipart.h"
 #include "edge/e2b/signature.h"
 #include "base/own.h"
-#include "lib/gzip/gunzip.h"
+#include "lib/gzip/gzip.h"
 #include "lib/http/coding.h"
 
 enum { TOLD_MAX = 4 << 20, UNPACKED_MAX = 1 << 20 };

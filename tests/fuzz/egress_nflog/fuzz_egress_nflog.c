@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "engine/egress/adapters/nflog.h"
+#include "engine/egress/adapters/rejects.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "base/own.h"
 #include "engine/attest/envelope.h"
-#include "engine/attest/verify.h"
+#include "engine/attest/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,13 +1,178 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/egress/adapters/rejects.h"
 
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "engine/egress/adapters/nflog.h"
 #include "engine/egress/audit.h"
 #include "lib/loop/fd.h"
+
+enum {
+    V4_HEAD = 20,
+    V6_HEAD = 40,
+    V6_HEADERS_MAX = 8, /* between the address and the ports */
+    PORTS = 4,
+};
+
+/* --- Packets --- */
+
+static uint16_t u16_at(struct str s, size_t at)
+{
+    return (uint16_t)((uint8_t)s.p[at] << 8 | (uint8_t)s.p[at + 1]);
+}
+
+static uint8_t u8_at(struct str s, size_t at)
+{
+    return (uint8_t)s.p[at];
+}
+
+static bool has_ports(int protocol)
+{
+    return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_UDPLITE ||
+           protocol == IPPROTO_SCTP || protocol == IPPROTO_DCCP;
+}
+
+static void read_packet_ports(struct str packet, size_t at, struct nflog_packet *p)
+{
+    if (!has_ports(p->protocol) || at > packet.n || packet.n - at < PORTS)
+        return;
+    p->from_port = u16_at(packet, at);
+    p->to_port = u16_at(packet, at + 2);
+}
+
+static bool parse_ipv4_packet(struct str packet, struct nflog_packet *p)
+{
+    size_t head;
+
+    if (packet.n < V4_HEAD)
+        return false;
+    head = (size_t)(u8_at(packet, 0) & 15) * 4;
+    if (head < V4_HEAD)
+        return false;
+    p->protocol = u8_at(packet, 9);
+    memcpy(p->from.bytes, packet.p + 12, 4);
+    memcpy(p->to.bytes, packet.p + 16, 4);
+    if ((u16_at(packet, 6) & 0x1fff) == 0) /* later fragments have no ports */
+        read_packet_ports(packet, head, p);
+    return true;
+}
+
+static bool is_extension(int protocol)
+{
+    return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
+           protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_AH || protocol == IPPROTO_FRAGMENT;
+}
+
+static size_t extension_length(int protocol, uint8_t length)
+{
+    if (protocol == IPPROTO_FRAGMENT)
+        return 8;
+    return protocol == IPPROTO_AH ? ((size_t)length + 2) * 4 : ((size_t)length + 1) * 8;
+}
+
+/* Skips the extension headers. Afterwards p->protocol is the first protocol that is not an
+ * extension. */
+static void skip_extensions(struct str packet, struct nflog_packet *p)
+{
+    size_t at = V6_HEAD;
+
+    for (int i = 0; i < V6_HEADERS_MAX && is_extension(p->protocol); i++) {
+        uint8_t next;
+        size_t length;
+        bool later;
+
+        if (at > packet.n || packet.n - at < 8)
+            return;
+        next = u8_at(packet, at);
+        length = extension_length(p->protocol, u8_at(packet, at + 1));
+        later = p->protocol == IPPROTO_FRAGMENT && (u16_at(packet, at + 2) & 0xfff8) != 0;
+        p->protocol = next;
+        if (later)
+            return; /* its ports were in the first fragment */
+        at += length;
+    }
+    read_packet_ports(packet, at, p);
+}
+
+static bool parse_ipv6_packet(struct str packet, struct nflog_packet *p)
+{
+    if (packet.n < V6_HEAD)
+        return false;
+    p->protocol = u8_at(packet, 6);
+    p->from.v6 = p->to.v6 = true;
+    memcpy(p->from.bytes, packet.p + 8, 16);
+    memcpy(p->to.bytes, packet.p + 24, 16);
+    skip_extensions(packet, p);
+    return true;
+}
+
+bool nflog_parse_packet(struct str packet, struct nflog_packet *ret)
+{
+    *ret = (struct nflog_packet){ 0 };
+    if (packet.n == 0)
+        return false;
+    switch (u8_at(packet, 0) >> 4) {
+    case 4:
+        return parse_ipv4_packet(packet, ret);
+    case 6:
+        return parse_ipv6_packet(packet, ret);
+    default:
+        return false;
+    }
+}
+
+/* --- Netlink --- */
+
+/* Cuts an attribute of `length` bytes, padded to four, off the front; false if it is incomplete. */
+static bool cut_netlink_piece(struct str *from, size_t length, size_t head, struct str *ret)
+{
+    size_t padded = (length + 3) & ~(size_t)3;
+
+    if (length < head || length > from->n)
+        return false;
+    *ret = (struct str){ from->p + head, length - head };
+    if (padded > from->n)
+        padded = from->n;
+    *from = (struct str){ from->p + padded, from->n - padded };
+    return true;
+}
+
+static bool find_payload(struct str attributes, struct str *ret)
+{
+    struct nlattr a;
+
+    while (attributes.n >= sizeof a) {
+        memcpy(&a, attributes.p, sizeof a);
+        if (!cut_netlink_piece(&attributes, a.nla_len, sizeof a, ret))
+            return false;
+        if ((a.nla_type & NLA_TYPE_MASK) == NFULA_PAYLOAD)
+            return true;
+    }
+    return false;
+}
+
+bool nflog_next(struct str *datagram, struct nflog_packet *ret)
+{
+    const uint16_t packet_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET;
+    struct nlmsghdr h;
+    struct str body, payload;
+
+    while (datagram->n >= sizeof h) {
+        memcpy(&h, datagram->p, sizeof h);
+        if (!cut_netlink_piece(datagram, h.nlmsg_len, sizeof h, &body))
+            return false;
+        if (h.nlmsg_type != packet_type || body.n < sizeof(struct nfgenmsg))
+            continue;
+        body = (struct str){ body.p + sizeof(struct nfgenmsg), body.n - sizeof(struct nfgenmsg) };
+        if (find_payload(body, &payload) && nflog_parse_packet(payload, ret))
+            return true;
+    }
+    return false;
+}
 
 enum {
     READS_A_BATCH = 16,

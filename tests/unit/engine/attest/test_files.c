@@ -9,7 +9,6 @@
 
 #include "base/own.h"
 #include "harness/tap.h"
-#include "engine/attest/verify.h"
 #include "lib/tar/remove.h"
 
 static char path[] = "/tmp/seal-XXXXXX";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/attest/key.h"
+#include "engine/attest/envelope.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

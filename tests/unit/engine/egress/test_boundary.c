@@ -12,7 +12,6 @@
 #include "engine/egress/adapters/rejects.h"
 #include "engine/egress/fake_addresses.h"
 #include "harness/tap.h"
-#include "engine/runtime/listen.h"
 #include "engine/runtime/network.h"
 #include "engine/runtime/rules.h"
 #include "unit/engine/egress/names_world.h"

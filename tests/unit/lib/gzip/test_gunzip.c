@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/gzip/gunzip.h"
+#include "lib/gzip/gzip.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "harness/tap.h"

@@ -2,7 +2,6 @@
 #include "lib/gzip/gzip.h"
 #include "base/buf.h"
 #include "base/own.h"
-#include "lib/gzip/gunzip.h"
 #include "harness/tap.h"
 
 enum { ROOM = 8 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/metrics/table.h"
+#include "lib/metrics/metrics.h"
 
 #include <math.h>
 
