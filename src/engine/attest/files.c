@@ -40,9 +40,7 @@ static enum attest_content content_kind(struct str head)
 static int hash_attested_file(int dir, const char *name, struct attest_file *f, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    AUTO(buf_done) struct buf hex = BUF_INIT(2 * CRYPTO_SHA256_SIZE);
     AUTO_CLOSE int file = at_open(dir, name, O_RDONLY | O_NONBLOCK, 0);
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     static char piece[PIECE];
     ssize_t n;
 
@@ -57,12 +55,8 @@ static int hash_attested_file(int dir, const char *name, struct attest_file *f, 
     }
     if (f->size == 0)
         crypto_sha256_add(&h, STR(""));
-    crypto_sha256_end(&h, digest);
-    if (crypto_hex((struct str){ (const char *)digest, sizeof digest }, &hex) < 0)
-        return err_set(e, ERR_BUG, "internal error: digest buffer is too small");
-    return str_copy(buf_str(&hex), f->sha256, sizeof f->sha256)
-               ? 0
-               : err_set(e, ERR_BUG, "internal error: digest buffer is too small");
+    crypto_sha256_end_hex(&h, f->sha256);
+    return 0;
 }
 
 static int read_attested_link(struct attest_files *f, int dir, const char *name,

@@ -38,8 +38,8 @@ struct attest_file {
     unsigned mode;  /* permissions, with setuid, setgid and sticky */
     unsigned links; /* names of a file, wherever they are */
     uint64_t size;
-    const char *target;                      /* of a link; else NULL */
-    char sha256[2 * CRYPTO_SHA256_SIZE + 1]; /* of a file that was read; else "" */
+    const char *target;             /* of a link; else NULL */
+    char sha256[CRYPTO_SHA256_HEX]; /* of a file that was read; else "" */
 };
 
 struct attest_files {

@@ -74,7 +74,6 @@ static void copy_file_ahead(struct ahead *a, const char *name)
 
 static void copy_entry_ahead(struct ahead *a, const char *name)
 {
-    char copy[TREE_NAME_MAX + 1];
     struct stat st;
     int dir;
 
@@ -84,10 +83,9 @@ static void copy_entry_ahead(struct ahead *a, const char *name)
         copy_file_ahead(a, name);
     if (!S_ISDIR(st.st_mode) || st.st_dev != a->dev)
         return;
-    snprintf(copy, sizeof copy, "%s", name);
-    dir = at_open_unseen(walk_top(&a->walk)->fd, copy, O_DIRECTORY);
+    dir = at_open_unseen(walk_top(&a->walk)->fd, name, O_DIRECTORY);
     if (dir >= 0)
-        (void)walk_enter(&a->walk, dir, copy, NULL);
+        (void)walk_enter(&a->walk, dir, name, NULL);
 }
 
 static bool is_skipped_ahead(const struct ahead *a, const char *name)
@@ -130,10 +128,8 @@ void ahead_drop(int ahead)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
-    int fd = at_open(ahead, ".", O_RDONLY | O_DIRECTORY, 0);
 
-    walk_init(&w);
-    if (fd >= 0 && walk_enter(&w, fd, "", NULL) >= 0)
+    if (walk_begin(&w, ahead, NULL) >= 0)
         while (walk_next(&w, &name, NULL) > 0)
             (void)unlinkat(ahead, name, 0);
 }

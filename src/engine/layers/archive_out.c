@@ -336,15 +336,13 @@ static int write_tree_record(struct archive_out *o, const char *name, const stru
 
 static int enter_packed_dir(struct archive_out *o, const char *name, struct err *e)
 {
-    char copy[TREE_NAME_MAX + 1];
     int fd = at_open(walk_top(&o->walk)->fd, name, O_RDONLY | O_DIRECTORY, 0), r;
 
     if (fd < 0)
         return err_sys(e, "opening");
-    str_copy(str_from(name), copy, sizeof copy);
-    r = write_record_head(o, ARCHIVE_DIR, copy, e);
+    r = write_record_head(o, ARCHIVE_DIR, name, e);
     if (r >= 0)
-        return walk_enter(&o->walk, fd, copy, e);
+        return walk_enter(&o->walk, fd, name, e);
     close(fd);
     return r;
 }
@@ -378,16 +376,12 @@ static int write_tree_entry(struct archive_out *o, const char *name, struct err 
 
 int archive_write_tree(struct archive_out *o, int tree, struct err *e)
 {
-    int fd = at_open(tree, ".", O_RDONLY | O_DIRECTORY, 0), r;
     const char *name;
+    int r = err_wrap(e, walk_begin(&o->walk, tree, e), "a layer");
 
-    if (fd < 0)
-        return err_sys(e, "opening a layer");
     if (o->seen.p)
         memset(o->seen.p, 0, o->seen.cap * sizeof *o->seen.p);
     o->seen.n = 0;
-    walk_init(&o->walk);
-    r = walk_enter(&o->walk, fd, "", e);
     while (r >= 0 && o->walk.depth > 0) {
         r = walk_next(&o->walk, &name, e);
         if (r == 0)

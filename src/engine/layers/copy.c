@@ -282,7 +282,6 @@ static int merge_dir(struct copying *c, const char *name, int from, int to, enum
 
 static int enter_copied_dir(struct copying *c, const char *name, struct err *e)
 {
-    char copy[TREE_NAME_MAX + 1];
     AUTO_CLOSE int to = -1;
     AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_DIRECTORY);
     struct stat st;
@@ -303,8 +302,7 @@ static int enter_copied_dir(struct copying *c, const char *name, struct err *e)
     r = merge_dir(c, name, from, to, way, &covers, e);
     if (r < 0)
         return r;
-    snprintf(copy, sizeof copy, "%s", name);
-    r = walk_enter(&c->walk, take_fd(&from), copy, e);
+    r = walk_enter(&c->walk, take_fd(&from), name, e);
     if (r < 0)
         return r;
     c->to[c->walk.depth - 1] = take_fd(&to);

@@ -2,7 +2,6 @@
 #include "engine/layers/count.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/own.h"
@@ -27,7 +26,6 @@ static uint64_t data_share_of_name(const struct stat *st)
 
 static int count_name(struct walk *w, const char *name, struct layer_info *i, struct err *e)
 {
-    char copy[TREE_NAME_MAX + 1];
     struct stat st;
     int dir;
 
@@ -40,8 +38,7 @@ static int count_name(struct walk *w, const char *name, struct layer_info *i, st
     dir = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return err_sys(e, "opening a directory");
-    snprintf(copy, sizeof copy, "%s", name);
-    return walk_enter(w, dir, copy, e);
+    return walk_enter(w, dir, name, e);
 }
 
 int layers_count(struct layer_worker *k, int fs, struct layer_info *ret, struct err *e)
@@ -51,16 +48,10 @@ int layers_count(struct layer_worker *k, int fs, struct layer_info *ret, struct 
     AUTO(walk_done) struct walk w;
     struct layer_info i = { 0 };
     const char *name;
-    int r, top = at_open(fs, ".", O_RDONLY | O_DIRECTORY, 0);
+    int r = err_wrap(e, walk_begin(&w, fs, e), "the layer");
 
-    walk_init(&w);
-    r = top < 0 ? err_sys(e, "opening the layer") : walk_enter(&w, top, "", e);
-    while (r >= 0 && w.depth > 0) {
-        r = walk_next(&w, &name, e);
-        if (r == 0)
-            walk_leave(&w);
-        else if (r > 0)
-            r = count_name(&w, name, &i, e);
+    while (r >= 0 && (r = walk_next_any(&w, &name, e)) > 0) {
+        r = count_name(&w, name, &i, e);
         if (r >= 0 && (i.entries > entries_max || i.bytes > bytes_max))
             r = err_set(e, ERR_TOO_BIG, "the layer has more than %llu files or %llu bytes",
                         (unsigned long long)entries_max, (unsigned long long)bytes_max);

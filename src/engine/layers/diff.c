@@ -40,13 +40,11 @@ static bool was_present_below(const struct diff *d)
 
 static int enter_changed_dir(struct diff *d, const char *name, size_t length, struct err *e)
 {
-    char copy[TREE_NAME_MAX + 1];
     int fd = at_open_here(walk_top(&d->walk)->fd, name, O_RDONLY | O_DIRECTORY), r;
 
     if (fd < 0)
         return 0;
-    snprintf(copy, sizeof copy, "%s", name);
-    r = walk_enter(&d->walk, fd, copy, e);
+    r = walk_enter(&d->walk, fd, name, e);
     if (r >= 0)
         d->lengths[d->walk.depth - 1] = length;
     return r;
@@ -86,20 +84,13 @@ static int diff_entry(struct diff *d, const char *name, struct err *e)
 
 static int walk_all(struct diff *d, struct err *e)
 {
-    int first = at_open(d->layer_worker->fds[0], ".", O_RDONLY | O_DIRECTORY, 0), r;
     const char *name;
+    int r = err_wrap(e, walk_begin(&d->walk, d->layer_worker->fds[0], e),
+                     "the writable layer of the sandbox");
 
-    if (first < 0)
-        return err_sys(e, "opening the writable layer of the sandbox");
-    r = walk_enter(&d->walk, first, "", e);
     d->lengths[0] = 0;
-    while (r >= 0 && d->walk.depth > 0) {
-        r = walk_next(&d->walk, &name, e);
-        if (r == 0)
-            walk_leave(&d->walk);
-        else if (r > 0)
-            r = diff_entry(d, name, e);
-    }
+    while (r >= 0 && (r = walk_next_any(&d->walk, &name, e)) > 0)
+        r = diff_entry(d, name, e);
     return r < 0 ? r : changes_flush(&d->changes, e);
 }
 

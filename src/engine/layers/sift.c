@@ -103,11 +103,9 @@ static int find_archive_kind(struct sifting *s, struct err *e)
 
 static void finish_part_digest(struct crypto_sha256 *h, char out[static DIGEST_TEXT_MAX])
 {
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     char hex[CRYPTO_SHA256_HEX];
 
-    crypto_sha256_end(h, digest);
-    crypto_hex_sha256(digest, hex);
+    crypto_sha256_end_hex(h, hex);
     snprintf(out, DIGEST_TEXT_MAX, "sha256:%s", hex);
 }
 

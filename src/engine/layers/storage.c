@@ -147,12 +147,8 @@ static int strip_box(int dir, struct err *e)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
-    int r, fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    int r = err_wrap(e, walk_begin(&w, dir, e), "a box");
 
-    walk_init(&w);
-    if (fd < 0)
-        return err_sys(e, "opening a box");
-    r = walk_enter(&w, fd, "", e);
     while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
         char copy[TREE_NAME_MAX + 1];
 
@@ -301,12 +297,8 @@ static int each_entry(const struct storage *s, const char *prefix,
 {
     AUTO(walk_done) struct walk w;
     const char *name;
-    int r, fd = at_open(s->tmp, ".", O_RDONLY | O_DIRECTORY, 0);
+    int r = err_wrap(e, walk_begin(&w, s->tmp, e), "tmp/");
 
-    walk_init(&w);
-    if (fd < 0)
-        return err_sys(e, "opening tmp/");
-    r = walk_enter(&w, fd, "tmp", e);
     while (r >= 0 && (r = walk_next(&w, &name, e)) > 0) {
         char copy[TREE_NAME_MAX + 1];
 

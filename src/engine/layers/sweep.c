@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LAYERS_LIST, LAYERS_REMOVE, LAYERS_SWEEP and LAYERS_CLEAR: list layers and boxes; remove them and
  * leftovers. */
-#include <fcntl.h>
-
 #include "base/own.h"
 #include "engine/layers/worker.h"
-#include "lib/tar/at.h"
 #include "lib/tar/walk.h"
 
 int layer_worker_remove(struct layer_worker *k, struct err *e)
@@ -23,12 +20,8 @@ static int report_names(struct layer_worker *k, int dir, bool (*valid)(const cha
 {
     AUTO(walk_done) struct walk w;
     const char *name;
-    int r, fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    int r = walk_begin(&w, dir, e);
 
-    walk_init(&w);
-    if (fd < 0)
-        return err_sys(e, "opening a directory of the storage");
-    r = walk_enter(&w, fd, "", e);
     while (r >= 0 && (r = walk_next(&w, &name, e)) > 0)
         if (valid(name))
             layer_worker_report_line(k, name);

@@ -67,11 +67,9 @@ static ssize_t read_layer_stream(void *ctx, void *p, size_t n)
 /* "sha256-…", the name of the layer. */
 static void finish_layer_digest(struct crypto_sha256 *h, char name[static LAYER_NAME_MAX])
 {
-    unsigned char digest[CRYPTO_SHA256_SIZE];
     char hex[CRYPTO_SHA256_HEX];
 
-    crypto_sha256_end(h, digest);
-    crypto_hex_sha256(digest, hex);
+    crypto_sha256_end_hex(h, hex);
     snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex);
 }
 

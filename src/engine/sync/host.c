@@ -279,16 +279,10 @@ int host_sweep(int dir, struct err *e)
     if (fd < 0)
         return err_sys(e, "opening the directory");
     r = walk_enter(&w, fd, "", e);
-    while (r >= 0 && w.depth > 0) {
-        const char *name;
-
-        r = walk_next(&w, &name, e);
-        if (r > 0 && host_is_temp(name))
+    for (const char *name; r >= 0 && (r = walk_next_any(&w, &name, e)) > 0;)
+        if (host_is_temp(name))
             (void)at_clear(walk_top(&w)->fd, name);
-        else if (r > 0)
+        else
             sweep_into(&w, name);
-        else if (r == 0)
-            walk_leave(&w);
-    }
     return err_wrap(e, r, "removing temporary files of an earlier run");
 }

@@ -28,6 +28,14 @@ void crypto_hex_sha256(const unsigned char digest[static CRYPTO_SHA256_SIZE],
     out[CRYPTO_SHA256_HEX - 1] = '\0';
 }
 
+void crypto_sha256_end_hex(struct crypto_sha256 *h, char out[static CRYPTO_SHA256_HEX])
+{
+    unsigned char digest[CRYPTO_SHA256_SIZE];
+
+    crypto_sha256_end(h, digest);
+    crypto_hex_sha256(digest, out);
+}
+
 int crypto_hex(struct str bytes, struct buf *out)
 {
     char *p;

@@ -19,6 +19,8 @@ int crypto_hex(struct str bytes, struct buf *out);
 /* A digest as text, ended by NUL. */
 void crypto_hex_sha256(const unsigned char digest[static CRYPTO_SHA256_SIZE],
                        char out[static CRYPTO_SHA256_HEX]);
+/* crypto_sha256_end() with the digest as such a text. */
+void crypto_sha256_end_hex(struct crypto_sha256 *h, char out[static CRYPTO_SHA256_HEX]);
 int crypto_base64(struct str bytes, struct buf *out);
 int crypto_base64url(struct str bytes, struct buf *out);
 

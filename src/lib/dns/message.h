@@ -49,6 +49,7 @@ struct dns_query {
     uint16_t id;
     bool recursion_desired;
     bool has_edns;
+    uint16_t edns_size; /* the answer that the client accepts over UDP; ours fit into DNS_UDP_MIN */
     struct dns_question question;
     uint8_t wire_[255 + 4]; /* the question as it came, letter case too: answers repeat it */
     size_t wire_n_;

@@ -22,6 +22,7 @@ static bool read_opt(struct dns_reader *in, struct dns_query *q, unsigned *ret_v
         !dns_read_u16(in, &length) || !dns_skip(in, length))
         return false;
     q->has_edns = true;
+    q->edns_size = size;
     *ret_version = upper & 0xff;
     return true;
 }

@@ -41,7 +41,8 @@ static bool lock_group(int dir, int *ret)
     return true;
 }
 
-static void remove_worker_groups(int dir)
+/* Calls fn for each directory in the group whose name begins so. */
+static void each_group(int dir, const char *prefix, void (*fn)(int dir, const char *name))
 {
     int copy = open_group(dir, ".");
     DIR *list = copy < 0 ? NULL : fdopendir(copy);
@@ -52,9 +53,14 @@ static void remove_worker_groups(int dir)
         return;
     }
     while ((d = readdir(list)))
-        if (d->d_name[0] == 'w' && d->d_type == DT_DIR)
-            (void)unlinkat(dir, d->d_name, AT_REMOVEDIR);
+        if (strncmp(d->d_name, prefix, strlen(prefix)) == 0 && d->d_type == DT_DIR)
+            fn(dir, d->d_name);
     closedir(list);
+}
+
+static void remove_worker_group(int dir, const char *name)
+{
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
 /* The kernel ends what is in it and below; groups can be removed when that is done. */
@@ -66,7 +72,7 @@ static void remove_dead_groups(int top, const char *name)
         return;
     write_group_file(dir, "cgroup.kill", "1");
     for (int i = 0; i < REMOVE_TRIES; i++) {
-        remove_worker_groups(dir);
+        each_group(dir, "w", remove_worker_group);
         if (unlinkat(top, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
             return;
         poll(NULL, 0, REMOVE_WAIT_MS);
@@ -76,18 +82,7 @@ static void remove_dead_groups(int top, const char *name)
 /* Removes groups whose name begins so, unless a living supervisor has them. */
 void gate_sweep_(int top, const char *prefix)
 {
-    int copy = open_group(top, ".");
-    DIR *list = copy < 0 ? NULL : fdopendir(copy);
-    const struct dirent *d;
-
-    if (!list) {
-        drop_fd(&copy);
-        return;
-    }
-    while ((d = readdir(list)))
-        if (strncmp(d->d_name, prefix, strlen(prefix)) == 0)
-            remove_dead_groups(top, d->d_name);
-    closedir(list);
+    each_group(top, prefix, remove_dead_groups);
 }
 
 /* Between its making and its lock, another daemon may take a group for a dead one's. */

@@ -6,9 +6,9 @@
 
 #include "base/own.h"
 
-enum { FIRST_SIZE = 256 };
+enum { FIRST_SIZE = 64 };
 
-/* Ids are random, so that their text is as good as a hash; the prefix is not. FNV-1a spreads it. */
+/* FNV-1a. Most ids are random, but for their prefix. */
 static size_t hash_id(struct str id)
 {
     uint64_t h = UINT64_C(14695981039346656037);

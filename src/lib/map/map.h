@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes by id, in constant time. */
+/* Objects by id, in constant time. */
 #ifndef LIB_MAP_MAP_H
 #define LIB_MAP_MAP_H
 
@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 struct map_entry {
-    const char *id; /* of its owner, and as long-lived */
+    const char *id; /* unique in the map; of its owner, and as long-lived */
     struct map_entry *next_;
 };
 

@@ -8,8 +8,6 @@
 
 #include "base/own.h"
 
-enum { FIRST_SLOTS = 64 };
-
 void quota_init(struct quota *b, const struct quota_limits *l, const char *what,
                 const char *total_key, const char *share_key)
 {
@@ -18,50 +16,19 @@ void quota_init(struct quota *b, const struct quota_limits *l, const char *what,
     };
 }
 
+static void free_share(struct map_entry *v, void *user)
+{
+    free(container_of(v, struct quota_share, entry_));
+}
+
 void quota_done(struct quota *b)
 {
-    for (size_t i = 0; i < b->size_; i++)
-        for (struct quota_share *s = b->slots_[i], *next; s; s = next) {
-            next = s->next_;
-            free(s);
-        }
-    free(b->slots_);
+    map_each(&b->shares_, free_share, NULL);
+    map_done(&b->shares_);
     *b = (struct quota){ 0 };
 }
 
 /* --- shares by key --- */
-
-static size_t hash_key(struct str key)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < key.n; i++)
-        h = (h ^ (unsigned char)key.p[i]) * UINT64_C(1099511628211);
-    return (size_t)(h ^ h >> 32);
-}
-
-static struct quota_share **share_slot(const struct quota *b, struct str key)
-{
-    return &b->slots_[hash_key(key) & (b->size_ - 1)];
-}
-
-static void resize_slots(struct quota *b, size_t size)
-{
-    struct quota_share **old = b->slots_;
-    size_t n = b->size_;
-
-    b->slots_ = new0_array(size, sizeof *b->slots_);
-    b->size_ = size;
-    for (size_t i = 0; i < n; i++)
-        for (struct quota_share *s = old[i], *next; s; s = next) {
-            struct quota_share **at = share_slot(b, str_from(s->key));
-
-            next = s->next_;
-            s->next_ = *at;
-            *at = s;
-        }
-    free(old);
-}
 
 /* Keys that are longer than a share can store are one caller if they begin alike. */
 static struct str cut_key(struct str key)
@@ -71,30 +38,22 @@ static struct str cut_key(struct str key)
 
 struct quota_share *quota_find(const struct quota *b, struct str key)
 {
-    struct quota_share *s;
+    struct map_entry *v = map_find(&b->shares_, cut_key(key));
 
-    key = cut_key(key);
-    s = b->size_ ? *share_slot(b, key) : NULL;
-    while (s && !str_eq(str_from(s->key), key))
-        s = s->next_;
-    return s;
+    return v ? container_of(v, struct quota_share, entry_) : NULL;
 }
 
 static struct quota_share *join_share(struct quota *b, struct str key)
 {
-    struct quota_share *s = quota_find(b, key), **at;
+    struct quota_share *s = quota_find(b, key);
 
     if (!s) {
-        if (b->n_ >= b->size_)
-            resize_slots(b, b->size_ ? b->size_ * 2 : FIRST_SLOTS);
         s = new0(sizeof *s);
         key = cut_key(key);
         memcpy(s->key, key.p, key.n);
         s->quota = b;
-        at = share_slot(b, key);
-        s->next_ = *at;
-        *at = s;
-        b->n_++;
+        s->entry_.id = s->key;
+        map_add(&b->shares_, &s->entry_);
     }
     s->holds_++;
     return s;
@@ -102,15 +61,9 @@ static struct quota_share *join_share(struct quota *b, struct str key)
 
 static void leave_share(struct quota_share *s)
 {
-    struct quota_share **at;
-
     if (!s || --s->holds_)
         return;
-    at = share_slot(s->quota, str_from(s->key));
-    while (*at != s)
-        at = &(*at)->next_;
-    *at = s->next_;
-    s->quota->n_--;
+    map_remove(&s->quota->shares_, &s->entry_);
     free(s);
 }
 

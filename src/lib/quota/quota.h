@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "lib/loop/list.h"
+#include "lib/map/map.h"
 
 enum {
     QUOTA_KEY_MAX = 80,
@@ -63,14 +64,13 @@ struct quota {
     const char *share_key;
     uint64_t used;
     uint64_t refused; /* how often, ever */
-    struct quota_share **slots_;
-    size_t size_, n_;
+    struct map shares_;
 };
 
 /* The holds of one caller, or of one part of it. */
 struct quota_share {
     struct quota *quota;
-    struct quota_share *next_;
+    struct map_entry entry_; /* by the key */
     uint64_t used;
     unsigned holds_;
     struct list idle; /* for the user: holders that can be ended to make room, oldest first … */

@@ -52,7 +52,6 @@ static int hoist_directory(struct tree_removal *m, const char *name, struct err 
 /* Enters a directory that is not empty. */
 static int enter_removed_dir(struct tree_removal *m, int dir, const char *name, struct err *e)
 {
-    char copy[TREE_NAME_MAX + 1]; /* the walk's own buffer changes when it enters */
     AUTO_CLOSE int fd = at_open_dir(dir, name, true);
 
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
@@ -61,9 +60,7 @@ static int enter_removed_dir(struct tree_removal *m, int dir, const char *name, 
         return fail_tree_removal(e);
     if (m->walk.depth == TREE_DEPTH_MAX)
         return hoist_directory(m, name, e);
-    if (!str_copy(str_from(name), copy, sizeof copy))
-        return err_set(e, ERR_TOO_BIG, "a name is longer than %d bytes", TREE_NAME_MAX);
-    return walk_enter(&m->walk, take_fd(&fd), copy, e);
+    return walk_enter(&m->walk, take_fd(&fd), name, e);
 }
 
 static int remove_name(struct tree_removal *m, int dir, const char *name, struct err *e)

@@ -2,6 +2,7 @@
 #include "lib/tar/walk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "lib/tar/at.h"
 
 /* struct linux_dirent64 of getdents64(), which glibc and musl do not both declare. */
 struct name_record {
@@ -30,6 +32,14 @@ void walk_done(struct walk *w)
 {
     while (w->depth > 0)
         walk_leave(w);
+}
+
+int walk_begin(struct walk *w, int dir, struct err *e)
+{
+    int fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+
+    walk_init(w);
+    return fd < 0 ? err_sys(e, "opening the directory") : walk_enter(w, fd, "", e);
 }
 
 struct walk_level *walk_top(struct walk *w)
@@ -97,4 +107,13 @@ int walk_next(struct walk *w, const char **ret, struct err *e)
             return 1;
         }
     }
+}
+
+int walk_next_any(struct walk *w, const char **ret, struct err *e)
+{
+    int r = 0;
+
+    while (w->depth > 0 && (r = walk_next(w, ret, e)) == 0)
+        walk_leave(w);
+    return r;
 }

@@ -36,14 +36,20 @@ struct walk {
 void walk_init(struct walk *w);
 void walk_done(struct walk *w); /* closes all levels */
 
+/* Initializes, and enters the directory itself, of which it opens a descriptor of its own. */
+int walk_begin(struct walk *w, int dir, struct err *e);
+
 /* The deepest level. */
 struct walk_level *walk_top(struct walk *w);
 
-/* Takes ownership of fd, also on failure: -ERR_TOO_BIG at TREE_DEPTH_MAX levels. */
+/* Takes ownership of fd, also on failure: -ERR_TOO_BIG at TREE_DEPTH_MAX levels. The name is copied;
+ * it may be that of walk_next(). */
 int walk_enter(struct walk *w, int fd, const char *name, struct err *e);
 void walk_leave(struct walk *w);
 
 /* The next name in the deepest level, never "." or "..", borrowed until the next call: 1, or 0. */
 int walk_next(struct walk *w, const char **ret, struct err *e);
+/* The same in the whole tree: leaves the levels that have no more names. */
+int walk_next_any(struct walk *w, const char **ret, struct err *e);
 
 #endif

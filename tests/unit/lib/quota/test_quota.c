@@ -45,7 +45,7 @@ TEST(a_caller_has_its_share_and_no_more)
     for (int i = 0; i < 3; i++)
         quota_drop(&h[i]);
     CHECK_INT(b.used, 0);
-    CHECK_INT(b.n_, 0); /* who holds nothing costs nothing */
+    CHECK_INT(b.shares_.n, 0); /* who holds nothing costs nothing */
     quota_done(&b);
 }
 
@@ -81,7 +81,7 @@ TEST(one_token_leaves_something_to_its_owners_others)
     CHECK_INT(take("a", "", false, 1, &h[2]), -ERR_QUOTA);
     quota_drop(&h[0]);
     quota_drop(&h[1]);
-    CHECK_INT(b.n_, 0);
+    CHECK_INT(b.shares_.n, 0);
     quota_done(&b);
 }
 
@@ -140,7 +140,7 @@ TEST(each_part_has_its_own_limit_and_words)
     CHECK(strstr(e.msg, "this caller has 16 of 16"));
     for (int i = 0; i < 4; i++)
         quota_drop(&h[i]);
-    CHECK_INT(b.n_, 0);
+    CHECK_INT(b.shares_.n, 0);
     quota_done(&b);
 }
 
@@ -160,7 +160,7 @@ TEST(a_refusal_of_a_part_changes_nothing_else)
     check_used(5, 5, 5);
     CHECK_INT(h[0].n, 5);
     CHECK(!h[1].share && !h[1].parts[0] && !h[1].parts[1]);
-    CHECK_INT(b.n_, shares);
+    CHECK_INT(b.shares_.n, shares);
     CHECK_INT(b.refused, 4);
     quota_drop(&h[0]);
     quota_done(&b);
@@ -196,7 +196,7 @@ TEST(parts_follow_what_a_hold_does)
     check_used(50, 50, 50);
     quota_drop(&h[0]);
     check_used(0, 0, 0);
-    CHECK_INT(b.n_, 0);
+    CHECK_INT(b.shares_.n, 0);
     quota_done(&b);
 }
 
@@ -235,10 +235,10 @@ TEST(many_callers_are_told_apart)
         CHECK_INT(take(key, "", false, 1, &h[i]), 0);
         CHECK_INT(take(key, "", false, 1, &(struct quota_hold){ 0 }), -ERR_QUOTA);
     }
-    CHECK_INT(b.n_, 1000);
+    CHECK_INT(b.shares_.n, 1000);
     for (int i = 0; i < 1000; i++)
         quota_drop(&h[i]);
-    CHECK_INT(b.n_, 0);
+    CHECK_INT(b.shares_.n, 0);
     quota_done(&b);
 }
 

@@ -86,8 +86,9 @@ static void close_turns(void)
         turns_leave(&queue, &all[i].turn);
     CHECK_INT(queue.running.used, 0);
     CHECK_INT(queue.waiting.used, 0);
-    CHECK_INT(queue.running.n_, 0);
-    CHECK_INT(queue.waiting.n_, 0); /* who holds nothing and waits for nothing costs nothing */
+    CHECK_INT(queue.running.shares_.n, 0);
+    CHECK_INT(queue.waiting.shares_.n,
+              0); /* who holds nothing and waits for nothing costs nothing */
     turns_done(&queue);
     loop_done(&loop);
 }
