@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
+#include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "engine/egress/wire.h"
 

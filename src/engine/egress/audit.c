@@ -537,6 +537,18 @@ static struct audit_event event_of(enum audit_what what, const struct egress_int
     return ev;
 }
 
+/* An event without a decision. */
+static struct audit_event plain_event(const struct audit *a, enum audit_what what, struct str code,
+                                      struct str why)
+{
+    return (struct audit_event){ .what = what,
+                                 .adapter = AUDIT_NO_ADAPTER,
+                                 .time = clock_wall(),
+                                 .count = 1,
+                                 .generation = a->generation,
+                                 .text = { [AUDIT_CODE] = code, [AUDIT_WHY] = why } };
+}
+
 static uint64_t hold_allow_event(struct audit *a, const struct egress_intent *i,
                                  const struct egress_decision *d)
 {
@@ -643,66 +655,42 @@ void audit_close(struct audit *a, const struct egress_intent *i, const struct eg
 void audit_reject(struct audit *a, int protocol, const struct address *from, uint16_t from_port,
                   const struct address *to, uint16_t to_port)
 {
-    struct audit_event ev = {
-        .what = AUDIT_REJECT,
-        .adapter = AUDIT_NO_ADAPTER,
-        .time = clock_wall(),
-        .count = 1,
-        .generation = a->generation,
-        .protocol = protocol,
-        .has_client = true,
-        .client = *from,
-        .client_port = from_port,
-        .has_to = true,
-        .to = *to,
-        .port = to_port,
-        .text = { [AUDIT_CODE] = STR("boundary_rejected"),
-                  [AUDIT_RULE] = STR("boundary"),
-                  [AUDIT_WHY] = STR("A sandbox can only use TCP, and DNS on port 53.") },
-    };
+    struct audit_event ev = plain_event(a, AUDIT_REJECT, STR("boundary_rejected"),
+                                        STR("A sandbox can only use TCP, and DNS on port 53."));
 
+    ev.protocol = protocol;
+    ev.has_client = ev.has_to = true;
+    ev.client = *from;
+    ev.client_port = from_port;
+    ev.to = *to;
+    ev.port = to_port;
+    ev.text[AUDIT_RULE] = STR("boundary");
     write_denial(a, &ev);
 }
 
 void audit_malformed(struct audit *a, enum egress_adapter by, const char *why)
 {
-    struct audit_event ev = { .what = AUDIT_MALFORMED,
-                              .adapter = (int)by,
-                              .time = clock_wall(),
-                              .count = 1,
-                              .generation = a->generation,
-                              .text = {
-                                  [AUDIT_CODE] = STR("malformed"), [AUDIT_WHY] = str_from(why) } };
+    struct audit_event ev = plain_event(a, AUDIT_MALFORMED, STR("malformed"), str_from(why));
 
+    ev.adapter = (int)by;
     write_denial(a, &ev);
 }
 
 void audit_wait(struct audit *a, const char *why)
 {
-    struct audit_event ev = { .what = AUDIT_DENY,
-                              .adapter = AUDIT_NO_ADAPTER,
-                              .time = clock_wall(),
-                              .count = 1,
-                              .generation = a->generation,
-                              .protocol = IPPROTO_TCP,
-                              .text = { [AUDIT_CODE] = STR("connection_limit"),
-                                        [AUDIT_WHY] = str_from(why),
-                                        [AUDIT_NEXT] = STR("Open fewer connections at a time.") } };
+    struct audit_event ev = plain_event(a, AUDIT_DENY, STR("connection_limit"), str_from(why));
 
+    ev.protocol = IPPROTO_TCP;
+    ev.text[AUDIT_NEXT] = STR("Open fewer connections at a time.");
     write_denial(a, &ev);
 }
 
 void audit_policy(struct audit *a, uint64_t generation)
 {
-    struct audit_event ev = { .what = AUDIT_POLICY,
-                              .verdict = EGRESS_ALLOWED,
-                              .adapter = AUDIT_NO_ADAPTER,
-                              .time = clock_wall(),
-                              .count = 1,
-                              .generation = generation,
-                              .text = { [AUDIT_CODE] = STR("policy_in_force"),
-                                        [AUDIT_WHY] = STR("A new policy is in force.") } };
+    struct audit_event ev;
 
     a->generation = generation;
+    ev = plain_event(a, AUDIT_POLICY, STR("policy_in_force"), STR("A new policy is in force."));
+    ev.verdict = EGRESS_ALLOWED;
     write_audit_event(a, &ev);
 }

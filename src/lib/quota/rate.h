@@ -12,14 +12,13 @@
 #include <stdint.h>
 
 #include "base/str.h"
-
-struct rate_user;
+#include "lib/map/map.h"
 
 struct rate {
     uint64_t burst;   /* available at once */
     int64_t every_ns; /* until one more is available */
-    struct rate_user **slots_;
-    size_t size_, n_;
+    struct map users_;
+    size_t sweep_at_; /* the number of users at which idle ones are forgotten */
 };
 
 /* most: 2 at least, or it counts as 2. */

@@ -92,8 +92,5 @@ void relay_http(const struct relay_start *s)
 
 void relay_begin(const struct relay_start *s)
 {
-    if (s->lease->decision.match.protocol == EGRESS_TCP)
-        relay_tcp(s);
-    else
-        relay_http(s);
+    (s->lease->decision.match.protocol == EGRESS_TCP ? relay_tcp : relay_http)(s);
 }

@@ -193,8 +193,15 @@ static void count_tunnel_bytes(struct tcp_tunnel *t, uint64_t out, uint64_t in)
     c->last_ns = t->last = clock_mono();
 }
 
-/* Moves bytes in one direction, or in both if an event concerns both. */
-static void move_tunnel_bytes(struct tcp_tunnel *t, bool out, bool out_read, bool in, bool in_read)
+/* Which bytes an event lets move: those that are pending, or also bytes that are read now. */
+enum {
+    MOVE_OUT = 1 << 0,
+    MOVE_IN = 1 << 1,
+    READ_CLIENT = 1 << 2,   /* with MOVE_OUT */
+    READ_UPSTREAM = 1 << 3, /* with MOVE_IN */
+};
+
+static void move_tunnel_bytes(struct tcp_tunnel *t, unsigned how)
 {
     uint64_t out_bytes = t->out.bytes, in_bytes = t->in.bytes;
     enum flow_result r = FLOW_WAIT;
@@ -207,10 +214,10 @@ static void move_tunnel_bytes(struct tcp_tunnel *t, bool out, bool out_read, boo
     }
     t->out.last = t->in.passed;
     t->in.last = t->out.passed;
-    if (out)
-        r = flow_move(&t->out, t->client, t->upstream, out_read);
-    if (r == FLOW_WAIT && in)
-        r = flow_move(&t->in, t->upstream, t->client, in_read);
+    if (how & MOVE_OUT)
+        r = flow_move(&t->out, t->client, t->upstream, how & READ_CLIENT);
+    if (r == FLOW_WAIT && how & MOVE_IN)
+        r = flow_move(&t->in, t->upstream, t->client, how & READ_UPSTREAM);
     count_tunnel_bytes(t, out_bytes, in_bytes);
     if (r == FLOW_BROKEN)
         end_tunnel(t, "reset", true);
@@ -324,12 +331,15 @@ static void read_first(struct tcp_tunnel *t)
 static void begin_flow(struct tcp_tunnel *t)
 {
     if (t->phase == PHASE_FLOW)
-        move_tunnel_bytes(t, true, false, false, false);
+        move_tunnel_bytes(t, MOVE_OUT);
 }
 
 /* ---- events ---- */
 
-enum { READABLE = LOOP_READ | LOOP_HUP | LOOP_ERROR };
+enum {
+    READABLE = LOOP_READ | LOOP_HUP | LOOP_ERROR,
+    WRITABLE = LOOP_WRITE | LOOP_HUP | LOOP_ERROR
+};
 
 static void on_tunnel_client(struct loop_fd *s, unsigned events)
 {
@@ -340,8 +350,8 @@ static void on_tunnel_client(struct loop_fd *s, unsigned events)
         begin_flow(t);
     } else {
         t->out.ending = events & LOOP_HALF;
-        move_tunnel_bytes(t, events & READABLE, true, events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR),
-                          false);
+        move_tunnel_bytes(t, (events & READABLE ? MOVE_OUT | READ_CLIENT : 0) |
+                                 (events & WRITABLE ? MOVE_IN : 0));
     }
     update_tunnel_interest(t);
 }
@@ -349,10 +359,11 @@ static void on_tunnel_client(struct loop_fd *s, unsigned events)
 static void on_tunnel_upstream(struct loop_fd *s, unsigned events)
 {
     struct tcp_tunnel *t = container_of(s, struct tcp_tunnel, upstream_fd);
-    bool writable = (events & (LOOP_WRITE | LOOP_HUP | LOOP_ERROR)) && t->phase == PHASE_FLOW;
+    bool writable = (events & WRITABLE) && t->phase == PHASE_FLOW;
 
     t->in.ending = events & LOOP_HALF;
-    move_tunnel_bytes(t, writable, false, events & READABLE, true);
+    move_tunnel_bytes(t, (writable ? MOVE_OUT : 0) |
+                             (events & READABLE ? MOVE_IN | READ_UPSTREAM : 0));
     update_tunnel_interest(t);
 }
 
@@ -414,7 +425,7 @@ static void on_tunnel_dialled(struct dial *d, int fd, const struct err *e)
         return;
     }
     set_tunnel_timer(t);
-    move_tunnel_bytes(t, false, false, true, false);
+    move_tunnel_bytes(t, MOVE_IN);
     if (t->phase == PHASE_FIRST) {
         inspect_first_bytes(t);
         begin_flow(t);
@@ -434,11 +445,9 @@ static void on_tunnel_reconsider(struct egress_open *o)
 
 void relay_tcp(const struct relay_start *s)
 {
-    struct tcp_tunnel *t = calloc(1, sizeof *t);
-    struct tunnel_setup *setup = calloc(1, sizeof *setup);
+    struct tcp_tunnel *t = new0(sizeof *t);
+    struct tunnel_setup *setup = new0(sizeof *setup);
 
-    if (!t || !setup)
-        abort();
     *t = (struct tcp_tunnel){ .open = { .reconsider = on_tunnel_reconsider,
                                         .close = on_tunnel_close },
                               .box = s->box,

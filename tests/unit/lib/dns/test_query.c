@@ -33,6 +33,7 @@ TEST(a_query_with_edns)
     CHECK_OK(dns_parse_query(STR(HEAD("\1\x20", "\0\1\0\0\0\0\0\1") NAME A_IN OPT), &q, &rcode, &e),
              e);
     CHECK(q.has_edns);
+    CHECK_INT(q.edns_size, 1232);
 }
 
 TEST(options_of_edns_are_passed_over)

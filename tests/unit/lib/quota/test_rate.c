@@ -66,8 +66,8 @@ TEST(callers_that_have_everything_back_cost_nothing)
         snprintf(key, sizeof key, "owner-%d", i);
         rate_use(&r, str_from(key), 1, (int64_t)i * DAY);
     }
-    CHECK(r.n_ <= 64);
-    CHECK(r.size_ <= 128);
+    CHECK(r.users_.n <= 64);
+    CHECK(r.users_.size_ <= 128);
     for (int i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "flood-%d", i);
         rate_use(&r, str_from(key), 5, 100000 * (int64_t)DAY);
