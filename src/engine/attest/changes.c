@@ -104,10 +104,8 @@ static const char *change_of_old(const struct attest_file *before, const struct 
 static void write_deleted(const char *path, struct json_writer *w)
 {
     json_begin_object(w);
-    json_key(w, STR("path"));
-    json_put_lossy(w, str_from(path));
-    json_key(w, STR("change"));
-    json_put_str(w, STR("deleted"));
+    json_field_text(w, "path", path);
+    json_field_str(w, "change", STR("deleted"));
     json_end_object(w);
 }
 

@@ -197,21 +197,12 @@ static int compare_file_paths(const void *a, const void *b)
     return strcmp(((const struct attest_file *)a)->path, ((const struct attest_file *)b)->path);
 }
 
-/* One name of the deepest level, or the end of that level. */
+/* Adds a name of the deepest level, and enters it if it is a directory. */
 static int walk_attested(struct attest_files *f, const struct attest_reading *how, struct walk *w,
-                         struct err *e)
+                         const char *name, struct err *e)
 {
-    char name[TREE_NAME_MAX + 1];
-    const char *next;
-    int fd, r = walk_next(w, &next, e);
+    int fd, r = add_attested_entry(f, how, w, name, e);
 
-    if (r == 0)
-        walk_leave(w);
-    if (r <= 0)
-        return r;
-    if (!str_copy(str_from(next), name, sizeof name))
-        return err_set(e, ERR_TOO_BIG, "a name is longer than %d bytes", TREE_NAME_MAX);
-    r = add_attested_entry(f, how, w, name, e);
     if (r <= 0)
         return r;
     fd = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);
@@ -221,23 +212,18 @@ static int walk_attested(struct attest_files *f, const struct attest_reading *ho
 int attest_files_add(struct attest_files *f, int dir, const struct attest_reading *how,
                      struct err *e)
 {
-    AUTO_FREE struct walk *w = malloc(sizeof *w);
-    int fd = at_open(dir, ".", O_RDONLY | O_DIRECTORY, 0), r;
+    AUTO_FREE struct walk *w = new0(sizeof *w);
+    const char *name;
+    int r = walk_begin(w, dir, e);
 
-    if (!w)
-        abort();
     if (!f->arena.max)
         f->arena = ARENA_INIT(MEMORY_MAX);
-    if (fd < 0)
-        return at_error(e, "opening the directory");
-    walk_init(w);
-    r = walk_enter(w, fd, ".", e);
     if (r >= 0 && how->itself)
         r = add_attested_entry(f, how, w, ".", e);
-    while (r >= 0 && w->depth > 0)
-        r = walk_attested(f, how, w, e);
+    while (r >= 0 && (r = walk_next_any(w, &name, e)) > 0)
+        r = walk_attested(f, how, w, name, e);
     walk_done(w);
-    return r < 0 ? r : 0;
+    return r;
 }
 
 void attest_files_sort(struct attest_files *f)
@@ -343,40 +329,28 @@ const char *attest_refusal(const struct attest_file *f, const struct attest_limi
 
 /* --- As JSON --- */
 
-static void write_text_member(struct json_writer *w, struct str key, const char *text)
-{
-    json_key(w, key);
-    json_put_lossy(w, str_from(text));
-}
-
 void attest_file_write(const struct attest_file *f, const char *change, struct json_writer *w)
 {
     char mode[8];
 
     snprintf(mode, sizeof mode, "%04o", f->mode);
     json_begin_object(w);
-    write_text_member(w, STR("path"), f->path);
-    write_text_member(w, STR("change"), change);
-    write_text_member(w, STR("kind"), attest_kinds[f->kind]);
-    write_text_member(w, STR("mode"), mode);
-    if (f->links > 1) {
-        json_key(w, STR("links"));
-        json_put_uint(w, f->links);
-    }
-    if (f->mark == ATTEST_OPAQUE) {
-        json_key(w, STR("replaces"));
-        json_put_bool(w, true);
-    }
-    if (f->kind == ATTEST_FILE) {
-        json_key(w, STR("size"));
-        json_put_uint(w, f->size);
-    }
+    json_field_text(w, "path", f->path);
+    json_field_text(w, "change", change);
+    json_field_text(w, "kind", attest_kinds[f->kind]);
+    json_field_text(w, "mode", mode);
+    if (f->links > 1)
+        json_field_uint(w, "links", f->links);
+    if (f->mark == ATTEST_OPAQUE)
+        json_field_bool(w, "replaces", true);
+    if (f->kind == ATTEST_FILE)
+        json_field_uint(w, "size", f->size);
     if (f->sha256[0]) {
-        write_text_member(w, STR("content"), attest_contents[f->content]);
-        write_text_member(w, STR("sha256"), f->sha256);
+        json_field_text(w, "content", attest_contents[f->content]);
+        json_field_text(w, "sha256", f->sha256);
     }
     if (f->target)
-        write_text_member(w, STR("target"), f->target);
+        json_field_text(w, "target", f->target);
     json_end_object(w);
 }
 
@@ -392,9 +366,9 @@ static void write_violation(const char *path, const char *rule, const char *why,
                             struct json_writer *w)
 {
     json_begin_object(w);
-    write_text_member(w, STR("path"), path);
-    write_text_member(w, STR("rule"), rule);
-    write_text_member(w, STR("reason"), why);
+    json_field_text(w, "path", path);
+    json_field_text(w, "rule", rule);
+    json_field_text(w, "reason", why);
     json_end_object(w);
 }
 

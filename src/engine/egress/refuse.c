@@ -33,14 +33,12 @@ static void write_refusal_host(struct json_writer *w, const struct egress_intent
     if (!i || !i->port)
         return;
     write_refusal_text(w, "host", str_from(i->host.name));
-    json_key(w, STR("port"));
-    json_put_uint(w, i->port);
+    json_field_uint(w, "port", i->port);
 }
 
 static void write_refusal_next(struct json_writer *w, const struct egress_reason *why)
 {
-    json_key(w, STR("next_steps"));
-    json_begin_array(w);
+    json_field_begin_array(w, "next_steps");
     if (why->next[0])
         json_put_lossy(w, str_from(why->next));
     json_end_array(w);
