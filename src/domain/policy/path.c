@@ -3,15 +3,9 @@
 
 #include <stdint.h>
 
-static const char hex[] = "0123456789ABCDEF";
+#include "base/hex.h"
 
-static int hex_digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+static const char hex[] = "0123456789ABCDEF";
 
 /* The byte of the escape at i, or -1. */
 static int escape_at(struct str s, size_t i)
@@ -20,8 +14,8 @@ static int escape_at(struct str s, size_t i)
 
     if (i + 2 >= s.n || s.p[i] != '%')
         return -1;
-    high = hex_digit_value(s.p[i + 1]);
-    low = hex_digit_value(s.p[i + 2]);
+    high = hex_digit(s.p[i + 1]);
+    low = hex_digit(s.p[i + 2]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 

@@ -100,7 +100,7 @@ size_t chain_add(struct chain_place *at, bool with_prev, struct crypto_hmac *mac
 
 /* --- taking lines apart --- */
 
-static int hex_digit(char c)
+static int lower_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -108,7 +108,7 @@ static int hex_digit(char c)
 static bool read_hex(const char *p, size_t n, unsigned char *ret)
 {
     for (size_t i = 0; i < n; i++) {
-        int high = hex_digit(p[2 * i]), low = hex_digit(p[2 * i + 1]);
+        int high = lower_hex_digit(p[2 * i]), low = lower_hex_digit(p[2 * i + 1]);
 
         if (high < 0 || low < 0)
             return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables and words of shell text. */
+#include "base/hex.h"
 #include "engine/scan/shell.h"
 
 #include <string.h>
@@ -77,21 +78,13 @@ static void read_shell_braces(struct shell *sh, struct shell_word *w)
     }
 }
 
-static unsigned hex_digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
-}
-
 /* Up to `most` digits of a base: \x72, \162. */
 static void read_escaped_number(struct shell *sh, unsigned base, unsigned most)
 {
     unsigned value = 0;
 
-    for (unsigned i = 0; i < most && hex_digit_value(shell_peek(sh, 0)) < base; i++) {
-        value = value * base + hex_digit_value(shell_peek(sh, 0));
+    for (unsigned i = 0; i < most && (unsigned)hex_digit(shell_peek(sh, 0)) < base; i++) {
+        value = value * base + (unsigned)hex_digit(shell_peek(sh, 0));
         shell_step(sh);
     }
     add_word_char(sh, (char)value);
@@ -110,7 +103,7 @@ static void read_ansi_c(struct shell *sh)
         if (shell_peek(sh, 0) == 'x') {
             shell_step(sh);
             read_escaped_number(sh, 16, 2);
-        } else if (hex_digit_value(shell_peek(sh, 0)) < 8) {
+        } else if ((unsigned)hex_digit(shell_peek(sh, 0)) < 8) {
             read_escaped_number(sh, 8, 3);
         } else if (!shell_at_end(sh)) {
             add_word_char(sh, shell_peek(sh, 0) == 'n' ? '\n' : shell_peek(sh, 0));

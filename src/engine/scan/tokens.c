@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/hex.h"
+
 enum { STRING_MAX = 64 << 10 };
 
 void tokens_init(struct scan_tokens *k, enum scan_language language, struct str text)
@@ -95,14 +97,6 @@ static bool skip_blank_or_comment(struct scan_tokens *k)
 
 /* --- Strings --- */
 
-static unsigned string_digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
-}
-
 static void add_string_char(struct scan_tokens *k, char c)
 {
     (void)buf_add_c(&k->string_, c); /* the end of a huge string is not compared */
@@ -112,8 +106,8 @@ static void add_escaped_number(struct scan_tokens *k, unsigned base, unsigned mo
 {
     unsigned value = 0;
 
-    for (unsigned i = 0; i < most && string_digit_value(peek_char(k, 0)) < base; i++) {
-        value = value * base + string_digit_value(peek_char(k, 0));
+    for (unsigned i = 0; i < most && (unsigned)hex_digit(peek_char(k, 0)) < base; i++) {
+        value = value * base + (unsigned)hex_digit(peek_char(k, 0));
         advance_char(k);
     }
     add_string_char(k, value < 128 ? (char)value : '?');
@@ -127,7 +121,7 @@ static void read_string_escape(struct scan_tokens *k)
     advance_char(k);
     if (at_text_end(k))
         return;
-    if (string_digit_value(peek_char(k, 0)) < 8) {
+    if ((unsigned)hex_digit(peek_char(k, 0)) < 8) {
         add_escaped_number(k, 8, 3);
     } else if (peek_char(k, 0) == 'x' || peek_char(k, 0) == 'u' || peek_char(k, 0) == 'U') {
         unsigned most = peek_char(k, 0) == 'x' ? 2 : peek_char(k, 0) == 'u' ? 4 : 8;
@@ -270,7 +264,7 @@ static void lex_token(struct scan_tokens *k, struct scan_token *t)
         k->value_ = true;
     } else if (is_name_start(peek_char(k, 0))) {
         lex_name(k, t);
-    } else if (string_digit_value(peek_char(k, 0)) < 10) {
+    } else if ((unsigned)hex_digit(peek_char(k, 0)) < 10) {
         lex_number(k, t);
     } else if (peek_char(k, 0) == '/' && !k->value_ && k->language == SCAN_JAVASCRIPT) {
         skip_regex(k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/http/body.h"
 
+#include "base/hex.h"
 #include "base/own.h"
 
 enum state {
@@ -31,17 +32,9 @@ static int fail_chunk(struct err *e, const char *what)
     return err_set(e, ERR_INVALID, "a malformed chunked body: %s", what);
 }
 
-static int chunk_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int size_byte(struct body *b, char c, struct err *e)
 {
-    int digit = chunk_digit(c);
+    int digit = hex_digit(c);
 
     if (digit >= 0) {
         if (++b->digits_ > BODY_SIZE_DIGITS || b->left > (uint64_t)INT64_MAX >> 4)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/http/url.h"
 
+#include "base/hex.h"
 #include "base/own.h"
 
 static struct str str_from_offset(struct str s, size_t at)
@@ -16,14 +17,6 @@ struct url url_split(struct str path_and_query)
     return u;
 }
 
-static int url_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* out has room for s.n bytes; returns how many there are, or an error. */
 static int decode_percent(struct str s, bool form, char *out, struct err *e)
 {
@@ -35,10 +28,10 @@ static int decode_percent(struct str s, bool form, char *out, struct err *e)
         if (form && c == '+')
             c = ' ';
         if (c == '%') {
-            if (s.n - i < 3 || url_hex_digit(s.p[i + 1]) < 0 || url_hex_digit(s.p[i + 2]) < 0)
+            if (s.n - i < 3 || hex_digit(s.p[i + 1]) < 0 || hex_digit(s.p[i + 2]) < 0)
                 return err_set(e, ERR_INVALID,
                                "%% must be followed by two hexadecimal digits in an address");
-            c = (char)(url_hex_digit(s.p[i + 1]) << 4 | url_hex_digit(s.p[i + 2]));
+            c = (char)(hex_digit(s.p[i + 1]) << 4 | hex_digit(s.p[i + 2]));
             i += 2;
         }
         if (c == '\0')

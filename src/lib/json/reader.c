@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hex.h"
 #include "base/own.h"
 #include "lib/json/build.h"
 #include "lib/json/number.h"
@@ -88,14 +89,6 @@ static inline void record_json_position(struct json_reader *r, struct json *v)
     v->column = column > UINT16_MAX ? UINT16_MAX : (uint16_t)column;
 }
 
-static int json_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four digits of the \uXXXX at p, or -1. */
 static int32_t code_unit(const char *p)
 {
@@ -104,7 +97,7 @@ static int32_t code_unit(const char *p)
     if (p[0] != '\\' || p[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = json_hex_digit(p[i]);
+        int digit = hex_digit(p[i]);
 
         if (digit < 0)
             return -1;

@@ -4,14 +4,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "base/hex.h"
+
 /* --- Text --- */
 
 static int digit_of(char c, int base)
 {
-    int v = c >= '0' && c <= '9'   ? c - '0'
-            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                   : 16;
+    int v = hex_digit(c);
 
     return v < base ? v : -1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/yaml/scalar.h"
 
+#include "base/hex.h"
 #include "base/own.h"
 #include "lib/json/number.h"
 
@@ -72,14 +73,6 @@ static bool looks_decimal(struct str s)
     return s.n == 0;
 }
 
-static int based_digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
 /* 0x1F and 0o755, without a sign. */
 static bool looks_based(struct str s, unsigned *ret_bits)
 {
@@ -88,7 +81,7 @@ static bool looks_based(struct str s, unsigned *ret_bits)
     if (!bits || s.n == 2)
         return false;
     for (size_t i = 2; i < s.n; i++)
-        if (based_digit_value(s.p[i]) >= 1 << bits)
+        if ((unsigned)hex_digit(s.p[i]) >= 1u << bits)
             return false;
     *ret_bits = bits;
     return true;
@@ -103,7 +96,7 @@ static bool read_based(struct str s, unsigned bits, struct json *v, const char *
             *why = "the whole number does not fit in 64 bits; quote it if it is a string";
             return false;
         }
-        u = u << bits | (uint64_t)based_digit_value(s.p[i]);
+        u = u << bits | (uint64_t)hex_digit(s.p[i]);
     }
     v->type = u > INT64_MAX ? JSON_UINT : JSON_INT;
     v->u = u;
