@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "engine/sync/sink.h"
+#include "lib/tar/sink.h"
 #include "lib/tar/path.h"
 #include "lib/tar/tree.h"
 
@@ -350,19 +350,19 @@ int sync_manifest_load(struct sync_manifest *m, int fd, struct err *e)
     return err_wrap(e, r, "reading the manifest");
 }
 
-static int save_entry(struct sync_sink *out, const struct sync_entry *x, struct err *e)
+static int save_entry(struct tar_sink *out, const struct sync_entry *x, struct err *e)
 {
     struct manifest_record f = { .kind = (uint8_t)x->value.kind,
                                  .mode = (uint16_t)x->value.mode,
                                  .path_n = (uint16_t)x->path.n,
                                  .hash = x->value.hash,
                                  .identity = x->identity };
-    int r = sync_sink_write(out, (struct str){ (const char *)&f, sizeof f }, e);
+    int r = tar_sink_write(out, (struct str){ (const char *)&f, sizeof f }, e);
 
-    return r < 0 ? r : sync_sink_write(out, x->path, e);
+    return r < 0 ? r : tar_sink_write(out, x->path, e);
 }
 
-static int save_all(struct sync_manifest *m, struct sync_sink *out, struct sync_entry **list,
+static int save_all(struct sync_manifest *m, struct tar_sink *out, struct sync_entry **list,
                     struct err *e)
 {
     struct manifest_head head = { .key = m->key };
@@ -370,24 +370,24 @@ static int save_all(struct sync_manifest *m, struct sync_sink *out, struct sync_
     int r;
 
     memcpy(head.magic, MAGIC, sizeof head.magic);
-    r = sync_sink_write(out, (struct str){ (const char *)&head, sizeof head }, e);
+    r = tar_sink_write(out, (struct str){ (const char *)&head, sizeof head }, e);
     for (; r >= 0 && *list; list++)
         if ((*list)->recorded) {
             r = save_entry(out, *list, e);
             end.hash++;
         }
     if (r >= 0)
-        r = sync_sink_write(out, (struct str){ (const char *)&end, sizeof end }, e);
-    return r < 0 ? r : sync_sink_flush(out, e);
+        r = tar_sink_write(out, (struct str){ (const char *)&end, sizeof end }, e);
+    return r < 0 ? r : tar_sink_flush(out, e);
 }
 
 int sync_manifest_save(struct sync_manifest *m, int fd, struct err *e)
 {
     AUTO_FREE struct sync_entry **list = NULL;
-    struct sync_sink out;
+    struct tar_sink out;
     int r = sync_manifest_sorted(m, &list, e);
 
-    sync_sink_init(&out, fd);
+    tar_sink_init(&out, fd);
     if (r >= 0)
         r = save_all(m, &out, list, e);
     return err_wrap(e, r, "writing the manifest");

@@ -10,7 +10,7 @@
 #include "engine/sync/host.h"
 #include "engine/sync/manifest.h"
 #include "engine/sync/sync.h"
-#include "engine/sync/sink.h"
+#include "lib/tar/sink.h"
 #include "lib/tar/at.h"
 #include "lib/tar/tar.h"
 #include "lib/tar/walk.h"
@@ -22,7 +22,7 @@ struct sync_sender {
     struct walk walk;
     size_t path_n;
     struct tar_entry entry; /* its path is that of the current name */
-    struct sync_sink out;
+    struct tar_sink out;
 };
 
 static void note_name(struct sync_sender *s, enum sync_action action, const char *reason)
@@ -84,7 +84,7 @@ static int write_sync_header(struct sync_sender *s, enum tar_type type, const st
     s->entry.size = type == TAR_FILE ? (uint64_t)st->st_size : 0;
     s->entry.mtime = st->st_mtim;
     s->report->entries++;
-    return sync_sink_write(&s->out, (struct str){ head, tar_encode(&s->entry, head) }, e);
+    return tar_sink_write(&s->out, (struct str){ head, tar_encode(&s->entry, head) }, e);
 }
 
 static int record_name(struct sync_sender *s, const struct sync_value *v,
@@ -125,14 +125,14 @@ static int write_sync_content(struct sync_sender *s, int fd, uint64_t size, stru
             got = (ssize_t)want;
         }
         sip_add(h, (struct str){ chunk, (size_t)got });
-        r = sync_sink_write(&s->out, (struct str){ chunk, (size_t)got }, e);
+        r = tar_sink_write(&s->out, (struct str){ chunk, (size_t)got }, e);
         if (r < 0)
             return r;
         left -= (size_t)got;
         if (s->o->moved)
             s->o->moved(s->o->ctx, s->report->bytes - left);
     }
-    return sync_sink_zeros(&s->out, tar_padding(size), e);
+    return tar_sink_zeros(&s->out, tar_padding(size), e);
 }
 
 static bool same_times(const struct stat *a, const struct stat *b)
@@ -294,9 +294,9 @@ static int send_and_save(struct sync_sender *s, int dir, int manifest_out, struc
     if (r >= 0)
         r = send_tree(s, e);
     if (r >= 0)
-        r = sync_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
+        r = tar_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
     if (r >= 0)
-        r = sync_sink_flush(&s->out, e);
+        r = tar_sink_flush(&s->out, e);
     if (r >= 0 && manifest_out >= 0) {
         r = sync_manifest_save(&s->manifest, manifest_out, e);
         s->report->manifest = r >= 0;
@@ -324,7 +324,7 @@ int sync_send(int dir, int tar_out, int manifest_out, const struct sync_job_opti
     s.entry = (struct tar_entry){ 0 };
     s.manifest = (struct sync_manifest){ 0 };
     walk_init(&s.walk);
-    sync_sink_init(&s.out, tar_out);
+    tar_sink_init(&s.out, tar_out);
     r = send_and_save(&s, top, manifest_out, e);
     walk_done(&s.walk);
     sync_manifest_done(&s.manifest);

@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "lib/tar/at.h"
 #include "lib/tar/path.h"
+#include "lib/tar/sink.h"
 #include "lib/tar/tar.h"
 #include "lib/tar/walk.h"
 
@@ -18,7 +19,6 @@
 enum { PACKED, CHANGED /* its type changed meanwhile: try again */ };
 
 struct pack {
-    int out;
     struct tree_pack_options o;
     dev_t dev; /* the file system of the top */
     struct tree_report report;
@@ -27,60 +27,12 @@ struct pack {
     struct walk walk;
     struct tar_entry entry; /* the current entry */
     size_t path_n;
-    size_t n; /* bytes in buffer */
-    char buffer[TREE_CHUNK];
+    struct tar_sink out;
 };
 
 static void pack_done(struct pack *p)
 {
     walk_done(&p->walk);
-}
-
-static int flush_archive(struct pack *p, struct err *e)
-{
-    int r = at_write(p->out, p->buffer, p->n, e);
-
-    p->n = 0;
-    return r;
-}
-
-/* Flushes the buffer if it is full. */
-static int make_buffer_room(struct pack *p, struct err *e)
-{
-    return p->n == sizeof p->buffer ? flush_archive(p, e) : 0;
-}
-
-static int write_archive_bytes(struct pack *p, const char *from, size_t n, struct err *e)
-{
-    while (n > 0) {
-        int r = make_buffer_room(p, e);
-        size_t step = sizeof p->buffer - p->n;
-
-        if (r < 0)
-            return r;
-        if (step > n)
-            step = n;
-        memcpy(p->buffer + p->n, from, step);
-        p->n += step;
-        from += step;
-        n -= step;
-    }
-    return 0;
-}
-
-static int write_zeros(struct pack *p, uint64_t n, struct err *e)
-{
-    static const char zeros[TAR_BLOCK];
-
-    while (n > 0) {
-        size_t step = n < sizeof zeros ? (size_t)n : sizeof zeros;
-        int r = write_archive_bytes(p, zeros, step, e);
-
-        if (r < 0)
-            return r;
-        n -= step;
-    }
-    return 0;
 }
 
 /* Writes the header of the current entry, whose path, link and type are set. */
@@ -96,7 +48,7 @@ static int write_entry_header(struct pack *p, const struct stat *st, uint64_t si
     p->entry.major = major(st->st_rdev);
     p->entry.minor = minor(st->st_rdev);
     p->report.entries++;
-    return write_archive_bytes(p, head, tar_encode(&p->entry, head), e);
+    return tar_sink_write(&p->out, (struct str){ head, tar_encode(&p->entry, head) }, e);
 }
 
 static int append_path_name(struct pack *p, const char *name, struct err *e)
@@ -144,22 +96,23 @@ static void note_shrunk(struct pack *p)
 static int write_entry_content(struct pack *p, int fd, uint64_t left, struct err *e)
 {
     while (left > 0) {
-        int r = make_buffer_room(p, e);
-        size_t room = sizeof p->buffer - p->n;
+        size_t room;
         ssize_t got;
+        char *to;
+        int r = tar_sink_room(&p->out, &to, &room, e);
 
         if (r < 0)
             return r;
-        got = read(fd, p->buffer + p->n, left < room ? (size_t)left : room);
+        got = read(fd, to, left < room ? (size_t)left : room);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return err_sys(e, "reading it");
         if (got == 0) {
             note_shrunk(p);
-            return write_zeros(p, left, e);
+            return tar_sink_zeros(&p->out, left, e);
         }
-        p->n += (size_t)got;
+        p->out.n += (size_t)got;
         left -= (size_t)got;
     }
     return 0;
@@ -182,7 +135,7 @@ static int pack_file(struct pack *p, int dir, const char *name, struct err *e)
     if (r >= 0)
         r = write_entry_content(p, fd, size, e);
     if (r >= 0)
-        r = write_zeros(p, tar_padding(size), e);
+        r = tar_sink_zeros(&p->out, tar_padding(size), e);
     p->report.bytes += size;
     return r;
 }
@@ -336,10 +289,10 @@ static int pack_path(struct pack *p, int root, const struct tree_path *path, str
 /* Writes the end marker and flushes the buffer. */
 static int finish_archive(struct pack *p, struct err *e)
 {
-    int r = write_zeros(p, 2 * TAR_BLOCK, e);
+    int r = tar_sink_zeros(&p->out, 2 * TAR_BLOCK, e);
 
     if (r >= 0)
-        r = flush_archive(p, e);
+        r = tar_sink_flush(&p->out, e);
     if (r >= 0 && p->shrunk > 0)
         return err_set(e, ERR_CONFLICT, "'%s' shrank while it was read (%llu such files)",
                        p->shrunk_name, (unsigned long long)p->shrunk);
@@ -353,13 +306,13 @@ int tree_pack(int out_fd, int root_dir, const char *path, const struct tree_pack
     struct tree_path clean;
     int r;
 
-    p.out = out_fd;
+    tar_sink_init(&p.out, out_fd);
     p.o = *o;
     p.dev = 0;
     p.report = (struct tree_report){ 0 };
     p.shrunk = 0;
     p.entry.path[0] = p.entry.link[0] = '\0';
-    p.path_n = p.n = 0;
+    p.path_n = 0;
     walk_init(&p.walk);
     r = tree_path(str_from(path[0] ? path : "."), &clean, e);
     if (r >= 0)
