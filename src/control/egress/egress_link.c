@@ -2,8 +2,10 @@
 #include "control/egress/egress_link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,7 +19,6 @@
 #include "lib/crypto/secret.h"
 #include "engine/egress/wire.h"
 #include "lib/ipc/listeners.h"
-#include "lib/proc/sealed.h"
 
 #define APPLY_NS      (10 * NS_PER_S)  /* for a policy to get into force */
 #define LINK_RETRY_NS NS_PER_S         /* until a failed box is retried */
@@ -66,6 +67,24 @@ static void on_apply_timeout(struct loop_timer *t)
 }
 
 /* ---- to the worker ---- */
+
+static int make_memfd(struct str text, struct err *e)
+{
+    AUTO_CLOSE int fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    for (size_t done = 0; fd >= 0 && done < text.n;) {
+        ssize_t n = write(fd, text.p + done, text.n - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_sys(e, "writing the policy");
+        done += (size_t)n;
+    }
+    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_sys(e, "creating a file for the policy");
+    return take_fd(&fd);
+}
 
 static void send_log_room(struct egress_link *o, struct egress_link_room room, const int *fd)
 {
@@ -156,10 +175,10 @@ static void send_link_policy(struct egress_link *o)
 {
     struct wire_box m = { .generation = o->generation };
     struct err e;
-    AUTO_CLOSE int fd = -1, ceiling = -1;
+    AUTO_CLOSE int fd = make_memfd(o->policy->json, &e);
+    AUTO_CLOSE int ceiling = fd < 0 ? -1 : make_memfd(o->policy->ceiling, &e);
 
-    if (sealed_text(o->policy->json, "policy", &fd, &e) < 0 ||
-        sealed_text(o->policy->ceiling, "policy", &ceiling, &e) < 0) {
+    if (fd < 0 || ceiling < 0) {
         note_flaw(o, e.msg);
         retry_link(o);
         return;

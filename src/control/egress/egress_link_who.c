@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/plane.h"
-#include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "engine/egress/wire.h"
 
@@ -64,11 +63,18 @@ static struct who_known *find_who_slot(struct control *c, const struct who_file 
 
 /* ---- reading ---- */
 
+static void write_hex_digest(const unsigned char digest[static CRYPTO_SHA256_SIZE], char *ret)
+{
+    for (size_t i = 0; i < CRYPTO_SHA256_SIZE; i++)
+        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
 /* On a thread of the pool. A file that changes meanwhile gets no hash. */
 static void read_program(struct thread_job *j)
 {
     struct program_hashing *h = container_of(j, struct program_hashing, job);
     AUTO(crypto_sha256_done) struct crypto_sha256 sum = { 0 };
+    unsigned char digest[CRYPTO_SHA256_SIZE];
     struct who_file after;
     char *piece = malloc(PIECE);
     uint64_t at = 0;
@@ -86,7 +92,8 @@ static void read_program(struct thread_job *j)
         at == h->file.size && stat_program(h->fd, &after) && is_same_program(&h->file, &after);
     if (!h->good)
         return;
-    crypto_sha256_end_hex(&sum, h->answer.hash);
+    crypto_sha256_end(&sum, digest);
+    write_hex_digest(digest, h->answer.hash);
 }
 
 /* ---- answering ---- */

@@ -21,14 +21,14 @@ enum {
     KEPT_MAX = 4096 /* queued messages: a worker that sends requests and does not read is dropped */
 };
 
-struct queued_packet {
+struct kept_packet {
     struct link link;
     int fds[IPC_FDS_MAX];
     size_t n_fds, n;
     char bytes[];
 };
 
-static void queued_packet_free(struct queued_packet *p)
+static void kept_packet_free(struct kept_packet *p)
 {
     for (size_t i = 0; i < p->n_fds; i++)
         drop_fd(&p->fds[i]);
@@ -48,7 +48,7 @@ static void close_worker_socket(struct egress_worker *w)
     loop_timer_stop(&w->ping);
     drop_fd(&w->sock);
     for (struct link *l; (l = list_take(&w->out));)
-        queued_packet_free(container_of(l, struct queued_packet, link));
+        kept_packet_free(container_of(l, struct kept_packet, link));
     w->kept = 0;
 }
 
@@ -74,7 +74,7 @@ static void handle_worker_death(struct egress_worker *w, const char *why)
 static void keep_packet(struct egress_worker *w, const void *message, size_t n, const int *fds,
                         size_t n_fds)
 {
-    struct queued_packet *p = new0(sizeof *p + n);
+    struct kept_packet *p = new0(sizeof *p + n);
 
     p->n = n;
     memcpy(p->bytes, message, n);
@@ -103,13 +103,13 @@ void egress_worker_send(struct egress_worker *w, const void *message, size_t n, 
 static int send_kept_packets(struct egress_worker *w, struct err *e)
 {
     for (struct link *l; (l = list_first(&w->out));) {
-        struct queued_packet *p = container_of(l, struct queued_packet, link);
+        struct kept_packet *p = container_of(l, struct kept_packet, link);
         int r = ipc_send(w->sock, p->bytes, p->n, p->fds, p->n_fds, e);
 
         if (r < 0)
             return r == -(int)ERR_BUSY ? 0 : r;
         link_leave(l);
-        queued_packet_free(p);
+        kept_packet_free(p);
         w->kept--;
     }
     return loop_fd_want(&w->fd, LOOP_READ, e);

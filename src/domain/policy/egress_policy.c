@@ -5,7 +5,7 @@ enum { PATHS_MAX = 256 };
 
 const char *const egress_protocol_names[] = { "tcp", "rest",     "websocket", "graphql",
                                               "sql", "json-rpc", "mcp",       NULL };
-const char *const egress_access_names[] = { "none", "read-only", "read-write", "full", NULL };
+static const char *const accesses[] = { "none", "read-only", "read-write", "full", NULL };
 static const char *const tls_modes[] = { "auto", "skip", "terminate", "passthrough", NULL };
 static const char *const enforcements[] = { "enforce", "audit", NULL };
 static const char *const persisted[] = { "deny", "allow_registered", NULL };
@@ -76,8 +76,8 @@ const struct json_field egress_endpoint_fields[EGRESS_ENDPOINT_FIELD_COUNT] = {
     { "protocol", JSON_KIND_ENUM, AT(protocol), HAS(protocol), .names = egress_protocol_names,
       .loose = true, .preset = "tcp",
       .doc = "Protocol of the endpoint; all but tcp are inspected request by request." },
-    { "access", JSON_KIND_ENUM, AT(access), .names = egress_access_names, .loose = true,
-      .preset = "none", .doc = "Preset of allowed requests, unless there are rules." },
+    { "access", JSON_KIND_ENUM, AT(access), .names = accesses, .loose = true, .preset = "none",
+      .doc = "Preset of allowed requests, unless there are rules." },
     { "tls", JSON_KIND_ENUM, AT(tls), .names = tls_modes, .loose = true, .preset = "auto",
       .doc = "Terminate TLS where requests are inspected, or leave it alone." },
     { "enforcement", JSON_KIND_ENUM, AT(enforcement), HAS(enforcement), .names = enforcements,

@@ -33,9 +33,8 @@ enum egress_protocol {
     EGRESS_JSON_RPC,
     EGRESS_MCP,
 };
+extern const char *const egress_protocol_names[]; /* in this order; ends with NULL */
 enum egress_access { EGRESS_ACCESS_NONE, EGRESS_READ_ONLY, EGRESS_READ_WRITE, EGRESS_FULL };
-extern const char *const egress_protocol_names[]; /* by their enums, with a NULL behind */
-extern const char *const egress_access_names[];
 enum egress_tls { EGRESS_TLS_AUTO, EGRESS_TLS_SKIP, EGRESS_TLS_TERMINATE, EGRESS_TLS_PASSTHROUGH };
 enum egress_enforcement { EGRESS_ENFORCE, EGRESS_AUDIT };
 enum egress_persisted { EGRESS_PERSISTED_DENY, EGRESS_PERSISTED_REGISTERED };

@@ -16,6 +16,13 @@
 
 enum { OUT_MAX = 64 << 20 };
 
+static const char *const accesses[] = {
+    [EGRESS_ACCESS_NONE] = NULL,
+    [EGRESS_READ_ONLY] = "read-only",
+    [EGRESS_READ_WRITE] = "read-write",
+    [EGRESS_FULL] = "full",
+};
+
 /* ---- check ---- */
 
 static void write_strings_member(struct json_writer *w, const char *key, struct json_strs list)
@@ -63,8 +70,7 @@ static void write_endpoint_json(struct json_writer *w, const struct egress_entry
     json_field_text(w, "host", ep->host ? ep->host : "*");
     write_endpoint_ports(w, ep);
     json_field_text(w, "protocol", egress_protocol_names[ep->protocol]);
-    if (ep->access != EGRESS_ACCESS_NONE)
-        json_field_text(w, "access", egress_access_names[ep->access]);
+    json_field_optional(w, "access", accesses[ep->access]);
     if (ep->path)
         json_field_text(w, "path", ep->path);
     json_field_text(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
