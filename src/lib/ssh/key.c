@@ -11,18 +11,24 @@ enum { BLOB_MAX = SSH_KEY_LINE_MAX, PADDING = 8 };
 
 /* --- the wire's strings: a length of four bytes, and the bytes --- */
 
-static int write_u32(struct buf *b, size_t n)
+/* Buffers of ours have room for every key, which has a fixed size. */
+static void write_bytes(struct buf *b, struct str s)
+{
+    if (buf_add(b, s) < 0)
+        abort();
+}
+
+static void write_u32(struct buf *b, size_t n)
 {
     const char bytes[] = { (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n };
 
-    return buf_add(b, (struct str){ bytes, sizeof bytes });
+    write_bytes(b, (struct str){ bytes, sizeof bytes });
 }
 
-static int write_string(struct buf *b, struct str s)
+static void write_string(struct buf *b, struct str s)
 {
-    int r = write_u32(b, s.n);
-
-    return r < 0 ? r : buf_add(b, s);
+    write_u32(b, s.n);
+    write_bytes(b, s);
 }
 
 static bool take_str(struct str *rest, struct str *ret)
@@ -100,82 +106,64 @@ static struct str key_bytes(const unsigned char *p, size_t n)
     return (struct str){ (const char *)p, n };
 }
 
-static int write_public_key(const unsigned char *public, struct buf *b)
+static void write_public_key(const unsigned char *public, struct buf *b)
 {
-    int r = write_string(b, ED25519);
-
-    return r < 0 ? r : write_string(b, key_bytes(public, CRYPTO_SIGN_KEY_SIZE));
+    write_string(b, ED25519);
+    write_string(b, key_bytes(public, CRYPTO_SIGN_KEY_SIZE));
 }
 
 int ssh_public_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
 {
     AUTO(buf_done) struct buf blob = BUF_INIT(128);
     unsigned char public[CRYPTO_SIGN_KEY_SIZE];
-    int r;
+    int r = buf_addf(ret, STR_FMT " ", STR_ARG(ED25519));
 
     crypto_sign_public(key, public);
-    r = write_public_key(public, &blob);
-    if (r >= 0)
-        r = buf_addf(ret, STR_FMT " ", STR_ARG(ED25519));
+    write_public_key(public, &blob);
     return r < 0 ? r : crypto_base64(buf_str(&blob), ret);
 }
 
 /* The part that would be encrypted; a file without a passphrase has an arbitrary number twice in
  * front of it and is padded to a block. */
-static int write_private_key(const unsigned char *key, const unsigned char *public, struct buf *b)
+static void write_private_key(const unsigned char *key, const unsigned char *public, struct buf *b)
 {
     unsigned char both[2 * CRYPTO_SIGN_KEY_SIZE];
-    int r;
 
     memcpy(both, key, CRYPTO_SIGN_KEY_SIZE);
     memcpy(both + CRYPTO_SIGN_KEY_SIZE, public, CRYPTO_SIGN_KEY_SIZE);
-    r = write_u32(b, 0);
-    if (r >= 0)
-        r = write_u32(b, 0);
-    if (r >= 0)
-        r = write_public_key(public, b);
-    if (r >= 0)
-        r = write_string(b, key_bytes(both, sizeof both));
+    write_u32(b, 0);
+    write_u32(b, 0);
+    write_public_key(public, b);
+    write_string(b, key_bytes(both, sizeof both));
     crypto_wipe(both, sizeof both);
-    if (r >= 0)
-        r = write_string(b, STR(""));
-    for (char pad = 1; r >= 0 && b->n % PADDING; pad++)
-        r = buf_add_c(b, pad);
-    return r;
+    write_string(b, STR("")); /* the comment */
+    for (char pad = 1; b->n % PADDING; pad++)
+        write_bytes(b, (struct str){ &pad, 1 });
 }
 
-static int write_key_file(const unsigned char *public, struct str private, struct buf *b)
+static void write_key_file(const unsigned char *public, struct str private, struct buf *b)
 {
     AUTO(buf_done) struct buf blob = BUF_INIT(128);
-    int r = write_public_key(public, &blob);
 
-    if (r >= 0)
-        r = buf_add(b, (struct str){ "openssh-key-v1", sizeof "openssh-key-v1" });
-    if (r >= 0)
-        r = write_string(b, STR("none")); /* cipher, the way to its key, and options of that */
-    if (r >= 0)
-        r = write_string(b, STR("none"));
-    if (r >= 0)
-        r = write_string(b, STR(""));
-    if (r >= 0)
-        r = write_u32(b, 1); /* key */
-    if (r >= 0)
-        r = write_string(b, buf_str(&blob));
-    return r < 0 ? r : write_string(b, private);
+    write_public_key(public, &blob);
+    write_bytes(b, (struct str){ "openssh-key-v1", sizeof "openssh-key-v1" });
+    write_string(b, STR("none")); /* cipher, the way to its key, and options of that */
+    write_string(b, STR("none"));
+    write_string(b, STR(""));
+    write_u32(b, 1); /* key */
+    write_string(b, buf_str(&blob));
+    write_string(b, private);
 }
 
 int ssh_private_key_write(const unsigned char key[static CRYPTO_SIGN_KEY_SIZE], struct buf *ret)
 {
     AUTO(buf_done) struct buf private = BUF_INIT(512), file = BUF_INIT(1024);
     unsigned char public[CRYPTO_SIGN_KEY_SIZE];
-    int r;
+    int r = buf_addf(ret, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
 
     crypto_sign_public(key, public);
-    r = write_private_key(key, public, &private);
-    if (r >= 0)
-        r = write_key_file(public, buf_str(&private), &file);
-    if (r >= 0)
-        r = buf_addf(ret, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+    write_private_key(key, public, &private);
+    write_key_file(public, buf_str(&private), &file);
     if (r >= 0)
         r = crypto_base64(buf_str(&file), ret);
     if (r >= 0)
