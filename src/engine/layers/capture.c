@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -19,11 +18,6 @@
 #include "engine/storage/subvolume.h"
 
 const char *const layer_worker_skipped_names[] = { "dev", "proc", "sys", "run", ".empty", NULL };
-
-static void on_copy_progress(void *user, uint64_t bytes, uint64_t entries)
-{
-    layer_worker_report_progress(user, bytes, entries);
-}
 
 /* Keeps a twentieth of the disk free, or the configured amount if that is more. Checked for a tmpfs
  * only: its copy is at most as large as the memory it uses. */
@@ -67,14 +61,6 @@ static int open_capture_source(const struct layer_worker *k, struct err *e)
     return fd < 0 ? err_sys(e, "opening the writable layer of the sandbox") : fd;
 }
 
-static int make_staging_dir(const struct staging *g, const char *name, struct err *e)
-{
-    int fd =
-        mkdirat(g->dir, name, 0700) < 0 ? -1 : at_open(g->dir, name, O_RDONLY | O_DIRECTORY, 0);
-
-    return fd < 0 ? err_sys(e, "creating the directory %s", name) : fd;
-}
-
 static struct copy_options capture_options(struct layer_worker *k)
 {
     return (struct copy_options){ .bytes_max = k->job.bytes_max,
@@ -82,7 +68,7 @@ static struct copy_options capture_options(struct layer_worker *k)
                                   .free_min = k->job.free_min,
                                   .skip = layer_worker_skipped_names,
                                   .ahead = k->ahead,
-                                  .progress = on_copy_progress,
+                                  .progress = layer_worker_on_progress,
                                   .user = k };
 }
 
@@ -106,7 +92,7 @@ static int copy_ahead(struct layer_worker *k, struct err *e)
 
     if (source < 0)
         return source;
-    k->ahead = make_staging_dir(&k->staging, "ahead", e);
+    k->ahead = staging_make_dir(&k->staging, "ahead", e);
     if (k->ahead < 0)
         return k->ahead;
     ahead_copy(source, k->ahead, ahead_bytes_max(k, source), &o);
@@ -155,7 +141,7 @@ static int copy_writable_layer(struct layer_worker *k, struct copy_report *ret, 
 
     if (source < 0)
         return source;
-    links = make_staging_dir(&k->staging, "links", e);
+    links = staging_make_dir(&k->staging, "links", e);
     return links < 0 ? links : layers_copy(source, k->staging.fs, links, &o, ret, e);
 }
 

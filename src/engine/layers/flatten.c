@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LAYERS_FLATTEN: squashes several layers into one that gives the same view on top of the lower
  * ones: the layers of an image, the host's /usr, or nothing. */
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/fault_point.h"
 #include "base/own.h"
 #include "engine/layers/copy.h"
 #include "engine/layers/worker.h"
-#include "lib/tar/at.h"
 #include "lib/tar/remove.h"
 
 struct flattening {
@@ -38,18 +34,15 @@ static int flatten_layer(struct flattening *f, const char *name, struct err *e)
                                     .floor = f->floor,
                                     .progress = on_flatten_progress,
                                     .user = f };
-    AUTO_CLOSE int tree = -1, links = -1;
+    AUTO_CLOSE int tree = storage_open_layer(&f->layer_worker->storage, name, e), links = -1;
     struct copy_report report = { 0 };
-    char path[LAYER_NAME_MAX + 4];
     int r;
 
-    snprintf(path, sizeof path, "%s/fs", name);
-    tree = at_open(f->layer_worker->storage.layers, path, O_RDONLY | O_DIRECTORY, 0);
     if (tree < 0)
-        return err_sys(e, "opening the layer %s", name);
-    if (mkdirat(f->staging.dir, "links", 0700) < 0 ||
-        (links = at_open(f->staging.dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0)
-        return err_sys(e, "creating the directory for hard links");
+        return tree;
+    links = staging_make_dir(&f->staging, "links", e);
+    if (links < 0)
+        return links;
     r = layers_copy(tree, f->staging.fs, links, &o, &report, e);
     if (r >= 0)
         r = tree_remove(f->staging.dir, "links", e);

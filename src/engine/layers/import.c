@@ -2,10 +2,8 @@
 /* LAYERS_MANIFEST and LAYERS_IMPORT: read the manifest and the layers of an exported snapshot. A
  * layer is digested after it was written to disk, and gets its name only if the digest matches the
  * file's. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -50,11 +48,6 @@ int layer_worker_manifest(struct layer_worker *k, struct err *e)
     return r < 0 ? r : at_write(k->fds[1], text, n, e);
 }
 
-static void on_import_digest_progress(void *ctx, uint64_t bytes, uint64_t entries)
-{
-    layer_worker_report_progress(ctx, bytes, entries);
-}
-
 /* The digits after "sha256:" or "sha256-". */
 static struct str digest_digits(const char *measure)
 {
@@ -65,7 +58,7 @@ static int check_tree_digest(struct layer_worker *k, int tree, const char *store
                              struct layer_info *ret, struct err *e)
 {
     struct tree_digest m;
-    int r = digest_tree(tree, on_import_digest_progress, k, &m, e);
+    int r = digest_tree(tree, layer_worker_on_progress, k, &m, e);
 
     if (r < 0)
         return r;
@@ -96,9 +89,8 @@ static int import_layer(struct archive_in *in, const char *name, const char *dig
     int r = staging_begin(&g, &k->storage, name, e);
 
     k->unfinished = &g;
-    if (r >= 0 && (mkdirat(g.dir, "links", 0700) < 0 ||
-                   (links = at_open(g.dir, "links", O_RDONLY | O_DIRECTORY, 0)) < 0))
-        r = err_sys(e, "creating the directory for hard links");
+    if (r >= 0)
+        r = links = staging_make_dir(&g, "links", e);
     if (r >= 0)
         r = archive_read_tree(in, g.fs, links, e);
     if (r >= 0)

@@ -142,6 +142,14 @@ int staging_begin(struct staging *g, const struct storage *s, const char *name, 
     return r < 0 ? r : open_staging_fs(g, e);
 }
 
+int staging_make_dir(const struct staging *g, const char *name, struct err *e)
+{
+    int fd =
+        mkdirat(g->dir, name, 0700) < 0 ? -1 : at_open(g->dir, name, O_RDONLY | O_DIRECTORY, 0);
+
+    return fd < 0 ? err_sys(e, "creating the directory %s", name) : fd;
+}
+
 /* Removes everything but fs/ from a box: the work directories belong to overlayfs. */
 static int strip_box(int dir, struct err *e)
 {

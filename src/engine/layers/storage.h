@@ -40,6 +40,8 @@ struct layer_info {
 };
 
 int staging_begin(struct staging *g, const struct storage *s, const char *name, struct err *e);
+/* Makes a directory beside fs/, for files on their way: a descriptor of it. */
+int staging_make_dir(const struct staging *g, const char *name, struct err *e);
 /* Begins with a snapshot of a box, which is a subvolume. */
 int staging_snapshot(struct staging *g, const struct storage *s, const char *name, int box,
                      struct err *e);

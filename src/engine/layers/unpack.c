@@ -175,15 +175,10 @@ static int unpack_stream(struct layer_worker *k, int fs, struct err *e)
     return r;
 }
 
-static void on_unpack_digest_progress(void *ctx, uint64_t bytes, uint64_t entries)
-{
-    layer_worker_report_progress(ctx, bytes, entries);
-}
-
 static int digest_layer(struct layer_worker *k, int fs, struct layer_info *ret, struct err *e)
 {
     struct tree_digest m;
-    int r = digest_tree(fs, on_unpack_digest_progress, k, &m, e);
+    int r = digest_tree(fs, layer_worker_on_progress, k, &m, e);
 
     if (r < 0)
         return r;

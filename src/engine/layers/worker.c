@@ -93,6 +93,11 @@ void layer_worker_report_progress(struct layer_worker *k, uint64_t bytes, uint64
     send_job_reply(k, &reply, LAYERS_PROGRESS);
 }
 
+void layer_worker_on_progress(void *ctx, uint64_t bytes, uint64_t entries)
+{
+    layer_worker_report_progress(ctx, bytes, entries);
+}
+
 void layer_worker_report_line(struct layer_worker *k, const char *text)
 {
     struct layers_said reply = { 0 };

@@ -35,6 +35,8 @@ int layer_worker_check_sources(const struct layer_worker *k, int storage, struct
 
 /* For jobs. Reports progress from time to time; exits if the job was cancelled. */
 void layer_worker_report_progress(struct layer_worker *k, uint64_t bytes, uint64_t entries);
+/* The same as a callback; ctx is the layer worker. */
+void layer_worker_on_progress(void *ctx, uint64_t bytes, uint64_t entries);
 void layer_worker_check_cancelled(struct layer_worker *k); /* exits if the job was cancelled */
 void layer_worker_report_line(struct layer_worker *k, const char *text);
 void layer_worker_report_taken(struct layer_worker *k);
