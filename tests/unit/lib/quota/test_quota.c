@@ -152,7 +152,7 @@ TEST(a_refusal_of_a_part_changes_nothing_else)
 
     open_quota(two_parts);
     CHECK_INT(quota_take(&b, &one, 5, &h[0], &e), 0);
-    shares = b.n_;
+    shares = b.shares_.n;
     CHECK_INT(quota_grow(&h[0], 2, &e), -ERR_QUOTA); /* the second part's */
     CHECK_INT(quota_take(&b, &two, 7, &h[1], &e), -ERR_QUOTA);
     CHECK_INT(quota_grow(&h[0], 200, &e), -ERR_QUOTA);
