@@ -21,22 +21,22 @@ static void fail_batch(struct list *batch, int r, const struct err *e)
 
 static int undo_txn(struct db *d, struct err *e)
 {
-    int r = db_run(d, SQL_ROLLBACK_TO, e);
+    int r = db_run(d, SQL_ROLLBACK_TO, NULL, e);
 
-    return r < 0 ? r : db_run(d, SQL_RELEASE, e);
+    return r < 0 ? r : db_run(d, SQL_RELEASE, NULL, e);
 }
 
 /* Fails only if the whole batch must fail: after a failed write SQLite may have rolled it back. */
 static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
 {
     struct ledger_state before = t->store->ledger.at;
-    int r = db_run(d, SQL_SAVEPOINT, e);
+    int r = db_run(d, SQL_SAVEPOINT, NULL, e);
 
     if (r < 0)
         return r;
     r = txn_apply(t, d, e);
     if (r >= 0)
-        return db_run(d, SQL_RELEASE, e);
+        return db_run(d, SQL_RELEASE, NULL, e);
     fail_txn(t, r, e);
     t->store->ledger.at = before;
     return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_txn(d, e);
@@ -45,7 +45,7 @@ static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
 static int apply_batch(struct store *s, struct list *batch, struct err *e)
 {
     struct db *d = &s->writer.db;
-    int r = db_run(d, SQL_BEGIN, e);
+    int r = db_run(d, SQL_BEGIN, NULL, e);
 
     for (struct link *m = list_first(batch); r >= 0 && m; m = list_after(batch, m))
         if (txn_of(m)->result_ >= 0)
@@ -55,7 +55,7 @@ static int apply_batch(struct store *s, struct list *batch, struct err *e)
     if (r < 0)
         return r;
     fault_point("store.commit.before");
-    r = db_run(d, SQL_COMMIT, e);
+    r = db_run(d, SQL_COMMIT, NULL, e);
     fault_point("store.commit.after");
     return r;
 }
@@ -111,7 +111,7 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
     if (r < 0) /* the commit had no effect */
         s->ledger.at = before;
     if (r < 0 && !sqlite3_get_autocommit(d->h))
-        db_run(d, SQL_ROLLBACK, NULL);
+        db_run(d, SQL_ROLLBACK, NULL, NULL);
     if (durable)
         db_set_forced(d, false, NULL);
     return r;

@@ -160,10 +160,44 @@ int db_finish(struct db *d, sqlite3_stmt *st, struct err *e)
     return r;
 }
 
-int db_run(struct db *d, enum sql id, struct err *e)
+void db_bind(sqlite3_stmt *st, int at, const struct db_value *with)
+{
+    int last = sqlite3_bind_parameter_count(st);
+
+    for (; with && with->kind != DB_END && at <= last; with++, at++) {
+        struct str s = with->text;
+
+        if (with->kind == DB_INT)
+            sqlite3_bind_int64(st, at, with->number);
+        else if (with->kind == DB_TEXT)
+            sqlite3_bind_text64(st, at, s.n ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
+        else
+            sqlite3_bind_blob64(st, at, s.p, s.n, SQLITE_STATIC);
+    }
+}
+
+int db_start(struct db *d, enum sql id, const struct db_value *with, sqlite3_stmt **ret,
+             struct err *e)
+{
+    int r = db_prepare(d, id, ret, e);
+
+    if (r >= 0)
+        db_bind(*ret, 1, with);
+    return r;
+}
+
+int db_first(struct db *d, enum sql id, const struct db_value *with, sqlite3_stmt **ret,
+             struct err *e)
+{
+    int r = db_start(d, id, with, ret, e);
+
+    return r < 0 ? r : db_step(d, *ret, e);
+}
+
+int db_run(struct db *d, enum sql id, const struct db_value *with, struct err *e)
 {
     sqlite3_stmt *st;
-    int r = db_prepare(d, id, &st, e);
+    int r = db_start(d, id, with, &st, e);
 
     return r < 0 ? r : db_finish(d, st, e);
 }

@@ -100,7 +100,8 @@ int seal_all(struct db *d, struct err *e);
 int seal_erase_specs(struct db *d, const char *sandbox, struct err *e);
 bool seal_applies(struct str setting);
 /* ledger.c: on the writer's connection. */
-void ledger_chain_event(struct ledger *l, const struct event_record *v, sqlite3_stmt *st);
+/* Moves the head behind the event and returns it; NULL without a ledger. */
+const struct ledger_head *ledger_chain_event(struct ledger *l, const struct event_record *v);
 /* After a conflict: moves the head behind rows that another process has inserted. */
 int ledger_skip_inserted(struct ledger *l, struct db *d, struct err *e);
 int ledger_write_head(struct ledger *l, struct db *d, struct err *e);
@@ -117,6 +118,8 @@ bool ledger_knows_head(struct crypto_hmac *mac, const struct egress_head_record 
 void ledger_done(struct ledger *l);
 /* query.c */
 int query_run(struct db *d, struct store_query *q, struct err *e);
+/* Appends a row to the answer. */
+int query_add(struct store_query *q, const void *row, size_t size, struct err *e);
 
 static inline struct store_txn *txn_of(struct link *m)
 {

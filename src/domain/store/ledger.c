@@ -111,11 +111,6 @@ static bool same_code(const void *a, const void *b)
     return crypto_equal(ledger_bytes(a, LEDGER_SIZE), ledger_bytes(b, LEDGER_SIZE));
 }
 
-static int bind_bytes(sqlite3_stmt *st, int at, const unsigned char *p)
-{
-    return sqlite3_bind_blob(st, at, p, LEDGER_SIZE, SQLITE_TRANSIENT);
-}
-
 /* False, and zeros in ret, if the column has another size. */
 static bool column_bytes(sqlite3_stmt *st, int column, unsigned char ret[static LEDGER_SIZE])
 {
@@ -128,17 +123,16 @@ static bool column_bytes(sqlite3_stmt *st, int column, unsigned char ret[static 
 
 /* --- writing --- */
 
-void ledger_chain_event(struct ledger *l, const struct event_record *v, sqlite3_stmt *st)
+const struct ledger_head *ledger_chain_event(struct ledger *l, const struct event_record *v)
 {
     struct ledger_head *h = &l->at.head;
 
     if (!l->on)
-        return;
+        return NULL;
     h->seq++;
     code_event(&l->mac, h->digest, h->seq, v, h->digest);
-    sqlite3_bind_int64(st, 1, h->seq);
-    bind_bytes(st, event_shape.n + 1, h->digest);
     l->at.moved = true;
+    return h;
 }
 
 int ledger_skip_inserted(struct ledger *l, struct db *d, struct err *e)
@@ -153,19 +147,17 @@ int ledger_skip_inserted(struct ledger *l, struct db *d, struct err *e)
 
 int ledger_write_head(struct ledger *l, struct db *d, struct err *e)
 {
+    const struct ledger_head *h = &l->at.head;
     unsigned char code[LEDGER_SIZE];
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_PUT_LEDGER, &st, e);
+    int r;
 
-    if (r < 0 || !l->on)
-        return r;
-    code_head(&l->mac, &l->at.head, l->at.pruned_ns, code);
-    sqlite3_bind_int64(st, 1, l->at.head.first);
-    sqlite3_bind_int64(st, 2, l->at.head.seq);
-    bind_bytes(st, 3, l->at.head.digest);
-    sqlite3_bind_int64(st, 4, l->at.pruned_ns);
-    bind_bytes(st, 5, code);
-    r = db_finish(d, st, e);
+    if (!l->on)
+        return 0;
+    code_head(&l->mac, h, l->at.pruned_ns, code);
+    r = db_run(d, SQL_PUT_LEDGER,
+               DB_WITH(db_int(h->first), db_int(h->seq), db_bytes(h->digest, LEDGER_SIZE),
+                       db_int(l->at.pruned_ns), db_bytes(code, LEDGER_SIZE)),
+               e);
     if (r >= 0)
         l->at.moved = false;
     return r;
@@ -187,15 +179,11 @@ static int join_egress_head(struct ledger *l, struct egress_head_record *h, stru
     AUTO(arena_done) struct arena a = ARENA_INIT(FIELDS_MAX);
     struct egress_head_record old = { 0 };
     sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_EGRESS_HEAD, &st, e);
+    int r = db_first(d, SQL_EGRESS_HEAD, DB_WITH(db_text(str_from(h->sandbox))), &st, e);
 
-    if (r < 0)
-        return r;
-    db_bind(st, 1, str_from(h->sandbox));
-    r = db_step(d, st, e);
     if (r <= 0)
         return r;
-    r = row_read(&egress_head_shape, st, &a, &old, d->keys, NULL);
+    r = row_read(d, &egress_head_shape, st, &a, &old, NULL);
     db_end(st);
     if (r < 0 || !ledger_knows_head(&l->mac, &old))
         return 0;
@@ -214,7 +202,6 @@ int ledger_put_egress_head(struct ledger *l, const struct egress_head_record *h,
                            struct err *e)
 {
     struct egress_head_record coded = *h;
-    sqlite3_stmt *st;
     int r;
 
     if (!l->on)
@@ -223,10 +210,7 @@ int ledger_put_egress_head(struct ledger *l, const struct egress_head_record *h,
     if (r < 0)
         return r;
     code_egress_head(&l->mac, &coded, coded.mac);
-    r = db_prepare(d, SQL_PUT_EGRESS_HEAD, &st, e);
-    if (r >= 0)
-        r = row_bind(&egress_head_shape, &coded, st, d->keys, e);
-    return r < 0 ? r : db_finish(d, st, e);
+    return row_write(d, SQL_PUT_EGRESS_HEAD, &egress_head_shape, &coded, NULL, e);
 }
 
 /* --- removing --- */
@@ -245,12 +229,8 @@ static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t
 {
     unsigned char found[LEDGER_SIZE], code[LEDGER_SIZE];
     sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
+    int r = db_first(d, sql, DB_WITH(db_int(seq)), &st, e);
 
-    if (r < 0)
-        return r;
-    sqlite3_bind_int64(st, 1, seq);
-    r = db_step(d, st, e);
     if (r <= 0)
         return r;
     read_cut_row(st, ret, found);
@@ -263,29 +243,18 @@ static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t
 
 static int drop_cut(struct db *d, int64_t last, struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_DROP_CUT, &st, e);
-
-    if (r < 0)
-        return r;
-    sqlite3_bind_int64(st, 1, last);
-    return db_finish(d, st, e);
+    return db_run(d, SQL_DROP_CUT, DB_WITH(db_int(last)), e);
 }
 
 static int put_cut(struct ledger *l, const struct ledger_cut *c, struct db *d, struct err *e)
 {
     unsigned char code[LEDGER_SIZE];
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_PUT_CUT, &st, e);
 
-    if (r < 0)
-        return r;
     code_cut(&l->mac, c, code);
-    sqlite3_bind_int64(st, 1, c->first);
-    sqlite3_bind_int64(st, 2, c->last);
-    bind_bytes(st, 3, c->digest);
-    bind_bytes(st, 4, code);
-    return db_finish(d, st, e);
+    return db_run(d, SQL_PUT_CUT,
+                  DB_WITH(db_int(c->first), db_int(c->last), db_bytes(c->digest, LEDGER_SIZE),
+                          db_bytes(code, LEDGER_SIZE)),
+                  e);
 }
 
 /* Stores the run as a cut, merged with the adjacent cuts. A forged cut remains, for the next
@@ -344,32 +313,41 @@ static void note_ledger_fault(struct ledger_walk *w, enum ledger_fault fault, in
         w->findings[i] = (struct ledger_finding){ fault, seq, to, time_ns };
 }
 
+/* Reads the stored head: 1, or 0 if there is none. */
+static int find_ledger_head(struct db *d, struct ledger_head *ret, int64_t *ret_pruned_ns,
+                            unsigned char ret_mac[static LEDGER_SIZE], struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_first(d, SQL_LEDGER, NULL, &st, e);
+
+    if (r <= 0)
+        return r;
+    ret->first = sqlite3_column_int64(st, 0);
+    ret->seq = sqlite3_column_int64(st, 1);
+    column_bytes(st, 2, ret->digest);
+    *ret_pruned_ns = sqlite3_column_int64(st, 3);
+    column_bytes(st, 4, ret_mac);
+    db_end(st);
+    return 1;
+}
+
 /* Reads the head. Reports a missing or forged one in the first step only. */
 static int read_ledger_head(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w,
                             struct err *e)
 {
     unsigned char found[LEDGER_SIZE], code[LEDGER_SIZE];
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_LEDGER, &st, e);
+    int r;
 
-    if (r >= 0)
-        r = db_step(d, st, e);
-    if (r < 0)
-        return r;
     w->head = (struct ledger_head){ 0 };
+    r = find_ledger_head(d, &w->head, &w->pruned_ns, found, e);
+    if (r < 0 || w->began_)
+        return r;
     if (r == 0) {
-        if (!w->began_)
-            note_ledger_fault(w, LEDGER_HEAD_GONE, 0, 0, 0);
+        note_ledger_fault(w, LEDGER_HEAD_GONE, 0, 0, 0);
         return 0;
     }
-    w->head.first = sqlite3_column_int64(st, 0);
-    w->head.seq = sqlite3_column_int64(st, 1);
-    column_bytes(st, 2, w->head.digest);
-    w->pruned_ns = sqlite3_column_int64(st, 3);
-    column_bytes(st, 4, found);
-    db_end(st);
     code_head(mac, &w->head, w->pruned_ns, code);
-    if (!same_code(code, found) && !w->began_)
+    if (!same_code(code, found))
         note_ledger_fault(w, LEDGER_HEAD_FORGED, w->head.seq, w->head.seq, 0);
     return 0;
 }
@@ -484,24 +462,6 @@ static bool read_anchor(const struct json *v, struct ledger_anchor *ret)
     return true;
 }
 
-static int keep_anchor(struct store_query *q, const struct ledger_anchor *a, struct err *e)
-{
-    enum { FIRST = 16 };
-
-    if (q->n == 0 || (q->n >= FIRST && (q->n & (q->n - 1)) == 0)) {
-        size_t room = q->n == 0 ? FIRST : q->n * 2;
-        struct ledger_anchor *grown = arena_array(&q->arena, room, sizeof *grown);
-
-        if (!grown)
-            return err_set(e, ERR_TOO_BIG, "the events name too many lines of egress logs");
-        if (q->n)
-            memcpy(grown, q->anchors, q->n * sizeof *grown);
-        q->anchors = grown;
-    }
-    q->anchors[q->n++] = *a;
-    return 0;
-}
-
 static int find_anchors(struct store_query *q, const struct event_record *v, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(DETAIL_TREE);
@@ -520,7 +480,7 @@ static int find_anchors(struct store_query *q, const struct event_record *v, str
         struct ledger_anchor one = { .event = v->seq, .time_ns = v->time_ns };
 
         if (read_anchor(item, &one))
-            r = keep_anchor(q, &one, e);
+            r = query_add(q, &one, sizeof one, e);
     }
     return r;
 }
@@ -529,16 +489,15 @@ static int walk_events(struct db *d, struct crypto_hmac *mac, struct store_query
 {
     struct ledger_walk *w = q->walk;
     sqlite3_stmt *st;
-    int n = 0, r = db_prepare(d, SQL_CHAINED, &st, e);
+    int n = 0;
+    int r = db_start(d, SQL_CHAINED, DB_WITH(db_int(w->last_.seq), db_int(q->limit)), &st, e);
 
     if (r < 0)
         return r;
-    sqlite3_bind_int64(st, 1, w->last_.seq);
-    sqlite3_bind_int(st, 2, q->limit);
     while ((r = db_step(d, st, e)) > 0) {
         AUTO(arena_done) struct arena a = ARENA_INIT(STORE_TXN_MAX);
         struct event_record v = { 0 };
-        bool readable = row_read(&event_shape, st, &a, &v, d->keys, NULL) >= 0;
+        bool readable = row_read(d, &event_shape, st, &a, &v, NULL) >= 0;
 
         n++;
         r = check_event(d, mac, w, st, readable ? &v : NULL, e);
@@ -637,22 +596,13 @@ static int read_ledger_key(struct store *s, bool *ret_found, struct err *e)
 
 static int read_last_place(struct db *d, struct ledger_state *ret, bool *ret_found, struct err *e)
 {
+    unsigned char mac[LEDGER_SIZE];
     int64_t most = 0;
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_LEDGER, &st, e);
+    int r = find_ledger_head(d, &ret->head, &ret->pruned_ns, mac, e);
 
-    if (r >= 0)
-        r = db_step(d, st, e);
     if (r < 0)
         return r;
     *ret_found = r > 0;
-    if (r > 0) {
-        ret->head.first = sqlite3_column_int64(st, 0);
-        ret->head.seq = sqlite3_column_int64(st, 1);
-        column_bytes(st, 2, ret->head.digest);
-        ret->pruned_ns = sqlite3_column_int64(st, 3);
-        db_end(st);
-    }
     r = db_number(d,
                   "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0),"
                   " coalesce((SELECT max(seq) FROM events), 0))",

@@ -11,14 +11,17 @@
 
 enum { MAP_TEXT_MAX = 1 << 20 };
 
-#define AT_(type, member, k, c)                                                                    \
+/* Columns of the struct RECORD. */
+#define IN_(member, k, c)                                                                          \
     {                                                                                              \
-        .kind = (k), .offset = offsetof(struct type, member),                                      \
-        .size = sizeof(((struct type *)NULL)->member), .count = (c), .label = #member              \
+        .kind = (k), .offset = offsetof(struct RECORD, member),                                    \
+        .size = sizeof(((struct RECORD *)NULL)->member), .count = (c), .label = #member            \
     }
+#define IN(member, kind)         IN_(member, ROW_##kind, 0)
+#define IN_ENUM(member, end)     IN_(member, ROW_ENUM, end)
+#define IN_ENV(member, kind, at) IN_(member, ROW_##kind, at)
 
-#define IN(member, kind)     AT_(sandbox_record, member, ROW_##kind, 0)
-#define IN_ENUM(member, end) AT_(sandbox_record, member, ROW_ENUM, end)
+#define RECORD sandbox_record
 static const struct row_column sandbox_columns[] = {
     IN(id, TEXT),
     IN(owner, TEXT),
@@ -38,42 +41,37 @@ static const struct row_column sandbox_columns[] = {
     IN(boot, TEXT),
     IN(reason, TEXT),
     IN(step, TEXT),
-    AT_(sandbox_record, request, ROW_ENV, 1),
+    IN_ENV(request, ENV, 1),
     IN(detail, STR),
     IN(labels, MAP),
     IN(maker, TEXT),
     IN(family, TEXT),
 };
-#undef IN
-#undef IN_ENUM
+#undef RECORD
 
-#define IN(member, kind)     AT_(event_record, member, ROW_##kind, 0)
-#define IN_ENUM(member, end) AT_(event_record, member, ROW_ENUM, end)
+#define RECORD event_record
 static const struct row_column event_columns[] = {
     IN(seq, SEQ),       IN(time_ns, I64), IN(type, TEXT),  IN(sandbox, TEXT),
     IN(owner, TEXT),    IN(from, INT),    IN(to, INT),     IN_ENUM(actor.kind, ACTOR_KIND_COUNT_),
     IN(actor.id, TEXT), IN(reason, TEXT), IN(detail, STR),
 };
-#undef IN
-#undef IN_ENUM
+#undef RECORD
 
-#define IN(member, kind) AT_(process_record, member, ROW_##kind, 0)
+#define RECORD process_record
 static const struct row_column process_columns[] = {
-    IN(sandbox, TEXT),   IN(proc, U32),      AT_(process_record, spec, ROW_WHOLE, 2),
-    IN(started_ns, I64), IN(exited_ns, I64), IN(ended, BOOL),
-    IN(how, INT),        IN(status, INT),
+    IN(sandbox, TEXT),  IN(proc, U32),   IN_ENV(spec, WHOLE, 2), IN(started_ns, I64),
+    IN(exited_ns, I64), IN(ended, BOOL), IN(how, INT),           IN(status, INT),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(egress_record, member, ROW_##kind, 0)
+#define RECORD egress_record
 static const struct row_column egress_columns[] = {
     IN(sandbox, TEXT),  IN(generation, I64), IN(endpoints, U32), IN(policy, STR),
     IN(approved, TEXT), IN(admin, INT),      IN(most, U32),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind)     AT_(token_record, member, ROW_##kind, 0)
-#define IN_ENUM(member, end) AT_(token_record, member, ROW_ENUM, end)
+#define RECORD token_record
 static const struct row_column token_columns[] = {
     IN(id, TEXT),
     IN(hash, BYTES),
@@ -100,26 +98,24 @@ static const struct row_column token_columns[] = {
     IN(egress, U32),
     IN(maker, TEXT),
 };
-#undef IN
-#undef IN_ENUM
+#undef RECORD
 
-#define IN(member, kind) AT_(host_record, member, ROW_##kind, 0)
+#define RECORD host_record
 static const struct row_column host_columns[] = {
     IN(name, TEXT),
     IN(address, TEXT),
     IN(added_ns, I64),
     IN(labels, MAP),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(idempotency_record, member, ROW_##kind, 0)
+#define RECORD idempotency_record
 static const struct row_column idempotency_columns[] = {
     IN(owner, TEXT), IN(key, TEXT), IN(body, BYTES), IN(sandbox, TEXT), IN(created_ns, I64),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind)     AT_(peer_record, member, ROW_##kind, 0)
-#define IN_ENUM(member, end) AT_(peer_record, member, ROW_ENUM, end)
+#define RECORD peer_record
 static const struct row_column peer_columns[] = {
     IN(id, TEXT),
     IN(hash, BYTES),
@@ -134,11 +130,9 @@ static const struct row_column peer_columns[] = {
     IN(ended_ns, I64),
     IN(labels, MAP),
 };
-#undef IN
-#undef IN_ENUM
+#undef RECORD
 
-#define IN(member, kind)     AT_(approval_record, member, ROW_##kind, 0)
-#define IN_ENUM(member, end) AT_(approval_record, member, ROW_ENUM, end)
+#define RECORD approval_record
 static const struct row_column approval_columns[] = {
     IN(id, TEXT),        IN(peer, TEXT),
     IN(owner, TEXT),     IN(uid, I64),
@@ -152,17 +146,16 @@ static const struct row_column approval_columns[] = {
     IN(result, SEALED),  IN(request, STR),
     IN(labels, MAP),
 };
-#undef IN
-#undef IN_ENUM
+#undef RECORD
 
-#define IN(member, kind) AT_(grant_record, member, ROW_##kind, 0)
+#define RECORD grant_record
 static const struct row_column grant_columns[] = {
     IN(id, TEXT),      IN(peer, TEXT),     IN(tool, TEXT), IN(sandbox, TEXT),
     IN(version, TEXT), IN(approver, TEXT), IN(uses, U32),  IN(expires_ns, I64),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(snapshot_record, member, ROW_##kind, 0)
+#define RECORD snapshot_record
 static const struct row_column snapshot_columns[] = {
     IN(id, TEXT),        IN(owner, TEXT),   IN(name, TEXT),
     IN(sandbox, TEXT),   IN(profile, TEXT), IN(profile_version, I64),
@@ -171,27 +164,27 @@ static const struct row_column snapshot_columns[] = {
     IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
     IN(config, STR),     IN(family, TEXT),  IN(expires_ns, I64),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(image_record, member, ROW_##kind, 0)
+#define RECORD image_record
 static const struct row_column image_columns[] = {
     IN(ref, TEXT),   IN(digest, TEXT), IN(id, TEXT),
     IN(config, STR), IN(layers, STR),  IN(created_ns, I64),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(layer_record, member, ROW_##kind, 0)
+#define RECORD layer_record
 static const struct row_column layer_columns[] = {
     IN(name, TEXT), IN(measure, TEXT), IN(bytes, I64), IN(entries, I64), IN(created_ns, I64),
 };
-#undef IN
+#undef RECORD
 
-#define IN(member, kind) AT_(egress_head_record, member, ROW_##kind, 0)
+#define RECORD egress_head_record
 static const struct row_column egress_head_columns[] = {
     IN(sandbox, TEXT),     IN(seq, I64),     IN(digest, BYTES), IN(cut_seq, I64),
     IN(cut_digest, BYTES), IN(time_ns, I64), IN(mac, BYTES),
 };
-#undef IN
+#undef RECORD
 
 #define SHAPE(text, columns, type)                                                                 \
     {                                                                                              \
@@ -267,14 +260,15 @@ static int bind_map(const struct json_map *m, sqlite3_stmt *st, int at, struct e
     return sqlite3_bind_text64(st, at, text.p, text.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-static int bind_text(const char *text, size_t size, sqlite3_stmt *st, int at)
+static int bind_str(struct str s, sqlite3_stmt *st, int at)
 {
-    return sqlite3_bind_text(st, at, text, (int)strnlen(text, size), SQLITE_STATIC);
+    return sqlite3_bind_text64(st, at, s.n ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-static int bind_str(const struct str *s, sqlite3_stmt *st, int at)
+/* A sequence number; 0: SQLite assigns it. */
+static int bind_seq(int64_t seq, sqlite3_stmt *st, int at)
 {
-    return sqlite3_bind_text64(st, at, s->n ? s->p : "", s->n, SQLITE_STATIC, SQLITE_UTF8);
+    return seq ? sqlite3_bind_int64(st, at, seq) : sqlite3_bind_null(st, at);
 }
 
 /* SQLite's codes are positive, ours negative. */
@@ -283,14 +277,14 @@ static int bind_member(const struct row_column *c, const void *member, sqlite3_s
 {
     switch (c->kind) {
     case ROW_TEXT:
-        return bind_text(member, c->size, st, at);
+        return bind_str((struct str){ member, strnlen(member, c->size) }, st, at);
     case ROW_BYTES:
         return sqlite3_bind_blob(st, at, member, (int)c->size, SQLITE_STATIC);
     case ROW_STR:
     case ROW_SEALED:
     case ROW_WHOLE:
     case ROW_ENV:
-        return bind_str(member, st, at);
+        return bind_str(*(const struct str *)member, st, at);
     case ROW_MAP:
         return bind_map(member, st, at, e);
     case ROW_I64:
@@ -303,9 +297,9 @@ static int bind_member(const struct row_column *c, const void *member, sqlite3_s
     case ROW_BOOL:
         return sqlite3_bind_int(st, at, *(const bool *)member);
     case ROW_SEQ:
-        break;
+        return bind_seq(*(const int64_t *)member, st, at);
     }
-    return sqlite3_bind_null(st, at);
+    return SQLITE_MISUSE;
 }
 
 /* ---- sealing */
@@ -340,8 +334,8 @@ static int bind_sealed(const struct row_shape *s, int i, const void *record, sql
     return sqlite3_bind_text64(st, i + 1, out.n ? out.p : "", out.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct keyring *keys,
-             struct err *e)
+static int bind_row(const struct row_shape *s, const void *record, sqlite3_stmt *st,
+                    struct keyring *keys, struct err *e)
 {
     for (int i = 0; i < s->n; i++) {
         const struct row_column *c = &s->columns[i];
@@ -358,6 +352,23 @@ int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, st
     return 0;
 }
 
+int row_write(struct db *d, enum sql id, const struct row_shape *s, const void *record,
+              const struct db_value *more, struct err *e)
+{
+    sqlite3_stmt *st;
+    int r = db_prepare(d, id, &st, e);
+
+    if (r < 0)
+        return r;
+    r = bind_row(s, record, st, d->keys, e);
+    if (r < 0) {
+        db_end(st);
+        return r;
+    }
+    db_bind(st, s->n + 1, more);
+    return db_finish(d, st, e);
+}
+
 /* ---- reading */
 
 static struct str column_str(sqlite3_stmt *st, int at)
@@ -367,7 +378,7 @@ static struct str column_str(sqlite3_stmt *st, int at)
     return (struct str){ p, p ? (size_t)sqlite3_column_bytes(st, at) : 0 };
 }
 
-/* Each of these returns 0, -ERR_INVALID for a value that row_bind() would not write, or
+/* Each of these returns 0, -ERR_INVALID for a value that bind_row() would not write, or
  * -ERR_TOO_BIG if the arena is full. */
 
 static int read_map_column(struct str text, struct arena *a, struct json_map *ret)
@@ -461,13 +472,14 @@ static int read_sealed(const struct row_shape *s, int i, sqlite3_stmt *st, struc
     return r < 0 ? r : read_str_column(buf_str(&out), a, (void *)((char *)record + c->offset));
 }
 
-int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
-             struct keyring *keys, struct err *e)
+int row_read(struct db *d, const struct row_shape *s, sqlite3_stmt *st, struct arena *a,
+             void *record, struct err *e)
 {
     for (int i = 0; i < s->n; i++) {
         const struct row_column *c = &s->columns[i];
-        int r = is_sealed_kind(c, keys) ? read_sealed(s, i, st, a, record, keys)
-                                        : read_row_member(c, st, i, a, (char *)record + c->offset);
+        int r = is_sealed_kind(c, d->keys)
+                    ? read_sealed(s, i, st, a, record, d->keys)
+                    : read_row_member(c, st, i, a, (char *)record + c->offset);
 
         if (r == -ERR_TOO_BIG)
             return err_set(e, ERR_TOO_BIG, "the answer exceeds %zu bytes", a->max);

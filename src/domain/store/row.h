@@ -4,13 +4,13 @@
 #ifndef DOMAIN_STORE_ROW_H
 #define DOMAIN_STORE_ROW_H
 
-#include <sqlite3.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "domain/model/record.h"
 #include "domain/model/request.h"
+#include "domain/store/db.h"
 
 enum row_kind {
     ROW_TEXT,   /* char[] */
@@ -25,10 +25,8 @@ enum row_kind {
     ROW_ENUM,   /* an enum: 0 to below `count` */
     ROW_U32,
     ROW_BOOL,
-    ROW_SEQ, /* int64_t that SQLite assigns: not written */
+    ROW_SEQ, /* int64_t; 0: SQLite assigns it */
 };
-
-struct keyring;
 
 struct row_column {
     enum row_kind kind;
@@ -51,15 +49,15 @@ extern const struct row_shape sandbox_shape, event_shape, process_shape, token_s
 /* A deep copy; NULL if the arena is full. */
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a);
 
-/* Binds the record to the parameters from ?1 on; the record must live until the statement has
- * finished. `keys`, here and below, seals and opens secrets; NULL: they are stored as they are. */
-int row_bind(const struct row_shape *s, const void *record, sqlite3_stmt *st, struct keyring *keys,
-             struct err *e);
+/* Runs a statement with the record's members as parameters from ?1 on, and the values `more` (NULL:
+ * none) behind them. Secrets are sealed with the connection's keys. */
+int row_write(struct db *d, enum sql id, const struct row_shape *s, const void *record,
+              const struct db_value *more, struct err *e);
 
 /* Fills a zeroed record from the current row. -ERR_INVALID if a value does not fit: the row is
  * damaged. */
-int row_read(const struct row_shape *s, sqlite3_stmt *st, struct arena *a, void *record,
-             struct keyring *keys, struct err *e);
+int row_read(struct db *d, const struct row_shape *s, sqlite3_stmt *st, struct arena *a,
+             void *record, struct err *e);
 
 /* The snapshot or image that a sandbox's request names; NULL if it names none, or the arena is
  * full. */

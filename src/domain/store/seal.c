@@ -151,15 +151,7 @@ int seal_all(struct db *d, struct err *e)
 
 int seal_erase_specs(struct db *d, const char *sandbox, struct err *e)
 {
-    static const char sql[] = "UPDATE processes SET spec = '" ERASED "' WHERE sandbox = ?1";
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(d->h, sql, -1, &st, NULL);
-    if (rc == SQLITE_OK) {
-        db_bind(st, 1, str_from(sandbox));
-        rc = sqlite3_step(st);
-    }
-    sqlite3_finalize(st);
-    return rc == SQLITE_DONE ? 0 : db_fail(d, rc, e);
+    return db_run(d, SQL_ERASE_SPECS, DB_WITH(db_text(str_from(sandbox)), db_text(STR(ERASED))), e);
 }
 
 bool seal_applies(struct str setting)

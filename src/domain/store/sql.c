@@ -92,6 +92,7 @@ const char *const sql_texts[SQL_COUNT_] = {
         " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
         " exited_ns = ?5, ended = ?6, how = ?7, status = ?8",
     [SQL_DROP_PROCESS] = "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2",
+    [SQL_ERASE_SPECS] = "UPDATE processes SET spec = ?2 WHERE sandbox = ?1",
     [SQL_PUT_EGRESS] = "INSERT INTO egress (" EGRESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                        " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2, endpoints = ?3,"
                        " policy = ?4, approved = ?5, admin = ?6, most = ?7",
@@ -195,7 +196,7 @@ const char *const sql_texts[SQL_COUNT_] = {
                                 " WHERE seq > ?1 AND owner = ?4 ORDER BY seq",
     [SQL_EVENT_FROM] = "SELECT seq, time_ns FROM events INDEXED BY events_sandbox"
                        " WHERE sandbox = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
-    [SQL_EVENT_AT] = "SELECT seq, time_ns FROM events WHERE seq >= ?1 ORDER BY seq LIMIT 1",
+    [SQL_EVENT_AT] = "SELECT seq, time_ns FROM events WHERE seq >= ?2 ORDER BY seq LIMIT 1",
     [SQL_EVENT_OWNER] = "SELECT owner FROM events WHERE owner > ?1 ORDER BY owner LIMIT 1",
     [SQL_EVENT_COUNT] = "SELECT count(*) FROM events WHERE owner = ?1 AND seq >= ?2",
     [SQL_HISTORY] = HISTORY("seq >= ?2") " ORDER BY seq LIMIT ?4",

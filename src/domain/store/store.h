@@ -234,7 +234,6 @@ struct store_query {
     /* private */
     struct link link_;
     store_answer_fn *answer_;
-    struct keyring *keys_;
     const unsigned char *ledger_key_;
     int result_;
     struct err err_;

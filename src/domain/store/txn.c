@@ -11,13 +11,15 @@
 struct txn_op;
 typedef int op_fn(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e);
 
+/* Without `apply`, the operation is one statement: with the members of the record, if it has one,
+ * and the values as its parameters. */
 struct txn_op {
     struct link link;
     op_fn *apply;
+    enum sql sql;
+    const struct row_shape *shape;
     const void *record;
-    struct str key, value;
-    int64_t number, other, now, keep;
-    int limit;
+    struct db_value values[3]; /* the last one is DB_END */
     bool hub;
 };
 
@@ -47,98 +49,67 @@ static struct txn_op *add_op(struct store_txn *t, op_fn *apply)
     return op;
 }
 
-static void add_record_op(struct store_txn *t, op_fn *apply, const struct row_shape *s,
-                          const void *record)
+static struct txn_op *add_record_op(struct store_txn *t, op_fn *apply, const struct row_shape *s,
+                                    const void *record)
 {
     const void *copy = row_copy(s, record, &t->arena_);
+    struct txn_op *op = add_op(t, apply);
 
-    if (copy)
-        add_op(t, apply)->record = copy;
-    else
+    op->shape = s;
+    op->record = copy;
+    if (!copy)
         fail_too_big(t);
+    return op;
 }
 
-static struct str copy_op_text(struct store_txn *t, const char *text)
+static void put_record(struct store_txn *t, enum sql sql, const struct row_shape *s,
+                       const void *record)
+{
+    add_record_op(t, NULL, s, record)->sql = sql;
+}
+
+static struct db_value copy_text(struct store_txn *t, const char *text)
 {
     struct str s = str_from(text);
 
     s.p = arena_dup(&t->arena_, s);
     if (!s.p)
         fail_too_big(t);
-    return s;
+    return db_text(s);
 }
 
-static void add_pair_op(struct store_txn *t, op_fn *apply, const char *key, const char *value)
+/* Adds a statement with the text and the value (DB_END: none) as its parameters. */
+static struct txn_op *add_statement(struct store_txn *t, enum sql sql, const char *text,
+                                    struct db_value value)
 {
-    struct txn_op *op = add_op(t, apply);
+    struct txn_op *op = add_op(t, NULL);
 
-    op->key = copy_op_text(t, key);
-    op->value = copy_op_text(t, value);
+    op->sql = sql;
+    op->values[0] = copy_text(t, text);
+    op->values[1] = value;
+    return op;
+}
+
+static void remove_record(struct store_txn *t, enum sql sql, const char *id)
+{
+    add_statement(t, sql, id, (struct db_value){ .kind = DB_END });
+}
+
+static int apply_op(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
+{
+    if (op->apply)
+        return op->apply(op, t, d, e);
+    return op->record ? row_write(d, op->sql, op->shape, op->record, op->values, e)
+                      : db_run(d, op->sql, op->values, e);
 }
 
 int txn_apply(struct store_txn *t, struct db *d, struct err *e)
 {
     int r = 0;
 
-    for (struct link *m = list_first(&t->ops_); m && r >= 0; m = list_after(&t->ops_, m)) {
-        const struct txn_op *op = container_of(m, struct txn_op, link);
-
-        r = op->apply(op, t, d, e);
-    }
+    for (struct link *m = list_first(&t->ops_); m && r >= 0; m = list_after(&t->ops_, m))
+        r = apply_op(container_of(m, struct txn_op, link), t, d, e);
     return r;
-}
-
-/* ---- rows */
-
-static int write_record_row(struct db *d, enum sql sql, const struct row_shape *s,
-                            const void *record, struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    r = row_bind(s, record, st, d->keys, e);
-    if (r < 0) {
-        db_end(st);
-        return r;
-    }
-    return db_finish(d, st, e);
-}
-
-/* Run a statement with one text, two texts, or one number. */
-static int run_with_text(struct db *d, enum sql sql, struct str text, struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    db_bind(st, 1, text);
-    return db_finish(d, st, e);
-}
-
-static int run_with_pair(struct db *d, enum sql sql, const struct txn_op *op, struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    db_bind(st, 1, op->key);
-    db_bind(st, 2, op->value);
-    return db_finish(d, st, e);
-}
-
-static int run_with_number(struct db *d, enum sql sql, int64_t number, struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    sqlite3_bind_int64(st, 1, number);
-    return db_finish(d, st, e);
 }
 
 /* ---- sandboxes */
@@ -146,18 +117,11 @@ static int run_with_number(struct db *d, enum sql sql, int64_t number, struct er
 static int put_tag(const struct sandbox_record *b, enum sql sql, const char *key, const char *value,
                    struct db *d, struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    db_bind(st, 1, str_from(key));
-    db_bind(st, 2, str_from(value));
-    db_bind(st, 3, str_from(b->owner));
-    sqlite3_bind_int(st, 4, b->state != SANDBOX_DESTROYED);
-    sqlite3_bind_int64(st, 5, b->created_ns);
-    db_bind(st, 6, str_from(b->id));
-    return db_finish(d, st, e);
+    return db_run(d, sql,
+                  DB_WITH(db_text(str_from(key)), db_text(str_from(value)),
+                          db_text(str_from(b->owner)), db_int(b->state != SANDBOX_DESTROYED),
+                          db_int(b->created_ns), db_text(str_from(b->id))),
+                  e);
 }
 
 /* Adds or deletes all tags of the sandbox. */
@@ -199,18 +163,14 @@ static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct e
 {
     struct sandbox_record *old = arena_alloc(&t->arena_, sizeof *old);
     sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_SANDBOX, &st, e);
+    int r;
 
     if (!old)
         return err_set(e, ERR_TOO_BIG, "the store transaction is too large");
-    if (r < 0)
-        return r;
-    db_bind(st, 1, str_from(id));
-    db_bind(st, 2, STR(""));
-    r = db_step(d, st, e);
+    r = db_first(d, SQL_SANDBOX, DB_WITH(db_text(str_from(id)), db_text(STR(""))), &st, e);
     if (r <= 0)
         return r;
-    r = row_read(&sandbox_shape, st, &t->arena_, old, d->keys, e);
+    r = row_read(d, &sandbox_shape, st, &t->arena_, old, e);
     db_end(st);
     return r < 0 ? r : put_tags(old, SQL_DROP_TAG, d, e);
 }
@@ -218,18 +178,7 @@ static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct e
 static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct db *d,
                            struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, sql, &st, e);
-
-    if (r < 0)
-        return r;
-    r = row_bind(&sandbox_shape, b, st, d->keys, e);
-    if (r < 0) {
-        db_end(st);
-        return r;
-    }
-    sqlite3_bind_int(st, sandbox_shape.n + 1, b->state != SANDBOX_DESTROYED);
-    return db_finish(d, st, e);
+    return row_write(d, sql, &sandbox_shape, b, DB_WITH(db_int(b->state != SANDBOX_DESTROYED)), e);
 }
 
 static int apply_put_sandbox(const struct txn_op *op, struct store_txn *t, struct db *d,
@@ -250,7 +199,6 @@ static int apply_put_sandbox(const struct txn_op *op, struct store_txn *t, struc
     }
     if (r >= 0)
         r = put_sandbox_row(b, SQL_MOVE_SANDBOX, d, e);
-
     if (r < 0 || sqlite3_changes(d->h) > 0)
         return r;
     r = check_record_labels(b, e);
@@ -270,107 +218,159 @@ void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r)
 
 static int insert_event(const struct event_record *v, struct ledger *l, struct db *d, struct err *e)
 {
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_ADD_EVENT, &st, e);
+    struct event_record row = *v;
+    const struct ledger_head *h = ledger_chain_event(l, v);
 
-    if (r < 0)
-        return r;
-    r = row_bind(&event_shape, v, st, d->keys, e);
-    if (r < 0) {
-        db_end(st);
-        return r;
-    }
-    ledger_chain_event(l, v, st);
-    return db_finish(d, st, e);
+    row.seq = h ? h->seq : 0;
+    return row_write(d, SQL_ADD_EVENT, &event_shape, &row,
+                     h ? DB_WITH(db_bytes(h->digest, LEDGER_SIZE)) : NULL, e);
 }
 
-static int apply_add_event(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
+static int add_event(const struct event_record *v, bool hub, struct store_txn *t, struct db *d,
+                     struct err *e)
 {
     struct ledger *l = &t->store->ledger;
     struct ledger_state before = l->at;
-    int r = insert_event(op->record, l, d, e);
+    int r = insert_event(v, l, d, e);
 
     if (r == -ERR_CONFLICT && l->on) {
         l->at = before;
         r = ledger_skip_inserted(l, d, e);
         if (r >= 0)
-            r = insert_event(op->record, l, d, e);
+            r = insert_event(v, l, d, e);
     }
     if (r < 0)
         return r;
     t->last_seq = sqlite3_last_insert_rowid(d->h);
     if (!t->first_seq)
         t->first_seq = t->last_seq;
-    return op->hub ? run_with_number(d, SQL_ADD_OUTBOX, t->last_seq, e) : 0;
+    return hub ? db_run(d, SQL_ADD_OUTBOX, DB_WITH(db_int(t->last_seq)), e) : 0;
+}
+
+static int apply_add_event(const struct txn_op *op, struct store_txn *t, struct db *d,
+                           struct err *e)
+{
+    return add_event(op->record, op->hub, t, d, e);
 }
 
 void store_add_event(struct store_txn *t, const struct event_record *r)
 {
-    const void *copy = row_copy(&event_shape, r, &t->arena_);
-    struct txn_op *op = add_op(t, apply_add_event);
-
-    op->record = copy;
-    op->hub = t->store->hub;
-    if (!copy)
-        fail_too_big(t);
-}
-
-static int apply_outbox_sent(const struct txn_op *op, struct store_txn *t, struct db *d,
-                             struct err *e)
-{
-    return run_with_number(d, SQL_DROP_OUTBOX, op->number, e);
+    add_record_op(t, apply_add_event, &event_shape, r)->hub = t->store->hub;
 }
 
 void store_outbox_sent(struct store_txn *t, int64_t seq)
 {
-    add_op(t, apply_outbox_sent)->number = seq;
+    struct txn_op *op = add_op(t, NULL);
+
+    op->sql = SQL_DROP_OUTBOX;
+    op->values[0] = db_int(seq);
 }
 
-/* ---- the others */
-
-static int apply_put_process(const struct txn_op *op, struct store_txn *t, struct db *d,
-                             struct err *e)
-{
-    return write_record_row(d, SQL_PUT_PROCESS, &process_shape, op->record, e);
-}
+/* ---- records that are one row each */
 
 void store_put_process(struct store_txn *t, const struct process_record *r)
 {
-    add_record_op(t, apply_put_process, &process_shape, r);
-}
-
-static int apply_remove_process(const struct txn_op *op, struct store_txn *t, struct db *d,
-                                struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_DROP_PROCESS, &st, e);
-
-    if (r < 0)
-        return r;
-    db_bind(st, 1, op->key);
-    sqlite3_bind_int64(st, 2, op->number);
-    return db_finish(d, st, e);
+    put_record(t, SQL_PUT_PROCESS, &process_shape, r);
 }
 
 void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc)
 {
-    struct txn_op *op = add_op(t, apply_remove_process);
-
-    op->key = copy_op_text(t, sandbox);
-    op->number = proc;
-}
-
-static int apply_put_egress(const struct txn_op *op, struct store_txn *t, struct db *d,
-                            struct err *e)
-{
-    return write_record_row(d, SQL_PUT_EGRESS, &egress_shape, op->record, e);
+    add_statement(t, SQL_DROP_PROCESS, sandbox, db_int(proc));
 }
 
 void store_put_egress(struct store_txn *t, const struct egress_record *r)
 {
-    add_record_op(t, apply_put_egress, &egress_shape, r);
+    put_record(t, SQL_PUT_EGRESS, &egress_shape, r);
 }
+
+void store_put_token(struct store_txn *t, const struct token_record *r)
+{
+    put_record(t, SQL_PUT_TOKEN, &token_shape, r);
+}
+
+void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
+{
+    add_statement(t, SQL_END_TOKEN, id, db_int(revoked_ns));
+}
+
+void store_put_host(struct store_txn *t, const struct host_record *r)
+{
+    put_record(t, SQL_PUT_HOST, &host_shape, r);
+}
+
+void store_remove_host(struct store_txn *t, const char *name)
+{
+    remove_record(t, SQL_DROP_HOST, name);
+}
+
+void store_put_peer(struct store_txn *t, const struct peer_record *r)
+{
+    put_record(t, SQL_PUT_PEER, &peer_shape, r);
+}
+
+void store_remove_peer(struct store_txn *t, const char *id)
+{
+    remove_record(t, SQL_DROP_PEER, id);
+}
+
+void store_add_approval(struct store_txn *t, const struct approval_record *r)
+{
+    put_record(t, SQL_ADD_APPROVAL, &approval_shape, r);
+}
+
+void store_put_grant(struct store_txn *t, const struct grant_record *r)
+{
+    put_record(t, SQL_PUT_GRANT, &grant_shape, r);
+}
+
+void store_remove_grant(struct store_txn *t, const char *id)
+{
+    remove_record(t, SQL_DROP_GRANT, id);
+}
+
+void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
+{
+    t->durable = true;
+    put_record(t, SQL_PUT_SNAPSHOT, &snapshot_shape, r);
+}
+
+void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
+{
+    t->durable = true;
+    add_statement(t, SQL_SET_SNAPSHOT_LAYERS, id, copy_text(t, layers));
+}
+
+void store_remove_snapshot(struct store_txn *t, const char *id)
+{
+    t->durable = true;
+    remove_record(t, SQL_DROP_SNAPSHOT, id);
+}
+
+void store_put_image(struct store_txn *t, const struct image_record *r)
+{
+    t->durable = true;
+    put_record(t, SQL_PUT_IMAGE, &image_shape, r);
+}
+
+void store_remove_image(struct store_txn *t, const char *ref)
+{
+    t->durable = true;
+    remove_record(t, SQL_DROP_IMAGE, ref);
+}
+
+void store_put_layer(struct store_txn *t, const struct layer_record *r)
+{
+    t->durable = true;
+    put_record(t, SQL_PUT_LAYER, &layer_shape, r);
+}
+
+void store_remove_layer(struct store_txn *t, const char *name)
+{
+    t->durable = true;
+    remove_record(t, SQL_DROP_LAYER, name);
+}
+
+/* ---- the others */
 
 static int apply_put_egress_head(const struct txn_op *op, struct store_txn *t, struct db *d,
                                  struct err *e)
@@ -383,64 +383,11 @@ void store_put_egress_head(struct store_txn *t, const struct egress_head_record 
     add_record_op(t, apply_put_egress_head, &egress_head_shape, r);
 }
 
-static int apply_put_token(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    return write_record_row(d, SQL_PUT_TOKEN, &token_shape, op->record, e);
-}
-
-void store_put_token(struct store_txn *t, const struct token_record *r)
-{
-    add_record_op(t, apply_put_token, &token_shape, r);
-}
-
-static int apply_end_token(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_END_TOKEN, &st, e);
-
-    if (r < 0)
-        return r;
-    db_bind(st, 1, op->key);
-    sqlite3_bind_int64(st, 2, op->number);
-    return db_finish(d, st, e);
-}
-
-void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
-{
-    struct txn_op *op = add_op(t, apply_end_token);
-
-    op->key = copy_op_text(t, id);
-    op->number = revoked_ns;
-}
-
-static int apply_put_host(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
-{
-    return write_record_row(d, SQL_PUT_HOST, &host_shape, op->record, e);
-}
-
-void store_put_host(struct store_txn *t, const struct host_record *r)
-{
-    add_record_op(t, apply_put_host, &host_shape, r);
-}
-
-static int apply_remove_host(const struct txn_op *op, struct store_txn *t, struct db *d,
-                             struct err *e)
-{
-    return run_with_text(d, SQL_DROP_HOST, op->key, e);
-}
-
-void store_remove_host(struct store_txn *t, const char *name)
-{
-    add_op(t, apply_remove_host)->key = copy_op_text(t, name);
-}
-
 static int apply_put_idempotency(const struct txn_op *op, struct store_txn *t, struct db *d,
                                  struct err *e)
 {
     const struct idempotency_record *i = op->record;
-    int r = write_record_row(d, SQL_ADD_IDEMPOTENCY, &idempotency_shape, i, e);
+    int r = row_write(d, SQL_ADD_IDEMPOTENCY, op->shape, i, NULL, e);
 
     if (r == -ERR_CONFLICT)
         return err_set(e, ERR_CONFLICT, "the idempotency key '%s' is taken", i->key);
@@ -452,196 +399,43 @@ void store_put_idempotency(struct store_txn *t, const struct idempotency_record 
     add_record_op(t, apply_put_idempotency, &idempotency_shape, r);
 }
 
-/* ---- trust */
-
-static int apply_put_peer(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
-{
-    return write_record_row(d, SQL_PUT_PEER, &peer_shape, op->record, e);
-}
-
-void store_put_peer(struct store_txn *t, const struct peer_record *r)
-{
-    add_record_op(t, apply_put_peer, &peer_shape, r);
-}
-
-static int apply_remove_peer(const struct txn_op *op, struct store_txn *t, struct db *d,
-                             struct err *e)
-{
-    return run_with_text(d, SQL_DROP_PEER, op->key, e);
-}
-
-void store_remove_peer(struct store_txn *t, const char *id)
-{
-    add_op(t, apply_remove_peer)->key = copy_op_text(t, id);
-}
-
-static int apply_add_approval(const struct txn_op *op, struct store_txn *t, struct db *d,
-                              struct err *e)
-{
-    return write_record_row(d, SQL_ADD_APPROVAL, &approval_shape, op->record, e);
-}
-
-void store_add_approval(struct store_txn *t, const struct approval_record *r)
-{
-    add_record_op(t, apply_add_approval, &approval_shape, r);
-}
-
 static int apply_move_approval(const struct txn_op *op, struct store_txn *t, struct db *d,
                                struct err *e)
 {
     const struct approval_record *a = op->record;
-    sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_MOVE_APPROVAL, &st, e);
+    int r = row_write(d, SQL_MOVE_APPROVAL, op->shape, a, op->values, e);
 
-    if (r < 0)
-        return r;
-    r = row_bind(&approval_shape, a, st, d->keys, e);
-    if (r < 0) {
-        db_end(st);
-        return r;
-    }
-    sqlite3_bind_int64(st, approval_shape.n + 1, op->number);
-    r = db_finish(d, st, e);
     if (r >= 0 && sqlite3_changes(d->h) == 0)
         return err_set(e, ERR_CONFLICT, "%s is no longer %s", a->id,
-                       approval_state_names[op->number]);
+                       approval_state_names[op->values[0].number]);
     return r;
 }
 
 void store_move_approval(struct store_txn *t, const struct approval_record *r,
                          enum approval_state from)
 {
-    const void *copy = row_copy(&approval_shape, r, &t->arena_);
-    struct txn_op *op = add_op(t, apply_move_approval);
-
-    op->record = copy;
-    op->number = from;
-    if (!copy)
-        fail_too_big(t);
-}
-
-static int apply_put_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    return write_record_row(d, SQL_PUT_GRANT, &grant_shape, op->record, e);
-}
-
-void store_put_grant(struct store_txn *t, const struct grant_record *r)
-{
-    add_record_op(t, apply_put_grant, &grant_shape, r);
-}
-
-static int apply_remove_grant(const struct txn_op *op, struct store_txn *t, struct db *d,
-                              struct err *e)
-{
-    return run_with_text(d, SQL_DROP_GRANT, op->key, e);
-}
-
-void store_remove_grant(struct store_txn *t, const char *id)
-{
-    add_op(t, apply_remove_grant)->key = copy_op_text(t, id);
-}
-
-static int apply_put_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
-                              struct err *e)
-{
-    return write_record_row(d, SQL_PUT_SNAPSHOT, &snapshot_shape, op->record, e);
-}
-
-void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
-{
-    t->durable = true;
-    add_record_op(t, apply_put_snapshot, &snapshot_shape, r);
-}
-
-static int apply_set_snapshot_layers(const struct txn_op *op, struct store_txn *t, struct db *d,
-                                     struct err *e)
-{
-    return run_with_pair(d, SQL_SET_SNAPSHOT_LAYERS, op, e);
-}
-
-void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
-{
-    t->durable = true;
-    add_pair_op(t, apply_set_snapshot_layers, id, layers);
-}
-
-static int apply_remove_snapshot(const struct txn_op *op, struct store_txn *t, struct db *d,
-                                 struct err *e)
-{
-    return run_with_text(d, SQL_DROP_SNAPSHOT, op->key, e);
-}
-
-void store_remove_snapshot(struct store_txn *t, const char *id)
-{
-    t->durable = true;
-    add_op(t, apply_remove_snapshot)->key = copy_op_text(t, id);
-}
-
-/* ---- images */
-
-static int apply_put_image(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    return write_record_row(d, SQL_PUT_IMAGE, &image_shape, op->record, e);
-}
-
-void store_put_image(struct store_txn *t, const struct image_record *r)
-{
-    t->durable = true;
-    add_record_op(t, apply_put_image, &image_shape, r);
-}
-
-static int apply_remove_image(const struct txn_op *op, struct store_txn *t, struct db *d,
-                              struct err *e)
-{
-    return run_with_text(d, SQL_DROP_IMAGE, op->key, e);
-}
-
-void store_remove_image(struct store_txn *t, const char *ref)
-{
-    t->durable = true;
-    add_op(t, apply_remove_image)->key = copy_op_text(t, ref);
-}
-
-static int apply_put_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    return write_record_row(d, SQL_PUT_LAYER, &layer_shape, op->record, e);
-}
-
-void store_put_layer(struct store_txn *t, const struct layer_record *r)
-{
-    t->durable = true;
-    add_record_op(t, apply_put_layer, &layer_shape, r);
-}
-
-static int apply_remove_layer(const struct txn_op *op, struct store_txn *t, struct db *d,
-                              struct err *e)
-{
-    return run_with_text(d, SQL_DROP_LAYER, op->key, e);
-}
-
-void store_remove_layer(struct store_txn *t, const char *name)
-{
-    t->durable = true;
-    add_op(t, apply_remove_layer)->key = copy_op_text(t, name);
+    add_record_op(t, apply_move_approval, &approval_shape, r)->values[0] = db_int(from);
 }
 
 static int apply_set_setting(const struct txn_op *op, struct store_txn *t, struct db *d,
                              struct err *e)
 {
-    AUTO(buf_done) struct buf sealed = BUF_INIT(2 * op->value.n + 256);
-    struct txn_op with = *op;
+    struct str key = op->values[0].text, value = op->values[1].text;
+    AUTO(buf_done) struct buf sealed = BUF_INIT(2 * value.n + 256);
     char name[192];
     int r = 0;
 
-    if (d->keys && seal_applies(op->key)) {
-        r = seal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", op->key.p, name),
-                      op->value, &sealed, e);
-        with.value = buf_str(&sealed);
+    if (d->keys && seal_applies(key)) {
+        r = seal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", key.p, name), value,
+                      &sealed, e);
+        value = buf_str(&sealed);
     }
-    return r < 0 ? r : run_with_pair(d, SQL_PUT_SETTING, &with, e);
+    return r < 0 ? r : db_run(d, SQL_PUT_SETTING, DB_WITH(db_text(key), db_text(value)), e);
+}
+
+void store_set(struct store_txn *t, const char *key, const char *value)
+{
+    add_statement(t, SQL_PUT_SETTING, key, copy_text(t, value))->apply = apply_set_setting;
 }
 
 static int apply_reseal(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
@@ -653,11 +447,6 @@ void store_reseal(struct store_txn *t)
 {
     t->durable = true;
     add_op(t, apply_reseal);
-}
-
-void store_set(struct store_txn *t, const char *key, const char *value)
-{
-    add_pair_op(t, apply_set_setting, key, value);
 }
 
 static int apply_force(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
@@ -672,75 +461,90 @@ void store_force(struct store_txn *t)
 
 /* ---- pruning */
 
-/* Collects the ids first, so that no statement iterates over rows that another deletes. */
-static int find_old(const struct txn_op *op, enum sql sql, int64_t before, struct store_txn *t,
+/* The record of the operation. */
+struct prune {
+    int64_t sandboxes_before_ns, others_before_ns, now_ns, events_keep;
+    int limit; /* rows per kind */
+    bool hub;
+};
+
+/* Collects the ids first, so that no statement iterates over rows that another deletes. Returns
+ * their number. */
+static int find_old(const struct prune *p, enum sql sql, int64_t before, struct store_txn *t,
                     struct db *d, char (**ret)[ID_MAX], struct err *e)
 {
-    char(*ids)[ID_MAX] = arena_array(&t->arena_, (size_t)op->limit, ID_MAX);
+    char(*ids)[ID_MAX] = arena_array(&t->arena_, (size_t)p->limit, ID_MAX);
     sqlite3_stmt *st;
-    int n = 0, r = db_prepare(d, sql, &st, e);
+    int n = 0, r;
 
     if (!ids)
-        return err_set(e, ERR_TOO_BIG, "%d rows are too many to prune at once", op->limit);
+        return err_set(e, ERR_TOO_BIG, "%d rows are too many to prune at once", p->limit);
+    r = db_start(d, sql, DB_WITH(db_int(before), db_int(p->limit)), &st, e);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(st, 1, before);
-    sqlite3_bind_int(st, 2, op->limit);
-    while ((r = db_step(d, st, e)) > 0 && n < op->limit)
+    while ((r = db_step(d, st, e)) > 0 && n < p->limit)
         if (str_copy(str_from((const char *)sqlite3_column_text(st, 0)), ids[n], ID_MAX))
             n++;
     *ret = ids;
     return r < 0 ? r : n;
 }
 
-static int prune_sandboxes(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
+static int prune_sandboxes(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
 {
+    struct ledger_state *l = &t->store->ledger.at;
     char(*ids)[ID_MAX];
-    int n = find_old(op, SQL_OLD_SANDBOXES, op->number, t, d, &ids, e), r = n;
+    int n = find_old(p, SQL_OLD_SANDBOXES, p->sandboxes_before_ns, t, d, &ids, e), r = n;
 
-    if (n > 0 && t->store->ledger.at.pruned_ns < op->number) {
-        t->store->ledger.at.pruned_ns = op->number;
-        t->store->ledger.at.moved = true;
+    if (n > 0 && l->pruned_ns < p->sandboxes_before_ns) {
+        l->pruned_ns = p->sandboxes_before_ns;
+        l->moved = true;
     }
     for (int i = 0; r >= 0 && i < n; i++) {
+        const struct db_value *with = DB_WITH(db_text(str_from(ids[i])));
+
         r = drop_tags(ids[i], t, d, e);
         if (r >= 0)
-            r = run_with_text(d, SQL_DROP_IDEMPOTENCY, str_from(ids[i]), e);
+            r = db_run(d, SQL_DROP_IDEMPOTENCY, with, e);
         if (r >= 0)
-            r = run_with_text(d, SQL_DROP_SANDBOX, str_from(ids[i]), e);
+            r = db_run(d, SQL_DROP_SANDBOX, with, e);
     }
     return r < 0 ? r : n;
 }
 
-static int prune_approvals(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
+/* Deletes the rows that `find` returns, with `drop`. */
+static int prune_rows(const struct prune *p, enum sql find, enum sql drop, struct store_txn *t,
+                      struct db *d, struct err *e)
 {
     char(*ids)[ID_MAX];
-    int n = find_old(op, SQL_OLD_APPROVALS, op->other, t, d, &ids, e), r = n;
+    int n = find_old(p, find, p->others_before_ns, t, d, &ids, e), r = n;
 
     for (int i = 0; r >= 0 && i < n; i++)
-        r = run_with_text(d, SQL_DROP_APPROVAL, str_from(ids[i]), e);
+        r = db_run(d, drop, DB_WITH(db_text(str_from(ids[i]))), e);
     return r < 0 ? r : n;
 }
 
-static int prune_tokens(const struct txn_op *op, enum sql sql, struct store_txn *t, struct db *d,
-                        struct err *e)
+static int prune_approvals(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
 {
-    char(*ids)[ID_MAX];
-    int n = find_old(op, sql, op->other, t, d, &ids, e), r = n;
+    return prune_rows(p, SQL_OLD_APPROVALS, SQL_DROP_APPROVAL, t, d, e);
+}
 
-    for (int i = 0; r >= 0 && i < n; i++)
-        r = run_with_text(d, SQL_DROP_TOKEN, str_from(ids[i]), e);
-    return r < 0 ? r : n;
+static int prune_revoked(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
+{
+    return prune_rows(p, SQL_OLD_TOKENS, SQL_DROP_TOKEN, t, d, e);
+}
+
+static int prune_expired(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
+{
+    return prune_rows(p, SQL_EXPIRED_TOKENS, SQL_DROP_TOKEN, t, d, e);
 }
 
 /* The only place where events are deleted. */
 static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
 {
-    int r = in_outbox ? run_with_number(d, SQL_DROP_OUTBOX, seq, e) : 0;
+    const struct db_value *with = DB_WITH(db_int(seq));
+    int r = in_outbox ? db_run(d, SQL_DROP_OUTBOX, with, e) : 0;
 
-    return r < 0 ? r : run_with_number(d, SQL_DROP_EVENT, seq, e);
+    return r < 0 ? r : db_run(d, SQL_DROP_EVENT, with, e);
 }
 
 static void note_unsent(struct store_pruned *p, int64_t seq)
@@ -753,49 +557,48 @@ static void note_unsent(struct store_pruned *p, int64_t seq)
 
 /* The last event beyond the limit of events to keep; 0 or less: none. Events are numbered without
  * gaps, so counting is not necessary. */
-static int find_surplus(const struct txn_op *op, struct db *d, int64_t *ret, struct err *e)
+static int find_surplus(const struct prune *p, struct db *d, int64_t *ret, struct err *e)
 {
     sqlite3_stmt *st;
-    int r = db_prepare(d, SQL_LAST_EVENT, &st, e);
+    int r;
 
     *ret = 0;
-    if (r < 0 || !op->keep)
-        return r;
-    r = db_step(d, st, e);
+    if (!p->events_keep)
+        return 0;
+    r = db_first(d, SQL_LAST_EVENT, NULL, &st, e);
     if (r <= 0)
         return r;
-    *ret = sqlite3_column_int64(st, 0) - op->keep;
+    *ret = sqlite3_column_int64(st, 0) - p->events_keep;
     db_end(st);
     return 0;
 }
 
 /* Deletes events from the oldest on; returns their number. */
-static int prune_events(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
+static int prune_events(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
 {
     struct ledger_cut run = { 0 };
     sqlite3_stmt *st;
     int64_t surplus;
-    int n = 0, r = find_surplus(op, d, &surplus, e);
+    int n = 0, r = find_surplus(p, d, &surplus, e);
 
     if (r >= 0)
-        r = db_prepare(d, SQL_OLD_EVENTS, &st, e);
+        r = db_start(d, SQL_OLD_EVENTS, DB_WITH(db_int(0)), &st, e);
     if (r < 0)
         return r;
-    sqlite3_bind_int64(st, 1, 0);
-    while (n < op->limit && (r = db_step(d, st, e)) > 0) {
+    while (n < p->limit && (r = db_step(d, st, e)) > 0) {
         int64_t seq = sqlite3_column_int64(st, 0);
         bool in_outbox = sqlite3_column_int(st, 2);
 
-        if (seq > surplus && sqlite3_column_int64(st, 1) >= op->other)
+        if (seq > surplus && sqlite3_column_int64(st, 1) >= p->others_before_ns)
             break;
-        if (in_outbox && op->hub && seq > surplus)
+        if (in_outbox && p->hub && seq > surplus)
             continue;
         r = ledger_cut_event(&t->store->ledger, &run, seq, st, 3, d, e);
         if (r >= 0)
             r = drop_event(d, seq, in_outbox, e);
         if (r < 0)
             break;
-        if (in_outbox && op->hub)
+        if (in_outbox && p->hub)
             note_unsent(&t->pruned, seq);
         n++;
     }
@@ -821,19 +624,6 @@ static bool fill_gap_event(const struct store_pruned *p, char detail[static STOR
     return true;
 }
 
-static int apply_gap_event(const struct txn_op *op, struct store_txn *t, struct db *d,
-                           struct err *e)
-{
-    struct txn_op add_gap = { .hub = op->hub };
-    char detail[STORE_GAP_MAX];
-    struct event_record v;
-
-    if (!fill_gap_event(&t->pruned, detail, &v))
-        return 0;
-    add_gap.record = &v;
-    return apply_add_event(&add_gap, t, d, e);
-}
-
 bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX],
                      struct event_record *ret)
 {
@@ -843,50 +633,43 @@ bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX
     return true;
 }
 
-static void note_pruned(struct store_txn *t, int n)
-{
-    if (n > t->pruned.rows)
-        t->pruned.rows = n;
-}
-
 static int apply_prune(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    int r;
+    static int (*const steps[])(const struct prune *p, struct store_txn *t, struct db *d,
+                                struct err *e) = {
+        prune_sandboxes, prune_approvals, prune_revoked, prune_expired, prune_events,
+    };
+    const struct prune *p = op->record;
+    char detail[STORE_GAP_MAX];
+    struct event_record gap;
 
-    t->pruned = (struct store_pruned){ .time_ns = op->now };
-    r = prune_sandboxes(op, t, d, e);
-    if (r >= 0) {
-        note_pruned(t, r);
-        r = prune_approvals(op, t, d, e);
+    t->pruned = (struct store_pruned){ .time_ns = p->now_ns };
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        int r = steps[i](p, t, d, e);
+
+        if (r < 0)
+            return r;
+        if (r > t->pruned.rows)
+            t->pruned.rows = r;
     }
-    if (r >= 0) {
-        note_pruned(t, r);
-        r = prune_tokens(op, SQL_OLD_TOKENS, t, d, e);
-    }
-    if (r >= 0) {
-        note_pruned(t, r);
-        r = prune_tokens(op, SQL_EXPIRED_TOKENS, t, d, e);
-    }
-    if (r >= 0) {
-        note_pruned(t, r);
-        r = prune_events(op, t, d, e);
-    }
-    if (r >= 0) {
-        note_pruned(t, r);
-        r = apply_gap_event(op, t, d, e);
-    }
-    return r < 0 ? r : 0;
+    return fill_gap_event(&t->pruned, detail, &gap) ? add_event(&gap, p->hub, t, d, e) : 0;
 }
 
 void store_prune(struct store_txn *t, int64_t sandboxes_before_ns, int64_t events_before_ns,
                  int limit)
 {
     struct txn_op *op = add_op(t, apply_prune);
+    struct prune *p = arena_alloc(&t->arena_, sizeof *p);
 
-    op->number = sandboxes_before_ns;
-    op->other = events_before_ns;
-    op->now = clock_wall();
-    op->keep = t->store->events_keep;
-    op->limit = limit < 0 ? 0 : limit;
-    op->hub = t->store->hub;
+    if (!p) {
+        fail_too_big(t);
+        return;
+    }
+    *p = (struct prune){ .sandboxes_before_ns = sandboxes_before_ns,
+                         .others_before_ns = events_before_ns,
+                         .now_ns = clock_wall(),
+                         .events_keep = t->store->events_keep,
+                         .limit = limit < 0 ? 0 : limit,
+                         .hub = t->store->hub };
+    op->record = p;
 }
