@@ -28,9 +28,16 @@ static int check_diff_ids(const struct json_strs *ids, struct err *e)
     return 0;
 }
 
-static const char *text_or_empty(const char *s)
+/* "" if it is absent. Rejects control characters: without its user, a program would run as root. */
+static int read_run_text(const struct json *v, const char *key, const char **ret, struct err *e)
 {
-    return s ? s : "";
+    const struct json *m = json_get(v, str_from(key));
+
+    *ret = oci_text(v, key);
+    if (!*ret && m && m->type == JSON_STR)
+        return err_set(e, ERR_INVALID, "%s contains a control character", key);
+    *ret = *ret ? *ret : "";
+    return 0;
 }
 
 /* Reads the defaults for programs; all members are optional. */
@@ -38,10 +45,12 @@ static int read_run(const struct json *v, struct arena *a, struct oci_config *c,
 {
     int r = oci_texts(v, "Env", OCI_ENV_MAX, a, &c->env, e);
 
-    c->user = text_or_empty(oci_text(v, "User"));
-    c->workdir = text_or_empty(oci_text(v, "WorkingDir"));
     if (r >= 0)
         r = check_image_env(&c->env, e);
+    if (r >= 0)
+        r = read_run_text(v, "User", &c->user, e);
+    if (r >= 0)
+        r = read_run_text(v, "WorkingDir", &c->workdir, e);
     if (r >= 0)
         r = oci_texts(v, "Entrypoint", OCI_ARGUMENTS_MAX, a, &c->entrypoint, e);
     if (r >= 0)

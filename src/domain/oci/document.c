@@ -21,8 +21,13 @@ int oci_document(struct str text, const char *what, struct arena *a, const struc
 
 static bool has_no_nul(struct str s)
 {
+    return !s.n || !memchr(s.p, 0, s.n);
+}
+
+bool oci_printable(struct str s)
+{
     for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] == 0)
+        if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
             return false;
     return true;
 }
@@ -31,7 +36,7 @@ const char *oci_text(const struct json *v, const char *key)
 {
     const struct json *m = json_get(v, str_from(key));
 
-    return m && m->type == JSON_STR && has_no_nul(m->s) ? m->s.p : NULL;
+    return m && m->type == JSON_STR && oci_printable(m->s) ? m->s.p : NULL;
 }
 
 int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a,

@@ -12,9 +12,12 @@
 int oci_document(struct str text, const char *what, struct arena *a, const struct json **ret,
                  struct err *e);
 
-/* Returns a text member without NUL bytes; NULL if it is absent, null or not a text. */
+/* Whether the text has no control characters: names, types and paths reach terminals, logs and
+ * headers of requests. */
+bool oci_printable(struct str s);
+/* Returns a text member; NULL if it is absent, null, not a text, or has control characters. */
 const char *oci_text(const struct json *v, const char *key);
-/* Reads a list of such texts; absent or null: empty. */
+/* Reads a list of texts without NUL bytes; absent or null: empty. */
 int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a,
               struct json_strs *ret, struct err *e);
 int oci_descriptor(const struct json *v, const char *what, struct oci_descriptor *ret,

@@ -6,6 +6,14 @@
 
 enum { DEPTH = 8, TAGS_MAX = 64 };
 
+static int check_saved_names(const struct json_strs *names, struct err *e)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (!oci_printable(str_from(names->p[i])))
+            return err_set(e, ERR_INVALID, "a name contains a control character");
+    return 0;
+}
+
 static int read_saved_image(const struct json *v, struct arena *a, struct oci_saved *ret,
                             struct err *e)
 {
@@ -19,7 +27,9 @@ static int read_saved_image(const struct json *v, struct arena *a, struct oci_sa
         r = err_set(e, ERR_INVALID, "an image has no Layers");
     if (r >= 0)
         r = oci_texts(v, "RepoTags", TAGS_MAX, a, &ret->tags, e);
-    return r;
+    if (r >= 0)
+        r = check_saved_names(&ret->layers, e);
+    return r < 0 ? r : check_saved_names(&ret->tags, e);
 }
 
 int oci_saved_read(struct str text, struct arena *a, const struct oci_saved **ret, size_t *ret_n,

@@ -171,10 +171,15 @@ TEST(a_bad_configuration_is_refused)
         STR("{\"config\":{\"Env\":[\"a=\\u0000\"]}" ROOTFS),
         STR("{\"config\":{\"Env\":\"a=b\"}" ROOTFS),
         STR("{\"config\":{\"WorkingDir\":\"relative\"}" ROOTFS),
+        STR("{\"config\":{\"WorkingDir\":\"/a\\u001b[2J\"}" ROOTFS),
+        STR("{\"config\":{\"User\":\"me\\n\"}" ROOTFS),
         STR("{\"config\":{\"Cmd\":[{}]}" ROOTFS),
     };
     struct oci_config c;
 
+    CHECK_OK(oci_config_read(STR("{\"config\":{\"Cmd\":[\"a\\nb\"],\"Env\":[\"a=\\n\"]}" ROOTFS),
+                             &a, &c, &e),
+             e); /* arguments and values may have several lines */
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         if (oci_config_read(bad[i], &a, &c, &e) != -ERR_INVALID)
             FAIL(STR_FMT " is taken", STR_ARG(bad[i]));
@@ -197,4 +202,10 @@ TEST(a_saved_archive_names_its_files)
     CHECK(oci_saved_read(STR("{}"), &a, &all, &n, &e) == -ERR_INVALID);
     CHECK(oci_saved_read(STR("[{\"Config\":\"c\"}]"), &a, &all, &n, &e) == -ERR_INVALID);
     CHECK(oci_saved_read(STR("[{\"Layers\":[\"y\"]}]"), &a, &all, &n, &e) == -ERR_INVALID);
+    CHECK(oci_saved_read(STR("[{\"Config\":\"c\\n\",\"Layers\":[\"y\"]}]"), &a, &all, &n, &e) ==
+          -ERR_INVALID);
+    CHECK(oci_saved_read(STR("[{\"Config\":\"c\",\"Layers\":[\"y\\u007f\"]}]"), &a, &all, &n, &e) ==
+          -ERR_INVALID);
+    CHECK(oci_saved_read(STR("[{\"Config\":\"c\",\"Layers\":[\"y\"],\"RepoTags\":[\"a\\u001b\"]}]"),
+                         &a, &all, &n, &e) == -ERR_INVALID);
 }
