@@ -3,16 +3,11 @@
 #ifndef DOMAIN_MODEL_TIME_H
 #define DOMAIN_MODEL_TIME_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-#include "base/str.h"
 
 enum { TIME_TEXT = 32 };
 
 /* RFC 3339 in UTC, with milliseconds: "2026-01-02T03:04:05.678Z". */
 void time_text(int64_t wall_ns, char out[static TIME_TEXT]);
-/* Parses such a text: UTC ("Z"), with an optional fraction of up to nine digits. */
-bool time_read(struct str text, int64_t *ret_wall_ns);
 
 #endif

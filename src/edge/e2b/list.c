@@ -4,11 +4,11 @@
 
 #include "edge/core/pagination.h"
 #include "base/own.h"
+#include "base/rfc3339.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/metadata.h"
 #include "edge/e2b/shown.h"
 #include "edge/core/template.h"
-#include "domain/model/time.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
@@ -113,7 +113,7 @@ static int read_started_after(struct call *c, int64_t *ret)
     struct str text;
     int r = call_query(c, "startedAfter", &text);
 
-    if (r <= 0 || time_read(text, ret))
+    if (r <= 0 || rfc3339_parse(text, ret))
         return r;
     call_fail_with(c, 400, "invalid", "startedAfter: must be a time like 2026-01-02T03:04:05Z");
     return -1;

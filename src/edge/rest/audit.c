@@ -6,9 +6,9 @@
 #include "edge/core/internal.h"
 #include "edge/core/route.h"
 #include "base/own.h"
+#include "base/rfc3339.h"
 #include "control/event/audit_check.h"
 #include "lib/crypto/encode.h"
-#include "domain/model/time.h"
 
 struct audit_call {
     struct call *call;
@@ -147,7 +147,7 @@ static void rest_verify_audit(struct call *c)
 
     if (has_expect < 0)
         return;
-    if (has_since > 0 && !time_read(since, &w.since_ns))
+    if (has_since > 0 && !rfc3339_parse(since, &w.since_ns))
         (void)err_set(&e, ERR_INVALID, "since '" STR_FMT "' is not a time as RFC 3339 writes it",
                       STR_ARG(since));
     else if (has_expect > 0 && !read_expected(expect, &w.expect))
