@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "domain/config/paths.h"
 #include "domain/config/sources.h"
+#include "domain/model/role.h"
 #include "domain/policy/egress_ceiling.h"
 
 #define HOUR (3600 * NS_PER_S)
@@ -19,401 +20,371 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "plain", "json", NULL };
 const char *const config_trust_failures[] = { "static", "closed", "open", NULL };
 const char *const config_trust_modes[] = { "bundle", "enforce", "audit", "off", NULL };
-static const char *const trusts[] = { "apprentice", "journeyman", "master", NULL };
 
 static const char *const config_overflows[] = { "deny", "drop_oldest", NULL };
 const char *const config_drivers[] = { "auto", "memory", "plain", "reflink", "btrfs", NULL };
 const char *const config_severities[] = { "info", "low", "medium", "high", "critical", NULL };
 
 /* Objects are members of struct config, so their fields' offsets count from the member. */
-#define IN(object, member) JSON_AT(__typeof__(((struct config *)NULL)->object), member)
-#define AT(member)         JSON_AT(struct config, member)
-#define OF_OWNER(member)   JSON_AT(__typeof__(((struct config *)NULL)->limits.owner), member)
+#define FIELD(type, member, kind) #member, JSON_KIND_##kind, JSON_AT(type, member)
+#define IN(object, member, kind)  FIELD(__typeof__(((struct config *)NULL)->object), member, kind)
+#define AT(member, kind)          FIELD(struct config, member, kind)
 
 static const struct json_field socket_fields[] = {
-    { "path", JSON_KIND_STR, IN(socket, path), .max = CONFIG_SOCKET_MAX,
+    { IN(socket, path, STR), .max = CONFIG_SOCKET_MAX,
       .doc = "Unix socket of the API; `SANDBOXER_SOCKET` overrides." },
-    { "mode", JSON_KIND_STR, IN(socket, mode), .max = 4, .preset = "0600",
+    { IN(socket, mode, STR), .max = 4, .preset = "0600",
       .doc = "Permissions of the socket, as octal digits in quotes." },
-    { "group", JSON_KIND_STR, IN(socket, group), .max = 32,
-      .doc = "Group that the socket belongs to." },
+    { IN(socket, group, STR), .max = 32, .doc = "Group that the socket belongs to." },
 };
 
 static const struct json_field hub_fields[] = {
-    { "url", JSON_KIND_STR, IN(hub, url), .max = 2048,
+    { IN(hub, url, STR), .max = 2048,
       .doc = "URL that lifecycle events are sent to; `SANDBOXER_HUB_URL` overrides." },
-    { "headers_file", JSON_KIND_STR, IN(hub, headers_file), .max = 255,
+    { IN(hub, headers_file, STR), .max = 255,
       .doc = "File with HTTP headers to send, one per line, such as a bearer token; mode 0600, "
              "owned by the user who starts the daemon; read at the start and at SIGHUP." },
-    { "timeout", JSON_KIND_DURATION, IN(hub, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
-      .preset = "10s", .doc = "Timeout of one delivery." },
-    { "egress", JSON_KIND_BOOL, IN(hub, egress), .preset = "false",
-      .doc = "Whether denials of egress are sent, too." },
+    { IN(hub, timeout, DURATION), .min = 100 * NS_PER_MS, .max = HOUR, .preset = "10s",
+      .doc = "Timeout of one delivery." },
+    { IN(hub, egress, BOOL), .preset = "false", .doc = "Whether denials of egress are sent, too." },
 };
 
 static const struct json_field log_fields[] = {
-    { "level", JSON_KIND_ENUM, IN(log, level), .names = levels, .preset = "info",
+    { IN(log, level, ENUM), .names = levels, .preset = "info",
       .doc = "Minimum level of the lines that are logged." },
-    { "format", JSON_KIND_ENUM, IN(log, format), .names = formats, .preset = "plain",
+    { IN(log, format, ENUM), .names = formats, .preset = "plain",
       .doc = "Format of the log: plain text for people, or JSON." },
 };
 
 /* Like resources of profiles, which limit a single sandbox. */
 static const struct json_field owner_limit_fields[] = {
-    { "memory", JSON_KIND_BYTES, OF_OWNER(memory), .min = 0, .max = INT64_C(1) << 50,
+    { IN(limits.owner, memory, BYTES), .min = 0, .max = INT64_C(1) << 50,
       .doc =
           "Memory, with files on the storage driver `memory`, that all sandboxes of one owner may "
           "use together; 0: half of the machine's. "
           "Administrators have no limits as owners." },
-    { "pids", JSON_KIND_UINT, OF_OWNER(pids), .min = 0, .max = 1 << 22, .preset = "0",
+    { IN(limits.owner, pids, UINT), .min = 0, .max = 1 << 22, .preset = "0",
       .doc = "Processes and threads of all sandboxes of one owner; 0: a quarter of the machine's "
              "`pid_max`." },
-    { "cpu", JSON_KIND_DOUBLE, OF_OWNER(cpu), .min = 0, .max = 1024, .preset = "0",
+    { IN(limits.owner, cpu, DOUBLE), .min = 0, .max = 1024, .preset = "0",
       .doc = "Processors of all sandboxes of one owner; 0: no limit. Owners always get equal "
              "shares of a busy machine." },
-    { "io", JSON_KIND_BYTES, OF_OWNER(io), .min = 0, .max = INT64_C(1) << 50,
+    { IN(limits.owner, io, BYTES), .min = 0, .max = INT64_C(1) << 50,
       .doc = "Bytes per second that they may read, and write, on the disk of the storage; 0: no "
              "limit. Needs cgroup v2." },
 };
 
 static const struct json_field limit_fields[] = {
-    { "connections", JSON_KIND_UINT, IN(limits, connections), .min = 1, .max = 100000,
-      .preset = "4096",
+    { IN(limits, connections, UINT), .min = 1, .max = 100000, .preset = "4096",
       .doc = "Concurrent connections of authenticated callers, including streams and proxied "
              "ports; a sixteenth is reserved for administrators on the unix socket." },
-    { "connections_per_owner", JSON_KIND_UINT, IN(limits, connections_per_owner), .min = 0,
-      .max = 100000, .preset = "0",
+    { IN(limits, connections_per_owner, UINT), .min = 0, .max = 100000, .preset = "0",
       .doc = "Of these, connections of one owner, seven eighths with one token; 0: a quarter." },
-    { "connections_unauthenticated", JSON_KIND_UINT, IN(limits, connections_unauthenticated),
-      .min = 0, .max = 100000, .preset = "0",
+    { IN(limits, connections_unauthenticated, UINT), .min = 0, .max = 100000, .preset = "0",
       .doc = "Additional concurrent TCP connections that are not authenticated yet; half of them "
              "from one address; 0: an eighth of `limits.connections`." },
-    { "requests_in_flight", JSON_KIND_UINT, IN(limits, requests_in_flight), .min = 1, .max = 100000,
-      .preset = "1024",
+    { IN(limits, requests_in_flight, UINT), .min = 1, .max = 100000, .preset = "1024",
       .doc =
           "Concurrent requests; a sixteenth is reserved for administrators on the unix socket." },
-    { "requests_per_owner", JSON_KIND_UINT, IN(limits, requests_per_owner), .min = 0, .max = 100000,
-      .preset = "0",
+    { IN(limits, requests_per_owner, UINT), .min = 0, .max = 100000, .preset = "0",
       .doc = "Of these, requests of one owner, seven eighths with one token; 0: a quarter." },
-    { "buffered_bytes", JSON_KIND_BYTES, IN(limits, buffered_bytes), .min = 1 << 20,
-      .max = INT64_C(1) << 40, .preset = "256M",
+    { IN(limits, buffered_bytes, BYTES), .min = 1 << 20, .max = INT64_C(1) << 40, .preset = "256M",
       .doc = "Memory for bodies of requests and for answers that clients have not read yet; a "
              "sixteenth is reserved for administrators on the unix socket." },
-    { "buffered_bytes_per_owner", JSON_KIND_BYTES, IN(limits, buffered_bytes_per_owner), .min = 0,
-      .max = INT64_C(1) << 40,
+    { IN(limits, buffered_bytes_per_owner, BYTES), .min = 0, .max = INT64_C(1) << 40,
       .doc = "Of this, memory of one owner, seven eighths with one token; 0: a quarter." },
-    { "body_bytes", JSON_KIND_BYTES, IN(limits, body_bytes), .min = 1024, .max = INT64_C(1) << 40,
-      .preset = "8M",
+    { IN(limits, body_bytes, BYTES), .min = 1024, .max = INT64_C(1) << 40, .preset = "8M",
       .doc = "Maximum body of a request with a file, a policy or a program's arguments, unless it "
              "is streamed; other request bodies are limited to 256 KiB." },
-    { "body_timeout", JSON_KIND_DURATION, IN(limits, body_timeout), .min = NS_PER_S, .max = HOUR,
-      .preset = "60s",
+    { IN(limits, body_timeout, DURATION), .min = NS_PER_S, .max = HOUR, .preset = "60s",
       .doc = "Timeout for receiving a request body; a streamed one may take longer at an average "
              "of at least 1 KiB per second." },
-    { "link_checks", JSON_KIND_UINT, IN(limits, link_checks), .min = 2, .max = 10000000,
-      .preset = "50000",
+    { IN(limits, link_checks, UINT), .min = 2, .max = 10000000, .preset = "50000",
       .doc = "Comparisons per second for signed links of E2B and Daytona; one address may use "
              "half. A link without a sandbox is compared with every sandbox." },
-    { "sandboxes_max", JSON_KIND_UINT, IN(limits, sandboxes_max), .min = 1, .max = 1000000,
-      .preset = "1000",
+    { IN(limits, sandboxes_max, UINT), .min = 1, .max = 1000000, .preset = "1000",
       .doc = "Concurrent sandboxes, including prepared ones; a sixteenth is reserved for "
              "administrators on the unix socket." },
-    { "sandboxes_per_owner", JSON_KIND_UINT, IN(limits, sandboxes_per_owner), .min = 0,
-      .max = 1000000, .preset = "0",
+    { IN(limits, sandboxes_per_owner, UINT), .min = 0, .max = 1000000, .preset = "0",
       .doc = "Of these, sandboxes of one owner, seven eighths with one token; 0: a quarter." },
-    { "processes_per_owner", JSON_KIND_UINT, IN(limits, processes_per_owner), .min = 1,
-      .max = 1000000, .preset = "8192",
+    { IN(limits, processes_per_owner, UINT), .min = 1, .max = 1000000, .preset = "8192",
       .doc =
           "Background processes of one owner, seven eighths with one token, running or kept with "
           "their output; 256 of one sandbox." },
-    { "output_per_sandbox", JSON_KIND_BYTES, IN(limits, output_per_sandbox), .min = 64 << 10,
-      .max = INT64_C(1) << 40, .preset = "64M",
+    { IN(limits, output_per_sandbox, BYTES), .min = 64 << 10, .max = INT64_C(1) << 40,
+      .preset = "64M",
       .doc = "Stored output of background processes of one sandbox; beyond it each process keeps "
              "less, and output of ended processes is dropped." },
-    { "output_per_owner", JSON_KIND_BYTES, IN(limits, output_per_owner), .min = 64 << 10,
-      .max = INT64_C(1) << 40, .preset = "1G",
+    { IN(limits, output_per_owner, BYTES), .min = 64 << 10, .max = INT64_C(1) << 40, .preset = "1G",
       .doc = "The same for all sandboxes of one owner, seven eighths with one token; a background "
              "process needs 64 KiB of it to start." },
-    { "snapshot_bytes_per_owner", JSON_KIND_BYTES, IN(limits, snapshot_bytes_per_owner),
-      .min = 1 << 20, .max = INT64_C(1) << 50, .preset = "64G",
+    { IN(limits, snapshot_bytes_per_owner, BYTES), .min = 1 << 20, .max = INT64_C(1) << 50,
+      .preset = "64G",
       .doc = "Snapshots of one owner on disk, seven eighths with one token, imported ones "
              "included." },
-    { "events_keep", JSON_KIND_UINT, IN(limits, events_keep), .min = 1000, .max = 1000000000,
-      .preset = "1000000",
+    { IN(limits, events_keep, UINT), .min = 1000, .max = 1000000000, .preset = "1000000",
       .doc = "Maximum number of stored events; the oldest are deleted first." },
-    { "events_per_owner", JSON_KIND_UINT, IN(limits, events_per_owner), .min = 0, .max = 1000000000,
-      .preset = "0",
+    { IN(limits, events_per_owner, UINT), .min = 0, .max = 1000000000, .preset = "0",
       .doc = "Events that one owner may cause per day, seven eighths with one token, half of them "
              "at once; beyond it, requests that start something are refused, while destroy works. "
              "0: a quarter of `events_keep`." },
-    { "egress_logs_per_owner", JSON_KIND_BYTES, IN(limits, egress_logs_per_owner), .min = 0,
-      .max = INT64_C(1) << 50,
+    { IN(limits, egress_logs_per_owner, BYTES), .min = 0, .max = INT64_C(1) << 50,
       .doc = "Egress logs of one owner's sandboxes, seven eighths with one token, including those "
              "of ended sandboxes until they expire (`egress.audit_keep`); beyond it, "
              "`egress.audit_overflow` applies. 0: a sixteenth of the file system, at least 256M." },
-    { "upload_bytes_per_owner", JSON_KIND_BYTES, IN(limits, upload_bytes_per_owner), .min = 1 << 20,
-      .max = INT64_C(1) << 50, .preset = "8G",
+    { IN(limits, upload_bytes_per_owner, BYTES), .min = 1 << 20, .max = INT64_C(1) << 50,
+      .preset = "8G",
       .doc = "Uploaded files of one owner, seven eighths with one token, for templates that are "
              "not built yet, and snapshot files that are being imported." },
-    { "workspace_copies", JSON_KIND_UINT, IN(limits, workspace_copies), .min = 1,
-      .max = CONFIG_COPIES_MAX, .preset = "64",
+    { IN(limits, workspace_copies, UINT), .min = 1, .max = CONFIG_COPIES_MAX, .preset = "64",
       .doc = "Concurrent copies of workspaces, in or out; further copies wait. A sixteenth is "
              "reserved for administrators on the unix socket." },
-    { "workspace_copies_per_owner", JSON_KIND_UINT, IN(limits, workspace_copies_per_owner),
-      .min = 0, .max = CONFIG_COPIES_MAX, .preset = "0",
+    { IN(limits, workspace_copies_per_owner, UINT), .min = 0, .max = CONFIG_COPIES_MAX,
+      .preset = "0",
       .doc = "Of these, copies of one owner, seven eighths with one token; 0: a quarter. 16 times "
              "as many may wait; those at the end of a sandbox always do." },
-    { "owner", JSON_KIND_OBJECT, IN(limits, owner), JSON_FIELDS(owner_limit_fields) },
+    { IN(limits, owner, OBJECT), JSON_FIELDS(owner_limit_fields) },
 };
 
 static const struct json_field pool_fields[] = {
-    { "enabled", JSON_KIND_BOOL, IN(pool, enabled), .preset = "true",
+    { IN(pool, enabled, BOOL), .preset = "true",
       .doc = "Whether sandboxes are prepared in advance, as configured in profiles." },
-    { "total_max", JSON_KIND_UINT, IN(pool, total_max), .min = 0, .max = 1000000, .preset = "16",
+    { IN(pool, total_max, UINT), .min = 0, .max = 1000000, .preset = "16",
       .doc = "Maximum number of prepared sandboxes of all profiles." },
 };
 
 static const struct json_field egress_fields[] = {
-    { "workers", JSON_KIND_UINT, IN(egress, workers), .min = 0, .max = 256, .preset = "0",
+    { IN(egress, workers, UINT), .min = 0, .max = 256, .preset = "0",
       .doc = "Number of egress workers; 0: number of processors." },
-    { "audit_max", JSON_KIND_BYTES, IN(egress, audit_max), .min = 64 << 10, .max = INT64_C(1) << 40,
-      .preset = "128M",
+    { IN(egress, audit_max, BYTES), .min = 64 << 10, .max = INT64_C(1) << 40, .preset = "128M",
       .doc = "Maximum egress log of one sandbox. When it is full, all connections of the sandbox "
              "are denied (`audit_full`) until records expire, or the daemon is restarted with a "
              "larger limit." },
-    { "audit_keep", JSON_KIND_DURATION, IN(egress, audit_keep), .min = 60 * NS_PER_S,
-      .max = 3650 * DAY, .preset = "7d",
+    { IN(egress, audit_keep, DURATION), .min = 60 * NS_PER_S, .max = 3650 * DAY, .preset = "7d",
       .doc = "Retention time of egress logs, also after the end of their sandbox; its record is "
              "kept as long." },
-    { "audit_overflow", JSON_KIND_ENUM, IN(egress, audit_overflow), .names = config_overflows,
-      .preset = "deny",
+    { IN(egress, audit_overflow, ENUM), .names = config_overflows, .preset = "deny",
       .doc = "When the logs of an owner reach `limits.egress_logs_per_owner`: `deny` its egress "
              "(`audit_full`), or `drop_oldest`: delete logs of its ended sandboxes early, each "
              "with an event (`audit.dropped`)." },
-    { "resolvers", JSON_KIND_STRS, IN(egress, resolvers), .max = CONFIG_RESOLVERS_MAX,
+    { IN(egress, resolvers, STRS), .max = CONFIG_RESOLVERS_MAX,
       .doc = "DNS servers for names that sandboxes may reach, as `ADDRESS` or `ADDRESS:PORT`; "
              "default: the system's." },
-    { "upstream", JSON_KIND_STR, IN(egress, upstream), .max = 255,
+    { IN(egress, upstream, STR), .max = 255,
       .doc = "Upstream proxy for all allowed connections: `http://ADDRESS:PORT` or "
              "`socks5://ADDRESS:PORT`." },
-    { "most", JSON_KIND_ENUM, IN(egress, most), .names = egress_reach_names, .preset = "public",
+    { IN(egress, most, ENUM), .names = egress_reach_names, .preset = "public",
       .doc = "Ceiling of the destinations that a caller without administrator rights may allow "
              "(`docs/egress-policy.md`, \"Ceilings\")." },
-    { "local", JSON_KIND_STRS, IN(egress, local), .max = CONFIG_PLACES_MAX,
+    { IN(egress, local, STRS), .max = CONFIG_PLACES_MAX,
       .doc = "Addresses that are not public and that every caller may allow, as "
              "`ADDRESS[/BITS]:PORT[,PORT…]`, `[ADDRESS6[/BITS]]:PORT`; `*` means every port." },
-    { "names", JSON_KIND_STRS, IN(egress, names), .max = CONFIG_PLACES_MAX,
+    { IN(egress, names, STRS), .max = CONFIG_PLACES_MAX,
       .doc = "Names at addresses that are not public, for every caller, as "
              "`NAME[:PORT[,PORT…]]=ADDRESS[/BITS][,…]`; default port: 443. Policies and package "
              "managers that use the name reach it at these addresses (`docs/egress-policy.md`, "
              "\"Addresses\")." },
-    { "listed", JSON_KIND_STRS, IN(egress, listed), .max = CONFIG_PLACES_MAX,
+    { IN(egress, listed, STRS), .max = CONFIG_PLACES_MAX,
       .doc = "Destinations that `most: listed` allows, as `HOST[:PORT[,PORT…]]` or "
              "`ADDRESS/BITS[:PORT]`; default port: 443." },
 };
 
 static const struct json_field storage_fields[] = {
-    { "driver", JSON_KIND_ENUM, IN(storage, driver), .names = config_drivers, .preset = "auto",
+    { IN(storage, driver, ENUM), .names = config_drivers, .preset = "auto",
       .doc = "Storage driver for the files of sandboxes; `auto`: the best that the state directory "
              "supports (`docs/snapshots.md`)." },
-    { "size", JSON_KIND_BYTES, IN(storage, size), .max = INT64_C(1) << 50,
+    { IN(storage, size, BYTES), .max = INT64_C(1) << 50,
       .doc = "Maximum size of the btrfs image file, which is used if the state directory is on "
              "another file system; at least 256M; 0: limited by `images.free_min` only." },
-    { "measure_after", JSON_KIND_DURATION, IN(storage, measure_after), .min = 0, .max = DAY,
-      .preset = "15s",
+    { IN(storage, measure_after, DURATION), .min = 0, .max = DAY, .preset = "15s",
       .doc =
           "Delay from the capture of a layer to its digest, which is computed in the background." },
 };
 
 static const struct json_field profiles_fields[] = {
-    { "dirs", JSON_KIND_STRS, IN(profiles, dirs), .max = 16,
+    { IN(profiles, dirs, STRS), .max = 16,
       .doc = "Additional directories of profiles; they take precedence over the default ones." },
 };
 
 static const struct json_field workspaces_fields[] = {
-    { "roots", JSON_KIND_STRS, IN(workspaces, roots), .max = 16,
+    { IN(workspaces, roots, STRS), .max = 16,
       .doc = "Directories below which API requests may name workspaces, opened with the rights of "
              "the caller; empty by default for root's daemon. The sandboxer command opens "
              "directories itself and needs no entry." },
-    { "patience", JSON_KIND_DURATION, IN(workspaces, patience), .min = NS_PER_S,
-      .max = 24 * 3600 * NS_PER_S, .preset = "2m",
+    { IN(workspaces, patience, DURATION), .min = NS_PER_S, .max = 24 * 3600 * NS_PER_S,
+      .preset = "2m",
       .doc =
           "Time without progress after which a copy is aborted, because its file system hangs." },
 };
 
 static const struct json_field ttl_fields[] = {
-    { "max", JSON_KIND_DURATION, IN(ttl, max), .min = NS_PER_S, .max = 30 * DAY, .preset = "7d",
+    { IN(ttl, max, DURATION), .min = NS_PER_S, .max = 30 * DAY, .preset = "7d",
       .doc = "Maximum lifetime of any sandbox, of every profile." },
-    { "grace", JSON_KIND_DURATION, IN(ttl, grace), .min = 0, .max = HOUR, .preset = "10s",
+    { IN(ttl, grace, DURATION), .min = 0, .max = HOUR, .preset = "10s",
       .doc = "Time between SIGTERM and SIGKILL for the programs of an expired sandbox." },
-    { "paused", JSON_KIND_DURATION, IN(ttl, paused), .min = 60 * NS_PER_S, .max = 3650 * DAY,
-      .preset = "7d", .doc = "Time after which a paused sandbox expires." },
+    { IN(ttl, paused, DURATION), .min = 60 * NS_PER_S, .max = 3650 * DAY, .preset = "7d",
+      .doc = "Time after which a paused sandbox expires." },
 };
 
 static const struct json_field retention_fields[] = {
-    { "sandboxes", JSON_KIND_DURATION, IN(retention, sandboxes), .min = DAY, .max = 3650 * DAY,
-      .preset = "7d",
+    { IN(retention, sandboxes, DURATION), .min = DAY, .max = 3650 * DAY, .preset = "7d",
       .doc = "Retention time of finished sandboxes; at least a day, because limits of peers count "
              "a day." },
-    { "events", JSON_KIND_DURATION, IN(retention, events), .min = 60 * NS_PER_S, .max = 3650 * DAY,
-      .preset = "30d", .doc = "Retention time of events." },
-    { "unsynced", JSON_KIND_DURATION, IN(retention, unsynced), .min = NS_PER_S, .max = 3650 * DAY,
-      .preset = "7d",
+    { IN(retention, events, DURATION), .min = 60 * NS_PER_S, .max = 3650 * DAY, .preset = "30d",
+      .doc = "Retention time of events." },
+    { IN(retention, unsynced, DURATION), .min = NS_PER_S, .max = 3650 * DAY, .preset = "7d",
       .doc = "Retention time of a snapshot of changes that could not be copied back to the "
              "workspace when its sandbox was destroyed." },
 };
 
 static const struct json_field host_fields[] = {
-    { "name", JSON_KIND_STR, JSON_AT(struct config_host, name), .max = 253, .required = true,
+    { FIELD(struct config_host, name, STR), .max = 253, .required = true,
       .doc = "Name of the host in profiles and requests; `local` is this machine." },
-    { "address", JSON_KIND_STR, JSON_AT(struct config_host, address), .max = 255, .required = true,
+    { FIELD(struct config_host, address, STR), .max = 255, .required = true,
       .doc = "Destination for ssh: `build1`, `user@build1`." },
-    { "labels", JSON_KIND_MAP, JSON_AT(struct config_host, labels), .max = 32,
+    { FIELD(struct config_host, labels, MAP), .max = 32,
       .doc = "Labels of the host, for placement." },
 };
 
-#define REGISTRY(member) JSON_AT(struct config_registry, member)
+#define REGISTRY(member, kind) FIELD(struct config_registry, member, kind)
 static const struct json_field registry_fields[] = {
-    { "host", JSON_KIND_STR, REGISTRY(host), .max = 260, .required = true,
+    { REGISTRY(host, STR), .max = 260, .required = true,
       .doc = "Host of the registry as in references, with the port if they have one." },
-    { "http", JSON_KIND_BOOL, REGISTRY(http),
+    { REGISTRY(http, BOOL),
       .doc = "Whether to use HTTP without TLS; other registries always use TLS." },
-    { "addresses", JSON_KIND_STRS, REGISTRY(addresses), .max = CONFIG_ADDRESSES_MAX,
+    { REGISTRY(addresses, STRS), .max = CONFIG_ADDRESSES_MAX,
       .doc = "Addresses of the registry that are not public." },
-    { "creds_file", JSON_KIND_STR, REGISTRY(creds_file), .max = 255,
+    { REGISTRY(creds_file, STR), .max = 255,
       .doc = "File with `USER:PASSWORD`, readable by the daemon's user only." },
-    { "ca_file", JSON_KIND_STR, REGISTRY(ca_file), .max = 255,
+    { REGISTRY(ca_file, STR), .max = 255,
       .doc = "CA certificates for the registry, instead of the system's." },
 };
 
 static const struct json_field images_fields[] = {
-    { "registry", JSON_KIND_STR, IN(images, registry), .max = 260,
+    { IN(images, registry, STR), .max = 260,
       .doc = "Registry of references without a host; default: none." },
-    { "registries", JSON_KIND_OBJECTS, IN(images, registries), .max = CONFIG_REGISTRIES_MAX,
-      JSON_FIELDS(registry_fields), .item_size = sizeof(struct config_registry),
+    { IN(images, registries, OBJECTS), .max = CONFIG_REGISTRIES_MAX, JSON_FIELDS(registry_fields),
+      .item_size = sizeof(struct config_registry),
       .doc = "Registries that are not public, use no TLS, or require a password." },
-    { "max_bytes", JSON_KIND_BYTES, IN(images, max_bytes), .min = 1 << 20, .max = INT64_C(1) << 50,
-      .preset = "32G", .doc = "Maximum size of an image, compressed or unpacked." },
-    { "free_min", JSON_KIND_BYTES, IN(images, free_min), .min = 0, .max = INT64_C(1) << 50,
-      .preset = "1G",
+    { IN(images, max_bytes, BYTES), .min = 1 << 20, .max = INT64_C(1) << 50, .preset = "32G",
+      .doc = "Maximum size of an image, compressed or unpacked." },
+    { IN(images, free_min, BYTES), .min = 0, .max = INT64_C(1) << 50, .preset = "1G",
       .doc = "Disk space that images, snapshots, uploads and copies leave free; output of "
              "processes leaves the same, or a twentieth of a smaller disk." },
 };
 
 static const struct json_field gateway_fields[] = {
-    { "token_file", JSON_KIND_STR, IN(gateway, token_file), .max = 255,
+    { IN(gateway, token_file, STR), .max = 255,
       .doc =
           "File with the token of a gateway on this machine; without it, no gateway is trusted." },
-    { "trust", JSON_KIND_ENUM, IN(gateway, trust), .names = trusts, .preset = "apprentice",
+    { IN(gateway, trust, ENUM), .names = role_names, .preset = "apprentice",
       .doc = "Highest role that a gateway can assert for a caller." },
 };
 
 static const struct json_field secrets_fields[] = {
-    { "key_file", JSON_KIND_STR, IN(secrets, key_file), .max = 255,
+    { IN(secrets, key_file, STR), .max = 255,
       .doc = "File with the keys that seal secrets in the store; default: secrets/key in the state "
              "directory." },
 };
 
 static const struct json_field trust_fields[] = {
-    { "bundle", JSON_KIND_STR, IN(trust, bundle), .max = 255,
+    { IN(trust, bundle, STR), .max = 255,
       .doc =
           "Policy file (bundle) that defines who may call which tool; default: the built-in one." },
-    { "mode", JSON_KIND_ENUM, IN(trust, mode), .names = config_trust_modes, .preset = "bundle",
+    { IN(trust, mode, ENUM), .names = config_trust_modes, .preset = "bundle",
       .doc = "Overrides the bundle's mode; `bundle`: use the bundle's." },
-    { "failure", JSON_KIND_ENUM, IN(trust, failure), .names = config_trust_failures,
-      .preset = "static",
+    { IN(trust, failure, ENUM), .names = config_trust_failures, .preset = "static",
       .doc = "Behaviour if the bundle cannot be read at the start: use the built-in one, deny "
              "everything, or allow everything." },
-    { "role", JSON_KIND_ENUM, IN(trust, role), .names = trusts, .preset = "journeyman",
+    { IN(trust, role, ENUM), .names = role_names, .preset = "journeyman",
       .doc = "Role of sessions that users of the unix socket start." },
-    { "masters", JSON_KIND_STRS, IN(trust, masters), .max = 64,
+    { IN(trust, masters, STRS), .max = 64,
       .doc = "UIDs of users who may approve requests, in addition to administrators." },
-    { "self_approval", JSON_KIND_BOOL, IN(trust, self_approval), .preset = "false",
+    { IN(trust, self_approval, BOOL), .preset = "false",
       .doc = "Whether users may approve their own requests on a terminal (`approvals approve "
              "--self`)." },
-    { "silence", JSON_KIND_DURATION, IN(trust, silence), .min = NS_PER_S, .max = 7 * DAY,
-      .preset = "10m", .doc = "Time without a message after which a session ends." },
-    { "grace", JSON_KIND_DURATION, IN(trust, grace), .min = 0, .max = HOUR, .preset = "30s",
+    { IN(trust, silence, DURATION), .min = NS_PER_S, .max = 7 * DAY, .preset = "10m",
+      .doc = "Time without a message after which a session ends." },
+    { IN(trust, grace, DURATION), .min = 0, .max = HOUR, .preset = "30s",
       .doc = "Time that a session waits for its client to reconnect." },
 };
 
 static const struct json_field step_mcp_fields[] = {
-    { "command", JSON_KIND_STRS, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), command),
-      .max = CONFIG_WORDS_MAX, .doc = "Program and arguments of an MCP server on stdio." },
-    { "url", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), url),
-      .max = 2048, .doc = "URL of an MCP server over HTTP, instead of a command." },
-    { "tool", JSON_KIND_STR, JSON_AT(__typeof__(((struct config_step *)NULL)->mcp), tool),
-      .max = 128, .doc = "Tool to call; default: the name of the step." },
+    { FIELD(__typeof__(((struct config_step *)NULL)->mcp), command, STRS), .max = CONFIG_WORDS_MAX,
+      .doc = "Program and arguments of an MCP server on stdio." },
+    { FIELD(__typeof__(((struct config_step *)NULL)->mcp), url, STR), .max = 2048,
+      .doc = "URL of an MCP server over HTTP, instead of a command." },
+    { FIELD(__typeof__(((struct config_step *)NULL)->mcp), tool, STR), .max = 128,
+      .doc = "Tool to call; default: the name of the step." },
 };
 
 static const struct json_field step_fields[] = {
-    { "command", JSON_KIND_STRS, JSON_AT(struct config_step, command), .max = CONFIG_WORDS_MAX,
+    { FIELD(struct config_step, command, STRS), .max = CONFIG_WORDS_MAX,
       .doc = "Program and arguments that replace the built-in step." },
-    { "mcp", JSON_KIND_OBJECT, JSON_AT(struct config_step, mcp), JSON_FIELDS(step_mcp_fields) },
+    { FIELD(struct config_step, mcp, OBJECT), JSON_FIELDS(step_mcp_fields) },
 };
 
 static const struct json_field scan_fields[] = {
-    { "block", JSON_KIND_ENUM, IN(scan, block), .names = config_severities, .preset = "high",
+    { IN(scan, block, ENUM), .names = config_severities, .preset = "high",
       .doc = "Minimum severity of a finding that blocks an untrusted program." },
-    { "timeout", JSON_KIND_DURATION, IN(scan, timeout), .min = 100 * NS_PER_MS, .max = HOUR,
-      .preset = "1m", .doc = "Timeout of an external step." },
-    { "preflight", JSON_KIND_OBJECT, IN(scan, preflight), JSON_FIELDS(step_fields) },
-    { "postflight", JSON_KIND_OBJECT, IN(scan, postflight), JSON_FIELDS(step_fields) },
+    { IN(scan, timeout, DURATION), .min = 100 * NS_PER_MS, .max = HOUR, .preset = "1m",
+      .doc = "Timeout of an external step." },
+    { IN(scan, preflight, OBJECT), JSON_FIELDS(step_fields) },
+    { IN(scan, postflight, OBJECT), JSON_FIELDS(step_fields) },
 };
 
 static const struct json_field domain_fields[] = {
-    { "name", JSON_KIND_STR, IN(domain, name), .min = 1, .max = 200,
+    { IN(domain, name, STR), .min = 1, .max = 200,
       .doc = "Domain of the previews of sandboxes' ports: `8080-ID.NAME`." },
-    { "listen", JSON_KIND_STR, IN(domain, listen), .max = 64,
+    { IN(domain, listen, STR), .max = 64,
       .doc = "Address and port for HTTPS, such as `127.0.0.1:8443`; default: no HTTPS." },
-    { "certificate", JSON_KIND_STR, IN(domain, certificate), .min = 1, .max = 4095,
+    { IN(domain, certificate, STR), .min = 1, .max = 4095,
       .doc = "File (PEM) with the certificate for `*.NAME` and its chain; default: a certificate "
              "issued by the daemon's own authority." },
-    { "key", JSON_KIND_STR, IN(domain, key), .min = 1, .max = 4095,
+    { IN(domain, key, STR), .min = 1, .max = 4095,
       .doc = "File (PEM) with the key of the certificate, without a passphrase." },
-    { "renew", JSON_KIND_DURATION, IN(domain, renew), .min = NS_PER_S, .max = 30 * DAY,
-      .preset = "1d",
+    { IN(domain, renew, DURATION), .min = NS_PER_S, .max = 30 * DAY, .preset = "1d",
       .doc =
           "Interval at which certificate and key are read again, or issued anew; also at SIGHUP." },
-    { "public_suffix", JSON_KIND_BOOL, IN(domain, public_suffix), .preset = "false",
+    { IN(domain, public_suffix, BOOL), .preset = "false",
       .doc =
           "The domain is on the Public Suffix List, so browsers keep cookies of its names apart: "
           "cookies of previews keep their names." },
 };
 
 const struct json_field config_fields[] = {
-    { "listen", JSON_KIND_STR, AT(listen), .max = 64,
+    { AT(listen, STR), .max = 64,
       .doc = "Address and port for TCP, such as `127.0.0.1:7700`; default: no TCP." },
-    { "listen_unencrypted", JSON_KIND_BOOL, AT(listen_unencrypted), .preset = "false",
+    { AT(listen_unencrypted, BOOL), .preset = "false",
       .doc = "Accept a `listen` address that other machines can reach, although tokens are sent "
              "unencrypted." },
-    { "domain", JSON_KIND_OBJECT, AT(domain), JSON_FIELDS(domain_fields) },
-    { "socket", JSON_KIND_OBJECT, AT(socket), JSON_FIELDS(socket_fields) },
-    { "state", JSON_KIND_STR, AT(state), .max = 255,
+    { AT(domain, OBJECT), JSON_FIELDS(domain_fields) },
+    { AT(socket, OBJECT), JSON_FIELDS(socket_fields) },
+    { AT(state, STR), .max = 255,
       .doc = "Directory for persistent data; `SANDBOXER_STATE` overrides." },
-    { "user", JSON_KIND_STR, AT(user), .max = 32,
+    { AT(user, STR), .max = 32,
       .doc = "User that root's daemon switches to for everything that needs no privileges: a name "
              "or number." },
-    { "host", JSON_KIND_STR, AT(host), .max = 253,
+    { AT(host, STR), .max = 253,
       .doc = "Host that sandboxes are placed on, regardless of profiles; `SANDBOXER_HOST` "
              "overrides." },
-    { "hub", JSON_KIND_OBJECT, AT(hub), JSON_FIELDS(hub_fields) },
-    { "log", JSON_KIND_OBJECT, AT(log), JSON_FIELDS(log_fields) },
-    { "limits", JSON_KIND_OBJECT, AT(limits), JSON_FIELDS(limit_fields) },
-    { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
-    { "egress", JSON_KIND_OBJECT, AT(egress), JSON_FIELDS(egress_fields) },
-    { "storage", JSON_KIND_OBJECT, AT(storage), JSON_FIELDS(storage_fields) },
-    { "profiles", JSON_KIND_OBJECT, AT(profiles), JSON_FIELDS(profiles_fields) },
-    { "workspaces", JSON_KIND_OBJECT, AT(workspaces), JSON_FIELDS(workspaces_fields) },
-    { "ttl", JSON_KIND_OBJECT, AT(ttl), JSON_FIELDS(ttl_fields) },
-    { "retention", JSON_KIND_OBJECT, AT(retention), JSON_FIELDS(retention_fields) },
-    { "hosts", JSON_KIND_OBJECTS, AT(hosts), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
+    { AT(hub, OBJECT), JSON_FIELDS(hub_fields) },
+    { AT(log, OBJECT), JSON_FIELDS(log_fields) },
+    { AT(limits, OBJECT), JSON_FIELDS(limit_fields) },
+    { AT(pool, OBJECT), JSON_FIELDS(pool_fields) },
+    { AT(egress, OBJECT), JSON_FIELDS(egress_fields) },
+    { AT(storage, OBJECT), JSON_FIELDS(storage_fields) },
+    { AT(profiles, OBJECT), JSON_FIELDS(profiles_fields) },
+    { AT(workspaces, OBJECT), JSON_FIELDS(workspaces_fields) },
+    { AT(ttl, OBJECT), JSON_FIELDS(ttl_fields) },
+    { AT(retention, OBJECT), JSON_FIELDS(retention_fields) },
+    { AT(hosts, OBJECTS), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
-    { "images", JSON_KIND_OBJECT, AT(images), JSON_FIELDS(images_fields) },
-    { "gateway", JSON_KIND_OBJECT, AT(gateway), JSON_FIELDS(gateway_fields) },
-    { "secrets", JSON_KIND_OBJECT, AT(secrets), JSON_FIELDS(secrets_fields) },
-    { "trust", JSON_KIND_OBJECT, AT(trust), JSON_FIELDS(trust_fields) },
-    { "scan", JSON_KIND_OBJECT, AT(scan), JSON_FIELDS(scan_fields) },
+    { AT(images, OBJECT), JSON_FIELDS(images_fields) },
+    { AT(gateway, OBJECT), JSON_FIELDS(gateway_fields) },
+    { AT(secrets, OBJECT), JSON_FIELDS(secrets_fields) },
+    { AT(trust, OBJECT), JSON_FIELDS(trust_fields) },
+    { AT(scan, OBJECT), JSON_FIELDS(scan_fields) },
 };
 const size_t config_field_count = COUNT_OF(config_fields);
 
