@@ -21,6 +21,15 @@
 
 enum { EXPIRE_RETRY_S = 10 };
 
+/* A state change; `next` may be edited before submit_approval_move(). */
+typedef void approval_move_fn(struct held_call *h, void *user, int r, const struct err *e);
+struct approval_move {
+    struct held_call *held;
+    struct approval_record next;
+    approval_move_fn *done;
+    void *user;
+};
+
 /* --- the table --- */
 
 static struct held_call *find_held_call(struct trust *t, struct str id)
@@ -35,6 +44,14 @@ const struct approval_record *approvals_find(struct trust *t, struct str id)
     struct held_call *h = find_held_call(t, id);
 
     return h ? &h->record : NULL;
+}
+
+/* Whether the policy version has not changed. */
+static bool is_current_call(const struct held_call *h)
+{
+    const struct trust_bundle *b = h->trust->policy.bundle;
+
+    return b && strcmp(b->version, h->record.version) == 0;
 }
 
 /* Calls of administrators are charged like all others: every held call is kept in memory. */
@@ -175,8 +192,9 @@ static void on_move_stored(void *user, int r, const struct err *e)
 }
 
 /* A state change of the call to `to`. If there is a `done`, it must drop the call. */
-struct approval_move *approval_move_new(struct held_call *h, enum approval_state to,
-                                        const char *reason, approval_move_fn *done, void *user)
+static struct approval_move *make_approval_move(struct held_call *h, enum approval_state to,
+                                                const char *reason, approval_move_fn *done,
+                                                void *user)
 {
     struct approval_move *m = new0(sizeof *m);
 
@@ -190,7 +208,8 @@ struct approval_move *approval_move_new(struct held_call *h, enum approval_state
     return m;
 }
 
-void approval_move_submit(struct approval_move *m, const struct actor *who, struct trust_write *w)
+static void submit_approval_move(struct approval_move *m, const struct actor *who,
+                                 struct trust_write *w)
 {
     struct held_call *h = m->held;
 
@@ -208,9 +227,9 @@ static void move_by_daemon(struct held_call *h, enum approval_state to, const ch
 
     if (h->moving || !approval_may(h->record.state, to))
         return;
-    m = approval_move_new(h, to, reason, NULL, NULL);
+    m = make_approval_move(h, to, reason, NULL, NULL);
     m->next.finished_ns = clock_wall();
-    approval_move_submit(m, &daemon, NULL);
+    submit_approval_move(m, &daemon, NULL);
 }
 
 /* --- expiry --- */
@@ -260,16 +279,9 @@ void approvals_policy_changed(struct trust *t)
         struct held_call *h = container_of(m, struct held_call, link);
 
         next = list_after(&t->held, m);
-        if (h->record.state == APPROVAL_PENDING && !held_is_current(h))
+        if (h->record.state == APPROVAL_PENDING && !is_current_call(h))
             move_by_daemon(h, APPROVAL_INVALID, "the policy has changed since");
     }
-}
-
-bool held_is_current(const struct held_call *h)
-{
-    const struct trust_bundle *b = h->trust->policy.bundle;
-
-    return b && strcmp(b->version, h->record.version) == 0;
 }
 
 /* --- decisions --- */
@@ -342,7 +354,7 @@ static int check_decision(struct trust *t, struct approval_op *op, bool approve,
                        h->moving ? "being decided" : approval_state_names[h->record.state]);
     if (clock_wall() >= h->record.expires_ns)
         return err_set(e, ERR_CONFLICT, "%s has expired: request the call again", op->id);
-    if (approve && !held_is_current(h))
+    if (approve && !is_current_call(h))
         return err_set(e, ERR_CONFLICT,
                        "the policy has changed since %s was held: request the call again", op->id);
     if (approve && op->grant_ns && !grants_have_room_for(h))
@@ -404,7 +416,7 @@ static void decide_held_call(struct trust *t, struct approval_op *op, enum appro
         (void)loop_later(t->loop, &op->later_, on_decision_refused, NULL);
         return;
     }
-    m = approval_move_new(h, to, op->reason ? op->reason : "", on_decision_stored, op);
+    m = make_approval_move(h, to, op->reason ? op->reason : "", on_decision_stored, op);
     m->next.decided_ns = clock_wall();
     if (to == APPROVAL_REJECTED)
         m->next.finished_ns = m->next.decided_ns;
@@ -416,7 +428,7 @@ static void decide_held_call(struct trust *t, struct approval_op *op, enum appro
     if (to == APPROVAL_APPROVED && op->grant_ns && grant_add_to_write(h, op, w, &op->err_) < 0)
         LOG(WARN, "trust.grant_failed",
             LOG_S("error", op->err_.msg)); /* the approved call itself still runs */
-    approval_move_submit(m, &op->master.actor, w);
+    submit_approval_move(m, &op->master.actor, w);
 }
 
 void approvals_approve(struct trust *t, struct approval_op *op)
@@ -441,7 +453,7 @@ static void on_run_end_stored(struct held_call *h, void *user, int r, const stru
 void held_done(struct held_call *h, bool failed, struct str result)
 {
     const struct actor daemon = ACTOR_DAEMON;
-    struct approval_move *m = approval_move_new(h, APPROVAL_DONE, NULL, on_run_end_stored, NULL);
+    struct approval_move *m = make_approval_move(h, APPROVAL_DONE, NULL, on_run_end_stored, NULL);
 
     fault_point("trust.ran");
     m->next.finished_ns = clock_wall();
@@ -449,7 +461,7 @@ void held_done(struct held_call *h, bool failed, struct str result)
     m->next.result = result.n <= APPROVAL_RESULT_MAX
                          ? result
                          : STR("{\"error\":\"the result is too large to be stored\"}");
-    approval_move_submit(m, &daemon, NULL); /* copies the result */
+    submit_approval_move(m, &daemon, NULL); /* copies the result */
 }
 
 static void on_run_begin_stored(struct held_call *h, void *user, int r, const struct err *e)
@@ -467,13 +479,14 @@ void held_run(struct held_call *h)
 
     if (h->moving || h->record.state != APPROVAL_APPROVED)
         return;
-    if (!held_is_current(h))
+    if (!is_current_call(h))
         move_by_daemon(h, APPROVAL_INVALID, "the policy has changed since");
     else if (!peers_by_id(h->trust, str_from(h->record.peer)))
         move_by_daemon(h, APPROVAL_INVALID, "its peer has ended");
     else if (h->trust->runner.run)
-        approval_move_submit(
-            approval_move_new(h, APPROVAL_RUNNING, NULL, on_run_begin_stored, NULL), &daemon, NULL);
+        submit_approval_move(
+            make_approval_move(h, APPROVAL_RUNNING, NULL, on_run_begin_stored, NULL), &daemon,
+            NULL);
 }
 
 /* --- opening and closing --- */
@@ -499,7 +512,7 @@ static void restore_held_call(struct trust *t, const struct approval_record *r)
     }
     if (r->state == APPROVAL_PENDING && !p)
         move_by_daemon(h, APPROVAL_INVALID, "its peer has ended");
-    else if (r->state == APPROVAL_PENDING && !held_is_current(h))
+    else if (r->state == APPROVAL_PENDING && !is_current_call(h))
         move_by_daemon(h, APPROVAL_INVALID, "the policy has changed since");
     else
         held_watch(h);

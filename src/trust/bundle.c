@@ -274,48 +274,11 @@ static int check_bundle_rule(const struct bundle_check *c, struct trust_rule *ru
     return r;
 }
 
-/* --- the table --- */
-
-static size_t hash_tool_name(struct str s)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
-    return (size_t)(h ^ h >> 32);
-}
-
-static int build_rule_table(struct trust_bundle *b, struct err *e)
-{
-    struct trust_rule *rules = b->tools.p;
-    size_t slots = 8;
-
-    while (slots < 2 * b->tools.n)
-        slots *= 2;
-    b->table = arena_array(&b->arena, slots, sizeof *b->table);
-    if (!b->table)
-        return err_set(e, ERR_TOO_BIG, "the bundle needs more memory than is allowed");
-    b->mask = slots - 1;
-    for (size_t i = 0; i < b->tools.n; i++) {
-        size_t at = hash_tool_name(str_from(rules[i].tool)) & b->mask;
-
-        while (b->table[at])
-            at = (at + 1) & b->mask;
-        b->table[at] = &rules[i];
-    }
-    return 0;
-}
-
 const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct str tool)
 {
-    size_t at;
+    struct map_entry *v = map_find(&b->rules, tool);
 
-    if (tool.n >= BUNDLE_NAME_MAX)
-        return NULL;
-    at = hash_tool_name(tool) & b->mask;
-    while (b->table[at] && !str_eq(str_from(b->table[at]->tool), tool))
-        at = (at + 1) & b->mask;
-    return b->table[at];
+    return v ? container_of(v, struct trust_rule, entry) : NULL;
 }
 
 /* --- reading --- */
@@ -346,7 +309,11 @@ static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
     rules = b->tools.p;
     for (size_t i = 0; r >= 0 && i < b->tools.n; i++)
         r = check_bundle_rule(&c, &rules[i]);
-    return r < 0 ? r : build_rule_table(b, e);
+    for (size_t i = 0; r >= 0 && i < b->tools.n; i++) {
+        rules[i].entry.id = rules[i].tool;
+        map_add(&b->rules, &rules[i].entry);
+    }
+    return r;
 }
 
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
@@ -354,23 +321,23 @@ int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
     struct trust_bundle *b = new0(sizeof *b);
     int r;
 
-    b->refs = 1;
     b->approvals.expiry_ns = 3600 * NS_PER_S; /* defaults without the section */
     b->approvals.pending_per_peer = 16;
     arena_init(&b->arena, MEMORY_MAX);
     set_bundle_version(yaml, b->version);
     r = read_bundle(yaml, b, e);
     if (r < 0)
-        trust_bundle_unref(b);
+        trust_bundle_free(b);
     else
         *ret = b;
     return r;
 }
 
-void trust_bundle_unref(struct trust_bundle *b)
+void trust_bundle_free(struct trust_bundle *b)
 {
-    if (!b || --b->refs)
+    if (!b)
         return;
+    map_done(&b->rules);
     arena_done(&b->arena);
     free(b);
 }

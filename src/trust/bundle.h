@@ -8,6 +8,7 @@
 #define TRUST_BUNDLE_H
 
 #include "lib/json/bind.h"
+#include "lib/map/map.h"
 #include "domain/model/request.h"
 #include "domain/model/role.h"
 #include "trust/pattern.h"
@@ -63,6 +64,7 @@ struct trust_when {
 
 struct trust_rule {
     const char *tool;
+    struct map_entry entry;
     const char *note; /* for people; may be NULL */
     struct trust_terms terms;
     enum trust_effect effect;
@@ -79,7 +81,6 @@ struct trust_limits {
 };
 
 struct trust_bundle {
-    unsigned refs;
     struct arena arena;
     uint64_t format;
     enum trust_mode mode;
@@ -88,10 +89,9 @@ struct trust_bundle {
         uint64_t pending_per_peer; /* maximum of waiting calls per peer */
     } approvals;
     struct trust_limits limits[ROLE_COUNT_];
-    struct json_objects tools;       /* of struct trust_rule */
-    const struct trust_rule **table; /* hash table by tool name, open addressing */
-    size_t mask;                     /* mask + 1 slots */
-    bool asks_filesystem;            /* a `when` has a filesystem condition */
+    struct json_objects tools; /* of struct trust_rule */
+    struct map rules;          /* the same, by tool */
+    bool asks_filesystem;      /* a `when` has a filesystem condition */
     char version[TRUST_VERSION_TEXT];
 };
 
@@ -101,7 +101,7 @@ extern const size_t trust_bundle_field_count;
 /* Errors name line and field: "line 7: tools.sandbox_exec.tier: …"; the caller adds the file. The
  * version is a hash of the text. */
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e);
-void trust_bundle_unref(struct trust_bundle *b); /* NULL is fine */
+void trust_bundle_free(struct trust_bundle *b); /* NULL is fine */
 
 /* The rule of a tool, or NULL; constant time. */
 const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct str tool);

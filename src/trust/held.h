@@ -30,21 +30,8 @@ void held_add(struct held_call *h);
 void held_watch(struct held_call *h); /* starts the expiry timer */
 void held_run(struct held_call *h);
 void held_done(struct held_call *h, bool failed, struct str result);
-bool held_is_current(const struct held_call *h); /* the policy version has not changed */
 struct trust_write *held_write(struct held_call *h, const struct approval_record *r,
                                const struct actor *who);
-
-/* A state change; `next` may be edited before approval_move_submit(). */
-typedef void approval_move_fn(struct held_call *h, void *user, int r, const struct err *e);
-struct approval_move {
-    struct held_call *held;
-    struct approval_record next;
-    approval_move_fn *done;
-    void *user;
-};
-struct approval_move *approval_move_new(struct held_call *h, enum approval_state to,
-                                        const char *reason, approval_move_fn *done, void *user);
-void approval_move_submit(struct approval_move *m, const struct actor *who, struct trust_write *w);
 
 /* hold.c: holds a call that needs approval. The caller must commit op->write_ and then add *ret. */
 int trust_hold_call(struct trust_op *op, const struct trust_decision *d, struct held_call **ret,

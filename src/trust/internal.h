@@ -159,8 +159,6 @@ void case_add_usage(struct trust_case *c, struct peer *p);
 /* The usage of the identity and its descendants, including allowed creates that are not stored
  * yet. */
 struct trust_usage family_usage(struct trust_identity *d, int64_t now);
-/* The usage of all peers of the identity, without allowed creates that are not stored yet. */
-struct trust_usage identity_usage(struct trust_identity *d, int64_t now);
 
 /* --- minutes.c --- */
 void minutes_check(struct trust *t);                           /* after a policy change */

@@ -108,11 +108,9 @@ static struct peer *add_token_peer(struct trust *t, const struct token_record *k
     return p;
 }
 
-/* Ends the implicit peer of a token. Pending calls keep a reference and see that it ended. */
-static void end_token_peer(struct peer *p)
+/* Removes the implicit peer of a token. Pending calls keep a reference. */
+static void drop_token_peer(struct peer *p)
 {
-    p->record.ended_ns = clock_wall();
-    approvals_peer_ended(p);
     uses_leave(p);
     map_remove(&p->trust->peer_ids, &p->entry_);
     link_leave(&p->link_);
@@ -335,8 +333,11 @@ static void end_peer_of_token(struct trust *t, struct str id)
     struct map_entry *v = map_find(&t->peer_ids, id);
     struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
 
-    if (p && p->is_token)
-        end_token_peer(p);
+    if (!p || !p->is_token)
+        return;
+    p->record.ended_ns = clock_wall(); /* pending calls see that it ended */
+    approvals_peer_ended(p);
+    drop_token_peer(p);
 }
 
 void peers_event(struct trust *t, const struct event_record *v)
@@ -597,16 +598,8 @@ void peers_detach_ops(struct trust *t)
 
 void peers_close(struct trust *t)
 {
-    for (struct link *m; (m = list_first(&t->token_peers));) {
-        struct peer *p = container_of(m, struct peer, link_);
-
-        uses_leave(p);
-        map_remove(&t->peer_ids, &p->entry_);
-        link_leave(&p->link_);
-        p->trust = NULL;
-        p->identity_ = NULL;
-        peer_unref(p);
-    }
+    for (struct link *m; (m = list_first(&t->token_peers));)
+        drop_token_peer(container_of(m, struct peer, link_));
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
     map_done(&t->peer_ids);

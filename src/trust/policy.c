@@ -78,7 +78,7 @@ int trust_policy_reload(struct trust_policy *p, struct err *e)
     }
     override_mode(p, next);
     other = !p->bundle || strcmp(p->bundle->version, next->version) != 0;
-    trust_bundle_unref(p->bundle);
+    trust_bundle_free(p->bundle);
     p->bundle = next;
     p->problem = (struct err){ 0 };
     p->loaded_ns = clock_wall();
@@ -104,5 +104,5 @@ void trust_policy_open(struct trust_policy *p, const char *file, enum trust_fail
 
 void trust_policy_done(struct trust_policy *p)
 {
-    trust_bundle_unref(take_ptr(p->bundle));
+    trust_bundle_free(take_ptr(p->bundle));
 }

@@ -114,7 +114,8 @@ static unsigned count_reserved(unsigned *n, int64_t until)
     return *n;
 }
 
-struct trust_usage identity_usage(struct trust_identity *d, int64_t now)
+/* The usage of all peers of the identity, without allowed creates that are not stored yet. */
+static struct trust_usage sum_identity_usage(struct trust_identity *d, int64_t now)
 {
     struct trust_usage x = { .alive = d->alive };
 
@@ -131,7 +132,7 @@ struct trust_usage identity_usage(struct trust_identity *d, int64_t now)
 struct trust_usage family_usage(struct trust_identity *d,
                                 int64_t now) /* NOLINT(misc-no-recursion) */
 {
-    struct trust_usage x = identity_usage(d, now);
+    struct trust_usage x = sum_identity_usage(d, now);
     unsigned coming = count_reserved(&d->reserved, d->reserved_by);
 
     x.made += coming;

@@ -69,7 +69,7 @@ static void rest_validate_trust_policy(struct call *c)
 
     (void)trust_bundle_read(c->body, &b, &e);
     call_answer(c, 200, write_trust_validation, &(struct trust_validation){ b, e.msg });
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* --- explain --- */

@@ -49,6 +49,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             ask(b, &rules[i], (enum role)role, false);
             ask(b, &rules[i], (enum role)role, true);
         }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
     return 0;
 }

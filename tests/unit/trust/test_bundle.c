@@ -10,7 +10,7 @@ static struct err e;
 
 static void done(struct trust_bundle **b)
 {
-    trust_bundle_unref(*b);
+    trust_bundle_free(*b);
 }
 
 static struct trust_bundle *read_text(const char *yaml)

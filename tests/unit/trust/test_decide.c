@@ -100,7 +100,7 @@ TEST(each_tool_role_capability_and_mode)
                 for (unsigned access = ASK_ACCESS_PROFILE; access <= ASK_ACCESS_RW; access++)
                     check_row(&tier_rows[i], (enum role)role, (enum workspace_access)access, b);
     }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* The terms of what may be written differ where a bundle says so. */
@@ -142,7 +142,7 @@ TEST(the_file_system_chooses_the_terms)
             FAIL("row %zu: %s, tier %u: %s", i, verdict_kind_names[d.verdict.kind],
                  (unsigned)d.verdict.tier, d.verdict.reason);
     }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(codes_are_those_of_the_interface)
@@ -223,7 +223,7 @@ TEST(bad_calls_are_refused_by_name)
         if (!strstr(d.verdict.reason, rows[i].said) || strchr(d.verdict.reason, '\n'))
             FAIL("%s: '%s' does not say '%s'", rows[i].tool, d.verdict.reason, rows[i].said);
     }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(arguments_may_be_lists_and_have_a_length)
@@ -239,7 +239,7 @@ TEST(arguments_may_be_lists_and_have_a_length)
     CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":\"abcde\"}").verdict.kind, VERDICT_DENY);
     CHECK_INT(decide(b, "t", "{\"n\":1,\"argv\":{}}").verdict.kind, VERDICT_DENY);
     CHECK_INT(decide(b, "t", "{}").verdict.kind, VERDICT_DENY);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* Six calls in a minute, two of them at once. */
@@ -269,7 +269,7 @@ TEST(rates_refill_with_time)
         allowed += d.verdict.kind == VERDICT_ALLOW;
     }
     CHECK(allowed >= 358 && allowed <= 360); /* of an hour, less what began it */
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* A token that may call twice in a minute made two others, which may call as often. */
@@ -300,7 +300,7 @@ TEST(tokens_share_the_rate_of_the_token_that_made_them)
     CHECK(strstr(d.verdict.reason, "the token that made this one"));
     CHECK_INT(own[0], 1030 * NS_PER_S); /* calls that are refused count for none */
     CHECK_INT(makers, 1060 * NS_PER_S);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(limits_of_a_role_count_for_what_creates)
@@ -338,7 +338,7 @@ TEST(limits_of_a_role_count_for_what_creates)
         trust_decide(&c, &d);
         CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
     }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(a_grant_stands_in_for_an_approval)
@@ -360,7 +360,7 @@ TEST(a_grant_stands_in_for_an_approval)
     c.role = ROLE_APPRENTICE; /* a grant replaces no other check */
     trust_decide(&c, &d);
     CHECK(d.verdict.kind == VERDICT_DENY && !d.used_grant);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* --- tokens --- */
@@ -400,7 +400,7 @@ TEST(a_tokens_limits_hold_instead_of_its_roles)
     d = decide_as(b, "sandbox_create", &few, NULL, false, (struct trust_usage){ .alive = 2 });
     CHECK_INT(d.verdict.kind, VERDICT_RATE_LIMIT);
     CHECK_STR(str_from(d.verdict.rule), "token.limits.concurrent");
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* Each limit, of each token that made the caller's. */
@@ -434,7 +434,7 @@ TEST(limits_of_a_token_hold_for_those_made_with_it)
             trust_decide(&c, &d);
             CHECK_INT(d.verdict.kind, VERDICT_ALLOW);
         }
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(an_approved_network_needs_no_master_and_other_gates_still_do)
@@ -451,7 +451,7 @@ TEST(an_approved_network_needs_no_master_and_other_gates_still_do)
         CHECK_INT(decide_as(b, "sandbox_exec", NULL, &net, approved, none).verdict.kind, want);
     }
     CHECK_INT(decide_as(b, "image_manage", NULL, &net, true, none).verdict.kind, VERDICT_DENY);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 TEST(what_is_beyond_a_tokens_capabilities_waits)
@@ -480,5 +480,5 @@ TEST(what_is_beyond_a_tokens_capabilities_waits)
                   VERDICT_ALLOW);
     }
     CHECK_INT(decide_as(b, "sandbox_create", &t, &within, false, none).verdict.kind, VERDICT_ALLOW);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }

@@ -34,7 +34,7 @@ TEST(every_route_of_every_interface_is_a_tool_or_says_that_it_is_none)
             for (const struct route *r = interfaces[i][t]; r->path; r++)
                 n += check_route(r, b);
     CHECK(n > 150);
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
 }
 
 /* Every request that changes or shows a sandbox is checked, on all interfaces. */
