@@ -33,8 +33,8 @@ static int add_package_hosts(struct network_options *o, int root, const char *ho
 {
     static struct package_hosts found; /* the list borrows from it */
 
-    package_hosts_find_for(home ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root, home,
-                           env, &found);
+    package_hosts_find(home ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root, home, env,
+                       &found);
     package_hosts_locate(&found);
     list_unknown(&found, o->unknown, sizeof o->unknown);
     if (!found.n)

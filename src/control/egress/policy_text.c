@@ -113,19 +113,6 @@ static uint32_t count_endpoints(const struct egress_policy *p)
     return (uint32_t)n;
 }
 
-/* Marks all uses as spent; false: it has none. */
-static bool mark_uses_spent(const struct egress_policy *p)
-{
-    struct egress_entry *entries = p->network_policies.p;
-    bool any = false;
-
-    for (size_t i = 0; i < p->network_policies.n; i++) {
-        any |= entries[i].has_uses && !entries[i].spent;
-        entries[i].spent |= entries[i].has_uses;
-    }
-    return any;
-}
-
 static int write_policy_text(const struct egress_policy *p, const struct policy_bounds *b,
                              struct policy_text **ret, struct err *e)
 {
@@ -133,6 +120,25 @@ static int write_policy_text(const struct egress_policy *p, const struct policy_
     int r = egress_policy_to_json(p, &json, e);
 
     return r < 0 ? r : make_text(buf_str(&json), count_endpoints(p), b, "", ret, e);
+}
+
+/* The same for a copy in which all uses are spent; *ret stays NULL if the policy has none. */
+static int write_spent_text(const struct egress_policy *p, const struct policy_bounds *b,
+                            struct policy_text **ret, struct err *e)
+{
+    const size_t n = p->network_policies.n;
+    AUTO_FREE struct egress_entry *entries = new0_array(n + 1, sizeof *entries);
+    struct egress_policy spent = *p;
+    bool any = false;
+
+    if (n)
+        memcpy(entries, p->network_policies.p, n * sizeof *entries);
+    for (size_t i = 0; i < n; i++) {
+        any |= entries[i].has_uses && !entries[i].spent;
+        entries[i].spent |= entries[i].has_uses;
+    }
+    spent.network_policies.p = entries;
+    return any ? write_policy_text(&spent, b, ret, e) : 0;
 }
 
 /* An estimate: the worker determines them itself. */
@@ -170,8 +176,8 @@ static int compile_policy_text(const struct egress_policy *p, const struct polic
 
     if (r >= 0)
         r = write_policy_text(p, b, &t, e);
-    if (r >= 0 && mark_uses_spent(p))
-        r = write_policy_text(p, b, &spent, e);
+    if (r >= 0)
+        r = write_spent_text(p, b, &spent, e);
     if (r < 0 || !t)
         return r;
     t->spent = take_ptr(spent);
@@ -267,8 +273,8 @@ static int add_package_part(struct policy_parts *x, const struct profile *p,
                        p->id);
     if (!env || !found || !hosts)
         return err_set(e, ERR_TOO_BIG, "egress.packages: the list of hosts needs too much memory");
-    package_hosts_find_for(p->image ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root,
-                           p->image ? "/root" : NULL, env, found);
+    package_hosts_find(p->image ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root,
+                       p->image ? "/root" : NULL, env, found);
     for (size_t i = 0; i < found->n; i++)
         if (is_package_host(found->hosts[i], b))
             hosts[n++] = found->hosts[i];

@@ -253,14 +253,8 @@ static bool read_built_in(struct package_hosts *p, const struct search_root *at,
     return false;
 }
 
-void package_hosts_find(int root, const char *home, const char *const *env,
-                        struct package_hosts *ret)
-{
-    package_hosts_find_for(PACKAGE_HOSTS_OF_IMAGE, root, home, env, ret);
-}
-
-void package_hosts_find_for(enum package_hosts_trust trust, int root, const char *home,
-                            const char *const *env, struct package_hosts *ret)
+void package_hosts_find(enum package_hosts_trust trust, int root, const char *home,
+                        const char *const *env, struct package_hosts *ret)
 {
     const struct search_root at = { root, home };
 

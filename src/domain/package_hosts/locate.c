@@ -83,7 +83,9 @@ static size_t end_host_lookup(struct host_lookup *s, int64_t deadline,
     return got > 0 ? (size_t)got / sizeof *list : 0;
 }
 
-bool package_hosts_put_at(struct package_hosts *p, size_t i, const struct address *list, size_t n)
+/* Appends the addresses to the name; false if it stays unchanged. */
+static bool put_host_addresses(struct package_hosts *p, size_t i, const struct address *list,
+                               size_t n)
 {
     char text[PACKAGE_HOSTS_TEXT], one[ADDRESS_TEXT_MAX];
     size_t at = strlen(p->hosts[i]);
@@ -116,5 +118,5 @@ void package_hosts_locate(struct package_hosts *p)
                           : (struct host_lookup){ .fd = -1 };
     for (size_t i = 0; i < p->n; i++)
         if (searches[i].fd >= 0)
-            package_hosts_put_at(p, i, list, end_host_lookup(&searches[i], deadline, list));
+            put_host_addresses(p, i, list, end_host_lookup(&searches[i], deadline, list));
 }

@@ -75,15 +75,11 @@ package_hosts_fn package_hosts_built_in_gem; /* rubygems/defaults.rb */
  * the root of the user whose files are read besides the system's. NULL if a sandbox will see only
  * the system directories of the root: the hosts in /etc are then added to the managers' defaults
  * instead of replacing them. */
-void package_hosts_find(int root, const char *home, const char *const *env,
-                        struct package_hosts *ret);
-void package_hosts_find_for(enum package_hosts_trust trust, int root, const char *home,
-                            const char *const *env, struct package_hosts *ret);
+void package_hosts_find(enum package_hosts_trust trust, int root, const char *home,
+                        const char *const *env, struct package_hosts *ret);
 
 /* Looks up the operator's names with the rights of this process, for a few seconds at most. A name
  * whose addresses are all not public gets them appended: "mirror.corp:443=10.0.0.5". */
 void package_hosts_locate(struct package_hosts *p);
-/* The same for one name with known addresses; false if it stays unchanged. */
-bool package_hosts_put_at(struct package_hosts *p, size_t i, const struct address *list, size_t n);
 
 #endif

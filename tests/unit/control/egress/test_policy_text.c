@@ -118,6 +118,19 @@ static bool is_within(const char *place, const char *approved)
     return within;
 }
 
+TEST(only_the_spent_copy_is_marked)
+{
+    struct policy_text *t;
+
+    CHECK_OK(policy_text_read(STR("version: 1\nnetwork_policies: {x: {uses: 2, endpoints: [{host: "
+                                  "a.example.com, port: 80}]}}\n"),
+                              &everything, &t, &e),
+             e);
+    CHECK(!contains(t, "\"spent\":true"));
+    CHECK(t->spent && contains(t->spent, "\"spent\":true"));
+    policy_text_unref(t);
+}
+
 TEST(names_and_public_addresses_are_approved_as_themselves)
 {
     static const struct {

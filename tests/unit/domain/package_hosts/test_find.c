@@ -58,7 +58,7 @@ TEST(nothing_is_there)
 
     begin();
     put("etc/pip.conf", "index-url=https://a.example.org\n");
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 0);
 }
 
@@ -78,10 +78,10 @@ TEST(what_says_nothing_brings_nothing_and_is_told)
     put("usr/bin/pip3", "");
     put("usr/bin/npm", "");
     put("root/.npmrc", "registry=https://npm.example.org\n");
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "npm.example.org:443"));
     CHECK(p.n_unknown == 1 && is_unknown(&p, "pip"));
-    package_hosts_find(root, NULL, no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, no_env, &p);
     CHECK(p.n == 0 && p.n_unknown == 2 && is_unknown(&p, "npm"));
 }
 
@@ -105,7 +105,7 @@ TEST(what_is_not_configured_is_as_it_was_built)
     put("usr/bin/gem", "");
     put("usr/lib/ruby/vendor_ruby/rubygems/defaults.rb",
         "def self.default_sources\n  %w[https://gem.example.org/]\nend\n");
-    package_hosts_find(root, NULL, no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, no_env, &p);
     CHECK(p.n == 5 && p.n_unknown == 0);
     CHECK(has(&p, "pip.example.org:443") && has(&p, "f.example.org:443"));
     CHECK(has(&p, "npm.example.org:443") && has(&p, "go.example.org:443"));
@@ -121,11 +121,12 @@ TEST(configuration_takes_the_place_of_what_was_built_where_it_is_seen)
     put("usr/bin/npm", "");
     put(NPM_DEFINITIONS, "define('registry', {\n  default: 'https://built.example.org/',\n})\n");
     put("etc/npmrc", "registry=https://etc.example.org\n");
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "etc.example.org:443"));
-    package_hosts_find(root, NULL, no_env, &p); /* a sandbox on the system has an /etc of its own */
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, no_env,
+                       &p); /* a sandbox on the system has an /etc of its own */
     CHECK(p.n == 2 && has(&p, "etc.example.org:443") && has(&p, "built.example.org:443"));
-    package_hosts_find(root, NULL, env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, env, &p);
     CHECK(p.n == 2 && has(&p, "etc.example.org:443") && has(&p, "env.example.org:443"));
 }
 
@@ -139,7 +140,7 @@ TEST(scopes_and_extra_places_are_added_to_what_was_built)
     put("root/.npmrc", "@x:registry=https://scope.example.org\n");
     put("usr/bin/cargo", "");
     put("root/.cargo/config.toml", "[registries.x]\nindex = \"https://own.example.org\"\n");
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 3 && has(&p, "built.example.org:443") && has(&p, "scope.example.org:443"));
     CHECK(has(&p, "own.example.org:443") && p.n_unknown == 1 && is_unknown(&p, "cargo"));
 }
@@ -152,11 +153,11 @@ TEST(the_user_has_a_home)
     put("usr/bin/npm", "");
     put("home/me/.npmrc", "registry=https://me.example.org\n");
     put("root/.npmrc", "registry=https://root.example.org\n");
-    package_hosts_find(root, "/home/me", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/home/me", no_env, &p);
     CHECK(p.n == 1 && has(&p, "me.example.org:443"));
-    package_hosts_find(root, "/../../home/me/", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/../../home/me/", no_env, &p);
     CHECK(p.n == 1 && has(&p, "me.example.org:443"));
-    package_hosts_find(root, "/nowhere", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/nowhere", no_env, &p);
     CHECK(p.n == 0 && is_unknown(&p, "npm"));
 }
 
@@ -170,7 +171,7 @@ TEST(mirrors_and_repositories)
     put("etc/apt/sources.list.d/a.sources", "URIs: mirror+file:///etc/apt/mirrors/a.list\n");
     put("etc/apt/mirrors/a.list", "https://a.example.org/debian\tpriority:1\n");
     put("etc/apk/repositories", "#https://no.example.org\n@edge https://k.example.org/main\n");
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 2 && p.n_unknown == 0);
     CHECK(has(&p, "a.example.org:443") && has(&p, "k.example.org:443"));
 }
@@ -187,7 +188,7 @@ TEST(a_directory_of_files_has_an_end)
         snprintf(text, sizeof text, "deb http://h%d.example.org x\n", i);
         put(path, text);
     }
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == PACKAGE_HOSTS_FILES_MAX && p.n <= PACKAGE_HOSTS_HOSTS_MAX);
 }
 
@@ -203,7 +204,7 @@ TEST(what_is_too_long_is_passed_over)
     text[PACKAGE_HOSTS_FILE_MAX + 1] = '\0';
     put("usr/bin/npm", "");
     put("etc/npmrc", text);
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 0 && is_unknown(&p, "npm"));
 }
 
@@ -215,7 +216,7 @@ TEST(this_machine)
     struct host host;
     uint16_t port;
 
-    package_hosts_find(system, NULL, no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, system, NULL, no_env, &p);
     for (size_t i = 0; i < p.n; i++)
         CHECK(authority_parse(str_from(p.hosts[i]), 0, &host, &port, NULL) >= 0 && port != 0);
     if (access("/usr/lib/python3/dist-packages/pip/_internal/models/index.py", R_OK) == 0 &&
@@ -235,7 +236,7 @@ TEST(directories_variables_and_files)
     put("etc/apt/sources.list.d/a.list", "deb http://a.example.org x\n");
     put("etc/apt/sources.list.d/b.sources", "URIs: http://b.example.org\n");
     put("etc/apt/sources.list.d/c.save", "deb http://no.example.org x\n");
-    package_hosts_find(root, NULL, env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, env, &p);
     CHECK(p.n == 3);
     CHECK(has(&p, "a.example.org:80") && has(&p, "b.example.org:80"));
     CHECK(has(&p, "env.example.org:443"));
@@ -254,7 +255,7 @@ TEST(links_and_pipes_lead_nowhere)
     snprintf(outside, sizeof outside, "../../../../../..%s/outside", dir);
     CHECK(symlinkat(outside, root, "etc/npmrc") == 0);
     CHECK(mkfifoat(root, "etc/pip.conf", 0644) == 0);
-    package_hosts_find(root, NULL, no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, NULL, no_env, &p);
     CHECK(p.n == 0);
 }
 
@@ -267,6 +268,6 @@ TEST(links_inside_are_followed_inside)
     put("real/npmrc", "registry=https://a.example.org\n");
     mkdirat(root, "etc", 0755);
     CHECK(symlinkat("/real/npmrc", root, "etc/npmrc") == 0);
-    package_hosts_find(root, "/root", no_env, &p);
+    package_hosts_find(PACKAGE_HOSTS_OF_IMAGE, root, "/root", no_env, &p);
     CHECK(p.n == 1 && has(&p, "a.example.org:443"));
 }
