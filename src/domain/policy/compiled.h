@@ -117,5 +117,7 @@ bool egress_endpoint_at_known_(const struct egress_endpoint_c *ep);
 void egress_reason_set_(struct egress_reason *why, const char *code, struct str rule,
                         const char *next, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same for a refusal; its value is EGRESS_DENIED. */
+#define egress_refuse_(why, ...) (egress_reason_set_((why), __VA_ARGS__), EGRESS_DENIED)
 
 #endif

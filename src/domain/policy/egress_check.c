@@ -36,7 +36,9 @@ static bool is_exact_prefix(const struct prefix *p)
     return p->bits == (p->base.v6 ? 128u : 32u);
 }
 
-const char *egress_address_flaw(struct str s)
+/* Checks "10.1.0.0/16", "2001:db8::/32", "192.0.2.7"; rejects ranges that must not be granted.
+ * Returns NULL, or the error. */
+static const char *find_address_flaw(struct str s)
 {
     struct prefix p, bad;
 
@@ -121,7 +123,7 @@ static int check_endpoint_addresses(const struct policy_spot *s, const char *fie
     for (size_t i = 0; i < list->n && r >= 0; i++) {
         const char *flaw = repeats_host(s->ep, list->p[i]) || places_name(s->ep, list->p[i])
                                ? NULL
-                               : egress_address_flaw(str_from(list->p[i]));
+                               : find_address_flaw(str_from(list->p[i]));
 
         snprintf(path, sizeof path, "%s[%zu]", field, i);
         r = flaw ? spot_fail(s, path, "%s", flaw) : note_private(s, list->p[i]);

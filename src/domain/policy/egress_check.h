@@ -23,8 +23,4 @@ struct egress_places {
 int egress_check(struct egress_policy *p, struct egress_places places, struct arena *a,
                  struct err *e);
 
-/* Checks "10.1.0.0/16", "2001:db8::/32", "192.0.2.7"; rejects ranges that must not be granted.
- * Returns NULL, or the error. */
-const char *egress_address_flaw(struct str s);
-
 #endif

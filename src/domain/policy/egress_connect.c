@@ -263,42 +263,43 @@ static enum egress_verdict refuse_connection(const struct connect_candidates *a,
                                              const struct host_nodes *f, struct egress_reason *why)
 {
     struct printable_destination to = make_printable_destination(a->query);
+    const struct str none = { 0 };
     char program[SHOWN_HOST];
 
     if (!a->barred && a->over) {
         egress_limit_refuse(a->over, why);
-    } else if (!a->barred && !f->named && means_loopback(a->query)) {
-        egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                           "Grant a port of the loopback: --allow 127.0.0.1:PORT, or an endpoint "
-                           "with host 127.0.0.1 and allowed_ips: ['127.0.0.1'].",
-                           "%s:%u is the loopback of the machine that the sandbox runs on, and "
-                           "the policy grants no port of it.",
-                           to.host, to.port);
-    } else if (!a->barred && !f->named) {
-        egress_reason_set_(
-            why, "policy_denied", (struct str){ 0 },
+        return EGRESS_DENIED;
+    }
+    if (!a->barred && !f->named && means_loopback(a->query))
+        return egress_refuse_(
+            why, "policy_denied", none,
+            "Grant a port of the loopback: --allow 127.0.0.1:PORT, or an endpoint "
+            "with host 127.0.0.1 and allowed_ips: ['127.0.0.1'].",
+            "%s:%u is the loopback of the machine that the sandbox runs on, and "
+            "the policy grants no port of it.",
+            to.host, to.port);
+    if (!a->barred && !f->named)
+        return egress_refuse_(
+            why, "policy_denied", none,
             "Add an endpoint with this host and port to the policy, or use another destination.",
             "%s:%u is not allowed by any policy.", to.host, to.port);
-    } else if (!a->barred) {
-        egress_reason_set_(
-            why, "port_not_allowed", (struct str){ 0 },
+    if (!a->barred)
+        return egress_refuse_(
+            why, "port_not_allowed", none,
             "Use a port that the policy allows for this host, or add this port to the policy.",
             "%s is in the policy, but not on port %u.", to.host, to.port);
-    } else if (!a->query->identity_known) {
-        egress_reason_set_(why, "identity_unknown", a->barred->place,
-                           "Connect from a running program that does not share its socket.",
-                           "%s:%u is allowed for certain programs only, and the connecting program "
-                           "could not be identified.",
-                           to.host, to.port);
-    } else {
-        log_printable(a->query->binary, program, sizeof program);
-        egress_reason_set_(why, "binary_not_allowed", a->barred->place,
-                           "Use a program that the entry lists, or add this one to its binaries.",
-                           "%s may not connect to %s:%u: it is not one of the programs of '" STR_FMT
-                           "'.",
-                           program, to.host, to.port, STR_ARG(a->barred->policy));
-    }
-    return EGRESS_DENIED;
+    if (!a->query->identity_known)
+        return egress_refuse_(why, "identity_unknown", a->barred->place,
+                              "Connect from a running program that does not share its socket.",
+                              "%s:%u is allowed for certain programs only, and the connecting "
+                              "program could not be identified.",
+                              to.host, to.port);
+    log_printable(a->query->binary, program, sizeof program);
+    return egress_refuse_(why, "binary_not_allowed", a->barred->place,
+                          "Use a program that the entry lists, or add this one to its binaries.",
+                          "%s may not connect to %s:%u: it is not one of the programs of '" STR_FMT
+                          "'.",
+                          program, to.host, to.port, STR_ARG(a->barred->policy));
 }
 
 static enum egress_verdict refuse_early(const struct egress_snapshot *s,
@@ -306,27 +307,22 @@ static enum egress_verdict refuse_early(const struct egress_snapshot *s,
                                         struct egress_reason *why)
 {
     struct printable_destination to = make_printable_destination(query);
+    const struct str none = { 0 };
 
-    if (query->port == 0 || port_control_plane(query->port)) {
-        egress_reason_set_(why, "control_plane_port", (struct str){ 0 },
-                           "No policy can allow this port; use the service through another one.",
-                           "Port %u of %s is never allowed: cluster control planes use it.",
-                           to.port, to.host);
-        return EGRESS_DENIED;
-    }
-    if (query->host_is_address ? !address_grantable(&query->address) : is_metadata(query->host)) {
-        egress_reason_set_(why, "metadata_denied", (struct str){ 0 },
-                           "No policy can allow it; ask the owner of the sandbox for credentials.",
-                           "%s is a metadata service and never allowed.", to.host);
-        return EGRESS_DENIED;
-    }
-    if (s->endpoint_count == 0 && s->unlisted == EGRESS_UNLISTED_DENY && s->allowed.n == 0) {
-        egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                           "Create a sandbox whose policy has an endpoint for it.",
-                           "%s:%u is not allowed: the policy allows no connections at all.",
-                           to.host, to.port);
-        return EGRESS_DENIED;
-    }
+    if (query->port == 0 || port_control_plane(query->port))
+        return egress_refuse_(why, "control_plane_port", none,
+                              "No policy can allow this port; use the service through another one.",
+                              "Port %u of %s is never allowed: cluster control planes use it.",
+                              to.port, to.host);
+    if (query->host_is_address ? !address_grantable(&query->address) : is_metadata(query->host))
+        return egress_refuse_(
+            why, "metadata_denied", none,
+            "No policy can allow it; ask the owner of the sandbox for credentials.",
+            "%s is a metadata service and never allowed.", to.host);
+    if (s->endpoint_count == 0 && s->unlisted == EGRESS_UNLISTED_DENY && s->allowed.n == 0)
+        return egress_refuse_(
+            why, "policy_denied", none, "Create a sandbox whose policy has an endpoint for it.",
+            "%s:%u is not allowed: the policy allows no connections at all.", to.host, to.port);
     return EGRESS_ALLOWED;
 }
 
@@ -351,8 +347,8 @@ static enum egress_verdict refuse_beyond(const struct egress_snapshot *s,
 
     egress_ceiling_why(s->ceiling, to.host, query->host_is_address ? &query->address : NULL, port,
                        false, text);
-    egress_reason_set_(why, "ceiling_denied", (struct str){ 0 }, EGRESS_CEILING_NEXT, "%s.", text);
-    return EGRESS_DENIED;
+    return egress_refuse_(why, "ceiling_denied", (struct str){ 0 }, EGRESS_CEILING_NEXT, "%s.",
+                          text);
 }
 
 /* egress_addresses() checks the ceiling of an endpoint without a host. */
@@ -377,11 +373,10 @@ static enum egress_verdict refuse_complex(const struct egress_connect_query *que
 {
     struct printable_destination to = make_printable_destination(query);
 
-    egress_reason_set_(why, "policy_too_complex", (struct str){ 0 },
-                       "Merge endpoints with the same host and port.",
-                       "More than %d endpoints of the policy apply to %s:%u.", EGRESS_MATCH_MAX,
-                       to.host, to.port);
-    return EGRESS_DENIED;
+    return egress_refuse_(why, "policy_too_complex", (struct str){ 0 },
+                          "Merge endpoints with the same host and port.",
+                          "More than %d endpoints of the policy apply to %s:%u.", EGRESS_MATCH_MAX,
+                          to.host, to.port);
 }
 
 /* A list of addresses applies only to connections to addresses: for names, every name could be sent
@@ -407,10 +402,9 @@ static enum egress_verdict refuse_lookup(const struct egress_connect_query *quer
 {
     struct printable_destination to = make_printable_destination(query);
 
-    egress_reason_set_(why, "policy_denied", (struct str){ 0 },
-                       "Add an endpoint with this host to the policy, or use another host.",
-                       "%s is not the host of any endpoint, so it is not looked up.", to.host);
-    return EGRESS_DENIED;
+    return egress_refuse_(why, "policy_denied", (struct str){ 0 },
+                          "Add an endpoint with this host to the policy, or use another host.",
+                          "%s is not the host of any endpoint, so it is not looked up.", to.host);
 }
 
 static enum egress_verdict refuse_name(const struct egress_connect_query *query,
@@ -418,10 +412,9 @@ static enum egress_verdict refuse_name(const struct egress_connect_query *query,
 {
     struct printable_destination to = make_printable_destination(query);
 
-    egress_reason_set_(why, "name_invalid", (struct str){ 0 },
-                       "Write the name in lower case, without a trailing dot.",
-                       "'%s' is not a host name.", to.host);
-    return EGRESS_DENIED;
+    return egress_refuse_(why, "name_invalid", (struct str){ 0 },
+                          "Write the name in lower case, without a trailing dot.",
+                          "'%s' is not a host name.", to.host);
 }
 
 enum egress_verdict egress_connect(const struct egress_snapshot *s,

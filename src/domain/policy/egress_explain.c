@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/own.h"
 #include "domain/policy/egress_ceiling.h"
 
 static const char *const verdicts[] = {
@@ -15,10 +16,6 @@ static const char *const stages[] = {
     [EGRESS_STAGE_CONNECT] = "connect",
     [EGRESS_STAGE_ADDRESSES] = "addresses",
     [EGRESS_STAGE_REQUEST] = "request",
-};
-static const char *const protocols[] = {
-    [EGRESS_TCP] = "tcp",
-    [EGRESS_REST] = "rest",
 };
 
 static void read_question_request(const struct egress_question *q, struct egress_http *ret)
@@ -111,51 +108,35 @@ void egress_explain(const struct egress_snapshot *s, const struct egress_explain
     note_unknown(trial, ret);
 }
 
-/* The rows of the text, which are also the members of the JSON object. */
-struct explain_row {
-    const char *name;
-    struct str value;
-};
-
-enum { ROWS = 12 };
-
-static size_t make_explain_rows(const struct egress_explanation *x, struct explain_row rows[ROWS])
+void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
 {
     const struct str none = { 0 };
     struct str tls = x->match.tls == EGRESS_TLS_SKIP ? STR("skip") : STR("auto");
     bool matched = x->match.policy.n > 0;
-    const struct explain_row all[ROWS] = {
+    const struct {
+        const char *name;
+        struct str value; /* empty: omitted */
+    } members[] = {
         { "verdict", str_from(verdicts[x->verdict]) },
         { "stage", str_from(stages[x->stage]) },
         { "code", str_from(x->why.code) },
         { "reason", str_from(x->why.text) },
         { "rule", x->why.rule },
         { "policy", x->match.policy },
-        { "protocol", matched ? str_from(protocols[x->match.protocol]) : none },
+        { "protocol", matched ? str_from(egress_protocol_names[x->match.protocol]) : none },
         { "tls", matched ? tls : none },
         { "next", str_from(x->why.next) },
         { "unknown", str_from(x->unknown) },
         { "ceiling", x->ceiling ? str_from(egress_reach_names[x->ceiling->reach]) : none },
         { "ceiling_from", x->ceiling ? str_from(x->ceiling->from) : none },
     };
-    size_t n = 0;
-
-    for (size_t i = 0; i < ROWS; i++)
-        if (all[i].value.n)
-            rows[n++] = all[i];
-    return n;
-}
-
-void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
-{
-    struct explain_row rows[ROWS];
-    size_t n = make_explain_rows(x, rows);
 
     json_begin_object(w);
-    for (size_t i = 0; i < n; i++) {
-        json_key(w, str_from(rows[i].name));
-        json_put_lossy(w, rows[i].value);
-    }
+    for (size_t i = 0; i < COUNT_OF(members); i++)
+        if (members[i].value.n) {
+            json_key(w, str_from(members[i].name));
+            json_put_lossy(w, members[i].value);
+        }
     json_key(w, STR("generation"));
     json_put_uint(w, x->match.generation);
     json_end_object(w);

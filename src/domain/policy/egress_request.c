@@ -276,9 +276,8 @@ static enum egress_verdict refuse_request(const struct judged_request *r, struct
 {
     struct printable_request s = make_printable_request(r);
 
-    egress_reason_set_(why, code, (struct str){ 0 }, next, "%s %s%s %s.", s.method, s.path,
-                       s.read_as, what);
-    return EGRESS_DENIED;
+    return egress_refuse_(why, code, (struct str){ 0 }, next, "%s %s%s %s.", s.method, s.path,
+                          s.read_as, what);
 }
 
 static void explain_denial(const struct judged_request *r, const struct rule_c *deny,
@@ -455,10 +454,8 @@ enum egress_verdict egress_request(const struct egress_match *m, const struct eg
 {
     if (m->snapshot_ && m->protocol == EGRESS_TCP)
         return EGRESS_ALLOWED;
-    if (!m->snapshot_ || m->protocol != EGRESS_REST) {
-        egress_reason_set_(why, "policy_denied", (struct str){ 0 }, "Connect again.",
-                           "No decision exists for this request.");
-        return EGRESS_DENIED;
-    }
+    if (!m->snapshot_ || m->protocol != EGRESS_REST)
+        return egress_refuse_(why, "policy_denied", (struct str){ 0 }, "Connect again.",
+                              "No decision exists for this request.");
     return is_inspectable(m, q, why) ? judge_readings(m, q, why) : EGRESS_DENIED;
 }

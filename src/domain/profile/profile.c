@@ -17,7 +17,9 @@ static const struct json_limits limits = {
 };
 
 /* Each list is in the order of its enum. */
-static const char *const levels[] = { "process", "container", "gvisor", "microvm", "policy", NULL };
+const char *const isolation_names[] = {
+    "process", "container", "gvisor", "microvm", "policy", NULL
+};
 static const char *const systems[] = { "auto", "shared", "apart", NULL };
 static const char *const side_channel_modes[] = { "auto", "open", "guarded", NULL };
 static const char *const networks[] = { "deny", NULL };
@@ -37,7 +39,7 @@ static const char *const latencies[] = { "instant", "seconds", "minutes", NULL }
 #define AT(member)         JSON_AT(struct profile, member)
 
 static const struct json_field isolation_fields[] = {
-    { "level", JSON_KIND_ENUM, IN(isolation, level), .names = levels, .preset = "process",
+    { "level", JSON_KIND_ENUM, IN(isolation, level), .names = isolation_names, .preset = "process",
       .doc = "Isolation of the workload from the machine." },
     { "system", JSON_KIND_ENUM, IN(isolation, system), .names = systems, .preset = "auto",
       .doc = "The host's files inside are the host's own inodes (`shared`), or shown through an "
@@ -123,7 +125,7 @@ static const struct json_field route_fields[] = {
       .preset = "prefer-self-hosted", .doc = "How one of several backends is chosen." },
     { "max_cost_per_hour", JSON_KIND_UINT, IN(route, max_cost_per_hour), .min = 0, .max = INT64_MAX,
       .doc = "Maximum cost, in micro-credits; 0 means no limit." },
-    { "require_isolation", JSON_KIND_ENUM, IN(route, require_isolation), .names = levels,
+    { "require_isolation", JSON_KIND_ENUM, IN(route, require_isolation), .names = isolation_names,
       .seen = offsetof(__typeof__(((struct profile *)NULL)->route), has_require_isolation),
       .doc = "Isolation that another backend must provide, too." },
     { "region", JSON_KIND_STR, IN(route, region), .max = 63, .doc = "Region that it must run in." },

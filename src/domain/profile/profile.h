@@ -32,7 +32,9 @@ enum profile_isolation {
     ISOLATION_GVISOR,
     ISOLATION_MICROVM,
     ISOLATION_POLICY,
+    ISOLATION_COUNT_,
 };
+extern const char *const isolation_names[]; /* in this order; ends with NULL */
 enum profile_system { SYSTEM_AUTO, SYSTEM_SHARED, SYSTEM_APART };
 enum profile_side_channels { SIDE_CHANNELS_AUTO, SIDE_CHANNELS_OPEN, SIDE_CHANNELS_GUARDED };
 enum profile_network { NETWORK_DENY };

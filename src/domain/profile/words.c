@@ -14,7 +14,8 @@ static const char *const capabilities[] = { "CHOWN",  "DAC_OVERRIDE", "FOWNER", 
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-bool word_char(char c, const char *more)
+/* a-z, 0-9, or one of `more` */
+static bool is_word_of(char c, const char *more)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(more, c));
 }
@@ -29,7 +30,7 @@ static bool all_of(struct str s, size_t max, const char *more)
     if (s.n == 0 || s.n > max)
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!word_char(s.p[i], more) && !is_upper(s.p[i]))
+        if (!is_word_of(s.p[i], more) && !is_upper(s.p[i]))
             return false;
     return true;
 }
@@ -39,7 +40,7 @@ bool word_name(struct str s)
     if (s.n == 0 || s.n > WORD_NAME_MAX || s.p[0] == '-' || s.p[s.n - 1] == '-')
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!word_char(s.p[i], "-"))
+        if (!is_word_of(s.p[i], "-"))
             return false;
     return true;
 }

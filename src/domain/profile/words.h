@@ -7,8 +7,6 @@
 
 enum { WORD_NAME_MAX = 63, WORD_PATH_MAX = 255 };
 
-bool word_char(char c, const char *more); /* a-z, 0-9, or one of `more` */
-
 bool word_name(struct str s);       /* agent-dev: a-z, 0-9 and '-' inside; at most WORD_NAME_MAX */
 bool word_profile(struct str s);    /* profile.NAME */
 bool word_extension(struct str s);  /* ext.NAME */

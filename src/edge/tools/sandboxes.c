@@ -6,6 +6,7 @@
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
 #include "domain/model/time.h"
+#include "domain/profile/profile.h"
 
 static const char *time_text_on(struct arena *a, int64_t wall_ns)
 {
@@ -41,12 +42,11 @@ static void on_tool_creation_end(struct mcp_request *r)
 
 static const char *isolation_name(unsigned bits)
 {
-    static const char *const names[] = { "process", "container", "gvisor", "microvm", "policy" };
+    unsigned i = ISOLATION_COUNT_ - 1;
 
-    for (size_t i = COUNT_OF(names); i-- > 0;)
-        if (bits & 1u << i)
-            return names[i];
-    return names[0];
+    while (i > 0 && !(bits & 1u << i))
+        i--;
+    return isolation_names[i];
 }
 
 static struct json_strs languages_of(const struct backend_ops *ops)
