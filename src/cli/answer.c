@@ -115,21 +115,6 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
         out[0] = '\0';
 }
 
-static int write_request_body(struct api_call *c, const struct simple *s, const void *options,
-                              char **argv)
-{
-    struct json_writer *w;
-    int status;
-
-    if (!s->body)
-        return 0;
-    w = api_call_json(c);
-    json_begin_object(w);
-    status = s->body(c->verb, options, argv, w);
-    json_end_object(w);
-    return status;
-}
-
 uint64_t answer_number(const struct api_call *c, const char *path)
 {
     const struct json *v = show_at(c->answer, path);
@@ -137,57 +122,11 @@ uint64_t answer_number(const struct api_call *c, const char *path)
     return v && v->type == JSON_INT ? (uint64_t)v->i : 0;
 }
 
-int answer_verified(struct api_call *c, const char *what)
+bool answer_is(const struct api_call *c, const char *path)
 {
-    unsigned long long first, all;
-    char also[80] = "";
-    int status;
+    const struct json *v = show_at(c->answer, path);
 
-    c->doing = "verifying";
-    c->patience = 0;
-    status = api_call_run(c);
-    if (status)
-        return status;
-    all = answer_number(c, "layers");
-    first = answer_number(c, "first_time");
-    if (first == all)
-        return answer_done(c, c->answer, "%s: %llu layer%s hashed for the first time", what, all,
-                           all == 1 ? "" : "s");
-    if (first)
-        snprintf(also, sizeof also, "; %llu hashed for the first time", first);
-    return answer_done(c, c->answer, "%s: %llu layer%s verified, unchanged%s", what, all,
-                       all == 1 ? "" : "s", also);
-}
-
-int answer_simple(const struct verb *v, int argc, char **argv, const struct simple *s)
-{
-    struct common common = { 0 };
-    void *options = s->options ? s->options : &common;
-    AUTO(api_call_done) struct api_call c;
-    int status;
-
-    api_call_init(&c, v, options, s->method);
-    if (!verb_parse(v, &argc, &argv, options, &status))
-        return status;
-    buf_add(&c.target, str_from(s->before));
-    if (argc && str_ends(str_from(s->before), STR("/")))
-        api_call_path(&c, "%s", argv[0]);
-    buf_add(&c.target, str_from(s->after));
-    c.doing = s->doing;
-    status = write_request_body(&c, s, options, argv);
-    if (status)
-        return status;
-    status = api_call_run(&c);
-    if (status)
-        return status;
-    if (s->print && common_format(c.common) == FORMAT_TEXT && !c.common->quiet) {
-        status = s->print(&c, options, c.answer);
-        if (status >= 0)
-            return status;
-    }
-    if (s->done)
-        return answer_done(&c, c.answer, "%s %s", argv[0], s->done);
-    return (s->list ? answer_list : answer_record)(&c, c.answer, s->kind);
+    return v && v->type == JSON_BOOL && v->b;
 }
 
 static const struct column sandbox_columns[] = {
@@ -256,3 +195,11 @@ static const struct column stale_columns[] = {
     COLUMN("WHAT", "what", .most = 60),
 };
 const struct answer_kind kind_stale = { "stale", "id", stale_columns, COUNT_OF(stale_columns) };
+
+static const struct column workspace_change_columns[] = {
+    COLUMN("ACTION", "action", .state = true),
+    COLUMN("PATH", "path"),
+    COLUMN("REASON", "reason", .most = 60),
+};
+const struct answer_kind kind_workspace_change = { "changes", "path", workspace_change_columns,
+                                                   COUNT_OF(workspace_change_columns) };

@@ -5,16 +5,14 @@ void body_text(struct json_writer *w, const char *name, const char *value)
 {
     if (!value)
         return;
-    json_key(w, str_from(name));
-    json_put_str(w, str_from(value));
+    json_field_cstr(w, name, value);
 }
 
 void body_flag(struct json_writer *w, const char *name, bool value)
 {
     if (!value)
         return;
-    json_key(w, str_from(name));
-    json_put_bool(w, true);
+    json_field_bool(w, name, true);
 }
 
 /* The last one of a name counts. */
@@ -34,8 +32,7 @@ void body_pairs(struct json_writer *w, const char *name, const struct option_lis
 {
     if (pairs->n == 0)
         return;
-    json_key(w, str_from(name));
-    json_begin_object(w);
+    json_field_begin_object(w, name);
     for (size_t i = 0; i < pairs->n; i++) {
         struct str key, value = str_cut(str_from(pairs->p[i]), '=', &key);
 
@@ -51,8 +48,7 @@ void body_list(struct json_writer *w, const char *name, const struct option_list
 {
     if (list->n == 0)
         return;
-    json_key(w, str_from(name));
-    json_begin_array(w);
+    json_field_begin_array(w, name);
     for (size_t i = 0; i < list->n; i++)
         json_put_str(w, str_from(list->p[i]));
     json_end_array(w);

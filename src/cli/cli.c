@@ -3,94 +3,11 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/verb.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
-const struct verb *const cli_verbs[] = {
-    &verb_run,
-    &verb_canary,
-    &verb_create,
-    &verb_exec,
-    &verb_shell,
-    &verb_attach,
-    &verb_ps,
-    &verb_kill,
-    &verb_cp,
-    &verb_logs,
-    &verb_port,
-    &verb_ssh,
-    &verb_ssh_config,
-    &verb_get,
-    &verb_list,
-    &verb_events,
-    &verb_destroy,
-    &verb_recreate,
-    &verb_pause,
-    &verb_stop,
-    &verb_resume,
-    &verb_snapshot,
-    &verb_snapshots_list,
-    &verb_snapshots_get,
-    &verb_snapshots_verify,
-    &verb_snapshots_delete,
-    &verb_snapshots_export,
-    &verb_snapshots_import,
-    &verb_commit,
-    &verb_restore,
-    &verb_fork,
-    &verb_diff,
-    &verb_extend_ttl,
-    &verb_expire,
-    &verb_sync,
-    &verb_inspect_host,
-    &verb_inspect_stale,
-    &verb_reap_stale,
-    &verb_profiles_list,
-    &verb_profiles_get,
-    &verb_profiles_validate,
-    &verb_hosts_list,
-    &verb_hosts_add,
-    &verb_hosts_remove,
-    &verb_image_list,
-    &verb_image_inspect,
-    &verb_image_pull,
-    &verb_image_import,
-    &verb_image_remove,
-    &verb_image_prune,
-    &verb_image_verify,
-    &verb_token_create,
-    &verb_token_list,
-    &verb_token_revoke,
-    &verb_peers_list,
-    &verb_peers_end,
-    &verb_approvals_list,
-    &verb_approvals_show,
-    &verb_approvals_approve,
-    &verb_approvals_reject,
-    &verb_trust_show,
-    &verb_trust_validate,
-    &verb_trust_reload,
-    &verb_trust_explain,
-    &verb_egress_check,
-    &verb_egress_explain,
-    &verb_egress_get,
-    &verb_egress_set,
-    &verb_egress_log,
-    &verb_egress_denials,
-    &verb_audit_verify,
-    &verb_audit_head,
-    &verb_mcp,
-    &verb_scan,
-    &verb_verify,
-    &verb_doctor,
-    &verb_selftest,
-    &verb_backup,
-    &verb_secrets_rotate_key,
-    &verb_version,
-    &verb_completion,
-    &verb_help,
-    NULL,
-};
+#define VERB_ROW(name) &verb_##name,
+const struct verb *const cli_verbs[] = { CLI_VERBS(VERB_ROW) NULL };
 
 /* How many of the words make up the name: all of it, or 0. */
 static int words_of_name(const char *name, int argc, char **argv)
@@ -195,5 +112,7 @@ int cli_main(int argc, char **argv)
     v = verb_find(argc - 1, argv + 1, &words);
     if (!v && argc == 3 && is_help_word(argv[2]) && cli_print_group(argv[1]))
         return 0;
-    return v ? v->run(v, argc - words, argv + words) : verb_unknown(argv[1]);
+    if (!v)
+        return verb_unknown(argv[1]);
+    return (v->run ? v->run : request_run)(v, argc - words, argv + words);
 }

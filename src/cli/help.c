@@ -19,8 +19,8 @@ void verb_print_help(const struct verb *v)
 {
     const struct option_spec *o;
 
-    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n\nOptions:\n", v->name, v->arguments,
-           v->summary);
+    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n\nOptions:\n", v->name,
+           v->arguments ? v->arguments : "", v->summary);
     for (size_t i = 0; (o = verb_option(v, i)); i++)
         print_option(o);
     if (v->text)

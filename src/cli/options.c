@@ -347,7 +347,7 @@ static int check_name_arguments(const struct verb *v, int n, char **argv)
                                 "(is a variable unset?)",
                                 i + 1, what);
         if (v->complete != COMPLETE_SANDBOX_OR_FILE &&
-            (i == 0 || v->max_arguments == ARGUMENTS_ANY) && has_control(str_from(argv[i])))
+            (i == 0 || v->n_arguments.most == ARGUMENTS_ANY) && has_control(str_from(argv[i])))
             return verb_misused(
                 v, "argument %d ('%s') contains a control character, which ids and names cannot",
                 i + 1, argv[i]);
@@ -366,11 +366,11 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
     *ret_status = 0;
     *argc = n;
     *argv += first;
-    if (n > v->max_arguments) {
-        *ret_status = verb_misused(v, "unexpected argument '%s'", (*argv)[v->max_arguments]);
+    if (n > v->n_arguments.most) {
+        *ret_status = verb_misused(v, "unexpected argument '%s'", (*argv)[v->n_arguments.most]);
         return false;
     }
-    if (n < v->min_arguments) {
+    if (n < v->n_arguments.least) {
         *ret_status =
             verb_misused(v, "too few arguments: sandboxer %s [OPTION…] %s", v->name, v->arguments);
         return false;

@@ -6,18 +6,11 @@
 #include "base/own.h"
 #include "cli/verbs/verbs.h"
 
-static const struct column columns[] = {
-    COLUMN("ACTION", "action", .state = true),
-    COLUMN("PATH", "path"),
-    COLUMN("REASON", "reason", .most = 60),
-};
-static const struct answer_kind kind = { "changes", "path", columns, COUNT_OF(columns) };
-
 void unsynced_explain(const struct api_call *c, const char *id)
 {
     if (!c->problem || !show_at(c->problem, "changes"))
         return;
-    (void)answer_list(c, c->problem, &kind);
+    (void)answer_list(c, c->problem, &kind_workspace_change);
     if (c->common->quiet)
         return;
     cli_report(
@@ -32,10 +25,10 @@ void unsynced_explain(const struct api_call *c, const char *id)
 
 int unsynced_list(const struct api_call *c, const struct json *synced)
 {
-    const struct json *rows = answer_rows(synced, &kind);
+    const struct json *rows = answer_rows(synced, &kind_workspace_change);
 
     if (common_format(c->common) != FORMAT_TEXT || c->common->quiet || rows->type != JSON_ARRAY ||
         json_first(rows) == json_end(rows))
         return 0;
-    return answer_list(c, synced, &kind);
+    return answer_list(c, synced, &kind_workspace_change);
 }

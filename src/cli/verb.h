@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A verb of the command line: one file each, one row in the table of cli.c. Parsing, --help, the
- * man pages and shell completion all come from these tables. */
+/* A verb of the command line. Its file in verbs/ has the first word of its name ("egress check" is
+ * in verbs/egress.c, "reap-stale" in verbs/reap_stale.c), and it has an entry in verbs/verbs.h.
+ * Parsing, requests, --help, manual pages and shell completion all come from these tables. */
 #ifndef CLI_VERB_H
 #define CLI_VERB_H
 
@@ -52,6 +53,9 @@ struct option_spec {
     size_t at;            /* offset in the verb's options struct */
     const char *words;    /* OPTION_WORD, OPTION_LIST: allowed values, separated by blanks */
     uint64_t least, most; /* OPTION_COUNT; most 0: no limit */
+    /* Where the request of the verb (verb.request) carries the value; NULL: nowhere. */
+    const char *query;  /* a query parameter; a flag is "true" */
+    const char *member; /* a member of the JSON body */
 };
 
 /* With a unit: "5" becomes "5s", as it is in the configuration. It lives as long as we do. */
@@ -69,9 +73,10 @@ struct option_list {
 };
 
 enum verb_flags {
-    VERB_REMOTE = 1 << 0,  /* asks the daemon: takes --server */
-    VERB_FORMAT = 1 << 1,  /* takes -o */
-    VERB_QUIET = 1 << 2,   /* takes -q */
+    VERB_REMOTE = 1 << 0, /* asks the daemon: takes --server */
+    VERB_FORMAT = 1 << 1, /* takes -o */
+    VERB_QUIET = 1 << 2,  /* takes -q */
+    VERB_ASKS = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     VERB_COMMAND = 1 << 3, /* ends with a program's exit status: options end at the first argument,
                               and what is wrong with them is EXIT_TOOL_FAILED, not EXIT_USAGE */
 };
@@ -89,19 +94,27 @@ enum format common_format(const struct common *c);
 
 enum { ARGUMENTS_ANY = 1 << 20 };
 
+struct verb_request;
+
 struct verb {
     const char *name;      /* "create"; "profiles list" has two words */
-    const char *arguments; /* "[--] COMMAND [ARGUMENT…]" */
+    const char *arguments; /* "[--] COMMAND [ARGUMENT…]"; NULL: none */
     const char *summary;   /* one line */
-    const char *text;      /* text below the options in --help: paragraphs; lines that begin with
-                              blanks are examples */
+    /* Text below the options in --help: paragraphs, one of which may begin with "Exit status:".
+     * Lines that begin with blanks are commands; those at the end are the examples. */
+    const char *text;
     const struct option_spec *options;
     size_t n_options;
-    int (*run)(const struct verb *v, int argc, char **argv); /* argv[0] is the verb; exit status */
-    unsigned flags;                                          /* enum verb_flags */
-    int min_arguments, max_arguments;                        /* for verb_parse() */
-    enum complete complete;                                  /* of the arguments */
+    /* Either what it does, where argv[0] is the verb and the result is the exit status … */
+    int (*run)(const struct verb *v, int argc, char **argv);
+    const struct verb_request *request; /* … or the one request that it is (cli/request.h) */
+    unsigned flags;                     /* enum verb_flags */
+    struct {
+        int least, most; /* for verb_parse() */
+    } n_arguments;
+    enum complete complete; /* of the arguments */
 };
+#define OPTIONS(table) .options = table, .n_options = COUNT_OF(table)
 
 /* All verbs, in the order of the help; ended by NULL. */
 extern const struct verb *const cli_verbs[];
@@ -118,8 +131,7 @@ const struct option_spec *verb_option(const struct verb *v, size_t i);
  * printing an error, or 0 after printing the help. */
 int verb_options(const struct verb *v, int argc, char **argv, void *options);
 
-/* The same for verbs with min_arguments and max_arguments, which are checked: true, and argv are
- * the arguments alone and *ret_status is 0; or false, and *ret_status is what to exit with. */
+/* The same, and checks the number of arguments: true, and argv are the arguments alone and *ret_status is 0; or false, and *ret_status is what to exit with. */
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status);
 
 /* Prints a usage error with the verb's name in front, and returns its exit status. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/changes.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -13,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/run/attest_tool.h"
+#include "cli/run/helper.h"
 #include "lib/proc/spawn.h"
 #include "engine/runtime/rootfs.h"
 
@@ -52,13 +53,13 @@ static int start_changes_tool(struct run_changes *c, bool layered, const int *fd
                               struct err *e)
 {
     AUTO(buf_done) struct buf parts = BUF_INIT(PARTS_MAX);
-    char path[PATH_MAX], name[] = SEAL_TOOL, task[] = "changes";
+    char path[PATH_MAX], name[] = "sandboxer-seal", task[] = "changes";
     char *argv[] = { name, task, NULL, NULL }, *envp[] = { NULL };
     struct spawn s = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = n };
     int r = name_parts(layered, &parts, e);
 
     if (r >= 0)
-        r = spawn_find(SEAL_TOOL, path, sizeof path, e);
+        r = spawn_find(name, path, sizeof path, e);
     argv[2] = parts.p;
     return r < 0 ? r : spawn_start(&s, &c->pid, e);
 }
@@ -73,7 +74,7 @@ static int await_changes_ready(struct run_changes *c, struct err *e)
     while (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
         if (clock_mono() >= deadline)
             return err_set(e, ERR_TIMEOUT, "reading the sandbox's files took too long");
-    return read(c->from, &said, 1) == 1 ? 0 : seal_tool_complain(c->complaint, e);
+    return read(c->from, &said, 1) == 1 ? 0 : helper_failed(HELPER_SEAL, c->complaint, e);
 }
 
 int changes_begin(struct run_changes *c, int layer, int lower, bool layered, int userns,
@@ -102,6 +103,29 @@ int changes_begin(struct run_changes *c, int layer, int lower, bool layered, int
     return err_wrap(e, r, "reading the sandbox's files");
 }
 
+/* Reads the tool's report up to its end. */
+static int read_changes(int from, int64_t deadline, struct buf *out, struct err *e)
+{
+    struct pollfd wait = { .fd = from, .events = POLLIN };
+    char *room;
+    ssize_t n;
+
+    for (;;) {
+        if (clock_mono() >= deadline)
+            return err_set(e, ERR_TIMEOUT, "sandboxer-seal took too long");
+        if (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
+            continue;
+        if (buf_room(out, PIPE_BUF, &room) < 0)
+            return err_set(e, ERR_TOO_BIG, "the output of sandboxer-seal is too long");
+        n = read(from, room, PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return err_sys(e, "reading the output of sandboxer-seal");
+        if (n == 0)
+            return 0;
+        buf_grew(out, n > 0 ? (size_t)n : 0);
+    }
+}
+
 int changes_end(struct run_changes *c, struct buf *out, struct err *e)
 {
     int status, r;
@@ -110,14 +134,14 @@ int changes_end(struct run_changes *c, struct buf *out, struct err *e)
         return err_set(e, ERR_BUG,
                        "internal error: the sandbox's files were not read before the run");
     if (send(c->to, "\n", 1, MSG_NOSIGNAL) != 1) /* it may have died */
-        return seal_tool_complain(c->complaint, e);
-    r = seal_tool_read_report(c->from, clock_mono() + READ_NS, out, e);
+        return helper_failed(HELPER_SEAL, c->complaint, e);
+    r = read_changes(c->from, clock_mono() + READ_NS, out, e);
     if (r < 0)
         return err_wrap(e, r, "reading the sandbox's files");
     r = spawn_wait(c->pid, &status, e);
     c->pid = 0;
     if (r >= 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-        r = seal_tool_complain(c->complaint, e);
+        r = helper_failed(HELPER_SEAL, c->complaint, e);
     return err_wrap(e, r, "reading the sandbox's files");
 }
 

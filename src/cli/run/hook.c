@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/run/attest_tool.h"
+#include "cli/run/helper.h"
 #include "cli/verb.h"
 #include "lib/json/bind.h"
 #include "lib/json/reader.h"
@@ -118,7 +118,7 @@ static int run_hook_tool(const char *step, const struct step_options *o, struct 
     const struct json_limits limits = { .bytes = SAID_MAX, .depth = 34 };
     AUTO(buf_done) struct buf out = BUF_INIT(SAID_MAX);
     const struct json *tree;
-    int r = step_tool_run(arguments, question, &out, e);
+    int r = helper_run_text(HELPER_STEP, arguments, question, &out, e);
 
     if (r >= 0)
         r = json_read(buf_str(&out), limits, a, &tree, e);

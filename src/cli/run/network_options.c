@@ -163,13 +163,11 @@ void network_options_write(const struct network_options *o, struct json_writer *
 {
     if (!network_is_requested(o))
         return;
-    json_key(w, STR("egress"));
-    json_begin_object(w);
+    json_field_begin_object(w, "egress");
     body_list(w, "allow", &o->allow);
     body_flag(w, "packages", o->packages);
     if (o->policy) {
-        json_key(w, STR("policy"));
-        json_put_str(w, buf_str(&o->text));
+        json_field_str(w, "policy", buf_str(&o->text));
     }
     json_end_object(w);
 }

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/own.h"
-#include "cli/run/attest_tool.h"
+#include "cli/run/helper.h"
 #include "cli/state_dir.h"
 #include "cli/run/untrusted.h"
 #include "cli/verb.h"
@@ -20,13 +20,13 @@ enum { TREE_MAX = 512 << 20, TEXT_MAX = 64 << 20 };
 #define ALL_BYTES_MAX  "268435456"
 #define FILES_MAX      "10000"
 
-static const struct json_limits limits = { .bytes = SEAL_TOOL_OUT_MAX, .depth = 32 };
+static const struct json_limits limits = { .bytes = HELPER_OUT_MAX, .depth = 32 };
 
 /* {"files": […], "deleted": […], "violations": […]} of a directory of the stage. */
 static int list_output(const struct postflight *p, const char *dir, struct arena *a,
                        const struct json **ret, struct err *e)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(SEAL_TOOL_OUT_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(HELPER_OUT_MAX);
     char path[PATH_MAX], before[PATH_MAX];
     const char *const arguments[] = { "list",        path,      before, FILE_BYTES_MAX,
                                       ALL_BYTES_MAX, FILES_MAX, NULL };
@@ -35,7 +35,7 @@ static int list_output(const struct postflight *p, const char *dir, struct arena
     if (snprintf(path, sizeof path, "%s/%s", p->stage, dir) >= (int)sizeof path ||
         snprintf(before, sizeof before, "%s/input", p->stage) >= (int)sizeof before)
         return err_set(e, ERR_TOO_BIG, "the path of the output is too long");
-    r = seal_tool_run(arguments, STR(""), &text, e);
+    r = helper_run_text(HELPER_SEAL, arguments, STR(""), &text, e);
     return r < 0 ? r : json_read(buf_str(&text), limits, a, ret, e);
 }
 
@@ -124,7 +124,7 @@ static int run_postflight_hook(const struct postflight *p, const struct json *li
                                const struct json *changes, struct arena *a, struct step_answer *ret,
                                struct err *e)
 {
-    AUTO(buf_done) struct buf question = BUF_INIT(SEAL_TOOL_OUT_MAX);
+    AUTO(buf_done) struct buf question = BUF_INIT(HELPER_OUT_MAX);
     char path[PATH_MAX];
     struct json_writer w;
     int r;
@@ -132,34 +132,24 @@ static int run_postflight_hook(const struct postflight *p, const struct json *li
     snprintf(path, sizeof path, "%s/output/output", p->stage);
     json_writer_init(&w, &question, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("step"));
-    json_put_str(&w, STR("postflight"));
-    json_key(&w, STR("directory"));
-    json_put_lossy(&w, str_from(path));
-    json_key(&w, STR("status"));
-    json_put_int(&w, p->status);
-    json_key(&w, STR("files"));
-    json_put_tree(&w, json_get(listed, STR("files")));
-    json_key(&w, STR("deleted"));
-    json_put_tree(&w, json_get(listed, STR("deleted")));
-    json_key(&w, STR("violations"));
-    json_put_tree(&w, json_get(listed, STR("violations")));
-    json_key(&w, STR("changes"));
-    json_put_tree(&w, changes);
+    json_field_str(&w, "step", STR("postflight"));
+    json_field_text(&w, "directory", path);
+    json_field_int(&w, "status", p->status);
+    json_field_tree(&w, "files", json_get(listed, STR("files")));
+    json_field_tree(&w, "deleted", json_get(listed, STR("deleted")));
+    json_field_tree(&w, "violations", json_get(listed, STR("violations")));
+    json_field_tree(&w, "changes", changes);
     json_end_object(&w);
     r = json_writer_finish(&w, e);
     return r < 0 ? r : step_take("postflight", p->options, buf_str(&question), a, ret, e);
 }
 
-static void write_step(struct json_writer *w, struct str key, const struct step_answer *answer)
+static void write_step(struct json_writer *w, const char *key, const struct step_answer *answer)
 {
-    json_key(w, key);
-    json_begin_object(w);
-    json_key(w, STR("by"));
-    json_put_str(w, answer->by);
+    json_field_begin_object(w, key);
+    json_field_str(w, "by", answer->by);
     if (answer->result) {
-        json_key(w, STR("result"));
-        json_put_tree(w, answer->result);
+        json_field_tree(w, "result", answer->result);
     }
     json_end_object(w);
 }
@@ -177,27 +167,18 @@ static int write_output_manifest(const struct postflight *p, const struct json *
         strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &utc);
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("version"));
-    json_put_int(&w, 1);
-    json_key(&w, STR("made_at"));
-    json_put_str(&w, str_from(at));
-    json_key(&w, STR("program"));
-    json_begin_object(&w);
-    json_key(&w, STR("name"));
-    json_put_lossy(&w, str_from(p->program));
-    json_key(&w, STR("sha256"));
-    json_put_str(&w, listed_text(program, STR("sha256")));
-    json_key(&w, STR("status"));
-    json_put_int(&w, p->status);
+    json_field_int(&w, "version", 1);
+    json_field_cstr(&w, "made_at", at);
+    json_field_begin_object(&w, "program");
+    json_field_text(&w, "name", p->program);
+    json_field_str(&w, "sha256", listed_text(program, STR("sha256")));
+    json_field_int(&w, "status", p->status);
     json_end_object(&w);
-    write_step(&w, STR("preflight"), p->preflight);
-    write_step(&w, STR("postflight"), post);
-    json_key(&w, STR("files"));
-    json_put_tree(&w, json_get(listed, STR("files")));
-    json_key(&w, STR("deleted"));
-    json_put_tree(&w, json_get(listed, STR("deleted")));
-    json_key(&w, STR("changes"));
-    json_put_tree(&w, changes);
+    write_step(&w, "preflight", p->preflight);
+    write_step(&w, "postflight", post);
+    json_field_tree(&w, "files", json_get(listed, STR("files")));
+    json_field_tree(&w, "deleted", json_get(listed, STR("deleted")));
+    json_field_tree(&w, "changes", changes);
     json_end_object(&w);
     return json_writer_finish(&w, e);
 }
@@ -211,7 +192,7 @@ static int sign_output_manifest(struct str text, struct buf *out, struct err *e)
 
     if (r >= 0)
         r = state_dir_open(&state, e); /* made, if it is not there */
-    return r < 0 ? r : seal_tool_run(arguments, text, out, e);
+    return r < 0 ? r : helper_run_text(HELPER_SEAL, arguments, text, out, e);
 }
 
 int postflight_check(const struct postflight *p, struct buf *out, struct err *e)

@@ -52,14 +52,10 @@ static int write_preflight_question(const char *file, struct str text, struct bu
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("step"));
-    json_put_str(&w, STR("preflight"));
-    json_key(&w, STR("file"));
-    json_put_lossy(&w, str_from(file));
-    json_key(&w, STR("language"));
-    json_put_str(&w, str_from(scan_languages[scan_language_of(file, text)]));
-    json_key(&w, STR("text"));
-    json_put_lossy(&w, text);
+    json_field_str(&w, "step", STR("preflight"));
+    json_field_text(&w, "file", file);
+    json_field_cstr(&w, "language", scan_languages[scan_language_of(file, text)]);
+    json_field_lossy(&w, "text", text);
     json_end_object(&w);
     return json_writer_finish(&w, e);
 }

@@ -14,7 +14,7 @@
 #include "base/own.h"
 #include "cli/run/postflight.h"
 #include "cli/run/preflight.h"
-#include "cli/run/attest_tool.h"
+#include "cli/run/helper.h"
 #include "cli/text_file.h"
 #include "base/io.h"
 #include "engine/scan/scan.h"
@@ -241,7 +241,7 @@ static int move_out(struct untrusted *u, struct str manifest, struct err *e)
 
 int untrusted_end(struct untrusted *u, const struct session *s, int status, struct err *e)
 {
-    AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20), changes = BUF_INIT(SEAL_TOOL_OUT_MAX);
+    AUTO(buf_done) struct buf manifest = BUF_INIT(96 << 20), changes = BUF_INIT(HELPER_OUT_MAX);
     struct postflight p = { .stage = u->stage,
                             .program = u->o->file,
                             .preflight = &u->preflight,

@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
-#include "cli/body.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 #include "lib/http/h1.h"
 
@@ -28,8 +27,6 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = { "approvals", "request_id", columns, COUNT_OF(columns) };
 
-/* --- list --- */
-
 struct approvals_list_options {
     struct common common;
     bool all;
@@ -37,56 +34,28 @@ struct approvals_list_options {
 
 static const struct option_spec list_options[] = {
     { "all", 'a', NULL, "those that are decided, too", .kind = OPTION_FLAG,
-      .at = offsetof(struct approvals_list_options, all) },
+      .at = offsetof(struct approvals_list_options, all), .query = "all" },
 };
-
-static int run_approvals_list(const struct verb *v, int argc, char **argv)
-{
-    static struct approvals_list_options o;
-    AUTO(api_call_done) struct api_call c;
-    int status;
-
-    api_call_init(&c, v, &o.common, "GET");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    api_call_path(&c, "/v1/approvals");
-    api_call_query(&c, "all", o.all ? "true" : NULL);
-    status = api_call_run(&c);
-    return status ? status : answer_list(&c, c.answer, &kind);
-}
 
 const struct verb verb_approvals_list = {
     .name = "approvals list",
-    .arguments = "",
     .summary = "list calls of tools that wait for a master",
     .text = "  sandboxer approvals list\n"
             "  sandboxer approvals list --all\n",
-    .options = list_options,
-    .n_options = COUNT_OF(list_options),
-    .run = run_approvals_list,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    OPTIONS(list_options),
+    REQUEST("GET", "/v1/approvals", .options_size = sizeof(struct approvals_list_options),
+            .kind = &kind, .list = true),
+    .flags = VERB_ASKS,
 };
-
-/* --- show --- */
-
-static int run_approvals_show(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "GET",
-                                          .before = "/v1/approvals/",
-                                          .kind = &kind };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_approvals_show = {
     .name = "approvals show",
     .arguments = "ID",
     .summary = "show one, with its arguments and its result",
     .text = "  sandboxer approvals show req_4k7\n",
-    .run = run_approvals_show,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    REQUEST("GET", "/v1/approvals/%s", .kind = &kind),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_APPROVAL,
 };
 
@@ -105,16 +74,17 @@ struct decide_options {
     "\n"
 
 static const struct option_spec approve_options[] = {
-    { "reason", 0, "TEXT", "for the record", .kind = OPTION_TEXT, AT(reason) },
+    { "reason", 0, "TEXT", "for the record", .kind = OPTION_TEXT, AT(reason), .member = "reason" },
     { "grant", 0, "DURATION", "let more calls of the tool on the sandbox pass for so long",
-      .kind = OPTION_DURATION, AT(grant) },
+      .kind = OPTION_DURATION, AT(grant), .member = "grant" },
     { "uses", 0, "N", "how many of them", .kind = OPTION_TEXT, AT(uses) },
     { "self", 0, NULL, "approve your own request, on a terminal, if trust.self_approval is on",
-      .kind = OPTION_FLAG, AT(self) },
+      .kind = OPTION_FLAG, AT(self), .member = "self" },
 };
 
 static const struct option_spec reject_options[] = {
-    { "reason", 0, "TEXT", "reason, reported to the caller", .kind = OPTION_TEXT, AT(reason) },
+    { "reason", 0, "TEXT", "reason, reported to the caller", .kind = OPTION_TEXT, AT(reason),
+      .member = "reason" },
 };
 
 /* Writes a number as a number; other text is left for the daemon to reject. */
@@ -124,11 +94,10 @@ static void write_uses(struct json_writer *w, const char *uses)
 
     if (!uses)
         return;
-    json_key(w, STR("uses"));
     if (str_to_u64(str_from(uses), &n))
-        json_put_uint(w, n);
+        json_field_uint(w, "uses", n);
     else
-        json_put_lossy(w, str_from(uses));
+        json_field_text(w, "uses", uses);
 }
 
 /* NULL: the variable is not set. */
@@ -143,40 +112,25 @@ static int read_master_variable(const char **ret, struct err *e)
     return 0;
 }
 
-static int post_approval_decision(const struct verb *v, int argc, char **argv, const char *how,
-                                  const char *done)
+static int prepare_decision(struct api_call *c, void *options, char **argv)
 {
-    static struct decide_options o;
-    AUTO(api_call_done) struct api_call c;
-    struct json_writer *w;
+    const struct decide_options *o = options;
     const char *master;
     struct err e;
-    int status;
 
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     if (read_master_variable(&master, &e) < 0)
-        return api_call_failed(&c, &e);
-    if (o.self && isatty(STDIN_FILENO) != 1)
-        return verb_misused(v, "--self is for a person: standard input is not a terminal");
-    api_call_path(&c, "/v1/approvals/%s/%s", argv[0], how);
-    api_call_field(&c, "Sandboxer-Master", master);
-    w = api_call_json(&c);
-    json_begin_object(w);
-    body_text(w, "reason", o.reason);
-    body_text(w, "grant", o.grant);
-    write_uses(w, o.uses);
-    body_flag(w, "self", o.self);
-    json_end_object(w);
-    status = api_call_run(&c);
-    return status ? status : answer_done(&c, c.answer, "%s %s", argv[0], done);
+        return api_call_failed(c, &e);
+    if (o->self && isatty(STDIN_FILENO) != 1)
+        return verb_misused(c->verb, "--self is for a person: standard input is not a terminal");
+    api_call_field(c, "Sandboxer-Master", master);
+    write_uses(&c->json, o->uses);
+    return 0;
 }
 
-static int run_approve(const struct verb *v, int argc, char **argv)
-{
-    return post_approval_decision(v, argc, argv, "approve", "approved");
-}
+#define DECISION(how, past)                                                                        \
+    REQUEST("POST", "/v1/approvals/%s/" how, .body = BODY_JSON,                                    \
+            .options_size = sizeof(struct decide_options), .prepare = prepare_decision,            \
+            .done = past)
 
 const struct verb verb_approvals_approve = {
     .name = "approvals approve",
@@ -184,30 +138,21 @@ const struct verb verb_approvals_approve = {
     .summary = "approve a held call: it runs once, unchanged",
     .text = MASTER_TEXT "  sandboxer approvals approve req_4k7\n"
                         "  sandboxer approvals approve req_4k7 --grant 10m --uses 5\n",
-    .options = approve_options,
-    .n_options = COUNT_OF(approve_options),
-    .run = run_approve,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    OPTIONS(approve_options),
+    DECISION("approve", "approved"),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_APPROVAL,
 };
-
-static int run_reject(const struct verb *v, int argc, char **argv)
-{
-    return post_approval_decision(v, argc, argv, "reject", "rejected");
-}
 
 const struct verb verb_approvals_reject = {
     .name = "approvals reject",
     .arguments = "ID",
     .summary = "refuse a call that waits for a master",
     .text = MASTER_TEXT "  sandboxer approvals reject req_4k7 --reason 'not that host'\n",
-    .options = reject_options,
-    .n_options = COUNT_OF(reject_options),
-    .run = run_reject,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    OPTIONS(reject_options),
+    DECISION("reject", "rejected"),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_APPROVAL,
 };

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/answer.h"
-#include "cli/run/egress_tool.h"
+#include "cli/request.h"
+#include "cli/run/helper.h"
 #include "cli/verbs/verbs.h"
 #include "cli/time_text.h"
 #include "domain/model/time.h"
@@ -21,26 +21,16 @@ static const struct column head_columns[] = {
 };
 static const struct answer_kind head = { "heads", "digest", head_columns, COUNT_OF(head_columns) };
 
-static int run_head(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "GET",
-                                          .before = "/v1/audit/head",
-                                          .kind = &head };
-
-    return answer_simple(v, argc, argv, &simple);
-}
-
 const struct verb verb_audit_head = {
     .name = "audit head",
-    .arguments = "",
     .summary = "show the last event of the daemon's chain",
     .text = "Keep it on another machine: `audit verify --expect SEQ:DIGEST` then shows whether\n"
             "events up to there were rewritten, also by somebody who has the daemon's key.\n"
             "\n"
             "  sandboxer audit head\n"
             "  sandboxer audit head -o json\n",
-    .run = run_head,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("GET", "/v1/audit/head", .kind = &head),
+    .flags = VERB_ASKS,
 };
 
 /* --- verify --- */
@@ -124,7 +114,7 @@ static int show_audit_found(const struct api_call *c, const char *what, const st
 static int verify_file(const struct verb *v, const struct audit_verify_options *o)
 {
     static const char *const tool[] = { "--verify-log", NULL };
-    AUTO(buf_done) struct buf out = BUF_INIT(EGRESS_TOOL_OUT_MAX);
+    AUTO(buf_done) struct buf out = BUF_INIT(HELPER_OUT_MAX);
     AUTO(api_call_done) struct api_call c;
     AUTO_CLOSE int fd = strcmp(o->file, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3)
                                                   : open(o->file, O_RDONLY | O_CLOEXEC);
@@ -136,7 +126,7 @@ static int verify_file(const struct verb *v, const struct audit_verify_options *
     if (fd < 0)
         r = err_sys(&e, "opening %s", o->file);
     else
-        r = egress_tool_read(tool, fd, &out, &e);
+        r = helper_run(HELPER_EGRESS, tool, fd, &out, &e);
     if (r >= 0)
         r = api_call_read_json(&c, buf_str(&out), &answer, &e);
     return r < 0 ? api_call_failed(&c, &e) : show_audit_found(&c, o->file, answer);
@@ -192,28 +182,27 @@ const struct verb verb_audit_verify = {
     .name = "audit verify",
     .arguments = "[ID…]",
     .summary = "check the integrity of events and egress logs",
-    .text =
-        "Without a sandbox: the daemon's chain of events, and the egress logs of all sandboxes as\n"
-        "far as the chain names their lines; for administrators. With sandboxes: their egress\n"
-        "logs. The first bad record of each chain comes first: what is changed, missing,\n"
-        "inserted, out of order or cut off, and its sequence number and time. What retention\n"
-        "removed is no damage.\n"
-        "\n"
-        "A log that `egress log ID -o json` or the state directory gave can be checked anywhere\n"
-        "with --file: its lines are linked to each other, but without the daemon's key and chain\n"
-        "a log that was rewritten as a whole, or cut off at its end, looks intact.\n"
-        "\n"
-        "Exit status: 0 if all is intact; 1 if something is damaged.\n"
-        "\n"
-        "  sandboxer audit verify\n"
-        "  sandboxer audit verify sbx_4k7 -o json\n"
-        "  sandboxer audit verify --since 24h\n"
-        "  sandboxer audit verify --expect 4711:9f86d081884c7d65…\n"
-        "  sandboxer audit verify --file egress.jsonl\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Without a sandbox: the daemon's chain of events, and the egress logs of all\n"
+            "sandboxes as far as the chain names their lines; for administrators. With\n"
+            "sandboxes: their egress logs. The first bad record of each chain comes first: what\n"
+            "is changed, missing, inserted, out of order or cut off, and its sequence number and\n"
+            "time. What retention removed is no damage.\n"
+            "\n"
+            "A log that `egress log ID -o json` or the state directory gave can be checked\n"
+            "anywhere with --file: its lines are linked to each other, but without the daemon's\n"
+            "key and chain a log that was rewritten as a whole, or cut off at its end, looks\n"
+            "intact.\n"
+            "\n"
+            "Exit status: 0 if all is intact; 1 if something is damaged.\n"
+            "\n"
+            "  sandboxer audit verify\n"
+            "  sandboxer audit verify sbx_4k7 -o json\n"
+            "  sandboxer audit verify --since 24h\n"
+            "  sandboxer audit verify --expect 4711:9f86d081884c7d65…\n"
+            "  sandboxer audit verify --file egress.jsonl\n",
+    OPTIONS(options),
     .run = run_audit_verify,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .max_arguments = ARGUMENTS_ANY,
+    .flags = VERB_ASKS,
+    .n_arguments = { 0, ARGUMENTS_ANY },
     .complete = COMPLETE_SANDBOX,
 };

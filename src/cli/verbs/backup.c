@@ -105,18 +105,14 @@ const struct verb verb_backup = {
     .name = "backup",
     .arguments = "FILE",
     .summary = "save a consistent copy of the daemon's store",
-    .text = "The daemon keeps working meanwhile. '-' is stdout. An existing file is replaced when "
-            "the copy\n"
-            "is complete, and only then. Secrets in it are sealed with a key that is not part of "
-            "it;\n"
-            "--with-key saves that key as FILE.key: store it separately.\n"
+    .text = "The daemon keeps working meanwhile. '-' is stdout. An existing file is replaced\n"
+            "when the copy is complete, and only then. Secrets in it are sealed with a key that\n"
+            "is not part of it; --with-key saves that key as FILE.key: store it separately.\n"
             "\n"
             "  sandboxer backup sandboxer-$(date +%F).db\n",
-    .options = backup_options,
-    .n_options = COUNT_OF(backup_options),
+    OPTIONS(backup_options),
     .run = run_backup,
     .flags = VERB_REMOTE,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_FILE,
 };

@@ -234,10 +234,10 @@ static int run_canary(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_canary = {
     .name = "canary",
-    .arguments = "",
     .summary = "build a sandbox and show its isolation",
-    .text = "Exit status 0 means that everything which must work does, and nothing else.\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Exit status: 0 means that everything which must work does, and nothing else.\n"
+            "\n"
+            "  sandboxer canary\n",
+    OPTIONS(options),
     .run = run_canary,
 };

@@ -52,22 +52,19 @@ const struct verb verb_cp = {
     .name = "cp",
     .arguments = "SOURCE… TARGET",
     .summary = "copy files into a sandbox or out of it",
-    .text =
-        "ID:/PATH is in a sandbox, anything else is here; write ./a:b for a name with a colon.\n"
-        "Directories are copied whole. A target that is a directory takes the source under its\n"
-        "name, or its content if the source ends in '/.'; otherwise the target is the copy's "
-        "name.\n"
-        "'-' is a tar archive on stdin or stdout. What comes out of a sandbox never lands outside\n"
-        "the target, and loses owners, devices and set-user-id bits.\n"
-        "\n"
-        "  sandboxer cp ./src sbx_4k7:/workspace/\n"
-        "  sandboxer cp sbx_4k7:/workspace/out .\n"
-        "  sandboxer cp sbx_4k7:/var/log - | tar t\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "ID:/PATH is in a sandbox, anything else is here; write ./a:b for a name with a\n"
+            "colon. Directories are copied whole. A target that is a directory takes the source\n"
+            "under its name, or its content if the source ends in '/.'; otherwise the target is\n"
+            "the copy's name. '-' is a tar archive on stdin or stdout. What comes out of a\n"
+            "sandbox never lands outside the target, and loses owners, devices and set-user-id\n"
+            "bits.\n"
+            "\n"
+            "  sandboxer cp ./src sbx_4k7:/workspace/\n"
+            "  sandboxer cp sbx_4k7:/workspace/out .\n"
+            "  sandboxer cp sbx_4k7:/var/log - | tar t\n",
+    OPTIONS(options),
     .run = run_cp,
     .flags = VERB_REMOTE,
-    .min_arguments = 2,
-    .max_arguments = ARGUMENTS_ANY,
+    .n_arguments = { 2, ARGUMENTS_ANY },
     .complete = COMPLETE_SANDBOX_OR_FILE,
 };

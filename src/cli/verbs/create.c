@@ -116,8 +116,7 @@ static void write_text_object(struct json_writer *w, const char *name,
         any |= members[i][1] != NULL;
     if (!any)
         return;
-    json_key(w, str_from(name));
-    json_begin_object(w);
+    json_field_begin_object(w, name);
     for (size_t i = 0; i < n; i++)
         body_text(w, members[i][0], members[i][1]);
     json_end_object(w);
@@ -174,28 +173,22 @@ static int run_create(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_create = {
     .name = "create",
-    .arguments = "",
     .summary = "create a sandbox and wait until it is ready",
-    .text =
-        "Without options it is a canary: a small sandbox that shows what this host can do.\n"
-        "\n"
-        "  sandboxer create\n"
-        "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
-        "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
-        "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
-        "  sandboxer create --policy policy.yaml --allow-packages\n"
-        "\n"
-        "Without a network of its profile's, --allow, --allow-packages and --policy give it "
-        "one, for\n"
-        "what they name and nothing else; 'egress set' changes that while it runs.\n"
-        "\n"
-        "--input repo=DIR is the workspace: a copy of DIR, which 'sync' and 'destroy' bring back. "
-        "It is\n"
-        "opened here, with your own rights; a daemon on another machine takes none. Other inputs "
-        "that\n"
-        "name a file or directory are sent as absolute paths.\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Without options it is a canary: a small sandbox that shows what this host can do.\n"
+            "\n"
+            "Without a network of its profile's, --allow, --allow-packages and --policy give it\n"
+            "one, for what they name and nothing else; 'egress set' changes that while it runs.\n"
+            "\n"
+            "--input repo=DIR is the workspace: a copy of DIR, which 'sync' and 'destroy' bring\n"
+            "back. It is opened here, with your own rights; a daemon on another machine takes\n"
+            "none. Other inputs that name a file or directory are sent as absolute paths.\n"
+            "\n"
+            "  sandboxer create\n"
+            "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
+            "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
+            "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
+            "  sandboxer create --policy policy.yaml --allow-packages\n",
+    OPTIONS(options),
     .run = run_create,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };

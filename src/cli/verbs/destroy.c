@@ -84,23 +84,20 @@ const struct verb verb_destroy = {
     .name = "destroy",
     .arguments = "ID…",
     .summary = "destroy sandboxes in any state",
-    .text =
-        "Changes in a mirrored workspace are brought back first, and listed. If some cannot be\n"
-        "(changed on both sides, held back, refused), the sandbox is not destroyed: they are\n"
-        "listed, with the ways out, and the exit status is 4. --keep stores them as a snapshot\n"
-        "of the sandbox instead, which is deleted after a week (retention.unsynced); if there is\n"
-        "no room for it, the sandbox stays paused. --discard loses them.\n"
-        "Destroying a sandbox again is no error. With several ids all are tried; the exit status\n"
-        "is that of the first failure.\n"
-        "\n"
-        "  sandboxer destroy sbx_4k7\n"
-        "  sandboxer destroy --keep sbx_4k7\n"
-        "  sandboxer destroy --no-sync $(sandboxer list -q --label team=web)\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Changes in a mirrored workspace are brought back first, and listed. If some cannot\n"
+            "be (changed on both sides, held back, refused), the sandbox is not destroyed: they\n"
+            "are listed, with the ways out, and the exit status is 4. --keep stores them as a\n"
+            "snapshot of the sandbox instead, which is deleted after a week\n"
+            "(retention.unsynced); if there is no room for it, the sandbox stays paused.\n"
+            "--discard loses them. Destroying a sandbox again is no error. With several ids all\n"
+            "are tried; the exit status is that of the first failure.\n"
+            "\n"
+            "  sandboxer destroy sbx_4k7\n"
+            "  sandboxer destroy --keep sbx_4k7\n"
+            "  sandboxer destroy --no-sync $(sandboxer list -q --label team=web)\n",
+    OPTIONS(options),
     .run = run_destroy,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = ARGUMENTS_ANY,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, ARGUMENTS_ANY },
     .complete = COMPLETE_SANDBOX,
 };

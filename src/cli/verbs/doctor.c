@@ -465,8 +465,7 @@ static int run_doctor_checks(const struct doctor_context *p, struct json_writer 
     int failures = 0;
 
     json_begin_object(w);
-    json_key(w, STR("checks"));
-    json_begin_array(w);
+    json_field_begin_array(w, "checks");
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         struct doctor_finding f = { .verdict = VERDICT_FAIL };
 
@@ -475,8 +474,7 @@ static int run_doctor_checks(const struct doctor_context *p, struct json_writer 
         json_begin_object(w);
         body_text(w, "check", checks[i].name);
         body_text(w, "state", verdicts[f.verdict]);
-        json_key(w, STR("found"));
-        json_put_lossy(w, str_from(f.what));
+        json_field_text(w, "found", f.what);
         body_text(w, "todo", f.todo[0] ? f.todo : NULL);
         json_end_object(w);
     }
@@ -508,12 +506,11 @@ static int run_doctor(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_doctor = {
     .name = "doctor",
-    .arguments = "",
     .summary = "check this machine's features, and suggest fixes for missing ones",
     .text = "Starts nothing and changes nothing. Exit status 1 if something does not work.\n"
             "\n"
             "  sandboxer doctor\n"
             "  sandboxer doctor -o json | jq '.checks[] | select(.state != \"ok\")'\n",
     .run = run_doctor,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };

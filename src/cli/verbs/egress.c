@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies that are tried before they are used, and those of sandboxes: without any traffic, and
- * files without a daemon. */
+/* Checks and explains egress policies, of files without a daemon and of sandboxes; shows and changes
+ * the policy of a sandbox, and lists its connection attempts. */
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/run/egress_tool.h"
+#include "cli/request.h"
+#include "cli/run/helper.h"
 #include "cli/text_file.h"
 #include "cli/verbs/verbs.h"
 #include "lib/json/writer.h"
@@ -67,13 +68,13 @@ static int query_egress_tool(struct api_call *c, const char *file, const char *c
                              int broken, const struct json **ret)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
-    AUTO(buf_done) struct buf out = BUF_INIT(EGRESS_TOOL_OUT_MAX);
+    AUTO(buf_done) struct buf out = BUF_INIT(HELPER_OUT_MAX);
     struct err e;
     int r = read_policy_text(c, file, broken, &text);
 
     if (r)
         return r;
-    r = egress_tool_run(options, buf_str(&text), &out, &e);
+    r = helper_run_text(HELPER_EGRESS, options, buf_str(&text), &out, &e);
     if (r == -(int)ERR_INVALID) {
         cli_report("%s: %s: %s", c->verb->name, file, e.msg);
         return broken;
@@ -140,17 +141,15 @@ const struct verb verb_egress_check = {
     .name = "egress check",
     .arguments = "FILE|ID",
     .summary = "check an egress policy that you are writing, or that of a sandbox",
-    .text = "Lists the destinations that the policy allows, or its mistakes with their lines; the "
-            "exit\n"
-            "status is 1 then. '-' is stdin. No daemon is needed for a file.\n"
+    .text = "Lists the destinations that the policy allows, or its mistakes with their lines;\n"
+            "the exit status is 1 then. '-' is stdin. No daemon is needed for a file.\n"
             "\n"
             "  sandboxer egress check policy.yaml\n"
             "  sandboxer egress check sbx_4k7\n"
             "  sandboxer egress check policy.yaml -o json\n",
     .run = run_egress_check,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX_OR_FILE,
 };
 
@@ -217,8 +216,7 @@ static int query_daemon_policy(struct api_call *c, const char *file,
     api_call_path(c, "/v1/egress/explain");
     w = api_call_json(c);
     json_begin_object(w);
-    json_key(w, STR("policy"));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, "policy", buf_str(&text));
     body_text(w, "to", o->to);
     body_text(w, "method", o->method);
     body_text(w, "path", o->path);
@@ -264,14 +262,12 @@ const struct verb verb_egress_explain = {
     .arguments = "FILE|ID",
     .summary = "explain the decision of an egress policy about a destination",
     .text =
-        "The answer is what the egress worker does with the same connection or request. Nothing "
-        "is\n"
-        "resolved or sent: UNKNOWN says what the answer leaves open. Where the policy names\n"
-        "programs, say which with --binary.\n"
-        "The exit status is 1 if it would be refused, and 2 if the policy or an option is wrong. "
-        "No\n"
-        "daemon is needed for a file, and no ceiling counts without one: with --ceiling the\n"
-        "daemon answers, and names the ceiling.\n"
+        "The answer is what the egress worker does with the same connection or request.\n"
+        "Nothing is resolved or sent: UNKNOWN says what the answer leaves open. Where the\n"
+        "policy names programs, say which with --binary. The exit status is 1 if it would be\n"
+        "refused, and 2 if the policy or an option is wrong. No daemon is needed for a file,\n"
+        "and no ceiling counts without one: with --ceiling the daemon answers, and names the\n"
+        "ceiling.\n"
         "\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:443\n"
         "  sandboxer egress explain policy.yaml --to api.example.com:80 --method POST --path "
@@ -279,11 +275,149 @@ const struct verb verb_egress_explain = {
         "  sandboxer egress explain policy.yaml --to packages.example.org --binary /usr/bin/pip\n"
         "  sandboxer egress explain policy.yaml --to 127.0.0.1:8099 --ceiling\n"
         "  sandboxer egress explain sbx_4k7 --to api.example.com:443\n",
-    .options = explain_options,
-    .n_options = COUNT_OF(explain_options),
+    OPTIONS(explain_options),
     .run = run_egress_explain,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX_OR_FILE,
+};
+
+/* --- the policy of a sandbox --- */
+
+static const struct column policy_columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("GENERATION", "generation"),
+    COLUMN("IN FORCE", "in_force"),
+    COLUMN("PROBLEM", "problem", .alone = true),
+    COLUMN("ENDPOINTS", "endpoints"),
+    COLUMN("ALLOWED", "allowed"),
+    COLUMN("DENIED", "denied"),
+    COLUMN("SENT", "bytes_out", .show = show_bytes),
+    COLUMN("RECEIVED", "bytes_in", .show = show_bytes),
+    COLUMN("CEILING", "ceiling.reach", .alone = true),
+    COLUMN("SET BY", "ceiling.from", .alone = true),
+    COLUMN("POLICY", "policy", .alone = true, .block = true),
+};
+static const struct answer_kind policy_kind = { "egress", "generation", policy_columns,
+                                                COUNT_OF(policy_columns) };
+
+const struct verb verb_egress_get = {
+    .name = "egress get",
+    .arguments = "ID",
+    .summary = "show the egress policy and traffic of a sandbox",
+    .text = "  sandboxer egress get sbx_4k7\n"
+            "  sandboxer egress get sbx_4k7 -o yaml\n",
+    REQUEST("GET", "/v1/sandboxes/%s/egress", .kind = &policy_kind),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SANDBOX,
+};
+
+static int print_generation(const struct api_call *c, const void *options, char **argv)
+{
+    AUTO(buf_done) struct buf generation = BUF_INIT(32);
+
+    show_text(show_at(c->answer, "generation"), 0, &generation);
+    return answer_done(c, c->answer, "%s: generation " STR_FMT " of its policy", argv[0],
+                       STR_ARG(buf_str(&generation)));
+}
+
+const struct verb verb_egress_set = {
+    .name = "egress set",
+    .arguments = "ID FILE",
+    .summary = "give a sandbox another egress policy, at once",
+    .text = "The new policy replaces the old one as a whole; an invalid policy changes nothing.\n"
+            "Connections that the new policy does not allow are closed. '-' is stdin.\n"
+            "\n"
+            "  sandboxer egress set sbx_4k7 policy.yaml\n",
+    REQUEST("PUT", "/v1/sandboxes/%s/egress", .body = BODY_YAML, .print = print_generation),
+    .flags = VERB_ASKS,
+    .n_arguments = { 2, 2 },
+    .complete = COMPLETE_SANDBOX_OR_FILE,
+};
+
+/* --- what was tried --- */
+
+/* Milliseconds since 1970, as events have their time. */
+static void show_event_time(const struct json *v, int64_t now, struct buf *out)
+{
+    char text[32];
+    struct tm tm;
+    time_t s;
+
+    if (!v || v->type != JSON_INT || v->i < 0)
+        return;
+    s = (time_t)(v->i / 1000);
+    if (gmtime_r(&s, &tm) && strftime(text, sizeof text, "%FT%T", &tm))
+        buf_addf(out, "%s.%03dZ", text, (int)(v->i % 1000));
+}
+
+static const struct column log_columns[] = {
+    COLUMN("TIME", "time", .show = show_event_time),
+    COLUMN("ACTION", "action"),
+    COLUMN("ACTIVITY", "activity_name"),
+    COLUMN("HOST", "dst_endpoint.hostname", .most = 48),
+    COLUMN("ADDRESS", "dst_endpoint.ip"),
+    COLUMN("PORT", "dst_endpoint.port"),
+    COLUMN("CODE", "status_code"),
+    COLUMN("COUNT", "count"),
+    COLUMN("PROGRAM", "actor.process.file.path", .most = 40),
+    COLUMN("MESSAGE", "message", .most = 80),
+};
+
+struct log_options {
+    struct common common;
+    bool follow;
+    const char *tail;
+};
+
+static const struct option_spec log_options[] = {
+    { "follow", 'f', NULL, "follow new decisions", .kind = OPTION_FLAG,
+      .at = offsetof(struct log_options, follow), .query = "follow" },
+    { "tail", 'n', "LINES", "only the last decisions", .kind = OPTION_COUNT,
+      .at = offsetof(struct log_options, tail), .query = "tail" },
+};
+
+static const struct answer_kind log_kind = { "", "time", log_columns, COUNT_OF(log_columns) };
+
+const struct verb verb_egress_log = {
+    .name = "egress log",
+    .arguments = "ID",
+    .summary = "show the egress decisions of a sandbox",
+    .text = "A line has time, action, destination, reason, count and program. With -o json it is\n"
+            "the whole event (OCSF), one per line.\n"
+            "\n"
+            "  sandboxer egress log -f sbx_4k7\n"
+            "  sandboxer egress log sbx_4k7 -o json | jq 'select(.action_id == 2)'\n",
+    OPTIONS(log_options),
+    REQUEST("GET", "/v1/sandboxes/%s/egress/log", .options_size = sizeof(struct log_options),
+            .kind = &log_kind, .stream = true),
+    .flags = VERB_REMOTE | VERB_FORMAT,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SANDBOX,
+};
+
+static const struct column denial_columns[] = {
+    COLUMN("COUNT", "count"),
+    COLUMN("HOST", "host", .most = 48),
+    COLUMN("PORT", "port"),
+    COLUMN("CODE", "code"),
+    COLUMN("PROGRAM", "program", .most = 40),
+    COLUMN("LAST", "last_at", .show = show_age),
+    COLUMN("MESSAGE", "message", .most = 80),
+};
+static const struct answer_kind denials = { "denials", "host", denial_columns,
+                                            COUNT_OF(denial_columns) };
+
+const struct verb verb_egress_denials = {
+    .name = "egress denials",
+    .arguments = "ID",
+    .summary = "show recent egress denials of a sandbox, with reasons",
+    .text = "Each destination once, the newest first, with the number of denials.\n"
+            "\n"
+            "  sandboxer egress denials sbx_4k7\n",
+    REQUEST("GET", "/v1/sandboxes/%s/egress/denials", .kind = &denials, .list = true),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SANDBOX,
 };

@@ -141,25 +141,22 @@ const struct verb verb_events = {
     .name = "events",
     .arguments = "[ID]",
     .summary = "show the events of one sandbox or of all",
-    .text =
-        "A line has sequence number, time, type, sandbox, the states before and after, who did\n"
-        "it and why. With -o json it is one document a line.\n"
-        "\n"
-        "With -f it begins now, unless -n, --since or --after say where; without, with the "
-        "oldest.\n"
-        "What egress denies from then on is among them (egress.denied; its detail is the record),\n"
-        "and with --kind egress what it allows, too. What was decided before is in the log:\n"
-        "sandboxer egress log ID.\n"
-        "\n"
-        "  sandboxer events -f\n"
-        "  sandboxer events -f -n 20\n"
-        "  sandboxer events --since 10m\n"
-        "  sandboxer events -f --kind denied -o json\n"
-        "  sandboxer events sbx_4k7 --after 120 -o json\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "A line has sequence number, time, type, sandbox, the states before and after, who\n"
+            "did it and why. With -o json it is one document a line.\n"
+            "\n"
+            "With -f it begins now, unless -n, --since or --after say where; without, with the\n"
+            "oldest. What egress denies from then on is among them (egress.denied; its detail is\n"
+            "the record), and with --kind egress what it allows, too. What was decided before is\n"
+            "in the log: sandboxer egress log ID.\n"
+            "\n"
+            "  sandboxer events -f\n"
+            "  sandboxer events -f -n 20\n"
+            "  sandboxer events --since 10m\n"
+            "  sandboxer events -f --kind denied -o json\n"
+            "  sandboxer events sbx_4k7 --after 120 -o json\n",
+    OPTIONS(options),
     .run = run_events,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .max_arguments = 1,
+    .n_arguments = { 0, 1 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
-#include "cli/body.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct extend_options {
@@ -11,31 +10,14 @@ struct extend_options {
 
 static const struct option_spec options[] = {
     { "duration", 'd', "DURATION", "new lifetime from now on: 30m, 2h", .kind = OPTION_DURATION,
-      .at = offsetof(struct extend_options, duration) },
+      .at = offsetof(struct extend_options, duration), .member = "duration" },
 };
 
-static int write_extension(const struct verb *v, const void *options_, char **argv,
-                           struct json_writer *w)
+static int check_duration(struct api_call *c, void *options_, char **argv)
 {
     const struct extend_options *o = options_;
 
-    if (!o->duration)
-        return verb_misused(v, "--duration is required, such as --duration 2h");
-    body_text(w, "duration", o->duration);
-    return 0;
-}
-
-static int run_extend_ttl(const struct verb *v, int argc, char **argv)
-{
-    static struct extend_options o;
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/sandboxes/",
-                                          .after = "/extend-ttl",
-                                          .options = &o,
-                                          .body = write_extension,
-                                          .kind = &kind_sandbox };
-
-    return answer_simple(v, argc, argv, &simple);
+    return o->duration ? 0 : verb_misused(c->verb, "--duration is required, such as --duration 2h");
 }
 
 const struct verb verb_extend_ttl = {
@@ -46,11 +28,11 @@ const struct verb verb_extend_ttl = {
             "shorter than it would have.\n"
             "\n"
             "  sandboxer extend-ttl sbx_4k7 --duration 2h\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
-    .run = run_extend_ttl,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    OPTIONS(options),
+    REQUEST("POST", "/v1/sandboxes/%s/extend-ttl", .body = BODY_JSON,
+            .options_size = sizeof(struct extend_options), .prepare = check_duration,
+            .kind = &kind_sandbox),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

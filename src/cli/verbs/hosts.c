@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
-#include "cli/body.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -13,22 +12,12 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = { "hosts", "name", columns, COUNT_OF(columns) };
 
-static int run_hosts_list(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = {
-        .method = "GET", .before = "/v1/hosts", .kind = &kind, .list = true
-    };
-
-    return answer_simple(v, argc, argv, &simple);
-}
-
 const struct verb verb_hosts_list = {
     .name = "hosts list",
-    .arguments = "",
     .summary = "list the hosts where sandboxes can be placed",
     .text = "  sandboxer hosts list\n",
-    .run = run_hosts_list,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("GET", "/v1/hosts", .kind = &kind, .list = true),
+    .flags = VERB_ASKS,
 };
 
 struct add_options {
@@ -38,62 +27,28 @@ struct add_options {
 
 static const struct option_spec add_options[] = {
     { "label", 'l', "KEY=VALUE", "a label of the host; can be repeated", .kind = OPTION_PAIRS,
-      .at = offsetof(struct add_options, labels) },
+      .at = offsetof(struct add_options, labels), .member = "labels" },
 };
-
-static int write_host_request(const struct verb *v, const void *options, char **argv,
-                              struct json_writer *w)
-{
-    const struct add_options *o = options;
-
-    body_text(w, "name", argv[0]);
-    body_text(w, "address", argv[1]);
-    body_pairs(w, "labels", &o->labels);
-    return 0;
-}
-
-static int run_hosts_add(const struct verb *v, int argc, char **argv)
-{
-    static struct add_options o;
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/hosts",
-                                          .options = &o,
-                                          .body = write_host_request,
-                                          .kind = &kind };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_hosts_add = {
     .name = "hosts add",
     .arguments = "NAME ADDRESS",
     .summary = "add a host",
     .text = "  sandboxer hosts add big ssh://builder@big.example.org --label gpu=yes\n",
-    .options = add_options,
-    .n_options = COUNT_OF(add_options),
-    .run = run_hosts_add,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 2,
-    .max_arguments = 2,
+    OPTIONS(add_options),
+    REQUEST("POST", "/v1/hosts", .body = BODY_JSON, .options_size = sizeof(struct add_options),
+            .members = { "name", "address" }, .kind = &kind),
+    .flags = VERB_ASKS,
+    .n_arguments = { 2, 2 },
 };
-
-static int run_hosts_remove(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "DELETE",
-                                          .before = "/v1/hosts/",
-                                          .done = "removed" };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_hosts_remove = {
     .name = "hosts remove",
     .arguments = "NAME",
     .summary = "remove a host",
     .text = "  sandboxer hosts remove big\n",
-    .run = run_hosts_remove,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    REQUEST("DELETE", "/v1/hosts/%s", .done = "removed"),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_HOST,
 };

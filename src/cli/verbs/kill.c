@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
 #include "base/own.h"
-#include "cli/answer.h"
-#include "cli/body.h"
+#include "cli/request.h"
 #include "lib/proc/signals.h"
 #include "cli/verbs/verbs.h"
 
@@ -16,35 +13,30 @@ struct kill_options {
 
 static const struct option_spec options[] = {
     { "signal", 's', "SIGNAL", "a name or number (default: TERM); KILL ends the whole tree",
-      .kind = OPTION_TEXT, AT(signal) },
+      .kind = OPTION_TEXT, AT(signal), .member = "signal" },
     { "scope", 0, "SCOPE", "process, group or tree (default: group)", .kind = OPTION_WORD,
-      AT(scope), .words = "process group tree" },
+      AT(scope), .words = "process group tree", .member = "scope" },
 };
 
-static int run_kill(const struct verb *v, int argc, char **argv)
+static int choose_signal(struct api_call *c, void *options_, char **argv)
 {
-    struct kill_options o = { .signal = "TERM", .scope = "group" };
-    AUTO(api_call_done) struct api_call c;
-    struct json_writer *w;
-    const char *name;
-    int status;
+    struct kill_options *o = options_;
+    const char *name = o->signal ? signal_name(signal_number(str_from(o->signal))) : "TERM";
 
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    name = signal_name(signal_number(str_from(o.signal)));
     if (!name)
-        return verb_misused(v, "--signal: '%s' is not the name or number of a signal", o.signal);
-    api_call_path(&c, "/v1/sandboxes/%s/processes/%s/signal", argv[0], argv[1]);
-    w = api_call_json(&c);
-    json_begin_object(w);
-    body_text(w, "signal", name);
-    body_text(w, "scope", o.scope);
-    json_end_object(w);
-    status = api_call_run(&c);
-    return status
-               ? status
-               : answer_done(&c, c.answer, "sent %s to process %s of %s", name, argv[1], argv[0]);
+        return verb_misused(c->verb, "--signal: '%s' is not the name or number of a signal",
+                            o->signal);
+    o->signal = name;
+    if (!o->scope)
+        o->scope = "group";
+    return 0;
+}
+
+static int print_sent(const struct api_call *c, const void *options_, char **argv)
+{
+    const struct kill_options *o = options_;
+
+    return answer_done(c, c->answer, "sent %s to process %s of %s", o->signal, argv[1], argv[0]);
 }
 
 const struct verb verb_kill = {
@@ -53,11 +45,11 @@ const struct verb verb_kill = {
     .summary = "send a signal to a process in a sandbox",
     .text = "  sandboxer kill sbx_4k7 3\n"
             "  sandboxer kill -s KILL sbx_4k7 3\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
-    .run = run_kill,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 2,
-    .max_arguments = 2,
+    OPTIONS(options),
+    REQUEST("POST", "/v1/sandboxes/%s/processes/%s/signal", .body = BODY_JSON,
+            .options_size = sizeof(struct kill_options), .prepare = choose_signal,
+            .print = print_sent),
+    .flags = VERB_ASKS,
+    .n_arguments = { 2, 2 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -200,16 +200,13 @@ static int run_sandbox_list(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_list = {
     .name = "list",
-    .arguments = "",
     .summary = "list sandboxes",
-    .text = "Without --state, all that are not destroyed. With --watch a terminal shows the list "
-            "as it\n"
-            "changes; otherwise the list is followed by a line for each change.\n"
+    .text = "Without --state, all that are not destroyed. With --watch a terminal shows the list\n"
+            "as it changes; otherwise the list is followed by a line for each change.\n"
             "\n"
             "  sandboxer list --state ready --label team=web\n"
             "  sandboxer destroy $(sandboxer list -q --profile profile.build)\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_sandbox_list,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };

@@ -155,11 +155,9 @@ const struct verb verb_logs = {
             "\n"
             "  sandboxer logs -f sbx_4k7\n"
             "  sandboxer logs --process 3 --tail 20 sbx_4k7\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_logs,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

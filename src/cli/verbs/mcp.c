@@ -146,19 +146,16 @@ static int run_mcp(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_mcp = {
     .name = "mcp",
-    .arguments = "",
     .summary = "serve the Model Context Protocol on stdin and stdout",
-    .text = "For the configuration of an MCP client: the tools create sandboxes, run commands in "
-            "them,\n"
-            "and read and write their files. The sandboxes are destroyed when the client closes "
-            "stdin;\n"
-            "with --session FILE they are kept for trust.grace, and a client with the same file\n"
-            "reconnects to them. $SANDBOX_PROVIDER chooses the backend, if it matters.\n"
+    .text = "For the configuration of an MCP client: the tools create sandboxes, run commands in\n"
+            "them, and read and write their files. The sandboxes are destroyed when the client\n"
+            "closes stdin; with --session FILE they are kept for trust.grace, and a client with\n"
+            "the same file reconnects to them. $SANDBOX_PROVIDER chooses the backend, if it\n"
+            "matters.\n"
             "\n"
             "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": "
             "[\"mcp\"] } } }\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_mcp,
     .flags = VERB_REMOTE,
 };

@@ -1,59 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
-
-static int run_pause(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/sandboxes/",
-                                          .after = "/pause",
-                                          .kind = &kind_sandbox,
-                                          .doing = "pausing the sandbox" };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_pause = {
     .name = "pause",
     .arguments = "ID",
     .summary = "freeze a sandbox, with its files on disk",
-    .text = "Its processes are frozen, and its lifetime does not count down. Its files are kept on "
-            "disk,\n"
-            "also through a restart of the machine. A sandbox may be paused for at most ttl.paused "
-            "of\n"
-            "the configuration.\n"
+    .text = "Its processes are frozen, and its lifetime does not count down. Its files are kept\n"
+            "on disk, also through a restart of the machine. A sandbox may be paused for at most\n"
+            "ttl.paused of the configuration.\n"
             "\n"
             "  sandboxer pause sbx_4k7\n",
-    .run = run_pause,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .complete = COMPLETE_SANDBOX,
-};
-
-static int run_resume(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/sandboxes/",
-                                          .after = "/resume",
-                                          .kind = &kind_sandbox,
-                                          .doing = "resuming the sandbox" };
-
-    return answer_simple(v, argc, argv, &simple);
-}
-
-const struct verb verb_resume = {
-    .name = "resume",
-    .arguments = "ID",
-    .summary = "resume a paused or stopped sandbox",
-    .text = "Its processes continue. If they were lost, because the machine was restarted, the "
-            "sandbox is\n"
-            "rebuilt under the same id with all its files, and its state's reason reports that.\n"
-            "\n"
-            "  sandboxer resume sbx_4k7\n",
-    .run = run_resume,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    REQUEST("POST", "/v1/sandboxes/%s/pause", .doing = "pausing the sandbox",
+            .kind = &kind_sandbox),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -17,40 +17,20 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = { "peers", "id", columns, COUNT_OF(columns) };
 
-static int run_peers_list(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = {
-        .method = "GET", .before = "/v1/peers", .kind = &kind, .list = true
-    };
-
-    return answer_simple(v, argc, argv, &simple);
-}
-
 const struct verb verb_peers_list = {
     .name = "peers list",
-    .arguments = "",
     .summary = "list sessions of clients that call tools",
     .text = "  sandboxer peers list\n",
-    .run = run_peers_list,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("GET", "/v1/peers", .kind = &kind, .list = true),
+    .flags = VERB_ASKS,
 };
-
-static int run_peers_end(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "DELETE",
-                                          .before = "/v1/peers/",
-                                          .done = "ended" };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_peers_end = {
     .name = "peers end",
     .arguments = "ID",
     .summary = "end a session, and its sandboxes with it",
     .text = "  sandboxer peers end peer_4k7\n",
-    .run = run_peers_end,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    REQUEST("DELETE", "/v1/peers/%s", .done = "ended"),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
 };

@@ -163,7 +163,7 @@ static int check_sandbox_port(const struct verb *v, const struct common *common,
     api_call_path(&c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
     status = api_call_run(&c);
     open = status ? NULL : show_at(c.answer, "open");
-    if (open && open->type == JSON_BOOL && !open->b)
+    if (open && !answer_is(&c, "open"))
         cli_report("nothing listens on port %s of %s yet", argv[1], argv[0]);
     return status;
 }
@@ -206,20 +206,16 @@ const struct verb verb_port = {
     .name = "port",
     .arguments = "ID PORT",
     .summary = "reach a port inside a sandbox",
-    .text = "Listens here and forwards connections to that port inside, until it is interrupted. "
-            "The\n"
-            "listening address is printed first. The port inside is not opened on any interface of "
-            "the\n"
-            "host, and the server inside needs no configuration.\n"
+    .text = "Listens here and forwards connections to that port inside, until it is interrupted.\n"
+            "The listening address is printed first. The port inside is not opened on any\n"
+            "interface of the host, and the server inside needs no configuration.\n"
             "\n"
             "  sandboxer port sbx_4k7 8080\n"
             "  sandboxer port sbx_4k7 5432 --listen 5432\n"
             "  ssh -o ProxyCommand='sandboxer port --stdio sbx_4k7 22' user@sandbox\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_port,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .min_arguments = 2,
-    .max_arguments = 2,
+    .n_arguments = { 2, 2 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct ps_options {
@@ -13,30 +13,16 @@ static const struct option_spec options[] = {
       .kind = OPTION_COUNT, .at = offsetof(struct ps_options, forget) },
 };
 
-static int forget_process(const struct verb *v, const struct ps_options *o, const char *sandbox)
+static int forget_process(struct api_call *c, void *options_, char **argv)
 {
-    AUTO(api_call_done) struct api_call c;
+    const struct ps_options *o = options_;
+    AUTO(api_call_done) struct api_call forget;
 
-    api_call_init(&c, v, &o->common, "DELETE");
-    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->forget);
-    return api_call_run(&c);
-}
-
-static int run_ps(const struct verb *v, int argc, char **argv)
-{
-    struct ps_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    int status;
-
-    api_call_init(&c, v, &o.common, "GET");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    status = o.forget ? forget_process(v, &o, argv[0]) : 0;
-    if (status)
-        return status;
-    api_call_path(&c, "/v1/sandboxes/%s/processes", argv[0]);
-    status = api_call_run(&c);
-    return status ? status : answer_list(&c, c.answer, &kind_process);
+    if (!o->forget)
+        return 0;
+    api_call_init(&forget, c->verb, c->common, "DELETE");
+    api_call_path(&forget, "/v1/sandboxes/%s/processes/%s", argv[0], o->forget);
+    return api_call_run(&forget);
 }
 
 const struct verb verb_ps = {
@@ -47,11 +33,10 @@ const struct verb verb_ps = {
             "\n"
             "  sandboxer ps sbx_4k7\n"
             "  sandboxer ps sbx_4k7 --forget 3\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
-    .run = run_ps,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    OPTIONS(options),
+    REQUEST("GET", "/v1/sandboxes/%s/processes", .options_size = sizeof(struct ps_options),
+            .prepare = forget_process, .kind = &kind_process, .list = true),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -57,15 +57,13 @@ const struct verb verb_recreate = {
     .name = "recreate",
     .arguments = "ID",
     .summary = "destroy a sandbox and create another one from the same request",
-    .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your own "
-            "rights. As with 'destroy', changes that cannot be brought back are listed (exit "
-            "status 4),\n"
-            "and everything stays as it is.\n"
+    .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your\n"
+            "own rights. As with 'destroy', changes that cannot be brought back are listed (exit\n"
+            "status 4), and everything stays as it is.\n"
             "\n"
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
     .run = run_recreate,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -95,23 +95,18 @@ const struct verb verb_scan = {
     .name = "scan",
     .arguments = "FILE…",
     .summary = "scan code for destructive, leaking, hidden or exhausting operations",
-    .text = "Reads shell, Python, JavaScript and C, and reports the line, severity and remedy of "
-            "each\n"
-            "finding. '-' is stdin. Nothing is run. A clean report is no proof: run untrusted code "
-            "in a\n"
-            "sandbox all the same.\n"
+    .text = "Reads shell, Python, JavaScript and C, and reports the line, severity and remedy of\n"
+            "each finding. '-' is stdin. Nothing is run. A clean report is no proof: run\n"
+            "untrusted code in a sandbox all the same.\n"
             "\n"
-            "Exit status: 0 without findings at or above --block; 1 with such findings; 2 if a "
-            "file is\n"
-            "too long, 3 if it cannot be read.\n"
+            "Exit status: 0 without findings at or above --block; 1 with such findings; 2 if a\n"
+            "file is too long, 3 if it cannot be read.\n"
             "\n"
             "  sandboxer scan install.sh\n"
             "  sandboxer scan --block critical -o json *.py\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_scan,
     .flags = VERB_FORMAT,
-    .min_arguments = 1,
-    .max_arguments = ARGUMENTS_ANY,
+    .n_arguments = { 1, ARGUMENTS_ANY },
     .complete = COMPLETE_FILE,
 };

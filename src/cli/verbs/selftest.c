@@ -202,8 +202,7 @@ static void write_attack(struct json_writer *w, const struct attack_setup *way, 
     json_begin_object(w);
     body_text(w, "way", way->name);
     body_text(w, "result", result);
-    json_key(w, STR("attack"));
-    json_put_lossy(w, line.n > 1 ? (struct str){ line.p + 1, line.n - 1 } : line);
+    json_field_lossy(w, "attack", line.n > 1 ? (struct str){ line.p + 1, line.n - 1 } : line);
     json_end_object(w);
 }
 
@@ -236,14 +235,10 @@ static void write_attack_result(struct json_writer *w, const struct attack_resul
     json_begin_object(w);
     body_text(w, "way", o->way->name);
     body_text(w, "state", !o->complete || o->through ? "fail" : "ok");
-    json_key(w, STR("attacks"));
-    json_put_uint(w, o->attacks);
-    json_key(w, STR("held"));
-    json_put_uint(w, o->attacks - o->through - o->skipped);
-    json_key(w, STR("not_applicable"));
-    json_put_uint(w, o->skipped);
-    json_key(w, STR("through"));
-    json_put_uint(w, o->through);
+    json_field_uint(w, "attacks", o->attacks);
+    json_field_uint(w, "held", o->attacks - o->through - o->skipped);
+    json_field_uint(w, "not_applicable", o->skipped);
+    json_field_uint(w, "through", o->through);
     body_text(w, "note", o->complete ? NULL : "the suite did not run to its end");
     json_end_object(w);
 }
@@ -276,8 +271,7 @@ static int attack_every_way(const struct selftest_options *o, const struct attac
     int failures = 0;
 
     json_begin_object(w);
-    json_key(w, STR("attacks"));
-    json_begin_array(w);
+    json_field_begin_array(w, "attacks");
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         AUTO(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
 
@@ -293,8 +287,7 @@ static int attack_every_way(const struct selftest_options *o, const struct attac
         n++;
     }
     json_end_array(w);
-    json_key(w, STR("ways"));
-    json_begin_array(w);
+    json_field_begin_array(w, "ways");
     for (size_t i = 0; i < n; i++)
         write_attack_result(w, &outcomes[i]);
     json_end_array(w);
@@ -363,22 +356,19 @@ static int run_selftest(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_selftest = {
     .name = "selftest",
-    .arguments = "",
     .summary = "test the isolation of this installation",
-    .text =
-        "With --attacks, runs a program that tries to leave its sandbox in about three\n"
-        "hundred ways, in a sandbox built for root, for another user and with small limits, and\n"
-        "with --daemon in one of the daemon's. The attacks are harmless to the host even where "
-        "they\n"
-        "succeed. An attack is not applicable where the machine lacks what it aims at.\n"
-        "Exit status 1 if an attack got through or the suite did not run to its end.\n"
-        "\n"
-        "  sandboxer selftest\n"
-        "  sandboxer selftest --attacks --daemon\n"
-        "  sandboxer selftest --attacks -v -o json | jq '.attacks[] | select(.result == "
-        "\"through\")'\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "With --attacks, runs a program that tries to leave its sandbox in about three\n"
+            "hundred ways, in a sandbox built for root, for another user and with small limits,\n"
+            "and with --daemon in one of the daemon's. The attacks are harmless to the host even\n"
+            "where they succeed. An attack is not applicable where the machine lacks what it\n"
+            "aims at. Exit status 1 if an attack got through or the suite did not run to its\n"
+            "end.\n"
+            "\n"
+            "  sandboxer selftest\n"
+            "  sandboxer selftest --attacks --daemon\n"
+            "  sandboxer selftest --attacks -v -o json | jq '.attacks[] | select(.result == "
+            "\"through\")'\n",
+    OPTIONS(options),
     .run = run_selftest,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };

@@ -197,25 +197,20 @@ const struct verb verb_ssh = {
     .name = "ssh",
     .arguments = "ID [--] [COMMAND [ARGUMENT…]]",
     .summary = "log in to a sandbox with OpenSSH",
-    .text =
-        "Starts ssh here and, for this connection, the host's sshd inside: the sandbox needs no\n"
-        "server, and no port is opened. Your key is made on first use; the sandbox's host key "
-        "is\n"
-        "checked. COMMAND is run by a shell, as with ssh. When the connection closes, "
-        "everything\n"
-        "started over it is ended.\n"
-        "\n"
-        "Exit status: the command's own; 255 if ssh failed; 125 if sandboxer did.\n"
-        "\n"
-        "  sandboxer ssh sbx_4k7\n"
-        "  sandboxer ssh sbx_4k7 -- 'cd src && make'\n"
-        "  sandboxer ssh -L 8080:localhost:80 sbx_4k7\n"
-        "  sandboxer ssh-config >> ~/.ssh/config && scp notes sbx_4k7:\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Starts ssh here and, for this connection, the host's sshd inside: the sandbox needs\n"
+            "no server, and no port is opened. Your key is made on first use; the sandbox's host\n"
+            "key is checked. COMMAND is run by a shell, as with ssh. When the connection closes,\n"
+            "everything started over it is ended.\n"
+            "\n"
+            "Exit status: the command's own; 255 if ssh failed; 125 if sandboxer did.\n"
+            "\n"
+            "  sandboxer ssh sbx_4k7\n"
+            "  sandboxer ssh sbx_4k7 -- 'cd src && make'\n"
+            "  sandboxer ssh -L 8080:localhost:80 sbx_4k7\n"
+            "  sandboxer ssh-config >> ~/.ssh/config && scp notes sbx_4k7:\n",
+    OPTIONS(options),
     .run = run_ssh,
     .flags = VERB_REMOTE | VERB_COMMAND,
-    .min_arguments = 1,
-    .max_arguments = ARGUMENTS_ANY,
+    .n_arguments = { 1, ARGUMENTS_ANY },
     .complete = COMPLETE_SANDBOX,
 };

@@ -51,21 +51,17 @@ static int run_ssh_config(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_ssh_config = {
     .name = "ssh-config",
-    .arguments = "",
     .summary = "print an ssh configuration for all sandboxes",
-    .text =
-        "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones: ssh,\n"
-        "scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx- and what\n"
-        "follows the underscore in it. Makes a key for you if there is none yet. A daemon that\n"
-        "SANDBOXER_STATE, SANDBOXER_SOCKET or SANDBOXER_URL names is named in them.\n"
-        "\n"
-        "  sandboxer ssh-config >> ~/.ssh/config\n"
-        "  ssh sbx_4k7\n"
-        "  rsync -a src/ sbx-4k7:src/\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    .text = "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones:\n"
+            "ssh, scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx-\n"
+            "and what follows the underscore in it. Makes a key for you if there is none yet. A\n"
+            "daemon that SANDBOXER_STATE, SANDBOXER_SOCKET or SANDBOXER_URL names is named in\n"
+            "them.\n"
+            "\n"
+            "  sandboxer ssh-config >> ~/.ssh/config\n"
+            "  ssh sbx_4k7\n"
+            "  rsync -a src/ sbx-4k7:src/\n",
+    OPTIONS(options),
     .run = run_ssh_config,
     .flags = VERB_REMOTE,
-    .min_arguments = 0,
-    .max_arguments = 0,
 };

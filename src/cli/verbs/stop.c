@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
-
-static int run_stop(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/sandboxes/",
-                                          .after = "/stop",
-                                          .kind = &kind_sandbox,
-                                          .doing = "stopping the sandbox" };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_stop = {
     .name = "stop",
@@ -21,9 +10,9 @@ const struct verb verb_stop = {
             "`sandboxer resume` rebuilds the sandbox under the same id with all its files.\n"
             "\n"
             "  sandboxer stop sbx_4k7\n",
-    .run = run_stop,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    REQUEST("POST", "/v1/sandboxes/%s/stop", .doing = "stopping the sandbox",
+            .kind = &kind_sandbox),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_SANDBOX,
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/body.h"
 #include "cli/verbs/verbs.h"
 #include "domain/model/token.h"
@@ -39,19 +39,21 @@ struct token_options {
 
 static const struct option_spec create_options[] = {
     { "verb", 0, "VERB", "what it may do; can be repeated (default: everything but admin)",
-      .kind = OPTION_LIST, AT(verbs), .words = "read create exec files extend destroy admin" },
+      .kind = OPTION_LIST, AT(verbs), .member = "verbs",
+      .words = "read create exec files extend destroy admin" },
     { "label", 'l', "KEY=VALUE", "only for sandboxes with this label; can be repeated",
-      .kind = OPTION_PAIRS, AT(labels) },
-    { "ttl", 0, "DURATION", "lifetime of the token", .kind = OPTION_DURATION, AT(ttl) },
+      .kind = OPTION_PAIRS, AT(labels), .member = "labels" },
+    { "ttl", 0, "DURATION", "lifetime of the token", .kind = OPTION_DURATION, AT(ttl),
+      .member = "ttl" },
     { "actor", 0, "KIND", "who uses it: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
-      .words = "adm agt atm" },
+      .member = "actor", .words = "adm agt atm" },
     { "role", 0, "ROLE", "trust in its sessions; a master approves held calls", .kind = OPTION_WORD,
-      AT(role), .words = "apprentice journeyman master" },
+      AT(role), .member = "role", .words = "apprentice journeyman master" },
     { "egress", 0, "REACH",
       "the most that its sandboxes may reach (default: no ceiling of its own)", .kind = OPTION_WORD,
-      AT(egress), .words = "none profile listed public local" },
+      AT(egress), .member = "egress", .words = "none profile listed public local" },
     { "preset", 0, "NAME", "limits to begin with: agent, ci, e2b or daytona", .kind = OPTION_WORD,
-      AT(preset), .words = "agent ci e2b daytona" },
+      AT(preset), .member = "preset", .words = "agent ci e2b daytona" },
     { "limit", 0, "NAME=N",
       "sandboxes_per_hour, minutes_per_day, concurrent or calls_per_minute; can be repeated",
       .kind = OPTION_PAIRS, AT(limits) },
@@ -67,11 +69,12 @@ static const struct option_spec create_options[] = {
       AT(memory) },
     { "allow-cpu", 0, "N", "processors of a sandbox without approval", .kind = OPTION_TEXT,
       AT(cpu) },
-    { "gateway", 0, NULL, "its bearer may act for other users", .kind = OPTION_FLAG, AT(gateway) },
+    { "gateway", 0, NULL, "its bearer may act for other users", .kind = OPTION_FLAG, AT(gateway),
+      .member = "gateway" },
     { "e2b", 0, NULL, "a key for clients of E2B: prints the variables to export",
-      .kind = OPTION_FLAG, AT(e2b) },
+      .kind = OPTION_FLAG, AT(e2b), .member = "e2b" },
     { "daytona", 0, NULL, "a key for clients of Daytona: prints the variables to export",
-      .kind = OPTION_FLAG, AT(daytona) },
+      .kind = OPTION_FLAG, AT(daytona), .member = "daytona" },
 };
 
 static int write_token_limits(const struct verb *v, const struct option_list *limits,
@@ -79,8 +82,7 @@ static int write_token_limits(const struct verb *v, const struct option_list *li
 {
     if (!limits->n)
         return 0;
-    json_key(w, STR("limits"));
-    json_begin_object(w);
+    json_field_begin_object(w, "limits");
     for (size_t i = 0; i < limits->n; i++) {
         struct str name, value = str_cut(str_from(limits->p[i]), '=', &name);
         uint64_t n;
@@ -96,17 +98,10 @@ static int write_token_limits(const struct verb *v, const struct option_list *li
 
 static void write_token_hosts(const struct option_list *hosts, struct json_writer *w)
 {
-    if (!hosts->n)
-        return;
-    json_key(w, STR("network"));
-    if (hosts->n == 1 && strcmp(hosts->p[0], TOKEN_PUBLIC) == 0) {
-        json_put_str(w, STR(TOKEN_PUBLIC));
-        return;
-    }
-    json_begin_array(w);
-    for (size_t i = 0; i < hosts->n; i++)
-        json_put_str(w, str_from(hosts->p[i]));
-    json_end_array(w);
+    if (hosts->n == 1 && strcmp(hosts->p[0], TOKEN_PUBLIC) == 0)
+        json_field_str(w, "network", STR(TOKEN_PUBLIC));
+    else
+        body_list(w, "network", hosts);
 }
 
 /* As a number of JSON, which the daemon checks. */
@@ -120,11 +115,10 @@ static int write_token_amount(const struct verb *v, const char *option, const ch
         return 0;
     if (end == text || *end)
         return verb_misused(v, "--%s %s: is not a number", option, text);
-    json_key(w, str_from(key));
     if (n == (double)(int64_t)n)
-        json_put_int(w, (int64_t)n);
+        json_field_int(w, key, (int64_t)n);
     else
-        json_put_double(w, n);
+        json_field_double(w, key, n);
     return 0;
 }
 
@@ -135,8 +129,7 @@ static int write_token_capabilities(const struct verb *v, const struct token_opt
 
     if (!o->hosts.n && !o->filesystem && !o->duration && !o->memory && !o->cpu)
         return 0;
-    json_key(w, STR("capabilities"));
-    json_begin_object(w);
+    json_field_begin_object(w, "capabilities");
     write_token_hosts(&o->hosts, w);
     body_text(w, "filesystem", o->filesystem);
     r = write_token_amount(v, "allow-duration", "duration_s", o->duration, w);
@@ -169,29 +162,18 @@ static int check_address(const struct verb *v, const struct token_options *o)
     return EXIT_CONFLICT;
 }
 
-static int write_token(const struct verb *v, const void *options, char **argv,
-                       struct json_writer *w)
+static int write_token(struct api_call *c, void *options, char **argv)
 {
     const struct token_options *o = options;
     int r;
 
     if (!argv[0] && !o->e2b && !o->daytona)
-        return verb_misused(v, "too few arguments: name the token's purpose");
-    body_text(w, "name", argv[0] ? argv[0] : o->e2b ? "e2b" : "daytona");
-    body_list(w, "verbs", &o->verbs);
-    body_pairs(w, "labels", &o->labels);
-    body_text(w, "ttl", o->ttl);
-    body_text(w, "actor", o->actor);
-    body_text(w, "role", o->role);
-    body_text(w, "egress", o->egress);
-    body_flag(w, "gateway", o->gateway);
-    body_flag(w, "e2b", o->e2b);
-    body_flag(w, "daytona", o->daytona);
-    body_text(w, "preset", o->preset);
-    r = write_token_limits(v, &o->limits, w);
+        return verb_misused(c->verb, "too few arguments: name the token's purpose");
+    body_text(&c->json, "name", argv[0] ? argv[0] : o->e2b ? "e2b" : "daytona");
+    r = write_token_limits(c->verb, &o->limits, &c->json);
     if (r == 0)
-        r = write_token_capabilities(v, o, w);
-    return r == 0 && (o->e2b || o->daytona) ? check_address(v, o) : r;
+        r = write_token_capabilities(c->verb, o, &c->json);
+    return r == 0 && (o->e2b || o->daytona) ? check_address(c->verb, o) : r;
 }
 
 /* Prints an assignment in single quotes for a shell's eval; false if the value contains a quote. */
@@ -220,80 +202,53 @@ static void print_daytona(const struct json *v)
     print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
 }
 
-static int print_created(const struct api_call *c, const void *options, const struct json *v)
+static int print_created(const struct api_call *c, const void *options, char **argv)
 {
     const struct token_options *o = options;
 
-    if (!o->e2b && !o->daytona)
-        return -1;
+    if (c->common->quiet || (!o->e2b && !o->daytona))
+        return answer_record(c, c->answer, &kind_secret);
     if (o->e2b)
-        print_e2b(v);
+        print_e2b(c->answer);
     if (o->daytona)
-        print_daytona(v);
+        print_daytona(c->answer);
     return answer_flush(c);
-}
-
-static int run_token_create(const struct verb *v, int argc, char **argv)
-{
-    static struct token_options o;
-    static const struct simple simple = {
-        .method = "POST",
-        .before = "/v1/tokens",
-        .options = &o,
-        .body = write_token,
-        .kind = &kind_secret,
-        .print = print_created,
-    };
-
-    return answer_simple(v, argc, argv, &simple);
 }
 
 const struct verb verb_token_create = {
     .name = "token create",
     .arguments = "[NAME]",
     .summary = "make a token for the daemon's TCP address",
-    .text =
-        "The secret is shown once and cannot be shown again; -q prints nothing else.\n"
-        "\n"
-        "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n"
-        "\n"
-        "With --e2b it is a key for clients of E2B, and their variables are printed for a "
-        "shell:\n"
-        "\n"
-        "  eval \"$(sandboxer token create --e2b)\"\n"
-        "\n"
-        "With --daytona it is a key for clients of Daytona, in the same way. Both need a "
-        "daemon that\n"
-        "listens on TCP (sandboxerd --listen).\n"
-        "\n"
-        "The policy for tools applies to its holder on every interface. Limits are those of its\n"
-        "role, of a preset, or its own; networks named with --allow-network need no approval:\n"
-        "\n"
-        "  sandboxer token create bot --limit concurrent=5 --allow-network pypi.org:443\n",
-    .options = create_options,
-    .n_options = COUNT_OF(create_options),
-    .run = run_token_create,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 0,
-    .max_arguments = 1,
+    .text = "The secret is shown once and cannot be shown again; -q prints nothing else.\n"
+            "\n"
+            "  SANDBOXER_TOKEN=$(sandboxer token create -q ci --verb create --verb exec --ttl 1h)\n"
+            "\n"
+            "With --e2b it is a key for clients of E2B, and their variables are printed for a\n"
+            "shell:\n"
+            "\n"
+            "  eval \"$(sandboxer token create --e2b)\"\n"
+            "\n"
+            "With --daytona it is a key for clients of Daytona, in the same way. Both need a\n"
+            "daemon that listens on TCP (sandboxerd --listen).\n"
+            "\n"
+            "The policy for tools applies to its holder on every interface. Limits are those of\n"
+            "its role, of a preset, or its own; networks named with --allow-network need no\n"
+            "approval:\n"
+            "\n"
+            "  sandboxer token create bot --limit concurrent=5 --allow-network pypi.org:443\n",
+    OPTIONS(create_options),
+    REQUEST("POST", "/v1/tokens", .body = BODY_JSON, .options_size = sizeof(struct token_options),
+            .prepare = write_token, .kind = &kind_secret, .print = print_created),
+    .flags = VERB_ASKS,
+    .n_arguments = { 0, 1 },
 };
-
-static int run_token_list(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = {
-        .method = "GET", .before = "/v1/tokens", .kind = &kind, .list = true
-    };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_token_list = {
     .name = "token list",
-    .arguments = "",
     .summary = "list tokens, without their secrets",
     .text = "  sandboxer token list\n",
-    .run = run_token_list,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("GET", "/v1/tokens", .kind = &kind, .list = true),
+    .flags = VERB_ASKS,
 };
 
 /* The id of the one token of that name; a status. */
@@ -356,8 +311,7 @@ const struct verb verb_token_revoke = {
             "  sandboxer token revoke tok_4k7\n"
             "  sandboxer token revoke ci\n",
     .run = run_revoke,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_TOKEN,
 };

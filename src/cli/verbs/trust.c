@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
-#include "cli/body.h"
-#include "cli/validate.h"
+#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 #include "lib/json/reader.h"
 
@@ -19,53 +17,30 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = { "trust", "version", columns, COUNT_OF(columns) };
 
-static int run_trust_show(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "GET", .before = "/v1/trust", .kind = &kind };
-
-    return answer_simple(v, argc, argv, &simple);
-}
-
 const struct verb verb_trust_show = {
     .name = "trust show",
-    .arguments = "",
     .summary = "show the policy for tool calls",
     .text = "  sandboxer trust show\n",
-    .run = run_trust_show,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("GET", "/v1/trust", .kind = &kind),
+    .flags = VERB_ASKS,
 };
-
-static int run_reload(const struct verb *v, int argc, char **argv)
-{
-    static const struct simple simple = { .method = "POST",
-                                          .before = "/v1/trust/reload",
-                                          .kind = &kind };
-
-    return answer_simple(v, argc, argv, &simple);
-}
 
 const struct verb verb_trust_reload = {
     .name = "trust reload",
-    .arguments = "",
     .summary = "read the policy for tools again",
-    .text = "An invalid policy changes nothing. Calls that were held under another policy must be\n"
-            "requested again.\n"
+    .text = "An invalid policy changes nothing. Calls that were held under another policy must\n"
+            "be requested again.\n"
             "\n"
             "  sandboxer trust reload\n",
-    .run = run_reload,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    REQUEST("POST", "/v1/trust/reload", .kind = &kind),
+    .flags = VERB_ASKS,
 };
 
 /* --- validate --- */
 
-static int run_trust_validate(const struct verb *v, int argc, char **argv)
-{
-    static const struct column shown[] = { COLUMN("PROBLEM", "problem") };
-    static const struct answer_kind problem = { "problems", "problem", shown, COUNT_OF(shown) };
-    static const struct file_validation x = { .what = "trust", .problem = &problem };
-
-    return validate_file(v, argc, argv, &x);
-}
+static const struct column problem_columns[] = { COLUMN("PROBLEM", "problem") };
+static const struct answer_kind problem = { "problems", "problem", problem_columns,
+                                            COUNT_OF(problem_columns) };
 
 const struct verb verb_trust_validate = {
     .name = "trust validate",
@@ -74,10 +49,10 @@ const struct verb verb_trust_validate = {
     .text = "Lists its mistakes with their lines; the exit status is 1 then. '-' is stdin.\n"
             "\n"
             "  sandboxer trust validate policy.yaml\n",
-    .run = run_trust_validate,
+    REQUEST("POST", "/v1/trust/validate", .body = BODY_YAML, .kind = &problem,
+            .print = request_print_validated, .finish = request_finish_validated),
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_FILE,
 };
 
@@ -92,8 +67,9 @@ struct trust_explain_options {
 #define AT(member) .at = offsetof(struct trust_explain_options, member)
 static const struct option_spec explain_options[] = {
     { "role", 0, "ROLE", "role of the caller (default: journeyman)", .kind = OPTION_WORD, AT(role),
-      .words = "apprentice journeyman master" },
-    { "client", 0, "KIND", "name of the client", .kind = OPTION_TEXT, AT(client) },
+      .member = "role", .words = "apprentice journeyman master" },
+    { "client", 0, "KIND", "name of the client", .kind = OPTION_TEXT, AT(client),
+      .member = "client" },
     { "network", 0, NULL, "the sandbox reaches the network", .kind = OPTION_FLAG, AT(network) },
 };
 
@@ -115,77 +91,50 @@ static const struct column verdict_columns[] = {
 static const struct answer_kind verdict = { "verdicts", "verdict", verdict_columns,
                                             COUNT_OF(verdict_columns) };
 
-/* Read here, so that a mistake in it is shown as one. */
-static int write_explain_args(struct json_writer *w, const char *text, struct arena *a,
-                              struct err *e)
+/* Reads the arguments here, so that a mistake in them is a usage error. */
+static int write_explain_args(struct api_call *c, const char *text)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT(ARGS_MEMORY);
     const struct json_limits limits = { .bytes = ARGS_BYTES_MAX, .depth = ARGS_DEPTH };
     const struct json *v;
-    int r = text ? json_read(str_from(text), limits, a, &v, e) : 0;
+    struct err e;
 
-    if (r < 0)
-        return err_wrap(e, r, "the arguments");
-    if (text) {
-        json_key(w, STR("args"));
-        json_put_tree(w, v);
-    }
+    if (json_read(str_from(text), limits, &a, &v, &e) < 0)
+        return verb_misused(c->verb, "the arguments: %s", e.msg);
+    json_field_tree(&c->json, "args", v);
     return 0;
 }
 
-static void write_explain_capabilities(struct json_writer *w, bool network)
+static int write_explain_body(struct api_call *c, void *options, char **argv)
 {
-    if (!network)
-        return;
-    json_key(w, STR("capabilities"));
-    json_begin_object(w);
-    body_flag(w, "network", true);
-    json_end_object(w);
+    const struct trust_explain_options *o = options;
+
+    if (o->network) {
+        json_field_begin_object(&c->json, "capabilities");
+        json_field_bool(&c->json, "network", true);
+        json_end_object(&c->json);
+    }
+    return argv[1] ? write_explain_args(c, argv[1]) : 0;
 }
 
-static int run_trust_explain(const struct verb *v, int argc, char **argv)
+static int finish_explain(const struct api_call *c, char **argv)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(ARGS_MEMORY);
-    struct trust_explain_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    struct json_writer *w;
-    struct err e;
-    int status;
-
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    api_call_path(&c, "/v1/trust/explain");
-    w = api_call_json(&c);
-    json_begin_object(w);
-    body_text(w, "tool", argv[0]);
-    body_text(w, "role", o.role);
-    body_text(w, "client", o.client);
-    write_explain_capabilities(w, o.network);
-    if (write_explain_args(w, argc > 1 ? argv[1] : NULL, &a, &e) < 0)
-        return verb_misused(v, "%s", e.msg);
-    json_end_object(w);
-    status = api_call_run(&c);
-    if (status == 0)
-        status = answer_record(&c, c.answer, &verdict);
-    if (status == 0 && !str_eq(show_string(c.answer, "verdict"), STR("allow")))
-        status = EXIT_REPORTED;
-    return status;
+    return str_eq(show_string(c->answer, "verdict"), STR("allow")) ? 0 : EXIT_REPORTED;
 }
 
 const struct verb verb_trust_explain = {
     .name = "trust explain",
     .arguments = "TOOL [ARGS]",
     .summary = "explain the policy's decision about a call",
-    .text =
-        "Nothing is called, used up or recorded. ARGS are JSON. The exit status is 1 if the call\n"
-        "would not just pass.\n"
-        "\n"
-        "  sandboxer trust explain sandbox_list --role apprentice\n"
-        "  sandboxer trust explain sandbox_exec '{\"sandbox_id\":\"sbx_4k7\"}' --network\n",
-    .options = explain_options,
-    .n_options = COUNT_OF(explain_options),
-    .run = run_trust_explain,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 2,
+    .text = "Nothing is called, used up or recorded. ARGS are JSON. The exit status is 1 if the\n"
+            "call would not just pass.\n"
+            "\n"
+            "  sandboxer trust explain sandbox_list --role apprentice\n"
+            "  sandboxer trust explain sandbox_exec '{\"sandbox_id\":\"sbx_4k7\"}' --network\n",
+    OPTIONS(explain_options),
+    REQUEST("POST", "/v1/trust/explain", .body = BODY_JSON, .members = { "tool" },
+            .options_size = sizeof(struct trust_explain_options), .prepare = write_explain_body,
+            .kind = &verdict, .finish = finish_explain),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 2 },
 };

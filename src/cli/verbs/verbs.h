@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs, for the table of cli.c, and what the verb `help` shares with it. */
+/* The verbs, in the order of the help, and functions of cli.c that the verb `help` shares. */
 #ifndef CLI_VERBS_VERBS_H
 #define CLI_VERBS_VERBS_H
 
@@ -7,33 +7,38 @@
 
 #include "cli/verb.h"
 
-extern const struct verb verb_run, verb_canary;
-extern const struct verb verb_create, verb_get, verb_list, verb_events, verb_destroy, verb_recreate;
-extern const struct verb verb_exec, verb_shell, verb_attach, verb_ps, verb_kill, verb_cp, verb_logs;
-extern const struct verb verb_snapshot, verb_snapshots_list, verb_snapshots_get;
-extern const struct verb verb_commit, verb_snapshots_export, verb_snapshots_import;
-extern const struct verb verb_snapshots_delete, verb_snapshots_verify, verb_restore, verb_fork,
-    verb_pause, verb_stop, verb_resume;
-extern const struct verb verb_diff;
-extern const struct verb verb_extend_ttl, verb_expire, verb_sync;
-extern const struct verb verb_inspect_host, verb_inspect_stale, verb_reap_stale;
-extern const struct verb verb_profiles_list, verb_profiles_get, verb_profiles_validate;
-extern const struct verb verb_hosts_list, verb_hosts_add, verb_hosts_remove;
-extern const struct verb verb_image_list, verb_image_inspect, verb_image_pull, verb_image_import;
-extern const struct verb verb_image_remove, verb_image_prune, verb_image_verify;
-extern const struct verb verb_token_create, verb_token_list, verb_token_revoke;
-extern const struct verb verb_peers_list, verb_peers_end;
-extern const struct verb verb_approvals_list, verb_approvals_show, verb_approvals_approve;
-extern const struct verb verb_approvals_reject;
-extern const struct verb verb_trust_show, verb_trust_validate, verb_trust_reload;
-extern const struct verb verb_trust_explain;
-extern const struct verb verb_egress_check, verb_egress_explain, verb_egress_get, verb_egress_set;
-extern const struct verb verb_egress_log, verb_egress_denials;
-extern const struct verb verb_audit_verify, verb_audit_head;
-extern const struct verb verb_mcp, verb_port, verb_ssh, verb_ssh_config;
-extern const struct verb verb_scan, verb_verify;
-extern const struct verb verb_doctor, verb_selftest, verb_backup, verb_secrets_rotate_key,
-    verb_version, verb_completion, verb_help;
+/* VERB(name) for each: "hosts add" is hosts_add. */
+/* clang-format off */
+#define CLI_VERBS(VERB)                                                                            \
+    VERB(run) VERB(canary)                                                                         \
+    VERB(create) VERB(exec) VERB(shell) VERB(attach) VERB(ps) VERB(kill) VERB(cp) VERB(logs)       \
+    VERB(port) VERB(ssh) VERB(ssh_config)                                                          \
+    VERB(get) VERB(list) VERB(events) VERB(destroy) VERB(recreate)                                 \
+    VERB(pause) VERB(stop) VERB(resume)                                                            \
+    VERB(snapshot) VERB(snapshots_list) VERB(snapshots_get) VERB(snapshots_verify)                 \
+    VERB(snapshots_delete) VERB(snapshots_export) VERB(snapshots_import)                           \
+    VERB(commit) VERB(restore) VERB(fork) VERB(diff)                                               \
+    VERB(extend_ttl) VERB(expire) VERB(sync)                                                       \
+    VERB(inspect_host) VERB(inspect_stale) VERB(reap_stale)                                        \
+    VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate)                                 \
+    VERB(hosts_list) VERB(hosts_add) VERB(hosts_remove)                                            \
+    VERB(image_list) VERB(image_inspect) VERB(image_pull) VERB(image_import) VERB(image_remove)    \
+    VERB(image_prune) VERB(image_verify)                                                           \
+    VERB(token_create) VERB(token_list) VERB(token_revoke)                                         \
+    VERB(peers_list) VERB(peers_end)                                                               \
+    VERB(approvals_list) VERB(approvals_show) VERB(approvals_approve) VERB(approvals_reject)       \
+    VERB(trust_show) VERB(trust_validate) VERB(trust_reload) VERB(trust_explain)                   \
+    VERB(egress_check) VERB(egress_explain) VERB(egress_get) VERB(egress_set) VERB(egress_log)     \
+    VERB(egress_denials)                                                                           \
+    VERB(audit_verify) VERB(audit_head)                                                            \
+    VERB(mcp) VERB(scan) VERB(verify)                                                              \
+    VERB(doctor) VERB(selftest) VERB(backup) VERB(secrets_rotate_key)                              \
+    VERB(version) VERB(completion) VERB(help)
+/* clang-format on */
+
+#define DECLARE_VERB(name) extern const struct verb verb_##name;
+CLI_VERBS(DECLARE_VERB)
+#undef DECLARE_VERB
 
 void cli_print_help(FILE *to);
 /* Prints the verbs whose names begin with this word; false: no such verb. */

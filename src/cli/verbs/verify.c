@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/own.h"
-#include "cli/run/attest_tool.h"
+#include "cli/run/helper.h"
 #include "cli/state_dir.h"
 #include "cli/verbs/verbs.h"
 
@@ -40,7 +40,8 @@ static int run_manifest_verify(const struct verb *v, int argc, char **argv)
     if (!o.key)
         r = own_key(key, sizeof key, &e);
     if (r >= 0)
-        r = seal_tool_show(
+        r = helper_show(
+            HELPER_SEAL,
             (const char *const[]){ "verify", o.key ? o.key : key, argv[0], argv[1], NULL }, &status,
             &e);
     if (r < 0) {
@@ -54,20 +55,18 @@ const struct verb verb_verify = {
     .name = "verify",
     .arguments = "MANIFEST DIR",
     .summary = "compare a directory with the signed manifest of a run",
-    .text = "Checks the signature, every hash, mode and link, and that nothing is missing or "
-            "added; a line\n"
-            "for each difference. On another machine, pass a copy of seal.pub with --key.\n"
+    .text = "Checks the signature, every hash, mode and link, and that nothing is missing or\n"
+            "added; a line for each difference. On another machine, pass a copy of seal.pub with\n"
+            "--key.\n"
             "\n"
-            "Exit status: 0 if everything is as signed; 1 if files differ; 2 if FILE is not a "
-            "manifest; 3 if\n"
-            "a file or the key does not exist; 5 if the signature is not by this key.\n"
+            "Exit status: 0 if everything is as signed; 1 if files differ; 2 if FILE is not a\n"
+            "manifest; 3 if a file or the key does not exist; 5 if the signature is not by this\n"
+            "key.\n"
             "\n"
             "  sandboxer verify job.py.out.manifest.json job.py.out\n",
-    .options = options,
-    .n_options = COUNT_OF(options),
+    OPTIONS(options),
     .run = run_manifest_verify,
     .flags = 0,
-    .min_arguments = 2,
-    .max_arguments = 2,
+    .n_arguments = { 2, 2 },
     .complete = COMPLETE_FILE,
 };

@@ -38,11 +38,10 @@ static int run_version(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_version = {
     .name = "version",
-    .arguments = "",
     .summary = "show the version of this program and of the daemon",
     .text = "A daemon that does not run is not started for this.\n"
             "\n"
             "  sandboxer version -o json\n",
     .run = run_version,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };

@@ -26,11 +26,9 @@ static const struct option_spec options[] = {
 static struct verb verb = { .name = "sample",
                             .arguments = "A",
                             .summary = "",
-                            .options = options,
-                            .n_options = COUNT_OF(options),
+                            OPTIONS(options),
                             .flags = VERB_FORMAT | VERB_QUIET,
-                            .min_arguments = 0,
-                            .max_arguments = 3 };
+                            .n_arguments = { 0, 3 } };
 
 static struct sample o;
 static char *words[32];
@@ -127,7 +125,7 @@ TEST(options_that_are_wrong)
 
 TEST(too_few_arguments)
 {
-    verb.min_arguments = 2;
+    verb.n_arguments.least = 2;
     CHECK(!parse("a"));
     CHECK_INT(status, EXIT_USAGE);
     CHECK(parse("a b"));
@@ -158,7 +156,7 @@ TEST(tables_are_sound)
         const struct verb *v = cli_verbs[i];
         const struct option_spec *a, *b;
 
-        CHECK(v->run && v->summary && v->arguments);
+        CHECK(!!v->run != !!v->request && v->summary && v->text);
         for (size_t j = 0; (a = verb_option(v, j)); j++) {
             CHECK(a->help && (a->kind != OPTION_CALL || a->set));
             CHECK(a->kind != OPTION_WORD || a->words);

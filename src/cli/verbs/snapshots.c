@@ -9,9 +9,103 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "cli/answer.h"
+#include "cli/request.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
+
+static const struct column columns[] = {
+    COLUMN("ID", "snapshot_id"),
+    COLUMN("NAME", "name", .most = 32),
+    COLUMN("SANDBOX", "sandbox_id"),
+    COLUMN("PROFILE", "profile", .most = 32),
+    COLUMN("SIZE", "bytes", .show = show_bytes),
+    COLUMN("FILES", "entries"),
+    COLUMN("PAUSE MS", "pause_ms"),
+    COLUMN("IMAGE", "image", .alone = true),
+    COLUMN("LAYERS", "layers", .alone = true),
+    COLUMN("DIGESTS", "digests", .alone = true, .block = true),
+    COLUMN("OWNER", "owner", .alone = true),
+    COLUMN("LABELS", "labels", .alone = true),
+    COLUMN("CREATED", "created_at", .show = show_age),
+    COLUMN("EXPIRES", "expires_at", .show = show_until, .alone = true),
+};
+const struct answer_kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
+
+const struct verb verb_snapshots_list = {
+    .name = "snapshots list",
+    .summary = "list snapshots, the newest first",
+    .text = "  sandboxer snapshots list\n",
+    REQUEST("GET", "/v1/snapshots", .kind = &kind_snapshot, .list = true),
+    .flags = VERB_ASKS,
+};
+
+const struct verb verb_snapshots_get = {
+    .name = "snapshots get",
+    .arguments = "SNAPSHOT",
+    .summary = "show a snapshot",
+    .text = "A snapshot is named by its id, or by the name that it was given.\n"
+            "\n"
+            "  sandboxer snapshots get before-upgrade\n",
+    REQUEST("GET", "/v1/snapshots/%s", .kind = &kind_snapshot),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+const struct verb verb_snapshots_verify = {
+    .name = "snapshots verify",
+    .arguments = "SNAPSHOT",
+    .summary = "verify that a snapshot's layers are unchanged",
+    .text = "Reads and hashes all of its files, and those of its image, and compares the digests\n"
+            "with the stored ones. Missing digests are stored.\n"
+            "\n"
+            "  sandboxer snapshots verify before-upgrade\n",
+    REQUEST("POST", "/v1/snapshots/%s/verify", .doing = "verifying", .patient = true,
+            .print = request_print_verified),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SNAPSHOT,
+};
+
+/* Looks up the id first, for the message about the deleted snapshot. */
+static int run_delete(const struct verb *v, int argc, char **argv)
+{
+    struct common common = { 0 };
+    AUTO(api_call_done) struct api_call found, c;
+    struct str id;
+    int status;
+
+    api_call_init(&found, v, &common, "GET");
+    api_call_init(&c, v, &common, "DELETE");
+    if (!verb_parse(v, &argc, &argv, &common, &status))
+        return status;
+    api_call_path(&found, "/v1/snapshots/%s", argv[0]);
+    status = api_call_run(&found);
+    if (status)
+        return status;
+    api_call_path(&c, "/v1/snapshots/%s", argv[0]);
+    status = api_call_run(&c);
+    if (status)
+        return status;
+    id = show_string(found.answer, "snapshot_id");
+    if (str_eq(id, str_from(argv[0])))
+        return answer_done(&c, c.answer, "%s deleted", argv[0]);
+    return answer_done(&c, c.answer, "%s (" STR_FMT ") deleted", argv[0], STR_ARG(id));
+}
+
+const struct verb verb_snapshots_delete = {
+    .name = "snapshots delete",
+    .arguments = "SNAPSHOT",
+    .summary = "delete a snapshot",
+    .text = "Sandboxes that were created from it keep running. If several snapshots have the\n"
+            "name, nothing is deleted, and their ids are listed.\n"
+            "\n"
+            "  sandboxer snapshots delete before-upgrade\n",
+    .run = run_delete,
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
+    .complete = COMPLETE_SNAPSHOT,
+};
 
 /* --- export --- */
 
@@ -150,18 +244,15 @@ const struct verb verb_snapshots_export = {
     .arguments = "SNAPSHOT FILE|-",
     .summary = "write a snapshot to a file, to keep it or to move it to another machine",
     .text =
-        "The file contains every byte and attribute, compressed with zstd, the snapshot's "
-        "origin, and the\n"
-        "layers of its image. It is whole, or it is not there.\n"
+        "The file contains every byte and attribute, compressed with zstd, the snapshot's\n"
+        "origin, and the layers of its image. It is whole, or it is not there.\n"
         "\n"
         "  sandboxer snapshots export before-upgrade before-upgrade.snapshot\n"
         "  sandboxer snapshots export before-upgrade - | ssh other sandboxer snapshots import -\n",
-    .options = export_options,
-    .n_options = COUNT_OF(export_options),
+    OPTIONS(export_options),
     .run = run_snapshots_export,
     .flags = VERB_REMOTE,
-    .min_arguments = 2,
-    .max_arguments = 2,
+    .n_arguments = { 2, 2 },
     .complete = COMPLETE_SNAPSHOT,
 };
 
@@ -174,63 +265,22 @@ struct snapshot_import_options {
 
 static const struct option_spec import_options[] = {
     { "name", 0, "NAME", "name of the snapshot (default: the name in the file)",
-      .kind = OPTION_TEXT, .at = offsetof(struct snapshot_import_options, name) },
+      .kind = OPTION_TEXT, .at = offsetof(struct snapshot_import_options, name), .query = "name" },
 };
-
-/* An http_client_more_fn. */
-static int read_snapshot_piece(void *user, char *out, size_t cap, struct err *e)
-{
-    const int *fd = user;
-    ssize_t n;
-
-    do
-        n = read(*fd, out, cap);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? err_sys(e, "reading the file") : (int)n;
-}
-
-static int run_snapshots_import(const struct verb *v, int argc, char **argv)
-{
-    struct snapshot_import_options o = { 0 };
-    AUTO_CLOSE int fd = -1;
-    AUTO(api_call_done) struct api_call c;
-    struct err e;
-    int status;
-
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    fd = strcmp(argv[0], "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                   : open(argv[0], O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        (void)err_sys(&e, "%s", argv[0]);
-        return api_call_failed(&c, &e);
-    }
-    api_call_path(&c, "/v1/snapshots/import");
-    api_call_query(&c, "name", o.name);
-    api_call_field(&c, "Content-Type", "application/zstd");
-    c.more = read_snapshot_piece;
-    c.more_user = &fd;
-    c.doing = "importing";
-    c.patience = 0;
-    status = api_call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind_snapshot);
-}
 
 const struct verb verb_snapshots_import = {
     .name = "snapshots import",
     .arguments = "FILE|-",
     .summary = "import a snapshot from a file of 'snapshots export'",
-    .text = "The whole file is checked before the snapshot is created. Layers of an image that is "
-            "stored here\n"
-            "are not stored twice; a file without them needs that image.\n"
+    .text = "The whole file is checked before the snapshot is created. Layers of an image that\n"
+            "is stored here are not stored twice; a file without them needs that image.\n"
             "\n"
             "  sandboxer snapshots import before-upgrade.snapshot\n",
-    .options = import_options,
-    .n_options = COUNT_OF(import_options),
-    .run = run_snapshots_import,
-    .flags = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
-    .min_arguments = 1,
-    .max_arguments = 1,
+    OPTIONS(import_options),
+    REQUEST("POST", "/v1/snapshots/import", .body = BODY_ZSTD,
+            .options_size = sizeof(struct snapshot_import_options), .doing = "importing",
+            .patient = true, .kind = &kind_snapshot),
+    .flags = VERB_ASKS,
+    .n_arguments = { 1, 1 },
     .complete = COMPLETE_FILE,
 };

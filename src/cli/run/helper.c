@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/helper.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "lib/proc/spawn.h"
+
+enum { ARGUMENTS_MAX = 16, COMPLAINT_MAX = 512 };
+
+static const struct {
+    const char *name;
+    bool inherits; /* our environment and stderr: it starts programs of the user */
+} helpers[] = {
+    [HELPER_EGRESS] = { "sandboxer-egress", false },
+    [HELPER_SEAL] = { "sandboxer-seal", false },
+    [HELPER_STEP] = { "sandboxer-step", true },
+};
+
+/* Runs it to its end; *ret_status is as of waitpid(2). */
+static int run_to_end(enum helper h, const char *const *arguments, const int fds[static 3],
+                      int *ret_status, struct err *e)
+{
+    char path[PATH_MAX], *argv[ARGUMENTS_MAX + 2] = { NULL }, *nothing[] = { NULL };
+    struct spawn s = { .path = path,
+                       .argv = argv,
+                       .envp = helpers[h].inherits ? environ : nothing,
+                       .fds = fds,
+                       .n_fds = 3 };
+    pid_t pid;
+    int r = spawn_find(helpers[h].name, path, sizeof path, e);
+
+    memcpy(&argv[0], &helpers[h].name, sizeof argv[0]); /* execve() does not modify them */
+    for (size_t i = 0; i < ARGUMENTS_MAX && arguments[i]; i++)
+        memcpy(&argv[i + 1], &arguments[i], sizeof argv[0]);
+    if (r >= 0)
+        r = spawn_start(&s, &pid, e);
+    return r < 0 ? r : spawn_wait(pid, ret_status, e);
+}
+
+int helper_failed(enum helper h, int fd, struct err *e)
+{
+    char text[COMPLAINT_MAX], prefix[32];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    struct str line = { text, n > 0 ? (size_t)n : 0 };
+    size_t known = (size_t)snprintf(prefix, sizeof prefix, "%s: ", helpers[h].name);
+
+    line.n = str_find(line, '\n');
+    if (str_starts(line, str_from(prefix)))
+        line = (struct str){ line.p + known, line.n - known };
+    if (!line.n)
+        return err_set(e, ERR_UPSTREAM, "%s died", helpers[h].name);
+    return err_set(e, ERR_INVALID, STR_FMT, STR_ARG(line));
+}
+
+int helper_run(enum helper h, const char *const *arguments, int in, struct buf *out, struct err *e)
+{
+    AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
+    AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
+    int status = 0, r;
+
+    if (said < 0 || complaint < 0)
+        return err_sys(e, "making memory for %s", helpers[h].name);
+    r = run_to_end(h, arguments,
+                   (const int[]){ in, said, helpers[h].inherits ? STDERR_FILENO : complaint },
+                   &status, e);
+    if (r < 0)
+        return r;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return helper_failed(h, complaint, e);
+    if (lseek(said, 0, SEEK_SET) < 0)
+        return err_sys(e, "reading the output of %s", helpers[h].name);
+    return err_wrap(e, buf_read_fd(out, said, e), "the output of %s", helpers[h].name);
+}
+
+int helper_run_text(enum helper h, const char *const *arguments, struct str text, struct buf *out,
+                    struct err *e)
+{
+    AUTO_CLOSE int in = memfd_create("question", MFD_CLOEXEC);
+    int r;
+
+    if (in < 0)
+        return err_sys(e, "making memory for %s", helpers[h].name);
+    r = write_all(in, text, e);
+    if (r >= 0 && lseek(in, 0, SEEK_SET) < 0)
+        r = err_sys(e, "rewinding the input of %s", helpers[h].name);
+    return r < 0 ? r : helper_run(h, arguments, in, out, e);
+}
+
+int helper_show(enum helper h, const char *const *arguments, int *ret_status, struct err *e)
+{
+    int status,
+        r = run_to_end(h, arguments, (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &status, e);
+
+    if (r < 0)
+        return r;
+    if (!WIFEXITED(status))
+        return err_set(e, ERR_UPSTREAM, "%s died", helpers[h].name);
+    *ret_status = WEXITSTATUS(status);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/own.h"
+#include "cli/request.h"
+#include "cli/verbs/verbs.h"
+
+struct reap_options {
+    struct common common;
+    bool apply;
+};
+
+static const struct option_spec options[] = {
+    { "apply", 0, NULL, "apply the changes instead of only showing them", .kind = OPTION_FLAG,
+      .at = offsetof(struct reap_options, apply), .member = "apply" },
+};
+
+const struct verb verb_reap_stale = {
+    .name = "reap-stale",
+    .summary = "show leftovers of dead sandboxes, and remove them with --apply",
+    .text = "  sandboxer reap-stale\n"
+            "  sandboxer reap-stale --apply\n",
+    OPTIONS(options),
+    REQUEST("POST", "/v1/reap-stale", .body = BODY_JSON,
+            .options_size = sizeof(struct reap_options), .doing = "listing leftovers",
+            .kind = &kind_stale, .list = true),
+    .flags = VERB_ASKS,
+};
