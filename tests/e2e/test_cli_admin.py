@@ -6,6 +6,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -179,14 +180,42 @@ printf '%%s\\n' "${COMPREPLY[@]}"
         check(wanted in said.split(), f"{words!r} completes to {said!r}")
 
 
+def verbs(c):
+    """The names of all verbs, as the help lists them."""
+    return re.findall(r"^  (\S+(?: \S+)?)  ", c.cli("--help").expect(0).text, re.M)
+
+
+@test
+def every_verb_and_program_has_a_manual_page(c):
+    build = (REPO / "man/meson.build").read_text()
+    listed = re.findall(r"'([^']*)'", build[build.index("verbs = ["):build.index("]\n")])
+    equal(listed, verbs(c), "verbs in man/meson.build")
+    for verb in listed:
+        check(f"sandboxer {verb}" in c.cli("help", "--man", *verb.split()).expect(0).text.replace("\\-", "-"), verb)
+    for program in (REPO / "src/cmd").glob("*.c"):
+        if program.stem != "sandboxer":
+            check(f"'{program.stem}.8'" in build, f"{program.stem} has no manual page")
+    c.cli("help", "--man", "nonsense").expect(2, says="unknown verb 'nonsense'")
+
+
 @test
 def manual_pages_render_without_a_warning(c):
     if not shutil.which("groff"):
         raise Skip("groff is not installed")
-    pages = [c.cli("help", "--man").expect(0).out, (REPO / "man/sandboxerd.8").read_bytes()]
+    pages = [c.cli("help", "--man").expect(0).out] + [p.read_bytes() for p in (REPO / "man").glob("*.8")]
     for page in pages:
         result = c.execute(["groff", "-ww", "-Kutf8", "-man", "-Tutf8", "-P-c"], stdin=page).expect(0, err=b"")
-        check(len(result.out) > 1000, "an empty page")
+        check(len(result.out) > 600, "an empty page")
+
+
+@test
+def help_and_manual_page_have_the_same_options(c):
+    for verb in verbs(c):
+        text = c.cli("help", *verb.split()).expect(0).text
+        page = c.cli("help", "--man", *verb.split()).expect(0).text.replace("\\-", "-")
+        helped = re.findall(r"^  (?:-\w, |    )--([\w-]+)", text, re.M)
+        equal(re.findall(r"^(?:\\fB-\w\\fR, )?\\fB--([\w-]+)\\fR", page, re.M), helped, f"options of {verb}")
+        check("help" in helped, f"options of {verb}: {helped}")
 
 
 # ---- the daemon that is started when it is needed ------------------------------------------------------
