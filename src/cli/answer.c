@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "cli/lines.h"
+#include "lib/json/reader.h"
 
 static const struct json nothing = { .type = JSON_OBJECT };
 
@@ -37,12 +39,9 @@ static void print_id(const struct json *row, const struct answer_kind *k)
 
 int answer_flush(const struct api_call *c)
 {
-    struct err e;
-
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    (void)err_sys(&e, "writing to stdout");
-    return api_call_failed(c, &e);
+    return verb_failed(c->verb, "writing to stdout: %s", strerror(errno));
 }
 
 static int finish_output(const struct api_call *c, int r, const struct err *e)
@@ -115,11 +114,11 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
         out[0] = '\0';
 }
 
-uint64_t answer_number(const struct api_call *c, const char *path)
+unsigned long long answer_number(const struct api_call *c, const char *path)
 {
     const struct json *v = show_at(c->answer, path);
 
-    return v && v->type == JSON_INT ? (uint64_t)v->i : 0;
+    return v && v->type == JSON_INT && v->i > 0 ? (unsigned long long)v->i : 0;
 }
 
 bool answer_is(const struct api_call *c, const char *path)
@@ -127,6 +126,50 @@ bool answer_is(const struct api_call *c, const char *path)
     const struct json *v = show_at(c->answer, path);
 
     return v && v->type == JSON_BOOL && v->b;
+}
+
+int answer_print_row(const void *user, const struct json *row, struct err *e)
+{
+    const struct answer_kind *k = user;
+    struct table_style style = table_style_for(fileno(stdout));
+
+    return table_row(stdout, &style, row, k->columns, k->n, e);
+}
+
+/* The line's memory is released at once: the stream may never end. */
+static int print_stream_line(const struct api_call *c, struct str line, answer_row_fn *print,
+                             const void *user, struct err *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * LINES_MAX);
+    const struct json_limits limits = { .bytes = LINES_MAX, .depth = 16 };
+    enum format format = common_format(c->common);
+    const struct json *row;
+    int r = json_read(line, limits, &a, &row, e);
+
+    if (r < 0)
+        return err_wrap(e, r, "the daemon's answer");
+    r = format == FORMAT_TEXT ? print(user, row, e) : tree_print(stdout, format, true, row, e);
+    return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
+}
+
+int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, const void *user)
+{
+    AUTO(lines_done) struct lines lines = LINES_INIT;
+    struct str piece, line;
+    struct err e;
+    int status = api_call_open(c);
+
+    while (status == 0 && api_call_next(c, &piece, &status) > 0) {
+        int r = lines_feed(&lines, piece, &e);
+
+        while (r >= 0 && lines_next(&lines, &line))
+            if (str_starts(line, prefix))
+                r = print_stream_line(c, (struct str){ line.p + prefix.n, line.n - prefix.n },
+                                      print, user, &e);
+        if (r < 0)
+            return api_call_failed(c, &e);
+    }
+    return status;
 }
 
 static const struct column sandbox_columns[] = {
@@ -161,8 +204,7 @@ static const struct column sandbox_columns[] = {
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
     COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
 };
-const struct answer_kind kind_sandbox_whole = { "sandboxes", "sandbox_id", sandbox_columns,
-                                                COUNT_OF(sandbox_columns) };
+const struct answer_kind kind_sandbox_whole = KIND("sandboxes", "sandbox_id", sandbox_columns);
 /* Without the telemetry, which is old news of one that was there before. */
 const struct answer_kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
                                           COUNT_OF(sandbox_columns) - 1 };
@@ -177,7 +219,7 @@ static const struct column event_columns[] = {
     COLUMN("ACTOR", "actor.id", .most = 24),
     COLUMN("REASON", "reason", .most = 60),
 };
-const struct answer_kind kind_event = { "events", "seq", event_columns, COUNT_OF(event_columns) };
+const struct answer_kind kind_event = KIND("events", "seq", event_columns);
 
 static const struct column process_columns[] = {
     COLUMN("PROCESS", "process"),
@@ -186,20 +228,18 @@ static const struct column process_columns[] = {
     COLUMN("STARTED", "started_at", .show = show_age),
     COLUMN("COMMAND", "argv", .show = show_command, .most = 60),
 };
-const struct answer_kind kind_process = { "processes", "process", process_columns,
-                                          COUNT_OF(process_columns) };
+const struct answer_kind kind_process = KIND("processes", "process", process_columns);
 
 static const struct column stale_columns[] = {
     COLUMN("ID", "id"),
     COLUMN("EXTENSION", "extension"),
     COLUMN("WHAT", "what", .most = 60),
 };
-const struct answer_kind kind_stale = { "stale", "id", stale_columns, COUNT_OF(stale_columns) };
+const struct answer_kind kind_stale = KIND("stale", "id", stale_columns);
 
 static const struct column workspace_change_columns[] = {
     COLUMN("ACTION", "action", .state = true),
     COLUMN("PATH", "path"),
     COLUMN("REASON", "reason", .most = 60),
 };
-const struct answer_kind kind_workspace_change = { "changes", "path", workspace_change_columns,
-                                                   COUNT_OF(workspace_change_columns) };
+const struct answer_kind kind_workspace_change = KIND("changes", "path", workspace_change_columns);

@@ -14,6 +14,10 @@ struct answer_kind {
     const struct column *columns;
     size_t n;
 };
+#define KIND(rows, id, columns)                                                                    \
+    {                                                                                              \
+        rows, id, columns, COUNT_OF(columns)                                                       \
+    }
 
 /* The rows of a list: the named member, or the tree where it is a list itself. */
 const struct json *answer_rows(const struct json *tree, const struct answer_kind *k);
@@ -34,10 +38,20 @@ enum { ANSWER_PAUSE_MAX = 64 };
 void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
 
 /* A whole number of the answer; 0 if it is not there. */
-uint64_t answer_number(const struct api_call *c, const char *path);
+unsigned long long answer_number(const struct api_call *c, const char *path);
 
 /* Flushes stdout. EXIT_TOOL_FAILED, after a message, if the output could not be written. */
 int answer_flush(const struct api_call *c);
+
+/* Prints one document of a stream, for people. */
+typedef int answer_row_fn(const void *user, const struct json *row, struct err *e);
+answer_row_fn answer_print_row; /* as a row of a table; user is a struct answer_kind */
+
+#define ANSWER_SSE STR("data: ") /* the prefix of server-sent events */
+
+/* Sends a request whose answer may have no end and has a JSON document a line. Of each line that
+ * begins with `prefix` the rest is printed as it comes, with -o as it is. A status. */
+int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, const void *user);
 
 /* The kinds that several verbs show. */
 extern const struct answer_kind kind_sandbox, kind_sandbox_whole, kind_event, kind_process,

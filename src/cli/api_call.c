@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/api_call.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include "base/own.h"
 #include "cli/progress.h"
 #include "lib/http/url.h"
+#include "lib/ipc/handover.h"
 #include "lib/json/reader.h"
 
 enum {
@@ -96,9 +99,35 @@ struct json_writer *api_call_json(struct api_call *c)
 
 int api_call_failed(const struct api_call *c, const struct err *e)
 {
-    progress_end();
-    cli_report("%s: %s", c->verb->name, e->msg);
-    return EXIT_TOOL_FAILED;
+    return verb_failed(c->verb, "%s", e->msg);
+}
+
+static int status_of_errno(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return EXIT_MISSING;
+    case EACCES:
+    case EPERM:
+        return EXIT_DENIED;
+    default:
+        return EXIT_USAGE;
+    }
+}
+
+int api_call_pass_dir(struct api_call *c, const char *path, bool writable)
+{
+    AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct err e;
+    int error = errno;
+
+    if (dir < 0) {
+        cli_report("%s: cannot use %s as a workspace: %s", c->verb->name, path, strerror(error));
+        return status_of_errno(error);
+    }
+    drop_fd(&c->handed);
+    c->host_dir = path;
+    return handover_make(dir, writable, &c->handed, &e) < 0 ? api_call_failed(c, &e) : 0;
 }
 
 static int connect_call(struct api_call *c, struct err *e)
@@ -146,15 +175,12 @@ bool api_call_reaches(struct api_call *c)
 /* A daemon that is reached over TCP may be anywhere, and has no user of this machine before it. */
 static int check_host_dir(const struct api_call *c)
 {
-    struct err e;
-
     if (!c->host_dir || !c->contact.place.tcp)
         return 0;
-    (void)err_set(&e, ERR_UNSUPPORTED,
-                  "cannot use %.100s as a workspace: the daemon at %.80s is remote (SANDBOXER_URL, "
-                  "--server); copy files with 'sandboxer cp' instead",
-                  c->host_dir, c->contact.place.authority);
-    api_call_failed(c, &e);
+    verb_failed(c->verb,
+                "cannot use %.100s as a workspace: the daemon at %.80s is remote (SANDBOXER_URL, "
+                "--server); copy files with 'sandboxer cp' instead",
+                c->host_dir, c->contact.place.authority);
     return EXIT_USAGE;
 }
 

@@ -63,6 +63,9 @@ void api_call_field(struct api_call *c, const char *name,
                     const char *value); /* the same; borrowed */
 struct json_writer *
 api_call_json(struct api_call *c); /* the body; begin and end are the caller's */
+/* Sends a directory of this machine along, opened with the rights of this process: the workspace. A
+ * status. */
+int api_call_pass_dir(struct api_call *c, const char *path, bool writable);
 
 /* Sends it and reads the whole answer. */
 int api_call_run(struct api_call *c);

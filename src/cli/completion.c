@@ -33,20 +33,6 @@ static const char *words_of(enum complete complete, const char *words)
     return words ? words : complete == COMPLETE_VERB ? "$verbs" : "";
 }
 
-/* The first word of each verb's name, once. */
-static bool starts_group_before(size_t at)
-{
-    struct str first, other;
-
-    str_cut(str_from(cli_verbs[at]->name), ' ', &first);
-    for (size_t i = 0; i < at; i++) {
-        str_cut(str_from(cli_verbs[i]->name), ' ', &other);
-        if (str_eq(first, other))
-            return true;
-    }
-    return false;
-}
-
 static struct str first_word(const struct verb *v)
 {
     struct str first;
@@ -62,6 +48,15 @@ static struct str second_word(const struct verb *v)
     return str_cut(str_from(v->name), ' ', &first);
 }
 
+/* Whether a verb before this one has the same first word. */
+static bool starts_group_before(size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (str_eq(first_word(cli_verbs[at]), first_word(cli_verbs[i])))
+            return true;
+    return false;
+}
+
 static void print_verb_names(FILE *to, const char *between)
 {
     for (size_t i = 0; cli_verbs[i]; i++)
@@ -75,6 +70,18 @@ static void print_verb_group(FILE *to, const struct verb *v)
     for (size_t i = 0; cli_verbs[i]; i++)
         if (second_word(cli_verbs[i]).p && str_eq(first_word(cli_verbs[i]), first_word(v)))
             fprintf(to, STR_FMT " ", STR_ARG(second_word(cli_verbs[i])));
+}
+
+/* For each group a case of its first word: `before`, its second words, `after`. */
+static void print_group_cases(FILE *to, const char *before, const char *after)
+{
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (!second_word(cli_verbs[i]).p || starts_group_before(i))
+            continue;
+        fprintf(to, "    " STR_FMT ")\n        %s", STR_ARG(first_word(cli_verbs[i])), before);
+        print_verb_group(to, cli_verbs[i]);
+        fprintf(to, "%s ;;\n", after);
+    }
 }
 
 /* --- bash --- */
@@ -147,14 +154,8 @@ static void print_bash(FILE *to)
           "    verb=${COMP_WORDS[1]}\n"
           "    case $verb in\n",
           to);
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        if (!second_word(cli_verbs[i]).p || starts_group_before(i))
-            continue;
-        fprintf(to, "    " STR_FMT ")\n        if ((COMP_CWORD == 2)); then _sandboxer_words \"",
-                STR_ARG(first_word(cli_verbs[i])));
-        print_verb_group(to, cli_verbs[i]);
-        fputs("\"; return; fi\n        verb+=\" ${COMP_WORDS[2]}\" ;;\n", to);
-    }
+    print_group_cases(to, "if ((COMP_CWORD == 2)); then _sandboxer_words \"",
+                      "\"; return; fi\n        verb+=\" ${COMP_WORDS[2]}\"");
     fputs("    esac\n    case $verb in\n", to);
     for (size_t i = 0; cli_verbs[i]; i++)
         bash_verb(to, cli_verbs[i]);
@@ -259,14 +260,8 @@ static void print_zsh(FILE *to)
           "    if ((CURRENT == 2)); then _sandboxer_verbs; return; fi\n"
           "    case $verb in\n",
           to);
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        if (!second_word(cli_verbs[i]).p || starts_group_before(i))
-            continue;
-        fprintf(to, "    " STR_FMT ")\n        if ((CURRENT == 3)); then compadd ",
-                STR_ARG(first_word(cli_verbs[i])));
-        print_verb_group(to, cli_verbs[i]);
-        fputs("; return; fi\n        verb+=\" ${words[3]}\"; shift words; ((CURRENT--)) ;;\n", to);
-    }
+    print_group_cases(to, "if ((CURRENT == 3)); then compadd ",
+                      "; return; fi\n        verb+=\" ${words[3]}\"; shift words; ((CURRENT--))");
     fputs("    esac\n    shift words; ((CURRENT--))\n    case $verb in\n", to);
     for (size_t i = 0; cli_verbs[i]; i++)
         zsh_verb(to, cli_verbs[i]);

@@ -19,13 +19,6 @@
 #include "lib/proc/spawn.h"
 #include "lib/tar/pack.h"
 
-static int fail_copy(const struct copy *c, const struct err *e)
-{
-    progress_end();
-    cli_report("%s: %s", c->verb->name, e->msg);
-    return EXIT_TOOL_FAILED;
-}
-
 /* --- The child that packs or unpacks --- */
 
 /* The helper's report, written in one piece when it ends. */
@@ -232,7 +225,7 @@ int copy_in(const struct copy *c, const char *source, const struct copy_end *to,
     struct err e;
 
     if (open_copy_source(source, &p, &from.is_dir, &e) < 0)
-        return fail_copy(c, &e);
+        return verb_failed(c->verb, "%s", e.msg);
     target.kind = remote_kind(c, to);
     if (copy_place(&from, &target, &place, &e) < 0) {
         drop_fd(&p.root);
@@ -241,7 +234,7 @@ int copy_in(const struct copy *c, const char *source, const struct copy_end *to,
     p.top = place.top;
     if (helper_start(&h, pack_copy_source, &p, false, &e) < 0) {
         drop_fd(&p.root);
-        return fail_copy(c, &e);
+        return verb_failed(c->verb, "%s", e.msg);
     }
     drop_fd(&p.root);
     return send_tar(c, to->sandbox, place.dir, more_from_helper, &h);
@@ -337,7 +330,7 @@ int copy_out_stream(const struct copy *copy, const struct copy_end *from)
     while (status == 0 && api_call_next(&c, &piece, &status) > 0) {
         progress_moved(piece.n);
         if (write_all(STDOUT_FILENO, piece, &e) < 0)
-            status = fail_copy(copy, &e);
+            status = verb_failed(copy->verb, "%s", e.msg);
     }
     return status;
 }
@@ -398,8 +391,7 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
         return status;
     dir = open(place.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0) {
-        (void)err_sys(&e, "%s", place.dir);
-        return fail_copy(copy, &e);
+        return verb_failed(copy->verb, "%s: %s", place.dir, strerror(errno));
     }
     status = get_tar(&c, copy, from);
     if (status)
@@ -407,7 +399,7 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
     signal(SIGPIPE, SIG_IGN); /* the child reports better why it stopped */
     if (helper_start(&h, unpack_copy, &dir, true, &e) < 0 ||
         run_stream(&c, &h, place.top, &report, &e) < 0)
-        return fail_copy(copy, &e);
+        return verb_failed(copy->verb, "%s", e.msg);
     progress_end();
     note_skipped(copy, &report);
     return 0;

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "cli/progress.h"
 #include "cli/verb.h"
 
 /* Options that flags bring. */
@@ -17,13 +18,12 @@ static const struct {
     struct option_spec option;
 } shared[] = {
     { VERB_FORMAT,
-      { "output", 'o', "FORMAT", "print json or yaml, for programs", .kind = OPTION_WORD,
+      { "output", 'o', "FORMAT", "print json or yaml, for programs",
         .at = offsetof(struct common, format), .words = "json yaml" } },
     { VERB_QUIET,
-      { "quiet", 'q', NULL, "print ids only, or nothing", .kind = OPTION_FLAG,
-        .at = offsetof(struct common, quiet) } },
+      { "quiet", 'q', NULL, "print ids only, or nothing", .at = offsetof(struct common, quiet) } },
     { VERB_REMOTE,
-      { "server", 0, "URL", "use this daemon: http://HOST:PORT or unix:PATH", .kind = OPTION_TEXT,
+      { "server", 0, "URL", "use this daemon: http://HOST:PORT or unix:PATH",
         .at = offsetof(struct common, server) } },
     { 0, { "help", 'h', NULL, "show this help", .kind = OPTION_FLAG } },
 };
@@ -47,16 +47,33 @@ enum format common_format(const struct common *c)
     return strcmp(c->format, "json") == 0 ? FORMAT_JSON : FORMAT_YAML;
 }
 
-int verb_misused(const struct verb *v, const char *fmt, ...)
+static void report_verb(const struct verb *v, const char *fmt, va_list ap)
 {
     char text[768];
+
+    vsnprintf(text, sizeof text, fmt, ap);
+    cli_report("%s: %s", v->name, text);
+}
+
+int verb_misused(const struct verb *v, const char *fmt, ...)
+{
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    report_verb(v, fmt, ap);
     va_end(ap);
-    cli_report("%s: %s", v->name, text);
     return v->flags & VERB_COMMAND ? EXIT_TOOL_FAILED : EXIT_USAGE;
+}
+
+int verb_failed(const struct verb *v, const char *fmt, ...)
+{
+    va_list ap;
+
+    progress_end();
+    va_start(ap, fmt);
+    report_verb(v, fmt, ap);
+    va_end(ap);
+    return EXIT_TOOL_FAILED;
 }
 
 const struct option_spec *verb_option(const struct verb *v, size_t i)
@@ -73,6 +90,15 @@ const struct option_spec *verb_option(const struct verb *v, size_t i)
 static bool is_help_option(const struct option_spec *o)
 {
     return o == &shared[COUNT_OF(shared) - 1].option;
+}
+
+enum option_kind option_kind(const struct option_spec *o)
+{
+    if (o->kind != OPTION_IMPLIED)
+        return o->kind;
+    if (o->set)
+        return OPTION_CALL;
+    return o->words ? OPTION_WORD : o->value ? OPTION_TEXT : OPTION_FLAG;
 }
 
 static const struct option_spec *find_long(const struct verb *v, struct str name)
@@ -189,7 +215,7 @@ static int check_value(const struct option_spec *o, const char *value, struct er
     if (!value)
         return err_set(e, ERR_INVALID, "--%s: needs a value", o->name);
     snprintf(what, sizeof what, "--%s", o->name);
-    switch (o->kind) {
+    switch (option_kind(o)) {
     case OPTION_WORD:
         return check_option_word(o, value, e);
     case OPTION_DURATION:
@@ -208,7 +234,7 @@ static int store_option_value(const struct option_spec *o, void *options, const 
     void *member = (char *)options + o->at;
     int r;
 
-    switch (o->kind) {
+    switch (option_kind(o)) {
     case OPTION_CALL:
         return o->set(options, value, e);
     case OPTION_FLAG:
@@ -377,4 +403,52 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
     }
     *ret_status = check_name_arguments(v, n, *argv);
     return *ret_status == 0;
+}
+
+/* --- help --- */
+
+enum { HELP_COLUMN = 29, HELP_WIDTH = 100 };
+
+/* Prints words that begin at HELP_COLUMN, and breaks lines before HELP_WIDTH. */
+static void print_wrapped(const char *text)
+{
+    struct str rest = str_from(text), word;
+    size_t at = HELP_COLUMN;
+
+    while (rest.p) {
+        rest = str_cut(rest, ' ', &word);
+        if (at > HELP_COLUMN && at + 1 + word.n > HELP_WIDTH) {
+            printf("\n%*s", HELP_COLUMN, "");
+            at = HELP_COLUMN;
+        } else if (at > HELP_COLUMN) {
+            putchar(' ');
+            at++;
+        }
+        printf(STR_FMT, STR_ARG(word));
+        at += word.n;
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct option_spec *o)
+{
+    char left[64];
+
+    snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
+             o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name, o->value ? " " : "",
+             o->value ? o->value : "");
+    printf("  %-*s ", HELP_COLUMN - 3, left);
+    print_wrapped(o->help);
+}
+
+void verb_print_help(const struct verb *v)
+{
+    const struct option_spec *o;
+
+    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n\nOptions:\n", v->name,
+           v->arguments ? v->arguments : "", v->summary);
+    for (size_t i = 0; (o = verb_option(v, i)); i++)
+        print_option(o);
+    if (v->text)
+        printf("\n%s", v->text);
 }

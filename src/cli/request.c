@@ -10,7 +10,6 @@
 #include "base/own.h"
 #include "cli/archive.h"
 #include "cli/body.h"
-#include "cli/row_stream.h"
 #include "cli/text_file.h"
 
 /* --- the request line: arguments and options --- */
@@ -35,7 +34,7 @@ static void write_option_query(struct api_call *c, const struct option_spec *o, 
 {
     const struct option_list *list = member;
 
-    switch (o->kind) {
+    switch (option_kind(o)) {
     case OPTION_FLAG:
         api_call_query(c, o->query, *(const bool *)member ? "true" : NULL);
         break;
@@ -60,7 +59,7 @@ static void write_count_member(struct json_writer *w, const char *name, const ch
 static void write_option_member(struct json_writer *w, const struct option_spec *o,
                                 const void *member)
 {
-    switch (o->kind) {
+    switch (option_kind(o)) {
     case OPTION_FLAG:
         body_flag(w, o->member, *(const bool *)member);
         break;
@@ -196,7 +195,7 @@ static int perform_request(struct api_call *c, const void *options, char **argv)
     int status;
 
     if (q->stream)
-        return row_stream(c, STR(""), q->kind->columns, q->kind->n);
+        return answer_stream(c, STR(""), answer_print_row, q->kind);
     status = api_call_run(c);
     if (status == 0)
         status = print_request_answer(c, options, argv);

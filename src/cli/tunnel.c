@@ -26,8 +26,7 @@ static int take_connection(struct tunnel *t)
     if (n != 1 && n != 3) {
         for (size_t i = 0; i < n; i++)
             close(fds[i]);
-        (void)err_set(&e, ERR_UPSTREAM, "the daemon has not handed the connection over");
-        return api_call_failed(&t->call, &e);
+        return verb_failed(t->call.verb, "the daemon has not handed the connection over");
     }
     t->to = fds[0];
     t->from = n == 3 ? fds[1] : fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
@@ -38,28 +37,17 @@ static int take_connection(struct tunnel *t)
 
 int tunnel_upgrade(struct tunnel *t, const char *protocol)
 {
-    struct http_client_request q;
-    struct err e;
     int status;
 
     t->to = t->from = t->said = -1;
     t->direct = false;
     api_call_field(&t->call, "Connection", "Upgrade");
     api_call_field(&t->call, "Upgrade", protocol);
-    status = api_call_connect(&t->call);
-    if (!status)
-        status = api_call_request(&t->call, &q);
+    status = api_call_open(&t->call);
     if (status)
         return status;
-    if (http_client_send(&t->call.client, &q, &e) < 0 ||
-        http_client_head(&t->call.client, &t->call.head, &e) < 0)
-        return api_call_failed(&t->call, &e);
-    if (t->call.head->status >= 400)
-        return api_call_problem(&t->call);
-    if (t->call.head->status != SWITCHED) {
-        (void)err_set(&e, ERR_UNSUPPORTED, "the daemon cannot do this; is it an older one?");
-        return api_call_failed(&t->call, &e);
-    }
+    if (t->call.head->status != SWITCHED)
+        return verb_failed(t->call.verb, "the daemon cannot do this; is it an older one?");
     if (!t->call.contact.place.tcp)
         return take_connection(t);
     t->to = fcntl(t->call.client.fd, F_DUPFD_CLOEXEC, 3);

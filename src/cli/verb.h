@@ -29,8 +29,9 @@ enum complete {
 
 /* How a value is checked and what the member at `at` is. */
 enum option_kind {
-    OPTION_CALL,      /* calls `set` */
-    OPTION_FLAG,      /* bool */
+    OPTION_IMPLIED,   /* by the row: one of the next four, see option_kind() */
+    OPTION_CALL,      /* calls `set`, which the row has */
+    OPTION_FLAG,      /* bool, of a row without the name of a value */
     OPTION_TEXT,      /* const char *, not empty */
     OPTION_WORD,      /* const char *, one of `words` */
     OPTION_DURATION,  /* const char *: 30s, 2h, 1h30m; a bare number, of seconds, gets its unit */
@@ -57,6 +58,8 @@ struct option_spec {
     const char *query;  /* a query parameter; a flag is "true" */
     const char *member; /* a member of the JSON body */
 };
+
+enum option_kind option_kind(const struct option_spec *o); /* never OPTION_IMPLIED */
 
 /* With a unit: "5" becomes "5s", as it is in the configuration. It lives as long as we do. */
 const char *option_duration(const char *value);
@@ -136,6 +139,9 @@ bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, in
 
 /* Prints a usage error with the verb's name in front, and returns its exit status. */
 int verb_misused(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for a failure of this process: EXIT_TOOL_FAILED. */
+int verb_failed(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void verb_print_help(const struct verb *v);
 

@@ -152,40 +152,24 @@ static int set_kernel(void *to, const char *value, struct err *e)
     return 0;
 }
 
-#define FLAG(name)                                                                                 \
-    static int set_##name(void *to, const char *value, struct err *e)                              \
-    {                                                                                              \
-        (void)value;                                                                               \
-        (void)e;                                                                                   \
-        ((struct run_options *)to)->name = true;                                                   \
-        return 0;                                                                                  \
-    }
-FLAG(squash_owners)
-FLAG(strict)
-FLAG(tty)
-FLAG(interactive)
-FLAG(quiet)
-FLAG(writable)
-
 #define AT(member) .at = offsetof(struct run_options, member)
 
 const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "image", 0, "PATH|REF",
-      "root file system: a directory, a tar archive, or an image of the daemon\n"
-      "                             (default: the host's system directories, read-only)",
+      "root file system: a directory, a tar archive, or an image of the daemon "
+      "(default: the host's system directories, read-only)",
       .set = set_image, .complete = COMPLETE_FILE },
     { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
-      .set = set_squash_owners },
-    { "writable", 0, NULL, "system directories take writes, kept in the sandbox",
-      .set = set_writable },
+      AT(squash_owners) },
+    { "writable", 0, NULL, "system directories take writes, kept in the sandbox", AT(writable) },
     { "system", 0, "HOW",
-      "system directories are the host's own inodes (shared, the default), or\n"
-      "                             have inodes of the sandbox's own (apart)",
-      .kind = OPTION_WORD, AT(system), .words = "shared apart" },
+      "system directories are the host's own inodes (shared, the default), or "
+      "have inodes of the sandbox's own (apart)",
+      AT(system), .words = "shared apart" },
     { "side-channels", 0, "HOW",
-      "open (default), or guarded: own clock, no speculation across processes,\n"
-      "                             own processor cores, where the machine can ('doctor')",
-      .kind = OPTION_WORD, AT(side_channels), .words = "open guarded" },
+      "open (default), or guarded: own clock, no speculation across processes, "
+      "own processor cores, where the machine can ('doctor')",
+      AT(side_channels), .words = "open guarded" },
     { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
       .set = set_mount },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", .set = set_env },
@@ -206,61 +190,61 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
       .set = set_cap },
     { "kernel", 0, "WORD",
-      "strict: fewer system calls; or let programs use nested-seccomp,\n"
-      "                             socket-filters, page-cache (docs/profiles.md); can be repeated",
+      "strict: fewer system calls; or let programs use nested-seccomp, "
+      "socket-filters, page-cache (docs/profiles.md); can be repeated",
       .set = set_kernel },
     { "allow", 0, "HOST[:PORT]",
-      "let it reach this host, and nothing else (default port: 443); can be\n"
-      "                             repeated: api.example.com, '*.example.com:80,443',\n"
-      "                             localhost:8080 of this machine, mirror.corp:443=10.0.0.5",
+      "let it reach this host, and nothing else (default port: 443); can be "
+      "repeated: api.example.com, '*.example.com:80,443', "
+      "localhost:8080 of this machine, mirror.corp:443=10.0.0.5",
       .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for or\n"
-      "                             were built to use",
-      .kind = OPTION_FLAG, AT(network.packages) },
+      "let it reach the hosts that its package managers are configured for or "
+      "were built to use",
+      AT(network.packages) },
     { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
+      AT(network.policy), .complete = COMPLETE_FILE },
     { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
-      .kind = OPTION_TEXT, AT(network.log), .complete = COMPLETE_FILE },
+      AT(network.log), .complete = COMPLETE_FILE },
     { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",
       .kind = OPTION_LIST, AT(network.resolvers) },
     { "upstream", 0, "URL", "go out through http://ADDR:PORT or socks5://ADDR:PORT",
-      .kind = OPTION_TEXT, AT(network.upstream) },
+      AT(network.upstream) },
     { "untrusted", 0, "FILE",
-      "run this program: scan it, no network, bring out its output with a signed\n"
-      "                             manifest (docs/scan.md); what follows are its arguments",
-      .kind = OPTION_TEXT, AT(untrusted.file), .complete = COMPLETE_FILE },
+      "run this program: scan it, no network, bring out its output with a signed "
+      "manifest (docs/scan.md); what follows are its arguments",
+      AT(untrusted.file), .complete = COMPLETE_FILE },
     { "input", 0, "DIR", "--untrusted: it works on a copy of this directory, not in an empty one",
-      .kind = OPTION_TEXT, AT(untrusted.input), .complete = COMPLETE_FILE },
+      AT(untrusted.input), .complete = COMPLETE_FILE },
     { "output", 0, "DIR", "--untrusted: where its output goes (default: FILE.out)",
-      .kind = OPTION_TEXT, AT(untrusted.output), .complete = COMPLETE_FILE },
+      AT(untrusted.output), .complete = COMPLETE_FILE },
     { "manifest", 0, "FILE", "--untrusted: where the manifest goes (default: DIR.manifest.json)",
-      .kind = OPTION_TEXT, AT(untrusted.manifest), .complete = COMPLETE_FILE },
+      AT(untrusted.manifest), .complete = COMPLETE_FILE },
     { "block", 0, "SEVERITY", "--untrusted: lowest severity that denies the run (default: high)",
-      .kind = OPTION_WORD, AT(untrusted.steps.block), .words = SCAN_SEVERITY_WORDS },
+      AT(untrusted.steps.block), .words = SCAN_SEVERITY_WORDS },
     { "config", 0, "FILE", "--untrusted: configuration to use instead of the usual files",
-      .kind = OPTION_TEXT, AT(untrusted.steps.config), .complete = COMPLETE_FILE },
+      AT(untrusted.steps.config), .complete = COMPLETE_FILE },
     { "preflight-command", 0, "COMMAND",
       "--untrusted: a command that checks the program instead of the built-in scan",
-      .kind = OPTION_TEXT, AT(untrusted.steps.preflight.command) },
+      AT(untrusted.steps.preflight.command) },
     { "preflight-mcp", 0, "SERVER",
       "--untrusted: an MCP server does: a URL, or a command that speaks on pipes",
-      .kind = OPTION_TEXT, AT(untrusted.steps.preflight.mcp) },
+      AT(untrusted.steps.preflight.mcp) },
     { "preflight-tool", 0, "NAME", "--untrusted: the server's tool (default: preflight)",
-      .kind = OPTION_TEXT, AT(untrusted.steps.preflight.tool) },
+      AT(untrusted.steps.preflight.tool) },
     { "postflight-command", 0, "COMMAND",
       "--untrusted: a command that decides about the output, after the built-in rules",
-      .kind = OPTION_TEXT, AT(untrusted.steps.postflight.command) },
-    { "postflight-mcp", 0, "SERVER", "--untrusted: an MCP server does", .kind = OPTION_TEXT,
+      AT(untrusted.steps.postflight.command) },
+    { "postflight-mcp", 0, "SERVER", "--untrusted: an MCP server does",
       AT(untrusted.steps.postflight.mcp) },
     { "postflight-tool", 0, "NAME", "--untrusted: the server's tool (default: postflight)",
-      .kind = OPTION_TEXT, AT(untrusted.steps.postflight.tool) },
+      AT(untrusted.steps.postflight.tool) },
     { "step-timeout", 0, "DURATION", "--untrusted: for each of these (default: 1m)",
       .kind = OPTION_DURATION, AT(untrusted.steps.timeout) },
-    { "strict", 0, NULL, "fail if a limit cannot be enforced here", .set = set_strict },
-    { "interactive", 'i', NULL, "pass stdin on, which 'run' always does", .set = set_interactive },
-    { "tty", 't', NULL, "run in a terminal of its own", .set = set_tty },
-    { "quiet", 'q', NULL, "no notes on stderr", .set = set_quiet },
+    { "strict", 0, NULL, "fail if a limit cannot be enforced here", AT(strict) },
+    { "interactive", 'i', NULL, "pass stdin on, which 'run' always does", AT(interactive) },
+    { "tty", 't', NULL, "run in a terminal of its own", AT(tty) },
+    { "quiet", 'q', NULL, "no notes on stderr", AT(quiet) },
 };
 
 /* Points programs that support proxies to the sandbox's own, which can report why it denied a

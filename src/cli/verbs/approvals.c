@@ -25,7 +25,7 @@ static const struct column columns[] = {
     COLUMN("ARGUMENTS", "args", .alone = true, .block = true),
     COLUMN("RESULT", "result", .alone = true, .block = true),
 };
-static const struct answer_kind kind = { "approvals", "request_id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("approvals", "request_id", columns);
 
 struct approvals_list_options {
     struct common common;
@@ -33,7 +33,7 @@ struct approvals_list_options {
 };
 
 static const struct option_spec list_options[] = {
-    { "all", 'a', NULL, "those that are decided, too", .kind = OPTION_FLAG,
+    { "all", 'a', NULL, "those that are decided, too",
       .at = offsetof(struct approvals_list_options, all), .query = "all" },
 };
 
@@ -74,17 +74,16 @@ struct decide_options {
     "\n"
 
 static const struct option_spec approve_options[] = {
-    { "reason", 0, "TEXT", "for the record", .kind = OPTION_TEXT, AT(reason), .member = "reason" },
+    { "reason", 0, "TEXT", "for the record", AT(reason), .member = "reason" },
     { "grant", 0, "DURATION", "let more calls of the tool on the sandbox pass for so long",
       .kind = OPTION_DURATION, AT(grant), .member = "grant" },
-    { "uses", 0, "N", "how many of them", .kind = OPTION_TEXT, AT(uses) },
+    { "uses", 0, "N", "how many of them", AT(uses) },
     { "self", 0, NULL, "approve your own request, on a terminal, if trust.self_approval is on",
-      .kind = OPTION_FLAG, AT(self), .member = "self" },
+      AT(self), .member = "self" },
 };
 
 static const struct option_spec reject_options[] = {
-    { "reason", 0, "TEXT", "reason, reported to the caller", .kind = OPTION_TEXT, AT(reason),
-      .member = "reason" },
+    { "reason", 0, "TEXT", "reason, reported to the caller", AT(reason), .member = "reason" },
 };
 
 /* Writes a number as a number; other text is left for the daemon to reject. */

@@ -10,10 +10,9 @@ struct attach_options {
 };
 
 static const struct option_spec attach_options[] = {
-    { "interactive", 'i', NULL, "pass stdin on", .kind = OPTION_FLAG,
+    { "interactive", 'i', NULL, "pass stdin on",
       .at = offsetof(struct attach_options, interactive) },
-    { "no-replay", 0, NULL, "only new output", .kind = OPTION_FLAG,
-      .at = offsetof(struct attach_options, no_replay) },
+    { "no-replay", 0, NULL, "only new output", .at = offsetof(struct attach_options, no_replay) },
 };
 
 /* 0, and whether it has a terminal. */

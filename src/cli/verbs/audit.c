@@ -9,7 +9,6 @@
 #include "cli/request.h"
 #include "cli/run/helper.h"
 #include "cli/verbs/verbs.h"
-#include "cli/time_text.h"
 #include "domain/model/time.h"
 
 /* --- head --- */
@@ -19,7 +18,7 @@ static const struct column head_columns[] = {
     COLUMN("DIGEST", "digest"),
     COLUMN("CHAINED FROM", "chained_from"),
 };
-static const struct answer_kind head = { "heads", "digest", head_columns, COUNT_OF(head_columns) };
+static const struct answer_kind head = KIND("heads", "digest", head_columns);
 
 const struct verb verb_audit_head = {
     .name = "audit head",
@@ -44,10 +43,9 @@ struct audit_verify_options {
 static const struct option_spec options[] = {
     { "since", 0, "DURATION", "leave out what is older, such as 24h", .kind = OPTION_DURATION,
       AT(since) },
-    { "expect", 0, "SEQ:DIGEST", "a head that `audit head` showed before", .kind = OPTION_TEXT,
-      AT(expect) },
-    { "file", 0, "FILE", "check an exported egress log, without a daemon ('-' is stdin)",
-      .kind = OPTION_TEXT, AT(file), .complete = COMPLETE_FILE },
+    { "expect", 0, "SEQ:DIGEST", "a head that `audit head` showed before", AT(expect) },
+    { "file", 0, "FILE", "check an exported egress log, without a daemon ('-' is stdin)", AT(file),
+      .complete = COMPLETE_FILE },
 };
 
 static const struct column problem_columns[] = {
@@ -56,56 +54,41 @@ static const struct column problem_columns[] = {
     COLUMN("TIME", "time"),
     COLUMN("PROBLEM", "message"),
 };
-static const struct answer_kind problem = { "problems", "seq", problem_columns,
-                                            COUNT_OF(problem_columns) };
+static const struct answer_kind problem = KIND("problems", "seq", problem_columns);
 
-static bool is_member_true(const struct json *v, const char *path)
+static void print_summary(const struct api_call *c, const char *what)
 {
-    const struct json *b = show_at(v, path);
+    unsigned long long from = answer_number(c, "head.chained_from");
 
-    return b && b->type == JSON_BOOL && b->b;
-}
-
-static unsigned long long audit_number(const struct json *v, const char *path)
-{
-    const struct json *n = show_at(v, path);
-
-    return n && n->type == JSON_INT && n->i > 0 ? (unsigned long long)n->i : 0;
-}
-
-static void print_summary(const char *what, const struct json *v)
-{
-    unsigned long long from = audit_number(v, "head.chained_from");
-
-    if (show_at(v, "head"))
+    if (show_at(c->answer, "head"))
         printf("%s: intact: %llu events up to %llu, %llu lines of %llu egress logs\n", what,
-               audit_number(v, "events"), audit_number(v, "head.seq"), audit_number(v, "lines"),
-               audit_number(v, "sandboxes"));
+               answer_number(c, "events"), answer_number(c, "head.seq"), answer_number(c, "lines"),
+               answer_number(c, "sandboxes"));
     else
-        printf("%s: intact: %llu lines, the last is %llu\n", what, audit_number(v, "lines"),
-               audit_number(v, "last_line"));
+        printf("%s: intact: %llu lines, the last is %llu\n", what, answer_number(c, "lines"),
+               answer_number(c, "last_line"));
     if (from > 1)
         printf("%s: events are not chained before %llu\n", what, from);
-    if (audit_number(v, "unchained_lines"))
+    if (answer_number(c, "unchained_lines"))
         printf("%s: %llu lines from before there was a chain cannot be checked\n", what,
-               audit_number(v, "unchained_lines"));
+               answer_number(c, "unchained_lines"));
 }
 
 /* 0: intact. */
-static int show_audit_found(const struct api_call *c, const char *what, const struct json *v)
+static int show_audit_found(const struct api_call *c, const char *what)
 {
     int status = 0;
 
     if (common_format(c->common) != FORMAT_TEXT)
-        status = answer_record(c, v, &problem);
-    else if (!is_member_true(v, "intact"))
-        status = answer_list(c, v, &problem);
+        status = answer_record(c, c->answer, &problem);
+    else if (!answer_is(c, "intact"))
+        status = answer_list(c, c->answer, &problem);
     else if (!c->common->quiet)
-        print_summary(what, v);
-    if (!status && !is_member_true(v, "intact")) {
+        print_summary(c, what);
+    if (!status && !answer_is(c, "intact")) {
         cli_report("audit verify: %s: damaged: %llu problem%s", what,
-                   audit_number(v, "problem_count"),
-                   audit_number(v, "problem_count") == 1 ? "" : "s");
+                   answer_number(c, "problem_count"),
+                   answer_number(c, "problem_count") == 1 ? "" : "s");
         status = EXIT_REPORTED;
     }
     return status ? status : answer_flush(c);
@@ -118,7 +101,6 @@ static int verify_file(const struct verb *v, const struct audit_verify_options *
     AUTO(api_call_done) struct api_call c;
     AUTO_CLOSE int fd = strcmp(o->file, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3)
                                                   : open(o->file, O_RDONLY | O_CLOEXEC);
-    const struct json *answer = NULL;
     struct err e;
     int r;
 
@@ -128,8 +110,8 @@ static int verify_file(const struct verb *v, const struct audit_verify_options *
     else
         r = helper_run(HELPER_EGRESS, tool, fd, &out, &e);
     if (r >= 0)
-        r = api_call_read_json(&c, buf_str(&out), &answer, &e);
-    return r < 0 ? api_call_failed(&c, &e) : show_audit_found(&c, o->file, answer);
+        r = api_call_read_json(&c, buf_str(&out), &c.answer, &e);
+    return r < 0 ? api_call_failed(&c, &e) : show_audit_found(&c, o->file);
 }
 
 static int verify_one(const struct verb *v, const struct audit_verify_options *o, const char *id)
@@ -153,7 +135,7 @@ static int verify_one(const struct verb *v, const struct audit_verify_options *o
         api_call_query(&c, "expect", o->expect);
     }
     status = api_call_run(&c);
-    return status ? status : show_audit_found(&c, id ? id : "audit", c.answer);
+    return status ? status : show_audit_found(&c, id ? id : "audit");
 }
 
 static int run_audit_verify(const struct verb *v, int argc, char **argv)

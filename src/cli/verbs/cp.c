@@ -9,7 +9,7 @@ struct cp_options {
 };
 
 static const struct option_spec options[] = {
-    { "user", 'u', "USER", "whose rights count in the sandbox (default: root)", .kind = OPTION_TEXT,
+    { "user", 'u', "USER", "whose rights count in the sandbox (default: root)",
       .at = offsetof(struct cp_options, user) },
 };
 

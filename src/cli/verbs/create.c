@@ -8,7 +8,6 @@
 #include "base/own.h"
 #include "cli/answer.h"
 #include "cli/body.h"
-#include "cli/host_dir.h"
 #include "cli/run/network_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -25,12 +24,12 @@ struct create_options {
 #define AT(member) .at = offsetof(struct create_options, member)
 
 static const struct option_spec options[] = {
-    { "profile", 'p', "PROFILE", "profile (default: profile.sandbox-canary)", .kind = OPTION_TEXT,
-      AT(profile), .complete = COMPLETE_PROFILE },
+    { "profile", 'p', "PROFILE", "profile (default: profile.sandbox-canary)", AT(profile),
+      .complete = COMPLETE_PROFILE },
     { "snapshot", 0, "SNAPSHOT", "begin with the files of a snapshot ('snapshots list')",
-      .kind = OPTION_TEXT, AT(snapshot), .complete = COMPLETE_SNAPSHOT },
+      AT(snapshot), .complete = COMPLETE_SNAPSHOT },
     { "image", 0, "REF", "its root file system, in place of the profile's ('image list')",
-      .kind = OPTION_TEXT, AT(image), .complete = COMPLETE_IMAGE },
+      AT(image), .complete = COMPLETE_IMAGE },
     { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,
       AT(ttl) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
@@ -40,33 +39,29 @@ static const struct option_spec options[] = {
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
     { "allow", 0, "HOST[:PORT]",
-      "let it reach this host, beside what the profile allows (default port:\n"
-      "                             443); can be repeated: api.example.com,\n"
-      "                             '*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name\n"
-      "                             at an address that is not public (HOST:PORT=ADDRESS)",
+      "let it reach this host, beside what the profile allows (default port: "
+      "443); can be repeated: api.example.com, "
+      "'*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name "
+      "at an address that is not public (HOST:PORT=ADDRESS)",
       .kind = OPTION_LIST, AT(network.allow) },
     { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for", .kind = OPTION_FLAG,
-      AT(network.packages) },
+      "let it reach the hosts that its package managers are configured for", AT(network.packages) },
     { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      .kind = OPTION_TEXT, AT(network.policy), .complete = COMPLETE_FILE },
-    { "scope", 0, "SCOPE", "who shares it: session, agent or shared", .kind = OPTION_WORD,
-      AT(scope), .words = "session agent shared" },
-    { "workspace", 0, "MODE", "mirror or remote-canonical", .kind = OPTION_WORD, AT(mode),
+      AT(network.policy), .complete = COMPLETE_FILE },
+    { "scope", 0, "SCOPE", "who shares it: session, agent or shared", AT(scope),
+      .words = "session agent shared" },
+    { "workspace", 0, "MODE", "mirror or remote-canonical", AT(mode),
       .words = "mirror remote-canonical" },
-    { "access", 0, "ACCESS", "to the workspace: none, ro or rw", .kind = OPTION_WORD, AT(access),
+    { "access", 0, "ACCESS", "to the workspace: none, ro or rw", AT(access),
       .words = "none ro rw" },
-    { "actor", 0, "KIND", "kind of caller: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
-      .words = "adm agt atm" },
-    { "harness", 0, "NAME", "the agent's harness, for the record", .kind = OPTION_TEXT,
-      AT(harness) },
-    { "session-id", 0, "ID", "the agent's session, for the record", .kind = OPTION_TEXT,
-      AT(session_id) },
-    { "run-id", 0, "ID", "the run, for the record", .kind = OPTION_TEXT, AT(run_id) },
-    { "job-id", 0, "ID", "the job, for the record", .kind = OPTION_TEXT, AT(job_id) },
+    { "actor", 0, "KIND", "kind of caller: adm, agt or atm", AT(actor), .words = "adm agt atm" },
+    { "harness", 0, "NAME", "the agent's harness, for the record", AT(harness) },
+    { "session-id", 0, "ID", "the agent's session, for the record", AT(session_id) },
+    { "run-id", 0, "ID", "the run, for the record", AT(run_id) },
+    { "job-id", 0, "ID", "the job, for the record", AT(job_id) },
     { "idempotency-key", 0, "KEY", "within a day, the same key gives the same sandbox",
-      .kind = OPTION_TEXT, AT(idempotency_key) },
-    { "no-wait", 0, NULL, "do not wait until it is ready", .kind = OPTION_FLAG, AT(no_wait) },
+      AT(idempotency_key) },
+    { "no-wait", 0, NULL, "do not wait until it is ready", AT(no_wait) },
 };
 
 /* Makes a path absolute: the daemon has another working directory. */
@@ -103,7 +98,7 @@ static int pass_repo_directory(struct api_call *c, const struct create_options *
 
     for (size_t i = 0; i < o->inputs.n && !none; i++)
         if (strncmp(o->inputs.p[i], "repo=", 5) == 0)
-            return host_dir_pass(c, o->inputs.p[i] + 5, writable);
+            return api_call_pass_dir(c, o->inputs.p[i] + 5, writable);
     return 0;
 }
 

@@ -12,14 +12,11 @@ struct destroy_options {
 #define AT(member) .at = offsetof(struct destroy_options, member)
 
 static const struct option_spec options[] = {
-    { "no-sync", 0, NULL, "do not copy changes of a mirrored workspace back", .kind = OPTION_FLAG,
-      AT(no_sync) },
+    { "no-sync", 0, NULL, "do not copy changes of a mirrored workspace back", AT(no_sync) },
     { "force-sync", 0, NULL, "overwrite files that were changed here in the meantime",
-      .kind = OPTION_FLAG, AT(force_sync) },
-    { "keep", 0, NULL, "store changes that cannot be brought back as a snapshot",
-      .kind = OPTION_FLAG, AT(keep) },
-    { "discard", 0, NULL, "lose changes that cannot be brought back", .kind = OPTION_FLAG,
-      AT(discard) },
+      AT(force_sync) },
+    { "keep", 0, NULL, "store changes that cannot be brought back as a snapshot", AT(keep) },
+    { "discard", 0, NULL, "lose changes that cannot be brought back", AT(discard) },
 };
 
 static const char *name_rest(const struct destroy_options *o)

@@ -8,7 +8,7 @@ static const struct column columns[] = {
     COLUMN("KIND", "kind"),
     COLUMN("PATH", "path"),
 };
-static const struct answer_kind kind = { "changes", "path", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("changes", "path", columns);
 
 const struct verb verb_diff = {
     .name = "diff",

@@ -67,6 +67,8 @@ static void set_finding(struct doctor_finding *f, enum verdict verdict, const ch
     va_end(ap);
 }
 
+#define set_ok(f, ...) set_finding(f, VERDICT_OK, "", __VA_ARGS__)
+
 /* The start of a small file, without its line end; "" if it cannot be read. */
 static void read_first_line(const char *path, char out[static TEXT])
 {
@@ -90,7 +92,7 @@ static void check_kernel(const struct doctor_context *p, struct doctor_finding *
         set_finding(f, VERDICT_FAIL, "boot Linux 5.12 or newer; tested on 6.1", "Linux %s",
                     name.release);
     else
-        set_finding(f, VERDICT_OK, "", "Linux %s", name.release);
+        set_ok(f, "Linux %s", name.release);
 }
 
 /* Whether a child process can unshare these namespaces. */
@@ -115,7 +117,7 @@ static void check_user_namespaces(const struct doctor_context *p, struct doctor_
         set_finding(f, VERDICT_FAIL, "sysctl user.max_user_namespaces=15000",
                     "forbidden by a limit of 0");
     else if (can_unshare(CLONE_NEWUSER))
-        set_finding(f, VERDICT_OK, "", "can be made (at most %s)", most);
+        set_ok(f, "can be made (at most %s)", most);
     else if (strcmp(clone, "0") == 0)
         set_finding(f, VERDICT_FAIL, "sysctl kernel.unprivileged_userns_clone=1",
                     "forbidden to plain users");
@@ -133,14 +135,11 @@ static void check_landlock(const struct doctor_context *p, struct doctor_finding
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
     if (version >= LANDLOCK_SIGNALS)
-        set_finding(
-            f, VERDICT_OK, "",
-            "version %ld: device nodes, ioctl on devices, signals and sockets to the outside",
-            version);
+        set_ok(f, "version %ld: device nodes, ioctl on devices, signals and sockets to the outside",
+               version);
     else if (version > 0)
-        set_finding(f, VERDICT_OK, "",
-                    "version %ld: device nodes%s; Linux 6.12 fences signals as well", version,
-                    version >= LANDLOCK_IOCTL ? ", ioctl on devices" : "");
+        set_ok(f, "version %ld: device nodes%s; Linux 6.12 fences signals as well", version,
+               version >= LANDLOCK_IOCTL ? ", ioctl on devices" : "");
     else
         set_finding(f, VERDICT_WARN, "add landlock to the kernel's lsm= parameter",
                     "not there: one layer of defence less");
@@ -172,7 +171,7 @@ static void check_seccomp(const struct doctor_context *p, struct doctor_finding 
     if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
         set_finding(f, VERDICT_FAIL, "boot a kernel with CONFIG_SECCOMP_FILTER", "not there");
     else if (!most)
-        set_finding(f, VERDICT_OK, "", "there");
+        set_ok(f, "there");
     else
         set_finding(
             f, used > most / 4 * 3 ? VERDICT_WARN : VERDICT_OK,
@@ -215,11 +214,10 @@ static void check_cgroups(const struct doctor_context *p, struct doctor_finding 
         set_finding(f, VERDICT_WARN, "mount cgroup2 on /sys/fs/cgroup",
                     "no memory or process limits");
     else if (geteuid() == 0)
-        set_finding(f, VERDICT_OK, "", "version %d: sandboxes and their owners are limited%s",
-                    v2 ? 2 : 1, v2 && strstr(controllers, "io") ? "" : ", but not in io");
+        set_ok(f, "version %d: sandboxes and their owners are limited%s", v2 ? 2 : 1,
+               v2 && strstr(controllers, "io") ? "" : ", but not in io");
     else if (v2 && own_group_writable())
-        set_finding(f, VERDICT_OK, "",
-                    "version 2, delegated: limits of sandboxes and of owners are enforced");
+        set_ok(f, "version 2, delegated: limits of sandboxes and of owners are enforced");
     else
         set_finding(f, VERDICT_WARN, "systemd-run --user --scope -p Delegate=yes …, or run as root",
                     "not delegated to this user: memory and cpu limits are not enforced");
@@ -228,12 +226,10 @@ static void check_cgroups(const struct doctor_context *p, struct doctor_finding 
 static void check_out_of_memory(const struct doctor_context *p, struct doctor_finding *f)
 {
     if (caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE))
-        set_finding(f, VERDICT_OK, "", "programs are killed first; they cannot change that");
+        set_ok(f, "programs are killed first; they cannot change that");
     else
-        set_finding(
-            f, VERDICT_OK, "",
-            "programs are killed first, unless they lower their score to 0: this user lacks "
-            "CAP_SYS_RESOURCE");
+        set_ok(f, "programs are killed first, unless they lower their score to 0: this user lacks "
+                  "CAP_SYS_RESOURCE");
 }
 
 static void check_programs(const struct doctor_context *p, struct doctor_finding *f)
@@ -244,7 +240,7 @@ static void check_programs(const struct doctor_context *p, struct doctor_finding
     char path[4096];
     struct err e;
 
-    set_finding(f, VERDICT_OK, "", "all there");
+    set_ok(f, "all there");
     for (size_t i = 0; i < COUNT_OF(ours); i++)
         if (spawn_find(ours[i], path, sizeof path, &e) < 0)
             set_finding(f, VERDICT_FAIL, "install the package again", "%.*s", TEXT - 1, e.msg);
@@ -267,7 +263,7 @@ static void check_state_directory(const struct doctor_context *p, struct doctor_
     struct err e;
 
     if (state_dir_path(path, sizeof path, &e) >= 0 && access(path, F_OK) < 0 && errno == ENOENT) {
-        set_finding(f, VERDICT_OK, "", "%.150s does not exist yet", path);
+        set_ok(f, "%.150s does not exist yet", path);
         return;
     }
     if (state_dir_path(path, sizeof path, &e) < 0 || state_dir_open(&dir, &e) < 0) {
@@ -282,7 +278,7 @@ static void check_state_directory(const struct doctor_context *p, struct doctor_
         set_finding(f, left < NO_SPACE ? VERDICT_FAIL : VERDICT_WARN, "make room there",
                     "%.150s: only %s free", path, shown);
     else
-        set_finding(f, VERDICT_OK, "", "%.150s: %s free", path, shown);
+        set_ok(f, "%.150s: %s free", path, shown);
 }
 
 static void prepare_daemon_call(const struct doctor_context *p, struct api_call *c,
@@ -304,7 +300,7 @@ static void check_daemon(const struct doctor_context *p, struct doctor_finding *
     if (api_call_answers(&c, &e)) {
         version = show_string(c.answer, "version");
         if (str_eq(version, str_from(SANDBOXER_VERSION)))
-            set_finding(f, VERDICT_OK, "", "version " STR_FMT " runs", STR_ARG(version));
+            set_ok(f, "version " STR_FMT " runs", STR_ARG(version));
         else
             set_finding(f, VERDICT_WARN, "restart the daemon", "runs in version %.*s, this is %s",
                         version.n < 40 ? (int)version.n : 40, version.p ? version.p : "",
@@ -314,7 +310,7 @@ static void check_daemon(const struct doctor_context *p, struct doctor_finding *
             set_finding(f, VERDICT_FAIL, "mend that, or name another place or configuration",
                         "does not run, and cannot start: %.*s", TEXT - 50, e.msg);
         else
-            set_finding(f, VERDICT_OK, "", "does not run; it is started when it is needed");
+            set_ok(f, "does not run; it is started when it is needed");
     } else {
         set_finding(f, VERDICT_FAIL, "'sandboxer help --man' lists the addresses that are tried",
                     "%.*s", TEXT - 1, e.msg);
@@ -340,7 +336,7 @@ static void check_profiles(const struct doctor_context *p, struct doctor_finding
 
     prepare_daemon_call(p, &c, "/v1/profiles");
     if (!api_call_answers(&c, NULL)) {
-        set_finding(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
+        set_ok(f, "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     rows = answer_rows(c.answer, &kind);
@@ -362,7 +358,7 @@ static void check_storage(const struct doctor_context *p, struct doctor_finding 
 
     prepare_daemon_call(p, &c, "/v1/inspect/host");
     if (!api_call_answers(&c, NULL)) {
-        set_finding(f, VERDICT_OK, "", "not looked at: the daemon %s", why_silent(&c));
+        set_ok(f, "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     driver = show_string(c.answer, "storage_driver");
@@ -372,7 +368,7 @@ static void check_storage(const struct doctor_context *p, struct doctor_finding 
         set_finding(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md",
                     STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
     else
-        set_finding(f, VERDICT_OK, "", STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
+        set_ok(f, STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
 }
 
 /* Adds ", name" to a list of names. */
@@ -404,7 +400,7 @@ static void check_side_channels(const struct doctor_context *p, struct doctor_fi
             "per tenant",
             "can be closed: %.90s; cannot: %.90s", closed, open);
     else
-        set_finding(f, VERDICT_OK, "", "can be closed: %.200s", closed);
+        set_ok(f, "can be closed: %.200s", closed);
 }
 
 /* The cgroup BPF filter with which root's daemon keeps egress workers from loopback and metadata
@@ -433,8 +429,7 @@ static void check_gate(const struct doctor_context *p, struct doctor_finding *f)
                     "boot a kernel with CONFIG_CGROUP_BPF; keep CAP_BPF and CAP_NET_ADMIN",
                     "not there: %.150s", e.msg);
     else
-        set_finding(f, VERDICT_OK, "",
-                    "egress workers connect to public and granted addresses alone");
+        set_ok(f, "egress workers connect to public and granted addresses alone");
 }
 
 static const struct doctor_check {
@@ -456,7 +451,7 @@ static const struct column columns[] = {
     COLUMN("FOUND", "found"),
     COLUMN("WHAT TO DO", "todo"),
 };
-static const struct answer_kind kind = { "checks", "check", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("checks", "check", columns);
 
 /* Runs them all; the number of failures. */
 static int run_doctor_checks(const struct doctor_context *p, struct json_writer *w)

@@ -62,10 +62,10 @@ static int read_policy_text(const struct api_call *c, const char *what, int brok
     return broken;
 }
 
-/* The tool's answer as a tree: 0, or a status, which is `broken` for a file or an option that it
+/* The tool's answer becomes c->answer: 0, or a status, which is `broken` for a file or an option that it
  * cannot take. Problems begin with the file's name. */
 static int query_egress_tool(struct api_call *c, const char *file, const char *const *options,
-                             int broken, const struct json **ret)
+                             int broken)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
     AUTO(buf_done) struct buf out = BUF_INIT(HELPER_OUT_MAX);
@@ -80,7 +80,7 @@ static int query_egress_tool(struct api_call *c, const char *file, const char *c
         return broken;
     }
     if (r >= 0)
-        r = api_call_read_json(c, buf_str(&out), ret, &e);
+        r = api_call_read_json(c, buf_str(&out), &c->answer, &e);
     return r < 0 ? api_call_failed(c, &e) : 0;
 }
 
@@ -96,13 +96,11 @@ static const struct column endpoint_columns[] = {
     COLUMN("ENFORCEMENT", "enforcement"),
     COLUMN("PROGRAMS", "binaries", .most = 40),
 };
-static const struct answer_kind endpoints = { "endpoints", "host", endpoint_columns,
-                                              COUNT_OF(endpoint_columns) };
+static const struct answer_kind endpoints = KIND("endpoints", "host", endpoint_columns);
 
-static void print_policy_notes(const struct api_call *c, const char *file,
-                               const struct json *answer)
+static void print_policy_notes(const struct api_call *c, const char *file)
 {
-    const struct json *notes = show_at(answer, "notes");
+    const struct json *notes = show_at(c->answer, "notes");
 
     if (!notes || c->common->quiet || common_format(c->common) != FORMAT_TEXT)
         return;
@@ -116,24 +114,22 @@ static int run_egress_check(const struct verb *v, int argc, char **argv)
     static const char *const options[] = { "--check", "-", NULL };
     struct common common = { 0 };
     AUTO(api_call_done) struct api_call c;
-    const struct json *answer = NULL, *valid;
     int status;
 
     api_call_init(&c, v, &common, "GET");
     if (!verb_parse(v, &argc, &argv, &common, &status))
         return status;
-    status = query_egress_tool(&c, argv[0], options, EXIT_REPORTED, &answer);
+    status = query_egress_tool(&c, argv[0], options, EXIT_REPORTED);
     if (status)
         return status;
-    valid = show_at(answer, "valid");
-    if (valid && valid->type == JSON_BOOL && valid->b) {
-        print_policy_notes(&c, argv[0], answer);
-        return answer_list(&c, answer, &endpoints);
+    if (answer_is(&c, "valid")) {
+        print_policy_notes(&c, argv[0]);
+        return answer_list(&c, c.answer, &endpoints);
     }
     if (common_format(&common) != FORMAT_TEXT)
-        status = answer_list(&c, answer, &endpoints);
+        status = answer_list(&c, c.answer, &endpoints);
     else
-        cli_report("%s: " STR_FMT, argv[0], STR_ARG(show_string(answer, "problem")));
+        cli_report("%s: " STR_FMT, argv[0], STR_ARG(show_string(c.answer, "problem")));
     return status ? status : EXIT_REPORTED;
 }
 
@@ -164,18 +160,14 @@ struct egress_explain_options {
 #define AT(member) .at = offsetof(struct egress_explain_options, member)
 
 static const struct option_spec explain_options[] = {
-    { "to", 0, "HOST[:PORT]", "where the connection would go (default port: 443)",
-      .kind = OPTION_TEXT, AT(to) },
-    { "method", 0, "METHOD", "of a request (default with --path: GET)", .kind = OPTION_TEXT,
-      AT(method) },
-    { "path", 0, "PATH", "of a request, with its query (default with --method: /)",
-      .kind = OPTION_TEXT, AT(path) },
+    { "to", 0, "HOST[:PORT]", "where the connection would go (default port: 443)", AT(to) },
+    { "method", 0, "METHOD", "of a request (default with --path: GET)", AT(method) },
+    { "path", 0, "PATH", "of a request, with its query (default with --method: /)", AT(path) },
     { "upgrade", 0, "PROTOCOL", "protocol of the request's Upgrade field, as websocket",
-      .kind = OPTION_TEXT, AT(upgrade) },
-    { "binary", 0, "PATH", "the connecting program, as its path inside", .kind = OPTION_TEXT,
-      AT(binary), .complete = COMPLETE_FILE },
-    { "ceiling", 0, NULL, "let the daemon answer, with your ceiling applied", .kind = OPTION_FLAG,
-      AT(ceiling) },
+      AT(upgrade) },
+    { "binary", 0, "PATH", "the connecting program, as its path inside", AT(binary),
+      .complete = COMPLETE_FILE },
+    { "ceiling", 0, NULL, "let the daemon answer, with your ceiling applied", AT(ceiling) },
 };
 
 static const struct column verdict_columns[] = {
@@ -192,8 +184,7 @@ static const struct column verdict_columns[] = {
     COLUMN("CEILING", "ceiling"),
     COLUMN("SET BY", "ceiling_from"),
 };
-static const struct answer_kind verdict = { "verdicts", "verdict", verdict_columns,
-                                            COUNT_OF(verdict_columns) };
+static const struct answer_kind verdict = KIND("verdicts", "verdict", verdict_columns);
 
 static void add_option(const char **options, size_t *n, const char *name, const char *value)
 {
@@ -205,7 +196,7 @@ static void add_option(const char **options, size_t *n, const char *name, const 
 
 /* The daemon's answer; 0, or a status. */
 static int query_daemon_policy(struct api_call *c, const char *file,
-                               const struct egress_explain_options *o, const struct json **ret)
+                               const struct egress_explain_options *o)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
     struct json_writer *w;
@@ -223,9 +214,7 @@ static int query_daemon_policy(struct api_call *c, const char *file,
     body_text(w, "upgrade", o->upgrade);
     body_text(w, "binary", o->binary);
     json_end_object(w);
-    status = api_call_run(c);
-    *ret = c->answer;
-    return status;
+    return api_call_run(c);
 }
 
 static int run_egress_explain(const struct verb *v, int argc, char **argv)
@@ -233,7 +222,6 @@ static int run_egress_explain(const struct verb *v, int argc, char **argv)
     struct egress_explain_options o = { 0 };
     AUTO(api_call_done) struct api_call c;
     const char *options[OPTIONS_MAX] = { NULL };
-    const struct json *answer = NULL;
     size_t n = 0;
     int status;
 
@@ -248,11 +236,11 @@ static int run_egress_explain(const struct verb *v, int argc, char **argv)
     add_option(options, &n, "--path", o.path);
     add_option(options, &n, "--upgrade", o.upgrade);
     add_option(options, &n, "--binary", o.binary);
-    status = o.ceiling ? query_daemon_policy(&c, argv[0], &o, &answer)
-                       : query_egress_tool(&c, argv[0], options, EXIT_USAGE, &answer);
+    status = o.ceiling ? query_daemon_policy(&c, argv[0], &o)
+                       : query_egress_tool(&c, argv[0], options, EXIT_USAGE);
     if (status == 0)
-        status = answer_record(&c, answer, &verdict);
-    if (status == 0 && str_eq(show_string(answer, "verdict"), STR("denied")))
+        status = answer_record(&c, c.answer, &verdict);
+    if (status == 0 && str_eq(show_string(c.answer, "verdict"), STR("denied")))
         status = EXIT_REPORTED;
     return status;
 }
@@ -298,8 +286,7 @@ static const struct column policy_columns[] = {
     COLUMN("SET BY", "ceiling.from", .alone = true),
     COLUMN("POLICY", "policy", .alone = true, .block = true),
 };
-static const struct answer_kind policy_kind = { "egress", "generation", policy_columns,
-                                                COUNT_OF(policy_columns) };
+static const struct answer_kind policy_kind = KIND("egress", "generation", policy_columns);
 
 const struct verb verb_egress_get = {
     .name = "egress get",
@@ -372,13 +359,13 @@ struct log_options {
 };
 
 static const struct option_spec log_options[] = {
-    { "follow", 'f', NULL, "follow new decisions", .kind = OPTION_FLAG,
-      .at = offsetof(struct log_options, follow), .query = "follow" },
+    { "follow", 'f', NULL, "follow new decisions", .at = offsetof(struct log_options, follow),
+      .query = "follow" },
     { "tail", 'n', "LINES", "only the last decisions", .kind = OPTION_COUNT,
       .at = offsetof(struct log_options, tail), .query = "tail" },
 };
 
-static const struct answer_kind log_kind = { "", "time", log_columns, COUNT_OF(log_columns) };
+static const struct answer_kind log_kind = KIND("", "time", log_columns);
 
 const struct verb verb_egress_log = {
     .name = "egress log",
@@ -406,8 +393,7 @@ static const struct column denial_columns[] = {
     COLUMN("LAST", "last_at", .show = show_age),
     COLUMN("MESSAGE", "message", .most = 80),
 };
-static const struct answer_kind denials = { "denials", "host", denial_columns,
-                                            COUNT_OF(denial_columns) };
+static const struct answer_kind denials = KIND("denials", "host", denial_columns);
 
 const struct verb verb_egress_denials = {
     .name = "egress denials",

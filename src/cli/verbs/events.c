@@ -8,7 +8,6 @@
 #include "base/rfc3339.h"
 #include "cli/answer.h"
 #include "cli/follow.h"
-#include "cli/row_stream.h"
 #include "cli/verbs/verbs.h"
 #include "cli/time_text.h"
 
@@ -21,15 +20,15 @@ struct events_options {
 #define AT(member) .at = offsetof(struct events_options, member)
 
 static const struct option_spec options[] = {
-    { "follow", 'f', NULL, "follow new events", .kind = OPTION_FLAG, AT(follow) },
+    { "follow", 'f', NULL, "follow new events", AT(follow) },
     { "tail", 'n', "N", "begin with the last N events, 1 to 1000", .kind = OPTION_COUNT, AT(tail),
       .least = 1, .most = FOLLOW_PAGE },
     { "since", 0, "WHEN", "begin this long ago (10m, 2h), or at a time: 2026-01-02T03:04:05Z",
-      .kind = OPTION_TEXT, AT(since) },
+      AT(since) },
     { "after", 0, "SEQ", "only events behind this sequence number", .kind = OPTION_COUNT,
       AT(after) },
     { "kind", 0, "KIND", "which ones: lifecycle, denied, allowed, egress; several with commas",
-      .kind = OPTION_TEXT, AT(kind) },
+      AT(kind) },
 };
 
 /* A stream: a line or a document for each event, and titles once. */
@@ -84,7 +83,7 @@ static int print_event_stream(const struct follow *f)
     api_call_query(&c, "after", after);
     api_call_query(&c, "kind", f->kind);
     api_call_field(&c, "Accept", "text/event-stream");
-    return row_stream(&c, ROW_STREAM_SSE, kind_event.columns, kind_event.n);
+    return answer_stream(&c, ANSWER_SSE, answer_print_row, &kind_event);
 }
 
 /* A duration before now, or a time. */

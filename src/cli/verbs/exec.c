@@ -16,16 +16,13 @@ struct exec_options {
 #define AT(member) .at = offsetof(struct exec_options, member)
 
 static const struct option_spec exec_options[] = {
-    { "interactive", 'i', NULL, "pass stdin on", .kind = OPTION_FLAG, AT(interactive) },
-    { "tty", 't', NULL, "run it in a terminal of its own", .kind = OPTION_FLAG, AT(tty) },
-    { "detach", 'd', NULL, "start it in the background and print its number", .kind = OPTION_FLAG,
-      AT(detach) },
+    { "interactive", 'i', NULL, "pass stdin on", AT(interactive) },
+    { "tty", 't', NULL, "run it in a terminal of its own", AT(tty) },
+    { "detach", 'd', NULL, "start it in the background and print its number", AT(detach) },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
       .kind = OPTION_VARIABLES, AT(env) },
-    { "user", 'u', "USER", "name or number inside (default: the profile's)", .kind = OPTION_TEXT,
-      AT(user) },
-    { "workdir", 'w', "DIR", "working directory (default: the profile's)", .kind = OPTION_TEXT,
-      AT(workdir) },
+    { "user", 'u', "USER", "name or number inside (default: the profile's)", AT(user) },
+    { "workdir", 'w', "DIR", "working directory (default: the profile's)", AT(workdir) },
     { "timeout", 0, "DURATION", "end it after that long: 30s, 5m", .kind = OPTION_DURATION,
       AT(timeout) },
 };

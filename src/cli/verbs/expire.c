@@ -9,7 +9,7 @@ struct expire_options {
 };
 
 static const struct option_spec options[] = {
-    { "apply", 0, NULL, "apply the changes instead of only showing them", .kind = OPTION_FLAG,
+    { "apply", 0, NULL, "apply the changes instead of only showing them",
       .at = offsetof(struct expire_options, apply), .member = "apply" },
 };
 
@@ -19,8 +19,7 @@ static const struct column due_columns[] = {
     COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("REASON", "reason", .most = 60),
 };
-static const struct answer_kind kind_due = { "due", "sandbox_id", due_columns,
-                                             COUNT_OF(due_columns) };
+static const struct answer_kind kind_due = KIND("due", "sandbox_id", due_columns);
 
 const struct verb verb_expire = {
     .name = "expire",

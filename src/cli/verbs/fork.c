@@ -14,7 +14,7 @@ static const struct option_spec fork_options[] = {
       .least = 1, .most = 100, .at = offsetof(struct fork_options, count), .member = "count" },
     { "keep-env", 0, NULL,
       "also copy the variables that it was created with, including credentials",
-      .kind = OPTION_FLAG, .at = offsetof(struct fork_options, keep_env), .member = "keep_env" },
+      .at = offsetof(struct fork_options, keep_env), .member = "keep_env" },
 };
 
 static int choose_fork_count(struct api_call *c, void *options, char **argv)

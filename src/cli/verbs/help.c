@@ -10,7 +10,7 @@ struct help_options {
 };
 
 static const struct option_spec options[] = {
-    { "man", 0, NULL, "print the manual page, for man(1)", .kind = OPTION_FLAG,
+    { "man", 0, NULL, "print the manual page, for man(1)",
       .at = offsetof(struct help_options, man) },
 };
 

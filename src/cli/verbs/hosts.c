@@ -10,7 +10,7 @@ static const struct column columns[] = {
     COLUMN("ADDED", "added_at", .show = show_age),
     COLUMN("LABELS", "labels", .most = 40),
 };
-static const struct answer_kind kind = { "hosts", "name", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("hosts", "name", columns);
 
 const struct verb verb_hosts_list = {
     .name = "hosts list",

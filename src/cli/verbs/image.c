@@ -23,7 +23,7 @@ static const struct column columns[] = {
     COLUMN("LAYERS", "layers", .alone = true, .block = true),
     COLUMN("CONFIGURATION", "config", .alone = true, .block = true),
 };
-const struct answer_kind kind_image = { "images", "ref", columns, COUNT_OF(columns) };
+const struct answer_kind kind_image = KIND("images", "ref", columns);
 
 const struct verb verb_image_list = {
     .name = "image list",
@@ -54,10 +54,10 @@ struct pull_options {
 
 static const struct option_spec pull_options[] = {
     { "platform", 0, "OS/ARCH", "platform of a multi-platform image (default: this machine's)",
-      .kind = OPTION_TEXT, .at = offsetof(struct pull_options, platform), .member = "platform" },
-    { "creds-file", 0, "FILE", "file with USER:PASSWORD for the registry", .kind = OPTION_TEXT,
+      .at = offsetof(struct pull_options, platform), .member = "platform" },
+    { "creds-file", 0, "FILE", "file with USER:PASSWORD for the registry",
       .at = offsetof(struct pull_options, creds_file), .complete = COMPLETE_FILE },
-    { "squash-owners", 0, NULL, "everything in it belongs to root", .kind = OPTION_FLAG,
+    { "squash-owners", 0, NULL, "everything in it belongs to root",
       .at = offsetof(struct pull_options, squash), .member = "squash_owners" },
 };
 
@@ -147,12 +147,11 @@ struct image_archive_options {
 };
 
 static const struct option_spec import_options[] = {
-    { "name", 'n', "REF", "name of the image (default: the archive's)", .kind = OPTION_TEXT,
+    { "name", 'n', "REF", "name of the image (default: the archive's)",
       .at = offsetof(struct image_archive_options, name), .query = "name" },
     { "platform", 0, "OS/ARCH", "platform of a multi-platform archive (default: this machine's)",
-      .kind = OPTION_TEXT, .at = offsetof(struct image_archive_options, platform),
-      .query = "platform" },
-    { "squash-owners", 0, NULL, "everything in it belongs to root", .kind = OPTION_FLAG,
+      .at = offsetof(struct image_archive_options, platform), .query = "platform" },
+    { "squash-owners", 0, NULL, "everything in it belongs to root",
       .at = offsetof(struct image_archive_options, squash), .query = "squash_owners" },
 };
 

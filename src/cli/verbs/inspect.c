@@ -4,8 +4,7 @@
 #include "cli/verbs/verbs.h"
 
 static const struct column host_columns[] = { COLUMN("HOST", "", .block = true) };
-static const struct answer_kind kind_telemetry = { "host", "host", host_columns,
-                                                   COUNT_OF(host_columns) };
+static const struct answer_kind kind_telemetry = KIND("host", "host", host_columns);
 
 const struct verb verb_inspect_host = {
     .name = "inspect host",

@@ -13,9 +13,9 @@ struct kill_options {
 
 static const struct option_spec options[] = {
     { "signal", 's', "SIGNAL", "a name or number (default: TERM); KILL ends the whole tree",
-      .kind = OPTION_TEXT, AT(signal), .member = "signal" },
-    { "scope", 0, "SCOPE", "process, group or tree (default: group)", .kind = OPTION_WORD,
-      AT(scope), .words = "process group tree", .member = "scope" },
+      AT(signal), .member = "signal" },
+    { "scope", 0, "SCOPE", "process, group or tree (default: group)", AT(scope),
+      .words = "process group tree", .member = "scope" },
 };
 
 static int choose_signal(struct api_call *c, void *options_, char **argv)

@@ -26,9 +26,9 @@ static const struct option_spec options[] = {
           "all requested provisioning ready active paused expired failed destroying destroyed" },
     { "label", 'l', "KEY=VALUE", "with this label; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
-    { "profile", 'p', "PROFILE", "made from this profile", .kind = OPTION_TEXT, AT(profile),
+    { "profile", 'p', "PROFILE", "made from this profile", AT(profile),
       .complete = COMPLETE_PROFILE },
-    { "watch", 'w', NULL, "keep showing changes", .kind = OPTION_FLAG, AT(watch) },
+    { "watch", 'w', NULL, "keep showing changes", AT(watch) },
 };
 
 static int fetch_page(struct api_call *c, const struct verb *v, const struct list_options *o,
@@ -85,14 +85,6 @@ static struct api_call *new_page(struct pages *p)
     return &page->call;
 }
 
-static int fail_list_too_long(const struct api_call *c)
-{
-    struct err e;
-
-    (void)err_set(&e, ERR_TOO_BIG, "the list is too long");
-    return api_call_failed(c, &e);
-}
-
 /* *cursor becomes that of the next page, or NULL. */
 static int add_page(struct pages *p, const struct verb *v, const struct list_options *o,
                     const char **cursor)
@@ -106,7 +98,7 @@ static int add_page(struct pages *p, const struct verb *v, const struct list_opt
     rows = answer_rows(c->answer, &kind_sandbox);
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
         if (json_build_push(&p->rows, row) < 0)
-            return fail_list_too_long(c);
+            return verb_failed(v, "the list is too long");
     *cursor = json_first(rows) == json_end(rows) ? NULL : show_string(c->answer, "next").p;
     return 0;
 }
@@ -122,7 +114,7 @@ static int fetch_pages(struct pages *p, const struct verb *v, const struct list_
     if (status)
         return status;
     if (json_build_close(&p->rows, 0, &p->list) < 0)
-        return fail_list_too_long(&p->last->call);
+        return verb_failed(v, "the list is too long");
     p->list.type = JSON_ARRAY;
     p->list.key = str_from(kind_sandbox.rows);
     p->answer = (struct json){ .type = JSON_OBJECT, .list = { &p->list, 1 } };

@@ -10,7 +10,6 @@
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "base/io.h"
-#include "lib/json/reader.h"
 
 struct logs_options {
     struct common common;
@@ -21,14 +20,16 @@ struct logs_options {
 #define AT(member) .at = offsetof(struct logs_options, member)
 
 static const struct option_spec options[] = {
-    { "follow", 'f', NULL, "follow new output", .kind = OPTION_FLAG, AT(follow) },
+    { "follow", 'f', NULL, "follow new output", AT(follow) },
     { "process", 'p', "N", "only of this process (see 'ps')", .kind = OPTION_COUNT, AT(process) },
     { "tail", 'n', "LINES", "only the last lines", .kind = OPTION_COUNT, AT(tail) },
-    { "raw", 0, NULL, "let control sequences through to a terminal", .kind = OPTION_FLAG, AT(raw) },
+    { "raw", 0, NULL, "let control sequences through to a terminal", AT(raw) },
 };
 
-static int print_output(const struct logs_options *o, const struct json *event, struct err *e)
+/* An answer_row_fn. */
+static int print_output(const void *user, const struct json *event, struct err *e)
 {
+    const struct logs_options *o = user;
     AUTO(buf_done) struct buf bytes = BUF_INIT(LINES_MAX);
     AUTO(buf_done) struct buf clean = BUF_INIT(4 * LINES_MAX);
     int fd = output_line(event, &bytes, e);
@@ -39,41 +40,6 @@ static int print_output(const struct logs_options *o, const struct json *event, 
         return write_all(fd, buf_str(&bytes), e);
     output_clean(buf_str(&bytes), &clean);
     return write_all(fd, buf_str(&clean), e);
-}
-
-/* One line of the stream, in memory that is given back at once: the stream may never end. */
-static int print_line(const struct logs_options *o, struct str line, struct err *e)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT((size_t)8 * LINES_MAX);
-    struct json_limits limits = { .bytes = LINES_MAX, .depth = 16 };
-    enum format format = common_format(&o->common);
-    const struct json *event;
-    int r = json_read(line, limits, &a, &event, e);
-
-    if (r < 0)
-        return err_wrap(e, r, "the daemon's answer");
-    if (format == FORMAT_TEXT)
-        return print_output(o, event, e);
-    r = tree_print(stdout, format, true, event, e);
-    return r < 0 || fflush(stdout) == 0 ? r : err_sys(e, "writing to stdout");
-}
-
-static int print_log_stream(struct api_call *c, const struct logs_options *o)
-{
-    AUTO(lines_done) struct lines lines = LINES_INIT;
-    struct str piece, line;
-    struct err e;
-    int status = 0;
-
-    while (api_call_next(c, &piece, &status) > 0) {
-        int r = lines_feed(&lines, piece, &e);
-
-        while (r >= 0 && lines_next(&lines, &line))
-            r = print_line(o, line, &e);
-        if (r < 0)
-            return api_call_failed(c, &e);
-    }
-    return status;
 }
 
 static void note_oom(const struct json *p, const char *only)
@@ -141,9 +107,7 @@ static int run_logs(const struct verb *v, int argc, char **argv)
     api_call_query(&c, "follow", o.follow ? "true" : NULL);
     api_call_query(&c, "process", o.process);
     api_call_query(&c, "tail", o.tail);
-    status = api_call_open(&c);
-    if (!status)
-        status = print_log_stream(&c, &o);
+    status = answer_stream(&c, STR(""), print_output, &o);
     return status || common_format(&o.common) != FORMAT_TEXT ? status : note_ends(v, &o, argv[0]);
 }
 

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/id.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "cli/api_call.h"
-#include "cli/run/session_key.h"
 #include "cli/stream.h"
 #include "cli/verbs/verbs.h"
 
 /* As in edge/mcp/line.h: the protocol, and that nothing more comes. */
 #define PROTOCOL "sandboxer-mcp"
 #define END      "\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/sandboxer/end\"}\n"
+
+#define SESSION_PREFIX "ses_"
 
 enum { SWITCHED = 101 };
 
@@ -27,38 +33,89 @@ struct mcp_options {
 
 static const struct option_spec options[] = {
     { "session", 0, "FILE", "reconnect to the previous session's sandboxes, within trust.grace",
-      .kind = OPTION_TEXT, AT(session) },
+      AT(session) },
 };
+
+/* --- the session: a secret in a file, by which a later process is the same client --- */
+
+static int read_session_key(const char *path, char ret[static ID_MAX], struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+    ssize_t n;
+
+    if (fd < 0)
+        return err_sys(e, "%s", path);
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "%s", path);
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+        return err_set(e, ERR_DENIED, "%s: must be a file that only you may read (chmod 600)",
+                       path);
+    n = read(fd, ret, ID_MAX - 1);
+    if (n < 0)
+        return err_sys(e, "%s", path);
+    ret[n] = 0;
+    if (!id_valid(SESSION_PREFIX, str_from(ret)))
+        return err_set(e, ERR_INVALID,
+                       "%s: does not contain a session key; remove the file, or name another one",
+                       path);
+    return 0;
+}
+
+/* Links a complete file into place, so that concurrent processes all find the same key. */
+static int make_session_key(const char *path, struct err *e)
+{
+    char key[ID_MAX], made[PATH_MAX];
+    AUTO_CLOSE int fd = -1;
+    int r = id_make(SESSION_PREFIX, key, e);
+
+    if (r < 0)
+        return r;
+    if (snprintf(made, sizeof made, "%s.XXXXXX", path) >= (int)sizeof made)
+        return err_set(e, ERR_TOO_BIG, "%.80s…: the path is too long", path);
+    fd = mkostemp(made, O_CLOEXEC); /* 0600 */
+    if (fd < 0)
+        return err_sys(e, "%s", path);
+    r = write_all(fd, str_from(key), e);
+    if (r >= 0 && link(made, path) < 0 && errno != EEXIST)
+        r = err_sys(e, "%s", path);
+    unlink(made);
+    return r;
+}
+
+/* Reads the key of a session from the file, which is made if it does not exist. */
+static int load_session_key(const char *path, char ret[static ID_MAX], struct err *e)
+{
+    int r = read_session_key(path, ret, e);
+
+    if (r == -(int)ERR_SYS && e->sys == ENOENT) {
+        r = make_session_key(path, e);
+        if (r >= 0)
+            r = read_session_key(path, ret, e);
+    }
+    return r;
+}
+
+/* --- the connection --- */
 
 /* Requests a stream of lines in both directions: 0, or the exit status. */
 static int open_lines(struct api_call *c, const struct mcp_options *o)
 {
-    struct http_client_request q;
     char key[ID_MAX];
     struct err e;
     int status;
 
-    if (o->session && session_key_load(o->session, key, &e) < 0)
+    if (o->session && load_session_key(o->session, key, &e) < 0)
         return api_call_failed(c, &e);
     api_call_field(c, "Sandboxer-Session", o->session ? key : NULL);
     api_call_path(c, "/mcp");
     api_call_field(c, "Connection", "Upgrade");
     api_call_field(c, "Upgrade", PROTOCOL);
     api_call_field(c, "Sandbox-Provider", getenv("SANDBOX_PROVIDER"));
-    status = api_call_connect(c);
-    if (!status)
-        status = api_call_request(c, &q);
-    if (status)
+    status = api_call_open(c);
+    if (status || c->head->status == SWITCHED)
         return status;
-    if (http_client_send(&c->client, &q, &e) < 0 || http_client_head(&c->client, &c->head, &e) < 0)
-        return api_call_failed(c, &e);
-    if (c->head->status == SWITCHED)
-        return 0;
-    if (c->head->status >= 400)
-        return api_call_problem(c);
-    (void)err_set(&e, ERR_UNSUPPORTED,
-                  "the daemon does not support MCP; it may be an older version");
-    return api_call_failed(c, &e);
+    return verb_failed(c->verb, "the daemon does not support MCP; it may be an older version");
 }
 
 static void set_nonblocking(int fd)
@@ -94,7 +151,6 @@ static int relay_mcp(struct api_call *c)
     struct pollfd waits[2];
     bool left = false, cut = false;
     int error = 0;
-    struct err e;
 
     set_nonblocking(c->client.fd);
     stream_init(&in, STDIN_FILENO, copy_of(c), false, in_room);
@@ -119,8 +175,7 @@ static int relay_mcp(struct api_call *c)
     stream_close(&out);
     if (left && !error && !cut)
         return 0;
-    (void)err_set(&e, ERR_UPSTREAM, "the daemon has closed the connection");
-    return api_call_failed(c, &e);
+    return verb_failed(c->verb, "the daemon has closed the connection");
 }
 
 static int serve_mcp(const struct verb *v, const struct mcp_options *o)

@@ -15,7 +15,7 @@ static const struct column columns[] = {
     COLUMN("MADE IN AN HOUR", "made_last_hour", .alone = true),
     COLUMN("MINUTES IN A DAY", "minutes_last_day", .alone = true),
 };
-static const struct answer_kind kind = { "peers", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("peers", "id", columns);
 
 const struct verb verb_peers_list = {
     .name = "peers list",

@@ -27,9 +27,8 @@ struct port_options {
 
 static const struct option_spec options[] = {
     { "listen", 'l', "[ADDRESS:]PORT", "where to listen; else a free port of 127.0.0.1",
-      .kind = OPTION_TEXT, AT(listen) },
-    { "stdio", 0, NULL, "connect stdin and stdout instead of listening", .kind = OPTION_FLAG,
-      AT(stdio) },
+      AT(listen) },
+    { "stdio", 0, NULL, "connect stdin and stdout instead of listening", AT(stdio) },
 };
 
 /* --- where to listen --- */

@@ -11,7 +11,7 @@ static const struct column columns[] = {
     COLUMN("DESCRIPTION", "description", .most = 60),
     COLUMN("PROFILE", "", .alone = true, .block = true),
 };
-static const struct answer_kind kind = { "profiles", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("profiles", "id", columns);
 
 const struct verb verb_profiles_list = {
     .name = "profiles list",
@@ -37,8 +37,7 @@ static const struct column problem_columns[] = {
     COLUMN("FIELD", "field"),
     COLUMN("PROBLEM", "message"),
 };
-static const struct answer_kind problems = { "problems", "message", problem_columns,
-                                             COUNT_OF(problem_columns) };
+static const struct answer_kind problems = KIND("problems", "message", problem_columns);
 
 const struct verb verb_profiles_validate = {
     .name = "profiles validate",

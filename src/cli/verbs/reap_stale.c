@@ -9,7 +9,7 @@ struct reap_options {
 };
 
 static const struct option_spec options[] = {
-    { "apply", 0, NULL, "apply the changes instead of only showing them", .kind = OPTION_FLAG,
+    { "apply", 0, NULL, "apply the changes instead of only showing them",
       .at = offsetof(struct reap_options, apply), .member = "apply" },
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 #include "cli/answer.h"
-#include "cli/host_dir.h"
 #include "cli/unsynced.h"
 #include "cli/verbs/verbs.h"
 #include "lib/json/value.h"
@@ -28,7 +27,7 @@ static int pass_same_directory(struct api_call *lookup, struct api_call *c, cons
     repo = group_member_text(lookup->answer, "inputs", "repo");
     access = group_member_text(lookup->answer, "workspace", "access");
     path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&lookup->arena, repo) : NULL;
-    return path ? host_dir_pass(c, path, !str_eq(access, STR("ro"))) : 0;
+    return path ? api_call_pass_dir(c, path, !str_eq(access, STR("ro"))) : 0;
 }
 
 static int run_recreate(const struct verb *v, int argc, char **argv)

@@ -13,7 +13,7 @@ struct restore_options {
 
 static const struct option_spec restore_options[] = {
     { "profile", 'p', "PROFILE", "another profile than the snapshot's, on the same system",
-      .kind = OPTION_TEXT, AT(profile), .member = "profile", .complete = COMPLETE_PROFILE },
+      AT(profile), .member = "profile", .complete = COMPLETE_PROFILE },
     { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,
       AT(ttl), .member = "ttl" },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,

@@ -152,38 +152,55 @@ static bool is_utf8_list(const char *const *list)
     return !list[i];
 }
 
-/* Nothing was asked for that a prepared sandbox does not have, and a request can carry all of it.
- */
+/* Whether an option was given that a request to the daemon cannot carry. */
+static bool has_local_options(const struct run_options *o)
+{
+    return o->writable || o->system || o->side_channels || o->strict || o->hostname || o->caps ||
+           o->kernel || o->asked || o->n_mounts || o->disk != RUN_DEFAULT_DISK ||
+           o->network.resolvers.n || o->network.upstream;
+}
+
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !o->network.resolvers.n && !o->network.upstream && !o->image && !o->writable &&
-           !o->system && !o->side_channels && !o->strict && !o->hostname && !o->caps &&
-           !o->kernel && !o->asked && !o->n_mounts && o->disk == RUN_DEFAULT_DISK &&
-           o->n_env <= OPTION_LIST_MAX && is_utf8_list((const char *const *)argv) &&
-           is_utf8_list(o->env) && !getenv("SANDBOXER_NO_DAEMON");
+    return !has_local_options(o) && !o->image && o->n_env <= OPTION_LIST_MAX &&
+           is_utf8_list((const char *const *)argv) && is_utf8_list(o->env) &&
+           !getenv("SANDBOXER_NO_DAEMON");
+}
+
+/* A run as a request, with the texts that it refers to. */
+struct served_run {
+    struct remote_start start;
+    struct option_list env;
+    char user[32], timeout[32];
+};
+
+static void fill_served_run(struct served_run *r, const struct run_options *o, char **argv)
+{
+    snprintf(r->user, sizeof r->user, "%u:%u", o->user.uid, o->user.gid);
+    snprintf(r->timeout, sizeof r->timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
+    for (r->env.n = 0; r->env.n < o->n_env && r->env.n < OPTION_LIST_MAX; r->env.n++)
+        r->env.p[r->env.n] = o->env[r->env.n];
+    r->start = (struct remote_start){
+        .argv = argv,
+        .env = &r->env,
+        .user = o->user.name ? o->user.name : r->user,
+        .workdir = o->workdir,
+        .timeout = o->timeout_ns ? r->timeout : NULL,
+        .stdin_ = !o->tty,
+        .tty = o->tty,
+        .quiet = o->quiet,
+        .network = network_is_requested(&o->network) ? &o->network : NULL,
+    };
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
 {
-    static struct option_list env;
-    char user[32], timeout[32];
-    struct remote_start s = { .argv = argv,
-                              .env = &env,
-                              .user = o->user.name ? o->user.name : user,
-                              .workdir = o->workdir,
-                              .timeout = o->timeout_ns ? timeout : NULL,
-                              .stdin_ = !o->tty,
-                              .tty = o->tty,
-                              .quiet = o->quiet,
-                              .network = network_is_requested(&o->network) ? &o->network : NULL };
+    static struct served_run r;
 
     if (!can_be_served(o, argv))
         return false;
-    snprintf(user, sizeof user, "%u:%u", o->user.uid, o->user.gid);
-    snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
-    for (env.n = 0; env.n < o->n_env; env.n++)
-        env.p[env.n] = o->env[env.n];
-    return remote_run(v, &s, ret);
+    fill_served_run(&r, o, argv);
+    return remote_run(v, &r.start, ret);
 }
 
 /* --- an image of the daemon's --- */
@@ -194,20 +211,6 @@ static bool is_reference(const char *image)
     struct stat st;
 
     return image && image[0] != '/' && image[0] != '.' && lstat(image, &st) < 0;
-}
-
-static int refuse_local(const struct run_options *o)
-{
-    if (o->writable || o->system || o->side_channels || o->strict || o->hostname || o->caps ||
-        o->kernel || o->asked || o->n_mounts || o->disk != RUN_DEFAULT_DISK ||
-        o->network.resolvers.n || o->network.upstream) {
-        cli_report(
-            "run: --image %s: limits, mounts, capabilities, hostnames and resolvers cannot be set "
-            "for an image of the daemon; put them in a profile and use 'sandboxer create --image'",
-            o->image);
-        return EXIT_TOOL_FAILED;
-    }
-    return 0;
 }
 
 static size_t append_json_words(const struct json *list, const char **argv, size_t n, size_t max)
@@ -238,46 +241,36 @@ static int own_command(struct api_call *c, const struct verb *v, const char *ima
     argv[n] = NULL;
     if (n)
         return 0;
-    cli_report("run: %s has no default command: write one after '--'", image);
-    return EXIT_TOOL_FAILED;
+    return verb_failed(v, "%s has no default command: write one after '--'", image);
 }
 
 static int run_image(const struct verb *v, const struct run_options *o, char **argv)
 {
-    static struct option_list env;
+    static struct served_run r;
     static const char *words[512];
     AUTO(api_call_done) struct api_call inspected = { 0 };
-    char user[32], timeout[32];
-    struct remote_start s = { .argv = argv,
-                              .env = &env,
-                              .user = o->user.name ? o->user.name : user,
-                              .workdir = o->workdir,
-                              .image = o->image,
-                              .timeout = o->timeout_ns ? timeout : NULL,
-                              .stdin_ = !o->tty,
-                              .tty = o->tty,
-                              .quiet = o->quiet,
-                              .network = network_is_requested(&o->network) ? &o->network : NULL };
-    int status = refuse_local(o);
+    int status = 0;
 
-    if (status == 0 && !argv[0]) {
-        status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
-        s.argv = (char **)(void *)words; /* the words are only read */
-    }
-    if (status)
-        return status;
-    snprintf(user, sizeof user, "%u:%u", o->user.uid, o->user.gid);
-    snprintf(timeout, sizeof timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
+    if (has_local_options(o))
+        return verb_failed(
+            v,
+            "--image %s: limits, mounts, capabilities, hostnames and resolvers cannot be set for "
+            "an "
+            "image of the daemon; put them in a profile and use 'sandboxer create --image'",
+            o->image);
+    fill_served_run(&r, o, argv);
+    r.start.image = o->image;
     if (!o->user_given)
-        s.user = NULL;
-    for (env.n = 0; env.n < o->n_env && env.n < OPTION_LIST_MAX; env.n++)
-        env.p[env.n] = o->env[env.n];
-    if (remote_run(v, &s, &status))
+        r.start.user = NULL;
+    if (!argv[0]) {
+        status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
+        r.start.argv = (char **)(void *)words; /* the words are only read */
+    }
+    if (status || remote_run(v, &r.start, &status))
         return status;
-    cli_report(
-        "run: %s is not a local file, and no daemon runs that could have an image of that name",
+    return verb_failed(
+        v, "%s is not a local file, and no daemon runs that could have an image of that name",
         o->image);
-    return EXIT_TOOL_FAILED;
 }
 
 /* The home directory of the command's user, from the image. */
@@ -408,27 +401,22 @@ static int run_run(const struct verb *v, int argc, char **argv)
 
     if (first <= 0)
         return first < 0 ? EXIT_TOOL_FAILED : 0;
-    if (is_peers()) {
-        cli_report(
-            "run: SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
-            "their own: use 'create' and 'exec', which the policy decides about");
-        return EXIT_TOOL_FAILED;
-    }
+    if (is_peers())
+        return verb_failed(
+            v, "SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
+               "their own: use 'create' and 'exec', which the policy decides about");
     if (check_here(&e) < 0)
         return verb_misused(v, "%s", e.msg);
     run_options_fill_environment(&o);
     if (o.untrusted.file)
         return run_untrusted(&o, argv + first);
-    if (untrusted_options_any(&o.untrusted)) {
-        cli_report("run: an option of --untrusted was given without --untrusted");
-        return EXIT_TOOL_FAILED;
-    }
+    if (untrusted_options_any(&o.untrusted))
+        return verb_failed(v, "an option of --untrusted was given without --untrusted");
     if (is_reference(o.image))
         return run_image(v, &o, argv + first);
-    if (first >= argc) {
-        cli_report("run: give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
-        return EXIT_TOOL_FAILED;
-    }
+    if (first >= argc)
+        return verb_failed(v,
+                           "give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
     if (!o.image && network_touched(&o.network) && complete_network(&o, -1, &e) < 0) {
         cli_report("%s", e.msg);
         return EXIT_TOOL_FAILED;

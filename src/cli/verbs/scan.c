@@ -18,8 +18,7 @@ struct scan_options {
 
 static const struct option_spec options[] = {
     { "block", 0, "SEVERITY", "the exit status is 1 from this severity on (default: high)",
-      .kind = OPTION_WORD, .at = offsetof(struct scan_options, block),
-      .words = SCAN_SEVERITY_WORDS },
+      .at = offsetof(struct scan_options, block), .words = SCAN_SEVERITY_WORDS },
 };
 
 static void print_report(const char *file, const struct scan_report *r)
@@ -84,10 +83,8 @@ static int run_scan(const struct verb *v, int argc, char **argv)
     status = scan_files(argv, argc, &o, &w);
     json_end_array(&w);
     if (json_writer_finish(&w, &e) < 0 || buf_add_c(&out, '\n') < 0 ||
-        write_all(STDOUT_FILENO, buf_str(&out), &e) < 0) {
-        cli_report("scan: %s", e.msg);
-        return EXIT_TOOL_FAILED;
-    }
+        write_all(STDOUT_FILENO, buf_str(&out), &e) < 0)
+        return verb_failed(v, "%s", e.msg);
     return status;
 }
 

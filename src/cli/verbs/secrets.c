@@ -4,7 +4,7 @@
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = { COLUMN("KEY", "key") };
-static const struct answer_kind kind = { "keys", "key", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("keys", "key", columns);
 
 const struct verb verb_secrets_rotate_key = {
     .name = "secrets rotate-key",

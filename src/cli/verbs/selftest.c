@@ -27,17 +27,15 @@ struct selftest_options {
 #define AT(member) .at = offsetof(struct selftest_options, member)
 
 static const struct option_spec options[] = {
-    { "attacks", 'a', NULL, "run the attack suite; without it, the canary alone",
-      .kind = OPTION_FLAG, AT(attacks) },
-    { "daemon", 'd', NULL, "attack in a sandbox of the daemon as well", .kind = OPTION_FLAG,
-      AT(daemon) },
-    { "verbose", 'v', NULL, "print every attack", .kind = OPTION_FLAG, AT(verbose) },
+    { "attacks", 'a', NULL, "run the attack suite; without it, the canary alone", AT(attacks) },
+    { "daemon", 'd', NULL, "attack in a sandbox of the daemon as well", AT(daemon) },
+    { "verbose", 'v', NULL, "print every attack", AT(verbose) },
 };
 
 /* How a sandbox is built around the attacks. */
 static const struct attack_setup {
     const char *name;
-    const char *flags[WAY_FLAGS_MAX]; /* of `run` */
+    const char *flags[WAY_FLAGS_MAX]; /* of `run`, ended by NULL */
     bool served;                      /* by the daemon */
 } ways[] = {
     { "root inside", { NULL }, false },
@@ -59,12 +57,14 @@ struct argument_list {
     size_t n;
 };
 
-static void add_selftest_argument(struct argument_list *a, const char *text)
+/* Adds words up to a NULL. */
+static void add_arguments(struct argument_list *a, const char *const *words)
 {
-    if (a->n + 1 < WAY_ARGS_MAX)
-        a->p[a->n++] = text;
+    for (; *words && a->n + 1 < WAY_ARGS_MAX; words++)
+        a->p[a->n++] = *words;
     a->p[a->n] = NULL;
 }
+#define ADD(list, ...) add_arguments(list, (const char *const[]){ __VA_ARGS__, NULL })
 
 /* Runs this program with these arguments and collects its stdout; its stderr stays visible. The
  * exit status, or -1. */
@@ -100,10 +100,8 @@ static int run_self(const struct argument_list *a, struct buf *out)
 
 static void add_facts(struct argument_list *a, const struct attack_bait *b)
 {
-    for (size_t i = 0; i < b->n_facts; i++) {
-        add_selftest_argument(a, "--env");
-        add_selftest_argument(a, b->facts[i]);
-    }
+    for (size_t i = 0; i < b->n_facts; i++)
+        ADD(a, "--env", b->facts[i]);
 }
 
 /* --- the ways in --- */
@@ -115,30 +113,20 @@ static void attack_embedded(const struct attack_setup *w, const struct attack_ba
     char mount[96];
 
     snprintf(mount, sizeof mount, "%s:/attacks", b->dir);
-    add_selftest_argument(&a, "sandboxer");
-    add_selftest_argument(&a, "run");
-    add_selftest_argument(&a, "-q");
-    add_selftest_argument(&a, "--mount");
-    add_selftest_argument(&a, mount);
-    add_selftest_argument(&a, "--env");
-    add_selftest_argument(&a, "ESCAPE_READ_ONLY=/attacks/victim");
-    for (size_t i = 0; i < WAY_FLAGS_MAX && w->flags[i]; i++)
-        add_selftest_argument(&a, w->flags[i]);
+    ADD(&a, "sandboxer", "run", "-q", "--mount", mount, "--env",
+        "ESCAPE_READ_ONLY=/attacks/victim");
+    add_arguments(&a, w->flags);
     add_facts(&a, b);
-    add_selftest_argument(&a, "--");
-    add_selftest_argument(&a, "/attacks/attacks");
+    ADD(&a, "--", "/attacks/attacks");
     (void)run_self(&a, out); /* the TAP output has the result */
 }
 
 static void start_remote(struct argument_list *a, const struct selftest_options *o,
                          const char *verb)
 {
-    add_selftest_argument(a, "sandboxer");
-    add_selftest_argument(a, verb);
-    if (o->common.server) {
-        add_selftest_argument(a, "--server");
-        add_selftest_argument(a, o->common.server);
-    }
+    ADD(a, "sandboxer", verb);
+    if (o->common.server)
+        ADD(a, "--server", o->common.server);
 }
 
 static bool create_sandbox(const struct selftest_options *o, char id[static 64])
@@ -148,7 +136,7 @@ static bool create_sandbox(const struct selftest_options *o, char id[static 64])
     struct str line;
 
     start_remote(&a, o, "create");
-    add_selftest_argument(&a, "-q");
+    ADD(&a, "-q");
     if (run_self(&a, &out) != 0)
         return false;
     (void)str_cut(buf_str(&out), '\n', &line);
@@ -162,7 +150,7 @@ static void destroy_selftest_sandbox(const struct selftest_options *o, const cha
     AUTO(buf_done) struct buf out = BUF_INIT(4096);
 
     start_remote(&a, o, "destroy");
-    add_selftest_argument(&a, id);
+    ADD(&a, id);
     (void)run_self(&a, &out); /* the child prints its own errors */
 }
 
@@ -178,14 +166,11 @@ static void attack_served(const struct selftest_options *o, const struct attack_
     snprintf(from, sizeof from, "%s/attacks", b->dir);
     snprintf(to, sizeof to, "%s:/tmp/attacks", id);
     start_remote(&copy, o, "cp");
-    add_selftest_argument(&copy, from);
-    add_selftest_argument(&copy, to);
+    ADD(&copy, from, to);
     if (run_self(&copy, &ignored) == 0) {
         start_remote(&attack, o, "exec");
         add_facts(&attack, b);
-        add_selftest_argument(&attack, id);
-        add_selftest_argument(&attack, "--");
-        add_selftest_argument(&attack, "/tmp/attacks");
+        ADD(&attack, id, "--", "/tmp/attacks");
         (void)run_self(&attack, out);
     }
     destroy_selftest_sandbox(o, id);
@@ -252,15 +237,14 @@ static const struct column columns[] = {
     COLUMN("NOT APPLICABLE", "not_applicable"),
     COLUMN("NOTE", "note"),
 };
-static const struct answer_kind kind = { "ways", "way", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("ways", "way", columns);
 
 static const struct column attack_columns[] = {
     COLUMN("RESULT", "result"),
     COLUMN("WAY", "way"),
     COLUMN("ATTACK", "attack"),
 };
-static const struct answer_kind attack_kind = { "attacks", "attack", attack_columns,
-                                                COUNT_OF(attack_columns) };
+static const struct answer_kind attack_kind = KIND("attacks", "attack", attack_columns);
 
 /* Runs every way: how many of them failed. */
 static int attack_every_way(const struct selftest_options *o, const struct attack_bait *b,

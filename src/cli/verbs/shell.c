@@ -15,10 +15,8 @@ struct shell_options {
 static const struct option_spec shell_options[] = {
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
       .kind = OPTION_VARIABLES, AT(env) },
-    { "user", 'u', "USER", "name or number inside (default: the profile's)", .kind = OPTION_TEXT,
-      AT(user) },
-    { "workdir", 'w', "DIR", "working directory (default: the profile's)", .kind = OPTION_TEXT,
-      AT(workdir) },
+    { "user", 'u', "USER", "name or number inside (default: the profile's)", AT(user) },
+    { "workdir", 'w', "DIR", "working directory (default: the profile's)", AT(workdir) },
 };
 
 static int run_shell(const struct verb *v, int argc, char **argv)

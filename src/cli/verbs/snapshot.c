@@ -9,8 +9,8 @@ struct snapshot_options {
 };
 
 static const struct option_spec snapshot_options[] = {
-    { "name", 0, "NAME", "name of the snapshot", .kind = OPTION_TEXT,
-      .at = offsetof(struct snapshot_options, name), .member = "name" },
+    { "name", 0, "NAME", "name of the snapshot", .at = offsetof(struct snapshot_options, name),
+      .member = "name" },
 };
 
 const struct verb verb_snapshot = {

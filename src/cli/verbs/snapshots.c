@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/own.h"
+#include "cli/download.h"
 #include "cli/request.h"
-#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -29,7 +23,7 @@ static const struct column columns[] = {
     COLUMN("CREATED", "created_at", .show = show_age),
     COLUMN("EXPIRES", "expires_at", .show = show_until, .alone = true),
 };
-const struct answer_kind kind_snapshot = { "snapshots", "snapshot_id", columns, COUNT_OF(columns) };
+const struct answer_kind kind_snapshot = KIND("snapshots", "snapshot_id", columns);
 
 const struct verb verb_snapshots_list = {
     .name = "snapshots list",
@@ -115,114 +109,14 @@ struct export_options {
 };
 
 static const struct option_spec export_options[] = {
-    { "without-image", 0, NULL, "leave out the layers of its image", .kind = OPTION_FLAG,
+    { "without-image", 0, NULL, "leave out the layers of its image",
       .at = offsetof(struct export_options, without) },
 };
-
-enum { TARGET_MAX = 4096 };
-
-/* A file of that name is whole, or what it was before. */
-struct target {
-    const char *path;
-    char partial[TARGET_MAX]; /* our own temporary file; empty: not made, or renamed already */
-    int fd;
-};
-
-/* The one whose partial file goes if a signal ends us. */
-static const struct target *unfinished;
-
-static void on_export_signal(int sig)
-{
-    if (unfinished)
-        (void)unlink(unfinished->partial);
-    raise(sig); /* as it would be without us, when we return */
-}
-
-static void remove_if_ended(const struct target *t)
-{
-    static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = on_export_signal, .sa_flags = (int)SA_RESETHAND },
-                     was;
-
-    unfinished = t;
-    for (size_t i = 0; i < COUNT_OF(ends); i++)
-        if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-            sigaction(ends[i], &action, NULL);
-}
-
-static int target_open(struct target *t, const char *path, struct err *e)
-{
-    t->path = path;
-    t->fd = STDOUT_FILENO;
-    if (strcmp(path, "-") == 0)
-        return 0;
-    if (snprintf(t->partial, sizeof t->partial, "%s.XXXXXX", path) >= (int)sizeof t->partial) {
-        t->partial[0] = '\0';
-        return err_set(e, ERR_INVALID, "the name is too long");
-    }
-    remove_if_ended(t);
-    t->fd = mkostemp(t->partial, O_CLOEXEC);
-    if (t->fd >= 0)
-        return 0;
-    t->partial[0] = '\0';
-    return err_sys(e, "a file beside %s", path);
-}
-
-/* The name is on disk, too. */
-static int sync_dir_of(const char *path, struct err *e)
-{
-    const char *slash = strrchr(path, '/');
-    char dir[TARGET_MAX] = ".";
-    AUTO_CLOSE int fd = -1;
-
-    if (slash) /* with it: of "/file" it is the directory */
-        snprintf(dir, sizeof dir, "%.*s", (int)(slash - path + 1), path);
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 || fsync(fd) < 0 ? err_sys(e, "forcing %s to disk", dir) : 0;
-}
-
-static int target_publish(struct target *t, struct err *e)
-{
-    if (!t->partial[0])
-        return 0;
-    if (fsync(t->fd) < 0 || rename(t->partial, t->path) < 0)
-        return err_sys(e, "%s", t->path);
-    unfinished = NULL;
-    t->partial[0] = '\0';
-    return sync_dir_of(t->path, e);
-}
-
-static void target_done(struct target *t)
-{
-    if (t->partial[0])
-        (void)unlink(t->partial);
-    unfinished = NULL;
-    if (t->fd > STDERR_FILENO)
-        close(t->fd);
-}
-
-static int receive_snapshot(struct api_call *c, struct target *t)
-{
-    struct str piece;
-    struct err e;
-    int status = api_call_open(c);
-
-    while (status == 0 && api_call_next(c, &piece, &status) > 0) {
-        progress_moved(piece.n);
-        if (write_all(t->fd, piece, &e) < 0)
-            status = api_call_failed(c, &e);
-    }
-    if (status == 0 && target_publish(t, &e) < 0)
-        status = api_call_failed(c, &e);
-    return status;
-}
 
 static int run_snapshots_export(const struct verb *v, int argc, char **argv)
 {
     struct export_options o = { 0 };
-    AUTO(target_done) struct target t = { .fd = -1 };
     AUTO(api_call_done) struct api_call c;
-    struct err e;
     int status;
 
     api_call_init(&c, v, &o.common, "GET");
@@ -230,13 +124,11 @@ static int run_snapshots_export(const struct verb *v, int argc, char **argv)
         return status;
     if (strcmp(argv[1], "-") == 0 && isatty(STDOUT_FILENO) == 1)
         return verb_misused(v, "'-' writes the file to stdout, which is a terminal");
-    if (target_open(&t, argv[1], &e) < 0)
-        return api_call_failed(&c, &e);
     api_call_path(&c, "/v1/snapshots/%s/export", argv[0]);
     api_call_query(&c, "without_image", o.without ? "true" : NULL);
     c.doing = "exporting";
     c.patience = 0;
-    return receive_snapshot(&c, &t);
+    return download(&c, argv[1]);
 }
 
 const struct verb verb_snapshots_export = {
@@ -265,7 +157,7 @@ struct snapshot_import_options {
 
 static const struct option_spec import_options[] = {
     { "name", 0, "NAME", "name of the snapshot (default: the name in the file)",
-      .kind = OPTION_TEXT, .at = offsetof(struct snapshot_import_options, name), .query = "name" },
+      .at = offsetof(struct snapshot_import_options, name), .query = "name" },
 };
 
 const struct verb verb_snapshots_import = {

@@ -28,25 +28,16 @@ struct ssh_options {
 #define AT(member) .at = offsetof(struct ssh_options, member)
 
 static const struct option_spec options[] = {
-    { "user", 'u', "USER", "name or number inside (default: the profile's)", .kind = OPTION_TEXT,
-      AT(user) },
+    { "user", 'u', "USER", "name or number inside (default: the profile's)", AT(user) },
     { "forward", 'L', "[ADDRESS:]PORT:HOST:PORT",
       "listen here and connect from inside the sandbox; can be repeated", .kind = OPTION_LIST,
       AT(forwards) },
     { "agent", 'A', NULL, "let the sandbox use your agent's keys while you are connected",
-      .kind = OPTION_FLAG, AT(agent) },
-    { "tty", 't', NULL, "a terminal for the command, too", .kind = OPTION_FLAG, AT(tty) },
-    { "stdio", 0, NULL, "speak SSH on stdin and stdout, for ssh's ProxyCommand",
-      .kind = OPTION_FLAG, AT(stdio) },
-    { "host-key", 0, NULL, "print the sandbox's key, for ssh's KnownHostsCommand",
-      .kind = OPTION_FLAG, AT(host_key) },
+      AT(agent) },
+    { "tty", 't', NULL, "a terminal for the command, too", AT(tty) },
+    { "stdio", 0, NULL, "speak SSH on stdin and stdout, for ssh's ProxyCommand", AT(stdio) },
+    { "host-key", 0, NULL, "print the sandbox's key, for ssh's KnownHostsCommand", AT(host_key) },
 };
-
-static int fail_ssh(const struct verb *v, const struct err *e)
-{
-    cli_report("%s: %s", v->name, e->msg);
-    return EXIT_TOOL_FAILED;
-}
 
 /* --- the sandbox's host key --- */
 
@@ -82,7 +73,7 @@ static int connect_ssh_stdio(const struct verb *v, const struct ssh_options *o, 
     int status;
 
     if (ssh_key_public(&key, &e) < 0)
-        return fail_ssh(v, &e);
+        return verb_failed(v, "%s", e.msg);
     signal(SIGPIPE, SIG_IGN);
     api_call_init(&t.call, v, &o->common, "POST");
     api_call_path(&t.call, "/v1/sandboxes/%s/ssh", id);
@@ -137,12 +128,12 @@ static int exec_ssh(const struct verb *v, const struct ssh_options *o, const cha
     struct err e;
 
     if (ssh_key_ensure(key, sizeof key, &e) < 0)
-        return fail_ssh(v, &e);
+        return verb_failed(v, "%s", e.msg);
     add_ssh_word(&w, "ssh");
     add_ssh_word(&w, "-F");
     add_ssh_word(&w, "none");
     if (ssh_settings_each(&s, add_ssh_setting, &w, &e) < 0)
-        return fail_ssh(v, &e);
+        return verb_failed(v, "%s", e.msg);
     for (size_t i = 0; i < o->forwards.n; i++) {
         add_ssh_word(&w, "-L");
         add_ssh_word(&w, o->forwards.p[i]);
@@ -154,8 +145,7 @@ static int exec_ssh(const struct verb *v, const struct ssh_options *o, const cha
     for (; *command; command++)
         add_ssh_word(&w, *command);
     execvp(w.list[0], w.list);
-    (void)err_sys(&e, "starting ssh (Debian: openssh-client)");
-    return fail_ssh(v, &e);
+    return verb_failed(v, "starting ssh (Debian: openssh-client): %s", strerror(errno));
 }
 
 /* --- the beginning --- */

@@ -16,7 +16,7 @@ struct ssh_config_options {
 
 static const struct option_spec options[] = {
     { "agent", 'A', NULL, "let sandboxes use your agent's keys while you are connected",
-      .kind = OPTION_FLAG, AT(agent) },
+      AT(agent) },
 };
 
 static void print_ssh_setting(void *user, const char *name, const char *value)
@@ -37,15 +37,11 @@ static int run_ssh_config(const struct verb *v, int argc, char **argv)
     s.server = o.common.server;
     s.agent = o.agent;
     s.places = true;
-    if (ssh_key_ensure(key, sizeof key, &e) < 0) {
-        cli_report("%s: %s", v->name, e.msg);
-        return EXIT_TOOL_FAILED;
-    }
+    if (ssh_key_ensure(key, sizeof key, &e) < 0)
+        return verb_failed(v, "%s", e.msg);
     printf("Host sbx-* sbx_*\n");
-    if (ssh_settings_each(&s, print_ssh_setting, NULL, &e) < 0) {
-        cli_report("%s: %s", v->name, e.msg);
-        return EXIT_TOOL_FAILED;
-    }
+    if (ssh_settings_each(&s, print_ssh_setting, NULL, &e) < 0)
+        return verb_failed(v, "%s", e.msg);
     return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 

@@ -12,14 +12,13 @@ struct sync_options {
 #define AT(member) .at = offsetof(struct sync_options, member)
 
 static const struct option_spec options[] = {
-    { "force", 'f', NULL, "overwrite files that were changed here in the meantime",
-      .kind = OPTION_FLAG, AT(force), .member = "force" },
-    { "dry-run", 'n', NULL, "only show the changes", .kind = OPTION_FLAG, AT(dry_run),
-      .member = "dry_run" },
+    { "force", 'f', NULL, "overwrite files that were changed here in the meantime", AT(force),
+      .member = "force" },
+    { "dry-run", 'n', NULL, "only show the changes", AT(dry_run), .member = "dry_run" },
     { "accept", 'a', "PATH", "apply the change of PATH that was held back; can be repeated",
       .kind = OPTION_LIST, AT(accept), .member = "accept" },
-    { "accept-all", 0, NULL, "the same for everything that was held back", .kind = OPTION_FLAG,
-      AT(accept_all), .member = "accept_all" },
+    { "accept-all", 0, NULL, "the same for everything that was held back", AT(accept_all),
+      .member = "accept_all" },
 };
 
 /* Files that were not copied back and need the user's attention. */
@@ -36,14 +35,14 @@ static bool left_out(const struct json *answer)
 
 static void explain_held(const struct api_call *c, const char *id)
 {
-    uint64_t held = answer_number(c, "counts.sensitive");
+    unsigned long long held = answer_number(c, "counts.sensitive");
 
     if (held && !c->common->quiet)
         cli_report(
             "%llu held back: programs of this machine would run or obey such a file without being "
             "asked, or its deletion may be half of a move to a name that was held back (REASON "
             "says which); review, then: sandboxer sync %s --accept PATH, or --accept-all",
-            (unsigned long long)held, id);
+            held, id);
 }
 
 static int finish_sync(const struct api_call *c, char **argv)

@@ -23,9 +23,9 @@ static const struct column columns[] = {
     COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("SECRET", "token", .alone = true),
 };
-static const struct answer_kind kind = { "tokens", "id", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("tokens", "id", columns);
 /* With -q, a new token is its secret. */
-static const struct answer_kind kind_secret = { "tokens", "token", columns, COUNT_OF(columns) };
+static const struct answer_kind kind_secret = KIND("tokens", "token", columns);
 
 struct token_options {
     struct common common;
@@ -45,15 +45,15 @@ static const struct option_spec create_options[] = {
       .kind = OPTION_PAIRS, AT(labels), .member = "labels" },
     { "ttl", 0, "DURATION", "lifetime of the token", .kind = OPTION_DURATION, AT(ttl),
       .member = "ttl" },
-    { "actor", 0, "KIND", "who uses it: adm, agt or atm", .kind = OPTION_WORD, AT(actor),
-      .member = "actor", .words = "adm agt atm" },
-    { "role", 0, "ROLE", "trust in its sessions; a master approves held calls", .kind = OPTION_WORD,
-      AT(role), .member = "role", .words = "apprentice journeyman master" },
+    { "actor", 0, "KIND", "who uses it: adm, agt or atm", AT(actor), .member = "actor",
+      .words = "adm agt atm" },
+    { "role", 0, "ROLE", "trust in its sessions; a master approves held calls", AT(role),
+      .member = "role", .words = "apprentice journeyman master" },
     { "egress", 0, "REACH",
-      "the most that its sandboxes may reach (default: no ceiling of its own)", .kind = OPTION_WORD,
-      AT(egress), .member = "egress", .words = "none profile listed public local" },
-    { "preset", 0, "NAME", "limits to begin with: agent, ci, e2b or daytona", .kind = OPTION_WORD,
-      AT(preset), .member = "preset", .words = "agent ci e2b daytona" },
+      "the most that its sandboxes may reach (default: no ceiling of its own)", AT(egress),
+      .member = "egress", .words = "none profile listed public local" },
+    { "preset", 0, "NAME", "limits to begin with: agent, ci, e2b or daytona", AT(preset),
+      .member = "preset", .words = "agent ci e2b daytona" },
     { "limit", 0, "NAME=N",
       "sandboxes_per_hour, minutes_per_day, concurrent or calls_per_minute; can be repeated",
       .kind = OPTION_PAIRS, AT(limits) },
@@ -61,20 +61,16 @@ static const struct option_spec create_options[] = {
       "reached without approval: HOST[:PORT], *.HOST, or 'public' for the internet; can be "
       "repeated",
       .kind = OPTION_LIST, AT(hosts) },
-    { "allow-filesystem", 0, "ACCESS", "the workspace without approval: ro or rw",
-      .kind = OPTION_WORD, AT(filesystem), .words = "ro rw" },
-    { "allow-duration", 0, "SECONDS", "how long a sandbox lives without approval",
-      .kind = OPTION_TEXT, AT(duration) },
-    { "allow-memory", 0, "MIB", "memory of a sandbox without approval", .kind = OPTION_TEXT,
-      AT(memory) },
-    { "allow-cpu", 0, "N", "processors of a sandbox without approval", .kind = OPTION_TEXT,
-      AT(cpu) },
-    { "gateway", 0, NULL, "its bearer may act for other users", .kind = OPTION_FLAG, AT(gateway),
-      .member = "gateway" },
-    { "e2b", 0, NULL, "a key for clients of E2B: prints the variables to export",
-      .kind = OPTION_FLAG, AT(e2b), .member = "e2b" },
+    { "allow-filesystem", 0, "ACCESS", "the workspace without approval: ro or rw", AT(filesystem),
+      .words = "ro rw" },
+    { "allow-duration", 0, "SECONDS", "how long a sandbox lives without approval", AT(duration) },
+    { "allow-memory", 0, "MIB", "memory of a sandbox without approval", AT(memory) },
+    { "allow-cpu", 0, "N", "processors of a sandbox without approval", AT(cpu) },
+    { "gateway", 0, NULL, "its bearer may act for other users", AT(gateway), .member = "gateway" },
+    { "e2b", 0, NULL, "a key for clients of E2B: prints the variables to export", AT(e2b),
+      .member = "e2b" },
     { "daytona", 0, NULL, "a key for clients of Daytona: prints the variables to export",
-      .kind = OPTION_FLAG, AT(daytona), .member = "daytona" },
+      AT(daytona), .member = "daytona" },
 };
 
 static int write_token_limits(const struct verb *v, const struct option_list *limits,

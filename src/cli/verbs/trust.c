@@ -15,7 +15,7 @@ static const struct column columns[] = {
     COLUMN("WITHOUT ONE", "failure"),
     COLUMN("TOOLS", "tools", .alone = true, .block = true),
 };
-static const struct answer_kind kind = { "trust", "version", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("trust", "version", columns);
 
 const struct verb verb_trust_show = {
     .name = "trust show",
@@ -39,8 +39,7 @@ const struct verb verb_trust_reload = {
 /* --- validate --- */
 
 static const struct column problem_columns[] = { COLUMN("PROBLEM", "problem") };
-static const struct answer_kind problem = { "problems", "problem", problem_columns,
-                                            COUNT_OF(problem_columns) };
+static const struct answer_kind problem = KIND("problems", "problem", problem_columns);
 
 const struct verb verb_trust_validate = {
     .name = "trust validate",
@@ -66,11 +65,10 @@ struct trust_explain_options {
 
 #define AT(member) .at = offsetof(struct trust_explain_options, member)
 static const struct option_spec explain_options[] = {
-    { "role", 0, "ROLE", "role of the caller (default: journeyman)", .kind = OPTION_WORD, AT(role),
-      .member = "role", .words = "apprentice journeyman master" },
-    { "client", 0, "KIND", "name of the client", .kind = OPTION_TEXT, AT(client),
-      .member = "client" },
-    { "network", 0, NULL, "the sandbox reaches the network", .kind = OPTION_FLAG, AT(network) },
+    { "role", 0, "ROLE", "role of the caller (default: journeyman)", AT(role), .member = "role",
+      .words = "apprentice journeyman master" },
+    { "client", 0, "KIND", "name of the client", AT(client), .member = "client" },
+    { "network", 0, NULL, "the sandbox reaches the network", AT(network) },
 };
 
 static const struct column verdict_columns[] = {
@@ -88,8 +86,7 @@ static const struct column verdict_columns[] = {
     COLUMN("POLICY", "policy_version"),
     COLUMN("CHECKS", "checks", .alone = true, .block = true),
 };
-static const struct answer_kind verdict = { "verdicts", "verdict", verdict_columns,
-                                            COUNT_OF(verdict_columns) };
+static const struct answer_kind verdict = KIND("verdicts", "verdict", verdict_columns);
 
 /* Reads the arguments here, so that a mistake in them is a usage error. */
 static int write_explain_args(struct api_call *c, const char *text)

@@ -15,7 +15,7 @@ struct verify_options {
 
 static const struct option_spec options[] = {
     { "key", 0, "FILE", "the public key (default: seal.pub in the state directory)",
-      .kind = OPTION_TEXT, .at = offsetof(struct verify_options, key), .complete = COMPLETE_FILE },
+      .at = offsetof(struct verify_options, key), .complete = COMPLETE_FILE },
 };
 
 static int own_key(char *out, size_t cap, struct err *e)
@@ -44,10 +44,8 @@ static int run_manifest_verify(const struct verb *v, int argc, char **argv)
             HELPER_SEAL,
             (const char *const[]){ "verify", o.key ? o.key : key, argv[0], argv[1], NULL }, &status,
             &e);
-    if (r < 0) {
-        cli_report("verify: %s", e.msg);
-        return EXIT_TOOL_FAILED;
-    }
+    if (r < 0)
+        return verb_failed(v, "%s", e.msg);
     return status;
 }
 

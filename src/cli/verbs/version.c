@@ -10,7 +10,7 @@ static const struct column columns[] = {
     COLUMN("sandboxer", "client"),
     COLUMN("sandboxerd", "daemon.version"),
 };
-static const struct answer_kind kind = { "", "client", columns, COUNT_OF(columns) };
+static const struct answer_kind kind = KIND("", "client", columns);
 
 static int run_version(const struct verb *v, int argc, char **argv)
 {

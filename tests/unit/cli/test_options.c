@@ -13,8 +13,8 @@ struct sample {
 #define AT(member) .at = offsetof(struct sample, member)
 
 static const struct option_spec options[] = {
-    { "flag", 'f', NULL, "", .kind = OPTION_FLAG, AT(flag) },
-    { "text", 't', "T", "", .kind = OPTION_TEXT, AT(text) },
+    { "flag", 'f', NULL, "", AT(flag) },
+    { "text", 't', "T", "", AT(text) },
     { "word", 0, "W", "", .kind = OPTION_WORD, AT(word), .words = "one two" },
     { "span", 0, "D", "", .kind = OPTION_DURATION, AT(span) },
     { "count", 'n', "N", "", .kind = OPTION_COUNT, AT(count) },
@@ -158,9 +158,9 @@ TEST(tables_are_sound)
 
         CHECK(!!v->run != !!v->request && v->summary && v->text);
         for (size_t j = 0; (a = verb_option(v, j)); j++) {
-            CHECK(a->help && (a->kind != OPTION_CALL || a->set));
+            CHECK(a->help && (option_kind(a) == OPTION_CALL) == !!a->set);
             CHECK(a->kind != OPTION_WORD || a->words);
-            CHECK((a->kind == OPTION_FLAG) == (a->value == NULL) || a->kind == OPTION_CALL);
+            CHECK((option_kind(a) == OPTION_FLAG) == (a->value == NULL) || a->set);
             for (size_t k = 0; k < j && (b = verb_option(v, k)); k++)
                 if (strcmp(a->name, b->name) == 0 || (a->letter && a->letter == b->letter))
                     FAIL("%s: two options are called --%s or -%c", v->name, a->name, a->letter);
