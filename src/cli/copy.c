@@ -309,7 +309,6 @@ static ssize_t read_body_piece(void *ctx, void *p, size_t n)
 
 static int get_tar(struct api_call *c, const struct copy *copy, const struct copy_end *from)
 {
-    api_call_init(c, copy->verb, copy->common, "GET");
     api_call_path(c, "/v1/sandboxes/%s/files/tar", from->sandbox);
     stat_remote_path(c, from);
     api_call_query(c, "user", copy->user);
@@ -324,6 +323,7 @@ int copy_out_stream(const struct copy *copy, const struct copy_end *from)
     struct err e;
     int status;
 
+    api_call_init(&c, copy->verb, copy->common, "GET");
     if (isatty(STDOUT_FILENO) == 1)
         return verb_misused(copy->verb, "'-' writes a tar archive to stdout, which is a terminal");
     status = get_tar(&c, copy, from);
@@ -390,9 +390,8 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
     if (status)
         return status;
     dir = open(place.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0) {
+    if (dir < 0)
         return verb_failed(copy->verb, "%s: %s", place.dir, strerror(errno));
-    }
     status = get_tar(&c, copy, from);
     if (status)
         return status;

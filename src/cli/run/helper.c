@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* Runs it to its end; *ret_status is as of waitpid(2). */
-static int run_to_end(enum helper h, const char *const *arguments, const int fds[static 3],
+static int run_to_end(enum helper_program h, const char *const *arguments, const int fds[static 3],
                       int *ret_status, struct err *e)
 {
     char path[PATH_MAX], *argv[ARGUMENTS_MAX + 2] = { NULL }, *nothing[] = { NULL };
@@ -43,7 +43,7 @@ static int run_to_end(enum helper h, const char *const *arguments, const int fds
     return r < 0 ? r : spawn_wait(pid, ret_status, e);
 }
 
-int helper_failed(enum helper h, int fd, struct err *e)
+int helper_failed(enum helper_program h, int fd, struct err *e)
 {
     char text[COMPLAINT_MAX], prefix[32];
     ssize_t n = pread(fd, text, sizeof text, 0);
@@ -58,7 +58,8 @@ int helper_failed(enum helper h, int fd, struct err *e)
     return err_set(e, ERR_INVALID, STR_FMT, STR_ARG(line));
 }
 
-int helper_run(enum helper h, const char *const *arguments, int in, struct buf *out, struct err *e)
+int helper_run(enum helper_program h, const char *const *arguments, int in, struct buf *out,
+               struct err *e)
 {
     AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
     AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
@@ -78,8 +79,8 @@ int helper_run(enum helper h, const char *const *arguments, int in, struct buf *
     return err_wrap(e, buf_read_fd(out, said, e), "the output of %s", helpers[h].name);
 }
 
-int helper_run_text(enum helper h, const char *const *arguments, struct str text, struct buf *out,
-                    struct err *e)
+int helper_run_text(enum helper_program h, const char *const *arguments, struct str text,
+                    struct buf *out, struct err *e)
 {
     AUTO_CLOSE int in = memfd_create("question", MFD_CLOEXEC);
     int r;
@@ -92,7 +93,7 @@ int helper_run_text(enum helper h, const char *const *arguments, struct str text
     return r < 0 ? r : helper_run(h, arguments, in, out, e);
 }
 
-int helper_show(enum helper h, const char *const *arguments, int *ret_status, struct err *e)
+int helper_show(enum helper_program h, const char *const *arguments, int *ret_status, struct err *e)
 {
     int status,
         r = run_to_end(h, arguments, (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &status, e);

@@ -23,9 +23,9 @@ static int save_key(const struct verb *v, struct common *common, const char *pat
     AUTO(api_call_done) struct api_call c;
     char name[PATH_MAX];
 
+    api_call_init(&c, v, common, "GET");
     if (snprintf(name, sizeof name, "%s.key", path) >= (int)sizeof name)
         return verb_misused(v, "the path is too long");
-    api_call_init(&c, v, common, "GET");
     api_call_path(&c, "/v1/secrets/key");
     return download(&c, name);
 }

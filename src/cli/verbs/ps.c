@@ -18,9 +18,9 @@ static int forget_process(struct api_call *c, void *options_, char **argv)
     const struct ps_options *o = options_;
     AUTO(api_call_done) struct api_call forget;
 
+    api_call_init(&forget, c->verb, c->common, "DELETE");
     if (!o->forget)
         return 0;
-    api_call_init(&forget, c->verb, c->common, "DELETE");
     api_call_path(&forget, "/v1/sandboxes/%s/processes/%s", argv[0], o->forget);
     return api_call_run(&forget);
 }

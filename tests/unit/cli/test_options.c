@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/verb.h"
+#include "cli/request.h"
 #include "harness/tap.h"
 
 struct sample {
@@ -164,6 +164,26 @@ TEST(tables_are_sound)
             for (size_t k = 0; k < j && (b = verb_option(v, k)); k++)
                 if (strcmp(a->name, b->name) == 0 || (a->letter && a->letter == b->letter))
                     FAIL("%s: two options are called --%s or -%c", v->name, a->name, a->letter);
+        }
+    }
+}
+
+/* Options of a verb that is one request are stored within its options, and go where it has room. */
+TEST(requests_are_sound)
+{
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        const struct verb *v = cli_verbs[i];
+        const struct verb_request *q = v->request;
+
+        if (!q)
+            continue;
+        CHECK(q->method && q->path && (q->kind || q->done || q->print));
+        CHECK(!q->members[0] || q->body == BODY_JSON);
+        CHECK(q->body <= BODY_JSON || v->n_arguments.least > 0);
+        for (size_t k = 0; k < v->n_options; k++) {
+            CHECK(v->options[k].at >= sizeof(struct common));
+            CHECK(v->options[k].at < q->options_size);
+            CHECK(!v->options[k].member || q->body == BODY_JSON);
         }
     }
 }
