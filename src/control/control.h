@@ -7,70 +7,23 @@
 #ifndef CONTROL_CONTROL_H
 #define CONTROL_CONTROL_H
 
-#include "domain/config/config.h"
-#include "control/owner/caller.h"
 #include "backends/backend.h"
-#include "lib/loop/timer.h"
+#include "control/owner/caller.h"
+#include "control/plane/access.h"
+#include "control/plane/publish.h"
+#include "control/plane/supervisor.h"
+#include "domain/config/config.h"
 #include "domain/model/process.h"
-#include "domain/model/record.h"
 #include "domain/model/request.h"
 #include "domain/profile/catalog.h"
 #include "domain/store/store.h"
+#include "lib/loop/timer.h"
 
-struct control; /* control/plane.h has its members; private to this module */
+struct control; /* control/plane/plane.h has its members; private to this module */
 struct sandbox;
 struct policy_text;
+struct policy_bounds;
 struct base_image;
-struct gate_place;
-
-/* A workspace that a process copies with the rights of the user who granted its directory; the
- * caller keeps the descriptors. */
-struct control_sync {
-    const char *sandbox; /* whose grant is used */
-    bool receive;        /* sandbox to host */
-    unsigned flags;      /* enum sync_flag */
-    const char *top;
-    int tar, manifest_in, manifest_out; /* -1: none */
-    int client; /* connection of the client that accepts sensitive names; -1: none */
-    int accept; /* a memfd with the accepted paths, NUL-terminated; -1: none */
-    int report; /* a pipe for its progress and result, or why it was not started */
-};
-
-/* A pending request to the supervisor. Embedded in its owner. `done` is called once, from the loop;
- * *fd, which may be -1, is closed afterwards unless it is taken. */
-struct control_request;
-typedef void control_request_fn(struct control_request *q, int r, const struct err *e, int *fd);
-struct control_request {
-    control_request_fn *done;
-    struct link link_;
-    uint64_t id_;
-    int64_t deadline_;
-};
-
-/* A host directory that a client grants to a sandbox as its workspace. The supervisor asks the
- * kernel who the client is: by its connection, or by the socket that it made to hand the directory
- * over (lib/ipc/handover.h). Without either, it only checks that the directory of an earlier grant
- * can be opened. */
-struct control_grant {
-    const char *sandbox;
-    const char *path; /* of the request */
-    bool writable;
-    bool dry;           /* checks that the client could grant it: nothing is recorded or consumed */
-    int client, handed; /* -1: none */
-};
-
-/* Descriptors that identify a client; they stay the owner's. */
-struct control_client {
-    int connection; /* -1: not from a unix socket */
-    int handed;     /* -1: no directory was handed over */
-};
-
-/* Where sandboxes write to (engine/storage/driver.h), for status requests. */
-struct control_storage {
-    const char *driver, *why;
-    bool on_disk, limited;
-    uint64_t free_min; /* bytes that layer workers leave free there */
-};
 
 struct control_setup {
     struct loop *loop;
@@ -82,33 +35,9 @@ struct control_setup {
     struct json_strs profiles;         /* directories; later ones override earlier ones */
     struct keyring *keys;              /* of secrets in the store; NULL: they are not sealed */
     struct backend_context extensions; /* loop, work and state are filled in from here */
-    /* Starts such a process, without waiting for it. */
-    int (*mirror)(void *user, const struct control_sync *m, struct err *e);
-    /* Grants a directory, or checks its grant; and removes a grant. */
-    int (*grant)(void *user, const struct control_grant *g, struct control_request *q,
-                 struct err *e);
-    void (*cancel)(void *user, struct control_request *q);
-    void (*forget_grant)(void *user, const char *sandbox);
-    /* A descriptor with the current content of hub.headers_file. */
-    int (*headers)(void *user, int *ret, struct err *e);
-    /* A connected socket to a new egress worker, and an id for it. The process may not run yet; if
-     * it cannot be started, the socket is closed. */
-    int (*egress_worker)(void *user, int *ret, uint64_t *ret_id, struct err *e);
-    /* Kills a worker that may not exit by itself. */
-    void (*end_egress_worker)(void *user, uint64_t id);
-    /* Replaces the addresses, besides public ones, that it may connect to (lib/gate/gate.h). NULL:
-     * workers are not restricted. */
-    int (*egress_places)(void *user, uint64_t id, const struct gate_place *list, size_t n,
-                         struct control_request *q, struct err *e);
-    /* The same for the fetch process (engine/fetcher/fetcher.h), which makes HTTP requests for the
-     * control plane. */
-    int (*fetch_process)(void *user, int *ret, uint64_t *ret_id, struct err *e);
-    void (*end_fetch_process)(void *user, uint64_t id);
-    /* A connected socket to a new layer worker (engine/layers/job.h), likewise: if it cannot be
-     * started, DONE has the reason. */
-    int (*layer_worker)(void *user, int *ret, struct err *e);
+    struct supervisor supervisor;
     void (*on_open)(void *user);
-    void *user;
+    void *user; /* of on_open */
 };
 
 /* Opens the store, loads profiles and recovers the sandboxes of earlier daemon runs: adopts
@@ -351,6 +280,9 @@ struct str sandbox_policy(const struct sandbox *s);               /* JSON; empty
 struct policy_text *sandbox_policy_text(const struct sandbox *s); /* borrowed; NULL: no network */
 /* The peer or token that a master approved the current policy for; "": none. */
 const char *sandbox_approved_for(const struct sandbox *s);
+/* The bounds of a policy that `who` wants to set on it (control/egress/ceiling.h). */
+int sandbox_ceiling(const struct sandbox *s, const struct caller *who, struct arena *a,
+                    struct policy_bounds *ret, struct err *e);
 /* The ceiling of the policy, as written by egress_ceiling_write(); empty: none. */
 struct str sandbox_policy_ceiling(const struct sandbox *s);
 /* Replaces the whole policy (control/egress/policy_text.h). Done when it is on disk and in force;
@@ -425,28 +357,8 @@ int process_start_fill(const struct sandbox *s, const struct process_request *q,
 
 /* --- Events. --- */
 
-/* A subscriber gets the events that are committed after it subscribed; earlier ones are in the
- * store. */
-struct event_subscriber;
-typedef void event_fn(struct event_subscriber *s, const struct event_record *v);
-struct event_subscriber {
-    event_fn *on_event;
-    struct link link_;
-};
-void control_subscribe(struct control *c, struct event_subscriber *s, event_fn *fn);
-void event_unsubscribe(struct event_subscriber *s);
-/* Publishes an event that is on disk to all subscribers. */
-void control_publish(struct control *c, const struct event_record *v);
+/* control/plane/publish.h has the rest. */
 /* For an event that is being published: the labels of its sandbox are still known. */
 bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v);
-
-/* --- For the edge. --- */
-struct store *control_store(struct control *c);
-struct loop *control_loop(struct control *c);
-struct thread_pool *control_work(struct control *c);
-struct catalog *control_catalog(struct control *c);
-struct metrics *control_metrics(struct control *c);
-/* A descriptor of an unnamed file in the state directory. */
-int control_scratch(struct control *c, struct err *e);
 
 #endif

@@ -2,6 +2,8 @@
 #include "control/meters.h"
 
 #include "base/clock.h"
+#include "control/egress/egress_link.h"
+#include "control/sandbox/pool.h"
 #include "control/sandbox/sandbox.h"
 #include "lib/metrics/process.h"
 
@@ -94,27 +96,27 @@ static void refresh_egress_metrics(struct metric_set *s, struct control *c)
     metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
     metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)egress_links_restarts(c));
     metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)egress_links_full_logs(c));
-    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->egress_links.dropped);
+    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->egress_links->dropped);
     metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
 }
 
 static void refresh_control_metrics(struct metric_set *s)
 {
-    struct control *c = container_of(s, struct control, meters.control);
+    struct control *c = container_of(s, struct meters, control)->plane;
     size_t n[SANDBOX_STATE_COUNT_] = { 0 };
 
     map_each(&c->sandboxes, count_state, n);
     for (size_t i = 0; i < SANDBOX_STATE_COUNT_; i++)
         metric_set_to(s, SANDBOXES, METRIC_AT(i), (double)n[i]);
-    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool.hits);
-    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool.misses);
-    metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool.total);
+    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool->hits);
+    metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool->misses);
+    metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool->total);
     refresh_egress_metrics(s, c);
 }
 
 int meters_open(struct control *c, struct err *e)
 {
-    struct meters *m = &c->meters;
+    struct meters *m = c->meters;
     int r = metrics_register(&m->registry, &m->control, table, COUNT_OF(table), e);
 
     m->control.refresh = refresh_control_metrics;
@@ -123,33 +125,32 @@ int meters_open(struct control *c, struct err *e)
 
 void meters_close(struct control *c)
 {
-    metrics_unregister(&c->meters.control);
-    metrics_unregister(&c->meters.process);
+    metrics_unregister(&c->meters->control);
+    metrics_unregister(&c->meters->process);
 }
 
 static void time_creation(struct control *c, const struct event_record *v)
 {
-    struct map_entry *at = map_find(&c->sandboxes, str_from(v->sandbox));
-    int64_t took =
-        at ? v->time_ns - container_of(at, struct sandbox, entry)->record.created_ns : -1;
+    const struct sandbox_record *r = control_record(c, v->sandbox);
+    int64_t took = r ? v->time_ns - r->created_ns : -1;
 
     if (took >= 0) /* the wall clock may have been set back */
-        metric_observe(&c->meters.control, CREATE_SECONDS, METRIC_ALONE,
+        metric_observe(&c->meters->control, CREATE_SECONDS, METRIC_ALONE,
                        (double)took / (double)NS_PER_S);
 }
 
 void meters_on_event(struct control *c, const struct event_record *v)
 {
     if (v->to < 0) {
-        metric_add(&c->meters.control, OTHER_EVENTS, METRIC_ALONE, 1);
+        metric_add(&c->meters->control, OTHER_EVENTS, METRIC_ALONE, 1);
         return;
     }
-    metric_add(&c->meters.control, MOVES, METRIC_AT((size_t)v->to), 1);
+    metric_add(&c->meters->control, MOVES, METRIC_AT((size_t)v->to), 1);
     if (v->to == SANDBOX_READY && v->from == SANDBOX_PROVISIONING)
         time_creation(c, v);
 }
 
 struct metrics *control_metrics(struct control *c)
 {
-    return &c->meters.registry;
+    return &c->meters->registry;
 }

@@ -9,6 +9,7 @@
 struct control;
 
 struct meters {
+    struct control *plane;
     struct metrics registry; /* of the whole daemon: other modules register here, too */
     struct metric_set control, process;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/plane.h"
+#include "control/control.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,16 +9,37 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/egress/anchors.h"
+#include "control/egress/egress_link.h"
+#include "control/egress/egress_tail.h"
+#include "control/layer/digest_queue.h"
+#include "control/layer/layers.h"
+#include "control/meters.h"
+#include "control/owner/event_share.h"
 #include "control/image/images.h"
 #include "control/event/event_delivery.h"
-#include "control/event/prune.h"
-#include "control/sandbox/usage.h"
+#include "control/prune.h"
+#include "control/sandbox/copy_slots.h"
+#include "control/sandbox/pool.h"
 #include "control/sandbox/sandbox.h"
+#include "control/sandbox/usage.h"
 #include "control/owner/owner_share.h"
 #include "control/snapshot/snapshots.h"
 
 enum { CLOSE_POLL_MS = 2, CLOSE_MAX_S = 5 };
+
+/* The control plane, and the state of its parts. */
+struct plane {
+    struct control control;
+    struct anchors anchors;
+    struct copy_slots copies;
+    struct digest_queue digest_queue;
+    struct egress_links egress_links;
+    struct egress_tail egress_tail;
+    struct layers layers;
+    struct meters meters;
+    struct pool pool;
+};
 
 struct store *control_store(struct control *c)
 {
@@ -73,10 +94,9 @@ void event_unsubscribe(struct event_subscriber *s)
 bool event_visible(const struct control *c, const struct caller *who, const struct event_record *v)
 {
     static const struct json_map none = { NULL, 0 };
-    struct map_entry *at = who->labels.n ? map_find(&c->sandboxes, str_from(v->sandbox)) : NULL;
+    const struct sandbox_record *r = who->labels.n ? control_record(c, v->sandbox) : NULL;
 
-    return caller_sees(who, v->owner,
-                       at ? &container_of(at, struct sandbox, entry)->record.labels : &none);
+    return caller_sees(who, v->owner, r ? &r->labels : &none);
 }
 
 static void log_event(const struct event_record *v)
@@ -100,6 +120,12 @@ void control_publish(struct control *c, const struct event_record *v)
         next = list_after(&c->subscribers, m);
         s->on_event(s, v);
     }
+}
+
+void control_publish_first(struct control *c, const struct store_txn *t, struct event_record *v)
+{
+    v->seq = t->first_seq;
+    control_publish(c, v);
 }
 
 /* --- opening and closing --- */
@@ -162,6 +188,7 @@ static void control_free(struct control *c)
     usage_close(c);
     images_stop(c);
     digest_queue_close(c);
+    dedup_stop(c);
     snapshots_flatten_stop(c);
     if (c->store)
         store_close(c->store); /* completes pending transactions while their owners exist */
@@ -187,7 +214,7 @@ static void control_free(struct control *c)
     quota_done(&c->taken);
     copy_slots_close(c);
     event_share_close(c);
-    free(c);
+    free(container_of(c, struct plane, control));
 }
 
 static void open_control_quotas(struct control *c)
@@ -209,68 +236,88 @@ static void open_control_quotas(struct control *c)
     copy_slots_open(c);
 }
 
-int control_open(const struct control_setup *s, struct control **ret, struct err *e)
+static int open_store(struct control *c, struct err *e)
 {
-    struct control *c = new0(sizeof *c);
-    int r;
+    int r = read_boot_id(c->boot, e);
 
-    c->loop = s->loop;
-    c->work = s->work;
-    c->config = s->config;
-    c->owner = s->owner;
-    owner_share_open(c);
-    c->profiles = s->profiles;
-    c->storage = s->storage;
-    c->layers.on_disk = s->storage.on_disk;
-    c->context = s->extensions;
+    if (r >= 0)
+        r = store_open(c->context.state, c->loop, c->work, &c->store, e);
+    if (r >= 0)
+        r = control_open_secrets(c, e);
+    return r < 0 ? r : store_open_ledger(c->store, e);
+}
+
+static int open_catalog(struct control *c, struct err *e)
+{
+    int r = catalog_load(c->profiles, &c->catalog, e);
+
+    if (r >= 0)
+        log_invalid_profiles(c->catalog);
+    return r;
+}
+
+static int open_egress(struct control *c, struct err *e)
+{
+    int r = egress_links_open(c, e);
+
+    if (r >= 0)
+        event_delivery_open_egress(c);
+    return r;
+}
+
+static int (*const open_steps[])(struct control *c, struct err *e) = {
+    meters_open,     open_store,   event_share_open, event_delivery_open, /* before the first event is recorded */
+    images_open,     open_catalog, open_backends,    open_egress,         snapshots_load,
+    control_recover,
+};
+
+static struct control *control_new(const struct control_setup *s)
+{
+    struct plane *p = new0(sizeof *p);
+    struct control *c = &p->control;
+
+    *c = (struct control){ .loop = s->loop,
+                           .work = s->work,
+                           .config = s->config,
+                           .owner = s->owner,
+                           .keys = s->keys,
+                           .profiles = s->profiles,
+                           .storage = s->storage,
+                           .context = s->extensions,
+                           .supervisor = s->supervisor,
+                           .fetcher = { .loop = s->loop,
+                                        .start = s->supervisor.fetch_process,
+                                        .end = s->supervisor.end_fetch_process,
+                                        .user = s->supervisor.user },
+                           .on_open = s->on_open,
+                           .user = s->user,
+                           .anchors = &p->anchors,
+                           .copies = &p->copies,
+                           .digest_queue = &p->digest_queue,
+                           .egress_links = &p->egress_links,
+                           .egress_tail = &p->egress_tail,
+                           .layers = &p->layers,
+                           .meters = &p->meters,
+                           .pool = &p->pool };
     c->context.loop = s->loop;
     c->context.work = s->work;
     c->context.state = s->state;
-    c->mirror = s->mirror;
-    c->grant = s->grant;
-    c->cancel = s->cancel;
-    c->forget_grant = s->forget_grant;
-    c->headers = s->headers;
-    c->egress_worker = s->egress_worker;
-    c->end_egress_worker = s->end_egress_worker;
-    c->egress_places = s->egress_places;
-    c->layer_worker = s->layer_worker;
-    c->fetcher = (struct fetcher){
-        .loop = s->loop, .start = s->fetch_process, .end = s->end_fetch_process, .user = s->user
-    };
+    p->layers.on_disk = s->storage.on_disk;
+    p->anchors.control = p->digest_queue.control = p->egress_tail.control = p->layers.control =
+        p->meters.plane = p->pool.control = c;
     fetcher_init(&c->fetcher);
-    c->on_open = s->on_open;
-    c->user = s->user;
+    owner_share_open(c);
     open_control_quotas(c);
-    r = meters_open(c, e);
-    if (r >= 0)
-        r = read_boot_id(c->boot, e);
-    if (r >= 0)
-        r = store_open(s->state, s->loop, s->work, &c->store, e);
-    if (r >= 0)
-        r = control_open_secrets(c, s->keys, e);
-    if (r >= 0)
-        r = store_open_ledger(c->store, e);
-    if (r >= 0)
-        r = event_share_open(c, e);
-    if (r >= 0)
-        r = event_delivery_open(c, e); /* before the first event is recorded */
-    if (r >= 0)
-        r = images_open(c, e);
-    if (r >= 0)
-        r = catalog_load(c->profiles, &c->catalog, e);
-    if (r >= 0)
-        log_invalid_profiles(c->catalog);
-    if (r >= 0)
-        r = open_backends(c, e);
-    if (r >= 0)
-        r = egress_links_open(c, e);
-    if (r >= 0)
-        event_delivery_open_egress(c);
-    if (r >= 0)
-        r = snapshots_load(c, e);
-    if (r >= 0)
-        r = control_recover(c, e);
+    return c;
+}
+
+int control_open(const struct control_setup *s, struct control **ret, struct err *e)
+{
+    struct control *c = control_new(s);
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(open_steps); i++)
+        r = open_steps[i](c, e);
     if (r < 0) {
         control_free(c);
         return r;
@@ -289,7 +336,7 @@ static void on_closing(struct loop_timer *t)
     void (*on_closed)(void *) = c->on_closed;
     void *user = c->user;
 
-    if ((c->changes || c->pool.total) && clock_mono() < c->close_by) {
+    if ((c->changes || c->pool->total) && clock_mono() < c->close_by) {
         loop_timer_start(c->loop, t, clock_mono() + CLOSE_POLL_MS * NS_PER_MS, on_closing, NULL);
         return;
     }
@@ -305,5 +352,6 @@ void control_close(struct control *c, void (*on_closed)(void *user))
     event_delivery_close(c);
     images_stop(c);
     digest_queue_close(c);
+    dedup_stop(c);
     loop_timer_start(c->loop, &c->closing, clock_mono(), on_closing, NULL);
 }

@@ -251,49 +251,42 @@ static void on_control_open(void *user)
     serve_report(s->setup->ready_fd, NULL);
 }
 
+/* What the control plane asks the monitor for: `user` is the struct requests. */
 static int new_launcher(void *user, int *ret, struct err *e)
 {
-    struct serve *s = user;
-
-    return requests_program(&s->requests, MONITOR_LAUNCHER, ret, NULL, e);
+    return requests_program(user, MONITOR_LAUNCHER, ret, NULL, e);
 }
 
 static int new_sync(void *user, const struct control_sync *m, struct err *e)
 {
-    struct serve *s = user;
-
-    return monitor_sync(&s->requests, m, e);
+    return monitor_sync(user, m, e);
 }
 
 static int new_grant(void *user, const struct control_grant *g, struct control_request *q,
                      struct err *e)
 {
-    struct serve *s = user;
+    const struct serve *s = container_of(user, struct serve, requests);
 
-    return monitor_grant(&s->requests, &s->setup->launcher, g, q, e);
+    return monitor_grant(user, &s->setup->launcher, g, q, e);
 }
 
 static void cancel_request(void *user, struct control_request *q)
 {
-    struct serve *s = user;
-
-    requests_cancel(&s->requests, q);
+    requests_cancel(user, q);
 }
 
 static void forget_grant(void *user, const char *sandbox)
 {
-    struct serve *s = user;
-
-    monitor_forget(&s->requests, sandbox);
+    monitor_forget(user, sandbox);
 }
 
 /* At the start it is waited for; at a reload it was fetched before. */
 static int read_headers(void *user, int *ret, struct err *e)
 {
-    struct serve *s = user;
+    struct serve *s = container_of(user, struct serve, requests);
 
     if (!s->control)
-        return requests_await(&s->requests, MONITOR_HEADERS, ret, e);
+        return requests_await(user, MONITOR_HEADERS, ret, e);
     if (s->headers_fd < 0) {
         *e = s->headers_err;
         return -(int)s->headers_err.code;
@@ -304,39 +297,31 @@ static int read_headers(void *user, int *ret, struct err *e)
 
 static int new_worker(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
-    struct serve *s = user;
-
-    return requests_program(&s->requests, MONITOR_EGRESS, ret, ret_id, e);
+    return requests_program(user, MONITOR_EGRESS, ret, ret_id, e);
 }
 
 static int set_worker_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
                              struct control_request *q, struct err *e)
 {
-    struct serve *s = user;
-
-    return monitor_places(&s->requests, id, list, n, q, e);
+    return monitor_places(user, id, list, n, q, e);
 }
 
 static int new_layer_worker(void *user, int *ret, struct err *e)
 {
-    struct serve *s = user;
-
-    return requests_program(&s->requests, MONITOR_LAYER_WORKER, ret, NULL, e);
+    return requests_program(user, MONITOR_LAYER_WORKER, ret, NULL, e);
 }
 
 static int new_fetch_process(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
-    struct serve *s = user;
-
-    return requests_program(&s->requests, MONITOR_FETCH, ret, ret_id, e);
+    return requests_program(user, MONITOR_FETCH, ret, ret_id, e);
 }
 
-static void end_program(struct serve *s, enum monitor_kind kind, uint64_t id)
+static void end_program(struct requests *q, enum monitor_kind kind, uint64_t id)
 {
     struct monitor_request message = { .kind = kind, .worker = id };
     struct err e;
 
-    if (requests_notify(&s->requests, &message, NULL, 0, &e) < 0)
+    if (requests_notify(q, &message, NULL, 0, &e) < 0)
         LOG(ERROR, "warden.failed", LOG_S("error", e.msg));
 }
 
@@ -366,18 +351,19 @@ static int open_control(struct serve *s, struct err *e)
                         .roots_only = u->launcher.untrusted,
                         .tenants = config_serves_tenants(u->config),
                         .launcher = new_launcher,
-                        .user = s },
-        .mirror = new_sync,
-        .grant = new_grant,
-        .cancel = cancel_request,
-        .forget_grant = forget_grant,
-        .headers = read_headers,
-        .egress_worker = new_worker,
-        .end_egress_worker = end_worker,
-        .egress_places = set_worker_places,
-        .fetch_process = new_fetch_process,
-        .end_fetch_process = end_fetch_process,
-        .layer_worker = new_layer_worker,
+                        .user = &s->requests },
+        .supervisor = { .mirror = new_sync,
+                        .grant = new_grant,
+                        .cancel = cancel_request,
+                        .forget_grant = forget_grant,
+                        .headers = read_headers,
+                        .egress_worker = new_worker,
+                        .end_egress_worker = end_worker,
+                        .egress_places = set_worker_places,
+                        .fetch_process = new_fetch_process,
+                        .end_fetch_process = end_fetch_process,
+                        .layer_worker = new_layer_worker,
+                        .user = &s->requests },
         .on_open = on_control_open,
         .user = s,
     };

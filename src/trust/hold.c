@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/owner/owner_share.h"
 #include "lib/json/writer.h"
 #include "trust/held.h"

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/owner/owner_share.h"
 #include "control/owner/tokens.h"
 #include "lib/crypto/hash.h"

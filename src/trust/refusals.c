@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "trust/internal.h"
 
 enum { AUDIT_BURST = 32 };

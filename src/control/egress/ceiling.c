@@ -3,8 +3,7 @@
 
 #include <stdio.h>
 
-#include "control/plane.h"
-#include "control/sandbox/sandbox.h"
+#include "control/plane/plane.h"
 #include "domain/model/owner.h"
 #include "domain/policy/egress_names.h"
 #include "domain/policy/egress_sources.h"
@@ -188,12 +187,4 @@ int control_ceiling(const struct control *c, const struct caller *who, const cha
     int r = profile ? catalog_find(c->catalog, str_from(profile), &p, e) : 0;
 
     return r < 0 ? r : ceiling_make(c, &author, p, a, ret, e);
-}
-
-int sandbox_ceiling(const struct sandbox *s, const struct caller *who, struct arena *a,
-                    struct policy_bounds *ret, struct err *e)
-{
-    const struct policy_author author = ceiling_author(who);
-
-    return ceiling_make(s->control, &author, s->profile, a, ret, e);
 }

@@ -13,7 +13,6 @@
 #include "control/egress/policy_text.h"
 
 struct control;
-struct sandbox;
 
 enum { CEILING_ARENA_MAX = 8 << 20 }; /* size of an arena for one ceiling */
 
@@ -27,11 +26,9 @@ int ceiling_make(const struct control *c, const struct policy_author *who, const
 
 struct policy_author ceiling_author(const struct caller *who);
 
-/* For a policy that `who` wants to set: on a profile, by its name; on a sandbox. */
+/* For a policy that `who` wants to set on a profile, by its name. */
 int control_ceiling(const struct control *c, const struct caller *who, const char *profile,
                     struct arena *a, struct policy_bounds *ret, struct err *e);
-int sandbox_ceiling(const struct sandbox *s, const struct caller *who, struct arena *a,
-                    struct policy_bounds *ret, struct err *e);
 
 /* The author from the store. For a row without one (of an earlier version): an administrator, if
  * the sandbox's owner is one. */

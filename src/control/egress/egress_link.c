@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/anchors.h"
+#include "control/egress/anchors.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
-#include "control/sandbox/sandbox.h"
+#include "control/plane/plane.h"
 #include "lib/crypto/secret.h"
 #include "engine/egress/wire.h"
 #include "lib/ipc/listeners.h"
+#include "lib/proc/sealed.h"
 
 #define APPLY_NS      (10 * NS_PER_S)  /* for a policy to get into force */
 #define LINK_RETRY_NS NS_PER_S         /* until a failed box is retried */
@@ -67,24 +67,6 @@ static void on_apply_timeout(struct loop_timer *t)
 }
 
 /* ---- to the worker ---- */
-
-static int make_memfd(struct str text, struct err *e)
-{
-    AUTO_CLOSE int fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    for (size_t done = 0; fd >= 0 && done < text.n;) {
-        ssize_t n = write(fd, text.p + done, text.n - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_sys(e, "writing the policy");
-        done += (size_t)n;
-    }
-    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return err_sys(e, "creating a file for the policy");
-    return take_fd(&fd);
-}
 
 static void send_log_room(struct egress_link *o, struct egress_link_room room, const int *fd)
 {
@@ -175,10 +157,10 @@ static void send_link_policy(struct egress_link *o)
 {
     struct wire_box m = { .generation = o->generation };
     struct err e;
-    AUTO_CLOSE int fd = make_memfd(o->policy->json, &e);
-    AUTO_CLOSE int ceiling = fd < 0 ? -1 : make_memfd(o->policy->ceiling, &e);
+    AUTO_CLOSE int fd = -1, ceiling = -1;
 
-    if (fd < 0 || ceiling < 0) {
+    if (sealed_text(o->policy->json, "policy", &fd, &e) < 0 ||
+        sealed_text(o->policy->ceiling, "ceiling", &ceiling, &e) < 0) {
         note_flaw(o, e.msg);
         retry_link(o);
         return;
@@ -356,7 +338,6 @@ static void on_link_failed(struct egress_link *o, const void *message)
 static void on_link_used(struct egress_link *o, const void *message)
 {
     const struct wire_used *m = message;
-    struct map_entry *at = map_find(&o->control->sandboxes, str_from(o->box->id));
     bool moved = m->bytes_out != o->now.bytes_out || m->bytes_in != o->now.bytes_in;
 
     o->now = (struct egress_link_counters){ .allowed = m->allowed,
@@ -366,8 +347,8 @@ static void on_link_used(struct egress_link *o, const void *message)
                                             .bytes_in = m->bytes_in };
     o->line.seq = m->chain_seq;
     memcpy(o->line.digest, m->chain_digest, sizeof o->line.digest);
-    if (at && moved)
-        idle_note(&container_of(at, struct sandbox, entry)->idle, USE_EGRESS);
+    if (moved)
+        control_note_egress(o->control, o->box->id);
 }
 
 /* The answer must go to the worker that asked: its successor uses the same tags. */
@@ -478,7 +459,7 @@ const struct egress_worker_events egress_link_worker_events = { .up = on_worker_
 
 struct egress_link *egress_link_find(struct control *c, const char *box)
 {
-    struct map_entry *at = map_find(&c->egress_links.by_box, str_from(box));
+    struct map_entry *at = map_find(&c->egress_links->by_box, str_from(box));
 
     return at ? container_of(at, struct egress_link, entry) : NULL;
 }
@@ -495,7 +476,7 @@ struct egress_link *egress_link_new(struct control *c, struct backend_box *b,
     if (owner)
         egress_link_set_owner(o, owner, family);
     egress_link_join_worker(o, share, owner ? account_of(c, owner, family).name : NULL);
-    map_add(&c->egress_links.by_box, &o->entry);
+    map_add(&c->egress_links->by_box, &o->entry);
     egress_link_advance(o);
     return o;
 }
@@ -559,12 +540,12 @@ void egress_link_free(struct egress_link *o)
     egress_link_room_end(o);
     send_link_remove(o);
     all = egress_link_counters(o);
-    add_counters(&o->control->egress_links.ended, &all);
+    add_counters(&o->control->egress_links->ended, &all);
     link_leave(&o->turn);
     enter_link_state(o, EGRESS_LINK_CLOSED);
     egress_link_drop_places(o);
     egress_link_leave_worker(o);
-    map_remove(&o->control->egress_links.by_box, &o->entry);
+    map_remove(&o->control->egress_links->by_box, &o->entry);
     loop_timer_stop(&o->retry);
     loop_timer_stop(&o->recount);
     egress_link_abandon(o);
@@ -636,8 +617,8 @@ static void add_link_counters(struct map_entry *v, void *user)
 
 struct egress_link_counters egress_links_counters(struct control *c)
 {
-    struct egress_link_counters all = c->egress_links.ended;
+    struct egress_link_counters all = c->egress_links->ended;
 
-    map_each(&c->egress_links.by_box, add_link_counters, &all);
+    map_each(&c->egress_links->by_box, add_link_counters, &all);
     return all;
 }

@@ -4,7 +4,7 @@
 #define CONTROL_EGRESS_EGRESS_LINK_INTERNAL_H
 
 #include "base/id.h"
-#include "control/control.h"
+#include "control/plane/supervisor.h"
 #include "control/egress/egress_link.h"
 #include "control/egress/places.h"
 #include "engine/egress/chain.h"

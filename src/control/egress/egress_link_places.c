@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 
 #define PLACES_RETRY_NS NS_PER_S /* until a refused list is sent again */
 
@@ -206,7 +206,8 @@ static int request_places(struct egress_link_worker *w, struct err *e)
     for (size_t i = 0; i < x->n; i++)
         list[i] = x->list[i].place;
     x->request = (struct control_request){ .done = on_places_set };
-    return c->egress_places(c->user, w->process.id, list, x->n, &x->request, e);
+    return c->supervisor.egress_places(c->supervisor.user, w->process.id, list, x->n, &x->request,
+                                       e);
 }
 
 /* Sends the list if it has changed and no request is under way. */
@@ -220,7 +221,7 @@ static void send_places(struct egress_link_worker *w)
         loop_timer_started(&x->retry))
         return;
     x->requested = x->version;
-    if (!w->control->egress_places) {
+    if (!w->control->supervisor.egress_places) {
         x->known = x->version;
         return;
     }
@@ -235,7 +236,7 @@ static void cancel_places_request(struct egress_link_worker *w)
 {
     loop_timer_stop(&w->places.retry);
     if (w->places.requesting)
-        w->control->cancel(w->control->user, &w->places.request);
+        w->control->supervisor.cancel(w->control->supervisor.user, &w->places.request);
     w->places.requesting = false;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "lib/crypto/hash.h"
 #include "engine/egress/wire.h"
 
@@ -58,7 +58,7 @@ static bool stat_program(int fd, struct who_file *ret)
 
 static struct who_known *find_who_slot(struct control *c, const struct who_file *f)
 {
-    return &c->egress_links.known[(f->ino ^ f->dev ^ f->ino >> 16) % CACHE_SLOTS];
+    return &c->egress_links->known[(f->ino ^ f->dev ^ f->ino >> 16) % CACHE_SLOTS];
 }
 
 /* ---- reading ---- */
@@ -123,7 +123,7 @@ static void on_program_hashed(struct thread_job *j, enum work_end end)
     }
     answer_worker(c, h->box, h->starts, &h->answer);
     drop_fd(&h->fd);
-    c->egress_links.hashing--;
+    c->egress_links->hashing--;
     c->changes--;
     free(h);
 }
@@ -172,7 +172,7 @@ static bool fill_who_answer(struct wire_who_is *m, const struct backend_who *w)
 static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
                           const struct wire_who_is *m, int fd, const struct who_file *f)
 {
-    struct program_hashing *h = c->egress_links.hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
+    struct program_hashing *h = c->egress_links->hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
 
     if (!h)
         return false;
@@ -185,7 +185,7 @@ static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
         free(h);
         return false;
     }
-    c->egress_links.hashing++;
+    c->egress_links->hashing++;
     c->changes++; /* closing waits for it */
     return true;
 }

@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "domain/config/config.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "domain/profile/profile.h"
 
 enum { SHARED_MAX = 256 };
@@ -29,9 +29,9 @@ static struct egress_link_worker make_link_worker(struct control *c)
     return (struct egress_link_worker){ .control = c,
                                         .process = { .loop = c->loop,
                                                      .events = &egress_link_worker_events,
-                                                     .start = c->egress_worker,
-                                                     .end = c->end_egress_worker,
-                                                     .user = c->user } };
+                                                     .start = c->supervisor.egress_worker,
+                                                     .end = c->supervisor.end_egress_worker,
+                                                     .user = c->supervisor.user } };
 }
 
 /* ---- workers of one sandbox or one owner ---- */
@@ -45,13 +45,13 @@ static struct egress_link_worker *own_worker_new(struct control *c, const char *
     *w = make_link_worker(c);
     w->own = !owner;
     snprintf(w->owner, sizeof w->owner, "%s", owner ? owner : "");
-    list_append(&c->egress_links.own, &w->link);
+    list_append(&c->egress_links->own, &w->link);
     return w;
 }
 
 static void own_worker_free(struct egress_link_worker *w)
 {
-    w->control->egress_links.restarts += count_restarts(w);
+    w->control->egress_links->restarts += count_restarts(w);
     link_leave(&w->link);
     loop_later_stop(&w->deferred_free);
     loop_timer_stop(&w->idle);
@@ -72,8 +72,8 @@ static void on_owner_idle(struct loop_timer *t)
 
 static struct egress_link_worker *find_owners_worker(struct control *c, const char *owner)
 {
-    for (struct link *l = list_first(&c->egress_links.own); l;
-         l = list_after(&c->egress_links.own, l)) {
+    for (struct link *l = list_first(&c->egress_links->own); l;
+         l = list_after(&c->egress_links->own, l)) {
         struct egress_link_worker *w = container_of(l, struct egress_link_worker, link);
 
         if (!w->own && strcmp(w->owner, owner) == 0) {
@@ -108,7 +108,7 @@ static struct egress_link_worker *find_least_busy(const struct egress_links *x)
 void egress_link_join_worker(struct egress_link *o, enum egress_link_share share, const char *owner)
 {
     struct control *c = o->control;
-    struct egress_link_worker *w = share == EGRESS_LINK_SHARED ? find_least_busy(&c->egress_links)
+    struct egress_link_worker *w = share == EGRESS_LINK_SHARED ? find_least_busy(c->egress_links)
                                    : share == EGRESS_LINK_OWNER && owner
                                        ? find_owners_worker(c, owner)
                                        : own_worker_new(c, NULL);
@@ -138,7 +138,7 @@ void egress_link_leave_worker(struct egress_link *o)
 
 uint64_t egress_links_restarts(struct control *c)
 {
-    struct egress_links *x = &c->egress_links;
+    struct egress_links *x = c->egress_links;
     uint64_t n = x->restarts;
 
     for (size_t i = 0; i < x->n; i++)
@@ -158,7 +158,7 @@ static size_t count_workers(const struct control *c)
 
 int egress_links_open(struct control *c, struct err *e)
 {
-    struct egress_links *x = &c->egress_links;
+    struct egress_links *x = c->egress_links;
 
     x->dir = -1;
     if (mkdirat(c->context.state, "egress", 0700) < 0 && errno != EEXIST)
@@ -180,7 +180,7 @@ static void forget_link(struct map_entry *v, void *user)
 
 void egress_links_close(struct control *c)
 {
-    struct egress_links *x = &c->egress_links;
+    struct egress_links *x = c->egress_links;
 
     map_each(&x->by_box, forget_link, NULL);
     for (size_t i = 0; i < x->n; i++) {

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "engine/egress/limits.h"
 
 enum { LOG_NAME_MAX = ID_MAX + 24, PART_DIGITS = 9, PART_LAST = 999999999 };
@@ -55,7 +55,7 @@ static bool is_log_file(const struct control *c, const char *box, uint32_t part)
     struct stat st;
 
     write_log_name(box, part, name);
-    return fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void list_numbered(const struct control *c, const char *box, struct egress_link_parts *ret)
@@ -65,7 +65,7 @@ static void list_numbered(const struct control *c, const char *box, struct egres
     int fd;
 
     write_parts_name(box, name);
-    fd = openat(c->egress_links.dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(c->egress_links->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         drop_fd(&fd);
@@ -111,8 +111,8 @@ static int open_current_part(const struct control *c, const char *box, int *ret,
     char name[LOG_NAME_MAX];
 
     write_log_name(box, EGRESS_LINK_PART_NOW, name);
-    *ret = openat(c->egress_links.dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-                  0600);
+    *ret = openat(c->egress_links->dir, name,
+                  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
 }
 
@@ -187,7 +187,7 @@ int egress_link_open_part(const struct control *c, const char *box, uint32_t par
     char name[LOG_NAME_MAX];
 
     write_log_name(box, part, name);
-    *ret = openat(c->egress_links.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    *ret = openat(c->egress_links->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (*ret < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "%s has no egress log", box);
     return *ret < 0 ? err_sys(e, "opening the egress log of %s", box) : 0;
@@ -219,7 +219,7 @@ static int find_next_number(const struct control *c, const char *box, uint32_t *
     if (all.n + 1 >= EGRESS_LINK_PARTS_MAX || last == PART_LAST)
         return err_set(e, ERR_QUOTA, "the egress log of %s has %zu parts, the maximum", box, all.n);
     write_parts_name(box, name);
-    if (mkdirat(c->egress_links.dir, name, 0700) < 0 && errno != EEXIST)
+    if (mkdirat(c->egress_links->dir, name, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "creating the directory %s", name);
     *ret = last + 1;
     return 0;
@@ -236,7 +236,7 @@ int egress_link_log_rotate(const struct control *c, const char *box, int *ret, s
         return r;
     write_log_name(box, EGRESS_LINK_PART_NOW, now);
     write_log_name(box, number, aside);
-    if (renameat(c->egress_links.dir, now, c->egress_links.dir, aside) < 0)
+    if (renameat(c->egress_links->dir, now, c->egress_links->dir, aside) < 0)
         return err_sys(e, "rotating %s", now);
     return open_new_part(c, box, ret, e);
 }
@@ -247,7 +247,7 @@ bool egress_link_log_moved(struct egress_link *o)
     struct stat st;
 
     write_log_name(o->box->id, EGRESS_LINK_PART_NOW, name);
-    if (fstatat(o->control->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+    if (fstatat(o->control->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         (o->log.file == st.st_ino && o->log.size == st.st_size))
         return false;
     o->log.file = st.st_ino;
@@ -260,7 +260,7 @@ void egress_link_log_date(const struct control *c, const char *box)
     char name[LOG_NAME_MAX];
 
     write_log_name(box, EGRESS_LINK_PART_NOW, name);
-    (void)utimensat(c->egress_links.dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+    (void)utimensat(c->egress_links->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 uint64_t egress_link_part_bytes(const struct control *c, const char *box, uint32_t part)
@@ -269,8 +269,8 @@ uint64_t egress_link_part_bytes(const struct control *c, const char *box, uint32
     struct stat st;
 
     write_log_name(box, part, name);
-    return fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0
-                                                                            : (uint64_t)st.st_size;
+    return fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0
+                                                                             : (uint64_t)st.st_size;
 }
 
 int64_t egress_link_part_time(const struct control *c, const char *box, uint32_t part)
@@ -279,7 +279,7 @@ int64_t egress_link_part_time(const struct control *c, const char *box, uint32_t
     struct stat st;
 
     write_log_name(box, part, name);
-    if (fstatat(c->egress_links.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
     return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 }
@@ -300,7 +300,7 @@ bool egress_link_remove_part(const struct control *c, const char *box, uint32_t 
     char name[LOG_NAME_MAX];
 
     write_log_name(box, part, name);
-    return unlinkat(c->egress_links.dir, name, 0) == 0;
+    return unlinkat(c->egress_links->dir, name, 0) == 0;
 }
 
 void egress_link_remove_logs(struct control *c, const char *box)
@@ -312,9 +312,9 @@ void egress_link_remove_logs(struct control *c, const char *box)
     for (size_t i = 0; i < all.n; i++) /* the oldest first: the rest stays a valid log */
         (void)egress_link_remove_part(c, box, all.parts[i]);
     write_parts_name(box, name);
-    (void)unlinkat(c->egress_links.dir, name, AT_REMOVEDIR);
+    (void)unlinkat(c->egress_links->dir, name, AT_REMOVEDIR);
     write_sent_name(box, name);
-    (void)unlinkat(c->egress_links.dir, name, 0);
+    (void)unlinkat(c->egress_links->dir, name, 0);
     egress_link_room_recount(c, box);
 }
 
@@ -329,7 +329,7 @@ bool egress_link_log_sent(const struct control *c, const char *box, struct egres
     ssize_t n;
 
     write_sent_name(box, path);
-    fd = openat(c->egress_links.dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(c->egress_links->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (n = read(fd, text, sizeof text)) <= 0)
         return false;
     at = str_cut((struct str){ text, (size_t)n }, ' ', &file);
@@ -349,7 +349,7 @@ void egress_link_log_note_sent(const struct control *c, const char *box,
     int fd;
 
     write_sent_name(box, name);
-    fd = openat(c->egress_links.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+    fd = openat(c->egress_links->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                 0600);
     if (fd < 0 || dprintf(fd, "%lld %lld\n", (long long)at->file, (long long)at->at) < 0)
         LOG(WARN, "hub.failed", LOG_S("lane", box), LOG_I("errno", errno));
@@ -363,10 +363,10 @@ static bool is_unsent(const struct control *c, const char *box)
     struct stat log, sent;
 
     write_log_name(box, EGRESS_LINK_PART_NOW, name);
-    if (fstatat(c->egress_links.dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(c->egress_links->dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
     write_sent_name(box, name);
-    return fstatat(c->egress_links.dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
+    return fstatat(c->egress_links->dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
            log.st_mtim.tv_sec >= sent.st_mtim.tv_sec;
 }
 
@@ -381,7 +381,7 @@ bool egress_link_log_box(const char *file, char ret[static ID_MAX])
 void egress_links_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
                               void *user)
 {
-    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     char box[ID_MAX];
 

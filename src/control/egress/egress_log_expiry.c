@@ -13,10 +13,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/anchors.h"
 #include "control/egress/egress_tail_file.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "engine/egress/chain.h"
 
 enum { AGE_PARTS = 8 }; /* fraction of egress.audit_keep that one part may cover */
@@ -147,7 +146,7 @@ static void expire_log(struct control *c, const char *box)
     newest = all.n ? all.parts[all.n - 1] : EGRESS_LINK_PART_NOW;
     if (!control_knows(c, box) && (!all.n || is_part_older(c, box, newest, before_ns)))
         egress_link_remove_logs(c, box);
-    else if (all.n && (anchors_may_hold(c, box) || !control_knows(c, box)))
+    else if (all.n && (control_has_record(c, box) || !control_knows(c, box)))
         expire_oldest_part(c, box, all.parts[0], before_ns);
 }
 
@@ -181,11 +180,11 @@ static bool may_expire_file(struct control *c, const char *file, const char *box
 
 void egress_links_expire_logs(struct control *c)
 {
-    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     char box[ID_MAX];
 
-    map_each(&c->egress_links.by_box, rotate_old_part, c);
+    map_each(&c->egress_links->by_box, rotate_old_part, c);
     for (struct dirent *v; d && (v = readdir(d));)
         if (egress_link_log_box(v->d_name, box) && may_expire_file(c, v->d_name, box))
             expire_log(c, box);

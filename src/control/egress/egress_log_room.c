@@ -24,7 +24,8 @@
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
+#include "domain/model/event.h"
 #include "engine/egress/chain.h"
 
 enum {
@@ -79,14 +80,14 @@ static uint64_t egress_link_used_room(const struct egress_link *o)
 
 static struct ended_log *find_ended_log(const struct control *c, const char *box)
 {
-    struct map_entry *v = map_find(&c->egress_links.ended_logs, str_from(box));
+    struct map_entry *v = map_find(&c->egress_links->ended_logs, str_from(box));
 
     return v ? container_of(v, struct ended_log, entry) : NULL;
 }
 
 static void forget_ended_log(struct control *c, struct ended_log *l)
 {
-    map_remove(&c->egress_links.ended_logs, &l->entry);
+    map_remove(&c->egress_links->ended_logs, &l->entry);
     link_leave(&l->link);
     link_leave(&l->of_family);
     quota_drop(&l->hold);
@@ -104,12 +105,12 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
     str_copy(str_from(box), l->box, sizeof l->box);
     str_copy(str_from(owner), l->owner, sizeof l->owner);
     l->entry.id = l->box;
-    quota_charge(&c->egress_links.log_bytes, &who, bytes, &l->hold);
+    quota_charge(&c->egress_links->log_bytes, &who, bytes, &l->hold);
     part = l->hold.parts[0];
     list_append(&l->hold.share->idle, &l->link);
     if (part)
         list_append(&part->idle, &l->of_family);
-    map_add(&c->egress_links.ended_logs, &l->entry);
+    map_add(&c->egress_links->ended_logs, &l->entry);
 }
 
 /* Charges the size of its files, and the room that its worker has left. */
@@ -152,7 +153,7 @@ static void remove_ended_part(struct control *c, const char *box, uint32_t part,
         egress_link_room_recount(c, box);
     }
     dropped = before - egress_link_log_bytes(c, box);
-    c->egress_links.dropped += dropped;
+    c->egress_links->dropped += dropped;
     LOG(WARN, "egress.audit_dropped", LOG_S("sandbox", box), LOG_I("bytes", (int64_t)dropped),
         LOG_S("for", wanted_by));
 }
@@ -169,8 +170,7 @@ static void on_removal_recorded(struct store_txn *t, int r, const struct err *e)
     } else if (l) {
         l->going = false;
         remove_ended_part(c, x->box, x->part, x->wanted_by);
-        x->event.seq = t->first_seq;
-        control_publish(c, &x->event);
+        control_publish_first(c, t, &x->event);
     }
     if (o)
         egress_link_give_room(o);
@@ -186,15 +186,9 @@ static void add_drop_event(struct log_removal *x, const struct ended_log *l,
 
     snprintf(x->detail, sizeof x->detail, "{\"upto\":%llu,\"for\":\"%s\"}",
              (unsigned long long)h->cut_seq, x->wanted_by);
-    *v = (struct event_record){ .time_ns = clock_wall(),
-                                .from = -1,
-                                .to = -1,
-                                .actor = ACTOR_DAEMON,
-                                .detail = str_from(x->detail) };
+    event_fill(v, &ACTOR_DAEMON, l->owner, "audit.dropped", "its owner's egress logs were full");
+    v->detail = str_from(x->detail);
     str_copy(str_from(x->box), v->sandbox, sizeof v->sandbox);
-    str_copy(str_from(l->owner), v->owner, sizeof v->owner);
-    snprintf(v->type, sizeof v->type, "audit.dropped");
-    snprintf(v->reason, sizeof v->reason, "its owner's egress logs were full");
     store_add_event(&x->txn, v);
 }
 
@@ -234,7 +228,7 @@ static struct ended_log *find_oldest_log(struct egress_link *o, uint64_t n)
          m = list_after(&family->idle, m))
         if (may_remove_log(o->control, container_of(m, struct ended_log, of_family)))
             return container_of(m, struct ended_log, of_family);
-    if (quota_part_refuses(&o->control->egress_links.log_bytes, &who, n))
+    if (quota_part_refuses(&o->control->egress_links->log_bytes, &who, n))
         return NULL;
     for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m))
         if (may_remove_log(o->control, container_of(m, struct ended_log, link)))
@@ -282,7 +276,7 @@ static bool grow_room(struct egress_link *o, uint64_t n)
 static uint64_t find_room_step(const struct control *c)
 {
     uint64_t most = c->config->egress.audit_max,
-             step = c->egress_links.log_bytes.limits.share / ROOM_STEP_PART;
+             step = c->egress_links->log_bytes.limits.share / ROOM_STEP_PART;
 
     if (step < ROOM_STEP_MIN)
         step = ROOM_STEP_MIN;
@@ -344,7 +338,7 @@ struct egress_link_room egress_link_room_begin(struct egress_link *o)
     if (old)
         forget_ended_log(c, old);
     quota_drop(&o->room.hold);
-    quota_charge(&c->egress_links.log_bytes, &who, egress_link_log_bytes(c, o->box->id),
+    quota_charge(&c->egress_links->log_bytes, &who, egress_link_log_bytes(c, o->box->id),
                  &o->room.hold);
     o->room.begun = egress_link_part_bytes(c, o->box->id, EGRESS_LINK_PART_NOW);
     o->room.given = 0;
@@ -370,7 +364,7 @@ size_t egress_links_full_logs(struct control *c)
 {
     size_t n = 0;
 
-    map_each(&c->egress_links.by_box, count_full, &n);
+    map_each(&c->egress_links->by_box, count_full, &n);
     return n;
 }
 
@@ -394,7 +388,7 @@ void egress_link_set_owner(struct egress_link *o, const char *owner, const char 
     if (!o->room.hold.share)
         return;
     quota_drop(&o->room.hold);
-    quota_charge(&o->control->egress_links.log_bytes, &who, n, &o->room.hold);
+    quota_charge(&o->control->egress_links->log_bytes, &who, n, &o->room.hold);
 }
 
 /* --- opening and closing --- */
@@ -437,7 +431,7 @@ static uint64_t find_owner_share(const struct control *c)
 
     if (share)
         return share;
-    if (fstatvfs(c->egress_links.dir, &v) == 0)
+    if (fstatvfs(c->egress_links->dir, &v) == 0)
         share = (uint64_t)v.f_blocks * v.f_frsize / DISK_PART;
     return share > OWNER_MIN ? share : OWNER_MIN;
 }
@@ -447,10 +441,10 @@ int egress_link_room_open(struct control *c, struct err *e)
     const struct quota_limits limits = quota_token_limits(find_owner_share(c));
     struct found_log *found = NULL;
     size_t n = 0, room = 0;
-    int fd = openat(c->egress_links.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-    quota_init(&c->egress_links.log_bytes, &limits, "bytes of egress logs", "",
+    quota_init(&c->egress_links->log_bytes, &limits, "bytes of egress logs", "",
                "limits.egress_logs_per_owner");
     if (!d) {
         drop_fd(&fd);
@@ -461,7 +455,7 @@ int egress_link_room_open(struct control *c, struct err *e)
         char box[ID_MAX];
 
         if (!egress_link_log_box(v->d_name, box) ||
-            fstatat(c->egress_links.dir, v->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            fstatat(c->egress_links->dir, v->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (n == room) {
             room = room ? 2 * room : 64;
@@ -488,7 +482,7 @@ static void free_ended_log(struct map_entry *v, void *user)
 
 void egress_link_room_close(struct control *c)
 {
-    map_each(&c->egress_links.ended_logs, free_ended_log, c);
-    map_done(&c->egress_links.ended_logs);
-    quota_done(&c->egress_links.log_bytes);
+    map_each(&c->egress_links->ended_logs, free_ended_log, c);
+    map_done(&c->egress_links->ended_logs);
+    quota_done(&c->egress_links->log_bytes);
 }

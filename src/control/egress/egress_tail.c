@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "control/egress/egress_tail_file.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "engine/egress/chain.h"
 #include "lib/json/reader.h"
 #include "domain/model/time.h"
@@ -102,7 +102,7 @@ void egress_tail_scan(struct egress_tail_reader *r, const char *box)
 
 static void notify_tail_readers(struct egress_link *o)
 {
-    struct egress_tail *f = &o->control->egress_tail;
+    struct egress_tail *f = o->control->egress_tail;
 
     for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l))
         egress_tail_scan(container_of(l, struct egress_tail_reader, link_), o->box->id);
@@ -110,7 +110,7 @@ static void notify_tail_readers(struct egress_link *o)
 
 void egress_tail_link_ended(struct egress_link *o)
 {
-    struct egress_tail *f = &o->control->egress_tail;
+    struct egress_tail *f = o->control->egress_tail;
     bool moved = list_first(&f->readers) && egress_link_log_moved(o);
 
     for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l)) {
@@ -136,9 +136,9 @@ static void scan_egress_link(struct map_entry *v, void *user)
 
 static void on_tail_tick(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, egress_tail.tick);
+    struct control *c = container_of(t, struct egress_tail, tick)->control;
 
-    map_each(&c->egress_links.by_box, scan_egress_link, NULL);
+    map_each(&c->egress_links->by_box, scan_egress_link, NULL);
     loop_timer_start(c->loop, t, clock_mono() + TICK_MS * NS_PER_MS, on_tail_tick, NULL);
 }
 
@@ -149,17 +149,17 @@ static void scan_from_start(struct map_entry *v, void *user)
 
 void egress_tail_begin(struct control *c, struct egress_tail_reader *r)
 {
-    bool first = !list_first(&c->egress_tail.readers);
+    bool first = !list_first(&c->egress_tail->readers);
 
     r->control_ = c;
     if (first) /* ignores lines from before the first reader */
-        map_each(&c->egress_links.by_box, scan_egress_link, NULL);
-    list_append(&c->egress_tail.readers, &r->link_);
+        map_each(&c->egress_links->by_box, scan_egress_link, NULL);
+    list_append(&c->egress_tail->readers, &r->link_);
     if (first)
-        loop_timer_start(c->loop, &c->egress_tail.tick, clock_mono() + TICK_MS * NS_PER_MS,
+        loop_timer_start(c->loop, &c->egress_tail->tick, clock_mono() + TICK_MS * NS_PER_MS,
                          on_tail_tick, NULL);
     if (r->from_ms)
-        map_each(&c->egress_links.by_box, scan_from_start, r);
+        map_each(&c->egress_links->by_box, scan_from_start, r);
     else
         r->from_ms = clock_wall() / NS_PER_MS;
 }
@@ -171,8 +171,8 @@ void egress_tail_end(struct egress_tail_reader *r)
     if (!c)
         return;
     link_leave(&r->link_);
-    if (!list_first(&c->egress_tail.readers))
-        loop_timer_stop(&c->egress_tail.tick);
+    if (!list_first(&c->egress_tail->readers))
+        loop_timer_stop(&c->egress_tail->tick);
     loop_later_stop(&r->later_);
     map_each(&r->cursors_, free_tail_cursor, r);
     map_done(&r->cursors_);

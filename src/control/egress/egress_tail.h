@@ -73,6 +73,7 @@ struct egress_tail_reader {
 
 /* Of the control plane. */
 struct egress_tail {
+    struct control *control;
     struct list readers;
     struct loop_timer tick;
 };

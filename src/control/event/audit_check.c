@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 
 enum {
     EVENTS_STEP = 2000, /* per query */

@@ -255,7 +255,7 @@ static int write_event_body(struct delivery_lane *l, const struct event_record *
 static int read_headers_file(struct control *c, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = c->headers(c->user, &fd, e);
+    int r = c->supervisor.headers(c->supervisor.user, &fd, e);
     ssize_t n = 0;
     char *room;
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "control/egress/egress_link.h"
 #include "control/event/event_delivery_internal.h"
 
 struct event_delivery_egress {

@@ -3,7 +3,7 @@
 #ifndef CONTROL_EVENT_EVENT_DELIVERY_INTERNAL_H
 #define CONTROL_EVENT_EVENT_DELIVERY_INTERNAL_H
 
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "lib/fetch/request.h"
 #include "lib/json/writer.h"
 

@@ -8,22 +8,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "lib/json/reader.h"
 
 enum { TELEMETRY_MAX = 8 << 10 };
-
-static void write_host_text(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
-}
-
-static void write_host_number(struct json_writer *w, const char *key, uint64_t value)
-{
-    json_key(w, str_from(key));
-    json_put_uint(w, value);
-}
 
 static void write_host_kernel(struct json_writer *w)
 {
@@ -31,17 +19,16 @@ static void write_host_kernel(struct json_writer *w)
 
     if (uname(&u) < 0)
         return;
-    write_host_text(w, "hostname", u.nodename);
-    write_host_text(w, "kernel", u.release);
-    write_host_text(w, "machine", u.machine);
+    json_field_text(w, "hostname", u.nodename);
+    json_field_text(w, "kernel", u.release);
+    json_field_text(w, "machine", u.machine);
 }
 
 static void write_host_load(struct json_writer *w)
 {
     double load[3] = { 0 };
 
-    json_key(w, STR("load"));
-    json_begin_array(w);
+    json_field_begin_array(w, "load");
     if (getloadavg(load, 3) == 3)
         for (int i = 0; i < 3; i++)
             json_put_double(w, load[i]);
@@ -54,10 +41,10 @@ static void write_host_memory(struct json_writer *w)
 
     if (sysinfo(&s) < 0)
         return;
-    write_host_number(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
-    write_host_number(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
-    write_host_number(w, "processes", s.procs);
-    write_host_number(w, "uptime_seconds", (uint64_t)s.uptime);
+    json_field_uint(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
+    json_field_uint(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
+    json_field_uint(w, "processes", s.procs);
+    json_field_uint(w, "uptime_seconds", (uint64_t)s.uptime);
 }
 
 static void write_host_disk(struct json_writer *w, int state)
@@ -66,18 +53,17 @@ static void write_host_disk(struct json_writer *w, int state)
 
     if (fstatvfs(state, &v) < 0)
         return;
-    write_host_number(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
-    write_host_number(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
+    json_field_uint(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
+    json_field_uint(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
 }
 
 static void write_host_storage(struct json_writer *w, const struct control_storage *s)
 {
     if (!s->driver)
         return;
-    write_host_text(w, "storage_driver", s->driver);
-    write_host_text(w, "storage_why", s->why);
-    json_key(w, STR("storage_limited"));
-    json_put_bool(w, s->limited);
+    json_field_text(w, "storage_driver", s->driver);
+    json_field_text(w, "storage_why", s->why);
+    json_field_bool(w, "storage_limited", s->limited);
 }
 
 void host_write(struct control *c, struct json_writer *w)
@@ -85,16 +71,16 @@ void host_write(struct control *c, struct json_writer *w)
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     json_begin_object(w);
-    write_host_text(w, "host", "local");
+    json_field_text(w, "host", "local");
     write_host_kernel(w);
-    write_host_number(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
+    json_field_uint(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
     write_host_load(w);
     write_host_memory(w);
     write_host_disk(w, c->context.state);
     write_host_storage(w, &c->storage);
-    write_host_number(w, "sandboxes", c->sandboxes.n);
-    write_host_number(w, "pool_ready", c->pool.ready);
-    write_host_text(w, "version", SANDBOXER_VERSION);
+    json_field_uint(w, "sandboxes", c->sandboxes.n);
+    json_field_uint(w, "pool_ready", control_pool_ready(c));
+    json_field_text(w, "version", SANDBOXER_VERSION);
     json_end_object(w);
 }
 

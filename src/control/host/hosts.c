@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "control/plane.h"
+#include "base/own.h"
+#include "control/plane/plane.h"
+#include "domain/model/event.h"
 
 bool hosts_configured(const struct control *c, const char *name)
 {
@@ -28,10 +29,8 @@ static void on_host_committed(struct store_txn *t, int r, const struct err *e)
 {
     struct host_op *op = container_of(t, struct host_op, txn_);
 
-    if (r >= 0) {
-        op->event_.seq = t->first_seq;
-        control_publish(op->control_, &op->event_);
-    }
+    if (r >= 0)
+        control_publish_first(op->control_, t, &op->event_);
     finish_host_op(op, r, e);
 }
 
@@ -95,17 +94,11 @@ static void on_hosts_busy(struct loop_later *l)
 
 static void start_host_op(struct control *c, const struct caller *who, struct host_op *op, bool add)
 {
-    struct event_record *v = &op->event_;
-
     op->control_ = c;
     op->add_ = add;
-    op->record.added_ns = clock_wall();
-    *v = (struct event_record){
-        .time_ns = op->record.added_ns, .from = -1, .to = -1, .actor = who->actor
-    };
-    snprintf(v->type, sizeof v->type, "%s", add ? "host.added" : "host.removed");
-    snprintf(v->owner, sizeof v->owner, "%s", who->owner);
-    snprintf(v->reason, sizeof v->reason, "%s", op->record.name);
+    event_fill(&op->event_, &who->actor, who->owner, add ? "host.added" : "host.removed",
+               op->record.name);
+    op->record.added_ns = op->event_.time_ns;
     op->query_ = (struct store_query){ .kind = STORE_HOSTS };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
     if (store_ask(c->store, &op->query_, on_hosts_loaded, &op->err_) < 0)

@@ -3,7 +3,11 @@
 #ifndef CONTROL_HOST_HOSTS_H
 #define CONTROL_HOST_HOSTS_H
 
-#include "control/control.h"
+#include "control/owner/caller.h"
+#include "domain/store/store.h"
+#include "lib/loop/loop.h"
+
+struct control;
 
 /* Adds or removes a host of the store. */
 struct host_op {

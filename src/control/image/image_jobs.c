@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/image/images_internal.h"
+#include "control/layer/layers.h"
+#include "domain/model/event.h"
 #include "lib/tar/walk.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not track the ownership of list entries */
@@ -232,7 +234,7 @@ static void remove_next_layer(struct image_job *j)
 {
     /* An unreadable record may name any layer. */
     while (!j->images->control->unreadable && take_layer_name(j)) {
-        struct layer *l = layer_find(j->images, j->layer);
+        struct layer *l = layer_on_record(j->images->control, j->layer);
 
         if (layer_is_captured(j->layer)) {
             count_captured(j);
@@ -372,8 +374,7 @@ static void on_image_row_removed(struct store_txn *t, int r, const struct err *e
     struct image_job *j = container_of(t, struct image_job, txn);
 
     if (r >= 0) {
-        j->event.seq = t->first_seq;
-        control_publish(j->images->control, &j->event);
+        control_publish_first(j->images->control, t, &j->event);
         image_forget(j->images, j->ref);
     }
     if (end_image_txn(j))
@@ -414,7 +415,7 @@ void images_remove(struct control *c, const struct caller *who, struct str ref, 
     for (size_t i = 0; i < im->layers.n; i++)
         add_layer_name(j, im->layers.p[i]);
     snprintf(j->ref, sizeof j->ref, "%s", im->ref);
-    event_fill(&j->event, who, "image.removed", im->ref);
+    event_fill(&j->event, &who->actor, who->owner, "image.removed", im->ref);
     begin_image_txn(j);
     store_remove_image(&j->txn, im->ref);
     store_add_event(&j->txn, &j->event);

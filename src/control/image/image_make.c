@@ -13,6 +13,8 @@
 #include "base/disk_space.h"
 #include "base/own.h"
 #include "control/image/images_internal.h"
+#include "control/layer/layers.h"
+#include "domain/model/event.h"
 #include "engine/layers/budget.h"
 #include "lib/tar/tree.h"
 
@@ -298,7 +300,7 @@ static int count_unpacked(const struct image_making *m, struct image_allowance *
     struct image_allowance left = { max, TREE_ENTRIES_DEFAULT };
 
     for (size_t i = 0; i < m->n; i++) {
-        const struct layer *l = layer_find(m->images, m->parts[i].layer);
+        const struct layer *l = layer_on_record(m->images->control, m->parts[i].layer);
 
         if (l && (subtract_from(&left.bytes, l->record.bytes) < 0 ||
                   subtract_from(&left.entries, l->record.entries) < 0))
@@ -349,8 +351,7 @@ static void on_image_stored(struct store_txn *t, int r, const struct err *e)
 
     end_making_work(m);
     if (r >= 0) {
-        m->event.seq = t->first_seq;
-        control_publish(m->images->control, &m->event);
+        control_publish_first(m->images->control, t, &m->event);
         write_layer_names(m, &names);
         fill_image_record(m, &names, &record);
         r = image_add(m->images, &record, &bad);
@@ -368,7 +369,8 @@ static void store_image(struct image_making *m)
 
     write_layer_names(m, &names);
     fill_image_record(m, &names, &record);
-    event_fill(&m->event, &m->caller, m->from_registry ? "image.pulled" : "image.imported", m->ref);
+    event_fill(&m->event, &m->caller.actor, m->caller.owner,
+               m->from_registry ? "image.pulled" : "image.imported", m->ref);
     fault_point("image.store");
     begin_making_work(m);
     store_txn_begin(&m->txn, m->images->control->store);
@@ -412,7 +414,7 @@ static void store_image_layer(struct image_part *p, const struct layers_said *sa
 
     snprintf(r.name, sizeof r.name, "%s", p->layer);
     str_copy(str_from(said->text), r.measure, sizeof r.measure);
-    layer_add(m->images, &r);
+    layer_set_row(m->images->control, &r);
     p->state = PART_STORES;
     fault_point("image.layer");
     begin_making_work(m);
@@ -648,7 +650,8 @@ void image_making_continue(struct image_making *m)
     for (size_t i = 0; i < m->n; i++) {
         struct image_part *p = &m->parts[i];
 
-        if (p->state == PART_WAITS && !is_part_under_way(p) && layer_find(m->images, p->layer)) {
+        if (p->state == PART_WAITS && !is_part_under_way(p) &&
+            layer_on_record(m->images->control, p->layer)) {
             drop_fd(&p->fd);
             p->state = PART_DONE;
         }

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "control/image/base_image.h"
 #include "control/image/images_internal.h"
-#include "control/sandbox/sandbox.h"
-#include "control/snapshot/snapshots.h"
+#include "control/layer/layers.h"
 #include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 
@@ -21,18 +21,6 @@
 #endif
 
 /* --- rows --- */
-
-struct layer *layer_find(struct images *x, const char *name)
-{
-    struct layer *l = layer_known(x->control, name);
-
-    return l && l->on_record && !l->leaving ? l : NULL;
-}
-
-void layer_add(struct images *x, const struct layer_record *r)
-{
-    layer_set_row(x->control, r);
-}
 
 void layer_cancel_removal(struct images *x, const char *name)
 {
@@ -113,7 +101,7 @@ static uint64_t sum_image_bytes(struct images *x, const struct image *im)
     uint64_t sum = 0;
 
     for (size_t i = 0; i < im->layers.n; i++) {
-        const struct layer *l = layer_find(x, im->layers.p[i]);
+        const struct layer *l = layer_on_record(x->control, im->layers.p[i]);
 
         sum += l ? l->record.bytes : 0;
     }
@@ -207,8 +195,9 @@ static bool has_layer(const struct json_strs *layers, const char *layer)
 
 /* A sandbox or snapshot on an image has exactly its layers. Other images that share some of them do
  * not matter: each layer is kept while anything is built on it. */
-static void count_use(struct image_use *u, const struct base_image *b, const char *id)
+static void count_use(void *user, const struct base_image *b, const char *id)
 {
+    struct image_use *u = user;
     const struct json_strs *layers = &u->image->layers;
 
     if (b->layers.n != layers->n)
@@ -220,31 +209,11 @@ static void count_use(struct image_use *u, const struct base_image *b, const cha
     snprintf(u->one, sizeof u->one, "%s", id);
 }
 
-static void count_sandbox_use(struct map_entry *v, void *user)
-{
-    const struct sandbox *s = container_of(v, struct sandbox, entry);
-
-    count_use(user, &s->detail.base, s->record.id);
-}
-
-static void count_snapshot_use(struct map_entry *v, void *user)
-{
-    const struct snapshot *s = container_of(v, struct snapshot, entry);
-
-    count_use(user, &s->base, s->record.id);
-}
-
-static void count_image_users(struct control *c, struct image_use *u)
-{
-    map_each(&c->snapshots, count_snapshot_use, u);
-    map_each(&c->sandboxes, count_sandbox_use, u);
-}
-
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX])
 {
     struct image_use u = { .image = im };
 
-    count_image_users(c, &u);
+    control_each_base(c, count_use, &u);
     memcpy(ret_one, u.one, ID_MAX);
     return u.n;
 }
@@ -277,24 +246,14 @@ bool layer_is_used(struct images *x, const char *name)
 
 bool images_have(struct control *c, const char *layer)
 {
-    return layer_find(c->images, layer);
-}
-
-void event_fill(struct event_record *v, const struct caller *who, const char *type,
-                const char *reason)
-{
-    *v =
-        (struct event_record){ .time_ns = clock_wall(), .from = -1, .to = -1, .actor = who->actor };
-    snprintf(v->type, sizeof v->type, "%s", type);
-    snprintf(v->owner, sizeof v->owner, "%s", who->owner);
-    snprintf(v->reason, sizeof v->reason, "%s", reason);
+    return layer_on_record(c, layer);
 }
 
 /* --- opening and closing --- */
 
 static const char *load_layer_row(struct images *x, const struct store_query *q, size_t i)
 {
-    layer_add(x, &q->layers[i]);
+    layer_set_row(x->control, &q->layers[i]);
     return q->layers[i].name;
 }
 
@@ -373,7 +332,7 @@ int images_open(struct control *c, struct err *e)
 
 void images_sweep(struct control *c)
 {
-    if (!c->layer_worker)
+    if (!c->supervisor.layer_worker)
         return;
     c->images->start = (struct image_op){ .done = on_start_sweep_done };
     images_prune_old(c, &c->images->start);

@@ -9,10 +9,14 @@
 #ifndef CONTROL_IMAGE_IMAGES_H
 #define CONTROL_IMAGE_IMAGES_H
 
-#include "control/control.h"
+#include "control/owner/caller.h"
 #include "engine/layers/job.h"
+#include "lib/loop/list.h"
 #include "domain/oci/config.h"
 #include "domain/oci/reference.h"
+
+struct control;
+struct sandbox;
 
 struct image {
     char ref[OCI_REFERENCE_MAX];

@@ -4,8 +4,9 @@
 #define CONTROL_IMAGE_IMAGES_INTERNAL_H
 
 #include "control/image/images.h"
+#include "control/layer/digest.h"
 #include "control/layer/layer_worker.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "control/image/image_registry.h"
 
 enum {
@@ -26,9 +27,6 @@ struct images {
 };
 
 /* --- images.c --- */
-/* NULL: not on record, or being removed. */
-struct layer *layer_find(struct images *x, const char *name);
-void layer_add(struct images *x, const struct layer_record *r);
 /* Removing the row of a layer failed, or succeeded; the layer may have been added again
  * meanwhile. */
 void layer_cancel_removal(struct images *x, const char *name);
@@ -38,8 +36,6 @@ int image_add(struct images *x, const struct image_record *r, struct err *e);
 void image_forget(struct images *x, const char *ref);
 void image_digest(struct str text, char ret[static OCI_DIGEST_MAX]); /* of a document */
 bool layer_is_used(struct images *x, const char *name);
-void event_fill(struct event_record *v, const struct caller *who, const char *type,
-                const char *reason);
 
 /* --- image_make.c: an image whose parts are known --- */
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fault_point.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "domain/oci/reference.h"
 
 /* A digest in the store's queue; its operation may be cancelled before it is stored. */
@@ -22,9 +22,9 @@ static void digest_next_layer(struct digest_op *op);
 
 const char *layer_digest(struct control *c, const char *name)
 {
-    const struct layer *l = layer_known(c, name);
+    const struct layer *l = layer_on_record(c, name);
 
-    return l && l->on_record && !l->leaving ? l->record.measure : "";
+    return l ? l->record.measure : "";
 }
 
 /* An image holds its own layers: a reference here would outlive the image. */

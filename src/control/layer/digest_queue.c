@@ -7,16 +7,16 @@
 #include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 
 static void on_digest_due(struct loop_timer *t);
 
 static void schedule_next_digest(struct control *c)
 {
-    struct digest_queue *m = &c->digest_queue;
+    struct digest_queue *m = c->digest_queue;
     struct link *first = list_first(&m->waiting);
 
-    if (!first || m->layer[0] || !c->open || c->on_closed || !c->layer_worker ||
+    if (!first || m->layer[0] || !c->open || c->on_closed || !c->supervisor.layer_worker ||
         loop_timer_started(&m->timer))
         return;
     loop_timer_start(c->loop, &m->timer, container_of(first, struct layer, waiting)->due_ns,
@@ -25,7 +25,7 @@ static void schedule_next_digest(struct control *c)
 
 void digest_queue_next(struct control *c)
 {
-    c->digest_queue.layer[0] = '\0';
+    c->digest_queue->layer[0] = '\0';
     schedule_next_digest(c);
 }
 
@@ -33,11 +33,11 @@ void digest_queue_next(struct control *c)
  * become a layer later. */
 static void on_queued_digest(struct digest_op *op, int r, const struct err *e)
 {
-    struct control *c = container_of(op, struct control, digest_queue.op);
+    struct control *c = container_of(op, struct digest_queue, op)->control;
 
     fault_point("measure.done");
     if (r < 0 && r != -(int)ERR_NOT_FOUND)
-        LOG(WARN, "layer.not_measured", LOG_S("layer", c->digest_queue.layer),
+        LOG(WARN, "layer.not_measured", LOG_S("layer", c->digest_queue->layer),
             LOG_S("error", e->msg));
     if (r < 0)
         digest_queue_next(c);
@@ -47,8 +47,8 @@ static void on_queued_digest(struct digest_op *op, int r, const struct err *e)
 
 static void on_digest_due(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, digest_queue.timer);
-    struct digest_queue *m = &c->digest_queue;
+    struct control *c = container_of(t, struct digest_queue, timer)->control;
+    struct digest_queue *m = c->digest_queue;
     struct link *first = list_first(&m->waiting);
     struct layer *l = first ? container_of(first, struct layer, waiting) : NULL;
     const char *name = m->layer;
@@ -73,7 +73,7 @@ static void append_to_digest_queue(struct control *c, struct layer *l)
 {
     link_leave(&l->waiting);
     l->due_ns = clock_mono() + c->config->storage.measure_after;
-    list_append(&c->digest_queue.waiting, &l->waiting);
+    list_append(&c->digest_queue->waiting, &l->waiting);
 }
 
 void digest_queue_add(struct control *c, const char *name)
@@ -88,7 +88,7 @@ void digest_queue_add(struct control *c, const char *name)
 
 void digest_queue_forget(struct control *c, struct layer *l)
 {
-    struct digest_queue *m = &c->digest_queue;
+    struct digest_queue *m = c->digest_queue;
 
     link_leave(&l->waiting);
     if (!m->op.running_ || strcmp(m->layer, l->record.name) != 0)
@@ -108,13 +108,12 @@ static void queue_undigested(struct map_entry *v, void *control)
 
 void digest_queue_open(struct control *c)
 {
-    map_each(&c->layers.known, queue_undigested, c);
+    map_each(&c->layers->known, queue_undigested, c);
     schedule_next_digest(c);
 }
 
 void digest_queue_close(struct control *c)
 {
-    loop_timer_stop(&c->digest_queue.timer);
-    digest_cancel(&c->digest_queue.op);
-    digest_cancel(&c->digest_queue.dedup.op);
+    loop_timer_stop(&c->digest_queue->timer);
+    digest_cancel(&c->digest_queue->op);
 }

@@ -6,8 +6,9 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "control/layer/digest_queue.h"
 #include "control/layer/layers.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 
 static void on_flatten_later(struct loop_later *l)
 {

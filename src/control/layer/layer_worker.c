@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "lib/ipc/channel.h"
 
 /* Timeout for the first message of a layer worker, which it sends before it changes anything;
@@ -31,7 +31,7 @@ int layer_worker_start(struct control *c, struct layer_job *j,
                        const int *fds, size_t n, struct err *e)
 {
     AUTO_CLOSE int sock = -1;
-    int flags, r = c->layer_worker(c->user, &sock, e);
+    int flags, r = c->supervisor.layer_worker(c->supervisor.user, &sock, e);
 
     if (r >= 0)
         r = ipc_send(sock, job, sizeof *job, fds, n, e);

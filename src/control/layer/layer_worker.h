@@ -3,10 +3,11 @@
 #ifndef CONTROL_LAYER_LAYER_WORKER_H
 #define CONTROL_LAYER_LAYER_WORKER_H
 
-#include "control/control.h"
 #include "engine/layers/job.h"
 #include "lib/loop/fd.h"
+#include "lib/loop/timer.h"
 
+struct control;
 struct layer_job;
 
 /* Each may be NULL except `done`, which is called once, as the last. Each may cancel the job or

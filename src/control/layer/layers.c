@@ -9,7 +9,8 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/plane.h"
+#include "control/layer/digest_queue.h"
+#include "control/plane/plane.h"
 
 /* The writable directory of a destroyed sandbox. */
 struct cleared_box {
@@ -30,9 +31,16 @@ static void start_next_layers_job(struct control *c);
 
 struct layer *layer_known(struct control *c, const char *name)
 {
-    struct map_entry *v = map_find(&c->layers.known, str_from(name));
+    struct map_entry *v = map_find(&c->layers->known, str_from(name));
 
     return v ? container_of(v, struct layer, entry) : NULL;
+}
+
+struct layer *layer_on_record(struct control *c, const char *name)
+{
+    struct layer *l = layer_known(c, name);
+
+    return l && l->on_record && !l->leaving ? l : NULL;
 }
 
 static struct layer *add_known_layer(struct control *c, const char *name)
@@ -41,7 +49,7 @@ static struct layer *add_known_layer(struct control *c, const char *name)
 
     snprintf(l->record.name, sizeof l->record.name, "%s", name);
     l->entry.id = l->record.name;
-    map_add(&c->layers.known, &l->entry);
+    map_add(&c->layers->known, &l->entry);
     return l;
 }
 
@@ -49,7 +57,7 @@ static void forget_layer(struct control *c, struct layer *l)
 {
     link_leave(&l->link);
     link_leave(&l->waiting);
-    map_remove(&c->layers.known, &l->entry);
+    map_remove(&c->layers->known, &l->entry);
     free(l);
 }
 
@@ -103,7 +111,7 @@ static void doom_layer(struct control *c, struct layer *l)
 {
     digest_queue_forget(c, l);
     if (layer_is_captured(l->record.name) && !c->on_closed) {
-        list_append(&c->layers.doomed, &l->link);
+        list_append(&c->layers->doomed, &l->link);
         start_next_layers_job(c);
     } else if (!l->on_record) {
         forget_layer(c, l);
@@ -163,19 +171,19 @@ static void queue_box_clear(struct control *c, const char *id)
     struct cleared_box *b = new0(sizeof *b);
 
     snprintf(b->id, sizeof b->id, "%s", id);
-    list_append(&c->layers.boxes, &b->link);
+    list_append(&c->layers->boxes, &b->link);
 }
 
 static void on_clear_due(struct loop_timer *t)
 {
-    start_next_layers_job(container_of(t, struct control, layers.clear_due));
+    start_next_layers_job(container_of(t, struct layers, clear_due)->control);
 }
 
 void layers_clear_box(struct control *c, const char *id)
 {
-    struct loop_timer *due = &c->layers.clear_due;
+    struct loop_timer *due = &c->layers->clear_due;
 
-    if (!c->layers.on_disk || c->on_closed)
+    if (!c->layers->on_disk || c->on_closed)
         return;
     queue_box_clear(c, id);
     if (!loop_timer_started(due) &&
@@ -187,13 +195,13 @@ void layers_clear_box(struct control *c, const char *id)
 
 static void on_disk_layer_listed(struct layer_job *j, const char *text)
 {
-    struct control *c = container_of(j, struct control, layers.job);
+    struct control *c = container_of(j, struct layers, job)->control;
 
     if (layer_is_captured(text) && layer_name_valid(text) && !layer_known(c, text))
-        list_append(&c->layers.doomed, &add_known_layer(c, text)->link);
+        list_append(&c->layers->doomed, &add_known_layer(c, text)->link);
     if (!box_name_valid(text))
         return;
-    c->layers.on_disk = true; /* regardless of the configuration */
+    c->layers->on_disk = true; /* regardless of the configuration */
     if (!control_knows(c, text))
         queue_box_clear(c, text);
 }
@@ -201,7 +209,7 @@ static void on_disk_layer_listed(struct layer_job *j, const char *text)
 static void on_layers_job_done(struct layer_job *j, int r, const struct err *e,
                                const struct layers_said *said)
 {
-    struct control *c = container_of(j, struct control, layers.job);
+    struct control *c = container_of(j, struct layers, job)->control;
 
     if (r < 0) /* the next start does it */
         LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
@@ -217,7 +225,7 @@ static bool take_cleared_boxes(struct control *c, struct layers_job *ret)
     struct link *m;
 
     layers_job_fill(ret, LAYERS_CLEAR, NULL);
-    while (ret->n_below < LAYERS_STACK_MAX && (m = list_take(&c->layers.boxes))) {
+    while (ret->n_below < LAYERS_STACK_MAX && (m = list_take(&c->layers->boxes))) {
         struct cleared_box *b = container_of(m, struct cleared_box, link);
 
         snprintf(ret->below[ret->n_below++], LAYER_NAME_MAX, "%s", b->id);
@@ -230,13 +238,13 @@ static bool take_cleared_boxes(struct control *c, struct layers_job *ret)
  * kept. */
 static void on_doomed_forced(struct store_txn *t, int r, const struct err *e)
 {
-    struct control *c = container_of(t, struct control, layers.txn);
+    struct control *c = container_of(t, struct layers, txn)->control;
     struct link *m;
 
-    c->layers.forcing = false;
+    c->layers->forcing = false;
     if (r < 0) { /* the next start does it */
         LOG(WARN, "layers.job_failed", LOG_S("error", e->msg));
-        while ((m = list_first(&c->layers.leaving)))
+        while ((m = list_first(&c->layers->leaving)))
             forget_layer(c, container_of(m, struct layer, link));
     }
     start_next_layers_job(c);
@@ -247,17 +255,17 @@ static void force_doomed(struct control *c)
 {
     struct link *m;
 
-    if (c->layers.forcing || list_first(&c->layers.leaving) || !list_first(&c->layers.doomed))
+    if (c->layers->forcing || list_first(&c->layers->leaving) || !list_first(&c->layers->doomed))
         return;
-    c->layers.forcing = true;
-    store_txn_begin(&c->layers.txn, c->store);
-    for (int i = 0; i < FORCED_MAX && (m = list_take(&c->layers.doomed)); i++) {
-        list_append(&c->layers.leaving, m);
-        store_remove_layer(&c->layers.txn, container_of(m, struct layer, link)->record.name);
+    c->layers->forcing = true;
+    store_txn_begin(&c->layers->txn, c->store);
+    for (int i = 0; i < FORCED_MAX && (m = list_take(&c->layers->doomed)); i++) {
+        list_append(&c->layers->leaving, m);
+        store_remove_layer(&c->layers->txn, container_of(m, struct layer, link)->record.name);
     }
     fault_point("layers.forget");
-    store_force(&c->layers.txn);
-    store_commit(&c->layers.txn, on_doomed_forced);
+    store_force(&c->layers->txn);
+    store_commit(&c->layers->txn, on_doomed_forced);
 }
 
 static bool take_layers_job(struct control *c, struct layers_job *ret)
@@ -265,15 +273,15 @@ static bool take_layers_job(struct control *c, struct layers_job *ret)
     struct link *m;
     struct layer *l;
 
-    if (c->layers.steps == STEP_LIST || c->layers.steps == STEP_SWEEP) {
-        layers_job_fill(ret, c->layers.steps == STEP_LIST ? LAYERS_LIST : LAYERS_SWEEP, NULL);
-        c->layers.steps = c->layers.steps == STEP_LIST ? STEP_SWEEP : 0;
+    if (c->layers->steps == STEP_LIST || c->layers->steps == STEP_SWEEP) {
+        layers_job_fill(ret, c->layers->steps == STEP_LIST ? LAYERS_LIST : LAYERS_SWEEP, NULL);
+        c->layers->steps = c->layers->steps == STEP_LIST ? STEP_SWEEP : 0;
         return true;
     }
     if (take_cleared_boxes(c, ret))
         return true;
     force_doomed(c);
-    m = c->layers.forcing ? NULL : list_first(&c->layers.leaving);
+    m = c->layers->forcing ? NULL : list_first(&c->layers->leaving);
     if (!m)
         return false;
     l = container_of(m, struct layer, link);
@@ -288,10 +296,10 @@ static void start_next_layers_job(struct control *c)
     struct layers_job job;
     struct err e;
 
-    if (!c->open || c->on_closed || c->layers.job.running || !c->layer_worker)
+    if (!c->open || c->on_closed || c->layers->job.running || !c->supervisor.layer_worker)
         return;
     while (take_layers_job(c, &job)) {
-        if (layer_worker_start(c, &c->layers.job, &events, &job, NULL, 0, &e) >= 0)
+        if (layer_worker_start(c, &c->layers->job, &events, &job, NULL, 0, &e) >= 0)
             return;
         LOG(WARN, "layers.job_failed", LOG_S("error", e.msg));
     }
@@ -305,15 +313,15 @@ static void doom_unused_row(struct map_entry *v, void *control)
     struct control *c = control;
 
     if (!l->refs && layer_is_captured(l->record.name) && !link_joined(&l->link))
-        list_append(&c->layers.doomed, &l->link);
+        list_append(&c->layers->doomed, &l->link);
 }
 
 void layers_open(struct control *c)
 {
     /* An unreadable record may name any layer. */
-    c->layers.steps = c->unreadable ? STEP_SWEEP : STEP_LIST;
+    c->layers->steps = c->unreadable ? STEP_SWEEP : STEP_LIST;
     if (!c->unreadable)
-        map_each(&c->layers.known, doom_unused_row, c);
+        map_each(&c->layers->known, doom_unused_row, c);
     start_next_layers_job(c);
 }
 
@@ -328,10 +336,10 @@ static void free_layer(struct map_entry *v, void *user)
 
 void layers_close(struct control *c)
 {
-    loop_timer_stop(&c->layers.clear_due);
-    layer_worker_cancel(&c->layers.job);
-    for (struct link *m; (m = list_take(&c->layers.boxes));) /* the next start does it */
+    loop_timer_stop(&c->layers->clear_due);
+    layer_worker_cancel(&c->layers->job);
+    for (struct link *m; (m = list_take(&c->layers->boxes));) /* the next start does it */
         free(container_of(m, struct cleared_box, link));
-    map_each(&c->layers.known, free_layer, NULL);
-    map_done(&c->layers.known);
+    map_each(&c->layers->known, free_layer, NULL);
+    map_done(&c->layers->known);
 }

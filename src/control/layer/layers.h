@@ -75,6 +75,8 @@ bool layer_used(struct control *c, const char *name);
 bool layer_is_captured(const char *name); /* and not part of an image */
 /* NULL: neither referenced nor on record. */
 struct layer *layer_known(struct control *c, const char *name);
+/* NULL: not on record, or being removed. */
+struct layer *layer_on_record(struct control *c, const char *name);
 /* Sets the layer's row, or notes that it has none. */
 void layer_set_row(struct control *c, const struct layer_record *r);
 void layer_drop_row(struct control *c, struct layer *l);

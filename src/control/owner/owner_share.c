@@ -9,7 +9,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "lib/crypto/hash.h"
 #include "domain/model/owner.h"
 

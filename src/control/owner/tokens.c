@@ -7,15 +7,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
+#include "domain/model/event.h"
+#include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "lib/crypto/random.h"
 #include "lib/crypto/secret.h"
 
 enum {
-    BUCKETS = 4096,
     LABELS_MAX = (64 << 10) + TOKEN_NETWORK_MAX,
     DETAIL_MAX = 4 << 10,
     ENDED_MAX = 1000,     /* ended tokens that are kept in memory */
@@ -25,13 +26,14 @@ enum {
 struct stored_token {
     struct tokens *tokens;
     struct token_record record;
-    struct arena arena;        /* its labels */
-    struct stored_token *next; /* in its bucket */
-    bool ended;                /* its revocation is on disk */
-    bool notified;             /* watchers were notified of its end */
+    struct arena arena; /* its labels */
+    bool ended;         /* its revocation is on disk */
+    bool notified;      /* watchers were notified of its end */
     struct link link;
     struct link ended_link;
-    struct map_entry entry;  /* by id */
+    struct map_entry entry;  /* by id … */
+    struct map_entry hashed; /* … and by the digits of its hash */
+    char hash[CRYPTO_SHA256_HEX];
     struct quota_hold owned; /* from the request until its end */
     struct loop_timer expiry;
     struct list made; /* struct stored_token: made with this one; also those being stored */
@@ -52,41 +54,26 @@ struct tokens {
     size_t n_ended;
     struct list ops; /* struct token_op: under way */
     struct list watchers;
-    struct stored_token *buckets[BUCKETS];
-    struct map ids;
+    struct map ids, hashes;
     struct quota owned; /* by owner */
 };
 
 /* --- the table --- */
 
-static struct stored_token **find_bucket(struct tokens *t, const unsigned char *hash)
-{
-    return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % BUCKETS];
-}
-
 static struct stored_token *stored_token_new(struct tokens *t, const struct token_record *r,
                                              struct err *e)
 {
     struct stored_token *k = new0(sizeof *k);
-    struct json_pair *labels;
 
     arena_init(&k->arena, LABELS_MAX);
     k->tokens = t;
     k->record = *r;
-    labels = arena_array(&k->arena, r->labels.n + 1, sizeof *labels);
-    for (size_t i = 0; labels && i < r->labels.n; i++) {
-        labels[i].key = arena_dup(&k->arena, str_from(r->labels.p[i].key));
-        labels[i].value = arena_dup(&k->arena, str_from(r->labels.p[i].value));
-        if (!labels[i].key || !labels[i].value)
-            labels = NULL;
-    }
-    if (!labels) {
+    if (!json_map_copy(&k->record.labels, &k->arena)) {
         arena_done(&k->arena);
         free(k);
         (void)err_set(e, ERR_TOO_BIG, "labels: more than %d bytes", LABELS_MAX);
         return NULL;
     }
-    k->record.labels.p = labels;
     k->record.terms.network.p = arena_dup(&k->arena, r->terms.network);
     if (!k->record.terms.network.p)
         abort(); /* its length was checked */
@@ -121,17 +108,13 @@ static struct stored_token *find_token_id(struct tokens *t, struct str id)
 
 static void forget_stored_token(struct tokens *t, struct stored_token *k)
 {
-    struct stored_token **at = find_bucket(t, k->record.hash);
-
-    while (*at != k)
-        at = &(*at)->next;
-    *at = k->next;
     link_leave(&k->link);
     if (k->notified) {
         link_leave(&k->ended_link);
         t->n_ended--;
     }
     map_remove(&t->ids, &k->entry);
+    map_remove(&t->hashes, &k->hashed);
     stored_token_free(k);
 }
 
@@ -169,8 +152,8 @@ static void schedule_expiry(struct stored_token *k)
     if (left > EXPIRY_CHECK_S * NS_PER_S)
         left = EXPIRY_CHECK_S * NS_PER_S;
     loop_timer_stop(&k->expiry);
-    (void)loop_timer_start(control_loop(k->tokens->control), &k->expiry, clock_mono() + left,
-                           on_token_due, NULL);
+    (void)loop_timer_start(k->tokens->control->loop, &k->expiry, clock_mono() + left, on_token_due,
+                           NULL);
 }
 
 static void on_token_due(struct loop_timer *x)
@@ -185,13 +168,12 @@ static void on_token_due(struct loop_timer *x)
 
 static void add_stored_token(struct tokens *t, struct stored_token *k)
 {
-    struct stored_token **at = find_bucket(t, k->record.hash);
-
-    k->next = *at;
-    *at = k;
     list_append(&t->all, &k->link);
     k->entry.id = k->record.id;
     map_add(&t->ids, &k->entry);
+    crypto_hex_sha256(k->record.hash, k->hash);
+    k->hashed.id = k->hash;
+    map_add(&t->hashes, &k->hashed);
     schedule_expiry(k);
 }
 
@@ -236,15 +218,21 @@ void token_watcher_stop(struct token_watcher *w)
     link_leave(&w->link_);
 }
 
+static const struct token_record *show_if_valid(const struct stored_token *k)
+{
+    return k && is_token_valid(&k->record) ? &k->record : NULL;
+}
+
 const struct token_record *tokens_find(struct tokens *t, struct str secret)
 {
     unsigned char hash[CRYPTO_SHA256_SIZE];
+    char digits[CRYPTO_SHA256_HEX];
+    struct map_entry *v;
 
     crypto_sha256(secret, hash);
-    for (struct stored_token *k = *find_bucket(t, hash); k; k = k->next)
-        if (memcmp(k->record.hash, hash, sizeof hash) == 0) /* a hash cannot be chosen */
-            return is_token_valid(&k->record) ? &k->record : NULL;
-    return NULL;
+    crypto_hex_sha256(hash, digits);
+    v = map_find(&t->hashes, str_from(digits)); /* a hash cannot be chosen */
+    return v ? show_if_valid(container_of(v, struct stored_token, hashed)) : NULL;
 }
 
 const char *tokens_family(struct tokens *t, const char *id)
@@ -256,9 +244,7 @@ const char *tokens_family(struct tokens *t, const char *id)
 
 const struct token_record *tokens_by_id(struct tokens *t, struct str id)
 {
-    const struct stored_token *k = find_token_id(t, id);
-
-    return k && is_token_valid(&k->record) ? &k->record : NULL;
+    return show_if_valid(find_token_id(t, id));
 }
 
 void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_record *r),
@@ -373,7 +359,7 @@ static int load_token_rows(struct tokens *t, enum store_query_kind kind, int lim
     int r;
 
     arena_init(&q.arena, PTRDIFF_MAX);
-    r = store_ask_now(control_store(t->control), &q, e);
+    r = store_ask_now(t->control->store, &q, e);
     all = r >= 0 ? sort_by_descent(q.tokens, q.n) : NULL;
     for (size_t i = 0; r >= 0 && i < q.n; i++)
         load_token_row(t, all[i].record);
@@ -433,6 +419,7 @@ void tokens_close(struct tokens *t)
     while (list_take(&t->watchers))
         ;
     map_done(&t->ids);
+    map_done(&t->hashes);
     quota_done(&t->owned);
     free(t);
 }
@@ -472,7 +459,7 @@ static void finish_token_op_later(struct token_op *op, int r, const struct err *
     op->r_ = r;
     if (e)
         op->err_ = *e;
-    (void)loop_later(control_loop(op->tokens_->control), &op->later_, on_token_refused, NULL);
+    (void)loop_later(op->tokens_->control->loop, &op->later_, on_token_refused, NULL);
 }
 
 static void write_token_detail(struct buf *out, const struct token_record *k, const char *with)
@@ -482,14 +469,9 @@ static void write_token_detail(struct buf *out, const struct token_record *k, co
     buf_init(out, DETAIL_MAX);
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("token"));
-    json_put_str(&w, str_from(k->id));
-    json_key(&w, STR("name"));
-    json_put_lossy(&w, str_from(k->name));
-    if (with) {
-        json_key(&w, STR("with"));
-        json_put_str(&w, str_from(with));
-    }
+    json_field_cstr(&w, "token", k->id);
+    json_field_text(&w, "name", k->name);
+    json_field_optional(&w, "with", with);
     json_end_object(&w);
     (void)json_writer_finish(&w, NULL); /* all members are short */
 }
@@ -499,11 +481,8 @@ static void fill_token_event(struct event_record *v, struct buf *detail, const s
                              const char *type, const struct token_record *k, const char *with)
 {
     write_token_detail(detail, k, with);
-    *v = (struct event_record){
-        .time_ns = clock_wall(), .from = -1, .to = -1, .actor = *who, .detail = buf_str(detail)
-    };
-    snprintf(v->type, sizeof v->type, "%s", type);
-    snprintf(v->owner, sizeof v->owner, "%s", k->owner);
+    event_fill(v, who, k->owner, type, "");
+    v->detail = buf_str(detail);
 }
 
 static void begin_token_txn(struct token_op *op)
@@ -530,9 +509,8 @@ static void on_token_stored(struct store_txn *x, int r, const struct err *e)
     }
     ended = k->record.revoked_ns; /* revoked with its maker meanwhile */
     t->control->changes--;
-    op->event_.seq = op->txn_.first_seq;
     if (r >= 0)
-        control_publish(t->control, &op->event_);
+        control_publish_first(t->control, x, &op->event_);
     buf_done(&op->detail_);
     if (r < 0)
         stored_token_free(k);

@@ -9,10 +9,13 @@
 #ifndef CONTROL_OWNER_TOKENS_H
 #define CONTROL_OWNER_TOKENS_H
 
-#include "control/control.h"
+#include "control/owner/caller.h"
+#include "domain/store/store.h"
+#include "lib/loop/loop.h"
 
 enum { TOKEN_SECRET_MAX = 64, TOKENS_MAX = 10000, TOKENS_PER_OWNER = 2500 };
 
+struct control;
 struct tokens;
 
 /* Blocks: before the loop runs. */

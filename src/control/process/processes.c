@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/sandbox/oom.h"
 #include "lib/crypto/random.h"
 #include "lib/json/reader.h"

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault_point.h"
+#include "control/layer/digest_queue.h"
 #include "control/sandbox/sandbox.h"
 
 /* Releases the capture and calls `done`. */

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
-#include "control/plane.h"
+#include "control/owner/event_share.h"
+#include "control/plane/plane.h"
 #include "control/sandbox/sandbox.h"
 
 enum { CHANGE_RETRY_MS = 500 }; /* until a stubborn change is retried */

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 
 void copy_slots_open(struct control *c)
 {
@@ -19,25 +19,25 @@ void copy_slots_open(struct control *c)
 
     running.total = total;
     running.reserve = total / QUOTA_RESERVE_PART;
-    turns_init(&c->copies.turns, c->loop);
-    quota_init(&c->copies.turns.running, &running, "copies of workspaces",
+    turns_init(&c->copies->turns, c->loop);
+    quota_init(&c->copies->turns.running, &running, "copies of workspaces",
                "limits.workspace_copies", "limits.workspace_copies_per_owner");
-    quota_init(&c->copies.turns.waiting, &waiting, "copies of workspaces that wait", "",
+    quota_init(&c->copies->turns.waiting, &waiting, "copies of workspaces that wait", "",
                "16 times limits.workspace_copies_per_owner");
-    quota_init(&c->copies.stuck, &none, "copies of workspaces that hang", "", "");
+    quota_init(&c->copies->stuck, &none, "copies of workspaces that hang", "", "");
 }
 
 void copy_slots_close(struct control *c)
 {
-    turns_done(&c->copies.turns);
-    quota_done(&c->copies.stuck);
+    turns_done(&c->copies->turns);
+    quota_done(&c->copies->stuck);
 }
 
 int copy_slots_check(struct control *c, const struct account *a, struct err *e)
 {
     const struct quota_who who = account_holder(a);
     struct quota_hold probe = { 0 };
-    int r = quota_take(&c->copies.turns.waiting, &who, 1, &probe, e);
+    int r = quota_take(&c->copies->turns.waiting, &who, 1, &probe, e);
 
     quota_drop(&probe);
     return r;
@@ -51,7 +51,7 @@ int copy_slot_new(struct control *c, const struct account *a, bool must, turn_fn
     int r;
 
     *s = (struct copy_slot){ .control = c, .report = -1, .user = user };
-    r = turns_join(&c->copies.turns, &s->turn, &who, must, start, e);
+    r = turns_join(&c->copies->turns, &s->turn, &who, must, start, e);
     if (r < 0)
         free(s);
     else
@@ -69,7 +69,7 @@ static bool are_all_stuck(const struct copy_slots *slots, const struct quota_sha
 
 bool copy_slot_hangs(const struct copy_slot *s)
 {
-    const struct copy_slots *slots = &s->control->copies;
+    const struct copy_slots *slots = s->control->copies;
     const struct quota_hold *h = &s->turn.waits_;
 
     if (!turn_waits(&s->turn))
@@ -85,7 +85,7 @@ void copy_slot_free(struct copy_slot *s)
     loop_fd_stop(&s->source);
     drop_fd(&s->report);
     quota_drop(&s->stuck);
-    turns_leave(&s->control->copies.turns, &s->turn);
+    turns_leave(&s->control->copies->turns, &s->turn);
     free(s);
 }
 
@@ -109,7 +109,7 @@ void copy_slot_abandon(struct copy_slot *s, int report)
     struct err e;
 
     s->report = report;
-    quota_charge(&s->control->copies.stuck, &who, 1, &s->stuck);
+    quota_charge(&s->control->copies->stuck, &who, 1, &s->stuck);
     if (loop_fd_start(s->control->loop, &s->source, report, LOOP_READ, on_stuck_report, &e) < 0) {
         LOG(ERROR, "workspace.slot", LOG_S("error", e.msg));
         copy_slot_free(s);

@@ -11,8 +11,9 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/process/processes.h"
+#include "control/layer/digest_queue.h"
 #include "control/sandbox/sandbox.h"
 #include "control/owner/owner_share.h"
 #include "control/egress/places.h"
@@ -485,7 +486,7 @@ void resume_begin(struct sandbox *s)
     int r;
 
     ttl_stop(s);
-    if (!workspace_syncs(s) || !s->control->grant) {
+    if (!workspace_syncs(s) || !s->control->supervisor.grant) {
         resume_box(s);
         return;
     }

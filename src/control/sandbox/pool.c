@@ -8,8 +8,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "control/egress/egress_link.h"
+#include "control/layer/layers.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
+#include "control/owner/owners.h"
+#include "control/plane/plane.h"
 #include "control/sandbox/spec.h"
 
 enum {
@@ -59,7 +62,7 @@ static void remove_from_shelf(struct pool_box *b)
         f->making--;
     if (f && b->state == POOL_BOX_READY) {
         f->n_ready--;
-        f->control->pool.ready--;
+        f->control->pool->ready--;
     }
     b->state = POOL_BOX_LEAVING;
 }
@@ -89,14 +92,14 @@ static void shelf_free(struct pool_shelf *f)
 
 static void free_if_empty(struct pool_shelf *f)
 {
-    if (f->retired && !f->boxes && !f->control->pool.closing)
+    if (f->retired && !f->boxes && !f->control->pool->closing)
         shelf_free(f);
 }
 
 static void unlink_pool_box(struct pool_box *b)
 {
     link_leave(&b->all);
-    b->control->pool.total--;
+    b->control->pool->total--;
     free(b);
 }
 
@@ -134,7 +137,7 @@ static void add_to_shelf(struct pool_box *b)
     b->state = POOL_BOX_READY;
     b->shelf->failures = 0;
     b->shelf->n_ready++;
-    b->control->pool.ready++;
+    b->control->pool->ready++;
     list_append(&b->shelf->ready, &b->link);
     refill_soon(b->control);
 }
@@ -253,8 +256,8 @@ static struct pool_box *pool_box_new(struct control *c, struct pool_shelf *f, st
     *b = (struct pool_box){ .box = x, .control = c, .shelf = f };
     x->owner = b;
     x->events = &events;
-    list_append(&c->pool.boxes, &b->all);
-    c->pool.total++;
+    list_append(&c->pool->boxes, &b->all);
+    c->pool->total++;
     return b;
 }
 
@@ -280,14 +283,14 @@ static bool needs_boxes(const struct pool_shelf *f)
     const struct control *c = f->control;
 
     return f->n_ready + f->making < f->target && f->making < MAKING_MAX &&
-           f->failures < FAILURES_MAX && c->pool.total < c->config->pool.total_max;
+           f->failures < FAILURES_MAX && c->pool->total < c->config->pool.total_max;
 }
 
 static void on_pool_refill(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, pool.refill);
+    struct control *c = container_of(t, struct pool, refill)->control;
 
-    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
+    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m)) {
         struct pool_shelf *f = container_of(m, struct pool_shelf, link);
 
         while (needs_boxes(f))
@@ -297,11 +300,11 @@ static void on_pool_refill(struct loop_timer *t)
 
 static void schedule_refill(struct control *c, int64_t when)
 {
-    if (c->pool.closing || (loop_timer_started(&c->pool.refill) && c->pool.refill_at <= when))
+    if (c->pool->closing || (loop_timer_started(&c->pool->refill) && c->pool->refill_at <= when))
         return;
-    loop_timer_stop(&c->pool.refill);
-    c->pool.refill_at = when;
-    loop_timer_start(c->loop, &c->pool.refill, when, on_pool_refill, NULL);
+    loop_timer_stop(&c->pool->refill);
+    c->pool->refill_at = when;
+    loop_timer_start(c->loop, &c->pool->refill, when, on_pool_refill, NULL);
 }
 
 static void refill_soon(struct control *c)
@@ -365,9 +368,9 @@ static void adjust_target(struct pool_shelf *f)
 
 static void on_pool_tick(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, pool.tick);
+    struct control *c = container_of(t, struct pool, tick)->control;
 
-    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
+    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m))
         adjust_target(container_of(m, struct pool_shelf, link));
     refill_soon(c);
     loop_timer_start(c->loop, t, clock_mono() + TICK_S * NS_PER_S, on_pool_tick, NULL);
@@ -375,7 +378,7 @@ static void on_pool_tick(struct loop_timer *t)
 
 static struct pool_shelf *find_shelf(struct control *c, const struct profile *p, bool egress)
 {
-    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m)) {
+    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m)) {
         struct pool_shelf *f = container_of(m, struct pool_shelf, link);
 
         if (f->profile == p && f->egress == egress)
@@ -411,7 +414,7 @@ static void add_shelf(struct control *c, struct profile *p, bool egress, unsigne
                               .target = min,
                               .egress = egress,
                               .min = min };
-    list_append(&c->pool.shelves, &f->link);
+    list_append(&c->pool->shelves, &f->link);
 }
 
 static void add_shelves(struct control *c)
@@ -434,7 +437,7 @@ void pool_open(struct control *c)
         return;
     add_shelves(c);
     refill_soon(c);
-    loop_timer_start(c->loop, &c->pool.tick, clock_mono() + TICK_S * NS_PER_S, on_pool_tick, NULL);
+    loop_timer_start(c->loop, &c->pool->tick, clock_mono() + TICK_S * NS_PER_S, on_pool_tick, NULL);
 }
 
 /* The old catalog's shelves are emptied, and freed with their last box. */
@@ -444,10 +447,10 @@ void pool_reload(struct control *c)
 
     if (!c->config->pool.enabled)
         return;
-    for (struct link *m = list_first(&c->pool.shelves); m; m = next) {
+    for (struct link *m = list_first(&c->pool->shelves); m; m = next) {
         struct pool_shelf *f = container_of(m, struct pool_shelf, link);
 
-        next = list_after(&c->pool.shelves, m);
+        next = list_after(&c->pool->shelves, m);
         retire_shelf(f);
         free_if_empty(f);
     }
@@ -458,10 +461,10 @@ void pool_reload(struct control *c)
 /* Boxes that are being provisioned are torn down when their backend reports. */
 void pool_close(struct control *c)
 {
-    c->pool.closing = true;
-    loop_timer_stop(&c->pool.tick);
-    loop_timer_stop(&c->pool.refill);
-    for (struct link *m = list_first(&c->pool.shelves); m; m = list_after(&c->pool.shelves, m))
+    c->pool->closing = true;
+    loop_timer_stop(&c->pool->tick);
+    loop_timer_stop(&c->pool->refill);
+    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m))
         retire_shelf(container_of(m, struct pool_shelf, link));
 }
 
@@ -534,10 +537,10 @@ struct backend_box *pool_take(struct control *c, const char *owner, struct profi
         evict_foreign_box(f, owner);
     refill_after(f);
     if (!b) {
-        c->pool.misses++;
+        c->pool->misses++;
         return NULL;
     }
-    c->pool.hits++;
+    c->pool->hits++;
     x = b->box;
     *ret_assigned = b->owner[0];
     if (b->owner[0])
@@ -555,9 +558,14 @@ void pool_discard(struct control *c, struct backend_box *x)
     tear_down_pool_box(pool_box_new(c, NULL, x));
 }
 
+unsigned control_pool_ready(const struct control *c)
+{
+    return c->pool->ready;
+}
+
 bool pool_knows(struct control *c, const char *id)
 {
-    for (struct link *m = list_first(&c->pool.boxes); m; m = list_after(&c->pool.boxes, m))
+    for (struct link *m = list_first(&c->pool->boxes); m; m = list_after(&c->pool->boxes, m))
         if (strcmp(container_of(m, struct pool_box, all)->box->id, id) == 0)
             return true;
     return false;
@@ -565,6 +573,6 @@ bool pool_knows(struct control *c, const char *id)
 
 void pool_done(struct control *c)
 {
-    for (struct link *m; (m = list_first(&c->pool.shelves));)
+    for (struct link *m; (m = list_first(&c->pool->shelves));)
         shelf_free(container_of(m, struct pool_shelf, link));
 }

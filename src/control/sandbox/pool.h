@@ -20,6 +20,7 @@
 struct control;
 
 struct pool {
+    struct control *control;
     struct list shelves;
     struct list boxes;     /* all boxes, also those being provisioned or torn down */
     unsigned total, ready; /* ready: boxes that can be handed out now */

@@ -272,7 +272,7 @@ void sandbox_provision(struct sandbox *s)
 
     if (s->destroying)
         return;
-    if (!workspace_mirrored(s) || !s->control->grant) {
+    if (!workspace_mirrored(s) || !s->control->supervisor.grant) {
         provision_box(s);
         return;
     }

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "control/process/processes.h"
 #include "control/image/images.h"
+#include "control/layer/digest_queue.h"
+#include "control/sandbox/pool.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 #include "control/sandbox/oom.h"
 #include "control/sandbox/sandbox.h"
 

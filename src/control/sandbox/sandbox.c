@@ -20,6 +20,35 @@ struct sandbox *sandbox_ref(struct sandbox *s)
     return s;
 }
 
+struct sandbox *sandbox_known(const struct control *c, const char *id)
+{
+    struct map_entry *v = map_find(&c->sandboxes, str_from(id));
+
+    return v ? container_of(v, struct sandbox, entry) : NULL;
+}
+
+const struct sandbox_record *control_record(const struct control *c, const char *id)
+{
+    const struct sandbox *s = sandbox_known(c, id);
+
+    return s ? &s->record : NULL;
+}
+
+bool control_has_record(const struct control *c, const char *id)
+{
+    const struct sandbox *s = sandbox_known(c, id);
+
+    return s && s->stored;
+}
+
+void control_note_egress(struct control *c, const char *id)
+{
+    struct sandbox *s = sandbox_known(c, id);
+
+    if (s)
+        idle_note(&s->idle, USE_EGRESS);
+}
+
 void sandbox_leave_map(struct sandbox *s)
 {
     map_remove(&s->control->sandboxes, &s->entry);
@@ -71,21 +100,12 @@ enum sandbox_state sandbox_state(const struct sandbox *s)
 static int copy_record_texts(struct sandbox *s, struct err *e)
 {
     struct sandbox_record *r = &s->record;
-    struct json_pair *labels = arena_array(&s->arena, r->labels.n, sizeof *labels);
-    char *request = arena_dup(&s->arena, r->request), *detail = arena_dup(&s->arena, r->detail);
 
-    if (!request || !detail || (r->labels.n && !labels))
-        return err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", r->id);
-    for (size_t i = 0; i < r->labels.n; i++) {
-        labels[i].key = arena_dup(&s->arena, str_from(r->labels.p[i].key));
-        labels[i].value = arena_dup(&s->arena, str_from(r->labels.p[i].value));
-        if (!labels[i].key || !labels[i].value)
-            return err_set(e, ERR_TOO_BIG, "sandbox %s: its labels are too long", r->id);
-    }
-    r->request.p = request;
-    r->detail.p = detail;
-    r->labels.p = labels;
-    return 0;
+    r->request.p = arena_dup(&s->arena, r->request);
+    r->detail.p = arena_dup(&s->arena, r->detail);
+    return r->request.p && r->detail.p && json_map_copy(&r->labels, &s->arena)
+               ? 0
+               : err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", r->id);
 }
 
 /* Parses the record's JSON texts. */
@@ -229,8 +249,7 @@ int64_t control_deadline_ns(const struct control *c, const struct sandbox_record
 
 int64_t control_expires_ns(const struct control *c, const struct sandbox_record *r)
 {
-    struct map_entry *v = map_find(&c->sandboxes, str_from(r->id));
-    const struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
+    const struct sandbox *s = sandbox_known(c, r->id);
 
     return show_boot_time(c, r, s && s->record.deadline_ns ? ttl_end(s) : r->deadline_ns);
 }

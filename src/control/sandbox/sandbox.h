@@ -7,9 +7,12 @@
 #include "control/sandbox/change.h"
 #include "control/sandbox/sandbox_detail.h"
 #include "control/sandbox/idle.h"
+#include "control/control.h"
+#include "control/egress/egress_link.h"
 #include "control/layer/layers.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
+#include "control/owner/owners.h"
+#include "control/plane/plane.h"
 #include "control/sandbox/salvage.h"
 #include "control/sandbox/workspace.h"
 
@@ -103,6 +106,9 @@ struct sandbox {
 /* A sandbox for this record, whose texts are copied; added to the map, with one reference. */
 int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbox **ret,
                 struct err *e);
+
+/* By its id; NULL: it is destroyed, or never existed. */
+struct sandbox *sandbox_known(const struct control *c, const char *id);
 
 /* The account that it is charged to. */
 static inline struct account sandbox_account(const struct sandbox *s)

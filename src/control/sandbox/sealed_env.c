@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys that seal secrets in the store: loading and rotation. */
 #include "base/log.h"
-#include "control/plane.h"
+#include "control/control.h"
+#include "control/plane/plane.h"
 #include "lib/secrets/keyring.h"
 
 struct keyring *control_keys(struct control *c)
@@ -10,16 +11,15 @@ struct keyring *control_keys(struct control *c)
 }
 
 /* Completes an interrupted rotation: the store has resealed everything by now. */
-int control_open_secrets(struct control *c, struct keyring *keys, struct err *e)
+int control_open_secrets(struct control *c, struct err *e)
 {
     struct err why;
     int r;
 
-    c->keys = keys;
-    if (!keys)
+    if (!c->keys)
         return 0;
-    r = store_seal_with(c->store, keys, e);
-    if (r >= 0 && keyring_has_old(keys) && keyring_retire(keys, &why) < 0)
+    r = store_seal_with(c->store, c->keys, e);
+    if (r >= 0 && keyring_has_old(c->keys) && keyring_retire(c->keys, &why) < 0)
         LOG(WARN, "secrets.old_keys", LOG_S("error", why.msg));
     return r;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orphans: resources on the machine whose sandbox is not known. */
-#include "control/plane.h"
+#include "control/control.h"
+#include "control/plane/plane.h"
+#include "control/sandbox/pool.h"
 
 bool control_knows(void *control, const char *id)
 {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "control/event/anchors.h"
+#include "control/egress/anchors.h"
 #include "control/process/processes.h"
 #include "control/sandbox/sandbox.h"
 #include "lib/json/writer.h"

@@ -147,8 +147,8 @@ void workspace_forget(struct sandbox *s)
         snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffixes[i]);
         unlinkat(s->control->context.state, name, 0);
     }
-    if (workspace_mirrored(s) && s->control->forget_grant)
-        s->control->forget_grant(s->control->user, s->record.id);
+    if (workspace_mirrored(s) && s->control->supervisor.forget_grant)
+        s->control->supervisor.forget_grant(s->control->supervisor.user, s->record.id);
 }
 
 /* --- the grant of its directory --- */
@@ -181,7 +181,7 @@ int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
     int r;
 
     s->granting.done = done;
-    r = s->control->grant(s->control->user, &g, &s->granting, e);
+    r = s->control->supervisor.grant(s->control->supervisor.user, &g, &s->granting, e);
     workspace_drop_client(s); /* a duplicate would hide the connection's end from the client */
     return r;
 }
@@ -198,9 +198,9 @@ int workspace_try_grant(struct control *c, const struct create_request *request,
                                      .handed = client ? client->handed : -1 };
     int r;
 
-    if (!request_mirrors(c, request) || !c->grant)
+    if (!request_mirrors(c, request) || !c->supervisor.grant)
         return 0;
-    r = c->grant(c->user, &g, q, e);
+    r = c->supervisor.grant(c->supervisor.user, &g, q, e);
     return r < 0 ? r : 1;
 }
 
@@ -454,7 +454,7 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
     request.report = report;
     request.accept = accept;
     if (r >= 0)
-        r = s->control->mirror(s->control->user, &request, e);
+        r = s->control->supervisor.mirror(s->control->supervisor.user, &request, e);
     if (r >= 0)
         r = loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
     t->outside_open = r >= 0;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "control/snapshot/manifest.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "domain/oci/reference.h"
 
 static size_t count_export_layers(const struct export_op *op)

@@ -8,9 +8,12 @@
 
 #include "base/clock.h"
 #include "base/fault_point.h"
-#include "control/image/images_internal.h"
+#include "control/image/images.h"
+#include "control/layer/digest_queue.h"
 #include "control/snapshot/manifest.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
+#include "domain/model/event.h"
+#include "domain/oci/reference.h"
 
 enum { IMPORT_ARENA_MAX = 16 << 20 };
 
@@ -55,8 +58,7 @@ static void on_import_stored(struct store_txn *t, int r, const struct err *e)
 
     op->control_->changes--;
     if (r >= 0) {
-        op->event_.seq = t->first_seq;
-        control_publish(op->control_, &op->event_);
+        control_publish_first(op->control_, t, &op->event_);
         keep_layer_rows(op);
         op->snapshot = op->new_;
         snapshot_keep(op->control_, take_ptr(op->new_));
@@ -157,7 +159,8 @@ static void store_import(struct import_op *op)
     }
     snapshot_count(op->control_, op->new_);
     fault_point("import.record");
-    event_fill(&op->event_, op->caller, "snapshot.imported", op->new_->record.id);
+    event_fill(&op->event_, &op->caller->actor, op->caller->owner, "snapshot.imported",
+               op->new_->record.id);
     op->control_->changes++;
     store_txn_begin(&op->txn_, op->control_->store);
     for (size_t i = 0; i < op->names_.n; i++)

@@ -8,7 +8,8 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/event/event_share.h"
+#include "control/layer/digest_queue.h"
+#include "control/owner/event_share.h"
 #include "control/sandbox/sandbox.h"
 
 enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
@@ -66,28 +67,16 @@ static int parse_snapshot_texts(struct snapshot *s, struct err *e)
     return r < 0 ? r : parse_layer_names(s, s->record.base, LAYERS_STACK_MAX, &s->base.layers, e);
 }
 
-static bool copy_snapshot_text(struct arena *a, struct str *text)
-{
-    text->p = arena_dup(a, *text);
-    return text->p;
-}
-
 /* Copies everything that the record points to. */
 static bool copy_snapshot_texts(struct snapshot *s)
 {
     struct snapshot_record *r = &s->record;
-    struct json_pair *labels = arena_array(&s->arena, r->labels.n + 1, sizeof *labels);
+    struct str *const texts[] = { &r->image, &r->layers, &r->base, &r->digest, &r->config };
 
-    for (size_t i = 0; labels && i < r->labels.n; i++) {
-        labels[i] = (struct json_pair){ arena_dup(&s->arena, str_from(r->labels.p[i].key)),
-                                        arena_dup(&s->arena, str_from(r->labels.p[i].value)) };
-        if (!labels[i].key || !labels[i].value)
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        if (!(texts[i]->p = arena_dup(&s->arena, *texts[i])))
             return false;
-    }
-    r->labels.p = labels;
-    return labels && copy_snapshot_text(&s->arena, &r->image) &&
-           copy_snapshot_text(&s->arena, &r->layers) && copy_snapshot_text(&s->arena, &r->base) &&
-           copy_snapshot_text(&s->arena, &r->digest) && copy_snapshot_text(&s->arena, &r->config);
+    return json_map_copy(&r->labels, &s->arena);
 }
 
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
@@ -134,6 +123,13 @@ void snapshot_keep(struct control *c, struct snapshot *s)
     digest_queue_add(c, s->layers.p[0]); /* for deduplication */
     if (c->open && s->layers.n > LAYERS_FLAT)
         snapshots_flatten(c);
+}
+
+void snapshot_release(struct control *c, struct snapshot *s)
+{
+    layers_unref(c, &s->layers);
+    layers_unref(c, &s->base.layers);
+    snapshot_free(s);
 }
 
 int snapshots_load(struct control *c, struct err *e)
@@ -208,10 +204,16 @@ int snapshot_name_check(struct str name, struct err *e)
     return 0;
 }
 
-struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id)
+struct snapshot *snapshot_known(const struct control *c, struct str id)
 {
     struct map_entry *v = map_find(&c->snapshots, id);
-    struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
+
+    return v ? container_of(v, struct snapshot, entry) : NULL;
+}
+
+struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id)
+{
+    struct snapshot *s = snapshot_known(c, id);
     struct snapshot_search x = { .who = who, .name = id };
 
     if (s)
@@ -227,6 +229,37 @@ void snapshots_each(struct control *c, const struct caller *who,
     struct snapshot_search x = { .who = who, .each = each, .user = user };
 
     map_each(&c->snapshots, match_snapshot, &x);
+}
+
+/* --- base images --- */
+
+struct base_walk {
+    base_image_fn *each;
+    void *user;
+};
+
+static void visit_snapshot_base(struct map_entry *v, void *user)
+{
+    const struct snapshot *s = container_of(v, struct snapshot, entry);
+    const struct base_walk *w = user;
+
+    w->each(w->user, &s->base, s->record.id);
+}
+
+static void visit_sandbox_base(struct map_entry *v, void *user)
+{
+    const struct sandbox *s = container_of(v, struct sandbox, entry);
+    const struct base_walk *w = user;
+
+    w->each(w->user, &s->detail.base, s->record.id);
+}
+
+void control_each_base(struct control *c, base_image_fn *each, void *user)
+{
+    struct base_walk w = { each, user };
+
+    map_each(&c->snapshots, visit_snapshot_base, &w);
+    map_each(&c->sandboxes, visit_sandbox_base, &w);
 }
 
 /* --- creating --- */
@@ -414,14 +447,11 @@ static void on_snapshot_removed(struct store_txn *t, int r, const struct err *e)
 {
     struct snapshot_delete_op *op = container_of(t, struct snapshot_delete_op, txn_);
     struct control *c = op->control_;
-    struct map_entry *v = map_find(&c->snapshots, str_from(op->id_));
-    struct snapshot *s = v ? container_of(v, struct snapshot, entry) : NULL;
+    struct snapshot *s = snapshot_known(c, str_from(op->id_));
 
     if (r >= 0 && s) {
         map_remove(&c->snapshots, &s->entry);
-        layers_unref(c, &s->layers);
-        layers_unref(c, &s->base.layers);
-        snapshot_free(s);
+        snapshot_release(c, s);
     }
     op->done(op, r, e);
 }

@@ -27,6 +27,7 @@ void snapshots_close(struct control *c);
 /* Flattens the snapshots with high stacks in the background, one at a time. */
 void snapshots_flatten(struct control *c);
 void snapshots_flatten_stop(struct control *c);
+void dedup_stop(struct control *c); /* ends the deduplication that is under way */
 
 /* By its id, or by the name that its owner gave it, if the caller may see it; else NULL. */
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);
@@ -140,7 +141,9 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
 void snapshot_free(struct snapshot *s);
 /* Charges it to its owner, before it is stored, until it is freed. */
 void snapshot_count(struct control *c, struct snapshot *s);
-void snapshot_keep(struct control *c, struct snapshot *s); /* it is on disk */
+void snapshot_keep(struct control *c, struct snapshot *s);    /* it is on disk */
+void snapshot_release(struct control *c, struct snapshot *s); /* and it is not in the map */
+struct snapshot *snapshot_known(const struct control *c, struct str id); /* NULL: unknown */
 /* Whether the owner, and the caller's family of tokens, may have another snapshot of that size:
  * -ERR_QUOTA, or -ERR_FULL. */
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/model/event.h"
 
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "lib/json/reader.h"
 #include "domain/model/time.h"
 
 enum { DETAIL_MAX = 256 << 10 };
+
+void event_fill(struct event_record *v, const struct actor *who, const char *owner,
+                const char *type, const char *reason)
+{
+    *v = (struct event_record){ .time_ns = clock_wall(), .from = -1, .to = -1, .actor = *who };
+    snprintf(v->type, sizeof v->type, "%s", type);
+    snprintf(v->owner, sizeof v->owner, "%s", owner);
+    snprintf(v->reason, sizeof v->reason, "%s", reason);
+}
 
 static void write_event_member(struct json_writer *w, struct str key, const char *value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON form of an event, the same in answers, in streams and at the hub. */
+/* Events: filled in, and their JSON form, the same in answers, in streams and at the hub. */
 #ifndef DOMAIN_MODEL_EVENT_H
 #define DOMAIN_MODEL_EVENT_H
 
@@ -10,5 +10,9 @@
  *  "to":"ready","actor":{"kind":"adm","id":"uid:0"},"reason":"…","detail":{}}
  * sandbox_id, from and to are left out if the event has none. */
 void event_write(struct json_writer *w, const struct event_record *v);
+
+/* An event of this moment that is no state transition. owner "": it belongs to the daemon. */
+void event_fill(struct event_record *v, const struct actor *who, const char *owner,
+                const char *type, const char *reason);
 
 #endif

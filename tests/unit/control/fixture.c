@@ -98,12 +98,12 @@ void plane_open(void)
                                .work = &fix.work,
                                .config = &fix.config,
                                .profiles = { dirs, 1 },
-                               .headers = open_headers,
-                               .egress_worker = fix.egress_worker,
-                               .end_egress_worker = fix.end_egress_worker,
-                               .egress_places = fix.egress_places,
-                               .cancel = fix.cancel,
-                               .fetch_process = start_fetch,
+                               .supervisor = { .headers = open_headers,
+                                               .egress_worker = fix.egress_worker,
+                                               .end_egress_worker = fix.end_egress_worker,
+                                               .egress_places = fix.egress_places,
+                                               .cancel = fix.cancel,
+                                               .fetch_process = start_fetch },
                                .on_open = on_open };
 
     if (!fix.scratch.path[0])

@@ -585,7 +585,7 @@ static void end(struct sandbox *s)
 
 static uint64_t log_bytes(void)
 {
-    return quota_used(&fix.control->egress_links.log_bytes, STR("uid:1000"));
+    return quota_used(&fix.control->egress_links->log_bytes, STR("uid:1000"));
 }
 
 /* Asks for more room; how much there is then, and whether the log was begun anew. */
@@ -677,7 +677,7 @@ TEST(logs_of_an_owner_have_a_share_and_ended_ones_count_until_they_expire)
     CHECK_INT(ask_room(id_of(s), &anew), 2 * UNIT); /* the worker asks again and again */
     CHECK_INT(lack, WIRE_LACK_NONE);
     CHECK_INT(egress_links_full_logs(fix.control), 0);
-    CHECK_INT(fix.control->egress_links.dropped, 0);
+    CHECK_INT(fix.control->egress_links->dropped, 0);
     finish(s);
 }
 
@@ -693,7 +693,7 @@ TEST(where_it_is_configured_the_oldest_ended_logs_make_room)
     CHECK_INT(lack, WIRE_LACK_NONE);
     CHECK_INT(count_parts(first), 1); /* the older part */
     CHECK_INT(log_bytes(), 30 * KB + 2 * UNIT);
-    CHECK_INT(fix.control->egress_links.dropped, 70 * KB);
+    CHECK_INT(fix.control->egress_links->dropped, 70 * KB);
     finish(s);
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "control/event/event_delivery.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "unit/control/fixture.h"
 #include "lib/json/reader.h"
 
@@ -400,7 +400,7 @@ static int hand_over(void *user, int *ret, struct err *why)
 
 TEST(headers_that_are_none_are_refused_at_the_start)
 {
-    struct control c = { .config = &fix.config, .headers = hand_over };
+    struct control c = { .config = &fix.config, .supervisor.headers = hand_over };
 
     fix.config.hub.url = "http://127.0.0.1:1/";
     fix.config.hub.headers_file = "/as/the/warden/knows";

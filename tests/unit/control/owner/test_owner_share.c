@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "harness/tap.h"
 #include "engine/runtime/cgroup.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "unit/control/fixture.h"
 
 static struct map owners;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "control/plane.h"
+#include "control/plane/plane.h"
+#include "control/sandbox/pool.h"
 #include "unit/control/fixture.h"
 
 static const char pooled[] = "id: profile.pooled\n"
@@ -29,7 +30,7 @@ static void open_with_pool(void)
     fix.config.pool.enabled = true;
     fix.config.pool.total_max = 4;
     plane_open();
-    WAIT_FOR(fix.control->pool.ready == 2);
+    WAIT_FOR(fix.control->pool->ready == 2);
 }
 
 static struct sandbox *create_pooled(void)
@@ -55,13 +56,13 @@ TEST(a_create_takes_a_box_and_the_next_one_is_assigned_ahead)
     open_with_pool();
     s = create_pooled();
     CHECK(strncmp(fake_plan.assigned, "o-uid-1000.", 11) == 0);
-    CHECK_INT(fix.control->pool.hits, 1);
-    WAIT_FOR(fix.control->pool.ready == 2);
+    CHECK_INT(fix.control->pool->hits, 1);
+    WAIT_FOR(fix.control->pool->ready == 2);
     destroy(s);
     sandbox_unref(s);
     fake_plan.fail_assign = fake_plan.fail_provision = "only a box that was assigned ahead works";
     s = create_pooled();
-    CHECK_INT(fix.control->pool.hits, 2);
+    CHECK_INT(fix.control->pool->hits, 2);
     CHECK_INT(count_events("sandbox.requested"), 2);
     fake_plan.fail_assign = fake_plan.fail_provision = NULL;
     destroy(s);
@@ -80,7 +81,7 @@ TEST(a_create_whose_box_is_not_assigned_builds_one)
     s = create_pooled();
     CHECK_INT(count_events("sandbox.requested"), 1);
     CHECK_INT(count_events("sandbox.failed"), 0);
-    CHECK_INT(fix.control->pool.hits, 1);
+    CHECK_INT(fix.control->pool->hits, 1);
     fake_plan.fail_assign = NULL;
     destroy(s);
     sandbox_unref(s);

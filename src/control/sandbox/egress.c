@@ -187,6 +187,14 @@ struct str sandbox_policy_ceiling(const struct sandbox *s)
     return s->policy ? s->policy->ceiling : (struct str){ NULL, 0 };
 }
 
+int sandbox_ceiling(const struct sandbox *s, const struct caller *who, struct arena *a,
+                    struct policy_bounds *ret, struct err *e)
+{
+    const struct policy_author author = ceiling_author(who);
+
+    return ceiling_make(s->control, &author, s->profile, a, ret, e);
+}
+
 /* ---- setting a policy ---- */
 
 struct policy_setting {

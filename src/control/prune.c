@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/event/prune.h"
+#include "control/prune.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/plane.h"
+#include "control/egress/egress_link.h"
+#include "control/plane/plane.h"
 #include "control/snapshot/snapshots.h"
 
 enum {

@@ -7,8 +7,8 @@
  * owner cannot start anything that is recorded; ends and removals are always recorded.
  * Administrators on the unix socket have no limit; each family of their tokens has the limit of an
  * owner. */
-#ifndef CONTROL_EVENT_EVENT_SHARE_H
-#define CONTROL_EVENT_EVENT_SHARE_H
+#ifndef CONTROL_OWNER_EVENT_SHARE_H
+#define CONTROL_OWNER_EVENT_SHARE_H
 
 #include <stdbool.h>
 

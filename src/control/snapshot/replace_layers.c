@@ -2,15 +2,8 @@
 /* Replaces a snapshot's layer list by an equivalent one: commits to the store first, then
  * updates memory. Sandboxes that were built on the snapshot before keep their references to its
  * old layers. */
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "control/snapshot/snapshots.h"
-
-static struct snapshot *find_snapshot_by_id(const struct control *c, const char *id)
-{
-    struct map_entry *v = map_find(&c->snapshots, str_from(id));
-
-    return v ? container_of(v, struct snapshot, entry) : NULL;
-}
 
 /* The record is on disk already: nothing here can fail. */
 static void replace_snapshot(struct control *c, struct snapshot *old, struct snapshot *next)
@@ -18,16 +11,14 @@ static void replace_snapshot(struct control *c, struct snapshot *old, struct sna
     next->stays = old->stays;
     map_remove(&c->snapshots, &old->entry);
     snapshot_keep(c, next);
-    layers_unref(c, &old->layers);
-    layers_unref(c, &old->base.layers);
-    snapshot_free(old);
+    snapshot_release(c, old);
 }
 
 static void on_replacement_stored(struct store_txn *t, int r, const struct err *e)
 {
     struct replace_layers_op *op = container_of(t, struct replace_layers_op, txn_);
     struct control *c = op->control_;
-    struct snapshot *s = find_snapshot_by_id(c, op->id), *next = take_ptr(op->next_);
+    struct snapshot *s = snapshot_known(c, str_from(op->id)), *next = take_ptr(op->next_);
 
     c->changes--;
     if (r >= 0 && s)
@@ -40,7 +31,7 @@ static void on_replacement_stored(struct store_txn *t, int r, const struct err *
 int snapshot_replace_layers(struct control *c, struct replace_layers_op *op, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(LAYERS_NAMES_MAX);
-    const struct snapshot *s = find_snapshot_by_id(c, op->id);
+    const struct snapshot *s = snapshot_known(c, str_from(op->id));
     struct snapshot_record record;
     int r;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removes destroyed sandboxes and old events from the store after their retention time: in batches,
  * every five minutes, and earlier after many events. */
-#ifndef CONTROL_EVENT_PRUNE_H
-#define CONTROL_EVENT_PRUNE_H
+#ifndef CONTROL_PRUNE_H
+#define CONTROL_PRUNE_H
 
 #include <stdint.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/event/event_share.h"
+#include "control/owner/event_share.h"
 
 #include "base/clock.h"
 #include "control/owner/owner_share.h"
-#include "control/plane.h"
-#include "control/sandbox/sandbox.h"
+#include "control/plane/plane.h"
 #include "control/owner/tokens.h"
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
@@ -45,12 +44,11 @@ static bool is_token_id(const char *id)
  * attributed to the sandbox's maker. */
 static const char *find_causing_family(const struct control *c, const struct event_record *v)
 {
-    struct map_entry *at;
+    const struct sandbox_record *r = v->sandbox[0] ? control_record(c, v->sandbox) : NULL;
 
     if (is_token_id(v->actor.id))
         return tokens_family(c->tokens, v->actor.id);
-    at = v->sandbox[0] ? map_find(&c->sandboxes, str_from(v->sandbox)) : NULL;
-    return at ? container_of(at, struct sandbox, entry)->record.family : "";
+    return r ? r->family : "";
 }
 
 void event_share_count(struct control *c, const struct event_record *v)

@@ -11,8 +11,20 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "control/layer/digest_queue.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
+#include "control/snapshot/snapshots.h"
+
+/* One that is under way. */
+struct dedup {
+    struct control *control;
+    const char *layers[LAYERS_OF_SNAPSHOT_MAX]; /* the new layers of the snapshot */
+    char names[LAYERS_OF_SNAPSHOT_MAX][LAYER_NAME_MAX];
+    size_t twin;         /* index of the layer that replaces the queue's */
+    struct digest_op op; /* verifies that one */
+    struct replace_layers_op replace_layers;
+};
 
 struct dedup_search {
     struct control *control;
@@ -107,23 +119,24 @@ static void check_dedup_layer(struct map_entry *v, void *user)
     map_each(&x->control->snapshots, check_dedup_snapshot, x);
 }
 
-static struct json_strs get_dedup_stack(const struct dedup *x)
+static void dedup_free(struct dedup *x)
 {
-    return x->replace_layers.layers;
+    layers_unref(x->control, &x->replace_layers.layers);
+    x->control->dedup = NULL;
+    free(x);
 }
 
-static void finish_dedup(struct control *c, int r, const struct err *e)
+static void finish_dedup(struct dedup *x, int r, const struct err *e)
 {
-    struct dedup *x = &c->digest_queue.dedup;
-    const struct json_strs held = get_dedup_stack(x);
+    struct control *c = x->control;
 
     if (r < 0)
-        LOG(WARN, "layer.not_shared", LOG_S("layer", c->digest_queue.layer),
+        LOG(WARN, "layer.not_shared", LOG_S("layer", c->digest_queue->layer),
             LOG_S("snapshot", x->replace_layers.id), LOG_S("error", e->msg));
     else
-        LOG(INFO, "layer.shared", LOG_S("layer", c->digest_queue.layer),
+        LOG(INFO, "layer.shared", LOG_S("layer", c->digest_queue->layer),
             LOG_S("with", x->layers[x->twin]), LOG_S("snapshot", x->replace_layers.id));
-    layers_unref(c, &held);
+    dedup_free(x);
     if (r < 0)
         digest_queue_next(c);
     else
@@ -133,47 +146,46 @@ static void finish_dedup(struct control *c, int r, const struct err *e)
 static void on_dedup_replaced(struct replace_layers_op *op, int r, const struct err *e)
 {
     fault_point("share.stored");
-    finish_dedup(container_of(op, struct control, digest_queue.dedup.replace_layers), r, e);
+    finish_dedup(container_of(op, struct dedup, replace_layers), r, e);
 }
 
-/* The snapshot may have been flattened (control/layer/flatten_queue.c) or deleted meanwhile. */
-static int check_dedup_stack(struct control *c, struct err *e)
+/* The snapshot may have been flattened (control/snapshot/flatten_queue.c) or deleted meanwhile. */
+static int check_dedup_stack(const struct dedup *x, struct err *e)
 {
-    const struct dedup *x = &c->digest_queue.dedup;
-    struct map_entry *v = map_find(&c->snapshots, str_from(x->replace_layers.id));
-    const struct layer *l = layer_known(c, c->digest_queue.layer);
+    struct control *c = x->control;
+    const struct snapshot *s = snapshot_known(c, str_from(x->replace_layers.id));
+    const struct layer *l = layer_known(c, c->digest_queue->layer);
     const struct layer *twin = layer_known(c, x->layers[x->twin]);
 
-    return v && l && twin && is_same_content(l, twin) &&
-                   snapshot_has_layer(container_of(v, struct snapshot, entry), l)
+    return s && l && twin && is_same_content(l, twin) && snapshot_has_layer(s, l)
                ? 0
                : err_set(e, ERR_CONFLICT, "the snapshot's layers have changed meanwhile");
 }
 
 static void on_twin_digested(struct digest_op *op, int r, const struct err *e)
 {
-    struct control *c = container_of(op, struct control, digest_queue.dedup.op);
+    struct dedup *x = container_of(op, struct dedup, op);
     struct err why;
 
     if (r >= 0) {
-        r = check_dedup_stack(c, &why);
+        r = check_dedup_stack(x, &why);
         e = &why;
     }
     if (r >= 0) {
         fault_point("share.record");
-        r = snapshot_replace_layers(c, &c->digest_queue.dedup.replace_layers, &why);
-        e = &why;
+        r = snapshot_replace_layers(x->control, &x->replace_layers, &why);
     }
     if (r < 0)
-        finish_dedup(c, r, e);
+        finish_dedup(x, r, e);
 }
 
 static void begin_dedup(struct control *c, const struct dedup_search *found)
 {
-    struct dedup *x = &c->digest_queue.dedup;
+    struct dedup *x = c->dedup = new0(sizeof *x);
     const struct json_strs *now = &found->snapshot->layers;
 
-    *x = (struct dedup){ .op = { .idle = true, .done = on_twin_digested },
+    *x = (struct dedup){ .control = c,
+                         .op = { .idle = true, .done = on_twin_digested },
                          .replace_layers = { .layers = { x->layers, now->n },
                                              .done = on_dedup_replaced } };
     snprintf(x->replace_layers.id, sizeof x->replace_layers.id, "%s", found->snapshot->record.id);
@@ -192,13 +204,24 @@ static void begin_dedup(struct control *c, const struct dedup_search *found)
 
 void digest_queue_dedup(struct control *c)
 {
-    struct dedup_search x = { .control = c, .layer = layer_known(c, c->digest_queue.layer) };
+    struct dedup_search x = { .control = c, .layer = layer_known(c, c->digest_queue->layer) };
 
-    if (x.layer && layer_is_captured(c->digest_queue.layer) && x.layer->on_record &&
+    if (x.layer && layer_is_captured(c->digest_queue->layer) && x.layer->on_record &&
         !c->on_closed && !c->unreadable)
-        map_each(&c->layers.known, check_dedup_layer, &x);
+        map_each(&c->layers->known, check_dedup_layer, &x);
     if (x.snapshot)
         begin_dedup(c, &x);
     else
         digest_queue_next(c);
+}
+
+/* A transaction that was begun is completed by the store. */
+void dedup_stop(struct control *c)
+{
+    struct dedup *x = c->dedup;
+
+    if (!x || !x->op.running_)
+        return;
+    digest_cancel(&x->op);
+    dedup_free(x);
 }

@@ -12,7 +12,7 @@
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/plane.h"
+#include "control/plane/plane.h"
 #include "control/snapshot/snapshots.h"
 
 struct snapshot_flatten {
@@ -22,13 +22,6 @@ struct snapshot_flatten {
     struct replace_layers_op replace_layers;
     bool storing;
 };
-
-static struct snapshot *find_flattened_snapshot(const struct snapshot_flatten *f)
-{
-    struct map_entry *v = map_find(&f->control->snapshots, str_from(f->was->record.id));
-
-    return v ? container_of(v, struct snapshot, entry) : NULL;
-}
 
 static void end_snapshot_flatten(struct snapshot_flatten *f)
 {
@@ -42,7 +35,7 @@ static void end_snapshot_flatten(struct snapshot_flatten *f)
 
 static void give_up_snapshot_flatten(struct snapshot_flatten *f)
 {
-    struct snapshot *s = find_flattened_snapshot(f);
+    struct snapshot *s = snapshot_known(f->control, str_from(f->was->record.id));
 
     if (s)
         s->stays = true;

@@ -5,8 +5,8 @@
  *
  * Anchors are recorded some time after lines were written (one transaction for many sandboxes; no
  * request waits for it), soon after a policy was changed, and with the event of a sandbox's end. */
-#ifndef CONTROL_EVENT_ANCHORS_H
-#define CONTROL_EVENT_ANCHORS_H
+#ifndef CONTROL_EGRESS_ANCHORS_H
+#define CONTROL_EGRESS_ANCHORS_H
 
 #include "lib/loop/list.h"
 #include "lib/loop/timer.h"
@@ -17,6 +17,7 @@ struct egress_link;
 
 /* Of the control plane. */
 struct anchors {
+    struct control *control;
     struct loop_timer tick;
     int64_t due;        /* CLOCK_MONOTONIC */
     struct list closed; /* last lines of freed egress links */
@@ -29,8 +30,6 @@ void anchors_close(struct control *c);
 void anchors_schedule_soon(struct control *c);
 /* An egress link ends: its last line is anchored with the next transaction. */
 void anchors_note(const struct egress_link *o);
-/* Whether a sandbox of that id is on record, which its egress head needs. */
-bool anchors_may_hold(struct control *c, const char *box);
 
 /* The detail of an event: {"egress_audit":[…]}. It must fit. */
 void anchors_write(const struct egress_head_record *lines, size_t n, char *ret, size_t cap);

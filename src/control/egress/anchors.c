@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/event/anchors.h"
+#include "control/egress/anchors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
-#include "control/plane.h"
-#include "control/sandbox/sandbox.h"
+#include "control/plane/plane.h"
+#include "domain/model/event.h"
 #include "lib/crypto/encode.h"
 
 #define EVERY_NS (30 * NS_PER_S)
@@ -49,13 +49,6 @@ void anchors_write(const struct egress_head_record *lines, size_t n, char *ret, 
         snprintf(ret + at, cap - at, "]}");
 }
 
-bool anchors_may_hold(struct control *c, const char *box)
-{
-    struct map_entry *v = map_find(&c->sandboxes, str_from(box));
-
-    return v && container_of(v, struct sandbox, entry)->stored;
-}
-
 static void on_anchors_recorded(struct store_txn *t, int r, const struct err *e)
 {
     struct anchoring *x = container_of(t, struct anchoring, txn);
@@ -69,9 +62,8 @@ static void on_anchors_recorded(struct store_txn *t, int r, const struct err *e)
         if (o && o->anchored < x->lines[i].seq)
             o->anchored = x->lines[i].seq;
     }
-    x->event.seq = t->first_seq;
     if (r >= 0)
-        control_publish(c, &x->event);
+        control_publish_first(c, t, &x->event);
     c->changes--;
     free(x);
 }
@@ -82,12 +74,8 @@ static void record_anchors(struct anchoring *x)
     struct event_record *v = &x->event;
 
     anchors_write(x->lines, x->n, x->detail, sizeof x->detail);
-    *v = (struct event_record){ .time_ns = clock_wall(),
-                                .from = -1,
-                                .to = -1,
-                                .actor = ACTOR_DAEMON,
-                                .detail = str_from(x->detail) };
-    snprintf(v->type, sizeof v->type, "audit.anchored");
+    event_fill(v, &ACTOR_DAEMON, "", "audit.anchored", "");
+    v->detail = str_from(x->detail);
     snprintf(v->reason, sizeof v->reason, "egress logs of %zu sandbox%s", x->n,
              x->n == 1 ? "" : "es");
     c->changes++;
@@ -107,12 +95,10 @@ static void gather_line(struct anchor_gathering *g, const struct egress_head_rec
 {
     struct anchoring *x = g->now;
 
-    if (!anchors_may_hold(g->control, line->sandbox))
+    if (!control_has_record(g->control, line->sandbox)) /* which its egress head needs */
         return;
     if (!x) {
-        x = g->now = calloc(1, sizeof *x);
-        if (!x)
-            abort();
+        x = g->now = new0(sizeof *x);
         x->control = g->control;
     }
     x->lines[x->n++] = *line;
@@ -135,17 +121,17 @@ static void start_anchor_tick(struct control *c, int64_t ns);
 
 static void on_anchor_tick(struct loop_timer *t)
 {
-    struct control *c = container_of(t, struct control, anchors.tick);
+    struct control *c = container_of(t, struct anchors, tick)->control;
     struct anchor_gathering g = { .control = c };
 
-    for (struct link *m; (m = list_take(&c->anchors.closed));) {
+    for (struct link *m; (m = list_take(&c->anchors->closed));) {
         struct closed_line *x = container_of(m, struct closed_line, link);
 
         gather_line(&g, &x->line);
         free(x);
     }
-    c->anchors.n_closed = 0;
-    map_each(&c->egress_links.by_box, gather_egress_link, &g);
+    c->anchors->n_closed = 0;
+    map_each(&c->egress_links->by_box, gather_egress_link, &g);
     if (g.now)
         record_anchors(g.now);
     start_anchor_tick(c, EVERY_NS);
@@ -153,8 +139,8 @@ static void on_anchor_tick(struct loop_timer *t)
 
 static void start_anchor_tick(struct control *c, int64_t ns)
 {
-    c->anchors.due = clock_mono() + ns;
-    loop_timer_start(c->loop, &c->anchors.tick, c->anchors.due, on_anchor_tick, NULL);
+    c->anchors->due = clock_mono() + ns;
+    loop_timer_start(c->loop, &c->anchors->tick, c->anchors->due, on_anchor_tick, NULL);
 }
 
 void anchors_open(struct control *c)
@@ -164,23 +150,23 @@ void anchors_open(struct control *c)
 
 void anchors_close(struct control *c)
 {
-    loop_timer_stop(&c->anchors.tick);
-    for (struct link *m; (m = list_take(&c->anchors.closed));)
+    loop_timer_stop(&c->anchors->tick);
+    for (struct link *m; (m = list_take(&c->anchors->closed));)
         free(container_of(m, struct closed_line, link));
 }
 
 void anchors_schedule_soon(struct control *c)
 {
-    if (!loop_timer_started(&c->anchors.tick) || c->anchors.due <= clock_mono() + SOON_NS)
+    if (!loop_timer_started(&c->anchors->tick) || c->anchors->due <= clock_mono() + SOON_NS)
         return;
-    loop_timer_stop(&c->anchors.tick);
+    loop_timer_stop(&c->anchors->tick);
     start_anchor_tick(c, SOON_NS);
 }
 
 /* With very many at once, the rest is anchored with the ends of their sandboxes, or later lines. */
 void anchors_note(const struct egress_link *o)
 {
-    struct anchors *a = &o->control->anchors;
+    struct anchors *a = o->control->anchors;
     struct closed_line *x;
 
     if (o->line.seq <= o->anchored || a->n_closed >= CLOSED_MAX)

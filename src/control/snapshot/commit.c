@@ -10,6 +10,7 @@
 #include "control/image/images_internal.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
+#include "domain/model/event.h"
 
 enum { COMMIT_ARENA_MAX = 1 << 20 };
 
@@ -85,8 +86,7 @@ static void on_commit_stored(struct store_txn *t, int r, const struct err *e)
 
     c->changes--;
     if (r >= 0) {
-        x->event.seq = t->first_seq;
-        control_publish(c, &x->event);
+        control_publish_first(c, t, &x->event);
         fill_commit_record(x, &record);
         r = image_add(c->images, &record, &bad);
         e = &bad;
@@ -100,7 +100,7 @@ static void store_committed_image(struct image_commit *x)
     struct image_record record;
 
     fault_point("commit.record");
-    event_fill(&x->event, &x->caller, "image.committed", x->ref);
+    event_fill(&x->event, &x->caller.actor, x->caller.owner, "image.committed", x->ref);
     fill_commit_record(x, &record);
     c->changes++;
     store_txn_begin(&x->txn, c->store);
@@ -122,11 +122,9 @@ static int write_diff_id(const struct image_commit *x, size_t i, char out[static
     return 0;
 }
 
-static void write_or_inherit(struct json_writer *w, const char *key, const char *own,
-                             const char *image)
+static const char *choose_own(const char *own, const char *image)
 {
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(own && own[0] ? own : image));
+    return own && own[0] ? own : image;
 }
 
 /* The image's run configuration, with the user and directory of the profile, as inside the sandbox.
@@ -134,36 +132,29 @@ static void write_or_inherit(struct json_writer *w, const char *key, const char 
  * to all owners. */
 static void write_run_config(struct json_writer *w, const struct sandbox *s)
 {
-    static const char *const replaced[] = { "User", "WorkingDir" };
     const struct json *was = s->detail.base.config;
+    const char *user = s->profile->user;
 
     json_begin_object(w);
     for (size_t k = 0; was && was->type == JSON_OBJECT && k < was->list.n; k++) {
         const struct json *v = &was->list.p[k];
-        bool is_replaced = false;
 
-        for (size_t i = 0; i < COUNT_OF(replaced); i++)
-            is_replaced = is_replaced || str_eq(v->key, str_from(replaced[i]));
-        if (is_replaced)
+        if (str_eq(v->key, STR("User")) || str_eq(v->key, STR("WorkingDir")))
             continue;
         json_key(w, v->key);
         json_put_tree(w, v);
     }
-    write_or_inherit(w, "User",
-                     s->profile->user && strcmp(s->profile->user, "root") != 0 ? s->profile->user
-                                                                               : "",
-                     s->image.user);
-    write_or_inherit(w, "WorkingDir", s->profile->workdir, s->image.workdir);
+    json_field_cstr(w, "User",
+                    choose_own(user && strcmp(user, "root") == 0 ? "" : user, s->image.user));
+    json_field_cstr(w, "WorkingDir", choose_own(s->profile->workdir, s->image.workdir));
     json_end_object(w);
 }
 
 static void write_rootfs(struct json_writer *w, const struct image_commit *x)
 {
     json_begin_object(w);
-    json_key(w, STR("type"));
-    json_put_str(w, STR("layers"));
-    json_key(w, STR("diff_ids"));
-    json_begin_array(w);
+    json_field_cstr(w, "type", "layers");
+    json_field_begin_array(w, "diff_ids");
     for (size_t i = x->layers.n; i-- > 0;) {
         char id[OCI_DIGEST_MAX];
 
@@ -181,10 +172,8 @@ static int write_commit_config(struct image_commit *x, struct err *e)
 
     json_writer_init(&w, &x->config, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("architecture"));
-    json_put_str(&w, str_from(here.architecture));
-    json_key(&w, STR("os"));
-    json_put_str(&w, str_from(here.os));
+    json_field_cstr(&w, "architecture", here.architecture);
+    json_field_cstr(&w, "os", here.os);
     json_key(&w, STR("config"));
     write_run_config(&w, x->sandbox);
     json_key(&w, STR("rootfs"));
