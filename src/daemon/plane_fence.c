@@ -115,8 +115,9 @@ int plane_fence_enter(const struct serve_setup *s, struct err *e)
     static const int ioctls[] = { TIOCSWINSZ };
     static struct plane_places places;
     struct fence_rules rules = { .who = "the control plane",
-                                 .calls = plane_calls,
-                                 .n_calls = COUNT_OF(plane_calls),
+                                 .calls = { FENCE_CALLS(fence_base_calls),
+                                            FENCE_CALLS(fence_service_calls),
+                                            FENCE_CALLS(plane_calls) },
                                  .families = families,
                                  .n_families = COUNT_OF(families),
                                  .ioctls = ioctls,

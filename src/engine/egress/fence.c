@@ -4,19 +4,21 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "engine/egress/fence_calls.h"
+#include "lib/fence/calls.h"
 #include "lib/fence/fence.h"
 
 int fence_enter(const struct fence *f, struct err *e)
 {
+    static const int worker_calls[] = { SYS_accept4, SYS_recvmmsg, SYS_sendmmsg, SYS_splice };
+    static const int open_call = SYS_openat; /* only with a directory */
     static const int families[] = { AF_INET, AF_INET6 };
     bool files = f->readable >= 0 || f->appendable >= 0;
     const struct fence_place places[] = { { f->readable, FENCE_READ_FILES },
                                           { f->appendable, FENCE_APPEND_FILES } };
-    /* SYS_openat is the last entry of the list. */
     const struct fence_rules rules = { .who = "the worker",
-                                       .calls = fence_calls,
-                                       .n_calls = COUNT_OF(fence_calls) - (files ? 0 : 1),
+                                       .calls = { FENCE_CALLS(fence_base_calls),
+                                                  FENCE_CALLS(worker_calls),
+                                                  { &open_call, files ? 1 : 0 } },
                                        .families = families,
                                        .n_families = COUNT_OF(families),
                                        .places = places,

@@ -19,7 +19,7 @@ struct fence {
 
 /* Raises the descriptor limit to its maximum and gives up everything else: core dumps, tracing by
  * its own user, new privileges, capabilities, files (Landlock, if the kernel supports it), and all
- * system calls except those of fence_calls.h, which fail with ENOSYS. Irreversible. */
+ * system calls except those of fence.c and lib/fence/calls.h, which fail with ENOSYS. Irreversible. */
 int fence_enter(const struct fence *f, struct err *e);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
+#include "lib/fence/calls.h"
 #include "lib/fence/fence.h"
-#include "engine/fetcher/confine_calls.h"
 
 /* Certificates of authorities, and settings of the TLS library. */
 static const char *const trees[] = {
@@ -24,6 +24,16 @@ static const char *const single[] = {
     "/etc/resolv.conf",  "/etc/hosts",     "/etc/nsswitch.conf", "/etc/host.conf",
     "/etc/gai.conf",     "/etc/services",  "/etc/protocols",     "/etc/ssl/openssl.cnf",
     "/etc/ssl/cert.pem", "/etc/localtime",
+};
+
+/* Not allowed, among others: bind, listen and accept; execve and kill; all calls that write to a
+ * file system. */
+static const int fetch_calls[] = {
+    SYS_recvmmsg,
+    SYS_sendmmsg,
+#ifdef SYS_stat
+    SYS_stat,
+#endif
 };
 
 enum { PLACES_MAX = COUNT_OF(trees) + COUNT_OF(single) };
@@ -43,8 +53,9 @@ int fetcher_confine(struct err *e)
     static const int ioctls[] = { FIONREAD, FIONBIO };
     struct fence_place places[PLACES_MAX];
     struct fence_rules rules = { .who = "the fetch process",
-                                 .calls = confine_calls,
-                                 .n_calls = COUNT_OF(confine_calls),
+                                 .calls = { FENCE_CALLS(fence_base_calls),
+                                            FENCE_CALLS(fence_service_calls),
+                                            FENCE_CALLS(fetch_calls) },
                                  .families = families,
                                  .n_families = COUNT_OF(families),
                                  .pairs = true,

@@ -136,8 +136,9 @@ static int set_filter(const struct fence_rules *fence, struct err *e)
     add_filter_code(&f, RETURN(SECCOMP_RET_KILL_PROCESS));
     add_filter_code(&f, LOAD((uint32_t)offsetof(struct seccomp_data, nr)));
     add_allowed_call(&f, -1); /* a call that a tracer has cancelled */
-    for (size_t i = 0; i < fence->n_calls; i++)
-        add_allowed_call(&f, fence->calls[i]);
+    for (size_t k = 0; k < FENCE_LISTS_MAX; k++)
+        for (size_t i = 0; i < fence->calls[k].n; i++)
+            add_allowed_call(&f, fence->calls[k].p[i]);
     add_no_exec(&f, SYS_mmap, denied);
     add_no_exec(&f, SYS_mprotect, denied);
     add_value_check(&f, SYS_socket, 0, fence->families, fence->n_families, denied);

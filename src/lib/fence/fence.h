@@ -38,11 +38,19 @@ enum fence_refusal {
 /* Whether TCP sockets may be bound or connected, where Landlock knows (ABI 4). */
 enum fence_tcp { FENCE_TCP_CONNECT = 1 << 0 };
 
+enum { FENCE_LISTS_MAX = 3 };
+#define FENCE_CALLS(list)                                                                          \
+    {                                                                                              \
+        (list), COUNT_OF(list)                                                                     \
+    }
+
 struct fence_rules {
-    const char *who;  /* in errors: "the control plane" */
-    const int *calls; /* allowed with any arguments */
-    size_t n_calls;
-    const int *families; /* address families of socket() and socketpair() */
+    const char *who; /* in errors: "the control plane" */
+    struct fence_calls {
+        const int *p;
+        size_t n;
+    } calls[FENCE_LISTS_MAX]; /* allowed with any arguments */
+    const int *families;      /* address families of socket() and socketpair() */
     size_t n_families;
     bool pairs; /* socketpair() is allowed for AF_UNIX, independent of the families of socket() */
     const int *ioctls; /* commands of ioctl() */

@@ -72,8 +72,9 @@ static int attempt(int (*what)(void))
     static const int ioctls[] = { TIOCSWINSZ };
     const struct fence_place places[] = { { dir, FENCE_READ | FENCE_CHANGE } };
     const struct fence_rules rules = { .who = "a test",
-                                       .calls = plane_calls,
-                                       .n_calls = COUNT_OF(plane_calls),
+                                       .calls = { FENCE_CALLS(fence_base_calls),
+                                                  FENCE_CALLS(fence_service_calls),
+                                                  FENCE_CALLS(plane_calls) },
                                        .families = families,
                                        .n_families = COUNT_OF(families),
                                        .ioctls = ioctls,
@@ -193,6 +194,26 @@ static int map_code(void)
 static int inject_input(void)
 {
     return result_of(ioctl(0, TIOCSTI, "x"));
+}
+
+/* Lists are shared between processes: a call in two lists would hide which one grants it. */
+TEST(each_allowed_call_is_in_one_list_only)
+{
+    static const struct fence_calls lists[] = { FENCE_CALLS(fence_base_calls),
+                                                FENCE_CALLS(fence_service_calls),
+                                                FENCE_CALLS(plane_calls) };
+    static bool seen[1024];
+    size_t n = 0;
+
+    for (size_t k = 0; k < COUNT_OF(lists); k++)
+        for (size_t i = 0; i < lists[k].n; i++, n++) {
+            CHECK(lists[k].p[i] >= 0 && lists[k].p[i] < (int)COUNT_OF(seen));
+            CHECK(!seen[lists[k].p[i]]);
+            seen[lists[k].p[i]] = true;
+        }
+#ifdef __x86_64__
+    CHECK_INT(n, 114);
+#endif
 }
 
 TEST(forbidden_calls_fail_and_are_named)
