@@ -213,7 +213,7 @@ static int choose_driver(struct daemon *d, struct err *e)
         (d->volume.state || d->nosuid.state)) { /* the mounted file system, not the directory
                                                    below */
         drop_fd(&d->storage);
-        r = state_open_storage(d->config.state, &d->storage, e);
+        r = state_open_own_part(d->config.state, "storage", &d->storage, e);
     }
     if (r >= 0)
         r = driver_choose(name, d->storage, c, e);
@@ -244,9 +244,9 @@ static int open_daemon(struct daemon *d, struct err *e)
     if (r >= 0)
         r = state_open(d->config.state, &d->who, &d->state, e);
     if (r >= 0)
-        r = state_open_storage(d->config.state, &d->storage, e);
+        r = state_open_own_part(d->config.state, "storage", &d->storage, e);
     if (r >= 0)
-        r = state_open_grants(d->config.state, &d->grants, e);
+        r = state_open_own_part(d->config.state, "grants", &d->grants, e);
     if (r >= 0)
         r = choose_driver(d, e);
     if (r >= 0)
@@ -389,11 +389,11 @@ static int split_monitor(struct daemon *d)
         .launcher = d->launcher,
         .headers_file = d->config.hub.headers_file,
         .domain = &d->config,
-        .worker = { .who = privilege_choose_egress(),
+        .worker = { .who = privilege_choose_program("sandboxer-egress", PRIVILEGE_EGRESS_UID),
                     .resolvers = d->config.egress.resolvers,
                     .upstream = d->config.egress.upstream },
         .gate = &d->gate,
-        .fetch = privilege_choose_fetch(),
+        .fetch = privilege_choose_program("sandboxer-fetch", PRIVILEGE_FETCH_UID),
         .storage = d->storage,
         .grants = d->grants,
         .doors = d->unix_doors,

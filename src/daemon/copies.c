@@ -109,14 +109,14 @@ static int find_dir(struct sync_job *job, struct err *e)
 }
 
 /* Those whose end the monitor has not come to yet. */
-static void forget_ended(struct copies *c)
+static void forget_ended(struct children *c)
 {
     for (size_t i = c->n; i-- > 0;)
-        if (waitpid(c->pid[i], NULL, WNOHANG) > 0)
-            c->pid[i] = c->pid[--c->n];
+        if (waitpid(c->child[i].pid, NULL, WNOHANG) > 0)
+            children_ended(c, c->child[i].pid);
 }
 
-static int start_sync_process(struct copies *c, const struct grants *g,
+static int start_sync_process(struct children *c, const struct grants *g,
                               const struct monitor_request *a, const struct ipc_fds *fds,
                               struct err *e)
 {
@@ -129,15 +129,16 @@ static int start_sync_process(struct copies *c, const struct grants *g,
                                   .manifest_out = fds->fd[MONITOR_FD_MANIFEST_OUT],
                                   .manifest_in = optional_fd(&copy, MONITOR_HAS_MANIFEST_IN),
                                   .options = { .flags = a->flags, .top = a->top } };
+    pid_t pid;
     int r;
 
-    if (c->n == COPIES_MAX)
+    if (c->n == c->max)
         forget_ended(c);
-    if (c->n == COPIES_MAX)
-        return err_set(e, ERR_BUSY, "%d workspaces are being copied", COPIES_MAX);
-    r = sync_child_fork(&job, fds->fd[MONITOR_FD_REPORT], &c->pid[c->n], e);
+    r = children_check(c, e);
     if (r >= 0)
-        c->n++;
+        r = sync_child_fork(&job, fds->fd[MONITOR_FD_REPORT], &pid, e);
+    if (r >= 0)
+        children_add(c, pid, 0);
     return r;
 }
 
@@ -150,7 +151,7 @@ static void report_copy_end(int report, int r, const struct err *e)
         (void)sync_report_end(report, &end, NULL);
 }
 
-int copies_start(struct copies *c, const struct grants *g, const struct monitor_request *a,
+int copies_start(struct children *c, const struct grants *g, const struct monitor_request *a,
                  const struct ipc_fds *fds, struct err *e)
 {
     int r;
@@ -161,13 +162,4 @@ int copies_start(struct copies *c, const struct grants *g, const struct monitor_
     if (r < 0)
         report_copy_end(fds->fd[MONITOR_FD_REPORT], r, e);
     return r;
-}
-
-void copies_ended(struct copies *c, pid_t pid)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (c->pid[i] == pid) {
-            c->pid[i] = c->pid[--c->n];
-            return;
-        }
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "domain/config/config.h"
+#include "daemon/children.h"
 #include "daemon/monitor_request.h"
 #include "daemon/grants.h"
 #include "lib/ipc/channel.h"
@@ -20,14 +21,10 @@
  * for processes that have ended and are not reaped yet. */
 enum { COPIES_MAX = CONFIG_COPIES_MAX + 32 };
 
-struct copies {
-    pid_t pid[COPIES_MAX];
-    size_t n;
-};
+_Static_assert((int)COPIES_MAX <= (int)CHILDREN_MAX, "all copies are children");
 
 /* A copy that cannot be started is also reported in the report; the caller logs the error. */
-int copies_start(struct copies *c, const struct grants *g, const struct monitor_request *a,
+int copies_start(struct children *c, const struct grants *g, const struct monitor_request *a,
                  const struct ipc_fds *fds, struct err *e);
-void copies_ended(struct copies *c, pid_t pid); /* some child was: maybe none of these */
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/fault_point.h"
 #include "base/id.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "lib/proc/sys.h"
@@ -32,13 +33,15 @@ static int write_grant(const struct grants *g, const char *sandbox,
 {
     AUTO_CLOSE int fd = -1;
     char name[ID_MAX + 8];
+    int r;
 
     snprintf(name, sizeof name, ".%s.new", sandbox);
     fd = openat(g->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, record, sizeof *record) != (ssize_t)sizeof *record ||
-        fdatasync(fd) < 0 || renameat(g->dir, name, g->dir, sandbox) < 0)
-        return err_sys(e, "recording the workspace of %s", sandbox);
-    return 0;
+    r = fd < 0 ? err_sys(e, "opening %s", name)
+               : write_all(fd, (struct str){ (const char *)record, sizeof *record }, e);
+    if (r >= 0 && (fdatasync(fd) < 0 || renameat(g->dir, name, g->dir, sandbox) < 0))
+        r = err_sys(e, "writing %s", name);
+    return err_wrap(e, r, "recording the workspace of %s", sandbox);
 }
 
 static bool ends_inside(const char *text)

@@ -34,12 +34,14 @@ enum {
     LINES_A_SECOND = 20,   /* of the log, about requests that failed */
 };
 
+/* Children, by what they are. */
+enum child_group { COPIES, LAUNCHERS, WORKERS, LAYER_WORKERS, FETCHERS, GROUP_COUNT_ };
+
 struct monitor {
     int sock;
     pid_t child;
     const struct monitor_options *options;
-    struct copies copies;
-    struct children launchers, workers, layer_workers, fetchers;
+    struct children groups[GROUP_COUNT_];
     struct jobs jobs;
     struct gate no_gate, *gate;
     int64_t lines_from; /* when the current second of the log began */
@@ -176,12 +178,29 @@ static int run_forget(const void *ctx, int *channel, int *ret_fd, struct err *e)
 
 /* --- requests --- */
 
-/* `needs_socket`: one descriptor comes with it; `of`: it is of a program, which is counted there.
- */
+/* Requests that a child process works on. */
+static const struct {
+    job_fn *run;
+    bool needs_socket;      /* one descriptor comes with it */
+    enum child_group group; /* of a program, which is counted there; COPIES: it is no program */
+} job_kinds[MONITOR_KIND_COUNT_] = {
+    [MONITOR_LAUNCHER] = { run_launcher, true, LAUNCHERS },
+    [MONITOR_EGRESS] = { run_worker, true, WORKERS },
+    [MONITOR_LAYER_WORKER] = { run_layer_worker, true, LAYER_WORKERS },
+    [MONITOR_FETCH] = { run_fetch, true, FETCHERS },
+    [MONITOR_HEADERS] = { run_headers, false, COPIES },
+    [MONITOR_CERTIFICATE] = { run_certificate, false, COPIES },
+    [MONITOR_GRANT] = { run_grant, true, COPIES },
+    [MONITOR_CHECK] = { check_grant, false, COPIES },
+    [MONITOR_FORGET] = { run_forget, false, COPIES },
+};
+
 static int start_job(struct monitor *w, const struct monitor_request *message,
-                     const struct ipc_fds *fds, job_fn *run, bool needs_socket, struct children *of,
-                     struct err *e)
+                     const struct ipc_fds *fds, struct err *e)
 {
+    enum child_group group = job_kinds[message->kind].group;
+    struct children *of = group == COPIES ? NULL : &w->groups[group];
+    bool needs_socket = job_kinds[message->kind].needs_socket;
     const struct program_job p = { w->options, message, needs_socket && fds->n ? fds->fd[0] : -1,
                                    w->gate };
     pid_t pid;
@@ -194,7 +213,8 @@ static int start_job(struct monitor *w, const struct monitor_request *message,
     if (r >= 0 && of)
         r = monitor_request_check_socket(fds->fd[0], e);
     if (r >= 0)
-        r = jobs_start(&w->jobs, message->kind, message->id, run, &p, &pid, e);
+        r = jobs_start(&w->jobs, message->kind, message->id, job_kinds[message->kind].run, &p, &pid,
+                       e);
     if (r >= 0 && of)
         children_add(of, pid, message->id);
     return r;
@@ -204,12 +224,13 @@ static int start_job(struct monitor *w, const struct monitor_request *message,
 static int start_egress_worker(struct monitor *w, const struct monitor_request *message,
                                const struct ipc_fds *fds, struct err *e)
 {
+    const struct children *workers = &w->groups[WORKERS];
     int r = gate_add(w->gate, message->id, e);
 
     if (r < 0)
         return r;
-    r = start_job(w, message, fds, run_worker, true, &w->workers, e);
-    gate_started(w->gate, r < 0 ? 0 : w->workers.child[w->workers.n - 1].pid);
+    r = start_job(w, message, fds, e);
+    gate_started(w->gate, r < 0 ? 0 : workers->child[workers->n - 1].pid);
     return r;
 }
 
@@ -237,7 +258,7 @@ static void start_workspace_copy(struct monitor *w, const struct monitor_request
     const struct grants g = grants_of(w->options);
     struct err e;
 
-    if (copies_start(&w->copies, &g, message, fds, &e) < 0)
+    if (copies_start(&w->groups[COPIES], &g, message, fds, &e) < 0)
         log_failure(w, &e);
 }
 
@@ -253,39 +274,22 @@ static int serve_kind(struct monitor *w, const struct monitor_request *message,
                       const struct ipc_fds *fds, struct err *e)
 {
     switch ((enum monitor_kind)message->kind) {
-    case MONITOR_LAUNCHER:
-        return start_job(w, message, fds, run_launcher, true, &w->launchers, e);
     case MONITOR_EGRESS:
         return start_egress_worker(w, message, fds, e);
-    case MONITOR_LAYER_WORKER:
-        return start_job(w, message, fds, run_layer_worker, true, &w->layer_workers, e);
-    case MONITOR_FETCH:
-        return start_job(w, message, fds, run_fetch, true, &w->fetchers, e);
-    case MONITOR_END_FETCH:
-        end_child(&w->fetchers, message->worker);
+    case MONITOR_END_EGRESS:
+        end_child(&w->groups[WORKERS], message->worker);
         return 0;
-    case MONITOR_HEADERS:
-        return start_job(w, message, fds, run_headers, false, NULL, e);
-    case MONITOR_CERTIFICATE:
-        return start_job(w, message, fds, run_certificate, false, NULL, e);
-    case MONITOR_GRANT:
-        return start_job(w, message, fds, run_grant, true, NULL, e);
-    case MONITOR_CHECK:
-        return start_job(w, message, fds, check_grant, false, NULL, e);
-    case MONITOR_FORGET:
-        return start_job(w, message, fds, run_forget, false, NULL, e);
+    case MONITOR_END_FETCH:
+        end_child(&w->groups[FETCHERS], message->worker);
+        return 0;
     case MONITOR_SYNC:
         start_workspace_copy(w, message, fds);
         return 0;
     case MONITOR_PLACES:
         return set_places(w, message, fds, e);
-    case MONITOR_END_EGRESS:
-        end_child(&w->workers, message->worker);
-        return 0;
-    case MONITOR_KIND_COUNT_:
-        break;
+    default:
+        return start_job(w, message, fds, e);
     }
-    return err_set(e, ERR_INVALID, "a request of an unknown kind");
 }
 
 static void serve_monitor_request(struct monitor *w, const struct monitor_request *message,
@@ -331,12 +335,9 @@ static bool reap_monitor_children(struct monitor *w, int *ret_status)
     bool ended = false;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        copies_ended(&w->copies, pid);
-        children_ended(&w->launchers, pid);
-        children_ended(&w->workers, pid);
+        for (size_t i = 0; i < GROUP_COUNT_; i++)
+            children_ended(&w->groups[i], pid);
         gate_ended(w->gate, pid);
-        children_ended(&w->layer_workers, pid);
-        children_ended(&w->fetchers, pid);
         jobs_ended(&w->jobs, pid);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -368,25 +369,40 @@ static void await_workers(struct monitor *w, struct pollfd *signals, int64_t dea
 {
     int status;
 
-    while (w->workers.n && clock_mono() < deadline) {
+    while (w->groups[WORKERS].n && clock_mono() < deadline) {
         poll(signals, 1, clock_poll_ms(deadline));
         pass_signals(signals->fd, 0);
         reap_monitor_children(w, &status);
     }
 }
 
+static void kill_children(const struct children *of)
+{
+    for (size_t i = 0; i < of->n; i++)
+        kill(of->child[i].pid, SIGKILL);
+}
+
 static void end_workers(struct monitor *w, struct pollfd *signals)
 {
-    for (size_t i = 0; i < w->fetchers.n; i++) /* they have nothing to finish */
-        kill(w->fetchers.child[i].pid, SIGKILL);
+    kill_children(&w->groups[FETCHERS]); /* they have nothing to finish */
     await_workers(w, signals, clock_mono() + WORKERS_END_NS);
-    for (size_t i = 0; i < w->workers.n; i++)
-        kill(w->workers.child[i].pid, SIGKILL);
+    kill_children(&w->groups[WORKERS]);
     await_workers(w, signals, clock_mono() + WORKERS_END_NS);
 }
 
 /* The descriptors that are always watched, and the jobs behind them. */
 enum { WAIT_SOCK, WAIT_SIGNALS, WAIT_ADDRESSES, WAIT_JOBS };
+
+static const struct {
+    const char *what;
+    size_t max;
+} groups[GROUP_COUNT_] = {
+    [COPIES] = { "copies of workspaces", COPIES_MAX },
+    [LAUNCHERS] = { "launchers", LAUNCHERS_MAX },
+    [WORKERS] = { "egress workers", WORKERS_MAX },
+    [LAYER_WORKERS] = { "jobs on layers", LAYER_WORKERS_MAX },
+    [FETCHERS] = { "fetch processes", FETCH_PROCESSES_MAX },
+};
 
 static void init_monitor(struct monitor *w, int sock, pid_t child, const struct monitor_options *o)
 {
@@ -395,14 +411,10 @@ static void init_monitor(struct monitor *w, int sock, pid_t child, const struct 
     w->options = o;
     w->no_gate = GATE_CLOSED;
     w->gate = o->gate ? o->gate : &w->no_gate;
-    w->launchers.what = "launchers";
-    w->launchers.max = LAUNCHERS_MAX;
-    w->workers.what = "egress workers";
-    w->workers.max = WORKERS_MAX;
-    w->layer_workers.what = "jobs on layers";
-    w->layer_workers.max = LAYER_WORKERS_MAX;
-    w->fetchers.what = "fetch processes";
-    w->fetchers.max = FETCH_PROCESSES_MAX;
+    for (size_t i = 0; i < GROUP_COUNT_; i++) {
+        w->groups[i].what = groups[i].what;
+        w->groups[i].max = groups[i].max;
+    }
     fcntl(sock, F_SETFL, O_NONBLOCK);
 }
 

@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "engine/sync/sync.h"
+#include "lib/proc/sealed.h"
 
 #define DEADLINE_NS (10 * NS_PER_S)
 
@@ -81,13 +82,8 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
 int monitor_request_make_places(const struct gate_place *list, size_t n, int *ret, struct err *e)
 {
-    AUTO_CLOSE int fd = memfd_create("places", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0 || write(fd, list, n * sizeof *list) != (ssize_t)(n * sizeof *list) ||
-        fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-        return err_sys(e, "making a file for the addresses of an egress worker");
-    *ret = take_fd(&fd);
-    return 0;
+    return sealed_text((struct str){ (const char *)list, n * sizeof *list },
+                       "the addresses of an egress worker", ret, e);
 }
 
 /* Only files in memory have seals: reading one does not wait for a disk or a network. */

@@ -46,18 +46,11 @@ int privilege_choose(const char *user, struct identity_choice *ret, struct err *
     return 0;
 }
 
-struct identity_choice privilege_choose_egress(void)
+struct identity_choice privilege_choose_program(const char *user, uid_t otherwise)
 {
     if (geteuid() != 0)
         return (struct identity_choice){ geteuid(), getegid() };
-    return named_or("sandboxer-egress", PRIVILEGE_EGRESS_UID);
-}
-
-struct identity_choice privilege_choose_fetch(void)
-{
-    if (geteuid() != 0)
-        return (struct identity_choice){ geteuid(), getegid() };
-    return named_or("sandboxer-fetch", PRIVILEGE_FETCH_UID);
+    return named_or(user, otherwise);
 }
 
 int privilege_drop(const struct identity_choice *to, struct err *e)

@@ -20,10 +20,8 @@ struct identity_choice {
 /* `user` is a name or a number; NULL: the user "sandboxer" if there is one, else PRIVILEGE_UID. For
  * a plain user it is that user, and `user` must not name another. */
 int privilege_choose(const char *user, struct identity_choice *ret, struct err *e);
-/* The same for egress workers: the user "sandboxer-egress", else PRIVILEGE_EGRESS_UID. */
-struct identity_choice privilege_choose_egress(void);
-/* The same for the fetch process: the user "sandboxer-fetch", else PRIVILEGE_FETCH_UID. */
-struct identity_choice privilege_choose_fetch(void);
+/* The same for egress workers and the fetch process: that user if there is one, else that uid. */
+struct identity_choice privilege_choose_program(const char *user, uid_t otherwise);
 /* For the monitor: keeps only the capabilities that it and the programs it starts need (the table
  * in privilege.c), and disables core dumps and tracing. No effect for a plain user. */
 int privilege_limit(struct err *e);

@@ -122,16 +122,9 @@ int state_open_part(const char *path, const char *part, const struct identity_ch
     return err_wrap(e, r, "state directory %s", path);
 }
 
-int state_open_storage(const char *path, int *ret, struct err *e)
+int state_open_own_part(const char *path, const char *part, int *ret, struct err *e)
 {
     const struct identity_choice us = { geteuid(), getegid() };
 
-    return state_open_part(path, "storage", &us, ret, e);
-}
-
-int state_open_grants(const char *path, int *ret, struct err *e)
-{
-    const struct identity_choice us = { geteuid(), getegid() };
-
-    return state_open_part(path, "grants", &us, ret, e);
+    return state_open_part(path, part, &us, ret, e);
 }

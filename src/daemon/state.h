@@ -15,9 +15,8 @@ int state_check(const char *path, const struct identity_choice *who, struct err 
 /* A directory in the state directory that only that user enters; made if it is not there. */
 int state_open_part(const char *path, const char *part, const struct identity_choice *who, int *ret,
                     struct err *e);
-/* `grants` beside it (daemon/grants.h), for the monitor alone. After state_open(). */
-int state_open_grants(const char *path, int *ret, struct err *e);
-/* Opens `storage` in it, for layers; accessible to the starting user alone. After state_open(). */
-int state_open_storage(const char *path, int *ret, struct err *e);
+/* The same for the starting user: `storage` for layers, `grants` (daemon/grants.h) for the monitor.
+ * After state_open(). */
+int state_open_own_part(const char *path, const char *part, int *ret, struct err *e);
 
 #endif
