@@ -3,6 +3,8 @@
 #ifndef CONTROL_EGRESS_EGRESS_LINK_INTERNAL_H
 #define CONTROL_EGRESS_EGRESS_LINK_INTERNAL_H
 
+#include <dirent.h>
+
 #include "base/id.h"
 #include "control/plane/supervisor.h"
 #include "control/egress/egress_link.h"
@@ -118,6 +120,14 @@ void egress_link_places_down(struct egress_link_worker *w);
 void egress_link_places_done(struct egress_link_worker *w);
 
 /* --- egress_log.c --- */
+
+/* A directory of logs; ".": all. NULL: it cannot be read. */
+DIR *egress_link_open_dir(const struct control *c, const char *name);
+static inline void close_dirp_(DIR **d) /* for AUTO() */
+{
+    if (*d)
+        closedir(*d);
+}
 
 /* Opens the log exclusively, for a worker: -ERR_BUSY while another worker has it. Removes the
  * incomplete last line of a killed worker: it allowed nothing. *ret_at is the last line, which the

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/plane/plane.h"
+#include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "engine/egress/wire.h"
 
@@ -63,12 +64,6 @@ static struct who_known *find_who_slot(struct control *c, const struct who_file 
 
 /* ---- reading ---- */
 
-static void write_hex_digest(const unsigned char digest[static CRYPTO_SHA256_SIZE], char *ret)
-{
-    for (size_t i = 0; i < CRYPTO_SHA256_SIZE; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-}
-
 /* On a thread of the pool. A file that changes meanwhile gets no hash. */
 static void read_program(struct thread_job *j)
 {
@@ -93,7 +88,7 @@ static void read_program(struct thread_job *j)
     if (!h->good)
         return;
     crypto_sha256_end(&sum, digest);
-    write_hex_digest(digest, h->answer.hash);
+    crypto_hex_sha256(digest, h->answer.hash);
 }
 
 /* ---- answering ---- */

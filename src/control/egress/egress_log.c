@@ -49,45 +49,54 @@ static int compare_parts(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static bool is_log_file(const struct control *c, const char *box, uint32_t part)
+static bool stat_log(const struct control *c, const char *name, struct stat *ret)
+{
+    return fstatat(c->egress_links->dir, name, ret, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool stat_part(const struct control *c, const char *box, uint32_t part, struct stat *ret)
 {
     char name[LOG_NAME_MAX];
-    struct stat st;
 
     write_log_name(box, part, name);
-    return fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return stat_log(c, name, ret);
+}
+
+DIR *egress_link_open_dir(const struct control *c, const char *name)
+{
+    int fd = openat(c->egress_links->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d)
+        drop_fd(&fd);
+    return d;
 }
 
 static void list_numbered(const struct control *c, const char *box, struct egress_link_parts *ret)
 {
+    AUTO(close_dirp_) DIR *d = NULL;
     char name[LOG_NAME_MAX];
-    DIR *d;
-    int fd;
 
     write_parts_name(box, name);
-    fd = openat(c->egress_links->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        drop_fd(&fd);
-        return;
-    }
-    for (struct dirent *v; (v = readdir(d)) && ret->n < EGRESS_LINK_PARTS_MAX;) {
+    d = egress_link_open_dir(c, name);
+    for (struct dirent *v; d && (v = readdir(d)) && ret->n < EGRESS_LINK_PARTS_MAX;) {
         uint64_t number;
 
         if (str_to_u64(str_from(v->d_name), &number) && number > 0 && number <= PART_LAST)
             ret->parts[ret->n++] = (uint32_t)number;
     }
-    closedir(d);
 }
 
 void egress_link_list_parts(const struct control *c, const char *box, struct egress_link_parts *ret)
 {
+    struct stat st;
+
     ret->n = 0;
-    if (is_log_file(c, box, EGRESS_LINK_PART_EARLIER))
+    if (stat_part(c, box, EGRESS_LINK_PART_EARLIER, &st))
         ret->parts[ret->n++] = EGRESS_LINK_PART_EARLIER;
     list_numbered(c, box, ret);
     qsort(ret->parts, ret->n, sizeof ret->parts[0], compare_parts);
-    if (is_log_file(c, box, EGRESS_LINK_PART_NOW))
+    if (stat_part(c, box, EGRESS_LINK_PART_NOW, &st))
         ret->parts[ret->n++] = EGRESS_LINK_PART_NOW;
 }
 
@@ -166,21 +175,6 @@ static int read_log_tail(const struct control *c, const char *box, int fd, struc
     return r;
 }
 
-int egress_link_log_append(const struct control *c, const char *box, int *ret,
-                           struct chain_place *ret_at, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    int r = open_current_part(c, box, &fd, e);
-
-    if (r >= 0)
-        r = lock_log(fd, box, e);
-    if (r >= 0)
-        r = read_log_tail(c, box, fd, ret_at, e);
-    if (r >= 0)
-        *ret = take_fd(&fd);
-    return r;
-}
-
 int egress_link_open_part(const struct control *c, const char *box, uint32_t part, int *ret,
                           struct err *e)
 {
@@ -193,13 +187,26 @@ int egress_link_open_part(const struct control *c, const char *box, uint32_t par
     return *ret < 0 ? err_sys(e, "opening the egress log of %s", box) : 0;
 }
 
-static int open_new_part(const struct control *c, const char *box, int *ret, struct err *e)
+static int open_locked_part(const struct control *c, const char *box, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     int r = open_current_part(c, box, &fd, e);
 
     if (r >= 0)
         r = lock_log(fd, box, e);
+    if (r >= 0)
+        *ret = take_fd(&fd);
+    return r;
+}
+
+int egress_link_log_append(const struct control *c, const char *box, int *ret,
+                           struct chain_place *ret_at, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    int r = open_locked_part(c, box, &fd, e);
+
+    if (r >= 0)
+        r = read_log_tail(c, box, fd, ret_at, e);
     if (r >= 0)
         *ret = take_fd(&fd);
     return r;
@@ -238,16 +245,14 @@ int egress_link_log_rotate(const struct control *c, const char *box, int *ret, s
     write_log_name(box, number, aside);
     if (renameat(c->egress_links->dir, now, c->egress_links->dir, aside) < 0)
         return err_sys(e, "rotating %s", now);
-    return open_new_part(c, box, ret, e);
+    return open_locked_part(c, box, ret, e);
 }
 
 bool egress_link_log_moved(struct egress_link *o)
 {
-    char name[LOG_NAME_MAX];
     struct stat st;
 
-    write_log_name(o->box->id, EGRESS_LINK_PART_NOW, name);
-    if (fstatat(o->control->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+    if (!stat_part(o->control, o->box->id, EGRESS_LINK_PART_NOW, &st) ||
         (o->log.file == st.st_ino && o->log.size == st.st_size))
         return false;
     o->log.file = st.st_ino;
@@ -265,23 +270,16 @@ void egress_link_log_date(const struct control *c, const char *box)
 
 uint64_t egress_link_part_bytes(const struct control *c, const char *box, uint32_t part)
 {
-    char name[LOG_NAME_MAX];
     struct stat st;
 
-    write_log_name(box, part, name);
-    return fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0
-                                                                             : (uint64_t)st.st_size;
+    return stat_part(c, box, part, &st) ? (uint64_t)st.st_size : 0;
 }
 
 int64_t egress_link_part_time(const struct control *c, const char *box, uint32_t part)
 {
-    char name[LOG_NAME_MAX];
     struct stat st;
 
-    write_log_name(box, part, name);
-    if (fstatat(c->egress_links->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -1;
-    return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+    return stat_part(c, box, part, &st) ? st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec : -1;
 }
 
 uint64_t egress_link_log_bytes(const struct control *c, const char *box)
@@ -362,12 +360,9 @@ static bool is_unsent(const struct control *c, const char *box)
     char name[LOG_NAME_MAX];
     struct stat log, sent;
 
-    write_log_name(box, EGRESS_LINK_PART_NOW, name);
-    if (fstatat(c->egress_links->dir, name, &log, AT_SYMLINK_NOFOLLOW) < 0)
-        return false;
     write_sent_name(box, name);
-    return fstatat(c->egress_links->dir, name, &sent, AT_SYMLINK_NOFOLLOW) < 0 ||
-           log.st_mtim.tv_sec >= sent.st_mtim.tv_sec;
+    return stat_part(c, box, EGRESS_LINK_PART_NOW, &log) &&
+           (!stat_log(c, name, &sent) || log.st_mtim.tv_sec >= sent.st_mtim.tv_sec);
 }
 
 bool egress_link_log_box(const char *file, char ret[static ID_MAX])
@@ -381,16 +376,11 @@ bool egress_link_log_box(const char *file, char ret[static ID_MAX])
 void egress_links_each_unsent(const struct control *c, void (*fn)(void *user, const char *box),
                               void *user)
 {
-    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    AUTO(close_dirp_) DIR *d = egress_link_open_dir(c, ".");
     char box[ID_MAX];
 
     for (struct dirent *v; d && (v = readdir(d));)
         if (str_ends(str_from(v->d_name), STR(".jsonl")) && egress_link_log_box(v->d_name, box) &&
             is_unsent(c, box))
             fn(user, box);
-    if (d)
-        closedir(d);
-    else
-        drop_fd(&fd);
 }

@@ -180,16 +180,11 @@ static bool may_expire_file(struct control *c, const char *file, const char *box
 
 void egress_links_expire_logs(struct control *c)
 {
-    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    AUTO(close_dirp_) DIR *d = egress_link_open_dir(c, ".");
     char box[ID_MAX];
 
     map_each(&c->egress_links->by_box, rotate_old_part, c);
     for (struct dirent *v; d && (v = readdir(d));)
         if (egress_link_log_box(v->d_name, box) && may_expire_file(c, v->d_name, box))
             expire_log(c, box);
-    if (d)
-        closedir(d);
-    else
-        drop_fd(&fd);
 }

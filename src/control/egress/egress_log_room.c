@@ -441,15 +441,13 @@ int egress_link_room_open(struct control *c, struct err *e)
     const struct quota_limits limits = quota_token_limits(find_owner_share(c));
     struct found_log *found = NULL;
     size_t n = 0, room = 0;
-    int fd = openat(c->egress_links->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    AUTO(close_dirp_) DIR *d = egress_link_open_dir(c, ".");
+    int r = 0;
 
     quota_init(&c->egress_links->log_bytes, &limits, "bytes of egress logs", "",
                "limits.egress_logs_per_owner");
-    if (!d) {
-        drop_fd(&fd);
+    if (!d)
         return err_sys(e, "reading the directory of egress logs");
-    }
     for (struct dirent *v; (v = readdir(d));) {
         struct stat st;
         char box[ID_MAX];
@@ -466,7 +464,6 @@ int egress_link_room_open(struct control *c, struct err *e)
         found[n].ended_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
         memcpy(found[n++].box, box, sizeof box);
     }
-    closedir(d);
     if (n)
         qsort(found, n, sizeof *found, compare_found_logs);
     for (size_t i = 0; r >= 0 && i < n; i++)

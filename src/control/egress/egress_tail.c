@@ -407,12 +407,6 @@ int egress_tail_next(struct egress_tail_reader *r, struct egress_tail_line *ret)
 
 /* --- JSON --- */
 
-static void write_tail_member(struct json_writer *w, struct str key, const char *value)
-{
-    json_key(w, key);
-    json_put_lossy(w, str_from(value));
-}
-
 void egress_tail_write(struct json_writer *w, const struct egress_tail_line *l)
 {
     const struct json *why = l->event ? json_get(l->event, STR("message")) : NULL;
@@ -420,19 +414,18 @@ void egress_tail_write(struct json_writer *w, const struct egress_tail_line *l)
 
     time_text(l->time_ms * NS_PER_MS, time);
     json_begin_object(w);
-    write_tail_member(w, STR("time"), time);
-    write_tail_member(w, STR("type"), egress_tail_types[l->kind]);
-    write_tail_member(w, STR("sandbox_id"), l->box);
-    write_tail_member(w, STR("reason"),
-                      l->kind == EGRESS_TAIL_LOST
-                          ? "lines of the egress log expired before they were read"
-                      : why && why->type == JSON_STR ? why->s.p
-                                                     : "");
-    json_key(w, STR("detail"));
+    json_field_text(w, "time", time);
+    json_field_text(w, "type", egress_tail_types[l->kind]);
+    json_field_text(w, "sandbox_id", l->box);
+    json_field_text(w, "reason",
+                    l->kind == EGRESS_TAIL_LOST
+                        ? "lines of the egress log expired before they were read"
+                    : why && why->type == JSON_STR ? why->s.p
+                                                   : "");
     if (l->event) {
-        json_put_tree(w, l->event);
+        json_field_tree(w, "detail", l->event);
     } else {
-        json_begin_object(w);
+        json_field_begin_object(w, "detail");
         json_end_object(w);
     }
     json_end_object(w);

@@ -85,12 +85,25 @@ static void end_check(struct audit_check *x, int r, const struct err *e)
     free(x);
 }
 
-static bool end_if_stopped(struct audit_check *x)
+/* True: it was stopped, or the last step failed. */
+static bool end_if_over(struct audit_check *x, int r, const struct err *e)
 {
-    if (x->done)
+    if (x->done && r >= 0)
         return false;
-    end_check(x, 0, NULL);
+    end_check(x, r, e);
     return true;
+}
+
+static void ask_store(struct audit_check *x, const struct store_query *q, store_answer_fn *answer)
+{
+    struct err e;
+    int r;
+
+    arena_done(&x->query.arena);
+    x->query = *q;
+    r = store_ask(x->control->store, &x->query, answer, &e);
+    if (r < 0)
+        end_check(x, r, &e);
 }
 
 void audit_check_stop(struct audit_check *x)
@@ -288,12 +301,9 @@ static void on_read(struct thread_job *j, enum work_end end)
     struct log_reading *g = &x->reading;
     struct err e;
 
-    if (end_if_stopped(x))
+    if (end_if_over(x, end == THREAD_CANCELLED ? err_set(&e, ERR_BUSY, "the daemon is ending") : 0,
+                    &e))
         return;
-    if (end == THREAD_CANCELLED) {
-        end_check(x, err_set(&e, ERR_BUSY, "the daemon is ending"), &e);
-        return;
-    }
     if (!g->finished) {
         submit_reading(x);
         return;
@@ -347,12 +357,8 @@ static void on_head_reread(struct store_query *q, int r, const struct err *e)
 {
     struct audit_check *x = container_of(q, struct audit_check, query);
 
-    if (end_if_stopped(x))
+    if (end_if_over(x, r, e))
         return;
-    if (r < 0) {
-        end_check(x, r, e);
-        return;
-    }
     if (q->n)
         x->reading.head = q->egress_heads[0];
     begin_reading(x);
@@ -362,8 +368,6 @@ static void on_head_reread(struct store_query *q, int r, const struct err *e)
 static void start_log(struct audit_check *x, const struct egress_head_record *h, unsigned tries)
 {
     struct egress_head_record copy = *h;
-    struct err e;
-    int r;
 
     close_log(&x->reading);
     x->reading = (struct log_reading){ .head = copy, .tries = tries, .now = -1, .fd = -1 };
@@ -371,13 +375,11 @@ static void start_log(struct audit_check *x, const struct egress_head_record *h,
         begin_reading(x);
         return;
     }
-    arena_done(&x->query.arena);
-    x->query = (struct store_query){ .kind = STORE_EGRESS_HEADS,
+    ask_store(x,
+              &(struct store_query){ .kind = STORE_EGRESS_HEADS,
                                      .sandbox = str_from(x->reading.head.sandbox),
-                                     .limit = 1 };
-    r = store_ask(x->control->store, &x->query, on_head_reread, &e);
-    if (r < 0)
-        end_check(x, r, &e);
+                                     .limit = 1 },
+              on_head_reread);
 }
 
 /* Skips the anchors of a log that was read. */
@@ -438,12 +440,8 @@ static void on_heads(struct store_query *q, int r, const struct err *e)
 {
     struct audit_check *x = container_of(q, struct audit_check, query);
 
-    if (end_if_stopped(x))
+    if (end_if_over(x, r, e))
         return;
-    if (r < 0) {
-        end_check(x, r, e);
-        return;
-    }
     x->n_heads = q->n;
     x->at_head = 0;
     if (q->n) {
@@ -460,18 +458,13 @@ static void on_heads(struct store_query *q, int r, const struct err *e)
 
 static void query_heads(struct audit_check *x)
 {
-    struct err e;
-    int r;
+    struct store_query q = { .kind = STORE_EGRESS_HEADS, .limit = HEADS_STEP };
 
-    arena_done(&x->query.arena);
-    x->query = (struct store_query){ .kind = STORE_EGRESS_HEADS, .limit = HEADS_STEP };
     if (x->box[0])
-        x->query.sandbox = str_from(x->box);
+        q.sandbox = str_from(x->box);
     else
-        x->query.text = str_from(x->after);
-    r = store_ask(x->control->store, &x->query, on_heads, &e);
-    if (r < 0)
-        end_check(x, r, &e);
+        q.text = str_from(x->after);
+    ask_store(x, &q, on_heads);
 }
 
 /* --- the events --- */
@@ -503,16 +496,12 @@ static void on_walked(struct store_query *q, int r, const struct err *e)
     struct audit_check *x = container_of(q, struct audit_check, query);
     struct err full;
 
-    if (end_if_stopped(x))
-        return;
     if (r >= 0 && !keep_anchors(x, q)) {
         r = err_set(&full, ERR_TOO_BIG, "out of memory for the anchors of egress logs");
         e = &full;
     }
-    if (r < 0) {
-        end_check(x, r, e);
+    if (end_if_over(x, r, e))
         return;
-    }
     if (!x->walk.finished && !x->wanted.head_only) {
         query_ledger_events(x);
         return;
@@ -529,16 +518,11 @@ static void on_walked(struct store_query *q, int r, const struct err *e)
 
 static void query_ledger_events(struct audit_check *x)
 {
-    struct err e;
-    int r;
-
-    arena_done(&x->query.arena);
-    x->query = (struct store_query){ .kind = STORE_LEDGER,
+    ask_store(x,
+              &(struct store_query){ .kind = STORE_LEDGER,
                                      .walk = &x->walk,
-                                     .limit = x->wanted.head_only ? 0 : EVENTS_STEP };
-    r = store_ask(x->control->store, &x->query, on_walked, &e);
-    if (r < 0)
-        end_check(x, r, &e);
+                                     .limit = x->wanted.head_only ? 0 : EVENTS_STEP },
+              on_walked);
 }
 
 /* --- starting --- */
@@ -547,7 +531,7 @@ static void on_begin_check(struct loop_later *l)
 {
     struct audit_check *x = container_of(l, struct audit_check, later);
 
-    if (end_if_stopped(x))
+    if (end_if_over(x, 0, NULL))
         return;
     if (x->box[0])
         query_heads(x);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/event/event_delivery_internal.h"
@@ -20,7 +21,6 @@
 enum {
     SCAN_PAGE = 256,
     HEADERS_BYTES = 32 << 10,
-    HEADERS_STEP = 4 << 10,
     BODY_MAX = 1 << 20,
     ANSWER_MAX = 64 << 10,
     FIRST_BACKOFF_MS = 500,
@@ -201,12 +201,6 @@ void event_delivery_note_reachable(struct event_delivery *o)
 
 /* --- CloudEvents --- */
 
-static void write_event_member(struct json_writer *w, struct str key, const char *value)
-{
-    json_key(w, key);
-    json_put_lossy(w, str_from(value));
-}
-
 void parcel_begin(struct event_delivery *o, struct parcel *p, const struct event_envelope *v,
                   struct json_writer *w)
 {
@@ -218,14 +212,13 @@ void parcel_begin(struct event_delivery *o, struct parcel *p, const struct event
     buf_init(&p->body, BODY_MAX);
     json_writer_init(w, &p->body, JSON_COMPACT);
     json_begin_object(w);
-    write_event_member(w, STR("specversion"), "1.0");
-    write_event_member(w, STR("id"), v->id);
-    write_event_member(w, STR("source"), o->source);
-    write_event_member(w, STR("type"), type);
-    if (v->subject[0])
-        write_event_member(w, STR("subject"), v->subject);
-    write_event_member(w, STR("time"), time);
-    write_event_member(w, STR("datacontenttype"), "application/json");
+    json_field_text(w, "specversion", "1.0");
+    json_field_text(w, "id", v->id);
+    json_field_text(w, "source", o->source);
+    json_field_text(w, "type", type);
+    json_field_optional(w, "subject", v->subject);
+    json_field_text(w, "time", time);
+    json_field_text(w, "datacontenttype", "application/json");
     json_key(w, STR("data"));
 }
 
@@ -256,18 +249,9 @@ static int read_headers_file(struct control *c, struct buf *out, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
     int r = c->supervisor.headers(c->supervisor.user, &fd, e);
-    ssize_t n = 0;
-    char *room;
 
     buf_init(out, HEADERS_BYTES);
-    while (r >= 0 && (r = buf_room(out, HEADERS_STEP, &room)) >= 0 &&
-           (n = read(fd, room, HEADERS_STEP)) > 0)
-        buf_grew(out, (size_t)n);
-    if (n < 0)
-        return err_sys(e, "hub.headers_file");
-    if (r == -(int)ERR_TOO_BIG)
-        return err_set(e, ERR_TOO_BIG, "hub.headers_file: more than %d bytes", HEADERS_BYTES);
-    return r;
+    return r < 0 ? r : err_wrap(e, buf_read_fd(out, fd, e), "hub.headers_file");
 }
 
 static int split_headers(struct str text, struct fetch_header *ret, size_t *n, struct err *e)

@@ -31,29 +31,15 @@ int base_image_read_config(struct str text, struct arena *a, const struct json *
     return json_read((struct str){ kept, text.n }, limits, a, ret, e);
 }
 
-static int copy_layer_names(const struct json_strs *from, bool reversed, struct arena *a,
-                            struct json_strs *ret, struct err *e)
-{
-    const char **p = arena_array(a, from->n + 1, sizeof *p);
-
-    for (size_t i = 0; p && i < from->n; i++) {
-        p[i] = arena_dup(a, str_from(from->p[reversed ? from->n - 1 - i : i]));
-        if (!p[i])
-            return err_set(e, ERR_TOO_BIG, "the image has too many layers");
-    }
-    if (!p)
-        return err_set(e, ERR_TOO_BIG, "the image has too many layers");
-    *ret = (struct json_strs){ p, from->n };
-    return 0;
-}
-
-static int copy_base_image(const struct base_image *from, bool reversed, struct arena *a,
-                           struct base_image *ret, struct err *e)
+int base_image_copy(const struct base_image *from, struct arena *a, struct base_image *ret,
+                    struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(BASE_CONFIG_MAX);
-    struct base_image b = { .ref = from->ref ? arena_dup(a, str_from(from->ref)) : NULL,
+    struct base_image b = { .layers = from->layers,
+                            .ref = from->ref ? arena_dup(a, str_from(from->ref)) : NULL,
                             .digest = from->digest ? arena_dup(a, str_from(from->digest)) : NULL };
-    int r = copy_layer_names(&from->layers, reversed, a, &b.layers, e);
+    int r =
+        json_strs_copy(&b.layers, a) ? 0 : err_set(e, ERR_TOO_BIG, "the image has too many layers");
 
     if (r >= 0)
         r = base_image_write_config(from, &text, e);
@@ -64,19 +50,18 @@ static int copy_base_image(const struct base_image *from, bool reversed, struct 
     return r;
 }
 
-int base_image_copy(const struct base_image *from, struct arena *a, struct base_image *ret,
-                    struct err *e)
-{
-    return copy_base_image(from, false, a, ret, e);
-}
-
+/* The image names its lowest layer first. */
 int base_image_of(const struct image *im, struct arena *a, struct base_image *ret, struct err *e)
 {
-    const struct base_image b = {
-        .layers = im->layers, .ref = im->ref, .digest = im->digest, .config = im->config.run
-    };
+    const char *upper_first[OCI_LAYERS_MAX];
+    const struct base_image b = { .layers = { upper_first, im->layers.n },
+                                  .ref = im->ref,
+                                  .digest = im->digest,
+                                  .config = im->config.run };
 
-    return copy_base_image(&b, true, a, ret, e);
+    for (size_t i = 0; i < im->layers.n; i++)
+        upper_first[i] = im->layers.p[im->layers.n - 1 - i];
+    return base_image_copy(&b, a, ret, e);
 }
 
 int base_image_for_box(const struct base_image *b, struct arena *a, struct backend_image *ret,

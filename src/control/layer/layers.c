@@ -148,13 +148,13 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
                        "it is built on %zu layers of snapshots, the maximum is %d: restore an "
                        "older snapshot, or copy the needed files to a new sandbox",
                        below->n, LAYERS_OF_SNAPSHOT_MAX - 1);
-    if (!p || !(p[0] = arena_dup(a, str_from(first))))
+    if (!p)
         return err_set(e, ERR_TOO_BIG, "too many layers");
-    for (size_t i = 0; i < below->n; i++)
-        if (!(p[i + 1] = arena_dup(a, str_from(below->p[i]))))
-            return err_set(e, ERR_TOO_BIG, "too many layers");
+    p[0] = first;
+    if (below->n)
+        memcpy(p + 1, below->p, below->n * sizeof *p);
     *ret = (struct json_strs){ p, below->n + 1 };
-    return 0;
+    return json_strs_copy(ret, a) ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
 }
 
 int layers_join(const struct json_strs *names, struct buf *out)

@@ -3,18 +3,17 @@
 
 #include <string.h>
 
-static bool has_label_pair(const struct json_map *labels, const struct json_pair *wanted)
+bool caller_label_fits(const struct json_map *labels, const struct json_pair *wanted)
 {
-    for (size_t i = 0; i < labels->n; i++)
-        if (strcmp(labels->p[i].key, wanted->key) == 0)
-            return strcmp(labels->p[i].value, wanted->value) == 0;
-    return false;
+    const char *value = json_map_get(labels, wanted->key);
+
+    return value && strcmp(value, wanted->value) == 0;
 }
 
 bool caller_labels_fit(const struct caller *who, const struct json_map *labels)
 {
     for (size_t i = 0; i < who->labels.n; i++)
-        if (!has_label_pair(labels, &who->labels.p[i]))
+        if (!caller_label_fits(labels, &who->labels.p[i]))
             return false;
     return true;
 }

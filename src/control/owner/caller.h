@@ -32,6 +32,8 @@ struct caller {
  * snapshots, peers, held calls, tokens and events: an administrator sees the records of all owners,
  * and a caller with labels sees only records that have all of them. */
 bool caller_sees(const struct caller *who, const char *owner, const struct json_map *labels);
+/* Whether the labels have this one, with the same value. */
+bool caller_label_fits(const struct json_map *labels, const struct json_pair *wanted);
 /* The same without the owner: a master decides calls of every owner. */
 bool caller_labels_fit(const struct caller *who, const struct json_map *labels);
 

@@ -9,7 +9,7 @@
 
 #include "control/control.h"
 
-enum { CHANGE_MOVES_MAX = 3 };
+enum { CHANGE_MOVES_MAX = 3, CHANGE_TEXT_MAX = 512 };
 
 struct change;
 typedef void change_done_fn(struct change *c, int r, const struct err *e);
@@ -21,9 +21,10 @@ struct change {
     struct actor actor;
     char reason[RECORD_REASON_MAX];
     char step[32];
-    struct str detail; /* of the event: JSON; borrowed until the change is done */
-    bool stubborn;     /* retried until the store accepts it */
-    bool always;       /* recorded even if the owner has used up its events */
+    struct str detail;          /* of the event: JSON; borrowed until the change is done */
+    char text[CHANGE_TEXT_MAX]; /* room for it */
+    bool stubborn;              /* retried until the store accepts it */
+    bool always;                /* recorded even if the owner has used up its events */
 
     /* Checked in addition to the state table when the change's turn comes; may be NULL. */
     int (*check)(const struct change *c, struct err *e);

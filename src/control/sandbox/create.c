@@ -157,20 +157,12 @@ static int check_inputs(const struct create_op *op, const struct profile *p,
                                                                     : "capabilities.filesystem");
 }
 
-static bool has_pair(const struct json_map *all, const struct json_pair *p)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->p[i].key, p->key) == 0)
-            return strcmp(all->p[i].value, p->value) == 0;
-    return false;
-}
-
 /* Labels that only the daemon sets: a request may name the caller's own. */
 static int check_reserved(const struct create_op *op, const struct create_request *q, struct err *e)
 {
     for (size_t i = 0; !is_inherited(op) && i < q->labels.n; i++)
         if (label_is_reserved(q->labels.p[i].key) &&
-            !has_pair(&op->caller->labels, &q->labels.p[i]))
+            !caller_label_fits(&op->caller->labels, &q->labels.p[i]))
             return err_set(
                 e, ERR_DENIED,
                 "labels.%s: is reserved: only the daemon sets it, for sandboxes of a session",
@@ -191,18 +183,17 @@ static int add_labels(const struct create_op *op, struct create_request *q, stru
     for (size_t i = 0; i < who->labels.n; i++)
         all[n++] = who->labels.p[i];
     for (size_t i = 0; i < q->labels.n; i++) {
-        size_t k = 0;
+        const struct json_pair *asked = &q->labels.p[i];
+        const char *own = json_map_get(&who->labels, asked->key);
 
-        if (is_inherited(op) && label_is_reserved(q->labels.p[i].key))
+        if (is_inherited(op) && label_is_reserved(asked->key))
             continue;
-        while (k < who->labels.n && strcmp(all[k].key, q->labels.p[i].key) != 0)
-            k++;
-        if (k == who->labels.n)
-            all[n++] = q->labels.p[i];
-        else if (strcmp(all[k].value, q->labels.p[i].value) != 0)
+        if (!own)
+            all[n++] = *asked;
+        else if (strcmp(own, asked->value) != 0)
             return err_set(e, ERR_DENIED,
                            "labels.%s: this token can only create sandboxes with the value '%s'",
-                           all[k].key, all[k].value);
+                           asked->key, own);
     }
     q->labels = (struct json_map){ all, n };
     return 0;
@@ -577,19 +568,13 @@ void create_plan_done(struct create_plan *p)
 static struct sandbox_record *copy_record(const struct sandbox_record *from, struct arena *a)
 {
     struct sandbox_record *r = arena_alloc(a, sizeof *r);
-    struct json_pair *labels = arena_array(a, from->labels.n + 1, sizeof *labels);
-    char *request = arena_dup(a, from->request), *detail = arena_dup(a, from->detail);
 
-    if (!r || !labels || !request || !detail)
+    if (!r)
         return NULL;
     *r = *from;
-    r->request.p = request;
-    r->detail.p = detail;
-    for (size_t i = 0; i < from->labels.n; i++)
-        labels[i] = (struct json_pair){ arena_dup(a, str_from(from->labels.p[i].key)),
-                                        arena_dup(a, str_from(from->labels.p[i].value)) };
-    r->labels.p = labels;
-    return r;
+    r->request.p = arena_dup(a, from->request);
+    r->detail.p = arena_dup(a, from->detail);
+    return r->request.p && r->detail.p && json_map_copy(&r->labels, a) ? r : NULL;
 }
 
 static void finish_create(struct create_op *op, int r, const struct err *e)

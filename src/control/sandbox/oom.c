@@ -10,34 +10,21 @@
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/spec.h"
 
-struct oom_event {
-    char text[96];
-};
-
 static void edit_oom(struct change *ch, struct sandbox_record *next)
 {
     sandbox_write_detail(ch->sandbox, next);
 }
 
-static void on_oom_recorded(struct change *ch, int r, const struct err *e)
-{
-    /* if this was not recorded, the next kill records both */
-    free(ch->user);
-}
-
 static void record_oom(struct sandbox *s, uint32_t kills)
 {
     struct change *ch = change_new(s, &ACTOR_DAEMON, "out of memory");
-    struct oom_event *event = new0(sizeof *event);
 
-    snprintf(event->text, sizeof event->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
+    snprintf(ch->text, sizeof ch->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
              (unsigned long long)sandbox_view(s).memory);
     ch->type = "sandbox.oom";
-    ch->detail = str_from(event->text);
+    ch->detail = str_from(ch->text);
     ch->edit = edit_oom;
-    ch->done = on_oom_recorded;
-    ch->user = event;
-    change_submit(ch);
+    change_submit(ch); /* if it is not recorded, the next kill records both */
 }
 
 void sandbox_note_oom(struct sandbox *s, uint32_t kills)

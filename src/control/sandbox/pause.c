@@ -292,26 +292,6 @@ void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
         sandbox_teardown(s, was_frozen ? on_old_box_removed : on_resume_undone);
 }
 
-static int provision_on_stack(struct sandbox *s, struct err *e)
-{
-    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
-    struct backend_owner owner;
-    struct backend_spec spec;
-    int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
-
-    if (r < 0)
-        return r;
-    owner_share_of(s->control, sandbox_account(s).name, &owner);
-    spec.owner = &owner;
-    spec.taken = policy_taken(s->policy);
-    spec.layers = s->stack.p;
-    spec.n_layers = s->stack.n;
-    spec.image = s->image.n ? &s->image : NULL;
-    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
-    s->ops->provision(s->box, &spec); /* → provision.c, which calls resume_record_ready() */
-    return 0;
-}
-
 static void on_resume_flattened(struct flatten_op *f)
 {
     struct resume *u = container_of(f, struct resume, flatten);
@@ -324,7 +304,7 @@ static void on_resume_flattened(struct flatten_op *f)
     if (f->stack.n == 1 && s->stack.n > 1) /* copied: the operation's name is freed with it */
         r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &e);
     if (r >= 0)
-        r = provision_on_stack(s, &e);
+        r = sandbox_build_box(s, &s->stack, NULL, &e); /* → resume_record_ready() */
     if (r < 0)
         resume_fail(s, e.code, e.msg);
 }

@@ -117,19 +117,25 @@ static void free_pool_box(struct pool_box *b)
     refill_soon(c);
 }
 
+/* Whether the box continues after a step: one that failed, or whose shelf is gone, is torn down. */
+static bool may_continue(struct pool_box *b, int r, const struct err *e)
+{
+    if (b->state == POOL_BOX_LEAVING)
+        return false;
+    if (r >= 0 && !b->shelf->retired)
+        return true;
+    if (r < 0) {
+        LOG(WARN, "pool.failed", LOG_S("profile", b->shelf->profile->id), LOG_S("error", e->msg));
+        b->shelf->failures++;
+    }
+    tear_down_pool_box(b);
+    return false;
+}
+
 static void on_pool_box_provisioned(struct backend_box *x, int r, const struct err *e)
 {
-    struct pool_box *b = x->owner;
-
-    if (b->state == POOL_BOX_LEAVING)
-        return;
-    if (r >= 0) {
+    if (may_continue(x->owner, r, e))
         x->ops->wait_ready(x);
-        return;
-    }
-    LOG(WARN, "pool.failed", LOG_S("profile", b->shelf->profile->id), LOG_S("error", e->msg));
-    b->shelf->failures++;
-    tear_down_pool_box(b);
 }
 
 static void add_to_shelf(struct pool_box *b)
@@ -166,16 +172,8 @@ static void on_pool_box_assigned(struct backend_box *x, int r, const struct err 
 {
     struct pool_box *b = x->owner;
 
-    if (b->state == POOL_BOX_LEAVING)
+    if (!may_continue(b, r, e))
         return;
-    if (r < 0) {
-        on_pool_box_provisioned(x, r, e);
-        return;
-    }
-    if (b->shelf->retired) {
-        tear_down_pool_box(b);
-        return;
-    }
     remove_from_shelf(b);
     add_to_shelf(b);
 }
@@ -185,16 +183,8 @@ static void on_pool_box_ready(struct backend_box *x, int r, const struct err *e)
     struct pool_box *b = x->owner;
     enum egress_link_share share;
 
-    if (b->state == POOL_BOX_LEAVING)
+    if (!may_continue(b, r, e))
         return;
-    if (r < 0) {
-        on_pool_box_provisioned(x, r, e);
-        return;
-    }
-    if (b->shelf->retired) {
-        tear_down_pool_box(b);
-        return;
-    }
     remove_from_shelf(b);
     share = egress_link_share(b->control, b->shelf->profile);
     if (b->shelf->egress && share != EGRESS_LINK_OWNER)    /* its owner is not known yet */

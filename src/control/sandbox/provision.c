@@ -215,29 +215,38 @@ const struct backend_box_events sandbox_box_events = {
     .upper = on_box_upper,
 };
 
-static void provision_box(struct sandbox *s)
+int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const char *step,
+                      struct err *e)
 {
     struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
     struct backend_owner owner;
     struct backend_spec spec;
+    int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
+
+    if (r < 0)
+        return r;
+    owner_share_of(s->control, sandbox_account(s).name, &owner);
+    spec.owner = &owner;
+    spec.taken = policy_taken(s->policy);
+    spec.layers = layers->p;
+    spec.n_layers = layers->n;
+    spec.image = s->image.n ? &s->image : NULL;
+    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
+    if (step)
+        sandbox_report_step(s, step, 0);
+    s->ops->provision(s->box, &spec);
+    return 0;
+}
+
+static void provision_box(struct sandbox *s)
+{
     struct err e;
 
     if (s->destroying)
         return;
     sandbox_reset_oom(s);
-    if (spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, &e) < 0) {
+    if (sandbox_build_box(s, &s->detail.layers, "provision", &e) < 0)
         sandbox_refuse(s, "request", &e);
-        return;
-    }
-    owner_share_of(s->control, sandbox_account(s).name, &owner);
-    spec.owner = &owner;
-    spec.taken = policy_taken(s->policy);
-    spec.layers = s->detail.layers.p;
-    spec.n_layers = s->detail.layers.n;
-    spec.image = s->image.n ? &s->image : NULL;
-    sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
-    sandbox_report_step(s, "provision", 0);
-    s->ops->provision(s->box, &spec);
 }
 
 static void refuse_workspace(struct sandbox *s, const struct err *e)

@@ -286,14 +286,6 @@ static const char *write_variable(const struct json_pair *v, struct arena *a)
     return text;
 }
 
-static bool has_env_variable(const struct json_map *env, const char *name)
-{
-    for (size_t i = 0; i < env->n; i++)
-        if (strcmp(env->p[i].key, name) == 0)
-            return true;
-    return false;
-}
-
 /* NULL: out of arena space. */
 static const char **merge_env(const struct json_map *requested, const struct json_map *defaults,
                               struct arena *a)
@@ -305,7 +297,7 @@ static const char **merge_env(const struct json_map *requested, const struct jso
         if (!(envp[n++] = write_variable(&requested->p[i], a)))
             return NULL;
     for (size_t i = 0; envp && i < defaults->n; i++)
-        if (!has_env_variable(requested, defaults->p[i].key) &&
+        if (!json_map_get(requested, defaults->p[i].key) &&
             !(envp[n++] = write_variable(&defaults->p[i], a)))
             return NULL;
     return envp;

@@ -198,13 +198,9 @@ void sandbox_update_record(struct sandbox *s, const struct sandbox_record *now)
 
 void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot)
 {
-    const char **p = arena_array(&s->arena, layers->n, sizeof *p);
-
-    for (size_t i = 0; p && i < layers->n; i++)
-        p[i] = arena_dup(&s->arena, str_from(layers->p[i]));
-    if (!p)
+    s->detail.layers = *layers;
+    if (!json_strs_copy(&s->detail.layers, &s->arena))
         abort();
-    s->detail.layers = (struct json_strs){ p, layers->n };
     s->detail.snapshot = snapshot ? arena_dup(&s->arena, str_from(snapshot)) : NULL;
     layers_ref(s->control, &s->detail.layers);
 }

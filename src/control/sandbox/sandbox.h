@@ -34,9 +34,7 @@ struct sandbox {
     struct backend_image image;          /* the image that it is built on; n is 0: none */
     struct usage *usage;                 /* its samples; NULL: none yet (usage.h) */
     struct policy_text *policy;          /* its egress policy; NULL: it has no network … */
-    struct egress_head_record last_line; /* of its egress log, when its egress link was closed … */
-    char last_line_text[192];            /* … as the detail of an event */
-    char kept_text[ID_MAX + 32];         /* likewise for the event of its destroy */
+    struct egress_head_record last_line; /* of its egress log, when its egress link was closed */
     char approved_for[ID_MAX]; /* … and the peer that a master approved the policy for; "": none */
 
     struct list changes;     /* struct change: submitted, the first one under way */
@@ -153,6 +151,9 @@ bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
 extern const struct backend_box_events sandbox_box_events;
 void sandbox_take_box(struct sandbox *s, struct backend_box *b); /* b may be NULL */
 void sandbox_provision(struct sandbox *s); /* provision, probe, ready; or failed */
+/* Provisions a new box on these layers; step: reported to creators; NULL: none. */
+int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const char *step,
+                      struct err *e);
 /* The last step before ready: puts the policy into force. The sandbox has a box. */
 void sandbox_open_egress_link(struct sandbox *s);
 /* Fills in the fields that a record has from the moment it is ready. */

@@ -99,14 +99,6 @@ void sandbox_set_rest(struct sandbox *s, const struct actor *who, const struct s
 
 /* --- labels --- */
 
-static bool has_label_key(const struct json_map *all, const char *key)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->p[i].key, key) == 0)
-            return true;
-    return false;
-}
-
 static bool copy_label(struct arena *a, struct json_pair *to, const struct json_pair *from)
 {
     to->key = arena_dup(a, str_from(from->key));
@@ -135,11 +127,10 @@ static int check_new_labels(const struct change *ch, struct err *e)
         fits = copy_label(a, &all[n++], &t->kept.p[i]);
     for (size_t i = 0; fits && i < s->record.labels.n; i++)
         if (label_is_reserved(s->record.labels.p[i].key) &&
-            !has_label_key(&t->kept, s->record.labels.p[i].key))
+            !json_map_get(&t->kept, s->record.labels.p[i].key))
             fits = copy_label(a, &all[n++], &s->record.labels.p[i]);
     for (size_t i = 0; fits && i < t->labels->n; i++)
-        if (!has_label_key(&t->kept, t->labels->p[i].key) &&
-            !label_is_reserved(t->labels->p[i].key))
+        if (!json_map_get(&t->kept, t->labels->p[i].key) && !label_is_reserved(t->labels->p[i].key))
             fits = copy_label(a, &all[n++], &t->labels->p[i]);
     if (!fits || n > REQUEST_LABELS_MAX)
         return err_set(e, ERR_INVALID, "labels: more than %d, or too long", REQUEST_LABELS_MAX);

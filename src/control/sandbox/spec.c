@@ -5,17 +5,9 @@
 
 #include "control/egress/policy_text.h"
 
-static const char *find_input(const struct create_request *q, const char *name)
-{
-    for (size_t i = 0; i < q->inputs.n; i++)
-        if (strcmp(q->inputs.p[i].key, name) == 0)
-            return q->inputs.p[i].value;
-    return NULL;
-}
-
 const char *spec_repo(const struct create_request *q)
 {
-    return find_input(q, SPEC_REPO);
+    return json_map_get(&q->inputs, SPEC_REPO);
 }
 
 /* A read-only workspace is mounted as it is; a writable one is a copy. */

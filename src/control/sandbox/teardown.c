@@ -8,7 +8,6 @@
 #include "control/egress/anchors.h"
 #include "control/process/processes.h"
 #include "control/sandbox/sandbox.h"
-#include "lib/json/writer.h"
 
 enum { TEARDOWN_TRIES = 3, RETRY_FIRST_MS = 200, RETRY_LATER_S = 30 };
 
@@ -244,8 +243,8 @@ static void on_destroyed_box_removed(struct sandbox *s)
 
     layers_clear_box(s->control, s->record.id);
     if (s->last_line.seq) {
-        anchors_write(&s->last_line, 1, s->last_line_text, sizeof s->last_line_text);
-        c->detail = str_from(s->last_line_text);
+        anchors_write(&s->last_line, 1, c->text, sizeof c->text);
+        c->detail = str_from(c->text);
         c->also = store_last_line;
     }
     change_to(c, SANDBOX_DESTROYED);
@@ -307,22 +306,10 @@ static void on_destroying_recorded(struct change *c, int r, const struct err *e)
 }
 
 /* The event names the snapshot, for a caller that does not wait for the answer. */
-static struct str describe_kept(struct sandbox *s)
+static void describe_kept(struct change *c, const char *snapshot)
 {
-    struct buf text = BUF_INIT(sizeof s->kept_text - 1);
-    struct json_writer w;
-
-    if (!s->end.kept[0])
-        return (struct str){ NULL, 0 };
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_object(&w);
-    json_key(&w, STR("kept_snapshot"));
-    json_put_str(&w, str_from(s->end.kept));
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
-    str_copy(buf_str(&text), s->kept_text, sizeof s->kept_text);
-    buf_done(&text);
-    return str_from(s->kept_text);
+    snprintf(c->text, sizeof c->text, "{\"kept_snapshot\":\"%s\"}", snapshot);
+    c->detail = str_from(c->text);
 }
 
 void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end)
@@ -334,7 +321,8 @@ void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end)
     if (end->expired && s->record.state != SANDBOX_FAILED)
         change_to(c, SANDBOX_EXPIRED);
     change_to(c, SANDBOX_DESTROYING);
-    c->detail = describe_kept(s);
+    if (end->kept[0])
+        describe_kept(c, end->kept);
     c->edit = edit_destroying;
     c->done = on_destroying_recorded;
     change_submit(c);

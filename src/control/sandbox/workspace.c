@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/sandbox/copy_slots.h"
@@ -248,7 +249,6 @@ static void on_sync_recorded(struct change *c, int r, const struct err *e)
     struct transfer *t = c->user;
 
     note_transfer_error(t, r, e, false);
-    free((void *)(uintptr_t)c->detail.p);
     finish_transfer(t);
 }
 
@@ -257,20 +257,17 @@ static void record_sync(struct transfer *t)
 {
     const struct sync_report *rep = &t->reader.end.report;
     struct change *c = change_new(t->sandbox, &t->actor, t->err.code ? t->err.msg : "sync");
-    struct buf text AUTO(buf_done) = BUF_INIT(4096);
-    struct json_writer w;
+    size_t n = 0;
 
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_object(&w);
-    for (unsigned i = 0; i < SYNC_ACTION_COUNT_; i++) {
-        json_key(&w, str_from(sync_action_name((enum sync_action)i)));
-        json_put_uint(&w, rep->count[i]);
-    }
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
+    for (unsigned i = 0; i < SYNC_ACTION_COUNT_ && n < sizeof c->text; i++)
+        n += (size_t)snprintf(c->text + n, sizeof c->text - n, "%s\"%s\":%llu", i ? "," : "{",
+                              sync_action_name((enum sync_action)i),
+                              (unsigned long long)rep->count[i]);
+    if (n + 1 < sizeof c->text)
+        c->text[n++] = '}';
     c->type = "sandbox.synced";
     c->always = true; /* the request was checked before, and a destroy syncs in any case */
-    c->detail = (struct str){ strdup(text.p), text.n };
+    c->detail = (struct str){ c->text, n };
     c->done = on_sync_recorded;
     c->user = t;
     change_submit(c);
@@ -312,12 +309,9 @@ static void on_sync_line(void *ctx, const struct sync_line *line)
     if (!has_room_for(t, line))
         return;
     json_begin_object(&t->lines);
-    json_key(&t->lines, STR("action"));
-    json_put_str(&t->lines, str_from(sync_action_name(line->action)));
-    json_key(&t->lines, STR("path"));
-    json_put_lossy(&t->lines, line->path);
-    json_key(&t->lines, STR("reason"));
-    json_put_lossy(&t->lines, str_from(line->reason));
+    json_field_cstr(&t->lines, "action", sync_action_name(line->action));
+    json_field_lossy(&t->lines, "path", line->path);
+    json_field_text(&t->lines, "reason", line->reason);
     json_end_object(&t->lines);
 }
 
@@ -417,14 +411,16 @@ static int store_accepted(const struct workspace_accept *a, int *ret, struct err
     if (fd < 0)
         return err_sys(e, "writing the list of accepted paths");
     for (size_t i = 0; i < a->paths.n; i++) {
-        size_t n = strlen(a->paths.p[i]) + 1;
+        const struct str path = { a->paths.p[i], strlen(a->paths.p[i]) + 1 };
+        int r;
 
-        total += n;
+        total += path.n;
         if (total > WORKSPACE_ACCEPT_BYTES)
             return err_set(e, ERR_TOO_BIG, "accept: the paths have more than %d bytes together",
                            WORKSPACE_ACCEPT_BYTES);
-        if (write(fd, a->paths.p[i], n) != (ssize_t)n)
-            return err_sys(e, "writing the list of accepted paths");
+        r = write_all(fd, path, e);
+        if (r < 0)
+            return err_wrap(e, r, "writing the list of accepted paths");
     }
     *ret = take_fd(&fd);
     return 0;

@@ -236,12 +236,14 @@ static int build_commit_stack(struct image_commit *x, struct err *e)
         return err_set(e, ERR_TOO_BIG,
                        "the image would have %zu layers, more than the maximum of %d", n,
                        LAYERS_STACK_MAX);
-    p[at++] = arena_dup(&x->arena, str_from(x->capture.layer));
+    p[at++] = x->capture.layer;
     for (size_t i = 0; i < f->layers.n; i++)
-        p[at++] = arena_dup(&x->arena, str_from(f->layers.p[i]));
+        p[at++] = f->layers.p[i];
     for (size_t i = 0; i < f->base.layers.n; i++)
-        p[at++] = arena_dup(&x->arena, str_from(f->base.layers.p[i]));
+        p[at++] = f->base.layers.p[i];
     x->layers = (struct json_strs){ p, n };
+    if (!json_strs_copy(&x->layers, &x->arena))
+        return err_set(e, ERR_TOO_BIG, "the image has too many layers");
     layers_ref(x->sandbox->control, &x->layers);
     return 0;
 }

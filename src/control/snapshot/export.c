@@ -138,25 +138,16 @@ static void on_export_digested(struct digest_op *m, int r, const struct err *e)
         finish_export(op, r, e);
 }
 
-static struct json_strs copy_export_names(const struct json_strs *from, struct arena *a)
-{
-    const char **p = arena_array(a, from->n + 1, sizeof *p);
-
-    for (size_t i = 0; p && i < from->n; i++)
-        p[i] = arena_dup(a, str_from(from->p[i]));
-    if (!p)
-        abort(); /* only a few names */
-    return (struct json_strs){ p, from->n };
-}
-
 void snapshot_export(struct control *c, const struct snapshot *s, struct export_op *op)
 {
     op->control_ = c;
     c->changes++; /* closing waits for it, also if the client left: the layer worker continues */
     op->file = -1;
     arena_init(&op->arena_, 64 << 10);
-    op->layers_ = copy_export_names(&s->layers, &op->arena_);
-    op->base_ = copy_export_names(&s->base.layers, &op->arena_);
+    op->layers_ = s->layers;
+    op->base_ = s->base.layers;
+    if (!json_strs_copy(&op->layers_, &op->arena_) || !json_strs_copy(&op->base_, &op->arena_))
+        abort(); /* only a few names */
     layers_ref(c, &op->layers_);
     layers_ref(c, &op->base_);
     op->digesting_ = (struct digest_op){ .done = on_export_digested };

@@ -79,14 +79,9 @@ static int join_labels(struct import_op *op, struct json_map *ret, struct err *e
         return err_set(e, ERR_TOO_BIG, "labels: too many");
     for (size_t i = 0; i < own->n; i++)
         all[n++] = own->p[i];
-    for (size_t i = 0; i < said->n; i++) {
-        size_t k = 0;
-
-        while (k < own->n && strcmp(own->p[k].key, said->p[i].key) != 0)
-            k++;
-        if (k == own->n)
+    for (size_t i = 0; i < said->n; i++)
+        if (!json_map_get(own, said->p[i].key))
             all[n++] = said->p[i];
-    }
     *ret = (struct json_map){ all, n };
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json/bind.h"
 
+#include <string.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -577,4 +579,24 @@ bool json_map_copy(struct json_map *m, struct arena *a)
     }
     m->p = p;
     return true;
+}
+
+const char *json_map_get(const struct json_map *m, const char *key)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->p[i].key, key) == 0)
+            return m->p[i].value;
+    return NULL;
+}
+
+bool json_strs_copy(struct json_strs *list, struct arena *a)
+{
+    const char **p = arena_array(a, list->n, sizeof *p);
+
+    for (size_t i = 0; p && i < list->n; i++)
+        if (!(p[i] = arena_dup(a, str_from(list->p[i]))))
+            return false;
+    if (p)
+        list->p = p;
+    return p;
 }

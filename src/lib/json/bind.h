@@ -106,6 +106,9 @@ void json_unbind(const void *in, const struct json_field *fields, size_t n, stru
 
 /* Copies the map and its texts to the arena. False, with the map unchanged: the arena is full. */
 bool json_map_copy(struct json_map *m, struct arena *a);
+const char *json_map_get(const struct json_map *m, const char *key); /* NULL: it has no such key */
+/* The same for a list. */
+bool json_strs_copy(struct json_strs *list, struct arena *a);
 
 /* Writes a JSON Schema (2020-12) for the table. It accepts every document that json_bind() accepts,
  * except null values. Rules that a schema cannot express, such as the bounds of "64M", are left to
