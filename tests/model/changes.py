@@ -270,16 +270,10 @@ def holes(path, size):
         os.close(fd)
 
 
-def written_holes(path, size):
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.close(fd)
-    return holes(path, size)
-
-
 def has_holes(was, must):
-    """As many as there must be. overlayfs, when a file of a layer below is written to, fills those within 1 MiB behind data;
-    file systems may do so before they know that nothing comes."""
+    """At least those that there must be: of the same content, which is compared as well. overlayfs, when a file of a layer
+    below is written to, fills holes within 1 MiB behind data. xfs shows zeros of large folios as data while they are cached,
+    so `must`, which was just written, may have fewer holes."""
     def inside(inner, outer, more):
         return all(any(a <= x and y <= b + more for a, b in outer) for x, y in inner)
     wide = []
@@ -288,7 +282,7 @@ def has_holes(was, must):
             wide[-1] = (wide[-1][0], b)
         else:
             wide.append((a, b))
-    return inside(must, was, 0) and inside(was, wide, COPIED)
+    return inside(was, wide, COPIED)
 
 
 def look(top):
@@ -342,8 +336,6 @@ def compare(seed, top, exact=""):
         if a and b and path in moved and a[2] and b[2]:
             a, b = a[:1] + (0,) + a[2:], b[:1] + (0,) + b[2:]
         if a and b:
-            if a[4] != b[4]:  # xfs allocates beyond what was written, and shows it as data until it is on disk
-                b = b[:4] + (written_holes(f"{again}/{path}", b[0][3]),)
             if not exact and has_holes(a[4], b[4]):
                 a = a[:4] + b[4:]
             a, b = a[:3] + (a[3] - free,) + a[4:], b[:3] + (b[3] - free,) + b[4:]
