@@ -87,6 +87,6 @@ int main(int argc, char **argv)
     b = make_bundle(rules);
     printf("rules %llu decisions_per_second %llu\n", (unsigned long long)rules,
            (unsigned long long)measure(b, rules, (int64_t)seconds * NS_PER_S));
-    trust_bundle_unref(b);
+    trust_bundle_free(b);
     return 0;
 }
