@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "lib/crypto/aead.h"
 #include "lib/crypto/encode.h"
@@ -153,14 +154,18 @@ static int replace_key_file(int dir, const char *name, struct str text, bool fir
 {
     AUTO_CLOSE int fd = -1;
     char new[80];
+    int r;
 
     snprintf(new, sizeof new, "%s.new", name);
     (void)unlinkat(dir, new, 0);
     fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_sys(e, "making the key file %s", name);
-    if (write(fd, text.p, text.n) != (ssize_t)text.n || fsync(fd) < 0)
-        return err_sys(e, "writing the key file %s", name);
+    r = write_all(fd, text, e);
+    if (r < 0)
+        return err_wrap(e, r, "writing the key file %s", name);
+    if (fsync(fd) < 0)
+        return err_sys(e, "syncing the key file %s", name);
     /* Two daemons at a first start: the first to link wins, and a key is never replaced. */
     if (first ? linkat(dir, new, dir, name, 0) < 0 && errno != EEXIST
               : renameat(dir, new, dir, name) < 0)
