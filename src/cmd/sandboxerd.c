@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "edge/core/certificate.h"
+#include "daemon/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "domain/config/config.h"

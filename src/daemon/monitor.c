@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "edge/core/certificate.h"
+#include "daemon/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"

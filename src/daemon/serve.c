@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "edge/api.h"
-#include "edge/core/certificate.h"
+#include "daemon/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"

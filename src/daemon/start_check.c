@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "edge/core/certificate.h"
+#include "daemon/certificate.h"
 #include "base/own.h"
 #include "daemon/listen.h"
 #include "daemon/privilege.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TLS certificate of the daemon's domain: configured, or issued by the daemon's own authority,
  * whose key is kept below `tls` in the state directory. */
-#ifndef EDGE_CORE_CERTIFICATE_H
-#define EDGE_CORE_CERTIFICATE_H
+#ifndef DAEMON_CERTIFICATE_H
+#define DAEMON_CERTIFICATE_H
 
 #include "base/buf.h"
 #include "domain/config/config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/core/certificate.h"
+#include "daemon/certificate.h"
 
 #include <errno.h>
 #include <fcntl.h>
