@@ -4,15 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "edge/daytona/daytona.h"
-#include "edge/daytona/preview.h"
+#include "edge/core/built.h"
 #include "edge/core/domain.h"
-#include "edge/e2b/e2b.h"
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
-#include "edge/tools/tools.h"
+#include "edge/tools/approved_calls.h"
 #include "edge/core/replay.h"
-#include "edge/core/route.h"
+#include "edge/core/sandbox_token.h"
 #include "edge/core/shares.h"
 #include "edge/core/ssh_supply.h"
 #include "base/clock.h"
@@ -46,7 +44,7 @@ static void on_call_sandbox_found(struct find_op *f, int r, const struct err *e)
         c->sandbox = sandbox_ref(f->sandbox);
         sandbox_touch(c->sandbox);
     } else if (r >= 0 && (c->route->flags & ROUTE_LIVE)) {
-        r = record_fail_ended(f->record, c->route->face ? ERR_NOT_FOUND : ERR_CONFLICT, &gone);
+        r = record_fail_ended(f->record, c->dialect->native ? ERR_CONFLICT : ERR_NOT_FOUND, &gone);
         e = &gone;
     }
     if (r < 0)
@@ -60,7 +58,7 @@ static void on_call_sandbox_found(struct find_op *f, int r, const struct err *e)
  * match a prefix. */
 static bool may_shorten_id(const struct call *c)
 {
-    return !c->route->face && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
+    return c->dialect->native && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
 }
 
 static void dispatch_call(struct call *c)
@@ -79,7 +77,7 @@ static void dispatch_call(struct call *c)
     }
     c->find = (struct find_op){ .caller = &c->caller,
                                 .id = c->params[0],
-                                .label = c->route->face ? c->route->face->names : NULL,
+                                .label = c->dialect->label,
                                 .may_be_short = may_shorten_id(c),
                                 .done = on_call_sandbox_found };
     call_ref(c);
@@ -119,7 +117,7 @@ static bool check_query_parameters(struct call *c)
     struct url_pair p;
     struct err e;
 
-    if (c->route->face) /* clients of other vendors' APIs may send unknown parameters */
+    if (!c->dialect->native) /* clients of other vendors' APIs may send unknown parameters */
         return true;
     while (url_next(&rest, &p)) {
         if (url_decode(p.name, true, &c->arena, &name, &e) < 0) {
@@ -136,21 +134,11 @@ static bool check_query_parameters(struct call *c)
     return true;
 }
 
-static bool find_table_route(struct call *c)
-{
-    unsigned allowed = 0;
-
-    if (!daytona_route(c) && !e2b_route(c))
-        c->route = route_find(http_request(c->x)->method, &c->path, c->params, &allowed);
-    if (!c->route)
-        fail_unrouted(c, allowed);
-    return c->route;
-}
-
 static bool find_call_route(struct call *c)
 {
     const struct h1_request *q = http_request(c->x);
     struct url u = url_split(q->path);
+    struct dialect_match found;
     struct err e;
 
     if (q->form != H1_ORIGIN) {
@@ -159,14 +147,18 @@ static bool find_call_route(struct call *c)
     }
     c->query = u.query;
     domain_find(c);
-    /* Requests for a server inside are routed first: their path may have any form. */
-    if (e2b_route_inside(c, u.path) || preview_route(c, u.path))
-        return true;
-    if (url_path(u.path, &c->arena, &c->path, &e) < 0) {
+    if (dialect_match(&c->api->dialects, &(struct dialect_request){ q, u.path, c->port }, &c->arena,
+                      &found, &e) < 0) {
         call_fail_with(c, 400, "invalid", e.msg);
         return false;
     }
-    return find_table_route(c);
+    c->dialect = found.dialect;
+    c->route = found.route;
+    c->guard_row = found.guard;
+    memcpy(c->params, found.params, sizeof c->params);
+    if (!c->route)
+        fail_unrouted(c, found.allowed);
+    return c->route;
 }
 
 static size_t call_body_max(const struct call *c)
@@ -210,13 +202,31 @@ static void on_token_ended(struct token_watcher *w, const struct token_record *r
     http_end_part(a->server, str_from(r->id), 401, STR(CALL_TOKEN_ENDED));
 }
 
+static int open_dialects(struct api *a, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && dialects[i]; i++)
+        if (dialects[i]->open)
+            r = dialects[i]->open(a, e);
+    return r;
+}
+
+static void close_dialects(struct api *a)
+{
+    for (size_t i = 0; dialects[i]; i++)
+        if (dialects[i]->close)
+            dialects[i]->close(a);
+}
+
 static void api_free(struct api *a)
 {
     token_watcher_stop(&a->token_ends);
     replays_close(a);
     if (a->server)
         http_server_free(a->server);
-    e2b_done(a);
+    close_dialects(a);
+    built_close(a);
     ssh_supply_free(a->ssh);
     tls_listener_free(a->tls);
     event_unsubscribe(&a->mcp_events);
@@ -264,6 +274,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     a->control = s->control;
     a->config = s->config;
     a->owner = s->owner;
+    dialect_set_init(&a->dialects);
     buf_init(&a->openapi, 4 << 20);
     http.user = a;
     shares_open(a, &http);
@@ -278,7 +289,11 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     if (r >= 0)
         r = meters_register(a, e);
     if (r >= 0)
-        r = e2b_open(a, e);
+        r = sandbox_tokens_open(a, e);
+    if (r >= 0)
+        r = built_open(a, e);
+    if (r >= 0)
+        r = open_dialects(a, e);
     if (r >= 0)
         r = http_server_new(s->loop, &http, &a->server, e);
     if (r < 0) {
@@ -360,7 +375,7 @@ static void cut_listening_calls(struct api *a)
         struct call *c = container_of(m, struct call, listening);
 
         next = list_after(&a->listening, m);
-        if (!c->x || (c->route->method != H1_GET && !c->route->face))
+        if (!c->x || (c->route->method != H1_GET && c->dialect->native))
             continue;
         call_ref(c);
         http_cut(call_take_exchange(c));
@@ -374,7 +389,7 @@ void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), v
 {
     a->on_closed = on_closed;
     a->user = user;
-    e2b_close(a);
+    close_dialects(a);
     tls_listener_shut(a->tls);
     cut_listening_calls(a);
     mcp_server_done(&a->mcp);

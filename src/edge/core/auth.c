@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "edge/core/dialect.h"
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
 #include "edge/core/replay.h"
-#include "edge/core/route.h"
 #include "control/owner/owner_share.h"
 #include "control/owner/tokens.h"
 #include "lib/http/origin.h"
@@ -217,8 +217,8 @@ bool call_authenticate(struct call *c)
     case REPLAY_NONE:
         break;
     }
-    if (c->route->face && c->route->face->authenticate)
-        return c->route->face->authenticate(c);
+    if (c->dialect->authenticate)
+        return c->dialect->authenticate(c);
     if (p->is_unix) {
         authenticate_uid(c, p->cred.uid);
         apply_trust_level(c, NULL);

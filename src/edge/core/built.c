@@ -39,22 +39,22 @@ static const struct json_field document_fields[] = {
       .item_size = sizeof(struct built), JSON_FIELDS(built_fields) },
 };
 
-struct e2b_templates {
+struct templates {
     struct arena arena;
     struct templates_document document;
 };
 
-static void templates_free(struct e2b_templates *t)
+static void templates_free(struct templates *t)
 {
     if (t)
         arena_done(&t->arena);
     free(t);
 }
 
-static int read_templates_json(struct str text, struct e2b_templates **ret, struct err *e)
+static int read_templates_json(struct str text, struct templates **ret, struct err *e)
 {
     const struct json_limits limits = { .bytes = TEXT_MAX, .depth = 8 };
-    struct e2b_templates *t = new0(sizeof *t);
+    struct templates *t = new0(sizeof *t);
     const struct json *v;
     int r;
 
@@ -77,26 +77,26 @@ int built_open(struct api *a, struct err *e)
     arena_init(&q.arena, 4 * TEXT_MAX);
     r = store_ask_now(control_store(a->control), &q, e);
     if (r >= 0)
-        r = read_templates_json(q.setting ? str_from(q.setting) : STR("{}"), &a->e2b_templates, e);
+        r = read_templates_json(q.setting ? str_from(q.setting) : STR("{}"), &a->templates, e);
     arena_done(&q.arena);
     return err_wrap(e, r, "loading the templates of E2B clients");
 }
 
 void built_close(struct api *a)
 {
-    templates_free(take_ptr(a->e2b_templates));
+    templates_free(take_ptr(a->templates));
 }
 
 /* --- lookup --- */
 
 static const struct built *template_at(const struct api *a, size_t i)
 {
-    return (const struct built *)a->e2b_templates->document.all.p + i;
+    return (const struct built *)a->templates->document.all.p + i;
 }
 
 static size_t count_templates(const struct api *a)
 {
-    return a->e2b_templates ? a->e2b_templates->document.all.n : 0; /* NULL: closed */
+    return a->templates ? a->templates->document.all.n : 0; /* NULL: closed */
 }
 
 static bool is_template_visible(const struct call *c, const struct built *b)
@@ -195,11 +195,11 @@ static void save_templates(struct api *a, const struct built *new, const char *w
                            built_fn *done, void *user)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(TEXT_MAX);
-    struct e2b_templates *next = NULL;
+    struct templates *next = NULL;
     struct templates_save_op *s;
     struct err e;
-    int r = a->e2b_templates ? write_templates_json(a, new, without, &text, &e)
-                             : err_set(&e, ERR_BUSY, "the daemon is stopping");
+    int r = a->templates ? write_templates_json(a, new, without, &text, &e)
+                         : err_set(&e, ERR_BUSY, "the daemon is stopping");
 
     if (r >= 0)
         r = read_templates_json(buf_str(&text), &next, &e);
@@ -210,8 +210,8 @@ static void save_templates(struct api *a, const struct built *new, const char *w
     s = calloc(1, sizeof *s);
     if (!s || buf_add_c(&text, '\0') < 0)
         abort();
-    templates_free(a->e2b_templates);
-    a->e2b_templates = next;
+    templates_free(a->templates);
+    a->templates = next;
     *s = (struct templates_save_op){ .done = done, .user = user };
     store_txn_begin(&s->txn, control_store(a->control));
     store_set(&s->txn, SETTING, text.p);
@@ -260,7 +260,7 @@ void built_put(struct api *a, const char *owner, const char *family, const struc
                const char *instead, built_fn *done, void *user)
 {
     struct err e;
-    int r = a->e2b_templates ? check_owner_templates(a, owner, family, instead, &e) : 0;
+    int r = a->templates ? check_owner_templates(a, owner, family, instead, &e) : 0;
 
     if (r < 0)
         done(user, r, &e);

@@ -7,7 +7,6 @@
 
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
 
 struct call *call_ref(struct call *c)
 {
@@ -268,8 +267,8 @@ static void send_problem(struct call *c, const struct err *e, int status, const 
         return;
     if (c->guard && status < 500 && !c->audit[0])
         call_record_refusal(c, "peer.refused", e->msg);
-    if (c->route && c->route->face) {
-        c->route->face->fail(c, e, status, code);
+    if (c->dialect && c->dialect->fail) {
+        c->dialect->fail(c, e, status, code);
         return;
     }
     json_writer_init(&w, &text, JSON_COMPACT);

@@ -7,8 +7,9 @@
 #ifndef EDGE_CORE_CALL_H
 #define EDGE_CORE_CALL_H
 
-#include "edge/api.h"
+#include "control/control.h"
 #include "edge/core/domain.h"
+#include "lib/http/server.h"
 #include "lib/http/url.h"
 #include "lib/json/writer.h"
 
@@ -16,8 +17,11 @@ enum { CALL_ARENA_MAX = 16 << 20, CALL_ANSWER_MAX = 32 << 20 };
 enum { CALL_BODY_MAX = 256 << 10 }; /* body limit of routes without ROUTE_CONTENT */
 enum { ROUTE_PARAMS = 3 };
 
-struct route;
+struct api;
+struct dialect;
 struct guard;
+struct guard_row;
+struct route;
 
 /* Response header: the id of the audit event with the verdict on the request. */
 #define CALL_AUDIT "Sandboxer-Audit"
@@ -39,17 +43,19 @@ struct call {
     /* for the daemon's own small allocations; unlimited, so that a full `arena` can be reported */
     struct arena own;
     struct caller caller;
-    const struct route *route;
-    struct url_path path;            /* decoded */
-    struct str query;                /* encoded */
-    struct domain_port port;         /* the sandbox port that Host names */
-    struct str params[ROUTE_PARAMS]; /* the path's variable segments */
-    struct str body;                 /* raw body of a route that takes JSON */
-    const struct json *json;         /* the parsed body */
-    struct find_op find;             /* lookup of a route with ROUTE_SANDBOX */
-    struct sandbox *sandbox;         /* its result if live; referenced */
-    struct link listening;           /* of a ROUTE_LONG call: link in api.listening */
-    struct quota_hold in_flight;     /* counts in requests_in_flight; may be empty */
+    const struct dialect *dialect;     /* NULL until the request is matched */
+    const struct route *route;         /* the same; also NULL: there is none */
+    const struct guard_row *guard_row; /* of the route, for the tool policy; NULL: refused */
+    void *dialect_state;               /* the dialect's own, on the arena; NULL at first */
+    struct str query;                  /* encoded */
+    struct domain_port port;           /* the sandbox port that Host names */
+    struct str params[ROUTE_PARAMS];   /* the path's variable segments */
+    struct str body;                   /* raw body of a route that takes JSON */
+    const struct json *json;           /* the parsed body */
+    struct find_op find;               /* lookup of a route with ROUTE_SANDBOX */
+    struct sandbox *sandbox;           /* its result if live; referenced */
+    struct link listening;             /* of a ROUTE_LONG call: link in api.listening */
+    struct quota_hold in_flight;       /* counts in requests_in_flight; may be empty */
     /* the sandbox was made for this call and is destroyed with it */
     bool one_shot;
     struct guard *guard;             /* state of the policy check; NULL: the caller is not a peer */
@@ -58,7 +64,6 @@ struct call {
     char approved_for[ID_MAX];       /* the peer that requested it */
     bool body_taken;                 /* a streaming route whose body was collected */
     bool no_user;                    /* the requested user does not exist inside */
-    const char *home;                /* home directory of the user inside, if looked up */
     char audit[ID_MAX];              /* id of the audit event of its refusal; "": not refused */
     char passed[ID_MAX];             /* audit id of the verdict that allowed it */
     void *state;                     /* the handler's own, freed by on_end */

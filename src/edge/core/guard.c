@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "edge/core/guard_rows.h"
 #include "edge/core/internal.h"
 #include "edge/core/replay.h"
 #include "control/egress/policy_text.h"
@@ -23,7 +22,6 @@ struct guard {
     bool is_session;   /* named by Sandboxer-Peer */
     bool passed;       /* the verdict was allow */
     bool granted;      /* by a master's grant */
-    const struct guard_row *row;
     struct trust_op op;
     struct trust_capabilities sandbox, declares;
     bool has_declared;
@@ -146,7 +144,7 @@ void guard_done(struct call *c)
 
 bool guard_starts_programs(const struct call *c)
 {
-    return guard_row_starts_programs(guard_row_of(c->route));
+    return guard_row_starts_programs(c->guard_row);
 }
 
 static struct json text_member(const char *key, struct str value)
@@ -254,15 +252,15 @@ static const struct json *body_object(struct call *c)
 {
     const struct json *v = c->json;
 
-    if (!v && c->route->face && c->route->face->arguments)
-        v = c->route->face->arguments(c);
+    if (!v && c->dialect->arguments)
+        v = c->dialect->arguments(c);
     return v && v->type == JSON_OBJECT ? v : NULL;
 }
 
 /* Adds all strings of the arguments that the row names as the single argument `path`. */
 static bool add_path_args(struct guard *g)
 {
-    struct str rest = str_from(g->row->paths), name;
+    struct str rest = str_from(g->call->guard_row->paths), name;
     struct json *all;
     size_t n = 0, room = 1;
 
@@ -301,7 +299,7 @@ static bool add_text_arg(struct guard *g)
 {
     struct call *c = g->call;
 
-    if (!(c->route->flags & ROUTE_TEXT) || c->route->face || !c->body.n)
+    if (!(c->route->flags & ROUTE_TEXT) || !c->dialect->native || !c->body.n)
         return true;
     return add_arg(g, (struct json){ .type = JSON_STR, .key = STR(GUARD_TEXT), .s = c->body });
 }
@@ -324,14 +322,14 @@ static bool collect_args(struct guard *g)
     g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
     if (id && !add_arg(g, text_member(SANDBOX_ARG, str_from(id))))
         return false;
-    if (g->row->flags & GUARD_OPAQUE)
+    if (g->call->guard_row->flags & GUARD_OPAQUE)
         return true;
     if (!add_query_args(g))
         return false;
     for (size_t i = 0; i < body; i++)
         if (!is_route_field(c->route, object->list.p[i].key) || !add_arg(g, object->list.p[i]))
             return fail_unknown_field(c, object->list.p[i].key);
-    if (!add_text_arg(g) || (g->row->paths && !add_path_args(g)))
+    if (!add_text_arg(g) || (g->call->guard_row->paths && !add_path_args(g)))
         return false;
     return !c->body_taken || !replay_hold_body(c, content) ||
            (add_arg(g, content[0]) && add_arg(g, content[1]));
@@ -373,8 +371,8 @@ static void answer_verdict(struct call *c, const struct verdict *v)
         (void)err_set(&e, ERR_DENIED, "%s (request %s)", v->reason, v->request_id);
     else
         (void)err_set(&e, ERR_DENIED, "%s", v->reason);
-    if (c->route->face) {
-        c->route->face->fail(c, &e, status, code);
+    if (c->dialect->fail) {
+        c->dialect->fail(c, &e, status, code);
         return;
     }
     (void)err_set(&e, ERR_DENIED, "%s", v->reason);
@@ -434,7 +432,7 @@ static const char *why_not_held(const struct guard *g)
 {
     const struct call *c = g->call;
 
-    if (g->row->flags & GUARD_NOW)
+    if (g->call->guard_row->flags & GUARD_NOW)
         return "it must be answered at once; have the sandbox's network approved when it "
                "is created, or use a token with an approved network (token create --allow-network)";
     if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
@@ -451,18 +449,18 @@ static bool fill_trust_question(struct guard *g)
         return false;
     if (c->sandbox)
         trust_capabilities_of(c->sandbox, trust_checks_filesystem(c->api->trust), &g->sandbox);
-    if ((g->row->flags & GUARD_COPY) && c->sandbox) {
+    if ((g->call->guard_row->flags & GUARD_COPY) && c->sandbox) {
         g->declares = g->sandbox; /* the copy needs its own approval */
         g->has_declared = true;
     }
     g->op.ask = (struct trust_question){
-        .tool = str_from(g->row->tool),
+        .tool = str_from(g->call->guard_row->tool),
         .args = &g->args,
         .sandbox = c->sandbox ? &g->sandbox : NULL,
         .declares = g->has_declared ? &g->declares : NULL,
         .peer = g->peer,
         .role = guard_role(c),
-        .makes = (g->row->flags & GUARD_COPY) ? count_copies(c) : 1,
+        .makes = (g->call->guard_row->flags & GUARD_COPY) ? count_copies(c) : 1,
         .request = format_request_line(c),
         .not_held = why_not_held(g),
     };
@@ -501,7 +499,7 @@ static void request_verdict(struct call *c)
 
     if (!fill_trust_question(g))
         return;
-    if (may_collect_body(c) && !(g->row->flags & GUARD_NOW) &&
+    if (may_collect_body(c) && !(g->call->guard_row->flags & GUARD_NOW) &&
         trust_would_hold(c->api->trust, &g->op.ask))
         http_collect(c->x, REPLAY_BODY_MAX, on_guard_body);
     else
@@ -515,7 +513,7 @@ static void handle_route(struct call *c)
 
 void guard_serve(struct call *c)
 {
-    const struct guard_row *row = guard_row_of(c->route);
+    const struct guard_row *row = c->guard_row;
     struct guard *g = c->guard;
 
     if (!row) { /* prevented by a test */
@@ -526,10 +524,8 @@ void guard_serve(struct call *c)
         call_fail_with(c, 403, "denied", "this endpoint is not available to peer sessions");
         return;
     }
-    if (g) {
-        g->row = row;
+    if (g)
         g->go = handle_route;
-    }
     /* Recreating a destroyed sandbox is a create: its handler requests the verdict. */
     if (!g || !row->tool || (row->flags & GUARD_LATER) ||
         ((row->flags & GUARD_COPY) && !c->sandbox))

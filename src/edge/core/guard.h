@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enforces the tool policy before a request is served.
  *
- * Every token without administrator rights is its own peer, on every interface: guard_rows.c maps
+ * Every token without administrator rights is its own peer, on every interface: a dialect maps
  * each route to a tool, and no header or omission of a client avoids the check. `Sandboxer-Peer:
  * TOKEN`, sent beside the credentials, names a session of the caller and narrows further: the
  * caller then sees only the sandboxes of that session. */

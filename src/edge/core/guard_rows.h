@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps every route to the tool whose policy rule applies to it. */
+/* Rows that map every route of a dialect to the tool whose policy rule applies to it. */
 #ifndef EDGE_CORE_GUARD_ROWS_H
 #define EDGE_CORE_GUARD_ROWS_H
 
@@ -29,10 +29,9 @@ struct guard_row {
     const char *paths; /* arguments that hold paths and become `path`; NULL: none */
 };
 
-extern const struct guard_row guard_rows[]; /* ended by a row without a path */
-
-/* The row of a route; NULL: none, the route is refused. */
-const struct guard_row *guard_row_of(const struct route *r);
+/* The row of a route in a table that is ended by a row without a path; NULL: none, the route is
+ * refused. */
+const struct guard_row *guard_row_find(const struct guard_row *rows, const struct route *r);
 
 /* Whether handlers of the row may start programs in sandboxes: its tool runs programs, or it has
  * GUARD_LAUNCHES. False without a row. */

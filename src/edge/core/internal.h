@@ -3,7 +3,7 @@
 #ifndef EDGE_CORE_INTERNAL_H
 #define EDGE_CORE_INTERNAL_H
 
-#include "edge/core/call.h"
+#include "edge/core/dialect.h"
 #include "edge/core/meters.h"
 #include "control/owner/tokens.h"
 #include "edge/mcp/web.h"
@@ -37,13 +37,12 @@ struct api {
     struct event_subscriber mcp_events;
     struct metric_set meters;
     struct sockaddr_storage tcp; /* the first TCP address listened on; family 0: none */
-    unsigned char e2b_key[32];   /* key that derives tokens of sandboxes */
-    struct list e2b_watchers, e2b_builds;
-    bool e2b_builds_closed;              /* build records are final; the next start reads them */
-    struct e2b_templates *e2b_templates; /* templates built by clients */
-    struct list replays;                 /* struct replay */
-    struct ssh_supply *ssh;              /* NULL until first used */
-    struct buf openapi;                  /* the OpenAPI document; written at the first request */
+    unsigned char token_key[32]; /* key that derives tokens of sandboxes */
+    struct dialect_set dialects; /* with their state */
+    struct templates *templates; /* templates built by clients */
+    struct list replays;         /* struct replay */
+    struct ssh_supply *ssh;      /* NULL until first used */
+    struct buf openapi;          /* the OpenAPI document; written at the first request */
     void (*on_closed)(void *user);
     void *user;
 };

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "edge/core/guard.h"
-#include "edge/core/route.h"
 #include "base/fault_point.h"
 #include "base/own.h"
+#include "control/owner/tokens.h"
 #include "lib/crypto/encode.h"
 #include "lib/crypto/random.h"
 #include "lib/crypto/secret.h"
@@ -49,6 +49,46 @@ static void replay_free(struct replay *r)
     peer_unref(r->peer);
     free(r);
 }
+
+/* --- approved calls --- */
+
+void approved_fail(struct trust_call *c, const char *why)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(16 << 10);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_begin_object(&w);
+    json_field_text(&w, "error", why);
+    json_end_object(&w);
+    if (json_writer_finish(&w, NULL) < 0)
+        trust_call_done(c, true, STR("{\"error\":\"its result cannot be encoded as JSON\"}"));
+    else
+        trust_call_done(c, true, buf_str(&text));
+}
+
+bool approved_caller(struct api *a, const struct trust_call *c, struct caller *ret)
+{
+    const struct token_record *t;
+
+    *ret = *c->caller;
+    ret->labels = (struct json_map){ NULL, 0 }; /* the peer's labels are added later */
+    if (!str_starts(str_from(ret->actor.id), STR("tok_")))
+        return true;
+    t = tokens_by_id(a->tokens, str_from(ret->actor.id));
+    if (!t)
+        return false;
+    ret->verbs &= t->verbs;
+    ret->egress = t->egress;
+    ret->labels = t->labels;
+    ret->by_token = true;
+    snprintf(ret->family, sizeof ret->family, "%s", t->family);
+    ret->role = t->role;
+    ret->expires_ns = t->expires_ns;
+    return true;
+}
+
+/* --- ends of replays --- */
 
 static void fail_replay(struct replay *r, const char *why)
 {
@@ -196,19 +236,26 @@ struct held_request {
     const struct route *route;
 };
 
-static int read_held_request(struct str text, struct arena *a, struct held_request *ret,
-                             struct err *e)
+static int read_held_request(const struct dialect_set *set, struct str text, struct arena *a,
+                             struct held_request *ret, struct err *e)
 {
-    struct str method, target, params[ROUTE_PARAMS];
-    struct url_path path;
-    unsigned allowed;
+    struct dialect_match found;
+    struct h1_request head = { .head.n = 0 };
+    struct str method, target;
+    int r;
 
     ret->fields = str_cut(text, '\n', &ret->line);
     target = str_cut(ret->line, ' ', &method);
-    if (url_path(url_split(target).path, a, &path, e) < 0)
-        return -(int)ERR_INVALID;
-    ret->route = route_find_any(h1_method_of(method), &path, params, &allowed);
-    return ret->route ? 0 : err_set(e, ERR_INVALID, "this version of the daemon has no such route");
+    head.method = h1_method_of(method);
+    r = dialect_match(set,
+                      &(struct dialect_request){ .head = &head, .path = url_split(target).path }, a,
+                      &found, e);
+    if (r < 0)
+        return r;
+    ret->route = found.route;
+    return ret->route && ret->route != found.dialect->unknown
+               ? 0
+               : err_set(e, ERR_INVALID, "this version of the daemon has no such route");
 }
 
 /* Writes the original body: the content of a streamed one, the text, or the body's own members of a
@@ -249,7 +296,7 @@ static int write_replay_request(struct replay *r, struct err *e)
     AUTO(buf_done) struct buf body = BUF_INIT(APPROVAL_ARGS_MAX);
     AUTO(arena_done) struct arena a = ARENA_INIT(4 * APPROVAL_REQUEST_MAX);
     struct held_request k;
-    int err = read_held_request(r->call->request, &a, &k, e);
+    int err = read_held_request(&r->api->dialects, r->call->request, &a, &k, e);
 
     if (err >= 0)
         err = write_replay_body(&k, r->call->args, &body, e);

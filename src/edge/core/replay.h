@@ -7,9 +7,18 @@
 #ifndef EDGE_CORE_REPLAY_H
 #define EDGE_CORE_REPLAY_H
 
-#include "edge/core/approved.h"
+#include "edge/core/internal.h"
+#include "trust/approvals.h"
+#include "trust/peers.h"
 
 enum { REPLAY_BODY_MAX = 512 << 10 }; /* limit of a non-JSON body that can be held */
+
+/* The rights that the requester of an approved call has now: the token's current rights, narrowed
+ * to the peer's. False if the token no longer exists. The labels are borrowed for the current turn
+ * of the loop. */
+bool approved_caller(struct api *a, const struct trust_call *c, struct caller *ret);
+/* Reports that an approved call failed, or that its outcome is unknown. */
+void approved_fail(struct trust_call *c, const char *why);
 
 /* Reports the answer with trust_call_done(): JSON as it is, other bytes as {content, encoding}. */
 void replay_run(struct api *a, struct trust_call *c, struct peer *p);

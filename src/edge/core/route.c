@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/route.h"
 
-const struct route *const route_tables[] = {
-    routes_sandboxes, routes_run,       routes_processes,      routes_files,  routes_events,
-    routes_profiles,  routes_hosts,     routes_images,         routes_expire, routes_tokens,
-    routes_sync,      routes_egress,    routes_egress_log,     routes_peers,  routes_approvals,
-    routes_trust,     routes_snapshots, routes_snapshot_files, routes_meta,   routes_secrets,
-    routes_audit,     routes_mcp,       routes_ports,          routes_ssh,    NULL,
-};
+#include <stdlib.h>
+
+#include "edge/core/guard_rows.h"
 
 bool route_takes(const struct route *r, struct str name)
 {
@@ -23,56 +19,118 @@ bool route_takes(const struct route *r, struct str name)
     return false;
 }
 
-/* Compares "/v1/sandboxes/{id}" with decoded segments; variable ones go to params. */
-static bool matches_pattern(const char *pattern, const struct url_path *p,
-                            struct str params[ROUTE_PARAMS])
-{
-    struct str rest = { pattern + 1, strlen(pattern + 1) }, part;
-    size_t n_params = 0;
+/* --- the index: a trie of path segments --- */
 
-    for (size_t i = 0; i < p->n; i++) {
-        if (!rest.p)
-            return false;
-        rest = str_cut(rest, '/', &part);
-        if (part.n && part.p[0] == '{')
-            params[n_params++] = p->segments[i];
-        else if (!str_eq(part, p->segments[i]))
-            return false;
+enum { INDEX_MAX = 1 << 20, METHODS = H1_TRACE + 1 };
+
+struct route_node {
+    struct str word; /* p == NULL: a variable */
+    struct route_node *children, *next;
+    struct route_entry entries[METHODS];
+};
+
+/* The child for one segment of a pattern. Words are in front of the variable, so that they match
+ * first. */
+static struct route_node *add_node(struct route_index *x, struct route_node *of, struct str part)
+{
+    bool is_variable = part.n && part.p[0] == '{';
+    struct route_node **at = &of->children, *n;
+
+    while (*at && (is_variable ? (*at)->word.p != NULL : !str_eq((*at)->word, part)))
+        at = &(*at)->next;
+    if (*at)
+        return *at;
+    n = arena_alloc(&x->arena, sizeof *n);
+    if (!n)
+        abort(); /* the tables are constants of the program */
+    if (is_variable) {
+        *at = n;
+        return n;
     }
-    return !rest.p && !p->slash;
+    n->word = part;
+    n->next = of->children;
+    of->children = n;
+    return n;
 }
 
-const struct route *route_find(enum h1_method m, const struct url_path *p,
-                               struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
+/* The first of several rows with the same method and path counts. */
+static void index_route(struct route_index *x, const struct route *r,
+                        const struct guard_row *guards)
 {
-    return route_find_in(route_tables, m, p, params, ret_allowed);
+    struct str rest = str_from(r->path + 1), part;
+    struct route_node *n = x->root;
+
+    while (rest.p) {
+        rest = str_cut(rest, '/', &part);
+        n = add_node(x, n, part);
+    }
+    if (!n->entries[r->method].route)
+        n->entries[r->method] = (struct route_entry){ r, guard_row_find(guards, r) };
 }
 
-const struct route *route_find_any(enum h1_method m, const struct url_path *p,
-                                   struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
+void route_index_init(struct route_index *x, const struct route *const *tables,
+                      const struct guard_row *guards)
 {
-    const struct route *const *const all[] = { daytona_tables, e2b_plane_tables, route_tables };
-    const struct route *r = NULL;
-
-    for (size_t i = 0; !r && i < sizeof all / sizeof all[0]; i++)
-        r = route_find_in(all[i], m, p, params, ret_allowed);
-    return r;
+    arena_init(&x->arena, INDEX_MAX);
+    x->root = arena_alloc(&x->arena, sizeof *x->root);
+    for (; tables && *tables; tables++)
+        for (const struct route *r = *tables; r->path; r++)
+            index_route(x, r, guards);
 }
 
-const struct route *route_find_in(const struct route *const *tables, enum h1_method m,
-                                  const struct url_path *p, struct str params[ROUTE_PARAMS],
-                                  unsigned *ret_allowed)
+void route_index_done(struct route_index *x)
 {
-    *ret_allowed = 0;
-    if (m == H1_HEAD)
-        m = H1_GET;
-    for (size_t t = 0; tables[t]; t++)
-        for (const struct route *r = tables[t]; r->path; r++) {
-            if (!matches_pattern(r->path, p, params))
-                continue;
-            if (r->method == m)
-                return r;
-            *ret_allowed |= 1u << r->method;
-        }
+    arena_done(&x->arena);
+    x->root = NULL;
+}
+
+struct route_search {
+    enum h1_method method;
+    const struct url_path *path;
+    struct str *params;
+    unsigned allowed;
+};
+
+static const struct route_entry *find_entry_at(const struct route_node *n, struct route_search *s)
+{
+    if (n->entries[s->method].route)
+        return &n->entries[s->method];
+    for (unsigned m = 0; m < METHODS; m++)
+        if (n->entries[m].route)
+            s->allowed |= 1u << m;
     return NULL;
+}
+
+/* A path may match several patterns: the first one with the method is the route. */
+static const struct route_entry *
+find_entry_below(const struct route_node *n, struct route_search *s, size_t depth, size_t n_params)
+{
+    const struct route_entry *found = NULL;
+    struct str segment;
+
+    if (depth == s->path->n)
+        return find_entry_at(n, s);
+    segment = s->path->segments[depth];
+    for (n = n->children; n && !found; n = n->next) {
+        if (!n->word.p)
+            s->params[n_params] = segment;
+        else if (!str_eq(n->word, segment))
+            continue;
+        found = find_entry_below(n, s, depth + 1, n_params + !n->word.p);
+    }
+    return found;
+}
+
+const struct route_entry *route_index_find(const struct route_index *x, enum h1_method m,
+                                           const struct url_path *p,
+                                           struct str params[static ROUTE_PARAMS],
+                                           unsigned *ret_allowed)
+{
+    struct route_search s = { m == H1_HEAD ? H1_GET : m, p, params, 0 };
+    const struct route_entry *found = NULL;
+
+    if (p->n)
+        found = find_entry_below(x->root, &s, 0, 0);
+    *ret_allowed = s.allowed;
+    return found;
 }

@@ -19,13 +19,13 @@
 
 static int make_token_key(struct api *a, struct err *e)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(2 * sizeof a->e2b_key + 1);
+    struct buf text AUTO(buf_done) = BUF_INIT(2 * sizeof a->token_key + 1);
     struct store_txn t = { 0 };
-    int r = crypto_random(a->e2b_key, sizeof a->e2b_key, e);
+    int r = crypto_random(a->token_key, sizeof a->token_key, e);
 
     if (r < 0)
         return r;
-    crypto_hex((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, &text);
+    crypto_hex((struct str){ (const char *)a->token_key, sizeof a->token_key }, &text);
     store_txn_begin(&t, control_store(a->control));
     store_set(&t, KEY_SETTING, text.p);
     r = store_commit_now(&t, e);
@@ -36,7 +36,7 @@ static int make_token_key(struct api *a, struct err *e)
 int sandbox_tokens_open(struct api *a, struct err *e)
 {
     struct store_query q = { .kind = STORE_SETTING, .text = STR(KEY_SETTING) };
-    struct buf bytes AUTO(buf_done) = BUF_INIT(sizeof a->e2b_key + 1);
+    struct buf bytes AUTO(buf_done) = BUF_INIT(sizeof a->token_key + 1);
     int r;
 
     arena_init(&q.arena, 64 << 10);
@@ -44,10 +44,10 @@ int sandbox_tokens_open(struct api *a, struct err *e)
     if (r >= 0 && !q.setting)
         r = make_token_key(a, e);
     else if (r >= 0 &&
-             (crypto_unhex(str_from(q.setting), &bytes, e) < 0 || bytes.n != sizeof a->e2b_key))
+             (crypto_unhex(str_from(q.setting), &bytes, e) < 0 || bytes.n != sizeof a->token_key))
         r = err_set(e, ERR_INVALID, "the setting " KEY_SETTING " in the store is not a valid key");
     else if (r >= 0)
-        memcpy(a->e2b_key, bytes.p, sizeof a->e2b_key);
+        memcpy(a->token_key, bytes.p, sizeof a->token_key);
     arena_done(&q.arena);
     return err_wrap(e, r, "loading the key for tokens of sandboxes");
 }
@@ -60,8 +60,8 @@ void sandbox_token_sign(const struct api *a, const char *what,
     struct buf text AUTO(buf_done) = BUF_INIT(SANDBOX_TOKEN_CODE_TEXT);
     unsigned char code[CRYPTO_SHA256_SIZE];
 
-    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(what),
-                       code);
+    crypto_hmac_sha256((struct str){ (const char *)a->token_key, sizeof a->token_key },
+                       str_from(what), code);
     crypto_hex((struct str){ (const char *)code, sizeof code }, &text);
     str_copy(buf_str(&text), ret, SANDBOX_TOKEN_CODE_TEXT);
 }

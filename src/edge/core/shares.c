@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
 #include "base/clock.h"
 #include "control/owner/owner_share.h"
 
@@ -181,6 +180,7 @@ void shares_count_link_checks(const struct call *c, uint64_t n)
 
 void api_release(struct api *a)
 {
+    dialect_set_done(&a->dialects);
     rate_done(&a->link_checks);
     rate_done(&a->address_link_checks);
     quota_done(&a->uploads);

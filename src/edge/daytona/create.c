@@ -270,7 +270,7 @@ static void create_daytona_sandbox(struct call *c)
 }
 
 const struct route routes_daytona_create[] = {
-    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON | ROUTE_CONTENT, create_daytona_sandbox,
-      .face = &daytona_face },
+    { H1_POST, VERB_CREATE, DAYTONA "/sandbox", ROUTE_JSON | ROUTE_CONTENT,
+      .handle = create_daytona_sandbox },
     { .path = NULL },
 };

@@ -7,9 +7,9 @@
 #ifndef EDGE_DAYTONA_DAYTONA_H
 #define EDGE_DAYTONA_DAYTONA_H
 
-#include "edge/core/call.h"
+#include "edge/core/dialect.h"
 
-/* Routes a request to Daytona's API. False if it is for another API. */
-bool daytona_route(struct call *c);
+extern const struct dialect daytona_preview_dialect, toolbox_files_dialect, toolbox_dialect,
+    daytona_dialect;
 
 #endif

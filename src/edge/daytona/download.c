@@ -336,6 +336,6 @@ static void download_many(struct call *c)
 
 const struct route routes_daytona_download[] = {
     { H1_POST, VERB_FILES, DAYTONA_INSIDE "/files/bulk-download", DAYTONA_LIVE | ROUTE_JSON,
-      download_many, .face = &toolbox_files_face },
+      .handle = download_many },
     { .path = NULL },
 };

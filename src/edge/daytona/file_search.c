@@ -412,8 +412,7 @@ static void search_lines(struct call *c)
 
 #define ROW(path, handler)                                                                         \
     {                                                                                              \
-        H1_GET, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE, handler,                   \
-            .face = &toolbox_files_face                                                            \
+        H1_GET, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE, .handle = handler          \
     }
 
 const struct route routes_daytona_file_search[] = {

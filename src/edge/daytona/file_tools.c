@@ -224,8 +224,8 @@ static void set_file_permissions(struct call *c)
 
 #define ROW(path, flags, handler)                                                                  \
     {                                                                                              \
-        H1_POST, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE | (flags), handler,        \
-            .face = &toolbox_files_face                                                            \
+        H1_POST, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE | (flags),                 \
+            .handle = handler                                                                      \
     }
 
 const struct route routes_daytona_file_tools[] = {

@@ -394,8 +394,7 @@ static void upload_many(struct call *c)
 #define FILES DAYTONA_INSIDE "/files"
 #define ROW(method, path, flags, handler)                                                          \
     {                                                                                              \
-        method, VERB_FILES, FILES path, DAYTONA_LIVE | (flags), handler,                           \
-            .face = &toolbox_files_face                                                            \
+        method, VERB_FILES, FILES path, DAYTONA_LIVE | (flags), .handle = handler                  \
     }
 
 const struct route routes_daytona_files[] = {

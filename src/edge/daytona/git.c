@@ -251,7 +251,7 @@ static void answer_history(struct exec *x, const struct backend_end *end)
 struct git_verb {
     const char *needs; /* required members */
     const char *script;
-    struct exec_encoder face;
+    struct exec_encoder encoder;
 };
 
 #define ANSWER(how)                                                                                \
@@ -462,7 +462,7 @@ static void run_git_verb(struct call *c, const struct git_verb *v)
     if (!check_git_request(c, v, &given))
         return;
     buf_addf(&script, "%s%s", PRELUDE, v->script);
-    daytona_run_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->face);
+    daytona_run_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->encoder);
 }
 
 #define HANDLER(verb)                                                                              \
@@ -493,13 +493,12 @@ HANDLER(credentials)
 
 #define ASK(path, verb)                                                                            \
     {                                                                                              \
-        H1_GET, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE, serve_##verb,                \
-            .face = &toolbox_face                                                                  \
+        H1_GET, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE, .handle = serve_##verb       \
     }
 #define DO(method, path, verb)                                                                     \
     {                                                                                              \
         method, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG,    \
-            serve_##verb, .face = &toolbox_face                                                    \
+            .handle = serve_##verb                                                                 \
     }
 
 const struct route routes_daytona_git[] = {

@@ -52,21 +52,12 @@ static void fail_not_here(struct call *c)
 
 #define NOT_HERE(method, path, why)                                                                \
     {                                                                                              \
-        method, VERB_READ, path, 0, fail_not_here, why, .face = &daytona_face                      \
+        method, VERB_READ, path, 0, fail_not_here, .summary = why                                  \
     }
 
 const struct route routes_daytona_info[] = {
-    { H1_GET, VERB_READ, DAYTONA "/config", 0, show_daytona_config, .face = &daytona_face },
-    { H1_GET, VERB_READ, DAYTONA "/health", ROUTE_OPEN, answer_daytona_health,
-      .face = &daytona_face },
-    { H1_GET, VERB_READ, DAYTONA_INSIDE "/version", DAYTONA_LIVE, show_toolbox_version,
-      .face = &toolbox_face },
-    { H1_GET, VERB_READ, DAYTONA_INSIDE "/user-home-dir", DAYTONA_LIVE, show_home_dir,
-      .face = &toolbox_face },
-    { H1_GET, VERB_READ, DAYTONA_INSIDE "/work-dir", DAYTONA_LIVE, show_home_dir,
-      .face = &toolbox_face },
-    { H1_GET, VERB_READ, DAYTONA_INSIDE "/project-dir", DAYTONA_LIVE, show_home_dir,
-      .face = &toolbox_face },
+    { H1_GET, VERB_READ, DAYTONA "/config", 0, .handle = show_daytona_config },
+    { H1_GET, VERB_READ, DAYTONA "/health", ROUTE_OPEN, .handle = answer_daytona_health },
     NOT_HERE(H1_POST, DAYTONA_INSIDE "/lsp/{what}", "language servers are not supported"),
     NOT_HERE(H1_GET, DAYTONA_INSIDE "/lsp/{what}", "language servers are not supported"),
     NOT_HERE(H1_POST, DAYTONA_INSIDE "/env",
@@ -77,5 +68,13 @@ const struct route routes_daytona_info[] = {
     NOT_HERE(H1_GET, DAYTONA "/secret", "organization secrets are not supported"),
     NOT_HERE(H1_POST, DAYTONA "/secret", "organization secrets are not supported"),
     NOT_HERE(H1_GET, DAYTONA "/object-storage/push-access", "building images is not supported"),
+    { .path = NULL },
+};
+
+const struct route routes_toolbox_info[] = {
+    { H1_GET, VERB_READ, DAYTONA_INSIDE "/version", DAYTONA_LIVE, .handle = show_toolbox_version },
+    { H1_GET, VERB_READ, DAYTONA_INSIDE "/user-home-dir", DAYTONA_LIVE, .handle = show_home_dir },
+    { H1_GET, VERB_READ, DAYTONA_INSIDE "/work-dir", DAYTONA_LIVE, .handle = show_home_dir },
+    { H1_GET, VERB_READ, DAYTONA_INSIDE "/project-dir", DAYTONA_LIVE, .handle = show_home_dir },
     { .path = NULL },
 };

@@ -5,10 +5,8 @@
 
 #include "edge/daytona/daytona.h"
 #include "edge/core/json_members.h"
-#include "edge/core/daytona_paths.h"
 #include "edge/core/exec.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
 
 /* Reserved label, not shown to clients as a label. */
 #define DAYTONA_NAME "daytona/name"
@@ -21,14 +19,24 @@ enum {
     DAYTONA_SCRIPT_ARGS = 1024, /* of a script that serves a request */
 };
 
-/* --- faces.c: authentication, and the format of errors --- */
-extern const struct route_face daytona_face;         /* control plane */
-extern const struct route_face toolbox_face;         /* toolbox */
-extern const struct route_face daytona_preview_face; /* previews: port token or signed link */
-extern const struct route_face toolbox_files_face;   /* files: also signed links */
+#define DAYTONA          "/daytona"
+#define DAYTONA_TOOLBOX  DAYTONA "/toolbox"
+#define DAYTONA_ONE      DAYTONA "/sandbox/{id}"
+#define DAYTONA_INSIDE   DAYTONA_TOOLBOX "/{id}"
+#define DAYTONA_ANY_PORT DAYTONA "/preview/(a port of a sandbox)"
 
-/* The key that signs links to files of the call's sandbox; `ret` has E2B_HELD_TEXT bytes. */
+/* --- dialect.c --- */
+extern const struct guard_row daytona_guard_rows[];
+
+/* The key that signs links to files of the call's sandbox; `ret` has SANDBOX_TOKEN_TEXT bytes. */
 void daytona_signing_key(const struct call *c, char *ret);
+
+/* Binds the body; ignores unknown members. Returns false after it has answered the call. */
+bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n, void *out);
+/* Answers 200 with an empty object. */
+void daytona_answer_done(struct call *c);
+/* The daemon's address as the client used it: "http://127.0.0.1:8700". */
+bool daytona_base_url(const struct call *c, char *ret, size_t cap);
 
 /* --- members of JSON objects --- */
 static inline void write_bytes_member(struct json_writer *w, const char *key, struct str value)
@@ -37,13 +45,10 @@ static inline void write_bytes_member(struct json_writer *w, const char *key, st
     json_put_lossy(w, value);
 }
 
-/* --- route.c --- */
-/* Binds the body; ignores unknown members. Returns false after it has answered the call. */
-bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n, void *out);
-/* Answers 200 with an empty object. */
-void daytona_answer_done(struct call *c);
-/* The daemon's address as the client used it: "http://127.0.0.1:8700". */
-bool daytona_base_url(const struct call *c, char *ret, size_t cap);
+/* --- preview.c: requests to servers in sandboxes --- */
+dialect_claims_fn preview_claims;
+bool preview_authenticate(struct call *c); /* returns false after it has answered the call */
+extern const struct route preview_any_port;
 
 /* --- process.c --- */
 /* Makes a client's path absolute; relative paths start in the home directory. NULL after it has
@@ -53,10 +58,10 @@ const char *daytona_path(struct call *c, struct str path);
 const char *daytona_absolute(struct call *c, struct str path);
 /* The same for a path in the query. */
 const char *daytona_query_path(struct call *c, const char *name);
-/* Runs `script` with `args` as $1, $2, …; its output goes to the face. */
+/* Runs `script` with `args` as $1, $2, …; its output goes to the encoder. */
 void daytona_run_script(struct call *c, const char *cwd, const char *script, struct json_strs args,
-                        const struct json_map *env, const struct exec_encoder *face);
-/* For faces that collect up to DAYTONA_OUTPUT_MAX bytes of output and answer at the end. */
+                        const struct json_map *env, const struct exec_encoder *encoder);
+/* For encoders that collect up to DAYTONA_OUTPUT_MAX bytes of output and answer at the end. */
 enum { DAYTONA_OUTPUT_MAX = 16 << 20 };
 bool daytona_begin_output(struct exec *x);
 bool daytona_collect_output(struct exec *x, int channel, struct str data);
@@ -91,7 +96,7 @@ int daytona_read_map(struct call *c, struct str text, int64_t most, struct json_
 /* --- route tables --- */
 extern const struct route routes_daytona_create[], routes_daytona_list[],
     routes_daytona_sandboxes[], routes_daytona_snapshots[], routes_daytona_preview[],
-    routes_daytona_info[];
+    routes_daytona_info[], routes_toolbox_info[];
 extern const struct route routes_daytona_process[], routes_daytona_files[],
     routes_daytona_download[], routes_daytona_file_search[], routes_daytona_file_tools[],
     routes_daytona_git[], routes_daytona_sessions[], routes_daytona_pty[],

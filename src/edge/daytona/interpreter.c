@@ -424,8 +424,7 @@ static void execute_daytona_code(struct call *c)
 #define INTERPRETER DAYTONA_INSIDE "/process/interpreter"
 #define ROW(method, path, flags, handler)                                                          \
     {                                                                                              \
-        method, VERB_EXEC, INTERPRETER path, DAYTONA_LIVE | (flags), handler,                      \
-            .face = &toolbox_face                                                                  \
+        method, VERB_EXEC, INTERPRETER path, DAYTONA_LIVE | (flags), .handle = handler             \
     }
 
 const struct route routes_daytona_interpreter[] = {

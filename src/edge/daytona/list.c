@@ -161,6 +161,6 @@ static void list_daytona_sandboxes(struct call *c)
 }
 
 const struct route routes_daytona_list[] = {
-    { H1_GET, VERB_READ, DAYTONA "/sandbox", 0, list_daytona_sandboxes, .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/sandbox", 0, .handle = list_daytona_sandboxes },
     { .path = NULL },
 };

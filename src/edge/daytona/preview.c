@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Previews: servers in sandboxes at /daytona/preview/ID/PORT, for callers with the sandbox's port
  * token or a link that was signed for that port. */
-#include "edge/daytona/preview.h"
+#include "edge/daytona/internal.h"
 
 #include <stdio.h>
 
-#include "edge/daytona/internal.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/port_proxy.h"
 #include "base/clock.h"
@@ -184,11 +183,10 @@ static void proxy_preview(struct call *c)
         port_proxy_to(c, port, prefix_of(c), target_of(c), on_preview_port_closed);
 }
 
-static const struct route any_port = { .handle = proxy_preview,
-                                       .path = DAYTONA_ANY_PORT,
-                                       .verb = VERB_EXEC,
-                                       .flags = ROUTE_STREAM | ROUTE_LONG | ROUTE_NULL_ORIGIN,
-                                       .face = &daytona_preview_face };
+const struct route preview_any_port = { .handle = proxy_preview,
+                                        .path = DAYTONA_ANY_PORT,
+                                        .verb = VERB_EXEC,
+                                        .flags = ROUTE_STREAM | ROUTE_LONG | ROUTE_NULL_ORIGIN };
 
 /* The first SEGMENTS segments of a path, or all of it if it has fewer. */
 static struct str head_of(struct str path)
@@ -201,16 +199,15 @@ static struct str head_of(struct str path)
 }
 
 /* Decodes only the segments up to the port: the rest belongs to the server in the sandbox. */
-bool preview_route(struct call *c, struct str path)
+bool preview_claims(const struct dialect_request *q, struct arena *a, struct dialect_match *ret)
 {
     struct url_path p;
 
-    if (!str_starts(path, STR(DAYTONA "/preview/")) ||
-        url_path(head_of(path), &c->arena, &p, NULL) < 0 || p.n < SEGMENTS)
+    if (!str_starts(q->path, STR(DAYTONA "/preview/")) ||
+        url_path(head_of(q->path), a, &p, NULL) < 0 || p.n < SEGMENTS)
         return false;
-    c->params[0] = p.segments[2];
-    c->params[1] = p.segments[3];
-    c->route = &any_port;
+    ret->params[0] = p.segments[2];
+    ret->params[1] = p.segments[3];
     return true;
 }
 
@@ -280,11 +277,9 @@ static void fail_link_expiry(struct call *c)
 #define PORTS DAYTONA_ONE "/ports/{port}"
 
 const struct route routes_daytona_preview[] = {
-    { H1_GET, VERB_EXEC, PORTS "/preview-url", DAYTONA_LIVE, show_preview_url,
-      .face = &daytona_face },
-    { H1_GET, VERB_EXEC, PORTS "/signed-preview-url", DAYTONA_LIVE, show_signed_url,
-      .face = &daytona_face },
+    { H1_GET, VERB_EXEC, PORTS "/preview-url", DAYTONA_LIVE, .handle = show_preview_url },
+    { H1_GET, VERB_EXEC, PORTS "/signed-preview-url", DAYTONA_LIVE, .handle = show_signed_url },
     { H1_POST, VERB_EXEC, PORTS "/signed-preview-url/{token}/expire", DAYTONA_LIVE,
-      fail_link_expiry, .face = &daytona_face },
+      .handle = fail_link_expiry },
     { .path = NULL },
 };

@@ -86,14 +86,14 @@ int daytona_exit_code(const struct backend_end *end)
 }
 
 static void start_toolbox_process(struct call *c, const struct process_request *q,
-                                  const struct exec_encoder *face)
+                                  const struct exec_encoder *encoder)
 {
     struct err e;
 
     if (process_request_check(q, &e) < 0)
         call_fail(c, &e);
     else
-        exec_start(c, q, face, NULL);
+        exec_start(c, q, encoder, NULL);
 }
 
 /* sh -c SCRIPT sandboxer ARGS… */
@@ -113,7 +113,7 @@ static struct json_strs script_argv(struct call *c, const char *script, struct j
 }
 
 void daytona_run_script(struct call *c, const char *cwd, const char *script, struct json_strs args,
-                        const struct json_map *env, const struct exec_encoder *face)
+                        const struct json_map *env, const struct exec_encoder *encoder)
 {
     struct process_request q = { .argv = script_argv(c, script, args),
                                  .cwd = cwd,
@@ -121,7 +121,7 @@ void daytona_run_script(struct call *c, const char *cwd, const char *script, str
 
     if (env)
         q.env = *env;
-    start_toolbox_process(c, &q, face);
+    start_toolbox_process(c, &q, encoder);
 }
 
 /* --- execute and code-run --- */
@@ -198,10 +198,10 @@ static void answer_outcome(struct exec *x, const struct backend_end *end)
     }
 }
 
-static const struct exec_encoder outcome_face = { .started = daytona_begin_output,
-                                                  .output = daytona_collect_output,
-                                                  .ended = answer_outcome,
-                                                  .failed = daytona_not_started };
+static const struct exec_encoder outcome_encoder = { .started = daytona_begin_output,
+                                                     .output = daytona_collect_output,
+                                                     .ended = answer_outcome,
+                                                     .failed = daytona_not_started };
 
 /* Merges stderr into stdout, which keeps the order of writes. */
 #define MERGED "exec 2>&1; "
@@ -216,7 +216,7 @@ static void run_toolbox_script(struct call *c, const struct daytona_command_requ
                                  .timeout_ns = q->timeout_s * NS_PER_S };
 
     if (p.cwd)
-        start_toolbox_process(c, &p, &outcome_face);
+        start_toolbox_process(c, &p, &outcome_encoder);
 }
 
 static void execute_daytona_command(struct call *c)
@@ -269,10 +269,8 @@ static void run_daytona_code(struct call *c)
 
 const struct route routes_daytona_process[] = {
     { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/execute",
-      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute_daytona_command,
-      .face = &toolbox_face },
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, .handle = execute_daytona_command },
     { H1_POST, VERB_EXEC, DAYTONA_INSIDE "/process/code-run",
-      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, run_daytona_code,
-      .face = &toolbox_face },
+      DAYTONA_LIVE | ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, .handle = run_daytona_code },
     { .path = NULL },
 };

@@ -531,7 +531,7 @@ static void resize_pty(struct call *c)
 #define PTY DAYTONA_INSIDE "/process/pty"
 #define ROW(method, path, flags, handler)                                                          \
     {                                                                                              \
-        method, VERB_EXEC, PTY path, DAYTONA_LIVE | (flags), handler, .face = &toolbox_face        \
+        method, VERB_EXEC, PTY path, DAYTONA_LIVE | (flags), .handle = handler                     \
     }
 
 const struct route routes_daytona_pty[] = {

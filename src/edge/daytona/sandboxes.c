@@ -235,7 +235,7 @@ static void fail_key_rotation(struct call *c)
 
 #define ROW(method, verb, path, flags, handler)                                                    \
     {                                                                                              \
-        method, verb, DAYTONA_ONE path, flags, handler, .face = &daytona_face                      \
+        method, verb, DAYTONA_ONE path, flags, .handle = handler                                   \
     }
 
 const struct route routes_daytona_sandboxes[] = {

@@ -790,7 +790,7 @@ static void no_entrypoint(struct call *c)
 #define COMMAND SESSION "/{session}/command/{command}"
 #define ROW(method, path, flags, handler)                                                          \
     {                                                                                              \
-        method, VERB_EXEC, path, DAYTONA_LIVE | (flags), handler, .face = &toolbox_face            \
+        method, VERB_EXEC, path, DAYTONA_LIVE | (flags), .handle = handler                         \
     }
 
 const struct route routes_daytona_sessions[] = {

@@ -255,16 +255,15 @@ static void fork_daytona_sandbox(struct call *c)
 }
 
 const struct route routes_daytona_snapshots[] = {
-    { H1_GET, VERB_READ, DAYTONA "/snapshots", 0, list_daytona_snapshots, .face = &daytona_face },
-    { H1_GET, VERB_READ, DAYTONA "/snapshots/{snapshot}", 0, show_daytona_snapshot,
-      .face = &daytona_face },
-    { H1_DELETE, VERB_DESTROY, DAYTONA "/snapshots/{snapshot}", 0, remove_daytona_snapshot,
-      .face = &daytona_face },
-    { H1_POST, VERB_READ, DAYTONA "/snapshots/{snapshot}/activate", 0, activate_snapshot,
-      .face = &daytona_face },
+    { H1_GET, VERB_READ, DAYTONA "/snapshots", 0, .handle = list_daytona_snapshots },
+    { H1_GET, VERB_READ, DAYTONA "/snapshots/{snapshot}", 0, .handle = show_daytona_snapshot },
+    { H1_DELETE, VERB_DESTROY, DAYTONA "/snapshots/{snapshot}", 0,
+      .handle = remove_daytona_snapshot },
+    { H1_POST, VERB_READ, DAYTONA "/snapshots/{snapshot}/activate", 0,
+      .handle = activate_snapshot },
     { H1_POST, VERB_CREATE, DAYTONA_ONE "/snapshot", DAYTONA_LIVE | ROUTE_JSON,
-      take_daytona_snapshot, .face = &daytona_face },
-    { H1_POST, VERB_CREATE, DAYTONA_ONE "/fork", DAYTONA_LIVE | ROUTE_JSON, fork_daytona_sandbox,
-      .face = &daytona_face },
+      .handle = take_daytona_snapshot },
+    { H1_POST, VERB_CREATE, DAYTONA_ONE "/fork", DAYTONA_LIVE | ROUTE_JSON,
+      .handle = fork_daytona_sandbox },
     { .path = NULL },
 };

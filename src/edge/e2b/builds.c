@@ -46,7 +46,7 @@ static bool is_build_visible(const struct call *c, const struct e2b_build *b)
 
 struct e2b_build *build_find(const struct call *c, struct str template, struct str build)
 {
-    struct list *all = &c->api->e2b_builds;
+    struct list *all = &e2b_state_of(c->api)->builds;
     struct e2b_build *found = NULL;
 
     for (struct link *m = list_first(all); m; m = list_after(all, m)) {
@@ -140,8 +140,8 @@ static int make_room_for_build(const struct call *c, struct err *e)
     size_t part = a.part.n ? quota_token_part(most) : most;
     struct e2b_build *oldest = NULL, *over = NULL;
 
-    for (struct link *m = list_first(&c->api->e2b_builds); m;
-         m = list_after(&c->api->e2b_builds, m)) {
+    for (struct link *m = list_first(&e2b_state_of(c->api)->builds); m;
+         m = list_after(&e2b_state_of(c->api)->builds, m)) {
         struct e2b_build *b = container_of(m, struct e2b_build, link);
 
         bool mine = is_build_of(c, &a, b), shown = mine && is_build_visible(c, b);
@@ -191,7 +191,7 @@ int build_new(struct call *c, const char *name, struct e2b_build **ret, struct e
     struct e2b_build *b;
     int r;
 
-    if (c->api->e2b_builds_closed)
+    if (e2b_state_of(c->api)->builds_closed)
         return err_set(e, ERR_BUSY, "the daemon is stopping");
     r = make_room_for_build(c, e);
     if (r < 0)
@@ -212,7 +212,7 @@ int build_new(struct call *c, const char *name, struct e2b_build **ret, struct e
     snprintf(b->owner, sizeof b->owner, "%s", c->caller.owner);
     snprintf(b->family, sizeof b->family, "%s", c->caller.family);
     snprintf(b->name, sizeof b->name, "%s", name);
-    list_append(&c->api->e2b_builds, &b->link);
+    list_append(&e2b_state_of(c->api)->builds, &b->link);
     build_wait(c->api, b);
     *ret = b;
     return 0;
@@ -817,8 +817,8 @@ void build_start(struct e2b_build *b, struct call *c, const struct build_request
 /* Operations under way end by themselves and then find the build closed. */
 void builds_close(struct api *a)
 {
-    a->e2b_builds_closed = true;
-    for (struct link *m; (m = list_take(&a->e2b_builds));) {
+    e2b_state_of(a)->builds_closed = true;
+    for (struct link *m; (m = list_take(&e2b_state_of(a)->builds));) {
         struct e2b_build *b = container_of(m, struct e2b_build, link);
 
         b->closed = true;

@@ -47,7 +47,7 @@ struct build_log {
 };
 
 struct e2b_build {
-    struct link link; /* in api.e2b_builds, newest last */
+    struct link link; /* in e2b_state.builds, newest last */
     char id[ID_MAX], template[ID_MAX], name[BUILT_NAME_MAX + 1];
     char owner[OWNER_MAX], family[ID_MAX]; /* family: of the token that began it, or "" */
     struct arena arena;                    /* holds its logs and the strings below */

@@ -101,7 +101,8 @@ static int write_kept_builds(struct api *a, struct buf *out, struct err *e)
     json_begin_object(&w);
     json_key(&w, STR("builds"));
     json_begin_array(&w);
-    for (struct link *m = list_first(&a->e2b_builds); m; m = list_after(&a->e2b_builds, m))
+    for (struct link *m = list_first(&e2b_state_of(a)->builds); m;
+         m = list_after(&e2b_state_of(a)->builds, m))
         write_kept_build(container_of(m, struct e2b_build, link), &w);
     json_end_array(&w);
     json_end_object(&w);
@@ -116,8 +117,8 @@ void builds_save(struct api *a, built_fn *done, void *user)
     int r;
 
     *s = (struct builds_save_op){ .done = done, .user = user };
-    r = a->e2b_builds_closed ? err_set(&e, ERR_BUSY, "the daemon is stopping")
-                             : write_kept_builds(a, &text, &e);
+    r = e2b_state_of(a)->builds_closed ? err_set(&e, ERR_BUSY, "the daemon is stopping")
+                                       : write_kept_builds(a, &text, &e);
     if (r < 0) {
         on_builds_saved(&s->txn, r, &e);
         return;
@@ -190,7 +191,7 @@ static void restore_build(struct api *a, const struct kept_build *k)
     b->state = k->state;
     if (b->state < BUILD_READY)
         settle_interrupted_build(a, b);
-    list_append(&a->e2b_builds, &b->link);
+    list_append(&e2b_state_of(a)->builds, &b->link);
 }
 
 static int read_kept_builds(struct api *a, struct str text, struct arena *arena, struct err *e)
@@ -217,7 +218,7 @@ int builds_open(struct api *a, struct err *e)
     if (r >= 0 && q.setting)
         r = read_kept_builds(a, str_from(q.setting), &q.arena, e);
     arena_done(&q.arena);
-    if (r >= 0 && list_first(&a->e2b_builds))
+    if (r >= 0 && list_first(&e2b_state_of(a)->builds))
         builds_save(a, NULL, NULL);
     return err_wrap(e, r, "loading the builds of E2B clients");
 }

@@ -491,11 +491,11 @@ static void restart_e2b_context(struct call *c)
 }
 
 const struct route routes_e2b_code[] = {
-    { H1_POST, VERB_EXEC, "/execute", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, execute_e2b_code,
-      .face = &port_face },
-    { H1_POST, VERB_EXEC, "/contexts", ROUTE_JSON, create_e2b_context, .face = &port_face },
-    { H1_GET, VERB_EXEC, "/contexts", 0, list_e2b_contexts, .face = &port_face },
-    { H1_DELETE, VERB_EXEC, "/contexts/{id}", 0, remove_e2b_context, .face = &port_face },
-    { H1_POST, VERB_EXEC, "/contexts/{id}/restart", 0, restart_e2b_context, .face = &port_face },
+    { H1_POST, VERB_EXEC, "/execute", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG,
+      .handle = execute_e2b_code },
+    { H1_POST, VERB_EXEC, "/contexts", ROUTE_JSON, .handle = create_e2b_context },
+    { H1_GET, VERB_EXEC, "/contexts", 0, .handle = list_e2b_contexts },
+    { H1_DELETE, VERB_EXEC, "/contexts/{id}", 0, .handle = remove_e2b_context },
+    { H1_POST, VERB_EXEC, "/contexts/{id}/restart", 0, .handle = restart_e2b_context },
     { .path = NULL },
 };

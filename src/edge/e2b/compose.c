@@ -112,6 +112,6 @@ static void compose_files(struct call *c)
 }
 
 const struct route routes_envd_compose[] = {
-    { H1_POST, VERB_FILES, "/files/compose", ROUTE_JSON, compose_files, .face = &envd_face },
+    { H1_POST, VERB_FILES, "/files/compose", ROUTE_JSON, .handle = compose_files },
     { .path = NULL },
 };

@@ -180,9 +180,7 @@ static void create_v2(struct call *c)
 }
 
 const struct route routes_e2b_create[] = {
-    { H1_POST, VERB_CREATE, "/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create_v1,
-      .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/v2/sandboxes", ROUTE_JSON | ROUTE_CONTENT, create_v2,
-      .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes", ROUTE_JSON | ROUTE_CONTENT, .handle = create_v1 },
+    { H1_POST, VERB_CREATE, "/v2/sandboxes", ROUTE_JSON | ROUTE_CONTENT, .handle = create_v2 },
     { .path = NULL },
 };

@@ -8,16 +8,10 @@
 #ifndef EDGE_E2B_E2B_H
 #define EDGE_E2B_E2B_H
 
-#include "edge/core/call.h"
+#include "edge/core/dialect.h"
 
-int e2b_open(struct api *a, struct err *e); /* blocks: call it before the loop runs */
-void e2b_close(struct api *a);              /* no new builds and watchers */
-void e2b_done(struct api *a);
-
-/* Routes a request to a port of a sandbox; `path` is not decoded. False if the request names no
- * sandbox or is for /v1. */
-bool e2b_route_inside(struct call *c, struct str path);
-/* Routes a request to E2B's control plane. False if it is for another API. */
-bool e2b_route(struct call *c);
+extern const struct dialect envd_files_dialect, envd_rpc_dialect, envd_dialect, e2b_code_dialect,
+    e2b_service_dialect, e2b_port_dialect; /* inside sandboxes */
+extern const struct dialect e2b_files_dialect, e2b_upload_dialect, e2b_dialect; /* control plane */
 
 #endif

@@ -206,7 +206,7 @@ static void upload_envd_files(struct call *c)
 }
 
 const struct route routes_envd_files[] = {
-    { H1_GET, VERB_FILES, "/files", 0, download_envd_file, .face = &envd_files_face },
-    { H1_POST, VERB_FILES, "/files", ROUTE_STREAM, upload_envd_files, .face = &envd_files_face },
+    { H1_GET, VERB_FILES, "/files", 0, .handle = download_envd_file },
+    { H1_POST, VERB_FILES, "/files", ROUTE_STREAM, .handle = upload_envd_files },
     { .path = NULL },
 };

@@ -254,10 +254,10 @@ static void list_envd_dir(struct call *c)
 #define SERVICE "/filesystem.Filesystem/"
 
 const struct route routes_envd_filesystem[] = {
-    { H1_POST, VERB_FILES, SERVICE "Stat", ROUTE_JSON, stat_envd_path, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "MakeDir", ROUTE_JSON, make_envd_dir, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "Move", ROUTE_JSON, move_envd_path, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "Remove", ROUTE_JSON, remove_envd_tree, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "ListDir", ROUTE_JSON, list_envd_dir, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "Stat", ROUTE_JSON, .handle = stat_envd_path },
+    { H1_POST, VERB_FILES, SERVICE "MakeDir", ROUTE_JSON, .handle = make_envd_dir },
+    { H1_POST, VERB_FILES, SERVICE "Move", ROUTE_JSON, .handle = move_envd_path },
+    { H1_POST, VERB_FILES, SERVICE "Remove", ROUTE_JSON, .handle = remove_envd_tree },
+    { H1_POST, VERB_FILES, SERVICE "ListDir", ROUTE_JSON, .handle = list_envd_dir },
     { .path = NULL },
 };

@@ -6,7 +6,6 @@
 #include "edge/e2b/e2b.h"
 #include "edge/e2b/envelope.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
 #include "edge/core/sandbox_token.h"
 
 enum {
@@ -21,22 +20,31 @@ enum {
 /* The envd version that is reported to clients, which use only features that it has. */
 #define E2B_ENVD_VERSION "0.6.13"
 
-/* --- faces.c: authentication, and the format of errors --- */
-extern const struct route_face e2b_face; /* control plane: API key */
-extern const struct route_face envd_face, envd_files_face,
-    port_face; /* token of the sandbox; also a signature (files) or a port token (ports) */
-extern const struct route_face rpc_face,
-    rpc_stream_face; /* the same, with errors in Connect's format */
+/* --- dialect.c --- */
+/* The state of the dialect in an api; NULL: not open. */
+struct e2b_state {
+    struct list watchers, builds;
+    bool builds_closed; /* build records are final; the next start reads them */
+};
+struct e2b_state *e2b_state_of(struct api *a);
+extern const struct guard_row e2b_guard_rows[];
 
 /* The token for a sandbox's envd. The holder is the call's key. */
 void e2b_token(const struct call *c, const char *id, char ret[static SANDBOX_TOKEN_TEXT]);
 /* Whether the caller may get a sandbox's token, which allows to run programs and access files. */
 bool e2b_may_enter(const struct call *c);
 
-/* The token in the upload link of a build's file; e2b_upload_face accepts no other. */
+/* The token in the upload link of a build's file; e2b_upload_dialect accepts no other. */
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,
                       char ret[static SANDBOX_TOKEN_CODE_TEXT]);
-extern const struct route_face e2b_upload_face;
+
+/* --- errors.c --- */
+/* {"code": STATUS, "message": …} */
+void e2b_fail(struct call *c, const struct err *e, int status, const char *code);
+/* The same in Connect's format. */
+void rpc_fail_call(struct call *c, const struct err *e, int status, const char *code);
+/* The answer for any path of a sandbox that does not exist. */
+void e2b_fail_gone(struct call *c, struct str id);
 
 void watchers_close(struct api *a); /* watch.c: drops all watchers */
 
@@ -86,9 +94,9 @@ void rpc_fail(struct call *c, int status, const char *message);
 
 /* --- route tables --- */
 extern const struct route routes_e2b[], routes_e2b_create[], routes_e2b_list[], routes_e2b_logs[],
-    routes_e2b_metrics[], routes_e2b_snapshots[], routes_e2b_templates[];
-extern const struct route routes_e2b_code[];
-extern const struct route routes_envd[], routes_envd_compose[], routes_envd_files[],
-    routes_envd_process[], routes_envd_filesystem[], routes_envd_watch[];
+    routes_e2b_metrics[], routes_e2b_snapshots[], routes_e2b_templates[], routes_e2b_upload[],
+    routes_e2b_code[];
+extern const struct route routes_envd_compose[], routes_envd_files[], routes_envd_process[],
+    routes_envd_filesystem[], routes_envd_watch[];
 
 #endif

@@ -172,7 +172,7 @@ static void list_e2b_sandboxes(struct call *c)
 }
 
 const struct route routes_e2b_list[] = {
-    { H1_GET, VERB_READ, "/sandboxes", 0, list_e2b_sandboxes, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/v2/sandboxes", 0, list_e2b_sandboxes, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/sandboxes", 0, .handle = list_e2b_sandboxes },
+    { H1_GET, VERB_READ, "/v2/sandboxes", 0, .handle = list_e2b_sandboxes },
     { .path = NULL },
 };

@@ -163,7 +163,7 @@ static void logs_v2(struct call *c)
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)
 
 const struct route routes_e2b_logs[] = {
-    { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, logs_v1, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, logs_v2, .face = &e2b_face },
+    { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, .handle = logs_v1 },
+    { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, .handle = logs_v2 },
     { .path = NULL },
 };

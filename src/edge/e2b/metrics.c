@@ -87,7 +87,7 @@ static void show_e2b_metrics(struct call *c)
 }
 
 const struct route routes_e2b_metrics[] = {
-    { H1_GET, VERB_READ, "/sandboxes/{id}/metrics", ROUTE_SANDBOX | ROUTE_LIVE, show_e2b_metrics,
-      .face = &e2b_face },
+    { H1_GET, VERB_READ, "/sandboxes/{id}/metrics", ROUTE_SANDBOX | ROUTE_LIVE,
+      .handle = show_e2b_metrics },
     { .path = NULL },
 };

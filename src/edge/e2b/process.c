@@ -629,14 +629,13 @@ static void update_envd_process(struct call *c)
 #define STREAM  (ROUTE_TEXT | ROUTE_LONG)
 
 const struct route routes_envd_process[] = {
-    { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, start_envd_process, .face = &rpc_stream_face },
-    { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, connect_envd_process,
-      .face = &rpc_stream_face },
-    { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, list_envd_processes, .face = &rpc_face },
+    { H1_POST, VERB_EXEC, SERVICE "Start", STREAM, .handle = start_envd_process },
+    { H1_POST, VERB_EXEC, SERVICE "Connect", STREAM, .handle = connect_envd_process },
+    { H1_POST, VERB_READ, SERVICE "List", ROUTE_JSON, .handle = list_envd_processes },
     { H1_POST, VERB_EXEC, SERVICE "SendInput", ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG,
-      send_envd_input, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, close_envd_stdin, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, send_envd_signal, .face = &rpc_face },
-    { H1_POST, VERB_EXEC, SERVICE "Update", ROUTE_JSON, update_envd_process, .face = &rpc_face },
+      .handle = send_envd_input },
+    { H1_POST, VERB_EXEC, SERVICE "CloseStdin", ROUTE_JSON, .handle = close_envd_stdin },
+    { H1_POST, VERB_EXEC, SERVICE "SendSignal", ROUTE_JSON, .handle = send_envd_signal },
+    { H1_POST, VERB_EXEC, SERVICE "Update", ROUTE_JSON, .handle = update_envd_process },
     { .path = NULL },
 };

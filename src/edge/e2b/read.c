@@ -83,15 +83,19 @@ static const char *usual_home(struct call *c, const char *user)
     return arena_dup(&c->own, str_from(text));
 }
 
-const char *e2b_home(struct call *c, const char *user)
-{
-    return c->home ? c->home : usual_home(c, user);
-}
-
+/* The state of a call whose paths may be relative. */
 struct home_search {
     struct file_take take;
     const char *user, *no_paths[1];
+    const char *home; /* of the user inside; NULL: not found yet */
 };
+
+const char *e2b_home(struct call *c, const char *user)
+{
+    const struct home_search *k = c->dialect_state;
+
+    return k && k->home ? k->home : usual_home(c, user);
+}
 
 static void on_home_found(struct file_take *t, const struct err *e)
 {
@@ -100,11 +104,11 @@ static void on_home_found(struct file_take *t, const struct err *e)
     struct str home = buf_str(&t->data);
 
     if (!e)
-        c->home = home.n && home.p[0] == '/' ? arena_dup(&c->own, home) : "/";
+        k->home = home.n && home.p[0] == '/' ? arena_dup(&c->own, home) : "/";
     else if (e->code == ERR_UNSUPPORTED)
-        c->home = usual_home(c, k->user);
+        k->home = usual_home(c, k->user);
     file_take_done(t);
-    if (c->x && c->home)
+    if (c->x && k->home)
         c->route->handle(c);
     else if (c->x)
         call_fail(c, e);
@@ -112,14 +116,15 @@ static void on_home_found(struct file_take *t, const struct err *e)
 
 bool e2b_ensure_home(struct call *c, const char *user, struct str path)
 {
-    struct home_search *k;
+    struct home_search *k = c->dialect_state;
 
-    if (c->home || (path.n && path.p[0] == '/'))
+    if ((k && k->home) || (path.n && path.p[0] == '/'))
         return true;
     k = arena_alloc(&c->own, sizeof *k);
     if (!k)
         abort();
     *k = (struct home_search){ .user = user };
+    c->dialect_state = k;
     file_take_start(&k->take, c, BACKEND_HOME, k->no_paths, user, 0, on_home_found);
     return false;
 }

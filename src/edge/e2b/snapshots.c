@@ -229,9 +229,8 @@ static void fork_e2b_sandbox(struct call *c)
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_JSON)
 
 const struct route routes_e2b_snapshots[] = {
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, take_e2b_snapshot,
-      .face = &e2b_face },
-    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, fork_e2b_sandbox, .face = &e2b_face },
-    { H1_GET, VERB_READ, "/snapshots", 0, list_e2b_snapshots, .face = &e2b_face },
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/snapshots", ONE, .handle = take_e2b_snapshot },
+    { H1_POST, VERB_CREATE, "/sandboxes/{id}/fork", ONE, .handle = fork_e2b_sandbox },
+    { H1_GET, VERB_READ, "/snapshots", 0, .handle = list_e2b_snapshots },
     { .path = NULL },
 };

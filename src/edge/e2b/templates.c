@@ -554,25 +554,27 @@ static void no_public(struct call *c)
                    "built templates to the owner of their API key");
 }
 
-#define FACE .face = &e2b_face
-
 const struct route routes_e2b_templates[] = {
-    { H1_GET, VERB_READ, "/templates", 0, list_e2b_templates, FACE },
-    { H1_GET, VERB_READ, "/v2/templates", 0, list_e2b_templates, FACE },
-    { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, show_template_alias, FACE },
-    { H1_POST, VERB_CREATE, "/templates/tags", 0, no_tags, FACE },
-    { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, no_tags, FACE },
-    { H1_GET, VERB_READ, "/templates/{id}/tags", 0, no_tags, FACE },
-    { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, delete_template, FACE },
-    { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, no_public, FACE },
-    { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, no_public, FACE },
-    { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
-    { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON | ROUTE_CONTENT, new_template, FACE },
-    { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, show_upload_location, FACE },
-    { H1_PUT, VERB_CREATE, "/templates/{id}/files/{hash}", ROUTE_STREAM, upload_build_file,
-      .face = &e2b_upload_face },
+    { H1_GET, VERB_READ, "/templates", 0, .handle = list_e2b_templates },
+    { H1_GET, VERB_READ, "/v2/templates", 0, .handle = list_e2b_templates },
+    { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, .handle = show_template_alias },
+    { H1_POST, VERB_CREATE, "/templates/tags", 0, .handle = no_tags },
+    { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, .handle = no_tags },
+    { H1_GET, VERB_READ, "/templates/{id}/tags", 0, .handle = no_tags },
+    { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, .handle = delete_template },
+    { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, .handle = no_public },
+    { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, .handle = no_public },
+    { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON | ROUTE_CONTENT, .handle = new_template },
+    { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON | ROUTE_CONTENT, .handle = new_template },
+    { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, .handle = show_upload_location },
     { H1_POST, VERB_CREATE, "/v2/templates/{id}/builds/{build}",
-      ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, start_build, FACE },
-    { H1_GET, VERB_READ, "/templates/{id}/builds/{build}/status", 0, show_build_status, FACE },
+      ROUTE_JSON | ROUTE_CONTENT | ROUTE_LONG, .handle = start_build },
+    { H1_GET, VERB_READ, "/templates/{id}/builds/{build}/status", 0, .handle = show_build_status },
+    { .path = NULL },
+};
+
+const struct route routes_e2b_upload[] = {
+    { H1_PUT, VERB_CREATE, "/templates/{id}/files/{hash}", ROUTE_STREAM,
+      .handle = upload_build_file },
     { .path = NULL },
 };

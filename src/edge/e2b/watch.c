@@ -385,8 +385,8 @@ static struct polled_watcher *find_watcher(struct call *c, struct str id)
 {
     const char *box = sandbox_view(c->sandbox).record->id;
 
-    for (struct link *m = list_first(&c->api->e2b_watchers); m;
-         m = list_after(&c->api->e2b_watchers, m)) {
+    for (struct link *m = list_first(&e2b_state_of(c->api)->watchers); m;
+         m = list_after(&e2b_state_of(c->api)->watchers, m)) {
         struct polled_watcher *k = container_of(m, struct polled_watcher, link);
 
         if (str_eq(str_from(k->id), id) && strcmp(k->sandbox, box) == 0)
@@ -400,8 +400,8 @@ static size_t count_watchers(const struct call *c)
     const char *box = sandbox_view(c->sandbox).record->id;
     size_t n = 0;
 
-    for (struct link *m = list_first(&c->api->e2b_watchers); m;
-         m = list_after(&c->api->e2b_watchers, m))
+    for (struct link *m = list_first(&e2b_state_of(c->api)->watchers); m;
+         m = list_after(&e2b_state_of(c->api)->watchers, m))
         n += strcmp(container_of(m, struct polled_watcher, link)->sandbox, box) == 0;
     return n;
 }
@@ -442,7 +442,7 @@ static void create_watcher(struct call *c)
     }
     snprintf(k->top, sizeof k->top, "%s", top);
     k->call = call_ref(c);
-    list_append(&c->api->e2b_watchers, &k->link);
+    list_append(&e2b_state_of(c->api)->watchers, &k->link);
     dir_watch_start(&k->watch, c->api->loop, c->sandbox, user, k->top, watch_mode(&q),
                     &kept_dir_events);
 }
@@ -504,7 +504,7 @@ static void remove_watcher(struct call *c)
 
 void watchers_close(struct api *a)
 {
-    for (struct link *m; (m = list_take(&a->e2b_watchers));) {
+    for (struct link *m; (m = list_take(&e2b_state_of(a)->watchers));) {
         struct polled_watcher *k = container_of(m, struct polled_watcher, link);
         struct call *c = take_ptr(k->call);
 
@@ -517,11 +517,9 @@ void watchers_close(struct api *a)
 #define SERVICE "/filesystem.Filesystem/"
 
 const struct route routes_envd_watch[] = {
-    { H1_POST, VERB_FILES, SERVICE "WatchDir", ROUTE_TEXT | ROUTE_LONG, watch_dir,
-      .face = &rpc_stream_face },
-    { H1_POST, VERB_FILES, SERVICE "CreateWatcher", ROUTE_JSON, create_watcher, .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "GetWatcherEvents", ROUTE_JSON, get_watcher_events,
-      .face = &rpc_face },
-    { H1_POST, VERB_FILES, SERVICE "RemoveWatcher", ROUTE_JSON, remove_watcher, .face = &rpc_face },
+    { H1_POST, VERB_FILES, SERVICE "WatchDir", ROUTE_TEXT | ROUTE_LONG, .handle = watch_dir },
+    { H1_POST, VERB_FILES, SERVICE "CreateWatcher", ROUTE_JSON, .handle = create_watcher },
+    { H1_POST, VERB_FILES, SERVICE "GetWatcherEvents", ROUTE_JSON, .handle = get_watcher_events },
+    { H1_POST, VERB_FILES, SERVICE "RemoveWatcher", ROUTE_JSON, .handle = remove_watcher },
     { .path = NULL },
 };

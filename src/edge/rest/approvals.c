@@ -7,7 +7,7 @@
 #include "edge/core/internal.h"
 #include "edge/core/listing.h"
 #include "edge/tools/tools.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/owner/tokens.h"

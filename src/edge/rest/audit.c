@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/own.h"
 #include "base/rfc3339.h"
 #include "control/event/audit_check.h"

@@ -7,7 +7,7 @@
 
 #include "edge/core/egress.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/egress/egress_link.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 
 struct apply_request {
     bool apply;

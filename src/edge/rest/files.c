@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "edge/core/file_op.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "backends/records.h"
 
 enum { PATH_BYTES_MAX = 4095, USER_MAX = 64 };

@@ -6,7 +6,7 @@
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/listing.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "control/host/host.h"
 #include "control/host/hosts.h"
 

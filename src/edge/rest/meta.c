@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "edge/core/internal.h"
 #include "edge/rest/openapi.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "lib/http/origin.h"
 #include "lib/metrics/metrics.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 
 /* --- parameters --- */
 
@@ -230,8 +230,8 @@ static void write_operation(struct json_writer *w, const struct route *r)
 /* Calls fn for every route until it returns false. */
 static void for_each_route(bool (*fn)(void *user, const struct route *r), void *user)
 {
-    for (size_t t = 0; route_tables[t]; t++)
-        for (const struct route *r = route_tables[t]; r->path; r++)
+    for (size_t t = 0; rest_dialect.tables[t]; t++)
+        for (const struct route *r = rest_dialect.tables[t]; r->path; r++)
             if (!fn(user, r))
                 return;
 }

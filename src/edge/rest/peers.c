@@ -6,7 +6,7 @@
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "trust/peers.h"

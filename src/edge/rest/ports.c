@@ -8,7 +8,7 @@
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/pump.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "control/sandbox/dial.h"
 
 struct port_call {

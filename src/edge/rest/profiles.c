@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "lib/json/reader.h"
 
 enum { PROFILE_JSON_MAX = 1 << 20, EXTENSIONS_SHOWN_MAX = 64 };

@@ -6,7 +6,7 @@
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "edge/core/guard.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 
 #define RUN_PROFILE "profile.run"
 

@@ -6,7 +6,7 @@
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/operation.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "lib/json/reader.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };

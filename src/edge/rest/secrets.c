@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/own.h"
 #include "lib/crypto/secret.h"
 #include "lib/secrets/keyring.h"

@@ -10,7 +10,7 @@
 
 #include "edge/core/exec.h"
 #include "base/own.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "edge/core/ssh_supply.h"
 #include "lib/crypto/hash.h"
 #include "lib/crypto/secret.h"
@@ -34,8 +34,8 @@ static void derive_host_key(const struct call *c, unsigned char ret[static CRYPT
 
     _Static_assert((int)CRYPTO_SIGN_KEY_SIZE == (int)CRYPTO_SHA256_SIZE, "a code is a key");
     snprintf(what, sizeof what, "ssh:%s", sandbox_view(c->sandbox).record->id);
-    crypto_hmac_sha256((struct str){ (const char *)a->e2b_key, sizeof a->e2b_key }, str_from(what),
-                       ret);
+    crypto_hmac_sha256((struct str){ (const char *)a->token_key, sizeof a->token_key },
+                       str_from(what), ret);
 }
 
 static void write_host_key(struct json_writer *w, const void *what)

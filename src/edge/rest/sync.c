@@ -5,7 +5,7 @@
 
 #include "edge/core/internal.h"
 #include "base/own.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "control/owner/event_share.h"
 #include "control/sandbox/workspace.h"
 #include "lib/json/reader.h"

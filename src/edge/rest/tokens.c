@@ -6,7 +6,7 @@
 
 #include "edge/core/domain.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "edge/rest/token_terms.h"
 #include "base/clock.h"
 #include "base/own.h"

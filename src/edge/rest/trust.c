@@ -4,7 +4,7 @@
 
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "trust/explain.h"
 #include "trust/policy.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs tool calls that a master has approved. */
+/* Runs calls that a master has approved: requests are replayed, tools run as jobs. */
 #include "edge/tools/approved_calls.h"
 
 #include <stdio.h>
@@ -49,7 +49,8 @@ static void on_approved_call_ran(struct mcp_job *j, const struct json *result, c
     free(x);
 }
 
-void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const struct caller *who)
+static void run_approved_tool(struct api *a, struct trust_call *c, struct peer *p,
+                              const struct caller *who)
 {
     struct mcp_verdict v;
     struct mcp_client *m;
@@ -65,4 +66,19 @@ void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p, const
     x->call = c;
     x->job.done = on_approved_call_ran;
     mcp_job_start(&a->mcp, m, mcp_client_free, str_from(c->tool), c->args, &x->job);
+}
+
+void approved_run(void *user, struct trust_call *c)
+{
+    struct api *a = user;
+    struct peer *p = peers_by_id(a->trust, str_from(c->peer));
+    struct caller who;
+
+    if (!p || !approved_caller(a, c, &who))
+        approved_fail(c, p ? "the token that requested the call no longer exists"
+                           : "its peer has ended");
+    else if (c->request.n)
+        replay_run(a, c, p);
+    else
+        run_approved_tool(a, c, p, &who);
 }

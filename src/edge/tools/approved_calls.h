@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Held tool calls: runs them after their approval, and reports their results to the client that
- * made them. */
+/* Held calls: runs them after their approval, and reports results of tools to the client that made
+ * the call. */
 #ifndef EDGE_TOOLS_APPROVED_CALLS_H
 #define EDGE_TOOLS_APPROVED_CALLS_H
 
-#include "edge/core/approved.h"
+#include "edge/core/replay.h"
 #include "edge/tools/tools.h"
 
 /* Members of _meta in tools/call: requests the result of a held call instead of a new call, and the
@@ -22,8 +22,8 @@ void mcp_approval_read(struct mcp_request *r, struct str uri, struct str id);
  * peer. */
 void mcp_approval_event(struct api *a, const struct event_record *v);
 
-/* Runs an approved tool call, like approved_run(). */
-void mcp_run_approved(struct api *a, struct trust_call *c, struct peer *p,
-                      const struct caller *who);
+/* Runs a call that a master has approved: once, with its original arguments, as the peer that
+ * requested it. The runner for trust_set_runner(); `user` is the api. */
+void approved_run(void *user, struct trust_call *c);
 
 #endif

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/core/guard_rows.h"
+#include "edge/core/dialect.h"
 
 #include <string.h>
 
 #include "harness/tap.h"
 #include "trust/bundle.h"
 
-static const struct route *const *const interfaces[] = { route_tables, e2b_plane_tables,
-                                                         e2b_envd_tables, e2b_code_tables,
-                                                         daytona_tables };
-
-static size_t check_route(const struct route *r, const struct trust_bundle *b)
+static size_t check_route(const struct dialect *d, const struct route *r,
+                          const struct trust_bundle *b)
 {
-    const struct guard_row *g = guard_row_of(r);
+    const struct guard_row *g = guard_row_find(d->guards, r);
 
     if (!g)
-        FAIL("%d %s is in no row of guard_rows.c: which tool is it to the policy?", r->method,
-             r->path);
+        FAIL("%d %s is in no row of guard_rows.c of %s: which tool is it to the policy?", r->method,
+             r->path, d->name);
     if (g->tool && !trust_bundle_find(b, str_from(g->tool)))
         FAIL("%s: policies/default.yaml has no rule for %s", r->path, g->tool);
     return 1;
@@ -29,10 +26,10 @@ TEST(every_route_of_every_interface_is_a_tool_or_says_that_it_is_none)
     struct err e;
 
     CHECK_OK(trust_bundle_read((struct str){ trust_builtin_yaml, trust_builtin_size }, &b, &e), e);
-    for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++)
-        for (size_t t = 0; interfaces[i][t]; t++)
-            for (const struct route *r = interfaces[i][t]; r->path; r++)
-                n += check_route(r, b);
+    for (size_t i = 0; dialects[i]; i++)
+        for (size_t t = 0; dialects[i]->tables && dialects[i]->tables[t]; t++)
+            for (const struct route *r = dialects[i]->tables[t]; r->path; r++)
+                n += check_route(dialects[i], r, b);
     CHECK(n > 150);
     trust_bundle_free(b);
 }
@@ -40,10 +37,10 @@ TEST(every_route_of_every_interface_is_a_tool_or_says_that_it_is_none)
 /* Every request that changes or shows a sandbox is checked, on all interfaces. */
 TEST(what_is_about_a_sandbox_is_asked)
 {
-    for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++)
-        for (size_t t = 0; interfaces[i][t]; t++)
-            for (const struct route *r = interfaces[i][t]; r->path; r++) {
-                const struct guard_row *g = guard_row_of(r);
+    for (size_t i = 0; dialects[i]; i++)
+        for (size_t t = 0; dialects[i]->tables && dialects[i]->tables[t]; t++)
+            for (const struct route *r = dialects[i]->tables[t]; r->path; r++) {
+                const struct guard_row *g = guard_row_find(dialects[i]->guards, r);
                 bool refused = strstr(r->path, "/lsp/") || strstr(r->path, "/env");
 
                 if ((r->flags & ROUTE_SANDBOX) && !refused && !(g && g->tool))
@@ -51,18 +48,29 @@ TEST(what_is_about_a_sandbox_is_asked)
             }
 }
 
+static bool has_route(const struct guard_row *guards, const struct guard_row *g)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        const struct dialect *d = dialects[i];
+
+        if (d->guards != guards)
+            continue;
+        if (d->unknown && guard_row_find(g, d->unknown) == g)
+            return true;
+        for (size_t t = 0; d->tables && d->tables[t]; t++)
+            for (const struct route *r = d->tables[t]; r->path; r++)
+                if (r->method == g->method && strcmp(r->path, g->path) == 0)
+                    return true;
+    }
+    return false;
+}
+
 TEST(no_row_is_for_a_route_that_is_not_there)
 {
-    for (const struct guard_row *g = guard_rows; g->path; g++) {
-        bool found = g->path[0] == '(' || strchr(g->path, '('); /* those without a path */
-
-        for (size_t i = 0; !found && i < sizeof interfaces / sizeof interfaces[0]; i++)
-            for (size_t t = 0; !found && interfaces[i][t]; t++)
-                for (const struct route *r = interfaces[i][t]; !found && r->path; r++)
-                    found = r->method == g->method && strcmp(r->path, g->path) == 0;
-        if (!found)
-            FAIL("there is no route %s", g->path);
-    }
+    for (size_t i = 0; dialects[i]; i++)
+        for (const struct guard_row *g = dialects[i]->guards; g->path; g++)
+            if (!has_route(dialects[i]->guards, g))
+                FAIL("%s has no route %s", dialects[i]->name, g->path);
 }
 
 /* Handlers start programs only for rows that guard_row_starts_programs() knows; the control plane
@@ -82,10 +90,10 @@ TEST(what_starts_programs_needs_the_verb_and_the_tool_for_it)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++)
-        for (size_t t = 0; interfaces[i][t]; t++)
-            for (const struct route *r = interfaces[i][t]; r->path; r++) {
-                const struct guard_row *g = guard_row_of(r);
+    for (size_t i = 0; dialects[i]; i++)
+        for (size_t t = 0; dialects[i]->tables && dialects[i]->tables[t]; t++)
+            for (const struct route *r = dialects[i]->tables[t]; r->path; r++) {
+                const struct guard_row *g = guard_row_find(dialects[i]->guards, r);
                 bool starts = guard_row_starts_programs(g);
                 bool builds = starts && strcmp(g->tool, "image_build") == 0;
 

@@ -3,54 +3,100 @@
 
 #include "harness/tap.h"
 
-static const struct route *find(enum h1_method m, const char *path, struct str params[ROUTE_PARAMS],
-                                unsigned *ret_allowed)
+static void handle_nothing(struct call *c)
 {
-    static struct arena a;
-    struct url_path p;
+}
 
-    arena_done(&a);
-    arena_init(&a, 1 << 16);
+static const struct route first[] = {
+    { H1_GET, VERB_READ, "/boxes", 0, .handle = handle_nothing },
+    { H1_POST, VERB_CREATE, "/boxes", 0, .handle = handle_nothing },
+    { H1_GET, VERB_READ, "/boxes/{id}/processes/new", 0, .handle = handle_nothing },
+    { H1_GET, VERB_READ, "/boxes/{id}/processes/{n}", 0, .handle = handle_nothing },
+    { H1_DELETE, VERB_READ, "/boxes/{id}/processes/{n}", 0, .handle = handle_nothing },
+    { .path = NULL },
+};
+static const struct route second[] = {
+    { H1_GET, VERB_READ, "/boxes", 0, .handle = handle_nothing }, /* hidden by the first one */
+    { H1_GET, VERB_READ, "/boxes/aliases/{alias}", 0, .handle = handle_nothing },
+    { H1_GET, VERB_READ, "/boxes/{id}/tags", 0, .handle = handle_nothing },
+    { .path = NULL },
+};
+static const struct route *const tables[] = { first, second, NULL };
+
+static const struct route *find_route(enum h1_method m, const char *path,
+                                      struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
+{
+    struct arena a = ARENA_INIT(1 << 16);
+    struct route_index x;
+    const struct route_entry *found;
+    const struct route *r;
+    static struct url_path p;
+
     CHECK(url_path(str_from(path), &a, &p, NULL) >= 0);
-    return route_find(m, &p, params, ret_allowed);
+    route_index_init(&x, tables, NULL);
+    found = route_index_find(&x, m, &p, params, ret_allowed);
+    r = found ? found->route : NULL;
+    route_index_done(&x);
+    return r;
+}
+
+static void check_found(enum h1_method m, const char *path, const char *pattern)
+{
+    struct str params[ROUTE_PARAMS];
+    unsigned allowed;
+    const struct route *r = find_route(m, path, params, &allowed);
+
+    if (!r || r->method != (m == H1_HEAD ? H1_GET : m))
+        FAIL("%s is not found", path);
+    CHECK_STR(str_from(r->path), pattern);
 }
 
 TEST(paths_and_their_variables)
 {
     struct str params[ROUTE_PARAMS];
     unsigned allowed;
-    const struct route *r = find(H1_GET, "/v1/sandboxes/sbx_1/processes/7", params, &allowed);
+    const struct route *r = find_route(H1_GET, "/boxes/sbx_1/processes/7", params, &allowed);
 
     CHECK(r);
-    CHECK_STR(str_from(r->path), "/v1/sandboxes/{id}/processes/{n}");
+    CHECK_STR(str_from(r->path), "/boxes/{id}/processes/{n}");
     CHECK_STR(params[0], "sbx_1");
     CHECK_STR(params[1], "7");
 }
 
 TEST(a_word_comes_before_a_variable)
 {
-    struct str params[ROUTE_PARAMS];
-    unsigned allowed;
-    const struct route *r = find(H1_GET, "/v1/sandboxes/sbx_1/processes/new", params, &allowed);
-
-    CHECK(r);
-    CHECK_STR(str_from(r->path), "/v1/sandboxes/{id}/processes/new");
+    check_found(H1_GET, "/boxes/sbx_1/processes/new", "/boxes/{id}/processes/new");
+    check_found(H1_GET, "/boxes/aliases/tags", "/boxes/aliases/{alias}");
+    check_found(H1_GET, "/boxes/aliases/processes/1", "/boxes/{id}/processes/{n}");
 }
 
-TEST(what_is_no_route)
+TEST(a_variable_is_tried_when_the_word_has_another_method)
 {
-    static const char *const paths[] = {
-        "/", "/v1", "/v1/", "/v1/sandboxes/", "/v1/sandboxes/a/b", "/v2/sandboxes", "/healthz/x",
-    };
+    check_found(H1_DELETE, "/boxes/sbx_1/processes/new", "/boxes/{id}/processes/{n}");
+}
+
+TEST(the_first_of_equal_rows_counts)
+{
+    struct str params[ROUTE_PARAMS];
+    unsigned allowed;
+
+    CHECK(find_route(H1_GET, "/boxes", params, &allowed) == &first[0]);
+    CHECK(find_route(H1_HEAD, "/boxes", params, &allowed) == &first[0]);
+}
+
+TEST(unknown_paths_and_other_methods)
+{
+    static const char *const paths[] = { "/", "/box", "/boxes/a", "/boxes/a/b", "/boxes/a/tags/b" };
     struct str params[ROUTE_PARAMS];
     unsigned allowed;
 
     for (size_t i = 0; i < COUNT_OF(paths); i++)
-        if (find(H1_GET, paths[i], params, &allowed) || allowed)
+        if (find_route(H1_GET, paths[i], params, &allowed) || allowed)
             FAIL("%s has a route", paths[i]);
-    CHECK(!find(H1_PUT, "/healthz", params, &allowed));
-    CHECK_INT(allowed, 1 << H1_GET);
-    CHECK(find(H1_HEAD, "/healthz", params, &allowed));
+    CHECK(!find_route(H1_PUT, "/boxes", params, &allowed));
+    CHECK_INT(allowed, 1 << H1_GET | 1 << H1_POST);
+    CHECK(!find_route(H1_PUT, "/boxes/a/processes/new", params, &allowed));
+    CHECK_INT(allowed, 1 << H1_GET | 1 << H1_DELETE);
 }
 
 TEST(parameters)
@@ -64,22 +110,4 @@ TEST(parameters)
     CHECK(!route_takes(&r, STR("stat")));
     CHECK(!route_takes(&r, STR("")));
     CHECK(!route_takes(&(struct route){ 0 }, STR("path")));
-}
-
-/* Routes with ROUTE_ADMIN also require the verb admin. */
-TEST(every_row_is_complete)
-{
-    for (size_t t = 0; route_tables[t]; t++)
-        for (const struct route *r = route_tables[t]; r->path; r++) {
-            if (!r->handle || !r->summary)
-                FAIL("%s has no handler or summary", r->path);
-            if ((r->flags & ROUTE_JSON) && r->fields && !r->field_count)
-                FAIL("%s does not say how many fields", r->path);
-            if ((r->flags & ROUTE_SANDBOX) && !strstr(r->path, "{id}"))
-                FAIL("%s has no sandbox", r->path);
-            if ((r->flags & ROUTE_LIVE) && !(r->flags & ROUTE_SANDBOX))
-                FAIL("%s has no sandbox that could be live", r->path);
-            if ((r->flags & ROUTE_ADMIN) && r->verb != VERB_ADMIN)
-                FAIL("%s is for administrators, but of another verb", r->path);
-        }
 }

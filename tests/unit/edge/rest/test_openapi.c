@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/rest/openapi.h"
 
-#include "edge/core/route.h"
+#include "edge/rest/routes.h"
 #include "harness/tap.h"
 #include "lib/json/reader.h"
 
@@ -32,8 +32,8 @@ TEST(every_route_is_described)
     const struct json *paths = at(document(), "paths");
     size_t rows = 0, described = 0;
 
-    for (size_t t = 0; route_tables[t]; t++)
-        for (const struct route *r = route_tables[t]; r->path; r++, rows++)
+    for (size_t t = 0; rest_dialect.tables[t]; t++)
+        for (const struct route *r = rest_dialect.tables[t]; r->path; r++, rows++)
             at(paths, r->path);
     for (const struct json *p = json_first(paths); p != json_end(paths); p++)
         described += p->list.n;

@@ -4,11 +4,12 @@
 
 #include "edge/daytona/file_link.h"
 #include "edge/daytona/internal.h"
-#include "edge/daytona/preview.h"
+#include "edge/core/bind_known.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/guard.h"
 #include "edge/core/shares.h"
 #include "base/clock.h"
+#include "lib/http/origin.h"
 
 /* --- authentication --- */
 
@@ -193,11 +194,105 @@ static void fail_toolbox_files(struct call *c, const struct err *e, int status, 
                  "DAYTONA_DAEMON");
 }
 
-const struct route_face daytona_face = { authenticate_daytona_key, fail_daytona_plane,
-                                         .names = DAYTONA_NAME };
-const struct route_face toolbox_face = { authenticate_daytona_key, fail_toolbox,
-                                         .names = DAYTONA_NAME };
-const struct route_face toolbox_files_face = { authenticate_key_or_link, fail_toolbox_files,
-                                               .names = DAYTONA_NAME };
-const struct route_face daytona_preview_face = { preview_authenticate, fail_daytona_plane,
-                                                 .names = NULL };
+/* --- requests and answers --- */
+
+bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n, void *out)
+{
+    struct err e;
+
+    if (bind_known(c->json, fields, n, out, &c->arena, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
+}
+
+static void write_done_object(struct json_writer *w, const void *what)
+{
+    json_begin_object(w);
+    json_end_object(w);
+}
+
+void daytona_answer_done(struct call *c)
+{
+    call_answer(c, 200, write_done_object, NULL);
+}
+
+bool daytona_base_url(const struct call *c, char *ret, size_t cap)
+{
+    const struct http_peer *peer = http_peer(c->x);
+    struct str host = call_header(c, "Host");
+    char url[ORIGIN_URL];
+
+    if (!peer->is_unix && host.n && host.n < cap - 9) { /* validated before */
+        snprintf(ret, cap, "%s://" STR_FMT, call_scheme(c), STR_ARG(host));
+        return true;
+    }
+    return origin_url(peer->is_unix ? &c->api->tcp : &peer->local, url) &&
+           str_copy(str_from(url), ret, cap);
+}
+
+/* --- routes --- */
+
+static void fail_daytona_path(struct call *c)
+{
+    call_fail_with(
+        c, 404, "not_found",
+        "this path of Daytona's API is not supported; docs/daytona.md lists the supported ones");
+}
+
+static const struct route unknown = { .handle = fail_daytona_path, .path = ROUTE_UNKNOWN };
+
+static const struct route *const plane_tables[] = { routes_daytona_create,
+                                                    routes_daytona_list,
+                                                    routes_daytona_sandboxes,
+                                                    routes_daytona_preview,
+                                                    routes_daytona_snapshots,
+                                                    routes_daytona_info,
+                                                    NULL },
+                                 *const toolbox_tables[] = { routes_toolbox_info,
+                                                             routes_daytona_process,
+                                                             routes_daytona_git,
+                                                             routes_daytona_sessions,
+                                                             routes_daytona_pty,
+                                                             routes_daytona_interpreter,
+                                                             NULL },
+                                 *const files_tables[] = { routes_daytona_files,
+                                                           routes_daytona_download,
+                                                           routes_daytona_file_search,
+                                                           routes_daytona_file_tools, NULL };
+
+static const char *const prefixes[] = { "daytona", NULL };
+
+const struct dialect daytona_dialect = { .name = "daytona",
+                                         .tables = plane_tables,
+                                         .slash = true,
+                                         .unknown = &unknown,
+                                         .prefixes = prefixes,
+                                         .guards = daytona_guard_rows,
+                                         .authenticate = authenticate_daytona_key,
+                                         .fail = fail_daytona_plane,
+                                         .label = DAYTONA_NAME };
+
+const struct dialect toolbox_dialect = { .name = "daytona toolbox",
+                                         .tables = toolbox_tables,
+                                         .slash = true,
+                                         .guards = daytona_guard_rows,
+                                         .authenticate = authenticate_daytona_key,
+                                         .fail = fail_toolbox,
+                                         .label = DAYTONA_NAME };
+
+const struct dialect toolbox_files_dialect = { .name = "daytona files",
+                                               .tables = files_tables,
+                                               .slash = true,
+                                               .guards = daytona_guard_rows,
+                                               .authenticate = authenticate_key_or_link,
+                                               .fail = fail_toolbox_files,
+                                               .label = DAYTONA_NAME };
+
+/* Servers in sandboxes, authenticated by a port token or a signed link. */
+const struct dialect daytona_preview_dialect = { .name = "daytona previews",
+                                                 .claims = preview_claims,
+                                                 .unknown = &preview_any_port,
+                                                 .guards = daytona_guard_rows,
+                                                 .authenticate = preview_authenticate,
+                                                 .fail = fail_daytona_plane };
