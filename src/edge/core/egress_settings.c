@@ -54,8 +54,7 @@ int egress_settings_fill(const struct egress_settings *n, const struct catalog *
 
 static void write_host_list(struct json_writer *w, const char *key, struct json_strs hosts)
 {
-    json_key(w, str_from(key));
-    json_begin_array(w);
+    json_field_begin_array(w, key);
     for (size_t i = 0; i < hosts.n; i++)
         json_put_str(w, str_from(hosts.p[i]));
     json_end_array(w);

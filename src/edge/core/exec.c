@@ -12,6 +12,7 @@
 #include "lib/proc/signals.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "lib/json/reader.h"
 
 enum { LINGER_MS = 300, INPUT_MAX = 1 << 20 };
@@ -458,4 +459,16 @@ void exec_write_started(struct json_writer *w, const struct exec *x)
         json_field_cstr(w, "sandbox_id", sandbox_view(x->call->sandbox).record->id);
     exec_process_field(w, x);
     json_end_object(w);
+}
+
+const char *exec_oom_text(const struct backend_end *end, char ret[static EXEC_LIMIT_TEXT])
+{
+    char size[24];
+
+    units_show_bytes(end->memory_limit, size);
+    if (end->memory_limit)
+        snprintf(ret, EXEC_LIMIT_TEXT, "out of memory (limit %s)", size);
+    else
+        snprintf(ret, EXEC_LIMIT_TEXT, "out of memory");
+    return ret;
 }

@@ -96,4 +96,8 @@ extern const struct exec_encoder exec_ndjson, exec_collect, exec_stdio, exec_ws;
 /* Accepts a WebSocket; its first message is the request. */
 void exec_ws_accept(struct call *c);
 
+/* Describes the limit that ended a process: "out of memory (limit 64M)". */
+enum { EXEC_LIMIT_TEXT = 64 };
+const char *exec_oom_text(const struct backend_end *end, char ret[static EXEC_LIMIT_TEXT]);
+
 #endif

@@ -2,28 +2,42 @@
 #include "edge/core/file_take.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "edge/core/limit_text.h"
+#include "edge/core/exec.h"
+#include "base/units.h"
 #include "backends/fault.h"
 
 enum { PIECE = 64 << 10 };
 
+/* " (the sandbox's disk limit is 256M)"; "" without one. */
+static void write_disk_limit(const struct backend_end *end, char ret[static EXEC_LIMIT_TEXT])
+{
+    char size[24];
+
+    units_show_bytes(end->disk_limit, size);
+    ret[0] = '\0';
+    if (end->disk_limit)
+        snprintf(ret, EXEC_LIMIT_TEXT, " (the sandbox's disk limit is %s)", size);
+}
+
 void file_failure(const struct backend_end *end, struct err *ret)
 {
     const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
-    char limit[LIMIT_TEXT_MAX];
+    char limit[EXEC_LIMIT_TEXT];
 
     *ret = (struct err){ .code = ERR_OK };
     if (end->how == BACKEND_LOST)
         (void)err_set(ret, ERR_CONFLICT, "the sandbox ended before the operation");
     else if (backend_end_is_oom(end))
-        (void)err_set(ret, ERR_SYS, "killed: %s", limit_text_oom(end, limit));
+        (void)err_set(ret, ERR_SYS, "killed: %s", exec_oom_text(end, limit));
     else if (end->how != BACKEND_EXITED)
         (void)err_set(ret, ERR_SYS, "the operation was killed");
-    else if (end->sys == ENOSPC || end->sys == EDQUOT)
-        (void)err_set(ret, backend_fault_code(end->sys), "%s%s", why, limit_text_disk(end, limit));
-    else if (end->status || end->sys) /* without an errno the arguments were refused */
+    else if (end->sys == ENOSPC || end->sys == EDQUOT) {
+        write_disk_limit(end, limit);
+        (void)err_set(ret, backend_fault_code(end->sys), "%s%s", why, limit);
+    } else if (end->status || end->sys) /* without an errno the arguments were refused */
         (void)err_set(ret, end->sys ? backend_fault_code(end->sys) : ERR_INVALID, "%s", why);
     ret->sys = end->sys;
 }

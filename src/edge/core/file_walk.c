@@ -115,3 +115,23 @@ void file_walk_done(struct file_walk *w)
 {
     file_take_done(&w->take_);
 }
+
+/* --- entries --- */
+
+void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT])
+{
+    static const char bits[] = "rwxrwxrwx";
+
+    snprintf(ret, ENTRY_MODE_TEXT, "%c---------", S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'L' : '-');
+    for (unsigned i = 0; i < 9; i++)
+        if (mode & (0400u >> i))
+            ret[1 + i] = bits[i];
+}
+
+void entry_write_owner(struct json_writer *w, const char *key, uint32_t id)
+{
+    char number[16];
+
+    snprintf(number, sizeof number, "%u", id);
+    json_field_text(w, key, id == 0 ? "root" : id == 1000 ? "user" : number);
+}

@@ -36,4 +36,13 @@ struct file_walk {
 void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint32_t depth);
 void file_walk_done(struct file_walk *w);
 
+/* --- entries in the formats of SDK clients --- */
+
+enum { ENTRY_MODE_TEXT = 11 };
+/* "drwxr-xr-x" as Go formats it: a symbolic link has an L. */
+void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT]);
+/* Writes a user or group as a member: the name if every sandbox has it (root, user), else the
+ * number. */
+void entry_write_owner(struct json_writer *w, const char *key, uint32_t id);
+
 #endif

@@ -4,7 +4,6 @@
 #define EDGE_CORE_INTERNAL_H
 
 #include "edge/core/dialect.h"
-#include "edge/core/meters.h"
 #include "control/owner/tokens.h"
 #include "edge/mcp/web.h"
 #include "domain/model/process.h"
@@ -46,6 +45,12 @@ struct api {
     void (*on_closed)(void *user);
     void *user;
 };
+
+/* --- meters.c: metrics --- */
+/* In the order of the metric's label; classes of status first. */
+enum call_outcome { CALL_2XX, CALL_3XX, CALL_4XX, CALL_5XX, CALL_STREAMED, CALL_LEFT };
+int meters_register(struct api *a, struct err *e);
+void meters_ended(struct call *c, enum call_outcome o); /* the first call per request counts */
 
 void api_release(struct api *a); /* after close, when the last call is freed */
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/core/meters.h"
-
 #include "edge/core/internal.h"
 #include "base/clock.h"
 

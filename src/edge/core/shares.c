@@ -6,6 +6,8 @@
 
 #include "edge/core/internal.h"
 #include "base/clock.h"
+#include "base/disk_space.h"
+#include "base/io.h"
 #include "control/owner/owner_share.h"
 
 enum {
@@ -144,6 +146,23 @@ int shares_take_upload(struct api *a, const char *owner, const char *family, uin
     const struct quota_who who = account_holder(&of);
 
     return h->share ? quota_grow(h, n, e) : quota_take(&a->uploads, &who, n, h, e);
+}
+
+int store_body_piece(int fd, uint64_t *size, const struct config *config, struct str data,
+                     struct err *e)
+{
+    uint64_t max = config->images.max_bytes;
+    int r = room_check(fd, config->images.free_min, *size, data.n, e);
+
+    if (r < 0)
+        return r;
+    if (data.n > max - *size)
+        return err_set(e, ERR_TOO_BIG, "the file has more than %llu bytes (images.max_bytes)",
+                       (unsigned long long)max);
+    r = err_wrap(e, write_all(fd, data, e), "storing the body");
+    if (r >= 0)
+        *size += data.n;
+    return r;
 }
 
 bool shares_may_check_link(struct call *c, uint64_t n)

@@ -21,6 +21,11 @@ bool shares_admit(struct call *c);
 int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
                        struct quota_hold *h, struct err *e);
 
+/* Appends a piece of a body to a file. -ERR_TOO_BIG if the file would exceed images.max_bytes, or
+ * leave less than images.free_min free on the disk. */
+int store_body_piece(int fd, uint64_t *size, const struct config *config, struct str data,
+                     struct err *e);
+
 /* Call before a signed link, whose client may be unauthenticated, is compared with up to n others.
  * False: the rate limit is reached or n is too large, and the call is answered. */
 bool shares_may_check_link(struct call *c, uint64_t n);

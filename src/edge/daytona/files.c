@@ -7,7 +7,6 @@
 
 #include "edge/daytona/internal.h"
 #include "base/own.h"
-#include "edge/core/file_entry.h"
 #include "edge/core/file_op.h"
 #include "edge/core/file_walk.h"
 #include "edge/core/upload.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "edge/daytona/internal.h"
-#include "edge/core/limit_text.h"
 #include "base/clock.h"
 
 enum { PATH_BYTES_MAX = 4095, COMMAND_MAX = (128 << 10) - 1, TIMEOUT_MAX_S = 7 * 86400 };
@@ -175,10 +174,10 @@ static void write_command_outcome(struct json_writer *w, const void *what)
  * place for it. */
 static void add_oom_line(struct exec *x, const struct backend_end *end)
 {
-    char memory[LIMIT_TEXT_MAX];
+    char memory[EXEC_LIMIT_TEXT];
 
     if (backend_end_is_oom(end))
-        buf_addf(&x->out[0], "sandboxer: killed: %s\n", limit_text_oom(end, memory));
+        buf_addf(&x->out[0], "sandboxer: killed: %s\n", exec_oom_text(end, memory));
 }
 
 static void answer_outcome(struct exec *x, const struct backend_end *end)

@@ -3,7 +3,7 @@
 #ifndef EDGE_E2B_ENTRY_H
 #define EDGE_E2B_ENTRY_H
 
-#include "edge/core/file_entry.h"
+#include "edge/core/file_walk.h"
 #include "backends/records.h"
 #include "lib/json/writer.h"
 

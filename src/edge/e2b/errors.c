@@ -2,8 +2,6 @@
 /* Errors in the formats of E2B's services. */
 #include "edge/e2b/internal.h"
 
-#include "edge/core/json_members.h"
-
 /* envd reports an unknown user as unauthenticated (401). */
 static int envd_status(const struct call *c, int status)
 {
@@ -19,10 +17,9 @@ void e2b_fail(struct call *c, const struct err *e, int status, const char *code)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("code"));
-    json_put_int(&w, answered);
-    write_str_member(&w, "message", e->msg);
-    write_str_member(&w, "error_code", answered == status ? code : "unauthenticated");
+    json_field_int(&w, "code", answered);
+    json_field_text(&w, "message", e->msg);
+    json_field_text(&w, "error_code", answered == status ? code : "unauthenticated");
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     call_answer_bytes(c, answered, "application/json", buf_str(&text));
@@ -36,11 +33,9 @@ void e2b_fail_gone(struct call *c, struct str id)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("sandboxId"));
-    json_put_lossy(&w, id.n <= 64 ? id : STR(""));
-    write_str_member(&w, "message", "The sandbox was not found");
-    json_key(&w, STR("code"));
-    json_put_int(&w, 502);
+    json_field_lossy(&w, "sandboxId", id.n <= 64 ? id : STR(""));
+    json_field_text(&w, "message", "The sandbox was not found");
+    json_field_int(&w, "code", 502);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     call_answer_bytes(c, 502, "application/json", buf_str(&text));
@@ -79,8 +74,8 @@ static void write_rpc_problem(struct json_writer *w, const void *what)
     const struct rpc_problem *p = what;
 
     json_begin_object(w);
-    write_str_member(w, "code", p->code);
-    write_str_member(w, "message", p->message);
+    json_field_text(w, "code", p->code);
+    json_field_text(w, "message", p->message);
     json_end_object(w);
 }
 

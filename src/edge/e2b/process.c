@@ -8,7 +8,7 @@
 #include "edge/core/json_members.h"
 #include "edge/core/input.h"
 #include "edge/core/guard.h"
-#include "edge/core/limit_text.h"
+#include "edge/core/exec.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/crypto/encode.h"
@@ -106,7 +106,7 @@ static void write_process_end(struct json_writer *w, const void *what)
 {
     const struct backend_end *end = what;
     bool exited = end->how == BACKEND_EXITED;
-    char text[64], error[160], memory[LIMIT_TEXT_MAX];
+    char text[64], error[160], memory[EXEC_LIMIT_TEXT];
 
     if (exited)
         snprintf(text, sizeof text, "exit status %d", end->status);
@@ -121,7 +121,7 @@ static void write_process_end(struct json_writer *w, const void *what)
     json_key(w, STR("exited"));
     json_put_bool(w, exited);
     write_str_member(w, "status", text);
-    snprintf(error, sizeof error, "%s: %s", text, limit_text_oom(end, memory));
+    snprintf(error, sizeof error, "%s: %s", text, exec_oom_text(end, memory));
     if (!exited || end->status)
         write_str_member(w, "error", backend_end_is_oom(end) ? error : text);
     close_process_event(w);

@@ -6,7 +6,7 @@
 
 #include "edge/core/internal.h"
 #include "base/own.h"
-#include "edge/core/keep_body.h"
+#include "edge/core/shares.h"
 #include "edge/rest/routes.h"
 #include "control/image/images.h"
 #include "lib/json/reader.h"

@@ -7,7 +7,6 @@
 
 #include "edge/core/internal.h"
 #include "base/own.h"
-#include "edge/core/keep_body.h"
 #include "edge/rest/routes.h"
 #include "edge/core/shares.h"
 #include "control/snapshot/snapshots.h"
