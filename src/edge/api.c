@@ -369,12 +369,7 @@ static void on_api_server_stopped(struct http_server *server, void *user)
 /* Cuts streams, which would last until the deadline. Foreground programs may still finish. */
 static void cut_listening_calls(struct api *a)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&a->listening); m; m = next) {
-        struct call *c = container_of(m, struct call, listening);
-
-        next = list_after(&a->listening, m);
+    LIST_EACH_SAFE (struct call, c, &a->listening, listening) {
         if (!c->x || (c->route->method != H1_GET && c->dialect->native))
             continue;
         call_ref(c);

@@ -347,9 +347,7 @@ void replay_run(struct api *a, struct trust_call *c, struct peer *p)
 
 static struct replay *find_ticket(struct api *a, struct str ticket)
 {
-    for (struct link *m = list_first(&a->replays); m; m = list_after(&a->replays, m)) {
-        struct replay *r = container_of(m, struct replay, link);
-
+    LIST_EACH (struct replay, r, &a->replays, link) {
         if (r->ticket[0] && crypto_equal(str_from(r->ticket), ticket))
             return r;
     }

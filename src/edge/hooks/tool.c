@@ -125,13 +125,10 @@ static int print_result(const struct step *s, const char *block, const struct js
 
     json_writer_init(&w, &out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("by"));
-    json_put_str(&w, str_from(names[s->kind]));
-    json_key(&w, STR("block"));
-    json_put_str(&w, str_from(block));
+    json_field_cstr(&w, "by", names[s->kind]);
+    json_field_cstr(&w, "block", block);
     if (result) {
-        json_key(&w, STR("result"));
-        json_put_tree(&w, result);
+        json_field_tree(&w, "result", result);
     }
     json_end_object(&w);
     r = json_writer_finish(&w, e);
@@ -172,8 +169,7 @@ static int print_error(const struct err *why)
 
     json_writer_init(&w, &out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("error"));
-    json_put_lossy(&w, str_from(why->msg));
+    json_field_text(&w, "error", why->msg);
     json_end_object(&w);
     return json_writer_finish(&w, &e) < 0 || print_answer(&out, &e) < 0 ? FAILED : 0;
 }

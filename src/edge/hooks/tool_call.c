@@ -22,17 +22,12 @@ static int finish_message(struct json_writer *w, struct buf *out, struct err *e)
 static void write_client_info(struct json_writer *w, enum mcp_version v, const char *version,
                               const char *capabilities, const char *info)
 {
-    json_key(w, str_from(version));
-    json_put_str(w, str_from(mcp_version_names[v]));
-    json_key(w, str_from(capabilities));
-    json_begin_object(w);
+    json_field_cstr(w, version, mcp_version_names[v]);
+    json_field_begin_object(w, capabilities);
     json_end_object(w);
-    json_key(w, str_from(info));
-    json_begin_object(w);
-    json_key(w, STR("name"));
-    json_put_str(w, STR("sandboxer"));
-    json_key(w, STR("version"));
-    json_put_str(w, STR(SANDBOXER_VERSION));
+    json_field_begin_object(w, info);
+    json_field_cstr(w, "name", "sandboxer");
+    json_field_cstr(w, "version", SANDBOXER_VERSION);
     json_end_object(w);
 }
 
@@ -70,16 +65,13 @@ static int write_call_message(const struct tool_call *t, struct buf *out, struct
     rpc_begin_request(&w, CALL_ID, "tools/call");
     json_begin_object(&w);
     if (mcp_is_new(t->version)) {
-        json_key(&w, STR("_meta"));
-        json_begin_object(&w);
+        json_field_begin_object(&w, "_meta");
         write_client_info(&w, t->version, MCP_META "protocolVersion", MCP_META "clientCapabilities",
                           MCP_META "clientInfo");
         json_end_object(&w);
     }
-    json_key(&w, STR("name"));
-    json_put_str(&w, str_from(t->tool));
-    json_key(&w, STR("arguments"));
-    json_put_tree(&w, t->question);
+    json_field_cstr(&w, "name", t->tool);
+    json_field_tree(&w, "arguments", t->question);
     json_end_object(&w);
     json_end_object(&w);
     return finish_message(&w, out, e);

@@ -112,8 +112,7 @@ static void write_request_state(struct json_writer *w, const struct mcp_request 
     buf_add(&raw, (struct str){ (const char *)&until, sizeof until });
     buf_add(&raw, str_from(r->note));
     crypto_base64url(buf_str(&raw), &text);
-    json_key(w, STR("requestState"));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, "requestState", buf_str(&text));
 }
 
 static bool take_request_state(struct mcp_request *r, struct str given)
@@ -171,15 +170,13 @@ static void write_input_params(struct json_writer *w, const struct mcp_input *i)
 
 void mcp_write_inputs(struct json_writer *w, const struct mcp_request *r)
 {
-    json_key(w, STR("inputRequests"));
-    json_begin_object(w);
+    json_field_begin_object(w, "inputRequests");
     for (size_t n = 0; n < r->n_inputs; n++) {
         const struct mcp_input *i = &r->inputs[n];
 
         if (i->response)
             continue;
-        json_key(w, str_from(i->key));
-        json_begin_object(w);
+        json_field_begin_object(w, i->key);
         mcp_write_str(w, "method", i->method);
         json_key(w, STR("params"));
         write_input_params(w, i);
@@ -193,13 +190,11 @@ static void write_missing_capabilities(struct json_writer *w, const void *what)
     const struct mcp_request *r = what;
 
     json_begin_object(w);
-    json_key(w, STR("requiredCapabilities"));
-    json_begin_object(w);
+    json_field_begin_object(w, "requiredCapabilities");
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (size_t n = 0; n < r->n_inputs; n++)
             if (input_kind(r->inputs[n].method) == k && !(r->can & kinds[k].can)) {
-                json_key(w, str_from(kinds[k].name));
-                json_begin_object(w);
+                json_field_begin_object(w, kinds[k].name);
                 json_end_object(w);
                 break;
             }
@@ -263,9 +258,7 @@ static bool is_input_requested(struct mcp_request *r, size_t n)
 {
     struct list *asks = &r->session->asks;
 
-    for (struct link *l = list_first(asks); l; l = list_after(asks, l)) {
-        const struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
-
+    LIST_EACH (const struct mcp_input_request, a, asks, link) {
         if (a->request == r && a->input == n)
             return true;
     }
@@ -296,12 +289,8 @@ void mcp_inputs_request(struct mcp_request *r)
 void mcp_inputs_drop(struct mcp_request *r)
 {
     struct list *asks = &r->session->asks;
-    struct link *next;
 
-    for (struct link *l = list_first(asks); l; l = next) {
-        struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
-
-        next = list_after(asks, l);
+    LIST_EACH_SAFE (struct mcp_input_request, a, asks, link) {
         if (a->request != r)
             continue;
         link_leave(&a->link);

@@ -39,10 +39,8 @@ static void write_call(struct buf *out, struct str tool, const struct json *argu
     json_writer_init(&w, out, JSON_COMPACT);
     rpc_begin_request(&w, 1, "tools/call");
     json_begin_object(&w);
-    json_key(&w, STR("name"));
-    json_put_str(&w, tool);
-    json_key(&w, STR("arguments"));
-    json_put_tree(&w, arguments);
+    json_field_str(&w, "name", tool);
+    json_field_tree(&w, "arguments", arguments);
     json_end_object(&w);
     json_end_object(&w);
     json_writer_finish(&w, NULL);

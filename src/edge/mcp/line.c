@@ -146,15 +146,10 @@ static void on_line_drain_timeout(struct loop_timer *t)
  * from the client. */
 static void begin_line_close(struct mcp_line *n)
 {
-    struct link *next;
-
     if (n->closing || n->session->ended)
         return;
     n->closing = true;
-    for (struct link *l = list_first(&n->out.requests); l; l = next) {
-        struct mcp_request *r = container_of(l, struct mcp_request, in_out);
-
-        next = list_after(&n->out.requests, l);
+    LIST_EACH_SAFE (struct mcp_request, r, &n->out.requests, in_out) {
         if (r->streams || r->n_inputs)
             mcp_request_cancel(r);
     }

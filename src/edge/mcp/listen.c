@@ -87,12 +87,7 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
 
 void mcp_watch_remove(struct mcp_session *s, struct str uri)
 {
-    struct link *next;
-
-    for (struct link *l = list_first(&s->watches); l; l = next) {
-        struct mcp_watch *w = container_of(l, struct mcp_watch, link);
-
-        next = list_after(&s->watches, l);
+    LIST_EACH_SAFE (struct mcp_watch, w, &s->watches, link) {
         if (!w->listener && str_eq(str_from(w->uri), uri))
             free_mcp_watch(w);
     }
@@ -106,12 +101,7 @@ void mcp_watches_done(struct mcp_session *s)
 
 static void on_listener_end(struct mcp_request *r)
 {
-    struct link *next;
-
-    for (struct link *l = list_first(&r->session->watches); l; l = next) {
-        struct mcp_watch *w = container_of(l, struct mcp_watch, link);
-
-        next = list_after(&r->session->watches, l);
+    LIST_EACH_SAFE (struct mcp_watch, w, &r->session->watches, link) {
         if (w->listener == r)
             free_mcp_watch(w);
     }
@@ -123,8 +113,7 @@ static void on_listener_end(struct mcp_request *r)
 
 static void write_subscription_id(struct json_writer *w, const struct mcp_request *listener)
 {
-    json_key(w, STR(MCP_META "subscriptionId"));
-    json_put_tree(w, listener->m->id);
+    json_field_tree(w, MCP_META "subscriptionId", listener->m->id);
 }
 
 static void send_change_notice(struct mcp_session *s, const struct mcp_watch *watch,
@@ -140,12 +129,10 @@ static void send_change_notice(struct mcp_session *s, const struct mcp_watch *wa
     rpc_begin_notification(&w, method);
     json_begin_object(&w);
     if (uri.p) {
-        json_key(&w, STR("uri"));
-        json_put_str(&w, uri);
+        json_field_str(&w, "uri", uri);
     }
     if (watch && watch->listener) {
-        json_key(&w, STR("_meta"));
-        json_begin_object(&w);
+        json_field_begin_object(&w, "_meta");
         write_subscription_id(&w, watch->listener);
         json_end_object(&w);
     }
@@ -194,12 +181,8 @@ static void notify_source(struct mcp_source *x)
 static void notify_watches(struct mcp_session *s, int which, const char *method, struct str uri)
 {
     uint64_t before = s->unwatched;
-    struct link *next;
 
-    for (struct link *l = list_first(&s->watches); l; l = next) {
-        struct mcp_watch *w = container_of(l, struct mcp_watch, link);
-
-        next = list_after(&s->watches, l);
+    LIST_EACH_SAFE (struct mcp_watch, w, &s->watches, link) {
         if (which >= 0 ? !(w->lists & 1u << which) : !str_eq(str_from(w->uri), uri))
             continue;
         if (w->source)
@@ -223,12 +206,7 @@ void mcp_resource_changed(struct mcp_server *server, struct str uri)
 
 void mcp_list_changed(struct mcp_server *server, enum mcp_list which)
 {
-    struct link *next;
-
-    for (struct link *l = list_first(&server->sessions); l; l = next) {
-        struct mcp_session *s = container_of(l, struct mcp_session, link);
-
-        next = list_after(&server->sessions, l);
+    LIST_EACH_SAFE (struct mcp_session, s, &server->sessions, link) {
         notify_watches(s, (int)which, lists[which].method, (struct str){ NULL, 0 });
         if (s->version) /* sessions get it without a subscription */
             send_change_notice(s, NULL, lists[which].method, (struct str){ NULL, 0 });
@@ -272,16 +250,13 @@ static size_t count_wishes(const struct mcp_wishes *w, bool granted)
 
 static void write_accepted_wishes(struct json_writer *w, const struct mcp_wishes *wishes)
 {
-    json_key(w, STR("notifications"));
-    json_begin_object(w);
+    json_field_begin_object(w, "notifications");
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         if (wishes->lists & 1u << i) {
-            json_key(w, str_from(lists[i].wish));
-            json_put_bool(w, true);
+            json_field_bool(w, lists[i].wish, true);
         }
     if (count_wishes(wishes, true)) {
-        json_key(w, STR("resourceSubscriptions"));
-        json_begin_array(w);
+        json_field_begin_array(w, "resourceSubscriptions");
         for (size_t i = 0; i < wishes->n; i++)
             if (wishes->all[i].granted)
                 json_put_str(w, wishes->all[i].uri);
@@ -295,16 +270,14 @@ static void write_refused_wishes(struct json_writer *w, const struct mcp_wishes 
 {
     if (!count_wishes(wishes, false))
         return;
-    json_key(w, STR("sandboxer/refused"));
-    json_begin_array(w);
+    json_field_begin_array(w, "sandboxer/refused");
     for (size_t i = 0; i < wishes->n; i++) {
         const struct watch_wish *one = &wishes->all[i];
 
         if (!one->refused)
             continue;
         json_begin_object(w);
-        json_key(w, STR("uri"));
-        json_put_str(w, one->uri);
+        json_field_str(w, "uri", one->uri);
         mcp_write_verdict(w, one->refused);
         mcp_write_str(w, "message", one->refused->reason);
         json_end_object(w);
@@ -321,8 +294,7 @@ static void send_acknowledgement(struct mcp_request *r)
     rpc_begin_notification(&w, "notifications/subscriptions/acknowledged");
     json_begin_object(&w);
     write_accepted_wishes(&w, r->wishes);
-    json_key(&w, STR("_meta"));
-    json_begin_object(&w);
+    json_field_begin_object(&w, "_meta");
     write_subscription_id(&w, r);
     write_refused_wishes(&w, r->wishes);
     json_end_object(&w);

@@ -60,17 +60,14 @@ void mcp_write_str(struct json_writer *w, const char *key, const char *value)
 {
     if (!value)
         return;
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(value));
+    json_field_text(w, key, value);
 }
 
 static void write_capability(struct json_writer *w, const char *group, const char *flag, bool on)
 {
-    json_key(w, str_from(group));
-    json_begin_object(w);
+    json_field_begin_object(w, group);
     if (on) {
-        json_key(w, str_from(flag));
-        json_put_bool(w, true);
+        json_field_bool(w, flag, true);
     }
     json_end_object(w);
 }
@@ -86,10 +83,8 @@ void mcp_write_server(struct json_writer *w, const struct mcp_offer *o)
 
 static void write_extensions(struct json_writer *w)
 {
-    json_key(w, STR("extensions"));
-    json_begin_object(w);
-    json_key(w, STR(MCP_TASKS));
-    json_begin_object(w);
+    json_field_begin_object(w, "extensions");
+    json_field_begin_object(w, MCP_TASKS);
     json_end_object(w);
     json_end_object(w);
 }
@@ -113,13 +108,11 @@ static void write_versions(struct json_writer *w, const void *requested)
     const struct str *asked = requested;
 
     json_begin_object(w);
-    json_key(w, STR("supported"));
-    json_begin_array(w);
+    json_field_begin_array(w, "supported");
     for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
         json_put_str(w, str_from(mcp_version_names[v]));
     json_end_array(w);
-    json_key(w, STR("requested"));
-    json_put_str(w, *asked);
+    json_field_str(w, "requested", *asked);
     json_end_object(w);
 }
 
@@ -160,16 +153,14 @@ static void handle_discover(struct mcp_request *r)
     const struct mcp_offer *o = r->session->server->offer;
     struct json_writer *w = mcp_result_for(r, MCP_MS_STATIC);
 
-    json_key(w, STR("supportedVersions"));
-    json_begin_array(w);
+    json_field_begin_array(w, "supportedVersions");
     for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
         json_put_str(w, str_from(mcp_version_names[v]));
     json_end_array(w);
     json_key(w, STR("capabilities"));
     mcp_write_capabilities(w, o, MCP_2026_07_28);
     mcp_write_str(w, "instructions", o->instructions);
-    json_key(w, STR("_meta"));
-    json_begin_object(w);
+    json_field_begin_object(w, "_meta");
     json_key(w, STR(MCP_META "serverInfo"));
     mcp_write_server(w, o);
     json_end_object(w);
@@ -261,9 +252,7 @@ const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v)
 
 static void cancel_request_by_id(struct mcp_session *s, const struct json *id)
 {
-    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
-        struct mcp_request *r = container_of(l, struct mcp_request, in_session);
-
+    LIST_EACH (struct mcp_request, r, &s->requests, in_session) {
         if (!rpc_same_id(r->m->id, id))
             continue;
         if (!str_eq(r->m->method, STR("initialize"))) /* cannot be cancelled */

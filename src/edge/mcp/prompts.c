@@ -9,14 +9,12 @@ static void write_prompt_arguments(struct json_writer *w, const struct mcp_argum
 {
     if (!a)
         return;
-    json_key(w, STR("arguments"));
-    json_begin_array(w);
+    json_field_begin_array(w, "arguments");
     for (; a->name; a++) {
         json_begin_object(w);
         mcp_write_str(w, "name", a->name);
         mcp_write_str(w, "description", a->description);
-        json_key(w, STR("required"));
-        json_put_bool(w, a->required);
+        json_field_bool(w, "required", a->required);
         json_end_object(w);
     }
     json_end_array(w);
@@ -30,8 +28,7 @@ void mcp_prompts_list(struct mcp_request *r)
     if (mcp_cursor(r) < 0)
         return;
     w = mcp_result_for(r, MCP_MS_STATIC);
-    json_key(w, STR("prompts"));
-    json_begin_array(w);
+    json_field_begin_array(w, "prompts");
     for (size_t i = 0; i < o->n_prompts; i++) {
         json_begin_object(w);
         mcp_write_str(w, "name", o->prompts[i].name);
@@ -89,15 +86,12 @@ void mcp_prompt_text(struct mcp_request *r, const char *description, struct str 
     struct json_writer *w = mcp_result(r);
 
     mcp_write_str(w, "description", description);
-    json_key(w, STR("messages"));
-    json_begin_array(w);
+    json_field_begin_array(w, "messages");
     json_begin_object(w);
     mcp_write_str(w, "role", "user");
-    json_key(w, STR("content"));
-    json_begin_object(w);
+    json_field_begin_object(w, "content");
     mcp_write_str(w, "type", "text");
-    json_key(w, STR("text"));
-    json_put_lossy(w, text);
+    json_field_lossy(w, "text", text);
     json_end_object(w);
     json_end_object(w);
     json_end_array(w);
@@ -125,19 +119,15 @@ void mcp_completed(struct mcp_request *r)
     if (mcp_is_finished(r))
         return;
     w = mcp_result(r);
-    json_key(w, STR("completion"));
-    json_begin_object(w);
-    json_key(w, STR("values"));
-    json_begin_array(w);
+    json_field_begin_object(w, "completion");
+    json_field_begin_array(w, "values");
     while (rest.n) {
         rest = str_cut(rest, '\0', &value);
         json_put_lossy(w, value);
     }
     json_end_array(w);
-    json_key(w, STR("total"));
-    json_put_uint(w, r->n_values);
-    json_key(w, STR("hasMore"));
-    json_put_bool(w, r->n_values > VALUES_MAX);
+    json_field_uint(w, "total", r->n_values);
+    json_field_bool(w, "hasMore", r->n_values > VALUES_MAX);
     json_end_object(w);
     mcp_reply(r);
 }

@@ -102,9 +102,7 @@ struct str mcp_meta_version(const struct rpc_message *m)
 
 static bool id_in_use(struct mcp_session *s, const struct mcp_request *own)
 {
-    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
-        const struct mcp_request *r = container_of(l, struct mcp_request, in_session);
-
+    LIST_EACH (const struct mcp_request, r, &s->requests, in_session) {
         if (r != own && rpc_same_id(r->m->id, own->m->id))
             return true;
     }
@@ -171,9 +169,7 @@ static void dispatch_request(struct mcp_request *r)
 
 struct mcp_request *mcp_request_waiting(struct mcp_session *s)
 {
-    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l)) {
-        struct mcp_request *r = container_of(l, struct mcp_request, in_session);
-
+    LIST_EACH (struct mcp_request, r, &s->requests, in_session) {
         if (r->waits)
             return r;
     }
@@ -249,8 +245,7 @@ struct json_writer *mcp_result_for(struct mcp_request *r, int64_t ttl_ms)
     struct json_writer *w = mcp_result(r);
 
     if (mcp_is_new(r->version)) {
-        json_key(w, STR("ttlMs"));
-        json_put_int(w, ttl_ms);
+        json_field_int(w, "ttlMs", ttl_ms);
         mcp_write_str(w, "cacheScope", ttl_ms ? "public" : "private");
     }
     return w;
@@ -277,8 +272,7 @@ static void write_audit_meta(struct mcp_request *r)
 {
     if (!r->audit_id[0])
         return;
-    json_key(&r->w, STR("_meta"));
-    json_begin_object(&r->w);
+    json_field_begin_object(&r->w, "_meta");
     mcp_write_str(&r->w, MCP_AUDIT_ID, r->audit_id);
     json_end_object(&r->w);
 }
@@ -369,12 +363,10 @@ void mcp_fail(struct mcp_request *r, int code, const char *fmt, ...)
 
 static void write_text_content(struct json_writer *w, struct str text)
 {
-    json_key(w, STR("content"));
-    json_begin_array(w);
+    json_field_begin_array(w, "content");
     json_begin_object(w);
     mcp_write_str(w, "type", "text");
-    json_key(w, STR("text"));
-    json_put_lossy(w, text);
+    json_field_lossy(w, "text", text);
     json_end_object(w);
     json_end_array(w);
 }
@@ -395,8 +387,7 @@ void mcp_tool_reply(struct mcp_request *r, mcp_write_fn *structured, const void 
     }
     w = mcp_result(r);
     write_text_content(w, buf_str(&text));
-    json_key(w, STR("structuredContent"));
-    json_put_written(w, buf_str(&text));
+    json_field_written(w, "structuredContent", buf_str(&text));
     mcp_reply(r);
 }
 
@@ -414,8 +405,7 @@ void mcp_tool_fail(struct mcp_request *r, const char *fmt, ...)
     record_request_refusal(r, 0, text);
     w = mcp_result(r);
     write_text_content(w, str_from(text));
-    json_key(w, STR("isError"));
-    json_put_bool(w, true);
+    json_field_bool(w, "isError", true);
     mcp_reply(r);
 }
 
@@ -437,17 +427,13 @@ int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struc
     json_writer_init(&w, &text, JSON_COMPACT);
     rpc_begin_notification(&w, "notifications/progress");
     json_begin_object(&w);
-    json_key(&w, STR("progressToken"));
-    json_put_tree(&w, r->token);
-    json_key(&w, STR("progress"));
-    json_put_uint(&w, progress);
+    json_field_tree(&w, "progressToken", r->token);
+    json_field_uint(&w, "progress", progress);
     if (total) {
-        json_key(&w, STR("total"));
-        json_put_uint(&w, total);
+        json_field_uint(&w, "total", total);
     }
     if (message.n) {
-        json_key(&w, STR("message"));
-        json_put_lossy(&w, message);
+        json_field_lossy(&w, "message", message);
     }
     if (meta) {
         json_key(&w, STR("_meta"));

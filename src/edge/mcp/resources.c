@@ -22,8 +22,7 @@ void mcp_resources_list(struct mcp_request *r)
         return;
     }
     w = mcp_result_for(r, MCP_MS_STATIC);
-    json_key(w, STR("resources"));
-    json_begin_array(w);
+    json_field_begin_array(w, "resources");
     json_end_array(w);
     mcp_reply(r);
 }
@@ -32,8 +31,7 @@ void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
                        const char *description, const char *type)
 {
     json_begin_object(w);
-    json_key(w, STR("uri"));
-    json_put_str(w, uri);
+    json_field_str(w, "uri", uri);
     mcp_write_str(w, "name", name);
     mcp_write_str(w, "description", description);
     mcp_write_str(w, "mimeType", type);
@@ -48,8 +46,7 @@ void mcp_resources_templates(struct mcp_request *r)
     if (mcp_cursor(r) < 0)
         return;
     w = mcp_result_for(r, MCP_MS_STATIC);
-    json_key(w, STR("resourceTemplates"));
-    json_begin_array(w);
+    json_field_begin_array(w, "resourceTemplates");
     for (size_t i = 0; i < o->n_templates; i++) {
         const struct mcp_template *t = &o->templates[i];
 
@@ -93,11 +90,9 @@ static struct json_writer *begin_contents(struct mcp_request *r, struct str uri,
 {
     struct json_writer *w = mcp_result_for(r, MCP_MS_NOW);
 
-    json_key(w, STR("contents"));
-    json_begin_array(w);
+    json_field_begin_array(w, "contents");
     json_begin_object(w);
-    json_key(w, STR("uri"));
-    json_put_str(w, uri);
+    json_field_str(w, "uri", uri);
     mcp_write_str(w, "mimeType", type);
     return w;
 }
@@ -116,8 +111,7 @@ void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, stru
     if (mcp_is_finished(r))
         return;
     w = begin_contents(r, uri, type);
-    json_key(w, STR("text"));
-    json_put_lossy(w, text);
+    json_field_lossy(w, "text", text);
     end_contents(r);
 }
 
@@ -130,8 +124,7 @@ void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, str
         return;
     crypto_base64(data, &text);
     w = begin_contents(r, uri, type);
-    json_key(w, STR("blob"));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, "blob", buf_str(&text));
     end_contents(r);
 }
 
@@ -140,8 +133,7 @@ static void write_uri(struct json_writer *w, const void *what)
     const struct str *uri = what;
 
     json_begin_object(w);
-    json_key(w, STR("uri"));
-    json_put_str(w, *uri);
+    json_field_str(w, "uri", *uri);
     json_end_object(w);
 }
 

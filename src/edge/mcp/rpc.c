@@ -141,33 +141,28 @@ bool rpc_same_id(const struct json *a, const struct json *b)
 static void begin_rpc_message(struct json_writer *w)
 {
     json_begin_object(w);
-    json_key(w, STR("jsonrpc"));
-    json_put_str(w, STR("2.0"));
+    json_field_cstr(w, "jsonrpc", "2.0");
 }
 
 void rpc_begin_result(struct json_writer *w, const struct json *id)
 {
     begin_rpc_message(w);
-    json_key(w, STR("id"));
-    json_put_tree(w, id);
+    json_field_tree(w, "id", id);
     json_key(w, STR("result"));
 }
 
 void rpc_begin_notification(struct json_writer *w, const char *method)
 {
     begin_rpc_message(w);
-    json_key(w, STR("method"));
-    json_put_str(w, str_from(method));
+    json_field_cstr(w, "method", method);
     json_key(w, STR("params"));
 }
 
 void rpc_begin_request(struct json_writer *w, uint64_t id, const char *method)
 {
     begin_rpc_message(w);
-    json_key(w, STR("id"));
-    json_put_uint(w, id);
-    json_key(w, STR("method"));
-    json_put_str(w, str_from(method));
+    json_field_uint(w, "id", id);
+    json_field_cstr(w, "method", method);
     json_key(w, STR("params"));
 }
 
@@ -175,15 +170,11 @@ void rpc_begin_error(struct json_writer *w, const struct json *id, int code, str
 {
     begin_rpc_message(w);
     if (id) {
-        json_key(w, STR("id"));
-        json_put_tree(w, id);
+        json_field_tree(w, "id", id);
     }
-    json_key(w, STR("error"));
-    json_begin_object(w);
-    json_key(w, STR("code"));
-    json_put_int(w, code);
-    json_key(w, STR("message"));
-    json_put_lossy(w, message);
+    json_field_begin_object(w, "error");
+    json_field_int(w, "code", code);
+    json_field_lossy(w, "message", message);
 }
 
 int rpc_write_error(struct buf *out, struct str id, int code, const char *message)

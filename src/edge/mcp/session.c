@@ -35,9 +35,7 @@ static bool is_session_limit_reached(struct mcp_server *server, const char *peer
 {
     size_t of_peer = 0, of_holder = 0, of_family = 0;
 
-    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m)) {
-        const struct mcp_session *s = container_of(m, struct mcp_session, link);
-
+    LIST_EACH (const struct mcp_session, s, &server->sessions, link) {
         of_peer += strcmp(s->peer, peer) == 0;
         of_holder += strcmp(s->holder, holder) == 0;
         of_family += family[0] && strcmp(s->family, family) == 0;
@@ -126,9 +124,7 @@ void mcp_session_end(struct mcp_session *s)
 
 struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id)
 {
-    for (struct link *m = list_first(&server->sessions); m; m = list_after(&server->sessions, m)) {
-        struct mcp_session *s = container_of(m, struct mcp_session, link);
-
+    LIST_EACH (struct mcp_session, s, &server->sessions, link) {
         if (!s->stateless && str_eq(str_from(s->id), id))
             return s;
     }
@@ -170,12 +166,7 @@ void mcp_refused(const struct mcp_server *server, void *user, struct mcp_refusal
 
 void mcp_out_drained(struct mcp_out *o)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&o->requests); m; m = next) {
-        struct mcp_request *r = container_of(m, struct mcp_request, in_out);
-
-        next = list_after(&o->requests, m);
+    LIST_EACH_SAFE (struct mcp_request, r, &o->requests, in_out) {
         if (r->on_drain && !mcp_is_finished(r))
             r->on_drain(r);
     }

@@ -74,9 +74,7 @@ static struct task_load measure_task_load(struct mcp_server *s, const char *key)
 {
     struct task_load l = { 0 };
 
-    for (struct link *m = list_first(&s->tasks); m; m = list_after(&s->tasks, m)) {
-        struct mcp_task *t = container_of(m, struct mcp_task, link);
-
+    LIST_EACH (struct mcp_task, t, &s->tasks, link) {
         if (key && strcmp(key, t->key) != 0)
             continue;
         l.tasks++;
@@ -119,10 +117,8 @@ static void write_task_members(struct json_writer *w, const struct mcp_task *t)
     mcp_write_str(w, "status", status_names[t->status]);
     write_task_time(w, "createdAt", t->created_ns);
     write_task_time(w, "lastUpdatedAt", t->updated_ns);
-    json_key(w, STR("ttlMs"));
-    json_put_int(w, KEEP / NS_PER_MS);
-    json_key(w, STR("pollIntervalMs"));
-    json_put_int(w, POLL_MS);
+    json_field_int(w, "ttlMs", KEEP / NS_PER_MS);
+    json_field_int(w, "pollIntervalMs", POLL_MS);
 }
 
 static void write_task_outcome(struct json_writer *w, const struct mcp_task *t)
@@ -249,12 +245,9 @@ void mcp_task_wait(struct mcp_request *r)
 static void write_needs_tasks(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    json_key(w, STR("requiredCapabilities"));
-    json_begin_object(w);
-    json_key(w, STR("extensions"));
-    json_begin_object(w);
-    json_key(w, STR(MCP_TASKS));
-    json_begin_object(w);
+    json_field_begin_object(w, "requiredCapabilities");
+    json_field_begin_object(w, "extensions");
+    json_field_begin_object(w, MCP_TASKS);
     json_end_object(w);
     json_end_object(w);
     json_end_object(w);
@@ -275,9 +268,7 @@ static struct mcp_task *find_own_task(struct mcp_request *r)
         mcp_task_missing(r, "this method requires the tasks capability");
         return NULL;
     }
-    for (struct link *l = list_first(tasks); l; l = list_after(tasks, l)) {
-        struct mcp_task *t = container_of(l, struct mcp_task, link);
-
+    LIST_EACH (struct mcp_task, t, tasks, link) {
         if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0 && !r->trust.less)
             return t; /* a message with less trust than its session cannot see tasks */
     }

@@ -37,16 +37,14 @@ void mcp_next_cursor(struct json_writer *w, int64_t at)
 
 static void write_tool_hint(struct json_writer *w, const char *name, bool on)
 {
-    json_key(w, str_from(name));
-    json_put_bool(w, on);
+    json_field_bool(w, name, on);
 }
 
 static void write_tool_hints(struct json_writer *w, const struct mcp_tool *t)
 {
     if (t->hints & MCP_NO_HINTS)
         return;
-    json_key(w, STR("annotations"));
-    json_begin_object(w);
+    json_field_begin_object(w, "annotations");
     mcp_write_str(w, "title", t->title);
     write_tool_hint(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
     write_tool_hint(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
@@ -84,8 +82,7 @@ void mcp_tools_list(struct mcp_request *r)
     if (at < 0)
         return;
     w = mcp_result_for(r, MCP_MS_STATIC);
-    json_key(w, STR("tools"));
-    json_begin_array(w);
+    json_field_begin_array(w, "tools");
     for (i = (size_t)at; i < o->n_tools && i < (size_t)at + PAGE; i++)
         write_tool(w, &o->tools[i]);
     json_end_array(w);

@@ -379,9 +379,7 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
 
 static struct web_stream *find_stream(struct web_session *k, uint64_t number)
 {
-    for (struct link *l = list_first(&k->streams); l; l = list_after(&k->streams, l)) {
-        struct web_stream *t = container_of(l, struct web_stream, in_session);
-
+    LIST_EACH (struct web_stream, t, &k->streams, in_session) {
         if (t->number == number)
             return t;
     }

@@ -17,13 +17,9 @@ static void on_web_session_free(struct loop_later *l)
 static void on_web_session_ended(struct mcp_session *s)
 {
     struct web_session *k = s->transport;
-    struct link *next;
 
     loop_timer_stop(&k->idle);
-    for (struct link *l = list_first(&k->streams); l; l = next) {
-        struct web_stream *t = container_of(l, struct web_stream, in_session);
-
-        next = list_after(&k->streams, l);
+    LIST_EACH_SAFE (struct web_stream, t, &k->streams, in_session) {
         if (t->pipe.x)
             http_cut(take_ptr(t->pipe.x));
         web_stream_free(t);

@@ -50,12 +50,10 @@ static void write_progress_piece(struct json_writer *w, const void *what)
     struct buf text AUTO(buf_done) = BUF_INIT(256 << 10);
 
     json_begin_object(w);
-    json_key(w, STR("sandboxer/stream"));
-    json_put_str(w, p->channel == 2 ? STR("stderr") : STR("stdout"));
+    json_field_str(w, "sandboxer/stream", p->channel == 2 ? STR("stderr") : STR("stdout"));
     if (!p->text) {
         crypto_base64(p->data, &text);
-        json_key(w, STR("sandboxer/data_b64"));
-        json_put_str(w, buf_str(&text));
+        json_field_str(w, "sandboxer/data_b64", buf_str(&text));
     }
     json_end_object(w);
 }

@@ -43,9 +43,7 @@ static void answer_logs_resource(struct logs_reading *x)
 {
     AUTO(buf_done) struct buf all = BUF_INIT(LOGS_MAX);
 
-    for (struct link *m = list_first(&x->watches); m; m = list_after(&x->watches, m)) {
-        const struct log_part *p = container_of(m, struct log_part, link);
-
+    LIST_EACH (const struct log_part, p, &x->watches, link) {
         if (buf_addf(&all, "==> process %u <==\n", p->proc) < 0 ||
             buf_add(&all, buf_str(&p->text)) < 0)
             break;

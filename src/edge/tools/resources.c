@@ -104,8 +104,7 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
         return;
     }
     w = mcp_result_for(request, 0);
-    json_key(w, STR("resources"));
-    json_begin_array(w);
+    json_field_begin_array(w, "resources");
     for (size_t i = 0; i < n; i++) {
         snprintf(text, sizeof text, "sandbox://%s", q->sandboxes[i].id);
         mcp_page_resource(w, str_from(text), q->sandboxes[i].id, "A sandbox's record.",
@@ -120,8 +119,7 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
     if (q->n > n) {
         snprintf(text, sizeof text, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
                  q->sandboxes[n - 1].id);
-        json_key(w, STR("nextCursor"));
-        json_put_str(w, str_from(text));
+        json_field_str(w, "nextCursor", str_from(text));
     }
     mcp_reply(request);
     mcp_request_unref(request);

@@ -87,6 +87,24 @@ static inline struct link *list_take(struct list *l)
     return m;
 }
 
+/* The owner of a link, for LIST_EACH(); NULL for NULL. */
+static inline void *list_owner_(struct link *m, size_t offset)
+{
+    return m ? (char *)m - offset : NULL;
+}
+
+/* A loop over the owners of a list's links: `type *item`, whose link is `member`. In the body of
+ * LIST_EACH() the current item must stay in the list; in that of LIST_EACH_SAFE() the next one. */
+#define LIST_EACH(type, item, list, member)                                                        \
+    for (type *item = list_owner_(list_first(list), offsetof(type, member)); item;                 \
+         item = list_owner_(list_after(list, &item->member), offsetof(type, member)))
+#define LIST_EACH_SAFE(type, item, list, member)                                                   \
+    for (type *item = list_owner_(list_first(list), offsetof(type, member)), *item##_next;         \
+         item &&                                                                                   \
+         (item##_next = list_owner_(list_after(list, &item->member), offsetof(type, member)),      \
+         true);                                                                                    \
+         item = item##_next)
+
 /* Moves every member to the end of `to`, in order. */
 static inline void list_move(struct list *from, struct list *to)
 {
