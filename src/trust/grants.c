@@ -56,12 +56,7 @@ static bool is_valid_grant(const struct trust *t, const struct grant_record *r)
 /* Removes invalid grants from memory and from the store. */
 static void sweep_grants(struct trust *t, struct trust_write *w)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&t->grants); m; m = next) {
-        struct call_grant *g = container_of(m, struct call_grant, link);
-
-        next = list_after(&t->grants, m);
+    LIST_EACH_SAFE (struct call_grant, g, &t->grants, link) {
         if (is_valid_grant(t, &g->record))
             continue;
         store_remove_grant(&w->txn, g->record.id);
@@ -77,9 +72,7 @@ bool grants_have_room_for(const struct held_call *h)
     const char *account = p ? peer_account(t, &p->record).name : "";
     size_t all = t->grants_coming, own = all;
 
-    for (struct link *m = list_first(&t->grants); m; m = list_after(&t->grants, m)) {
-        const struct call_grant *g = container_of(m, struct call_grant, link);
-
+    LIST_EACH (const struct call_grant, g, &t->grants, link) {
         if (!is_valid_grant(t, &g->record))
             continue;
         all++;

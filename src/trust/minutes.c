@@ -81,9 +81,7 @@ static void end_all_sandboxes(struct trust *t, struct list *l)
 static void end_sandboxes_of_children(struct trust *t,
                                       struct trust_identity *d) /* NOLINT(misc-no-recursion) */
 {
-    for (struct link *m = list_first(&d->made); m; m = list_after(&d->made, m)) {
-        struct trust_identity *child = container_of(m, struct trust_identity, of_maker);
-
+    LIST_EACH (struct trust_identity, child, &d->made, of_maker) {
         end_all_sandboxes(t, &child->recent);
         end_all_sandboxes(t, &child->older);
         end_sandboxes_of_children(t, child);

@@ -97,9 +97,7 @@ static int64_t lived_before_day(struct trust_identity *d, int64_t now)
 {
     int64_t sum = 0;
 
-    for (struct link *m = list_first(&d->older); m; m = list_after(&d->older, m)) {
-        const struct peer_use *u = container_of(m, struct peer_use, link);
-
+    LIST_EACH (const struct peer_use, u, &d->older, link) {
         if (u->from_ns >= now - DAY_NS)
             break;
         sum += now - DAY_NS - u->from_ns;

@@ -42,11 +42,6 @@ static void authenticate_uid(struct call *c, uid_t uid)
     who->trusted = true;
 }
 
-static bool equals_ignoring_case(struct str a, const char *b)
-{
-    return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
-}
-
 /* Trust levels that a gateway may assert for a caller, and the verbs of the token that each level
  * keeps. */
 static const struct {
@@ -66,7 +61,7 @@ static enum config_trust read_trust_level(const struct call *c, struct str level
 
     if (h1_count(&http_request(c->x)->head, STR("X-Trust-Level")) > 1)
         return TRUST_APPRENTICE;
-    while (i > 0 && !equals_ignoring_case(level, trusts[i].name))
+    while (i > 0 && !h1_same(level, str_from(trusts[i].name)))
         i--;
     return (enum config_trust)i;
 }
@@ -123,15 +118,28 @@ void call_record_refusal(struct call *c, const char *type, const char *reason)
         trust_refused(c->api->trust, &x);
 }
 
-static bool authenticate_bearer(struct call *c)
+bool call_refuse(struct call *c, const char *why)
+{
+    call_fail_with(c, 401, "unauthenticated", why);
+    return false;
+}
+
+struct str call_bearer(const struct call *c)
 {
     struct str given = call_header(c, "Authorization");
 
-    if (given.n >= 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
-        return call_by_token(c, (struct str){ given.p + 7, given.n - 7 });
-    call_fail_with(c, 401, "unauthenticated",
-                   "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
-    return false;
+    if (given.n > 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
+        return (struct str){ given.p + 7, given.n - 7 };
+    return (struct str){ NULL, 0 };
+}
+
+static bool authenticate_bearer(struct call *c)
+{
+    struct str token = call_bearer(c);
+
+    return token.p ? call_by_token(c, token)
+                   : call_refuse(
+                         c, "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
 }
 
 bool call_by_token(struct call *c, struct str secret)
@@ -140,8 +148,7 @@ bool call_by_token(struct call *c, struct str secret)
 
     if (!t) {
         call_record_refusal(c, "auth.refused", NO_TOKEN);
-        call_fail_with(c, 401, "unauthenticated", NO_TOKEN);
-        return false;
+        return call_refuse(c, NO_TOKEN);
     }
     return call_by_record(c, t);
 }

@@ -133,7 +133,11 @@ void problem_write_token_ended(struct json_writer *w);
 
 /* Authenticates the caller. False: the call is answered. */
 bool call_authenticate(struct call *c);
-/* Its parts, for dialects: authenticate by a token; check that the caller may use the route. */
+/* Answers that the caller is not authenticated (401), and returns false. */
+bool call_refuse(struct call *c, const char *why);
+/* The token in Authorization; p == NULL: none. */
+struct str call_bearer(const struct call *c);
+/* Parts of authentication, for dialects: by a token; whether the caller may use the route. */
 bool call_by_token(struct call *c, struct str secret);
 struct token_record;
 bool call_by_record(struct call *c, const struct token_record *t); /* a valid token */

@@ -49,8 +49,7 @@ static void begin_guard(struct call *c, struct peer *p, bool is_session)
 static bool refuse_session(struct call *c)
 {
     call_record_refusal(c, "auth.refused", NO_SESSION);
-    call_fail_with(c, 401, "unauthenticated", NO_SESSION);
-    return false;
+    return call_refuse(c, NO_SESSION);
 }
 
 /* A session belongs to the token or user that registered it. */
@@ -75,10 +74,8 @@ bool guard_identify(struct call *c)
     if (!c->caller.by_token || c->caller.admin || !c->caller.actor.id[0])
         return true;
     p = peers_of_token(c->api->trust, str_from(c->caller.actor.id));
-    if (!p) { /* it ended just now */
-        call_fail_with(c, 401, "unauthenticated", "the token is unknown, expired or revoked");
-        return false;
-    }
+    if (!p) /* it ended just now */
+        return call_refuse(c, "the token is unknown, expired or revoked");
     begin_guard(c, p, false);
     return true;
 }

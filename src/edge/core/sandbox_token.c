@@ -154,11 +154,8 @@ bool sandbox_token_enter(struct call *c, const struct token_record *holder)
 
     if (!call_by_record(c, holder))
         return false;
-    if (!caller_sees(&c->caller, r->owner, &r->labels)) {
-        call_fail_with(c, 401, "unauthenticated",
-                       "the API key of this token can no longer see the sandbox");
-        return false;
-    }
+    if (!caller_sees(&c->caller, r->owner, &r->labels))
+        return call_refuse(c, "the API key of this token can no longer see the sandbox");
     c->caller.verbs &= VERB_BIT(VERB_READ) | VERB_BIT(VERB_EXEC) | VERB_BIT(VERB_FILES);
     c->caller.host_paths = false;
     if (!(c->route->flags & ROUTE_QUIET))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <strings.h>
 
 #include "edge/daytona/file_link.h"
 #include "edge/daytona/internal.h"
@@ -13,27 +12,15 @@
 
 /* --- authentication --- */
 
-static struct str bearer_token(const struct call *c)
-{
-    struct str given = call_header(c, "Authorization");
-
-    if (given.n > 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
-        return (struct str){ given.p + 7, given.n - 7 };
-    return (struct str){ NULL, 0 };
-}
-
 static bool authenticate_daytona_key(struct call *c)
 {
-    struct str key = bearer_token(c);
+    struct str key = call_bearer(c);
 
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    if (!key.p) {
-        call_fail_with(c, 401, "unauthenticated",
-                       "send Authorization: Bearer KEY; `sandboxer token create --daytona` makes "
-                       "one");
-        return false;
-    }
+    if (!key.p)
+        return call_refuse(
+            c, "send Authorization: Bearer KEY; `sandboxer token create --daytona` makes one");
     return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
 }
 
@@ -49,10 +36,9 @@ static bool takes_links(const struct call *c)
     return false;
 }
 
-static bool find_linked_sandbox(struct call *c)
+bool daytona_find_usable(struct call *c)
 {
-    static const struct caller anybody = { .admin =
-                                               true }; /* the signature authorizes the caller */
+    static const struct caller anybody = { .admin = true };
 
     return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
            sandbox_state_usable(sandbox_state(c->sandbox));
@@ -96,18 +82,16 @@ static bool authenticate_file_link(struct call *c)
         return false;
     if (!shares_may_check_link(c, 0))
         return false;
-    holder = find_linked_sandbox(c) ? sandbox_link_holder(c, is_link_of_holder, &tried) : NULL;
-    if (holder)
-        return sandbox_token_enter(c, holder);
-    call_fail_with(c, 401, "unauthenticated", "the link is invalid or expired");
-    return false;
+    holder = daytona_find_usable(c) ? sandbox_link_holder(c, is_link_of_holder, &tried) : NULL;
+    return holder ? sandbox_token_enter(c, holder)
+                  : call_refuse(c, "the link is invalid or expired");
 }
 
 static bool authenticate_key_or_link(struct call *c)
 {
     struct str signature = { NULL, 0 };
 
-    if (!bearer_token(c).p && takes_links(c) &&
+    if (!call_bearer(c).p && takes_links(c) &&
         url_query(c->query, STR("signature"), &c->arena, &signature, NULL) > 0)
         return authenticate_file_link(c);
     return authenticate_daytona_key(c);
@@ -126,11 +110,11 @@ static void write_daytona_problem(struct json_writer *w, const void *what)
     const struct problem *p = what;
 
     json_begin_object(w);
-    write_int_member(w, "statusCode", p->status);
-    write_str_member(w, "message", p->message);
-    write_str_member(w, "code", p->code);
-    write_str_member(w, "source", p->source);
-    write_bytes_member(w, "path", p->path);
+    json_field_int(w, "statusCode", p->status);
+    json_field_text(w, "message", p->message);
+    json_field_text(w, "code", p->code);
+    json_field_text(w, "source", p->source);
+    json_field_lossy(w, "path", p->path);
     time_write(w, "timestamp", clock_wall());
     json_end_object(w);
 }

@@ -28,6 +28,9 @@ enum {
 /* --- dialect.c --- */
 extern const struct guard_row daytona_guard_rows[];
 
+/* Finds the sandbox of the path, if it is usable, for callers that a token or signature of the
+ * sandbox authorizes. */
+bool daytona_find_usable(struct call *c);
 /* The key that signs links to files of the call's sandbox; `ret` has SANDBOX_TOKEN_TEXT bytes. */
 void daytona_signing_key(const struct call *c, char *ret);
 

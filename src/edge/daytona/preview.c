@@ -57,14 +57,6 @@ static const struct token_record *token_holder(struct call *c)
     return sandbox_traffic_holder(c->api, sandbox_view(c->sandbox).record->id, given);
 }
 
-static bool find_previewed_sandbox(struct call *c)
-{
-    static const struct caller anybody = { .admin = true }; /* the token authorizes the caller */
-
-    return control_find_now(c->api->control, &anybody, c->params[0], &c->sandbox) &&
-           sandbox_state_usable(sandbox_state(c->sandbox));
-}
-
 /* The path segment of the port is "PORT" or "PORT~LINK". */
 bool preview_authenticate(struct call *c)
 {
@@ -76,18 +68,14 @@ bool preview_authenticate(struct call *c)
         call_fail_with(c, 400, "invalid", "port: must be a number from 1 to 65535");
         return false;
     }
-    holder = !find_previewed_sandbox(c) ? NULL
-             : link.p                   ? link_holder(c, port, link)
-                                        : token_holder(c);
+    holder = !daytona_find_usable(c) ? NULL : link.p ? link_holder(c, port, link) : token_holder(c);
     if (holder) {
         c->params[1] = number;
         return sandbox_token_enter(c, holder);
     }
     /* Without a token, the answer does not reveal whether the sandbox exists. */
-    call_fail_with(c, 401, "unauthenticated",
-                   "send X-Daytona-Preview-Token with the token from getPreviewLink(), or use a "
-                   "link that has not expired");
-    return false;
+    return call_refuse(c, "send X-Daytona-Preview-Token with the token from getPreviewLink(), or "
+                          "use a link that has not expired");
 }
 
 /* --- forwarding --- */
@@ -238,10 +226,10 @@ static void write_preview_address(struct json_writer *w, const void *what)
     snprintf(url, sizeof url, "%s" DAYTONA "/preview/%s/%u%s%s", base, id, a->port,
              link[0] ? "~" : "", link);
     json_begin_object(w);
-    write_str_member(w, "sandboxId", id);
-    write_int_member(w, "port", a->port);
-    write_str_member(w, "url", url);
-    write_str_member(w, "token", link[0] ? link : token);
+    json_field_text(w, "sandboxId", id);
+    json_field_int(w, "port", a->port);
+    json_field_text(w, "url", url);
+    json_field_text(w, "token", link[0] ? link : token);
     json_end_object(w);
 }
 

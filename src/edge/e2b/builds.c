@@ -49,9 +49,7 @@ struct e2b_build *build_find(const struct call *c, struct str template, struct s
     struct list *all = &e2b_state_of(c->api)->builds;
     struct e2b_build *found = NULL;
 
-    for (struct link *m = list_first(all); m; m = list_after(all, m)) {
-        struct e2b_build *b = container_of(m, struct e2b_build, link);
-
+    LIST_EACH (struct e2b_build, b, all, link) {
         if (str_eq(template, str_from(b->template)) &&
             (!build.n || str_eq(build, str_from(b->id))) && is_build_visible(c, b))
             found = b;
@@ -140,10 +138,7 @@ static int make_room_for_build(const struct call *c, struct err *e)
     size_t part = a.part.n ? quota_token_part(most) : most;
     struct e2b_build *oldest = NULL, *over = NULL;
 
-    for (struct link *m = list_first(&e2b_state_of(c->api)->builds); m;
-         m = list_after(&e2b_state_of(c->api)->builds, m)) {
-        struct e2b_build *b = container_of(m, struct e2b_build, link);
-
+    LIST_EACH (struct e2b_build, b, &e2b_state_of(c->api)->builds, link) {
         bool mine = is_build_of(c, &a, b), shown = mine && is_build_visible(c, b);
 
         n++;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/e2b/internal.h"
 #include "edge/e2b/builds.h"
-#include "edge/core/json_members.h"
 #include "edge/e2b/signature.h"
 #include "edge/core/shares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "edge/core/guard.h"
 #include "edge/core/port_proxy.h"
@@ -63,25 +61,16 @@ bool e2b_may_enter(const struct call *c)
 
 static bool authenticate_e2b_key(struct call *c)
 {
-    struct str key = call_header(c, "X-API-KEY"), bearer = call_header(c, "Authorization");
+    struct str key = call_header(c, "X-API-KEY");
 
-    if (!key.p && bearer.n > 7 && strncasecmp(bearer.p, "Bearer ", 7) == 0)
-        key = (struct str){ bearer.p + 7, bearer.n - 7 };
-    if (!key.p) {
-        call_fail_with(c, 401, "unauthenticated",
-                       "send X-API-KEY; `sandboxer token create --e2b` makes one");
-        return false;
-    }
+    if (!key.p)
+        key = call_bearer(c);
+    if (!key.p)
+        return call_refuse(c, "send X-API-KEY; `sandboxer token create --e2b` makes one");
     return call_by_token(c, key) && guard_identify(c) && call_may_use(c);
 }
 
 /* --- files for a build: authenticated by a signed link --- */
-
-static bool refuse_unauthenticated(struct call *c, const char *why)
-{
-    call_fail_with(c, 401, "unauthenticated", why);
-    return false;
-}
 
 /* The holder of the link acts for the owner of the build, for this file only. */
 static bool authenticate_upload_link(struct call *c)
@@ -97,10 +86,10 @@ static bool authenticate_upload_link(struct call *c)
     b = build_find(c, c->params[0], id);
     c->caller = (struct caller){ 0 };
     if (!b || !str_copy(c->params[1], hash, sizeof hash))
-        return refuse_unauthenticated(c, "the upload link is invalid");
+        return call_refuse(c, "the upload link is invalid");
     e2b_upload_token(c->api, b->id, hash, right);
     if (!crypto_equal(str_from(right), token))
-        return refuse_unauthenticated(c, "the upload link is invalid");
+        return call_refuse(c, "the upload link is invalid");
     snprintf(c->caller.owner, sizeof c->caller.owner, "%s", b->owner);
     snprintf(c->caller.family, sizeof c->caller.family, "%s", b->family);
     c->caller.labels = b->labels;
@@ -147,7 +136,7 @@ static bool authenticate_sandbox_token(struct call *c)
     find_e2b_sandbox(c, name, id);
     holder = sandbox_token_holder(c->api, id, given);
     if (!holder)
-        return refuse_unauthenticated(
+        return call_refuse(
             c, given.p ? "the access token does not belong to this sandbox, or its API key is "
                          "expired or revoked; connect again"
                        : "send X-Access-Token with the token from the answer to create or connect");
@@ -167,8 +156,8 @@ static bool authenticate_port_token(struct call *c)
     if (!holder)
         holder = sandbox_token_holder(c->api, id, call_header(c, "X-Access-Token"));
     if (!holder)
-        return refuse_unauthenticated(c, "send E2B-Traffic-Access-Token or X-Access-Token with the "
-                                         "token from the answer to create or connect");
+        return call_refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token with the "
+                              "token from the answer to create or connect");
     return is_sandbox_up(c, name) && sandbox_token_enter(c, holder);
 }
 
@@ -245,16 +234,16 @@ static bool authenticate_signature(struct call *c)
     l.path = path;
     l.user = user;
     if (!signature.n)
-        return refuse_unauthenticated(c, "missing signature query parameter");
+        return call_refuse(c, "missing signature query parameter");
     if (!signature_well_formed(signature))
-        return refuse_unauthenticated(c, "invalid signature");
+        return call_refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
-        return refuse_unauthenticated(c, "signature is already expired");
+        return call_refuse(c, "signature is already expired");
     if (!shares_may_check_link(c, most_link_checks(c)))
         return false;
     holder = find_signed(c, &l, signature);
     if (!holder)
-        return refuse_unauthenticated(c, "invalid signature");
+        return call_refuse(c, "invalid signature");
     return is_sandbox_up(c, str_from(sandbox_view(c->sandbox).record->id)) &&
            sandbox_token_enter(c, holder);
 }
@@ -266,7 +255,7 @@ static bool authenticate_token_or_link(struct call *c)
 
     if (call_header(c, "X-Access-Token").p)
         return name.p ? authenticate_sandbox_token(c)
-                      : refuse_unauthenticated(c, "send E2b-Sandbox-Id with the access token");
+                      : call_refuse(c, "send E2b-Sandbox-Id with the access token");
     if (name.p)
         find_e2b_sandbox(c, name,
                          id); /* an unknown sandbox gets the same answers as an existing one */
@@ -311,28 +300,46 @@ static bool is_below_v1(struct str path, struct arena *a)
     return url_decode(first, false, a, &name, NULL) >= 0 && str_eq(name, STR("v1"));
 }
 
-static bool names_e2b_sandbox(const struct dialect_request *q, struct arena *a,
-                              struct dialect_match *ret)
+/* Whether the request names a sandbox, in its Host or in a header, and which of its ports. */
+static bool read_sandbox_port(const struct dialect_request *q, struct arena *a, uint64_t *ret)
 {
-    return q->port.id.p ||
-           (h1_find(&q->head->head, STR("E2b-Sandbox-Id")) && !is_below_v1(q->path, a));
+    *ret = 0;
+    if (!q->port.id.p &&
+        (!h1_find(&q->head->head, STR("E2b-Sandbox-Id")) || is_below_v1(q->path, a)))
+        return false;
+    *ret = requested_port(q->head, q->port);
+    return true;
 }
 
 static bool is_for_envd(const struct dialect_request *q, struct arena *a, struct dialect_match *ret)
 {
-    return names_e2b_sandbox(q, a, ret) && requested_port(q->head, q->port) == E2B_ENVD_PORT;
+    uint64_t port;
+
+    return read_sandbox_port(q, a, &port) && port == E2B_ENVD_PORT;
 }
 
 static bool is_for_code(const struct dialect_request *q, struct arena *a, struct dialect_match *ret)
 {
-    return names_e2b_sandbox(q, a, ret) && requested_port(q->head, q->port) == E2B_CODE_PORT;
+    uint64_t port;
+
+    return read_sandbox_port(q, a, &port) && port == E2B_CODE_PORT;
 }
 
 /* Services that E2B runs inside sandboxes and the daemon provides. */
 static bool is_for_service(const struct dialect_request *q, struct arena *a,
                            struct dialect_match *ret)
 {
-    return is_for_envd(q, a, ret) || is_for_code(q, a, ret);
+    uint64_t port;
+
+    return read_sandbox_port(q, a, &port) && (port == E2B_ENVD_PORT || port == E2B_CODE_PORT);
+}
+
+static bool is_for_sandbox(const struct dialect_request *q, struct arena *a,
+                           struct dialect_match *ret)
+{
+    uint64_t port;
+
+    return read_sandbox_port(q, a, &port);
 }
 
 struct closed_port {
@@ -345,10 +352,10 @@ static void write_closed(struct json_writer *w, const void *what)
     const struct closed_port *p = what;
 
     json_begin_object(w);
-    write_str_member(w, "sandboxId", p->id);
-    write_str_member(w, "message", "The sandbox is running but port is not open");
-    write_int_member(w, "port", p->port);
-    write_int_member(w, "code", 502);
+    json_field_text(w, "sandboxId", p->id);
+    json_field_text(w, "message", "The sandbox is running but port is not open");
+    json_field_int(w, "port", p->port);
+    json_field_int(w, "code", 502);
     json_end_object(w);
 }
 
@@ -485,7 +492,7 @@ const struct dialect e2b_service_dialect = { .name = "e2b services",
 
 /* All other ports: the server inside handles all paths. */
 const struct dialect e2b_port_dialect = { .name = "e2b ports",
-                                          .claims = names_e2b_sandbox,
+                                          .claims = is_for_sandbox,
                                           .unknown = &any_port,
                                           .guards = e2b_guard_rows,
                                           .authenticate = authenticate_port_token,
