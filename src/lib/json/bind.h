@@ -104,6 +104,11 @@ int json_bind_all(const struct json *v, const struct json_field *fields, size_t 
  * in seconds where they are whole. */
 void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w);
 
+/* The same, without the fields that have the same value in the struct `defaults`: zeros, and what
+ * the presets say. */
+void json_unbind_changed(const void *in, const void *defaults, const struct json_field *fields,
+                         size_t n, struct json_writer *w);
+
 /* Copies the map and its texts to the arena. False, with the map unchanged: the arena is full. */
 bool json_map_copy(struct json_map *m, struct arena *a);
 const char *json_map_get(const struct json_map *m, const char *key); /* NULL: it has no such key */

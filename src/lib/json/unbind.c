@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -171,16 +172,27 @@ static bool is_field_present(const struct json_field *f, const char *in)
     return !is_absent_list(f, in + f->offset);
 }
 
-void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w)
+static bool has_default(const struct json_field *f, const char *in, const char *defaults)
+{
+    return defaults && memcmp(in + f->offset, defaults + f->offset, json_member_size_(f)) == 0;
+}
+
+void json_unbind_changed(const void *in, const void *defaults, const struct json_field *fields,
+                         size_t n, struct json_writer *w)
 {
     json_begin_object(w);
     for (size_t i = 0; i < n; i++) {
         const struct json_field *f = &fields[i];
 
-        if (!is_field_present(f, in))
+        if (!is_field_present(f, in) || has_default(f, in, defaults))
             continue;
         json_key(w, str_from(f->name));
         writers[f->kind](w, f, (const char *)in + f->offset);
     }
     json_end_object(w);
+}
+
+void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w)
+{
+    json_unbind_changed(in, NULL, fields, n, w);
 }
