@@ -25,6 +25,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "lib/ipc/listeners.h"
+#include "lib/ipc/start.h"
 #include "lib/json/bind.h"
 #include "lib/loop/loop.h"
 #include "domain/profile/profile.h"
@@ -36,9 +37,6 @@ enum {
     BACKEND_MOUNTS_MAX = 8,
     BACKEND_STDIO_MAX = 3,
     BACKEND_ANCESTORS_MAX = 16,
-    BACKEND_LENT_AT = 4,
-    BACKEND_LENT_MAX = 40,
-    BACKEND_COMPOSE_MAX = 1024,
 };
 
 enum backend_can {
@@ -55,8 +53,8 @@ enum backend_can {
                                       serves */
     BACKEND_CAN_DIAL = 1 << 9,     /* connections to ports inside can be made */
     BACKEND_CAN_IMAGES = 1 << 10,  /* boxes can use images of the storage */
-    BACKEND_CAN_LEND = 1 << 11,    /* programs can inherit descriptors, and be killed with all
-                                      descendants */
+    BACKEND_CAN_LEND = 1 << 11,    /* programs can inherit descriptors (`lent`), and be killed with
+                                      all descendants (START_WHOLE) */
 };
 
 /* Properties by which a caller can choose a backend. */
@@ -111,7 +109,7 @@ struct backend_spec {
     size_t n_layers;
     const char *host; /* placement; "local" */
     bool egress; /* a network boundary, whose sockets are reported by `listeners`; programs get the
-                    usual proxy variables, unless the profile or the start sets others */
+                    usual proxy variables, unless another source sets them */
     struct listeners_taken taken; /* ports of its loopback that belong to the host */
 };
 
@@ -217,60 +215,6 @@ struct backend_box {
     unsigned unenforced;                     /* bits of enum backend_limit that are not enforced */
     const struct backend_box_events *events; /* may be replaced when a pooled box changes hands */
     void *owner;
-};
-
-enum backend_what {
-    BACKEND_PROGRAM,
-    BACKEND_READ,
-    BACKEND_WRITE,
-    BACKEND_LIST,
-    BACKEND_STAT,
-    BACKEND_MKDIR,
-    BACKEND_REMOVE,
-    BACKEND_RENAME,
-    BACKEND_WATCH,
-    BACKEND_PACK,
-    BACKEND_UNPACK,
-    BACKEND_HOME,    /* without paths: prints the user's home directory */
-    BACKEND_PERMIT,  /* a path, followed by "mode=OCTAL", "owner=NAME", "group=NAME" */
-    BACKEND_COMPOSE, /* the new file, followed by up to BACKEND_COMPOSE_MAX files to concatenate */
-    BACKEND_UPLOAD,  /* attributes, as for BACKEND_WRITE; files are records of backends/records.h */
-    BACKEND_WHAT_COUNT_,
-};
-
-enum {
-    /* the mode of BACKEND_WATCH */
-    BACKEND_WATCH_TREE = 1,    /* includes subdirectories, also later ones */
-    BACKEND_WATCH_ENTRIES = 2, /* events include the current entry */
-    /* of BACKEND_LIST and BACKEND_STAT */
-    BACKEND_ATTRIBUTES = 1, /* includes extended attributes */
-    BACKEND_RESOLVE = 2,    /* the target of a link is fully resolved; none: dangling */
-    /* of BACKEND_RENAME */
-    BACKEND_MAKE_PARENTS = 1, /* of the new name; removed again on failure */
-};
-
-enum backend_start_flags {
-    BACKEND_STDIN = 1 << 0,
-    BACKEND_TTY = 1 << 1,
-    BACKEND_KEEP = 1 << 2,  /* survives the daemon, is found by adopt(), stays until forget() */
-    BACKEND_WHOLE = 1 << 3, /* its end kills all its descendants; BACKEND_CAN_LEND */
-};
-
-struct backend_start {
-    enum backend_what what;
-    unsigned flags;
-    const char *user;        /* "0", "1000:1000", a name; NULL: the profile's */
-    const char *cwd;         /* NULL: the profile's */
-    const char *const *argv; /* NULL-terminated; for file operations, the paths; for BACKEND_WRITE
-                                followed by attributes: "user.NAME=VALUE" */
-    const char *const *envp; /* NULL-terminated, or NULL; added to the profile's */
-    uint32_t mode;
-    uint16_t rows, cols;
-    int64_t timeout_ns, grace_ns;
-    uint64_t cookie;
-    const int
-        *lent; /* sealed memory that a program inherits, from descriptor BACKEND_LENT_AT on … */
-    size_t n_lent; /* … at most BACKEND_LENT_MAX; BACKEND_CAN_LEND */
 };
 
 enum backend_how {
@@ -407,8 +351,9 @@ struct backend_ops {
     void (*freeze)(struct backend_box *b);
     void (*thaw)(struct backend_box *b);
 
-    /* BACKEND_CAN_EXEC, BACKEND_CAN_FILES */
-    void (*start)(struct backend_box *b, struct backend_process *p, const struct backend_start *s);
+    /* BACKEND_CAN_EXEC, BACKEND_CAN_FILES. With START_KEEP a process survives the daemon, is found
+     * by adopt(), and stays until forget(). */
+    void (*start)(struct backend_box *b, struct backend_process *p, const struct process_start *s);
     void (*signal)(struct backend_process *p, int sig, enum backend_scope scope);
     void (*signal_all)(struct backend_box *b, int sig);
     void (*close_stdin)(struct backend_process *p);

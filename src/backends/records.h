@@ -17,16 +17,16 @@ enum {
     BACKEND_UPLOAD_TEXT_MAX = 4 << 20, /* bytes of all paths */
 };
 
-/* BACKEND_LIST: any number; BACKEND_STAT: one. */
+/* START_LIST: any number; START_STAT: one. */
 struct backend_entry {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode, uid, gid, nlink;
     struct str name, target; /* borrowed from the input */
-    struct str attributes; /* "user.NAME=VALUE", each ended by NUL; with BACKEND_ATTRIBUTES only */
+    struct str attributes;   /* "user.NAME=VALUE", each ended by NUL; with START_ATTRIBUTES only */
 };
 
-/* BACKEND_WATCH: a record without name and mask means that the watch is active. */
+/* START_WATCH: a record without name and mask means that the watch is active. */
 struct backend_change {
     uint32_t mask, cookie; /* of inotify(7) */
     struct str name;
@@ -39,10 +39,10 @@ struct backend_change {
 ssize_t backend_entry_read(struct str in, struct backend_entry *ret);
 ssize_t backend_change_read(struct str in, struct backend_change *ret);
 
-/* Writes the header of n bytes for BACKEND_WRITE; n 0 marks the end. */
+/* Writes the header of n bytes for START_WRITE; n 0 marks the end. */
 void backend_chunk_head(uint32_t n, char ret[static BACKEND_CHUNK_HEAD]);
 
-/* Writes the header of n bytes for BACKEND_UPLOAD: the path of a file, bytes of it, or the commit,
+/* Writes the header of n bytes for START_UPLOAD: the path of a file, bytes of it, or the commit,
  * which stores all files. If stdin ends before the commit, no file is stored. */
 enum backend_upload { BACKEND_UPLOAD_FILE = 1, BACKEND_UPLOAD_DATA, BACKEND_UPLOAD_COMMIT };
 void backend_upload_head(enum backend_upload kind, uint32_t n,

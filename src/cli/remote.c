@@ -7,12 +7,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/units.h"
-#include "cli/body.h"
 #include "cli/ending.h"
 #include "cli/lines.h"
 #include "cli/run/run_record.h"
@@ -411,35 +410,53 @@ static int finish_remote(struct remote *r)
 
 /* --- Beginning --- */
 
-void remote_write_request(struct json_writer *w, const struct remote_start *s)
+static size_t find_pair(const struct json_pair *pairs, size_t n, const char *key)
 {
-    uint16_t rows, cols;
+    size_t i = 0;
 
-    json_begin_object(w);
-    json_key(w, STR("argv"));
-    json_begin_array(w);
-    for (size_t i = 0; s->argv[i]; i++)
-        json_put_str(w, str_from(s->argv[i]));
-    json_end_array(w);
-    if (s->env)
-        body_pairs(w, "env", s->env);
-    body_text(w, "cwd", s->workdir);
-    body_text(w, "user", s->user);
-    body_text(w, "image", s->image);
-    body_text(w, "timeout", s->timeout);
-    body_flag(w, "stdin", s->stdin_);
-    body_flag(w, "background", s->background);
-    body_flag(w, "tty", s->tty);
-    if (s->tty) {
-        terminal_size(&rows, &cols);
-        json_key(w, STR("rows"));
-        json_put_uint(w, rows);
-        json_key(w, STR("cols"));
-        json_put_uint(w, cols);
+    while (i < n && strcmp(pairs[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+/* Splits variables; the last one of a name counts. */
+static int split_variables(const char *const *env, size_t n, struct arena *a, struct json_map *ret,
+                           struct err *e)
+{
+    struct json_pair *pairs = arena_array(a, n, sizeof *pairs);
+    size_t count = 0;
+
+    for (size_t i = 0; pairs && i < n; i++) {
+        struct str name, value = str_cut(str_from(env[i]), '=', &name);
+        const char *key = arena_dup(a, name);
+        size_t at = key ? find_pair(pairs, count, key) : 0;
+
+        if (!key)
+            return err_set(e, ERR_TOO_BIG, "the environment variables are too long");
+        pairs[at] = (struct json_pair){ key, value.p };
+        count += at == count;
     }
-    if (s->network)
-        network_options_write(s->network, w);
-    json_end_object(w);
+    *ret = (struct json_map){ pairs, count };
+    return pairs ? 0 : err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n);
+}
+
+int remote_fill_request(struct process_request *ret, char *const *argv, const char *const *env,
+                        size_t n, bool tty, struct arena *a, struct err *e)
+{
+    *ret = run_request_default.process;
+    ret->argv.p = (const char *const *)argv;
+    while (argv[ret->argv.n])
+        ret->argv.n++;
+    ret->tty = tty;
+    if (tty)
+        terminal_size(&ret->rows, &ret->cols);
+    return n ? split_variables(env, n, a, &ret->env, e) : 0;
+}
+
+void remote_write_request(struct json_writer *w, const struct process_request *q)
+{
+    json_unbind_changed(q, &run_request_default, process_request_fields,
+                        process_request_field_count, w);
 }
 
 /* The descriptors that came with the daemon's answer: [stdin] stdout stderr, or the terminal. */
@@ -474,15 +491,15 @@ static int take_process_descriptors(struct remote *r, bool stdin_)
     return 0;
 }
 
-/* Requests the process's own descriptors: 0 with the answer's head, or a status. */
-static int request_with_descriptors(struct remote *r, const struct remote_start *s, struct err *e)
+/* Requests the process's own descriptors, with the body that was written: 0 with the answer's head,
+ * or a status. */
+static int request_with_descriptors(struct remote *r, struct err *e)
 {
     struct http_client_request q;
     int status;
 
     api_call_field(&r->call, "Connection", "Upgrade");
     api_call_field(&r->call, "Upgrade", "sandboxer-stdio");
-    remote_write_request(api_call_json(&r->call), s);
     status = api_call_request(&r->call, &q);
     if (status)
         return status;
@@ -492,13 +509,14 @@ static int request_with_descriptors(struct remote *r, const struct remote_start 
     return 0;
 }
 
-static int begin_stdio(struct remote *r, const struct remote_start *s)
+static int begin_stdio(struct remote *r, const struct process_request *q)
 {
     struct err e = { 0 };
     int status;
 
-    api_call_path(&r->call, "/v1/sandboxes/%s/processes", s->sandbox);
-    status = request_with_descriptors(r, s, &e);
+    api_call_path(&r->call, "/v1/sandboxes/%s/processes", r->sandbox);
+    remote_write_request(api_call_json(&r->call), q);
+    status = request_with_descriptors(r, &e);
     if (status)
         return e.code ? api_call_failed(&r->call, &e) : status;
     if (r->call.head->status >= 400)
@@ -509,7 +527,7 @@ static int begin_stdio(struct remote *r, const struct remote_start *s)
                       r->call.head->status);
         return api_call_failed(&r->call, &e);
     }
-    return take_process_descriptors(r, s->stdin_);
+    return take_process_descriptors(r, q->stdin_);
 }
 
 static int open_websocket(struct remote *r)
@@ -531,7 +549,7 @@ static int open_websocket(struct remote *r)
     }
 }
 
-static int begin_websocket(struct remote *r, const struct remote_start *s)
+static int begin_websocket(struct remote *r, const struct process_request *q)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MESSAGE_MAX);
     struct json_writer w;
@@ -539,9 +557,9 @@ static int begin_websocket(struct remote *r, const struct remote_start *s)
     int status;
 
     r->call.method = "GET";
-    api_call_path(&r->call, "/v1/sandboxes/%s/processes/new", s->sandbox);
+    api_call_path(&r->call, "/v1/sandboxes/%s/processes/new", r->sandbox);
     json_writer_init(&w, &text, JSON_COMPACT);
-    remote_write_request(&w, s);
+    remote_write_request(&w, q);
     if (json_writer_finish(&w, &e) < 0)
         return verb_misused(r->call.verb, "%s", e.msg);
     status = open_websocket(r);
@@ -549,28 +567,21 @@ static int begin_websocket(struct remote *r, const struct remote_start *s)
         return status;
     if (http_client_ws_send(&r->call.client, FRAME_TEXT, buf_str(&text), &e) < 0)
         return api_call_failed(&r->call, &e);
-    r->input = s->stdin_ || s->tty;
+    r->input = q->stdin_ || q->tty;
     return 0;
 }
 
-/* Keeps the settings that the message at the end needs. */
-static void take_start(struct remote *r, const struct remote_start *s)
-{
-    r->quiet = s->quiet;
-    if (s->timeout)
-        (void)units_duration(str_from(s->timeout), "--timeout", &r->timeout_ns, NULL);
-}
-
-int remote_exec(const struct verb *v, const struct common *common, const struct remote_start *s)
+int remote_exec(const struct verb *v, const struct common *common, const char *sandbox,
+                const struct process_request *q)
 {
     AUTO(remote_done) struct remote r;
     int status;
 
-    remote_init(&r, v, common, s->sandbox, s->tty);
-    take_start(&r, s);
+    remote_init(&r, v, common, sandbox, q->tty);
+    r.timeout_ns = q->timeout_ns;
     status = api_call_connect(&r.call);
     if (status == 0)
-        status = r.call.contact.place.tcp ? begin_websocket(&r, s) : begin_stdio(&r, s);
+        status = r.call.contact.place.tcp ? begin_websocket(&r, q) : begin_stdio(&r, q);
     return status ? status : finish_remote(&r);
 }
 
@@ -616,37 +627,47 @@ static bool start_refused(struct remote *r, int *ret_status)
     return true;
 }
 
-static bool run_in_own(struct remote *r, const struct remote_start *s, int *ret_status)
+static bool run_in_own(struct remote *r, const struct run_request *q, int *ret_status)
 {
     struct err e;
 
-    take_start(r, s);
     r->call.start = CONTACT_ONLY;
     api_call_path(&r->call, "/v1/run");
-    if (!api_call_reaches(&r->call) || request_with_descriptors(r, s, &e) != 0)
+    if (!api_call_reaches(&r->call))
         return false;
-    if (r->call.head->status != 101 && s->image) { /* only the daemon has the image */
+    json_unbind_changed(q, &run_request_default, process_request_fields, run_request_field_count,
+                        api_call_json(&r->call));
+    if (request_with_descriptors(r, &e) != 0)
+        return false;
+    if (r->call.head->status != 101 && q->image) { /* only the daemon has the image */
         *ret_status = api_call_problem(&r->call);
         return true;
     }
     if (r->call.head->status != 101)
         return start_refused(r, ret_status);
-    *ret_status = take_process_descriptors(r, s->stdin_);
+    *ret_status = take_process_descriptors(r, q->process.stdin_);
     if (*ret_status == 0)
         *ret_status = finish_remote(r);
     return true;
 }
 
-bool remote_run(const struct verb *v, const struct remote_start *s, int *ret_status)
+bool remote_run(const struct verb *v, const struct run_request *q,
+                const struct network_options *network, bool quiet, int *ret_status)
 {
     static const struct common common;
     AUTO(run_record_done) struct run_record record = RUN_RECORD_NONE;
     AUTO(remote_done) struct remote r;
+    struct run_request request = *q;
+    struct json policy;
 
-    remote_init(&r, v, &common, "", s->tty);
-    if (s->network && run_record_open(&record, s->network, NULL) < 0)
+    remote_init(&r, v, &common, "", q->process.tty);
+    r.quiet = quiet;
+    r.timeout_ns = q->process.timeout_ns;
+    if (network && run_record_open(&record, network, NULL) < 0)
         return false;
-    if (s->network)
+    if (network) {
         r.record = &record;
-    return run_in_own(&r, s, ret_status);
+        request.egress = network_options_request(network, &policy);
+    }
+    return run_in_own(&r, &request, ret_status);
 }

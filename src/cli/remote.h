@@ -10,27 +10,28 @@
 
 #include "cli/api_call.h"
 #include "cli/run/network_options.h"
+#include "domain/model/process.h"
 
-struct remote_start {
-    const char *sandbox;
-    char *const *argv; /* ended by NULL */
-    const struct option_list *env;
-    const char *user, *workdir, *timeout;
-    const char *image; /* of a sandbox of its own; NULL: the host's system */
-    bool stdin_, tty, background;
-    bool quiet;                            /* no notes */
-    const struct network_options *network; /* of a sandbox of its own, complete; NULL: none */
-};
+enum { REMOTE_TEXT_MAX = 8 << 20 }; /* of the arena of a request: more than execve(2) passes */
 
-/* The start request as a JSON object. */
-void remote_write_request(struct json_writer *w, const struct remote_start *s);
+/* Fills a request for argv (ended by NULL) with n variables, of which the last of a name counts, and
+ * the size of our terminal, if it gets one. The rest is default. Texts are borrowed, or on the
+ * arena. */
+int remote_fill_request(struct process_request *ret, char *const *argv, const char *const *env,
+                        size_t n, bool tty, struct arena *a, struct err *e);
+
+/* The request as a JSON object, without what is default. */
+void remote_write_request(struct json_writer *w, const struct process_request *q);
 
 /* Runs the process to its end: its exit status, or an EXIT_ code. */
-int remote_exec(const struct verb *v, const struct common *common, const struct remote_start *s);
+int remote_exec(const struct verb *v, const struct common *common, const char *sandbox,
+                const struct process_request *q);
 
 /* Runs the process in a new sandbox if a daemon runs and accepts it: true, and *ret_status is the
- * exit status. False without a message: nothing has happened. */
-bool remote_run(const struct verb *v, const struct remote_start *s, int *ret_status);
+ * exit status. False without a message: nothing has happened. `network` (NULL: none) is complete,
+ * and becomes the request's `egress`; `quiet`: without notes. */
+bool remote_run(const struct verb *v, const struct run_request *q,
+                const struct network_options *network, bool quiet, int *ret_status);
 
 /* The same for a process that runs in the background. */
 int remote_attach(const struct verb *v, const struct common *common, const char *sandbox,

@@ -341,7 +341,7 @@ struct run_op {
     struct backend_end end_;
     char end_msg_[200];
 };
-void sandbox_run(struct sandbox *s, const struct backend_start *start, struct run_op *op);
+void sandbox_run(struct sandbox *s, const struct process_start *start, struct run_op *op);
 void run_op_signal(struct run_op *op, int sig, enum backend_scope scope);
 /* The owner leaves: a program is killed with all its children, and no callback follows. */
 void run_op_cancel(struct run_op *op);
@@ -353,7 +353,7 @@ int run_check_program(bool programs, struct err *e);
 /* Fills a start from a checked request; texts are on the arena. The variables of the sandbox are
  * added, unless the request sets them. */
 int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
-                       struct backend_start *ret, struct err *e);
+                       struct process_start *ret, struct err *e);
 
 /* --- Events. --- */
 

@@ -465,7 +465,7 @@ void task_init(struct task *j, struct subject *s)
     buf_init(&j->err, 16 << 20);
 }
 
-void task_start(struct subject *s, struct task *j, const struct backend_start *start)
+void task_start(struct subject *s, struct task *j, const struct process_start *start)
 {
     task_init(j, s);
     s->rig->ops->start(s->b, &j->p, start);
@@ -514,19 +514,19 @@ void task_follow(struct task *j)
     AWAIT(j->rig, j->ended);
 }
 
-struct backend_start sh(const char *script)
+struct process_start sh(const char *script)
 {
     static const char *argv[4];
 
     argv[0] = "/bin/sh";
     argv[1] = "-c";
     argv[2] = script;
-    return (struct backend_start){ .what = BACKEND_PROGRAM, .argv = argv };
+    return (struct process_start){ .what = START_PROGRAM, .argv = argv };
 }
 
 void task_sh(struct subject *s, struct task *j, const char *script)
 {
-    struct backend_start start = sh(script);
+    struct process_start start = sh(script);
 
     task_start(s, j, &start);
     task_follow(j);

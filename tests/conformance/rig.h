@@ -117,12 +117,12 @@ void subject_free(struct subject *s);                 /* lives on */
 void subject_adopt(struct rig *r, struct subject *s, const char *id);
 
 void task_init(struct task *j, struct subject *s);
-void task_start(struct subject *s, struct task *j, const struct backend_start *start); /* asked */
+void task_start(struct subject *s, struct task *j, const struct process_start *start); /* asked */
 void task_sh(struct subject *s, struct task *j, const char *script); /* … and followed to its end */
 void task_follow(struct task *j); /* reads until both outputs and the process have ended */
 void task_drain(struct task *j);  /* reads until both outputs have ended */
 void task_done(struct task *j);
-struct backend_start sh(const char *script); /* good until the next call */
+struct process_start sh(const char *script); /* good until the next call */
 
 #define CHECK_ENDED(j, how_, status_)                                                              \
     do {                                                                                           \

@@ -137,7 +137,7 @@ static uint64_t socket_of(struct task *j)
 
 CONFORMANCE(who_holds_a_connection)
 {
-    struct backend_start start = sh("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128;"
+    struct process_start start = sh("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128;"
                                     " readlink /proc/$$/fd/3 3>&-; read -t 100 -u 3'");
     struct subject s;
     struct task j;
@@ -198,7 +198,7 @@ CONFORMANCE(a_box_may_be_freed_with_questions)
 CONFORMANCE(programs_know_the_proxy)
 {
     static const char *const other[] = { "https_proxy=http://other:1", NULL };
-    struct backend_start start;
+    struct process_start start;
     struct subject s;
     struct task j;
 

@@ -83,7 +83,7 @@ CONFORMANCE(what_a_box_writes_is_shown_and_cannot_be_changed)
 CONFORMANCE(a_box_stands_still_and_goes_on)
 {
     struct subject s;
-    struct backend_start start = sh("while :; do echo x >>/tmp/grows; done");
+    struct process_start start = sh("while :; do echo x >>/tmp/grows; done");
     struct task j;
     off_t still;
 

@@ -10,12 +10,12 @@
 
 CONFORMANCE(boxes_outlive_their_launchers)
 {
-    struct backend_start start = sh("read x; exit 8");
+    struct process_start start = sh("read x; exit 8");
     struct subject s, next;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = BACKEND_STDIN;
+    start.flags = START_STDIN;
     task_start(&s, &t, &start);
     AWAIT(r, t.started);
     rig_kill_launchers(r);

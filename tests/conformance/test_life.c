@@ -84,7 +84,7 @@ CONFORMANCE(teardown_while_it_is_made)
 
 CONFORMANCE(teardown_loses_what_runs_before_it_is_done)
 {
-    struct backend_start start = sh("sleep 1000");
+    struct process_start start = sh("sleep 1000");
     struct subject s;
     struct task a, b;
 
@@ -205,7 +205,7 @@ static pid_t supervisor_of(struct subject *s)
 
 CONFORMANCE(a_box_that_dies_is_told_once)
 {
-    struct backend_start start = sh("sleep 1000");
+    struct process_start start = sh("sleep 1000");
     struct subject s;
     struct task a, b;
 

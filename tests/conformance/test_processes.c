@@ -45,14 +45,14 @@ CONFORMANCE(a_start_that_cannot_be_says_why)
     static const char *const missing[] = { "/nonexistent/program", NULL }, *const fine[] = {
         "/bin/true", NULL
     };
-    const struct backend_start starts[] = {
-        { .what = BACKEND_PROGRAM, .argv = missing },
-        { .what = BACKEND_PROGRAM, .argv = fine, .user = "nobody-of-that-name" },
-        { .what = BACKEND_PROGRAM, .argv = fine, .user = "70000" },
-        { .what = BACKEND_PROGRAM, .argv = fine, .user = "1:2:3" },
-        { .what = BACKEND_PROGRAM, .argv = fine, .user = "" },
-        { .what = BACKEND_PROGRAM, .argv = fine, .cwd = "/nonexistent" },
-        { .what = BACKEND_WHAT_COUNT_, .argv = fine },
+    const struct process_start starts[] = {
+        { .what = START_PROGRAM, .argv = missing },
+        { .what = START_PROGRAM, .argv = fine, .user = "nobody-of-that-name" },
+        { .what = START_PROGRAM, .argv = fine, .user = "70000" },
+        { .what = START_PROGRAM, .argv = fine, .user = "1:2:3" },
+        { .what = START_PROGRAM, .argv = fine, .user = "" },
+        { .what = START_PROGRAM, .argv = fine, .cwd = "/nonexistent" },
+        { .what = START_WHAT_COUNT_, .argv = fine },
     };
     struct subject s;
 
@@ -71,7 +71,7 @@ CONFORMANCE(a_start_that_cannot_be_says_why)
 CONFORMANCE(the_environment_is_merged)
 {
     static const char *const mine[] = { "BOTH=request", "MINE=too", NULL };
-    struct backend_start start =
+    struct process_start start =
         sh("echo $FROM_PROFILE $BOTH $MINE $LANG; test -n \"$PATH\" -a -n \"$HOME\"");
     struct subject s;
     struct task t;
@@ -88,12 +88,12 @@ CONFORMANCE(the_environment_is_merged)
 
 CONFORMANCE(stdin_reaches_a_program)
 {
-    struct backend_start start = sh("tr a-z A-Z");
+    struct process_start start = sh("tr a-z A-Z");
     struct subject s;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = BACKEND_STDIN;
+    start.flags = START_STDIN;
     task_start(&s, &t, &start);
     AWAIT(r, t.started);
     CHECK_OK(t.r, t.e);
@@ -108,12 +108,12 @@ CONFORMANCE(stdin_reaches_a_program)
 
 CONFORMANCE(a_terminal_is_one_descriptor)
 {
-    struct backend_start start = sh("stty size; test -t 0 -a -t 1 -a -t 2 && echo $TERM");
+    struct process_start start = sh("stty size; test -t 0 -a -t 1 -a -t 2 && echo $TERM");
     struct subject s;
     struct task t;
 
     subject_ready(r, &s);
-    start.flags = BACKEND_TTY;
+    start.flags = START_TTY;
     start.rows = 33;
     start.cols = 77;
     task_start(&s, &t, &start);
@@ -129,7 +129,7 @@ CONFORMANCE(a_terminal_is_one_descriptor)
 
 CONFORMANCE(a_timeout_ends_a_program)
 {
-    struct backend_start start = sh("trap '' TERM; sleep 1000 & wait; sleep 1000");
+    struct process_start start = sh("trap '' TERM; sleep 1000 & wait; sleep 1000");
     struct subject s;
     struct task t;
 
@@ -145,7 +145,7 @@ CONFORMANCE(a_timeout_ends_a_program)
 
 CONFORMANCE(signals_reach_one_and_all)
 {
-    struct backend_start start = sh("sleep 1000");
+    struct process_start start = sh("sleep 1000");
     struct subject s;
     struct task t[3];
 
@@ -183,7 +183,7 @@ static uint32_t processes_inside(struct rig *r, struct subject *s)
 /* Dropped at once, soon after, and when it runs: nothing is told, and nothing stays. */
 CONFORMANCE(a_dropped_process_is_not_told_of_and_ends)
 {
-    struct backend_start start = sh("sleep 1000");
+    struct process_start start = sh("sleep 1000");
     int64_t end = clock_mono() + RIG_PATIENCE;
     struct subject s;
 
@@ -224,13 +224,13 @@ CONFORMANCE(usage_grows)
     CHECK(s.report.cpu_ns >= first);
 }
 
-static void file_task(struct subject *s, struct task *t, enum backend_what what, const char *path,
+static void file_task(struct subject *s, struct task *t, enum start_what what, const char *path,
                       const char *to)
 {
     const char *const argv[] = { path, to, NULL };
 
     task_start(s, t,
-               &(struct backend_start){ .what = what, .argv = argv, .cwd = "/", .mode = 0755 });
+               &(struct process_start){ .what = what, .argv = argv, .cwd = "/", .mode = 0755 });
     task_follow(t);
 }
 
@@ -240,12 +240,10 @@ static void write_file(struct rig *r, struct subject *s, const char *path, const
     uint32_t n = (uint32_t)strlen(text), end = 0;
     struct task t;
 
-    task_start(s, &t,
-               &(struct backend_start){ .what = BACKEND_WRITE,
-                                        .flags = BACKEND_STDIN,
-                                        .argv = argv,
-                                        .cwd = "/",
-                                        .mode = 0644 });
+    task_start(
+        s, &t,
+        &(struct process_start){
+            .what = START_WRITE, .flags = START_STDIN, .argv = argv, .cwd = "/", .mode = 0644 });
     AWAIT(r, t.started);
     CHECK_OK(t.r, t.e);
     CHECK(write(t.p.stdio[0], &n, sizeof n) == sizeof n);
@@ -263,29 +261,29 @@ CONFORMANCE(files_are_written_moved_read_and_removed)
     struct task t;
 
     subject_ready(r, &s);
-    file_task(&s, &t, BACKEND_MKDIR, "/tmp/a/b", NULL);
+    file_task(&s, &t, START_MKDIR, "/tmp/a/b", NULL);
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
     write_file(r, &s, "/tmp/a/b/file", "content");
-    file_task(&s, &t, BACKEND_RENAME, "/tmp/a/b/file", "/tmp/a/moved");
+    file_task(&s, &t, START_RENAME, "/tmp/a/b/file", "/tmp/a/moved");
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
-    file_task(&s, &t, BACKEND_READ, "/tmp/a/moved", NULL);
+    file_task(&s, &t, START_READ, "/tmp/a/moved", NULL);
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK_OUT(&t, "content");
     task_done(&t);
-    file_task(&s, &t, BACKEND_STAT, "/tmp/a/moved", NULL);
+    file_task(&s, &t, START_STAT, "/tmp/a/moved", NULL);
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK(t.out.n >= sizeof(struct control_entry));
     task_done(&t);
-    file_task(&s, &t, BACKEND_HOME, NULL, NULL);
+    file_task(&s, &t, START_HOME, NULL, NULL);
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     CHECK(t.out.n && t.out.p[0] == '/');
     task_done(&t);
-    file_task(&s, &t, BACKEND_REMOVE, "/tmp/a", NULL);
+    file_task(&s, &t, START_REMOVE, "/tmp/a", NULL);
     CHECK_ENDED(&t, BACKEND_EXITED, 0);
     task_done(&t);
-    file_task(&s, &t, BACKEND_READ, "/tmp/a/moved", NULL);
+    file_task(&s, &t, START_READ, "/tmp/a/moved", NULL);
     CHECK(t.r < 0 || (t.end.status != 0 && t.end.sys != 0 && t.msg[0]));
     task_done(&t);
     subject_end(&s);
@@ -301,7 +299,7 @@ CONFORMANCE(many_processes_keep_apart)
     subject_ready(r, &s);
     for (int i = 0; i < MANY; i++) {
         char script[32];
-        struct backend_start start;
+        struct process_start start;
 
         snprintf(script, sizeof script, "exit %d", i);
         start = sh(script);

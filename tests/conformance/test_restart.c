@@ -14,9 +14,9 @@
 static void start_kept(struct subject *s, struct task *t, const char *script, uint64_t cookie,
                        unsigned flags)
 {
-    struct backend_start start = sh(script);
+    struct process_start start = sh(script);
 
-    start.flags = BACKEND_KEEP | flags;
+    start.flags = START_KEEP | flags;
     start.cookie = cookie;
     task_start(s, t, &start);
     AWAIT(s->rig, t->started);
@@ -48,7 +48,7 @@ CONFORMANCE(a_kept_process_is_found_and_followed_to_its_end)
 
     subject_ready(r, &s);
     start_kept(&s, &t, "echo before; read x; echo after $x $FROM_PROFILE; exit 9", 4711,
-               BACKEND_STDIN);
+               START_STDIN);
     task_done(&t);
     restart(r, &s, &again);
     CHECK_INT(again.n_found, 1);
@@ -129,7 +129,7 @@ CONFORMANCE(a_kept_process_changes_hands_in_one_life)
     uint32_t proc;
 
     subject_ready(r, &s);
-    start_kept(&s, &t, "read x; echo $x; exit 4", 1, BACKEND_STDIN);
+    start_kept(&s, &t, "read x; echo $x; exit 4", 1, START_STDIN);
     proc = t.p.proc;
     task_init(&v, &s);
     r->ops->reattach(s.b, &v.p, proc); /* it has an owner */
@@ -157,7 +157,7 @@ CONFORMANCE(closing_stdin_reaches_a_kept_process)
     struct task t;
 
     subject_ready(r, &s);
-    start_kept(&s, &t, "cat; exit 6", 1, BACKEND_STDIN);
+    start_kept(&s, &t, "cat; exit 6", 1, START_STDIN);
     CHECK(write(t.p.stdio[0], "text", 4) == 4);
     drop_fd(&t.p.stdio[0]);
     r->ops->close_stdin(&t.p);
@@ -171,7 +171,7 @@ CONFORMANCE(closing_stdin_reaches_a_kept_process)
 
 CONFORMANCE(what_was_not_kept_does_not_outlive_us)
 {
-    struct backend_start start = sh("trap '' HUP TERM PIPE; sleep 1000");
+    struct process_start start = sh("trap '' HUP TERM PIPE; sleep 1000");
     int64_t end = clock_mono() + RIG_PATIENCE;
     struct subject s, again;
     struct task t;

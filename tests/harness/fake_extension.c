@@ -159,7 +159,7 @@ static void make_stdio(struct fake_process *p)
     int fd[2];
 
     p->in = p->out = p->err = p->outer[0] = p->outer[1] = p->outer[2] = -1;
-    if (p->flags & BACKEND_TTY) {
+    if (p->flags & START_TTY) {
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
         CHECK(fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0);
         p->outer[0] = fd[0];
@@ -167,13 +167,13 @@ static void make_stdio(struct fake_process *p)
         p->out = fcntl(fd[1], F_DUPFD_CLOEXEC, 3);
         return;
     }
-    if (p->flags & BACKEND_STDIN)
+    if (p->flags & START_STDIN)
         make_pipe(&p->in, &p->outer[0], false);
     make_pipe(&p->outer[1], &p->out, true);
     make_pipe(&p->outer[2], &p->err, true);
 }
 
-static struct fake_process *make_process(struct world *w, const struct backend_start *s)
+static struct fake_process *make_process(struct world *w, const struct process_start *s)
 {
     struct fake_process *p = calloc(1, sizeof *p);
 
@@ -294,13 +294,13 @@ static void tell_adopted(struct news *n)
     for (uint32_t i = 0; i < w->n; i++) {
         const struct fake_process *p = w->process[i];
 
-        if ((p->flags & BACKEND_KEEP) && !p->forgotten)
+        if ((p->flags & START_KEEP) && !p->forgotten)
             found[count++] = (struct backend_found){ .proc = p->proc,
                                                      .pid = (int)p->proc + 100,
                                                      .cookie = p->cookie,
                                                      .ended = p->ended,
-                                                     .tty = p->flags & BACKEND_TTY,
-                                                     .has_stdin = p->flags & BACKEND_STDIN,
+                                                     .tty = p->flags & START_TTY,
+                                                     .has_stdin = p->flags & START_STDIN,
                                                      .how = (int)p->end.how,
                                                      .status = p->end.status };
     }
@@ -597,7 +597,7 @@ static void fake_who(struct backend_box *x, uint64_t tag, uint64_t inode)
 }
 
 static void fake_start(struct backend_box *x, struct backend_process *p,
-                       const struct backend_start *s)
+                       const struct process_start *s)
 {
     struct fake_box *b = of(x);
     struct news *n = tell_later(b, tell_started);
@@ -645,7 +645,7 @@ static void fake_close_stdin(struct backend_process *x)
 {
     struct fake_process *p = inside_of(x);
 
-    if (p && !(p->flags & BACKEND_TTY))
+    if (p && !(p->flags & START_TTY))
         drop_fd(&p->outer[0]);
 }
 

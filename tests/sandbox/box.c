@@ -334,23 +334,23 @@ int box_kill(struct box *b, uint32_t proc, int sig, bool tree)
 
 /* jobs */
 
-static void take_stdio(const struct supervisor_start *s, struct ipc_fds *fds, struct job *j)
+static void take_stdio(const struct process_start *s, struct ipc_fds *fds, struct job *j)
 {
     size_t at = 0;
 
-    if (s->flags & CONTROL_TTY) {
+    if (s->flags & START_TTY) {
         CHECK_INT(fds->n, 1);
         j->out = fds->fd[0];
         return;
     }
-    CHECK_INT(fds->n, s->flags & CONTROL_STDIN ? 3 : 2);
-    if (s->flags & CONTROL_STDIN)
+    CHECK_INT(fds->n, s->flags & START_STDIN ? 3 : 2);
+    if (s->flags & START_STDIN)
         j->in = fds->fd[at++];
     j->out = fds->fd[at++];
     j->err = fds->fd[at];
 }
 
-bool job_start(struct box *b, const struct supervisor_start *s, struct job *ret,
+bool job_start(struct box *b, const struct process_start *s, struct job *ret,
                struct control_failed *ret_failure)
 {
     static union supervisor_message m;
@@ -436,7 +436,7 @@ void job_finish(struct box *b, struct job *j, struct str input, struct outcome *
     job_end(b, j, &ret->end);
 }
 
-void box_run(struct box *b, const struct supervisor_start *s, struct str input, struct outcome *ret)
+void box_run(struct box *b, const struct process_start *s, struct str input, struct outcome *ret)
 {
     struct job j;
 
@@ -453,38 +453,38 @@ void outcome_done(struct outcome *o)
     *o = (struct outcome){ 0 };
 }
 
-struct supervisor_start sh_start(const char *script)
+struct process_start sh_start(const char *script)
 {
     static const char *argv[4];
 
     argv[0] = "/bin/sh";
     argv[1] = "-c";
     argv[2] = script;
-    return (struct supervisor_start){ .what = CONTROL_PROGRAM, .argv = argv };
+    return (struct process_start){ .what = START_PROGRAM, .argv = argv };
 }
 
 bool sh_job(struct box *b, const char *script, struct job *ret)
 {
-    struct supervisor_start s = sh_start(script);
+    struct process_start s = sh_start(script);
 
     return job_start(b, &s, ret, NULL);
 }
 
 void sh_run(struct box *b, const char *script, struct outcome *ret)
 {
-    struct supervisor_start s = sh_start(script);
+    struct process_start s = sh_start(script);
 
     box_run(b, &s, (struct str){ 0 }, ret);
 }
 
-void box_file(struct box *b, enum control_what what, const char *path, const char *to,
+void box_file(struct box *b, enum start_what what, const char *path, const char *to,
               struct str input, struct outcome *ret)
 {
     const char *argv[] = { path, to, NULL };
-    struct supervisor_start s = { .what = what, .argv = argv, .cwd = "/" };
+    struct process_start s = { .what = what, .argv = argv, .cwd = "/" };
 
-    if (what == CONTROL_WRITE || what == CONTROL_UNPACK || what == CONTROL_UPLOAD)
-        s.flags = CONTROL_STDIN;
+    if (what == START_WRITE || what == START_UNPACK || what == START_UPLOAD)
+        s.flags = START_STDIN;
     box_run(b, &s, input, ret);
 }
 

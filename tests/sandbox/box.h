@@ -101,24 +101,23 @@ uint32_t box_count_procs(struct box *b);                        /* rows in PID 1
 int box_kill(struct box *b, uint32_t proc, int sig, bool tree); /* 0 or an errno */
 
 /* Starting. A start that fails is false, and *ret_failure, if given, says why. */
-bool job_start(struct box *b, const struct supervisor_start *s, struct job *ret,
+bool job_start(struct box *b, const struct process_start *s, struct job *ret,
                struct control_failed *ret_failure);
 void job_close(struct job *j); /* its descriptors */
 void job_end(struct box *b, struct job *j, struct control_exited *ret);
 /* Feeds input, collects both outputs until they end, and waits for the end. */
 void job_finish(struct box *b, struct job *j, struct str input, struct outcome *ret);
 /* All of it. */
-void box_run(struct box *b, const struct supervisor_start *s, struct str input,
-             struct outcome *ret);
+void box_run(struct box *b, const struct process_start *s, struct str input, struct outcome *ret);
 
 /* A shell script as the sandbox's root: how it is started (good until the next such call), or its
  * whole life. */
-struct supervisor_start sh_start(const char *script);
+struct process_start sh_start(const char *script);
 bool sh_job(struct box *b, const char *script, struct job *ret);
 void sh_run(struct box *b, const char *script, struct outcome *ret);
 
 /* A file operation. */
-void box_file(struct box *b, enum control_what what, const char *path, const char *to,
+void box_file(struct box *b, enum start_what what, const char *path, const char *to,
               struct str input, struct outcome *ret);
 
 /* Reads until n bytes are there, end of file or BOX_WAIT_MS: the number read. */

@@ -91,7 +91,7 @@ BOX_TEST(descriptors_nobody_asked_for_do_not_stay)
     static union {
         struct control_start start;
         char room[sizeof(struct control_start) + sizeof text];
-    } m = { .start = { .what = CONTROL_PROGRAM,
+    } m = { .start = { .what = START_PROGRAM,
                        .argc = 1,
                        .text_size = sizeof text,
                        .text_at = sizeof(struct control_start) } };
@@ -213,7 +213,7 @@ BOX_TEST(a_client_that_does_not_read_loses_nothing)
 {
     enum { PROGRAMS = 60, PINGS = 4000 };
     static const char *const argv[] = { "/bin/true", NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
     uint32_t pings;
     struct box b;
     struct err e;
@@ -233,7 +233,7 @@ BOX_TEST(a_client_that_does_not_read_loses_nothing)
 BOX_TEST(answers_of_every_size_wait_for_a_client_that_does_not_read)
 {
     enum { PROGRAMS = 200, REQUESTS = 400 };
-    struct supervisor_start s;
+    struct process_start s;
     static union supervisor_message m;
     struct ipc_fds fds;
     struct box b;
@@ -242,7 +242,7 @@ BOX_TEST(answers_of_every_size_wait_for_a_client_that_does_not_read)
 
     box_open(&b);
     s = sh_start("exec sleep 100");
-    s.flags = CONTROL_KEEP;
+    s.flags = START_KEEP;
     for (uint32_t n = 0; n < PROGRAMS; n++) {
         CHECK(job_start(&b, &s, &j, NULL));
         job_close(&j);
@@ -257,7 +257,7 @@ BOX_TEST(answers_of_every_size_wait_for_a_client_that_does_not_read)
 
 BOX_TEST(as_many_starts_as_the_table_holds)
 {
-    struct supervisor_start s;
+    struct process_start s;
     struct box b;
     struct job j;
     uint32_t n;
@@ -281,7 +281,7 @@ struct aged_start {
 static int run_aged(struct box *b, size_t text_at, uint32_t flags, union supervisor_message *ret)
 {
     static const char text[] = "/\0/bin/sh\0-c\0exit 3";
-    struct aged_start m = { .start = { .what = CONTROL_PROGRAM,
+    struct aged_start m = { .start = { .what = START_PROGRAM,
                                        .flags = flags,
                                        .argc = 3,
                                        .text_size = sizeof text,

@@ -34,7 +34,7 @@ static void write_file(struct box *b, const char *path, struct str data, struct 
 {
     struct buf room AUTO(buf_done) = BUF_INIT(32 << 20);
 
-    box_file(b, CONTROL_WRITE, path, NULL, chunks(&room, data, 100000, true), ret);
+    box_file(b, START_WRITE, path, NULL, chunks(&room, data, 100000, true), ret);
 }
 
 static bool good(const struct outcome *o)
@@ -69,12 +69,12 @@ BOX_TEST(what_is_written_is_read)
     box_open(&b);
     write_file(&b, "/tmp/big", (struct str){ big, sizeof big }, &o);
     CHECK_GOOD(o);
-    box_file(&b, CONTROL_READ, "/tmp/big", NULL, STR(""), &o);
+    box_file(&b, START_READ, "/tmp/big", NULL, STR(""), &o);
     CHECK_GOOD(o);
     CHECK(o.out.n == sizeof big && memcmp(o.out.p, big, sizeof big) == 0);
     write_file(&b, "/tmp/empty", STR(""), &o);
     CHECK_GOOD(o);
-    box_file(&b, CONTROL_READ, "/tmp/empty", NULL, STR(""), &o);
+    box_file(&b, START_READ, "/tmp/empty", NULL, STR(""), &o);
     CHECK(good(&o) && o.out.n == 0);
     CHECK_SH(&b, "stat -c %a /tmp/big; ls -A /tmp | wc -l", 0, "644\n2\n");
     box_close(&b);
@@ -98,7 +98,7 @@ BOX_TEST(reading_what_is_no_file)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct outcome o AUTO(outcome_done) = { 0 };
 
-        box_file(&b, CONTROL_READ, cases[i].path, NULL, STR(""), &o);
+        box_file(&b, START_READ, cases[i].path, NULL, STR(""), &o);
         if (o.failed || o.end.status != 1 || o.end.sys != cases[i].sys)
             FAIL("%s: status %d, errno %d, %s", cases[i].path, o.end.status, o.end.sys, o.end.msg);
     }
@@ -108,8 +108,8 @@ BOX_TEST(reading_what_is_no_file)
 BOX_TEST(a_client_that_leaves_early_changes_nothing)
 {
     static const char *const path[] = { "/tmp/file", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_WRITE, .argv = path, .cwd = "/", .flags = CONTROL_STDIN
+    struct process_start s = {
+        .what = START_WRITE, .argv = path, .cwd = "/", .flags = START_STDIN
     };
     struct buf room AUTO(buf_done) = BUF_INIT(1 << 20);
     struct outcome o AUTO(outcome_done) = { 0 };
@@ -139,7 +139,7 @@ BOX_TEST(a_client_that_leaves_early_changes_nothing)
 BOX_TEST(an_operation_that_is_stopped_fails)
 {
     static const char *const path[] = { "/tmp/big", NULL };
-    struct supervisor_start s = { .what = CONTROL_READ, .argv = path, .cwd = "/" };
+    struct process_start s = { .what = START_READ, .argv = path, .cwd = "/" };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
     struct job j;
@@ -153,7 +153,7 @@ BOX_TEST(an_operation_that_is_stopped_fails)
     CHECK(o.out.n < 3000000);
     outcome_done(&o);
     o = (struct outcome){ 0 };
-    box_file(&b, CONTROL_READ, "/tmp/big", NULL, STR(""), &o);
+    box_file(&b, START_READ, "/tmp/big", NULL, STR(""), &o);
     CHECK_GOOD(o);
     box_close(&b);
 }
@@ -232,7 +232,7 @@ BOX_TEST(a_write_goes_through_links)
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         write_file(&b, paths[i], str_from(paths[i]), &o);
         CHECK_GOOD(o);
-        box_file(&b, CONTROL_READ, "/tmp/target", NULL, STR(""), &o);
+        box_file(&b, START_READ, "/tmp/target", NULL, STR(""), &o);
         CHECK_STR(buf_str(&o.out), paths[i]);
     }
     write_file(&b, "/tmp/dangling", STR("made"), &o);
@@ -245,8 +245,8 @@ BOX_TEST(a_write_goes_through_links)
 BOX_TEST(a_write_keeps_the_mode)
 {
     static const char *const path[] = { "/tmp/script", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_WRITE, .argv = path, .cwd = "/", .flags = CONTROL_STDIN, .mode = 0600
+    struct process_start s = {
+        .what = START_WRITE, .argv = path, .cwd = "/", .flags = START_STDIN, .mode = 0600
     };
     struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
     struct outcome o AUTO(outcome_done) = { 0 };
@@ -256,7 +256,7 @@ BOX_TEST(a_write_keeps_the_mode)
     CHECK_SH(&b, "cd /tmp; touch script fixed; chmod 755 script; chmod 444 fixed", 0, "");
     write_file(&b, "/tmp/script", STR("x"), &o);
     CHECK_GOOD(o);
-    box_file(&b, CONTROL_WRITE, "/tmp/fixed", "user.a=b", chunks(&room, STR("x"), 1, true), &o);
+    box_file(&b, START_WRITE, "/tmp/fixed", "user.a=b", chunks(&room, STR("x"), 1, true), &o);
     CHECK_GOOD(o);
     CHECK_SH(&b, "stat -c %a /tmp/script /tmp/fixed", 0, "755\n444\n");
     box_run(&b, &s, chunks(&room, STR("y"), 1, true), &o);
@@ -269,11 +269,10 @@ BOX_TEST(a_write_keeps_the_mode)
 BOX_TEST(a_write_follows_no_trap)
 {
     static const char *const trap[] = { "/tmp/trap", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_PROGRAM,
+    struct process_start s = {
+        .what = START_PROGRAM,
         .cwd = "/",
-        .uid = 1234,
-        .gid = 1234,
+        .user = "1234",
         .argv = (const char *const[]){ "ln", "-s", "/run/secret", "/tmp/trap", NULL },
     };
     struct outcome o AUTO(outcome_done) = { 0 };
@@ -319,21 +318,21 @@ BOX_TEST(stat_says_what_is_there)
              "printf 12345 >/tmp/file; chmod 640 /tmp/file; touch -d @1700000000 /tmp/file; "
              "ln -s /some/where /tmp/link",
              0, "");
-    box_file(&b, CONTROL_STAT, "/tmp/file", NULL, STR(""), &o);
+    box_file(&b, START_STAT, "/tmp/file", NULL, STR(""), &o);
     CHECK_GOOD(o);
     rest = buf_str(&o.out);
     e = next_entry(&rest, &name, &link);
     CHECK(e && e->size == 5 && e->mode == (S_IFREG | 0640) && e->uid == 0 && e->nlink == 1);
     CHECK(e->mtime_ns == INT64_C(1700000000) * 1000000000 && rest.n == 0 && link.n == 0);
     CHECK_STR(name, "file");
-    box_file(&b, CONTROL_STAT, "/tmp/link", NULL, STR(""), &o);
+    box_file(&b, START_STAT, "/tmp/link", NULL, STR(""), &o);
     rest = buf_str(&o.out);
     e = next_entry(&rest, &name, &link);
     CHECK(e && S_ISLNK(e->mode));
     CHECK_STR(link, "/some/where");
-    box_file(&b, CONTROL_STAT, "/tmp/none", NULL, STR(""), &o);
+    box_file(&b, START_STAT, "/tmp/none", NULL, STR(""), &o);
     CHECK_BAD(o, ENOENT);
-    box_file(&b, CONTROL_STAT, "/", NULL, STR(""), &o);
+    box_file(&b, START_STAT, "/", NULL, STR(""), &o);
     CHECK_GOOD(o);
     box_close(&b);
 }
@@ -361,8 +360,8 @@ BOX_TEST(links_are_resolved)
              0, "");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *const path[] = { cases[i].path, NULL };
-        struct supervisor_start s = {
-            .what = CONTROL_STAT, .argv = path, .cwd = "/", .mode = CONTROL_RESOLVE
+        struct process_start s = {
+            .what = START_STAT, .argv = path, .cwd = "/", .mode = START_RESOLVE
         };
         struct outcome o AUTO(outcome_done) = { 0 };
         struct str rest, name, link;
@@ -378,9 +377,9 @@ BOX_TEST(links_are_resolved)
 
 BOX_TEST(a_home_is_what_passwd_says)
 {
-    struct supervisor_start s = { .what = CONTROL_HOME,
-                                  .argv = (const char *const[]){ NULL },
-                                  .cwd = "/" };
+    struct process_start s = { .what = START_HOME,
+                               .argv = (const char *const[]){ NULL },
+                               .cwd = "/" };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
 
@@ -391,7 +390,7 @@ BOX_TEST(a_home_is_what_passwd_says)
     {
         struct outcome said AUTO(outcome_done) = { 0 };
 
-        box_file(&b, CONTROL_READ, "/tmp/home", NULL, STR(""), &said);
+        box_file(&b, START_READ, "/tmp/home", NULL, STR(""), &said);
         CHECK(o.out.n && str_eq(buf_str(&o.out), buf_str(&said.out)));
     }
     s.user = "nobody-here";
@@ -416,7 +415,7 @@ BOX_TEST(a_list_is_complete)
              "mkdir /tmp/d; cd /tmp/d; p=$(printf %0200d 0); i=0; "
              "while [ $i -lt 1500 ]; do : >$p.$i; i=$((i+1)); done",
              0, "");
-    box_file(&b, CONTROL_LIST_DIR, "/tmp/d", NULL, STR(""), &o);
+    box_file(&b, START_LIST, "/tmp/d", NULL, STR(""), &o);
     CHECK_GOOD(o);
     for (rest = buf_str(&o.out); next_entry(&rest, &name, &link); n++) {
         uint64_t number;
@@ -426,7 +425,7 @@ BOX_TEST(a_list_is_complete)
         seen[number] = true;
     }
     CHECK_INT(n, FILES);
-    box_file(&b, CONTROL_LIST_DIR, "/etc/passwd", NULL, STR(""), &o);
+    box_file(&b, START_LIST, "/etc/passwd", NULL, STR(""), &o);
     CHECK_BAD(o, ENOTDIR);
     box_close(&b);
 }
@@ -437,31 +436,31 @@ BOX_TEST(directories_are_made_and_trees_removed)
     struct box b;
 
     box_open(&b);
-    box_file(&b, CONTROL_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o);
+    box_file(&b, START_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o);
     CHECK_GOOD(o);
-    box_file(&b, CONTROL_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o); /* it is there */
+    box_file(&b, START_MKDIR, "/tmp/a/b/c", NULL, STR(""), &o); /* it is there */
     CHECK_GOOD(o);
     CHECK_SH(&b, "stat -c %a /tmp/a/b; echo x >/tmp/a/file; ln -s /etc /tmp/a/b/etc", 0, "755\n");
-    box_file(&b, CONTROL_MKDIR, "/tmp/a/file/d", NULL, STR(""), &o);
+    box_file(&b, START_MKDIR, "/tmp/a/file/d", NULL, STR(""), &o);
     CHECK_BAD(o, ENOTDIR);
-    box_file(&b, CONTROL_MKDIR, "/tmp/a/file", NULL, STR(""), &o);
+    box_file(&b, START_MKDIR, "/tmp/a/file", NULL, STR(""), &o);
     CHECK_BAD(o, EEXIST);
-    box_file(&b, CONTROL_MKDIR, "", NULL, STR(""), &o);
+    box_file(&b, START_MKDIR, "", NULL, STR(""), &o);
     CHECK_BAD(o, ENOENT);
-    box_file(&b, CONTROL_REMOVE, "/tmp/a", NULL, STR(""), &o);
+    box_file(&b, START_REMOVE, "/tmp/a", NULL, STR(""), &o);
     CHECK_GOOD(o);
     CHECK_SH(&b, "ls -A /tmp; test -e /etc/passwd", 0, "");
-    box_file(&b, CONTROL_REMOVE, "/tmp/a", NULL, STR(""), &o);
+    box_file(&b, START_REMOVE, "/tmp/a", NULL, STR(""), &o);
     CHECK(!good(&o));
-    box_file(&b, CONTROL_REMOVE, "/", NULL, STR(""), &o);
+    box_file(&b, START_REMOVE, "/", NULL, STR(""), &o);
     CHECK(!good(&o));
     box_close(&b);
 }
 
-static void run_strings(struct box *b, enum control_what what, const char *const *argv,
+static void run_strings(struct box *b, enum start_what what, const char *const *argv,
                         struct outcome *ret)
 {
-    struct supervisor_start s = { .what = what, .argv = argv, .cwd = "/" };
+    struct process_start s = { .what = what, .argv = argv, .cwd = "/" };
 
     box_run(b, &s, STR(""), ret);
 }
@@ -475,20 +474,20 @@ BOX_TEST(permissions)
 
     box_open(&b);
     CHECK_SH(&b, "echo x >/tmp/file; ln -s file /tmp/link", 0, "");
-    RUN(CONTROL_PERMIT, &o, "/tmp/link", "mode=0640");
+    RUN(START_PERMIT, &o, "/tmp/link", "mode=0640");
     CHECK_GOOD(o);
     CHECK_SH(&b, "stat -c %a /tmp/file", 0, "640\n");
-    RUN(CONTROL_PERMIT, &o, "/tmp/none", "mode=0640");
+    RUN(START_PERMIT, &o, "/tmp/none", "mode=0640");
     CHECK_BAD(o, ENOENT);
     /* one bad setting, and none is applied */
-    RUN(CONTROL_PERMIT, &o, "/tmp/file", "mode=0600", "owner=no-such-user");
+    RUN(START_PERMIT, &o, "/tmp/file", "mode=0600", "owner=no-such-user");
     CHECK(!good(&o) && !o.failed);
-    RUN(CONTROL_PERMIT, &o, "/tmp/file", "mode=0600", "group=no-such-group");
+    RUN(START_PERMIT, &o, "/tmp/file", "mode=0600", "group=no-such-group");
     CHECK(!good(&o) && !o.failed);
     for (size_t i = 0; i < 5; i++) {
         static const char *const bad[] = { "mode=8", "mode=077777", "mode=-1", "mod=1", "x" };
 
-        RUN(CONTROL_PERMIT, &o, "/tmp/file", bad[i]);
+        RUN(START_PERMIT, &o, "/tmp/file", bad[i]);
         CHECK(!good(&o) && !o.failed);
     }
     CHECK_SH(&b, "stat -c %a /tmp/file", 0, "640\n");
@@ -502,15 +501,15 @@ BOX_TEST(files_become_one)
 
     box_open(&b);
     CHECK_SH(&b, "printf 1 >/tmp/one; printf 2 >/tmp/two; mkdir /tmp/dir", 0, "");
-    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/none");
+    RUN(START_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/none");
     CHECK_BAD(o, ENOENT);
     CHECK_SH(&b, "cd /tmp; echo *", 0, "dir one two\n"); /* nothing was made, and nothing removed */
-    RUN(CONTROL_COMPOSE, &o, "/tmp/dir", "/tmp/one");
+    RUN(START_COMPOSE, &o, "/tmp/dir", "/tmp/one");
     CHECK_BAD(o, EISDIR);
-    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/two", "/tmp/one");
+    RUN(START_COMPOSE, &o, "/tmp/new/all", "/tmp/one", "/tmp/two", "/tmp/one");
     CHECK_GOOD(o);
     CHECK_SH(&b, "cd /tmp; cat new/all; echo; echo *", 0, "121\ndir new\n");
-    RUN(CONTROL_COMPOSE, &o, "/tmp/new/all", "/tmp/new/all", "/tmp/new/all");
+    RUN(START_COMPOSE, &o, "/tmp/new/all", "/tmp/new/all", "/tmp/new/all");
     CHECK_GOOD(o); /* into one of them */
     CHECK_SH(&b, "cat /tmp/new/all; ls -A /tmp/new", 0, "121121all\n");
     box_close(&b);
@@ -537,7 +536,7 @@ static void upload_files(struct box *b, struct buf *room, const char *attribute,
 {
     if (complete)
         add_record(room, UPLOAD_COMMIT, "");
-    box_file(b, CONTROL_UPLOAD, attribute, NULL, buf_str(room), ret);
+    box_file(b, START_UPLOAD, attribute, NULL, buf_str(room), ret);
     buf_clear(room);
 }
 
@@ -565,7 +564,7 @@ BOX_TEST(files_are_stored_together)
              0,
              "1223335\n640\n755\n644\n.:\na\nfar\nlink\nloose\nnew\ntwice\n\nfar:\nnone\n\nnew:"
              "\nempty\ner\n\nnew/er:\nb\n");
-    box_file(&b, CONTROL_STAT, "/tmp/new/er/b", NULL, STR(""), &o);
+    box_file(&b, START_STAT, "/tmp/new/er/b", NULL, STR(""), &o);
     CHECK_GOOD(o);
     upload_files(&b, &room, NULL, true, &o); /* none */
     CHECK_GOOD(o);
@@ -620,12 +619,9 @@ BOX_TEST(a_failed_upload_leaves_nothing)
 BOX_TEST(a_file_that_cannot_be_replaced_fails_the_upload)
 {
     static const char *const none[] = { NULL };
-    struct supervisor_start s = { .what = CONTROL_UPLOAD,
-                                  .argv = none,
-                                  .cwd = "/",
-                                  .flags = CONTROL_STDIN,
-                                  .uid = 1234,
-                                  .gid = 1234 };
+    struct process_start s = {
+        .what = START_UPLOAD, .argv = none, .cwd = "/", .flags = START_STDIN, .user = "1234"
+    };
     struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
@@ -680,10 +676,10 @@ BOX_TEST(renames)
 
     box_open(&b);
     CHECK_SH(&b, "echo one >/tmp/one; echo two >/tmp/two", 0, "");
-    box_file(&b, CONTROL_RENAME, "/tmp/one", "/tmp/two", STR(""), &o);
+    box_file(&b, START_RENAME, "/tmp/one", "/tmp/two", STR(""), &o);
     CHECK_GOOD(o);
     CHECK_SH(&b, "cat /tmp/two; ls -A /tmp", 0, "one\ntwo\n");
-    box_file(&b, CONTROL_RENAME, "/tmp/one", "/tmp/three", STR(""), &o);
+    box_file(&b, START_RENAME, "/tmp/one", "/tmp/three", STR(""), &o);
     CHECK_BAD(o, ENOENT);
     box_close(&b);
 }
@@ -697,9 +693,7 @@ BOX_TEST(renames_with_new_parents)
         { "/tmp/a", "/tmp/a/b/new/er/a", NULL }, /* into itself */
         { "/tmp/a", "/tmp/x/y/file/z/a", NULL }, /* through what is no directory */
     };
-    struct supervisor_start s = { .what = CONTROL_RENAME,
-                                  .cwd = "/",
-                                  .mode = CONTROL_MAKE_PARENTS };
+    struct process_start s = { .what = START_RENAME, .cwd = "/", .mode = START_MAKE_PARENTS };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
 
@@ -723,7 +717,7 @@ BOX_TEST(renames_with_new_parents)
 BOX_TEST(a_watch_tells_what_happens)
 {
     static const char *const path[] = { "/tmp", NULL };
-    struct supervisor_start s = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct process_start s = { .what = START_WATCH, .argv = path, .cwd = "/" };
     struct control_exited end;
     unsigned seen = 0;
     struct box b;
@@ -777,8 +771,8 @@ static void await_change(const struct job *j, uint32_t mask, const char *wanted)
 BOX_TEST(a_watch_of_a_tree_follows_what_is_made_later)
 {
     static const char *const path[] = { "/tmp/top", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_WATCH, .argv = path, .cwd = "/", .mode = CONTROL_WATCH_TREE
+    struct process_start s = {
+        .what = START_WATCH, .argv = path, .cwd = "/", .mode = START_WATCH_TREE
     };
     struct control_exited end;
     char name[256];
@@ -815,7 +809,7 @@ BOX_TEST(a_watch_tells_of_writes)
         { IN_MODIFY, "f" }, { IN_CLOSE_WRITE, "f" }, { IN_CREATE, "last" },
     };
     static const char *const path[] = { "/tmp", NULL };
-    struct supervisor_start s = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct process_start s = { .what = START_WATCH, .argv = path, .cwd = "/" };
     struct buf room AUTO(buf_done) = BUF_INIT(1 << 10);
     struct outcome o AUTO(outcome_done) = { 0 };
     struct control_exited end;
@@ -828,7 +822,7 @@ BOX_TEST(a_watch_tells_of_writes)
     CHECK_INT(next_change(&j, name), 0);
     write_file(&b, "/tmp/f", STR("one"), &o);
     write_file(&b, "/tmp/f", STR("two"), &o);
-    box_file(&b, CONTROL_WRITE, "/tmp/f", NULL, chunks(&room, STR("three"), 1, false), &o);
+    box_file(&b, START_WRITE, "/tmp/f", NULL, chunks(&room, STR("three"), 1, false), &o);
     CHECK_BAD(o, EINVAL);
     CHECK_SH(&b, "mkdir /tmp/last", 0, "");
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
@@ -845,10 +839,10 @@ BOX_TEST(a_watch_tells_of_writes)
 BOX_TEST(a_watch_tells_entries)
 {
     static const char *const path[] = { "/tmp/top", NULL };
-    struct supervisor_start s = { .what = CONTROL_WATCH,
-                                  .argv = path,
-                                  .cwd = "/",
-                                  .mode = CONTROL_WATCH_TREE | CONTROL_WATCH_ENTRIES };
+    struct process_start s = { .what = START_WATCH,
+                               .argv = path,
+                               .cwd = "/",
+                               .mode = START_WATCH_TREE | START_WATCH_ENTRIES };
     struct control_event event = { 0 };
     struct control_entry entry;
     struct control_exited end;
@@ -886,7 +880,7 @@ BOX_TEST(a_watch_is_of_a_directory)
 
     box_open(&b);
     CHECK_SH(&b, "echo x >/tmp/file", 0, "");
-    box_file(&b, CONTROL_WATCH, "/tmp/file", NULL, STR(""), &o);
+    box_file(&b, START_WATCH, "/tmp/file", NULL, STR(""), &o);
     CHECK_BAD(o, ENOTDIR);
     box_close(&b);
 }
@@ -896,23 +890,23 @@ BOX_TEST(a_write_sets_attributes_that_looking_tells)
     static const char *const path[] = { "/tmp/file", NULL };
     static const char wanted[] = "user.e2b.kind=a=b";
     const struct str data = { "\1\0\0\0x\0\0\0\0", 9 };
-    struct supervisor_start look = { .what = CONTROL_STAT, .argv = path, .cwd = "/" };
+    struct process_start look = { .what = START_STAT, .argv = path, .cwd = "/" };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct control_entry entry;
     struct box b;
 
     box_open(&b);
-    box_file(&b, CONTROL_WRITE, path[0], wanted, data, &o);
+    box_file(&b, START_WRITE, path[0], wanted, data, &o);
     CHECK_GOOD(o);
     box_run(&b, &look, STR(""), &o);
     CHECK_INT(o.out.n, sizeof entry + strlen("file")); /* nobody asked */
-    look.mode = CONTROL_ATTRIBUTES;
+    look.mode = START_ATTRIBUTES;
     box_run(&b, &look, STR(""), &o);
     CHECK_INT(o.out.n, sizeof entry + strlen("file") + sizeof wanted);
     memcpy(&entry, o.out.p, sizeof entry);
     CHECK_INT(entry.attributes_len, sizeof wanted);
     CHECK(memcmp(o.out.p + o.out.n - sizeof wanted, wanted, sizeof wanted) == 0);
-    box_file(&b, CONTROL_WRITE, path[0], "trusted.x=y", data, &o);
+    box_file(&b, START_WRITE, path[0], "trusted.x=y", data, &o);
     CHECK(o.end.status != 0);
     box_close(&b);
 }
@@ -933,10 +927,10 @@ BOX_TEST(a_tree_survives_packing_and_unpacking)
              "&& : >empty && "
              "find . -exec touch -h -d @1600000000 {} +",
              0, "");
-    box_file(&b, CONTROL_PACK, "/tmp/from", NULL, STR(""), &packed);
+    box_file(&b, START_PACK, "/tmp/from", NULL, STR(""), &packed);
     CHECK_GOOD(packed);
     CHECK(packed.out.n > 300000);
-    box_file(&b, CONTROL_UNPACK, "/tmp/to", NULL, buf_str(&packed.out), &o);
+    box_file(&b, START_UNPACK, "/tmp/to", NULL, buf_str(&packed.out), &o);
     CHECK_GOOD(o);
     snprintf(script, sizeof script, look, "from");
     sh_run(&b, script, &before);
@@ -947,8 +941,7 @@ BOX_TEST(a_tree_survives_packing_and_unpacking)
              STR_ARG(buf_str(&after.out)));
     CHECK(before.out.n > 100);
     /* cut short */
-    box_file(&b, CONTROL_UNPACK, "/tmp/to", NULL, (struct str){ packed.out.p, packed.out.n / 2 },
-             &o);
+    box_file(&b, START_UNPACK, "/tmp/to", NULL, (struct str){ packed.out.p, packed.out.n / 2 }, &o);
     CHECK(!good(&o));
     box_close(&b);
 }
@@ -957,9 +950,7 @@ BOX_TEST(a_tree_survives_packing_and_unpacking)
 BOX_TEST(operations_have_the_rights_of_their_user)
 {
     static const char *const secret[] = { "/tmp/secret", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_READ, .argv = secret, .cwd = "/", .uid = 1234, .gid = 1234
-    };
+    struct process_start s = { .what = START_READ, .argv = secret, .cwd = "/", .user = "1234" };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
 
@@ -970,7 +961,7 @@ BOX_TEST(operations_have_the_rights_of_their_user)
     box_run(&b, &s, STR(""), &o);
     CHECK_BAD(o, EACCES);
     CHECK_INT(o.out.n, 0);
-    s.what = CONTROL_REMOVE;
+    s.what = START_REMOVE;
     box_run(&b, &s, STR(""), &o);
     CHECK(!good(&o)); /* /tmp is sticky */
     CHECK_SH(&b, "cat /tmp/secret", 0, "secret\n");

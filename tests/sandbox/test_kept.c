@@ -11,18 +11,18 @@
 
 enum { COOKIE = 0x5eed };
 
-static struct supervisor_start kept(const char *script, uint32_t flags)
+static struct process_start kept(const char *script, uint32_t flags)
 {
-    struct supervisor_start s = sh_start(script);
+    struct process_start s = sh_start(script);
 
-    s.flags = CONTROL_KEEP | flags;
+    s.flags = START_KEEP | flags;
     s.cookie = COOKIE;
     return s;
 }
 
 static bool start_kept(struct box *b, const char *script, uint32_t flags, struct job *ret)
 {
-    struct supervisor_start s = kept(script, flags);
+    struct process_start s = kept(script, flags);
 
     return job_start(b, &s, ret, NULL);
 }
@@ -83,8 +83,8 @@ static void attach(struct box *b, uint32_t proc, uint32_t flags, struct job *ret
     CHECK_INT(m.attached.proc, proc);
     CHECK_INT(m.attached.flags, flags);
     *ret = (struct job){ .proc = proc, .in = -1, .out = -1, .err = -1 };
-    CHECK_INT(fds.n, flags & CONTROL_TTY ? 1 : flags & CONTROL_STDIN ? 3 : 2);
-    if (flags & CONTROL_STDIN)
+    CHECK_INT(fds.n, flags & START_TTY ? 1 : flags & START_STDIN ? 3 : 2);
+    if (flags & START_STDIN)
         ret->in = fds.fd[at++];
     ret->out = fds.fd[at++];
     if (at < fds.n)
@@ -110,14 +110,14 @@ BOX_TEST(a_client_that_comes_back_finds_everything)
     place_init(&p);
     box_open_listening(&b, &p, 0);
     CHECK(start_kept(&b, "echo before; read line; echo \"$line\"; echo oops >&2; exit 7",
-                     CONTROL_STDIN, &j));
+                     START_STDIN, &j));
     job_close(&j); /* as if killed: unread output, open input */
     box_reconnect(&b, &p);
     row = list_one(&b);
     CHECK(row.proc == j.proc && row.pid == j.pid && row.cookie == COOKIE);
-    CHECK_INT(row.flags, CONTROL_KEEP | CONTROL_STDIN);
+    CHECK_INT(row.flags, START_KEEP | START_STDIN);
     CHECK_INT(row.state, CONTROL_RUNNING);
-    attach(&b, row.proc, CONTROL_STDIN, &j);
+    attach(&b, row.proc, START_STDIN, &j);
     await_word(j.out, "before");
     CHECK(write(j.in, "again\n", 6) == 6);
     await_word(j.out, "again");
@@ -141,7 +141,7 @@ BOX_TEST(an_end_is_told_until_it_is_forgotten)
     CHECK(start_kept(&b, "echo whole; exit 9", 0, &j));
     job_close(&j);
     expect_end(&b, j.tag, j.proc, 9);
-    CHECK_INT(list_one(&b).flags, CONTROL_KEEP | (uint32_t)CONTROL_TOLD);
+    CHECK_INT(list_one(&b).flags, START_KEEP | (uint32_t)CONTROL_TOLD);
     for (int i = 0; i < 3; i++) {
         box_reconnect(&b, &p);
         row = list_one(&b);
@@ -169,7 +169,7 @@ BOX_TEST(an_end_that_nobody_heard)
 
     place_init(&p);
     box_open_listening(&b, &p, 0);
-    CHECK(start_kept(&b, "read x; exit 5", CONTROL_STDIN, &j));
+    CHECK(start_kept(&b, "read x; exit 5", START_STDIN, &j));
     drop_fd(&b.control);
     CHECK(write(j.in, "go\n", 3) == 3);
     while (read(j.out, (char[1]){ 0 }, 1) != 0) /* end of file: it has ended, or is about to */
@@ -193,7 +193,7 @@ BOX_TEST(whoever_lists_does_not_take_what_is_anothers)
 
     place_init(&p);
     box_open_listening(&b, &p, 0);
-    CHECK(start_kept(&b, "read x; exit 5", CONTROL_STDIN, &j));
+    CHECK(start_kept(&b, "read x; exit 5", START_STDIN, &j));
     other = b;
     other.control = place_connect(&p);
     CHECK_INT(list_one(&other).proc, j.proc);
@@ -214,7 +214,7 @@ BOX_TEST(input_ends_when_it_is_closed_here_and_there)
     struct job j, again;
 
     box_open(&b);
-    CHECK(start_kept(&b, "cat; echo end", CONTROL_STDIN, &j));
+    CHECK(start_kept(&b, "cat; echo end", START_STDIN, &j));
     CHECK(write(j.in, "x\n", 2) == 2);
     await_word(j.out, "x");
     drop_fd(&j.in);
@@ -238,14 +238,13 @@ BOX_TEST(a_terminal_can_be_taken_again)
 
     place_init(&p);
     box_open_listening(&b, &p, 0);
-    CHECK(
-        start_kept(&b, "stty -echo; echo ready; read x; echo \"got $x\"; exit 3", CONTROL_TTY, &j));
+    CHECK(start_kept(&b, "stty -echo; echo ready; read x; echo \"got $x\"; exit 3", START_TTY, &j));
     await_word(j.out, "ready");
     job_close(&j); /* no hangup: PID 1 holds the terminal too */
     box_reconnect(&b, &p);
-    CHECK_INT(list_one(&b).flags, CONTROL_KEEP | CONTROL_TTY);
+    CHECK_INT(list_one(&b).flags, START_KEEP | START_TTY);
     expect_refused(&b, CONTROL_CLOSE_STDIN, j.proc, ERR_INVALID);
-    attach(&b, j.proc, CONTROL_TTY, &j);
+    attach(&b, j.proc, START_TTY, &j);
     CHECK(write(j.out, "this\n", 5) == 5);
     await_word(j.out, "got this");
     job_close(&j);
@@ -273,8 +272,8 @@ BOX_TEST(what_is_not_kept_is_not_given_again)
 BOX_TEST(a_start_that_fails_is_not_kept)
 {
     static const char *const argv[] = { "/no/such/program", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_PROGRAM, .argv = argv, .flags = CONTROL_KEEP, .cookie = COOKIE
+    struct process_start s = {
+        .what = START_PROGRAM, .argv = argv, .flags = START_KEEP, .cookie = COOKIE
     };
     struct control_failed why;
     struct job j;
@@ -310,8 +309,8 @@ BOX_TEST(the_tree_of_an_ended_one_can_be_killed)
 BOX_TEST(a_full_table)
 {
     static const char *const argv[] = { "/bin/true", NULL };
-    struct supervisor_start s = {
-        .what = CONTROL_PROGRAM, .argv = argv, .flags = CONTROL_KEEP, .cookie = COOKIE
+    struct process_start s = {
+        .what = START_PROGRAM, .argv = argv, .flags = START_KEEP, .cookie = COOKIE
     };
     static union supervisor_message m;
     struct control_failed why;
@@ -397,7 +396,7 @@ BOX_TEST(usage_grows_with_work_and_never_shrinks)
 static void body_usage_counts_children_that_no_parent_waits_for(void)
 {
     static const char *const argv[] = { "/opt/inside", "work", NULL };
-    const struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    const struct process_start s = { .what = START_PROGRAM, .argv = argv };
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
     int64_t before;

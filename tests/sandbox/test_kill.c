@@ -13,19 +13,19 @@
 
 enum { MS = 1000000 };
 
-static struct supervisor_start inside(const char *verb)
+static struct process_start inside(const char *verb)
 {
     static const char *argv[3];
 
     argv[0] = "/opt/inside";
     argv[1] = verb;
-    return (struct supervisor_start){ .what = CONTROL_PROGRAM, .argv = argv };
+    return (struct process_start){ .what = START_PROGRAM, .argv = argv };
 }
 
 /* Until it is so: a process that has just ended may still be seen. */
 static void await_count(struct box *b, const char *want)
 {
-    struct supervisor_start s = inside("count");
+    struct process_start s = inside("count");
     struct outcome o AUTO(outcome_done) = { 0 };
 
     for (int i = 0; i < 100; i++) {
@@ -40,7 +40,7 @@ static void await_count(struct box *b, const char *want)
 /* Nothing but PID 1 and the program that looks. */
 static void expect_empty(struct box *b)
 {
-    struct supervisor_start s = inside("count");
+    struct process_start s = inside("count");
     struct outcome o AUTO(outcome_done) = { 0 };
 
     box_run(b, &s, STR(""), &o);
@@ -49,7 +49,7 @@ static void expect_empty(struct box *b)
 
 BOX_TEST(a_timeout_is_told_as_one)
 {
-    struct supervisor_start s = sh_start("exec sleep 100");
+    struct process_start s = sh_start("exec sleep 100");
     struct outcome o AUTO(outcome_done) = { 0 };
     int64_t begin;
     struct box b;
@@ -69,7 +69,7 @@ BOX_TEST(a_timeout_is_told_as_one)
 
 BOX_TEST(a_program_may_use_its_grace)
 {
-    struct supervisor_start s =
+    struct process_start s =
         sh_start("trap 'sleep 0.1; echo bye; exit 9' TERM; while :; do sleep 0.02; done");
     struct outcome o AUTO(outcome_done) = { 0 };
     struct box b;
@@ -87,7 +87,7 @@ BOX_TEST(a_program_may_use_its_grace)
 /* One that ignores SIGTERM, with a child, a session of its own and a daemon. */
 static void run_escaping(struct box *b, int64_t timeout, int64_t grace, struct job *ret)
 {
-    struct supervisor_start s = inside("escape");
+    struct process_start s = inside("escape");
 
     s.timeout_ns = timeout;
     s.grace_ns = grace;
@@ -121,7 +121,7 @@ BOX_TEST(a_timeout_before_the_start_is_one_too)
 
     box_open(&b);
     for (int64_t ns = 1; ns < 4 * MS; ns = ns * 2 + 1) {
-        struct supervisor_start s = sh_start("exec sleep 100");
+        struct process_start s = sh_start("exec sleep 100");
         static union supervisor_message m;
         struct ipc_fds fds;
         struct err e;
@@ -195,7 +195,7 @@ BOX_TEST(signals_to_one_or_to_all)
 /* What marks a tree is a number the kernel gives to somebody else when the tree is gone. */
 BOX_TEST(a_kill_does_not_reach_what_starts_right_after_it)
 {
-    struct supervisor_start next;
+    struct process_start next;
     struct box b;
 
     box_open(&b);
@@ -229,7 +229,7 @@ BOX_TEST(a_kill_does_not_reach_what_starts_right_after_it)
 
 BOX_TEST(a_fork_bomb_is_killed)
 {
-    struct supervisor_start bomb = inside("bomb");
+    struct process_start bomb = inside("bomb");
     struct control_exited end;
     struct job j, quiet;
     struct box b;
@@ -252,7 +252,7 @@ BOX_TEST(a_fork_bomb_is_killed)
 
 BOX_TEST(a_fork_bomb_runs_into_its_timeout)
 {
-    struct supervisor_start bomb = inside("bomb");
+    struct process_start bomb = inside("bomb");
     struct control_exited end;
     struct box b;
     struct job j;
@@ -275,7 +275,7 @@ BOX_TEST(a_fork_bomb_runs_into_its_timeout)
 static void kill_hidden(struct box *b, const char *program)
 {
     const char *argv[] = { program, "escape", NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
     struct control_exited end;
     char rest[2];
     struct job j;
@@ -371,7 +371,7 @@ static void kill_all(struct box *b, int sig, int64_t grace_ns, int want)
 BOX_TEST(everything_inside_is_killed_at_once)
 {
     static const char *const path[] = { "/tmp", NULL };
-    struct supervisor_start watch = { .what = CONTROL_WATCH, .argv = path, .cwd = "/" };
+    struct process_start watch = { .what = START_WATCH, .argv = path, .cwd = "/" };
     struct control_exited end;
     struct job watcher, first, second;
     struct box b;

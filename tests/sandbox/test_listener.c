@@ -91,7 +91,7 @@ static void check_row(const struct control_procs *list, uint32_t i, const struct
     control_procs_at(list, i, &row);
     j = row.proc == running->proc ? running : ended;
     CHECK(row.proc == j->proc && row.pid == j->pid && row.tag == j->tag);
-    CHECK_INT(row.what, CONTROL_PROGRAM);
+    CHECK_INT(row.what, START_PROGRAM);
     CHECK_INT(row.state, j == running ? CONTROL_RUNNING : CONTROL_ENDED);
     CHECK_INT(row.status, j == running ? 0 : 6);
     CHECK(row.started_ns > 0 && !(row.flags & CONTROL_TOLD));
@@ -133,7 +133,7 @@ BOX_TEST(a_list_adopts_what_an_earlier_connection_started)
 /* What ended, and nobody has asked for, costs nothing. */
 BOX_TEST(an_end_that_waits_for_a_client_is_quiet)
 {
-    struct supervisor_start s;
+    struct process_start s;
     struct place p;
     struct box b;
     struct job j;
@@ -162,7 +162,7 @@ BOX_TEST(an_end_that_waits_for_a_client_is_quiet)
 static void expect_reached(struct box *b, const char *path, int by_path, int by_name)
 {
     const char *argv[] = { "/opt/inside", "reach", path, NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
     struct outcome o AUTO(outcome_done) = { 0 };
     char want[32];
 

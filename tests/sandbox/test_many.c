@@ -11,7 +11,7 @@ enum { SHORT = 2000, SHORT_SOAK = 10000, AT_ONCE = 100 };
 static void run_true(struct box *b)
 {
     static const char *const argv[] = { "/bin/true", NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
     struct control_exited end;
     struct job j;
 
@@ -61,7 +61,7 @@ BOX_TEST(a_hundred_at_once)
 {
     static const char *const argv[] = { "/bin/sh", "-c", "read x; echo $x; exit $((x % 200))",
                                         NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv, .flags = CONTROL_STDIN };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv, .flags = START_STDIN };
     struct job jobs[AT_ONCE];
     struct box b;
 
@@ -87,7 +87,7 @@ BOX_TEST(a_hundred_at_once)
 BOX_TEST(a_hundred_requests_without_waiting)
 {
     static const char *const argv[] = { "/bin/sh", "-c", "exit 5", NULL };
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
     static union supervisor_message m;
     struct ipc_fds fds;
     struct box b;
@@ -109,7 +109,7 @@ BOX_TEST(a_hundred_requests_without_waiting)
 BOX_TEST(the_process_limit_is_an_error_that_passes)
 {
     struct control_failed f = { 0 };
-    struct supervisor_start s;
+    struct process_start s;
     struct box b;
     struct job jobs[20], extra;
     int n = 0;

@@ -59,7 +59,7 @@ static void close_boundary(struct box *b, struct listeners *l)
 
 static void start_inside(struct box *b, struct job *ret, const char *const *argv)
 {
-    struct supervisor_start s = { .what = CONTROL_PROGRAM, .argv = argv };
+    struct process_start s = { .what = START_PROGRAM, .argv = argv };
 
     CHECK(job_start(b, &s, ret, NULL));
 }

@@ -104,31 +104,31 @@ static void run_round(struct box *b, const char *place, struct str archive)
 {
     static const uint32_t written[] = { 4, 0x65746972, 0 }; /* "rite" */
     static const struct {
-        enum control_what what;
+        enum start_what what;
         const char *path, *to;
     } operations[] = {
-        { CONTROL_READ, "dir/file", NULL },
-        { CONTROL_WRITE, "dir/file", NULL },
-        { CONTROL_LIST_DIR, "dir", NULL },
-        { CONTROL_STAT, "dir/file", NULL },
-        { CONTROL_MKDIR, "dir/sub/sub", NULL },
-        { CONTROL_RENAME, "dir/sub", "dir/bus" },
-        { CONTROL_REMOVE, "dir/bus", NULL },
-        { CONTROL_PACK, "dir/file.d", NULL },
-        { CONTROL_PACK, ".", NULL },
-        { CONTROL_UNPACK, "dir/file.d", NULL },
+        { START_READ, "dir/file", NULL },
+        { START_WRITE, "dir/file", NULL },
+        { START_LIST, "dir", NULL },
+        { START_STAT, "dir/file", NULL },
+        { START_MKDIR, "dir/sub/sub", NULL },
+        { START_RENAME, "dir/sub", "dir/bus" },
+        { START_REMOVE, "dir/bus", NULL },
+        { START_PACK, "dir/file.d", NULL },
+        { START_PACK, ".", NULL },
+        { START_UNPACK, "dir/file.d", NULL },
     };
 
     for (size_t i = 0; i < COUNT_OF(operations); i++) {
         const char *argv[] = { operations[i].path, operations[i].to, NULL };
-        struct supervisor_start s = { .what = operations[i].what, .argv = argv, .cwd = place };
+        struct process_start s = { .what = operations[i].what, .argv = argv, .cwd = place };
         struct outcome o AUTO(outcome_done) = { 0 };
-        struct str input = s.what == CONTROL_UNPACK
+        struct str input = s.what == START_UNPACK
                                ? archive
                                : (struct str){ (const char *)written, sizeof written };
 
-        if (s.what == CONTROL_WRITE || s.what == CONTROL_UNPACK)
-            s.flags = CONTROL_STDIN;
+        if (s.what == START_WRITE || s.what == START_UNPACK)
+            s.flags = START_STDIN;
         box_run(b, &s, input, &o);
         expect_unheard(&o);
     }
@@ -137,7 +137,7 @@ static void run_round(struct box *b, const char *place, struct str archive)
 static void make_archive(struct box *b, struct outcome *ret)
 {
     CHECK_SH(b, "mkdir -p /tmp/a/dir && echo new >/tmp/a/dir/file", 0, "");
-    box_file(b, CONTROL_PACK, "/tmp/a/dir", NULL, STR(""), ret);
+    box_file(b, START_PACK, "/tmp/a/dir", NULL, STR(""), ret);
     CHECK(!ret->failed && ret->end.status == 0 && ret->out.n > 0);
 }
 
@@ -190,22 +190,22 @@ BOX_TEST(a_tree_is_not_left_through_a_link)
     make_archive(&b, &archive);
     for (int round = 0; round < ROUNDS; round++) {
         static const char *const all[] = { "/tmp/work/top", NULL }, *const here[] = { ".", NULL };
-        struct supervisor_start s = { .argv = here, .cwd = cwd };
+        struct process_start s = { .argv = here, .cwd = cwd };
         struct outcome o AUTO(outcome_done) = { 0 };
         struct job j;
 
         CHECK_SH(&b, "mkdir -p /tmp/work/top", 0, "");
         start_swapping(&b, cwd, "/mnt/canary", &j);
-        s.what = CONTROL_PACK;
+        s.what = START_PACK;
         s.argv = all;
         box_run(&b, &s, STR(""), &o);
         expect_unheard(&o);
-        s.what = CONTROL_UNPACK;
+        s.what = START_UNPACK;
         s.argv = here;
-        s.flags = CONTROL_STDIN;
+        s.flags = START_STDIN;
         box_run(&b, &s, buf_str(&archive.out), &o);
         expect_untouched(h.canary, h.song);
-        s.what = CONTROL_REMOVE;
+        s.what = START_REMOVE;
         s.argv = all;
         s.flags = 0;
         box_run(&b, &s, STR(""), &o);

@@ -9,9 +9,9 @@
 
 static void start_shell(struct box *b, const char *script, struct job *ret)
 {
-    struct supervisor_start s = sh_start(script);
+    struct process_start s = sh_start(script);
 
-    s.flags = CONTROL_TTY;
+    s.flags = START_TTY;
     s.rows = 33;
     s.cols = 77;
     CHECK(job_start(b, &s, ret, NULL));

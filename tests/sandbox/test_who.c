@@ -16,14 +16,12 @@ struct holder {
     uint64_t inode;
 };
 
-static void start_holder(struct box *b, const char *const *argv, uint32_t uid, struct holder *ret)
+static void start_holder(struct box *b, const char *const *argv, const char *user,
+                         struct holder *ret)
 {
-    struct supervisor_start s = { .what = CONTROL_PROGRAM,
-                                  .argv = argv,
-                                  .flags = CONTROL_STDIN,
-                                  .cwd = "/tmp",
-                                  .uid = uid,
-                                  .gid = uid };
+    struct process_start s = {
+        .what = START_PROGRAM, .argv = argv, .flags = START_STDIN, .cwd = "/tmp", .user = user
+    };
     char text[32] = "";
     size_t n = 0;
 
@@ -110,7 +108,7 @@ BOX_TEST(a_program_and_its_file)
     struct box b;
 
     box_open(&b);
-    start_holder(&b, HOLD("plain", "0"), 0, &p);
+    start_holder(&b, HOLD("plain", "0"), "0", &p);
     expect_holders(&b, p.inode, 1, &fds);
     h = first_holder();
     CHECK_INT(h.pid, p.job.pid);
@@ -130,7 +128,7 @@ BOX_TEST(a_program_and_its_file)
 /* A start whose argv is a script, told apart from /opt/inside by its own path. */
 static void start_script(struct box *b, const char *script, struct holder *ret)
 {
-    start_holder(b, (const char *const[]){ "/bin/sh", "-c", script, NULL }, 0, ret);
+    start_holder(b, (const char *const[]){ "/bin/sh", "-c", script, NULL }, "0", ret);
 }
 
 static void expect_one(struct box *b, struct holder *h, const char *path)
@@ -211,7 +209,7 @@ static void expect_depth(struct box *b, const char *depth, uint32_t ancestors, u
     struct ipc_fds fds;
     struct holder p;
 
-    start_holder(b, HOLD("below", depth), 0, &p);
+    start_holder(b, HOLD("below", depth), "0", &p);
     expect_holders(b, p.inode, 1, &fds);
     CHECK_INT(first_holder().n_ancestors, ancestors);
     CHECK_INT(first_holder().flags, flags);
@@ -238,12 +236,12 @@ BOX_TEST(several_holders_but_not_too_many)
     struct box b;
 
     box_open(&b);
-    start_holder(&b, HOLD("together", "8"), 0, &p);
+    start_holder(&b, HOLD("together", "8"), "0", &p);
     expect_holders(&b, p.inode, 8, &fds);
     CHECK_INT(fds.n, 1);
     ipc_fds_done(&fds);
     end_holder(&b, &p);
-    start_holder(&b, HOLD("together", "9"), 0, &p);
+    start_holder(&b, HOLD("together", "9"), "0", &p);
     expect_too_much(&b, p.inode);
     end_holder(&b, &p);
     box_close(&b);
@@ -259,7 +257,7 @@ BOX_TEST(holders_that_hide)
 
     box_open(&b);
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        start_holder(&b, HOLD(ways[i], "0"), 0, &p);
+        start_holder(&b, HOLD(ways[i], "0"), "0", &p);
         if (strcmp(ways[i], "leader") == 0)
             CHECK_SH(&b, "sleep 0.1", 0, ""); /* it ends after the thread has begun */
         expect_holders(&b, p.inode, 1, &fds);
@@ -282,7 +280,7 @@ TEST(other_users_as_root)
         SKIP("only root's sandboxes have other users");
     box_open(&b);
     for (size_t i = 0; i < 2; i++) {
-        start_holder(&b, HOLD(i ? "hidden" : "plain", "0"), 1234, &p);
+        start_holder(&b, HOLD(i ? "hidden" : "plain", "0"), "1234", &p);
         expect_holders(&b, p.inode, 1, &fds);
         CHECK_INT(first_holder().uid, 1234);
         expect_path(first_holder().exe, "/opt/inside");
@@ -296,7 +294,7 @@ TEST(other_users_as_root)
                                         "cp /opt/inside own; chmod 700 own;"
                                         "exec ./own hold plain 0",
                                         NULL },
-                 1234, &p);
+                 "1234", &p);
     expect_one(&b, &p, "/tmp/own");
     box_close(&b);
 }
@@ -322,7 +320,7 @@ BOX_TEST(ten_thousand_descriptors)
     int type;
 
     box_open(&b);
-    start_holder(&b, HOLD("many", "4"), 0, &p);
+    start_holder(&b, HOLD("many", "4"), "0", &p);
     do
         type = ask_among_pings(&b, p.inode, &fds);
     while (type == CONTROL_FAILED && m.failed.code == ERR_BUSY);
@@ -330,7 +328,7 @@ BOX_TEST(ten_thousand_descriptors)
     CHECK_INT(m.who_is.n_holders, 1);
     ipc_fds_done(&fds);
     end_holder(&b, &p);
-    start_holder(&b, HOLD("many", "8"), 0, &p);
+    start_holder(&b, HOLD("many", "8"), "0", &p);
     expect_too_much(&b, 1);
     end_holder(&b, &p);
     box_close(&b);
@@ -347,7 +345,7 @@ BOX_TEST(a_look_that_is_stopped)
     int type;
 
     box_open(&b);
-    start_holder(&b, HOLD("many", "4"), 0, &p);
+    start_holder(&b, HOLD("many", "4"), "0", &p);
     tag = ++b.tag;
     CHECK_OK(supervisor_query_socket_owner(b.control, tag, p.inode, &e), e);
     CHECK_SH(&b, "kill -STOP -1", 0, "");
@@ -374,7 +372,7 @@ BOX_TEST(many_questions_at_once)
     struct err e;
 
     box_open(&b);
-    start_holder(&b, HOLD("plain", "0"), 0, &p);
+    start_holder(&b, HOLD("plain", "0"), "0", &p);
     first = b.tag + 1;
     for (int i = 0; i < ASKED; i++)
         CHECK_OK(supervisor_query_socket_owner(b.control, ++b.tag, p.inode, &e), e);
@@ -407,7 +405,7 @@ BOX_TEST(clients_that_go_without_an_answer)
 
     place_init(&p);
     box_open_listening(&b, &p, 0);
-    start_holder(&b, HOLD("plain", "0"), 0, &h);
+    start_holder(&b, HOLD("plain", "0"), "0", &h);
     for (int round = 0; round < 20; round++) {
         int other = place_connect(&p);
 
@@ -433,7 +431,7 @@ BOX_TEST(a_world_that_changes_while_it_is_looked_at)
     struct box b;
 
     box_open(&b);
-    start_holder(&b, HOLD("plain", "0"), 0, &p);
+    start_holder(&b, HOLD("plain", "0"), "0", &p);
     CHECK(sh_job(&b, "while :; do (exec true) & (exec true 3</dev/null) & wait; done", &noise));
     for (int i = 0; i < 200; i++) {
         expect_holders(&b, p.inode, 1, &fds);

@@ -269,7 +269,7 @@ static void on_probe_ended(struct backend_process *p, const struct backend_end *
                  &e);
 }
 
-static void start_probe(struct local_box *b, const struct backend_start *start)
+static void start_probe(struct local_box *b, const struct process_start *start)
 {
     static const struct backend_process_events events = { on_probe_started, on_probe_ended };
 
@@ -282,16 +282,16 @@ static void probe_root_dir(struct local_box *b)
     static const char *const root[] = { "/", NULL };
 
     b->makes_workdir = false;
-    start_probe(b, &(struct backend_start){ .what = BACKEND_STAT, .cwd = "/", .argv = root });
+    start_probe(b, &(struct process_start){ .what = START_STAT, .cwd = "/", .argv = root });
 }
 
 static void make_workdir(struct local_box *b, const char *user)
 {
     const char *const workdir[] = { local_usual_cwd(buf_str(&b->defaults)), NULL };
 
-    start_probe(
-        b, &(struct backend_start){
-               .what = BACKEND_MKDIR, .user = user, .cwd = "/", .argv = workdir, .mode = 0755 });
+    start_probe(b,
+                &(struct process_start){
+                    .what = START_MKDIR, .user = user, .cwd = "/", .argv = workdir, .mode = 0755 });
 }
 
 static void start_probe_sequence(struct local_box *b)
@@ -409,8 +409,8 @@ static struct backend_found found_process(const struct control_proc *p)
                                    .pid = p->pid,
                                    .cookie = p->cookie,
                                    .ended = p->state == CONTROL_ENDED,
-                                   .tty = p->flags & CONTROL_TTY,
-                                   .has_stdin = p->flags & CONTROL_STDIN,
+                                   .tty = p->flags & START_TTY,
+                                   .has_stdin = p->flags & START_STDIN,
                                    .how = local_process_how(p->how),
                                    .status = p->status,
                                    .oom_kills = p->oom_kills,
@@ -428,7 +428,7 @@ static size_t adopt_processes(struct local_box *b, const struct control_procs *m
         struct control_proc p;
 
         control_procs_at(m, i, &p);
-        if (p.flags & CONTROL_KEEP) {
+        if (p.flags & START_KEEP) {
             local_process_adopt(b, &p);
             ret[n++] = found_process(&p);
         } else if (p.state != CONTROL_ENDED) {

@@ -92,7 +92,7 @@ void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum c
     local_channel_post(b, &m, sizeof m);
 }
 
-int local_channel_start(struct local_box *b, uint32_t tag, const struct supervisor_start *s,
+int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
                         struct err *e)
 {
     int r = b->n_outbox ? -(int)ERR_BUSY : supervisor_start(b->control.fd, tag, s, e);

@@ -129,7 +129,7 @@ static int local_stale(struct extension *x, backend_known_fn *known, backend_sta
 /* the row */
 
 static void local_start(struct backend_box *b, struct backend_process *p,
-                        const struct backend_start *s)
+                        const struct process_start *s)
 {
     local_process_start(local_box_of(b), p, s);
 }

@@ -111,8 +111,8 @@ const char *local_usual_cwd(struct str defaults);
 const char *local_usual_user(const struct backend_spec *s);
 
 /* Texts are borrowed from both, or allocated on the arena. */
-int local_start_fill(struct str defaults, const struct backend_start *s, struct arena *a,
-                     struct supervisor_start *ret, struct err *e);
+int local_start_fill(struct str defaults, const struct process_start *s, struct arena *a,
+                     struct process_start *ret, struct err *e);
 
 /* --- Launchers (launcher.c). --- */
 struct local_request {
@@ -191,7 +191,7 @@ enum {
 };
 
 void local_process_start(struct local_box *b, struct backend_process *p,
-                         const struct backend_start *s);
+                         const struct process_start *s);
 void local_process_signal(struct backend_process *p, int sig, enum backend_scope scope);
 void local_process_close_stdin(struct backend_process *p);
 void local_process_drop(struct backend_process *p);
@@ -408,7 +408,7 @@ void local_channel_post_request(struct local_box *b, enum control_type type, uin
 void local_channel_post_one(struct local_box *b, enum control_type type, uint32_t tag,
                             uint32_t proc);
 void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope);
-int local_channel_start(struct local_box *b, uint32_t tag, const struct supervisor_start *s,
+int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
                         struct err *e); /* -ERR_BUSY: the queue is full */
 
 /* end.c */

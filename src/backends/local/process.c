@@ -14,7 +14,7 @@
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-enum { FIRST_SLOTS = 4, START_TEXT_MAX = CONTROL_TEXT_MAX, SLOT_MASK = (1 << TAG_SLOT_BITS) - 1 };
+enum { FIRST_SLOTS = 4, TEXT_MAX = CONTROL_TEXT_MAX, SLOT_MASK = (1 << TAG_SLOT_BITS) - 1 };
 
 /* the table */
 
@@ -219,11 +219,11 @@ void local_process_report_failed(struct local_box *b)
     }
 }
 
-static int send_process_start(struct local_box *b, uint16_t i, const struct backend_start *s,
+static int send_process_start(struct local_box *b, uint16_t i, const struct process_start *s,
                               struct err *e)
 {
-    struct arena a AUTO(arena_done) = ARENA_INIT(START_TEXT_MAX);
-    struct supervisor_start start;
+    struct arena a AUTO(arena_done) = ARENA_INIT(TEXT_MAX);
+    struct process_start start;
     int r;
 
     if (!local_channel_is_open(b))
@@ -233,16 +233,16 @@ static int send_process_start(struct local_box *b, uint16_t i, const struct back
 }
 
 void local_process_start(struct local_box *b, struct backend_process *p,
-                         const struct backend_start *s)
+                         const struct process_start *s)
 {
     uint16_t i = take_slot(&b->processes);
     struct process_slot *slot = &b->processes.slots[i - 1];
     struct err e = { 0 };
 
     adopt_owner(b, i, p);
-    slot->kept = s->flags & BACKEND_KEEP;
-    slot->tty = s->flags & BACKEND_TTY;
-    slot->has_stdin = s->flags & BACKEND_STDIN && !slot->tty;
+    slot->kept = s->flags & START_KEEP;
+    slot->tty = s->flags & START_TTY;
+    slot->has_stdin = s->flags & START_STDIN && !slot->tty;
     if (send_process_start(b, i, s, &e) < 0)
         fail_start_later(b, i, &e);
 }
@@ -412,7 +412,7 @@ void local_process_on_attached(struct local_box *b, const struct control_attache
     p = s->p;
     if (!p)
         return;
-    if (!take_stdio(p, fds, m->flags & CONTROL_TTY, m->flags & CONTROL_STDIN)) {
+    if (!take_stdio(p, fds, m->flags & START_TTY, m->flags & START_STDIN)) {
         report_not_started(s, err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n),
                            &e);
         return;
@@ -518,8 +518,8 @@ void local_process_adopt(struct local_box *b, const struct control_proc *p)
     struct process_slot *s = &b->processes.slots[i - 1];
 
     s->kept = s->started = true;
-    s->tty = p->flags & CONTROL_TTY;
-    s->has_stdin = p->flags & CONTROL_STDIN;
+    s->tty = p->flags & START_TTY;
+    s->has_stdin = p->flags & START_STDIN;
     s->pid = p->pid;
     set_slot_proc(&b->processes, i, p->proc);
     if (p->state == CONTROL_ENDED)

@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/own.h"
 #include "backends/local/local.h"
-#include "lib/ipc/listeners.h"
-#include "engine/runtime/user.h"
-
-static int add_default_string(struct buf *b, const char *s)
-{
-    return buf_add(b, (struct str){ s, strlen(s) + 1 });
-}
-
-static int add_default_variable(struct buf *b, const char *name, const char *value)
-{
-    int r = buf_addf(b, "%s=%s", name, value);
-
-    return r < 0 ? r : buf_add_c(b, '\0');
-}
-
-/* Compares names of variables. Programs read proxy variables in upper or lower case, so setting one
- * sets both. */
-static bool is_same_variable(const char *a, const char *b, size_t n)
-{
-    static const char end[] = "_proxy";
-    size_t m = sizeof end - 1;
-
-    return strncmp(a, b, n) == 0 ||
-           (n > m && strncasecmp(a + n - m, end, m) == 0 && strncasecmp(a, b, n) == 0);
-}
-
-static bool profile_has(const struct profile *p, const char *name)
-{
-    for (size_t i = 0; i < p->env.n; i++)
-        if (strlen(p->env.p[i].key) == strlen(name) &&
-            is_same_variable(p->env.p[i].key, name, strlen(name)))
-            return true;
-    return false;
-}
-
-static int add_proxy_variables(const struct profile *p, struct buf *ret)
-{
-    static const struct {
-        const char *name, *value;
-    } variables[] = {
-        { "HTTP_PROXY", LISTENERS_PROXY_URL },  { "http_proxy", LISTENERS_PROXY_URL },
-        { "HTTPS_PROXY", LISTENERS_PROXY_URL }, { "https_proxy", LISTENERS_PROXY_URL },
-        { "ALL_PROXY", LISTENERS_PROXY_URL },   { "all_proxy", LISTENERS_PROXY_URL },
-        { "NO_PROXY", LISTENERS_NO_PROXY },     { "no_proxy", LISTENERS_NO_PROXY },
-    };
-    int r = 0;
-
-    for (size_t i = 0; i < COUNT_OF(variables) && r >= 0; i++)
-        if (!profile_has(p, variables[i].name))
-            r = add_default_variable(ret, variables[i].name, variables[i].value);
-    return r;
-}
+#include "domain/model/process.h"
+#include "lib/ipc/environment.h"
 
 /* Translates "root" to "0": an image without /etc/passwd has a root, too. */
 static const char *root_as_number(const char *user)
@@ -73,36 +23,43 @@ const char *local_usual_user(const struct backend_spec *s)
                                                                    : user;
 }
 
-/* Adds the image's variables that the profile does not set. */
-static int add_image_variables(const struct backend_spec *s, struct buf *ret)
+/* The variables of profile, image and network; NULL: too many. */
+static const char **merge_default_variables(const struct backend_spec *s, struct arena *a)
 {
-    int r = 0;
+    const struct json_map *profile = &s->profile->env;
+    struct json_strs image = s->image ? s->image->env : (struct json_strs){ 0 };
+    const char **own = process_variables(profile, a);
+    const char **list =
+        arena_array(a, profile->n + image.n + ENVIRONMENT_PROXY_COUNT + 1, sizeof *list);
+    size_t n;
 
-    for (size_t i = 0; s->image && i < s->image->env.n && r >= 0; i++) {
-        char name[256];
-        struct str key;
+    if (!own || !list)
+        return NULL;
+    n = environment_append(list, 0, own, profile->n);
+    n = environment_append(list, n, image.p, image.n);
+    if (s->egress)
+        environment_append(list, n, environment_proxy, ENVIRONMENT_PROXY_COUNT);
+    return list;
+}
 
-        str_cut(str_from(s->image->env.p[i]), '=', &key);
-        if (!str_copy(key, name, sizeof name) || !profile_has(s->profile, name))
-            r = add_default_string(ret, s->image->env.p[i]);
-    }
-    return r;
+static int add_default_string(struct buf *b, const char *s)
+{
+    return buf_add(b, (struct str){ s, strlen(s) + 1 });
 }
 
 int local_defaults_write(const struct backend_spec *s, struct buf *ret, struct err *e)
 {
-    const struct profile *p = s->profile;
-    const char *workdir = p->workdir ? p->workdir : s->image ? s->image->workdir : "";
-    int r = add_default_string(ret, local_usual_user(s));
+    struct arena a AUTO(arena_done) = ARENA_INIT(8 * LOCAL_DEFAULTS_MAX);
+    const char *workdir = s->profile->workdir ? s->profile->workdir
+                          : s->image          ? s->image->workdir
+                                              : "";
+    const char **variables = merge_default_variables(s, &a);
+    int r = variables ? add_default_string(ret, local_usual_user(s)) : -(int)ERR_TOO_BIG;
 
     if (r >= 0)
         r = add_default_string(ret, workdir);
-    for (size_t i = 0; i < p->env.n && r >= 0; i++)
-        r = add_default_variable(ret, p->env.p[i].key, p->env.p[i].value);
-    if (r >= 0)
-        r = add_image_variables(s, ret);
-    if (r >= 0 && s->egress)
-        r = add_proxy_variables(p, ret);
+    for (size_t i = 0; r >= 0 && variables[i]; i++)
+        r = add_default_string(ret, variables[i]);
     return r < 0 ? err_set(e, ERR_TOO_BIG,
                            "the environment of profile and image is larger than %d bytes",
                            LOCAL_DEFAULTS_MAX)
@@ -129,22 +86,6 @@ static const char *next_default(struct str *rest)
     return s;
 }
 
-/* A list of variables; the first of a name counts. */
-struct variables {
-    const char **list;
-    size_t n;
-};
-
-static bool has_listed_variable(const struct variables *v, size_t among, const char *text)
-{
-    size_t n = strcspn(text, "=");
-
-    for (size_t i = 0; i < among; i++)
-        if (is_same_variable(v->list[i], text, n) && v->list[i][n] == '=')
-            return true;
-    return false;
-}
-
 static size_t count_default_strings(struct str text)
 {
     size_t n = 0;
@@ -154,81 +95,40 @@ static size_t count_default_strings(struct str text)
     return n;
 }
 
-/* Merges the variables of the request, the profile and the defaults; PID 1 adds HOME, USER and
- * PATH. Variables of the request may be many and are not compared with each other. */
-static int merge_variables(struct str profile, const struct backend_start *s, struct arena *a,
-                           struct variables *ret, struct err *e)
+/* Adds the variables of the defaults, and usual ones, to those of the start. */
+static int merge_variables(struct str defaults, struct process_start *s, struct arena *a,
+                           struct err *e)
 {
-    static const char *const ours[] = { "LANG=C.UTF-8", "TERM=xterm-256color" };
-    size_t n = 0, asked, n_ours = s->flags & BACKEND_TTY ? 2 : 1;
+    size_t n_asked = 0, n_own = count_default_strings(defaults), n;
+    const char **list, **own;
 
-    while (s->envp && s->envp[n])
-        n++;
-    asked = n;
-    ret->list = arena_array(a, n + count_default_strings(profile) + n_ours + 1, sizeof *ret->list);
-    if (!ret->list)
-        return err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n);
-    for (size_t i = 0; i < n; i++)
-        ret->list[i] = s->envp[i];
-    while (profile.n) {
-        const char *text = next_default(&profile);
-
-        if (!has_listed_variable(ret, asked, text))
-            ret->list[n++] = text;
-    }
-    for (size_t i = 0; i < n_ours; i++)
-        if (!has_listed_variable(ret, n, ours[i]))
-            ret->list[n++] = ours[i];
-    ret->n = n;
+    while (s->envp && s->envp[n_asked])
+        n_asked++;
+    own = arena_array(a, n_own + 1, sizeof *own);
+    list = arena_array(a, n_asked + n_own + ENVIRONMENT_USUAL_COUNT + 1, sizeof *list);
+    if (!own || !list)
+        return err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n_asked);
+    for (size_t i = 0; i < n_own; i++)
+        own[i] = next_default(&defaults);
+    n = environment_append(list, 0, s->envp, n_asked);
+    n = environment_append(list, n, own, n_own);
+    environment_append(list, n, environment_usual,
+                       s->flags & START_TTY ? ENVIRONMENT_USUAL_COUNT : 1);
+    s->envp = list;
     return 0;
 }
 
-static const enum control_what operations[BACKEND_WHAT_COUNT_] = {
-    [BACKEND_PROGRAM] = CONTROL_PROGRAM, [BACKEND_READ] = CONTROL_READ,
-    [BACKEND_WRITE] = CONTROL_WRITE,     [BACKEND_LIST] = CONTROL_LIST_DIR,
-    [BACKEND_STAT] = CONTROL_STAT,       [BACKEND_MKDIR] = CONTROL_MKDIR,
-    [BACKEND_REMOVE] = CONTROL_REMOVE,   [BACKEND_RENAME] = CONTROL_RENAME,
-    [BACKEND_WATCH] = CONTROL_WATCH,     [BACKEND_PACK] = CONTROL_PACK,
-    [BACKEND_UNPACK] = CONTROL_UNPACK,   [BACKEND_HOME] = CONTROL_HOME,
-    [BACKEND_PERMIT] = CONTROL_PERMIT,   [BACKEND_COMPOSE] = CONTROL_COMPOSE,
-    [BACKEND_UPLOAD] = CONTROL_UPLOAD,
-};
-
-int local_start_fill(struct str defaults, const struct backend_start *s, struct arena *a,
-                     struct supervisor_start *ret, struct err *e)
+int local_start_fill(struct str defaults, const struct process_start *s, struct arena *a,
+                     struct process_start *ret, struct err *e)
 {
     const char *usual_user = next_default(&defaults), *usual_cwd = next_default(&defaults);
-    struct variables v = { 0 };
-    struct user u;
-    int r;
 
-    if ((unsigned)s->what >= BACKEND_WHAT_COUNT_ || !s->argv)
+    if ((unsigned)s->what >= START_WHAT_COUNT_ || !s->argv)
         return err_set(e, ERR_BUG, "a start has no arguments or an unknown kind");
-    r = user_parse(s->user ? s->user : usual_user, &u, e);
-    if (r >= 0 && s->what == BACKEND_PROGRAM)
-        r = merge_variables(defaults, s, a, &v, e);
-    if (r < 0)
-        return r;
-    *ret = (struct supervisor_start){
-        .what = operations[s->what],
-        .flags = (s->flags & BACKEND_STDIN ? (uint32_t)CONTROL_STDIN : 0) |
-                 (s->flags & BACKEND_TTY ? (uint32_t)CONTROL_TTY : 0) |
-                 (s->flags & BACKEND_KEEP ? (uint32_t)CONTROL_KEEP : 0) |
-                 (s->flags & BACKEND_WHOLE ? (uint32_t)CONTROL_WHOLE : 0),
-        .uid = u.uid,
-        .gid = u.gid,
-        .user = u.name,
-        .mode = s->mode,
-        .rows = s->rows,
-        .cols = s->cols,
-        .timeout_ns = s->timeout_ns,
-        .grace_ns = s->grace_ns,
-        .cwd = s->cwd ? s->cwd : usual_cwd,
-        .argv = s->argv,
-        .envp = v.list,
-        .cookie = s->cookie,
-        .lent = s->lent,
-        .n_lent = s->n_lent,
-    };
-    return 0;
+    *ret = *s;
+    if (!ret->user)
+        ret->user = usual_user;
+    if (!ret->cwd)
+        ret->cwd = usual_cwd;
+    return s->what == START_PROGRAM ? merge_variables(defaults, ret, a, e) : 0;
 }

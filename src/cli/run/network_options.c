@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/body.h"
 #include "domain/package_hosts/package_hosts.h"
 
 bool network_is_requested(const struct network_options *o)
@@ -159,15 +158,23 @@ int network_log_open(const struct network_options *o, int *ret, struct err *e)
     return 0;
 }
 
+struct egress_request network_options_request(const struct network_options *o, struct json *policy)
+{
+    *policy = (struct json){ .type = JSON_STR, .s = buf_str(&o->text) };
+    return (struct egress_request){ .allow = { o->allow.p, o->allow.n },
+                                    .packages = o->packages,
+                                    .policy = o->policy ? policy : NULL,
+                                    .given = network_is_requested(o) };
+}
+
 void network_options_write(const struct network_options *o, struct json_writer *w)
 {
-    if (!network_is_requested(o))
+    struct json policy;
+    struct egress_request q = network_options_request(o, &policy);
+
+    if (!q.given)
         return;
-    json_field_begin_object(w, "egress");
-    body_list(w, "allow", &o->allow);
-    body_flag(w, "packages", o->packages);
-    if (o->policy) {
-        json_field_str(w, "policy", buf_str(&o->text));
-    }
-    json_end_object(w);
+    json_key(w, STR("egress"));
+    json_unbind_changed(&q, &(struct egress_request){ 0 }, egress_request_fields,
+                        EGRESS_REQUEST_FIELD_COUNT, w);
 }

@@ -8,6 +8,7 @@
 #include "cli/verb.h"
 #include "lib/ipc/listeners.h"
 #include "lib/json/writer.h"
+#include "domain/model/request.h"
 
 enum { NETWORK_RESOLVERS_MAX = 3 };
 
@@ -49,7 +50,9 @@ struct listeners_taken network_taken(const struct network_options *o);
 /* Opens the file for the events; -1 if there is to be none. */
 int network_log_open(const struct network_options *o, int *ret, struct err *e);
 
-/* Writes the member `egress` of a request, after the policy was read; nothing without a network. */
+/* The member `egress` of a request, after the policy was read; `policy` holds its text. */
+struct egress_request network_options_request(const struct network_options *o, struct json *policy);
+/* Writes that member; nothing without a network. */
 void network_options_write(const struct network_options *o, struct json_writer *w);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "base/own.h"
 #include "base/units.h"
+#include "lib/ipc/environment.h"
 #include "lib/ipc/kernel.h"
-#include "lib/ipc/listeners.h"
 #include "lib/proc/caps.h"
 #include "engine/runtime/launch.h"
 #include "engine/scan/scan.h"
@@ -78,7 +78,7 @@ static int set_run_user(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
 
-    o->user_given = true;
+    o->user_text = value;
     return err_wrap(e, user_parse(value, &o->user, e), "--user");
 }
 
@@ -247,34 +247,17 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "quiet", 'q', NULL, "no notes on stderr", AT(quiet) },
 };
 
-/* Points programs that support proxies to the sandbox's own, which can report why it denied a
- * connection. */
-static void pass_proxy_variables(struct run_options *o)
-{
-    static const char *const variables[] = {
-        "HTTP_PROXY=" LISTENERS_PROXY_URL,  "http_proxy=" LISTENERS_PROXY_URL,
-        "HTTPS_PROXY=" LISTENERS_PROXY_URL, "https_proxy=" LISTENERS_PROXY_URL,
-        "ALL_PROXY=" LISTENERS_PROXY_URL,   "all_proxy=" LISTENERS_PROXY_URL,
-        "NO_PROXY=" LISTENERS_NO_PROXY,     "no_proxy=" LISTENERS_NO_PROXY,
-    };
-
-    for (size_t i = 0; i < COUNT_OF(variables); i++)
-        if (!*find_variable(o, variables[i], strcspn(variables[i], "=")))
-            set_run_variable(o, variables[i]);
-}
-
 void run_options_fill_environment(struct run_options *o)
 {
-    const char *term = getenv("TERM");
     static char term_variable[128];
+    const char *usual[ENVIRONMENT_USUAL_COUNT] = { environment_usual[0], term_variable };
+    const char *term = o->tty ? getenv("TERM") : NULL;
+    bool has_term = term && snprintf(term_variable, sizeof term_variable, "TERM=%s", term) <
+                                (int)sizeof term_variable;
 
-    if (!*find_variable(o, "LANG", 4))
-        set_run_variable(o, "LANG=C.UTF-8");
-    if (o->tty && term &&
-        snprintf(term_variable, sizeof term_variable, "TERM=%s", term) < (int)sizeof term_variable)
-        set_run_variable(o, term_variable);
-    if (network_is_requested(&o->network))
-        pass_proxy_variables(o);
     if (o->untrusted.file)
         set_run_variable(o, "OUTPUT=" UNTRUSTED_OUTPUT);
+    if (network_is_requested(&o->network))
+        o->n_env = environment_append(o->env, o->n_env, environment_proxy, ENVIRONMENT_PROXY_COUNT);
+    o->n_env = environment_append(o->env, o->n_env, usual, has_term ? COUNT_OF(usual) : 1);
 }

@@ -20,8 +20,8 @@ struct run_options {
     bool squash_owners, strict, tty, interactive, quiet, writable;
     const char *system, *side_channels; /* NULL: as usual */
     const char *workdir, *hostname;
+    const char *user_text; /* as it was given; NULL: root */
     struct user user;
-    bool user_given;
     uint64_t memory, disk, pids, caps;
     uint32_t kernel; /* of enum kernel_bits */
     uint32_t cpu_milli;
@@ -44,8 +44,8 @@ struct run_options {
 enum { RUN_OPTION_COUNT = 40 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
-/* Adds variables that a program expects, unless the caller set them: its language, its terminal,
- * with a network the proxy, and for an untrusted program the output directory. */
+/* Adds the variables that a program expects to those of --env, by the precedence of
+ * lib/ipc/environment.h; for an untrusted program also the output directory. */
 void run_options_fill_environment(struct run_options *o);
 
 #endif

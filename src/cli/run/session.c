@@ -23,10 +23,10 @@ static int send_first(struct session_run *r, struct err *e)
     struct session *s = r->s;
 
     if (s->network)
-        return s->boundary->ask(s->control, LISTENERS_TAG, CONTROL_LISTENERS, e);
+        return supervisor_request(s->control, LISTENERS_TAG, CONTROL_LISTENERS, e);
     if (s->collect)
         return session_make_files(r, e);
-    return s->boundary->start(s->control, TAG, r->start, e);
+    return supervisor_start(s->control, TAG, r->start, e);
 }
 
 /* Both requests go out at once: PID 1 finds its first one waiting when it starts. */
@@ -43,7 +43,7 @@ static int send_requests(struct session_run *r, struct err *e)
         fds[n++] = s->fds[i];
     ret = send_first(r, e);
     if (ret >= 0)
-        ret = s->boundary->create(&s->launcher, &s->plan, fds, (size_t)n, e);
+        ret = launcher_create(&s->launcher, &s->plan, fds, (size_t)n, e);
     close(pair[1]);
     return ret;
 }
@@ -57,7 +57,7 @@ void session_destroy(struct session_run *r)
     if (r->destroying)
         return;
     r->destroying = true;
-    if (r->s->boundary->destroy(&r->s->launcher, r->s->plan.id, &e) < 0)
+    if (launcher_destroy(&r->s->launcher, r->s->plan.id, &e) < 0)
         r->destroyed = true;
 }
 
@@ -93,11 +93,10 @@ static void clean_up_after_launcher(struct session_run *r)
     struct err e;
 
     drop_fd(&s->control); /* PID 1 ends with it */
-    s->boundary->close(&s->launcher);
-    if (s->boundary->open(&s->launcher, &e) < 0 ||
-        s->boundary->destroy(&s->launcher, s->plan.id, &e) < 0)
+    launcher_done(&s->launcher);
+    if (launcher_start(&s->launcher, &e) < 0 || launcher_destroy(&s->launcher, s->plan.id, &e) < 0)
         return;
-    s->boundary->answer(&s->launcher, &answer, NULL, &e);
+    launcher_answer_with(&s->launcher, &answer, NULL, &e);
 }
 
 /* The first is a pidfd, which we do without. */
@@ -115,7 +114,7 @@ static void receive_launcher_answer(struct session_run *r)
     union launch_answer answer;
     struct err e = { 0 };
 
-    if (r->s->boundary->answer(&r->s->launcher, &answer, &fds, &e) < 0) {
+    if (launcher_answer_with(&r->s->launcher, &answer, &fds, &e) < 0) {
         session_fail(r, EXIT_TOOL_FAILED, e.msg);
         r->destroyed = true;
         if (e.code == ERR_UPSTREAM)
@@ -145,7 +144,7 @@ static void begin_program(struct session_run *r, const struct control_started *m
                           struct ipc_fds *fds)
 {
     static char room[STREAMS][STREAM_BUFFER];
-    size_t expected = r->start->flags & CONTROL_TTY ? 1 : r->start->flags & CONTROL_STDIN ? 3 : 2;
+    size_t expected = r->start->flags & START_TTY ? 1 : r->start->flags & START_STDIN ? 3 : 2;
     size_t at = 0;
 
     if (fds->n != expected) {
@@ -156,7 +155,7 @@ static void begin_program(struct session_run *r, const struct control_started *m
     r->proc = m->proc;
     if (r->start->timeout_ns)
         r->deadline = clock_mono() + r->start->timeout_ns + r->start->grace_ns + BACKSTOP_NS;
-    if (r->start->flags & CONTROL_TTY) {
+    if (r->start->flags & START_TTY) {
         int input = fcntl(fds->fd[0], F_DUPFD_CLOEXEC, 0);
 
         r->master = take_fd(&fds->fd[0]);
@@ -166,7 +165,7 @@ static void begin_program(struct session_run *r, const struct control_started *m
             terminal_raw(&r->terminal);
         return;
     }
-    if (r->start->flags & CONTROL_STDIN)
+    if (r->start->flags & START_STDIN)
         stream_init(&r->streams[STREAM_IN], STDIN_FILENO, take_fd(&fds->fd[at++]), false,
                     room[STREAM_IN]);
     stream_init(&r->streams[STREAM_OUT], take_fd(&fds->fd[at]), STDOUT_FILENO, true,
@@ -214,7 +213,7 @@ static void release_one_shot(struct session_run *r, const struct control_exited 
     struct err e;
 
     r->oom_kills = m->oom_total;
-    r->destroying = r->s->boundary->release(&r->s->launcher, &e) >= 0;
+    r->destroying = launcher_release(&r->s->launcher, &e) >= 0;
     session_destroy(r); /* the rest of it */
 }
 
@@ -258,7 +257,7 @@ static void receive_supervisor_message(struct session_run *r)
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     static union supervisor_message m;
     struct err e = { 0 };
-    int got = r->s->boundary->next(r->s->control, &m, &fds, &e);
+    int got = supervisor_next(r->s->control, &m, &fds, &e);
 
     if (got <= 0) {
         drop_fd(&r->s->control);
@@ -295,7 +294,7 @@ static void pass_signal_to_program(struct session_run *r, int sig)
         session_destroy(r);
         return;
     }
-    r->s->boundary->kill(r->s->control, TAG, r->proc, sig, CONTROL_GROUP, &e);
+    supervisor_kill(r->s->control, TAG, r->proc, sig, CONTROL_GROUP, &e);
 }
 
 static void receive_run_signal(struct session_run *r)
@@ -390,7 +389,7 @@ static void check_run_outputs(struct session_run *r)
     }
 }
 
-int session_run(struct session *s, const struct supervisor_start *start)
+int session_run(struct session *s, const struct process_start *start)
 {
     struct session_run r = {
         .s = s, .start = start, .signals = -1, .master = -1, .tar = -1, .status = EXIT_TOOL_FAILED

@@ -8,10 +8,11 @@
 
 #include "base/err.h"
 #include "cli/run/network.h"
-#include "engine/runtime/boundary.h"
+#include "engine/runtime/launcher.h"
+#include "engine/runtime/plan.h"
+#include "engine/runtime/supervisor.h"
 
 struct session {
-    const struct boundary_ops *boundary;
     struct launcher launcher;
     struct plan plan;
     int fds[PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* layers, then mounts; in the plan's order */
@@ -45,6 +46,6 @@ int session_add_mount(struct session *s, const char *source, const char *target,
 
 /* Builds the sandbox, runs the program with our stdin, stdout and stderr, and destroys the sandbox.
  * Returns the exit status for our caller, after printing errors to stderr. */
-int session_run(struct session *s, const struct supervisor_start *start);
+int session_run(struct session *s, const struct process_start *start);
 
 #endif

@@ -14,22 +14,20 @@ enum { PIECE = 64 << 10 };
 #define COLLECT_NS (60 * NS_PER_S)
 
 /* With the program's rights. */
-static int start_file_op(struct session_run *r, uint32_t tag, enum control_what what, struct err *e)
+static int start_file_op(struct session_run *r, uint32_t tag, enum start_what what, struct err *e)
 {
     const char *const paths[] = { r->s->collect, NULL };
-    const struct supervisor_start op = { .what = what,
-                                         .flags = what == CONTROL_UNPACK ? CONTROL_STDIN : 0,
-                                         .uid = r->start->uid,
-                                         .gid = r->start->gid,
-                                         .user = r->start->user,
-                                         .argv = paths };
+    const struct process_start op = { .what = what,
+                                      .flags = what == START_UNPACK ? START_STDIN : 0,
+                                      .user = r->start->user,
+                                      .argv = paths };
 
-    return r->s->boundary->start(r->s->control, tag, &op, e);
+    return supervisor_start(r->s->control, tag, &op, e);
 }
 
 int session_make_files(struct session_run *r, struct err *e)
 {
-    return start_file_op(r, MAKE_TAG, CONTROL_MKDIR, e);
+    return start_file_op(r, MAKE_TAG, START_MKDIR, e);
 }
 
 /* Kills the remaining processes first, so that they cannot change the files that are packed. */
@@ -39,8 +37,8 @@ void session_collect(struct session_run *r)
 
     r->collecting = true;
     r->deadline = clock_mono() + COLLECT_NS;
-    if (r->s->boundary->kill(r->s->control, COLLECT_TAG, 0, SIGKILL, CONTROL_ALL, &e) < 0 ||
-        start_file_op(r, COLLECT_TAG, CONTROL_PACK, &e) < 0)
+    if (supervisor_kill(r->s->control, COLLECT_TAG, 0, SIGKILL, CONTROL_ALL, &e) < 0 ||
+        start_file_op(r, COLLECT_TAG, START_PACK, &e) < 0)
         session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
@@ -98,7 +96,7 @@ void session_start(struct session_run *r)
     if (!r->created || !r->filled || r->ended)
         return;
     if ((s->prepare && s->prepare(s, &e) < 0) ||
-        s->boundary->start(s->control, TAG, r->start, &e) < 0)
+        supervisor_start(s->control, TAG, r->start, &e) < 0)
         session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 
@@ -114,7 +112,7 @@ static void op_ended(struct session_run *r, uint32_t tag)
     }
     stream_close(&r->streams[STREAM_IN]);
     if (tag == MAKE_TAG && r->s->feed >= 0) {
-        if (start_file_op(r, FEED_TAG, CONTROL_UNPACK, &e) < 0)
+        if (start_file_op(r, FEED_TAG, START_UNPACK, &e) < 0)
             session_fail(r, EXIT_TOOL_FAILED, e.msg);
         return;
     }

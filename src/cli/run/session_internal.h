@@ -17,12 +17,12 @@ enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 /* The state of a run: event sources and progress. */
 struct session_run {
     struct session *s;
-    const struct supervisor_start *start;
+    const struct process_start *start;
     struct stream streams[STREAMS];
     struct terminal terminal;
     int signals;
     uint32_t proc;    /* 0 until it started */
-    int master;       /* the terminal's, with CONTROL_TTY; owned by streams[STREAM_OUT] */
+    int master;       /* the terminal's, with START_TTY; owned by streams[STREAM_OUT] */
     bool ended;       /* the program has ended, or never started */
     bool created;     /* the launcher has done its part */
     int64_t deadline; /* by when PID 1 must have ended a program that timed out; 0: none */

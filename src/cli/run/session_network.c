@@ -28,8 +28,8 @@ static void request_socket_owner(struct session_run *r, struct network *n,
 
     if (question < 0)
         return;
-    if (r->s->control < 0 ||
-        r->s->boundary->ask_who(r->s->control, (uint32_t)question | WHO_TAG, who->inode, NULL) < 0)
+    if (r->s->control < 0 || supervisor_query_socket_owner(
+                                 r->s->control, (uint32_t)question | WHO_TAG, who->inode, NULL) < 0)
         network_answer(n, (uint32_t)question, NULL);
 }
 
@@ -37,7 +37,7 @@ static void start_session_program(struct session_run *r)
 {
     struct err e;
 
-    if (r->s->control >= 0 && r->s->boundary->start(r->s->control, TAG, r->start, &e) < 0)
+    if (r->s->control >= 0 && supervisor_start(r->s->control, TAG, r->start, &e) < 0)
         session_fail(r, EXIT_TOOL_FAILED, e.msg);
 }
 

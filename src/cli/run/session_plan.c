@@ -11,13 +11,10 @@ int session_init(struct session *s, struct err *e)
 {
     int r;
 
-    *s = (struct session){ .boundary = boundary_find("namespace"),
-                           .control = -1,
-                           .feed = -1,
-                           .layer = -1,
-                           .userns = -1,
-                           .launcher = { .sock = -1 } };
-    r = s->boundary->open(&s->launcher, e);
+    *s = (struct session){
+        .control = -1, .feed = -1, .layer = -1, .userns = -1, .launcher = { .sock = -1 }
+    };
+    r = launcher_start(&s->launcher, e);
     if (r >= 0)
         r = plan_init(&s->plan, e);
     s->plan.flags = PLAN_EPHEMERAL | PLAN_ONE_SHOT;
@@ -33,8 +30,7 @@ void session_done(struct session *s)
     drop_fd(&s->userns);
     if (s->network)
         network_done(s->network);
-    if (s->boundary)
-        s->boundary->leave(&s->launcher);
+    launcher_leave(&s->launcher);
 }
 
 int session_add_layer(struct session *s, int dir, struct err *e)

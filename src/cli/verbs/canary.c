@@ -193,9 +193,9 @@ static int launch_canary(void)
 {
     static const char *const argv[] = { "/canary", "canary", "--inside", NULL };
     struct session s AUTO(session_done) = { .control = -1 };
-    struct supervisor_start start = { .what = CONTROL_PROGRAM,
-                                      .argv = argv,
-                                      .timeout_ns = 10 * NS_PER_S };
+    struct process_start start = { .what = START_PROGRAM,
+                                   .argv = argv,
+                                   .timeout_ns = 10 * NS_PER_S };
     int64_t began = clock_mono();
     struct err e;
     int status, r = session_init(&s, &e);

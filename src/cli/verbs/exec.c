@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "base/arena.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "cli/answer.h"
 #include "cli/remote.h"
 #include "cli/verbs/verbs.h"
@@ -27,16 +29,30 @@ static const struct option_spec exec_options[] = {
       AT(timeout) },
 };
 
+static int fill_exec_request(const struct verb *v, const struct exec_options *o, char *const *argv,
+                             bool tty, struct arena *a, struct process_request *ret)
+{
+    struct err e;
+
+    if (remote_fill_request(ret, argv, o->env.p, o->env.n, tty, a, &e) < 0)
+        return verb_misused(v, "%s", e.msg);
+    ret->user = o->user;
+    ret->cwd = o->workdir;
+    if (o->timeout) /* checked by its kind */
+        (void)units_duration(str_from(o->timeout), "--timeout", &ret->timeout_ns, NULL);
+    return 0;
+}
+
 static int start_in_background(const struct verb *v, const struct common *common,
-                               const struct remote_start *s)
+                               const char *sandbox, const struct process_request *q)
 {
     AUTO(api_call_done) struct api_call c;
     const struct json *number;
     int status;
 
     api_call_init(&c, v, common, "POST");
-    api_call_path(&c, "/v1/sandboxes/%s/processes", s->sandbox);
-    remote_write_request(api_call_json(&c), s);
+    api_call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
+    remote_write_request(api_call_json(&c), q);
     status = api_call_run(&c);
     if (status)
         return status;
@@ -57,7 +73,8 @@ static char **command_of(char **argv)
 static int run_exec(const struct verb *v, int argc, char **argv)
 {
     static struct exec_options o;
-    struct remote_start s;
+    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
+    struct process_request q;
     char **command;
     int status;
 
@@ -68,16 +85,13 @@ static int run_exec(const struct verb *v, int argc, char **argv)
         return verb_misused(v, "give a command to run: sandboxer exec ID -- COMMAND [ARGUMENT…]");
     if (o.detach && (o.interactive || o.tty))
         return verb_misused(v, "--detach excludes --interactive and --tty");
-    s = (struct remote_start){ .sandbox = argv[0],
-                               .argv = command,
-                               .env = &o.env,
-                               .user = o.user,
-                               .workdir = o.workdir,
-                               .timeout = o.timeout,
-                               .stdin_ = o.interactive,
-                               .tty = o.tty,
-                               .background = o.detach };
-    return o.detach ? start_in_background(v, &o.common, &s) : remote_exec(v, &o.common, &s);
+    status = fill_exec_request(v, &o, command, o.tty, &a, &q);
+    if (status)
+        return status;
+    q.stdin_ = o.interactive;
+    q.background = o.detach;
+    return o.detach ? start_in_background(v, &o.common, argv[0], &q)
+                    : remote_exec(v, &o.common, argv[0], &q);
 }
 
 const struct verb verb_exec = {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "cli/api_call.h"
@@ -127,18 +128,16 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
-static void fill_start(struct supervisor_start *start, struct run_options *o, char **argv)
+static void fill_start(struct process_start *start, struct run_options *o, char **argv)
 {
-    *start = (struct supervisor_start){ .what = CONTROL_PROGRAM,
-                                        .flags = o->tty ? CONTROL_TTY : CONTROL_STDIN,
-                                        .uid = o->user.uid,
-                                        .gid = o->user.gid,
-                                        .user = o->user.name,
-                                        .timeout_ns = o->timeout_ns,
-                                        .grace_ns = NS_PER_S,
-                                        .cwd = o->workdir,
-                                        .argv = (const char *const *)argv,
-                                        .envp = o->env };
+    *start = (struct process_start){ .what = START_PROGRAM,
+                                     .flags = o->tty ? START_TTY : START_STDIN,
+                                     .user = o->user_text,
+                                     .timeout_ns = o->timeout_ns,
+                                     .grace_ns = NS_PER_S,
+                                     .cwd = o->workdir,
+                                     .argv = (const char *const *)argv,
+                                     .envp = o->env };
     if (o->tty)
         terminal_size(&start->rows, &start->cols);
 }
@@ -162,45 +161,40 @@ static bool has_local_options(const struct run_options *o)
 
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !has_local_options(o) && !o->image && o->n_env <= OPTION_LIST_MAX &&
+    return !has_local_options(o) && !o->image && o->n_env <= PROCESS_ENV_MAX &&
            is_utf8_list((const char *const *)argv) && is_utf8_list(o->env) &&
            !getenv("SANDBOXER_NO_DAEMON");
 }
 
-/* A run as a request, with the texts that it refers to. */
-struct served_run {
-    struct remote_start start;
-    struct option_list env;
-    char user[32], timeout[32];
-};
-
-static void fill_served_run(struct served_run *r, const struct run_options *o, char **argv)
+static int fill_request(struct run_request *ret, const struct run_options *o, char **argv,
+                        struct arena *a, struct err *e)
 {
-    snprintf(r->user, sizeof r->user, "%u:%u", o->user.uid, o->user.gid);
-    snprintf(r->timeout, sizeof r->timeout, "%lldms", (long long)(o->timeout_ns / NS_PER_MS));
-    for (r->env.n = 0; r->env.n < o->n_env && r->env.n < OPTION_LIST_MAX; r->env.n++)
-        r->env.p[r->env.n] = o->env[r->env.n];
-    r->start = (struct remote_start){
-        .argv = argv,
-        .env = &r->env,
-        .user = o->user.name ? o->user.name : r->user,
-        .workdir = o->workdir,
-        .timeout = o->timeout_ns ? r->timeout : NULL,
-        .stdin_ = !o->tty,
-        .tty = o->tty,
-        .quiet = o->quiet,
-        .network = network_is_requested(&o->network) ? &o->network : NULL,
-    };
+    *ret = run_request_default;
+    ret->image = o->image;
+    if (remote_fill_request(&ret->process, argv, o->env, o->n_env, o->tty, a, e) < 0)
+        return -(int)ERR_TOO_BIG;
+    ret->process.user = o->user_text;
+    ret->process.cwd = o->workdir;
+    ret->process.timeout_ns = o->timeout_ns;
+    ret->process.stdin_ = !o->tty;
+    return 0;
+}
+
+static const struct network_options *requested_network(const struct run_options *o)
+{
+    return network_is_requested(&o->network) ? &o->network : NULL;
 }
 
 static bool run_served(const struct verb *v, const struct run_options *o, char **argv, int *ret)
 {
-    static struct served_run r;
+    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
+    struct run_request q;
 
-    if (!can_be_served(o, argv))
+    if (!can_be_served(o, argv) || fill_request(&q, o, argv, &a, NULL) < 0)
         return false;
-    fill_served_run(&r, o, argv);
-    return remote_run(v, &r.start, ret);
+    if (!q.process.user) /* not the user of the daemon's profile */
+        q.process.user = "0";
+    return remote_run(v, &q, requested_network(o), o->quiet, ret);
 }
 
 /* --- an image of the daemon's --- */
@@ -246,9 +240,11 @@ static int own_command(struct api_call *c, const struct verb *v, const char *ima
 
 static int run_image(const struct verb *v, const struct run_options *o, char **argv)
 {
-    static struct served_run r;
     static const char *words[512];
+    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
     AUTO(api_call_done) struct api_call inspected = { 0 };
+    struct run_request q;
+    struct err e;
     int status = 0;
 
     if (has_local_options(o))
@@ -258,15 +254,15 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
             "an "
             "image of the daemon; put them in a profile and use 'sandboxer create --image'",
             o->image);
-    fill_served_run(&r, o, argv);
-    r.start.image = o->image;
-    if (!o->user_given)
-        r.start.user = NULL;
     if (!argv[0]) {
         status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
-        r.start.argv = (char **)(void *)words; /* the words are only read */
+        argv = (char **)(void *)words; /* the words are only read */
     }
-    if (status || remote_run(v, &r.start, &status))
+    if (status)
+        return status;
+    if (fill_request(&q, o, argv, &a, &e) < 0)
+        return verb_misused(v, "%s", e.msg);
+    if (remote_run(v, &q, requested_network(o), o->quiet, &status))
         return status;
     return verb_failed(
         v, "%s is not a local file, and no daemon runs that could have an image of that name",
@@ -314,7 +310,7 @@ static int run_command(struct run_options *o, char **argv, struct untrusted *u)
     static struct network network = NETWORK_NONE;
     struct image_dir image AUTO(image_dir_done) = IMAGE_DIR_NONE;
     struct session s AUTO(session_done) = { .control = -1 };
-    struct supervisor_start start;
+    struct process_start start;
     struct err e;
     int r = session_init(&s, &e);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
 #include "base/own.h"
 #include "cli/remote.h"
 #include "cli/terminal.h"
@@ -24,21 +25,22 @@ static int run_shell(const struct verb *v, int argc, char **argv)
     static char *any[] = { (char *)"/bin/sh", (char *)"-c",
                            (char *)"command -v bash >/dev/null && exec bash -l; exec sh -l", NULL };
     static struct shell_options o;
-    struct remote_start s;
+    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
+    struct process_request q;
+    struct err e;
     char *chosen[] = { NULL, NULL };
     int status;
 
     if (!verb_parse(v, &argc, &argv, &o, &status))
         return status;
     chosen[0] = argc > 1 ? argv[1] : NULL;
-    s = (struct remote_start){ .sandbox = argv[0],
-                               .argv = chosen[0] ? chosen : any,
-                               .env = &o.env,
-                               .user = o.user,
-                               .workdir = o.workdir,
-                               .stdin_ = true,
-                               .tty = terminal_is(STDIN_FILENO) };
-    return remote_exec(v, &o.common, &s);
+    if (remote_fill_request(&q, chosen[0] ? chosen : any, o.env.p, o.env.n,
+                            terminal_is(STDIN_FILENO), &a, &e) < 0)
+        return verb_misused(v, "%s", e.msg);
+    q.user = o.user;
+    q.cwd = o.workdir;
+    q.stdin_ = true;
+    return remote_exec(v, &o.common, argv[0], &q);
 }
 
 const struct verb verb_shell = {

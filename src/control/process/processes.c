@@ -662,7 +662,7 @@ static int prepare_process(struct sandbox *s, const struct process_request *q,
 void process_start(struct sandbox *s, const struct actor *who, struct process_op *op)
 {
     AUTO(arena_done) struct arena texts = ARENA_INIT(ARENA_MAX);
-    struct backend_start start;
+    struct process_start start;
     struct process *p;
     struct err e;
     int r = run_check_program(op->programs, &e);
@@ -689,7 +689,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     process_count(p);
     if (!sandbox_activate(s, &p->who, &p->active))
         p->waits++;
-    start.flags |= BACKEND_KEEP;
+    start.flags |= START_KEEP;
     start.cookie = p->cookie;
     s->ops->start(s->box, &p->backend, &start);
 }

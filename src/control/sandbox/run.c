@@ -8,6 +8,7 @@
 #include "control/owner/event_share.h"
 #include "control/sandbox/oom.h"
 #include "control/sandbox/sandbox.h"
+#include "lib/ipc/environment.h"
 
 enum { QUIET_MS = 250 }; /* so that consecutive execs do not record two transitions each */
 
@@ -222,7 +223,7 @@ int run_check_program(bool programs, struct err *e)
                               "about files only");
 }
 
-void sandbox_run(struct sandbox *s, const struct backend_start *start, struct run_op *op)
+void sandbox_run(struct sandbox *s, const struct process_start *start, struct run_op *op)
 {
     op->sandbox = sandbox_ref(s);
     op->active_.done = on_run_active;
@@ -230,14 +231,14 @@ void sandbox_run(struct sandbox *s, const struct backend_start *start, struct ru
     op->reported_ = op->ended_ = op->counts_ = false;
     op->waits_ = 0;
     sandbox_attach(s);
-    op->r_ = sandbox_check_usable(
-        s,
-        (start->what == BACKEND_PROGRAM ? BACKEND_CAN_EXEC : BACKEND_CAN_FILES) |
-            (start->n_lent ? (unsigned)BACKEND_CAN_LEND : 0u),
-        &op->err_);
-    if (op->r_ >= 0 && start->what == BACKEND_PROGRAM)
+    op->r_ =
+        sandbox_check_usable(s,
+                             (start->what == START_PROGRAM ? BACKEND_CAN_EXEC : BACKEND_CAN_FILES) |
+                                 (start->n_lent ? (unsigned)BACKEND_CAN_LEND : 0u),
+                             &op->err_);
+    if (op->r_ >= 0 && start->what == START_PROGRAM)
         op->r_ = run_check_program(op->programs, &op->err_);
-    if (op->r_ >= 0 && start->what == BACKEND_PROGRAM && s->record.state != SANDBOX_ACTIVE)
+    if (op->r_ >= 0 && start->what == START_PROGRAM && s->record.state != SANDBOX_ACTIVE)
         op->r_ = event_share_check(s->control, s->record.owner, op->actor, &op->err_);
     if (op->r_ < 0) {
         loop_later(s->control->loop, &op->later_, on_run_refused, NULL);
@@ -245,7 +246,7 @@ void sandbox_run(struct sandbox *s, const struct backend_start *start, struct ru
     }
     list_append(&s->runs, &op->link_);
     op->waits_ = 1;
-    if (start->what == BACKEND_PROGRAM) {
+    if (start->what == START_PROGRAM) {
         op->counts_ = true;
         s->programs++;
         if (!sandbox_activate(s, op->actor, &op->active_))
@@ -276,35 +277,21 @@ void run_op_cancel(struct run_op *op)
     sandbox_unref(s);
 }
 
-static const char *write_variable(const struct json_pair *v, struct arena *a)
-{
-    size_t n = strlen(v->key) + strlen(v->value) + 2;
-    char *text = arena_alloc(a, n);
-
-    if (text)
-        snprintf(text, n, "%s=%s", v->key, v->value);
-    return text;
-}
-
-/* NULL: out of arena space. */
-static const char **merge_env(const struct json_map *requested, const struct json_map *defaults,
+/* The variables of the request, then those of its sandbox. NULL: the arena is full. */
+static const char **merge_env(const struct json_map *requested, const struct json_map *own,
                               struct arena *a)
 {
-    const char **envp = arena_array(a, requested->n + defaults->n + 1, sizeof *envp);
-    size_t n = 0;
+    const char **first = process_variables(requested, a), **then = process_variables(own, a);
+    const char **list = arena_array(a, requested->n + own->n + 1, sizeof *list);
 
-    for (size_t i = 0; envp && i < requested->n; i++)
-        if (!(envp[n++] = write_variable(&requested->p[i], a)))
-            return NULL;
-    for (size_t i = 0; envp && i < defaults->n; i++)
-        if (!json_map_get(requested, defaults->p[i].key) &&
-            !(envp[n++] = write_variable(&defaults->p[i], a)))
-            return NULL;
-    return envp;
+    if (!first || !then || !list)
+        return NULL;
+    environment_append(list, environment_append(list, 0, first, requested->n), then, own->n);
+    return list;
 }
 
 int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
-                       struct backend_start *ret, struct err *e)
+                       struct process_start *ret, struct err *e)
 {
     const struct json_map none = { 0 };
     const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
@@ -314,10 +301,10 @@ int process_start_fill(const struct sandbox *s, const struct process_request *q,
         argv[i] = q->argv.p[i];
     if (!argv || !envp)
         return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
-    *ret = (struct backend_start){
-        .what = BACKEND_PROGRAM,
-        .flags = (q->stdin_ ? BACKEND_STDIN : 0u) | (q->tty ? BACKEND_TTY : 0u) |
-                 (q->background ? BACKEND_KEEP : 0u),
+    *ret = (struct process_start){
+        .what = START_PROGRAM,
+        .flags = (q->stdin_ ? START_STDIN : 0u) | (q->tty ? START_TTY : 0u) |
+                 (q->background ? START_KEEP : 0u),
         .user = q->user,
         .cwd = q->cwd,
         .argv = argv,

@@ -523,11 +523,11 @@ static const struct backend_process_events events = { .started = on_inside_start
 static void start_inside(struct transfer *t)
 {
     static const char *const path[] = { WORKSPACE_PATH, NULL };
-    const struct backend_start start = {
-        .what = t->phase == PHASE_MKDIR ? BACKEND_MKDIR
-                : t->receive            ? BACKEND_PACK
-                                        : BACKEND_UNPACK,
-        .flags = t->phase == PHASE_MOVE && !t->receive ? BACKEND_STDIN : 0,
+    const struct process_start start = {
+        .what = t->phase == PHASE_MKDIR ? START_MKDIR
+                : t->receive            ? START_PACK
+                                        : START_UNPACK,
+        .flags = t->phase == PHASE_MOVE && !t->receive ? START_STDIN : 0,
         .user = "0",
         .cwd = "/", /* the profile's may be the directory that is about to be created */
         .argv = path,

@@ -2,10 +2,18 @@
 #include "domain/model/process.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
 
 #define AT(member) JSON_AT(struct process_request, member)
 
 const char *const process_helper_names[] = { "none", "kernel", "session", "shell", NULL };
+
+const struct run_request run_request_default = {
+    .process = { .rows = 24, .cols = 80, .grace_ns = NS_PER_S }
+};
 
 const struct json_field process_request_fields[] = {
     { "argv", JSON_KIND_STRS, AT(argv), .min = 1, .max = PROCESS_ARGS_MAX, .required = true,
@@ -58,6 +66,26 @@ int process_request_check(const struct process_request *q, struct err *e)
     if (text_size(q) > PROCESS_TEXT_MAX)
         return err_set(e, ERR_TOO_BIG, "argv and env: more than %d bytes", PROCESS_TEXT_MAX);
     return 0;
+}
+
+static char *write_variable(const struct json_pair *v, struct arena *a)
+{
+    size_t n = strlen(v->key) + strlen(v->value) + 2;
+    char *text = arena_alloc(a, n);
+
+    if (text)
+        snprintf(text, n, "%s=%s", v->key, v->value);
+    return text;
+}
+
+const char **process_variables(const struct json_map *env, struct arena *a)
+{
+    const char **list = arena_array(a, env->n + 1, sizeof *list);
+
+    for (size_t i = 0; list && i < env->n; i++)
+        if (!(list[i] = write_variable(&env->p[i], a)))
+            return NULL;
+    return list;
 }
 
 int process_request_read(const struct json *v, struct process_request *ret, struct arena *a,

@@ -22,6 +22,8 @@ enum process_helper {
 };
 extern const char *const process_helper_names[]; /* ended by NULL */
 
+/* The start of a program, as the API and the command line know it. The control plane makes a
+ * process_start (lib/ipc/start.h) of it. */
 struct process_request {
     struct json_strs argv;
     struct json_map env;
@@ -34,6 +36,9 @@ struct process_request {
     int64_t timeout_ns, grace_ns;
 };
 
+/* What an absent member means. */
+extern const struct run_request run_request_default;
+
 /* Ends with two fields that only run_request has, and that the count does not include. */
 extern const struct json_field process_request_fields[];
 extern const size_t process_request_field_count;
@@ -43,6 +48,9 @@ int process_request_read(const struct json *v, struct process_request *ret, stru
 
 /* Checks the rules that the table cannot express. process_request_read() includes it. */
 int process_request_check(const struct process_request *q, struct err *e);
+
+/* Writes variables as "NAME=VALUE" on the arena, ended by NULL. NULL: the arena is full. */
+const char **process_variables(const struct json_map *env, struct arena *a);
 
 /* The request to run a program in a sandbox of its own. */
 struct run_request {

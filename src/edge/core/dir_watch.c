@@ -112,8 +112,8 @@ void dir_watch_start(struct dir_watch *d, struct loop *l, struct sandbox *s, con
                      const char *path, uint32_t mode, const struct dir_watch_events *events)
 {
     const char *const paths[] = { path, NULL };
-    const struct backend_start start = {
-        .what = BACKEND_WATCH, .user = user, .cwd = "/", .argv = paths, .mode = mode
+    const struct process_start start = {
+        .what = START_WATCH, .user = user, .cwd = "/", .argv = paths, .mode = mode
     };
 
     *d = (struct dir_watch){ .events = events, .loop = l, .out = -1 };

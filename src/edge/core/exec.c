@@ -236,7 +236,7 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
 static void start_exec_program(struct exec *x, const int *lent, size_t n)
 {
     struct call *c = x->call;
-    struct backend_start start;
+    struct process_start start;
     struct err e;
 
     if (process_start_fill(c->sandbox, &x->request, &c->arena, &start, &e) < 0) {
@@ -244,7 +244,7 @@ static void start_exec_program(struct exec *x, const int *lent, size_t n)
         call_unref(c);
         return;
     }
-    start.flags |= n ? (unsigned)BACKEND_WHOLE : 0u;
+    start.flags |= n ? (unsigned)START_WHOLE : 0u;
     start.lent = lent;
     start.n_lent = n;
     sandbox_run(c->sandbox, &start, &x->op);

@@ -347,8 +347,8 @@ static bool choose_file_coding(struct call *c, bool *ret)
 void file_op_start(struct call *c, const struct file_encoder *encoder, const char *const *paths,
                    const char *user, uint32_t mode)
 {
-    const struct backend_start start = { .what = encoder->what,
-                                         .flags = encoder->input ? BACKEND_STDIN : 0,
+    const struct process_start start = { .what = encoder->what,
+                                         .flags = encoder->input ? START_STDIN : 0,
                                          .user = user,
                                          .cwd = "/",
                                          .argv = paths,

@@ -13,7 +13,7 @@
 struct file_op;
 
 struct file_encoder {
-    enum backend_what what;
+    enum start_what what;
     const char *type; /* media type of the answer; NULL: no body, 204 */
     const char *before, *after;
     /* Encodes the complete records at the start of `in` and returns how many bytes of it they take,

@@ -96,8 +96,8 @@ static const struct run_op_events put_events = { .started = on_put_started, .end
 void file_put_start(struct file_put *p, struct call *c, const char *const *paths, const char *user,
                     struct str data, file_put_fn *done)
 {
-    const struct backend_start start = {
-        .what = BACKEND_WRITE, .flags = BACKEND_STDIN, .user = user, .cwd = "/", .argv = paths
+    const struct process_start start = {
+        .what = START_WRITE, .flags = START_STDIN, .user = user, .cwd = "/", .argv = paths
     };
 
     buf_done(&p->framed_);

@@ -111,10 +111,10 @@ static void on_take_ended(struct run_op *op, const struct backend_end *end)
 
 static const struct run_op_events events = { .started = on_take_started, .ended = on_take_ended };
 
-void file_take_start(struct file_take *t, struct call *c, enum backend_what what,
+void file_take_start(struct file_take *t, struct call *c, enum start_what what,
                      const char *const *paths, const char *user, uint32_t mode, file_take_fn *done)
 {
-    const struct backend_start start = {
+    const struct process_start start = {
         .what = what, .user = user, .cwd = "/", .argv = paths, .mode = mode
     };
 

@@ -26,7 +26,7 @@ struct file_take {
 };
 
 /* `paths` ends with NULL; it and `user` are on the call's arena. */
-void file_take_start(struct file_take *t, struct call *c, enum backend_what what,
+void file_take_start(struct file_take *t, struct call *c, enum start_what what,
                      const char *const *paths, const char *user, uint32_t mode, file_take_fn *done);
 void file_take_done(struct file_take *t); /* frees the output */
 

@@ -97,7 +97,7 @@ static void list_next_directory(struct file_walk *w)
     }
     /* a copy: the operation modifies its path */
     w->paths_[0] = arena_dup(&w->call->arena, str_from(w->places_->path));
-    file_take_start(&w->take_, w->call, BACKEND_LIST, w->paths_, w->user, w->mode,
+    file_take_start(&w->take_, w->call, START_LIST, w->paths_, w->user, w->mode,
                     on_directory_listed);
 }
 

@@ -15,7 +15,7 @@ struct file_place;
 /* A member of its owner, which is freed with its call. */
 struct file_walk {
     const char *user;
-    uint32_t mode;    /* mode of BACKEND_LIST */
+    uint32_t mode;    /* mode of START_LIST */
     int64_t deadline; /* clock_mono(); 0: none */
     size_t most;      /* limit of entries; 0: FILE_WALK_MAX */
     /* Called for each entry; the path is borrowed. False: no room for it. */

@@ -160,8 +160,8 @@ static const struct run_op_events upload_op_events = { .started = on_upload_op_s
 
 static void start_operation(struct upload *u)
 {
-    const struct backend_start start = { .what = BACKEND_UPLOAD,
-                                         .flags = BACKEND_STDIN,
+    const struct process_start start = { .what = START_UPLOAD,
+                                         .flags = START_STDIN,
                                          .user = u->setup.user,
                                          .cwd = "/",
                                          .argv = u->attributes };

@@ -243,8 +243,8 @@ static const struct run_op_events events = { .started = on_download_started,
 
 static void begin_next_file(struct bulk_download *d)
 {
-    const struct backend_start start = {
-        .what = BACKEND_READ, .user = DAYTONA_USER, .cwd = "/", .argv = d->argv
+    const struct process_start start = {
+        .what = START_READ, .user = DAYTONA_USER, .cwd = "/", .argv = d->argv
     };
 
     if (d->next == d->paths.n) {

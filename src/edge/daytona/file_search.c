@@ -273,7 +273,7 @@ static const struct run_op_events read_events = { .started = on_file_started,
 
 static void read_next_file(struct file_search *s)
 {
-    const struct backend_start start = { .what = BACKEND_READ,
+    const struct process_start start = { .what = START_READ,
                                          .user = DAYTONA_USER,
                                          .cwd = "/",
                                          .argv = s->argv,

@@ -131,7 +131,7 @@ static void replace_in_next(struct replacing *k)
         return;
     }
     k->paths[0] = daytona_path(k->call, str_from(k->asked.files.p[k->next]));
-    file_take_start(&k->take, k->call, BACKEND_READ, k->paths, DAYTONA_USER, 0, on_file_read);
+    file_take_start(&k->take, k->call, START_READ, k->paths, DAYTONA_USER, 0, on_file_read);
 }
 
 static void replace_in_files(struct call *c)
@@ -217,9 +217,9 @@ static void set_file_permissions(struct call *c)
         !add_permission_setting(c, k, "group"))
         return;
     if (k->n == 1)
-        file_take_start(&k->take, c, BACKEND_STAT, k->argv, DAYTONA_USER, 0, on_permissions_set);
+        file_take_start(&k->take, c, START_STAT, k->argv, DAYTONA_USER, 0, on_permissions_set);
     else
-        file_take_start(&k->take, c, BACKEND_PERMIT, k->argv, DAYTONA_USER, 0, on_permissions_set);
+        file_take_start(&k->take, c, START_PERMIT, k->argv, DAYTONA_USER, 0, on_permissions_set);
 }
 
 #define ROW(path, flags, handler)                                                                  \

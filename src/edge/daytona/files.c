@@ -51,7 +51,7 @@ static struct toolbox_file_call *toolbox_file_call_of(struct file_take *t)
     return container_of(t, struct toolbox_file_call, take);
 }
 
-static void run_toolbox_file_op(struct toolbox_file_call *k, enum backend_what what, uint32_t mode,
+static void run_toolbox_file_op(struct toolbox_file_call *k, enum start_what what, uint32_t mode,
                                 file_take_fn *done)
 {
     file_take_start(&k->take, k->call, what, k->paths, DAYTONA_USER, mode, done);
@@ -116,7 +116,7 @@ static void show_file_info(struct call *c)
         return;
     k = new_toolbox_file_call(c);
     k->paths[0] = path;
-    run_toolbox_file_op(k, BACKEND_STAT, 0, on_file_info);
+    run_toolbox_file_op(k, START_STAT, 0, on_file_info);
 }
 
 static bool on_toolbox_list_entry(struct file_walk *w, const char *path,
@@ -194,7 +194,7 @@ static void make_folder(struct call *c)
         return;
     k = new_toolbox_file_call(c);
     k->paths[0] = path;
-    run_toolbox_file_op(k, BACKEND_MKDIR, mode, on_toolbox_file_done);
+    run_toolbox_file_op(k, START_MKDIR, mode, on_toolbox_file_done);
 }
 
 static void move_toolbox_path(struct call *c)
@@ -208,7 +208,7 @@ static void move_toolbox_path(struct call *c)
     k = new_toolbox_file_call(c);
     k->paths[0] = from;
     k->paths[1] = to;
-    run_toolbox_file_op(k, BACKEND_RENAME, 0, on_toolbox_file_done);
+    run_toolbox_file_op(k, START_RENAME, 0, on_toolbox_file_done);
 }
 
 static void on_remove_stat_done(struct file_take *t, const struct err *e)
@@ -222,7 +222,7 @@ static void on_remove_stat_done(struct file_take *t, const struct err *e)
         call_fail_with(k->call, 400, "BAD_REQUEST",
                        "path: is a directory; use recursive=true to remove it with its contents");
     else
-        run_toolbox_file_op(k, BACKEND_REMOVE, 0, on_toolbox_file_done);
+        run_toolbox_file_op(k, START_REMOVE, 0, on_toolbox_file_done);
 }
 
 static void remove_toolbox_path(struct call *c)
@@ -236,7 +236,7 @@ static void remove_toolbox_path(struct call *c)
     k = new_toolbox_file_call(c);
     k->paths[0] = path;
     k->recursive = recursive;
-    run_toolbox_file_op(k, BACKEND_STAT, 0, on_remove_stat_done);
+    run_toolbox_file_op(k, START_STAT, 0, on_remove_stat_done);
 }
 
 /* --- download --- */

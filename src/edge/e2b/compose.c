@@ -17,7 +17,7 @@ struct compose_request {
 
 static const struct json_field fields[] = {
     { "source_paths", JSON_KIND_STRS, JSON_AT(struct compose_request, sources), .required = true,
-      .max = BACKEND_COMPOSE_MAX },
+      .max = START_COMPOSE_MAX },
     { "destination", JSON_KIND_STR, JSON_AT(struct compose_request, destination), .required = true,
       .min = 1 },
     { "username", JSON_KIND_STR, JSON_AT(struct compose_request, user), .max = E2B_USER_MAX },
@@ -72,7 +72,7 @@ static const char **read_paths(struct call *c, const struct compose_request *q, 
     const char **paths = arena_array(&c->own, q->sources.n + 2, sizeof *paths);
 
     if (!paths)
-        abort(); /* bounded by BACKEND_COMPOSE_MAX */
+        abort(); /* bounded by START_COMPOSE_MAX */
     paths[0] = path;
     for (size_t i = 0; i < q->sources.n; i++) {
         paths[1 + i] = e2b_path(c, user, str_from(q->sources.p[i]));
@@ -108,7 +108,7 @@ static void compose_files(struct call *c)
     k->path = path;
     c->state = k;
     c->on_end = on_compose_end;
-    file_take_start(&k->take, c, BACKEND_COMPOSE, paths, user, NEW_MODE, on_files_composed);
+    file_take_start(&k->take, c, START_COMPOSE, paths, user, NEW_MODE, on_files_composed);
 }
 
 const struct route routes_envd_compose[] = {

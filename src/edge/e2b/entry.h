@@ -8,7 +8,7 @@
 #include "lib/json/writer.h"
 
 struct shown_entry {
-    const struct backend_entry *entry; /* with BACKEND_RESOLVE */
+    const struct backend_entry *entry; /* with START_RESOLVE */
     const char *path;                  /* absolute, as in the request */
 };
 

@@ -12,7 +12,7 @@ enum { METADATA_TEXT_MAX = 16 << 10 };
 
 /* --- download --- */
 
-static const struct file_encoder face_read = { .what = BACKEND_READ,
+static const struct file_encoder face_read = { .what = START_READ,
                                                .type = "application/octet-stream",
                                                .packs = true };
 

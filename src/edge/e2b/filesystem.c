@@ -82,12 +82,12 @@ static struct envd_fs_call *new_fs_call(struct call *c, const struct json_field 
     return k;
 }
 
-static void run_fs_operation(struct envd_fs_call *k, enum backend_what what, const char *path,
+static void run_fs_operation(struct envd_fs_call *k, enum start_what what, const char *path,
                              const char *to, file_take_fn *done)
 {
-    uint32_t mode = what == BACKEND_STAT     ? BACKEND_ATTRIBUTES | BACKEND_RESOLVE
-                    : what == BACKEND_RENAME ? BACKEND_MAKE_PARENTS
-                                             : 0;
+    uint32_t mode = what == START_STAT     ? START_ATTRIBUTES | START_RESOLVE
+                    : what == START_RENAME ? START_MAKE_PARENTS
+                                           : 0;
 
     k->paths[0] = arena_dup(&k->call->own, str_from(path)); /* operations may modify it */
     k->paths[1] = to;
@@ -130,7 +130,7 @@ static void on_fs_change_done(struct file_take *t, const struct err *e)
     if (e)
         call_fail(k->call, e);
     else
-        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_entry_stat);
+        run_fs_operation(k, START_STAT, k->path, NULL, on_entry_stat);
 }
 
 static void stat_envd_path(struct call *c)
@@ -138,7 +138,7 @@ static void stat_envd_path(struct call *c)
     struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_entry_stat);
+        run_fs_operation(k, START_STAT, k->path, NULL, on_entry_stat);
 }
 
 /* --- MakeDir --- */
@@ -160,7 +160,7 @@ static void on_mkdir_stat_done(struct file_take *t, const struct err *e)
     char text[320];
 
     if (e && e->sys == ENOENT) {
-        run_fs_operation(k, BACKEND_MKDIR, k->path, NULL, on_fs_change_done);
+        run_fs_operation(k, START_MKDIR, k->path, NULL, on_fs_change_done);
     } else if (e) {
         call_fail(k->call, e);
     } else if (backend_entry_read(buf_str(&t->data), &v) > 0 && S_ISDIR(v.mode)) {
@@ -176,7 +176,7 @@ static void make_envd_dir(struct call *c)
     struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run_fs_operation(k, BACKEND_STAT, k->path, NULL, on_mkdir_stat_done);
+        run_fs_operation(k, START_STAT, k->path, NULL, on_mkdir_stat_done);
 }
 
 /* --- Move and Remove --- */
@@ -186,7 +186,7 @@ static void move_envd_path(struct call *c)
     struct envd_fs_call *k = new_fs_call(c, move_fields, COUNT_OF(move_fields));
 
     if (k)
-        run_fs_operation(k, BACKEND_RENAME, k->from, arena_dup(&c->own, str_from(k->path)),
+        run_fs_operation(k, START_RENAME, k->from, arena_dup(&c->own, str_from(k->path)),
                          on_fs_change_done);
 }
 
@@ -206,7 +206,7 @@ static void remove_envd_tree(struct call *c)
     struct envd_fs_call *k = new_fs_call(c, path_fields, COUNT_OF(path_fields));
 
     if (k)
-        run_fs_operation(k, BACKEND_REMOVE, k->path, NULL, on_envd_path_removed);
+        run_fs_operation(k, START_REMOVE, k->path, NULL, on_envd_path_removed);
 }
 
 /* --- ListDir --- */
@@ -245,7 +245,7 @@ static void list_envd_dir(struct call *c)
     json_key(&k->writer, STR("entries"));
     json_begin_array(&k->writer);
     k->walk = (struct file_walk){ .user = k->user,
-                                  .mode = BACKEND_ATTRIBUTES | BACKEND_RESOLVE,
+                                  .mode = START_ATTRIBUTES | START_RESOLVE,
                                   .entry = on_envd_dir_entry,
                                   .done = on_envd_dir_listed };
     file_walk_start(&k->walk, c, k->path, k->depth);

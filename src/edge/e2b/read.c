@@ -125,7 +125,7 @@ bool e2b_ensure_home(struct call *c, const char *user, struct str path)
         abort();
     *k = (struct home_search){ .user = user };
     c->dialect_state = k;
-    file_take_start(&k->take, c, BACKEND_HOME, k->no_paths, user, 0, on_home_found);
+    file_take_start(&k->take, c, START_HOME, k->no_paths, user, 0, on_home_found);
     return false;
 }
 

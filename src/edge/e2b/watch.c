@@ -58,8 +58,8 @@ static bool find_watched_path(struct call *c, const struct watch_request *q, con
 
 static uint32_t watch_mode(const struct watch_request *q)
 {
-    return (q->recursive ? (uint32_t)BACKEND_WATCH_TREE : 0) |
-           (q->entries ? (uint32_t)BACKEND_WATCH_ENTRIES : 0);
+    return (q->recursive ? (uint32_t)START_WATCH_TREE : 0) |
+           (q->entries ? (uint32_t)START_WATCH_ENTRIES : 0);
 }
 
 #define AT(member) JSON_AT(struct watch_request, member)

@@ -99,30 +99,29 @@ static ssize_t encode_changes(struct file_op *f, struct str in, struct buf *out)
     return n < 0 ? -1 : (ssize_t)used;
 }
 
-const struct file_encoder file_encoder_read = { .what = BACKEND_READ,
+const struct file_encoder file_encoder_read = { .what = START_READ,
                                                 .type = "application/octet-stream" },
-                          file_encoder_write = { .what = BACKEND_WRITE,
+                          file_encoder_write = { .what = START_WRITE,
                                                  .input = true,
                                                  .framed = true };
 
-static const struct file_encoder encoder_remove = { .what = BACKEND_REMOVE },
-                                 encoder_stat = { .what = BACKEND_STAT,
+static const struct file_encoder encoder_remove = { .what = START_REMOVE },
+                                 encoder_stat = { .what = START_STAT,
                                                   .type = "application/json",
                                                   .show = encode_entries,
                                                   .after = "\n" },
-                                 encoder_list = { .what = BACKEND_LIST,
+                                 encoder_list = { .what = START_LIST,
                                                   .type = "application/json",
                                                   .show = encode_entries,
                                                   .before = "{\"entries\":[",
                                                   .after = "]}\n" },
-                                 encoder_mkdir = { .what = BACKEND_MKDIR },
-                                 encoder_rename = { .what = BACKEND_RENAME },
-                                 encoder_watch = { .what = BACKEND_WATCH,
+                                 encoder_mkdir = { .what = START_MKDIR },
+                                 encoder_rename = { .what = START_RENAME },
+                                 encoder_watch = { .what = START_WATCH,
                                                    .type = "application/x-ndjson",
                                                    .show = encode_changes },
-                                 encoder_pack = { .what = BACKEND_PACK,
-                                                  .type = "application/x-tar" },
-                                 encoder_unpack = { .what = BACKEND_UNPACK, .input = true };
+                                 encoder_pack = { .what = START_PACK, .type = "application/x-tar" },
+                                 encoder_unpack = { .what = START_UNPACK, .input = true };
 
 /* --- the request --- */
 

@@ -16,8 +16,8 @@
 #include "lib/crypto/secret.h"
 #include "lib/ssh/server.h"
 
-_Static_assert((int)SSH_KEYS_FD == (int)BACKEND_LENT_AT &&
-                   (int)SSH_SERVER_FILES_MAX <= (int)BACKEND_LENT_MAX,
+_Static_assert((int)SSH_KEYS_FD == (int)START_LENT_AT &&
+                   (int)SSH_SERVER_FILES_MAX <= (int)START_LENT_MAX,
                "what is lent is where the server looks for it");
 
 #define PROTOCOL "sandboxer-ssh"

@@ -204,7 +204,7 @@ static void start_execution(struct mcp_request *r, const char *box, struct execu
                             struct str input)
 {
     struct sandbox *s = mcp_sandbox(r, box);
-    struct backend_start begin;
+    struct process_start begin;
     struct err e;
 
     if (!s || process_start_fill(s, &x->process, &r->arena, &begin, &e) < 0) {

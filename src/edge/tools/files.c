@@ -70,17 +70,16 @@ static bool check_tool_path(struct mcp_request *r, const char *path)
 }
 
 static void start_file_operation(struct file_call *f, struct mcp_request *r, struct sandbox *s,
-                                 enum backend_what what, const char *path,
+                                 enum start_what what, const char *path,
                                  const struct mcp_run_events *events)
 {
     const char **paths = arena_array(&r->arena, 2, sizeof *paths);
-    const struct backend_start begin = {
-        .what = what, .flags = what == BACKEND_WRITE ? BACKEND_STDIN : 0, .cwd = "/", .argv = paths
+    const struct process_start begin = {
+        .what = what, .flags = what == START_WRITE ? START_STDIN : 0, .cwd = "/", .argv = paths
     };
 
     paths[0] = path;
-    mcp_run_start(&f->run, r, s, &begin, what == BACKEND_WRITE ? buf_str(&f->data) : STR(""),
-                  events);
+    mcp_run_start(&f->run, r, s, &begin, what == START_WRITE ? buf_str(&f->data) : STR(""), events);
 }
 
 /* --- reading --- */
@@ -170,7 +169,7 @@ void mcp_tool_read(struct mcp_request *r, const struct json *v)
     if (!s)
         return;
     buf_init(&f->data, MCP_READ_MAX);
-    start_file_operation(f, r, s, BACKEND_READ, f->read.path, &reading);
+    start_file_operation(f, r, s, START_READ, f->read.path, &reading);
     sandbox_unref(s);
 }
 
@@ -184,7 +183,7 @@ void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, s
         return;
     }
     buf_init(&f->data, MCP_READ_MAX);
-    start_file_operation(f, r, s, BACKEND_READ, path, &reading);
+    start_file_operation(f, r, s, START_READ, path, &reading);
 }
 
 /* --- writing --- */
@@ -219,7 +218,7 @@ static void on_parent_made(struct mcp_run *run, const struct backend_end *end)
     s = mcp_sandbox(r, f->write.sandbox_id);
     if (!s)
         return;
-    start_file_operation(f, r, s, BACKEND_WRITE, f->write.path, &writing);
+    start_file_operation(f, r, s, START_WRITE, f->write.path, &writing);
     sandbox_unref(s);
 }
 
@@ -293,11 +292,11 @@ static const char *parent_dir(struct mcp_request *r, const char *path)
 static void make_parent_dir(struct file_call *f, struct mcp_request *r, struct sandbox *s)
 {
     const char **paths = arena_array(&r->arena, 2, sizeof *paths);
-    const struct backend_start begin = { .what = BACKEND_MKDIR, .cwd = "/", .argv = paths };
+    const struct process_start begin = { .what = START_MKDIR, .cwd = "/", .argv = paths };
 
     paths[0] = parent_dir(r, f->write.path);
     if (strcmp(paths[0], "/") == 0)
-        start_file_operation(f, r, s, BACKEND_WRITE, f->write.path, &writing);
+        start_file_operation(f, r, s, START_WRITE, f->write.path, &writing);
     else
         mcp_run_start(&f->dir_run, r, s, &begin, STR(""), &making);
 }

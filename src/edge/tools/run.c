@@ -184,7 +184,7 @@ void mcp_run_cancel(struct mcp_run *x)
 }
 
 static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                      const struct backend_start *start, struct str input,
+                      const struct process_start *start, struct str input,
                       const struct mcp_run_events *events, bool programs)
 {
     *x = (struct mcp_run){ .request = mcp_request_ref(r),
@@ -203,14 +203,14 @@ static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *
 }
 
 void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct backend_start *start, struct str input,
+                   const struct process_start *start, struct str input,
                    const struct mcp_run_events *events)
 {
     begin_run(x, r, s, start, input, events, false);
 }
 
 void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                     const struct backend_start *start, struct str input,
+                     const struct process_start *start, struct str input,
                      const struct mcp_run_events *events)
 {
     begin_run(x, r, s, start, input, events, true);

@@ -67,8 +67,8 @@ int file_record_read(int dir, const char *path, const char *name, uint32_t mode,
     if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "reading the attributes of %s", name);
     if (S_ISLNK(st.st_mode))
-        n = mode & CONTROL_RESOLVE ? resolve_symlink(dir, path, ret->target, sizeof ret->target)
-                                   : readlinkat(dir, path, ret->target, sizeof ret->target);
+        n = mode & START_RESOLVE ? resolve_symlink(dir, path, ret->target, sizeof ret->target)
+                                 : readlinkat(dir, path, ret->target, sizeof ret->target);
     ret->name = name;
     ret->head = (struct control_entry){
         .size = (uint64_t)st.st_size,
@@ -80,7 +80,7 @@ int file_record_read(int dir, const char *path, const char *name, uint32_t mode,
         .name_len = (uint16_t)strlen(name),
         .link_len = n > 0 ? (uint16_t)n : 0,
     };
-    if ((mode & CONTROL_ATTRIBUTES) && S_ISREG(st.st_mode))
+    if ((mode & START_ATTRIBUTES) && S_ISREG(st.st_mode))
         ret->head.attributes_len =
             (uint32_t)read_user_xattrs(dir, path, ret->attributes, sizeof ret->attributes);
     return 0;

@@ -15,19 +15,21 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "lib/ipc/environment.h"
 #include "lib/proc/sys.h"
 
-enum { SYNC = 3, EXTRA_VARIABLES = 4 };
-_Static_assert(CONTROL_LENT_AT == SYNC + 1, "what is lent is behind all that is ours");
+enum { SYNC = 3, OWN_VARIABLES = 4 };
+_Static_assert(START_LENT_AT == SYNC + 1, "what is lent is behind all that is ours");
 
 struct starting_child {
     const struct init_options *options;
     const struct control_start *start;
     int text_fd, sync;
-    int lent[CONTROL_LENT_MAX];
+    int lent[START_LENT_MAX];
     int n_lent;
     const char *text, *name, *cwd;
-    char **argv, **envp;
+    char **argv;
+    const char **envp;
     struct passwd_entry user;
     int inner[3];
 };
@@ -76,7 +78,7 @@ static int map_text(struct starting_child *c, struct err *e)
 
 static int read_request_text(struct starting_child *c, struct err *e)
 {
-    static char *strings[2 * CONTROL_STRINGS_MAX + EXTRA_VARIABLES + 2];
+    static char *strings[2 * CONTROL_STRINGS_MAX + OWN_VARIABLES + 2];
     const char *at;
     int r = c->start->flags & CONTROL_TEXT_FD ? map_text(c, e) : 0;
 
@@ -86,7 +88,7 @@ static int read_request_text(struct starting_child *c, struct err *e)
     c->name = c->start->flags & CONTROL_USER_NAME ? control_next_string(&at) : NULL;
     c->cwd = control_next_string(&at);
     c->argv = strings;
-    c->envp = strings + c->start->argc + 1;
+    c->envp = (const char **)(void *)(strings + c->start->argc + 1); /* only read */
     for (uint32_t i = 0; i < c->start->argc + c->start->envc; i++) {
         const char *s = control_next_string(&at);
 
@@ -120,7 +122,7 @@ static int make_stdio(struct starting_child *c, struct err *e)
 static int move_lent_fds_up(struct starting_child *c, struct err *e)
 {
     for (int i = 0; i < c->n_lent; i++) {
-        c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, CONTROL_LENT_AT + CONTROL_LENT_MAX);
+        c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, START_LENT_AT + START_LENT_MAX);
         if (c->lent[i] < 0)
             return err_sys(e, "arranging descriptors");
     }
@@ -130,9 +132,9 @@ static int move_lent_fds_up(struct starting_child *c, struct err *e)
 static int place_lent_fds(struct starting_child *c, struct err *e)
 {
     for (int i = 0; i < c->n_lent; i++)
-        if (dup2(c->lent[i], CONTROL_LENT_AT + i) < 0)
+        if (dup2(c->lent[i], START_LENT_AT + i) < 0)
             return err_sys(e, "arranging descriptors");
-    return sys_close_range((unsigned)(CONTROL_LENT_AT + c->n_lent), ~0u) < 0
+    return sys_close_range((unsigned)(START_LENT_AT + c->n_lent), ~0u) < 0
                ? err_sys(e, "closing descriptors")
                : 0;
 }
@@ -158,37 +160,25 @@ static int arrange_child_fds(struct starting_child *c, struct err *e)
     return place_lent_fds(c, e);
 }
 
-static bool has_environment_variable(char *const *envp, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
-            return true;
-    return false;
-}
-
-static void default_variable(struct starting_child *c, uint32_t *at, char *room, size_t cap,
-                             const char *name, const char *value)
-{
-    if (!value[0] || has_environment_variable(c->envp, name))
-        return;
-    snprintf(room, cap, "%s=%s", name, value);
-    c->envp[(*at)++] = room;
-    c->envp[*at] = NULL;
-}
-
-/* Sets HOME, USER, LOGNAME and PATH unless the request has them. */
+/* The last source of variables: the target user's entry in /etc/passwd. */
 static int fill_environment(struct starting_child *c, struct err *e)
 {
-    static char home[300], user[80], logname[80], path[96];
-    uint32_t at = c->start->envc;
+    static char home[300], user[80], logname[80];
+    const char *own[OWN_VARIABLES];
+    size_t n = 0;
 
-    default_variable(c, &at, home, sizeof home, "HOME", c->user.home);
-    default_variable(c, &at, user, sizeof user, "USER", c->user.name);
-    default_variable(c, &at, logname, sizeof logname, "LOGNAME", c->user.name);
-    default_variable(c, &at, path, sizeof path, "PATH",
-                     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    if (c->user.home[0]) {
+        snprintf(home, sizeof home, "HOME=%s", c->user.home);
+        own[n++] = home;
+    }
+    if (c->user.name[0]) {
+        snprintf(user, sizeof user, "USER=%s", c->user.name);
+        snprintf(logname, sizeof logname, "LOGNAME=%s", c->user.name);
+        own[n++] = user;
+        own[n++] = logname;
+    }
+    own[n++] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    environment_append(c->envp, c->start->envc, own, n);
     return 0;
 }
 
@@ -233,7 +223,7 @@ static int unblock_signals(struct starting_child *c, struct err *e)
 
 static int exec_program(struct starting_child *c, struct err *e)
 {
-    environ = c->envp;
+    environ = (char **)(void *)c->envp;
     execvp(c->argv[0], c->argv);
     return err_sys(e, "%s", c->argv[0]);
 }
@@ -250,9 +240,9 @@ static int report_home(const struct starting_child *c, struct err *e)
  * failure. */
 static int run_file_operation(struct starting_child *c, struct err *e)
 {
-    int r = c->start->what == CONTROL_HOME
+    int r = c->start->what == START_HOME
                 ? report_home(c, e)
-                : files_run((enum control_what)c->start->what, c->start->mode, c->argv, e);
+                : files_run((enum start_what)c->start->what, c->start->mode, c->argv, e);
 
     if (r >= 0)
         _exit(0);
@@ -294,7 +284,7 @@ void exec_child(const struct init_options *o, const struct control_start *s, con
                 const struct ipc_fds *fds, int sync)
 {
     struct starting_child c = { .options = o, .start = s, .sync = sync, .text = text };
-    bool program = s->what == CONTROL_PROGRAM;
+    bool program = s->what == START_PROGRAM;
     const struct child_step *steps = program ? program_steps : file_steps;
     size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);
     struct err e = { 0 };

@@ -203,7 +203,7 @@ static int run_remove_path(uint32_t mode, char *const *paths, struct err *e)
 static int run_rename_path(uint32_t mode, char *const *paths, struct err *e)
 {
     size_t made = 0;
-    int r = mode & CONTROL_MAKE_PARENTS ? files_make_parents(paths[1], &made, e) : 0;
+    int r = mode & START_MAKE_PARENTS ? files_make_parents(paths[1], &made, e) : 0;
 
     if (r >= 0 && rename(paths[0], paths[1]) < 0)
         r = err_sys(e, "renaming %s to %s", paths[0], paths[1]);
@@ -242,18 +242,18 @@ static int run_unpack_tree(uint32_t mode, char *const *paths, struct err *e)
     return tree_unpack(STDIN_FILENO, dir, &options, &report, e);
 }
 
-static int (*const operations[CONTROL_WHAT_COUNT_])(uint32_t mode, char *const *paths,
-                                                    struct err *e) = {
-    [CONTROL_READ] = run_read_file,     [CONTROL_WRITE] = write_run,
-    [CONTROL_LIST_DIR] = run_list_dir,  [CONTROL_STAT] = run_stat_path,
-    [CONTROL_MKDIR] = run_make_dir,     [CONTROL_REMOVE] = run_remove_path,
-    [CONTROL_RENAME] = run_rename_path, [CONTROL_WATCH] = watch_run,
-    [CONTROL_PACK] = run_pack_tree,     [CONTROL_UNPACK] = run_unpack_tree,
-    [CONTROL_PERMIT] = permit_run,      [CONTROL_COMPOSE] = compose_run,
-    [CONTROL_UPLOAD] = upload_run,
+static int (*const operations[START_WHAT_COUNT_])(uint32_t mode, char *const *paths,
+                                                  struct err *e) = {
+    [START_READ] = run_read_file,     [START_WRITE] = write_run,
+    [START_LIST] = run_list_dir,      [START_STAT] = run_stat_path,
+    [START_MKDIR] = run_make_dir,     [START_REMOVE] = run_remove_path,
+    [START_RENAME] = run_rename_path, [START_WATCH] = watch_run,
+    [START_PACK] = run_pack_tree,     [START_UNPACK] = run_unpack_tree,
+    [START_PERMIT] = permit_run,      [START_COMPOSE] = compose_run,
+    [START_UPLOAD] = upload_run,
 };
 
-int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e)
+int files_run(enum start_what what, uint32_t mode, char *const *paths, struct err *e)
 {
     if (!operations[what])
         return err_set(e, ERR_UNSUPPORTED, "unknown file operation");

@@ -143,7 +143,7 @@ int init_run(const struct init_options *o)
 
     options = o;
     setsid();
-    boundary_keep(o->listeners);
+    listeners_keep(o->listeners);
     upper_keep();
     groups_keep(o->prepared);
     usage_keep();

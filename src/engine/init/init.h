@@ -68,8 +68,8 @@ struct proc {
     uint32_t id, tag;
     int conn; /* the connection that gets its reports; -1: closed */
     uint64_t cookie;
-    enum control_what what;
-    uint32_t flags; /* of its start; CONTROL_STDIN only while PID 1 holds one */
+    enum start_what what;
+    uint32_t flags; /* of its start; START_STDIN only while PID 1 holds one */
     pid_t pid;
     int sync; /* socket to the starting child; -1 after the start */
     /* Inode of the UTS namespace of the process and all its descendants; 0 when that is known to be
@@ -153,9 +153,9 @@ void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret);
 /* requests.c */
 void requests_read(const struct init_options *o, int conn);
 
-/* boundary.c: the network boundary's sockets, kept for egress workers */
-void boundary_keep(uint32_t slots);
-int boundary_serve(int conn, const struct control_head *asked, struct err *e);
+/* listeners.c: the network boundary's sockets, kept for egress workers */
+void listeners_keep(uint32_t slots);
+int listeners_serve(int conn, const struct control_head *asked, struct err *e);
 
 /* upper.c: the sandbox's writable layer, kept for captures */
 void upper_keep(void);
@@ -286,7 +286,7 @@ bool nested_has(int fd);
 void nested_serve(void); /* answers one notification */
 
 /* files.c: the file operations; the strings of the request are paths. */
-int files_run(enum control_what what, uint32_t mode, char *const *paths, struct err *e);
+int files_run(enum start_what what, uint32_t mode, char *const *paths, struct err *e);
 /* Buffers the output of an operation until it is flushed; at most 64 KiB at a time. */
 int files_write_output(const void *data, size_t n, struct err *e);
 int files_flush(struct err *e);

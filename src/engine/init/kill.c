@@ -247,7 +247,7 @@ int kill_marked(const struct proc *p, int sig)
 
 static bool is_spared(const struct proc *p, uint32_t last)
 {
-    return p->what != CONTROL_PROGRAM || p->id > last;
+    return p->what != START_PROGRAM || p->id > last;
 }
 
 /* Zombies show no mark and are not counted, or the last of them would never disappear. */

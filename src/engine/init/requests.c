@@ -122,7 +122,7 @@ static int send_stdio(int conn, const struct control_one *asked)
         conns_fail(conn, asked->head.tag, "process", &gone);
         return 1;
     }
-    m.flags = p->flags & (CONTROL_STDIN | CONTROL_TTY);
+    m.flags = p->flags & (START_STDIN | START_TTY);
     control_fill(&m.head, CONTROL_ATTACHED, asked->head.tag, sizeof m);
     return conns_send(conn, &m, sizeof m, p->stdio, p->n_stdio);
 }
@@ -136,7 +136,7 @@ static int find_kept_proc(struct control_one *asked, struct proc **ret, struct e
     p = procs_by_id(asked->proc);
     if (!p)
         return err_set(e, ERR_NOT_FOUND, "there is no process %u", asked->proc);
-    if (!(p->flags & CONTROL_KEEP))
+    if (!(p->flags & START_KEEP))
         return err_set(e, ERR_INVALID, "process %u is not kept, so it cannot be attached to",
                        asked->proc);
     *ret = p;
@@ -173,14 +173,14 @@ static int serve_close_stdin(int conn, struct err *e)
 
     if (r < 0)
         return r;
-    if (p->flags & CONTROL_TTY)
+    if (p->flags & START_TTY)
         return err_set(e, ERR_INVALID, "the input of a terminal cannot be closed; send it ^D");
     if (!p->started)
         return err_set(e, ERR_BUSY, "process %u has not started yet", asked.proc);
-    if (p->flags & CONTROL_STDIN) {
+    if (p->flags & START_STDIN) {
         close(p->stdio[0]);
         memmove(p->stdio, p->stdio + 1, (size_t)--p->n_stdio * sizeof p->stdio[0]);
-        p->flags &= ~(uint32_t)CONTROL_STDIN;
+        p->flags &= ~(uint32_t)START_STDIN;
     }
     answer_request_done(conn, &asked);
     return 0;
@@ -214,7 +214,7 @@ static int serve_usage(int conn, struct err *e)
 
 static int serve_listeners(int conn, struct err *e)
 {
-    return boundary_serve(conn, &request.head, e);
+    return listeners_serve(conn, &request.head, e);
 }
 
 static int serve_upper(int conn, struct err *e)
@@ -283,7 +283,7 @@ static int serve_start(const struct init_options *o, int conn, const struct ipc_
     control_read(&request, &s, sizeof s);
     /* The probe of a prepared sandbox makes the working directory and stats it: neither runs
      * workload code. */
-    if (groups_pending() && s.what != CONTROL_STAT && s.what != CONTROL_MKDIR)
+    if (groups_pending() && s.what != START_STAT && s.what != START_MKDIR)
         return err_set(e, ERR_CONFLICT, "the sandbox has no owner yet");
     /* A shorter request has no cookie: those bytes are text. */
     if (s.text_at < sizeof s)

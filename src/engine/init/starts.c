@@ -59,7 +59,7 @@ static int check_kept_descriptors(const struct control_start *s, struct err *e)
 {
     uint64_t held = INIT_STDIO_MAX + 1, limit;
 
-    if (!(s->flags & CONTROL_KEEP))
+    if (!(s->flags & START_KEEP))
         return 0;
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
         held += (uint64_t)p->n_stdio + (p->sync >= 0 ? INIT_STDIO_MAX + 1 : 0);
@@ -76,7 +76,7 @@ static int check_start_descriptors(const struct control_start *s, const struct i
                                    struct err *e)
 {
     size_t text = s->flags & CONTROL_TEXT_FD ? 1 : 0;
-    size_t lent = s->flags & CONTROL_LENT ? CONTROL_LENT_MAX : 0;
+    size_t lent = s->flags & CONTROL_LENT ? START_LENT_MAX : 0;
 
     if (fds->n < text || fds->n > text + lent)
         return err_set(e, ERR_INVALID, "a start request has %zu descriptors", fds->n);
@@ -88,10 +88,10 @@ static void fill_proc(struct proc *p, int conn, const struct control_start *s)
     p->conn = conn;
     p->tag = s->head.tag;
     p->cookie = s->cookie;
-    p->what = (enum control_what)s->what;
-    p->flags = s->flags & (CONTROL_KEEP | CONTROL_TTY | CONTROL_STDIN | CONTROL_WHOLE);
-    if (p->flags & CONTROL_TTY)
-        p->flags &= ~(uint32_t)CONTROL_STDIN;
+    p->what = (enum start_what)s->what;
+    p->flags = s->flags & (START_KEEP | START_TTY | START_STDIN | START_WHOLE);
+    if (p->flags & START_TTY)
+        p->flags &= ~(uint32_t)START_STDIN;
     p->started_ns = clock_read_(CLOCK_BOOTTIME);
     p->grace_ns = s->grace_ns;
     p->deadline = s->timeout_ns ? deadline_after(s->timeout_ns) : 0;
@@ -131,7 +131,7 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
     }
     fcntl(sync[0], F_SETFL, O_NONBLOCK);
     /* A program sends nothing of interest before its execve(), which closes the socket. */
-    if (s->what == CONTROL_PROGRAM)
+    if (s->what == START_PROGRAM)
         init_watch_end(sync[0]);
     else
         init_watch(sync[0]);
@@ -167,7 +167,7 @@ static bool announce_start(struct proc *p)
     control_fill(&m.head, CONTROL_STARTED, reply_tag(p), sizeof m);
     if (p->conn >= 0 && conns_send(p->conn, &m, sizeof m, p->stdio, p->n_stdio) == 0)
         return false;
-    if (!(p->flags & CONTROL_KEEP))
+    if (!(p->flags & START_KEEP))
         close_kept_stdio(p);
     return p->started = true;
 }
@@ -233,7 +233,7 @@ static void handle_child_message(struct proc *p, const struct child_message *m, 
         for (p->n_stdio = 0; (size_t)p->n_stdio < fds->n && p->n_stdio < INIT_STDIO_MAX;
              p->n_stdio++)
             p->stdio[p->n_stdio] = take_fd(&fds->fd[p->n_stdio]);
-        if (p->what != CONTROL_PROGRAM)
+        if (p->what != START_PROGRAM)
             note_start(p); /* a program has started after its execve() */
         break;
     case CHILD_FAILED:
@@ -288,7 +288,7 @@ static int send_last_message(struct proc *p)
 
 static bool is_kept_proc(const struct proc *p)
 {
-    return (p->flags & CONTROL_KEEP) && !p->failed;
+    return (p->flags & START_KEEP) && !p->failed;
 }
 
 /* All processes inside are descendants of PID 1, which inherits orphans. */
@@ -343,7 +343,7 @@ void starts_adopt(struct proc *p, int conn)
 
 void starts_forget(struct proc *p)
 {
-    p->flags &= ~(uint32_t)CONTROL_KEEP;
+    p->flags &= ~(uint32_t)START_KEEP;
     p->reported = true;
     close_kept_stdio(p);
 }
@@ -374,7 +374,7 @@ static void note_proc_end(struct proc *p, int status, const struct rusage *used)
     p->end.oom_total = oom_kills();
     p->end.oom_kills = p->end.oom_total - p->kills;
     /* After a timeout, or if the start asked for it, descendants are killed, too. */
-    if (p->timed_out || (p->flags & CONTROL_WHOLE))
+    if (p->timed_out || (p->flags & START_WHOLE))
         p->killing = true;
 }
 
@@ -385,7 +385,7 @@ static bool is_serving(struct proc *p)
 {
     if (p->state == PROC_STARTING && p->sync >= 0)
         starts_receive(p); /* it may have executed its program by now */
-    return p->state == PROC_STARTING || (p->state == PROC_RUNNING && p->what != CONTROL_PROGRAM);
+    return p->state == PROC_STARTING || (p->state == PROC_RUNNING && p->what != START_PROGRAM);
 }
 
 static bool is_stopped(pid_t pid)
@@ -405,7 +405,7 @@ static void end_stopped(struct proc *p)
     };
 
     p->stopped = true;
-    if (p->state == PROC_STARTING && p->what == CONTROL_PROGRAM) {
+    if (p->state == PROC_STARTING && p->what == START_PROGRAM) {
         note_failure(p, &m);
     } else {
         p->end.sys = EBUSY;

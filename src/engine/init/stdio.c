@@ -49,14 +49,14 @@ int stdio_make(const struct control_start *s, int outer[INIT_STDIO_MAX], int *re
 {
     int n = 0;
 
-    if (s->flags & CONTROL_TTY) {
+    if (s->flags & START_TTY) {
         *ret_n = 1;
         return make_terminal(s, &outer[0], inner, e);
     }
     for (int stream = 0; stream < 3; stream++) {
         int r;
 
-        if (stream == 0 && !(s->flags & CONTROL_STDIN)) {
+        if (stream == 0 && !(s->flags & START_STDIN)) {
             inner[0] = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
             r = inner[0] < 0 ? err_sys(e, "opening /dev/null") : 0;
         } else {
@@ -74,7 +74,7 @@ int stdio_arrange(const struct control_start *s, int inner[3], struct err *e)
 {
     if (setsid() < 0 && errno != EPERM)
         return err_sys(e, "creating a session");
-    if ((s->flags & CONTROL_TTY) && ioctl(inner[0], TIOCSCTTY, 0) < 0)
+    if ((s->flags & START_TTY) && ioctl(inner[0], TIOCSCTTY, 0) < 0)
         return err_sys(e, "making the terminal the controlling one");
     for (int i = 0; i < 3; i++)
         if (dup2(inner[i], i) < 0)

@@ -186,7 +186,7 @@ void usage_read(struct control_used *ret)
     read_disk(ret);
     ret->oom_kills = oom_kills();
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        ret->programs += p->what == CONTROL_PROGRAM && p->state != PROC_ENDED;
+        ret->programs += p->what == START_PROGRAM && p->state != PROC_ENDED;
     /* The control group counts everything. Without one, ticks are coarse, and a process whose
      * parent ignores SIGCHLD is not counted after its end. */
     (void)read_group_cpu(&now);

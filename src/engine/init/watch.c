@@ -65,7 +65,7 @@ static const struct file_record *read_event_entry(const struct watch *w, uint32_
         return NULL;
     snprintf(relative, sizeof relative, "%s%s%s", dir, dir[0] ? "/" : "", name);
     if (!full_path(w, relative, path) ||
-        file_record_read(AT_FDCWD, path, name, CONTROL_ATTRIBUTES | CONTROL_RESOLVE, &v, NULL) < 0)
+        file_record_read(AT_FDCWD, path, name, START_ATTRIBUTES | START_RESOLVE, &v, NULL) < 0)
         return NULL;
     return &v;
 }
@@ -313,8 +313,8 @@ int watch_run(uint32_t mode, char *const *paths, struct err *e)
     AUTO_CLOSE int fd = inotify_init1(IN_CLOEXEC);
     struct watch w = { .fd = fd,
                        .root = paths[0],
-                       .tree = mode & CONTROL_WATCH_TREE,
-                       .entries = mode & CONTROL_WATCH_ENTRIES };
+                       .tree = mode & START_WATCH_TREE,
+                       .entries = mode & START_WATCH_ENTRIES };
     struct pollfd waits[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
     int r = begin_watch(&w, e);
 

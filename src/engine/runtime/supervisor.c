@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "engine/runtime/user.h"
 #include "lib/proc/sealed.h"
 #include "lib/proc/sys.h"
 
@@ -29,29 +30,29 @@ static int append_strings(struct buf *b, const char *const *list, uint32_t *coun
     return r;
 }
 
-static int append_start_text(struct buf *b, const struct supervisor_start *s, uint32_t *argc,
-                             uint32_t *envc, struct err *e)
+static int append_start_text(struct buf *b, const struct process_start *s, const char *user,
+                             struct control_start *head, struct err *e)
 {
-    int r = s->user ? append_string(b, s->user) : 0;
+    int r = user ? append_string(b, user) : 0;
 
     if (r >= 0)
         r = append_string(b, s->cwd ? s->cwd : "");
     if (r >= 0)
-        r = append_strings(b, s->argv, argc);
+        r = append_strings(b, s->argv, &head->argc);
     if (r >= 0)
-        r = append_strings(b, s->envp, envc);
+        r = append_strings(b, s->envp, &head->envc);
     return r < 0 ? err_set(e, ERR_TOO_BIG, "arguments and environment take more than %d bytes",
                            CONTROL_TEXT_MAX)
                  : 0;
 }
 
 static int send_start_message(int sock, const void *m, size_t n, int text,
-                              const struct supervisor_start *s, struct err *e)
+                              const struct process_start *s, struct err *e)
 {
     int fds[IPC_FDS_MAX];
     size_t n_fds = 0;
 
-    if (s->n_lent > CONTROL_LENT_MAX)
+    if (s->n_lent > START_LENT_MAX)
         return err_set(e, ERR_TOO_BIG, "%zu descriptors are too many to pass to a program",
                        s->n_lent);
     if (text >= 0)
@@ -61,27 +62,38 @@ static int send_start_message(int sock, const void *m, size_t n, int text,
     return ipc_send(sock, m, n, fds, n_fds, e);
 }
 
-int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e)
+/* Fills the head and appends the text behind it. */
+static int write_start(const struct process_start *s, struct control_start *head, struct buf *b,
+                       struct err *e)
+{
+    struct user u = { 0 };
+    int r = s->user ? user_parse(s->user, &u, e) : 0;
+
+    *head = (struct control_start){ .what = s->what,
+                                    .flags = s->flags | (u.name ? CONTROL_USER_NAME : 0) |
+                                             (s->n_lent ? CONTROL_LENT : 0),
+                                    .uid = u.uid,
+                                    .gid = u.gid,
+                                    .mode = s->mode,
+                                    .rows = s->rows,
+                                    .cols = s->cols,
+                                    .timeout_ns = s->timeout_ns,
+                                    .grace_ns = s->grace_ns,
+                                    .text_at = sizeof *head,
+                                    .cookie = s->cookie };
+    if (r >= 0)
+        r = buf_add(b, (struct str){ (const char *)head, sizeof *head });
+    return r < 0 ? r : append_start_text(b, s, u.name, head, e);
+}
+
+int supervisor_start(int sock, uint32_t tag, const struct process_start *s, struct err *e)
 {
     struct buf m AUTO(buf_done) = BUF_INIT(CONTROL_TEXT_MAX + sizeof(struct control_start));
-    struct control_start head = { .what = s->what,
-                                  .flags = s->flags | (s->user ? CONTROL_USER_NAME : 0) |
-                                           (s->n_lent ? CONTROL_LENT : 0),
-                                  .uid = s->uid,
-                                  .gid = s->gid,
-                                  .mode = s->mode,
-                                  .rows = s->rows,
-                                  .cols = s->cols,
-                                  .timeout_ns = s->timeout_ns,
-                                  .grace_ns = s->grace_ns,
-                                  .text_at = sizeof head,
-                                  .cookie = s->cookie };
+    struct control_start head;
     AUTO_CLOSE int text = -1;
     size_t size;
-    int r = buf_add(&m, (struct str){ (const char *)&head, sizeof head });
+    int r = write_start(s, &head, &m, e);
 
-    if (r >= 0)
-        r = append_start_text(&m, s, &head.argc, &head.envc, e);
     if (r < 0)
         return r;
     size = m.n;

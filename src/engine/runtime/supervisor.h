@@ -11,24 +11,8 @@
 #include "lib/ipc/channel.h"
 #include "lib/ipc/control.h"
 
-struct supervisor_start {
-    enum control_what what;
-    uint32_t flags; /* enum control_start_flags, without CONTROL_TEXT_FD, _USER_NAME and _LENT */
-    uint32_t uid, gid;
-    const char *user; /* user name inside, instead of uid and gid; or NULL */
-    uint32_t mode;
-    uint16_t rows, cols;
-    int64_t timeout_ns, grace_ns;
-    const char *cwd;         /* NULL or "": the user's home, or / */
-    const char *const *argv; /* NULL-terminated; for file operations, the paths */
-    const char *const *envp; /* NULL-terminated, or NULL */
-    uint64_t cookie;         /* identifies it for a client that reconnects */
-    const int *lent;         /* descriptors that a program inherits: CONTROL_LENT */
-    size_t n_lent;           /* at most CONTROL_LENT_MAX */
-};
-
-/* Sends the request; its results arrive with the tag. */
-int supervisor_start(int sock, uint32_t tag, const struct supervisor_start *s, struct err *e);
+/* Sends the request; its results arrive with the tag. Without a user it runs as root inside. */
+int supervisor_start(int sock, uint32_t tag, const struct process_start *s, struct err *e);
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
                     struct err *e);
 /* Signals all processes inside with `sig`, and after grace_ns (0: never) with SIGKILL. */

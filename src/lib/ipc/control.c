@@ -42,22 +42,22 @@ static const size_t layouts[] = {
 /* The number of arguments of each operation. */
 static const struct {
     uint32_t least, most;
-} arguments[CONTROL_WHAT_COUNT_] = {
-    [CONTROL_PROGRAM] = { 1, CONTROL_STRINGS_MAX },
-    [CONTROL_READ] = { 1, 1 },
-    [CONTROL_WRITE] = { 1, 1 + CONTROL_ATTRIBUTE_COUNT_MAX },
-    [CONTROL_LIST_DIR] = { 1, 1 },
-    [CONTROL_STAT] = { 1, 1 },
-    [CONTROL_MKDIR] = { 1, 1 },
-    [CONTROL_REMOVE] = { 1, 1 },
-    [CONTROL_RENAME] = { 2, 2 },
-    [CONTROL_WATCH] = { 1, 1 },
-    [CONTROL_PACK] = { 1, 1 },
-    [CONTROL_UNPACK] = { 1, 1 },
-    [CONTROL_HOME] = { 0, 0 },
-    [CONTROL_PERMIT] = { 2, 4 },
-    [CONTROL_COMPOSE] = { 2, 1 + CONTROL_COMPOSE_MAX },
-    [CONTROL_UPLOAD] = { 0, CONTROL_ATTRIBUTE_COUNT_MAX },
+} arguments[START_WHAT_COUNT_] = {
+    [START_PROGRAM] = { 1, CONTROL_STRINGS_MAX },
+    [START_READ] = { 1, 1 },
+    [START_WRITE] = { 1, 1 + CONTROL_ATTRIBUTE_COUNT_MAX },
+    [START_LIST] = { 1, 1 },
+    [START_STAT] = { 1, 1 },
+    [START_MKDIR] = { 1, 1 },
+    [START_REMOVE] = { 1, 1 },
+    [START_RENAME] = { 2, 2 },
+    [START_WATCH] = { 1, 1 },
+    [START_PACK] = { 1, 1 },
+    [START_UNPACK] = { 1, 1 },
+    [START_HOME] = { 0, 0 },
+    [START_PERMIT] = { 2, 4 },
+    [START_COMPOSE] = { 2, 1 + START_COMPOSE_MAX },
+    [START_UPLOAD] = { 0, CONTROL_ATTRIBUTE_COUNT_MAX },
 };
 
 void control_fill(struct control_head *h, enum control_type type, uint32_t tag, size_t size)
@@ -96,7 +96,7 @@ int control_check_text(const struct control_start *s, const char *text, size_t n
     if (count_nul_strings(text, n) != expected)
         return err_set(e, ERR_INVALID, "a request with %u strings has another number of them",
                        expected);
-    if (s->what == CONTROL_PROGRAM)
+    if (s->what == START_PROGRAM)
         return 0;
     for (uint32_t i = 0; i < expected - s->envc; i++)
         if (strlen(control_next_string(&at)) >= CONTROL_PATH_MAX)
@@ -119,7 +119,7 @@ static int check_place_of_text(const struct control_start *s, size_t n, struct e
 
 static int check_start_message(const struct control_start *s, size_t n, struct err *e)
 {
-    if (s->what >= CONTROL_WHAT_COUNT_ || (s->flags & ~(uint32_t)CONTROL_FLAGS_ALL_))
+    if (s->what >= START_WHAT_COUNT_ || (s->flags & ~(uint32_t)CONTROL_FLAGS_ALL_))
         return err_set(e, ERR_UNSUPPORTED, "a start of an unknown kind (%u, flags %x)", s->what,
                        s->flags);
     if (s->argc < arguments[s->what].least || s->argc > arguments[s->what].most ||
@@ -128,7 +128,7 @@ static int check_start_message(const struct control_start *s, size_t n, struct e
                        s->envc);
     if (s->timeout_ns < 0 || s->grace_ns < 0)
         return err_set(e, ERR_INVALID, "a negative timeout");
-    if ((s->flags & CONTROL_LENT) && s->what != CONTROL_PROGRAM)
+    if ((s->flags & CONTROL_LENT) && s->what != START_PROGRAM)
         return err_set(e, ERR_INVALID, "descriptors for what is no program");
     if (s->uid == UINT32_MAX || s->gid == UINT32_MAX || (s->mode & ~07777u))
         return err_set(e, ERR_INVALID, "an impossible user, group or mode");

@@ -7,7 +7,7 @@
  * in a forked helper with the target user's rights and use stdio as a program does:
  *
  *     operation   text         stdin            stdout
- *     PROGRAM     argv         a pipe if asked  a pipe          (or one terminal, with CONTROL_TTY)
+ *     PROGRAM     argv         a pipe if asked  a pipe          (or one terminal, with START_TTY)
  *     READ        path         -                the file's bytes
  *     WRITE       path, attributes  chunks      -               (atomic: seen whole or not at all)
  *     LIST        path         -                control_entry records
@@ -16,7 +16,7 @@
  *     REMOVE      path         -                -               (a whole tree)
  *     RENAME      from, to     -                -
  *     WATCH       path         -                control_event records until killed; with the mode
- *                                               CONTROL_WATCH_TREE, of all that is below
+ *                                               START_WATCH_TREE, of all that is below
  *     PACK        path         -                a tar stream
  *     UNPACK      path         a tar stream     -
  *     HOME        -            -                the path of the user's home
@@ -29,7 +29,7 @@
  * the file were written in place.
  *
  * An attribute is "user.NAME=VALUE", an extended attribute of the new file; with the mode
- * CONTROL_ATTRIBUTES, LIST and STAT report the attributes of regular files.
+ * START_ATTRIBUTES, LIST and STAT report the attributes of regular files.
  *
  * A setting of PERMIT is "mode=OCTAL", "owner=NAME" or "group=NAME"; a name may be a number. All
  * settings are checked before the first is applied.
@@ -43,13 +43,13 @@
  * A chunk is a uint32_t length and that many bytes; length 0 ends the data. Without it (the client
  * died) nothing is written.
  *
- * Reconnecting. A process started with CONTROL_KEEP survives its client: PID 1 keeps the outer ends
+ * Reconnecting. A process started with START_KEEP survives its client: PID 1 keeps the outer ends
  * of its stdio and, after its end, its exit status, until CONTROL_FORGET. A client that reconnects
  * sends CONTROL_LIST, recognises its processes by their cookies and gets the descriptors again with
  * CONTROL_ATTACH; unread bytes are still in the pipes. CONTROL_LIST also makes this connection the
  * receiver of news about all processes whose own connection is closed: PID 1 sends, with tag 0, the
  * ends that happened meanwhile, and repeats those of kept processes, because the client that
- * received them may have died. Without CONTROL_KEEP a process loses its stdio with its client, and
+ * received them may have died. Without START_KEEP a process loses its stdio with its client, and
  * its end is reported once: to its connection or, if that is closed, to the next one that sends
  * CONTROL_LIST.
  *
@@ -75,6 +75,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "lib/ipc/channel.h"
+#include "lib/ipc/start.h"
 
 enum {
     CONTROL_MAGIC = 0x43585342, /* "BSXC" */
@@ -89,8 +90,6 @@ enum {
     CONTROL_WHO_MAX = 128,      /* pending CONTROL_WHO requests of one connection */
     CONTROL_WHO_IS_MAX = 32768, /* bytes of an answer, most of them paths */
     CONTROL_FIRST_ANSWER = 64,  /* types below are requests */
-    CONTROL_LENT_AT = 4,        /* number of the first descriptor lent to a program */
-    CONTROL_LENT_MAX = 40,
 };
 
 enum control_type {
@@ -131,34 +130,12 @@ enum control_type {
     CONTROL_STOOD,
 };
 
-enum control_what {
-    CONTROL_PROGRAM,
-    CONTROL_READ,
-    CONTROL_WRITE,
-    CONTROL_LIST_DIR,
-    CONTROL_STAT,
-    CONTROL_MKDIR,
-    CONTROL_REMOVE,
-    CONTROL_RENAME,
-    CONTROL_WATCH,
-    CONTROL_PACK,
-    CONTROL_UNPACK,
-    CONTROL_HOME,
-    CONTROL_PERMIT,
-    CONTROL_COMPOSE,
-    CONTROL_UPLOAD,
-    CONTROL_WHAT_COUNT_,
-};
-
+/* Flags of the message alone, in addition to enum start_flags. */
 enum control_start_flags {
-    CONTROL_STDIN = 1 << 0,     /* a pipe for stdin; otherwise the program reads end of file */
-    CONTROL_TTY = 1 << 1,       /* one terminal instead of three pipes */
     CONTROL_TEXT_FD = 1 << 2,   /* the text is in the attached memfd */
     CONTROL_USER_NAME = 1 << 3, /* the first string is a user's name, looked up inside */
-    CONTROL_KEEP = 1 << 4,      /* survives its client; see above */
     CONTROL_LENT = 1 << 5,      /* the program inherits the attached descriptors, from
-                                   CONTROL_LENT_AT on: sealed memory with itself or its libraries */
-    CONTROL_WHOLE = 1 << 6,     /* its end also ends all processes that it started */
+                                   START_LENT_AT on: sealed memory with itself or its libraries */
     CONTROL_FLAGS_ALL_ = (1 << 7) - 1,
 };
 
@@ -170,17 +147,17 @@ struct control_head {
     uint32_t size; /* of the whole message */
 };
 
-/* The text has NUL-terminated strings: [user name], working directory, argc arguments, envc
- * variables. It begins at the offset text_at: behind the struct as the sender knows it. */
+/* A process_start (lib/ipc/start.h) as it is sent. The text has NUL-terminated strings: [user name],
+ * working directory, argc arguments, envc variables. It begins at the offset text_at: behind the
+ * struct as the sender knows it. */
 struct control_start {
     struct control_head head;
-    uint32_t what; /* enum control_what */
-    uint32_t flags;
+    uint32_t what;  /* enum start_what */
+    uint32_t flags; /* enum start_flags, enum control_start_flags */
     uint32_t uid, gid;
-    uint32_t mode;       /* WRITE, UPLOAD, MKDIR: permissions */
-    uint16_t rows, cols; /* CONTROL_TTY */
-    int64_t timeout_ns;  /* 0: no timeout */
-    int64_t grace_ns;    /* between SIGTERM and SIGKILL after a timeout */
+    uint32_t mode;
+    uint16_t rows, cols;
+    int64_t timeout_ns, grace_ns;
     uint32_t argc, envc;
     uint32_t text_size;
     uint32_t text_at;
@@ -223,7 +200,7 @@ struct control_started {
 struct control_attached {
     struct control_head head;
     uint32_t proc;
-    uint32_t flags; /* CONTROL_STDIN if that is the first descriptor; CONTROL_TTY */
+    uint32_t flags; /* START_STDIN if that is the first descriptor; START_TTY */
 };
 
 struct control_failed {
@@ -337,7 +314,7 @@ struct control_who_is {
 _Static_assert((int)CONTROL_WHO_IS_MAX <= (int)IPC_MESSAGE_MAX &&
                    (int)CONTROL_EXES_MAX <= (int)IPC_FDS_MAX,
                "an answer is one packet");
-_Static_assert((int)CONTROL_LENT_MAX < (int)IPC_FDS_MAX, "a start is one packet");
+_Static_assert((int)START_LENT_MAX < (int)IPC_FDS_MAX, "a start is one packet");
 
 /* Connects to a port of the sandbox's own loopback. The socket is made in the sandbox's network
  * namespace, so it reaches only services that programs inside can reach, too. The answer is
@@ -363,7 +340,7 @@ struct control_proc {
     uint32_t tag;       /* of its CONTROL_START, on any connection */
     int64_t started_ns; /* CLOCK_BOOTTIME of the sandbox */
     uint64_t cookie;
-    uint32_t flags; /* CONTROL_STDIN (until it is closed), _TTY, _KEEP, _TOLD */
+    uint32_t flags; /* START_STDIN (until it is closed), _TTY, _KEEP, _TOLD */
     uint32_t state; /* enum control_state */
     /* once it has ended, as in control_exited */
     uint32_t how;
@@ -384,16 +361,8 @@ _Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct 
                "a full list is one packet");
 
 enum {
-    /* the mode of LIST and STAT */
-    CONTROL_ATTRIBUTES = 1,
-    CONTROL_RESOLVE = 2, /* report the absolute final target of a link; empty if it dangles */
-
-    /* the mode of RENAME: make parents of the new name, and remove them after a failure */
-    CONTROL_MAKE_PARENTS = 1,
-
     CONTROL_ATTRIBUTES_MAX = 32 << 10,
     CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* of a WRITE or UPLOAD */
-    CONTROL_COMPOSE_MAX = 1024,       /* source files of a COMPOSE */
 };
 
 /* Records of LIST and STAT on stdout: the struct, then name and link target without NUL, then
@@ -406,14 +375,8 @@ struct control_entry {
     uint32_t attributes_len;
 };
 
-/* The mode of a WATCH. */
-enum {
-    CONTROL_WATCH_TREE = 1,
-    CONTROL_WATCH_ENTRIES = 2, /* append a STAT record, with attributes and resolved links */
-};
-
 /* Records of WATCH on stdout: the struct, then the name relative to the watched directory, then,
- * with CONTROL_WATCH_ENTRIES, a record of STAT if the name still exists. */
+ * with START_WATCH_ENTRIES, a record of STAT if the name still exists. */
 struct control_event {
     uint32_t mask, cookie; /* as in inotify(7) */
     uint32_t name_len, entry_len;

@@ -38,7 +38,7 @@ static void walk_text(const struct control_start *s, const char *text, size_t n)
         const char *string = control_next_string(&at);
 
         must(at > string && at <= text + n);
-        if (s->what != CONTROL_PROGRAM && i < paths)
+        if (s->what != START_PROGRAM && i < paths)
             must((size_t)(at - string) <= CONTROL_PATH_MAX);
     }
     must(at == text + n);
@@ -46,8 +46,8 @@ static void walk_text(const struct control_start *s, const char *text, size_t n)
 
 static void check_start(const struct control_start *s, size_t n)
 {
-    must(s->what < CONTROL_WHAT_COUNT_ && s->text_at <= n);
-    must(s->argc >= 1 || s->what == CONTROL_HOME || s->what == CONTROL_UPLOAD);
+    must(s->what < START_WHAT_COUNT_ && s->text_at <= n);
+    must(s->argc >= 1 || s->what == START_HOME || s->what == START_UPLOAD);
     must(s->argc <= CONTROL_STRINGS_MAX && s->envc <= CONTROL_STRINGS_MAX);
     must(s->timeout_ns >= 0 && s->grace_ns >= 0);
     must(s->uid != UINT32_MAX && s->gid != UINT32_MAX && s->mode <= 07777);

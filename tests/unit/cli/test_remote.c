@@ -59,7 +59,7 @@ TEST(descriptors_are_handed_over)
     CHECK_STR(buf_str(&fake_err), "to stderr");
     asked = fake_requests();
     CHECK(strstr(asked, "Upgrade: sandboxer-stdio\r\n") != NULL);
-    CHECK(strstr(asked, "{\"argv\":[\"ls\"],\"timeout\":\"5s\"}") != NULL);
+    CHECK(strstr(asked, "{\"argv\":[\"ls\"],\"timeout\":5}") != NULL);
 }
 
 static void exit_late(int connection)

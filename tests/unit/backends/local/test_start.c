@@ -17,7 +17,7 @@ TEST(damaged_defaults_are_noticed)
     CHECK(!local_defaults_valid((struct str){ NULL, 0 }));
 }
 
-static const char *variable(const struct supervisor_start *s, const char *name)
+static const char *variable(const struct process_start *s, const char *name)
 {
     const char *found = NULL;
 
@@ -33,14 +33,14 @@ TEST(the_request_wins_over_the_profile)
 {
     static const char *const argv[] = { "x", NULL }, *const envp[] = { "B=mine", "LANG=C", NULL };
     struct arena a AUTO(arena_done) = ARENA_INIT(1 << 16);
-    struct supervisor_start s;
+    struct process_start s;
     struct err e;
 
-    CHECK_OK(local_start_fill(
-                 DEFAULTS,
-                 &(struct backend_start){ .argv = argv, .envp = envp, .flags = BACKEND_TTY }, &a,
-                 &s, &e),
-             e);
+    CHECK_OK(
+        local_start_fill(DEFAULTS,
+                         &(struct process_start){ .argv = argv, .envp = envp, .flags = START_TTY },
+                         &a, &s, &e),
+        e);
     CHECK_STR(str_from(variable(&s, "A")), "1");
     CHECK_STR(str_from(variable(&s, "B")), "mine");
     CHECK_STR(str_from(variable(&s, "LANG")), "C");
@@ -51,7 +51,7 @@ TEST(the_request_wins_over_the_profile)
 
 /* What a start finds in the defaults of a profile with this environment. */
 static void start_with(const char *env, bool egress, const char *const *envp, struct arena *a,
-                       struct buf *defaults, struct supervisor_start *ret)
+                       struct buf *defaults, struct process_start *ret)
 {
     static const char *const argv[] = { "x", NULL };
     AUTO(profile_unrefp_) struct profile *p = NULL;
@@ -64,7 +64,7 @@ static void start_with(const char *env, bool egress, const char *const *envp, st
                                   defaults, &e),
              e);
     CHECK_OK(local_start_fill(buf_str(defaults),
-                              &(struct backend_start){ .argv = argv, .envp = envp }, a, ret, &e),
+                              &(struct process_start){ .argv = argv, .envp = envp }, a, ret, &e),
              e);
 }
 
@@ -73,7 +73,7 @@ static void expect_proxy(const char *env, bool egress, const char *const *envp, 
 {
     struct arena a AUTO(arena_done) = ARENA_INIT(1 << 16);
     struct buf defaults AUTO(buf_done) = BUF_INIT(LOCAL_DEFAULTS_MAX);
-    struct supervisor_start s;
+    struct process_start s;
     const char *got[2];
 
     start_with(env, egress, envp, &a, &defaults, &s);
@@ -103,11 +103,11 @@ TEST(too_many_variables_are_refused)
     static const char *many[1001];
     static const char *const argv[] = { "x", NULL };
     struct arena a AUTO(arena_done) = ARENA_INIT(1000);
-    struct supervisor_start s;
+    struct process_start s;
 
     for (size_t i = 0; i < 1000; i++)
         many[i] = "A=1";
-    CHECK_INT(local_start_fill(DEFAULTS, &(struct backend_start){ .argv = argv, .envp = many }, &a,
+    CHECK_INT(local_start_fill(DEFAULTS, &(struct process_start){ .argv = argv, .envp = many }, &a,
                                &s, NULL),
               -ERR_TOO_BIG);
 }

@@ -182,7 +182,7 @@ TEST(a_process_runs_is_watched_and_ends)
     p = start(s, PLAIN);
     CHECK_INT(sandbox_state(s), SANDBOX_ACTIVE);
     CHECK_INT(count_events("process.started"), 1);
-    CHECK(inside(s, p)->flags & BACKEND_KEEP);
+    CHECK(inside(s, p)->flags & START_KEEP);
     CHECK(inside(s, p)->cookie);
     CHECK_STR(str_from(view_of(p).request->argv.p[1]), "x");
     CHECK_INT(s->idle.attached, 0);
@@ -688,7 +688,7 @@ TEST(the_oldest_ended_ones_make_room)
 TEST(nothing_is_started_for_a_request_that_is_not_about_programs)
 {
     static const char *const argv[] = { "/bin/thing", NULL };
-    const struct backend_start program = { .what = BACKEND_PROGRAM, .argv = argv };
+    const struct process_start program = { .what = START_PROGRAM, .argv = argv };
     struct process_request q;
     struct process_op op = { .request = &q, .done = on_done };
     struct run_op run = { .events = &run_events };

@@ -39,7 +39,7 @@ static void plain(enum control_type type, size_t n)
 }
 
 /* A start with these strings, each ended by a NUL. */
-static void start(enum control_what what, uint32_t argc, uint32_t envc, const char *text, size_t n)
+static void start(enum start_what what, uint32_t argc, uint32_t envc, const char *text, size_t n)
 {
     plain(CONTROL_START, sizeof m.start + n);
     m.start.what = what;
@@ -150,14 +150,14 @@ TEST(heads_that_are_not_ours)
 
 TEST(starts)
 {
-    START(CONTROL_PROGRAM, 1, 0, "/\0true");
+    START(START_PROGRAM, 1, 0, "/\0true");
     CHECK_INT(check(), 0);
-    START(CONTROL_PROGRAM, 2, 2, "\0sh\0-x\0A=1\0B=");
+    START(START_PROGRAM, 2, 2, "\0sh\0-x\0A=1\0B=");
     CHECK_INT(check(), 0);
-    START(CONTROL_PROGRAM, 1, 0, "root\0/\0id");
-    m.start.flags = CONTROL_USER_NAME | CONTROL_STDIN;
+    START(START_PROGRAM, 1, 0, "root\0/\0id");
+    m.start.flags = CONTROL_USER_NAME | START_STDIN;
     CHECK_INT(check(), 0);
-    START(CONTROL_RENAME, 2, 0, "/\0a\0b");
+    START(START_RENAME, 2, 0, "/\0a\0b");
     CHECK_INT(check(), 0);
     plain(CONTROL_START, sizeof m.start);
     m.start.argc = 1;
@@ -170,17 +170,17 @@ TEST(starts)
 /* Every operation with every number of paths. */
 TEST(numbers_of_paths)
 {
-    for (unsigned what = 0; what < CONTROL_WHAT_COUNT_ + 2u; what++)
+    for (unsigned what = 0; what < START_WHAT_COUNT_ + 2u; what++)
         for (uint32_t argc = 0; argc < 4; argc++) {
-            uint32_t want = what == CONTROL_RENAME ? 2 : what == CONTROL_HOME ? 0 : 1;
-            bool any = what == CONTROL_PROGRAM || what == CONTROL_WRITE; /* attributes follow */
-            bool more = what == CONTROL_PERMIT || what == CONTROL_COMPOSE;
-            bool good = what == CONTROL_UPLOAD ? true /* attributes, or none */
-                        : more                 ? argc > 1
-                        : any                  ? argc > 0
-                                               : what < CONTROL_WHAT_COUNT_ && argc == want;
+            uint32_t want = what == START_RENAME ? 2 : what == START_HOME ? 0 : 1;
+            bool any = what == START_PROGRAM || what == START_WRITE; /* attributes follow */
+            bool more = what == START_PERMIT || what == START_COMPOSE;
+            bool good = what == START_UPLOAD ? true /* attributes, or none */
+                        : more               ? argc > 1
+                        : any                ? argc > 0
+                                             : what < START_WHAT_COUNT_ && argc == want;
 
-            start((enum control_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
+            start((enum start_what)what, argc, 0, "/\0a\0b\0c", 2 + 2 * argc);
             if ((check() == 0) != good)
                 FAIL("operation %u with %u paths", what, argc);
         }
@@ -191,7 +191,7 @@ TEST(numbers_of_paths)
     {                                                                                              \
         statement;                                                                                 \
     }
-BREAK(what, m.start.what = CONTROL_WHAT_COUNT_)
+BREAK(what, m.start.what = START_WHAT_COUNT_)
 BREAK(what_far, m.start.what = UINT32_MAX)
 BREAK(flags, m.start.flags = CONTROL_FLAGS_ALL_ + 1)
 BREAK(no_argument, m.start.argc = 0)
@@ -214,7 +214,7 @@ BREAK(text_behind, m.start.text_at = (uint32_t)size + 1)
 BREAK(text_at_far, m.start.text_at = UINT32_MAX)
 BREAK(user_name, m.start.flags = CONTROL_USER_NAME)
 BREAK(text_twice, m.start.flags = CONTROL_TEXT_FD)
-BREAK(lent_to_no_program, m.start.what = CONTROL_READ; m.start.flags = CONTROL_LENT)
+BREAK(lent_to_no_program, m.start.what = START_READ; m.start.flags = CONTROL_LENT)
 
 TEST(starts_that_are_wrong_in_one_place)
 {
@@ -243,7 +243,7 @@ TEST(starts_that_are_wrong_in_one_place)
     };
 
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        START(CONTROL_PROGRAM, 2, 0, "/\0sh\0x");
+        START(START_PROGRAM, 2, 0, "/\0sh\0x");
         CHECK_INT(check(), 0);
         damages[i]();
         if (check() != -ERR_INVALID)
@@ -257,7 +257,7 @@ TEST(starts_of_a_kind_to_come)
     static void (*const news[])(void) = { break_what, break_what_far, break_flags };
 
     for (size_t i = 0; i < COUNT_OF(news); i++) {
-        START(CONTROL_PROGRAM, 2, 0, "/\0sh\0x");
+        START(START_PROGRAM, 2, 0, "/\0sh\0x");
         news[i]();
         CHECK_INT(check(), -ERR_UNSUPPORTED);
     }
@@ -308,7 +308,7 @@ TEST(text_beside_the_message_is_not_longer_than_text_may_be)
     CHECK_INT(check(), -ERR_INVALID);
 }
 
-static int check_long(enum control_what what, size_t n)
+static int check_long(enum start_what what, size_t n)
 {
     static char text[1 + CONTROL_PATH_MAX + 1];
 
@@ -320,14 +320,14 @@ static int check_long(enum control_what what, size_t n)
 
 TEST(paths_have_a_length)
 {
-    CHECK_INT(check_long(CONTROL_READ, CONTROL_PATH_MAX - 1), 0);
-    CHECK_INT(check_long(CONTROL_READ, CONTROL_PATH_MAX), -ERR_TOO_BIG);
-    CHECK_INT(check_long(CONTROL_PROGRAM, CONTROL_PATH_MAX), 0); /* an argument may be longer */
+    CHECK_INT(check_long(START_READ, CONTROL_PATH_MAX - 1), 0);
+    CHECK_INT(check_long(START_READ, CONTROL_PATH_MAX), -ERR_TOO_BIG);
+    CHECK_INT(check_long(START_PROGRAM, CONTROL_PATH_MAX), 0); /* an argument may be longer */
 }
 
 TEST(text_that_came_in_memory)
 {
-    struct control_start s = { .what = CONTROL_PROGRAM, .argc = 2, .envc = 1 };
+    struct control_start s = { .what = START_PROGRAM, .argc = 2, .envc = 1 };
 
     CHECK_INT(control_check_text(&s, "/\0a\0b\0C=1", 10, NULL), 0);
     CHECK_INT(control_check_text(&s, "/\0a\0b\0C=1", 9, NULL), -ERR_INVALID);

@@ -7,7 +7,7 @@
 
 static struct listeners kept_listeners = { .fd = { [0 ... LISTENER_COUNT_ - 1] = -1 } };
 
-void boundary_keep(uint32_t slots)
+void listeners_keep(uint32_t slots)
 {
     for (int i = 0; i < LISTENER_COUNT_; i++)
         if (slots & (1u << i)) {
@@ -26,7 +26,7 @@ static int send_listeners(int conn, const struct control_one *asked)
     return conns_send(conn, &m, sizeof m, fds, (int)n);
 }
 
-int boundary_serve(int conn, const struct control_head *asked, struct err *e)
+int listeners_serve(int conn, const struct control_head *asked, struct err *e)
 {
     struct control_one request = { .head = *asked };
 
