@@ -332,6 +332,36 @@ int box_kill(struct box *b, uint32_t proc, int sig, bool tree)
     return m.killed.sys;
 }
 
+/* requests of tests alone */
+
+int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e)
+{
+    struct control_kill m = { .sig = sig, .scope = CONTROL_ALL, .grace_ns = grace_ns };
+
+    control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
+int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
+                           struct err *e)
+{
+    struct control_one m = { .proc = proc };
+
+    control_fill(&m.head, type, tag, sizeof m);
+    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
+}
+
+int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                    struct err *e)
+{
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    int r = launcher_answer_with(l, ret, &fds, e);
+
+    if (r >= 0 && ret->head.type == LAUNCH_CREATED && ret_pidfd && fds.n)
+        *ret_pidfd = take_fd(&fds.fd[0]);
+    return r;
+}
+
 /* jobs */
 
 static void take_stdio(const struct process_start *s, struct ipc_fds *fds, struct job *j)

@@ -100,6 +100,14 @@ void box_ping(struct box *b);
 uint32_t box_count_procs(struct box *b);                        /* rows in PID 1's table */
 int box_kill(struct box *b, uint32_t proc, int sig, bool tree); /* 0 or an errno */
 
+/* Requests that no program of ours makes in this form, so that only tests have a client for them:
+ * CONTROL_ALL with its time; ATTACH, CLOSE_STDIN and FORGET; and an answer with its pidfd. */
+int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
+int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
+                           struct err *e);
+int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
+                    struct err *e);
+
 /* Starting. A start that fails is false, and *ret_failure, if given, says why. */
 bool job_start(struct box *b, const struct process_start *s, struct job *ret,
                struct control_failed *ret_failure);

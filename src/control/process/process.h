@@ -75,17 +75,12 @@ struct quota_who process_holder(const struct sandbox *s, const struct account *a
 void process_bound_output(struct process *p); /* charges its output files from now on */
 /* Removes it from its sandbox. Watchers can read to its end, also from files that were unlinked. */
 void process_remove(struct process *p);
-/* Its row's `spec`: the request, the cookie by which it is found again, and its OOM kills. */
-int process_write_spec(const struct process_request *q, uint64_t cookie, int pid,
-                       uint32_t oom_kills, struct buf *out, struct err *e);
 int process_read_spec(struct process *p, struct str spec, struct err *e);
 void process_count(struct process *p); /* counts it as a running program */
 /* It has ended: reads the rest of its output, then records the end. */
 void process_on_end(struct process *p, const struct backend_end *end);
-void process_finish(struct process *p); /* without waiting for further output */
-void process_doom(struct process *p);
+void process_finish(struct process *p);     /* without waiting for further output */
 void process_fail_start(struct process *p); /* the box was torn down before it answered */
-bool process_is_shown(const struct process *p);
 extern const struct backend_process_events process_backend_events;
 
 /* --- process_io.c --- */

@@ -95,7 +95,7 @@ void process_remove(struct process *p)
     process_unref(p);
 }
 
-bool process_is_shown(const struct process *p)
+static bool is_process_shown(const struct process *p)
 {
     return p->phase != PROCESS_STARTING && p->phase != PROCESS_DOOMED;
 }
@@ -120,7 +120,7 @@ struct process *process_find(struct sandbox *s, uint32_t proc)
     for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
         struct process *p = container_of(m, struct process, link);
 
-        if (p->proc == proc && process_is_shown(p))
+        if (p->proc == proc && is_process_shown(p))
             return process_ref(p);
     }
     return NULL;
@@ -131,15 +131,16 @@ void process_each(struct sandbox *s, void (*each)(void *user, struct process *p)
     for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
         struct process *p = container_of(m, struct process, link);
 
-        if (process_is_shown(p))
+        if (is_process_shown(p))
             each(user, p);
     }
 }
 
 /* --- its row --- */
 
-int process_write_spec(const struct process_request *q, uint64_t cookie, int pid,
-                       uint32_t oom_kills, struct buf *out, struct err *e)
+/* The request, the cookie by which it is found again, and its OOM kills. */
+static int write_process_spec(const struct process_request *q, uint64_t cookie, int pid,
+                              uint32_t oom_kills, struct buf *out, struct err *e)
 {
     struct json_writer w;
 
@@ -251,7 +252,7 @@ static int submit_process_change(struct process *p, const struct actor *who, con
                                  change_done_fn *done, bool stubborn, struct err *e)
 {
     struct change *c;
-    int r = process_write_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, &p->spec, e);
+    int r = write_process_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, &p->spec, e);
 
     if (r < 0)
         return r;
@@ -345,7 +346,7 @@ static void forget_doomed(struct process *p)
     process_remove(p);
 }
 
-void process_doom(struct process *p)
+static void doom_process(struct process *p)
 {
     p->phase = PROCESS_DOOMED;
     io_close(p);
@@ -364,7 +365,7 @@ static void give_up_start(struct process *p)
     int r = p->r;
 
     memcpy(op->step, p->backend.step, sizeof op->step);
-    process_doom(p);
+    doom_process(p);
     op->done(op, r, &e);
 }
 
@@ -451,7 +452,7 @@ static void on_process_active(struct sandbox_op *a, int r, const struct err *e)
 static void on_process_attached(struct process *p, int r, const struct err *e)
 {
     if (p->phase == PROCESS_DOOMED) {
-        process_doom(p);
+        doom_process(p);
         return;
     }
     if (r < 0) {
@@ -644,7 +645,7 @@ static int prepare_process(struct sandbox *s, const struct process_request *q,
     if (r >= 0)
         r = crypto_random(&cookie, sizeof cookie, e);
     if (r >= 0)
-        r = process_write_spec(q, cookie, 0, 0, &spec, e);
+        r = write_process_spec(q, cookie, 0, 0, &spec, e);
     if (r < 0)
         return r;
     p = process_new(s);

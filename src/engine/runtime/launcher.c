@@ -231,14 +231,3 @@ int launcher_answer_with(const struct launcher *l, union launch_answer *ret,
         *ret = a;
     return r;
 }
-
-int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
-                    struct err *e)
-{
-    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
-    int r = launcher_answer_with(l, ret, &fds, e);
-
-    if (r >= 0 && ret->head.type == LAUNCH_CREATED && ret_pidfd && fds.n)
-        *ret_pidfd = take_fd(&fds.fd[0]);
-    return r;
-}

@@ -69,10 +69,8 @@ int launcher_next(const struct launcher *l, union launch_answer *ret, int *ret_p
                   struct err *e);
 /* The error that a LAUNCH_FAILED carries, with the failed step in front. */
 int launcher_failure(const struct launch_failed *f, struct err *e);
-/* Both, for a caller with one pending request. */
-int launcher_answer(const struct launcher *l, union launch_answer *ret, int *ret_pidfd,
-                    struct err *e);
-/* The same with all received descriptors, which become the caller's. */
+/* Both, for a caller with one pending request; with all received descriptors, which become the
+ * caller's. */
 int launcher_answer_with(const struct launcher *l, union launch_answer *ret,
                          struct ipc_fds *ret_fds, struct err *e);
 

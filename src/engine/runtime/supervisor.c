@@ -120,28 +120,11 @@ int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 
-int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e)
-{
-    struct control_kill m = { .sig = sig, .scope = CONTROL_ALL, .grace_ns = grace_ns };
-
-    control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
-    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
-}
-
 int supervisor_request(int sock, uint32_t tag, enum control_type type, struct err *e)
 {
     struct control_head m;
 
     control_fill(&m, type, tag, sizeof m);
-    return ipc_send(sock, &m, sizeof m, NULL, 0, e);
-}
-
-int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
-                           struct err *e)
-{
-    struct control_one m = { .proc = proc };
-
-    control_fill(&m.head, type, tag, sizeof m);
     return ipc_send(sock, &m, sizeof m, NULL, 0, e);
 }
 

@@ -15,13 +15,8 @@
 int supervisor_start(int sock, uint32_t tag, const struct process_start *s, struct err *e);
 int supervisor_kill(int sock, uint32_t tag, uint32_t proc, int sig, enum control_scope scope,
                     struct err *e);
-/* Signals all processes inside with `sig`, and after grace_ns (0: never) with SIGKILL. */
-int supervisor_kill_all(int sock, uint32_t tag, int sig, int64_t grace_ns, struct err *e);
 /* PING, LIST, USAGE, LISTENERS, UPPER, STAND, GO_ON, END */
 int supervisor_request(int sock, uint32_t tag, enum control_type type, struct err *e);
-/* ATTACH, CLOSE_STDIN, FORGET */
-int supervisor_request_one(int sock, uint32_t tag, enum control_type type, uint32_t proc,
-                           struct err *e);
 /* Asks which processes hold the socket with this inode number. */
 int supervisor_query_socket_owner(int sock, uint32_t tag, uint64_t inode, struct err *e);
 
