@@ -13,11 +13,11 @@ void local_assign(struct backend_box *backend, const struct backend_owner *o)
 {
     struct local_box *b = local_box_of(backend);
 
-    if (!b->prepared)
+    if (!b->assign.prepared)
         return;
-    b->prepared = false;
-    b->joining = true;
-    b->owner = local_owner(o);
+    b->assign.prepared = false;
+    b->assign.joining = true;
+    b->assign.owner = local_owner(o);
     fault_point("assign.begin");
     local_channel_post_request(b, CONTROL_JOIN, TAG_JOIN);
     local_lane_assign(b);
@@ -25,21 +25,21 @@ void local_assign(struct backend_box *backend, const struct backend_owner *o)
 
 void local_assign_on_joined(struct local_box *b)
 {
-    if (!b->joining || b->state != BOX_UP)
+    if (!b->assign.joining || b->state != BOX_UP)
         return; /* it is being torn down: local_assign_report_lost() */
     fault_point("assign.joined");
-    b->joining = false;
+    b->assign.joining = false;
     if (b->backend.events->assigned)
         b->backend.events->assigned(&b->backend, 0, NULL);
-    if (b->freed || !b->freeze_waits)
+    if (b->freed || !b->hold.waits)
         return;
-    b->freeze_waits = false;
+    b->hold.waits = false;
     local_freeze(&b->backend);
 }
 
 void local_on_assign_failed(struct local_box *b, const struct err *e)
 {
-    b->assign_why = *e;
+    b->assign.why = *e;
 }
 
 void local_assign_report_lost(struct local_box *b)
@@ -47,13 +47,13 @@ void local_assign_report_lost(struct local_box *b)
     struct err e = { 0 };
     int r;
 
-    if (b->freed || !b->joining || b->state == BOX_UP)
+    if (b->freed || !b->assign.joining || b->state == BOX_UP)
         return;
     r = err_set(&e, ERR_UPSTREAM, "the sandbox could not be assigned to its owner: %.150s",
-                b->assign_why.code ? b->assign_why.msg
+                b->assign.why.code ? b->assign.why.msg
                 : b->r < 0         ? b->why.msg
                                    : "it was torn down");
-    b->joining = false;
+    b->assign.joining = false;
     if (b->backend.events->assigned)
         b->backend.events->assigned(&b->backend, r, &e);
 }

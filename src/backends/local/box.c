@@ -48,9 +48,9 @@ struct backend_box *local_box_new(struct extension *x, const char *id,
     };
     snprintf(b->backend.id, sizeof b->backend.id, "%s", id);
     b->x = x;
-    b->control.fd = b->death.fd = -1;
+    b->channel.fd.fd = b->end.death.fd = -1;
     for (int i = 0; i < BACKEND_STDIO_MAX; i++)
-        b->probe.stdio[i] = -1;
+        b->probe.process.stdio[i] = -1;
     buf_init(&b->defaults, LOCAL_DEFAULTS_MAX);
     return &b->backend;
 }
@@ -58,7 +58,7 @@ struct backend_box *local_box_new(struct extension *x, const char *id,
 static void close_probe(struct local_box *b)
 {
     for (int i = 0; i < BACKEND_STDIO_MAX; i++)
-        drop_fd(&b->probe.stdio[i]);
+        drop_fd(&b->probe.process.stdio[i]);
 }
 
 /* Requests to a launcher continue and only keep the memory. */
@@ -111,9 +111,9 @@ void local_provision(struct backend_box *backend, const struct backend_spec *s)
     if (b->state != BOX_OFF)
         return;
     b->pending |= PENDING_PROVISION;
-    b->report = (struct backend_report){ 0 };
+    b->end.report = (struct backend_report){ 0 };
     b->cpu_ns = 0;
-    b->probed = PROBE_NONE;
+    b->probe.state = PROBE_NONE;
     b->r = begin_provision(b, s, &b->why);
     if (b->r < 0) {
         local_plan_free(take_ptr(b->plan));
@@ -122,8 +122,8 @@ void local_provision(struct backend_box *backend, const struct backend_spec *s)
         return;
     }
     snprintf(b->backend.handle, sizeof b->backend.handle, "run/%s", b->backend.id);
-    b->prepared = !s->owner;
-    b->joining = b->freeze_waits = false;
+    b->assign.prepared = !s->owner;
+    b->assign.joining = b->hold.waits = false;
     b->state = BOX_CREATING;
     local_lane_create(b->x, b);
 }
@@ -151,7 +151,7 @@ static void cancel_create(struct local_box *b)
 {
     local_channel_close(b);
     local_plan_free(take_ptr(b->plan));
-    b->end_r = run_dir_remove(&b->x->run, b->backend.id, &b->end_why);
+    b->end.r = run_dir_remove(&b->x->run, b->backend.id, &b->end.why);
     b->maker = NULL;
     b->state = BOX_OFF;
 }
@@ -191,7 +191,7 @@ void local_on_create_failed(struct local_box *b, int r, const struct err *e, con
 
 void local_on_create_lost(struct local_box *b, const struct err *e)
 {
-    if (b->freed || (b->state == BOX_ENDING && b->destroy.sent))
+    if (b->freed || (b->state == BOX_ENDING && b->end.request.sent))
         return; /* the lost destroy request continues */
     if (b->state == BOX_CREATING) {
         b->r = err_set(&b->why, ERR_UPSTREAM,
@@ -208,18 +208,18 @@ static void on_probe_timeout(struct loop_timer *t)
 {
     struct local_box *b = container_of(t, struct local_box, timer);
 
-    local_process_drop(&b->probe);
+    local_process_drop(&b->probe.process);
     close_probe(b);
-    b->probed = PROBE_DONE;
-    b->probe_r = err_set(&b->why, ERR_TIMEOUT, "the sandbox does not answer");
+    b->probe.state = PROBE_DONE;
+    b->probe.r = err_set(&b->why, ERR_TIMEOUT, "the sandbox does not answer");
     report_due_events(b);
 }
 
 static void finish_probe(struct local_box *b, int r, const struct err *e)
 {
     close_probe(b);
-    b->probed = PROBE_DONE;
-    b->probe_r = r;
+    b->probe.state = PROBE_DONE;
+    b->probe.r = r;
     if (b->state != BOX_UP && b->state != BOX_CREATING)
         return; /* the box has its own error */
     if (r < 0)
@@ -237,12 +237,12 @@ static void make_workdir(struct local_box *b, const char *user);
  * files. */
 static void on_probe_started(struct backend_process *p, int r, const struct err *e)
 {
-    struct local_box *b = container_of(p, struct local_box, probe);
+    struct local_box *b = container_of(p, struct local_box, probe.process);
 
     if (r >= 0)
         return;
-    if (b->makes_workdir && !b->workdir_by_user) {
-        b->workdir_by_user = true;
+    if (b->probe.makes_workdir && !b->probe.workdir_by_user) {
+        b->probe.workdir_by_user = true;
         close_probe(b);
         make_workdir(b, NULL);
         return;
@@ -252,11 +252,11 @@ static void on_probe_started(struct backend_process *p, int r, const struct err 
 
 static void on_probe_ended(struct backend_process *p, const struct backend_end *end)
 {
-    struct local_box *b = container_of(p, struct local_box, probe);
+    struct local_box *b = container_of(p, struct local_box, probe.process);
     struct err e = { 0 };
     bool good = end->how == BACKEND_EXITED && end->status == 0;
 
-    if (good && b->makes_workdir) {
+    if (good && b->probe.makes_workdir) {
         close_probe(b);
         probe_root_dir(b);
         return;
@@ -273,15 +273,15 @@ static void start_probe(struct local_box *b, const struct process_start *start)
 {
     static const struct backend_process_events events = { on_probe_started, on_probe_ended };
 
-    b->probe = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
-    local_process_start(b, &b->probe, start);
+    b->probe.process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    local_process_start(b, &b->probe.process, start);
 }
 
 static void probe_root_dir(struct local_box *b)
 {
     static const char *const root[] = { "/", NULL };
 
-    b->makes_workdir = false;
+    b->probe.makes_workdir = false;
     start_probe(b, &(struct process_start){ .what = START_STAT, .cwd = "/", .argv = root });
 }
 
@@ -296,10 +296,10 @@ static void make_workdir(struct local_box *b, const char *user)
 
 static void start_probe_sequence(struct local_box *b)
 {
-    b->probed = PROBE_RUNS;
-    b->makes_workdir = local_usual_cwd(buf_str(&b->defaults))[0];
-    b->workdir_by_user = false;
-    if (b->makes_workdir)
+    b->probe.state = PROBE_RUNS;
+    b->probe.makes_workdir = local_usual_cwd(buf_str(&b->defaults))[0];
+    b->probe.workdir_by_user = false;
+    if (b->probe.makes_workdir)
         make_workdir(b, "0");
     else
         probe_root_dir(b);
@@ -307,9 +307,9 @@ static void start_probe_sequence(struct local_box *b)
 
 static void await_probe(struct local_box *b)
 {
-    if (b->probed == PROBE_NONE)
+    if (b->probe.state == PROBE_NONE)
         start_probe_sequence(b);
-    if (b->probed == PROBE_RUNS && !loop_timer_started(&b->timer))
+    if (b->probe.state == PROBE_RUNS && !loop_timer_started(&b->timer))
         loop_timer_start(b->x->c->loop, &b->timer, clock_mono() + LOCAL_READY_NS, on_probe_timeout,
                          NULL);
 }
@@ -379,7 +379,7 @@ void local_adopt(struct backend_box *backend, const char *handle)
 {
     struct local_box *b = local_box_of(backend);
 
-    if (b->state != BOX_OFF || b->hold.lane)
+    if (b->state != BOX_OFF || b->hold.request.lane)
         return;
     b->pending |= PENDING_ADOPT;
     if (!run_dir_is_frozen(&b->x->run, b->backend.id)) {
@@ -461,9 +461,9 @@ void local_on_procs(struct local_box *b, const struct control_procs *m)
 bool local_alive(struct backend_box *backend)
 {
     struct local_box *b = local_box_of(backend);
-    struct pollfd end = { .fd = b->control.fd, .events = POLLRDHUP };
+    struct pollfd end = { .fd = b->channel.fd.fd, .events = POLLRDHUP };
 
-    if (b->prepared && local_is_foreign(b))
+    if (b->assign.prepared && local_is_foreign(b))
         return false; /* only its own launcher can assign an owner */
     return b->state == BOX_UP && local_channel_is_open(b) && poll(&end, 1, 0) == 0;
 }
@@ -472,13 +472,7 @@ void local_usage(struct backend_box *backend)
 {
     struct local_box *b = local_box_of(backend);
 
-    if (b->state == BOX_UP && local_channel_is_open(b)) {
-        b->usages++;
-        local_channel_post_request(b, CONTROL_USAGE, TAG_USAGE);
-    } else {
-        b->lost_usages++;
-        local_report_later(b);
-    }
+    local_answers_ask(b, &b->usages, CONTROL_USAGE, TAG_USAGE);
 }
 
 void local_report_oom(struct local_box *b, uint32_t kills)
@@ -503,8 +497,7 @@ void local_on_used(struct local_box *b, const struct control_used *m)
     local_report_oom(b, m->oom_kills);
     if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
-    } else if (m->head.tag == TAG_USAGE && b->usages) {
-        b->usages--;
+    } else if (m->head.tag == TAG_USAGE && local_answers_take(&b->usages)) {
         b->backend.events->usage(&b->backend, 0, &u);
     }
 }
@@ -515,9 +508,8 @@ void local_on_refused(struct local_box *b, const struct control_failed *m)
         fail_adopt(b, err_set(&b->why, ERR_UPSTREAM, "%.199s", m->msg));
     } else if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
         local_end_on_used(b);
-    } else if (m->head.tag == TAG_USAGE && b->usages) {
-        b->usages--;
-        b->lost_usages++;
+    } else if (m->head.tag == TAG_USAGE && local_answers_take(&b->usages)) {
+        b->usages.lost++;
         report_due_events(b);
     }
 }
@@ -529,14 +521,14 @@ void local_on_channel_end(struct local_box *b, int r, const struct err *e)
     switch (b->state) {
     case BOX_UP:
         b->r = err_set(&b->why, ERR_UPSTREAM, "%.200s",
-                       b->joining && b->assign_why.code ? b->assign_why.msg
-                       : r < 0                          ? e->msg
-                                                        : "the sandbox's supervisor died");
+                       b->assign.joining && b->assign.why.code ? b->assign.why.msg
+                       : r < 0                                 ? e->msg
+                                                               : "the sandbox's supervisor died");
         b->gone = true;
         local_process_lose_all(b, b->why.msg);
         if (!b->freed && b->state == BOX_UP)
             local_end_begin(b);
-        if (!b->freed && b->joining)
+        if (!b->freed && b->assign.joining)
             local_report_later(b); /* the owner need not wait for the teardown */
         return;
     case BOX_ADOPTING:
@@ -561,7 +553,7 @@ void local_teardown(struct backend_box *backend)
     if (b->state == BOX_ENDING)
         return;
     if (b->state == BOX_OFF && !run_dir_has(&b->x->run, b->backend.id)) {
-        b->end_r = 0;
+        b->end.r = 0;
         local_report_later(b);
     } else if (local_request_cancel(&b->create)) {
         cancel_create(b);
@@ -579,9 +571,9 @@ void local_finish_end(struct local_box *b, int r, const struct err *e)
     local_channel_close(b);
     b->state = BOX_OFF;
     b->maker = NULL;
-    b->end_r = r;
+    b->end.r = r;
     if (r < 0)
-        b->end_why = *e;
+        b->end.why = *e;
     report_due_events(b);
 }
 
@@ -605,8 +597,7 @@ static const struct err *fail_if_unset(struct local_box *b)
 
 static void lose_pending(struct local_box *b)
 {
-    b->lost_usages += b->usages;
-    b->usages = 0;
+    local_answers_lose(&b->usages);
     local_egress_lose_all(b);
     local_dial_lose_all(b);
     local_hold_lose_all(b);
@@ -629,10 +620,10 @@ static void report_ready(struct local_box *b)
         return;
     if (b->state == BOX_UP)
         await_probe(b);
-    if (b->state == BOX_UP && b->probed == PROBE_DONE) {
+    if (b->state == BOX_UP && b->probe.state == PROBE_DONE) {
         take_pending_event(b, PENDING_READY);
-        b->probed = PROBE_NONE;
-        b->backend.events->ready(&b->backend, b->probe_r, b->probe_r < 0 ? &b->why : NULL);
+        b->probe.state = PROBE_NONE;
+        b->backend.events->ready(&b->backend, b->probe.r, b->probe.r < 0 ? &b->why : NULL);
     } else if (b->state == BOX_OFF && take_pending_event(b, PENDING_READY)) {
         fail_if_unset(b);
         b->backend.events->ready(&b->backend, b->r, &b->why);
@@ -649,10 +640,8 @@ static void report_not_adopted(struct local_box *b)
 
 static void report_lost_usages(struct local_box *b)
 {
-    while (!b->freed && b->lost_usages) {
-        b->lost_usages--;
+    while (local_answers_take_lost(b, &b->usages))
         b->backend.events->usage(&b->backend, -(int)ERR_CONFLICT, NULL);
-    }
 }
 
 static void report_gone(struct local_box *b)
@@ -660,9 +649,9 @@ static void report_gone(struct local_box *b)
     char reason[sizeof b->why.msg + 32];
 
     b->gone = false;
-    if (b->report.oom_kills)
-        snprintf(reason, sizeof reason, "out of memory: %u process%s killed", b->report.oom_kills,
-                 b->report.oom_kills == 1 ? " was" : "es were");
+    if (b->end.report.oom_kills)
+        snprintf(reason, sizeof reason, "out of memory: %u process%s killed",
+                 b->end.report.oom_kills, b->end.report.oom_kills == 1 ? " was" : "es were");
     else
         snprintf(reason, sizeof reason, "%s", b->why.msg);
     b->backend.events->gone(&b->backend, reason);
@@ -674,8 +663,8 @@ static void report_end_event(struct local_box *b)
         return;
     if (take_pending_event(b, PENDING_TEARDOWN)) {
         b->gone = false;
-        b->backend.events->torn_down(&b->backend, b->end_r, b->end_r < 0 ? &b->end_why : NULL,
-                                     &b->report);
+        b->backend.events->torn_down(&b->backend, b->end.r, b->end.r < 0 ? &b->end.why : NULL,
+                                     &b->end.report);
     } else if (b->gone) {
         report_gone(b);
     }

@@ -24,21 +24,26 @@ int local_channel_open(struct local_box *b, int sock, struct err *e)
     if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) < 0)
         r = err_sys(e, "preparing a control connection");
     else
-        r = loop_fd_start(b->x->c->loop, &b->control, sock, LOOP_READ, on_channel, e);
+        r = loop_fd_start(b->x->c->loop, &b->channel.fd, sock, LOOP_READ, on_channel, e);
     if (r < 0) {
         close(sock);
-        b->control.fd = -1;
+        b->channel.fd.fd = -1;
     }
     return r;
 }
 
 void local_channel_close(struct local_box *b)
 {
-    for (struct link *m; (m = list_take(&b->outbox));)
+    for (struct link *m; (m = list_take(&b->channel.outbox));)
         free(container_of(m, struct queued_packet, link));
-    b->n_outbox = 0;
-    loop_fd_stop(&b->control);
-    drop_fd(&b->control.fd);
+    b->channel.n_outbox = 0;
+    loop_fd_stop(&b->channel.fd);
+    drop_fd(&b->channel.fd.fd);
+}
+
+bool local_channel_is_open(const struct local_box *b)
+{
+    return b->channel.fd.fd >= 0;
 }
 
 static void queue_packet(struct local_box *b, const void *message, size_t n)
@@ -46,16 +51,16 @@ static void queue_packet(struct local_box *b, const void *message, size_t n)
     struct queued_packet *p;
 
     /* A PID 1 that does not read for so long is treated as dead when its connection ends. */
-    if (b->n_outbox == LOCAL_OUTBOX_MAX)
+    if (b->channel.n_outbox == LOCAL_OUTBOX_MAX)
         return;
     p = malloc(sizeof *p + n);
     if (!p)
         abort();
     *p = (struct queued_packet){ .n = n };
     memcpy(p->bytes, message, n);
-    list_append(&b->outbox, &p->link);
-    b->n_outbox++;
-    loop_fd_want(&b->control, LOOP_READ | LOOP_WRITE, NULL);
+    list_append(&b->channel.outbox, &p->link);
+    b->channel.n_outbox++;
+    loop_fd_want(&b->channel.fd, LOOP_READ | LOOP_WRITE, NULL);
 }
 
 void local_channel_post(struct local_box *b, const void *message, size_t n)
@@ -63,7 +68,8 @@ void local_channel_post(struct local_box *b, const void *message, size_t n)
     if (!local_channel_is_open(b))
         return;
     /* Any other failure means that the connection ended, which the loop will report. */
-    if (b->n_outbox || ipc_send(b->control.fd, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
+    if (b->channel.n_outbox ||
+        ipc_send(b->channel.fd.fd, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
         queue_packet(b, message, n);
 }
 
@@ -95,25 +101,59 @@ void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum c
 int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
                         struct err *e)
 {
-    int r = b->n_outbox ? -(int)ERR_BUSY : supervisor_start(b->control.fd, tag, s, e);
+    int r = b->channel.n_outbox ? -(int)ERR_BUSY : supervisor_start(b->channel.fd.fd, tag, s, e);
 
     return r == -(int)ERR_BUSY
                ? err_set(e, ERR_BUSY, "the sandbox has too many pending requests; try again")
                : r;
 }
 
+void local_answers_ask(struct local_box *b, struct local_answers *a, enum control_type type,
+                       uint32_t tag)
+{
+    if (b->state == BOX_UP && local_channel_is_open(b)) {
+        a->pending++;
+        local_channel_post_request(b, type, tag);
+    } else {
+        a->lost++;
+        local_report_later(b);
+    }
+}
+
+bool local_answers_take(struct local_answers *a)
+{
+    bool pending = a->pending;
+
+    a->pending -= pending;
+    return pending;
+}
+
+void local_answers_lose(struct local_answers *a)
+{
+    a->lost += a->pending;
+    a->pending = 0;
+}
+
+bool local_answers_take_lost(struct local_box *b, struct local_answers *a)
+{
+    bool lost = !b->freed && a->lost;
+
+    a->lost -= lost;
+    return lost;
+}
+
 static void flush_outbox(struct local_box *b)
 {
-    for (struct link *m; (m = list_first(&b->outbox));) {
+    for (struct link *m; (m = list_first(&b->channel.outbox));) {
         struct queued_packet *p = container_of(m, struct queued_packet, link);
 
-        if (ipc_send(b->control.fd, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
+        if (ipc_send(b->channel.fd.fd, p->bytes, p->n, NULL, 0, NULL) == -(int)ERR_BUSY)
             return;
         link_leave(m);
         free(p);
-        b->n_outbox--;
+        b->channel.n_outbox--;
     }
-    loop_fd_want(&b->control, LOOP_READ, NULL);
+    loop_fd_want(&b->channel.fd, LOOP_READ, NULL);
 }
 
 static void on_control_failed(struct local_box *b, const struct control_failed *m)
@@ -177,7 +217,7 @@ static int receive_control_message(struct local_box *b)
     static union supervisor_message m; /* large; processed before the next one is read */
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     struct err e = { 0 };
-    int r = supervisor_next(b->control.fd, &m, &fds, &e);
+    int r = supervisor_next(b->channel.fd.fd, &m, &fds, &e);
 
     if (r == -(int)ERR_BUSY)
         return 0;
@@ -192,7 +232,7 @@ static int receive_control_message(struct local_box *b)
 
 static void on_channel(struct loop_fd *s, unsigned events)
 {
-    struct local_box *b = container_of(s, struct local_box, control);
+    struct local_box *b = container_of(s, struct local_box, channel.fd);
 
     local_box_ref(b);
     if (events & LOOP_WRITE)

@@ -47,13 +47,7 @@ void local_egress_listeners(struct backend_box *backend)
 {
     struct local_box *b = local_box_of(backend);
 
-    if (is_box_reachable(b)) {
-        b->egress.listeners++;
-        local_channel_post_request(b, CONTROL_LISTENERS, TAG_LISTENERS);
-    } else {
-        b->egress.lost_listeners++;
-        local_report_later(b);
-    }
+    local_answers_ask(b, &b->egress.listeners, CONTROL_LISTENERS, TAG_LISTENERS);
 }
 
 void local_egress_on_listening(struct local_box *b, const struct control_listening *m,
@@ -63,9 +57,8 @@ void local_egress_on_listening(struct local_box *b, const struct control_listeni
     struct err e = { 0 };
     int r;
 
-    if (m->head.tag != TAG_LISTENERS || !b->egress.listeners)
+    if (m->head.tag != TAG_LISTENERS || !local_answers_take(&b->egress.listeners))
         return;
-    b->egress.listeners--;
     r = listeners_take(fds, m->slots, &l, &e);
     b->backend.events->listeners(&b->backend, r, r < 0 ? &e : NULL, r < 0 ? NULL : &l);
     if (r >= 0)
@@ -197,10 +190,8 @@ bool local_egress_on_failed(struct local_box *b, const struct control_failed *m)
         b->backend.events->who(&b->backend, finish_owner_query(b, q), r, &e, NULL);
         return true;
     }
-    if (m->head.tag == TAG_LISTENERS && b->egress.listeners) {
-        b->egress.listeners--;
+    if (m->head.tag == TAG_LISTENERS && local_answers_take(&b->egress.listeners))
         b->backend.events->listeners(&b->backend, r, &e, NULL);
-    }
     return m->head.tag == TAG_LISTENERS;
 }
 
@@ -208,8 +199,7 @@ void local_egress_lose_all(struct local_box *b)
 {
     struct local_egress *g = &b->egress;
 
-    g->lost_listeners += g->listeners;
-    g->listeners = 0;
+    local_answers_lose(&g->listeners);
     for (struct link *m; (m = list_take(&g->pending));) {
         container_of(m, struct owner_query, link)->why = ERR_CONFLICT;
         list_append(&g->lost, m);
@@ -223,8 +213,7 @@ void local_egress_report_lost(struct local_box *b)
     struct err e;
     int r;
 
-    while (!b->freed && b->egress.lost_listeners) {
-        b->egress.lost_listeners--;
+    while (local_answers_take_lost(b, &b->egress.listeners)) {
         r = lost_query_error(ERR_CONFLICT, &e);
         b->backend.events->listeners(&b->backend, r, &e, NULL);
     }

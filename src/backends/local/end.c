@@ -19,9 +19,9 @@
 void local_end_stop(struct local_box *b)
 {
     loop_timer_stop(&b->timer);
-    loop_fd_stop(&b->death);
-    drop_fd(&b->death.fd);
-    local_request_cancel(&b->destroy);
+    loop_fd_stop(&b->end.death);
+    drop_fd(&b->end.death.fd);
+    local_request_cancel(&b->end.request);
 }
 
 static void request_destroy(struct local_box *b);
@@ -33,7 +33,7 @@ static void on_end_timeout(struct loop_timer *t)
 
 static void on_death(struct loop_fd *s, unsigned events)
 {
-    request_destroy(container_of(s, struct local_box, death));
+    request_destroy(container_of(s, struct local_box, end.death));
 }
 
 /* Opens a pidfd of the process that listens on the sandbox's socket. The pid may have been reused
@@ -44,12 +44,12 @@ static void open_death_pidfd(struct local_box *b)
     struct ucred peer;
     socklen_t n = sizeof peer;
 
-    b->death_sure = false;
+    b->end.death_sure = false;
     if (run_dir_connect(&b->x->run, b->backend.id, &sock, NULL) < 0 ||
         getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.pid <= 1 ||
         peer.pid == getpid()) /* PID 1 does not listen yet */
         return;
-    b->death.fd = sys_pidfd_open(peer.pid);
+    b->end.death.fd = sys_pidfd_open(peer.pid);
 }
 
 static void start_end_timer(struct local_box *b, int64_t time)
@@ -62,7 +62,7 @@ static void end_foreign_box(struct local_box *b)
 {
     int sock = -1;
 
-    b->end_requested = true;
+    b->end.requested = true;
     if (!local_channel_is_open(b) && (run_dir_connect(&b->x->run, b->backend.id, &sock, NULL) < 0 ||
                                       local_channel_open(b, sock, NULL) < 0)) {
         request_destroy(b);
@@ -86,16 +86,16 @@ bool local_is_foreign(const struct local_box *b)
 static void request_destroy(struct local_box *b)
 {
     local_end_stop(b);
-    if (local_is_foreign(b) && !b->end_requested)
+    if (local_is_foreign(b) && !b->end.requested)
         end_foreign_box(b);
-    else if (!b->destroy.lane)
+    else if (!b->end.request.lane)
         local_lane_destroy(b->x, b);
 }
 
 void local_end_begin(struct local_box *b)
 {
     b->state = BOX_ENDING;
-    b->end_requested = false;
+    b->end.requested = false;
     local_end_stop(b);
     if (!local_is_foreign(b) && local_channel_is_open(b) && !b->create.lane) {
         local_channel_post_request(b, CONTROL_USAGE, TAG_LAST_USAGE);
@@ -107,17 +107,17 @@ void local_end_begin(struct local_box *b)
 
 void local_end_on_used(struct local_box *b)
 {
-    b->death_sure = true;
-    if (!b->end_requested)
+    b->end.death_sure = true;
+    if (!b->end.requested)
         request_destroy(b);
 }
 
 void local_end_on_close(struct local_box *b)
 {
-    if (b->destroy.lane)
+    if (b->end.request.lane)
         return;
-    if (!b->death_sure || b->death.fd < 0 ||
-        loop_fd_start(b->x->c->loop, &b->death, b->death.fd, LOOP_READ, on_death, NULL) < 0)
+    if (!b->end.death_sure || b->end.death.fd < 0 ||
+        loop_fd_start(b->x->c->loop, &b->end.death, b->end.death.fd, LOOP_READ, on_death, NULL) < 0)
         request_destroy(b);
 }
 
@@ -126,10 +126,10 @@ void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m)
     struct err e = { 0 };
     int r;
 
-    b->report = (struct backend_report){ .oom_kills = m->oom_kills,
-                                         .leftover = m->leftover,
-                                         .cpu_ns = b->cpu_ns,
-                                         .peak_bytes = m->peak_bytes };
+    b->end.report = (struct backend_report){ .oom_kills = m->oom_kills,
+                                             .leftover = m->leftover,
+                                             .cpu_ns = b->cpu_ns,
+                                             .peak_bytes = m->peak_bytes };
     r = run_dir_remove(&b->x->run, b->backend.id, &e);
     local_finish_end(b, r, &e);
 }

@@ -12,11 +12,11 @@
 
 static void queue_held_event(struct local_box *b, bool still, int r, const struct err *e)
 {
-    b->held_r = r;
+    b->hold.r = r;
     if (r < 0)
-        b->held_why = *e;
+        b->hold.why = *e;
     b->pending |= still ? PENDING_FREEZE : PENDING_THAW;
-    b->held = true;
+    b->hold.due = true;
     local_report_later(b);
 }
 
@@ -24,12 +24,12 @@ void local_hold_report(struct local_box *b)
 {
     bool froze = b->pending & PENDING_FREEZE;
 
-    if (!b->held || b->freed)
+    if (!b->hold.due || b->freed)
         return;
-    b->held = false;
+    b->hold.due = false;
     b->pending &= ~(unsigned)(PENDING_FREEZE | PENDING_THAW);
     if (b->backend.events->held)
-        b->backend.events->held(&b->backend, froze, b->held_r, b->held_r < 0 ? &b->held_why : NULL);
+        b->backend.events->held(&b->backend, froze, b->hold.r, b->hold.r < 0 ? &b->hold.why : NULL);
 }
 
 /* --- freezing --- */
@@ -39,7 +39,7 @@ static void fail_freeze(struct local_box *b, int r, const struct err *e)
 {
     struct err why = *e;
 
-    loop_timer_stop(&b->freeze_poll);
+    loop_timer_stop(&b->hold.poll);
     local_channel_post_request(b, CONTROL_GO_ON, TAG_NONE);
     run_dir_set_frozen(&b->x->run, b->backend.id, false, NULL);
     queue_held_event(b, true, r, &why);
@@ -49,23 +49,23 @@ static void on_freeze_poll(struct loop_timer *t);
 
 static void schedule_freeze_poll(struct local_box *b, int64_t at)
 {
-    loop_timer_stop(&b->freeze_poll);
-    loop_timer_start(b->x->c->loop, &b->freeze_poll, at, on_freeze_poll, NULL);
+    loop_timer_stop(&b->hold.poll);
+    loop_timer_start(b->x->c->loop, &b->hold.poll, at, on_freeze_poll, NULL);
 }
 
 /* Sends the request, with a timer in case PID 1 does not answer. */
 static void request_freeze(struct local_box *b)
 {
-    schedule_freeze_poll(b, b->freeze_deadline);
+    schedule_freeze_poll(b, b->hold.deadline);
     local_channel_post_request(b, CONTROL_STAND, TAG_STAND);
 }
 
 static void on_freeze_poll(struct loop_timer *t)
 {
-    struct local_box *b = container_of(t, struct local_box, freeze_poll);
+    struct local_box *b = container_of(t, struct local_box, hold.poll);
     struct err e;
 
-    if (clock_mono() >= b->freeze_deadline)
+    if (clock_mono() >= b->hold.deadline)
         fail_freeze(b, err_set(&e, ERR_TIMEOUT, "the sandbox could not be frozen within 2 s"), &e);
     else
         request_freeze(b);
@@ -73,13 +73,13 @@ static void on_freeze_poll(struct loop_timer *t)
 
 void local_hold_on_stood(struct local_box *b, const struct control_stood *m)
 {
-    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->freeze_poll))
+    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->hold.poll))
         return;
     if (m->running) {
         schedule_freeze_poll(b, clock_mono() + FREEZE_POLL_NS);
         return;
     }
-    loop_timer_stop(&b->freeze_poll);
+    loop_timer_stop(&b->hold.poll);
     queue_held_event(b, true, 0, NULL);
 }
 
@@ -87,13 +87,12 @@ bool local_hold_on_failed(struct local_box *b, const struct control_failed *m)
 {
     struct err e;
 
-    if (m->head.tag == TAG_UPPER && b->uppers) {
-        b->uppers--;
-        b->lost_uppers++;
+    if (m->head.tag == TAG_UPPER && local_answers_take(&b->hold.uppers)) {
+        b->hold.uppers.lost++;
         local_report_later(b);
         return true;
     }
-    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->freeze_poll))
+    if (m->head.tag != TAG_STAND || !loop_timer_started(&b->hold.poll))
         return m->head.tag == TAG_UPPER || m->head.tag == TAG_STAND;
     fail_freeze(b, err_set(&e, ERR_UNSUPPORTED, "%.199s", m->msg), &e);
     return true;
@@ -105,12 +104,12 @@ void local_freeze(struct backend_box *backend)
     struct err e;
     int r;
 
-    if (b->state != BOX_UP || b->hold.lane) {
+    if (b->state != BOX_UP || b->hold.request.lane) {
         queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
         return;
     }
-    if (b->joining) { /* its final group does not exist yet */
-        b->freeze_waits = true;
+    if (b->assign.joining) { /* its final group does not exist yet */
+        b->hold.waits = true;
         return;
     }
     r = run_dir_set_frozen(&b->x->run, b->backend.id, true, &e);
@@ -126,8 +125,8 @@ void local_thaw(struct backend_box *backend)
 {
     struct local_box *b = local_box_of(backend);
 
-    loop_timer_stop(&b->freeze_poll);
-    if (!b->hold.lane)
+    loop_timer_stop(&b->hold.poll);
+    if (!b->hold.request.lane)
         local_lane_hold(b->x, b, false);
 }
 
@@ -149,7 +148,7 @@ void local_on_held(struct local_box *b)
 {
     if (b->freed)
         return;
-    if (b->hold.type == LAUNCH_FREEZE)
+    if (b->hold.request.type == LAUNCH_FREEZE)
         queue_held_event(b, true, 0, NULL);
     else
         finish_thaw(b, false);
@@ -159,13 +158,13 @@ void local_on_hold_failed(struct local_box *b, int r, const struct err *e)
 {
     if (b->freed)
         return;
-    if (b->hold.type == LAUNCH_THAW) {
+    if (b->hold.request.type == LAUNCH_THAW) {
         if (r != -(int)ERR_UNSUPPORTED)
             LOG(ERROR, "sandbox.thaw_failed", LOG_S("sandbox", b->backend.id),
                 LOG_S("error", e->msg));
         finish_thaw(b, r == -(int)ERR_UNSUPPORTED);
     } else if (r == -(int)ERR_UNSUPPORTED && b->state == BOX_UP) {
-        b->freeze_deadline = clock_mono() + FREEZE_NS;
+        b->hold.deadline = clock_mono() + FREEZE_NS;
         request_freeze(b);
     } else {
         fail_freeze(b, r, e);
@@ -176,13 +175,13 @@ void local_on_hold_failed(struct local_box *b, int r, const struct err *e)
 void local_on_hold_lost(struct local_box *b)
 {
     if (!b->freed)
-        local_lane_hold(b->x, b, b->hold.type == LAUNCH_FREEZE);
+        local_lane_hold(b->x, b, b->hold.request.type == LAUNCH_FREEZE);
 }
 
 void local_hold_done(struct local_box *b)
 {
-    loop_timer_stop(&b->freeze_poll);
-    local_request_cancel(&b->hold);
+    loop_timer_stop(&b->hold.poll);
+    local_request_cancel(&b->hold.request);
 }
 
 /* --- the writable layer --- */
@@ -191,20 +190,13 @@ void local_upper(struct backend_box *backend)
 {
     struct local_box *b = local_box_of(backend);
 
-    if (b->state == BOX_UP && local_channel_is_open(b)) {
-        b->uppers++;
-        local_channel_post_request(b, CONTROL_UPPER, TAG_UPPER);
-    } else {
-        b->lost_uppers++;
-        local_report_later(b);
-    }
+    local_answers_ask(b, &b->hold.uppers, CONTROL_UPPER, TAG_UPPER);
 }
 
 void local_hold_on_upper(struct local_box *b, const struct control_head *m, struct ipc_fds *fds)
 {
-    if (m->tag != TAG_UPPER || !b->uppers || !fds->n)
+    if (m->tag != TAG_UPPER || !fds->n || !local_answers_take(&b->hold.uppers))
         return;
-    b->uppers--;
     b->backend.events->upper(&b->backend, 0, NULL, &fds->fd[0]);
 }
 
@@ -212,11 +204,10 @@ void local_hold_lose_all(struct local_box *b)
 {
     struct err e;
 
-    if (b->freeze_waits)
+    if (b->hold.waits)
         queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
-    b->freeze_waits = false;
-    b->lost_uppers += b->uppers;
-    b->uppers = 0;
+    b->hold.waits = false;
+    local_answers_lose(&b->hold.uppers);
 }
 
 void local_hold_report_lost(struct local_box *b)
@@ -225,8 +216,6 @@ void local_hold_report_lost(struct local_box *b)
     int r = err_set(&e, ERR_CONFLICT,
                     "the sandbox is not running, or its writable layer is not accessible");
 
-    while (!b->freed && b->lost_uppers) {
-        b->lost_uppers--;
+    while (local_answers_take_lost(b, &b->hold.uppers))
         b->backend.events->upper(&b->backend, r, &e, NULL);
-    }
 }

@@ -45,11 +45,11 @@ static struct local_box *request_box(struct local_request *q)
     case LAUNCH_CREATE:
         return container_of(q, struct local_box, create);
     case LAUNCH_DESTROY:
-        return container_of(q, struct local_box, destroy);
+        return container_of(q, struct local_box, end.request);
     case LAUNCH_ASSIGN:
-        return container_of(q, struct local_box, assign);
+        return container_of(q, struct local_box, assign.request);
     default:
-        return container_of(q, struct local_box, hold);
+        return container_of(q, struct local_box, hold.request);
     }
 }
 
@@ -111,20 +111,20 @@ void local_lane_destroy(struct extension *x, struct local_box *b)
 {
     bool known = b->maker && b->maker->generation == b->maker_generation;
 
-    b->destroy.type = LAUNCH_DESTROY;
-    enqueue_request(known ? b->maker : least_busy_lane(x), &b->destroy);
+    b->end.request.type = LAUNCH_DESTROY;
+    enqueue_request(known ? b->maker : least_busy_lane(x), &b->end.request);
 }
 
 void local_lane_hold(struct extension *x, struct local_box *b, bool freeze)
 {
-    b->hold.type = freeze ? LAUNCH_FREEZE : LAUNCH_THAW;
-    enqueue_request(least_busy_lane(x), &b->hold);
+    b->hold.request.type = freeze ? LAUNCH_FREEZE : LAUNCH_THAW;
+    enqueue_request(least_busy_lane(x), &b->hold.request);
 }
 
 void local_lane_assign(struct local_box *b)
 {
-    b->assign.type = LAUNCH_ASSIGN;
-    enqueue_request(b->maker, &b->assign);
+    b->assign.request.type = LAUNCH_ASSIGN;
+    enqueue_request(b->maker, &b->assign.request);
 }
 
 static void report_request_failed(struct local_request *q, int r, const struct err *e,
@@ -332,7 +332,7 @@ static int send_launch_request(struct local_lane *l, struct local_request *q, st
     else if (q->type == LAUNCH_DESTROY)
         r = launcher_destroy(&l->launcher, b->backend.id, e);
     else if (q->type == LAUNCH_ASSIGN)
-        r = launcher_assign(&l->launcher, b->backend.id, &b->owner, e);
+        r = launcher_assign(&l->launcher, b->backend.id, &b->assign.owner, e);
     else
         r = launcher_hold(&l->launcher, b->backend.id, q->type == LAUNCH_FREEZE, e);
     fault_point("launcher.send");
@@ -360,7 +360,7 @@ static void mark_sent(struct local_lane *l, struct local_request *q)
  * all of them. */
 static size_t window_of(struct local_request *q)
 {
-    return q->type == LAUNCH_CREATE && request_box(q)->prepared ? 1 : LOCAL_WINDOW;
+    return q->type == LAUNCH_CREATE && request_box(q)->assign.prepared ? 1 : LOCAL_WINDOW;
 }
 
 /* Sends the next request; false if none can be sent now. */

@@ -148,6 +148,38 @@ void local_lane_assign(struct local_box *b); /* sent to the launcher that made i
 /* Cancels a request that was not sent: true. Otherwise it continues. */
 bool local_request_cancel(struct local_request *q);
 
+/* --- The control connection (channel.c). --- */
+struct local_channel {
+    struct loop_fd fd; /* .fd -1: none */
+    struct list outbox;
+    unsigned n_outbox;
+};
+
+/* Requests of one kind to PID 1 that have the same answer each. */
+struct local_answers {
+    unsigned pending;
+    unsigned lost; /* reported from the loop */
+};
+
+int local_channel_open(struct local_box *b, int sock, struct err *e); /* takes sock */
+void local_channel_close(struct local_box *b);
+bool local_channel_is_open(const struct local_box *b);
+/* Sends now or as soon as there is room. A broken connection is reported by the loop. */
+void local_channel_post(struct local_box *b, const void *message, size_t n);
+void local_channel_post_request(struct local_box *b, enum control_type type, uint32_t tag);
+void local_channel_post_one(struct local_box *b, enum control_type type, uint32_t tag,
+                            uint32_t proc);
+void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope);
+int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
+                        struct err *e); /* -ERR_BUSY: the queue is full */
+/* Sends a request whose answer is pending then; at once lost if the box is not up. */
+void local_answers_ask(struct local_box *b, struct local_answers *a, enum control_type type,
+                       uint32_t tag);
+bool local_answers_take(struct local_answers *a); /* an answer came; false: none is pending */
+void local_answers_lose(struct local_answers *a); /* all pending ones */
+/* Takes a lost one, which the caller reports; false: none, or the box is freed. */
+bool local_answers_take_lost(struct local_box *b, struct local_answers *a);
+
 /* --- Processes (process.c). --- */
 struct process_slot {
     struct backend_process *p; /* NULL: dropped, or kept without an owner */
@@ -216,8 +248,8 @@ void local_process_table_done(struct local_box *b); /* reports nothing */
 
 /* --- The network boundary (egress.c). --- */
 struct local_egress {
-    unsigned listeners, lost_listeners; /* pending answers, and lost ones */
-    struct list pending, lost;          /* struct owner_query */
+    struct local_answers listeners;
+    struct list pending, lost; /* struct owner_query */
     unsigned n_pending;
     uint32_t last; /* of a query's tag */
 };
@@ -249,7 +281,18 @@ void local_dial_lose_all(struct local_box *b);
 void local_dial_report_lost(struct local_box *b); /* from the loop */
 void local_dial_done(struct local_box *b);        /* reports nothing */
 
-/* --- Freezing (hold.c). --- */
+/* --- Freezing, and the writable layer (hold.c). --- */
+struct local_hold {
+    struct local_request request;
+    bool waits; /* for PID 1 to enter the groups of its owner */
+    bool due;   /* a result must be reported */
+    int r;
+    struct err why;
+    struct loop_timer poll; /* the next check whether all processes are stopped */
+    int64_t deadline;
+    struct local_answers uppers;
+};
+
 void local_freeze(struct backend_box *b);
 void local_thaw(struct backend_box *b);
 void local_upper(struct backend_box *b);
@@ -266,6 +309,14 @@ void local_on_hold_failed(struct local_box *b, int r, const struct err *e);
 void local_on_hold_lost(struct local_box *b);
 
 /* --- The owner of a prepared box (assign.c). --- */
+struct local_assign {
+    struct local_request request;
+    struct cgroup_owner owner;
+    bool prepared;  /* it has no owner yet */
+    bool joining;   /* PID 1 has not entered the groups of its owner yet */
+    struct err why; /* of the launcher's failure */
+};
+
 void local_assign(struct backend_box *b, const struct backend_owner *o);
 void local_assign_on_joined(struct local_box *b);
 /* From launchers. PID 1 decides about the box: it exits if it gets no groups. */
@@ -273,6 +324,25 @@ void local_on_assign_failed(struct local_box *b, const struct err *e);
 void local_assign_report_lost(struct local_box *b); /* from the loop; PID 1 has exited or will
                                                        exit */
 bool local_is_foreign(const struct local_box *b);   /* no running launcher has made it */
+
+/* --- Teardown (end.c). --- */
+struct local_end {
+    struct local_request request; /* to remove the rest */
+    int r;
+    struct err why;
+    struct backend_report report; /* of the last teardown */
+    struct loop_fd death;         /* pidfd of PID 1 */
+    bool death_sure;              /* … which is known to be PID 1's */
+    bool requested;               /* PID 1 was asked to end, or cannot be reached */
+};
+
+void local_end_begin(struct local_box *b);
+void local_end_on_used(struct local_box *b);
+void local_end_on_close(struct local_box *b);
+void local_end_stop(struct local_box *b); /* stops its timer, pidfd and request */
+void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m);
+void local_on_destroy_failed(struct local_box *b, int r, const struct err *e);
+void local_on_destroy_lost(struct local_box *b);
 
 /* --- A box. --- */
 enum local_state {
@@ -294,7 +364,15 @@ enum local_pending {
     PENDING_THAW = 1 << 5,
 };
 
-enum local_probe { PROBE_NONE, PROBE_RUNS, PROBE_DONE };
+/* The probe that reports `ready`. */
+enum probe_state { PROBE_NONE, PROBE_RUNS, PROBE_DONE };
+struct local_probe {
+    struct backend_process process;
+    enum probe_state state;
+    int r;
+    bool makes_workdir;   /* its first half … */
+    bool workdir_by_user; /* … as the default user, if there is no root inside */
+};
 
 struct local_box {
     struct backend_box backend;
@@ -303,46 +381,29 @@ struct local_box {
     unsigned pending; /* enum local_pending */
     unsigned refs;    /* functions on the stack and pending requests that refer to this box */
     bool freed;
-    bool gone;            /* it died by itself, which is not reported yet */
-    unsigned usages;      /* pending answers */
-    unsigned lost_usages; /* … and lost ones */
-    struct local_egress egress;
-    struct local_dials dials;
-    int64_t cpu_ns;
-    struct backend_report report;                  /* of the last teardown */
-    int r, end_r, probe_r;                         /* of the last failure, teardown, probe */
-    struct err why, end_why, assign_why, held_why; /* of failures; ERR_OK: none */
-    struct loop_later later;
+    bool gone; /* it died by itself, which is not reported yet */
+    int r;     /* of the last failure, with its reason */
+    struct err why;
+    struct loop_later later; /* reports due events */
     struct loop_timer timer; /* timeout of the state, or of the probe */
     struct link link;        /* in a list of the sweep */
 
-    struct buf defaults;
     struct local_plan *plan; /* until it is sent */
-    struct local_request create, destroy, hold, assign;
-    struct cgroup_owner owner;
-    bool prepared;     /* it has no owner yet */
-    bool joining;      /* PID 1 has not entered the groups of its owner yet … */
-    bool freeze_waits; /* … and is to be frozen then */
-    bool held;         /* the result of a freeze or thaw must be reported */
-    int held_r;
-    struct loop_timer freeze_poll; /* the next check whether all processes are stopped */
-    int64_t freeze_deadline;
-    unsigned uppers, lost_uppers; /* pending answers, and lost ones */
-    struct local_lane *maker;     /* the lane whose launcher made it, in that generation */
+    struct local_request create;
+    struct local_lane *maker; /* the lane whose launcher made it, in that generation */
     uint32_t maker_generation;
+    struct buf defaults; /* of its starts */
 
-    struct loop_fd control; /* .fd -1: none */
-    struct list outbox;
-    unsigned n_outbox;
+    struct local_channel channel;
     struct process_table processes;
-    struct backend_process probe;
-    enum local_probe probed;
-    bool makes_workdir;   /* the first half of the probe … */
-    bool workdir_by_user; /* … as the default user, if there is no root inside */
-
-    struct loop_fd death; /* pidfd of PID 1 during the teardown */
-    bool end_requested;   /* PID 1 was asked to end, or cannot be reached */
-    bool death_sure;      /* the pidfd is known to be PID 1's */
+    struct local_probe probe;
+    struct local_answers usages;
+    int64_t cpu_ns; /* the most that was reported */
+    struct local_egress egress;
+    struct local_dials dials;
+    struct local_hold hold;
+    struct local_assign assign;
+    struct local_end end;
 };
 
 struct extension {
@@ -394,30 +455,5 @@ void local_on_channel_end(struct local_box *b, int r,
 
 /* Finishes a teardown: reports it and all pending operations. */
 void local_finish_end(struct local_box *b, int r, const struct err *e);
-
-/* channel.c */
-int local_channel_open(struct local_box *b, int sock, struct err *e); /* takes sock */
-void local_channel_close(struct local_box *b);
-static inline bool local_channel_is_open(const struct local_box *b)
-{
-    return b->control.fd >= 0;
-}
-/* Sends now or as soon as there is room. A broken connection is reported by the loop. */
-void local_channel_post(struct local_box *b, const void *message, size_t n);
-void local_channel_post_request(struct local_box *b, enum control_type type, uint32_t tag);
-void local_channel_post_one(struct local_box *b, enum control_type type, uint32_t tag,
-                            uint32_t proc);
-void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope);
-int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
-                        struct err *e); /* -ERR_BUSY: the queue is full */
-
-/* end.c */
-void local_end_begin(struct local_box *b);
-void local_end_on_used(struct local_box *b);
-void local_end_on_close(struct local_box *b);
-void local_end_stop(struct local_box *b); /* stops its timer, pidfd and request */
-void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m);
-void local_on_destroy_failed(struct local_box *b, int r, const struct err *e);
-void local_on_destroy_lost(struct local_box *b);
 
 #endif
