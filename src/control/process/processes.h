@@ -74,6 +74,7 @@ int process_close_stdin(struct process *p, struct err *e); /* idempotent */
  * may free it there. From inside the other callbacks it may be stopped, but not freed. */
 struct watcher;
 struct watcher_events {
+    /* NULL: discards the output; then the watcher is never full and cannot fall behind. */
     bool (*output)(struct watcher *w, int channel /* 1 stdout, 2 stderr */, struct str data);
     void (*ended)(struct watcher *w, const struct backend_end *end);
     void (*fell_behind)(struct watcher *w);

@@ -88,7 +88,8 @@ static bool deliver_output(struct watcher *w)
 
     if (!n)
         return false;
-    if (!w->events->output(w, channel, (struct str){ bytes, n }) && w->process) {
+    if (w->events->output && !w->events->output(w, channel, (struct str){ bytes, n }) &&
+        w->process) {
         w->full_ = true;
         w->full_since_ = clock_mono();
     }

@@ -22,7 +22,9 @@ static int write_json_request(struct buf *out, const char *id, const char *code,
     json_end_object(&w);
     json_end_object(&w);
     r = json_writer_finish(&w, e);
-    return r < 0 ? r : buf_add_c(out, '\n');
+    if (r >= 0 && buf_add_c(out, '\n') < 0)
+        r = err_set(e, ERR_TOO_BIG, "code: too long");
+    return r;
 }
 
 /* --- bash --- */

@@ -24,12 +24,76 @@ static void leave_api(struct call *c)
         api_release(a);
 }
 
+struct call_ending_ {
+    struct call_ending_ *older;
+    void (*on_end)(void *state);
+    void *state;
+};
+
+static void add_call_ending(struct call *c, void (*on_end)(void *state), void *state)
+{
+    struct call_ending_ *x = call_alloc(c, 1, sizeof *x);
+
+    *x = (struct call_ending_){ c->endings_, on_end, state };
+    c->endings_ = x;
+}
+
+static void release_owned_buf(void *b)
+{
+    buf_done(b);
+}
+
+static void release_owned_arena(void *a)
+{
+    arena_done(a);
+}
+
+static void release_owned_fd(void *fd)
+{
+    drop_fd(fd);
+}
+
+void call_own_buf(struct call *c, struct buf *b, size_t max)
+{
+    buf_init(b, max);
+    add_call_ending(c, release_owned_buf, b);
+}
+
+void call_own_arena(struct call *c, struct arena *a, size_t max)
+{
+    arena_init(a, max);
+    add_call_ending(c, release_owned_arena, a);
+}
+
+void call_own_fd(struct call *c, int *fd)
+{
+    *fd = -1;
+    add_call_ending(c, release_owned_fd, fd);
+}
+
+void *call_alloc(struct call *c, size_t n, size_t size)
+{
+    void *p = arena_array(&c->own, n, size);
+
+    if (!p)
+        abort();
+    return p;
+}
+
+void *call_state(struct call *c, size_t size, void (*on_end)(void *state))
+{
+    c->state = call_alloc(c, 1, size);
+    if (on_end)
+        add_call_ending(c, on_end, c->state);
+    return c->state;
+}
+
 static void call_free(struct loop_later *l)
 {
     struct call *c = container_of(l, struct call, later);
 
-    if (c->on_end)
-        c->on_end(c);
+    for (struct call_ending_ *x = c->endings_; x; x = x->older)
+        x->on_end(x->state);
     link_leave(&c->listening);
     leave_api(c);
     if (c->one_shot)

@@ -66,13 +66,38 @@ struct call {
     bool no_user;                    /* the requested user does not exist inside */
     char audit[ID_MAX];              /* id of the audit event of its refusal; "": not refused */
     char passed[ID_MAX];             /* audit id of the verdict that allowed it */
-    void *state;                     /* the handler's own, freed by on_end */
+    void *state;                     /* the handler's own: the newest call_state() */
+    struct call_ending_ *endings_;   /* of its states, newest first */
     void (*on_gone)(struct call *c); /* the client disconnected before the answer; may be NULL */
-    void (*on_end)(struct call *c);  /* just before the call is freed; may be NULL */
 };
 
 struct call *call_ref(struct call *c);
 void call_unref(struct call *c);
+
+/* --- the handler's state ---
+ *
+ * A state lives exactly as long as its call and is never freed by its handler: a pending operation
+ * that holds a reference to the call may use the state in its callback, also after the client
+ * disconnected. Then `x` is NULL, and answers do nothing.
+ *
+ * When the client disconnects before the answer, the call's `on_gone` stops what produces output
+ * for it and cancels what has no other purpose; it releases only the references to the call that
+ * cancelled operations held. It is not called after an answer.
+ *
+ * When the last reference is released, `on_end` of each state releases what the state owns
+ * (descriptors, buffers, watchers, other references), the newest state first, while api and sandbox
+ * of the call are still valid. The memory follows with the call. */
+
+/* Allocates a zeroed state and makes it the call's; earlier ones remain valid. on_end may be
+ * NULL. */
+void *call_state(struct call *c, size_t size, void (*on_end)(void *state))
+    __attribute__((returns_nonnull));
+/* Zeroed memory with the same lifetime, for sizes that the daemon bounds. */
+void *call_alloc(struct call *c, size_t n, size_t size) __attribute__((returns_nonnull));
+/* Initializes a member of a state that is released with the call, as if by its on_end. */
+void call_own_buf(struct call *c, struct buf *b, size_t max);
+void call_own_arena(struct call *c, struct arena *a, size_t max);
+void call_own_fd(struct call *c, int *fd); /* sets it to -1 */
 
 /* --- answers: each ends the exchange; without a client they do nothing --- */
 
@@ -95,7 +120,8 @@ void call_fail_sandbox(struct call *c, const struct err *e, const char *id, cons
 void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what);
 
 /* For streaming handlers: call it just before http_end(), http_fail() or http_cut() on the exchange
- * that it returns. */
+ * that it returns, or after a WebSocket on it has closed. The call is freed later if this was its
+ * last reference. */
 struct http_exchange *call_take_exchange(struct call *c);
 bool call_wants_head(const struct call *c); /* a HEAD request: the answer has no body */
 /* For streaming handlers, after http_begin(): ends the exchange of a HEAD request and returns

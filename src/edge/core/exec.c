@@ -33,15 +33,14 @@ static void stop_exec(struct exec *x)
 }
 
 /* Frees the exec, with its call. */
-static void free_exec(struct call *c)
+static void release_exec(void *state)
 {
-    struct exec *x = c->state;
+    struct exec *x = state;
 
     stop_exec(x);
     buf_done(&x->pending);
     buf_done(&x->out[0]);
     buf_done(&x->out[1]);
-    free(x);
 }
 
 static void on_one_shot_removed(struct sandbox_op *op, int r, const struct err *e)
@@ -216,7 +215,7 @@ static void on_exec_client_gone(struct call *c)
 static struct exec *exec_new(struct call *c, const struct process_request *q,
                              const struct exec_encoder *encoder)
 {
-    struct exec *x = new0(sizeof *x);
+    struct exec *x = call_state(c, sizeof *x, release_exec);
 
     x->call = call_ref(c);
     x->encoder = encoder;
@@ -227,8 +226,6 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
     for (int i = 0; i < 2; i++)
         x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
     buf_init(&x->pending, INPUT_MAX);
-    c->state = x;
-    c->on_end = free_exec;
     c->on_gone = on_exec_client_gone;
     return x;
 }

@@ -176,16 +176,12 @@ static void on_exec_ws_drain(struct ws *w)
 static void on_exec_ws_closed(struct ws *w, int code)
 {
     struct ws_session *s = container_of(w, struct ws_session, ws);
-    struct call *c = s->call;
 
-    c->x = NULL;
-    meters_ended(c, CALL_STREAMED);
+    call_take_exchange(s->call);
     if (s->exec) {
         s->exec->session = NULL;
         exec_abandon(s->exec);
     }
-    free(s);
-    call_unref(c); /* the reference of the exchange */
 }
 
 void exec_ws_accept(struct call *c)
@@ -201,10 +197,8 @@ void exec_ws_accept(struct call *c)
                        "this endpoint needs a WebSocket: send Upgrade: websocket");
         return;
     }
-    s = new0(sizeof *s);
+    s = call_state(c, sizeof *s, NULL);
     s->call = c;
-    if (ws_accept(&s->ws, c->x, &config, &e) < 0) {
-        free(s);
+    if (ws_accept(&s->ws, c->x, &config, &e) < 0)
         call_fail(c, &e);
-    }
 }

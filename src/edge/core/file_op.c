@@ -30,15 +30,14 @@ static void close_file_output(struct file_op *f)
     drop_fd(&f->out);
 }
 
-static void free_file_op(struct call *c)
+static void release_file_op(void *state)
 {
-    struct file_op *f = c->state;
+    struct file_op *f = state;
 
     close_file_input(f);
     close_file_output(f);
     buf_done(&f->records);
     gzip_free(f->packer);
-    free(f);
 }
 
 /* --- the answer --- */
@@ -358,7 +357,7 @@ void file_op_start(struct call *c, const struct file_encoder *encoder, const cha
 
     if (encoder->packs && !choose_file_coding(c, &packed))
         return;
-    f = new0(sizeof *f);
+    f = call_state(c, sizeof *f, release_file_op);
     f->call = call_ref(c);
     f->encoder = encoder;
     f->packer = packed ? gzip_new() : NULL;
@@ -367,8 +366,6 @@ void file_op_start(struct call *c, const struct file_encoder *encoder, const cha
     f->op.actor = &c->caller.actor;
     buf_init(&f->records, BACKEND_RECORD_MAX + PIECE);
     buf_init(&f->pending, PENDING_MAX);
-    c->state = f;
-    c->on_end = free_file_op;
     c->on_gone = on_file_client_gone;
     sandbox_run(c->sandbox, &start, &f->op);
 }

@@ -64,6 +64,7 @@ static void finish_put(struct file_put *p, const struct err *e)
     struct call *c = p->call;
 
     close_put_input(p);
+    buf_done(&p->framed_);
     p->done(p, e);
     call_unref(c);
 }
@@ -100,15 +101,9 @@ void file_put_start(struct file_put *p, struct call *c, const char *const *paths
         .what = START_WRITE, .flags = START_STDIN, .user = user, .cwd = "/", .argv = paths
     };
 
-    buf_done(&p->framed_);
     *p = (struct file_put){ .call = call_ref(c), .done = done, .in_ = -1, .data_ = data };
     buf_init(&p->framed_, PIECE + BACKEND_CHUNK_HEAD);
     p->op_.events = &put_events;
     p->op_.actor = &c->caller.actor;
     sandbox_run(c->sandbox, &start, &p->op_);
-}
-
-void file_put_done(struct file_put *p)
-{
-    buf_done(&p->framed_);
 }

@@ -27,6 +27,5 @@ struct file_put {
  * `done`. */
 void file_put_start(struct file_put *p, struct call *c, const char *const *paths, const char *user,
                     struct str data, file_put_fn *done);
-void file_put_done(struct file_put *p); /* frees its buffer */
 
 #endif

@@ -63,6 +63,7 @@ static void finish_take_if_ended(struct file_take *t)
         (void)err_set(&t->failure_, ERR_TOO_BIG, "the answer has more than %d bytes",
                       FILE_TAKE_MAX);
     t->done(t, t->failure_.code ? &t->failure_ : NULL);
+    buf_done(&t->data);
     call_unref(c);
 }
 
@@ -118,17 +119,11 @@ void file_take_start(struct file_take *t, struct call *c, enum start_what what,
         .what = what, .user = user, .cwd = "/", .argv = paths, .mode = mode
     };
 
-    buf_done(&t->data);
     *t = (struct file_take){ .call = call_ref(c), .done = done, .out_ = -1 };
     buf_init(&t->data, FILE_TAKE_MAX);
     t->op_.events = &events;
     t->op_.actor = &c->caller.actor;
     sandbox_run(c->sandbox, &start, &t->op_);
-}
-
-void file_take_done(struct file_take *t)
-{
-    buf_done(&t->data);
 }
 
 const char *file_parent(struct arena *a, const char *path)

@@ -10,10 +10,10 @@
 enum { FILE_TAKE_MAX = 8 << 20 };
 
 struct file_take;
-/* e: the failure; NULL: success, and t->data has the output. */
+/* e: the failure; NULL: success, and t->data has the output until this function returns. */
 typedef void file_take_fn(struct file_take *t, const struct err *e);
 
-/* A member of its owner, which is freed with its call; can be reused after `done`. */
+/* A member of the call's state; can be reused in `done` and later. */
 struct file_take {
     struct call *call; /* referenced while it runs */
     file_take_fn *done;
@@ -28,7 +28,6 @@ struct file_take {
 /* `paths` ends with NULL; it and `user` are on the call's arena. */
 void file_take_start(struct file_take *t, struct call *c, enum start_what what,
                      const char *const *paths, const char *user, uint32_t mode, file_take_fn *done);
-void file_take_done(struct file_take *t); /* frees the output */
 
 /* Records in the call why an operation did not start, for dialects that report a missing user
  * differently. */

@@ -111,11 +111,6 @@ void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint
     list_next_directory(w);
 }
 
-void file_walk_done(struct file_walk *w)
-{
-    file_take_done(&w->take_);
-}
-
 /* --- entries --- */
 
 void entry_mode_text(uint32_t mode, char ret[static ENTRY_MODE_TEXT])

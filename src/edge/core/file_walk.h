@@ -12,7 +12,7 @@ enum { FILE_WALK_MAX = 50000 }; /* entries */
 struct file_walk;
 struct file_place;
 
-/* A member of its owner, which is freed with its call. */
+/* A member of the call's state. */
 struct file_walk {
     const char *user;
     uint32_t mode;    /* mode of START_LIST */
@@ -34,7 +34,6 @@ struct file_walk {
 /* The path is absolute and must stay valid as long as the call; depth 1 lists the directory
  * alone. */
 void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint32_t depth);
-void file_walk_done(struct file_walk *w);
 
 /* --- entries in the formats of SDK clients --- */
 

@@ -1,72 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/input.h"
 
-#include <stdlib.h>
-
+#include "edge/core/background.h"
 #include "base/own.h"
 
 /* A watcher that ignores output and waits for room in stdin. */
 struct input {
-    struct call *call;
-    struct watcher watcher;
-    struct process *process;
-    struct buf rest; /* unwritten rest of the last piece of the body */
+    struct background target;
     bool close;
     void (*done)(struct call *c); /* NULL: the body is streamed */
 };
 
-static void free_input(struct call *c)
-{
-    struct input *i = c->state;
-
-    watcher_stop(&i->watcher);
-    process_unref(i->process);
-    buf_done(&i->rest);
-    free(i);
-}
-
-static void on_input_client_gone(struct call *c)
-{
-    struct input *i = c->state;
-
-    watcher_stop(&i->watcher);
-}
-
 static void fail_input(struct input *i, const struct err *e)
 {
-    watcher_stop(&i->watcher);
-    call_fail(i->call, e);
+    watcher_stop(&i->target.watcher);
+    call_fail(i->target.call, e);
 }
 
-/* Writes the rest. False: stdin is full, or the call is answered. */
+/* Writes the pending input. False: stdin is full, or the call is answered. */
 static bool write_input(struct input *i)
 {
     struct err e;
+    int r = background_send_input(&i->target, &e);
 
-    while (i->rest.n) {
-        ssize_t n = process_stdin(i->process, buf_str(&i->rest), &e);
-
-        if (n < 0)
-            fail_input(i, &e);
-        if (n <= 0)
-            return false;
-        buf_drop(&i->rest, (size_t)n);
-    }
-    return true;
+    if (r < 0)
+        fail_input(i, &e);
+    return r > 0;
 }
 
 static void finish_input(struct input *i)
 {
     struct err e;
-    int r = i->close ? process_close_stdin(i->process, &e) : 0;
+    struct call *c = i->target.call;
+    int r = i->close ? process_close_stdin(i->target.process, &e) : 0;
 
-    watcher_stop(&i->watcher);
+    watcher_stop(&i->target.watcher);
     if (r < 0)
-        call_fail(i->call, &e);
+        call_fail(c, &e);
     else if (i->done)
-        i->done(i->call);
+        i->done(c);
     else
-        call_answer_empty(i->call);
+        call_answer_empty(c);
 }
 
 static void on_input_body(struct http_exchange *x, struct str data)
@@ -78,8 +52,8 @@ static void on_input_body(struct http_exchange *x, struct str data)
         finish_input(i);
         return;
     }
-    if (buf_add(&i->rest, data) < 0) {
-        watcher_stop(&i->watcher);
+    if (buf_add(&i->target.input, data) < 0) {
+        watcher_stop(&i->target.watcher);
         call_fail_with(c, 500, "bug", "a piece of the body is too big");
     } else if (!write_input(i) && c->x) {
         http_body_pause(x);
@@ -88,52 +62,30 @@ static void on_input_body(struct http_exchange *x, struct str data)
 
 static void on_input_room(struct watcher *w)
 {
-    struct input *i = container_of(w, struct input, watcher);
+    struct input *i = container_of(w, struct input, target.watcher);
 
-    if (!i->rest.n || !write_input(i))
+    if (!i->target.input.n || !write_input(i))
         return;
     if (i->done)
         finish_input(i);
     else
-        http_body_resume(i->call->x);
-}
-
-static bool on_input_output(struct watcher *w, int channel, struct str data)
-{
-    return true;
+        http_body_resume(i->target.call->x);
 }
 
 static void on_input_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct input *i = container_of(w, struct input, watcher);
-
-    call_fail_with(i->call, 409, "conflict", "the process has ended");
+    call_fail_with(container_of(w, struct background, watcher)->call, 409, "conflict",
+                   "the process has ended");
 }
-
-static void on_input_behind(struct watcher *w)
-{
-    /* cannot happen: output is discarded at once */
-}
-
-static const struct watcher_events input_events = {
-    .output = on_input_output,
-    .ended = on_input_process_ended,
-    .fell_behind = on_input_behind,
-    .room = on_input_room,
-};
 
 static struct input *input_new(struct call *c, struct process *p)
 {
-    struct input *i = new0(sizeof *i);
+    static const struct watcher_events events = { .ended = on_input_process_ended,
+                                                  .room = on_input_room };
+    struct input *i = background_new(c, sizeof *i, INPUT_WHOLE_MAX, NULL);
 
-    i->call = c;
-    i->process = p;
-    buf_init(&i->rest, INPUT_WHOLE_MAX);
-    i->watcher.events = &input_events;
-    c->state = i;
-    c->on_end = free_input;
-    c->on_gone = on_input_client_gone;
-    process_watch(p, &i->watcher, true);
+    i->target.process = p;
+    background_watch(&i->target, &events, true);
     return i;
 }
 
@@ -151,8 +103,8 @@ void input_whole(struct call *c, struct process *p, struct str data, void (*done
     struct input *i = input_new(c, p);
 
     i->done = done;
-    if (buf_add(&i->rest, data) < 0) {
-        watcher_stop(&i->watcher);
+    if (buf_add(&i->target.input, data) < 0) {
+        watcher_stop(&i->target.watcher);
         call_fail_with(c, 413, "too_big", "the input is longer than 4 MiB");
     } else if (write_input(i)) {
         finish_input(i);

@@ -42,7 +42,6 @@ static void finish_launch(struct launch *l, int r, const struct err *e)
 
     process_unref(l->process);
     l->done(c, r, e);
-    free(l);
     call_unref(c);
 }
 
@@ -86,16 +85,6 @@ static void on_ready_retry(struct loop_timer *t)
     check_ready(container_of(t, struct launch, again));
 }
 
-static bool ignore_launch_output(struct watcher *w, int channel, struct str data)
-{
-    return true;
-}
-
-static void ignore_launch_behind(struct watcher *w)
-{
-    /* cannot happen: ignore_launch_output() accepts everything */
-}
-
 static void on_launch_program_ended(struct watcher *w, const struct backend_end *end)
 {
     struct launch *l = container_of(w, struct launch, watcher);
@@ -115,9 +104,7 @@ static void on_launch_program_ended(struct watcher *w, const struct backend_end 
         loop_timer_start(l->call->loop, &l->again, clock_mono() + AGAIN_NS, on_ready_retry, NULL);
 }
 
-static const struct watcher_events events = { .output = ignore_launch_output,
-                                              .ended = on_launch_program_ended,
-                                              .fell_behind = ignore_launch_behind };
+static const struct watcher_events events = { .ended = on_launch_program_ended };
 
 static void on_ready_check_started(struct process_op *op, int r, const struct err *e)
 {
@@ -151,7 +138,7 @@ static void on_start_command_started(struct process_op *op, int r, const struct 
 
 void launch_template(struct call *c, const struct built *b, launch_fn *done)
 {
-    struct launch *l = new0(sizeof *l);
+    struct launch *l = call_alloc(c, 1, sizeof *l);
     struct err e;
 
     *l = (struct launch){ .call = call_ref(c),
@@ -172,7 +159,7 @@ void launch_template(struct call *c, const struct built *b, launch_fn *done)
 void launch_image(struct call *c, launch_fn *done)
 {
     static const char *const shell[] = { "/bin/sh", "-c" };
-    struct launch *l = new0(sizeof *l);
+    struct launch *l = call_alloc(c, 1, sizeof *l);
 
     *l = (struct launch){ .call = call_ref(c), .done = done, .user = "root", .workdir = "/" };
     run_shell_command(l, shell, COUNT_OF(shell), launch_make_user, NULL, on_ready_check_started);

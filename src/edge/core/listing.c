@@ -11,14 +11,6 @@ struct store_answer {
     call_write_fn *write;
 };
 
-static void free_store_answer(struct call *c)
-{
-    struct store_answer *a = c->state;
-
-    arena_done(&a->listing.query.arena);
-    free(a);
-}
-
 static void on_listing_answered(struct store_query *q, int r, const struct err *e)
 {
     struct store_listing *l = container_of(q, struct store_listing, query);
@@ -34,14 +26,12 @@ static void on_listing_answered(struct store_query *q, int r, const struct err *
 
 void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write)
 {
-    struct store_answer *a = new0(sizeof *a);
+    struct store_answer *a = call_state(c, sizeof *a, NULL);
     struct err e;
 
     a->listing = (struct store_listing){ .call = c, .query = *q };
     a->write = write;
-    arena_init(&a->listing.query.arena, bytes);
-    c->state = a;
-    c->on_end = free_store_answer;
+    call_own_arena(c, &a->listing.query.arena, bytes);
     if (store_ask(control_store(c->api->control), &a->listing.query, on_listing_answered, &e) < 0)
         call_fail(c, &e);
     else

@@ -14,19 +14,12 @@ struct call_operation {
     struct sandbox_op op;
 };
 
-static void free_call_operation(struct call *c)
-{
-    free(c->state);
-}
-
 struct sandbox_op *call_sandbox_op(struct call *c, sandbox_op_fn *done)
 {
-    struct call_operation *o = new0(sizeof *o);
+    struct call_operation *o = call_state(c, sizeof *o, NULL);
 
     o->call = call_ref(c);
     o->op.done = done;
-    c->state = o;
-    c->on_end = free_call_operation;
     return &o->op;
 }
 
@@ -51,15 +44,6 @@ void call_settle_op(struct sandbox_op *op, int r, const struct err *e)
     call_settle(call_of_op(op), r, e);
 }
 
-static void free_call_creation(struct call *c)
-{
-    struct creation *n = c->state;
-
-    drop_fd(&n->client.connection);
-    drop_fd(&n->client.handed);
-    arena_done(&n->op.arena);
-}
-
 static int copy_client_fd(int fd)
 {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -81,16 +65,15 @@ static void copy_client_fds(struct creation *n)
 
 struct creation *creation_new(struct call *c, creation_fn *done)
 {
-    struct creation *n = arena_alloc(&c->own, sizeof *n);
+    struct creation *n = call_state(c, sizeof *n, NULL);
 
-    if (!n)
-        abort();
-    *n = (struct creation){ .call = c, .client = { -1, -1 } };
+    n->call = c;
     n->op = (struct create_op){
         .caller = &c->caller, .request = &n->request, .body = c->body, .done = done
     };
-    c->state = n;
-    c->on_end = free_call_creation;
+    call_own_arena(c, &n->op.arena, 0); /* control sets its limit */
+    call_own_fd(c, &n->client.connection);
+    call_own_fd(c, &n->client.handed);
     return n;
 }
 

@@ -14,7 +14,7 @@ struct call *call_of_op(struct sandbox_op *op);
 void call_settle(void *call, int r, const struct err *e);
 void call_settle_op(struct sandbox_op *op, int r, const struct err *e); /* for call_sandbox_op() */
 
-/* The creation of a sandbox for a call; on the call's arena, and released with it. */
+/* The creation of a sandbox for a call; becomes its state. */
 struct creation {
     struct call *call;
     struct create_op op;

@@ -6,20 +6,14 @@
 
 #include "edge/core/internal.h"
 
-static void free_box_page(struct call *c)
+void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *p))
 {
-    struct box_page *p = c->state;
+    struct box_page *p = call_state(c, size, NULL);
 
-    arena_done(&p->query.arena);
-    free(p);
-}
-
-void box_page_init(struct box_page *p, struct call *c, void (*answer)(struct box_page *p))
-{
     p->call = c;
     p->answer = answer;
-    c->state = p;
-    c->on_end = free_box_page;
+    call_own_arena(c, &p->query.arena, 0); /* control sets its limit */
+    return p;
 }
 
 bool box_page_after(struct box_page *p, const char *parameter)

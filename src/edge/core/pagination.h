@@ -15,8 +15,8 @@ struct box_page {
     void (*answer)(struct box_page *p);
 };
 
-/* Initializes a page, the first member of an allocation that becomes the call's state. */
-void box_page_init(struct box_page *p, struct call *c, void (*answer)(struct box_page *p));
+/* Allocates the call's state, whose first member is a page. */
+void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *p));
 /* Reads the cursor from a query parameter. False: the call is answered. */
 bool box_page_after(struct box_page *p, const char *parameter);
 void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR]);

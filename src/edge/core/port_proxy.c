@@ -408,17 +408,17 @@ static void on_proxy_client_gone(struct call *c)
     pump_stop(&p->pump);
 }
 
-static void free_proxy(struct call *c)
+static void release_proxy(void *state)
 {
-    struct proxy *p = c->state;
+    struct proxy *p = state;
 
-    on_proxy_client_gone(c);
+    dial_op_cancel(&p->dial);
+    pump_stop(&p->pump);
     pump_done(&p->pump);
     if (p->in_use)
-        sandbox_detach(c->sandbox);
+        sandbox_detach(p->call->sandbox);
     buf_done(&p->up);
     buf_done(&p->down);
-    free(p);
 }
 
 /* The prefix of this sandbox's cookies in browsers; other sandboxes cannot guess it. */
@@ -441,7 +441,7 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
                         struct str target, port_refused_fn *refused)
 {
     const struct h1_request *q = http_request(c->x);
-    struct proxy *p = new0(sizeof *p);
+    struct proxy *p = call_state(c, sizeof *p, release_proxy);
 
     p->call = c;
     p->refused = refused;
@@ -455,9 +455,7 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
     pump_init(&p->pump, c);
     buf_init(&p->up, UP_MAX);
     buf_init(&p->down, DOWN_MAX);
-    c->state = p;
     c->on_gone = on_proxy_client_gone;
-    c->on_end = free_proxy;
     sandbox_dial(c->sandbox, &p->dial);
 }
 

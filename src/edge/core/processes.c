@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/own.h"
+#include "edge/core/background.h"
 #include "edge/core/exec.h"
 #include "edge/core/input.h"
 #include "edge/core/route.h"
-#include "edge/core/guard.h"
 #include "lib/proc/signals.h"
 
 /* --- JSON --- */
@@ -48,53 +47,14 @@ void process_write(struct json_writer *w, const void *process)
 
 /* --- start --- */
 
-/* An operation on a background process. */
-struct background {
-    struct call *call;
-    struct process_op op;
-    struct process_request request;
-};
-
-static void free_background(struct call *c)
+static void answer_started_process(struct background *b, int r, const struct err *e)
 {
-    struct background *b = c->state;
-
-    if (b->op.process)
-        process_unref(b->op.process);
-    free(b);
-}
-
-static void on_background_started(struct process_op *op, int r, const struct err *e)
-{
-    struct call *c = container_of(op, struct background, op)->call;
+    struct call *c = b->call;
 
     if (r < 0)
-        call_fail_sandbox(c, e, sandbox_view(c->sandbox).record->id, op->step);
+        call_fail_sandbox(c, e, sandbox_view(c->sandbox).record->id, b->op.step);
     else
-        call_answer(c, 201, process_write, op->process);
-    call_unref(c);
-}
-
-static struct background *background_new(struct call *c, void (*done)(struct process_op *op, int r,
-                                                                      const struct err *e))
-{
-    struct background *b = new0(sizeof *b);
-
-    b->call = call_ref(c);
-    b->op.done = done;
-    c->state = b;
-    c->on_end = free_background;
-    return b;
-}
-
-static void start_background(struct call *c, const struct process_request *q)
-{
-    struct background *b = background_new(c, on_background_started);
-
-    b->request = *q;
-    b->op.request = &b->request;
-    b->op.programs = guard_starts_programs(c);
-    process_start(c->sandbox, &c->caller.actor, &b->op);
+        call_answer(c, 201, process_write, b->process);
 }
 
 static void rest_start_process(struct call *c)
@@ -105,7 +65,8 @@ static void rest_start_process(struct call *c)
     if (process_request_read(c->json, &q, &c->arena, &e) < 0)
         call_fail(c, &e);
     else if (q.background)
-        start_background(c, &q);
+        background_start(background_new(c, sizeof(struct background), 0, NULL), &q,
+                         answer_started_process);
     else
         exec_start(c, &q, exec_encoder_for(c), NULL);
 }
@@ -157,27 +118,12 @@ static void rest_get_process(struct call *c)
 
 /* --- forget --- */
 
-static void on_process_forgotten(struct process_op *op, int r, const struct err *e)
-{
-    struct call *c = container_of(op, struct background, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer_empty(c);
-    call_unref(c);
-}
-
 static void rest_forget_process(struct call *c)
 {
     struct process *p = process_of_call(c);
-    struct background *b;
 
-    if (!p)
-        return;
-    b = background_new(c, on_process_forgotten);
-    b->op.process = p;
-    process_forget(&b->op, &c->caller.actor);
+    if (p)
+        background_forget(c, p);
 }
 
 /* --- signal and resize --- */

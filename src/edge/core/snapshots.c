@@ -212,11 +212,6 @@ static void on_verify_progress(struct digest_op *op, uint64_t bytes)
     call_progress(container_of(op, struct snapshot_verification, op)->call, "verify", bytes);
 }
 
-static void free_snapshot_call(struct call *c)
-{
-    free(c->state);
-}
-
 static void rest_verify_snapshot(struct call *c)
 {
     const struct snapshot *s = find_snapshot_of_call(c);
@@ -224,14 +219,12 @@ static void rest_verify_snapshot(struct call *c)
 
     if (!s)
         return;
-    v = new0(sizeof *v);
+    v = call_state(c, sizeof *v, NULL);
     v->call = call_ref(c);
     v->under_way = true;
     v->op.at = on_verify_progress;
     v->op.done = on_snapshot_verified;
     memcpy(v->id, s->record.id, sizeof v->id);
-    c->state = v;
-    c->on_end = free_snapshot_call;
     c->on_gone = on_verify_client_gone;
     snapshot_verify(c->api->control, s, &v->op);
 }
@@ -250,12 +243,10 @@ static void on_snapshot_deleted(struct snapshot_delete_op *op, int r, const stru
 
 void snapshot_delete_for(struct call *c, const struct snapshot *s)
 {
-    struct snapshot_deletion *d = new0(sizeof *d);
+    struct snapshot_deletion *d = call_state(c, sizeof *d, NULL);
 
     d->call = call_ref(c);
     d->op.done = on_snapshot_deleted;
-    c->state = d;
-    c->on_end = free_snapshot_call;
     snapshot_delete(c->api->control, s, &d->op);
 }
 
@@ -318,14 +309,12 @@ static void on_snapshot_taken(struct snapshot_op *op, int r, const struct err *e
 
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer)
 {
-    struct snapshot_capture *t = new0(sizeof *t);
+    struct snapshot_capture *t = call_state(c, sizeof *t, NULL);
 
     t->call = call_ref(c);
     t->answer = answer;
     t->op =
         (struct snapshot_op){ .caller = &c->caller, .name = q->name, .done = on_snapshot_taken };
-    c->state = t;
-    c->on_end = free_snapshot_call;
     sandbox_snapshot(c->sandbox, &t->op);
 }
 
@@ -368,13 +357,27 @@ struct fork_call {
     struct fork_op op;
 };
 
-static void free_fork_call(struct call *c)
+static void release_fork_call(void *state)
 {
-    struct fork_call *f = c->state;
+    struct fork_call *f = state;
 
     if (f->op.made)
         fork_op_done(&f->op);
-    free(f);
+}
+
+void call_fork(struct call *c, const struct fork_op *op)
+{
+    struct fork_call *f = call_state(c, sizeof *f, release_fork_call);
+
+    f->call = call_ref(c);
+    f->op = *op;
+    f->op.caller = &c->caller;
+    sandbox_fork(c->sandbox, &f->op);
+}
+
+struct call *call_of_fork(struct fork_op *op)
+{
+    return container_of(op, struct fork_call, op)->call;
 }
 
 static void write_fork_list(struct json_writer *w, const void *what)
@@ -395,7 +398,7 @@ static void write_fork_list(struct json_writer *w, const void *what)
 
 static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct fork_call, op)->call;
+    struct call *c = call_of_fork(op);
 
     if (r < 0)
         call_fail(c, e);
@@ -407,21 +410,13 @@ static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 static void rest_fork_sandbox(struct call *c)
 {
     struct fork_body q = { 0 };
-    struct fork_call *f;
     struct err e;
 
-    if (json_bind(c->json, fork_fields, fork_field_count, &q, &c->arena, &e) < 0) {
+    if (json_bind(c->json, fork_fields, fork_field_count, &q, &c->arena, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    f = new0(sizeof *f);
-    f->call = call_ref(c);
-    f->op = (struct fork_op){
-        .caller = &c->caller, .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked
-    };
-    c->state = f;
-    c->on_end = free_fork_call;
-    sandbox_fork(c->sandbox, &f->op);
+    else
+        call_fork(c, &(struct fork_op){
+                         .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked });
 }
 
 /* --- pause and resume --- */
@@ -467,15 +462,6 @@ struct diff_call {
     size_t n;
 };
 
-static void free_diff_call(struct call *c)
-{
-    struct diff_call *d = c->state;
-
-    drop_fd(&d->op.file);
-    free(d->records);
-    free(d);
-}
-
 /* A record: a letter for the change, one for the kind, the path. */
 static void write_diff_change(struct json_writer *w, const char *record)
 {
@@ -515,9 +501,7 @@ static int read_diff_records(struct diff_call *d, struct err *e)
     if (size < 0 || size > DIFF_BYTES_MAX)
         return err_set(e, ERR_TOO_BIG, "the list of changed paths is longer than %d MiB",
                        DIFF_BYTES_MAX >> 20);
-    d->records = calloc(1, (size_t)size + 1); /* NUL-terminated in any case */
-    if (!d->records)
-        abort();
+    d->records = call_alloc(d->call, 1, (size_t)size + 1); /* NUL-terminated in any case */
     if (pread(d->op.file, d->records, (size_t)size, 0) != size)
         return err_sys(e, "reading the list of changes");
     d->n = (size_t)size;
@@ -543,12 +527,11 @@ static void on_diff_done(struct diff_op *op, int r, const struct err *e)
 
 static void rest_diff_sandbox(struct call *c)
 {
-    struct diff_call *d = new0(sizeof *d);
+    struct diff_call *d = call_state(c, sizeof *d, NULL);
     struct str snapshot = { NULL, 0 };
 
-    d->op = (struct diff_op){ .caller = &c->caller, .done = on_diff_done, .file = -1 };
-    c->state = d;
-    c->on_end = free_diff_call;
+    d->op = (struct diff_op){ .caller = &c->caller, .done = on_diff_done };
+    call_own_fd(c, &d->op.file);
     if (call_query(c, "snapshot", &snapshot) < 0)
         return;
     if (snapshot.n && !str_copy(snapshot, d->against, sizeof d->against)) {

@@ -23,6 +23,11 @@ struct snapshot_request {
 extern const struct json_field snapshot_request_fields[];
 extern const size_t snapshot_request_field_count;
 
+/* Forks the call's sandbox. `op` is copied and belongs to the call; its `done` gets the call with
+ * call_of_fork() and must release it. */
+void call_fork(struct call *c, const struct fork_op *op);
+struct call *call_of_fork(struct fork_op *op);
+
 /* Takes a snapshot of the call's sandbox; `answer` answers with it, failures are answered here. */
 typedef void snapshot_taken_fn(struct call *c, const struct snapshot *s);
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer);

@@ -43,12 +43,10 @@ struct upload {
     struct err why;     /* the failure */
 };
 
-static void free_upload(struct call *c)
+static void release_upload(void *state)
 {
-    struct upload *u = c->state;
+    struct upload *u = state;
 
-    if (u->setup.events->end)
-        u->setup.events->end(u->setup.owner);
     loop_fd_stop(&u->input);
     drop_fd(&u->in);
     gunzip_free(u->gunzip);
@@ -56,7 +54,6 @@ static void free_upload(struct call *c)
     buf_done(&u->raw);
     buf_done(&u->framed);
     buf_done(&u->field);
-    free(u);
 }
 
 /* Closes stdin: an operation whose data is truncated stores nothing, and ends. */
@@ -442,7 +439,7 @@ static void on_upload_body(struct http_exchange *x, struct str data)
 
 void upload_start(struct call *c, const struct upload_setup *setup)
 {
-    struct upload *u = new0(sizeof *u);
+    struct upload *u = call_state(c, sizeof *u, release_upload);
     struct err e;
 
     u->call = c;
@@ -454,8 +451,6 @@ void upload_start(struct call *c, const struct upload_setup *setup)
     buf_init(&u->field, UPLOAD_FIELD_MAX);
     if (setup->packed)
         u->gunzip = gunzip_new();
-    c->state = u;
-    c->on_end = free_upload;
     c->on_gone = on_upload_client_gone;
     if (!setup->whole && multipart_init(&u->multipart, call_header(c, "Content-Type"), &e) < 0)
         fail_upload(u, &e);

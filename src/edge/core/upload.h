@@ -22,7 +22,6 @@ struct upload_events {
     int (*complete)(struct call *c, struct err *e);
     void (*done)(struct call *c);                        /* all files are stored; must answer */
     void (*failed)(struct call *c, const struct err *e); /* nothing was stored; must answer */
-    void (*end)(void *owner);                            /* the call is freed; may be NULL */
 };
 
 /* Callbacks that return an error do not answer: partial files are removed first. */

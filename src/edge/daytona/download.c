@@ -28,13 +28,12 @@ struct bulk_download {
     char boundary[40];
 };
 
-static void on_download_call_end(struct call *c)
+static void release_download_call(void *state)
 {
-    struct bulk_download *d = c->state;
+    struct bulk_download *d = state;
 
     loop_fd_stop(&d->output);
     drop_fd(&d->out);
-    free(d);
 }
 
 static void close_download_output(struct bulk_download *d)
@@ -323,12 +322,10 @@ static void download_many(struct call *c)
 
     if (!daytona_read_body(c, fields, COUNT_OF(fields), &q) || !check_download_paths(c, &q.paths))
         return;
-    d = new0(sizeof *d);
+    d = call_state(c, sizeof *d, release_download_call);
     d->call = c;
     d->paths = q.paths;
     d->out = -1;
-    c->state = d;
-    c->on_end = on_download_call_end;
     c->on_gone = on_download_client_gone;
     if (begin_download_answer(d))
         begin_next_file(d);

@@ -62,16 +62,11 @@ static void close_search_output(struct file_search *s)
     drop_fd(&s->out);
 }
 
-static void on_file_search_end(struct call *c)
+static void release_file_search(void *state)
 {
-    struct file_search *s = c->state;
+    struct file_search *s = state;
 
     close_search_output(s);
-    file_walk_done(&s->walk);
-    buf_done(&s->text);
-    buf_done(&s->lines);
-    buf_done(&s->hits);
-    free(s);
 }
 
 /* The current operation ends when its output is closed. */
@@ -370,17 +365,15 @@ static void start_file_search(struct call *c, bool is_name)
 
     if (!root)
         return;
-    s = new0(sizeof *s);
+    s = call_state(c, sizeof *s, release_file_search);
     s->call = c;
     s->out = -1;
     s->last = &s->files;
     s->root = root;
     s->deadline = clock_mono() + SEARCH_S * NS_PER_S;
-    buf_init(&s->text, CALL_ANSWER_MAX);
-    buf_init(&s->lines, LINE_MAX);
-    buf_init(&s->hits, HITS_MAX);
-    c->state = s;
-    c->on_end = on_file_search_end;
+    call_own_buf(c, &s->text, CALL_ANSWER_MAX);
+    call_own_buf(c, &s->lines, LINE_MAX);
+    call_own_buf(c, &s->hits, HITS_MAX);
     c->on_gone = on_search_client_gone;
     if (read_pattern(c, s, is_name) < 0)
         return;

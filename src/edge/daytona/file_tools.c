@@ -38,17 +38,6 @@ struct replacing {
     struct json_writer writer;
 };
 
-static void on_replace_end(struct call *c)
-{
-    struct replacing *k = c->state;
-
-    file_take_done(&k->take);
-    file_put_done(&k->put);
-    buf_done(&k->changed);
-    buf_done(&k->text);
-    free(k);
-}
-
 static void answer_replaced(struct replacing *k)
 {
     struct err e;
@@ -144,15 +133,13 @@ static void replace_in_files(struct call *c)
     for (size_t i = 0; i < q.files.n; i++)
         if (!daytona_path(c, str_from(q.files.p[i])))
             return;
-    k = new0(sizeof *k);
+    k = call_state(c, sizeof *k, NULL);
     k->call = c;
     k->asked = q;
-    buf_init(&k->changed, FILE_MAX);
-    buf_init(&k->text, CALL_ANSWER_MAX);
+    call_own_buf(c, &k->changed, FILE_MAX);
+    call_own_buf(c, &k->text, CALL_ANSWER_MAX);
     json_writer_init(&k->writer, &k->text, JSON_COMPACT);
     json_begin_array(&k->writer);
-    c->state = k;
-    c->on_end = on_replace_end;
     replace_in_next(k);
 }
 
@@ -165,14 +152,6 @@ struct permitting {
     const char *argv[2 + SETTINGS_MAX];
     size_t n;
 };
-
-static void on_permissions_end(struct call *c)
-{
-    struct permitting *k = c->state;
-
-    file_take_done(&k->take);
-    free(k);
-}
 
 static void on_permissions_set(struct file_take *t, const struct err *e)
 {
@@ -209,17 +188,13 @@ static void set_file_permissions(struct call *c)
 
     if (!path)
         return;
-    k = new0(sizeof *k);
-    c->state = k;
-    c->on_end = on_permissions_end;
+    k = call_state(c, sizeof *k, NULL);
     k->argv[k->n++] = path;
     if (!add_permission_setting(c, k, "mode") || !add_permission_setting(c, k, "owner") ||
         !add_permission_setting(c, k, "group"))
         return;
-    if (k->n == 1)
-        file_take_start(&k->take, c, START_STAT, k->argv, DAYTONA_USER, 0, on_permissions_set);
-    else
-        file_take_start(&k->take, c, START_PERMIT, k->argv, DAYTONA_USER, 0, on_permissions_set);
+    file_take_start(&k->take, c, k->n == 1 ? START_STAT : START_PERMIT, k->argv, DAYTONA_USER,
+                    0, on_permissions_set);
 }
 
 #define ROW(path, flags, handler)                                                                  \

@@ -25,24 +25,12 @@ struct toolbox_file_call {
     struct json_writer writer;
 };
 
-static void on_toolbox_file_end(struct call *c)
-{
-    struct toolbox_file_call *k = c->state;
-
-    file_take_done(&k->take);
-    file_walk_done(&k->walk);
-    buf_done(&k->text);
-    free(k);
-}
-
 static struct toolbox_file_call *new_toolbox_file_call(struct call *c)
 {
-    struct toolbox_file_call *k = new0(sizeof *k);
+    struct toolbox_file_call *k = call_state(c, sizeof *k, NULL);
 
     k->call = c;
-    buf_init(&k->text, CALL_ANSWER_MAX);
-    c->state = k;
-    c->on_end = on_toolbox_file_end;
+    call_own_buf(c, &k->text, CALL_ANSWER_MAX);
     return k;
 }
 
@@ -243,10 +231,8 @@ static void remove_toolbox_path(struct call *c)
 
 static void download_toolbox_file(struct call *c)
 {
-    const char **paths = arena_array(&c->own, 2, sizeof *paths);
+    const char **paths = call_alloc(c, 2, sizeof *paths);
 
-    if (!paths)
-        abort();
     paths[0] = daytona_query_path(c, "path");
     if (paths[0])
         file_op_start(c, &file_encoder_read, paths, DAYTONA_USER, 0);
@@ -261,11 +247,6 @@ struct bulk {
     bool came[BACKEND_UPLOAD_FILES_MAX]; /* the file was received */
     size_t text;                         /* total bytes of the paths */
 };
-
-static void free_bulk(void *owner)
-{
-    free(owner);
-}
 
 /* Parses "files[N]" and the suffix (*ret_role). Rejects leading zeros in N, so that no two names
  * denote the same file. */
@@ -363,12 +344,11 @@ static const struct upload_events bulk_events = { .part = choose_bulk_path,
                                                   .field = take_bulk_path,
                                                   .complete = check_all_came,
                                                   .done = daytona_answer_done,
-                                                  .failed = call_fail,
-                                                  .end = free_bulk };
+                                                  .failed = call_fail };
 
 static void upload_toolbox_files(struct call *c, const char *only)
 {
-    struct bulk *a = new0(sizeof *a);
+    struct bulk *a = call_alloc(c, 1, sizeof *a);
     struct upload_setup setup = { .events = &bulk_events, .user = DAYTONA_USER, .owner = a };
 
     a->only = only;

@@ -152,9 +152,8 @@ static bool check_known_filters(struct call *c)
 
 static void list_daytona_sandboxes(struct call *c)
 {
-    struct box_page *p = new0(sizeof *p);
+    struct box_page *p = box_page_new(c, sizeof *p, answer_daytona_list);
 
-    box_page_init(p, c, answer_daytona_list);
     if (check_known_filters(c) && read_daytona_states(c, &p->query.states) &&
         box_page_after(p, "cursor") && read_filter(c, p))
         box_page_query(p, LIST_DEFAULT, LIST_MAX);

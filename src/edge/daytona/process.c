@@ -98,10 +98,8 @@ static void start_toolbox_process(struct call *c, const struct process_request *
 /* sh -c SCRIPT sandboxer ARGS… */
 static struct json_strs script_argv(struct call *c, const char *script, struct json_strs args)
 {
-    const char **argv = arena_array(&c->own, args.n + 4, sizeof *argv);
+    const char **argv = call_alloc(c, args.n + 4, sizeof *argv);
 
-    if (!argv)
-        abort();
     argv[0] = "sh";
     argv[1] = "-c";
     argv[2] = script;
@@ -250,9 +248,7 @@ static void run_daytona_code(struct call *c)
 
     if (!daytona_read_body(c, code_fields, COUNT_OF(code_fields), &q))
         return;
-    args = arena_array(&c->own, q.argv.n + 1, sizeof *args);
-    if (!args)
-        abort();
+    args = call_alloc(c, q.argv.n + 1, sizeof *args);
     args[0] = q.code;
     for (size_t i = 0; i < q.argv.n; i++)
         args[1 + i] = q.argv.p[i];

@@ -11,7 +11,13 @@
 #include "lib/crypto/encode.h"
 #include "lib/http/websocket.h"
 
-enum { SIZE_MAX_ = 10000, ENVS_MAX = 64 << 10, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
+enum {
+    INPUT_MAX = 2 << 20,
+    SIZE_MAX_ = 10000,
+    ENVS_MAX = 64 << 10,
+    CLOSE_DONE = 1000,
+    CLOSE_FAILED = 1011
+};
 
 #define EXIT_CONTROL "X-Daytona-Pty-Exit-Control"
 #define ENVS         "X-Daytona-Pty-Envs~"
@@ -35,45 +41,14 @@ static const struct json_field pty_fields[] = {
 };
 
 struct pty {
-    struct call *call;
-    struct process *process; /* referenced */
-    struct process_op op;
-    struct process_request request;
-    char tag[sizeof DAYTONA_PTY + DAYTONA_TAG_MAX];
-    struct watcher watcher;
+    struct background terminal;
     struct ws ws;
-    struct buf input; /* not yet accepted by the terminal */
-    bool connects;    /* the client attaches; otherwise it only creates the terminal */
-    bool tells_exit;  /* the client understands exit messages */
+    bool tells_exit; /* the client understands exit messages */
 };
 
-static void on_pty_call_end(struct call *c)
+static struct pty *pty_of(struct watcher *w)
 {
-    struct pty *p = c->state;
-
-    watcher_stop(&p->watcher);
-    process_unref(p->process);
-    buf_done(&p->input);
-    free(p);
-}
-
-static void on_pty_client_gone(struct call *c)
-{
-    struct pty *p = c->state;
-
-    watcher_stop(&p->watcher);
-}
-
-static struct pty *pty_new(struct call *c)
-{
-    struct pty *p = new0(sizeof *p);
-
-    p->call = c;
-    buf_init(&p->input, 2 << 20);
-    c->state = p;
-    c->on_end = on_pty_call_end;
-    c->on_gone = on_pty_client_gone;
-    return p;
+    return container_of(w, struct pty, terminal.watcher);
 }
 
 /* --- messages --- */
@@ -104,16 +79,12 @@ static void send_control(struct pty *p, const char *status, const struct backend
 
 static void send_pty_input(struct pty *p)
 {
-    while (p->input.n) {
-        ssize_t n = process_stdin(p->process, buf_str(&p->input), NULL);
+    int r = background_send_input(&p->terminal, NULL);
 
-        if (n < 0)
-            buf_clear(&p->input); /* ended: on_pty_ended() reports it */
-        if (n <= 0)
-            return;
-        buf_drop(&p->input, (size_t)n);
-    }
-    ws_resume(&p->ws);
+    if (r < 0)
+        buf_clear(&p->terminal.input); /* ended: on_pty_ended() reports it */
+    if (r > 0)
+        ws_resume(&p->ws);
 }
 
 static void on_pty_message(struct ws *w, enum frame_op op, struct str data)
@@ -121,7 +92,7 @@ static void on_pty_message(struct ws *w, enum frame_op op, struct str data)
     struct pty *p = container_of(w, struct pty, ws);
 
     /* text frames are input as well */
-    if (buf_add(&p->input, data) < 0) {
+    if (buf_add(&p->terminal.input, data) < 0) {
         ws_close(w, CLOSE_FAILED, STR("too much input"));
         return;
     }
@@ -132,24 +103,21 @@ static void on_pty_message(struct ws *w, enum frame_op op, struct str data)
 static void on_pty_closed(struct ws *w, int code)
 {
     struct pty *p = container_of(w, struct pty, ws);
-    struct call *c = p->call;
 
-    watcher_stop(&p->watcher); /* the terminal continues */
-    c->x = NULL;
-    meters_ended(c, CALL_STREAMED);
-    call_unref(c); /* held by the exchange */
+    call_take_exchange(p->terminal.call);
+    watcher_stop(&p->terminal.watcher); /* the terminal continues */
 }
 
 static void on_pty_drain(struct ws *w)
 {
-    watcher_resume(&container_of(w, struct pty, ws)->watcher);
+    watcher_resume(&container_of(w, struct pty, ws)->terminal.watcher);
 }
 
 /* --- the terminal --- */
 
 static bool on_pty_output(struct watcher *w, int channel, struct str data)
 {
-    struct pty *p = container_of(w, struct pty, watcher);
+    struct pty *p = pty_of(w);
     int r = ws_send(&p->ws, FRAME_BINARY, data, NULL);
 
     if (r < 0)
@@ -159,7 +127,7 @@ static bool on_pty_output(struct watcher *w, int channel, struct str data)
 
 static void on_pty_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct pty *p = container_of(w, struct pty, watcher);
+    struct pty *p = pty_of(w);
     struct buf text AUTO(buf_done) = BUF_INIT(256);
     struct json_writer j;
 
@@ -175,13 +143,12 @@ static void on_pty_ended(struct watcher *w, const struct backend_end *end)
 
 static void on_pty_behind(struct watcher *w)
 {
-    ws_close(&container_of(w, struct pty, watcher)->ws, CLOSE_FAILED,
-             STR("the client reads too slowly"));
+    ws_close(&pty_of(w)->ws, CLOSE_FAILED, STR("the client reads too slowly"));
 }
 
 static void on_pty_room(struct watcher *w)
 {
-    send_pty_input(container_of(w, struct pty, watcher));
+    send_pty_input(pty_of(w));
 }
 
 static const struct watcher_events events = { .output = on_pty_output,
@@ -210,16 +177,16 @@ static void serve_pty_socket(struct pty *p, bool live_only)
     struct ws_config config = { .on_message = on_pty_message,
                                 .on_closed = on_pty_closed,
                                 .on_drain = on_pty_drain };
+    struct call *c = p->terminal.call;
     struct err e;
 
-    config.protocol = choose_pty_protocol(p->call, &p->tells_exit);
-    if (ws_accept(&p->ws, p->call->x, &config, &e) < 0) {
-        call_fail(p->call, &e);
+    config.protocol = choose_pty_protocol(c, &p->tells_exit);
+    if (ws_accept(&p->ws, c->x, &config, &e) < 0) {
+        call_fail(c, &e);
         return;
     }
     send_control(p, "connected", NULL);
-    p->watcher.events = &events;
-    process_watch(p->process, &p->watcher, live_only);
+    background_watch(&p->terminal, &events, live_only);
 }
 
 /* --- creating a terminal --- */
@@ -231,28 +198,26 @@ static void write_created_pty(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void on_pty_started(struct process_op *op, int r, const struct err *e)
+static void on_pty_created(struct background *b, int r, const struct err *e)
 {
-    struct pty *p = container_of(op, struct pty, op);
-    struct call *c = p->call;
+    if (r < 0)
+        call_fail(b->call, e);
+    else
+        call_answer(b->call, 201, write_created_pty, b->request.tag + strlen(DAYTONA_PTY));
+}
 
-    if (r >= 0)
-        p->process = take_ptr(op->process);
-    if (c->x && r < 0)
-        call_fail(c, e);
-    else if (c->x && p->connects)
-        serve_pty_socket(p, false);
-    else if (c->x)
-        call_answer(c, 201, write_created_pty, p->tag + strlen(DAYTONA_PTY));
-    call_unref(c);
+static void on_pty_created_to_connect(struct background *b, int r, const struct err *e)
+{
+    if (r < 0)
+        call_fail(b->call, e);
+    else
+        serve_pty_socket(container_of(b, struct pty, terminal), false);
 }
 
 static struct json_map with_term(struct call *c, const struct json_map *env)
 {
-    struct json_pair *all = arena_array(&c->own, env->n + 1, sizeof *all);
+    struct json_pair *all = call_alloc(c, env->n + 1, sizeof *all);
 
-    if (!all)
-        abort();
     all[0] = (struct json_pair){ "TERM", "xterm-256color" };
     for (size_t i = 0; i < env->n; i++)
         all[1 + i] = env->p[i];
@@ -262,40 +227,30 @@ static struct json_map with_term(struct call *c, const struct json_map *env)
     return (struct json_map){ all, env->n + 1 };
 }
 
-static void start_pty(struct call *c, const struct pty_request *q, bool connects)
+static void start_pty(struct call *c, const struct pty_request *q, background_started_fn *started)
 {
     static const char *const argv[] = {
         "sh", "-c", "if command -v bash >/dev/null; then exec bash -i; fi; exec sh -i"
     };
-    const char *cwd = daytona_path(c, str_from(q->cwd));
-    struct pty *p;
+    const struct process_request request = { .argv = { argv, COUNT_OF(argv) },
+                                             .env = with_term(c, &q->env),
+                                             .cwd = daytona_path(c, str_from(q->cwd)),
+                                             .user = DAYTONA_USER,
+                                             .tag = background_tag(c, DAYTONA_PTY, q->id),
+                                             .stdin_ = true,
+                                             .tty = true,
+                                             .background = true,
+                                             .helper = PROCESS_SHELL,
+                                             .rows = q->rows ? q->rows : 24,
+                                             .cols = q->cols ? q->cols : 80 };
     struct err e;
 
-    if (!cwd)
+    if (!request.cwd)
         return;
-    p = pty_new(c);
-    p->connects = connects;
-    snprintf(p->tag, sizeof p->tag, DAYTONA_PTY "%s", q->id);
-    p->request = (struct process_request){ .argv = { argv, COUNT_OF(argv) },
-                                           .env = with_term(c, &q->env),
-                                           .cwd = cwd,
-                                           .user = DAYTONA_USER,
-                                           .tag = p->tag,
-                                           .stdin_ = true,
-                                           .tty = true,
-                                           .background = true,
-                                           .helper = PROCESS_SHELL,
-                                           .rows = q->rows ? q->rows : 24,
-                                           .cols = q->cols ? q->cols : 80 };
-    p->op.request = &p->request;
-    p->op.done = on_pty_started;
-    if (process_request_check(&p->request, &e) < 0) {
+    if (process_request_check(&request, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    call_ref(c);
-    p->op.programs = guard_starts_programs(c);
-    process_start(c->sandbox, &c->caller.actor, &p->op);
+    else
+        background_start(background_new(c, sizeof(struct pty), INPUT_MAX, NULL), &request, started);
 }
 
 /* Returns false after it has answered the call. */
@@ -314,13 +269,13 @@ static bool check_new_pty(struct call *c, struct pty_request *q)
     }
     if (!daytona_name_good(c, str_from(q->id)))
         return false;
-    p = daytona_find_process(c->sandbox, DAYTONA_PTY, str_from(q->id));
+    p = background_find(c->sandbox, DAYTONA_PTY, str_from(q->id));
     if (p) {
         process_unref(p);
         call_fail_with(c, 409, "CONFLICT", "a terminal with this name already exists");
         return false;
     }
-    if (daytona_count_processes(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
+    if (background_count(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
         return true;
     call_fail_with(c, 429, "", "too many terminals in this sandbox; remove some");
     return false;
@@ -331,7 +286,7 @@ static void create_pty(struct call *c)
     struct pty_request q = { 0 };
 
     if (daytona_read_body(c, pty_fields, COUNT_OF(pty_fields), &q) && check_new_pty(c, &q))
-        start_pty(c, &q, false);
+        start_pty(c, &q, on_pty_created);
 }
 
 /* Decodes base64url without padding. */
@@ -388,21 +343,12 @@ static bool read_pty_query(struct call *c, struct pty_request *q)
     return false;
 }
 
-static bool wants_socket(struct call *c)
-{
-    if (ws_wanted(http_request(c->x)))
-        return true;
-    call_fail_with(c, 400, "BAD_REQUEST",
-                   "this endpoint requires a WebSocket: send Upgrade: websocket");
-    return false;
-}
-
 static void create_connect(struct call *c)
 {
     struct pty_request q;
 
-    if (wants_socket(c) && read_pty_query(c, &q) && check_new_pty(c, &q))
-        start_pty(c, &q, true);
+    if (daytona_wants_socket(c) && read_pty_query(c, &q) && check_new_pty(c, &q))
+        start_pty(c, &q, on_pty_created_to_connect);
 }
 
 /* --- existing terminals --- */
@@ -410,7 +356,7 @@ static void create_connect(struct call *c)
 /* Returns a reference, or NULL after it has answered the call. */
 static struct process *find_pty(struct call *c)
 {
-    struct process *p = daytona_find_process(c->sandbox, DAYTONA_PTY, c->params[1]);
+    struct process *p = background_find(c->sandbox, DAYTONA_PTY, c->params[1]);
 
     if (!p)
         call_fail_with(c, 404, "NOT_FOUND", "there is no such terminal");
@@ -422,10 +368,10 @@ static void connect_pty(struct call *c)
     struct process *process;
     struct pty *p;
 
-    if (!wants_socket(c) || !(process = find_pty(c)))
+    if (!daytona_wants_socket(c) || !(process = find_pty(c)))
         return;
-    p = pty_new(c);
-    p->process = process;
+    p = background_new(c, sizeof *p, INPUT_MAX, NULL);
+    p->terminal.process = process;
     serve_pty_socket(p, true);
 }
 
@@ -442,7 +388,7 @@ static void write_pty(struct json_writer *w, const void *what)
 
     process_view(s->process, &v);
     json_begin_object(w);
-    write_str_member(w, "id", daytona_tag_name(&v, DAYTONA_PTY));
+    write_str_member(w, "id", background_name(&v, DAYTONA_PTY));
     write_bool_member(w, "active", !v.ended);
     write_int_member(w, "cols", s->cols ? s->cols : v.request->cols);
     write_int_member(w, "rows", s->rows ? s->rows : v.request->rows);
@@ -476,7 +422,7 @@ static void write_listed_pty(void *user, struct process *p)
     struct process_view v;
 
     process_view(p, &v);
-    if (daytona_tag_name(&v, DAYTONA_PTY))
+    if (background_name(&v, DAYTONA_PTY))
         write_pty(l->writer, &(struct pty_shown){ .process = p, .may_exec = l->may_exec });
 }
 
@@ -503,7 +449,7 @@ static void remove_pty(struct call *c)
     struct process *p = find_pty(c);
 
     if (p)
-        daytona_remove_process(c, p);
+        background_remove(c, p);
 }
 
 static const struct json_field size_fields[] = {

@@ -6,12 +6,11 @@
 
 #include "edge/daytona/internal.h"
 #include "edge/core/input.h"
-#include "edge/core/guard.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/http/websocket.h"
 
-enum { OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
+enum { SHELL_ARGS = 6, OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
 
 /* Time for the shell to begin a command: it may still run the previous one. */
 static const int64_t PATIENCE_NS = 3 * NS_PER_S;
@@ -33,6 +32,23 @@ static const char launcher[] =
     "if command -v bash >/dev/null; then exec bash -c \"$1\" bash \"$2\"; "
     "fi; exec sh -c \"$1\" sh \"$2\"";
 
+bool daytona_name_good(struct call *c, struct str name)
+{
+    if (name.n && name.n <= DAYTONA_TAG_MAX && !memchr(name.p, 0, name.n))
+        return true;
+    call_fail_with(c, 400, "BAD_REQUEST", "the name must have 1 to 64 bytes");
+    return false;
+}
+
+bool daytona_wants_socket(struct call *c)
+{
+    if (ws_wanted(http_request(c->x)))
+        return true;
+    call_fail_with(c, 400, "BAD_REQUEST",
+                   "this endpoint requires a WebSocket: send Upgrade: websocket");
+    return false;
+}
+
 /* --- scanning a session --- */
 
 struct session_command {
@@ -44,11 +60,9 @@ struct session_command {
 };
 
 struct session_call {
-    struct call *call;
-    struct process *process; /* referenced; of a list: the session being scanned … */
-    struct process **all;    /* … out of these */
+    struct background shell; /* of a list: the session being scanned … */
+    struct process **all;    /* … out of these; referenced from `at` on */
     size_t n, at;
-    struct watcher watcher;
     struct session_scan scan[2];
     int channel; /* being scanned */
     struct session_command *commands, **last;
@@ -59,31 +73,23 @@ struct session_call {
     struct loop_timer patience;
     int status;
     struct buf out[2], both;
-    struct buf input; /* not yet accepted by the shell */
     void (*done)(struct session_call *t);
-    struct process_op op;
-    struct process_request request;
-    char tag[sizeof DAYTONA_SESSION + DAYTONA_TAG_MAX];
     struct ws ws;
 };
 
-static void on_session_call_end(struct call *c)
+static void release_session_call(void *state)
 {
-    struct session_call *t = c->state;
+    struct session_call *t = state;
 
     loop_timer_stop(&t->patience);
-    watcher_stop(&t->watcher);
-    process_unref(t->process);
+    background_done(&t->shell);
     for (size_t i = t->at; i < t->n; i++)
         process_unref(t->all[i]);
-    free(t->all);
     for (int i = 0; i < 2; i++) {
         session_scan_done(&t->scan[i]);
         buf_done(&t->out[i]);
     }
     buf_done(&t->both);
-    buf_done(&t->input);
-    free(t);
 }
 
 static void on_session_client_gone(struct call *c)
@@ -91,32 +97,34 @@ static void on_session_client_gone(struct call *c)
     struct session_call *t = c->state;
 
     loop_timer_stop(&t->patience);
-    watcher_stop(&t->watcher);
+    watcher_stop(&t->shell.watcher);
 }
 
 static struct session_call *new_session_call(struct call *c, struct process *p)
 {
-    struct session_call *t = new0(sizeof *t);
+    struct session_call *t =
+        background_new(c, sizeof *t, SESSION_MARK_MAX + 256, release_session_call);
 
-    t->call = c;
-    t->process = p;
+    t->shell.process = p;
     t->last = &t->commands;
     for (int i = 0; i < 2; i++) {
         session_scan_init(&t->scan[i]);
         buf_init(&t->out[i], OUTPUT_MAX);
     }
     buf_init(&t->both, 2 * OUTPUT_MAX);
-    buf_init(&t->input, SESSION_MARK_MAX + 256);
-    c->state = t;
-    c->on_end = on_session_call_end;
     c->on_gone = on_session_client_gone;
     return t;
 }
 
+static struct session_call *session_call_of(struct watcher *w)
+{
+    return container_of(w, struct session_call, shell.watcher);
+}
+
 static void begin_command(struct session_call *t, const struct session_event *v)
 {
-    struct session_command *n = arena_alloc(&t->call->arena, sizeof *n);
-    const char *text = n ? arena_dup(&t->call->arena, v->text) : NULL;
+    struct session_command *n = arena_alloc(&t->shell.call->arena, sizeof *n);
+    const char *text = n ? arena_dup(&t->shell.call->arena, v->text) : NULL;
 
     if (!text) {
         t->too_big = true;
@@ -189,9 +197,9 @@ static void note_shell_end(struct session_call *t, const struct backend_end *end
 
 static void on_session_behind(struct watcher *w)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
-    call_fail_with(t->call, 500, "", "the session's output could not be read");
+    call_fail_with(t->shell.call, 500, "", "the session's output could not be read");
 }
 
 /* --- reading all output of a session --- */
@@ -199,13 +207,13 @@ static void on_session_behind(struct watcher *w)
 static void finish_session_scan(struct session_call *t)
 {
     loop_timer_stop(&t->patience);
-    watcher_stop(&t->watcher);
+    watcher_stop(&t->shell.watcher);
     t->done(t);
 }
 
 static bool on_scan_output(struct watcher *w, int channel, struct str data)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     scan_output(t, channel, data);
     if (t->seen && loop_timer_started(&t->patience))
@@ -220,7 +228,7 @@ static void on_scan_patience_over(struct loop_timer *x)
 
 static void on_scan_shell_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     note_shell_end(t, end);
     finish_session_scan(t);
@@ -229,12 +237,12 @@ static void on_scan_shell_ended(struct watcher *w, const struct backend_end *end
 /* All earlier output is scanned. If the command has not begun, waits a while for it. */
 static void on_scan_caught_up(struct watcher *w)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     if (!t->id[0] || t->seen)
         finish_session_scan(t);
     else
-        (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS,
+        (void)loop_timer_start(t->shell.call->loop, &t->patience, clock_mono() + PATIENCE_NS,
                                on_scan_patience_over, NULL);
 }
 
@@ -246,14 +254,13 @@ static const struct watcher_events scan_events = { .output = on_scan_output,
 static void scan_session(struct session_call *t, void (*done)(struct session_call *t))
 {
     t->done = done;
-    t->watcher.events = &scan_events;
-    process_watch(t->process, &t->watcher, false);
+    background_watch(&t->shell, &scan_events, false);
 }
 
 /* The session in the path, referenced; NULL after it has answered the call. */
 static struct process *find_daytona_session(struct call *c)
 {
-    struct process *p = daytona_find_process(c->sandbox, DAYTONA_SESSION, c->params[1]);
+    struct process *p = background_find(c->sandbox, DAYTONA_SESSION, c->params[1]);
 
     if (!p)
         call_fail_with(c, 404, "NOT_FOUND", "there is no such session");
@@ -293,9 +300,9 @@ static void write_daytona_session(struct json_writer *w, const struct session_ca
 {
     struct process_view v;
 
-    process_view(t->process, &v);
+    process_view(t->shell.process, &v);
     json_begin_object(w);
-    write_str_member(w, "sessionId", daytona_tag_name(&v, DAYTONA_SESSION));
+    write_str_member(w, "sessionId", background_name(&v, DAYTONA_SESSION));
     json_key(w, STR("commands"));
     json_begin_array(w);
     for (const struct session_command *n = t->commands; n; n = n->next)
@@ -311,7 +318,7 @@ static void write_session_call(struct json_writer *w, const void *what)
 
 static void answer_daytona_session(struct session_call *t)
 {
-    call_answer(t->call, 200, write_session_call, t);
+    call_answer(t->shell.call, 200, write_session_call, t);
 }
 
 static void show_daytona_session(struct call *c)
@@ -331,10 +338,10 @@ static void answer_command(struct session_call *t)
 {
     for (const struct session_command *n = t->commands; n; n = n->next)
         if (strcmp(n->id, t->id) == 0) {
-            call_answer(t->call, 200, write_found, n);
+            call_answer(t->shell.call, 200, write_found, n);
             return;
         }
-    call_fail_with(t->call, 404, "NOT_FOUND", "there is no such command");
+    call_fail_with(t->shell.call, 404, "NOT_FOUND", "there is no such command");
 }
 
 static void get_command(struct call *c)
@@ -362,11 +369,12 @@ static void write_command_logs(struct json_writer *w, const void *what)
 static void answer_logs(struct session_call *t)
 {
     if (!t->seen)
-        call_fail_with(t->call, 404, "NOT_FOUND", "there is no such command");
+        call_fail_with(t->shell.call, 404, "NOT_FOUND", "there is no such command");
     else if (t->too_big)
-        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB; follow its logs");
+        call_fail_with(t->shell.call, 413, "",
+                       "the command wrote more than 8 MiB; follow its logs");
     else
-        call_answer(t->call, 200, write_command_logs, t);
+        call_answer(t->shell.call, 200, write_command_logs, t);
 }
 
 /* --- the list --- */
@@ -377,7 +385,7 @@ static void add_session(void *user, struct process *p)
     struct process_view v;
 
     process_view(p, &v);
-    if (daytona_tag_name(&v, DAYTONA_SESSION) && t->n < PROCESSES_MAX)
+    if (background_name(&v, DAYTONA_SESSION) && t->n < PROCESSES_MAX)
         t->all[t->n++] = process_ref(p);
 }
 
@@ -400,17 +408,17 @@ static void list_scanned_session(struct session_call *t)
 
 static void list_next_session(struct session_call *t)
 {
-    process_unref(take_ptr(t->process));
+    process_unref(take_ptr(t->shell.process));
     if (t->too_big) {
-        call_fail_with(t->call, 413, "", "the list of sessions is too large for an answer");
+        call_fail_with(t->shell.call, 413, "", "the list of sessions is too large for an answer");
         return;
     }
     if (t->at == t->n) {
         buf_add_c(&t->both, ']');
-        call_answer_bytes(t->call, 200, "application/json", buf_str(&t->both));
+        call_answer_bytes(t->shell.call, 200, "application/json", buf_str(&t->both));
         return;
     }
-    t->process = t->all[t->at++];
+    t->shell.process = t->all[t->at++];
     for (int i = 0; i < 2; i++) {
         session_scan_done(&t->scan[i]);
         session_scan_init(&t->scan[i]);
@@ -422,7 +430,7 @@ static void list_daytona_sessions(struct call *c)
 {
     struct session_call *t = new_session_call(c, NULL);
 
-    t->all = new0_array(PROCESSES_MAX, sizeof(struct process *));
+    t->all = call_alloc(c, PROCESSES_MAX, sizeof(struct process *));
     process_each(c->sandbox, add_session, t);
     buf_add_c(&t->both, '[');
     list_next_session(t);
@@ -445,54 +453,40 @@ static void write_created_session(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void on_session_started(struct process_op *op, int r, const struct err *e)
+static void on_session_started(struct background *b, int r, const struct err *e)
 {
-    struct session_call *t = container_of(op, struct session_call, op);
-    struct call *c = t->call;
-
-    if (r >= 0)
-        t->process = take_ptr(op->process);
     if (r < 0)
-        call_fail(c, e);
+        call_fail(b->call, e);
     else
-        call_answer(c, 201, write_created_session, t->tag + strlen(DAYTONA_SESSION));
-    call_unref(c);
+        call_answer(b->call, 201, write_created_session, b->request.tag + strlen(DAYTONA_SESSION));
 }
 
 static void start_session_shell(struct call *c, const char *id)
 {
-    const char **argv = arena_array(&c->own, 6, sizeof *argv);
-    struct session_call *t = new_session_call(c, NULL);
+    const char **argv = call_alloc(c, SHELL_ARGS, sizeof *argv);
+    const struct process_request q = { .argv = { argv, SHELL_ARGS },
+                                       .cwd = DAYTONA_HOME,
+                                       .user = DAYTONA_USER,
+                                       .tag = background_tag(c, DAYTONA_SESSION, id),
+                                       .stdin_ = true,
+                                       .background = true,
+                                       .helper = PROCESS_SESSION,
+                                       .rows = 24,
+                                       .cols = 80 };
     char key[ID_MAX];
     struct err e;
 
-    if (!argv)
-        abort();
     if (id_make("key_", key, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    snprintf(t->tag, sizeof t->tag, DAYTONA_SESSION "%s", id);
     argv[0] = "sh";
     argv[1] = "-c";
     argv[2] = launcher;
     argv[3] = "sh";
     argv[4] = driver;
     argv[5] = arena_dup(&c->own, str_from(key));
-    t->request = (struct process_request){ .argv = { argv, 6 },
-                                           .cwd = DAYTONA_HOME,
-                                           .user = DAYTONA_USER,
-                                           .tag = t->tag,
-                                           .stdin_ = true,
-                                           .background = true,
-                                           .helper = PROCESS_SESSION,
-                                           .rows = 24,
-                                           .cols = 80 };
-    t->op.request = &t->request;
-    t->op.done = on_session_started;
-    call_ref(c);
-    t->op.programs = guard_starts_programs(c);
-    process_start(c->sandbox, &c->caller.actor, &t->op);
+    background_start(background_new(c, sizeof(struct background), 0, NULL), &q, on_session_started);
 }
 
 static void create_daytona_session(struct call *c)
@@ -503,11 +497,11 @@ static void create_daytona_session(struct call *c)
     if (!daytona_read_body(c, create_fields, COUNT_OF(create_fields), &q) ||
         !daytona_name_good(c, str_from(q.id)))
         return;
-    p = daytona_find_process(c->sandbox, DAYTONA_SESSION, str_from(q.id));
+    p = background_find(c->sandbox, DAYTONA_SESSION, str_from(q.id));
     if (p) {
         process_unref(p);
         call_fail_with(c, 409, "CONFLICT", "a session with this name already exists");
-    } else if (daytona_count_processes(c->sandbox, DAYTONA_SESSION) >= DAYTONA_RUNNING_MAX) {
+    } else if (background_count(c->sandbox, DAYTONA_SESSION) >= DAYTONA_RUNNING_MAX) {
         call_fail_with(c, 429, "", "too many sessions in this sandbox; remove some");
     } else {
         start_session_shell(c, q.id);
@@ -519,7 +513,7 @@ static void remove_session(struct call *c)
     struct process *p = find_daytona_session(c);
 
     if (p)
-        daytona_remove_process(c, p);
+        background_remove(c, p);
 }
 
 /* --- a command --- */
@@ -553,16 +547,17 @@ static void write_run(struct json_writer *w, const void *what)
 static void answer_session_command(struct session_call *t)
 {
     loop_timer_stop(&t->patience);
-    watcher_stop(&t->watcher);
+    watcher_stop(&t->shell.watcher);
     if (t->too_big)
-        call_fail_with(t->call, 413, "", "the command wrote more than 8 MiB; follow its logs");
+        call_fail_with(t->shell.call, 413, "",
+                       "the command wrote more than 8 MiB; follow its logs");
     else
-        call_answer(t->call, is_command_finished(t) ? 200 : 202, write_run, t);
+        call_answer(t->shell.call, is_command_finished(t) ? 200 : 202, write_run, t);
 }
 
 static bool on_command_output(struct watcher *w, int channel, struct str data)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     scan_output(t, channel, data);
     if (is_command_finished(t) || (t->async && t->seen))
@@ -577,34 +572,28 @@ static void on_command_patience_over(struct loop_timer *x)
 
 static void await_command_begin(struct session_call *t)
 {
-    (void)loop_timer_start(t->call->loop, &t->patience, clock_mono() + PATIENCE_NS,
+    (void)loop_timer_start(t->shell.call->loop, &t->patience, clock_mono() + PATIENCE_NS,
                            on_command_patience_over, NULL);
 }
 
 static void on_command_shell_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     note_shell_end(t, end);
     answer_session_command(t);
 }
 
+/* Full: on_session_room() continues. Ended: the watcher reports it. */
 static void send_session_input(struct session_call *t)
 {
-    while (t->input.n) {
-        ssize_t n = process_stdin(t->process, buf_str(&t->input), NULL);
-
-        if (n <= 0) /* full: on_session_room() continues; ended: the watcher reports it */
-            return;
-        buf_drop(&t->input, (size_t)n);
-    }
-    if (t->done)
+    if (background_send_input(&t->shell, NULL) > 0 && t->done)
         t->done(t);
 }
 
 static void on_session_room(struct watcher *w)
 {
-    send_session_input(container_of(w, struct session_call, watcher));
+    send_session_input(session_call_of(w));
 }
 
 static const struct watcher_events run_events = { .output = on_command_output,
@@ -619,10 +608,11 @@ static int write_session_command(struct session_call *t, const char *command, st
     struct process_view v;
     int r = id_make("cmd_", t->id, e);
 
-    process_view(t->process, &v);
-    if (r >= 0 &&
-        (buf_addf(&t->input, "\n%s %s ", v.request->argv.p[v.request->argv.n - 1], t->id) < 0 ||
-         session_encode(str_from(command), &t->input) < 0 || buf_add_c(&t->input, '\n') < 0))
+    process_view(t->shell.process, &v);
+    if (r >= 0 && (buf_addf(&t->shell.input, "\n%s %s ", v.request->argv.p[v.request->argv.n - 1],
+                            t->id) < 0 ||
+                   session_encode(str_from(command), &t->shell.input) < 0 ||
+                   buf_add_c(&t->shell.input, '\n') < 0))
         r = err_set(e, ERR_TOO_BIG, "command: is too long");
     return r;
 }
@@ -649,8 +639,7 @@ static void execute_session_command(struct call *c)
     } else {
         t->async = q.async || q.run_async;
         t->done = t->async ? await_command_begin : NULL;
-        t->watcher.events = &run_events;
-        process_watch(p, &t->watcher, true);
+        background_watch(&t->shell, &run_events, true);
         send_session_input(t);
     }
 }
@@ -681,17 +670,14 @@ static void send_command_input(struct call *c)
 static void on_follow_closed(struct ws *w, int code)
 {
     struct session_call *t = container_of(w, struct session_call, ws);
-    struct call *c = t->call;
 
-    watcher_stop(&t->watcher);
-    c->x = NULL;
-    meters_ended(c, CALL_STREAMED);
-    call_unref(c); /* held by the exchange */
+    call_take_exchange(t->shell.call);
+    watcher_stop(&t->shell.watcher);
 }
 
 static void on_follow_drain(struct ws *w)
 {
-    watcher_resume(&container_of(w, struct session_call, ws)->watcher);
+    watcher_resume(&container_of(w, struct session_call, ws)->shell.watcher);
 }
 
 static void on_follow_message(struct ws *w, enum frame_op op, struct str data)
@@ -723,7 +709,7 @@ static bool send_followed_output(struct session_call *t)
 
 static bool on_follow_output(struct watcher *w, int channel, struct str data)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
     bool more;
 
     scan_output(t, channel, data);
@@ -737,14 +723,14 @@ static bool on_follow_output(struct watcher *w, int channel, struct str data)
 
 static void on_follow_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     ws_close(&t->ws, CLOSE_DONE, STR(""));
 }
 
 static void on_follow_behind(struct watcher *w)
 {
-    struct session_call *t = container_of(w, struct session_call, watcher);
+    struct session_call *t = session_call_of(w);
 
     ws_close(&t->ws, CLOSE_FAILED, STR("the client reads too slowly"));
 }
@@ -760,12 +746,11 @@ static void follow_command(struct session_call *t)
                                       .on_drain = on_follow_drain };
     struct err e;
 
-    if (ws_accept(&t->ws, t->call->x, &config, &e) < 0) {
-        call_fail(t->call, &e);
+    if (ws_accept(&t->ws, t->shell.call->x, &config, &e) < 0) {
+        call_fail(t->shell.call, &e);
         return;
     }
-    t->watcher.events = &follow_events;
-    process_watch(t->process, &t->watcher, false);
+    background_watch(&t->shell, &follow_events, false);
 }
 
 static void show_command_logs(struct call *c)

@@ -205,23 +205,9 @@ static void take_daytona_snapshot(struct call *c)
         snapshot_take_for(c, &q, on_daytona_snapshot_taken);
 }
 
-struct daytona_fork_call {
-    struct call *call;
-    struct fork_op op;
-};
-
-static void on_daytona_fork_end(struct call *c)
-{
-    struct daytona_fork_call *f = c->state;
-
-    if (f->op.made)
-        fork_op_done(&f->op);
-    free(f);
-}
-
 static void on_daytona_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct daytona_fork_call, op)->call;
+    struct call *c = call_of_fork(op);
     struct daytona_shown s = { .call = c };
 
     if (r >= 0)
@@ -242,16 +228,9 @@ static void on_daytona_forked(struct fork_op *op, int r, const struct err *e)
 
 static void fork_daytona_sandbox(struct call *c)
 {
-    struct daytona_fork_call *f = new0(sizeof *f);
-
-    f->call = call_ref(c);
-    f->op = (struct fork_op){ .caller = &c->caller,
-                              .count = 1,
-                              .keep_env = true, /* variables belong to Daytona's sandboxes */
-                              .done = on_daytona_forked };
-    c->state = f;
-    c->on_end = on_daytona_fork_end;
-    sandbox_fork(c->sandbox, &f->op);
+    call_fork(c, &(struct fork_op){ .count = 1,
+                                    .keep_env = true, /* variables belong to Daytona's sandboxes */
+                                    .done = on_daytona_forked });
 }
 
 const struct route routes_daytona_snapshots[] = {

@@ -28,14 +28,6 @@ struct composing {
     const char *path;
 };
 
-static void on_compose_end(struct call *c)
-{
-    struct composing *k = c->state;
-
-    file_take_done(&k->take);
-    free(k);
-}
-
 static void write_composed_file(struct json_writer *w, const void *what)
 {
     const char *path = what, *slash = strrchr(path, '/');
@@ -69,10 +61,8 @@ static bool all_at_home(struct call *c, const struct compose_request *q, const c
 static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
                                const char *path)
 {
-    const char **paths = arena_array(&c->own, q->sources.n + 2, sizeof *paths);
+    const char **paths = call_alloc(c, q->sources.n + 2, sizeof *paths);
 
-    if (!paths)
-        abort(); /* bounded by START_COMPOSE_MAX */
     paths[0] = path;
     for (size_t i = 0; i < q->sources.n; i++) {
         paths[1 + i] = e2b_path(c, user, str_from(q->sources.p[i]));
@@ -104,10 +94,8 @@ static void compose_files(struct call *c)
         call_fail_with(c, 400, "invalid", "source_paths: must not be empty");
         return;
     }
-    k = new0(sizeof *k);
+    k = call_state(c, sizeof *k, NULL);
     k->path = path;
-    c->state = k;
-    c->on_end = on_compose_end;
     file_take_start(&k->take, c, START_COMPOSE, paths, user, NEW_MODE, on_files_composed);
 }
 

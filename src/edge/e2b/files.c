@@ -39,14 +39,6 @@ struct envd_upload {
     struct json_writer writer;
 };
 
-static void on_envd_upload_end(void *owner)
-{
-    struct envd_upload *u = owner;
-
-    buf_done(&u->attributes);
-    buf_done(&u->answer);
-}
-
 static int choose_upload_path(struct call *c, const char *name, const char *filename,
                               const char **ret, struct err *e)
 {
@@ -104,8 +96,7 @@ static const struct upload_events events = { .part = choose_upload_path,
                                              .taken = add_uploaded_entry,
                                              .complete = finish_upload_json,
                                              .done = answer_envd_upload,
-                                             .failed = fail_envd_upload,
-                                             .end = on_envd_upload_end };
+                                             .failed = fail_envd_upload };
 
 /* Adds a metadata header. Header names are case-insensitive, so the attribute's name is
  * lower-cased. */
@@ -186,16 +177,13 @@ static void upload_envd_files(struct call *c)
         return;
     if (path.n && !(only = e2b_path(c, user, path)))
         return;
-    u = arena_alloc(&c->own, sizeof *u);
-    if (!u)
-        abort();
-    *u = (struct envd_upload){ .user = user, .only = only };
-    buf_init(&u->attributes, METADATA_TEXT_MAX);
-    buf_init(&u->answer, CALL_ANSWER_MAX);
-    if (!choose_form(c, only, &setup) || !read_metadata_headers(u, c)) {
-        on_envd_upload_end(u);
+    u = call_alloc(c, 1, sizeof *u);
+    u->user = user;
+    u->only = only;
+    call_own_buf(c, &u->attributes, METADATA_TEXT_MAX);
+    call_own_buf(c, &u->answer, CALL_ANSWER_MAX);
+    if (!choose_form(c, only, &setup) || !read_metadata_headers(u, c))
         return;
-    }
     setup.owner = u;
     setup.user = user;
     setup.attributes = u->metadata;

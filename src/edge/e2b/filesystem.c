@@ -29,16 +29,6 @@ struct envd_fs_call {
     struct json_writer writer;
 };
 
-static void on_fs_call_end(struct call *c)
-{
-    struct envd_fs_call *k = c->state;
-
-    file_take_done(&k->take);
-    file_walk_done(&k->walk);
-    buf_done(&k->text);
-    free(k);
-}
-
 #define AT(member) JSON_AT(struct envd_fs_request, member)
 
 static const struct json_field path_fields[] = {
@@ -72,13 +62,11 @@ static struct envd_fs_call *new_fs_call(struct call *c, const struct json_field 
         from = e2b_path(c, user, str_from(q.from));
     if (!path || (q.from && !from))
         return NULL;
-    k = new0(sizeof *k);
+    k = call_state(c, sizeof *k, NULL);
     *k = (struct envd_fs_call){
         .call = c, .user = user, .path = path, .from = from, .depth = q.depth
     };
-    buf_init(&k->text, CALL_ANSWER_MAX);
-    c->state = k;
-    c->on_end = on_fs_call_end;
+    call_own_buf(c, &k->text, CALL_ANSWER_MAX);
     return k;
 }
 

@@ -156,12 +156,10 @@ static int read_template(struct call *c, struct store_query *q)
 
 static void list_e2b_sandboxes(struct call *c)
 {
-    struct e2b_listing *l = new0(sizeof *l);
-    struct store_query *q;
+    struct e2b_listing *l = box_page_new(c, sizeof *l, answer_e2b_listing);
+    struct store_query *q = &l->page.query;
 
-    q = &l->page.query;
     l->started_after_ns = INT64_MIN;
-    box_page_init(&l->page, c, answer_e2b_listing);
     if (read_state_filter(c, &q->states) < 0 || !box_page_after(&l->page, "nextToken") ||
         read_metadata_filter(c, &l->page) < 0 || read_started_after(c, &l->started_after_ns) < 0 ||
         read_order(c, &q->ascending) < 0 || read_template(c, q) < 0)

@@ -16,14 +16,6 @@ struct e2b_logs {
     bool both; /* also as lines, for the older path */
 };
 
-static void on_e2b_logs_end(struct call *c)
-{
-    struct e2b_logs *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
-
 static void write_log_message(struct json_writer *w, const struct event_record *v)
 {
     char text[sizeof v->type + sizeof v->reason + 4];
@@ -128,7 +120,7 @@ static int read_logs_query(struct call *c, struct e2b_logs *l)
 
 static void show_e2b_logs(struct call *c, bool both)
 {
-    struct e2b_logs *l = new0(sizeof *l);
+    struct e2b_logs *l = call_state(c, sizeof *l, NULL);
     struct err e;
     int r;
 
@@ -136,9 +128,7 @@ static void show_e2b_logs(struct call *c, bool both)
     l->both = both;
     l->query = (struct store_query){ .kind = STORE_HISTORY,
                                      .sandbox = str_from(sandbox_view(c->sandbox).record->id) };
-    arena_init(&l->query.arena, CALL_ARENA_MAX);
-    c->state = l;
-    c->on_end = on_e2b_logs_end;
+    call_own_arena(c, &l->query.arena, CALL_ARENA_MAX);
     r = read_logs_query(c, l);
     if (r == 0)
         call_answer(c, 200, write_e2b_logs, l);

@@ -16,11 +16,6 @@ struct metrics_call {
     struct e2b_size size;
 };
 
-static void on_metrics_end(struct call *c)
-{
-    free(c->state);
-}
-
 static void write_byte_count(struct json_writer *w, const char *key, uint64_t bytes)
 {
     json_key(w, str_from(key));
@@ -73,11 +68,9 @@ static void on_usage_measured(struct usage_op *op)
 
 static void show_e2b_metrics(struct call *c)
 {
-    struct metrics_call *m = new0(sizeof *m);
+    struct metrics_call *m = call_state(c, sizeof *m, NULL);
 
     *m = (struct metrics_call){ .call = c, .op.done = on_usage_measured, .end_s = UINT64_MAX };
-    c->state = m;
-    c->on_end = on_metrics_end;
     if (call_query_number(c, "start", INT64_MAX, &m->start_s) < 0 ||
         call_query_number(c, "end", INT64_MAX, &m->end_s) < 0 || !e2b_is_there(c))
         return;

@@ -7,6 +7,7 @@
 #include "edge/e2b/internal.h"
 #include "edge/core/json_members.h"
 #include "edge/core/input.h"
+#include "edge/core/background.h"
 #include "edge/core/guard.h"
 #include "edge/core/exec.h"
 #include "base/clock.h"
@@ -19,11 +20,7 @@ enum { ENDED_KEPT_S = 30, DATA_MAX = 256 << 10, ARGS_MAX = PROCESS_ARGS_MAX };
 /* --- the stream of a process --- */
 
 struct envd_process_stream {
-    struct call *call;
-    struct watcher watcher;
-    struct process *process; /* referenced */
-    struct process_op op;
-    struct process_request request;
+    struct background target;
     struct stream_ping ping;
     struct loop_timer deadline;
     bool tty;
@@ -31,23 +28,27 @@ struct envd_process_stream {
 
 static void stop_process_stream(struct envd_process_stream *t)
 {
-    watcher_stop(&t->watcher);
+    watcher_stop(&t->target.watcher);
     stream_ping_stop(&t->ping);
     loop_timer_stop(&t->deadline);
 }
 
-static void on_process_stream_end(struct call *c)
+static void release_process_stream(void *state)
 {
-    struct envd_process_stream *t = c->state;
+    struct envd_process_stream *t = state;
 
     stop_process_stream(t);
-    process_unref(t->process);
-    free(t);
+    background_done(&t->target);
 }
 
 static void on_process_client_gone(struct call *c)
 {
     stop_process_stream(c->state); /* the process continues */
+}
+
+static struct envd_process_stream *process_stream_of(struct watcher *w)
+{
+    return container_of(w, struct envd_process_stream, target.watcher);
 }
 
 static void open_process_event(struct json_writer *w, const char *kind)
@@ -134,9 +135,9 @@ static void on_process_ping_lost(struct stream_ping *p)
 
 static bool on_envd_process_output(struct watcher *w, int channel, struct str data)
 {
-    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
+    struct envd_process_stream *t = process_stream_of(w);
     const struct output_piece p = { t->tty ? "pty" : channel == 2 ? "stderr" : "stdout", data };
-    int r = stream_send(t->call, write_output_piece, &p);
+    int r = stream_send(t->target.call, write_output_piece, &p);
 
     if (r < 0)
         stop_process_stream(t);
@@ -149,8 +150,8 @@ static bool on_envd_process_output(struct watcher *w, int channel, struct str da
  * queries the sandbox and finds that it is gone. */
 static void on_envd_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
-    struct call *c = t->call;
+    struct envd_process_stream *t = process_stream_of(w);
+    struct call *c = t->target.call;
 
     stop_process_stream(t);
     if (end->how == BACKEND_LOST)
@@ -163,52 +164,39 @@ static void on_envd_process_ended(struct watcher *w, const struct backend_end *e
 
 static void on_envd_process_behind(struct watcher *w)
 {
-    struct envd_process_stream *t = container_of(w, struct envd_process_stream, watcher);
+    struct envd_process_stream *t = process_stream_of(w);
 
     stop_process_stream(t);
-    http_cut(call_take_exchange(t->call));
+    http_cut(call_take_exchange(t->target.call));
 }
 
 static const struct watcher_events watcher_events = { .output = on_envd_process_output,
                                                       .ended = on_envd_process_ended,
                                                       .fell_behind = on_envd_process_behind };
 
-static void on_process_stream_drained(struct http_exchange *x)
-{
-    struct call *c = http_state(x);
-    struct envd_process_stream *t = c->state;
-
-    watcher_resume(&t->watcher);
-}
-
 static struct envd_process_stream *new_process_stream(struct call *c)
 {
-    struct envd_process_stream *t = new0(sizeof *t);
+    struct envd_process_stream *t = background_new(c, sizeof *t, 0, release_process_stream);
 
-    t->call = c;
-    t->watcher.events = &watcher_events;
     t->ping = (struct stream_ping){ .call = c,
                                     .write = write_process_ping,
                                     .on_lost = on_process_ping_lost };
-    c->state = t;
-    c->on_end = on_process_stream_end;
     c->on_gone = on_process_client_gone;
     return t;
 }
 
-/* Starts the stream of t->process; live_only: without its earlier output. */
+/* Starts the stream of t->target; live_only: without its earlier output. */
 static void begin_process_stream(struct envd_process_stream *t, bool live_only)
 {
     struct process_view v;
 
-    process_view(t->process, &v);
+    process_view(t->target.process, &v);
     t->tty = v.request->tty;
-    if (!stream_begin(t->call, on_process_stream_drained))
-        return;
-    if (stream_send(t->call, write_process_start, t->process) < 0)
+    if (!stream_begin(t->target.call, background_drained) ||
+        stream_send(t->target.call, write_process_start, t->target.process) < 0)
         return;
     stream_ping_later(&t->ping);
-    process_watch(t->process, &t->watcher, live_only);
+    background_watch(&t->target, &watcher_events, live_only);
 }
 
 /* --- Start --- */
@@ -255,10 +243,8 @@ static const struct json_field start_fields[] = {
 
 static struct json_strs whole_argv(struct call *c, const struct start_request *q)
 {
-    const char **argv = arena_array(&c->own, q->process.args.n + 1, sizeof *argv);
+    const char **argv = call_alloc(c, q->process.args.n + 1, sizeof *argv);
 
-    if (!argv)
-        abort();
     argv[0] = q->process.cmd;
     for (size_t i = 0; i < q->process.args.n; i++)
         argv[i + 1] = q->process.args.p[i];
@@ -306,51 +292,37 @@ static bool fill_start_request(struct call *c, const struct start_request *q,
     return false;
 }
 
-static void fail_start(struct envd_process_stream *t, const struct err *e)
+static void fail_start(const struct background *b, const struct err *e)
 {
     char text[256];
 
-    if (strcmp(t->op.step, "workdir") == 0) {
-        snprintf(text, sizeof text, "cwd '%.200s' does not exist", t->request.cwd);
-        rpc_fail(t->call, 400, text);
-    } else if (strcmp(t->op.step, "user") == 0) {
-        snprintf(text, sizeof text, "invalid username: '%.64s'", t->request.user);
-        rpc_fail(t->call, 401, text);
+    if (strcmp(b->op.step, "workdir") == 0) {
+        snprintf(text, sizeof text, "cwd '%.200s' does not exist", b->request.cwd);
+        rpc_fail(b->call, 400, text);
+    } else if (strcmp(b->op.step, "user") == 0) {
+        snprintf(text, sizeof text, "invalid username: '%.64s'", b->request.user);
+        rpc_fail(b->call, 401, text);
     } else {
-        call_fail(t->call, e);
+        call_fail(b->call, e);
     }
 }
 
-static void on_envd_process_started(struct process_op *op, int r, const struct err *e)
+static void on_envd_process_started(struct background *b, int r, const struct err *e)
 {
-    struct envd_process_stream *t = container_of(op, struct envd_process_stream, op);
-    struct call *c = t->call;
-
-    if (r >= 0)
-        t->process = take_ptr(op->process);
-    if (c->x && r < 0)
-        fail_start(t, e);
-    else if (c->x)
-        begin_process_stream(t, false);
-    call_unref(c);
+    if (r < 0)
+        fail_start(b, e);
+    else
+        begin_process_stream(container_of(b, struct envd_process_stream, target), false);
 }
 
 static void start_envd_process(struct call *c)
 {
     struct start_request q = { 0 };
     struct process_request request;
-    struct envd_process_stream *t;
 
-    if (!stream_request(c, start_fields, COUNT_OF(start_fields), &q) ||
-        !fill_start_request(c, &q, &request))
-        return;
-    t = new_process_stream(c);
-    t->request = request;
-    t->op.request = &t->request;
-    t->op.done = on_envd_process_started;
-    call_ref(c);
-    t->op.programs = guard_starts_programs(c);
-    process_start(c->sandbox, &c->caller.actor, &t->op);
+    if (stream_request(c, start_fields, COUNT_OF(start_fields), &q) &&
+        fill_start_request(c, &q, &request))
+        background_start(&new_process_stream(c)->target, &request, on_envd_process_started);
 }
 
 /* --- existing processes --- */
@@ -431,7 +403,7 @@ static void on_process_stream_deadline(struct loop_timer *timer)
     struct envd_process_stream *t = container_of(timer, struct envd_process_stream, deadline);
 
     stop_process_stream(t);
-    stream_end_with(t->call, "deadline_exceeded", "the timeout of the request has expired");
+    stream_end_with(t->target.call, "deadline_exceeded", "the timeout of the request has expired");
 }
 
 static const struct json_field connect_fields[] = { SELECTOR };
@@ -450,7 +422,7 @@ static void connect_envd_process(struct call *c)
     if (!p)
         return;
     t = new_process_stream(c);
-    t->process = p;
+    t->target.process = p;
     call_ref(c);
     begin_process_stream(t, true);
     if (c->x && timeout) /* limits this stream only: the process has a timeout of its own */

@@ -107,7 +107,6 @@ static void on_home_found(struct file_take *t, const struct err *e)
         k->home = home.n && home.p[0] == '/' ? arena_dup(&c->own, home) : "/";
     else if (e->code == ERR_UNSUPPORTED)
         k->home = usual_home(c, k->user);
-    file_take_done(t);
     if (c->x && k->home)
         c->route->handle(c);
     else if (c->x)
@@ -120,10 +119,8 @@ bool e2b_ensure_home(struct call *c, const char *user, struct str path)
 
     if ((k && k->home) || (path.n && path.p[0] == '/'))
         return true;
-    k = arena_alloc(&c->own, sizeof *k);
-    if (!k)
-        abort();
-    *k = (struct home_search){ .user = user };
+    k = call_alloc(c, 1, sizeof *k);
+    k->user = user;
     c->dialect_state = k;
     file_take_start(&k->take, c, START_HOME, k->no_paths, user, 0, on_home_found);
     return false;

@@ -132,27 +132,18 @@ static const struct json_field fork_fields[] = {
       .max = E2B_TIMEOUT_MAX_S },
 };
 
-struct e2b_fork_call {
-    struct call *call;
-    struct fork_op op;
+struct e2b_forks {
+    const struct call *call;
+    const struct fork_op *op;
     struct err err; /* reason for forks that were not made */
 };
-
-static void on_e2b_fork_end(struct call *c)
-{
-    struct e2b_fork_call *f = c->state;
-
-    if (f->op.made)
-        fork_op_done(&f->op);
-    free(f);
-}
 
 static bool is_made(const struct create_op *made)
 {
     return made->record && sandbox_state_usable(made->record->state);
 }
 
-static void write_fork(struct json_writer *w, const struct e2b_fork_call *f,
+static void write_fork(struct json_writer *w, const struct e2b_forks *f,
                        const struct create_op *made)
 {
     json_begin_object(w);
@@ -173,36 +164,33 @@ static void write_fork(struct json_writer *w, const struct e2b_fork_call *f,
 
 static void write_e2b_forks(struct json_writer *w, const void *what)
 {
-    const struct e2b_fork_call *f = what;
+    const struct e2b_forks *f = what;
 
     json_begin_array(w);
-    for (unsigned i = 0; i < f->op.count; i++)
-        write_fork(w, f, &f->op.made[i]);
+    for (unsigned i = 0; i < f->op->count; i++)
+        write_fork(w, f, &f->op->made[i]);
     json_end_array(w);
 }
 
 /* Answers with all forks if at least one was made. */
 static void on_e2b_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct e2b_fork_call *f = container_of(op, struct e2b_fork_call, op);
-    struct call *c = f->call;
+    struct call *c = call_of_fork(op);
     unsigned n = 0;
 
     for (unsigned i = 0; i < op->count; i++)
         n += is_made(&op->made[i]);
-    if (r < 0)
-        f->err = *e;
     if (r < 0 && !n)
         call_fail(c, e);
     else
-        call_answer(c, 201, write_e2b_forks, f);
+        call_answer(c, 201, write_e2b_forks,
+                    &(struct e2b_forks){ c, op, r < 0 ? *e : (struct err){ .code = ERR_OK } });
     call_unref(c);
 }
 
 static void fork_e2b_sandbox(struct call *c)
 {
     struct e2b_fork_request q = { 0 };
-    struct e2b_fork_call *f;
     struct err e;
 
     if (e2b_bind(c, c->json, fork_fields, COUNT_OF(fork_fields), &q, &e) < 0) {
@@ -211,19 +199,13 @@ static void fork_e2b_sandbox(struct call *c)
     }
     if (!e2b_is_there(c))
         return;
-    f = new0(sizeof *f);
-    f->call = call_ref(c);
     /* Environment variables belong to E2B's sandboxes, and the answer reports each fork
      * separately. */
-    f->op = (struct fork_op){ .caller = &c->caller,
-                              .count = q.count,
-                              .ttl_ns = q.timeout_s * NS_PER_S,
-                              .keep_env = true,
-                              .partly = true,
-                              .done = on_e2b_forked };
-    c->state = f;
-    c->on_end = on_e2b_fork_end;
-    sandbox_fork(c->sandbox, &f->op);
+    call_fork(c, &(struct fork_op){ .count = q.count,
+                                    .ttl_ns = q.timeout_s * NS_PER_S,
+                                    .keep_env = true,
+                                    .partly = true,
+                                    .done = on_e2b_forked });
 }
 
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_JSON)

@@ -90,13 +90,12 @@ static void stop_watch_stream(struct watch_stream *s)
     loop_timer_stop(&s->deadline);
 }
 
-static void on_watch_stream_end(struct call *c)
+static void release_watch_stream(void *state)
 {
-    struct watch_stream *s = c->state;
+    struct watch_stream *s = state;
 
     stop_watch_stream(s);
     dir_watch_stop(&s->watch);
-    free(s);
 }
 
 /* Stops the watch and drops the operation's reference to the call, if it still holds it. */
@@ -269,14 +268,12 @@ static void watch_dir(struct call *c)
     if (!stream_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
         !stream_timeout(c, &timeout) || !find_watched_path(c, &q, &user, &top))
         return;
-    s = new0(sizeof *s);
+    s = call_state(c, sizeof *s, release_watch_stream);
     s->call = c;
     s->top = top;
     s->ping =
         (struct stream_ping){ .call = c, .write = write_watch_ping, .on_lost = on_watch_ping_lost };
     s->timeout = timeout;
-    c->state = s;
-    c->on_end = on_watch_stream_end;
     c->on_gone = on_watch_client_gone;
     call_ref(c); /* held by the operation */
     dir_watch_start(&s->watch, c->api->loop, c->sandbox, user, top, watch_mode(&q),

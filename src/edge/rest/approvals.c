@@ -92,13 +92,12 @@ static void stop_approval_wait(struct approval_show *s)
     loop_timer_stop(&s->timer);
 }
 
-static void free_approval_show(struct call *c)
+static void release_approval_show(void *state)
 {
-    struct approval_show *s = c->state;
+    struct approval_show *s = state;
 
     stop_approval_wait(s);
     arena_done(&s->query.arena);
-    free(s);
 }
 
 static void write_approval(struct json_writer *w, const void *what)
@@ -185,11 +184,9 @@ static void rest_show_approval(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such call");
         return;
     }
-    s = new0(sizeof *s);
+    s = call_state(c, sizeof *s, release_approval_show);
     s->call = c;
     str_copy(c->params[0], s->id, sizeof s->id);
-    c->state = s;
-    c->on_end = free_approval_show;
     c->on_gone = on_approval_client_gone;
     call_ref(c);
     if (!wait || !is_visible_approval(c, approvals_find(c->api->trust, c->params[0]))) {
@@ -237,11 +234,6 @@ struct decision_call {
     struct call *call;
     struct approval_op op;
 };
-
-static void free_decision_call(struct call *c)
-{
-    free(c->state);
-}
 
 static void write_decision(struct json_writer *w, const void *what)
 {
@@ -325,7 +317,7 @@ static void decide_approval(struct call *c, bool approve)
         call_fail_with(c, 404, "not_found", "there is no such waiting call");
         return;
     }
-    d = new0(sizeof *d);
+    d = call_state(c, sizeof *d, NULL);
     d->call = c;
     d->op = (struct approval_op){ .master = m,
                                   .reason = q.reason,
@@ -333,8 +325,6 @@ static void decide_approval(struct call *c, bool approve)
                                   .grant_uses = (uint32_t)q.uses,
                                   .done = on_approval_decided };
     str_copy(c->params[0], d->op.id, sizeof d->op.id);
-    c->state = d;
-    c->on_end = free_decision_call;
     call_ref(c);
     (approve ? approvals_approve : approvals_reject)(c->api->trust, &d->op);
 }

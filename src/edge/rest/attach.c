@@ -4,8 +4,8 @@
  *
  * The process continues when the client disconnects. */
 #include <signal.h>
-#include <stdlib.h>
 
+#include "edge/core/background.h"
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "edge/core/processes.h"
@@ -17,29 +17,14 @@ enum { CHUNK = 64 << 10, EVENT_MAX = 1 << 20, INPUT_MAX = 1 << 20 };
 enum { CLOSE_DONE = 1000, CLOSE_UNSUPPORTED = 1003, CLOSE_BEHIND = 1008, CLOSE_FAILED = 1011 };
 
 struct attach {
-    struct call *call;
-    struct watcher watcher;
-    struct process *process;
+    struct background target;
     bool is_ws;
     struct ws ws;
-    struct buf input; /* unwritten rest of the last message */
 };
 
-static void free_attach(struct call *c)
+static struct attach *attach_of(struct watcher *w)
 {
-    struct attach *a = c->state;
-
-    watcher_stop(&a->watcher);
-    process_unref(a->process);
-    buf_done(&a->input);
-    free(a);
-}
-
-static void on_attach_client_gone(struct call *c)
-{
-    struct attach *a = c->state;
-
-    watcher_stop(&a->watcher);
+    return container_of(w, struct attach, target.watcher);
 }
 
 /* --- output --- */
@@ -49,11 +34,11 @@ static int check_attach_send(struct attach *a, int r)
 {
     if (r >= 0)
         return r;
-    watcher_stop(&a->watcher);
+    watcher_stop(&a->target.watcher);
     if (a->is_ws)
         ws_close(&a->ws, CLOSE_FAILED, STR("output could not be sent"));
     else
-        http_cut(call_take_exchange(a->call));
+        http_cut(call_take_exchange(a->target.call));
     return r;
 }
 
@@ -68,7 +53,7 @@ static int send_attach_event(struct attach *a, call_write_fn *write, const void 
     if (a->is_ws)
         return check_attach_send(a, ws_send(&a->ws, FRAME_TEXT, buf_str(&line), NULL));
     buf_add_c(&line, '\n');
-    return check_attach_send(a, http_write(a->call->x, buf_str(&line), NULL));
+    return check_attach_send(a, http_write(a->target.call->x, buf_str(&line), NULL));
 }
 
 struct attach_output {
@@ -86,7 +71,7 @@ static void write_attach_output(struct json_writer *w, const void *what)
 static bool on_attach_output(struct watcher *w, int channel, struct str data)
 {
     static char message[1 + CHUNK];
-    struct attach *a = container_of(w, struct attach, watcher);
+    struct attach *a = attach_of(w);
 
     if (!a->is_ws)
         return send_attach_event(a, write_attach_output,
@@ -104,25 +89,25 @@ static void write_attach_ended(struct json_writer *w, const void *what)
 
 static void on_attach_ended(struct watcher *w, const struct backend_end *end)
 {
-    struct attach *a = container_of(w, struct attach, watcher);
+    struct attach *a = attach_of(w);
 
     if (send_attach_event(a, write_attach_ended, end) < 0)
         return;
     if (a->is_ws)
         ws_close(&a->ws, CLOSE_DONE, STR(""));
     else
-        http_end(call_take_exchange(a->call));
+        http_end(call_take_exchange(a->target.call));
 }
 
 /* A stream without an "exited" line was cut. */
 static void on_attach_behind(struct watcher *w)
 {
-    struct attach *a = container_of(w, struct attach, watcher);
+    struct attach *a = attach_of(w);
 
     if (a->is_ws)
         ws_close(&a->ws, CLOSE_BEHIND, STR("too slow"));
     else
-        http_cut(call_take_exchange(a->call));
+        http_cut(call_take_exchange(a->target.call));
 }
 
 static void on_attach_input_room(struct watcher *w);
@@ -149,21 +134,18 @@ static void write_attach_started(struct json_writer *w, const void *what)
  * the process is reported. */
 static bool write_attach_input(struct attach *a)
 {
-    while (a->input.n) {
-        ssize_t n = process_stdin(a->process, buf_str(&a->input), NULL);
+    int r = background_send_input(&a->target, NULL);
 
-        if (n == 0)
-            return false;
-        buf_drop(&a->input, n < 0 ? a->input.n : (size_t)n);
-    }
-    return true;
+    if (r < 0)
+        buf_clear(&a->target.input);
+    return r != 0;
 }
 
 static void on_attach_input_room(struct watcher *w)
 {
-    struct attach *a = container_of(w, struct attach, watcher);
+    struct attach *a = attach_of(w);
 
-    if (a->is_ws && a->input.n && write_attach_input(a))
+    if (a->is_ws && a->target.input.n && write_attach_input(a))
         ws_resume(&a->ws);
 }
 
@@ -174,11 +156,11 @@ static void handle_control_message(struct attach *a, struct str text)
     if (exec_message_read(text, &m) < 0)
         return;
     if (m.op == EXEC_RESIZE)
-        (void)process_resize(a->process, m.rows, m.cols, NULL);
+        (void)process_resize(a->target.process, m.rows, m.cols, NULL);
     else if (m.op == EXEC_CLOSE_STDIN)
-        (void)process_close_stdin(a->process, NULL);
+        (void)process_close_stdin(a->target.process, NULL);
     else
-        (void)process_signal(a->process, m.signal,
+        (void)process_signal(a->target.process, m.signal,
                              m.signal == SIGKILL ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_GROUP, NULL);
 }
 
@@ -190,7 +172,7 @@ static void on_attach_message(struct ws *w, enum frame_op op, struct str data)
         handle_control_message(a, data);
     } else if (!data.n || data.p[0] != 0) {
         ws_close(w, CLOSE_UNSUPPORTED, STR("clients may only send on channel 0"));
-    } else if (buf_add(&a->input, (struct str){ data.p + 1, data.n - 1 }) < 0) {
+    } else if (buf_add(&a->target.input, (struct str){ data.p + 1, data.n - 1 }) < 0) {
         ws_close(w, CLOSE_FAILED, STR("a message is too big"));
     } else if (!write_attach_input(a)) {
         ws_pause(w);
@@ -200,25 +182,14 @@ static void on_attach_message(struct ws *w, enum frame_op op, struct str data)
 static void on_attach_closed(struct ws *w, int code)
 {
     struct attach *a = container_of(w, struct attach, ws);
-    struct call *c = a->call;
 
-    c->x = NULL;
-    meters_ended(c, CALL_STREAMED);
-    watcher_stop(&a->watcher);
-    call_unref(c); /* the reference of the exchange */
+    call_take_exchange(a->target.call);
+    watcher_stop(&a->target.watcher);
 }
 
 static void on_attach_ws_drain(struct ws *w)
 {
-    watcher_resume(&container_of(w, struct attach, ws)->watcher);
-}
-
-static void on_attach_http_drain(struct http_exchange *x)
-{
-    struct call *c = http_state(x);
-    struct attach *a = c->state;
-
-    watcher_resume(&a->watcher);
+    watcher_resume(&container_of(w, struct attach, ws)->target.watcher);
 }
 
 /* --- start --- */
@@ -232,14 +203,14 @@ static int begin_attach(struct attach *a, struct err *e)
     const struct ws_config config = { .on_message = on_attach_message,
                                       .on_closed = on_attach_closed,
                                       .on_drain = on_attach_ws_drain };
-    struct http_exchange *x = a->call->x;
+    struct http_exchange *x = a->target.call->x;
     int r;
 
     if (a->is_ws)
         return ws_accept(&a->ws, x, &config, e);
     r = http_begin(x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, e);
     if (r >= 0)
-        http_on_drain(x, on_attach_http_drain);
+        http_on_drain(x, background_drained);
     return r;
 }
 
@@ -265,15 +236,9 @@ void process_attach(struct call *c)
 
     if (!p)
         return;
-    a = new0(sizeof *a);
-    a->call = c;
-    a->process = p;
-    a->watcher.events = &events;
+    a = background_new(c, sizeof *a, INPUT_MAX, NULL);
+    a->target.process = p;
     a->is_ws = ws_wanted(http_request(c->x));
-    buf_init(&a->input, INPUT_MAX);
-    c->state = a;
-    c->on_end = free_attach;
-    c->on_gone = on_attach_client_gone;
     if (read_replay(c, &live_only) < 0)
         return;
     if (begin_attach(a, &e) < 0) {
@@ -283,5 +248,5 @@ void process_attach(struct call *c)
     if (!a->is_ws && call_end_head(c))
         return;
     if (send_attach_event(a, write_attach_started, p) >= 0)
-        process_watch(p, &a->watcher, live_only);
+        background_watch(&a->target, &events, live_only);
 }

@@ -94,21 +94,14 @@ static void on_audit_client_gone(struct call *c)
     call_unref(c);
 }
 
-static void free_audit_call(struct call *c)
-{
-    free(c->state);
-}
-
 static void start_audit_check(struct call *c, struct audit_wanted *w)
 {
-    struct audit_call *x = new0(sizeof *x);
+    struct audit_call *x = call_state(c, sizeof *x, NULL);
     struct err e;
 
     w->caller = c->caller.owner;
     x->call = c;
     x->head_only = w->head_only;
-    c->state = x;
-    c->on_end = free_audit_call;
     c->on_gone = on_audit_client_gone;
     if (audit_check_start(c->api->control, w, on_audit_checked, x, &x->check, &e) < 0) {
         call_fail(c, &e);

@@ -45,13 +45,12 @@ static void on_tail_client_gone(struct call *c)
     loop_timer_stop(&t->timer);
 }
 
-static void free_log_tail(struct call *c)
+static void release_log_tail(void *state)
 {
-    struct log_tail *t = c->state;
+    struct log_tail *t = state;
 
     loop_timer_stop(&t->timer);
     drop_fd(&t->fd);
-    free(t);
 }
 
 /* The length up to the end of the last complete line; 0: none. */
@@ -214,14 +213,12 @@ static void rest_tail_egress_log(struct call *c)
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct log_tail *t = new0(sizeof *t);
+    struct log_tail *t = call_state(c, sizeof *t, release_log_tail);
     uint64_t tail = 0;
     struct err e;
 
     t->call = c;
     t->fd = -1;
-    c->state = t;
-    c->on_end = free_log_tail;
     c->on_gone = on_tail_client_gone;
     if (call_query_bool(c, "follow", &t->follow) < 0 ||
         call_query_number(c, "tail", TAIL_MAX, &tail) < 0)

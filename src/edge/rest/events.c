@@ -64,13 +64,12 @@ static void stop_stream(struct event_stream *s)
     egress_tail_end(&s->feed);
 }
 
-static void free_stream(struct call *c)
+static void release_stream(void *state)
 {
-    struct event_stream *s = c->state;
+    struct event_stream *s = state;
 
     stop_stream(s);
     arena_done(&s->query.arena);
-    free(s);
 }
 
 static void on_stream_client_gone(struct call *c)
@@ -431,13 +430,11 @@ static void begin_stream(struct event_stream *s)
 
 static void start_stream(struct call *c, const char *sandbox)
 {
-    struct event_stream *s = new0(sizeof *s);
+    struct event_stream *s = call_state(c, sizeof *s, release_stream);
 
     s->call = c;
     s->sse = call_accepts(c, "text/event-stream");
     snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);
-    c->state = s;
-    c->on_end = free_stream;
     c->on_gone = on_stream_client_gone;
     if (read_event_query(c, s))
         begin_stream(s);

@@ -80,11 +80,6 @@ struct host_change {
     bool add;
 };
 
-static void free_host_change(struct call *c)
-{
-    free(c->state);
-}
-
 static void write_added_host(struct json_writer *w, const void *what)
 {
     const struct host_record *r = what;
@@ -107,13 +102,11 @@ static void on_host_changed(struct host_op *op, int r, const struct err *e)
 
 static struct host_change *new_host_change(struct call *c, bool add)
 {
-    struct host_change *h = new0(sizeof *h);
+    struct host_change *h = call_state(c, sizeof *h, NULL);
 
     h->call = c;
     h->add = add;
     h->op.done = on_host_changed;
-    c->state = h;
-    c->on_end = free_host_change;
     return h;
 }
 

@@ -146,14 +146,6 @@ static void on_image_client_gone(struct call *c)
     call_unref(c);
 }
 
-static void free_image_call(struct call *c)
-{
-    struct image_call *o = c->state;
-
-    drop_fd(&o->import.fd);
-    free(o);
-}
-
 static void on_image_made(struct image_op *op, const char *ref)
 {
     struct image_call *o = container_of(op, struct image_call, op);
@@ -196,17 +188,15 @@ static void on_image_progress(struct image_op *op, const char *step, uint64_t by
 
 static struct image_call *new_image_call(struct call *c, int status, call_write_fn *write)
 {
-    struct image_call *o = new0(sizeof *o);
+    struct image_call *o = call_state(c, sizeof *o, NULL);
 
     *o = (struct image_call){
         .call = c,
         .status = status,
         .write = write,
-        .import.fd = -1,
         .op = { .done = on_image_op_done, .at = on_image_progress, .made = on_image_made }
     };
-    c->state = o;
-    c->on_end = free_image_call;
+    call_own_fd(c, &o->import.fd);
     c->on_gone = on_image_client_gone;
     return o;
 }
@@ -423,11 +413,6 @@ static void on_sandbox_committed(struct commit_op *op, int r, const struct err *
     call_unref(c);
 }
 
-static void free_commit_call(struct call *c)
-{
-    free(c->state);
-}
-
 static void rest_commit_sandbox(struct call *c)
 {
     struct commit_request q = { 0 };
@@ -438,12 +423,10 @@ static void rest_commit_sandbox(struct call *c)
         call_fail(c, &e);
         return;
     }
-    x = new0(sizeof *x);
+    x = call_state(c, sizeof *x, NULL);
     x->call = call_ref(c);
     x->op =
         (struct commit_op){ .caller = &c->caller, .image = q.image, .done = on_sandbox_committed };
-    c->state = x;
-    c->on_end = free_commit_call;
     sandbox_commit(c->sandbox, &x->op);
 }
 

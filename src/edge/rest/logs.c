@@ -73,16 +73,15 @@ static void on_logs_client_gone(struct call *c)
     for_each_watcher(l, watcher_stop);
 }
 
-static void free_log_reader(struct call *c)
+static void release_log_reader(void *state)
 {
-    struct log_reader *l = c->state;
+    struct log_reader *l = state;
 
     stop_log_events(l);
     list_move(&l->watches, &l->over);
     for (struct link *m; (m = list_first(&l->over));)
         free_log_watch(container_of(m, struct log_watch, link));
     buf_done(&l->out);
-    free(l);
 }
 
 /* --- lines --- */
@@ -324,13 +323,11 @@ void process_logs(struct call *c)
         { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
         { { "Cache-Control", 13 }, { "no-store", 8 } },
     };
-    struct log_reader *l = new0(sizeof *l);
+    struct log_reader *l = call_state(c, sizeof *l, release_log_reader);
     struct err e;
 
     l->call = c;
     buf_init(&l->out, OUT_MAX);
-    c->state = l;
-    c->on_end = free_log_reader;
     c->on_gone = on_logs_client_gone;
     if (read_log_query(c, l) < 0)
         return;

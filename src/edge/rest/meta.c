@@ -85,15 +85,6 @@ struct backup_call {
     off_t at, size;
 };
 
-static void free_backup_call(struct call *c)
-{
-    struct backup_call *b = c->state;
-
-    drop_fd(&b->query.fd);
-    arena_done(&b->query.arena);
-    free(b);
-}
-
 static void send_backup(struct backup_call *b)
 {
     static char room[PIECE];
@@ -156,14 +147,13 @@ static void on_store_copied(struct store_query *q, int r, const struct err *e)
 
 static void rest_back_up_store(struct call *c)
 {
-    struct backup_call *b = new0(sizeof *b);
+    struct backup_call *b = call_state(c, sizeof *b, NULL);
     struct err e;
     int r;
 
     b->call = c;
     b->query.kind = STORE_BACKUP;
-    c->state = b;
-    c->on_end = free_backup_call;
+    call_own_fd(c, &b->query.fd);
     b->query.fd = r = control_scratch(c->api->control, &e);
     if (r >= 0)
         r = store_ask(control_store(c->api->control), &b->query, on_store_copied, &e);

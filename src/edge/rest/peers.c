@@ -86,13 +86,12 @@ struct peer_call {
     struct peer_op op;
 };
 
-static void free_peer_call(struct call *c)
+static void release_peer_call(void *state)
 {
-    struct peer_call *p = c->state;
+    struct peer_call *p = state;
 
     peer_unref(p->op.peer);
     explicit_bzero(p->op.token, sizeof p->op.token);
-    free(p);
 }
 
 static void write_registered_peer(struct json_writer *w, const void *what)
@@ -126,7 +125,7 @@ static void rest_register_peer(struct call *c)
         call_fail(c, &e);
         return;
     }
-    p = new0(sizeof *p);
+    p = call_state(c, sizeof *p, release_peer_call);
     p->call = c;
     p->op = (struct peer_op){
         .caller = &c->caller,
@@ -135,8 +134,6 @@ static void rest_register_peer(struct call *c)
         .client = q.client,
         .done = on_peer_call_registered,
     };
-    c->state = p;
-    c->on_end = free_peer_call;
     call_ref(c);
     peers_register(c->api->trust, &p->op);
 }

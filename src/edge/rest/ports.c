@@ -87,15 +87,15 @@ static void on_port_client_gone(struct call *c)
     pump_stop(&p->pump);
 }
 
-static void free_port_call(struct call *c)
+static void release_port_call(void *state)
 {
-    struct port_call *p = c->state;
+    struct port_call *p = state;
 
-    on_port_client_gone(c);
+    dial_op_cancel(&p->dial);
+    pump_stop(&p->pump);
     pump_done(&p->pump);
     if (p->in_use)
-        sandbox_detach(c->sandbox);
-    free(p);
+        sandbox_detach(p->call->sandbox);
 }
 
 static bool wants_connection(struct call *c)
@@ -114,13 +114,11 @@ static void rest_connect_port(struct call *c)
         call_fail_with(c, 400, "invalid", "a port is a number from 1 to 65535");
         return;
     }
-    p = new0(sizeof *p);
+    p = call_state(c, sizeof *p, release_port_call);
     *p = (struct port_call){ .call = c, .connects = wants_connection(c) };
     p->dial = (struct dial_op){ .port = (uint16_t)number, .done = on_dial_done };
     pump_init(&p->pump, c);
-    c->state = p;
     c->on_gone = on_port_client_gone;
-    c->on_end = free_port_call;
     sandbox_dial(c->sandbox, &p->dial);
 }
 

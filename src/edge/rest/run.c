@@ -18,12 +18,6 @@ struct one_shot {
     const struct exec_encoder *encoder;
 };
 
-static void free_one_shot(struct one_shot *o)
-{
-    arena_done(&o->op.arena);
-    free(o);
-}
-
 static void on_one_shot_created(struct create_op *op, int r, const struct err *e)
 {
     struct one_shot *o = container_of(op, struct one_shot, op);
@@ -38,41 +32,30 @@ static void on_one_shot_created(struct create_op *op, int r, const struct err *e
         exec_start(c, &o->asked.process, o->encoder, NULL);
     else if (r >= 0)
         call_fail_with(c, 502, "upstream", "the sandbox ended before its program began");
-    free_one_shot(o);
     call_unref(c);
-}
-
-/* The verdict was not allow, or the client disconnected. */
-static void on_one_shot_call_end(struct call *c)
-{
-    free_one_shot(c->state);
 }
 
 static void create_one_shot(struct call *c)
 {
     struct one_shot *o = c->state;
 
-    c->state = NULL;
-    c->on_end = NULL;
     call_ref(c);
     control_create(c->api->control, &o->op);
 }
 
 static void rest_run_one_shot(struct call *c)
 {
-    struct one_shot *o = new0(sizeof *o);
+    struct one_shot *o = call_state(c, sizeof *o, NULL);
     struct err e;
 
     o->call = c;
     o->encoder = exec_encoder_for(c);
     if (!caller_may(&c->caller, VERB_CREATE)) {
         call_fail_with(c, 403, "denied", "this caller does not have the verb 'create'");
-        free(o);
         return;
     }
     if (run_request_read(c->json, &o->asked, &c->arena, &e) < 0) {
         call_fail(c, &e);
-        free(o);
         return;
     }
     o->request.profile = RUN_PROFILE;
@@ -81,8 +64,7 @@ static void rest_run_one_shot(struct call *c)
     o->op = (struct create_op){
         .caller = &c->caller, .request = &o->request, .one_shot = true, .done = on_one_shot_created
     };
-    c->state = o;
-    c->on_end = on_one_shot_call_end;
+    call_own_arena(c, &o->op.arena, 0); /* control sets its limit */
     guard_request_create(c, &o->op, create_one_shot);
 }
 

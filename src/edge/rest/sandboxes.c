@@ -144,14 +144,6 @@ struct sandbox_listing {
     struct store_query query;
 };
 
-static void free_sandbox_listing(struct call *c)
-{
-    struct sandbox_listing *l = c->state;
-
-    arena_done(&l->query.arena);
-    free(l);
-}
-
 /* Writes the cursor: creation time and id of the last row; NULL: last page. */
 static void write_list_cursor(struct json_writer *w, const struct sandbox_record *last)
 {
@@ -276,13 +268,12 @@ static int read_list_filters(struct call *c, struct store_query *q)
 
 static void rest_list_sandboxes(struct call *c)
 {
-    struct sandbox_listing *l = new0(sizeof *l);
+    struct sandbox_listing *l = call_state(c, sizeof *l, NULL);
     uint64_t limit = LIST_DEFAULT;
     struct err e;
 
     l->call = c;
-    c->state = l;
-    c->on_end = free_sandbox_listing;
+    call_own_arena(c, &l->query.arena, 0); /* control sets its limit */
     if (read_list_filters(c, &l->query) < 0 || read_list_cursor(c, &l->query) < 0 ||
         call_query(c, "profile", &l->query.profile) < 0 ||
         call_query_number(c, "limit", LIST_MAX, &limit) < 0)
@@ -301,29 +292,7 @@ static void rest_get_sandbox(struct call *c)
     answer_with_sandbox(c, 200);
 }
 
-struct single_sandbox_op {
-    struct call *call;
-    struct sandbox_op op;
-    bool then_create;
-};
-
-static void free_single_op(struct call *c)
-{
-    free(c->state);
-}
-
-static struct single_sandbox_op *new_single_op(struct call *c, sandbox_op_fn *done)
-{
-    struct single_sandbox_op *o = new0(sizeof *o);
-
-    o->call = c;
-    o->op.done = done;
-    c->state = o;
-    c->on_end = free_single_op;
-    return o;
-}
-
-static void recreate_after_destroy(struct call *c);
+static void recreate_sandbox(struct call *c, bool replaced);
 
 static void write_sync_outcome(struct json_writer *w, const void *what)
 {
@@ -341,17 +310,25 @@ static void fail_with_changes(struct call *c, const struct err *e)
         call_fail(c, e);
 }
 
-static void on_single_op_done(struct sandbox_op *op, int r, const struct err *e)
+static void on_sandbox_changed(struct sandbox_op *op, int r, const struct err *e)
 {
-    struct single_sandbox_op *o = container_of(op, struct single_sandbox_op, op);
-    struct call *c = o->call;
+    struct call *c = call_of_op(op);
 
     if (r < 0)
         fail_with_changes(c, e);
-    else if (o->then_create)
-        recreate_after_destroy(c);
     else
         answer_with_sandbox(c, 200);
+    call_unref(c);
+}
+
+static void on_destroyed_for_recreate(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct call *c = call_of_op(op);
+
+    if (r < 0)
+        fail_with_changes(c, e);
+    else
+        recreate_sandbox(c, true);
     call_unref(c);
 }
 
@@ -380,15 +357,13 @@ static void begin_destroy(struct call *c, bool then_create)
     int rest = sync < 0 ? -1
                         : read_query_word(c, "unsynced", rests, DESTROY_KEEP,
                                           "unsynced: must be keep, refuse or discard");
-    struct single_sandbox_op *o;
 
     if (rest < 0)
         return;
-    o = new_single_op(c, on_single_op_done);
-    o->then_create = then_create;
-    call_ref(c);
-    sandbox_destroy_as(c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy",
-                       (enum destroy_sync)sync, (enum destroy_unsynced)rest, &o->op);
+    sandbox_destroy_as(
+        c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy", (enum destroy_sync)sync,
+        (enum destroy_unsynced)rest,
+        call_sandbox_op(c, then_create ? on_destroyed_for_recreate : on_sandbox_changed));
 }
 
 static void rest_destroy_sandbox(struct call *c)
@@ -410,18 +385,15 @@ static int read_recorded_request(struct call *c, const char **ret_id, const stru
     return json_read(r->request, limits, &c->arena, ret, e);
 }
 
-static void recreate_after_destroy(struct call *c)
+/* Creates the new sandbox. replaced: the previous one was destroyed for it. */
+static void recreate_sandbox(struct call *c, bool replaced)
 {
     const struct json *v;
-    bool replaced = c->state;
     const char *id;
     struct err e;
 
     if (!c->x)
         return;
-    free(c->state);
-    c->state = NULL;
-    c->on_end = NULL;
     if (read_recorded_request(c, &id, &v, &e) < 0)
         call_fail(c, &e);
     else
@@ -440,9 +412,6 @@ static void on_recreation_checked(struct create_op *op, int r, const struct err 
     if (r < 0) {
         fail_recreation(c, op->recreated_from, r, e);
     } else if (c->x) {
-        c->on_end(c);
-        c->on_end = NULL;
-        c->state = NULL;
         begin_destroy(c, true);
     }
     call_unref(c);
@@ -467,7 +436,7 @@ static void rest_recreate_sandbox(struct call *c)
     if (!caller_may(&c->caller, VERB_CREATE))
         call_fail_with(c, 403, "denied", "this token does not allow 'create'");
     else if (!c->sandbox)
-        recreate_after_destroy(c);
+        recreate_sandbox(c, false);
     else
         check_recreation(c);
 }
@@ -485,16 +454,14 @@ static const size_t extend_field_count = COUNT_OF(extend_fields);
 static void rest_extend_sandbox(struct call *c)
 {
     struct extend_request q = { 0 };
-    struct single_sandbox_op *o;
     struct err e;
 
     if (json_bind(c->json, extend_fields, extend_field_count, &q, &c->arena, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    o = new_single_op(c, on_single_op_done);
-    call_ref(c);
-    sandbox_extend(c->sandbox, &c->caller.actor, q.duration_ns, &o->op);
+    sandbox_extend(c->sandbox, &c->caller.actor, q.duration_ns,
+                   call_sandbox_op(c, on_sandbox_changed));
 }
 
 const struct route routes_sandboxes[] = {

@@ -21,14 +21,6 @@ struct snapshot_export_call {
     char id[ID_MAX];
 };
 
-static void free_export_call(struct call *c)
-{
-    struct snapshot_export_call *x = c->state;
-
-    drop_fd(&x->op.file);
-    free(x);
-}
-
 /* Sends until the client is full. */
 static void send_export_bytes(struct http_exchange *x)
 {
@@ -96,16 +88,13 @@ static void rest_export_snapshot(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such snapshot");
         return;
     }
-    x = new0(sizeof *x);
+    x = call_state(c, sizeof *x, NULL);
     x->call = call_ref(c);
     memcpy(x->id, s->record.id, sizeof x->id);
-    x->op = (struct export_op){ .caller = &c->caller,
-                                .id = x->id,
-                                .without_base = without,
-                                .file = -1,
-                                .done = on_snapshot_exported };
-    c->state = x;
-    c->on_end = free_export_call;
+    x->op = (struct export_op){
+        .caller = &c->caller, .id = x->id, .without_base = without, .done = on_snapshot_exported
+    };
+    call_own_fd(c, &x->op.file);
     snapshot_export(c->api->control, s, &x->op);
 }
 
@@ -119,13 +108,12 @@ struct snapshot_import_call {
     bool refused;
 };
 
-static void free_import_call(struct call *c)
+static void release_import_call(void *state)
 {
-    struct snapshot_import_call *i = c->state;
+    struct snapshot_import_call *i = state;
 
     drop_fd(&i->op.file);
     quota_drop(&i->counted);
-    free(i);
 }
 
 static void on_snapshot_imported(struct import_op *op, int r, const struct err *e)
@@ -160,13 +148,11 @@ static void on_import_body(struct http_exchange *x, struct str data)
 
 static void rest_import_snapshot(struct call *c)
 {
-    struct snapshot_import_call *i = new0(sizeof *i);
+    struct snapshot_import_call *i = call_state(c, sizeof *i, release_import_call);
     struct str name = { NULL, 0 };
     struct err e;
 
     i->op = (struct import_op){ .caller = &c->caller, .file = -1, .done = on_snapshot_imported };
-    c->state = i;
-    c->on_end = free_import_call;
     if (call_query(c, "name", &name) < 0)
         return;
     if (name.n >= sizeof((struct snapshot_record *)NULL)->name) {

@@ -172,12 +172,6 @@ struct ssh_call {
     struct buf key;
 };
 
-static void free_ssh_call(struct ssh_call *s)
-{
-    buf_done(&s->key);
-    free(s);
-}
-
 static void start_ssh_server(struct ssh_call *s, const struct ssh_kit *kit)
 {
     struct call *c = s->call;
@@ -215,7 +209,6 @@ static void on_ssh_kit_supplied(struct ssh_order *o, int r, const struct err *e,
         call_fail(c, e);
     else if (c->x)
         start_ssh_server(s, kit);
-    free_ssh_call(s);
     call_unref(c);
 }
 
@@ -241,14 +234,12 @@ static bool read_ssh_request(struct call *c, struct ssh_call *s)
 
 static void rest_connect_ssh(struct call *c)
 {
-    struct ssh_call *s = new0(sizeof *s);
+    struct ssh_call *s = call_state(c, sizeof *s, NULL);
 
     *s = (struct ssh_call){ .call = c, .order.done = on_ssh_kit_supplied };
-    buf_init(&s->key, SSH_KEY_LINE_MAX);
-    if (!read_ssh_request(c, s)) {
-        free_ssh_call(s);
+    call_own_buf(c, &s->key, SSH_KEY_LINE_MAX);
+    if (!read_ssh_request(c, s))
         return;
-    }
     call_ref(c);
     ssh_supply_order(c->api, &s->order);
 }

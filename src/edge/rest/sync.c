@@ -37,13 +37,12 @@ struct sync_call {
     struct workspace_accept accept;
 };
 
-static void free_sync_call(struct call *c)
+static void release_sync_call(void *state)
 {
-    struct sync_call *s = c->state;
+    struct sync_call *s = state;
 
     workspace_op_done(&s->op);
     drop_fd(&s->accept.client);
-    free(s);
 }
 
 static void write_sync_counts(struct json_writer *w, const struct sync_report *r)
@@ -147,7 +146,7 @@ static void rest_sync_workspace(struct call *c)
         call_fail(c, &e);
         return;
     }
-    s = new0(sizeof *s);
+    s = call_state(c, sizeof *s, release_sync_call);
     *s =
         (struct sync_call){ .call = call_ref(c), .dry_run = q.dry_run, .accept = { .client = -1 } };
     s->op.flags = SYNC_DELETE | (q.force ? SYNC_FORCE : 0u) | (q.dry_run ? SYNC_DRY_RUN : 0u) |
@@ -159,8 +158,6 @@ static void rest_sync_workspace(struct call *c)
     }
     s->op.done = on_workspace_synced;
     s->op.moved = on_sync_progress;
-    c->state = s;
-    c->on_end = free_sync_call;
     workspace_sync(c->sandbox, &c->caller.actor, &s->op);
 }
 

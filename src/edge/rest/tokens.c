@@ -140,23 +140,20 @@ struct token_call {
     bool daytona;
 };
 
-static void free_token_call(struct call *c)
+static void release_token_call(void *state)
 {
-    struct token_call *t = c->state;
+    struct token_call *t = state;
 
     explicit_bzero(t->op.secret, sizeof t->op.secret);
-    free(t);
 }
 
 static struct token_call *new_token_call(struct call *c, void (*done)(struct token_op *op, int r,
                                                                       const struct err *e))
 {
-    struct token_call *t = new0(sizeof *t);
+    struct token_call *t = call_state(c, sizeof *t, release_token_call);
 
     t->call = c;
     t->op.done = done;
-    c->state = t;
-    c->on_end = free_token_call;
     return t;
 }
 

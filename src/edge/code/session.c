@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "edge/code/session.h"
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+
+static void release_code_run(void *state)
+{
+    struct code_run *r = state;
+
+    loop_timer_stop(&r->deadline);
+    background_done(&r->session);
+    code_output_done(&r->output);
+}
+
+static void on_code_client_gone(struct call *c)
+{
+    code_run_stop(c->state);
+}
+
+void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
+{
+    struct code_run *r = background_new(c, size, 2 * CODE_MAX, release_code_run);
+
+    r->wire = wire;
+    c->on_gone = on_code_client_gone;
+    return r;
+}
+
+void code_run_stop(struct code_run *r)
+{
+    loop_timer_stop(&r->deadline);
+    watcher_stop(&r->session.watcher);
+}
+
+/* --- sessions --- */
+
+const char *code_session_name(const struct process_view *v, const char *kind)
+{
+    return !v->ended && kernel_of(v->request->argv.p[0]) ? background_name(v, kind) : NULL;
+}
+
+struct session_search {
+    const char *kind;
+    struct str name;
+    struct process *found;
+};
+
+static void match_code_session(void *user, struct process *p)
+{
+    struct session_search *s = user;
+    struct process_view v;
+    const char *name;
+
+    process_view(p, &v);
+    name = code_session_name(&v, s->kind);
+    if (name && str_eq(str_from(name), s->name))
+        s->found = p; /* the newest one, in case an older one is still ending */
+}
+
+struct process *code_session_find(struct sandbox *s, const char *kind, struct str name)
+{
+    struct session_search q = { .kind = kind, .name = name };
+
+    process_each(s, match_code_session, &q);
+    return q.found ? process_ref(q.found) : NULL;
+}
+
+const struct kernel *code_session_kernel(const struct process *session)
+{
+    struct process_view v;
+
+    process_view(session, &v);
+    return kernel_of(v.request->argv.p[0]);
+}
+
+void code_session_start(struct code_run *r, const struct kernel *kernel, const char *tag,
+                        const char *cwd, background_started_fn *started)
+{
+    const struct process_request q = { .argv = { kernel->argv, KERNEL_ARGS },
+                                       .cwd = cwd,
+                                       .user = "user",
+                                       .tag = tag,
+                                       .stdin_ = true,
+                                       .background = true,
+                                       .helper = PROCESS_KERNEL,
+                                       .rows = 24,
+                                       .cols = 80 };
+
+    r->kernel = kernel;
+    background_start(&r->session, &q, started);
+}
+
+/* --- an execution --- */
+
+static struct code_run *code_run_of(struct watcher *w)
+{
+    return container_of(w, struct code_run, session.watcher);
+}
+
+static void stop_code_run(struct code_run *r, enum code_stop why)
+{
+    code_run_stop(r);
+    r->wire->stop(r, why);
+}
+
+static bool on_code_output(struct watcher *w, int channel, struct str data)
+{
+    struct code_run *r = code_run_of(w);
+    struct buf *lines = &r->output.json_lines;
+    int over = code_output_take(&r->output, channel, data), sent = 0;
+
+    if (over >= 0 && lines->n)
+        sent = r->wire->send(r, buf_str(lines));
+    buf_clear(lines);
+    if (over < 0)
+        stop_code_run(r, CODE_TOO_BIG);
+    else if (sent < 0)
+        stop_code_run(r, CODE_UNSENT);
+    else if (over > 0)
+        stop_code_run(r, CODE_COMPLETED);
+    return sent <= 0;
+}
+
+static void on_code_session_ended(struct watcher *w, const struct backend_end *end)
+{
+    stop_code_run(code_run_of(w),
+                  end->how == BACKEND_LOST ? CODE_SANDBOX_LOST : CODE_SESSION_ENDED);
+}
+
+static void on_code_client_behind(struct watcher *w)
+{
+    stop_code_run(code_run_of(w), CODE_BEHIND);
+}
+
+static void on_code_stdin_room(struct watcher *w)
+{
+    (void)background_send_input(&code_run_of(w)->session, NULL); /* the watcher reports the end */
+}
+
+/* Interrupts the running code; the session continues. */
+static void on_code_deadline(struct loop_timer *timer)
+{
+    struct code_run *r = container_of(timer, struct code_run, deadline);
+
+    (void)process_signal(r->session.process, SIGINT, BACKEND_SCOPE_ONE, NULL);
+    stop_code_run(r, CODE_TIMED_OUT);
+}
+
+int code_prepare(struct code_run *r, const char *code, const struct json_map *env, struct err *e)
+{
+    const struct kernel *kernel = code_session_kernel(r->session.process);
+    int err = id_make("run_", r->id, e);
+
+    if (err < 0)
+        return err;
+    code_output_init(&r->output, r->id, kernel->raw);
+    return kernel->request(&r->session.input, r->id, code, env, e);
+}
+
+void code_execute(struct code_run *r, int64_t timeout_ns)
+{
+    static const struct watcher_events events = { .output = on_code_output,
+                                                  .ended = on_code_session_ended,
+                                                  .fell_behind = on_code_client_behind,
+                                                  .room = on_code_stdin_room };
+
+    background_watch(&r->session, &events, true);
+    if (timeout_ns)
+        loop_timer_start(r->session.call->api->loop, &r->deadline, clock_mono() + timeout_ns,
+                         on_code_deadline, NULL);
+    (void)background_send_input(&r->session, NULL); /* the watcher reports the end */
+}
