@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/code/code_output.h"
 
-#include "edge/core/json_members.h"
 #include "base/id.h"
+#include "lib/json/writer.h"
 
 enum { LINE_BYTES = 8 << 20, PIECE_BYTES = 64 << 10, MARK_BYTES = 2 * ID_MAX };
 
@@ -31,9 +31,8 @@ static int add_text_event(struct code_output *o, int i, struct str text)
         return 0;
     json_writer_init(&w, &o->json_lines, JSON_COMPACT);
     json_begin_object(&w);
-    write_str_member(&w, "type", i ? "stderr" : "stdout");
-    json_key(&w, STR("text"));
-    json_put_lossy(&w, text);
+    json_field_text(&w, "type", i ? "stderr" : "stdout");
+    json_field_lossy(&w, "text", text);
     json_end_object(&w);
     if (json_writer_finish(&w, NULL) < 0 || buf_add_c(&o->json_lines, '\n') < 0)
         return -(int)ERR_TOO_BIG;

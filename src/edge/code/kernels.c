@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "edge/core/json_members.h"
+#include "lib/json/writer.h"
 
 static int write_json_request(struct buf *out, const char *id, const char *code,
                               const struct json_map *env, struct err *e)
@@ -13,12 +13,11 @@ static int write_json_request(struct buf *out, const char *id, const char *code,
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    write_str_member(&w, "id", id);
-    write_str_member(&w, "code", code);
-    json_key(&w, STR("env_vars"));
-    json_begin_object(&w);
+    json_field_text(&w, "id", id);
+    json_field_text(&w, "code", code);
+    json_field_begin_object(&w, "env_vars");
     for (size_t i = 0; i < env->n; i++)
-        write_str_member(&w, env->p[i].key, env->p[i].value);
+        json_field_text(&w, env->p[i].key, env->p[i].value);
     json_end_object(&w);
     json_end_object(&w);
     r = json_writer_finish(&w, e);

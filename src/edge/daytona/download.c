@@ -99,7 +99,7 @@ static void write_reason_message(struct json_writer *w, const struct err *e, int
     char text[320];
 
     snprintf(text, sizeof text, "file not found: %.240s", path);
-    write_str_member(w, "message", status == 404 ? text : e->msg);
+    json_field_text(w, "message", status == 404 ? text : e->msg);
 }
 
 static void write_failure_json(struct json_writer *w, const struct err *e, const char *path)
@@ -107,13 +107,13 @@ static void write_failure_json(struct json_writer *w, const struct err *e, const
     int status = problem_status(e->code);
 
     json_begin_object(w);
-    write_int_member(w, "statusCode", status);
+    json_field_int(w, "statusCode", status);
     write_reason_message(w, e, status, path);
-    write_str_member(w, "code",
-                     status == 404   ? "FILE_NOT_FOUND"
-                     : status == 403 ? "FILE_ACCESS_DENIED"
-                                     : "FILE_READ_FAILED");
-    write_str_member(w, "source", "DAYTONA_DAEMON");
+    json_field_text(w, "code",
+                    status == 404   ? "FILE_NOT_FOUND"
+                    : status == 403 ? "FILE_ACCESS_DENIED"
+                                    : "FILE_READ_FAILED");
+    json_field_text(w, "source", "DAYTONA_DAEMON");
     json_end_object(w);
 }
 

@@ -170,9 +170,9 @@ static void write_hits(struct file_search *s, const char *path)
 
         memcpy(&h, rest.p, sizeof h);
         json_begin_object(w);
-        write_bytes_member(w, "file", str_from(path));
-        write_int_member(w, "line", h.number);
-        write_bytes_member(w, "content", (struct str){ rest.p + sizeof h, h.n });
+        json_field_text(w, "file", path);
+        json_field_int(w, "line", h.number);
+        json_field_lossy(w, "content", (struct str){ rest.p + sizeof h, h.n });
         json_end_object(w);
         rest = (struct str){ rest.p + sizeof h + h.n, rest.n - sizeof h - h.n };
     }

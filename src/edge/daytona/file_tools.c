@@ -54,10 +54,10 @@ static void replace_in_next(struct replacing *k);
 static void settle_file(struct replacing *k, const struct err *e)
 {
     json_begin_object(&k->writer);
-    write_bytes_member(&k->writer, "file", str_from(k->paths[0]));
-    write_bool_member(&k->writer, "success", !e);
+    json_field_text(&k->writer, "file", k->paths[0]);
+    json_field_bool(&k->writer, "success", !e);
     if (e)
-        write_bytes_member(&k->writer, "error", str_from(e->msg));
+        json_field_text(&k->writer, "error", e->msg);
     json_end_object(&k->writer);
     k->next++;
     replace_in_next(k);

@@ -61,20 +61,20 @@ static void write_toolbox_entry(struct json_writer *w, const struct backend_entr
     char text[TIME_TEXT];
 
     json_begin_object(w);
-    write_bytes_member(w, "name", v->name);
+    json_field_lossy(w, "name", v->name);
     if (path)
-        write_str_member(w, "path", path);
-    write_bool_member(w, "isDir", S_ISDIR(v->mode));
-    write_int_member(w, "size", (int64_t)v->size);
+        json_field_text(w, "path", path);
+    json_field_bool(w, "isDir", S_ISDIR(v->mode));
+    json_field_int(w, "size", (int64_t)v->size);
     entry_mode_text(v->mode, text);
-    write_str_member(w, "mode", text);
+    json_field_text(w, "mode", text);
     snprintf(text, sizeof text, "%04o", v->mode & 07777);
-    write_str_member(w, "permissions", text);
+    json_field_text(w, "permissions", text);
     entry_write_owner(w, "owner", v->uid);
     entry_write_owner(w, "group", v->gid);
     time_text(v->mtime_ns, text);
-    write_str_member(w, "modTime", text);
-    write_str_member(w, "modifiedAt", text);
+    json_field_text(w, "modTime", text);
+    json_field_text(w, "modifiedAt", text);
     json_end_object(w);
 }
 

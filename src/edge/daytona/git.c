@@ -137,7 +137,7 @@ static void write_hash(struct json_writer *w, const void *x)
 
     str_cut(git_output(x), '\n', &hash);
     json_begin_object(w);
-    write_bytes_member(w, "hash", hash);
+    json_field_lossy(w, "hash", hash);
     json_end_object(w);
 }
 
@@ -162,9 +162,8 @@ static void write_branches(struct json_writer *w, const void *x)
     struct str line, rest = str_cut(git_output(x), '\n', &line);
 
     json_begin_object(w);
-    write_bytes_member(w, "current", line);
-    json_key(w, STR("branches"));
-    json_begin_array(w);
+    json_field_lossy(w, "current", line);
+    json_field_begin_array(w, "branches");
     while (rest.n) {
         rest = str_cut(rest, '\n', &line);
         json_put_lossy(w, line);
@@ -184,16 +183,15 @@ static void write_remotes(struct json_writer *w, const void *x)
     struct str line, rest = git_output(x), name, url;
 
     json_begin_object(w);
-    json_key(w, STR("remotes"));
-    json_begin_array(w);
+    json_field_begin_array(w, "remotes");
     while (rest.n) {
         rest = str_cut(rest, '\n', &line);
         if (!str_ends(line, STR(" (fetch)")))
             continue;
         url = str_cut(line, '\t', &name);
         json_begin_object(w);
-        write_bytes_member(w, "name", name);
-        write_bytes_member(w, "url", (struct str){ url.p, url.n - strlen(" (fetch)") });
+        json_field_lossy(w, "name", name);
+        json_field_lossy(w, "url", (struct str){ url.p, url.n - strlen(" (fetch)") });
         json_end_object(w);
     }
     json_end_array(w);
@@ -211,8 +209,8 @@ static void write_value(struct json_writer *w, const void *x)
 
     json_begin_object(w);
     if (value.n)
-        write_bytes_member(w, "value",
-                           (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
+        json_field_lossy(w, "value",
+                         (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
     json_end_object(w);
 }
 
@@ -233,9 +231,9 @@ static void write_history(struct json_writer *w, const void *x)
         json_begin_object(w);
         for (size_t i = 0; i < COUNT_OF(keys); i++) {
             record = str_cut(record, '\x1f', &field);
-            write_bytes_member(w, keys[i], field);
+            json_field_lossy(w, keys[i], field);
         }
-        write_bytes_member(w, "message", record);
+        json_field_lossy(w, "message", record);
         json_end_object(w);
     }
     json_end_array(w);

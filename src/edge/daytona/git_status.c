@@ -6,24 +6,6 @@ struct branch {
     int64_t ahead, behind;
 };
 
-static void write_git_text(struct json_writer *w, const char *key, struct str value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, value);
-}
-
-static void write_git_number(struct json_writer *w, const char *key, int64_t n)
-{
-    json_key(w, str_from(key));
-    json_put_int(w, n);
-}
-
-static void write_git_flag(struct json_writer *w, const char *key, bool value)
-{
-    json_key(w, str_from(key));
-    json_put_bool(w, value);
-}
-
 static const char *word_of(char letter)
 {
     switch (letter) {
@@ -82,10 +64,10 @@ static void write_git_file(struct json_writer *w, struct str name, const char le
                            struct str extra)
 {
     json_begin_object(w);
-    write_git_text(w, "name", name);
-    write_git_text(w, "staging", str_from(word_of(letters[0])));
-    write_git_text(w, "worktree", str_from(word_of(letters[1])));
-    write_git_text(w, "extra", extra);
+    json_field_lossy(w, "name", name);
+    json_field_text(w, "staging", word_of(letters[0]));
+    json_field_text(w, "worktree", word_of(letters[1]));
+    json_field_lossy(w, "extra", extra);
     json_end_object(w);
 }
 
@@ -111,13 +93,13 @@ static void write_git_record(struct json_writer *w, struct str record, struct st
 
 static void write_branch(struct json_writer *w, const struct branch *b)
 {
-    write_git_text(w, "currentBranch", b->head.n ? b->head : STR(""));
-    write_git_flag(w, "detached", str_eq(b->head, STR("(detached)")));
-    write_git_flag(w, "branchPublished", b->upstream.n > 0);
+    json_field_lossy(w, "currentBranch", b->head.n ? b->head : STR(""));
+    json_field_bool(w, "detached", str_eq(b->head, STR("(detached)")));
+    json_field_bool(w, "branchPublished", b->upstream.n > 0);
     if (b->upstream.n)
-        write_git_text(w, "upstream", b->upstream);
-    write_git_number(w, "ahead", b->ahead);
-    write_git_number(w, "behind", b->behind);
+        json_field_lossy(w, "upstream", b->upstream);
+    json_field_int(w, "ahead", b->ahead);
+    json_field_int(w, "behind", b->behind);
 }
 
 void git_status_write(struct json_writer *w, struct str text)
@@ -126,8 +108,7 @@ void git_status_write(struct json_writer *w, struct str text)
     struct str rest = text, record;
 
     json_begin_object(w);
-    json_key(w, STR("fileStatus"));
-    json_begin_array(w);
+    json_field_begin_array(w, "fileStatus");
     while (rest.n) {
         rest = str_cut(rest, '\0', &record);
         if (record.n && record.p[0] == '#')

@@ -8,13 +8,12 @@ static void write_daytona_config(struct json_writer *w, const void *what)
     char base[128];
 
     json_begin_object(w);
-    write_str_member(w, "version", "sandboxer");
-    write_str_member(w, "defaultSnapshot", "base");
+    json_field_text(w, "version", "sandboxer");
+    json_field_text(w, "defaultSnapshot", "base");
     if (daytona_base_url(c, base, sizeof base)) {
-        json_key(w, STR("proxyToolboxUrl"));
-        json_put_str(w, str_from(base));
+        json_field_cstr(w, "proxyToolboxUrl", base);
     }
-    write_str_member(w, "environment", "self-hosted");
+    json_field_text(w, "environment", "self-hosted");
     json_end_object(w);
 }
 
@@ -36,7 +35,7 @@ static void show_toolbox_version(struct call *c)
 static void write_home(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    write_str_member(w, "dir", DAYTONA_HOME);
+    json_field_text(w, "dir", DAYTONA_HOME);
     json_end_object(w);
 }
 

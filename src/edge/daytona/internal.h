@@ -44,8 +44,7 @@ bool daytona_base_url(const struct call *c, char *ret, size_t cap);
 /* --- members of JSON objects --- */
 static inline void write_bytes_member(struct json_writer *w, const char *key, struct str value)
 {
-    json_key(w, str_from(key));
-    json_put_lossy(w, value);
+    json_field_lossy(w, key, value);
 }
 
 /* --- preview.c: requests to servers in sandboxes --- */

@@ -62,10 +62,10 @@ static void write_context(struct json_writer *w, const void *process)
 
     process_view(process, &v);
     json_begin_object(w);
-    write_str_member(w, "id", background_name(&v, CONTEXT));
-    write_str_member(w, "language", "python");
-    write_str_member(w, "cwd", v.request->cwd ? v.request->cwd : "/");
-    write_bool_member(w, "active", !v.ended);
+    json_field_text(w, "id", background_name(&v, CONTEXT));
+    json_field_text(w, "language", "python");
+    json_field_text(w, "cwd", v.request->cwd ? v.request->cwd : "/");
+    json_field_bool(w, "active", !v.ended);
     time_write(w, "createdAt", v.started_ns);
     json_end_object(w);
 }
@@ -118,8 +118,7 @@ static void write_contexts(struct json_writer *w, const void *what)
     const struct call *c = what;
 
     json_begin_object(w);
-    json_key(w, STR("contexts"));
-    json_begin_array(w);
+    json_field_begin_array(w, "contexts");
     process_each(c->sandbox, write_daytona_context, w);
     json_end_array(w);
     json_end_object(w);

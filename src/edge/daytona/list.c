@@ -30,8 +30,7 @@ static void write_daytona_sandboxes(struct json_writer *w, const void *what)
     char next[BOX_PAGE_CURSOR];
 
     json_begin_object(w);
-    json_key(w, STR("items"));
-    json_begin_array(w);
+    json_field_begin_array(w, "items");
     for (size_t i = 0; i < n; i++)
         write_row(w, p->call, &rows[i]);
     json_end_array(w);

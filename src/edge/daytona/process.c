@@ -157,12 +157,10 @@ static void write_command_outcome(struct json_writer *w, const void *what)
     const struct command_outcome *o = what;
 
     json_begin_object(w);
-    write_int_member(w, "exitCode", o->exit_code);
-    write_bytes_member(w, "result", buf_str(&o->exec->out[0]));
-    json_key(w, STR("artifacts"));
-    json_begin_object(w);
-    json_key(w, STR("charts"));
-    json_begin_array(w);
+    json_field_int(w, "exitCode", o->exit_code);
+    json_field_lossy(w, "result", buf_str(&o->exec->out[0]));
+    json_field_begin_object(w, "artifacts");
+    json_field_begin_array(w, "charts");
     json_end_array(w);
     json_end_object(w);
     json_end_object(w);

@@ -55,10 +55,10 @@ static struct pty *pty_of(struct watcher *w)
 
 static void write_pty_end(struct json_writer *w, const struct backend_end *end)
 {
-    write_int_member(w, "exitCode", daytona_exit_code(end));
+    json_field_int(w, "exitCode", daytona_exit_code(end));
     if (end->how != BACKEND_EXITED)
-        write_str_member(w, "exitReason",
-                         end->how == BACKEND_LOST ? "the sandbox ended" : "it was killed");
+        json_field_text(w, "exitReason",
+                        end->how == BACKEND_LOST ? "the sandbox ended" : "it was killed");
 }
 
 static void send_control(struct pty *p, const char *status, const struct backend_end *end)
@@ -68,8 +68,8 @@ static void send_control(struct pty *p, const char *status, const struct backend
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    write_str_member(&w, "type", "control");
-    write_str_member(&w, "status", status);
+    json_field_text(&w, "type", "control");
+    json_field_text(&w, "status", status);
     if (end)
         write_pty_end(&w, end);
     json_end_object(&w);
@@ -194,7 +194,7 @@ static void serve_pty_socket(struct pty *p, bool live_only)
 static void write_created_pty(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    write_str_member(w, "sessionId", what);
+    json_field_text(w, "sessionId", what);
     json_end_object(w);
 }
 
@@ -388,12 +388,12 @@ static void write_pty(struct json_writer *w, const void *what)
 
     process_view(s->process, &v);
     json_begin_object(w);
-    write_str_member(w, "id", background_name(&v, DAYTONA_PTY));
-    write_bool_member(w, "active", !v.ended);
-    write_int_member(w, "cols", s->cols ? s->cols : v.request->cols);
-    write_int_member(w, "rows", s->rows ? s->rows : v.request->rows);
-    write_str_member(w, "cwd", v.request->cwd ? v.request->cwd : "/");
-    write_bool_member(w, "lazyStart", false);
+    json_field_text(w, "id", background_name(&v, DAYTONA_PTY));
+    json_field_bool(w, "active", !v.ended);
+    json_field_int(w, "cols", s->cols ? s->cols : v.request->cols);
+    json_field_int(w, "rows", s->rows ? s->rows : v.request->rows);
+    json_field_text(w, "cwd", v.request->cwd ? v.request->cwd : "/");
+    json_field_bool(w, "lazyStart", false);
     time_write(w, "createdAt", v.started_ns);
     json_key(w, STR("envs"));
     guard_write_env(w, &v.request->env, s->may_exec);
@@ -432,8 +432,7 @@ static void write_pty_list(struct json_writer *w, const void *what)
     struct pty_list l = { w, guard_may_exec(c, c->sandbox) };
 
     json_begin_object(w);
-    json_key(w, STR("sessions"));
-    json_begin_array(w);
+    json_field_begin_array(w, "sessions");
     process_each(c->sandbox, write_listed_pty, &l);
     json_end_array(w);
     json_end_object(w);

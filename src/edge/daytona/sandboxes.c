@@ -207,7 +207,7 @@ static void write_url(struct json_writer *w, const void *what)
     if (daytona_base_url(what, base, sizeof base))
         snprintf(url, sizeof url, "%s" DAYTONA_TOOLBOX, base);
     json_begin_object(w);
-    write_str_member(w, "url", url);
+    json_field_text(w, "url", url);
     json_end_object(w);
 }
 

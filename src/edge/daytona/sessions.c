@@ -289,10 +289,10 @@ static void write_command(struct json_writer *w, const struct session_command *n
 
     (void)session_decode(n->text, &text);
     json_begin_object(w);
-    write_str_member(w, "id", n->id);
-    write_bytes_member(w, "command", buf_str(&text));
+    json_field_text(w, "id", n->id);
+    json_field_lossy(w, "command", buf_str(&text));
     if (n->ended)
-        write_int_member(w, "exitCode", n->status);
+        json_field_int(w, "exitCode", n->status);
     json_end_object(w);
 }
 
@@ -302,9 +302,8 @@ static void write_daytona_session(struct json_writer *w, const struct session_ca
 
     process_view(t->shell.process, &v);
     json_begin_object(w);
-    write_str_member(w, "sessionId", background_name(&v, DAYTONA_SESSION));
-    json_key(w, STR("commands"));
-    json_begin_array(w);
+    json_field_text(w, "sessionId", background_name(&v, DAYTONA_SESSION));
+    json_field_begin_array(w, "commands");
     for (const struct session_command *n = t->commands; n; n = n->next)
         write_command(w, n);
     json_end_array(w);
@@ -354,9 +353,9 @@ static void get_command(struct call *c)
 
 static void write_command_output(struct json_writer *w, const struct session_call *t)
 {
-    write_bytes_member(w, "output", buf_str(&t->both));
-    write_bytes_member(w, "stdout", buf_str(&t->out[0]));
-    write_bytes_member(w, "stderr", buf_str(&t->out[1]));
+    json_field_lossy(w, "output", buf_str(&t->both));
+    json_field_lossy(w, "stdout", buf_str(&t->out[0]));
+    json_field_lossy(w, "stderr", buf_str(&t->out[1]));
 }
 
 static void write_command_logs(struct json_writer *w, const void *what)
@@ -449,7 +448,7 @@ static const struct json_field create_fields[] = {
 static void write_created_session(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    write_str_member(w, "sessionId", what);
+    json_field_text(w, "sessionId", what);
     json_end_object(w);
 }
 
@@ -536,9 +535,9 @@ static void write_run(struct json_writer *w, const void *what)
     const struct session_call *t = what;
 
     json_begin_object(w);
-    write_str_member(w, "cmdId", t->id);
+    json_field_text(w, "cmdId", t->id);
     if (is_command_finished(t)) {
-        write_int_member(w, "exitCode", t->status);
+        json_field_int(w, "exitCode", t->status);
         write_command_output(w, t);
     }
     json_end_object(w);

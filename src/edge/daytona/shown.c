@@ -33,8 +33,7 @@ const char *daytona_state(const struct sandbox_record *r, const struct sandbox *
 
 static void write_gib_member(struct json_writer *w, const char *key, uint32_t mib)
 {
-    json_key(w, str_from(key));
-    json_put_double(w, mib / 1024.0);
+    json_field_double(w, key, mib / 1024.0);
 }
 
 /* Writes the size by the sandbox's profile; zeros if the profile no longer exists. */
@@ -46,9 +45,8 @@ static void write_sandbox_size(struct json_writer *w, const struct call *c,
 
     snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
     (void)catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL);
-    json_key(w, STR("cpu"));
-    json_put_double(w, p ? profile_cpu_milli(p) / 1000.0 : 0);
-    write_int_member(w, "gpu", 0);
+    json_field_double(w, "cpu", p ? profile_cpu_milli(p) / 1000.0 : 0);
+    json_field_int(w, "gpu", 0);
     write_gib_member(w, "memory", p ? p->resources.memory_mb : 0);
     write_gib_member(w, "disk", p ? p->resources.disk_mb : 0);
 }
@@ -63,13 +61,13 @@ static void write_rest_intervals(struct json_writer *w, const struct sandbox *s)
 {
     struct sandbox_rest rest = sandbox_rest(s);
 
-    write_int_member(w, "autoStopInterval", whole_minutes(rest.idle_ns));
-    write_int_member(w, "autoPauseInterval", 0);
-    write_int_member(w, "autoArchiveInterval", 0);
-    write_int_member(w, "autoDeleteInterval",
-                     rest.idle_ns && !rest.stops ? 0
-                     : rest.keep_ns              ? whole_minutes(rest.keep_ns)
-                                                 : -1);
+    json_field_int(w, "autoStopInterval", whole_minutes(rest.idle_ns));
+    json_field_int(w, "autoPauseInterval", 0);
+    json_field_int(w, "autoArchiveInterval", 0);
+    json_field_int(w, "autoDeleteInterval",
+                   rest.idle_ns && !rest.stops ? 0
+                   : rest.keep_ns              ? whole_minutes(rest.keep_ns)
+                                               : -1);
 }
 
 static void write_sandbox_env(struct json_writer *w, const struct daytona_shown *s,
@@ -93,7 +91,7 @@ static void write_toolbox_url(struct json_writer *w, const struct call *c)
     if (!daytona_base_url(c, base, sizeof base))
         return;
     snprintf(url, sizeof url, "%s" DAYTONA_TOOLBOX, base);
-    write_str_member(w, "toolboxProxyUrl", url);
+    json_field_text(w, "toolboxProxyUrl", url);
 }
 
 void daytona_write_sandbox(struct json_writer *w, const void *what)
@@ -104,19 +102,19 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     const struct create_request q = template_original_request(r, &a);
 
     json_begin_object(w);
-    write_str_member(w, "id", r->id);
-    write_str_member(w, "organizationId", r->owner);
-    write_str_member(w, "name", daytona_sandbox_name(r));
-    write_str_member(w, "snapshot", template_source_name(s->call->api, r, &q));
-    write_str_member(w, "user", DAYTONA_USER);
-    write_str_member(w, "target", "local");
-    write_str_member(w, "sandboxClass", "container");
-    write_str_member(w, "state", daytona_state(r, s->sandbox));
+    json_field_text(w, "id", r->id);
+    json_field_text(w, "organizationId", r->owner);
+    json_field_text(w, "name", daytona_sandbox_name(r));
+    json_field_text(w, "snapshot", template_source_name(s->call->api, r, &q));
+    json_field_text(w, "user", DAYTONA_USER);
+    json_field_text(w, "target", "local");
+    json_field_text(w, "sandboxClass", "container");
+    json_field_text(w, "state", daytona_state(r, s->sandbox));
     if (r->state == SANDBOX_FAILED)
-        write_str_member(w, "errorReason", r->reason);
-    write_bool_member(w, "recoverable", false);
-    write_bool_member(w, "public", false);
-    write_bool_member(w, "networkBlockAll", s->sandbox && !egress_settings_open(s->sandbox));
+        json_field_text(w, "errorReason", r->reason);
+    json_field_bool(w, "recoverable", false);
+    json_field_bool(w, "public", false);
+    json_field_bool(w, "networkBlockAll", s->sandbox && !egress_settings_open(s->sandbox));
     write_sandbox_env(w, s, &q.env);
     json_key(w, STR("labels"));
     daytona_labels_write(w, &r->labels);

@@ -13,26 +13,17 @@ enum { PAGE_DEFAULT = 100, PAGE_MAX = 200, PAGES_MAX = 10000 };
 
 /* --- snapshots as JSON --- */
 
-static void write_null_member(struct json_writer *w, const char *key)
-{
-    json_key(w, str_from(key));
-    json_put_null(w);
-}
-
 static void write_snapshot_common(struct json_writer *w, const struct profile *p)
 {
-    write_str_member(w, "state", "active");
-    json_key(w, STR("cpu"));
-    json_put_double(w, p ? profile_cpu_milli(p) / 1000.0 : 0);
-    write_int_member(w, "gpu", 0);
-    json_key(w, STR("mem"));
-    json_put_double(w, p ? p->resources.memory_mb / 1024.0 : 0);
-    json_key(w, STR("disk"));
-    json_put_double(w, p ? p->resources.disk_mb / 1024.0 : 0);
-    write_null_member(w, "entrypoint");
-    write_null_member(w, "errorReason");
-    write_null_member(w, "lastUsedAt");
-    write_str_member(w, "sandboxClass", "container");
+    json_field_text(w, "state", "active");
+    json_field_double(w, "cpu", p ? profile_cpu_milli(p) / 1000.0 : 0);
+    json_field_int(w, "gpu", 0);
+    json_field_double(w, "mem", p ? p->resources.memory_mb / 1024.0 : 0);
+    json_field_double(w, "disk", p ? p->resources.disk_mb / 1024.0 : 0);
+    json_field_null(w, "entrypoint");
+    json_field_null(w, "errorReason");
+    json_field_null(w, "lastUsedAt");
+    json_field_text(w, "sandboxClass", "container");
 }
 
 /* A profile has no creation time, but clients require one. */
@@ -42,13 +33,13 @@ static void write_profile_snapshot(struct json_writer *w, const void *what)
     const char *name = template_profile_name(p->id);
 
     json_begin_object(w);
-    write_str_member(w, "id", name);
-    write_str_member(w, "name", name);
-    write_bool_member(w, "general", true);
-    write_null_member(w, "size");
-    write_null_member(w, "sourceSandboxId");
-    write_str_member(w, "createdAt", "1970-01-01T00:00:00Z");
-    write_str_member(w, "updatedAt", "1970-01-01T00:00:00Z");
+    json_field_text(w, "id", name);
+    json_field_text(w, "name", name);
+    json_field_bool(w, "general", true);
+    json_field_null(w, "size");
+    json_field_null(w, "sourceSandboxId");
+    json_field_text(w, "createdAt", "1970-01-01T00:00:00Z");
+    json_field_text(w, "updatedAt", "1970-01-01T00:00:00Z");
     write_snapshot_common(w, p);
     json_end_object(w);
 }
@@ -58,13 +49,12 @@ static void write_snapshot(struct json_writer *w, const void *what)
     const struct snapshot_record *r = what;
 
     json_begin_object(w);
-    write_str_member(w, "id", r->id);
-    write_str_member(w, "name", r->name[0] ? r->name : r->id);
-    write_str_member(w, "organizationId", r->owner);
-    write_bool_member(w, "general", false);
-    json_key(w, STR("size"));
-    json_put_double(w, (double)r->bytes / (1 << 30));
-    write_str_member(w, "sourceSandboxId", r->sandbox);
+    json_field_text(w, "id", r->id);
+    json_field_text(w, "name", r->name[0] ? r->name : r->id);
+    json_field_text(w, "organizationId", r->owner);
+    json_field_bool(w, "general", false);
+    json_field_double(w, "size", (double)r->bytes / (1 << 30));
+    json_field_text(w, "sourceSandboxId", r->sandbox);
     time_write(w, "createdAt", r->created_ns);
     time_write(w, "updatedAt", r->created_ns);
     write_snapshot_common(w, NULL);
@@ -116,13 +106,12 @@ static void answer_daytona_page(struct call *c, struct snapshot_page *p)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("items"));
-    json_begin_array(&w);
+    json_field_begin_array(&w, "items");
     write_items(&w, p);
     json_end_array(&w);
-    write_int_member(&w, "total", (int64_t)p->profiles);
-    write_int_member(&w, "page", (int64_t)(p->from / p->limit) + 1);
-    write_int_member(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
+    json_field_int(&w, "total", (int64_t)p->profiles);
+    json_field_int(&w, "page", (int64_t)(p->from / p->limit) + 1);
+    json_field_int(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
     json_end_object(&w);
     if (json_writer_finish(&w, &e) < 0)
         call_fail(c, &e);

@@ -99,8 +99,7 @@ static int write_kept_builds(struct api *a, struct buf *out, struct err *e)
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("builds"));
-    json_begin_array(&w);
+    json_field_begin_array(&w, "builds");
     for (struct link *m = list_first(&e2b_state_of(a)->builds); m;
          m = list_after(&e2b_state_of(a)->builds, m))
         write_kept_build(container_of(m, struct e2b_build, link), &w);

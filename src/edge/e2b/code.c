@@ -6,7 +6,6 @@
 #include "edge/code/session.h"
 #include "base/own.h"
 #include "edge/e2b/internal.h"
-#include "edge/core/json_members.h"
 
 enum { CONTEXTS_MAX = 32 };
 
@@ -161,9 +160,9 @@ static void write_e2b_context(struct json_writer *w, const void *session)
 
     process_view(session, &v);
     json_begin_object(w);
-    write_str_member(w, "id", background_name(&v, TAG));
-    write_str_member(w, "language", kernel_of(v.request->argv.p[0])->language);
-    write_str_member(w, "cwd", v.request->cwd ? v.request->cwd : "/");
+    json_field_text(w, "id", background_name(&v, TAG));
+    json_field_text(w, "language", kernel_of(v.request->argv.p[0])->language);
+    json_field_text(w, "cwd", v.request->cwd ? v.request->cwd : "/");
     json_end_object(w);
 }
 

@@ -5,7 +5,6 @@
 
 #include "edge/e2b/internal.h"
 #include "base/own.h"
-#include "edge/core/json_members.h"
 #include "edge/core/file_take.h"
 
 enum { NEW_MODE = 0644 };
@@ -33,9 +32,9 @@ static void write_composed_file(struct json_writer *w, const void *what)
     const char *path = what, *slash = strrchr(path, '/');
 
     json_begin_object(w);
-    write_str_member(w, "path", path);
-    write_str_member(w, "name", slash + 1);
-    write_str_member(w, "type", "file");
+    json_field_text(w, "path", path);
+    json_field_text(w, "name", slash + 1);
+    json_field_text(w, "type", "file");
     json_end_object(w);
 }
 

@@ -6,12 +6,6 @@
 
 #include "domain/model/time.h"
 
-static void write_entry_text(struct json_writer *w, const char *key, struct str value)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, value);
-}
-
 static const char *entry_type_name(uint32_t mode)
 {
     return S_ISREG(mode)   ? "FILE_TYPE_FILE"
@@ -25,9 +19,8 @@ static void write_entry_mode(struct json_writer *w, uint32_t mode)
     char text[ENTRY_MODE_TEXT];
 
     entry_mode_text(mode, text);
-    json_key(w, STR("mode"));
-    json_put_uint(w, mode & 07777);
-    write_entry_text(w, "permissions", str_from(text));
+    json_field_uint(w, "mode", mode & 07777);
+    json_field_text(w, "permissions", text);
 }
 
 static bool next_metadata(struct str *rest, struct str *name, struct str *value)
@@ -54,10 +47,8 @@ void entry_write_metadata(struct json_writer *w, struct str attributes)
     bool any = false;
 
     while (next_metadata(&attributes, &name, &value)) {
-        if (!any) {
-            json_key(w, STR("metadata"));
-            json_begin_object(w);
-        }
+        if (!any)
+            json_field_begin_object(w, "metadata");
         any = true;
         json_key(w, name);
         json_put_lossy(w, value);
@@ -72,18 +63,18 @@ void entry_write(struct json_writer *w, const struct shown_entry *s)
     char text[TIME_TEXT];
 
     json_begin_object(w);
-    write_entry_text(w, "name", v->name);
-    write_entry_text(w, "type", str_from(entry_type_name(v->mode)));
-    write_entry_text(w, "path", str_from(s->path));
+    json_field_lossy(w, "name", v->name);
+    json_field_text(w, "type", entry_type_name(v->mode));
+    json_field_text(w, "path", s->path);
     snprintf(text, sizeof text, "%llu", (unsigned long long)v->size);
-    write_entry_text(w, "size", str_from(text));
+    json_field_text(w, "size", text);
     write_entry_mode(w, v->mode);
     entry_write_owner(w, "owner", v->uid);
     entry_write_owner(w, "group", v->gid);
     time_text(v->mtime_ns, text);
-    write_entry_text(w, "modifiedTime", str_from(text));
+    json_field_text(w, "modifiedTime", text);
     if (S_ISLNK(v->mode) && v->target.n)
-        write_entry_text(w, "symlinkTarget", v->target);
+        json_field_lossy(w, "symlinkTarget", v->target);
     entry_write_metadata(w, v->attributes);
     json_end_object(w);
 }

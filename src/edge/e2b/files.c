@@ -59,12 +59,9 @@ static void add_uploaded_entry(struct call *c, const char *path)
     struct json_writer *w = &u->writer;
 
     json_begin_object(w);
-    json_key(w, STR("path"));
-    json_put_lossy(w, str_from(path));
-    json_key(w, STR("name"));
-    json_put_lossy(w, str_from(slash ? slash + 1 : path));
-    json_key(w, STR("type"));
-    json_put_str(w, STR("file"));
+    json_field_text(w, "path", path);
+    json_field_text(w, "name", slash ? slash + 1 : path);
+    json_field_cstr(w, "type", "file");
     entry_write_metadata(w, buf_str(&u->attributes));
     json_end_object(w);
 }

@@ -134,10 +134,8 @@ static void stat_envd_path(struct call *c)
 static void write_already_exists(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    json_key(w, STR("code"));
-    json_put_str(w, STR("already_exists"));
-    json_key(w, STR("message"));
-    json_put_lossy(w, str_from(what));
+    json_field_cstr(w, "code", "already_exists");
+    json_field_text(w, "message", what);
     json_end_object(w);
 }
 
@@ -230,8 +228,7 @@ static void list_envd_dir(struct call *c)
         return;
     json_writer_init(&k->writer, &k->text, JSON_COMPACT);
     json_begin_object(&k->writer);
-    json_key(&k->writer, STR("entries"));
-    json_begin_array(&k->writer);
+    json_field_begin_array(&k->writer, "entries");
     k->walk = (struct file_walk){ .user = k->user,
                                   .mode = START_ATTRIBUTES | START_RESOLVE,
                                   .entry = on_envd_dir_entry,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "edge/e2b/internal.h"
-#include "edge/core/json_members.h"
 #include "base/clock.h"
 #include "base/own.h"
 
@@ -21,8 +20,8 @@ static void write_log_message(struct json_writer *w, const struct event_record *
     char text[sizeof v->type + sizeof v->reason + 4];
 
     snprintf(text, sizeof text, "%s%s%s", v->type, v->reason[0] ? ": " : "", v->reason);
-    write_str_member(w, "level", "info");
-    write_str_member(w, "message", text);
+    json_field_text(w, "level", "info");
+    json_field_text(w, "message", text);
 }
 
 /* Writes a log line, whose text is JSON itself in E2B's format. */
@@ -33,14 +32,13 @@ static void write_e2b_log_line(struct json_writer *w, const struct event_record 
 
     json_writer_init(&own, &line, JSON_COMPACT);
     json_begin_object(&own);
-    write_str_member(&own, "logger", "sandboxer");
+    json_field_text(&own, "logger", "sandboxer");
     write_log_message(&own, v);
     json_end_object(&own);
     json_writer_finish(&own, NULL);
     json_begin_object(w);
     time_write(w, "timestamp", v->time_ns);
-    json_key(w, STR("line"));
-    json_put_str(w, buf_str(&line));
+    json_field_str(w, "line", buf_str(&line));
     json_end_object(w);
 }
 
@@ -49,10 +47,9 @@ static void write_log_record(struct json_writer *w, const struct event_record *v
     json_begin_object(w);
     time_write(w, "timestamp", v->time_ns);
     write_log_message(w, v);
-    json_key(w, STR("fields"));
-    json_begin_object(w);
-    write_str_member(w, "event", v->type);
-    write_str_member(w, "actor", v->actor.id);
+    json_field_begin_object(w, "fields");
+    json_field_text(w, "event", v->type);
+    json_field_text(w, "actor", v->actor.id);
     json_end_object(w);
     json_end_object(w);
 }
@@ -60,8 +57,7 @@ static void write_log_record(struct json_writer *w, const struct event_record *v
 static void write_log_array(struct json_writer *w, const struct e2b_logs *l, const char *key,
                             void (*write)(struct json_writer *w, const struct event_record *v))
 {
-    json_key(w, str_from(key));
-    json_begin_array(w);
+    json_field_begin_array(w, key);
     for (size_t i = 0; i < l->query.n; i++)
         write(w, &l->query.events[i]);
     json_end_array(w);

@@ -4,7 +4,6 @@
 
 #include "edge/e2b/internal.h"
 #include "edge/e2b/shown.h"
-#include "edge/core/json_members.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/usage.h"
@@ -16,12 +15,6 @@ struct metrics_call {
     struct e2b_size size;
 };
 
-static void write_byte_count(struct json_writer *w, const char *key, uint64_t bytes)
-{
-    json_key(w, str_from(key));
-    json_put_uint(w, bytes);
-}
-
 static void write_sample(struct json_writer *w, const struct metrics_call *m,
                          const struct usage_sample *s)
 {
@@ -29,15 +22,14 @@ static void write_sample(struct json_writer *w, const struct metrics_call *m,
 
     json_begin_object(w);
     time_write(w, "timestamp", s->time_ns);
-    write_int_member(w, "timestampUnix", s->time_ns / NS_PER_S);
-    write_int_member(w, "cpuCount", m->size.processors);
-    json_key(w, STR("cpuUsedPct"));
-    json_put_double(w, share > 100 ? 100 : share);
-    write_byte_count(w, "memUsed", s->memory);
-    write_byte_count(w, "memTotal", (uint64_t)m->size.memory_mb << 20);
-    write_byte_count(w, "memCache", s->mapped);
-    write_byte_count(w, "diskUsed", s->disk);
-    write_byte_count(w, "diskTotal", s->disk_max ? s->disk_max : (uint64_t)m->size.disk_mb << 20);
+    json_field_int(w, "timestampUnix", s->time_ns / NS_PER_S);
+    json_field_int(w, "cpuCount", m->size.processors);
+    json_field_double(w, "cpuUsedPct", share > 100 ? 100 : share);
+    json_field_uint(w, "memUsed", s->memory);
+    json_field_uint(w, "memTotal", (uint64_t)m->size.memory_mb << 20);
+    json_field_uint(w, "memCache", s->mapped);
+    json_field_uint(w, "diskUsed", s->disk);
+    json_field_uint(w, "diskTotal", s->disk_max ? s->disk_max : (uint64_t)m->size.disk_mb << 20);
     json_end_object(w);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/e2b/network.h"
 
-#include "edge/core/json_members.h"
 #include "base/own.h"
 #include "control/control.h"
 #include "domain/policy/egress_file.h"
@@ -52,8 +51,7 @@ static void write_str_items(struct json_writer *w, struct json_strs list)
 
 static void write_str_list(struct json_writer *w, const char *key, struct json_strs list)
 {
-    json_key(w, str_from(key));
-    json_begin_array(w);
+    json_field_begin_array(w, key);
     write_str_items(w, list);
     json_end_array(w);
 }
@@ -71,8 +69,7 @@ static void write_allowed_hosts(struct json_writer *w, const struct egress_polic
 {
     const struct egress_entry *entries = p->network_policies.p;
 
-    json_key(w, STR("allowOut"));
-    json_begin_array(w);
+    json_field_begin_array(w, "allowOut");
     for (size_t i = 0; i < p->network_policies.n; i++) {
         const struct egress_endpoint *endpoints = entries[i].endpoints.p;
 
@@ -88,13 +85,12 @@ void e2b_network_write(struct json_writer *w, const struct sandbox *s)
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
     const struct egress_policy p = egress_settings_policy(s, &a);
 
-    write_bool_member(w, "allowInternetAccess", egress_settings_allows_any(&p));
-    json_key(w, STR("network"));
-    json_begin_object(w);
+    json_field_bool(w, "allowInternetAccess", egress_settings_allows_any(&p));
+    json_field_begin_object(w, "network");
     write_allowed_hosts(w, &p);
     write_str_list(w, "denyOut",
                    egress_settings_allows_any(&p) ? p.unlisted.denied_ips
                                                   : egress_settings_everything);
-    write_bool_member(w, "allowPublicTraffic", false);
+    json_field_bool(w, "allowPublicTraffic", false);
     json_end_object(w);
 }

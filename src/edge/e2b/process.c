@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "edge/e2b/internal.h"
-#include "edge/core/json_members.h"
 #include "edge/core/input.h"
 #include "edge/core/background.h"
 #include "edge/core/guard.h"
@@ -54,10 +53,8 @@ static struct envd_process_stream *process_stream_of(struct watcher *w)
 static void open_process_event(struct json_writer *w, const char *kind)
 {
     json_begin_object(w);
-    json_key(w, STR("event"));
-    json_begin_object(w);
-    json_key(w, str_from(kind));
-    json_begin_object(w);
+    json_field_begin_object(w, "event");
+    json_field_begin_object(w, kind);
 }
 
 static void close_process_event(struct json_writer *w)
@@ -73,8 +70,7 @@ static void write_process_start(struct json_writer *w, const void *what)
 
     process_view(what, &v);
     open_process_event(w, "start");
-    json_key(w, STR("pid"));
-    json_put_int(w, v.pid);
+    json_field_int(w, "pid", v.pid);
     close_process_event(w);
 }
 
@@ -96,8 +92,7 @@ static void write_output_piece(struct json_writer *w, const void *what)
 
     crypto_base64(p->data, &text);
     open_process_event(w, "data");
-    json_key(w, str_from(p->channel));
-    json_put_str(w, buf_str(&text));
+    json_field_str(w, p->channel, buf_str(&text));
     close_process_event(w);
 }
 
@@ -117,14 +112,12 @@ static void write_process_end(struct json_writer *w, const void *what)
                  : end->status == SIGTERM ? "terminated"
                                           : sigdescr_np(end->status));
     open_process_event(w, "end");
-    json_key(w, STR("exitCode"));
-    json_put_int(w, exited ? end->status : -1);
-    json_key(w, STR("exited"));
-    json_put_bool(w, exited);
-    write_str_member(w, "status", text);
+    json_field_int(w, "exitCode", exited ? end->status : -1);
+    json_field_bool(w, "exited", exited);
+    json_field_text(w, "status", text);
     snprintf(error, sizeof error, "%s: %s", text, exec_oom_text(end, memory));
     if (!exited || end->status)
-        write_str_member(w, "error", backend_end_is_oom(end) ? error : text);
+        json_field_text(w, "error", backend_end_is_oom(end) ? error : text);
     close_process_event(w);
 }
 
@@ -448,23 +441,20 @@ static void write_listed_process(void *user, struct process *p)
     if (v.ended)
         return;
     json_begin_object(w);
-    json_key(w, STR("config"));
-    json_begin_object(w);
-    write_str_member(w, "cmd", v.request->argv.p[0]);
-    json_key(w, STR("args"));
-    json_begin_array(w);
+    json_field_begin_object(w, "config");
+    json_field_text(w, "cmd", v.request->argv.p[0]);
+    json_field_begin_array(w, "args");
     for (size_t i = 1; i < v.request->argv.n; i++)
         json_put_lossy(w, str_from(v.request->argv.p[i]));
     json_end_array(w);
     json_key(w, STR("envs"));
     guard_write_env(w, &v.request->env, l->may_exec);
     if (v.request->cwd && v.request->cwd[0])
-        write_str_member(w, "cwd", v.request->cwd);
+        json_field_text(w, "cwd", v.request->cwd);
     json_end_object(w);
-    json_key(w, STR("pid"));
-    json_put_int(w, v.pid);
+    json_field_int(w, "pid", v.pid);
     if (v.request->tag)
-        write_str_member(w, "tag", v.request->tag);
+        json_field_text(w, "tag", v.request->tag);
     json_end_object(w);
 }
 
@@ -474,8 +464,7 @@ static void write_envd_processes(struct json_writer *w, const void *what)
     struct process_list l = { w, guard_may_exec(c, c->sandbox) };
 
     json_begin_object(w);
-    json_key(w, STR("processes"));
-    json_begin_array(w);
+    json_field_begin_array(w, "processes");
     process_each(c->sandbox, write_listed_process, &l);
     json_end_array(w);
     json_end_object(w);

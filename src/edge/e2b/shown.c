@@ -7,7 +7,6 @@
 #include "edge/core/metadata.h"
 #include "edge/e2b/network.h"
 #include "edge/core/template.h"
-#include "edge/core/json_members.h"
 
 static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
                                const struct create_request *q)
@@ -15,11 +14,11 @@ static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
     const struct sandbox_record *r = s->record;
     const char *alias, *template = template_find_id(s->call->api, r, q, &alias);
 
-    write_str_member(w, "templateID", template);
-    write_str_member(w, "alias", alias);
-    write_str_member(w, "sandboxID", r->id);
-    write_str_member(w, "clientID", "sandboxer");
-    write_str_member(w, "envdVersion", E2B_ENVD_VERSION);
+    json_field_text(w, "templateID", template);
+    json_field_text(w, "alias", alias);
+    json_field_text(w, "sandboxID", r->id);
+    json_field_text(w, "clientID", "sandboxer");
+    json_field_text(w, "envdVersion", E2B_ENVD_VERSION);
 }
 
 /* Writes the token only for callers that have the rights which it grants. */
@@ -30,7 +29,7 @@ static void write_envd_token(struct json_writer *w, const struct call *c, const 
     if (!e2b_may_enter(c))
         return;
     e2b_token(c, id, token);
-    write_str_member(w, "envdAccessToken", token);
+    json_field_text(w, "envdAccessToken", token);
 }
 
 static void write_traffic_token(struct json_writer *w, const struct call *c, const char *id)
@@ -40,7 +39,7 @@ static void write_traffic_token(struct json_writer *w, const struct call *c, con
     if (!e2b_may_enter(c))
         return;
     sandbox_traffic_token(c, id, token);
-    write_str_member(w, "trafficAccessToken", token);
+    json_field_text(w, "trafficAccessToken", token);
 }
 
 /* Writes the domain of sandboxes for clients that connected through it; null makes the others keep
@@ -84,9 +83,9 @@ struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r)
 
 void e2b_write_size(struct json_writer *w, const struct e2b_size *s)
 {
-    write_int_member(w, "cpuCount", s->processors);
-    write_int_member(w, "memoryMB", s->memory_mb);
-    write_int_member(w, "diskSizeMB", s->disk_mb);
+    json_field_int(w, "cpuCount", s->processors);
+    json_field_int(w, "memoryMB", s->memory_mb);
+    json_field_int(w, "diskSizeMB", s->disk_mb);
 }
 
 struct e2b_size e2b_profile_size(const struct profile *p)
@@ -109,7 +108,7 @@ static void write_listed_members(struct json_writer *w, const struct e2b_shown *
     time_write(w, "startedAt", r->created_ns);
     time_write(w, "endAt", s->expires_ns ? s->expires_ns : r->created_ns + r->ttl_ns);
     e2b_write_size(w, &size);
-    write_str_member(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
+    json_field_text(w, "state", r->state == SANDBOX_PAUSED ? "paused" : "running");
     json_key(w, STR("metadata"));
     metadata_write(w, &r->labels);
 }
@@ -136,10 +135,9 @@ void e2b_write_info(struct json_writer *w, const void *what)
     write_e2b_domain(w, s->call);
     write_envd_token(w, s->call, s->record->id);
     e2b_network_write(w, s->call->sandbox);
-    json_key(w, STR("lifecycle"));
-    json_begin_object(w);
-    write_str_member(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
-    write_bool_member(w, "autoResume", false);
+    json_field_begin_object(w, "lifecycle");
+    json_field_text(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");
+    json_field_bool(w, "autoResume", false);
     json_end_object(w);
     json_end_object(w);
 }

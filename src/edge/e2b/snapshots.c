@@ -19,7 +19,7 @@ static void write_e2b_snapshot(struct json_writer *w, const void *what)
     const struct snapshot_record *r = what;
 
     json_begin_object(w);
-    write_str_member(w, "snapshotID", r->id);
+    json_field_text(w, "snapshotID", r->id);
     write_name_list(w, "names", r->name);
     json_end_object(w);
 }
@@ -153,10 +153,9 @@ static void write_fork(struct json_writer *w, const struct e2b_forks *f,
                                                .record = made->record,
                                                .expires_ns = made->deadline_ns });
     } else {
-        json_key(w, STR("error"));
-        json_begin_object(w);
-        write_int_member(w, "code", problem_status(f->err.code));
-        write_str_member(w, "message", f->err.msg);
+        json_field_begin_object(w, "error");
+        json_field_int(w, "code", problem_status(f->err.code));
+        json_field_text(w, "message", f->err.msg);
         json_end_object(w);
     }
     json_end_object(w);

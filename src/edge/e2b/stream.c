@@ -77,12 +77,9 @@ void stream_end_with(struct call *c, const char *code, const char *message)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("error"));
-    json_begin_object(&w);
-    json_key(&w, STR("code"));
-    json_put_str(&w, str_from(code));
-    json_key(&w, STR("message"));
-    json_put_lossy(&w, str_from(message));
+    json_field_begin_object(&w, "error");
+    json_field_cstr(&w, "code", code);
+    json_field_text(&w, "message", message);
     json_end_object(&w);
     json_end_object(&w);
     json_writer_finish(&w, NULL);

@@ -25,25 +25,25 @@ static void write_template_members(struct json_writer *w, const char *id, const 
                                    const char *name, const struct e2b_size *size, bool public,
                                    int64_t created_ns)
 {
-    write_str_member(w, "templateID", id);
-    write_str_member(w, "buildID", build);
-    write_str_member(w, "buildStatus", "ready");
+    json_field_text(w, "templateID", id);
+    json_field_text(w, "buildID", build);
+    json_field_text(w, "buildStatus", "ready");
     write_name_list(w, "aliases", name);
     write_name_list(w, "names", name);
     e2b_write_size(w, size);
-    write_bool_member(w, "public", public);
+    json_field_bool(w, "public", public);
     for (size_t i = 0; i < 2; i++) {
         const char *key = i ? "updatedAt" : "createdAt";
 
         if (created_ns)
             time_write(w, key, created_ns);
         else
-            write_str_member(w, key,
-                             "1970-01-01T00:00:00Z"); /* unknown, but clients require a time */
+            json_field_text(w, key,
+                            "1970-01-01T00:00:00Z"); /* unknown, but clients require a time */
     }
-    write_int_member(w, "spawnCount", 0);
-    write_int_member(w, "buildCount", 1);
-    write_str_member(w, "envdVersion", E2B_ENVD_VERSION);
+    json_field_int(w, "spawnCount", 0);
+    json_field_int(w, "buildCount", 1);
+    json_field_text(w, "envdVersion", E2B_ENVD_VERSION);
 }
 
 static void write_profile_template(struct json_writer *w, const struct profile *p)
@@ -135,8 +135,8 @@ static void write_alias(struct json_writer *w, const void *what)
     const struct template_alias *a = what;
 
     json_begin_object(w);
-    write_str_member(w, "templateID", a->id);
-    write_bool_member(w, "public", a->public);
+    json_field_text(w, "templateID", a->id);
+    json_field_bool(w, "public", a->public);
     json_end_object(w);
 }
 
@@ -243,12 +243,12 @@ static void write_new(struct json_writer *w, const void *what)
     const struct new_build *b = what;
 
     json_begin_object(w);
-    write_str_member(w, "templateID", b->template);
-    write_str_member(w, "buildID", b->id);
+    json_field_text(w, "templateID", b->template);
+    json_field_text(w, "buildID", b->id);
     write_name_list(w, "names", b->name);
     write_name_list(w, "aliases", b->name);
     write_name_list(w, "tags", "");
-    write_bool_member(w, "public", false);
+    json_field_bool(w, "public", false);
     json_end_object(w);
 }
 
@@ -317,8 +317,8 @@ static void write_upload_location(struct json_writer *w, const void *what)
     const struct upload_location *p = what;
 
     json_begin_object(w);
-    write_bool_member(w, "present", p->present);
-    write_str_member(w, "url", p->url);
+    json_field_bool(w, "present", p->present);
+    json_field_text(w, "url", p->url);
     json_end_object(w);
 }
 
@@ -490,8 +490,8 @@ static void write_build_log(struct json_writer *w, const struct build_log *l)
 {
     json_begin_object(w);
     time_write(w, "timestamp", l->time_ns);
-    write_str_member(w, "level", l->level);
-    write_str_member(w, "message", l->text);
+    json_field_text(w, "level", l->level);
+    json_field_text(w, "message", l->text);
     json_end_object(w);
 }
 
@@ -502,25 +502,22 @@ static void write_build_status(struct json_writer *w, const void *what)
     size_t end = b->n_logs - s->from < STATUS_LOGS_MAX ? b->n_logs : s->from + STATUS_LOGS_MAX;
 
     json_begin_object(w);
-    write_str_member(w, "templateID", b->template);
-    write_str_member(w, "buildID", b->id);
-    write_str_member(w, "status", build_state_names[b->state]);
-    json_key(w, STR("logs"));
-    json_begin_array(w);
+    json_field_text(w, "templateID", b->template);
+    json_field_text(w, "buildID", b->id);
+    json_field_text(w, "status", build_state_names[b->state]);
+    json_field_begin_array(w, "logs");
     for (size_t i = s->from; i < end; i++)
         json_put_lossy(w, str_from(b->logs[i].text));
     json_end_array(w);
-    json_key(w, STR("logEntries"));
-    json_begin_array(w);
+    json_field_begin_array(w, "logEntries");
     for (size_t i = s->from; i < end; i++)
         write_build_log(w, &b->logs[i]);
     json_end_array(w);
     if (b->state == BUILD_ERROR) {
-        json_key(w, STR("reason"));
-        json_begin_object(w);
-        write_str_member(w, "message", b->reason);
+        json_field_begin_object(w, "reason");
+        json_field_text(w, "message", b->reason);
         if (b->failed[0])
-            write_str_member(w, "step", b->failed);
+            json_field_text(w, "step", b->failed);
         json_end_object(w);
     }
     json_end_object(w);

@@ -117,8 +117,7 @@ static void on_watch_client_gone(struct call *c)
 static void open_watch_event(struct json_writer *w, const char *kind)
 {
     json_begin_object(w);
-    json_key(w, str_from(kind));
-    json_begin_object(w);
+    json_field_begin_object(w, kind);
 }
 
 static void close_watch_event(struct json_writer *w)
@@ -154,10 +153,8 @@ static void write_changed_entry(struct json_writer *w, const struct watched_chan
 
 static void write_change_members(struct json_writer *w, const struct watched_change *v)
 {
-    json_key(w, STR("name"));
-    json_put_lossy(w, v->name);
-    json_key(w, STR("type"));
-    json_put_str(w, str_from(v->type));
+    json_field_lossy(w, "name", v->name);
+    json_field_cstr(w, "type", v->type);
     write_changed_entry(w, v);
 }
 
@@ -319,8 +316,7 @@ static void drop_polled_watcher(struct polled_watcher *k)
 static void write_watcher_id(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
-    json_key(w, STR("watcherId"));
-    json_put_str(w, str_from(what));
+    json_field_cstr(w, "watcherId", what);
     json_end_object(w);
 }
 
@@ -462,8 +458,7 @@ static void write_events(struct json_writer *w, const void *what)
     const struct polled_watcher *k = what;
 
     json_begin_object(w);
-    json_key(w, STR("events"));
-    json_begin_array(w);
+    json_field_begin_array(w, "events");
     for (size_t i = 0; i < k->n; i++) {
         const struct polled_event *v = &k->events[i];
 
