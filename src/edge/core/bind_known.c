@@ -73,3 +73,8 @@ int bind_known(const struct json *v, const struct json_field *fields, size_t n, 
         return err_set(e, ERR_TOO_BIG, "the request has too many members");
     return json_bind(known, fields, n, out, a, e);
 }
+
+bool bind_given(const struct json *v)
+{
+    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
+}

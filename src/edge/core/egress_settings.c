@@ -5,7 +5,10 @@
 
 #include "base/own.h"
 #include "control/control.h"
+#include "control/egress/ceiling.h"
 #include "control/egress/policy_text.h"
+#include "edge/core/guard.h"
+#include "edge/core/internal.h"
 #include "lib/json/writer.h"
 
 static const char *const everything[] = { "0.0.0.0/0", "::/0" };
@@ -76,20 +79,39 @@ static int make_policy_from_lists(const struct egress_settings *n, const struct 
     return r < 0 ? r : policy_text_read(buf_str(&text), b, ret, e);
 }
 
-int egress_settings_text(const struct egress_settings *n, const struct catalog *all,
-                         const struct sandbox_record *r, const struct policy_bounds *b,
-                         struct policy_text **ret, struct err *e)
+static int make_new_policy(struct call *c, const struct egress_settings *n,
+                           struct policy_text **ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
+    const struct sandbox_record *record = sandbox_view(c->sandbox).record;
     const struct create_request nothing = { 0 };
     char name[RECORD_NAME_MAX + 24];
-    int found;
+    struct policy_bounds b;
+    int r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, e);
 
+    if (r < 0)
+        return r;
     if (is_closed(n) || n->allow.n || n->deny.n)
-        return make_policy_from_lists(n, b, ret, e);
-    snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
-    found = catalog_find(all, str_from(name), &p, e);
-    return found < 0 ? found : policy_text_make(p, &nothing, b, ret, e);
+        return make_policy_from_lists(n, &b, ret, e);
+    snprintf(name, sizeof name, "%s@%lld", record->profile, (long long)record->profile_version);
+    r = catalog_find(control_catalog(c->api->control), str_from(name), &p, e);
+    return r < 0 ? r : policy_text_make(p, &nothing, &b, ret, e);
+}
+
+void egress_settings_set(struct call *c, const struct egress_settings *n,
+                         void (*done)(void *call, int r, const struct err *e))
+{
+    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct sandbox_egress x;
+    struct err e;
+
+    if (!sandbox_egress(c->sandbox, &x))
+        call_fail_with(c, 409, "conflict",
+                       "this sandbox was created without a network, which cannot be added later");
+    else if (make_new_policy(c, n, &t, &e) < 0)
+        call_fail(c, &e);
+    else
+        guard_set_network(c, take_ptr(t), done);
 }
 
 /* --- the policy in force --- */

@@ -11,8 +11,7 @@
 #include "domain/policy/egress_file.h"
 #include "domain/profile/catalog.h"
 
-struct policy_bounds;
-struct policy_text;
+struct call;
 struct sandbox;
 
 struct egress_settings {
@@ -25,11 +24,11 @@ extern const struct json_strs egress_settings_everything; /* all addresses */
 /* Fills a request for a new sandbox, whose profile must be set. */
 int egress_settings_fill(const struct egress_settings *n, const struct catalog *all,
                          struct create_request *q, struct err *e);
-/* The policy that replaces the one of an existing sandbox with a network; without settings, the
- * policy that the sandbox was created with. */
-int egress_settings_text(const struct egress_settings *n, const struct catalog *all,
-                         const struct sandbox_record *r, const struct policy_bounds *b,
-                         struct policy_text **ret, struct err *e);
+/* Replaces the policy of the call's sandbox, which must have a network; without settings, by the
+ * policy that it was created with. `done` gets the call and must release it; requests that are not
+ * possible are answered. */
+void egress_settings_set(struct call *c, const struct egress_settings *n,
+                         void (*done)(void *call, int r, const struct err *e));
 
 /* The policy in force, on the arena; without a network, one that allows nothing. */
 struct egress_policy egress_settings_policy(const struct sandbox *s, struct arena *a);

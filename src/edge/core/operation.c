@@ -63,9 +63,9 @@ static void copy_client_fds(struct creation *n)
     n->op.client = &n->client;
 }
 
-struct creation *creation_new(struct call *c, creation_fn *done)
+void *creation_new(struct call *c, size_t size, creation_fn *done)
 {
-    struct creation *n = call_state(c, sizeof *n, NULL);
+    struct creation *n = call_state(c, size, NULL);
 
     n->call = c;
     n->op = (struct create_op){

@@ -14,7 +14,7 @@ struct call *call_of_op(struct sandbox_op *op);
 void call_settle(void *call, int r, const struct err *e);
 void call_settle_op(struct sandbox_op *op, int r, const struct err *e); /* for call_sandbox_op() */
 
-/* The creation of a sandbox for a call; becomes its state. */
+/* The creation of a sandbox for a call. */
 struct creation {
     struct call *call;
     struct create_op op;
@@ -23,8 +23,8 @@ struct creation {
     struct control_client client; /* copies: the client may disconnect before they are used */
 };
 typedef void creation_fn(struct create_op *op, int r, const struct err *e);
-/* The caller fills in its request. */
-struct creation *creation_new(struct call *c, creation_fn *done);
+/* Allocates the call's state, whose first member is a creation. The caller fills in its request. */
+void *creation_new(struct call *c, size_t size, creation_fn *done);
 void creation_start(struct creation *n); /* requests a verdict first; holds the call */
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /sandbox of Daytona's control plane: creates a sandbox. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "edge/core/bind_known.h"
 #include "edge/daytona/internal.h"
 #include "edge/daytona/network.h"
@@ -146,18 +143,13 @@ static int fill_size(struct call *c, const struct daytona_create *q, struct crea
     return 0;
 }
 
-static bool is_create_field_given(const struct json *v)
-{
-    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
-}
-
 /* Rejects fields that are not supported instead of ignoring them. */
 static int check_daytona_create(const struct daytona_create *q, struct err *e)
 {
-    const char *why = is_create_field_given(q->volumes)   ? "volumes: not supported"
-                      : is_create_field_given(q->secrets) ? "secrets: not supported"
-                      : q->gpu > 0                        ? "gpu: not supported"
-                      : q->kvm                            ? "kvm: not supported"
+    const char *why = bind_given(q->volumes)      ? "volumes: not supported"
+                      : bind_given(q->secrets)    ? "secrets: not supported"
+                      : q->gpu > 0                ? "gpu: not supported"
+                      : q->kvm                    ? "kvm: not supported"
                       : q->public                 ? "public: not supported; ports require a token"
                       : q->proxy && q->proxy[0]   ? "outboundProxyUrl: not supported"
                       : q->linked && q->linked[0] ? "linkedSandbox: not supported"
@@ -190,53 +182,34 @@ static int fill_daytona_request(struct call *c, const struct daytona_create *q,
 /* --- create --- */
 
 struct daytona_creation {
+    struct creation creation;
     struct sandbox_rest rest;
-    struct sandbox_op op;
-    struct call *call;
 };
-
-static void on_new_rest_set(struct sandbox_op *op, int r, const struct err *e)
-{
-    struct call *c = container_of(op, struct daytona_creation, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        daytona_answer_sandbox(c);
-    call_unref(c);
-}
 
 /* Sets the idle policy of the new sandbox before the client gets the answer. */
 static void set_new_sandbox_rest(struct call *c, int r, const struct err *e)
 {
-    struct daytona_creation *m = ((const struct creation *)c->state)->op.fork;
+    const struct daytona_creation *m = c->state;
 
-    sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest, &m->op);
+    sandbox_set_rest(c->sandbox, &c->caller.actor, &m->rest,
+                     call_sandbox_op(c, daytona_settle_sandbox));
 }
 
 static void on_daytona_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct creation *n = container_of(op, struct creation, op);
     struct call *c = n->call;
-    struct daytona_creation *m = op->fork;
 
-    if (r < 0) {
+    if (r < 0)
         call_fail(c, e);
-        call_unref(c);
-        return;
-    }
-    if (!op->record ||
-        !control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox)) {
+    else if (!op->record ||
+             !control_find_now(c->api->control, &c->caller, str_from(op->record->id), &c->sandbox))
         call_fail_with(c, 409, "conflict", "the sandbox was destroyed right after its creation");
-        call_unref(c);
-        return;
-    }
-    m->call = c;
-    m->op.done = on_new_rest_set;
-    if (n->request.image)
+    else if (n->request.image)
         launch_image(c, set_new_sandbox_rest);
     else
         set_new_sandbox_rest(c, 0, NULL);
+    call_unref(c);
 }
 
 static struct sandbox_rest requested_rest(const struct daytona_create *q)
@@ -252,21 +225,17 @@ static struct sandbox_rest requested_rest(const struct daytona_create *q)
 
 static void create_daytona_sandbox(struct call *c)
 {
-    struct creation *n = creation_new(c, on_daytona_sandbox_created);
-    struct daytona_creation *m = arena_alloc(&c->own, sizeof *m);
+    struct daytona_creation *m = creation_new(c, sizeof *m, on_daytona_sandbox_created);
     struct daytona_create q = { 0 };
     struct err e;
 
-    if (!m)
-        abort();
     if (bind_known(c->json, create_fields, COUNT_OF(create_fields), &q, &c->arena, &e) < 0 ||
-        fill_daytona_request(c, &q, &n->request, &e) < 0) {
+        fill_daytona_request(c, &q, &m->creation.request, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    *m = (struct daytona_creation){ .rest = requested_rest(&q) };
-    n->op.fork = m;
-    creation_start(n);
+    m->rest = requested_rest(&q);
+    creation_start(&m->creation);
 }
 
 const struct route routes_daytona_create[] = {

@@ -71,7 +71,7 @@ void daytona_not_started(struct exec *x, const struct err *e);
 /* Exit code in shell convention: 128+N if killed by signal N. */
 int daytona_exit_code(const struct backend_end *end);
 
-/* --- shown.c: sandboxes as JSON --- */
+/* --- sandbox_json.c: sandboxes as JSON --- */
 struct daytona_shown {
     const struct call *call;
     const struct sandbox_record *record;

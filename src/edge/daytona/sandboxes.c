@@ -8,10 +8,7 @@
 #include "edge/daytona/network.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/operation.h"
-#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "control/egress/ceiling.h"
-#include "control/egress/policy_text.h"
 
 enum { INTERVAL_MAX = 525600 };
 #define MINUTE_NS (60 * NS_PER_S)
@@ -128,14 +125,12 @@ static const struct json_field labels_fields[] = {
 
 static void set_labels(struct call *c)
 {
-    struct json_map *all = arena_alloc(&c->own, sizeof *all);
+    struct json_map *all = call_alloc(c, 1, sizeof *all);
     const struct sandbox_record *r = sandbox_view(c->sandbox).record;
     struct labels_request q = { 0 };
     const char *name = daytona_sandbox_name(r);
     struct err e;
 
-    if (!all)
-        abort();
     if (!daytona_read_body(c, labels_fields, COUNT_OF(labels_fields), &q))
         return;
     name = name == r->id ? NULL : arena_dup(&c->own, str_from(name));
@@ -165,37 +160,18 @@ static void on_daytona_network_set(void *user, int r, const struct err *e)
     call_unref(c);
 }
 
-static int make_network_policy(struct call *c, const struct daytona_network *n,
-                               struct policy_text **ret, struct err *e)
-{
-    struct sandbox_egress x;
-    struct egress_settings asked;
-    struct policy_bounds b;
-    int r = daytona_network_read(c, n, &asked, e);
-
-    if (r >= 0 && !sandbox_egress(c->sandbox, &x))
-        r = err_set(e, ERR_CONFLICT,
-                    "this sandbox was created without a network, which cannot be added later");
-    if (r >= 0)
-        r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, e);
-    if (r >= 0)
-        r = egress_settings_text(&asked, control_catalog(c->api->control),
-                                 sandbox_view(c->sandbox).record, &b, ret, e);
-    return r;
-}
-
 static void set_daytona_network(struct call *c)
 {
-    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
+    struct egress_settings asked;
     struct network_request q = { 0 };
     struct err e;
 
     if (!daytona_read_body(c, network_fields, COUNT_OF(network_fields), &q))
         return;
-    if (make_network_policy(c, &q.network, &t, &e) < 0)
+    if (daytona_network_read(c, &q.network, &asked, &e) < 0)
         call_fail(c, &e);
     else
-        guard_set_network(c, take_ptr(t), on_daytona_network_set);
+        egress_settings_set(c, &asked, on_daytona_network_set);
 }
 
 /* --- the toolbox's address --- */

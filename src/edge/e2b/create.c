@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /sandboxes of E2B's control plane: creates a sandbox. */
-#include <stdlib.h>
-
 #include "edge/e2b/internal.h"
+#include "edge/core/bind_known.h"
 #include "edge/core/launch.h"
 #include "edge/core/metadata.h"
 #include "edge/e2b/network.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 #include "edge/core/operation.h"
 #include "base/clock.h"
@@ -53,7 +52,8 @@ static const struct json_field create_fields[] = {
 
 static void answer_e2b_create(struct call *c, int r, const struct err *e)
 {
-    const struct create_op *op = &((const struct creation *)c->state)->op;
+    const struct creation *n = c->state;
+    const struct create_op *op = &n->op;
     struct e2b_shown s = { .call = c, .record = op->record, .expires_ns = op->deadline_ns };
 
     if (r < 0)
@@ -93,22 +93,17 @@ static void on_e2b_sandbox_created(struct create_op *op, int r, const struct err
     call_unref(c);
 }
 
-static bool is_json_given(const struct json *v)
-{
-    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
-}
-
 /* Rejects fields that are not supported instead of ignoring them. */
 static int check_e2b_create(const struct e2b_create *q, struct err *e)
 {
     if (q->auto_resume.enabled)
         return err_set(e, ERR_UNSUPPORTED,
                        "autoResume: not supported; connect to a paused sandbox to resume it");
-    if (is_json_given(q->volumes))
+    if (bind_given(q->volumes))
         return err_set(e, ERR_UNSUPPORTED, "volumeMounts: volumes are not supported");
-    if (is_json_given(q->mcp))
+    if (bind_given(q->mcp))
         return err_set(e, ERR_UNSUPPORTED, "mcp: gateways in sandboxes are not supported");
-    if (is_json_given(q->iam))
+    if (bind_given(q->iam))
         return err_set(e, ERR_UNSUPPORTED, "iam: identity tokens are not supported");
     return e2b_network_check(&q->network, e);
 }
@@ -116,13 +111,11 @@ static int check_e2b_create(const struct e2b_create *q, struct err *e)
 /* Merges two environments; variables of `above` (the request) override those of `below` (the
  * template). */
 static struct json_map merge_template_env(const struct json_map *below,
-                                          const struct json_map *above, struct arena *a)
+                                          const struct json_map *above, struct call *c)
 {
-    struct json_pair *all = arena_array(a, below->n + above->n + 1, sizeof *all);
+    struct json_pair *all = call_alloc(c, below->n + above->n + 1, sizeof *all);
     size_t n = 0;
 
-    if (!all)
-        abort(); /* both are bounded */
     for (size_t i = 0; i < above->n; i++)
         all[n++] = above->p[i];
     for (size_t i = 0; i < below->n; i++) {
@@ -147,7 +140,7 @@ static int fill_e2b_request(struct call *c, const struct e2b_create *q, int64_t 
         r = template_fill_request(c, q->template, ret, e);
     if (r < 0)
         return r;
-    ret->env = merge_template_env(&ret->env, &q->env, &c->own);
+    ret->env = merge_template_env(&ret->env, &q->env, c);
     r = egress_settings_fill(&q->network.egress, control_catalog(c->api->control), ret, e);
     if (r < 0)
         return r;
@@ -158,7 +151,7 @@ static int fill_e2b_request(struct call *c, const struct e2b_create *q, int64_t 
 
 static void create_e2b_sandbox(struct call *c, int64_t usual_s)
 {
-    struct creation *n = creation_new(c, on_e2b_sandbox_created);
+    struct creation *n = creation_new(c, sizeof *n, on_e2b_sandbox_created);
     struct e2b_create q = { 0 };
     struct err e;
 

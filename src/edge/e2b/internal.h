@@ -67,6 +67,10 @@ const char *e2b_path(struct call *c, const char *user, struct str path);
 /* The same without an answer: NULL if the path is too long or contains NUL. */
 const char *e2b_absolute(struct call *c, const char *user, struct str path);
 
+/* --- list.c --- */
+/* Answers with a page of a list. next: the cursor of the next page; NULL: this is the last. */
+void e2b_answer_page(struct call *c, call_write_fn *write, const void *what, const char *next);
+
 /* --- stream.c: streaming calls of Connect --- */
 /* Binds the message of the request. Returns false after it has answered the call. */
 bool stream_request(struct call *c, const struct json_field *fields, size_t n, void *out);

@@ -7,7 +7,7 @@
 #include "base/rfc3339.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/metadata.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
@@ -31,45 +31,58 @@ static size_t select_rows(const struct e2b_listing *l, const struct sandbox_reco
     return n - *ret_more;
 }
 
-static void write_rows(struct json_writer *w, const struct call *c,
-                       const struct sandbox_record **rows, size_t n)
+void e2b_answer_page(struct call *c, call_write_fn *write, const void *what, const char *next)
 {
+    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    write(&w, what);
+    if (json_writer_finish(&w, &e) < 0)
+        call_fail(c, &e);
+    else if (next)
+        call_answer_with(c, 200, "X-Next-Token", next, buf_str(&text));
+    else
+        call_answer_bytes(c, 200, "application/json", buf_str(&text));
+}
+
+struct e2b_rows {
+    const struct call *call;
+    const struct sandbox_record **rows;
+    size_t n;
+};
+
+static void write_e2b_rows(struct json_writer *w, const void *what)
+{
+    const struct e2b_rows *l = what;
+
     json_begin_array(w);
-    for (size_t i = 0; i < n; i++)
-        e2b_write_listed(
-            w, &(struct e2b_shown){ .call = c,
-                                    .record = rows[i],
-                                    .expires_ns = control_deadline_ns(c->api->control, rows[i]) });
+    for (size_t i = 0; i < l->n; i++)
+        e2b_write_listed(w, &(struct e2b_shown){ .call = l->call,
+                                                 .record = l->rows[i],
+                                                 .expires_ns = control_deadline_ns(
+                                                     l->call->api->control, l->rows[i]) });
     json_end_array(w);
 }
 
 static void answer_e2b_listing(struct box_page *p)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
-    const struct sandbox_record **rows =
-        arena_array(&p->query.arena, p->query.n + 1, sizeof(struct sandbox_record *));
+    struct e2b_rows l = { .call = p->call };
     char next[BOX_PAGE_CURSOR];
-    struct json_writer w;
     struct err e;
     bool more;
-    size_t n;
 
-    if (!rows) {
+    l.rows = arena_array(&p->query.arena, p->query.n + 1, sizeof(struct sandbox_record *));
+    if (!l.rows) {
         (void)err_set(&e, ERR_TOO_BIG, "limit: the answer would be too large; use a smaller limit");
         call_fail(p->call, &e);
         return;
     }
-    n = select_rows(container_of(p, struct e2b_listing, page), rows, &more);
-    json_writer_init(&w, &text, JSON_COMPACT);
-    write_rows(&w, p->call, rows, n);
-    if (json_writer_finish(&w, &e) < 0) {
-        call_fail(p->call, &e);
-    } else if (!more) {
-        call_answer_bytes(p->call, 200, "application/json", buf_str(&text));
-    } else {
-        box_page_cursor(rows[n - 1], next);
-        call_answer_with(p->call, 200, "X-Next-Token", next, buf_str(&text));
-    }
+    l.n = select_rows(container_of(p, struct e2b_listing, page), l.rows, &more);
+    if (more)
+        box_page_cursor(l.rows[l.n - 1], next);
+    e2b_answer_page(p->call, write_e2b_rows, &l, more ? next : NULL);
 }
 
 static int read_state_filter(struct call *c, uint32_t *ret)

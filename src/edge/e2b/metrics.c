@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "edge/e2b/internal.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/usage.h"

@@ -2,6 +2,7 @@
 #include "edge/e2b/network.h"
 
 #include "base/own.h"
+#include "edge/core/bind_known.h"
 #include "control/control.h"
 #include "domain/policy/egress_file.h"
 
@@ -19,20 +20,15 @@ const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT] = {
     { "allowPublicTraffic", JSON_KIND_BOOL, AT(public_traffic) },
 };
 
-static bool is_network_setting_given(const struct json *v)
-{
-    return v && v->type != JSON_NULL && !(v->type >= JSON_ARRAY && !v->list.n);
-}
-
 int e2b_network_check(const struct e2b_network *n, struct err *e)
 {
-    if (is_network_setting_given(n->rules))
+    if (bind_given(n->rules))
         return err_set(e, ERR_UNSUPPORTED, "network.rules: rewriting requests is not supported");
-    if (is_network_setting_given(n->proxy))
+    if (bind_given(n->proxy))
         return err_set(e, ERR_UNSUPPORTED, "network.egressProxy: other proxies are not supported");
-    if (is_network_setting_given(n->mask))
+    if (bind_given(n->mask))
         return err_set(e, ERR_UNSUPPORTED, "network.maskRequestHost: not supported");
-    if (is_network_setting_given(n->https_ports))
+    if (bind_given(n->https_ports))
         return err_set(
             e, ERR_UNSUPPORTED,
             "network.httpsPorts: not supported; servers in sandboxes must use plain HTTP");

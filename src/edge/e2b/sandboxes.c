@@ -2,12 +2,9 @@
 /* Routes of one sandbox in E2B's control plane: info, kill, timeout, pause, connect, network. */
 #include "edge/e2b/internal.h"
 #include "edge/e2b/network.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "edge/core/operation.h"
-#include "edge/core/guard.h"
 #include "base/clock.h"
-#include "control/egress/ceiling.h"
-#include "control/egress/policy_text.h"
 
 static void show_e2b_sandbox(struct call *c)
 {
@@ -139,29 +136,16 @@ static void connect_v2(struct call *c)
 
 static void set_e2b_network(struct call *c)
 {
-    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct e2b_network q = { 0 };
-    struct sandbox_egress x;
-    struct policy_bounds b;
     struct err e;
     int r = e2b_bind(c, c->json, e2b_network_fields, E2B_NETWORK_FIELD_COUNT, &q, &e);
 
     if (!e2b_is_running(c))
         return;
-    if (r >= 0 && !sandbox_egress(c->sandbox, &x))
-        r = err_set(&e, ERR_CONFLICT,
-                    "this sandbox was created without a network, which cannot be added later");
-    if (r >= 0)
-        r = e2b_network_check(&q, &e);
-    if (r >= 0)
-        r = sandbox_ceiling(c->sandbox, &c->caller, &c->arena, &b, &e);
-    if (r >= 0)
-        r = egress_settings_text(&q.egress, control_catalog(c->api->control),
-                                 sandbox_view(c->sandbox).record, &b, &t, &e);
-    if (r < 0)
+    if (r < 0 || e2b_network_check(&q, &e) < 0)
         call_fail(c, &e);
     else
-        guard_set_network(c, take_ptr(t), call_settle);
+        egress_settings_set(c, &q.egress, call_settle);
 }
 
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)

@@ -7,7 +7,7 @@
 
 #include "edge/core/built.h"
 #include "edge/e2b/internal.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "edge/core/json_members.h"
 #include "base/clock.h"
 #include "base/own.h"
@@ -82,23 +82,14 @@ static const char *cut_page(const struct snapshot_list_request *q, struct snapsh
     return NULL;
 }
 
-static void answer_snapshot_page(struct call *c, const struct snapshot_list *all, const char *next)
+static void write_snapshot_page(struct json_writer *w, const void *what)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
-    struct json_writer w;
-    struct err e;
+    const struct snapshot_list *page = what;
 
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_array(&w);
-    for (size_t i = 0; i < all->n; i++)
-        write_e2b_snapshot(&w, &all->p[i]->record);
-    json_end_array(&w);
-    if (json_writer_finish(&w, &e) < 0)
-        call_fail(c, &e);
-    else if (next)
-        call_answer_with(c, 200, "X-Next-Token", next, buf_str(&text));
-    else
-        call_answer_bytes(c, 200, "application/json", buf_str(&text));
+    json_begin_array(w);
+    for (size_t i = 0; i < page->n; i++)
+        write_e2b_snapshot(w, &page->p[i]->record);
+    json_end_array(w);
 }
 
 static void list_e2b_snapshots(struct call *c)
@@ -115,7 +106,7 @@ static void list_e2b_snapshots(struct call *c)
         q.limit = LIST_DEFAULT;
     snapshot_list_fill(c, &all);
     next = cut_page(&q, &all);
-    answer_snapshot_page(c, &all, next);
+    e2b_answer_page(c, write_snapshot_page, &all, next);
 }
 
 /* --- forks --- */

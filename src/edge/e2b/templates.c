@@ -7,7 +7,7 @@
 
 #include "edge/e2b/builds.h"
 #include "edge/e2b/internal.h"
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 #include "edge/core/json_members.h"
 #include "edge/core/operation.h"

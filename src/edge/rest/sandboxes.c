@@ -112,7 +112,8 @@ static void fail_recreation(struct call *c, const char *id, int r, const struct 
 static void start_creation(struct call *c, const struct json *request, const char *from,
                            const struct sandbox *there, bool replaced)
 {
-    struct creation *n = creation_new(c, there ? on_recreation_checked : on_sandbox_created);
+    struct creation *n =
+        creation_new(c, sizeof *n, there ? on_recreation_checked : on_sandbox_created);
     struct err e;
     int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes as JSON, in the formats of E2B's API. */
-#ifndef EDGE_E2B_SHOWN_H
-#define EDGE_E2B_SHOWN_H
+#ifndef EDGE_E2B_SANDBOX_JSON_H
+#define EDGE_E2B_SANDBOX_JSON_H
 
 #include "edge/core/call.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/e2b/shown.h"
+#include "edge/e2b/sandbox_json.h"
 
 #include <stdio.h>
 
