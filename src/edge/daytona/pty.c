@@ -191,19 +191,12 @@ static void serve_pty_socket(struct pty *p, bool live_only)
 
 /* --- creating a terminal --- */
 
-static void write_created_pty(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_field_text(w, "sessionId", what);
-    json_end_object(w);
-}
-
 static void on_pty_created(struct background *b, int r, const struct err *e)
 {
     if (r < 0)
         call_fail(b->call, e);
     else
-        call_answer(b->call, 201, write_created_pty, b->request.tag + strlen(DAYTONA_PTY));
+        daytona_answer_created(b->call, b->request.tag + strlen(DAYTONA_PTY));
 }
 
 static void on_pty_created_to_connect(struct background *b, int r, const struct err *e)

@@ -452,12 +452,17 @@ static void write_created_session(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
+void daytona_answer_created(struct call *c, const char *name)
+{
+    call_answer(c, 201, write_created_session, name);
+}
+
 static void on_session_started(struct background *b, int r, const struct err *e)
 {
     if (r < 0)
         call_fail(b->call, e);
     else
-        call_answer(b->call, 201, write_created_session, b->request.tag + strlen(DAYTONA_SESSION));
+        daytona_answer_created(b->call, b->request.tag + strlen(DAYTONA_SESSION));
 }
 
 static void start_session_shell(struct call *c, const char *id)

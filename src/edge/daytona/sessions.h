@@ -15,6 +15,8 @@ enum { DAYTONA_TAG_MAX = 64, DAYTONA_RUNNING_MAX = 64 };
 
 /* Checks a name given by a client. Returns false after it has answered the call. */
 bool daytona_name_good(struct call *c, struct str name);
+/* Answers 201 with the name of a new session or terminal. */
+void daytona_answer_created(struct call *c, const char *name);
 /* Whether the client asks for a WebSocket. Returns false after it has answered the call. */
 bool daytona_wants_socket(struct call *c);
 

@@ -184,7 +184,9 @@ static void on_template_removed(void *user, int r, const struct err *e)
 
 static void delete_built(struct call *c, const struct built *b)
 {
-    c->state = arena_dup(&c->own, str_from(b->snapshot));
+    char *snapshot = call_state(c, ID_MAX, NULL);
+
+    snprintf(snapshot, ID_MAX, "%s", b->snapshot);
     built_remove(c->api, b->id, on_template_removed, call_ref(c));
 }
 
@@ -269,18 +271,16 @@ static void save_new_build(struct call *c, const struct e2b_build *b, struct new
 {
     memcpy(n->id, b->id, sizeof n->id);
     memcpy(n->template, b->template, sizeof n->template);
-    c->state = n;
     builds_save(c->api, on_new_build_saved, call_ref(c));
 }
 
 static void new_template(struct call *c)
 {
-    struct new_build *n = arena_alloc(&c->arena, sizeof *n);
+    struct new_build *n = call_state(c, sizeof *n, NULL);
     struct new_request q = { 0 };
     struct e2b_build *b;
     struct err e;
-    int r = n ? e2b_bind(c, c->json, new_fields, COUNT_OF(new_fields), &q, &e)
-              : err_set(&e, ERR_TOO_BIG, "the request is too big");
+    int r = e2b_bind(c, c->json, new_fields, COUNT_OF(new_fields), &q, &e);
 
     if (r >= 0)
         n->name = q.name ? q.name : q.alias;
@@ -459,13 +459,10 @@ static void begin_build(struct call *c)
 
 static void start_build(struct call *c)
 {
-    struct starting_build *s = arena_alloc(&c->own, sizeof *s);
+    struct starting_build *s = call_state(c, sizeof *s, NULL);
     struct err e;
 
-    if (!s)
-        abort();
-    *s = (struct starting_build){ .op = { .caller = &c->caller, .request = &s->create } };
-    c->state = s;
+    s->op = (struct create_op){ .caller = &c->caller, .request = &s->create };
     if (!find_waiting(c))
         return;
     if (!e2b_may_enter(c))
