@@ -197,6 +197,19 @@ void call_answer_bytes(struct call *c, int status, const char *type, struct str 
         send_call_answer(c, status, type, NULL, body);
 }
 
+void call_answer_written(struct call *c, struct json_writer *w, const struct buf *text,
+                         const struct err *e)
+{
+    struct err why;
+
+    if (!e && json_writer_finish(w, &why) < 0)
+        e = &why;
+    if (e)
+        call_fail(c, e);
+    else
+        call_answer_bytes(c, 200, "application/json", buf_str(text));
+}
+
 void call_answer_empty(struct call *c)
 {
     static const struct h1_field fields[] = { { { "Cache-Control", 13 }, { "no-store", 8 } } };

@@ -107,6 +107,9 @@ void call_answer(struct call *c, int status, call_write_fn *write, const void *w
 void call_answer_at(struct call *c, int status, const char *location, call_write_fn *write,
                     const void *what);
 void call_answer_bytes(struct call *c, int status, const char *type, struct str body);
+/* Finishes a writer and answers 200 with its text; e: answers with this error instead. */
+void call_answer_written(struct call *c, struct json_writer *w, const struct buf *text,
+                         const struct err *e);
 /* JSON with one additional response header. */
 void call_answer_with(struct call *c, int status, const char *name, const char *value,
                       struct str json);

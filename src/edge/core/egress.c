@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "edge/core/guard.h"
+#include "edge/core/operation.h"
 #include "edge/core/internal.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
@@ -92,11 +93,7 @@ static void on_egress_set(void *user, int r, const struct err *e)
 {
     struct call *c = user;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_egress_json, c->sandbox);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_egress_json, c->sandbox);
 }
 
 static void rest_set_egress(struct call *c)

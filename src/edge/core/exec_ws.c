@@ -3,8 +3,6 @@
  *
  * After ws_accept() the WebSocket owns the exchange. The call's `x` only shows that the client is
  * connected; the call is released when the WebSocket is closed. */
-#include <stdlib.h>
-
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "lib/http/websocket.h"

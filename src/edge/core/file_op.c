@@ -2,7 +2,6 @@
 #include "edge/core/file_op.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/own.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/launch.h"
 
-#include <stdlib.h>
-
 #include "edge/core/internal.h"
 #include "edge/core/guard.h"
 #include "base/clock.h"

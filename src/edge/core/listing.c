@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/listing.h"
 
-#include <stdlib.h>
-
 #include "base/own.h"
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 
 struct store_answer {
     struct store_listing listing;
@@ -17,11 +16,7 @@ static void on_listing_answered(struct store_query *q, int r, const struct err *
     struct store_answer *a = container_of(l, struct store_answer, listing);
     struct call *c = l->call;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, a->write, l);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, a->write, l);
 }
 
 void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write)

@@ -2,7 +2,6 @@
 #include "edge/core/operation.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "edge/core/guard.h"
@@ -36,6 +35,16 @@ void call_settle(void *call, int r, const struct err *e)
         call_fail(c, e);
     else
         call_answer_empty(c);
+    call_unref(c);
+}
+
+void call_settle_with(struct call *c, int r, const struct err *e, int status, call_write_fn *write,
+                      const void *what)
+{
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, status, write, what);
     call_unref(c);
 }
 

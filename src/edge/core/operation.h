@@ -12,6 +12,9 @@ struct call *call_of_op(struct sandbox_op *op);
 
 /* Completes an operation without a result: answers 204 or the error, and releases the call. */
 void call_settle(void *call, int r, const struct err *e);
+/* The same with an answer. */
+void call_settle_with(struct call *c, int r, const struct err *e, int status, call_write_fn *write,
+                      const void *what);
 void call_settle_op(struct sandbox_op *op, int r, const struct err *e); /* for call_sandbox_op() */
 
 /* The creation of a sandbox for a call. */

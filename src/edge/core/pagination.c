@@ -2,7 +2,6 @@
 #include "edge/core/pagination.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
 

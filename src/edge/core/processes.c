@@ -5,7 +5,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/background.h"
 #include "edge/core/exec.h"

@@ -200,11 +200,7 @@ static void on_snapshot_verified(struct digest_op *op, int r, const struct err *
     struct call *c = v->call;
 
     v->under_way = false;
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_verification, v);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_verification, v);
 }
 
 static void on_verify_progress(struct digest_op *op, uint64_t bytes)
@@ -398,13 +394,7 @@ static void write_fork_list(struct json_writer *w, const void *what)
 
 static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 {
-    struct call *c = call_of_fork(op);
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 201, write_fork_list, op);
-    call_unref(c);
+    call_settle_with(call_of_fork(op), r, e, 201, write_fork_list, op);
 }
 
 static void rest_fork_sandbox(struct call *c)
@@ -430,11 +420,7 @@ static void on_pause_state_changed(struct sandbox_op *op, int r, const struct er
                                     .deadline_ns = v.deadline_ns,
                                     .machine = c->caller.admin };
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, sandbox_write, &s);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, sandbox_write, &s);
 }
 
 static void rest_pause_sandbox(struct call *c)
@@ -518,11 +504,7 @@ static void on_diff_done(struct diff_op *op, int r, const struct err *e)
         r = read_diff_records(d, &why);
         e = &why;
     }
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_diff_changes, d);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_diff_changes, d);
 }
 
 static void rest_diff_sandbox(struct call *c)

@@ -2,7 +2,6 @@
 /* POST /sandbox of Daytona's control plane: creates a sandbox. */
 #include "edge/core/bind_known.h"
 #include "edge/daytona/internal.h"
-#include "edge/daytona/network.h"
 #include "edge/core/launch.h"
 #include "edge/core/template.h"
 #include "edge/core/operation.h"

@@ -3,7 +3,6 @@
  * of a file that cannot be read contains the error. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "edge/daytona/internal.h"

@@ -3,7 +3,6 @@
  * compares what PID 1's file operations list and read: no program of the sandbox runs, so a caller
  * with the right to read files cannot start programs. */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 /* Changes of existing files by the toolbox: replaces text, sets permissions. PID 1's file
  * operations do it: no program of the sandbox runs. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/daytona/internal.h"
 #include "base/own.h"
@@ -40,13 +39,8 @@ struct replacing {
 
 static void answer_replaced(struct replacing *k)
 {
-    struct err e;
-
     json_end_array(&k->writer);
-    if (json_writer_finish(&k->writer, &e) < 0)
-        call_fail(k->call, &e);
-    else
-        call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
+    call_answer_written(k->call, &k->writer, &k->text, NULL);
 }
 
 static void replace_in_next(struct replacing *k);

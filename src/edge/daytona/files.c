@@ -2,7 +2,6 @@
 /* Files of the toolbox: list, info, download, upload, folder, move, delete. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "edge/daytona/internal.h"
@@ -119,15 +118,9 @@ static bool on_toolbox_list_entry(struct file_walk *w, const char *path,
 static void on_toolbox_dir_listed(struct file_walk *w, const struct err *e)
 {
     struct toolbox_file_call *k = container_of(w, struct toolbox_file_call, walk);
-    struct err why;
 
     json_end_array(&k->writer);
-    if (!e && json_writer_finish(&k->writer, &why) < 0)
-        e = &why;
-    if (e)
-        call_fail(k->call, e);
-    else
-        call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
+    call_answer_written(k->call, &k->writer, &k->text, e);
 }
 
 static void list_toolbox_dir(struct call *c)

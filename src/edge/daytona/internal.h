@@ -7,6 +7,8 @@
 #include "edge/core/json_members.h"
 #include "edge/core/exec.h"
 #include "edge/core/internal.h"
+#include "edge/core/egress_settings.h"
+#include "edge/core/background.h"
 
 /* Reserved label, not shown to clients as a label. */
 #define DAYTONA_NAME "daytona/name"
@@ -94,6 +96,43 @@ const char *daytona_sandbox_name(const struct sandbox_record *r); /* or its id *
 /* Parses a JSON object with at most `most` strings; on the call's arena. */
 int daytona_read_map(struct call *c, struct str text, int64_t most, struct json_map *ret,
                      struct err *e);
+
+/* --- network.c: network settings, which block everything except the listed hosts --- */
+struct daytona_network {
+    bool block_all;
+    const char *addresses, *domains; /* comma-separated */
+};
+
+enum { DAYTONA_LIST_MAX = 16 << 10 };
+
+#define DAYTONA_NETWORK_FIELDS(type, member)                                                       \
+    { "networkBlockAll", JSON_KIND_BOOL, JSON_AT(type, member.block_all) },                        \
+        { "networkAllowList", JSON_KIND_STR, JSON_AT(type, member.addresses),                      \
+          .max = DAYTONA_LIST_MAX },                                                               \
+    {                                                                                              \
+        "domainAllowList", JSON_KIND_STR, JSON_AT(type, member.domains), .max = DAYTONA_LIST_MAX   \
+    }
+
+/* Fills a request for a new sandbox, whose profile must be set. */
+int daytona_network_fill(struct call *c, const struct daytona_network *n,
+                         struct create_request *ret, struct err *e);
+/* Converts the settings; lists are on the call's arena. */
+int daytona_network_read(struct call *c, const struct daytona_network *n,
+                         struct egress_settings *ret, struct err *e);
+
+/* --- sessions.c: shells, and other background processes with names --- */
+/* Kinds of background processes. */
+#define DAYTONA_SESSION "daytona.session:"
+#define DAYTONA_PTY     "daytona.pty:"
+
+enum { DAYTONA_TAG_MAX = 64, DAYTONA_RUNNING_MAX = 64 };
+
+/* Checks a name given by a client. Returns false after it has answered the call. */
+bool daytona_name_good(struct call *c, struct str name);
+/* Answers 201 with the name of a new session or terminal. */
+void daytona_answer_created(struct call *c, const char *name);
+/* Whether the client asks for a WebSocket. Returns false after it has answered the call. */
+bool daytona_wants_socket(struct call *c);
 
 /* --- route tables --- */
 extern const struct route routes_daytona_create[], routes_daytona_list[],

@@ -4,7 +4,6 @@
 #include "edge/code/session.h"
 #include "edge/core/bind_known.h"
 #include "edge/daytona/internal.h"
-#include "edge/daytona/sessions.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/http/websocket.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /sandbox of Daytona's control plane: lists sandboxes. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/pagination.h"
 #include "base/own.h"

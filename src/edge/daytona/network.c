@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/daytona/network.h"
-
-#include "edge/core/internal.h"
+#include "edge/daytona/internal.h"
 
 /* --- "a, b ,c" --- */
-
 static int add_allow_words(struct call *c, const char *text, const char **to, size_t *n,
                            struct err *e)
 {
@@ -25,10 +22,9 @@ static int add_allow_words(struct call *c, const char *text, const char **to, si
 int daytona_network_read(struct call *c, const struct daytona_network *n,
                          struct egress_settings *ret, struct err *e)
 {
-    const char **all = arena_array(&c->own, REQUEST_ALLOW_MAX, sizeof *all);
+    const char **all = call_alloc(c, REQUEST_ALLOW_MAX, sizeof *all);
     size_t count = 0;
-    int r = all ? add_allow_words(c, n->addresses, all, &count, e)
-                : err_set(e, ERR_TOO_BIG, "allow lists: too long");
+    int r = add_allow_words(c, n->addresses, all, &count, e);
 
     if (r >= 0)
         r = add_allow_words(c, n->domains, all, &count, e);

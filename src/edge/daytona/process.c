@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that run while their client waits: commands and code. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/daytona/internal.h"
 #include "base/clock.h"

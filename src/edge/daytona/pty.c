@@ -2,11 +2,9 @@
 /* Terminals of the toolbox: background processes with a terminal, which clients attach to and
  * detach from by WebSocket. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/daytona/internal.h"
 #include "base/own.h"
-#include "edge/daytona/sessions.h"
 #include "edge/core/guard.h"
 #include "lib/crypto/encode.h"
 #include "lib/http/websocket.h"

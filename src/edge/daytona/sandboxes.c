@@ -2,10 +2,8 @@
 /* Routes of one sandbox in Daytona's control plane: get, delete, start, stop, labels, intervals,
  * network. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/daytona/internal.h"
-#include "edge/daytona/network.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/operation.h"
 #include "base/clock.h"

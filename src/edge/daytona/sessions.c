@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/daytona/sessions.h"
-
+/* Sessions of the toolbox: a shell that runs one command after the other. It is a background
+ * process; the commands and their results are parsed from its output. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/daytona/internal.h"
+#include "edge/daytona/session_scan.h"
 #include "edge/core/input.h"
 #include "base/clock.h"
 #include "base/own.h"

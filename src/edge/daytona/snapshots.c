@@ -3,8 +3,6 @@
  * all callers, and snapshots of sandboxes. */
 #include "edge/core/snapshots.h"
 
-#include <stdlib.h>
-
 #include "base/own.h"
 #include "edge/daytona/internal.h"
 #include "edge/core/template.h"
@@ -102,7 +100,6 @@ static void answer_daytona_page(struct call *c, struct snapshot_page *p)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
     struct json_writer w;
-    struct err e;
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
@@ -113,10 +110,7 @@ static void answer_daytona_page(struct call *c, struct snapshot_page *p)
     json_field_int(&w, "page", (int64_t)(p->from / p->limit) + 1);
     json_field_int(&w, "totalPages", (int64_t)((p->profiles + p->limit - 1) / p->limit));
     json_end_object(&w);
-    if (json_writer_finish(&w, &e) < 0)
-        call_fail(c, &e);
-    else
-        call_answer_bytes(c, 200, "application/json", buf_str(&text));
+    call_answer_written(c, &w, &text, NULL);
 }
 
 static void list_daytona_snapshots(struct call *c)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /files/compose of E2B's envd: concatenates files in the given order into a new one and
  * removes the sources. The sandbox's PID 1 does it: no program of the sandbox runs. */
-#include <stdlib.h>
-
 #include "edge/e2b/internal.h"
 #include "base/own.h"
 #include "edge/core/file_take.h"

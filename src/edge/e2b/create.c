@@ -4,8 +4,6 @@
 #include "edge/core/bind_known.h"
 #include "edge/core/launch.h"
 #include "edge/core/metadata.h"
-#include "edge/e2b/network.h"
-#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 #include "edge/core/operation.h"
 #include "base/clock.h"

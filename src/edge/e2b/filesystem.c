@@ -2,7 +2,6 @@
 /* filesystem.Filesystem of E2B's envd: each call is a sequence of a few file operations. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "edge/e2b/entry.h"
@@ -208,16 +207,10 @@ static bool on_envd_dir_entry(struct file_walk *w, const char *path, const struc
 static void on_envd_dir_listed(struct file_walk *w, const struct err *e)
 {
     struct envd_fs_call *k = container_of(w, struct envd_fs_call, walk);
-    struct err why;
 
     json_end_array(&k->writer);
     json_end_object(&k->writer);
-    if (!e && json_writer_finish(&k->writer, &why) < 0)
-        e = &why;
-    if (e)
-        call_fail(k->call, e);
-    else
-        call_answer_bytes(k->call, 200, "application/json", buf_str(&k->text));
+    call_answer_written(k->call, &k->writer, &k->text, e);
 }
 
 static void list_envd_dir(struct call *c)

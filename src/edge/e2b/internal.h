@@ -7,6 +7,7 @@
 #include "edge/e2b/envelope.h"
 #include "edge/core/internal.h"
 #include "edge/core/sandbox_token.h"
+#include "edge/core/egress_settings.h"
 
 enum {
     E2B_ENVD_PORT = 49983,
@@ -95,6 +96,50 @@ bool stream_timeout(struct call *c, int64_t *ret);
 /* Answers with an empty object. */
 void rpc_answer_empty(struct call *c);
 void rpc_fail(struct call *c, int status, const char *message);
+
+/* --- sandbox_json.c: sandboxes as JSON --- */
+struct e2b_shown {
+    const struct call *call; /* of the client */
+    const struct sandbox_record *record;
+    int64_t expires_ns;
+};
+
+struct e2b_shown e2b_show(const struct call *c); /* for the call's sandbox */
+
+/* The answer to create and connect: ids and tokens for access. */
+void e2b_write_made(struct json_writer *w, const void *shown);
+/* A row of a list. */
+void e2b_write_listed(struct json_writer *w, const void *shown);
+/* All members; the call must have a live sandbox. */
+void e2b_write_info(struct json_writer *w, const void *shown);
+
+/* The size of a sandbox by its profile; one processor if the profile no longer exists. */
+struct e2b_size {
+    uint32_t processors, memory_mb, disk_mb;
+};
+struct e2b_size e2b_size(const struct call *c, const struct sandbox_record *r);
+struct e2b_size e2b_profile_size(const struct profile *p);
+void e2b_write_size(struct json_writer *w, const struct e2b_size *s);
+
+/* Whether the call's sandbox exists for clients (it is not being destroyed); e2b_is_running(): and
+ * is not paused. Both return false after they have answered the call. */
+bool e2b_is_there(struct call *c);
+bool e2b_is_running(struct call *c);
+
+/* --- network.c: network settings --- */
+struct e2b_network {
+    struct egress_settings egress;
+    const struct json *rules, *proxy, *mask, *https_ports;
+    bool public_traffic;
+};
+
+enum { E2B_NETWORK_FIELD_COUNT = 8 };
+extern const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT];
+
+/* Rejects settings that are not supported. */
+int e2b_network_check(const struct e2b_network *n, struct err *e);
+/* Writes the policy in force of a sandbox, as members of an object. */
+void e2b_network_write(struct json_writer *w, const struct sandbox *s);
 
 /* --- route tables --- */
 extern const struct route routes_e2b[], routes_e2b_create[], routes_e2b_list[], routes_e2b_logs[],

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /sandboxes of E2B's control plane: lists sandboxes. */
-#include <stdlib.h>
-
 #include "edge/core/pagination.h"
 #include "base/own.h"
 #include "base/rfc3339.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/metadata.h"
-#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /sandboxes/{id}/logs of E2B's control plane: the events of a sandbox. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/e2b/internal.h"
+#include "edge/core/operation.h"
 #include "base/clock.h"
 #include "base/own.h"
 
@@ -78,11 +78,7 @@ static void on_e2b_logs_found(struct store_query *q, int r, const struct err *e)
 {
     struct e2b_logs *l = container_of(q, struct e2b_logs, query);
 
-    if (r < 0)
-        call_fail(l->call, e);
-    else
-        call_answer(l->call, 200, write_e2b_logs, l);
-    call_unref(l->call);
+    call_settle_with(l->call, r, e, 200, write_e2b_logs, l);
 }
 
 /* Converts the cursor, so that all events of its millisecond are included in either direction. */

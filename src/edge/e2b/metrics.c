@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /sandboxes/{id}/metrics of E2B's control plane: current and past resource usage. */
-#include <stdlib.h>
-
 #include "edge/e2b/internal.h"
-#include "edge/e2b/sandbox_json.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/usage.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/e2b/network.h"
+#include "edge/e2b/internal.h"
 
 #include "base/own.h"
 #include "edge/core/bind_known.h"

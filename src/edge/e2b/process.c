@@ -2,7 +2,6 @@
 /* process.Process of E2B's envd: background processes that outlive their client's connection. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/e2b/internal.h"
 #include "edge/core/input.h"

@@ -3,7 +3,6 @@
 #include "edge/e2b/internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "edge/core/bind_known.h"

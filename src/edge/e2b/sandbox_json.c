@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/e2b/sandbox_json.h"
-
 #include <stdio.h>
 
 #include "edge/e2b/internal.h"
 #include "edge/core/metadata.h"
-#include "edge/e2b/network.h"
 #include "edge/core/template.h"
 
 static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routes of one sandbox in E2B's control plane: info, kill, timeout, pause, connect, network. */
 #include "edge/e2b/internal.h"
-#include "edge/e2b/network.h"
-#include "edge/e2b/sandbox_json.h"
 #include "edge/core/operation.h"
 #include "base/clock.h"
 
@@ -89,11 +87,7 @@ static void answer_e2b_connection(struct sandbox_op *op, int status, int r, cons
     struct call *c = call_of_op(op);
     struct e2b_shown s = e2b_show(c);
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, status, e2b_write_made, &s);
-    call_unref(c);
+    call_settle_with(c, r, e, status, e2b_write_made, &s);
 }
 
 static void on_e2b_connected(struct sandbox_op *op, int r, const struct err *e)

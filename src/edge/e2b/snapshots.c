@@ -3,11 +3,9 @@
 #include "edge/core/snapshots.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/built.h"
 #include "edge/e2b/internal.h"
-#include "edge/e2b/sandbox_json.h"
 #include "edge/core/json_members.h"
 #include "base/clock.h"
 #include "base/own.h"

@@ -7,7 +7,6 @@
 
 #include "edge/e2b/builds.h"
 #include "edge/e2b/internal.h"
-#include "edge/e2b/sandbox_json.h"
 #include "edge/core/template.h"
 #include "edge/core/json_members.h"
 #include "edge/core/operation.h"
@@ -260,11 +259,7 @@ static void on_new_build_saved(void *user, int r, const struct err *e)
 {
     struct call *c = user;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 202, write_new, c->state);
-    call_unref(c);
+    call_settle_with(c, r, e, 202, write_new, c->state);
 }
 
 static void save_new_build(struct call *c, const struct e2b_build *b, struct new_build *n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/approvals: tool calls that wait for a master. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/guard.h"
+#include "edge/core/operation.h"
 #include "edge/core/internal.h"
 #include "edge/core/listing.h"
 #include "edge/tools/tools.h"
@@ -249,11 +249,7 @@ static void on_approval_decided(struct approval_op *op, int r, const struct err 
     struct call *c = container_of(op, struct decision_call, op)->call;
 
     memcpy(c->audit, op->audit_id, sizeof c->audit);
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_decision, op);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_decision, op);
 }
 
 /* Determines the deciding master: the caller, or the holder of the token in Sandboxer-Master.

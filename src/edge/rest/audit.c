@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/audit and /v1/sandboxes/{id}/audit: verify the hash chains of events and egress logs. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"

@@ -11,7 +11,6 @@
  * notes that there is more and reads pages again: so there are no gaps, no duplicates, and no
  * unbounded queue. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/hosts and /v1/inspect/host: hosts that sandboxes can be placed on. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
 #include "base/own.h"

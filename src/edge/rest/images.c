@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/images: images that sandboxes can be created from. */
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "edge/core/internal.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/peers: sessions of clients that call tools. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
@@ -106,13 +105,8 @@ static void write_registered_peer(struct json_writer *w, const void *what)
 
 static void on_peer_call_registered(struct peer_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct peer_call, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 201, write_registered_peer, op);
-    call_unref(c);
+    call_settle_with(container_of(op, struct peer_call, op)->call, r, e, 201, write_registered_peer,
+                     op);
 }
 
 static void rest_register_peer(struct call *c)

@@ -3,8 +3,6 @@
  *
  * With `Upgrade: sandboxer-tcp` the request becomes the connection. On the unix socket the client
  * gets the descriptor itself and its bytes bypass the daemon; on TCP the daemon copies. */
-#include <stdlib.h>
-
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/pump.h"

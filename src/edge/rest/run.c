@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/run: runs one program in a sandbox of its own, destroyed afterwards; used by `sandboxer
  * run`. */
-#include <stdlib.h>
-
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "edge/core/guard.h"

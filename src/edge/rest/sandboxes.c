@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sandboxes: create, list, get, destroy, recreate, extend. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
 #include "base/own.h"
@@ -187,11 +186,7 @@ static void on_sandboxes_listed(struct store_query *q, int r, const struct err *
 {
     struct sandbox_listing *l = container_of(q, struct sandbox_listing, query);
 
-    if (r < 0)
-        call_fail(l->call, e);
-    else
-        call_answer(l->call, 200, write_sandbox_list, l);
-    call_unref(l->call);
+    call_settle_with(l->call, r, e, 200, write_sandbox_list, l);
 }
 
 static int read_list_cursor(struct call *c, struct store_query *q)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export and import of snapshots as files: /v1/snapshots/{snapshot}/export and
  * /v1/snapshots/import. */
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
  * gets the descriptors (stdin, stdout and stderr of the server); on TCP the daemon copies, and
  * stderr is dropped. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/exec.h"
 #include "base/own.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sandboxes/{id}/sync: syncs the changes of a mirrored workspace back to the host. */
 #include <fcntl.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 #include "base/own.h"
 #include "edge/rest/routes.h"
 #include "control/owner/event_share.h"
@@ -102,11 +102,7 @@ static void on_workspace_synced(struct workspace_op *op, int r, const struct err
     struct sync_call *s = container_of(op, struct sync_call, op);
     struct call *c = s->call;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_sync_report, s);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_sync_report, s);
 }
 
 static void on_sync_progress(struct workspace_op *op, uint64_t bytes)

@@ -2,10 +2,10 @@
 /* /v1/tokens: tokens, never with more rights than their maker. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/domain.h"
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 #include "edge/rest/routes.h"
 #include "edge/rest/token_terms.h"
 #include "base/clock.h"
@@ -198,11 +198,7 @@ static void on_token_created(struct token_op *op, int r, const struct err *e)
     struct token_call *t = container_of(op, struct token_call, op);
     struct call *c = t->call;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 201, write_new_token, t);
-    call_unref(c);
+    call_settle_with(c, r, e, 201, write_new_token, t);
 }
 
 /* Reads the verbs; the default is the maker's verbs without admin, so that administrator rights are

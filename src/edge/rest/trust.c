@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "edge/core/guard.h"
+#include "edge/core/operation.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
@@ -192,11 +193,7 @@ static void on_trust_evaluated(struct trust_op *op, int r, const struct err *e)
     struct trust_evaluation *x = container_of(op, struct trust_evaluation, op);
     struct call *c = x->call;
 
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, write_trust_evaluation, &op->verdict);
-    call_unref(c);
+    call_settle_with(c, r, e, 200, write_trust_evaluation, &op->verdict);
 }
 
 /* Answers the replay of an evaluation that a master approved; its requester reads this result. */
