@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/daytona/internal.h"
 
-/* --- "a, b ,c" --- */
+/* Adds the words of "a, b ,c". */
 static int add_allow_words(struct call *c, const char *text, const char **to, size_t *n,
                            struct err *e)
 {
