@@ -480,13 +480,13 @@ static const struct query_kind {
 } query_kinds[] = {
 #define ROWS(shape_, sql_, ...) .shape = &(shape_), .sql = (sql_), .binds = { __VA_ARGS__ }
     [STORE_SANDBOX] = { ROWS(sandbox_shape, SQL_SANDBOX, BIND_TEXT, BIND_OWNER) },
-    [STORE_PREFIX] = { query_prefix },
-    [STORE_SANDBOXES] = { query_page },
+    [STORE_PREFIX] = { .run = query_prefix },
+    [STORE_SANDBOXES] = { .run = query_page },
     [STORE_LIVE] = { ROWS(sandbox_shape, SQL_LIVE, BIND_LIMIT) },
     [STORE_DUE] = { ROWS(sandbox_shape, SQL_DUE, BIND_LIMIT) },
-    [STORE_EVENTS] = { query_events },
-    [STORE_EVENT_COUNTS] = { query_event_counts },
-    [STORE_HISTORY] = { query_history },
+    [STORE_EVENTS] = { .run = query_events },
+    [STORE_EVENT_COUNTS] = { .run = query_event_counts },
+    [STORE_HISTORY] = { .run = query_history },
     [STORE_PROCESSES] = { ROWS(process_shape, SQL_PROCESSES, BIND_SANDBOX, BIND_LIMIT) },
     [STORE_EGRESS] = { ROWS(egress_shape, SQL_EGRESS, BIND_SANDBOX) },
     [STORE_TOKENS] = { ROWS(token_shape, SQL_TOKENS, BIND_LIMIT, BIND_TIME) },
@@ -495,7 +495,7 @@ static const struct query_kind {
     [STORE_HOSTS] = { ROWS(host_shape, SQL_HOSTS, BIND_LIMIT) },
     [STORE_IDEMPOTENCY] = { ROWS(idempotency_shape, SQL_IDEMPOTENCY, BIND_OWNER, BIND_TEXT) },
     [STORE_OUTBOX] = { ROWS(event_shape, SQL_OUTBOX, BIND_SEQ, BIND_LIMIT) },
-    [STORE_SETTING] = { query_setting },
+    [STORE_SETTING] = { .run = query_setting },
     [STORE_PEERS] = { ROWS(peer_shape, SQL_PEERS, BIND_LIMIT) },
     [STORE_APPROVAL] = { ROWS(approval_shape, SQL_APPROVAL, BIND_TEXT, BIND_OWNER) },
     [STORE_APPROVALS_OPEN] = { ROWS(approval_shape, SQL_APPROVALS_OPEN, BIND_LIMIT) },
@@ -507,8 +507,8 @@ static const struct query_kind {
     [STORE_SNAPSHOTS] = { ROWS(snapshot_shape, SQL_SNAPSHOTS, BIND_LIMIT) },
     [STORE_IMAGES] = { ROWS(image_shape, SQL_IMAGES, BIND_LIMIT, BIND_TEXT) },
     [STORE_LAYERS] = { ROWS(layer_shape, SQL_LAYERS, BIND_LIMIT, BIND_TEXT) },
-    [STORE_LEDGER] = { query_ledger },
-    [STORE_EGRESS_HEADS] = { query_egress_heads },
+    [STORE_LEDGER] = { .run = query_ledger },
+    [STORE_EGRESS_HEADS] = { .run = query_egress_heads },
 #undef ROWS
 };
 

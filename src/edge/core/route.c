@@ -38,8 +38,9 @@ static struct route_node *add_node(struct route_index *x, struct route_node *of,
 
     while (*at && (is_variable ? (*at)->word.p != NULL : !str_eq((*at)->word, part)))
         at = &(*at)->next;
-    if (*at)
-        return *at;
+    n = *at;
+    if (n)
+        return n;
     n = arena_alloc(&x->arena, sizeof *n);
     if (!n)
         abort(); /* the tables are constants of the program */

@@ -187,8 +187,8 @@ static void set_file_permissions(struct call *c)
     if (!add_permission_setting(c, k, "mode") || !add_permission_setting(c, k, "owner") ||
         !add_permission_setting(c, k, "group"))
         return;
-    file_take_start(&k->take, c, k->n == 1 ? START_STAT : START_PERMIT, k->argv, DAYTONA_USER,
-                    0, on_permissions_set);
+    file_take_start(&k->take, c, k->n == 1 ? START_STAT : START_PERMIT, k->argv, DAYTONA_USER, 0,
+                    on_permissions_set);
 }
 
 #define ROW(path, flags, handler)                                                                  \

@@ -6,24 +6,11 @@
 #include "base/own.h"
 
 const struct skeleton_dir skeleton_dirs[] = {
-    { "dev", 0755 },
-    { "dev/shm", 01777 },
-    { "etc", 0755 },
-    { "home", 0755 },
-    { "home/user", 0755 },
-    { "mnt", 0755 },
-    { "opt", 0755 },
-    { "proc", 0555 },
-    { "root", 0700 },
-    { "run", 0755 },
-    { "srv", 0755 },
-    { "sys", 0555 },
-    { "tmp", 01777 },
-    { "var", 0755 },
-    { "var/lib", 0755 },
-    { "var/cache", 0755 },
-    { "var/log", 0755 },
-    { "var/tmp", 01777 },
+    { "dev", 0755 },       { "dev/shm", 01777 }, { "etc", 0755 },     { "home", 0755 },
+    { "home/user", 0755 }, { "mnt", 0755 },      { "opt", 0755 },     { "proc", 0555 },
+    { "root", 0700 },      { "run", 0755 },      { "srv", 0755 },     { "sys", 0555 },
+    { "tmp", 01777 },      { "var", 0755 },      { "var/lib", 0755 }, { "var/cache", 0755 },
+    { "var/log", 0755 },   { "var/tmp", 01777 },
 };
 const size_t skeleton_dir_count = COUNT_OF(skeleton_dirs);
 

@@ -21,10 +21,10 @@ extern const size_t skeleton_system_count;
 
 /* Everything else, most of it in /etc. */
 enum skeleton_kind {
-    SKELETON_LINK,   /* a link to the target */
-    SKELETON_COPY,   /* a copy of the host's file */
-    SKELETON_BIND,   /* the host's file or directory, mounted */
-    SKELETON_STEP,   /* made by a step of its own */
+    SKELETON_LINK, /* a link to the target */
+    SKELETON_COPY, /* a copy of the host's file */
+    SKELETON_BIND, /* the host's file or directory, mounted */
+    SKELETON_STEP, /* made by a step of its own */
 };
 
 struct skeleton_name {
