@@ -144,12 +144,13 @@ static bool print_paragraphs(FILE *to, const struct verb *v, const char *heading
             continue;
         if (!any && heading)
             fprintf(to, ".SH %s\n", heading);
+        else if (kind & (PARAGRAPH_PROSE | PARAGRAPH_STATUS))
+            fputs(".PP\n", to);
         any = true;
         if (kind & (PARAGRAPH_COMMANDS | PARAGRAPH_EXAMPLES)) {
             print_roff_commands(to, p);
             continue;
         }
-        fputs(".PP\n", to);
         if (kind == PARAGRAPH_STATUS)
             p = (struct str){ p.p + STATUS_PREFIX.n, p.n - STATUS_PREFIX.n };
         print_roff_lines(to, p);
