@@ -47,7 +47,8 @@ enum format common_format(const struct common *c)
     return strcmp(c->format, "json") == 0 ? FORMAT_JSON : FORMAT_YAML;
 }
 
-static void report_verb(const struct verb *v, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void report_verb(const struct verb *v, const char *fmt,
+                                                              va_list ap)
 {
     char text[768];
 
