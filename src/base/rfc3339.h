@@ -12,4 +12,9 @@
  * leap seconds are invalid. */
 bool rfc3339_parse(struct str s, int64_t *ret);
 
+enum { TIME_TEXT = 32 };
+
+/* In UTC, with milliseconds: "2026-01-02T03:04:05.678Z". */
+void time_text(int64_t wall_ns, char out[static TIME_TEXT]);
+
 #endif

@@ -10,7 +10,7 @@
 #include "base/own.h"
 #include "control/owner/tokens.h"
 #include "lib/json/reader.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 #include "trust/held.h"
 #include "trust/internal.h"
 

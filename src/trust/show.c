@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes held calls as JSON. */
 #include "lib/json/reader.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 #include "trust/approvals.h"
 
 enum { MEMORY_MAX = 16 << 20, DEPTH_MAX = 64 };

@@ -9,7 +9,7 @@
 #include "cli/request.h"
 #include "cli/run/helper.h"
 #include "cli/verbs/verbs.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 /* --- head --- */
 

@@ -11,7 +11,7 @@
 #include "control/plane/plane.h"
 #include "engine/egress/chain.h"
 #include "lib/json/reader.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not track what lists and maps own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"

@@ -12,7 +12,7 @@
 #include "base/own.h"
 #include "control/event/event_delivery_internal.h"
 #include "domain/model/event.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 #if defined(__GNUC__) && !defined(__clang__) /* it does not track what lists and maps own */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"

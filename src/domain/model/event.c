@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "lib/json/reader.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 enum { DETAIL_MAX = 256 << 10 };
 

@@ -9,7 +9,7 @@
 #include "control/sandbox/sandbox_detail.h"
 #include "control/sandbox/spec.h"
 #include "lib/json/reader.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 void time_write(struct json_writer *w, const char *key, int64_t wall_ns)
 {

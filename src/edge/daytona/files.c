@@ -10,7 +10,7 @@
 #include "edge/core/file_walk.h"
 #include "edge/core/upload.h"
 #include "backends/records.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 enum { DEPTH_MAX = 64 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 static const char *entry_type_name(uint32_t mode)
 {

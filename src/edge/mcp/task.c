@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "lib/json/reader.h"
 #include "edge/mcp/internal.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 
 enum {
     TASKS_MAX = 1024,

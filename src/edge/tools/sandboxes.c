@@ -5,7 +5,7 @@
 
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
-#include "domain/model/time.h"
+#include "base/rfc3339.h"
 #include "domain/profile/profile.h"
 
 static const char *time_text_on(struct arena *a, int64_t wall_ns)

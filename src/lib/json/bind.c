@@ -428,6 +428,12 @@ static int bind_any(const struct bind *b, const struct json_place *at, const str
     return 0;
 }
 
+static int refuse_answer_kind(const struct bind *b, const struct json_place *at,
+                              const struct json *v, const struct json_field *f, void *out)
+{
+    return err_set(b->e, ERR_BUG, "'%s' has a kind that is only written", f->name);
+}
+
 static const struct {
     reader *read;
     size_t size;  /* of the largest member type */
@@ -447,6 +453,12 @@ static const struct {
     [JSON_KIND_OBJECTS] = { bind_objects, sizeof(struct json_objects), false },
     [JSON_KIND_NAMED] = { bind_named, sizeof(struct json_objects), false },
     [JSON_KIND_ANY] = { bind_any, sizeof(struct json *), false },
+    [JSON_KIND_TEXT] = { refuse_answer_kind, sizeof(char *), true },
+    [JSON_KIND_CHARS] = { refuse_answer_kind, 0, true },
+    [JSON_KIND_SLICE] = { refuse_answer_kind, sizeof(struct str), true },
+    [JSON_KIND_TEXTS] = { refuse_answer_kind, sizeof(struct json_strs), false },
+    [JSON_KIND_TIME] = { refuse_answer_kind, sizeof(int64_t), true },
+    [JSON_KIND_SECONDS] = { refuse_answer_kind, sizeof(int64_t), false },
 };
 
 size_t json_member_size_(const struct json_field *f)

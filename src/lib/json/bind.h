@@ -10,7 +10,16 @@
  *     struct create c = { 0 };
  *     r = json_bind(tree, create_fields, COUNT_OF(create_fields), &c, &arena, e);
  *
- * The same table reads JSON and YAML, writes JSON, and describes itself as a JSON Schema. */
+ * The same table reads JSON and YAML, writes JSON, and describes itself as a JSON Schema. Tables of
+ * answers are only written and described; they have a name and more kinds of fields:
+ *
+ *     static const struct json_field host_fields[] = {
+ *         { "name", JSON_KIND_CHARS, JSON_AT(struct host_record, name), .required = true },
+ *         { "added_at", JSON_KIND_TIME, JSON_AT(struct host_record, added_ns) },
+ *     };
+ *     const struct json_shape host_answer = { "Host", JSON_FIELDS(host_fields) };
+ *
+ *     json_put_shape(&w, &host_answer, &record); */
 #ifndef LIB_JSON_BIND_H
 #define LIB_JSON_BIND_H
 
@@ -38,8 +47,20 @@ enum json_kind {
     JSON_KIND_NAMED, /* object of objects by .fields; struct json_objects, whose structs begin with
                         the key, a const char *; how many */
     JSON_KIND_ANY,   /* anything; const struct json *, borrowed from the tree */
+    /* For answers only. Texts may hold bytes outside UTF-8, as json_put_lossy() writes them. */
+    JSON_KIND_TEXT,    /* string; const char *; NULL: absent, or "" if required */
+    JSON_KIND_CHARS,   /* string; an array of char */
+    JSON_KIND_SLICE,   /* string; struct str; p == NULL: the same */
+    JSON_KIND_TEXTS,   /* array of strings; struct json_strs */
+    JSON_KIND_TIME,    /* RFC 3339; int64_t ns of the wall clock; 0: absent, unless required */
+    JSON_KIND_SECONDS, /* whole number of seconds; int64_t nanoseconds */
     JSON_KIND_COUNT_,
 };
+
+/* Writes a member of the struct: its key and its value, or nothing if it is absent. */
+typedef void json_member_fn(struct json_writer *w, const char *name, const void *in);
+/* Writes the items of a list. */
+typedef void json_items_fn(struct json_writer *w, const void *in);
 
 struct json_field {
     const char *name;
@@ -49,7 +70,8 @@ struct json_field {
     bool no_null;             /* null is a bad value: absence would mean more, not less */
     size_t offset, size;      /* of the member: JSON_AT(); size 0 is the kind's largest type */
     int64_t min, max;         /* both 0: no limits; min > max: no upper limit */
-    const char *const *names; /* ENUM: the words in order of value, ended by NULL */
+    const char *const *names; /* ENUM: the words in order of value, ended by NULL; texts of answers:
+                                 the possible ones, for schemas */
     const struct json_field *fields; /* OBJECT, OBJECTS, NAMED: JSON_FIELDS() */
     size_t field_count;
     size_t item_size;   /* OBJECTS, NAMED: size of one struct */
@@ -57,7 +79,30 @@ struct json_field {
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
     const char *types;  /* ANY: the accepted types, for schemas: "boolean array" (of strings) */
     const char *doc;    /* one sentence, for schemas and help */
+    /* Of answers: */
+    bool optional;      /* absent if it is empty: 0, false, "", no items */
+    bool nullable;      /* null where it would be absent; TEXTS: an item that is NULL is null */
+    size_t via;         /* offset of a pointer to the struct of the member; NULL: absent; 0: none */
+    const char *schema; /* OBJECT, OBJECTS: the name of a schema, which is referred to */
+    json_member_fn *write; /* instead of the writer of the kind, which then only describes it */
+    json_items_fn *items;  /* OBJECTS: the same between the brackets */
 };
+
+/* An answer: a table and the name of its schema. */
+struct json_shape {
+    const char *name;
+    const struct json_field *fields;
+    size_t field_count;
+};
+
+/* The only field of an answer: a list whose items a function writes. */
+#define JSON_LIST(key, schema_, items_)                                                            \
+    .fields = &(const struct json_field){ .name = (key),                                           \
+                                          .kind = JSON_KIND_OBJECTS,                               \
+                                          .required = true,                                        \
+                                          .schema = (schema_),                                     \
+                                          .items = (items_) },                                     \
+    .field_count = 1
 
 #define JSON_AT(type, member)                                                                      \
     .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
@@ -109,6 +154,10 @@ void json_unbind(const void *in, const struct json_field *fields, size_t n, stru
 void json_unbind_changed(const void *in, const void *defaults, const struct json_field *fields,
                          size_t n, struct json_writer *w);
 
+void json_put_shape(struct json_writer *w, const struct json_shape *s, const void *in);
+/* Only its members, for an object that has others too. */
+void json_put_members(struct json_writer *w, const struct json_shape *s, const void *in);
+
 /* Copies the map and its texts to the arena. False, with the map unchanged: the arena is full. */
 bool json_map_copy(struct json_map *m, struct arena *a);
 const char *json_map_get(const struct json_map *m, const char *key); /* NULL: it has no such key */
@@ -119,6 +168,9 @@ bool json_strs_copy(struct json_strs *list, struct arena *a);
  * except null values. Rules that a schema cannot express, such as the bounds of "64M", are left to
  * json_bind(). */
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w);
+/* The same for an answer, as a component of an OpenAPI document: a client must expect additional
+ * members, and named schemas are references to other components. */
+void json_shape_schema(const struct json_shape *s, struct json_writer *w);
 
 /* The value of the field's preset. False, and *ret untouched, if the preset is invalid, which is a
  * mistake in the table. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json/bind.h"
 
+#include <stdio.h>
+
 /* The words that limit a value of a kind, in terms of the schema. */
 struct limit_words {
     const char *min, *max;
@@ -15,6 +17,19 @@ static void write_schema_text(struct json_writer *w, const char *key, const char
 {
     json_key(w, str_from(key));
     json_put_str(w, str_from(value));
+}
+
+/* "type": the type, or also null. */
+static void write_field_type(struct json_writer *w, const struct json_field *f, const char *type)
+{
+    if (!f->nullable) {
+        write_schema_text(w, "type", type);
+        return;
+    }
+    json_field_begin_array(w, "type");
+    json_put_str(w, str_from(type));
+    json_put_str(w, STR("null"));
+    json_end_array(w);
 }
 
 static void write_schema_limits(struct json_writer *w, const struct json_field *f,
@@ -41,7 +56,7 @@ static void describe_bool(struct json_writer *w, const struct json_field *f)
 
 static void describe_whole(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "integer");
+    write_field_type(w, f, "integer");
     if (f->min || f->max) {
         write_schema_limits(w, f, of_number);
     } else if (f->kind == JSON_KIND_UINT) {
@@ -54,21 +69,6 @@ static void describe_double(struct json_writer *w, const struct json_field *f)
 {
     write_schema_text(w, "type", "number");
     write_schema_limits(w, f, of_number);
-}
-
-/* A schema counts characters, we count bytes, of which there are at least as many: the upper limit
- * holds for both, of the lower one only that the string is not empty. */
-static void describe_str(struct json_writer *w, const struct json_field *f)
-{
-    write_schema_text(w, "type", "string");
-    if (f->min > 0) {
-        json_key(w, STR("minLength"));
-        json_put_int(w, 1);
-    }
-    if (f->max && f->max >= f->min) {
-        json_key(w, STR("maxLength"));
-        json_put_int(w, f->max);
-    }
 }
 
 /* Text with a unit, or a number. */
@@ -107,6 +107,31 @@ static void describe_enum(struct json_writer *w, const struct json_field *f)
     json_end_array(w);
 }
 
+/* A schema counts characters, we count bytes, of which there are at least as many: the upper limit
+ * holds for both, of the lower one only that the string is not empty. */
+static void describe_str(struct json_writer *w, const struct json_field *f)
+{
+    if (f->names) {
+        describe_enum(w, f);
+        return;
+    }
+    write_field_type(w, f, "string");
+    if (f->min > 0) {
+        json_key(w, STR("minLength"));
+        json_put_int(w, 1);
+    }
+    if (f->max && f->max >= f->min) {
+        json_key(w, STR("maxLength"));
+        json_put_int(w, f->max);
+    }
+}
+
+static void describe_time(struct json_writer *w, const struct json_field *f)
+{
+    write_schema_text(w, "type", "string");
+    write_schema_text(w, "format", "date-time");
+}
+
 /* {"type":"string"} under a key. */
 static void write_string_type(struct json_writer *w, const char *key)
 {
@@ -123,6 +148,14 @@ static void describe_strs(struct json_writer *w, const struct json_field *f)
     write_schema_limits(w, f, of_array);
 }
 
+static void describe_texts(struct json_writer *w, const struct json_field *f)
+{
+    write_schema_text(w, "type", "array");
+    json_field_begin_object(w, "items");
+    write_field_type(w, f, "string");
+    json_end_object(w);
+}
+
 static void describe_map(struct json_writer *w, const struct json_field *f)
 {
     write_schema_text(w, "type", "object");
@@ -130,18 +163,33 @@ static void describe_map(struct json_writer *w, const struct json_field *f)
     write_schema_limits(w, f, of_map);
 }
 
-static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n);
+static void write_reference(struct json_writer *w, const char *schema)
+{
+    char path[96];
 
+    snprintf(path, sizeof path, "#/components/schemas/%s", schema);
+    write_schema_text(w, "$ref", path);
+}
+
+static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n);
+
+/* A reference, its fields, or without both any object. */
 static void describe_object(struct json_writer *w, const struct json_field *f)
 {
-    write_shape(w, f->fields, f->field_count);
+    if (f->schema)
+        write_reference(w, f->schema);
+    else if (f->fields)
+        write_closed_shape(w, f->fields, f->field_count);
+    else
+        write_schema_text(w, "type", "object");
 }
 
 static void describe_objects(struct json_writer *w, const struct json_field *f)
 {
     write_schema_text(w, "type", "array");
-    json_key(w, STR("items"));
-    json_schema(f->fields, f->field_count, w);
+    json_field_begin_object(w, "items");
+    describe_object(w, f);
+    json_end_object(w);
     write_schema_limits(w, f, of_array);
 }
 
@@ -161,6 +209,10 @@ static void describe_any(struct json_writer *w, const struct json_field *f)
 
     if (!f->types)
         return;
+    if (!strchr(f->types, ' ')) {
+        write_schema_text(w, "type", f->types);
+        return;
+    }
     json_key(w, STR("anyOf"));
     json_begin_array(w);
     while (rest.p) {
@@ -183,6 +235,9 @@ static describer *const describers[JSON_KIND_COUNT_] = {
     [JSON_KIND_STRS] = describe_strs,         [JSON_KIND_MAP] = describe_map,
     [JSON_KIND_OBJECT] = describe_object,     [JSON_KIND_OBJECTS] = describe_objects,
     [JSON_KIND_NAMED] = describe_named,       [JSON_KIND_ANY] = describe_any,
+    [JSON_KIND_TEXT] = describe_str,          [JSON_KIND_CHARS] = describe_str,
+    [JSON_KIND_SLICE] = describe_str,         [JSON_KIND_TEXTS] = describe_texts,
+    [JSON_KIND_TIME] = describe_time,         [JSON_KIND_SECONDS] = describe_whole,
 };
 
 static void write_default(struct json_writer *w, const struct json_field *f)
@@ -234,6 +289,11 @@ static void write_shape(struct json_writer *w, const struct json_field *fields, 
         write_property(w, &fields[i]);
     json_end_object(w);
     write_required(w, fields, n);
+}
+
+static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n)
+{
+    write_shape(w, fields, n);
     json_key(w, STR("additionalProperties"));
     json_put_bool(w, false);
 }
@@ -241,6 +301,13 @@ static void write_shape(struct json_writer *w, const struct json_field *fields, 
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w)
 {
     json_begin_object(w);
-    write_shape(w, fields, n);
+    write_closed_shape(w, fields, n);
+    json_end_object(w);
+}
+
+void json_shape_schema(const struct json_shape *s, struct json_writer *w)
+{
+    json_begin_object(w);
+    write_shape(w, s->fields, s->field_count);
     json_end_object(w);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/rfc3339.h"
 
 typedef void writer(struct json_writer *w, const struct json_field *f, const void *in);
 
@@ -143,6 +144,47 @@ static void write_any(struct json_writer *w, const struct json_field *f, const v
     json_put_tree(w, *(const struct json *const *)in);
 }
 
+static void write_text(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_put_lossy(w, str_from(*(const char *const *)in));
+}
+
+static void write_chars(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_put_lossy(w, str_from(in));
+}
+
+static void write_slice(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_put_lossy(w, *(const struct str *)in);
+}
+
+static void write_texts(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    const struct json_strs *texts = in;
+
+    json_begin_array(w);
+    for (size_t i = 0; i < texts->n; i++)
+        if (f->nullable && !texts->p[i])
+            json_put_null(w);
+        else
+            json_put_lossy(w, str_from(texts->p[i]));
+    json_end_array(w);
+}
+
+static void write_time(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    char text[TIME_TEXT];
+
+    time_text(*(const int64_t *)in, text);
+    json_put_str(w, str_from(text));
+}
+
+static void write_seconds(struct json_writer *w, const struct json_field *f, const void *in)
+{
+    json_put_int(w, *(const int64_t *)in / NS_PER_S);
+}
+
 static writer *const writers[JSON_KIND_COUNT_] = {
     [JSON_KIND_BOOL] = write_bool,         [JSON_KIND_INT] = write_int,
     [JSON_KIND_UINT] = write_uint,         [JSON_KIND_DOUBLE] = write_double,
@@ -151,6 +193,9 @@ static writer *const writers[JSON_KIND_COUNT_] = {
     [JSON_KIND_STRS] = write_strs,         [JSON_KIND_MAP] = write_map,
     [JSON_KIND_OBJECT] = write_object,     [JSON_KIND_OBJECTS] = write_objects,
     [JSON_KIND_NAMED] = write_named,       [JSON_KIND_ANY] = write_any,
+    [JSON_KIND_TEXT] = write_text,         [JSON_KIND_CHARS] = write_chars,
+    [JSON_KIND_SLICE] = write_slice,       [JSON_KIND_TEXTS] = write_texts,
+    [JSON_KIND_TIME] = write_time,         [JSON_KIND_SECONDS] = write_seconds,
 };
 
 /* A list that may not be empty is absent if it is. */
@@ -163,13 +208,75 @@ static bool is_absent_list(const struct json_field *f, const void *member)
     return f->kind == JSON_KIND_OBJECTS && ((const struct json_objects *)member)->n == 0;
 }
 
-static bool is_field_present(const struct json_field *f, const char *in)
+static bool is_empty_member(const struct json_field *f, const void *member)
+{
+    switch (f->kind) {
+    case JSON_KIND_STR:
+    case JSON_KIND_TEXT:
+        return !*(const char *const *)member || !**(const char *const *)member;
+    case JSON_KIND_CHARS:
+        return !*(const char *)member;
+    case JSON_KIND_SLICE:
+        return ((const struct str *)member)->n == 0;
+    case JSON_KIND_STRS:
+    case JSON_KIND_TEXTS:
+        return ((const struct json_strs *)member)->n == 0;
+    case JSON_KIND_MAP:
+        return ((const struct json_map *)member)->n == 0;
+    case JSON_KIND_OBJECTS:
+    case JSON_KIND_NAMED:
+        return ((const struct json_objects *)member)->n == 0;
+    case JSON_KIND_OBJECT:
+    case JSON_KIND_ANY:
+        return false;
+    default:
+        return load_unsigned(member, json_member_size_(f)) == 0;
+    }
+}
+
+/* `in` is the struct with the flag, `member` the member itself. */
+static bool is_field_present(const struct json_field *f, const char *in, const void *member)
 {
     if (f->seen && !*(const bool *)(in + f->seen))
         return false;
-    if (f->kind == JSON_KIND_STR || f->kind == JSON_KIND_ANY)
-        return *(const void *const *)(const void *)(in + f->offset) != NULL;
-    return !is_absent_list(f, in + f->offset);
+    switch (f->kind) {
+    case JSON_KIND_STR:
+    case JSON_KIND_ANY:
+        if (!*(const void *const *)member)
+            return false;
+        break;
+    case JSON_KIND_TEXT:
+    case JSON_KIND_SLICE: /* begins with a pointer */
+        if ((!f->required || f->nullable) && !*(const void *const *)member)
+            return false;
+        break;
+    case JSON_KIND_TIME:
+        if (!f->required && !*(const int64_t *)member)
+            return false;
+        break;
+    default:
+        if (is_absent_list(f, member))
+            return false;
+    }
+    return !f->optional || !is_empty_member(f, member);
+}
+
+static void write_member(struct json_writer *w, const struct json_field *f, const char *in)
+{
+    const char *base = f->via ? *(const char *const *)(const void *)(in + f->via) : in;
+
+    if (f->write) {
+        f->write(w, f->name, in);
+    } else if (f->items) {
+        json_field_begin_array(w, f->name);
+        f->items(w, in);
+        json_end_array(w);
+    } else if (base && is_field_present(f, in, base + f->offset)) {
+        json_key(w, str_from(f->name));
+        writers[f->kind](w, f, base + f->offset);
+    } else if (f->nullable && f->kind != JSON_KIND_TEXTS) {
+        json_field_null(w, f->name);
+    }
 }
 
 static bool has_default(const struct json_field *f, const char *in, const char *defaults)
@@ -181,18 +288,24 @@ void json_unbind_changed(const void *in, const void *defaults, const struct json
                          size_t n, struct json_writer *w)
 {
     json_begin_object(w);
-    for (size_t i = 0; i < n; i++) {
-        const struct json_field *f = &fields[i];
-
-        if (!is_field_present(f, in) || has_default(f, in, defaults))
-            continue;
-        json_key(w, str_from(f->name));
-        writers[f->kind](w, f, (const char *)in + f->offset);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (!has_default(&fields[i], in, defaults))
+            write_member(w, &fields[i], in);
     json_end_object(w);
 }
 
 void json_unbind(const void *in, const struct json_field *fields, size_t n, struct json_writer *w)
 {
     json_unbind_changed(in, NULL, fields, n, w);
+}
+
+void json_put_members(struct json_writer *w, const struct json_shape *s, const void *in)
+{
+    for (size_t i = 0; i < s->field_count; i++)
+        write_member(w, &s->fields[i], in);
+}
+
+void json_put_shape(struct json_writer *w, const struct json_shape *s, const void *in)
+{
+    json_unbind(in, s->fields, s->field_count, w);
 }

@@ -67,4 +67,57 @@ static const struct json_field sample_fields[] = {
     { "extra", JSON_KIND_ANY, JSON_AT(struct sample, extra) },
 };
 
+/* An answer with a field of every kind that is only written. */
+struct owner {
+    char name[8];
+    int64_t age_ns;
+};
+
+struct answer {
+    const char *text;
+    const struct owner *owner;
+    char chars[8];
+    struct str slice;
+    struct json_strs texts;
+    int64_t time_ns, born_ns;
+    uint32_t count;
+    int32_t code;
+    bool has_code;
+};
+
+static inline void write_answer_twice(struct json_writer *w, const char *name, const void *in)
+{
+    const struct answer *a = in;
+
+    if (a->count)
+        json_field_uint(w, name, 2 * a->count);
+}
+
+static const char *const answer_words[] = { "good", "bad", NULL };
+
+static const struct json_field answer_fields[] = {
+    { "text", JSON_KIND_TEXT, JSON_AT(struct answer, text), .required = true,
+      .names = answer_words },
+    { "chars", JSON_KIND_CHARS, JSON_AT(struct answer, chars), .optional = true },
+    { "slice", JSON_KIND_SLICE, JSON_AT(struct answer, slice) },
+    { "texts", JSON_KIND_TEXTS, JSON_AT(struct answer, texts), .nullable = true },
+    { "time", JSON_KIND_TIME, JSON_AT(struct answer, time_ns) },
+    { "born", JSON_KIND_TIME, JSON_AT(struct answer, born_ns), .required = true },
+    { "count", JSON_KIND_UINT, JSON_AT(struct answer, count), .optional = true },
+    { "twice", JSON_KIND_UINT, .write = write_answer_twice },
+    { "code", JSON_KIND_INT, JSON_AT(struct answer, code), .nullable = true,
+      .seen = offsetof(struct answer, has_code) },
+    { "owner", JSON_KIND_CHARS, .via = offsetof(struct answer, owner),
+      JSON_AT(struct owner, name) },
+    { "age", JSON_KIND_SECONDS, .via = offsetof(struct answer, owner),
+      JSON_AT(struct owner, age_ns) },
+    { "more", JSON_KIND_OBJECT, .schema = "More" },
+    { "others", JSON_KIND_OBJECTS, .schema = "Other" },
+    { "any", JSON_KIND_OBJECT, .doc = NULL },
+};
+/* Without the last three, which are only described. */
+static const struct json_shape written_answer = { "Answer", answer_fields,
+                                                  COUNT_OF(answer_fields) - 3 };
+static const struct json_shape described_answer = { "Answer", JSON_FIELDS(answer_fields) };
+
 #endif

@@ -112,3 +112,33 @@ TEST(a_preset_that_is_no_value_is_a_bug)
     json_schema(fields, 1, &w);
     CHECK_INT(json_writer_finish(&w, NULL), -ERR_BUG);
 }
+
+TEST(answers_are_open_and_refer_to_each_other)
+{
+    struct json_limits limits = { .bytes = 1 << 16, .depth = 16 };
+    static const struct {
+        const char *name, *want;
+    } rows[] = {
+        { "text", "{\"type\":\"string\",\"enum\":[\"good\",\"bad\"]}" },
+        { "chars", "{\"type\":\"string\"}" },
+        { "texts", "{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"null\"]}}" },
+        { "time", "{\"type\":\"string\",\"format\":\"date-time\"}" },
+        { "code", "{\"type\":[\"integer\",\"null\"]}" },
+        { "age", "{\"type\":\"integer\"}" },
+        { "more", "{\"$ref\":\"#/components/schemas/More\"}" },
+        { "others", "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Other\"}}" },
+        { "any", "{\"type\":\"object\"}" },
+    };
+    const struct json *v;
+    struct json_writer w;
+    struct err e;
+
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_shape_schema(&described_answer, &w);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_OK(json_read(buf_str(&out), limits, &arena, &v, &e), e);
+    CHECK(!json_get(v, STR("additionalProperties")));
+    check_json(at(v, "required"), "[\"text\",\"born\"]");
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_json(at(at(v, "properties"), rows[i].name), rows[i].want);
+}

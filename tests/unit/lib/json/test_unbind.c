@@ -117,3 +117,87 @@ TEST(signed_members_of_every_size)
     CHECK_STR(buf_str(&out),
               "{\"a\":-128,\"b\":-32768,\"c\":-2147483648,\"d\":-9223372036854775808}");
 }
+
+static void check_answer(const struct answer *a, const char *want)
+{
+    struct json_writer w;
+    struct err e;
+
+    buf_clear(&out);
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_put_shape(&w, &written_answer, a);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_STR(buf_str(&out), want);
+}
+
+TEST(an_answer_has_all_of_its_fields)
+{
+    static const char *const texts[] = { "a", NULL, "\xff" };
+    const struct owner owner = { "root", 90 * NS_PER_S + 1 };
+    const struct answer a = { .text = "go\xffod",
+                              .owner = &owner,
+                              .chars = "abc",
+                              .slice = STR("xyz"),
+                              .texts = { texts, COUNT_OF(texts) },
+                              .time_ns = INT64_C(1767323045678999999),
+                              .count = 7,
+                              .code = -3,
+                              .has_code = true };
+
+    check_answer(&a, "{\"text\":\"go\xef\xbf\xbdod\",\"chars\":\"abc\",\"slice\":\"xyz\","
+                     "\"texts\":[\"a\",null,\"\xef\xbf\xbd\"],"
+                     "\"time\":\"2026-01-02T03:04:05.678Z\",\"born\":\"1970-01-01T00:00:00.000Z\","
+                     "\"count\":7,\"twice\":14,\"code\":-3,\"owner\":\"root\",\"age\":90}");
+}
+
+TEST(an_answer_leaves_out_what_is_empty_unless_it_says_null)
+{
+    static const char want[] =
+        "{\"text\":\"\",\"texts\":[],\"born\":\"1970-01-01T00:00:00.000Z\",\"code\":null}";
+
+    check_answer(&(struct answer){ .text = "" }, want);
+    check_answer(&(struct answer){ .text = NULL }, want); /* required */
+}
+
+TEST(the_members_of_an_answer_go_into_another_object)
+{
+    static const struct json_shape first = { NULL, answer_fields, 1 };
+    struct json_writer w;
+    struct err e;
+
+    buf_clear(&out);
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_field_cstr(&w, "event", "end");
+    json_put_members(&w, &first, &(struct answer){ .text = "bad" });
+    json_end_object(&w);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_STR(buf_str(&out), "{\"event\":\"end\",\"text\":\"bad\"}");
+}
+
+static void write_owners(struct json_writer *w, const void *in)
+{
+    static const struct json_field fields[] = {
+        { "name", JSON_KIND_CHARS, JSON_AT(struct owner, name), .required = true },
+    };
+    static const struct json_shape owner = { "Owner", JSON_FIELDS(fields) };
+    const struct owner *all = in;
+
+    for (size_t i = 0; all[i].name[0]; i++)
+        json_put_shape(w, &owner, &all[i]);
+}
+
+static const struct json_shape list = { "List", JSON_LIST("owners", "Owner", write_owners) };
+
+TEST(a_list_is_written_item_by_item)
+{
+    static const struct owner owners[] = { { "a", 0 }, { "b", 0 }, { "", 0 } };
+    struct json_writer w;
+    struct err e;
+
+    buf_clear(&out);
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_put_shape(&w, &list, owners);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_STR(buf_str(&out), "{\"owners\":[{\"name\":\"a\"},{\"name\":\"b\"}]}");
+}
