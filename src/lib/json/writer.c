@@ -191,8 +191,9 @@ void json_key(struct json_writer *w, struct str key)
         json_writer_fail(w, ERR_BUG, "JSON key written where a value belongs");
     write_separator(w, level);
     *level |= HAS_KEY;
-    write_quoted(w, key);
-    write_raw(w, w->style == JSON_PRETTY ? STR(": ") : STR(":"));
+    write_raw(w, STR("\""));
+    write_escaped_text(w, key);
+    write_raw(w, w->style == JSON_PRETTY ? STR("\": ") : STR("\":"));
 }
 
 static void write_scalar(struct json_writer *w, struct str text)
@@ -247,6 +248,10 @@ void json_put_str(struct json_writer *w, struct str s)
 void json_put_lossy(struct json_writer *w, struct str s)
 {
     start_value(w);
+    if (str_is_utf8(s)) {
+        write_quoted(w, s);
+        return;
+    }
     write_raw(w, STR("\""));
     while (s.n) {
         size_t good = json_utf8_prefix_(s);
