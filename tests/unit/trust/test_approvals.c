@@ -516,6 +516,7 @@ TEST(what_ran_when_the_daemon_ended_is_not_run_again)
     world_open();
     trust_set_runner(world.trust, &runner);
     wait_events("approval.interrupted", 1);
+    WAIT_FOR(!approvals_find(world.trust, str_from(v.request_id))); /* after the event is stored */
     CHECK_INT(stored(v.request_id).state, APPROVAL_INTERRUPTED);
     CHECK_INT(runs, 1);
     CHECK_INT(approve(v.request_id, "uid:0"), -ERR_NOT_FOUND);
