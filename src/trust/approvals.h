@@ -76,6 +76,7 @@ void approvals_wait(struct trust *t, struct approval_waiter *w);
 void approval_waiter_stop(struct approval_waiter *w);
 
 /* Writes a held call as JSON; `args` includes its arguments and result. */
+extern const struct json_shape approval_answer;
 void approval_write(struct json_writer *w, const struct approval_record *r, bool args);
 
 #endif

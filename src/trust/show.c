@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes held calls as JSON. */
 #include "lib/json/reader.h"
-#include "base/rfc3339.h"
 #include "trust/approvals.h"
 
 enum { MEMORY_MAX = 16 << 20, DEPTH_MAX = 64 };
-
-static void write_approval_time(struct json_writer *w, const char *key, int64_t ns)
-{
-    char text[TIME_TEXT];
-
-    if (!ns)
-        return;
-    time_text(ns, text);
-    json_field_optional(w, key, text);
-}
 
 /* Writes stored JSON text. Parses it first, so that the output is always valid. */
 static void write_stored_json(struct json_writer *w, const char *key, struct str text)
@@ -32,31 +21,61 @@ static void write_stored_json(struct json_writer *w, const char *key, struct str
         json_put_lossy(w, text);
 }
 
+struct approval_answer {
+    enum approval_state state;
+    bool done, detailed;
+    const struct approval_record *record;
+};
+
+static void write_args(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct approval_answer *a = answer;
+
+    if (a->detailed)
+        write_stored_json(w, name, a->record->args);
+}
+
+static void write_result(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct approval_answer *a = answer;
+
+    if (a->detailed && a->done)
+        write_stored_json(w, name, a->record->result);
+}
+
+#define RECORD(member)                                                                             \
+    .via = offsetof(struct approval_answer, record), JSON_AT(struct approval_record, member)
+
+static const struct json_field fields[] = {
+    { "request_id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "state", JSON_KIND_ENUM, JSON_AT(struct approval_answer, state), .required = true,
+      .names = approval_state_names },
+    { "tool", JSON_KIND_CHARS, RECORD(tool), .required = true },
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(sandbox), .optional = true },
+    { "peer", JSON_KIND_CHARS, RECORD(peer), .optional = true },
+    { "owner", JSON_KIND_CHARS, RECORD(owner), .optional = true },
+    { "tier", JSON_KIND_UINT, RECORD(tier), .required = true },
+    { "rule", JSON_KIND_CHARS, RECORD(rule), .optional = true },
+    { "policy_version", JSON_KIND_CHARS, RECORD(version), .optional = true },
+    { "created_at", JSON_KIND_TIME, RECORD(created_ns) },
+    { "expires_at", JSON_KIND_TIME, RECORD(expires_ns) },
+    { "decided_at", JSON_KIND_TIME, RECORD(decided_ns) },
+    { "finished_at", JSON_KIND_TIME, RECORD(finished_ns) },
+    { "decided_by", JSON_KIND_CHARS, RECORD(approver), .optional = true },
+    { "reason", JSON_KIND_CHARS, RECORD(reason), .optional = true },
+    { "request", JSON_KIND_SLICE, RECORD(request), .optional = true,
+      .seen = offsetof(struct approval_answer, detailed) },
+    { "args", JSON_KIND_OBJECT, .write = write_args },
+    { "failed", JSON_KIND_BOOL, RECORD(failed), .seen = offsetof(struct approval_answer, done) },
+    { "result", JSON_KIND_OBJECT, .write = write_result },
+};
+const struct json_shape approval_answer = { "Approval", JSON_FIELDS(fields) };
+
 void approval_write(struct json_writer *w, const struct approval_record *r, bool args)
 {
-    json_begin_object(w);
-    json_field_optional(w, "request_id", r->id);
-    json_field_optional(w, "state", approval_state_names[r->state]);
-    json_field_optional(w, "tool", r->tool);
-    json_field_optional(w, "sandbox_id", r->sandbox);
-    json_field_optional(w, "peer", r->peer);
-    json_field_optional(w, "owner", r->owner);
-    json_field_uint(w, "tier", r->tier);
-    json_field_optional(w, "rule", r->rule);
-    json_field_optional(w, "policy_version", r->version);
-    write_approval_time(w, "created_at", r->created_ns);
-    write_approval_time(w, "expires_at", r->expires_ns);
-    write_approval_time(w, "decided_at", r->decided_ns);
-    write_approval_time(w, "finished_at", r->finished_ns);
-    json_field_optional(w, "decided_by", r->approver);
-    json_field_optional(w, "reason", r->reason);
-    if (args && r->request.n)
-        json_field_lossy(w, "request", r->request);
-    if (args)
-        write_stored_json(w, "args", r->args);
-    if (r->state == APPROVAL_DONE)
-        json_field_bool(w, "failed", r->failed);
-    if (r->state == APPROVAL_DONE && args)
-        write_stored_json(w, "result", r->result);
-    json_end_object(w);
+    const struct approval_answer a = {
+        .state = r->state, .done = r->state == APPROVAL_DONE, .detailed = args, .record = r
+    };
+
+    json_put_shape(w, &approval_answer, &a);
 }

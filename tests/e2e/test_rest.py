@@ -8,11 +8,12 @@ import http.client
 import io
 import json
 import os
+import re
 import sqlite3
 import tarfile
 
 from daemon import ANSWER_SECONDS, Connection, Daemon
-from harness import check, equal, main, test, wait_for
+from harness import REPO, check, equal, main, test, wait_for
 from tcp import free_port
 
 
@@ -184,6 +185,56 @@ def answers_are_as_described(c):
                             (d.get("/v1/inspect/stale").json, "StaleList")):
             described(api, value, {"$ref": f"#/components/schemas/{name}"}, name)
         equal((run["process"]["state"], run["process"]["background"], run["exit_code"]), ("exited", False, 3), "what ran")
+
+
+# The tables of columns in src/cli and the schema of their rows; "": not of a REST answer.
+COLUMNS = {
+    "answer.c": {"sandbox_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
+                 "workspace_change_columns": "SyncChange"},
+    "verbs/approvals.c": {"columns": "Approval"},
+    "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
+    "verbs/diff.c": {"columns": "Change"},
+    "verbs/doctor.c": {"columns": ""},
+    "verbs/egress.c": {"endpoint_columns": "", "verdict_columns": "EgressExplanation", "policy_columns": "Egress",
+                       "log_columns": "", "denial_columns": "EgressDenial"},
+    "verbs/expire.c": {"due_columns": "Due"},
+    "verbs/hosts.c": {"columns": "Host"},
+    "verbs/image.c": {"columns": "Image"},
+    "verbs/inspect.c": {"host_columns": "HostTelemetry"},
+    "verbs/list.c": {"change_columns": "Event"},
+    "verbs/peers.c": {"columns": "Peer"},
+    "verbs/profiles.c": {"columns": "Profile", "problem_columns": "ProfileProblem"},
+    "verbs/secrets.c": {"columns": "Key"},
+    "verbs/selftest.c": {"columns": "", "attack_columns": ""},
+    "verbs/snapshots.c": {"columns": "Snapshot"},
+    "verbs/token.c": {"columns": "NewToken"},
+    "verbs/trust.c": {"columns": "Trust", "problem_columns": "TrustVerdict", "verdict_columns": "TrustExplanation"},
+    "verbs/version.c": {"columns": ""},
+}
+
+
+def column_tables():
+    """Every table of columns in src/cli: file, name, paths."""
+    cli = REPO / "src/cli"
+    for file in sorted(cli.rglob("*.c")):
+        for name, rows in re.findall(r"const struct column (\w+)\[\] = \{(.*?)\};", file.read_text(), re.S):
+            yield str(file.relative_to(cli)), name, re.findall(r'COLUMN\("[^"]*",\s*"([^"]*)"', rows)
+
+
+@test
+def columns_of_the_command_line_are_fields_of_answers(c):
+    with Rest(c) as d:
+        schemas = d.get("/openapi.json").expect(200).json["components"]["schemas"]
+    for file, table, paths in column_tables():
+        check(table in COLUMNS.get(file, ()), f"{table} of {file} is not in COLUMNS: which schema do its rows have?")
+        for path in filter(None, paths if COLUMNS[file][table] else ()):
+            schema = schemas[COLUMNS[file][table]]
+            for name in path.split("."):
+                if "properties" not in schema:
+                    break  # an object of anything
+                check(name in schema["properties"], f"{table} of {file} shows {path}, which {COLUMNS[file][table]} does not have")
+                schema = schema["properties"][name]
+                schema = schemas[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
 
 
 @test

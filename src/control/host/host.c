@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/host/host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "control/plane/plane.h"
@@ -13,86 +11,94 @@
 
 enum { TELEMETRY_MAX = 8 << 10 };
 
-static void write_host_kernel(struct json_writer *w)
+static void write_load(struct json_writer *w, const char *name, const void *in)
 {
-    struct utsname u;
+    const struct host_telemetry *t = in;
 
-    if (uname(&u) < 0)
-        return;
-    json_field_text(w, "hostname", u.nodename);
-    json_field_text(w, "kernel", u.release);
-    json_field_text(w, "machine", u.machine);
-}
-
-static void write_host_load(struct json_writer *w)
-{
-    double load[3] = { 0 };
-
-    json_field_begin_array(w, "load");
-    if (getloadavg(load, 3) == 3)
-        for (int i = 0; i < 3; i++)
-            json_put_double(w, load[i]);
+    json_field_begin_array(w, name);
+    for (size_t i = 0; t->has_load && i < COUNT_OF(t->load); i++)
+        json_put_double(w, t->load[i]);
     json_end_array(w);
 }
 
-static void write_host_memory(struct json_writer *w)
+#define AT(member)  JSON_AT(struct host_telemetry, member)
+#define HAS(member) .seen = offsetof(struct host_telemetry, member)
+#define STORAGE(member)                                                                            \
+    .via = offsetof(struct host_telemetry, storage), JSON_AT(struct control_storage, member)
+
+static const struct json_field telemetry_fields[] = {
+    { "host", JSON_KIND_TEXT, AT(name), .required = true },
+    { "hostname", JSON_KIND_CHARS, AT(kernel.nodename), HAS(has_kernel) },
+    { "kernel", JSON_KIND_CHARS, AT(kernel.release), HAS(has_kernel) },
+    { "machine", JSON_KIND_CHARS, AT(kernel.machine), HAS(has_kernel) },
+    { "cpus", JSON_KIND_UINT, AT(cpus) },
+    { "load", JSON_KIND_ANY, .write = write_load },
+    { "memory_bytes", JSON_KIND_UINT, AT(memory), HAS(has_memory) },
+    { "memory_free_bytes", JSON_KIND_UINT, AT(memory_free), HAS(has_memory) },
+    { "processes", JSON_KIND_UINT, AT(processes), HAS(has_memory) },
+    { "uptime_seconds", JSON_KIND_UINT, AT(uptime_s), HAS(has_memory) },
+    { "state_bytes", JSON_KIND_UINT, AT(state), HAS(has_state) },
+    { "state_free_bytes", JSON_KIND_UINT, AT(state_free), HAS(has_state) },
+    { "storage_driver", JSON_KIND_TEXT, STORAGE(driver) },
+    { "storage_why", JSON_KIND_TEXT, STORAGE(why) },
+    { "storage_limited", JSON_KIND_BOOL, STORAGE(limited) },
+    { "sandboxes", JSON_KIND_UINT, AT(sandboxes) },
+    { "pool_ready", JSON_KIND_UINT, AT(pool_ready) },
+    { "version", JSON_KIND_TEXT, AT(version) },
+};
+const struct json_shape host_telemetry_answer = { "HostTelemetry", JSON_FIELDS(telemetry_fields) };
+
+static void measure_memory(struct host_telemetry *t)
 {
     struct sysinfo s;
 
-    if (sysinfo(&s) < 0)
+    t->has_memory = sysinfo(&s) >= 0;
+    if (!t->has_memory)
         return;
-    json_field_uint(w, "memory_bytes", (uint64_t)s.totalram * s.mem_unit);
-    json_field_uint(w, "memory_free_bytes", (uint64_t)(s.freeram + s.bufferram) * s.mem_unit);
-    json_field_uint(w, "processes", s.procs);
-    json_field_uint(w, "uptime_seconds", (uint64_t)s.uptime);
+    t->memory = (uint64_t)s.totalram * s.mem_unit;
+    t->memory_free = (uint64_t)(s.freeram + s.bufferram) * s.mem_unit;
+    t->processes = s.procs;
+    t->uptime_s = (uint64_t)s.uptime;
 }
 
-static void write_host_disk(struct json_writer *w, int state)
+static void measure_disk(struct host_telemetry *t, int state)
 {
     struct statvfs v;
 
-    if (fstatvfs(state, &v) < 0)
+    t->has_state = fstatvfs(state, &v) >= 0;
+    if (!t->has_state)
         return;
-    json_field_uint(w, "state_bytes", (uint64_t)v.f_blocks * v.f_frsize);
-    json_field_uint(w, "state_free_bytes", (uint64_t)v.f_bavail * v.f_frsize);
+    t->state = (uint64_t)v.f_blocks * v.f_frsize;
+    t->state_free = (uint64_t)v.f_bavail * v.f_frsize;
 }
 
-static void write_host_storage(struct json_writer *w, const struct control_storage *s)
-{
-    if (!s->driver)
-        return;
-    json_field_text(w, "storage_driver", s->driver);
-    json_field_text(w, "storage_why", s->why);
-    json_field_bool(w, "storage_limited", s->limited);
-}
-
-void host_write(struct control *c, struct json_writer *w)
+void host_measure(const struct control *c, struct host_telemetry *ret)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-    json_begin_object(w);
-    json_field_text(w, "host", "local");
-    write_host_kernel(w);
-    json_field_uint(w, "cpus", cpus > 0 ? (uint64_t)cpus : 1);
-    write_host_load(w);
-    write_host_memory(w);
-    write_host_disk(w, c->context.state);
-    write_host_storage(w, &c->storage);
-    json_field_uint(w, "sandboxes", c->sandboxes.n);
-    json_field_uint(w, "pool_ready", control_pool_ready(c));
-    json_field_text(w, "version", SANDBOXER_VERSION);
-    json_end_object(w);
+    *ret = (struct host_telemetry){ .name = "local",
+                                    .version = SANDBOXER_VERSION,
+                                    .cpus = cpus > 0 ? (uint64_t)cpus : 1,
+                                    .sandboxes = c->sandboxes.n,
+                                    .pool_ready = control_pool_ready(c),
+                                    .storage = c->storage.driver ? &c->storage : NULL };
+    ret->has_kernel = uname(&ret->kernel) >= 0;
+    ret->has_load = getloadavg(ret->load, COUNT_OF(ret->load)) == COUNT_OF(ret->load);
+    measure_memory(ret);
+    measure_disk(ret, c->context.state);
 }
 
-const struct json *host_telemetry(struct control *c, struct arena *a)
+const struct json *host_telemetry_tree(const struct control *c, struct arena *a)
 {
     const struct json_limits limits = { .bytes = TELEMETRY_MAX, .depth = 4 };
     struct buf text AUTO(buf_done) = BUF_INIT(TELEMETRY_MAX);
     const struct json *v = NULL;
+    struct host_telemetry t;
     struct json_writer w;
 
+    host_measure(c, &t);
     json_writer_init(&w, &text, JSON_COMPACT);
-    host_write(c, &w);
+    json_put_shape(&w, &host_telemetry_answer, &t);
     if (json_writer_finish(&w, NULL) < 0 || json_read(buf_str(&text), limits, a, &v, NULL) < 0)
         return NULL;
     return v;

@@ -3,16 +3,27 @@
 #ifndef CONTROL_HOST_HOST_H
 #define CONTROL_HOST_HOST_H
 
-#include "lib/json/writer.h"
+#include <sys/utsname.h>
+
+#include "lib/json/bind.h"
 
 struct control;
-struct arena;
-struct json;
+struct control_storage;
 
-/* One object: kernel, processors, load, memory, disk, sandboxes, pool, limits that can be enforced.
- */
-void host_write(struct control *c, struct json_writer *w);
-/* The same as a tree on the arena; NULL if the arena is full. */
-const struct json *host_telemetry(struct control *c, struct arena *a);
+struct host_telemetry {
+    const char *name, *version;
+    struct utsname kernel;
+    double load[3];
+    uint64_t cpus, sandboxes, pool_ready;
+    uint64_t memory, memory_free, processes, uptime_s;
+    uint64_t state, state_free;            /* bytes of the file system with the state directory */
+    const struct control_storage *storage; /* NULL: unknown, like all whose flag is not set */
+    bool has_kernel, has_load, has_memory, has_state;
+};
+
+void host_measure(const struct control *c, struct host_telemetry *ret);
+extern const struct json_shape host_telemetry_answer;
+/* The answer as a tree on the arena; NULL if the arena is full. */
+const struct json *host_telemetry_tree(const struct control *c, struct arena *a);
 
 #endif

@@ -26,7 +26,7 @@ void sandbox_note_box(struct sandbox *s)
     s->detail.handle = arena_dup(&s->arena, str_from(s->box->handle));
     s->detail.unenforced = s->box->unenforced;
     if (strcmp(s->record.profile, CATALOG_DEFAULT_PROFILE) == 0)
-        s->detail.telemetry = host_telemetry(s->control, &s->arena);
+        s->detail.telemetry = host_telemetry_tree(s->control, &s->arena);
 }
 
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)

@@ -302,17 +302,20 @@ static bool has_room_for(struct transfer *t, const struct sync_line *line)
     return (*count)++ < SYNC_LINES_MAX && t->op->lines.n + need <= most;
 }
 
+static const struct json_field line_fields[] = {
+    { "action", JSON_KIND_ENUM, JSON_AT(struct sync_line, action), .required = true,
+      .names = sync_action_names },
+    { "path", JSON_KIND_SLICE, JSON_AT(struct sync_line, path), .required = true },
+    { "reason", JSON_KIND_TEXT, JSON_AT(struct sync_line, reason), .required = true },
+};
+const struct json_shape sync_change_answer = { "SyncChange", JSON_FIELDS(line_fields) };
+
 static void on_sync_line(void *ctx, const struct sync_line *line)
 {
     struct transfer *t = ctx;
 
-    if (!has_room_for(t, line))
-        return;
-    json_begin_object(&t->lines);
-    json_field_cstr(&t->lines, "action", sync_action_name(line->action));
-    json_field_lossy(&t->lines, "path", line->path);
-    json_field_text(&t->lines, "reason", line->reason);
-    json_end_object(&t->lines);
+    if (has_room_for(t, line))
+        json_put_shape(&t->lines, &sync_change_answer, line);
 }
 
 static void on_sync_moved(void *ctx, uint64_t bytes)

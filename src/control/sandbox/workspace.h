@@ -7,8 +7,10 @@
 
 #include "control/control.h"
 #include "engine/sync/sync.h"
+#include "lib/json/bind.h"
 
 enum { SYNC_LINES_MAX = 1000 };
+extern const struct json_shape sync_change_answer; /* a line, a struct sync_line */
 
 /* Whether a request may have the workspace that it names. The supervisor checks who may open it. */
 int workspace_check(struct control *c, const struct caller *who, const struct create_request *q,

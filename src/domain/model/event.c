@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "lib/json/reader.h"
-#include "base/rfc3339.h"
+#include "base/own.h"
 
 enum { DETAIL_MAX = 256 << 10 };
 
@@ -18,55 +18,63 @@ void event_fill(struct event_record *v, const struct actor *who, const char *own
     snprintf(v->reason, sizeof v->reason, "%s", reason);
 }
 
-static void write_event_member(struct json_writer *w, struct str key, const char *value)
-{
-    json_key(w, key);
-    json_put_lossy(w, str_from(value));
-}
-
 /* Parses the stored text, so that the output is valid JSON; invalid text becomes {}. */
-static void write_detail_json(struct json_writer *w, struct str detail)
+static void write_detail(struct json_writer *w, const char *name, const void *event)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * DETAIL_MAX);
     const struct json_limits limits = { .bytes = DETAIL_MAX, .depth = 16 };
-    const struct json *v;
+    const struct event_record *v = event;
+    const struct json *detail;
 
-    json_key(w, STR("detail"));
-    if (detail.n && json_read(detail, limits, &a, &v, NULL) >= 0) {
-        json_put_tree(w, v);
+    json_key(w, str_from(name));
+    if (v->detail.n && json_read(v->detail, limits, &a, &detail, NULL) >= 0) {
+        json_put_tree(w, detail);
         return;
     }
     json_begin_object(w);
     json_end_object(w);
 }
 
-static void write_actor_json(struct json_writer *w, const struct actor *a)
+static void write_from(struct json_writer *w, const char *name, const void *event)
 {
-    json_key(w, STR("actor"));
-    json_begin_object(w);
-    write_event_member(w, STR("kind"), actor_kind_names[a->kind]);
-    write_event_member(w, STR("id"), a->id);
-    json_end_object(w);
+    const struct event_record *v = event;
+
+    if (v->from >= 0)
+        json_field_cstr(w, name, sandbox_state_names[v->from]);
 }
+
+static void write_to(struct json_writer *w, const char *name, const void *event)
+{
+    const struct event_record *v = event;
+
+    if (v->to >= 0)
+        json_field_cstr(w, name, sandbox_state_names[v->to]);
+}
+
+static const struct json_field actor_fields[] = {
+    { "kind", JSON_KIND_ENUM, JSON_AT(struct actor, kind), .required = true,
+      .names = actor_kind_names },
+    { "id", JSON_KIND_CHARS, JSON_AT(struct actor, id), .required = true },
+};
+const struct json_shape actor_answer = { "Actor", JSON_FIELDS(actor_fields) };
+
+#define AT(member) JSON_AT(struct event_record, member)
+
+static const struct json_field event_fields[] = {
+    { "seq", JSON_KIND_INT, AT(seq), .required = true },
+    { "time", JSON_KIND_TIME, AT(time_ns), .required = true },
+    { "type", JSON_KIND_CHARS, AT(type), .required = true },
+    { "sandbox_id", JSON_KIND_CHARS, AT(sandbox), .optional = true },
+    { "from", JSON_KIND_TEXT, .names = sandbox_state_names, .write = write_from },
+    { "to", JSON_KIND_TEXT, .names = sandbox_state_names, .write = write_to },
+    { "actor", JSON_KIND_OBJECT, AT(actor), .required = true, .schema = "Actor",
+      JSON_FIELDS(actor_fields) },
+    { "reason", JSON_KIND_CHARS, AT(reason) },
+    { "detail", JSON_KIND_OBJECT, .write = write_detail },
+};
+const struct json_shape event_answer = { "Event", JSON_FIELDS(event_fields) };
 
 void event_write(struct json_writer *w, const struct event_record *v)
 {
-    char time[TIME_TEXT];
-
-    time_text(v->time_ns, time);
-    json_begin_object(w);
-    json_key(w, STR("seq"));
-    json_put_int(w, v->seq);
-    write_event_member(w, STR("time"), time);
-    write_event_member(w, STR("type"), v->type);
-    if (v->sandbox[0])
-        write_event_member(w, STR("sandbox_id"), v->sandbox);
-    if (v->from >= 0)
-        write_event_member(w, STR("from"), sandbox_state_names[v->from]);
-    if (v->to >= 0)
-        write_event_member(w, STR("to"), sandbox_state_names[v->to]);
-    write_actor_json(w, &v->actor);
-    write_event_member(w, STR("reason"), v->reason);
-    write_detail_json(w, v->detail);
-    json_end_object(w);
+    json_put_shape(w, &event_answer, v);
 }

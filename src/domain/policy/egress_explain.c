@@ -11,11 +11,13 @@ static const char *const verdicts[] = {
     [EGRESS_DENIED] = "denied",
     [EGRESS_ALLOWED] = "allowed",
     [EGRESS_AUDITED] = "audited",
+    NULL,
 };
 static const char *const stages[] = {
     [EGRESS_STAGE_CONNECT] = "connect",
     [EGRESS_STAGE_ADDRESSES] = "addresses",
     [EGRESS_STAGE_REQUEST] = "request",
+    NULL,
 };
 
 static void read_question_request(const struct egress_question *q, struct egress_http *ret)
@@ -108,36 +110,58 @@ void egress_explain(const struct egress_snapshot *s, const struct egress_explain
     note_unknown(trial, ret);
 }
 
-void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
+/* The texts of an explanation; empty ones are left out. */
+struct explained {
+    struct str verdict, stage, code, reason, rule, policy, protocol, tls, next, unknown, ceiling,
+        ceiling_from;
+    uint64_t generation;
+};
+
+#define TEXT(member) JSON_KIND_SLICE, JSON_AT(struct explained, member), .optional = true
+
+static const struct json_field fields[] = {
+    { "verdict", TEXT(verdict), .required = true, .names = verdicts },
+    { "stage", TEXT(stage), .required = true, .names = stages },
+    { "code", TEXT(code) },
+    { "reason", TEXT(reason) },
+    { "rule", TEXT(rule) },
+    { "policy", TEXT(policy) },
+    { "protocol", TEXT(protocol) },
+    { "tls", TEXT(tls) },
+    { "next", TEXT(next) },
+    { "unknown", TEXT(unknown) },
+    { "ceiling", TEXT(ceiling) },
+    { "ceiling_from", TEXT(ceiling_from) },
+    { "generation", JSON_KIND_UINT, JSON_AT(struct explained, generation) },
+};
+const struct json_shape egress_explanation_answer = { "EgressExplanation", JSON_FIELDS(fields) };
+
+static struct explained explain_in_words(const struct egress_explanation *x)
 {
     const struct str none = { 0 };
     struct str tls = x->match.tls == EGRESS_TLS_SKIP ? STR("skip") : STR("auto");
     bool matched = x->match.policy.n > 0;
-    const struct {
-        const char *name;
-        struct str value; /* empty: omitted */
-    } members[] = {
-        { "verdict", str_from(verdicts[x->verdict]) },
-        { "stage", str_from(stages[x->stage]) },
-        { "code", str_from(x->why.code) },
-        { "reason", str_from(x->why.text) },
-        { "rule", x->why.rule },
-        { "policy", x->match.policy },
-        { "protocol", matched ? str_from(egress_protocol_names[x->match.protocol]) : none },
-        { "tls", matched ? tls : none },
-        { "next", str_from(x->why.next) },
-        { "unknown", str_from(x->unknown) },
-        { "ceiling", x->ceiling ? str_from(egress_reach_names[x->ceiling->reach]) : none },
-        { "ceiling_from", x->ceiling ? str_from(x->ceiling->from) : none },
-    };
 
-    json_begin_object(w);
-    for (size_t i = 0; i < COUNT_OF(members); i++)
-        if (members[i].value.n) {
-            json_key(w, str_from(members[i].name));
-            json_put_lossy(w, members[i].value);
-        }
-    json_key(w, STR("generation"));
-    json_put_uint(w, x->match.generation);
-    json_end_object(w);
+    return (struct explained){
+        .verdict = str_from(verdicts[x->verdict]),
+        .stage = str_from(stages[x->stage]),
+        .code = str_from(x->why.code),
+        .reason = str_from(x->why.text),
+        .rule = x->why.rule,
+        .policy = x->match.policy,
+        .protocol = matched ? str_from(egress_protocol_names[x->match.protocol]) : none,
+        .tls = matched ? tls : none,
+        .next = str_from(x->why.next),
+        .unknown = str_from(x->unknown),
+        .ceiling = x->ceiling ? str_from(egress_reach_names[x->ceiling->reach]) : none,
+        .ceiling_from = x->ceiling ? str_from(x->ceiling->from) : none,
+        .generation = x->match.generation,
+    };
+}
+
+void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
+{
+    const struct explained words = explain_in_words(x);
+
+    json_put_shape(w, &egress_explanation_answer, &words);
 }

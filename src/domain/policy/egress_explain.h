@@ -4,7 +4,7 @@
 #define DOMAIN_POLICY_EGRESS_EXPLAIN_H
 
 #include "base/buf.h"
-#include "lib/json/writer.h"
+#include "lib/json/bind.h"
 #include "lib/net/host.h"
 #include "domain/policy/egress.h"
 
@@ -51,5 +51,6 @@ void egress_explain(const struct egress_snapshot *s, const struct egress_explain
                     struct egress_explanation *ret);
 
 void egress_explain_json(const struct egress_explanation *x, struct json_writer *w);
+extern const struct json_shape egress_explanation_answer; /* describes that JSON */
 
 #endif

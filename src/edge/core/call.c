@@ -6,7 +6,9 @@
 #include <strings.h>
 
 #include "edge/core/guard.h"
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
+#include "trust/verdict.h"
 
 struct call *call_ref(struct call *c)
 {
@@ -242,6 +244,23 @@ void call_answer(struct call *c, int status, call_write_fn *write, const void *w
     call_answer_at(c, status, NULL, write, what);
 }
 
+struct shaped_answer {
+    const struct json_shape *shape;
+    const void *in;
+};
+
+static void write_shaped_answer(struct json_writer *w, const void *what)
+{
+    const struct shaped_answer *a = what;
+
+    json_put_shape(w, a->shape, a->in);
+}
+
+void call_answer_as(struct call *c, int status, const struct json_shape *s, const void *in)
+{
+    call_answer(c, status, write_shaped_answer, &(struct shaped_answer){ s, in });
+}
+
 void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total)
 {
     struct h1_field fields[] = { FIELD("Progress-Step", step), FIELD("Progress-Bytes", ""),
@@ -304,18 +323,77 @@ static const char *problem_title(const char *code)
     return "Not authenticated";
 }
 
-void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
-                    const char *id, const char *step)
+static const char *const problem_codes[] = {
+    "invalid", "unauthenticated", "denied",       "not_found", "conflict",    "paused",
+    "too_big", "quota",           "storage_full", "busy",      "unsupported", "upstream",
+    "timeout", "system",          "bug",          NULL,
+};
+static const char *const refusal_kinds[] = { "deny", "rate_limit", "require_approval", NULL };
+
+struct problem_answer {
+    const char *type, *title, *code, *error, *kind;
+    struct call_problem p;
+    int64_t rpc_code;
+    const struct err *err;
+    const struct verdict *verdict;
+    struct sync_answer synced;
+};
+
+static void write_synced_member(struct json_writer *w, const char *name, const void *answer)
 {
-    json_field_text(w, "type", "about:blank");
-    json_field_text(w, "title", problem_title(code));
-    json_field_int(w, "status", status);
-    json_field_text(w, "code", code);
-    json_field_text(w, "detail", e->msg);
-    if (e->sys && strerrorname_np(e->sys))
-        json_field_text(w, "errno", strerrorname_np(e->sys));
-    json_field_optional(w, "sandbox_id", id);
-    json_field_optional(w, "step", step);
+    const struct problem_answer *a = answer;
+    struct json_shape one = { NULL, sync_answer_fields, 1 };
+
+    for (size_t i = 0; a->synced.op && i < SYNCED_FIELDS; i++, one.fields++)
+        if (strcmp(one.fields->name, name) == 0)
+            json_put_members(w, &one, &a->synced);
+}
+
+#define AT(member) JSON_AT(struct problem_answer, member)
+#define VERDICT(member)                                                                            \
+    .via = offsetof(struct problem_answer, verdict), JSON_AT(struct verdict, member)
+
+static const struct json_field problem_answer_fields[] = {
+    { "type", JSON_KIND_TEXT, AT(type), .required = true },
+    { "title", JSON_KIND_TEXT, AT(title), .required = true },
+    { "status", JSON_KIND_INT, AT(p.status), .required = true },
+    { "code", JSON_KIND_TEXT, AT(code), .required = true, .names = problem_codes },
+    { "detail", JSON_KIND_CHARS, .via = offsetof(struct problem_answer, err),
+      JSON_AT(struct err, msg), .required = true },
+    { "errno", JSON_KIND_TEXT, AT(error) },
+    { "sandbox_id", JSON_KIND_TEXT, AT(p.sandbox_id), .optional = true },
+    { "step", JSON_KIND_TEXT, AT(p.step), .optional = true },
+    { "kind", JSON_KIND_TEXT, AT(kind), .names = refusal_kinds },
+    { "rule", JSON_KIND_CHARS, VERDICT(rule), .optional = true },
+    { "request_id", JSON_KIND_CHARS, VERDICT(request_id), .optional = true },
+    { "audit_id", JSON_KIND_TEXT, AT(p.audit_id), .optional = true },
+    { "rpc_code", JSON_KIND_INT, AT(rpc_code), .optional = true },
+    { "bytes", JSON_KIND_INT, .write = write_synced_member },
+    { "counts", JSON_KIND_OBJECT, .write = write_synced_member },
+    { "changes", JSON_KIND_OBJECTS, .schema = "SyncChange", .write = write_synced_member },
+};
+static const struct json_shape problem_answer = { "Problem", JSON_FIELDS(problem_answer_fields) };
+const struct json_shape *const answers_call[] = { &problem_answer, NULL };
+
+void problem_write_members(struct json_writer *w, const struct call_problem *p)
+{
+    const char *code = p->code ? p->code : problem_code(p->err->code);
+    struct problem_answer a = { .type = "about:blank",
+                                .title = problem_title(code),
+                                .code = code,
+                                .error = p->err->sys ? strerrorname_np(p->err->sys) : NULL,
+                                .p = *p,
+                                .err = p->err,
+                                .verdict = p->verdict,
+                                .synced = { .op = p->op } };
+
+    if (!p->code)
+        a.p.status = problem_status(p->err->code);
+    if (p->verdict) {
+        a.kind = verdict_kind_names[p->verdict->kind];
+        a.rpc_code = verdict_code(p->verdict->kind);
+    }
+    json_put_members(w, &problem_answer, &a);
 }
 
 void problem_write_token_ended(struct json_writer *w)
@@ -325,56 +403,51 @@ void problem_write_token_ended(struct json_writer *w)
     (void)err_set(&e, ERR_DENIED, "%s", CALL_TOKEN_ENDED);
     json_begin_object(w);
     json_field_text(w, "event", "error");
-    problem_fields(w, &e, 401, "unauthenticated", NULL, NULL);
+    problem_write_members(
+        w, &(struct call_problem){ .err = &e, .status = 401, .code = "unauthenticated" });
     json_end_object(w);
 }
 
-struct problem_more {
-    call_write_fn *write; /* NULL: none */
-    const void *what;
-};
-
-static void send_problem(struct call *c, const struct err *e, int status, const char *code,
-                         const char *id, const char *step, struct problem_more more)
+static void send_problem(struct call *c, struct call_problem p)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(more.write ? CALL_ANSWER_MAX : 16 << 10);
+    struct buf text AUTO(buf_done) = BUF_INIT(p.op ? CALL_ANSWER_MAX : 16 << 10);
     struct json_writer w;
 
     if (!c->x)
         return;
-    if (c->guard && status < 500 && !c->audit[0])
-        call_record_refusal(c, "peer.refused", e->msg);
+    if (!p.code) {
+        p.status = problem_status(p.err->code);
+        p.code = problem_code(p.err->code);
+    }
+    if (c->guard && p.status < 500 && !c->audit[0])
+        call_record_refusal(c, "peer.refused", p.err->msg);
     if (c->dialect && c->dialect->fail) {
-        c->dialect->fail(c, e, status, code);
+        c->dialect->fail(c, p.err, p.status, p.code);
         return;
     }
+    p.audit_id = c->audit;
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    problem_fields(&w, e, status, code, id, step);
-    json_field_optional(&w, "audit_id", c->audit);
-    if (more.write)
-        more.write(&w, more.what);
+    problem_write_members(&w, &p);
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     buf_add_c(&text, '\n');
-    send_call_answer(c, status, "application/problem+json", NULL, buf_str(&text));
+    send_call_answer(c, p.status, "application/problem+json", NULL, buf_str(&text));
 }
 
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step)
 {
-    send_problem(c, e, problem_status(e->code), problem_code(e->code), id, step,
-                 (struct problem_more){ NULL, NULL });
+    send_problem(c, (struct call_problem){ .err = e, .sandbox_id = id, .step = step });
 }
 
-void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what)
+void call_fail_unsynced(struct call *c, const struct err *e, const struct workspace_op *op)
 {
-    send_problem(c, e, problem_status(e->code), problem_code(e->code), NULL, NULL,
-                 (struct problem_more){ write, what });
+    send_problem(c, (struct call_problem){ .err = e, .op = op });
 }
 
 void call_fail(struct call *c, const struct err *e)
 {
-    call_fail_sandbox(c, e, NULL, NULL);
+    send_problem(c, (struct call_problem){ .err = e });
 }
 
 void call_fail_with(struct call *c, int status, const char *code, const char *detail)
@@ -382,7 +455,7 @@ void call_fail_with(struct call *c, int status, const char *code, const char *de
     struct err e;
 
     (void)err_set(&e, ERR_INVALID, "%s", detail);
-    send_problem(c, &e, status, code, NULL, NULL, (struct problem_more){ NULL, NULL });
+    send_problem(c, (struct call_problem){ .err = &e, .status = status, .code = code });
 }
 
 /* --- the request --- */

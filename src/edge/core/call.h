@@ -22,6 +22,8 @@ struct dialect;
 struct guard;
 struct guard_row;
 struct route;
+struct verdict;
+struct workspace_op;
 
 /* Response header: the id of the audit event with the verdict on the request. */
 #define CALL_AUDIT "Sandboxer-Audit"
@@ -119,8 +121,8 @@ void call_fail(struct call *c, const struct err *e);
 void call_fail_with(struct call *c, int status, const char *code, const char *detail);
 /* The same for a failed sandbox: with its id and the failed step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
-/* The same with additional members of the problem object. */
-void call_fail_also(struct call *c, const struct err *e, call_write_fn *write, const void *what);
+/* The same with the outcome of a sync that left changes behind. */
+void call_fail_unsynced(struct call *c, const struct err *e, const struct workspace_op *op);
 
 /* For streaming handlers: call it just before http_end(), http_fail() or http_cut() on the exchange
  * that it returns, or after a WebSocket on it has closed. The call is freed later if this was its
@@ -152,9 +154,17 @@ bool call_prefers(const struct call *c, const char *what); /* Prefer lists it */
  * daemon, a 500; errors of system calls inside a sandbox have other codes (backends/fault.h). */
 int problem_status(enum err_code code);
 const char *problem_code(enum err_code code);
-/* Writes the members of a problem object; id and step may be NULL. */
-void problem_fields(struct json_writer *w, const struct err *e, int status, const char *code,
-                    const char *id, const char *step);
+/* A problem object; pointers that are NULL are left out. */
+struct call_problem {
+    int status;
+    const struct err *err;
+    const char *code; /* NULL: that of the error, with its status */
+    const char *sandbox_id, *step, *audit_id;
+    const struct verdict *verdict; /* that refused the call */
+    const struct workspace_op *op; /* the sync that left changes behind */
+};
+/* Writes its members. */
+void problem_write_members(struct json_writer *w, const struct call_problem *p);
 
 /* Writes an object with "event": "error" and the members of a problem: the last message to a client
  * whose token ended. */

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 #include "edge/core/operation.h"
 #include "edge/core/internal.h"
@@ -18,58 +19,63 @@
 #include "domain/policy/egress_sources.h"
 #include "domain/policy/path.h"
 
-static void write_policy_problem(struct json_writer *w, const struct sandbox_egress *x)
+static void write_policy_problem(struct json_writer *w, const char *name, const void *answer)
 {
+    const struct sandbox_egress *x = &((const struct egress_answer *)answer)->counters;
     char text[512];
 
+    if (!x->problem)
+        return;
     snprintf(
         text, sizeof text,
         "generation %llu of the policy is not in force: %s. All connections are denied until you "
         "set a valid policy: sandboxer egress set %s FILE",
         (unsigned long long)x->generation, x->problem, x->sandbox);
-    json_field_text(w, "problem", text);
+    json_field_text(w, name, text);
 }
 
-void egress_write(struct json_writer *w, const struct sandbox_egress *x)
-{
-    json_field_uint(w, "generation", x->generation);
-    json_field_uint(w, "in_force", x->in_force);
-    json_field_uint(w, "endpoints", x->endpoints);
-    json_field_uint(w, "allowed", x->allowed);
-    json_field_uint(w, "denied", x->denied);
-    json_field_uint(w, "bytes_out", x->bytes_out);
-    json_field_uint(w, "bytes_in", x->bytes_in);
-    if (x->problem)
-        write_policy_problem(w, x);
-}
+#define AT(member)      JSON_AT(struct egress_answer, member)
+#define COUNTER(member) AT(counters.member), .seen = offsetof(struct egress_answer, has_counters)
+
+const struct json_field egress_answer_fields[EGRESS_ANSWER_FIELDS] = {
+    { "sandbox_id", JSON_KIND_TEXT, AT(sandbox_id) },
+    { "generation", JSON_KIND_UINT, COUNTER(generation), .required = true },
+    { "in_force", JSON_KIND_UINT, COUNTER(in_force) },
+    { "endpoints", JSON_KIND_UINT, COUNTER(endpoints), .required = true },
+    { "allowed", JSON_KIND_UINT, COUNTER(allowed) },
+    { "denied", JSON_KIND_UINT, COUNTER(denied) },
+    { "bytes_out", JSON_KIND_UINT, COUNTER(bytes_out) },
+    { "bytes_in", JSON_KIND_UINT, COUNTER(bytes_in) },
+    { "problem", JSON_KIND_TEXT, .write = write_policy_problem },
+    { "policy", JSON_KIND_ANY, AT(policy), .types = "object" },
+    { "ceiling", JSON_KIND_ANY, AT(ceiling), .types = "object" },
+};
+static const struct json_shape egress_answer = { "Egress", JSON_FIELDS(egress_answer_fields) };
 
 /* --- the policy of a sandbox --- */
 
-static void write_stored_policy(struct json_writer *w, const char *key, struct str text,
-                                struct arena *a)
+/* The stored policy as a tree on the arena; NULL: none. */
+static const struct json *read_stored_policy(struct str text, struct arena *a)
 {
     const struct json_limits limits = { .bytes = EGRESS_JSON_BYTES_MAX,
                                         .depth = EGRESS_FILE_DEPTH_MAX };
-    const struct json *v;
+    const struct json *v = NULL;
 
-    if (!text.n || json_read(text, limits, a, &v, NULL) < 0)
-        return;
-    json_field_tree(w, key, v);
+    if (text.n)
+        (void)json_read(text, limits, a, &v, NULL);
+    return v;
 }
 
-static void write_egress_json(struct json_writer *w, const void *what)
+static void answer_with_egress(struct call *c)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
-    const struct sandbox *s = what;
-    struct sandbox_egress x;
+    AUTO(arena_done) struct arena memory = ARENA_INIT(EGRESS_MEMORY_MAX);
+    const struct sandbox *s = c->sandbox;
+    struct egress_answer a = { .sandbox_id = sandbox_view(s).record->id };
 
-    json_begin_object(w);
-    json_field_cstr(w, "sandbox_id", sandbox_view(s).record->id);
-    if (sandbox_egress(s, &x))
-        egress_write(w, &x);
-    write_stored_policy(w, "policy", sandbox_policy(s), &a);
-    write_stored_policy(w, "ceiling", sandbox_policy_ceiling(s), &a);
-    json_end_object(w);
+    a.has_counters = sandbox_egress(s, &a.counters);
+    a.policy = read_stored_policy(sandbox_policy(s), &memory);
+    a.ceiling = read_stored_policy(sandbox_policy_ceiling(s), &memory);
+    call_answer_as(c, 200, &egress_answer, &a);
 }
 
 static void fail_without_network(struct call *c)
@@ -84,7 +90,7 @@ static void rest_get_egress(struct call *c)
     struct sandbox_egress x;
 
     if (sandbox_egress(c->sandbox, &x))
-        call_answer(c, 200, write_egress_json, c->sandbox);
+        answer_with_egress(c);
     else
         fail_without_network(c);
 }
@@ -93,7 +99,11 @@ static void on_egress_set(void *user, int r, const struct err *e)
 {
     struct call *c = user;
 
-    call_settle_with(c, r, e, 200, write_egress_json, c->sandbox);
+    if (r < 0)
+        call_fail(c, e);
+    else
+        answer_with_egress(c);
+    call_unref(c);
 }
 
 static void rest_set_egress(struct call *c)
@@ -115,22 +125,18 @@ static void rest_set_egress(struct call *c)
 /* --- checks without a sandbox --- */
 
 struct policy_check {
+    bool valid;
     const struct policy_text *policy; /* NULL: invalid */
-    const char *message;
+    const char *problem;
 };
 
-static void write_policy_check(struct json_writer *w, const void *what)
-{
-    const struct policy_check *v = what;
-
-    json_begin_object(w);
-    json_field_bool(w, "valid", v->policy);
-    if (v->policy)
-        json_field_uint(w, "endpoints", v->policy->endpoints);
-    if (!v->policy)
-        json_field_text(w, "problem", v->message);
-    json_end_object(w);
-}
+static const struct json_field check_fields[] = {
+    { "valid", JSON_KIND_BOOL, JSON_AT(struct policy_check, valid), .required = true },
+    { "endpoints", JSON_KIND_UINT, .via = offsetof(struct policy_check, policy),
+      JSON_AT(struct policy_text, endpoints) },
+    { "problem", JSON_KIND_TEXT, JSON_AT(struct policy_check, problem) },
+};
+static const struct json_shape check_answer = { "EgressVerdict", JSON_FIELDS(check_fields) };
 
 static void rest_check_egress_policy(struct call *c)
 {
@@ -141,8 +147,8 @@ static void rest_check_egress_policy(struct call *c)
 
     if (control_ceiling(c->api->control, &c->caller, NULL, &c->arena, &b, &e) >= 0)
         (void)policy_text_read(c->body, &b, &t, &e);
-    v = (struct policy_check){ .policy = t, .message = e.msg };
-    call_answer(c, 200, write_policy_check, &v);
+    v = (struct policy_check){ .valid = t, .policy = t, .problem = t ? NULL : e.msg };
+    call_answer_as(c, 200, &check_answer, &v);
 }
 
 struct explain_question {
@@ -227,3 +233,6 @@ const struct route routes_egress[] = {
       .field_count = &question_field_count, .answer = "EgressExplanation" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_egress[] = { &egress_answer, &check_answer,
+                                                    &egress_explanation_answer, NULL };

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON of a sandbox's egress counters. */
+/* The egress of a sandbox in answers: its counters, and its policy where that is shown too. */
 #ifndef EDGE_CORE_EGRESS_H
 #define EDGE_CORE_EGRESS_H
 
 #include "control/control.h"
-#include "lib/json/writer.h"
+#include "lib/json/bind.h"
 
-void egress_write(struct json_writer *w, const struct sandbox_egress *x); /* members of an object */
+struct egress_answer {
+    const char *sandbox_id; /* NULL: not shown, like the policy and its ceiling */
+    bool has_counters;
+    struct sandbox_egress counters;
+    const struct json *policy, *ceiling;
+};
+
+enum { EGRESS_ANSWER_FIELDS = 11 };
+extern const struct json_field egress_answer_fields[EGRESS_ANSWER_FIELDS];
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/exec.h"
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 
 #include <errno.h>
@@ -398,62 +399,75 @@ static const char *format_signal(int sig, char number[static 16])
 }
 
 /* For a one-shot sandbox the total of the whole sandbox is known. */
-static void write_oom_kills(struct json_writer *w, const struct backend_end *end,
-                            const struct sandbox *own)
+static void fill_oom(struct ended_answer *a, const struct backend_end *end,
+                     const struct sandbox *own)
 {
     struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
     bool whole = v.oom_kills;
 
-    if (!whole && !end->oom_kills)
-        return;
-    json_field_uint(w, "oom_kills", whole ? v.oom_kills : end->oom_kills);
-    json_field_uint(w, "memory_limit", whole ? v.memory : end->memory_limit);
+    a->has_oom = whole || end->oom_kills;
+    a->oom_kills = whole ? v.oom_kills : end->oom_kills;
+    a->memory_limit = whole ? v.memory : end->memory_limit;
 }
 
-void exec_end_fields(struct json_writer *w, const struct backend_end *end,
-                     const struct sandbox *own)
+void ended_answer_fill(struct ended_answer *a, const struct backend_end *end,
+                       const struct sandbox *own)
 {
-    char number[16];
-
-    json_key(w, STR("exit_code"));
-    if (end->how == BACKEND_EXITED)
-        json_put_int(w, end->status);
-    else
-        json_put_null(w);
-    json_field_cstr(w, "signal",
-                    end->how == BACKEND_SIGNALLED ? format_signal(end->status, number) : "");
-    json_field_bool(w, "timed_out", end->how == BACKEND_TIMED_OUT);
-    json_field_bool(w, "lost", end->how == BACKEND_LOST);
-    write_oom_kills(w, end, own);
+    *a = (struct ended_answer){ .end = end,
+                                .ended = true,
+                                .timed_out = end->how == BACKEND_TIMED_OUT,
+                                .lost = end->how == BACKEND_LOST };
+    a->signal = end->how == BACKEND_SIGNALLED ? format_signal(end->status, a->number) : "";
+    fill_oom(a, end, own);
 }
+
+void exit_code_write(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct backend_end *end = ((const struct ended_answer *)answer)->end;
+
+    if (end && end->how == BACKEND_EXITED)
+        json_field_int(w, name, end->status);
+    else if (end)
+        json_field_null(w, name);
+}
+
+struct ended_event {
+    struct ended_answer ended;
+};
+
+static const struct json_field ended_fields[] = { ENDED_FIELDS(struct ended_event, true) };
+static const struct json_shape ended_event = { NULL, JSON_FIELDS(ended_fields) };
 
 void exec_write_ended(struct json_writer *w, const struct backend_end *end,
                       const struct sandbox *own)
 {
+    struct ended_event v;
+
+    ended_answer_fill(&v.ended, end, own);
     json_begin_object(w);
     json_field_cstr(w, "event", "exited");
-    exec_end_fields(w, end, own);
+    json_put_members(w, &ended_event, &v);
     json_end_object(w);
 }
 
-void exec_process_field(struct json_writer *w, const struct exec *x)
+struct process_answer exec_process_answer(const struct exec *x)
 {
-    json_field_begin_object(w, "process");
-    json_field_uint(w, "process", x->op.process.proc);
-    json_field_int(w, "pid", x->op.process.pid);
-    json_field_str(w, "state", x->ended ? STR("exited") : STR("running"));
-    json_field_bool(w, "tty", x->request.tty);
-    json_field_bool(w, "background", false);
-    json_end_object(w);
+    return (struct process_answer){ .process = x->op.process.proc,
+                                    .pid = x->op.process.pid,
+                                    .exited = x->ended,
+                                    .tty = x->request.tty };
 }
 
 void exec_write_started(struct json_writer *w, const struct exec *x)
 {
+    const struct process_answer process = exec_process_answer(x);
+
     json_begin_object(w);
     json_field_cstr(w, "event", "started");
     if (x->call->one_shot)
         json_field_cstr(w, "sandbox_id", sandbox_view(x->call->sandbox).record->id);
-    exec_process_field(w, x);
+    json_key(w, STR("process"));
+    json_put_shape(w, &process_answer, &process);
     json_end_object(w);
 }
 

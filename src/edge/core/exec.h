@@ -7,6 +7,7 @@
 #ifndef EDGE_CORE_EXEC_H
 #define EDGE_CORE_EXEC_H
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "lib/loop/fd.h"
 #include "lib/loop/timer.h"
@@ -84,10 +85,8 @@ void exec_write_output(struct json_writer *w, int channel, struct str data);
 /* own: the sandbox made for the program, already removed; NULL: none. */
 void exec_write_ended(struct json_writer *w, const struct backend_end *end,
                       const struct sandbox *own);
-void exec_end_fields(struct json_writer *w, const struct backend_end *end,
-                     const struct sandbox *own);
-/* The member "process" of a foreground program, without its arguments, which the client sent. */
-void exec_process_field(struct json_writer *w, const struct exec *x);
+/* A foreground program, without its arguments, which the client sent. */
+struct process_answer exec_process_answer(const struct exec *x);
 
 /* The encoder that the call selects by Accept and Upgrade. */
 const struct exec_encoder *exec_encoder_for(const struct call *c);

@@ -70,17 +70,23 @@ static bool on_ndjson_started(struct exec *x)
     return true;
 }
 
-/* UTF-8 as text; other bytes in base64, so that no byte is lost. */
+struct bytes_answer bytes_answer(struct str data, struct buf *room)
+{
+    if (str_is_utf8(data))
+        return (struct bytes_answer){ .text = data.p ? data : STR("") };
+    crypto_base64(data, room);
+    return (struct bytes_answer){ .base64 = buf_str(room) };
+}
+
 void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(4 * COLLECT_MAX);
+    struct buf room AUTO(buf_done) = BUF_INIT(4 * COLLECT_MAX);
+    struct bytes_answer a = bytes_answer(data, &room);
 
-    if (str_is_utf8(data)) {
-        json_field_str(w, key, data);
-        return;
-    }
-    crypto_base64(data, &text);
-    json_field_str(w, key_b64, buf_str(&text));
+    if (a.text.p)
+        json_field_str(w, key, a.text);
+    else
+        json_field_str(w, key_b64, a.base64);
 }
 
 void exec_write_output(struct json_writer *w, int channel, struct str data)
@@ -149,22 +155,44 @@ static bool on_collect_output(struct exec *x, int channel, struct str data)
     return true;
 }
 
-static void write_collected(struct json_writer *w, const void *what)
-{
-    const struct exec *x = what;
+struct collected_answer {
+    struct ended_answer ended;
+    struct process_answer process;
+    struct bytes_answer out, err;
+    bool truncated;
+};
 
-    json_begin_object(w);
-    exec_process_field(w, x);
-    exec_end_fields(w, &x->end, x->own);
-    bytes_write(w, "stdout", "stdout_b64", buf_str(&x->out[0]));
-    bytes_write(w, "stderr", "stderr_b64", buf_str(&x->out[1]));
-    json_field_bool(w, "truncated", x->truncated);
-    json_end_object(w);
+#define AT(member) JSON_AT(struct collected_answer, member)
+
+static const struct json_field collected_fields[] = {
+    { "process", JSON_KIND_OBJECT, AT(process), .required = true, .schema = "Process",
+      .fields = process_answer_fields, .field_count = PROCESS_ANSWER_FIELDS },
+    ENDED_FIELDS(struct collected_answer, true),
+    { "stdout", JSON_KIND_SLICE, AT(out.text) },
+    { "stdout_b64", JSON_KIND_SLICE, AT(out.base64) },
+    { "stderr", JSON_KIND_SLICE, AT(err.text) },
+    { "stderr_b64", JSON_KIND_SLICE, AT(err.base64) },
+    { "truncated", JSON_KIND_BOOL, AT(truncated), .required = true },
+};
+static const struct json_shape collected_answer = { "Collected", JSON_FIELDS(collected_fields) };
+const struct json_shape *const answers_collected[] = { &collected_answer, NULL };
+
+static void answer_collected(const struct exec *x)
+{
+    struct buf out AUTO(buf_done) = BUF_INIT(4 * COLLECT_MAX);
+    struct buf err AUTO(buf_done) = BUF_INIT(4 * COLLECT_MAX);
+    struct collected_answer a = { .process = exec_process_answer(x),
+                                  .out = bytes_answer(buf_str(&x->out[0]), &out),
+                                  .err = bytes_answer(buf_str(&x->out[1]), &err),
+                                  .truncated = x->truncated };
+
+    ended_answer_fill(&a.ended, &x->end, x->own);
+    call_answer_as(x->call, 200, &collected_answer, &a);
 }
 
 static void on_collect_ended(struct exec *x, const struct backend_end *end)
 {
-    call_answer(x->call, 200, write_collected, x);
+    answer_collected(x);
 }
 
 const struct exec_encoder exec_collect = {

@@ -31,19 +31,11 @@ static void send_ws_event(struct ws_session *s, event_write_fn *write, const voi
         ws_close(&s->ws, CLOSE_FAILED, STR("an event could not be sent"));
 }
 
-struct ws_refusal {
-    const struct err *e;
-    const char *id, *step;
-};
-
 static void write_ws_refusal(struct json_writer *w, const void *what)
 {
-    const struct ws_refusal *f = what;
-    enum err_code code = f->e->code;
-
     json_begin_object(w);
     json_field_cstr(w, "event", "error");
-    problem_fields(w, f->e, problem_status(code), problem_code(code), f->id, f->step);
+    problem_write_members(w, what);
     json_end_object(w);
 }
 
@@ -51,7 +43,8 @@ static void refuse_ws_exec(struct ws_session *s, const struct err *e, const char
 {
     const char *id = sandbox_view(s->call->sandbox).record->id;
 
-    send_ws_event(s, write_ws_refusal, &(struct ws_refusal){ e, id, step });
+    send_ws_event(s, write_ws_refusal,
+                  &(struct call_problem){ .err = e, .sandbox_id = id, .step = step });
     s->over = true;
     ws_close(&s->ws, CLOSE_POLICY, STR("refused"));
 }

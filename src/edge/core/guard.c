@@ -375,12 +375,9 @@ static void answer_verdict(struct call *c, const struct verdict *v)
     (void)err_set(&e, ERR_DENIED, "%s", v->reason);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    problem_fields(&w, &e, status, code, NULL, NULL);
-    json_field_optional(&w, "kind", verdict_kind_names[v->kind]);
-    json_field_optional(&w, "rule", v->rule);
-    json_field_optional(&w, "request_id", v->request_id);
-    json_field_optional(&w, "audit_id", v->audit_id);
-    json_field_int(&w, "rpc_code", verdict_code(v->kind));
+    problem_write_members(
+        &w, &(struct call_problem){
+                .err = &e, .status = status, .code = code, .audit_id = v->audit_id, .verdict = v });
     json_end_object(&w);
     (void)json_writer_finish(&w, NULL); /* fits: it is short */
     call_answer_bytes(c, status, "application/problem+json", buf_str(&text));

@@ -56,11 +56,11 @@ void api_release(struct api *a); /* after close, when the last call is freed */
 
 /* A struct snapshot_record; a call_write_fn. */
 void snapshot_write(struct json_writer *w, const void *what);
-void pause_write(struct json_writer *w, int64_t pause_ns); /* pause_ms */
+double pause_ms(int64_t pause_ns); /* of a sandbox, with three decimals */
 
 struct sandbox_json {
+    int64_t expires_ns, deadline_ns; /* as in struct sandbox_view */
     const struct sandbox_record *record;
-    int64_t expires_ns, deadline_ns;     /* as in struct sandbox_view */
     bool machine;                        /* include numbers of the machine: for administrators */
     const char *step;                    /* current step; NULL or "": none */
     const struct backend_quote *quote;   /* NULL: not estimated */
@@ -68,9 +68,6 @@ struct sandbox_json {
     const struct workspace_op *brought;  /* sync of its destroy; NULL: none */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_json */
-/* Writes members of an object: the bytes that a sync wrote and the action for each file. */
-void sync_write_outcome(struct json_writer *w, const struct workspace_op *op);
-void quote_write(struct json_writer *w, const struct backend_quote *q);
 void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data);
 void time_write(struct json_writer *w, const char *key, int64_t wall_ns); /* RFC 3339; 0: omitted */
 

@@ -2,12 +2,13 @@
 #include "edge/core/listing.h"
 
 #include "base/own.h"
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 
 struct store_answer {
     struct store_listing listing;
-    call_write_fn *write;
+    const struct json_shape *shape;
 };
 
 static void on_listing_answered(struct store_query *q, int r, const struct err *e)
@@ -16,16 +17,17 @@ static void on_listing_answered(struct store_query *q, int r, const struct err *
     struct store_answer *a = container_of(l, struct store_answer, listing);
     struct call *c = l->call;
 
-    call_settle_with(c, r, e, 200, a->write, l);
+    call_settle_as(c, r, e, 200, a->shape, l);
 }
 
-void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write)
+void call_list(struct call *c, const struct store_query *q, size_t bytes,
+               const struct json_shape *shape)
 {
     struct store_answer *a = call_state(c, sizeof *a, NULL);
     struct err e;
 
     a->listing = (struct store_listing){ .call = c, .query = *q };
-    a->write = write;
+    a->shape = shape;
     call_own_arena(c, &a->listing.query.arena, bytes);
     if (store_ask(control_store(c->api->control), &a->listing.query, on_listing_answered, &e) < 0)
         call_fail(c, &e);

@@ -11,8 +11,9 @@ struct store_listing {
     struct store_query query; /* completed */
 };
 
-/* Runs the query and answers with the JSON that `write` makes of the listing. `bytes` limits the
- * memory for rows. */
-void call_list(struct call *c, const struct store_query *q, size_t bytes, call_write_fn *write);
+/* Runs the query and answers with the listing, as its shape describes it. `bytes` limits the memory
+ * for rows. */
+void call_list(struct call *c, const struct store_query *q, size_t bytes,
+               const struct json_shape *shape);
 
 #endif

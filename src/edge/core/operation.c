@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
@@ -45,6 +46,16 @@ void call_settle_with(struct call *c, int r, const struct err *e, int status, ca
         call_fail(c, e);
     else
         call_answer(c, status, write, what);
+    call_unref(c);
+}
+
+void call_settle_as(struct call *c, int r, const struct err *e, int status,
+                    const struct json_shape *s, const void *in)
+{
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer_as(c, status, s, in);
     call_unref(c);
 }
 

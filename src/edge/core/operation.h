@@ -5,6 +5,8 @@
 
 #include "edge/core/call.h"
 
+struct json_shape;
+
 /* Allocates an operation on the call's sandbox. `done` gets its call with call_of_op() and must
  * release it. */
 struct sandbox_op *call_sandbox_op(struct call *c, sandbox_op_fn *done);
@@ -12,9 +14,11 @@ struct call *call_of_op(struct sandbox_op *op);
 
 /* Completes an operation without a result: answers 204 or the error, and releases the call. */
 void call_settle(void *call, int r, const struct err *e);
-/* The same with an answer. */
+/* The same with an answer, by a function or by its shape. */
 void call_settle_with(struct call *c, int r, const struct err *e, int status, call_write_fn *write,
                       const void *what);
+void call_settle_as(struct call *c, int r, const struct err *e, int status,
+                    const struct json_shape *s, const void *in);
 void call_settle_op(struct sandbox_op *op, int r, const struct err *e); /* for call_sandbox_op() */
 
 /* The creation of a sandbox for a call. */

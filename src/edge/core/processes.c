@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/background.h"
 #include "edge/core/exec.h"
 #include "edge/core/input.h"
@@ -14,34 +15,45 @@
 
 /* --- JSON --- */
 
-static void write_argv(struct json_writer *w, const struct json_strs *argv)
-{
-    json_field_begin_array(w, "argv");
-    for (size_t i = 0; i < argv->n; i++)
-        json_put_lossy(w, str_from(argv->p[i]));
-    json_end_array(w);
-}
+static const char *const process_states[] = { "running", "exited", NULL };
+
+#define AT(member) JSON_AT(struct process_answer, member)
+#define BACKGROUND .seen = offsetof(struct process_answer, background)
+
+const struct json_field process_answer_fields[PROCESS_ANSWER_FIELDS] = {
+    { "process", JSON_KIND_UINT, AT(process), .required = true },
+    { "pid", JSON_KIND_INT, AT(pid) },
+    { "argv", JSON_KIND_TEXTS, .via = offsetof(struct process_answer, argv) },
+    { "state", JSON_KIND_ENUM, AT(exited), .names = process_states },
+    { "started_at", JSON_KIND_TIME, AT(started_ns) },
+    { "exited_at", JSON_KIND_TIME, AT(exited_ns) },
+    ENDED_FIELDS(struct process_answer, false),
+    { "tty", JSON_KIND_BOOL, AT(tty) },
+    { "background", JSON_KIND_BOOL, AT(background) },
+    { "tag", JSON_KIND_TEXT, AT(tag) },
+    { "lost_bytes", JSON_KIND_UINT, AT(lost_bytes), BACKGROUND },
+};
+const struct json_shape process_answer = { "Process", JSON_FIELDS(process_answer_fields) };
 
 void process_write(struct json_writer *w, const void *process)
 {
+    struct process_answer a;
     struct process_view v;
 
     process_view(process, &v);
-    json_begin_object(w);
-    json_field_uint(w, "process", v.proc);
-    json_field_int(w, "pid", v.pid);
-    write_argv(w, &v.request->argv);
-    json_field_str(w, "state", v.ended ? STR("exited") : STR("running"));
-    time_write(w, "started_at", v.started_ns);
-    time_write(w, "exited_at", v.exited_ns);
+    a = (struct process_answer){ .process = v.proc,
+                                 .pid = v.pid,
+                                 .exited = v.ended,
+                                 .tty = v.request->tty,
+                                 .background = true,
+                                 .argv = &v.request->argv,
+                                 .started_ns = v.started_ns,
+                                 .exited_ns = v.exited_ns,
+                                 .tag = v.request->tag,
+                                 .lost_bytes = v.lost_bytes };
     if (v.ended)
-        exec_end_fields(w, &v.end, NULL);
-    json_field_bool(w, "tty", v.request->tty);
-    json_field_bool(w, "background", true);
-    if (v.request->tag)
-        json_field_text(w, "tag", v.request->tag);
-    json_field_uint(w, "lost_bytes", v.lost_bytes);
-    json_end_object(w);
+        ended_answer_fill(&a.ended, &v.end, NULL);
+    json_put_shape(w, &process_answer, &a);
 }
 
 /* --- start --- */
@@ -77,20 +89,20 @@ static void on_listed_process(void *user, struct process *p)
     process_write(user, p);
 }
 
-static void write_process_list(struct json_writer *w, const void *what)
+static void write_processes(struct json_writer *w, const void *call)
 {
-    const struct call *c = what;
+    const struct call *c = call;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "processes");
     process_each(c->sandbox, on_listed_process, w);
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape process_list = { "ProcessList", JSON_LIST("processes", "Process",
+                                                                         write_processes) };
+const struct json_shape *const answers_processes[] = { &process_answer, &process_list, NULL };
 
 static void rest_list_processes(struct call *c)
 {
-    call_answer(c, 200, write_process_list, c);
+    call_answer_as(c, 200, &process_list, c);
 }
 
 struct process *process_of_call(struct call *c)

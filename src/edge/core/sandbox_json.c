@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/egress.h"
 #include "base/clock.h"
 #include "control/sandbox/sandbox_detail.h"
@@ -21,25 +22,38 @@ void time_write(struct json_writer *w, const char *key, int64_t wall_ns)
     json_field_text(w, key, text);
 }
 
-static void write_labels(struct json_writer *w, const struct json_map *labels)
+/* A sandbox with the parsed parts of its record. */
+struct sandbox_answer {
+    const struct json *request; /* NULL: unreadable */
+    struct sandbox_json shown;
+    const struct sandbox_record *record;
+    const struct backend_quote *quote;
+    const struct sync_answer *synced;
+    const char *step;
+    struct sandbox_detail detail;
+    double wall_s, cpu_s;
+    bool has_egress;
+    struct egress_answer egress;
+};
+
+/* Writes a member of the create request, unchanged. */
+static void write_request_member(struct json_writer *w, const char *name, const void *answer)
 {
-    json_field_begin_object(w, "labels");
-    for (size_t i = 0; i < labels->n; i++)
-        json_field_text(w, labels->p[i].key, labels->p[i].value);
-    json_end_object(w);
+    const struct json *request = ((const struct sandbox_answer *)answer)->request;
+    const struct json *v = request ? json_get(request, str_from(name)) : NULL;
+
+    if (v)
+        json_field_tree(w, name, v);
 }
 
-/* Members of the create request that are copied unchanged. */
-static void write_request_members(struct json_writer *w, const struct json *request)
+static void write_workspace(struct json_writer *w, const char *name, const void *answer)
 {
-    static const char *const shown[] = { "scope", "inputs", "consumer", "capabilities",
-                                         "setup_metadata" };
-    const struct json *v, *workspace = json_get(request, STR("workspace"));
+    const struct json *request = ((const struct sandbox_answer *)answer)->request;
+    const struct json *workspace = request ? json_get(request, STR("workspace")) : NULL;
 
-    for (size_t i = 0; i < COUNT_OF(shown); i++)
-        if ((v = json_get(request, str_from(shown[i]))))
-            json_field_tree(w, shown[i], v);
-    json_field_begin_object(w, "workspace");
+    if (!request)
+        return;
+    json_field_begin_object(w, name);
     for (const struct json *m = workspace ? json_first(workspace) : NULL;
          workspace && m != json_end(workspace); m++) {
         json_key(w, m->key);
@@ -49,7 +63,7 @@ static void write_request_members(struct json_writer *w, const struct json *requ
     json_end_object(w);
 }
 
-static void write_limit_notes(struct json_writer *w, uint32_t unenforced)
+static void write_limit_notes(struct json_writer *w, const char *name, const void *answer)
 {
     static const struct {
         uint32_t bit;
@@ -60,156 +74,174 @@ static void write_limit_notes(struct json_writer *w, uint32_t unenforced)
         { BACKEND_LIMIT_CPU, "cpu limit not enforced here" },
         { BACKEND_LIMIT_DISK, "disk limit not enforced here" },
     };
+    uint32_t unenforced = ((const struct sandbox_answer *)answer)->detail.unenforced;
 
     if (!unenforced)
         return;
-    json_field_begin_array(w, "notes");
+    json_field_begin_array(w, name);
     for (size_t i = 0; i < COUNT_OF(notes); i++)
         if (unenforced & notes[i].bit)
             json_put_str(w, str_from(notes[i].text));
     json_end_array(w);
 }
 
-static void write_sandbox_detail(struct json_writer *w, const struct sandbox_detail *f,
-                                 bool machine)
+static void write_reachability(struct json_writer *w, const char *name, const void *answer)
 {
-    write_limit_notes(w, f->unenforced);
-    if (f->recreated_from)
-        json_field_text(w, "recreated_from", f->recreated_from);
-    if (f->snapshot)
-        json_field_text(w, "snapshot_id", f->snapshot);
-    if (f->base.ref)
-        json_field_text(w, "image", f->base.ref);
-    if (f->telemetry && machine)
-        json_field_tree(w, "telemetry", f->telemetry);
-    if (f->has_oom) {
-        json_field_int(w, "oom_kills", f->oom.kills);
-        time_write(w, "last_oom_at", f->oom.last_ns);
-    }
-    if (f->has_kept) {
-        json_field_begin_object(w, "kept");
-        json_field_text(w, "snapshot_id", f->kept.snapshot);
-        json_field_text(w, "reason", f->kept.why);
-        time_write(w, "expires_at", f->kept.until_ns);
-        json_end_object(w);
-    }
-    if (!f->has_actuals)
-        return;
-    json_field_begin_object(w, "actuals");
-    json_field_double(w, "wall_seconds", (double)f->actuals.wall_ns / (double)NS_PER_S);
-    json_field_double(w, "cpu_seconds", (double)f->actuals.cpu_ns / (double)NS_PER_S);
-    json_field_int(w, "peak_bytes", f->actuals.peak_bytes);
-    json_field_int(w, "oom_kills", f->actuals.oom_kills);
-    json_end_object(w);
-}
-
-/* For a sandbox that is kept because its changes could be neither synced back nor stored. */
-static void write_unsynced(struct json_writer *w, const struct sandbox_record *r,
-                           const struct sandbox_detail *f)
-{
-    if (!f->has_unsynced || r->state == SANDBOX_DESTROYED)
-        return;
-    json_field_begin_object(w, "unsynced");
-    json_field_text(w, "reason", f->unsynced.why);
-    if (f->unsynced.error)
-        json_field_text(w, "error", f->unsynced.error);
-    json_end_object(w);
-}
-
-/* Without current counters, the last recorded ones are written. */
-static void write_sandbox_egress(struct json_writer *w, const struct sandbox_egress *now,
-                                 const struct sandbox_detail *f)
-{
-    const struct sandbox_egress recorded = { .generation = f->egress.generation,
-                                             .endpoints = f->egress.endpoints,
-                                             .allowed = f->egress.allowed,
-                                             .denied = f->egress.denied,
-                                             .bytes_out = f->egress.bytes_out,
-                                             .bytes_in = f->egress.bytes_in };
-
-    if (!now && !f->has_egress)
-        return;
-    json_field_begin_object(w, "egress");
-    egress_write(w, now ? now : &recorded);
-    json_end_object(w);
-}
-
-static void write_links(struct json_writer *w, const char *id)
-{
+    const struct sandbox_answer *a = answer;
     char url[96];
 
-    snprintf(url, sizeof url, "/v1/sandboxes/%s", id);
-    json_field_begin_object(w, "reachability");
+    snprintf(url, sizeof url, "/v1/sandboxes/%s", a->record->id);
+    json_field_begin_object(w, name);
     json_field_text(w, "kind", "api");
     json_field_text(w, "url", url);
     json_end_object(w);
-    snprintf(url, sizeof url, "/v1/sandboxes/%s/events", id);
-    json_field_text(w, "events_url", url);
 }
 
-void quote_write(struct json_writer *w, const struct backend_quote *q)
+static void write_events_url(struct json_writer *w, const char *name, const void *answer)
 {
-    json_begin_object(w);
-    json_field_text(w, "currency", "micro-credits");
-    json_field_int(w, "per_hour", q->per_hour);
-    json_field_int(w, "per_create", q->per_create);
-    json_field_int(w, "total", q->total);
-    json_end_object(w);
+    const struct sandbox_answer *a = answer;
+    char url[96];
+
+    snprintf(url, sizeof url, "/v1/sandboxes/%s/events", a->record->id);
+    json_field_text(w, name, url);
 }
 
-static void write_sandbox_times(struct json_writer *w, const struct sandbox_json *s)
+static void write_currency(struct json_writer *w, const char *name, const void *quote)
 {
-    const struct sandbox_record *r = s->record;
+    json_field_cstr(w, name, "micro-credits");
+}
 
-    time_write(w, "created_at", r->created_ns);
-    time_write(w, "updated_at", r->updated_ns);
-    time_write(w, "ready_at", r->ready_ns);
-    time_write(w, "expires_at", s->expires_ns);
-    time_write(w, "ttl_expires_at", s->deadline_ns);
-    time_write(w, "finished_at", r->finished_ns);
-    json_field_int(w, "ttl", r->ttl_ns / NS_PER_S);
-    json_field_int(w, "ttl_max", r->ttl_max_ns / NS_PER_S);
-    json_field_int(w, "idle_reap", r->idle_ns / NS_PER_S);
+static const struct json_field quote_fields[] = {
+    { "currency", JSON_KIND_TEXT, .required = true, .write = write_currency },
+    { "per_hour", JSON_KIND_INT, JSON_AT(struct backend_quote, per_hour), .required = true },
+    { "per_create", JSON_KIND_INT, JSON_AT(struct backend_quote, per_create) },
+    { "total", JSON_KIND_INT, JSON_AT(struct backend_quote, total) },
+};
+const struct json_shape quote_answer = { "Quote", JSON_FIELDS(quote_fields) };
+
+#define AT(member)     JSON_AT(struct sandbox_answer, member)
+#define HAS(member)    .seen = offsetof(struct sandbox_answer, member)
+#define VIA(pointer)   .via = offsetof(struct sandbox_answer, pointer)
+#define RECORD(member) VIA(record), JSON_AT(struct sandbox_record, member)
+
+static const struct json_field actuals_fields[] = {
+    { "wall_seconds", JSON_KIND_DOUBLE, AT(wall_s) },
+    { "cpu_seconds", JSON_KIND_DOUBLE, AT(cpu_s) },
+    { "peak_bytes", JSON_KIND_INT, AT(detail.actuals.peak_bytes) },
+    { "oom_kills", JSON_KIND_UINT, AT(detail.actuals.oom_kills) },
+};
+static const struct json_shape actuals_answer = { "Actuals", JSON_FIELDS(actuals_fields) };
+
+static const struct json_field kept_fields[] = {
+    { "snapshot_id", JSON_KIND_TEXT, AT(detail.kept.snapshot), .required = true },
+    { "reason", JSON_KIND_TEXT, AT(detail.kept.why), .required = true },
+    { "expires_at", JSON_KIND_TIME, AT(detail.kept.until_ns) },
+};
+static const struct json_shape kept_answer = { "Kept", JSON_FIELDS(kept_fields) };
+
+/* Of a sandbox that is kept because its changes could be neither synced back nor stored. */
+static const struct json_field unsynced_fields[] = {
+    { "reason", JSON_KIND_TEXT, AT(detail.unsynced.why), .required = true },
+    { "error", JSON_KIND_TEXT, AT(detail.unsynced.error) },
+};
+static const struct json_shape unsynced_answer = { "Unsynced", JSON_FIELDS(unsynced_fields) };
+
+static const struct json_field sandbox_fields[] = {
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "state", JSON_KIND_ENUM, RECORD(state), .required = true, .names = sandbox_state_names },
+    { "profile", JSON_KIND_CHARS, RECORD(profile), .required = true },
+    { "profile_version", JSON_KIND_INT, RECORD(profile_version) },
+    { "extension", JSON_KIND_CHARS, RECORD(extension) },
+    { "host", JSON_KIND_CHARS, RECORD(host) },
+    { "owner", JSON_KIND_CHARS, RECORD(owner), .required = true },
+    { "labels", JSON_KIND_MAP, RECORD(labels), .required = true },
+    { "scope", JSON_KIND_TEXT, .write = write_request_member },
+    { "inputs", JSON_KIND_MAP, .write = write_request_member },
+    { "consumer", JSON_KIND_OBJECT, .write = write_request_member },
+    { "capabilities", JSON_KIND_OBJECT, .write = write_request_member },
+    { "setup_metadata", JSON_KIND_OBJECT, .write = write_request_member },
+    { "workspace", JSON_KIND_OBJECT, .write = write_workspace },
+    { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
+    { "updated_at", JSON_KIND_TIME, RECORD(updated_ns) },
+    { "ready_at", JSON_KIND_TIME, RECORD(ready_ns) },
+    { "expires_at", JSON_KIND_TIME, AT(shown.expires_ns) },
+    { "ttl_expires_at", JSON_KIND_TIME, AT(shown.deadline_ns) },
+    { "finished_at", JSON_KIND_TIME, RECORD(finished_ns) },
+    { "ttl", JSON_KIND_SECONDS, RECORD(ttl_ns) },
+    { "ttl_max", JSON_KIND_SECONDS, RECORD(ttl_max_ns) },
+    { "idle_reap", JSON_KIND_SECONDS, RECORD(idle_ns) },
+    { "reachability", JSON_KIND_OBJECT, .write = write_reachability },
+    { "events_url", JSON_KIND_TEXT, .write = write_events_url },
+    { "quote", JSON_KIND_OBJECT, VIA(quote), .schema = "Quote", JSON_FIELDS(quote_fields) },
+    { "notes", JSON_KIND_TEXTS, .write = write_limit_notes },
+    { "recreated_from", JSON_KIND_TEXT, AT(detail.recreated_from) },
+    { "snapshot_id", JSON_KIND_TEXT, AT(detail.snapshot) },
+    { "image", JSON_KIND_TEXT, AT(detail.base.ref) },
+    { "telemetry", JSON_KIND_ANY, AT(detail.telemetry), .types = "object" },
+    { "oom_kills", JSON_KIND_UINT, AT(detail.oom.kills), HAS(detail.has_oom) },
+    { "last_oom_at", JSON_KIND_TIME, AT(detail.oom.last_ns), HAS(detail.has_oom) },
+    { "kept", JSON_KIND_OBJECT, HAS(detail.has_kept), .schema = "Kept", JSON_FIELDS(kept_fields) },
+    { "actuals", JSON_KIND_OBJECT, HAS(detail.has_actuals), .schema = "Actuals",
+      JSON_FIELDS(actuals_fields) },
+    { "unsynced", JSON_KIND_OBJECT, HAS(detail.has_unsynced), .schema = "Unsynced",
+      JSON_FIELDS(unsynced_fields) },
+    { "egress", JSON_KIND_OBJECT, AT(egress), HAS(has_egress), .schema = "Egress",
+      JSON_FIELDS(egress_answer_fields) },
+    { "synced", JSON_KIND_OBJECT, VIA(synced), .schema = "Synced", .fields = sync_answer_fields,
+      .field_count = SYNCED_FIELDS },
+    { "reason", JSON_KIND_CHARS, RECORD(reason) },
+    { "step", JSON_KIND_TEXT, AT(step), .optional = true },
+};
+static const struct json_shape sandbox_answer = { "Sandbox", JSON_FIELDS(sandbox_fields) };
+
+const struct json_shape *const answers_sandbox[] = {
+    &sandbox_answer, &kept_answer, &unsynced_answer, &actuals_answer, &quote_answer, NULL,
+};
+
+/* Without current counters, the last recorded ones are shown. */
+static void fill_egress(struct sandbox_answer *a)
+{
+    const struct sandbox_detail *d = &a->detail;
+
+    a->egress.has_counters = a->has_egress = a->shown.egress || d->has_egress;
+    if (a->shown.egress)
+        a->egress.counters = *a->shown.egress;
+    else
+        a->egress.counters = (struct sandbox_egress){ .generation = d->egress.generation,
+                                                      .endpoints = d->egress.endpoints,
+                                                      .allowed = d->egress.allowed,
+                                                      .denied = d->egress.denied,
+                                                      .bytes_out = d->egress.bytes_out,
+                                                      .bytes_in = d->egress.bytes_in };
+}
+
+static void fill_detail(struct sandbox_answer *a, struct arena *arena)
+{
+    if (sandbox_detail_read(a->record->detail, &a->detail, arena, NULL) < 0)
+        return;
+    if (!a->shown.machine)
+        a->detail.telemetry = NULL;
+    if (a->record->state == SANDBOX_DESTROYED)
+        a->detail.has_unsynced = false;
+    a->wall_s = (double)a->detail.actuals.wall_ns / (double)NS_PER_S;
+    a->cpu_s = (double)a->detail.actuals.cpu_ns / (double)NS_PER_S;
+    fill_egress(a);
 }
 
 void sandbox_write(struct json_writer *w, const void *what)
 {
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 24 };
-    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+    AUTO(arena_done) struct arena arena = ARENA_INIT(1 << 20);
     const struct sandbox_json *s = what;
     const struct sandbox_record *r = s->record;
-    const struct json *request;
-    struct sandbox_detail facts;
+    const struct sync_answer synced = { .op = s->brought };
+    struct sandbox_answer a = { .shown = *s,
+                                .record = r,
+                                .quote = s->quote,
+                                .synced = s->brought ? &synced : NULL,
+                                .step = r->step[0] ? r->step : s->step };
 
-    json_begin_object(w);
-    json_field_text(w, "sandbox_id", r->id);
-    json_field_text(w, "state", sandbox_state_names[r->state]);
-    json_field_text(w, "profile", r->profile);
-    json_field_int(w, "profile_version", r->profile_version);
-    json_field_text(w, "extension", r->extension);
-    json_field_text(w, "host", r->host);
-    json_field_text(w, "owner", r->owner);
-    write_labels(w, &r->labels);
-    if (json_read(r->request, limits, &a, &request, NULL) >= 0)
-        write_request_members(w, request);
-    write_sandbox_times(w, s);
-    write_links(w, r->id);
-    if (s->quote) {
-        json_key(w, STR("quote"));
-        quote_write(w, s->quote);
-    }
-    if (sandbox_detail_read(r->detail, &facts, &a, NULL) >= 0) {
-        write_sandbox_detail(w, &facts, s->machine);
-        write_unsynced(w, r, &facts);
-        write_sandbox_egress(w, s->egress, &facts);
-    }
-    if (s->brought) {
-        json_field_begin_object(w, "synced");
-        sync_write_outcome(w, s->brought);
-        json_end_object(w);
-    }
-    json_field_text(w, "reason", r->reason);
-    if (r->step[0] || (s->step && s->step[0]))
-        json_field_text(w, "step", r->step[0] ? r->step : s->step);
-    json_end_object(w);
+    (void)json_read(r->request, limits, &arena, &a.request, NULL);
+    fill_detail(&a, &arena);
+    json_put_shape(w, &sandbox_answer, &a);
 }

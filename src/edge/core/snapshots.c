@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 #include "edge/core/route.h"
@@ -16,9 +17,9 @@ enum { DIFF_BYTES_MAX = 16 << 20 };
 
 /* --- JSON --- */
 
-void pause_write(struct json_writer *w, int64_t pause_ns)
+double pause_ms(int64_t pause_ns)
 {
-    json_field_double(w, "pause_ms", round((double)pause_ns / 1000.0) / 1000.0);
+    return round((double)pause_ns / 1000.0) / 1000.0;
 }
 
 static int64_t count_words(struct str text)
@@ -33,33 +34,53 @@ static int64_t count_words(struct str text)
     return n;
 }
 
-static void write_snapshot_members(struct json_writer *w, const struct snapshot_record *r)
+struct snapshot_answer {
+    int64_t layers;
+    const struct snapshot_record *record;
+    const char *image; /* NULL: none */
+    double pause_ms;
+    bool detailed;            /* has digests: … */
+    struct json_strs digests; /* … of its layers; NULL: unknown */
+};
+
+#define AT(member) JSON_AT(struct snapshot_answer, member)
+#define RECORD(member)                                                                             \
+    .via = offsetof(struct snapshot_answer, record), JSON_AT(struct snapshot_record, member)
+
+static const struct json_field snapshot_answer_fields[] = {
+    { "snapshot_id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "name", JSON_KIND_CHARS, RECORD(name), .optional = true },
+    { "owner", JSON_KIND_CHARS, RECORD(owner), .required = true },
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(sandbox), .required = true },
+    { "profile", JSON_KIND_CHARS, RECORD(profile), .required = true },
+    { "profile_version", JSON_KIND_INT, RECORD(profile_version), .required = true },
+    { "image", JSON_KIND_TEXT, AT(image) },
+    { "bytes", JSON_KIND_INT, RECORD(bytes), .required = true },
+    { "entries", JSON_KIND_INT, RECORD(entries), .required = true },
+    { "pause_ms", JSON_KIND_DOUBLE, AT(pause_ms), .required = true },
+    { "layers", JSON_KIND_INT, AT(layers), .required = true },
+    { "digests", JSON_KIND_TEXTS, AT(digests), .nullable = true,
+      .seen = offsetof(struct snapshot_answer, detailed) },
+    { "labels", JSON_KIND_MAP, RECORD(labels), .required = true },
+    { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
+    { "expires_at", JSON_KIND_TIME, RECORD(expires_ns) },
+};
+static const struct json_shape snapshot_answer = { "Snapshot",
+                                                   JSON_FIELDS(snapshot_answer_fields) };
+
+static struct snapshot_answer answer_of_snapshot(const struct snapshot_record *r)
 {
-    json_field_text(w, "snapshot_id", r->id);
-    json_field_optional(w, "name", r->name);
-    json_field_text(w, "owner", r->owner);
-    json_field_text(w, "sandbox_id", r->sandbox);
-    json_field_text(w, "profile", r->profile);
-    json_field_int(w, "profile_version", r->profile_version);
-    if (r->base.n)
-        json_field_text(w, "image", r->image.p);
-    json_field_int(w, "bytes", r->bytes);
-    json_field_int(w, "entries", r->entries);
-    pause_write(w, r->pause_ns);
-    json_field_int(w, "layers", count_words(r->layers));
-    json_field_begin_object(w, "labels");
-    for (size_t i = 0; i < r->labels.n; i++)
-        json_field_text(w, r->labels.p[i].key, r->labels.p[i].value);
-    json_end_object(w);
-    time_write(w, "created_at", r->created_ns);
-    time_write(w, "expires_at", r->expires_ns);
+    return (struct snapshot_answer){ .layers = count_words(r->layers),
+                                     .record = r,
+                                     .image = r->base.n ? r->image.p : NULL,
+                                     .pause_ms = pause_ms(r->pause_ns) };
 }
 
 void snapshot_write(struct json_writer *w, const void *what)
 {
-    json_begin_object(w);
-    write_snapshot_members(w, what);
-    json_end_object(w);
+    const struct snapshot_answer a = answer_of_snapshot(what);
+
+    json_put_shape(w, &snapshot_answer, &a);
 }
 
 /* --- snapshots --- */
@@ -100,24 +121,23 @@ void snapshot_list_done(struct snapshot_list *l)
     free(l->p);
 }
 
-static void write_snapshot_list(struct json_writer *w, const void *what)
+static void write_snapshots(struct json_writer *w, const void *list)
 {
-    const struct snapshot_list *all = what;
+    const struct snapshot_list *all = list;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "snapshots");
     for (size_t i = 0; i < all->n; i++)
         snapshot_write(w, &all->p[i]->record);
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape snapshot_list = { "SnapshotList", JSON_LIST("snapshots", "Snapshot",
+                                                                           write_snapshots) };
 
 static void rest_list_snapshots(struct call *c)
 {
     AUTO(snapshot_list_done) struct snapshot_list all;
 
     snapshot_list_fill(c, &all);
-    call_answer(c, 200, write_snapshot_list, &all);
+    call_answer_as(c, 200, &snapshot_list, &all);
 }
 
 static const struct snapshot *find_snapshot_of_call(struct call *c)
@@ -129,37 +149,24 @@ static const struct snapshot *find_snapshot_of_call(struct call *c)
     return s;
 }
 
-struct snapshot_detail {
-    struct control *control;
-    const struct snapshot *snapshot;
-};
-
-static void write_snapshot_detail(struct json_writer *w, const void *what)
-{
-    const struct snapshot_detail *s = what;
-    const struct json_strs *layers = &s->snapshot->layers;
-
-    json_begin_object(w);
-    write_snapshot_members(w, &s->snapshot->record);
-    json_field_begin_array(w, "digests");
-    for (size_t i = 0; i < layers->n; i++) {
-        const char *measure = layer_digest(s->control, layers->p[i]);
-
-        if (measure[0])
-            json_put_str(w, str_from(measure));
-        else
-            json_put_null(w);
-    }
-    json_end_array(w);
-    json_end_object(w);
-}
-
 static void rest_get_snapshot(struct call *c)
 {
-    const struct snapshot_detail s = { c->api->control, find_snapshot_of_call(c) };
+    const struct snapshot *s = find_snapshot_of_call(c);
+    struct snapshot_answer a;
+    const char **digests;
 
-    if (s.snapshot)
-        call_answer(c, 200, write_snapshot_detail, &s);
+    if (!s)
+        return;
+    digests = call_alloc(c, s->layers.n, sizeof *digests);
+    for (size_t i = 0; i < s->layers.n; i++) {
+        const char *digest = layer_digest(c->api->control, s->layers.p[i]);
+
+        digests[i] = digest[0] ? digest : NULL;
+    }
+    a = answer_of_snapshot(&s->record);
+    a.detailed = true;
+    a.digests = (struct json_strs){ digests, s->layers.n };
+    call_answer_as(c, 200, &snapshot_answer, &a);
 }
 
 /* --- verify --- */
@@ -182,17 +189,16 @@ static void on_verify_client_gone(struct call *c)
     call_unref(c);
 }
 
-static void write_verification(struct json_writer *w, const void *what)
-{
-    const struct snapshot_verification *v = what;
+#define VERIFIED(member) JSON_AT(struct snapshot_verification, member)
 
-    json_begin_object(w);
-    json_field_text(w, "snapshot_id", v->id);
-    json_field_int(w, "layers", (int64_t)v->op.n);
-    json_field_int(w, "first_time", (int64_t)v->op.first);
-    json_field_int(w, "bytes", (int64_t)v->op.bytes);
-    json_end_object(w);
-}
+static const struct json_field verified_fields[] = {
+    { "snapshot_id", JSON_KIND_CHARS, VERIFIED(id), .required = true },
+    { "layers", JSON_KIND_UINT, VERIFIED(op.n), .required = true },
+    { "first_time", JSON_KIND_UINT, VERIFIED(op.first), .required = true },
+    { "bytes", JSON_KIND_UINT, VERIFIED(op.bytes), .required = true },
+};
+static const struct json_shape verified_answer = { "SnapshotVerified",
+                                                   JSON_FIELDS(verified_fields) };
 
 static void on_snapshot_verified(struct digest_op *op, int r, const struct err *e)
 {
@@ -200,7 +206,7 @@ static void on_snapshot_verified(struct digest_op *op, int r, const struct err *
     struct call *c = v->call;
 
     v->under_way = false;
-    call_settle_with(c, r, e, 200, write_verification, v);
+    call_settle_as(c, r, e, 200, &verified_answer, v);
 }
 
 static void on_verify_progress(struct digest_op *op, uint64_t bytes)
@@ -376,25 +382,33 @@ struct call *call_of_fork(struct fork_op *op)
     return container_of(op, struct fork_call, op)->call;
 }
 
-static void write_fork_list(struct json_writer *w, const void *what)
+static void write_forks(struct json_writer *w, const void *forked)
 {
-    const struct fork_op *op = what;
+    const struct fork_op *op = forked;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "sandboxes");
     for (unsigned i = 0; i < op->next_; i++)
         if (op->made[i].record)
             sandbox_write(w, &(struct sandbox_json){ .record = op->made[i].record,
                                                      .expires_ns = op->made[i].expires_ns,
                                                      .deadline_ns = op->made[i].deadline_ns });
-    json_end_array(w);
-    pause_write(w, op->pause_ns);
-    json_end_object(w);
 }
+
+static void write_fork_pause(struct json_writer *w, const char *name, const void *forked)
+{
+    const struct fork_op *op = forked;
+
+    json_field_double(w, name, pause_ms(op->pause_ns));
+}
+
+static const struct json_field forks_fields[] = {
+    { "sandboxes", JSON_KIND_OBJECTS, .required = true, .schema = "Sandbox", .items = write_forks },
+    { "pause_ms", JSON_KIND_DOUBLE, .required = true, .write = write_fork_pause },
+};
+static const struct json_shape forks_answer = { "Forks", JSON_FIELDS(forks_fields) };
 
 static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 {
-    call_settle_with(call_of_fork(op), r, e, 201, write_fork_list, op);
+    call_settle_as(call_of_fork(op), r, e, 201, &forks_answer, op);
 }
 
 static void rest_fork_sandbox(struct call *c)
@@ -448,37 +462,50 @@ struct diff_call {
     size_t n;
 };
 
-/* A record: a letter for the change, one for the kind, the path. */
-static void write_diff_change(struct json_writer *w, const char *record)
-{
-    static const char *const kinds[] = { "d dir", "f file", "l link", "o other" };
+struct change_answer {
+    const char *change, *kind, *path;
+};
 
-    json_begin_object(w);
-    json_field_text(w, "change",
-                    record[0] == 'A'   ? "added"
-                    : record[0] == 'C' ? "changed"
-                                       : "deleted");
-    for (size_t i = 0; i < COUNT_OF(kinds); i++)
-        if (kinds[i][0] == record[1])
-            json_field_text(w, "kind", kinds[i] + 2);
-    json_field_text(w, "path", record + 2);
-    json_end_object(w);
+static const char *const change_names[] = { "added", "changed", "deleted", NULL };
+static const char *const kind_names[] = { "dir", "file", "link", "other", NULL };
+
+static const struct json_field change_fields[] = {
+    { "change", JSON_KIND_TEXT, JSON_AT(struct change_answer, change), .required = true,
+      .names = change_names },
+    { "kind", JSON_KIND_TEXT, JSON_AT(struct change_answer, kind), .names = kind_names },
+    { "path", JSON_KIND_TEXT, JSON_AT(struct change_answer, path), .required = true },
+};
+static const struct json_shape change_answer = { "Change", JSON_FIELDS(change_fields) };
+
+/* A record: a letter for the change, the first letter of the kind, the path. */
+static struct change_answer answer_of_change(const char *record)
+{
+    struct change_answer a = { .change = change_names[record[0] == 'A'   ? 0
+                                                      : record[0] == 'C' ? 1
+                                                                         : 2],
+                               .path = record + 2 };
+
+    for (size_t i = 0; kind_names[i]; i++)
+        if (kind_names[i][0] == record[1])
+            a.kind = kind_names[i];
+    return a;
 }
 
-static void write_diff_changes(struct json_writer *w, const void *what)
+static void write_diff_changes(struct json_writer *w, const void *diff)
 {
-    const struct diff_call *d = what;
+    const struct diff_call *d = diff;
     size_t at = 0;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "changes");
     while (at + 2 < d->n) {
-        write_diff_change(w, d->records + at);
+        const struct change_answer a = answer_of_change(d->records + at);
+
+        json_put_shape(w, &change_answer, &a);
         at += strlen(d->records + at) + 1;
     }
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape diff_answer = { "Diff",
+                                               JSON_LIST("changes", "Change", write_diff_changes) };
 
 static int read_diff_records(struct diff_call *d, struct err *e)
 {
@@ -504,7 +531,7 @@ static void on_diff_done(struct diff_op *op, int r, const struct err *e)
         r = read_diff_records(d, &why);
         e = &why;
     }
-    call_settle_with(c, r, e, 200, write_diff_changes, d);
+    call_settle_as(c, r, e, 200, &diff_answer, d);
 }
 
 static void rest_diff_sandbox(struct call *c)
@@ -551,4 +578,9 @@ const struct route routes_snapshots[] = {
     { H1_DELETE, VERB_DESTROY, "/v1/snapshots/{snapshot}", 0, rest_delete_snapshot,
       "Delete a snapshot", .status = 204 },
     { .path = NULL },
+};
+
+const struct json_shape *const answers_snapshots[] = {
+    &snapshot_answer, &snapshot_list, &verified_answer, &forks_answer, &change_answer,
+    &diff_answer,     NULL,
 };

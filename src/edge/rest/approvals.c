@@ -2,6 +2,7 @@
 /* /v1/approvals: tool calls that wait for a master. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 #include "edge/core/operation.h"
 #include "edge/core/internal.h"
@@ -44,21 +45,17 @@ static bool may_see_approval(const struct call *c, const struct approval_record 
 
 /* --- list --- */
 
-static void write_approval_list(struct json_writer *w, const void *what)
+static void write_approvals(struct json_writer *w, const void *listing)
 {
-    const struct store_listing *l = what;
+    const struct store_listing *l = listing;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "approvals");
-    for (size_t i = 0; i < l->query.n; i++) {
-        const struct approval_record *r = &l->query.approvals[i];
-
-        if (may_see_approval(l->call, r))
-            approval_write(w, r, false);
-    }
-    json_end_array(w);
-    json_end_object(w);
+    for (size_t i = 0; i < l->query.n; i++)
+        if (may_see_approval(l->call, &l->query.approvals[i]))
+            approval_write(w, &l->query.approvals[i], false);
 }
+
+static const struct json_shape approval_list = { "ApprovalList", JSON_LIST("approvals", "Approval",
+                                                                           write_approvals) };
 
 static void rest_list_approvals(struct call *c)
 {
@@ -72,7 +69,7 @@ static void rest_list_approvals(struct call *c)
         q = (struct store_query){ .kind = STORE_APPROVALS,
                                   .limit = (int)limit,
                                   .owner = owner_scope(c) };
-    call_list(c, &q, ANSWER_BYTES, write_approval_list);
+    call_list(c, &q, ANSWER_BYTES, &approval_list);
 }
 
 /* --- show one, and wait for its decision --- */
@@ -235,21 +232,17 @@ struct decision_call {
     struct approval_op op;
 };
 
-static void write_decision(struct json_writer *w, const void *what)
-{
-    const struct approval_op *op = what;
-
-    json_begin_object(w);
-    json_field_cstr(w, "request_id", op->id);
-    json_end_object(w);
-}
+static const struct json_field decided_fields[] = {
+    { "request_id", JSON_KIND_CHARS, JSON_AT(struct approval_op, id), .required = true },
+};
+static const struct json_shape decided_answer = { "Decided", JSON_FIELDS(decided_fields) };
 
 static void on_approval_decided(struct approval_op *op, int r, const struct err *e)
 {
     struct call *c = container_of(op, struct decision_call, op)->call;
 
     memcpy(c->audit, op->audit_id, sizeof c->audit);
-    call_settle_with(c, r, e, 200, write_decision, op);
+    call_settle_as(c, r, e, 200, &decided_answer, op);
 }
 
 /* Determines the deciding master: the caller, or the holder of the token in Sandboxer-Master.
@@ -346,3 +339,6 @@ const struct route routes_approvals[] = {
       "Reject a call", reject_fields, &reject_field_count, .answer = "Decided" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_approvals[] = { &approval_answer, &approval_list,
+                                                       &decided_answer, NULL };

@@ -2,6 +2,7 @@
 /* /v1/audit and /v1/sandboxes/{id}/audit: verify the hash chains of events and egress logs. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 #include "base/own.h"
@@ -15,57 +16,77 @@ struct audit_call {
     bool head_only;
 };
 
-static void write_audit_head_members(struct json_writer *w, const struct audit_found *f)
+static void write_head_digest(struct json_writer *w, const char *name, const void *found)
 {
+    const struct audit_found *f = found;
     char hex[CRYPTO_SHA256_HEX];
 
     crypto_hex_sha256(f->head.digest, hex);
-    json_field_uint(w, "seq", (uint64_t)f->head.seq);
-    json_field_text(w, "digest", hex);
-    json_field_uint(w, "chained_from", (uint64_t)f->chained_from);
+    json_field_text(w, name, hex);
 }
 
-static void write_audit_head(struct json_writer *w, const void *found)
-{
-    json_begin_object(w);
-    write_audit_head_members(w, found);
-    json_end_object(w);
-}
+static const struct json_field head_fields[] = {
+    { "seq", JSON_KIND_INT, JSON_AT(struct audit_found, head.seq), .required = true },
+    { "digest", JSON_KIND_TEXT, .required = true, .write = write_head_digest },
+    { "chained_from", JSON_KIND_INT, JSON_AT(struct audit_found, chained_from), .required = true },
+};
+static const struct json_shape head_answer = { "AuditHead", JSON_FIELDS(head_fields) };
 
-static void write_audit_problem(struct json_writer *w, const struct audit_problem *p)
-{
-    json_begin_object(w);
-    json_field_text(w, "chain", p->chain);
-    json_field_text(w, "kind", p->kind);
-    json_field_uint(w, "seq", (uint64_t)p->seq);
-    time_write(w, "time", p->time_ns);
-    json_field_text(w, "message", p->message);
-    json_end_object(w);
-}
+static const struct json_field problem_fields[] = {
+    { "chain", JSON_KIND_CHARS, JSON_AT(struct audit_problem, chain), .required = true },
+    { "kind", JSON_KIND_TEXT, JSON_AT(struct audit_problem, kind), .required = true },
+    { "seq", JSON_KIND_INT, JSON_AT(struct audit_problem, seq), .required = true },
+    { "time", JSON_KIND_TIME, JSON_AT(struct audit_problem, time_ns) },
+    { "message", JSON_KIND_CHARS, JSON_AT(struct audit_problem, message), .required = true },
+};
+static const struct json_shape audit_problem_answer = { "AuditProblem",
+                                                        JSON_FIELDS(problem_fields) };
 
-static void write_audit_found(struct json_writer *w, const void *found)
-{
-    const struct audit_found *f = found;
+struct audit_answer {
+    bool intact;
+    bool whole, single; /* all chains were checked, or the one of a sandbox */
+    const struct audit_found *found;
+};
 
-    json_begin_object(w);
-    json_field_bool(w, "intact", f->n_problems == 0);
-    if (f->chained_from) {
-        json_key(w, STR("head"));
-        write_audit_head(w, f);
-        json_field_uint(w, "events", f->events);
-        json_field_bool(w, "expected", f->expected);
-    } else {
-        json_field_uint(w, "last_line", f->last_line);
-    }
-    json_field_uint(w, "sandboxes", f->sandboxes);
-    json_field_uint(w, "lines", f->lines);
-    json_field_uint(w, "unchained_lines", f->unchained_lines);
-    json_field_uint(w, "problem_count", f->n_problems);
-    json_field_begin_array(w, "problems");
+static void write_problems(struct json_writer *w, const void *answer)
+{
+    const struct audit_found *f = ((const struct audit_answer *)answer)->found;
+
     for (size_t i = 0; i < f->n_problems && i < AUDIT_PROBLEMS_MAX; i++)
-        write_audit_problem(w, &f->problems[i]);
-    json_end_array(w);
-    json_end_object(w);
+        json_put_shape(w, &audit_problem_answer, &f->problems[i]);
+}
+
+#define HAS(member) .seen = offsetof(struct audit_answer, member)
+#define FOUND(member)                                                                              \
+    .via = offsetof(struct audit_answer, found), JSON_AT(struct audit_found, member)
+
+static const struct json_field found_fields[] = {
+    { "intact", JSON_KIND_BOOL, JSON_AT(struct audit_answer, intact), .required = true },
+    { "head", JSON_KIND_OBJECT, .via = offsetof(struct audit_answer, found), HAS(whole),
+      .schema = "AuditHead", JSON_FIELDS(head_fields) },
+    { "events", JSON_KIND_UINT, FOUND(events), HAS(whole) },
+    { "expected", JSON_KIND_BOOL, FOUND(expected), HAS(whole) },
+    { "last_line", JSON_KIND_UINT, FOUND(last_line), HAS(single) },
+    { "sandboxes", JSON_KIND_UINT, FOUND(sandboxes), .required = true },
+    { "lines", JSON_KIND_UINT, FOUND(lines), .required = true },
+    { "unchained_lines", JSON_KIND_UINT, FOUND(unchained_lines), .required = true },
+    { "problem_count", JSON_KIND_UINT, FOUND(n_problems), .required = true },
+    { "problems", JSON_KIND_OBJECTS, .required = true, .schema = "AuditProblem",
+      .items = write_problems },
+};
+static const struct json_shape found_answer = { "AuditVerified", JSON_FIELDS(found_fields) };
+
+static void answer_audit(struct call *c, const struct audit_found *f, bool head_only)
+{
+    const struct audit_answer a = { .intact = f->n_problems == 0,
+                                    .whole = f->chained_from,
+                                    .single = !f->chained_from,
+                                    .found = f };
+
+    if (head_only)
+        call_answer_as(c, 200, &head_answer, f);
+    else
+        call_answer_as(c, 200, &found_answer, &a);
 }
 
 static void on_audit_checked(void *user, int r, const struct err *e,
@@ -78,7 +99,7 @@ static void on_audit_checked(void *user, int r, const struct err *e,
     if (c->x && r < 0)
         call_fail(c, e);
     else if (c->x)
-        call_answer(c, 200, x->head_only ? write_audit_head : write_audit_found, found);
+        answer_audit(c, found, x->head_only);
     call_unref(c);
 }
 
@@ -169,3 +190,6 @@ const struct route routes_audit[] = {
       rest_verify_sandbox_audit, "Verify the egress log of a sandbox", .answer = "AuditVerified" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_audit[] = { &head_answer, &audit_problem_answer,
+                                                   &found_answer, NULL };

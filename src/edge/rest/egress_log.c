@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "edge/core/egress.h"
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
@@ -239,7 +240,7 @@ static void rest_tail_egress_log(struct call *c)
 struct egress_denial {
     char host[256], code[64], message[256], program[256];
     uint64_t port, count;
-    int64_t last_ms;
+    int64_t last_ns;
 };
 
 struct denial_list {
@@ -276,7 +277,8 @@ static bool read_denial(const struct json *v, struct egress_denial *ret)
     *ret =
         (struct egress_denial){ .count = count && count->type == JSON_INT ? (uint64_t)count->i : 1,
                                 .port = port && port->type == JSON_INT ? (uint64_t)port->i : 0,
-                                .last_ms = time && time->type == JSON_INT ? time->i : 0 };
+                                .last_ns =
+                                    time && time->type == JSON_INT ? time->i * NS_PER_MS : 0 };
     copy_json_text(host ? host : get_json_path(v, "dst_endpoint.ip"), ret->host, sizeof ret->host);
     copy_json_text(json_get(v, STR("status_code")), ret->code, sizeof ret->code);
     copy_json_text(json_get(v, STR("message")), ret->message, sizeof ret->message);
@@ -300,10 +302,10 @@ static void add_denial(struct denial_list *all, const struct egress_denial *d)
 
         if (is_same_logged_denial(v, d)) {
             v->count += d->count;
-            v->last_ms = d->last_ms;
+            v->last_ns = d->last_ns;
             return;
         }
-        if (v->last_ms < oldest->last_ms)
+        if (v->last_ns < oldest->last_ns)
             oldest = v;
     }
     *(all->n < all->limit ? &all->list[all->n++] : oldest) = *d;
@@ -378,31 +380,30 @@ static int compare_denial_age(const void *a, const void *b)
 {
     const struct egress_denial *x = a, *y = b;
 
-    return x->last_ms < y->last_ms ? 1 : x->last_ms > y->last_ms ? -1 : 0;
+    return x->last_ns < y->last_ns ? 1 : x->last_ns > y->last_ns ? -1 : 0;
 }
 
-static void write_denials(struct json_writer *w, const void *what)
+static const struct json_field denial_fields[] = {
+    { "host", JSON_KIND_CHARS, JSON_AT(struct egress_denial, host), .optional = true },
+    { "port", JSON_KIND_UINT, JSON_AT(struct egress_denial, port), .required = true },
+    { "code", JSON_KIND_CHARS, JSON_AT(struct egress_denial, code), .optional = true },
+    { "message", JSON_KIND_CHARS, JSON_AT(struct egress_denial, message), .optional = true },
+    { "program", JSON_KIND_CHARS, JSON_AT(struct egress_denial, program), .optional = true },
+    { "count", JSON_KIND_UINT, JSON_AT(struct egress_denial, count), .required = true },
+    { "last_at", JSON_KIND_TIME, JSON_AT(struct egress_denial, last_ns) },
+};
+static const struct json_shape denial_answer = { "EgressDenial", JSON_FIELDS(denial_fields) };
+
+static void write_denials(struct json_writer *w, const void *list)
 {
-    const struct denial_list *all = what;
+    const struct denial_list *all = list;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "denials");
-    for (size_t i = 0; i < all->n; i++) {
-        const struct egress_denial *d = &all->list[i];
-
-        json_begin_object(w);
-        json_field_optional(w, "host", d->host);
-        json_field_uint(w, "port", d->port);
-        json_field_optional(w, "code", d->code);
-        json_field_optional(w, "message", d->message);
-        json_field_optional(w, "program", d->program);
-        json_field_uint(w, "count", d->count);
-        time_write(w, "last_at", d->last_ms * NS_PER_MS);
-        json_end_object(w);
-    }
-    json_end_array(w);
-    json_end_object(w);
+    for (size_t i = 0; i < all->n; i++)
+        json_put_shape(w, &denial_answer, &all->list[i]);
 }
+
+static const struct json_shape denial_list = { "EgressDenials", JSON_LIST("denials", "EgressDenial",
+                                                                          write_denials) };
 
 /* Lists recent denials without duplicates. */
 static void rest_list_denials(struct call *c)
@@ -422,7 +423,7 @@ static void rest_list_denials(struct call *c)
         return;
     }
     qsort(all->list, all->n, sizeof all->list[0], compare_denial_age);
-    call_answer(c, 200, write_denials, all);
+    call_answer_as(c, 200, &denial_list, all);
 }
 
 const struct route routes_egress_log[] = {
@@ -433,3 +434,5 @@ const struct route routes_egress_log[] = {
       "Recently denied egress of a sandbox", .answer = "EgressDenials", .query = "limit" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_egress_log[] = { &denial_answer, &denial_list, NULL };

@@ -12,6 +12,7 @@
  * unbounded queue. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
@@ -232,24 +233,32 @@ static void send_event_page(struct event_stream *s)
 
 /* --- polling --- */
 
-static void write_event_page(struct json_writer *w, const void *what)
-{
-    const struct event_stream *s = what;
-    size_t n = s->query.n;
+struct event_page {
+    int64_t next;
+    const struct store_query *query;
+};
 
-    json_begin_object(w);
-    json_field_begin_array(w, "events");
-    for (size_t i = 0; i < n; i++)
-        event_write(w, &s->query.events[i]);
-    json_end_array(w);
-    json_field_int(w, "next", n ? s->query.events[n - 1].seq : s->at);
-    json_end_object(w);
+static void write_events(struct json_writer *w, const void *page)
+{
+    const struct event_page *p = page;
+
+    for (size_t i = 0; i < p->query->n; i++)
+        event_write(w, &p->query->events[i]);
 }
+
+static const struct json_field event_list_fields[] = {
+    { "events", JSON_KIND_OBJECTS, .required = true, .schema = "Event", .items = write_events },
+    { "next", JSON_KIND_INT, JSON_AT(struct event_page, next), .required = true },
+};
+static const struct json_shape event_list = { "EventList", JSON_FIELDS(event_list_fields) };
 
 static void answer_event_poll(struct event_stream *s)
 {
+    const struct store_query *q = &s->query;
+    const struct event_page page = { q->n ? q->events[q->n - 1].seq : s->at, q };
+
     stop_stream(s);
-    call_answer(s->call, 200, write_event_page, s);
+    call_answer_as(s->call, 200, &event_list, &page);
 }
 
 static void on_poll_timeout(struct loop_timer *t)
@@ -457,3 +466,6 @@ const struct route routes_events[] = {
       .query = "after kind limit wait" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_events[] = { &event_answer, &actor_answer, &event_list,
+                                                    NULL };

@@ -3,6 +3,7 @@
  * sandboxes left. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 
@@ -34,72 +35,91 @@ struct expiry_listing {
     bool apply;
 };
 
-static void end_expiry_list(struct json_writer *w, bool apply)
-{
-    json_end_array(w);
-    json_field_bool(w, "applied", apply);
-    json_end_object(w);
-}
+#define APPLIED                                                                                    \
+    {                                                                                              \
+        "applied", JSON_KIND_BOOL, JSON_AT(struct expiry_listing, apply), .required = true         \
+    }
+
+struct due_answer {
+    const char *id, *reason;
+    enum sandbox_state state;
+    int64_t expires_ns;
+};
+
+static const struct json_field due_fields[] = {
+    { "sandbox_id", JSON_KIND_TEXT, JSON_AT(struct due_answer, id), .required = true },
+    { "state", JSON_KIND_ENUM, JSON_AT(struct due_answer, state), .required = true,
+      .names = sandbox_state_names },
+    { "reason", JSON_KIND_TEXT, JSON_AT(struct due_answer, reason), .required = true },
+    { "expires_at", JSON_KIND_TIME, JSON_AT(struct due_answer, expires_ns) },
+};
+static const struct json_shape due_answer = { "Due", JSON_FIELDS(due_fields) };
 
 static void on_due_sandbox(void *user, const struct sandbox_view *v, const char *reason)
 {
-    struct json_writer *w = user;
+    const struct due_answer a = { v->record->id, reason, v->record->state, v->expires_ns };
 
-    json_begin_object(w);
-    json_field_text(w, "sandbox_id", v->record->id);
-    json_field_text(w, "state", sandbox_state_names[v->record->state]);
-    json_field_text(w, "reason", reason);
-    time_write(w, "expires_at", v->expires_ns);
-    json_end_object(w);
+    json_put_shape(user, &due_answer, &a);
 }
 
-static void write_due(struct json_writer *w, const void *what)
+static void write_due(struct json_writer *w, const void *listing)
 {
-    const struct expiry_listing *l = what;
+    const struct expiry_listing *l = listing;
 
-    json_begin_object(w);
-    json_field_begin_array(w, "due");
     control_due(l->call->api->control, &l->call->caller, l->apply, on_due_sandbox, w);
-    end_expiry_list(w, l->apply);
 }
+
+static const struct json_field due_list_fields[] = {
+    { "due", JSON_KIND_OBJECTS, .required = true, .schema = "Due", .items = write_due },
+    APPLIED,
+};
+static const struct json_shape due_list = { "DueList", JSON_FIELDS(due_list_fields) };
 
 static void rest_expire_sandboxes(struct call *c)
 {
     struct expiry_listing l = { .call = c };
 
     if (read_apply(c, &l.apply) >= 0)
-        call_answer(c, 200, write_due, &l);
+        call_answer_as(c, 200, &due_list, &l);
 }
+
+struct stale_answer {
+    const char *extension, *id, *what;
+};
+
+static const struct json_field stale_fields[] = {
+    { "extension", JSON_KIND_TEXT, JSON_AT(struct stale_answer, extension), .required = true },
+    { "id", JSON_KIND_TEXT, JSON_AT(struct stale_answer, id), .required = true },
+    { "what", JSON_KIND_TEXT, JSON_AT(struct stale_answer, what), .required = true },
+};
+static const struct json_shape stale_answer = { "Stale", JSON_FIELDS(stale_fields) };
 
 static void on_stale_resource(void *user, const char *extension, const char *id, const char *what)
 {
-    struct json_writer *w = user;
-
-    json_begin_object(w);
-    json_field_text(w, "extension", extension);
-    json_field_text(w, "id", id);
-    json_field_text(w, "what", what);
-    json_end_object(w);
+    json_put_shape(user, &stale_answer, &(struct stale_answer){ extension, id, what });
 }
 
-static void write_stale(struct json_writer *w, const void *what)
+static void write_stale(struct json_writer *w, const void *listing)
 {
-    const struct expiry_listing *l = what;
+    const struct expiry_listing *l = listing;
     struct err e = { 0 };
 
-    json_begin_object(w);
-    json_field_begin_array(w, "stale");
     if ((l->apply ? control_reap_stale : control_stale)(l->call->api->control, on_stale_resource, w,
                                                         &e) < 0)
         json_writer_fail(w, e.code, "%s", e.msg);
-    end_expiry_list(w, l->apply);
 }
+
+static const struct json_field stale_list_fields[] = {
+    { "stale", JSON_KIND_OBJECTS, .required = true, .schema = "Stale", .items = write_stale },
+    APPLIED,
+};
+static const struct json_shape stale_list = { "StaleList", JSON_FIELDS(stale_list_fields) };
 
 static void rest_list_stale(struct call *c)
 {
     const struct expiry_listing l = { .call = c };
 
-    call_answer(c, 200, write_stale, &l);
+    call_answer_as(c, 200, &stale_list, &l);
 }
 
 static void rest_reap_stale_resources(struct call *c)
@@ -107,7 +127,7 @@ static void rest_reap_stale_resources(struct call *c)
     struct expiry_listing l = { .call = c };
 
     if (read_apply(c, &l.apply) >= 0)
-        call_answer(c, 200, write_stale, &l);
+        call_answer_as(c, 200, &stale_list, &l);
 }
 
 const struct route routes_expire[] = {
@@ -121,3 +141,6 @@ const struct route routes_expire[] = {
       .answer = "StaleList" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_expire[] = { &due_answer, &due_list, &stale_answer,
+                                                    &stale_list, NULL };

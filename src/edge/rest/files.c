@@ -4,37 +4,66 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/file_op.h"
 #include "edge/rest/routes.h"
 #include "backends/records.h"
 
 enum { PATH_BYTES_MAX = 4095, USER_MAX = 64 };
+enum { ENTRY_BASE64_MAX = 16 << 10 }; /* of a name or target */
 
 /* --- records as JSON --- */
 
-static const char *entry_kind(uint32_t mode)
-{
-    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "dir" : S_ISLNK(mode) ? "link" : "other";
-}
+static const char *const entry_kinds[] = { "file", "dir", "link", "other", NULL };
+
+struct file_answer {
+    const char *kind;
+    const struct backend_entry *entry;
+    struct bytes_answer name, target;
+    char mode[8];
+};
+
+#define AT(member) JSON_AT(struct file_answer, member)
+#define ENTRY(member)                                                                              \
+    .via = offsetof(struct file_answer, entry), JSON_AT(struct backend_entry, member)
+
+static const struct json_field file_fields[] = {
+    { "name", JSON_KIND_SLICE, AT(name.text) },
+    { "name_b64", JSON_KIND_SLICE, AT(name.base64) },
+    { "kind", JSON_KIND_TEXT, AT(kind), .required = true, .names = entry_kinds },
+    { "size", JSON_KIND_UINT, ENTRY(size), .required = true },
+    { "mode", JSON_KIND_CHARS, AT(mode), .required = true },
+    { "uid", JSON_KIND_UINT, ENTRY(uid), .required = true },
+    { "gid", JSON_KIND_UINT, ENTRY(gid), .required = true },
+    { "nlink", JSON_KIND_UINT, ENTRY(nlink) },
+    { "mtime", JSON_KIND_TIME, ENTRY(mtime_ns), .required = true },
+    { "target", JSON_KIND_SLICE, AT(target.text) },
+    { "target_b64", JSON_KIND_SLICE, AT(target.base64) },
+};
+static const struct json_shape file_answer = { "File", JSON_FIELDS(file_fields) };
+
+/* A listing is written entry by entry, as the sandbox sends them. */
+static const struct json_field file_list_fields[] = {
+    { "entries", JSON_KIND_OBJECTS, .required = true, .schema = "File" },
+};
+static const struct json_shape file_list = { "FileList", JSON_FIELDS(file_list_fields) };
+const struct json_shape *const answers_files[] = { &file_answer, &file_list, NULL };
 
 static void write_file_entry(struct json_writer *w, const struct backend_entry *v)
 {
-    char mode[8];
+    struct buf name AUTO(buf_done) = BUF_INIT(ENTRY_BASE64_MAX);
+    struct buf target AUTO(buf_done) = BUF_INIT(ENTRY_BASE64_MAX);
+    struct file_answer a = { .kind = entry_kinds[S_ISREG(v->mode)   ? 0
+                                                 : S_ISDIR(v->mode) ? 1
+                                                 : S_ISLNK(v->mode) ? 2
+                                                                    : 3],
+                             .entry = v,
+                             .name = bytes_answer(v->name, &name) };
 
-    snprintf(mode, sizeof mode, "%04o", (unsigned)(v->mode & 07777));
-    json_begin_object(w);
-    bytes_write(w, "name", "name_b64", v->name);
-    json_field_cstr(w, "kind", entry_kind(v->mode));
-    json_field_uint(w, "size", v->size);
-    json_field_cstr(w, "mode", mode);
-    json_field_uint(w, "uid", v->uid);
-    json_field_uint(w, "gid", v->gid);
-    json_field_uint(w, "nlink", v->nlink);
-    /* time_write() omits 0, which is a valid mtime */
-    time_write(w, "mtime", v->mtime_ns ? v->mtime_ns : 1);
+    snprintf(a.mode, sizeof a.mode, "%04o", (unsigned)(v->mode & 07777));
     if (S_ISLNK(v->mode))
-        bytes_write(w, "target", "target_b64", v->target);
-    json_end_object(w);
+        a.target = bytes_answer(v->target, &target);
+    json_put_shape(w, &file_answer, &a);
 }
 
 static ssize_t encode_entries(struct file_op *f, struct str in, struct buf *out)

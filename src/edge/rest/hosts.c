@@ -2,6 +2,7 @@
 /* /v1/hosts and /v1/inspect/host: hosts that sandboxes can be placed on. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/listing.h"
@@ -11,49 +12,59 @@
 
 enum { HOSTS_BYTES_MAX = 4 << 20 };
 
-static void write_host(struct json_writer *w, const char *name, const char *address,
-                       const char *source, const struct json_map *labels, int64_t added_ns)
+struct host_answer {
+    const char *name, *address;
+    enum { HOST_BUILT_IN, HOST_CONFIGURED, HOST_ADDED } source;
+    struct json_map labels;
+    int64_t added_ns;
+};
+
+static const char *const host_sources[] = { "built-in", "configuration", "added", NULL };
+
+#define AT(member) JSON_AT(struct host_answer, member)
+static const struct json_field host_answer_fields[] = {
+    { "name", JSON_KIND_TEXT, AT(name), .required = true },
+    { "address", JSON_KIND_TEXT, AT(address), .required = true },
+    { "source", JSON_KIND_ENUM, AT(source), .required = true, .names = host_sources },
+    { "labels", JSON_KIND_MAP, AT(labels), .required = true },
+    { "added_at", JSON_KIND_TIME, AT(added_ns) },
+};
+static const struct json_shape host_answer = { "Host", JSON_FIELDS(host_answer_fields) };
+
+static struct host_answer answer_of_host(const struct host_record *r)
 {
-    json_begin_object(w);
-    json_field_text(w, "name", name);
-    json_field_text(w, "address", address);
-    json_field_text(w, "source", source);
-    json_field_begin_object(w, "labels");
-    for (size_t i = 0; labels && i < labels->n; i++)
-        json_field_text(w, labels->p[i].key, labels->p[i].value);
-    json_end_object(w);
-    time_write(w, "added_at", added_ns);
-    json_end_object(w);
+    return (struct host_answer){ r->name, r->address, HOST_ADDED, r->labels, r->added_ns };
 }
 
 /* --- list --- */
 
-static void write_hosts(struct json_writer *w, const void *what)
+static void write_hosts(struct json_writer *w, const void *listing)
 {
-    const struct store_listing *l = what;
+    const struct store_listing *l = listing;
     const struct json_objects *configured = &l->call->api->config->hosts;
     const struct config_host *h = configured->p;
+    struct host_answer a = { CONFIG_HOST_LOCAL, CONFIG_HOST_LOCAL, .source = HOST_BUILT_IN };
 
-    json_begin_object(w);
-    json_field_begin_array(w, "hosts");
-    write_host(w, CONFIG_HOST_LOCAL, CONFIG_HOST_LOCAL, "built-in", NULL, 0);
-    for (size_t i = 0; i < configured->n; i++)
-        write_host(w, h[i].name, h[i].address, "configuration", &h[i].labels, 0);
-    for (size_t i = 0; i < l->query.n; i++) {
-        const struct host_record *r = &l->query.hosts[i];
-
-        if (!hosts_configured(l->call->api->control, r->name))
-            write_host(w, r->name, r->address, "added", &r->labels, r->added_ns);
+    json_put_shape(w, &host_answer, &a);
+    for (size_t i = 0; i < configured->n; i++) {
+        a = (struct host_answer){ h[i].name, h[i].address, HOST_CONFIGURED, h[i].labels, 0 };
+        json_put_shape(w, &host_answer, &a);
     }
-    json_end_array(w);
-    json_end_object(w);
+    for (size_t i = 0; i < l->query.n; i++) {
+        if (hosts_configured(l->call->api->control, l->query.hosts[i].name))
+            continue;
+        a = answer_of_host(&l->query.hosts[i]);
+        json_put_shape(w, &host_answer, &a);
+    }
 }
+
+static const struct json_shape host_list = { "HostList", JSON_LIST("hosts", "Host", write_hosts) };
 
 static void rest_list_hosts(struct call *c)
 {
     const struct store_query q = { .kind = STORE_HOSTS };
 
-    call_list(c, &q, HOSTS_BYTES_MAX, write_hosts);
+    call_list(c, &q, HOSTS_BYTES_MAX, &host_list);
 }
 
 /* --- add and remove --- */
@@ -79,21 +90,15 @@ struct host_change {
     bool add;
 };
 
-static void write_added_host(struct json_writer *w, const void *what)
-{
-    const struct host_record *r = what;
-
-    write_host(w, r->name, r->address, "added", &r->labels, r->added_ns);
-}
-
 static void on_host_changed(struct host_op *op, int r, const struct err *e)
 {
     struct host_change *h = container_of(op, struct host_change, op);
+    const struct host_answer a = answer_of_host(&op->record);
 
     if (r < 0)
         call_fail(h->call, e);
     else if (h->add)
-        call_answer(h->call, 201, write_added_host, &op->record);
+        call_answer_as(h->call, 201, &host_answer, &a);
     else
         call_answer_empty(h->call);
     call_unref(h->call);
@@ -164,16 +169,12 @@ static void rest_remove_host(struct call *c)
     hosts_remove(c->api->control, &c->caller, &h->op);
 }
 
-static void write_inspection(struct json_writer *w, const void *what)
-{
-    const struct call *c = what;
-
-    host_write(c->api->control, w);
-}
-
 static void rest_inspect_host(struct call *c)
 {
-    call_answer(c, 200, write_inspection, c);
+    struct host_telemetry t;
+
+    host_measure(c->api->control, &t);
+    call_answer_as(c, 200, &host_telemetry_answer, &t);
 }
 
 const struct route routes_hosts[] = {
@@ -187,3 +188,6 @@ const struct route routes_hosts[] = {
       "Telemetry of this machine", .answer = "HostTelemetry" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_hosts[] = { &host_answer, &host_list, &host_telemetry_answer,
+                                                   NULL };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/shares.h"
@@ -12,101 +13,89 @@
 
 /* --- JSON --- */
 
-static void write_image_members(struct json_writer *w, const struct image *im)
+struct image_answer {
+    const char *os, *architecture;
+    const struct image *image;
+    /* not in lists: */
+    bool detailed, committed;
+    size_t users;
+    struct json_strs also; /* other images of the same archive */
+    double pause_ms;       /* of the committed sandbox */
+    /* The complete original configuration, also parts that are not used; NULL: unreadable. */
+    const struct json *config;
+};
+
+#define AT(member)    JSON_AT(struct image_answer, member)
+#define IMAGE(member) .via = offsetof(struct image_answer, image), JSON_AT(struct image, member)
+#define DETAILED      .seen = offsetof(struct image_answer, detailed)
+
+static const struct json_field image_fields[] = {
+    { "ref", JSON_KIND_CHARS, IMAGE(ref), .required = true },
+    { "digest", JSON_KIND_CHARS, IMAGE(digest), .required = true },
+    { "id", JSON_KIND_CHARS, IMAGE(id), .required = true },
+    { "os", JSON_KIND_TEXT, AT(os), .required = true },
+    { "architecture", JSON_KIND_TEXT, AT(architecture), .required = true },
+    { "bytes", JSON_KIND_UINT, IMAGE(bytes), .required = true },
+    { "created_at", JSON_KIND_TIME, IMAGE(created_ns), .required = true },
+    { "layers", JSON_KIND_TEXTS, IMAGE(layers), DETAILED },
+    { "sandboxes", JSON_KIND_UINT, AT(users), DETAILED },
+    { "also", JSON_KIND_TEXTS, AT(also), .optional = true },
+    { "pause_ms", JSON_KIND_DOUBLE, AT(pause_ms),
+      .seen = offsetof(struct image_answer, committed) },
+    { "config", JSON_KIND_ANY, AT(config), .types = "object" },
+};
+static const struct json_shape image_answer = { "Image", JSON_FIELDS(image_fields) };
+
+static struct image_answer answer_of_image(const struct image *im)
 {
     const struct oci_platform *p = &im->config.platform;
 
-    json_field_text(w, "ref", im->ref);
-    json_field_text(w, "digest", im->digest);
-    json_field_text(w, "id", im->id);
-    json_field_text(w, "os", p->os ? p->os : "");
-    json_field_text(w, "architecture", p->architecture ? p->architecture : "");
-    json_field_uint(w, "bytes", im->bytes);
-    time_write(w, "created_at", im->created_ns);
+    return (struct image_answer){ .os = p->os ? p->os : "",
+                                  .architecture = p->architecture ? p->architecture : "",
+                                  .image = im };
 }
 
-static void write_image_layers(struct json_writer *w, const struct image *im)
-{
-    json_field_begin_array(w, "layers");
-    for (size_t i = 0; i < im->layers.n; i++)
-        json_put_str(w, str_from(im->layers.p[i]));
-    json_end_array(w);
-}
-
-static void write_other_images(struct json_writer *w, const struct json_strs *refs)
-{
-    if (!refs->n)
-        return;
-    json_field_begin_array(w, "also");
-    for (size_t i = 0; i < refs->n; i++)
-        json_put_lossy(w, str_from(refs->p[i]));
-    json_end_array(w);
-}
-
-struct image_detail {
-    const struct image *image;
-    struct json_strs also;   /* other images of the same archive */
-    const int64_t *pause_ns; /* of the committed sandbox; NULL: not a commit */
-    struct arena *arena;
-    size_t users;
-};
-
-/* Includes the complete original configuration, also parts that are not used. */
-static void write_image(struct json_writer *w, const void *what)
+/* `pause_ns` of the committed sandbox; NULL: not a commit. */
+static void answer_image_detail(struct call *c, int status, struct str ref, struct json_strs also,
+                                const int64_t *pause_ns)
 {
     const struct json_limits limits = { .bytes = OCI_DOCUMENT_MAX, .depth = 32 };
-    const struct image_detail *s = what;
-    const struct json *config;
-
-    json_begin_object(w);
-    write_image_members(w, s->image);
-    write_image_layers(w, s->image);
-    json_field_uint(w, "sandboxes", s->users);
-    write_other_images(w, &s->also);
-    if (s->pause_ns)
-        pause_write(w, *s->pause_ns);
-    if (json_read(s->image->text, limits, s->arena, &config, NULL) >= 0)
-        json_field_tree(w, "config", config);
-    json_end_object(w);
-}
-
-static void answer_image_detail(struct call *c, int status, struct str ref, struct image_detail *s)
-{
+    const struct image *im;
+    struct image_answer a;
     char one[ID_MAX];
     struct err e;
 
-    if (images_find(c->api->control, ref, &s->image, &e) < 0) {
+    if (images_find(c->api->control, ref, &im, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    s->arena = &c->arena;
-    s->users = image_users(c->api->control, s->image, one);
-    call_answer(c, status, write_image, s);
+    a = answer_of_image(im);
+    a.detailed = true;
+    a.users = image_users(c->api->control, im, one);
+    a.also = also;
+    a.committed = pause_ns;
+    a.pause_ms = pause_ns ? pause_ms(*pause_ns) : 0;
+    (void)json_read(im->text, limits, &c->arena, &a.config, NULL);
+    call_answer_as(c, status, &image_answer, &a);
 }
 
-static void answer_image_ref(struct call *c, int status, struct str ref, struct json_strs also)
+static void write_images(struct json_writer *w, const void *call)
 {
-    answer_image_detail(c, status, ref, &(struct image_detail){ .also = also });
-}
+    const struct call *c = call;
 
-static void write_image_list(struct json_writer *w, const void *what)
-{
-    const struct call *c = what;
-
-    json_begin_object(w);
-    json_field_begin_array(w, "images");
     for (const struct image *im = NULL; (im = images_next(c->api->control, im));) {
-        json_begin_object(w);
-        write_image_members(w, im);
-        json_end_object(w);
+        const struct image_answer a = answer_of_image(im);
+
+        json_put_shape(w, &image_answer, &a);
     }
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape image_list = { "ImageList",
+                                              JSON_LIST("images", "Image", write_images) };
 
 static void rest_list_images(struct call *c)
 {
-    call_answer(c, 200, write_image_list, c);
+    call_answer_as(c, 200, &image_list, c);
 }
 
 static void rest_inspect_image(struct call *c)
@@ -114,7 +103,7 @@ static void rest_inspect_image(struct call *c)
     struct str ref = { NULL, 0 };
 
     if (call_query(c, "ref", &ref) >= 0)
-        answer_image_ref(c, 200, ref, (struct json_strs){ NULL, 0 });
+        answer_image_detail(c, 200, ref, (struct json_strs){ NULL, 0 }, NULL);
 }
 
 /* --- operations --- */
@@ -126,7 +115,7 @@ struct image_call {
     struct image_op op;
     bool under_way;
     int status;
-    call_write_fn *write; /* NULL: the image */
+    const struct json_shape *shape; /* of the operation; NULL: answers with the image */
     /* for imports */
     struct image_import import;
     uint64_t size;
@@ -162,7 +151,8 @@ static void answer_imported_images(struct image_call *o)
         o->made[i - 1] = o->made[i];
     if (o->n_made)
         o->made[o->n_made - 1] = o->op.ref;
-    answer_image_ref(o->call, o->status, str_from(first), (struct json_strs){ o->made, o->n_made });
+    answer_image_detail(o->call, o->status, str_from(first),
+                        (struct json_strs){ o->made, o->n_made }, NULL);
 }
 
 static void on_image_op_done(struct image_op *op, int r, const struct err *e)
@@ -173,8 +163,8 @@ static void on_image_op_done(struct image_op *op, int r, const struct err *e)
     o->under_way = false;
     if (r < 0)
         call_fail(c, e);
-    else if (o->write)
-        call_answer(c, o->status, o->write, o);
+    else if (o->shape)
+        call_answer_as(c, o->status, o->shape, op);
     else
         answer_imported_images(o);
     call_unref(c);
@@ -185,14 +175,14 @@ static void on_image_progress(struct image_op *op, const char *step, uint64_t by
     call_progress_of(container_of(op, struct image_call, op)->call, step, bytes, total);
 }
 
-static struct image_call *new_image_call(struct call *c, int status, call_write_fn *write)
+static struct image_call *new_image_call(struct call *c, int status, const struct json_shape *shape)
 {
     struct image_call *o = call_state(c, sizeof *o, NULL);
 
     *o = (struct image_call){
         .call = c,
         .status = status,
-        .write = write,
+        .shape = shape,
         .op = { .done = on_image_op_done, .at = on_image_progress, .made = on_image_made }
     };
     call_own_fd(c, &o->import.fd);
@@ -260,17 +250,13 @@ static void rest_pull_image(struct call *c)
                 &o->op);
 }
 
-static void write_image_verification(struct json_writer *w, const void *what)
-{
-    const struct image_call *o = what;
-
-    json_begin_object(w);
-    json_field_text(w, "ref", o->op.ref);
-    json_field_uint(w, "layers", o->op.removed);
-    json_field_uint(w, "first_time", o->op.first);
-    json_field_uint(w, "bytes", o->op.bytes);
-    json_end_object(w);
-}
+static const struct json_field verified_fields[] = {
+    { "ref", JSON_KIND_CHARS, JSON_AT(struct image_op, ref), .required = true },
+    { "layers", JSON_KIND_UINT, JSON_AT(struct image_op, removed), .required = true },
+    { "first_time", JSON_KIND_UINT, JSON_AT(struct image_op, first), .required = true },
+    { "bytes", JSON_KIND_UINT, JSON_AT(struct image_op, bytes), .required = true },
+};
+static const struct json_shape verified_answer = { "ImageVerified", JSON_FIELDS(verified_fields) };
 
 static void rest_verify_image(struct call *c)
 {
@@ -279,20 +265,16 @@ static void rest_verify_image(struct call *c)
 
     if (read_image_request(c, &q) < 0)
         return;
-    o = new_image_call(c, 200, write_image_verification);
+    o = new_image_call(c, 200, &verified_answer);
     begin_image_call(o);
     images_verify(c->api->control, str_from(q.ref), &o->op);
 }
 
-static void write_removed_layers(struct json_writer *w, const void *what)
-{
-    const struct image_call *o = what;
-
-    json_begin_object(w);
-    json_field_uint(w, "layers", o->op.removed);
-    json_field_uint(w, "bytes", o->op.bytes);
-    json_end_object(w);
-}
+static const struct json_field removed_fields[] = {
+    { "layers", JSON_KIND_UINT, JSON_AT(struct image_op, removed), .required = true },
+    { "bytes", JSON_KIND_UINT, JSON_AT(struct image_op, bytes), .required = true },
+};
+static const struct json_shape removed_answer = { "ImagesRemoved", JSON_FIELDS(removed_fields) };
 
 static void rest_remove_image(struct call *c)
 {
@@ -301,14 +283,14 @@ static void rest_remove_image(struct call *c)
 
     if (call_query(c, "ref", &ref) < 0)
         return;
-    o = new_image_call(c, 200, write_removed_layers);
+    o = new_image_call(c, 200, &removed_answer);
     begin_image_call(o);
     images_remove(c->api->control, &c->caller, ref, &o->op);
 }
 
 static void rest_prune_images(struct call *c)
 {
-    struct image_call *o = new_image_call(c, 200, write_removed_layers);
+    struct image_call *o = new_image_call(c, 200, &removed_answer);
 
     begin_image_call(o);
     images_prune(c->api->control, &o->op);
@@ -407,8 +389,8 @@ static void on_sandbox_committed(struct commit_op *op, int r, const struct err *
     if (r < 0)
         call_fail(c, e);
     else
-        answer_image_detail(c, 201, str_from(op->ref),
-                            &(struct image_detail){ .pause_ns = &op->pause_ns });
+        answer_image_detail(c, 201, str_from(op->ref), (struct json_strs){ NULL, 0 },
+                            &op->pause_ns);
     call_unref(c);
 }
 
@@ -452,3 +434,6 @@ const struct route routes_images[] = {
       .answer = "ImageVerified" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_images[] = { &image_answer, &image_list, &removed_answer,
+                                                    &verified_answer, NULL };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/domain.h"
 #include "base/own.h"
 #include "edge/core/internal.h"
@@ -14,45 +15,43 @@
 
 enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
 
-static void write_health(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_field_cstr(w, "status", "ok");
-    json_end_object(w);
-}
+static const char *const health_states[] = { "ok", NULL };
+
+static const struct json_field health_fields[] = {
+    { "status", JSON_KIND_TEXT, .size = sizeof(const char *), .required = true,
+      .names = health_states },
+};
+static const struct json_shape health_answer = { "Health", JSON_FIELDS(health_fields) };
 
 static void rest_show_health(struct call *c)
 {
-    call_answer(c, 200, write_health, NULL);
+    call_answer_as(c, 200, &health_answer, health_states);
 }
 
-/* Writes the addresses for TCP clients; clients on TCP know them already. */
-static void write_daemon_addresses(struct json_writer *w, const struct call *c)
-{
-    const struct http_peer *peer = http_peer(c->x);
-    char url[ORIGIN_URL], address[DOMAIN_ADDRESS];
+struct version_answer {
+    const char *name, *version, *api;
+    const char *url, *domain; /* for TCP clients; NULL: the client knows them, or there are none */
+};
 
-    if (!peer->is_unix)
-        return;
-    if (origin_url(&c->api->tcp, url))
-        json_field_cstr(w, "url", url);
-    if (domain_address(c->api->config, address))
-        json_field_cstr(w, "domain", address);
-}
-
-static void write_version(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_field_cstr(w, "name", "sandboxer");
-    json_field_cstr(w, "version", SANDBOXER_VERSION);
-    json_field_cstr(w, "api", "v1");
-    write_daemon_addresses(w, what);
-    json_end_object(w);
-}
+static const struct json_field version_fields[] = {
+    { "name", JSON_KIND_TEXT, JSON_AT(struct version_answer, name), .required = true },
+    { "version", JSON_KIND_TEXT, JSON_AT(struct version_answer, version), .required = true },
+    { "api", JSON_KIND_TEXT, JSON_AT(struct version_answer, api), .required = true },
+    { "url", JSON_KIND_TEXT, JSON_AT(struct version_answer, url) },
+    { "domain", JSON_KIND_TEXT, JSON_AT(struct version_answer, domain) },
+};
+static const struct json_shape version_answer = { "Version", JSON_FIELDS(version_fields) };
 
 static void rest_show_version(struct call *c)
 {
-    call_answer(c, 200, write_version, c);
+    struct version_answer a = { "sandboxer", SANDBOXER_VERSION, "v1", NULL, NULL };
+    char url[ORIGIN_URL], address[DOMAIN_ADDRESS];
+
+    if (http_peer(c->x)->is_unix) {
+        a.url = origin_url(&c->api->tcp, url) ? url : NULL;
+        a.domain = domain_address(c->api->config, address) ? address : NULL;
+    }
+    call_answer_as(c, 200, &version_answer, &a);
 }
 
 static void rest_show_metrics(struct call *c)
@@ -175,3 +174,5 @@ const struct route routes_meta[] = {
       "A consistent copy of the store", .answer = "application/vnd.sqlite3" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_meta[] = { &health_answer, &version_answer, NULL };

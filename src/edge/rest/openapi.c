@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
+#include "base/own.h"
+#include "edge/core/answers.h"
 #include "edge/rest/routes.h"
+#include "trust/explain.h"
 
 /* --- parameters --- */
 
@@ -299,6 +302,23 @@ static void write_openapi_info(struct json_writer *w)
     json_end_array(w);
 }
 
+static const struct json_shape *const *const answers[] = {
+    answers_approvals,  answers_audit,   answers_call,      answers_collected, answers_egress,
+    answers_egress_log, answers_events,  answers_expire,    answers_files,     answers_hosts,
+    answers_images,     answers_meta,    answers_peers,     answers_ports,     answers_processes,
+    answers_profiles,   answers_sandbox, answers_sandboxes, answers_secrets,   answers_snapshots,
+    answers_ssh,        answers_sync,    answers_tokens,    answers_trust,     trust_answers,
+};
+
+static void write_answer_schemas(struct json_writer *w)
+{
+    for (size_t i = 0; i < COUNT_OF(answers); i++)
+        for (const struct json_shape *const *s = answers[i]; *s; s++) {
+            json_key(w, str_from((*s)->name));
+            json_shape_schema(*s, w);
+        }
+}
+
 int openapi_write(struct buf *out, struct err *e)
 {
     struct json_writer w;
@@ -317,7 +337,7 @@ int openapi_write(struct buf *out, struct err *e)
     json_end_object(&w);
     json_end_object(&w);
     json_field_begin_object(&w, "schemas");
-    openapi_schemas_write(&w);
+    write_answer_schemas(&w);
     json_end_object(&w);
     json_end_object(&w);
     json_end_object(&w);

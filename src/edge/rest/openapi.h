@@ -7,8 +7,4 @@
 
 int openapi_write(struct buf *out, struct err *e);
 
-/* Writes the schemas of answers as members of an object. */
-struct json_writer;
-void openapi_schemas_write(struct json_writer *w);
-
 #endif

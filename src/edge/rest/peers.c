@@ -2,6 +2,7 @@
 /* /v1/peers: sessions of clients that call tools. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
@@ -10,22 +11,48 @@
 #include "base/own.h"
 #include "trust/peers.h"
 
-/* Writes the members of a peer object. */
-static void write_peer_members(struct json_writer *w, struct peer *p)
-{
-    const struct peer_record *r = &p->record;
-    struct trust_usage u = peer_usage(p, clock_wall());
+struct peer_answer {
+    enum { PEER_ALIVE, PEER_LEFT, PEER_ENDING } state;
+    const struct peer_record *record;
+    int64_t sandboxes, made, minutes;
+    const char *token; /* only in the answer to its registration */
+};
 
-    json_field_text(w, "id", r->id);
-    json_field_text(w, "owner", r->owner);
-    json_field_text(w, "role", role_names[r->role]);
-    json_field_text(w, "client", r->client);
-    json_field_text(w, "state", r->ended_ns ? "ending" : p->left ? "left" : "alive");
-    time_write(w, "created_at", r->created_ns);
-    time_write(w, "seen_at", r->seen_ns);
-    json_field_int(w, "sandboxes", peer_alive(p));
-    json_field_int(w, "made_last_hour", u.made);
-    json_field_int(w, "minutes_last_day", u.lived_ns / (60 * NS_PER_S));
+static const char *const peer_states[] = { "alive", "left", "ending", NULL };
+
+#define AT(member) JSON_AT(struct peer_answer, member)
+#define RECORD(member)                                                                             \
+    .via = offsetof(struct peer_answer, record), JSON_AT(struct peer_record, member)
+
+static const struct json_field peer_answer_fields[] = {
+    { "id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "owner", JSON_KIND_CHARS, RECORD(owner), .required = true },
+    { "role", JSON_KIND_ENUM, RECORD(role), .required = true, .names = role_names },
+    { "client", JSON_KIND_CHARS, RECORD(client) },
+    { "state", JSON_KIND_ENUM, AT(state), .required = true, .names = peer_states },
+    { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
+    { "seen_at", JSON_KIND_TIME, RECORD(seen_ns) },
+    { "sandboxes", JSON_KIND_INT, AT(sandboxes), .required = true },
+    { "made_last_hour", JSON_KIND_INT, AT(made), .required = true },
+    { "minutes_last_day", JSON_KIND_INT, AT(minutes), .required = true },
+    { "token", JSON_KIND_TEXT, AT(token), .required = true },
+};
+static const struct json_shape new_peer_answer = { "NewPeer", JSON_FIELDS(peer_answer_fields) };
+static const struct json_shape peer_answer = { "Peer", peer_answer_fields,
+                                               COUNT_OF(peer_answer_fields) - 1 };
+
+static struct peer_answer answer_of_peer(struct peer *p, const char *token)
+{
+    const struct trust_usage u = peer_usage(p, clock_wall());
+
+    return (struct peer_answer){ .state = p->record.ended_ns ? PEER_ENDING
+                                          : p->left          ? PEER_LEFT
+                                                             : PEER_ALIVE,
+                                 .record = &p->record,
+                                 .sandboxes = peer_alive(p),
+                                 .made = u.made,
+                                 .minutes = u.lived_ns / (60 * NS_PER_S),
+                                 .token = token };
 }
 
 static bool is_visible_peer(const struct call *c, const struct peer *p)
@@ -43,29 +70,27 @@ struct peer_list {
 static void on_listed_peer(void *user, struct peer *p)
 {
     const struct peer_list *l = user;
+    struct peer_answer a;
 
     if (!is_visible_peer(l->call, p))
         return;
-    json_begin_object(l->w);
-    write_peer_members(l->w, p);
-    json_end_object(l->w);
+    a = answer_of_peer(p, NULL);
+    json_put_shape(l->w, &peer_answer, &a);
 }
 
-static void write_peer_list(struct json_writer *w, const void *what)
+static void write_peers(struct json_writer *w, const void *call)
 {
-    const struct call *c = what;
+    const struct call *c = call;
     struct peer_list l = { c, w };
 
-    json_begin_object(w);
-    json_field_begin_array(w, "peers");
     peers_each(c->api->trust, on_listed_peer, &l);
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape peer_list = { "PeerList", JSON_LIST("peers", "Peer", write_peers) };
 
 static void rest_list_peers(struct call *c)
 {
-    call_answer(c, 200, write_peer_list, c);
+    call_answer_as(c, 200, &peer_list, c);
 }
 
 /* --- register --- */
@@ -93,20 +118,18 @@ static void release_peer_call(void *state)
     explicit_bzero(p->op.token, sizeof p->op.token);
 }
 
-static void write_registered_peer(struct json_writer *w, const void *what)
-{
-    const struct peer_op *op = what;
-
-    json_begin_object(w);
-    write_peer_members(w, op->peer);
-    json_field_text(w, "token", op->token);
-    json_end_object(w);
-}
-
 static void on_peer_call_registered(struct peer_op *op, int r, const struct err *e)
 {
-    call_settle_with(container_of(op, struct peer_call, op)->call, r, e, 201, write_registered_peer,
-                     op);
+    struct call *c = container_of(op, struct peer_call, op)->call;
+    struct peer_answer a;
+
+    if (r < 0) {
+        call_fail(c, e);
+    } else {
+        a = answer_of_peer(op->peer, op->token);
+        call_answer_as(c, 201, &new_peer_answer, &a);
+    }
+    call_unref(c);
 }
 
 static void rest_register_peer(struct call *c)
@@ -175,3 +198,6 @@ const struct route routes_peers[] = {
       "End a session and its sandboxes", .status = 204 },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_peers[] = { &peer_answer, &peer_list, &new_peer_answer,
+                                                   NULL };

@@ -3,6 +3,7 @@
  *
  * With `Upgrade: sandboxer-tcp` the request becomes the connection. On the unix socket the client
  * gets the descriptor itself and its bytes bypass the daemon; on TCP the daemon copies. */
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/pump.h"
@@ -14,7 +15,6 @@ struct port_call {
     struct call *call;
     struct dial_op dial;
     bool connects; /* upgrade requested */
-    bool open;     /* the port accepts connections */
     bool in_use;   /* sandbox_attach() was called */
 };
 
@@ -49,29 +49,31 @@ static void serve_connection(struct port_call *p, int fd)
         http_fail(call_take_exchange(p->call), 500, str_from(e.msg));
 }
 
-static void write_port(struct json_writer *w, const void *what)
-{
-    const struct port_call *p = what;
+struct port_answer {
+    const char *sandbox_id;
+    uint16_t port;
+    bool open; /* it accepts connections */
+};
 
-    json_begin_object(w);
-    json_field_cstr(w, "sandbox_id", sandbox_view(p->call->sandbox).record->id);
-    json_field_uint(w, "port", p->dial.port);
-    json_field_bool(w, "open", p->open);
-    json_end_object(w);
-}
+static const struct json_field port_fields[] = {
+    { "sandbox_id", JSON_KIND_TEXT, JSON_AT(struct port_answer, sandbox_id), .required = true },
+    { "port", JSON_KIND_UINT, JSON_AT(struct port_answer, port), .required = true },
+    { "open", JSON_KIND_BOOL, JSON_AT(struct port_answer, open), .required = true },
+};
+static const struct json_shape port_answer = { "Port", JSON_FIELDS(port_fields) };
 
 static void on_dial_done(struct dial_op *op, int r, const struct err *e, int fd)
 {
     struct port_call *p = container_of(op, struct port_call, dial);
+    const struct port_answer a = { sandbox_view(p->call->sandbox).record->id, op->port, fd >= 0 };
 
     if (p->connects && r >= 0) {
         serve_connection(p, fd);
     } else if (r < 0 && (p->connects || r != -(int)ERR_UPSTREAM)) {
         call_fail(p->call, e);
     } else {
-        p->open = fd >= 0;
         drop_fd(&fd);
-        call_answer(p->call, 200, write_port, p);
+        call_answer_as(p->call, 200, &port_answer, &a);
     }
 }
 
@@ -126,3 +128,5 @@ const struct route routes_ports[] = {
       .answer = "Port" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_ports[] = { &port_answer, NULL };

@@ -3,96 +3,121 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
-#include "lib/json/reader.h"
 
-enum { PROFILE_JSON_MAX = 1 << 20, EXTENSIONS_SHOWN_MAX = 64 };
+enum { EXTENSIONS_SHOWN_MAX = 64 };
 
-static void write_availability(struct json_writer *w, const struct profile *p)
+struct profile_answer {
+    const char *id;
+    uint32_t version;
+    const struct profile *profile; /* NULL: its file is invalid */
+    bool available;
+    const char *reason; /* why it is not available; NULL: it is */
+    struct err why;     /* holds the reason */
+};
+
+/* Writes the field of the profile with that name. */
+static void write_profile_field(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct profile_answer *a = answer;
+    struct json_shape one = { NULL, profile_fields, 1 };
+
+    for (size_t i = 0; a->profile && i < profile_field_count; i++, one.fields++)
+        if (strcmp(one.fields->name, name) == 0)
+            json_put_members(w, &one, a->profile);
+}
+
+#define AT(member) JSON_AT(struct profile_answer, member)
+#define FIELD_OF(name_, kind_)                                                                     \
+    {                                                                                              \
+        .name = (name_), .kind = (kind_), .write = write_profile_field                             \
+    }
+
+static const struct json_field profile_answer_fields[] = {
+    { "id", JSON_KIND_TEXT, AT(id), .required = true },
+    { "version", JSON_KIND_UINT, AT(version), .required = true },
+    FIELD_OF("description", JSON_KIND_TEXT),
+    FIELD_OF("extension", JSON_KIND_TEXT),
+    FIELD_OF("isolation", JSON_KIND_OBJECT),
+    FIELD_OF("network", JSON_KIND_OBJECT),
+    FIELD_OF("workspace", JSON_KIND_OBJECT),
+    FIELD_OF("scope_default", JSON_KIND_TEXT),
+    FIELD_OF("ttl", JSON_KIND_OBJECT),
+    FIELD_OF("resources", JSON_KIND_OBJECT),
+    FIELD_OF("kernel", JSON_KIND_OBJECT),
+    FIELD_OF("image", JSON_KIND_TEXT),
+    FIELD_OF("writable_system", JSON_KIND_BOOL),
+    FIELD_OF("workdir", JSON_KIND_TEXT),
+    FIELD_OF("user", JSON_KIND_TEXT),
+    FIELD_OF("env", JSON_KIND_MAP),
+    FIELD_OF("caps", JSON_KIND_TEXTS),
+    FIELD_OF("setup", JSON_KIND_OBJECT),
+    FIELD_OF("placement", JSON_KIND_OBJECT),
+    FIELD_OF("reachability", JSON_KIND_TEXT),
+    FIELD_OF("route", JSON_KIND_OBJECT),
+    FIELD_OF("pool", JSON_KIND_OBJECT),
+    FIELD_OF("metadata", JSON_KIND_OBJECT),
+    { "available", JSON_KIND_BOOL, AT(available), .required = true },
+    { "unavailable_reason", JSON_KIND_TEXT, AT(reason) },
+};
+static const struct json_shape profile_answer = { "Profile", JSON_FIELDS(profile_answer_fields) };
+
+static void fill_profile_answer(const struct profile *p, struct profile_answer *ret)
 {
     const char *ids[EXTENSIONS_SHOWN_MAX];
     struct json_strs known = { ids, 0 };
-    struct err e;
-    bool good;
 
     while (known.n < EXTENSIONS_SHOWN_MAX && extensions[known.n]) {
         ids[known.n] = extensions[known.n]->id;
         known.n++;
     }
-    good = profile_available(p, known, &e) >= 0;
-    json_field_bool(w, "available", good);
-    if (!good)
-        json_field_text(w, "unavailable_reason", e.msg);
+    *ret = (struct profile_answer){ .id = p->id, .version = p->version, .profile = p };
+    ret->available = profile_available(p, known, &ret->why) >= 0;
+    ret->reason = ret->available ? NULL : ret->why.msg;
 }
 
-/* Writes the fields of a profile and its availability on this host. */
-static void write_profile_json(struct json_writer *w, const struct profile *p)
+/* The list has profiles whose files are invalid too, so that users find them. */
+static void write_profiles(struct json_writer *w, const void *catalog)
 {
-    const struct json_limits limits = { .bytes = PROFILE_JSON_MAX, .depth = PROFILE_DEPTH_MAX + 4 };
-    AUTO(arena_done) struct arena a = ARENA_INIT(4 * PROFILE_JSON_MAX);
-    struct buf text AUTO(buf_done) = BUF_INIT(PROFILE_JSON_MAX);
-    const struct json *v = NULL;
-    struct json_writer own;
+    const struct catalog *c = catalog;
+    struct profile_answer a;
 
-    json_writer_init(&own, &text, JSON_COMPACT);
-    profile_write(p, &own);
-    json_begin_object(w);
-    if (json_writer_finish(&own, NULL) >= 0 && json_read(buf_str(&text), limits, &a, &v, NULL) >= 0)
-        for (const struct json *m = json_first(v); m != json_end(v); m++) {
-            json_key(w, m->key);
-            json_put_tree(w, m);
-        }
-    write_availability(w, p);
-    json_end_object(w);
-}
+    for (size_t i = 0; i < c->n; i++) {
+        const struct catalog_entry *v = &c->entries[i];
 
-/* Writes a profile whose file is invalid, so that users find it in the list. */
-static void write_broken_profile(struct json_writer *w, const struct catalog_entry *v)
-{
-    json_begin_object(w);
-    json_field_text(w, "id", v->name.id);
-    json_field_uint(w, "version", v->name.version);
-    json_field_bool(w, "available", false);
-    json_field_text(w, "unavailable_reason",
-                    v->problem ? v->problem->err.msg : "its file is wrong");
-    json_end_object(w);
-}
-
-static void write_profile_list(struct json_writer *w, const void *what)
-{
-    const struct catalog *c = what;
-
-    json_begin_object(w);
-    json_field_begin_array(w, "profiles");
-    for (size_t i = 0; i < c->n; i++)
-        if (c->entries[i].profile)
-            write_profile_json(w, c->entries[i].profile);
+        if (v->profile)
+            fill_profile_answer(v->profile, &a);
         else
-            write_broken_profile(w, &c->entries[i]);
-    json_end_array(w);
-    json_end_object(w);
+            a = (struct profile_answer){ .id = v->name.id,
+                                         .version = v->name.version,
+                                         .reason = v->problem ? v->problem->err.msg
+                                                              : "its file is wrong" };
+        json_put_shape(w, &profile_answer, &a);
+    }
 }
+
+static const struct json_shape profile_list = { "ProfileList",
+                                                JSON_LIST("profiles", "Profile", write_profiles) };
 
 static void rest_list_profiles(struct call *c)
 {
-    call_answer(c, 200, write_profile_list, control_catalog(c->api->control));
-}
-
-static void write_profile_answer(struct json_writer *w, const void *what)
-{
-    write_profile_json(w, what);
+    call_answer_as(c, 200, &profile_list, control_catalog(c->api->control));
 }
 
 static void rest_get_profile(struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
+    struct profile_answer a;
     struct err e;
 
-    if (catalog_find(control_catalog(c->api->control), c->params[0], &p, &e) < 0)
+    if (catalog_find(control_catalog(c->api->control), c->params[0], &p, &e) < 0) {
         call_fail(c, &e);
-    else
-        call_answer(c, 200, write_profile_answer, p);
+        return;
+    }
+    fill_profile_answer(p, &a);
+    call_answer_as(c, 200, &profile_answer, &a);
 }
 
 /* --- validate --- */
@@ -100,51 +125,69 @@ static void rest_get_profile(struct call *c)
 enum { PROBLEMS_MAX = 100 };
 
 struct profile_check {
+    bool valid;
+    struct profile_answer *profile; /* NULL: invalid */
     struct arena *arena;
-    const struct profile *profile;      /* NULL: invalid */
     const char *messages[PROBLEMS_MAX]; /* "line 3: ttl.max: …" */
     size_t n;
 };
 
-/* Splits "line 3: ttl.max: …" into its parts, as far as present. */
-static void write_profile_problem(struct json_writer *w, const char *message)
-{
-    struct str rest = str_from(message), part, after;
+/* The parts of a message, as far as present. */
+struct profile_problem_answer {
     uint64_t line;
+    struct str field, message;
+};
 
-    json_begin_object(w);
-    after = str_cut(rest, ':', &part);
-    if (str_starts(part, STR("line ")) && after.p &&
-        str_to_u64((struct str){ part.p + 5, part.n - 5 }, &line)) {
-        json_field_uint(w, "line", line);
-        rest = str_trim(after);
-    }
-    after = str_cut(rest, ':', &part);
-    if (after.p && part.n && str_find(part, ' ') == part.n) {
-        json_field_lossy(w, "field", part);
-        rest = str_trim(after);
-    }
-    json_field_lossy(w, "message", rest);
-    json_end_object(w);
-}
+static const struct json_field profile_problem_fields[] = {
+    { "line", JSON_KIND_UINT, JSON_AT(struct profile_problem_answer, line), .optional = true },
+    { "field", JSON_KIND_SLICE, JSON_AT(struct profile_problem_answer, field) },
+    { "message", JSON_KIND_SLICE, JSON_AT(struct profile_problem_answer, message),
+      .required = true },
+};
+static const struct json_shape profile_problem_answer = { "ProfileProblem",
+                                                          JSON_FIELDS(profile_problem_fields) };
 
-static void write_profile_check(struct json_writer *w, const void *what)
+static struct profile_problem_answer split_profile_message(const char *message)
 {
-    const struct profile_check *v = what;
+    struct profile_problem_answer a = { .message = str_from(message) };
+    struct str part, after = str_cut(a.message, ':', &part);
 
-    json_begin_object(w);
-    json_field_bool(w, "valid", v->profile);
-    json_field_begin_array(w, "problems");
-    for (size_t i = 0; i < v->n; i++)
-        write_profile_problem(w, v->messages[i]);
-    json_end_array(w);
-    if (v->profile) {
-        json_field_text(w, "id", v->profile->id);
-        json_field_uint(w, "version", v->profile->version);
-        write_availability(w, v->profile);
+    if (str_starts(part, STR("line ")) && after.p &&
+        str_to_u64((struct str){ part.p + 5, part.n - 5 }, &a.line))
+        a.message = str_trim(after);
+    after = str_cut(a.message, ':', &part);
+    if (after.p && part.n && str_find(part, ' ') == part.n) {
+        a.field = part;
+        a.message = str_trim(after);
     }
-    json_end_object(w);
+    return a;
 }
+
+static void write_profile_problems(struct json_writer *w, const void *check)
+{
+    const struct profile_check *v = check;
+
+    for (size_t i = 0; i < v->n; i++) {
+        const struct profile_problem_answer a = split_profile_message(v->messages[i]);
+
+        json_put_shape(w, &profile_problem_answer, &a);
+    }
+}
+
+#define PROFILE(member)                                                                            \
+    .via = offsetof(struct profile_check, profile), JSON_AT(struct profile_answer, member)
+
+static const struct json_field profile_check_fields[] = {
+    { "valid", JSON_KIND_BOOL, JSON_AT(struct profile_check, valid), .required = true },
+    { "problems", JSON_KIND_OBJECTS, .required = true, .schema = "ProfileProblem",
+      .items = write_profile_problems },
+    { "id", JSON_KIND_TEXT, PROFILE(id) },
+    { "version", JSON_KIND_UINT, PROFILE(version) },
+    { "available", JSON_KIND_BOOL, PROFILE(available) },
+    { "unavailable_reason", JSON_KIND_TEXT, PROFILE(reason) },
+};
+static const struct json_shape profile_verdict = { "ProfileVerdict",
+                                                   JSON_FIELDS(profile_check_fields) };
 
 static void on_profile_mistake(void *user, const struct err *e)
 {
@@ -160,19 +203,19 @@ static void rest_validate_profile(struct call *c)
     AUTO(profile_unrefp_) struct profile *p = NULL;
     struct profile_check v = { .arena = &c->own };
     const struct json_mistakes all = { on_profile_mistake, &v };
+    struct profile_answer a;
     struct err e = { 0 };
 
     (void)profile_read_all(c->body, &all, &p, &e);
-    v.profile = p;
-    call_answer(c, 200, write_profile_check, &v);
+    if (p) {
+        fill_profile_answer(p, &a);
+        v.valid = true;
+        v.profile = &a;
+    }
+    call_answer_as(c, 200, &profile_verdict, &v);
 }
 
 /* --- estimate --- */
-
-static void write_quote_answer(struct json_writer *w, const void *what)
-{
-    quote_write(w, what);
-}
 
 static void rest_estimate_cost(struct call *c)
 {
@@ -184,7 +227,7 @@ static void rest_estimate_cost(struct call *c)
         control_estimate(c->api->control, &c->caller, &q, &quote, &e) < 0)
         call_fail(c, &e);
     else
-        call_answer(c, 200, write_quote_answer, &quote);
+        call_answer_as(c, 200, &quote_answer, &quote);
 }
 
 const struct route routes_profiles[] = {
@@ -199,3 +242,7 @@ const struct route routes_profiles[] = {
       .answer = "Quote" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_profiles[] = { &profile_answer, &profile_list,
+                                                      &profile_problem_answer, &profile_verdict,
+                                                      NULL };

@@ -2,6 +2,7 @@
 /* /v1/sandboxes: create, list, get, destroy, recreate, extend. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/operation.h"
@@ -144,31 +145,18 @@ struct sandbox_listing {
     struct store_query query;
 };
 
-/* Writes the cursor: creation time and id of the last row; NULL: last page. */
-static void write_list_cursor(struct json_writer *w, const struct sandbox_record *last)
+/* The query asks for one extra row, to detect another page. */
+static bool has_next_page(const struct sandbox_listing *l)
 {
-    char text[64 + ID_MAX];
-
-    json_key(w, STR("next"));
-    if (!last) {
-        json_put_null(w);
-        return;
-    }
-    snprintf(text, sizeof text, "%lld.%s", (long long)last->created_ns, last->id);
-    json_put_str(w, str_from(text));
+    return l->query.n && l->query.n == (size_t)l->query.limit;
 }
 
-static void write_sandbox_list(struct json_writer *w, const void *what)
+static void write_sandboxes(struct json_writer *w, const void *listing)
 {
-    const struct sandbox_listing *l = what;
+    const struct sandbox_listing *l = listing;
     const struct control *control = l->call->api->control;
-    size_t n = l->query.n;
-    bool more = n == (size_t)l->query.limit;
 
-    n -= more; /* one extra row was requested, to detect another page */
-    json_begin_object(w);
-    json_field_begin_array(w, "sandboxes");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < l->query.n - has_next_page(l); i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
         const struct sandbox_json shown = { .record = r,
                                             .expires_ns = control_expires_ns(control, r),
@@ -177,16 +165,37 @@ static void write_sandbox_list(struct json_writer *w, const void *what)
 
         sandbox_write(w, &shown);
     }
-    json_end_array(w);
-    write_list_cursor(w, more && n ? &l->query.sandboxes[n - 1] : NULL);
-    json_end_object(w);
 }
+
+/* The cursor: creation time and id of the last row; null: the last page. */
+static void write_list_cursor(struct json_writer *w, const char *name, const void *listing)
+{
+    const struct sandbox_listing *l = listing;
+    const struct sandbox_record *last;
+    char text[64 + ID_MAX];
+
+    if (!has_next_page(l) || l->query.n < 2) {
+        json_field_null(w, name);
+        return;
+    }
+    last = &l->query.sandboxes[l->query.n - 2];
+    snprintf(text, sizeof text, "%lld.%s", (long long)last->created_ns, last->id);
+    json_field_cstr(w, name, text);
+}
+
+static const struct json_field list_fields[] = {
+    { "sandboxes", JSON_KIND_OBJECTS, .required = true, .schema = "Sandbox",
+      .items = write_sandboxes },
+    { "next", JSON_KIND_TEXT, .required = true, .nullable = true, .write = write_list_cursor },
+};
+static const struct json_shape sandbox_list = { "SandboxList", JSON_FIELDS(list_fields) };
+const struct json_shape *const answers_sandboxes[] = { &sandbox_list, NULL };
 
 static void on_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
     struct sandbox_listing *l = container_of(q, struct sandbox_listing, query);
 
-    call_settle_with(l->call, r, e, 200, write_sandbox_list, l);
+    call_settle_as(l->call, r, e, 200, &sandbox_list, l);
 }
 
 static int read_list_cursor(struct call *c, struct store_query *q)
@@ -290,18 +299,13 @@ static void rest_get_sandbox(struct call *c)
 
 static void recreate_sandbox(struct call *c, bool replaced);
 
-static void write_sync_outcome(struct json_writer *w, const void *what)
-{
-    sync_write_outcome(w, what);
-}
-
 /* Answers a conflict with the changes that prevent the destroy. */
 static void fail_with_changes(struct call *c, const struct err *e)
 {
     const struct workspace_op *brought = c->sandbox ? sandbox_last_sync(c->sandbox) : NULL;
 
     if (brought && e->code == ERR_CONFLICT)
-        call_fail_also(c, e, write_sync_outcome, brought);
+        call_fail_unsynced(c, e, brought);
     else
         call_fail(c, e);
 }

@@ -2,6 +2,7 @@
 /* /v1/secrets: rotation of the key that seals secrets in the store, and its export for backups. */
 #include <stdlib.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 #include "base/own.h"
@@ -13,12 +14,10 @@ struct rotation {
     struct call *call;
 };
 
-static void write_key_number(struct json_writer *w, const void *number)
-{
-    json_begin_object(w);
-    json_field_uint(w, "key", *(const uint32_t *)number);
-    json_end_object(w);
-}
+static const struct json_field key_fields[] = {
+    { "key", JSON_KIND_UINT, .size = sizeof(uint32_t), .required = true },
+};
+static const struct json_shape key_answer = { "Key", JSON_FIELDS(key_fields) };
 
 static void on_key_rotated(struct rotate_op *op, int r, const struct err *e)
 {
@@ -30,7 +29,7 @@ static void on_key_rotated(struct rotate_op *op, int r, const struct err *e)
         call_fail(c, e);
     } else if (c->x) {
         number = keyring_active(control_keys(c->api->control));
-        call_answer(c, 200, write_key_number, &number);
+        call_answer_as(c, 200, &key_answer, &number);
     }
     call_unref(c);
     free(x);
@@ -68,3 +67,5 @@ const struct route routes_secrets[] = {
       "Makes a new key and seals every secret in the store with it", .answer = "Key" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_secrets[] = { &key_answer, NULL };

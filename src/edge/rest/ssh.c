@@ -7,6 +7,7 @@
  * stderr is dropped. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "edge/rest/routes.h"
@@ -37,24 +38,28 @@ static void derive_host_key(const struct call *c, unsigned char ret[static CRYPT
                        str_from(what), ret);
 }
 
-static void write_host_key(struct json_writer *w, const void *what)
+struct ssh_answer {
+    const char *sandbox_id;
+    struct str host_key;
+};
+
+static const struct json_field ssh_answer_fields[] = {
+    { "sandbox_id", JSON_KIND_TEXT, JSON_AT(struct ssh_answer, sandbox_id), .required = true },
+    { "host_key", JSON_KIND_SLICE, JSON_AT(struct ssh_answer, host_key), .required = true },
+};
+static const struct json_shape ssh_answer = { "Ssh", JSON_FIELDS(ssh_answer_fields) };
+
+static void rest_get_host_key(struct call *c)
 {
-    const struct call *c = what;
     struct buf text AUTO(buf_done) = BUF_INIT(256);
     unsigned char key[CRYPTO_SIGN_KEY_SIZE];
+    struct ssh_answer a;
 
     derive_host_key(c, key);
     (void)ssh_public_key_write(key, &text); /* fits */
     crypto_wipe(key, sizeof key);
-    json_begin_object(w);
-    json_field_cstr(w, "sandbox_id", sandbox_view(c->sandbox).record->id);
-    json_field_str(w, "host_key", buf_str(&text));
-    json_end_object(w);
-}
-
-static void rest_get_host_key(struct call *c)
-{
-    call_answer(c, 200, write_host_key, c);
+    a = (struct ssh_answer){ sandbox_view(c->sandbox).record->id, buf_str(&text) };
+    call_answer_as(c, 200, &ssh_answer, &a);
 }
 
 /* --- encoders of the connection --- */
@@ -252,3 +257,5 @@ const struct route routes_ssh[] = {
       .field_count = &field_count, .status = 101 },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_ssh[] = { &ssh_answer, NULL };

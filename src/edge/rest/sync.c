@@ -2,6 +2,7 @@
 /* /v1/sandboxes/{id}/sync: syncs the changes of a mirrored workspace back to the host. */
 #include <fcntl.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 #include "base/own.h"
@@ -45,25 +46,27 @@ static void release_sync_call(void *state)
     drop_fd(&s->accept.client);
 }
 
-static void write_sync_counts(struct json_writer *w, const struct sync_report *r)
+static void write_counts(struct json_writer *w, const char *name, const void *answer)
 {
-    json_field_begin_object(w, "counts");
-    for (unsigned i = 0; i < SYNC_ACTION_COUNT_; i++) {
-        if (!r->count[i])
-            continue;
-        json_field_uint(w, sync_action_name((enum sync_action)i), r->count[i]);
-    }
+    const struct sync_report *r = &((const struct sync_answer *)answer)->op->report;
+
+    json_field_begin_object(w, name);
+    for (unsigned i = 0; i < SYNC_ACTION_COUNT_; i++)
+        if (r->count[i])
+            json_field_uint(w, sync_action_names[i], r->count[i]);
     json_end_object(w);
 }
 
 /* Writes the list of changes, which was serialized while the sync ran. */
-static void write_sync_changes(struct json_writer *w, const struct buf *text, struct arena *a)
+static void write_changes(struct json_writer *w, const char *name, const void *answer)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT(SYNC_ARENA_MAX);
+    const struct buf *text = &((const struct sync_answer *)answer)->op->lines;
     const struct json_limits limits = { .bytes = text->n, .depth = 4 };
     const struct json *lines;
 
-    json_key(w, STR("changes"));
-    if (json_read(buf_str(text), limits, a, &lines, NULL) >= 0) {
+    json_key(w, str_from(name));
+    if (json_read(buf_str(text), limits, &a, &lines, NULL) >= 0) {
         json_put_tree(w, lines);
     } else {
         json_begin_array(w);
@@ -71,30 +74,35 @@ static void write_sync_changes(struct json_writer *w, const struct buf *text, st
     }
 }
 
-void sync_write_outcome(struct json_writer *w, const struct workspace_op *op)
+#define AT(member) JSON_AT(struct sync_answer, member)
+#define OP(member) .via = offsetof(struct sync_answer, op), JSON_AT(struct workspace_op, member)
+
+const struct json_field sync_answer_fields[SYNC_ANSWER_FIELDS] = {
+    { "bytes", JSON_KIND_UINT, OP(report.bytes), .required = true },
+    { "counts", JSON_KIND_OBJECT, .required = true, .write = write_counts },
+    { "changes", JSON_KIND_OBJECTS, .required = true, .schema = "SyncChange",
+      .write = write_changes },
+    /* not in an outcome: */
+    { "sandbox_id", JSON_KIND_TEXT, AT(sandbox_id), .required = true },
+    { "dry_run", JSON_KIND_BOOL, AT(dry_run), .required = true },
+    { "hint", JSON_KIND_TEXT, AT(hint) },
+};
+const struct json_shape synced_answer = { "Synced", sync_answer_fields, SYNCED_FIELDS };
+static const struct json_shape sync_answer = { "SyncReport", JSON_FIELDS(sync_answer_fields) };
+
+static void answer_sync_report(const struct sync_call *s)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT(SYNC_ARENA_MAX);
+    const struct sync_answer a = {
+        .sandbox_id = sandbox_view(s->call->sandbox).record->id,
+        .op = &s->op,
+        .dry_run = s->dry_run,
+        .hint = s->op.report.count[SYNC_SENSITIVE]
+                    ? "changes and deletions with the action 'sensitive' were held back; review "
+                      "them, then sync again with accept: [PATH, ...] or accept_all: true"
+                    : NULL,
+    };
 
-    json_field_uint(w, "bytes", op->report.bytes);
-    write_sync_counts(w, &op->report);
-    write_sync_changes(w, &op->lines, &a);
-}
-
-static void write_sync_report(struct json_writer *w, const void *what)
-{
-    const struct sync_call *s = what;
-    const struct sync_report *r = &s->op.report;
-
-    json_begin_object(w);
-    json_field_cstr(w, "sandbox_id", sandbox_view(s->call->sandbox).record->id);
-    json_field_bool(w, "dry_run", s->dry_run);
-    sync_write_outcome(w, &s->op);
-    if (r->count[SYNC_SENSITIVE])
-        json_field_str(w, "hint",
-                       STR("changes and deletions with the action 'sensitive' were held back; "
-                           "review them, then sync again with accept: [PATH, ...] or "
-                           "accept_all: true"));
-    json_end_object(w);
+    call_answer_as(s->call, 200, &sync_answer, &a);
 }
 
 static void on_workspace_synced(struct workspace_op *op, int r, const struct err *e)
@@ -102,7 +110,11 @@ static void on_workspace_synced(struct workspace_op *op, int r, const struct err
     struct sync_call *s = container_of(op, struct sync_call, op);
     struct call *c = s->call;
 
-    call_settle_with(c, r, e, 200, write_sync_report, s);
+    if (r < 0)
+        call_fail(c, e);
+    else
+        answer_sync_report(s);
+    call_unref(c);
 }
 
 static void on_sync_progress(struct workspace_op *op, uint64_t bytes)
@@ -163,3 +175,6 @@ const struct route routes_sync[] = {
       .field_count = &sync_field_count, .answer = "SyncReport" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_sync[] = { &sync_answer, &synced_answer, &sync_change_answer,
+                                                  NULL };

@@ -280,17 +280,19 @@ static void write_positive_limit(struct json_writer *w, const char *key, int64_t
         write_token_limit(w, key, n);
 }
 
-void terms_write(struct json_writer *w, const struct token_terms *t)
+void terms_write_limits(struct json_writer *w, const struct token_terms *t)
 {
-    if (t->preset[0])
-        json_field_cstr(w, "preset", t->preset);
-    json_field_begin_object(w, "limits");
+    json_begin_object(w);
     write_token_limit(w, "sandboxes_per_hour", t->per_hour);
     write_token_limit(w, "minutes_per_day", t->per_day);
     write_token_limit(w, "concurrent", t->concurrent);
     write_token_limit(w, "calls_per_minute", t->calls);
     json_end_object(w);
-    json_field_begin_object(w, "capabilities");
+}
+
+void terms_write_capabilities(struct json_writer *w, const struct token_terms *t)
+{
+    json_begin_object(w);
     write_token_network(w, t->network);
     if (t->filesystem != TOKEN_FILES_ANY)
         json_field_cstr(w, "filesystem", accesses[t->filesystem == TOKEN_FILES_RW]);

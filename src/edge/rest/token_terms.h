@@ -39,6 +39,8 @@ int terms_read(const struct terms_request *q, struct arena *a, struct token_term
 int terms_limit(const struct terms_request *q, const struct token_terms *maker,
                 const struct trust_limits *role, struct token_terms *t, struct err *e);
 
-void terms_write(struct json_writer *w, const struct token_terms *t); /* members of an object */
+/* Objects. */
+void terms_write_limits(struct json_writer *w, const struct token_terms *t);
+void terms_write_capabilities(struct json_writer *w, const struct token_terms *t);
 
 #endif

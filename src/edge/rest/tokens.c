@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/domain.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
@@ -16,31 +17,78 @@
 #include "trust/policy.h"
 #include "trust/trust.h"
 
-/* Writes the members of a token object. */
-static void write_token_members(struct json_writer *w, const struct token_record *r)
+struct token_answer {
+    const char *egress;
+    const struct token_record *record;
+    /* only in the answer to its creation: */
+    const char *token, *e2b_url, *e2b_domain, *authority, *daytona_url;
+};
+
+static void write_verbs(struct json_writer *w, const char *name, const void *answer)
 {
-    json_field_text(w, "id", r->id);
-    json_field_text(w, "name", r->name);
-    json_field_text(w, "owner", r->owner);
-    json_field_optional(w, "maker", r->maker);
-    json_field_text(w, "actor", actor_kind_names[r->actor]);
-    json_field_begin_array(w, "verbs");
+    const struct token_answer *a = answer;
+
+    json_field_begin_array(w, name);
     for (unsigned v = 0; v < TOKEN_VERB_COUNT_; v++)
-        if (r->verbs & VERB_BIT(v))
+        if (a->record->verbs & VERB_BIT(v))
             json_put_str(w, str_from(token_verb_names[v]));
     json_end_array(w);
-    json_field_begin_object(w, "labels");
-    for (size_t i = 0; i < r->labels.n; i++)
-        json_field_text(w, r->labels.p[i].key, r->labels.p[i].value);
-    json_end_object(w);
-    json_field_text(w, "role", role_names[r->role]);
-    json_field_text(w, "egress",
-                    egress_reach_names[r->egress ? r->egress - 1 : EGRESS_REACH_LOCAL]);
-    json_field_bool(w, "gateway", r->gateway);
-    terms_write(w, &r->terms);
-    time_write(w, "created_at", r->created_ns);
-    time_write(w, "expires_at", r->expires_ns);
-    time_write(w, "revoked_at", r->revoked_ns);
+}
+
+static void write_limits(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct token_answer *a = answer;
+
+    json_key(w, str_from(name));
+    terms_write_limits(w, &a->record->terms);
+}
+
+static void write_capabilities(struct json_writer *w, const char *name, const void *answer)
+{
+    const struct token_answer *a = answer;
+
+    json_key(w, str_from(name));
+    terms_write_capabilities(w, &a->record->terms);
+}
+
+#define AT(member) JSON_AT(struct token_answer, member)
+#define RECORD(member)                                                                             \
+    .via = offsetof(struct token_answer, record), JSON_AT(struct token_record, member)
+
+static const struct json_field token_answer_fields[] = {
+    { "id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "name", JSON_KIND_CHARS, RECORD(name), .required = true },
+    { "owner", JSON_KIND_CHARS, RECORD(owner), .required = true },
+    { "maker", JSON_KIND_CHARS, RECORD(maker), .optional = true },
+    { "actor", JSON_KIND_ENUM, RECORD(actor), .required = true, .names = actor_kind_names },
+    { "verbs", JSON_KIND_TEXTS, .required = true, .write = write_verbs },
+    { "labels", JSON_KIND_MAP, RECORD(labels), .required = true },
+    { "role", JSON_KIND_ENUM, RECORD(role), .names = role_names },
+    { "egress", JSON_KIND_TEXT, AT(egress), .names = egress_reach_names },
+    { "gateway", JSON_KIND_BOOL, RECORD(gateway) },
+    { "preset", JSON_KIND_CHARS, RECORD(terms.preset), .optional = true },
+    { "limits", JSON_KIND_OBJECT, .required = true, .write = write_limits },
+    { "capabilities", JSON_KIND_OBJECT, .required = true, .write = write_capabilities },
+    { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
+    { "expires_at", JSON_KIND_TIME, RECORD(expires_ns) },
+    { "revoked_at", JSON_KIND_TIME, RECORD(revoked_ns) },
+    { "token", JSON_KIND_TEXT, AT(token), .required = true },
+    { "e2b_url", JSON_KIND_TEXT, AT(e2b_url) },
+    { "e2b_domain", JSON_KIND_TEXT, AT(e2b_domain) },
+    { "authority", JSON_KIND_TEXT, AT(authority) },
+    { "daytona_url", JSON_KIND_TEXT, AT(daytona_url) },
+};
+enum { ONLY_NEW_FIELDS = 5 };
+static const struct json_shape new_token_answer = { "NewToken", JSON_FIELDS(token_answer_fields) };
+static const struct json_shape token_answer = { "Token", token_answer_fields,
+                                                COUNT_OF(token_answer_fields) - ONLY_NEW_FIELDS };
+
+static struct token_answer answer_of_token(const struct token_record *r)
+{
+    return (struct token_answer){
+        .egress = egress_reach_names[r->egress ? r->egress - 1 : EGRESS_REACH_LOCAL],
+        .record = r,
+    };
 }
 
 /* --- list --- */
@@ -53,28 +101,25 @@ struct token_list {
 static void on_listed_token(void *user, const struct token_record *r)
 {
     const struct token_list *l = user;
+    const struct token_answer a = answer_of_token(r);
 
-    if (!caller_sees(&l->call->caller, r->owner, &r->labels))
-        return;
-    json_begin_object(l->w);
-    write_token_members(l->w, r);
-    json_end_object(l->w);
+    if (caller_sees(&l->call->caller, r->owner, &r->labels))
+        json_put_shape(l->w, &token_answer, &a);
 }
 
-static void write_token_list(struct json_writer *w, const void *what)
+static void write_tokens(struct json_writer *w, const void *call)
 {
-    struct token_list l = { .call = what, .w = w };
+    struct token_list l = { .call = call, .w = w };
 
-    json_begin_object(w);
-    json_field_begin_array(w, "tokens");
     tokens_each(l.call->api->tokens, on_listed_token, &l);
-    json_end_array(w);
-    json_end_object(w);
 }
+
+static const struct json_shape token_list = { "TokenList",
+                                              JSON_LIST("tokens", "Token", write_tokens) };
 
 static void rest_list_tokens(struct call *c)
 {
-    call_answer(c, 200, write_token_list, c);
+    call_answer_as(c, 200, &token_list, c);
 }
 
 /* --- create --- */
@@ -157,40 +202,37 @@ static struct token_call *new_token_call(struct call *c, void (*done)(struct tok
     return t;
 }
 
-/* Writes the domain, if there is one and the client uses it or has no other address. False: not
- * written. */
-static bool write_e2b_domain(struct json_writer *w, const struct call *c, bool has_url)
+/* Sets the domain, if there is one and the client uses it or has no other address. */
+static void find_e2b_domain(const struct call *c, bool has_url, char address[DOMAIN_ADDRESS],
+                            char authority[PATH_MAX], struct token_answer *a)
 {
     const struct config *config = c->api->config;
-    char address[DOMAIN_ADDRESS], authority[PATH_MAX];
 
     if (!domain_address(config, address) || (has_url && origin_is_own(c->x)))
-        return false;
-    json_field_text(w, "e2b_domain", address);
-    snprintf(authority, sizeof authority, "%s/tls/%s/authority.pem", config->state,
-             config->domain.name);
+        return;
+    a->e2b_domain = address;
+    snprintf(authority, PATH_MAX, "%s/tls/%s/authority.pem", config->state, config->domain.name);
     if (!config->domain.certificate)
-        json_field_text(w, "authority", authority);
-    return true;
+        a->authority = authority;
 }
 
-static void write_new_token(struct json_writer *w, const void *what)
+static void answer_new_token(struct token_call *t)
 {
-    const struct token_call *t = what;
     const struct http_peer *peer = http_peer(t->call->x);
-    char url[ORIGIN_URL], daytona[ORIGIN_URL + 16];
+    char url[ORIGIN_URL], daytona[ORIGIN_URL + 16], address[DOMAIN_ADDRESS], authority[PATH_MAX];
     bool known = origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url);
+    struct token_answer a = answer_of_token(&t->op.record);
 
-    json_begin_object(w);
-    write_token_members(w, &t->op.record);
-    json_field_text(w, "token", t->op.secret);
-    if (t->op.e2b && !write_e2b_domain(w, t->call, known) && known)
-        json_field_text(w, "e2b_url", url);
+    a.token = t->op.secret;
+    if (t->op.e2b)
+        find_e2b_domain(t->call, known, address, authority, &a);
+    if (t->op.e2b && known && !a.e2b_domain)
+        a.e2b_url = url;
     if (t->daytona && known) {
         snprintf(daytona, sizeof daytona, "%s/daytona", url);
-        json_field_text(w, "daytona_url", daytona);
+        a.daytona_url = daytona;
     }
-    json_end_object(w);
+    call_answer_as(t->call, 201, &new_token_answer, &a);
 }
 
 static void on_token_created(struct token_op *op, int r, const struct err *e)
@@ -198,7 +240,11 @@ static void on_token_created(struct token_op *op, int r, const struct err *e)
     struct token_call *t = container_of(op, struct token_call, op);
     struct call *c = t->call;
 
-    call_settle_with(c, r, e, 201, write_new_token, t);
+    if (r < 0)
+        call_fail(c, e);
+    else if (c->x)
+        answer_new_token(t);
+    call_unref(c);
 }
 
 /* Reads the verbs; the default is the maker's verbs without admin, so that administrator rights are
@@ -378,3 +424,6 @@ const struct route routes_tokens[] = {
       .status = 204 },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_tokens[] = { &token_answer, &token_list, &new_token_answer,
+                                                    NULL };

@@ -2,6 +2,7 @@
 /* /v1/trust: the tool policy. */
 #include <stdio.h>
 
+#include "edge/core/answers.h"
 #include "edge/core/guard.h"
 #include "edge/core/operation.h"
 #include "edge/core/internal.h"
@@ -11,24 +12,9 @@
 #include "trust/policy.h"
 #include "trust/trust.h"
 
-static void write_trust_policy(struct json_writer *w, const void *what)
-{
-    const struct trust_policy *p = what;
-
-    json_begin_object(w);
-    json_field_text(w, "source", p->file ? p->file : "built-in");
-    json_field_text(w, "failure", trust_failure_names[p->failure]);
-    time_write(w, "loaded_at", p->loaded_ns);
-    if (p->problem.code)
-        json_field_text(w, "problem", p->problem.msg);
-    if (p->bundle)
-        trust_bundle_write(p->bundle, w);
-    json_end_object(w);
-}
-
 static void rest_show_trust_policy(struct call *c)
 {
-    call_answer(c, 200, write_trust_policy, trust_current(c->api->trust));
+    call_answer_as(c, 200, &trust_policy_answer, trust_current(c->api->trust));
 }
 
 static void rest_reload_trust_policy(struct call *c)
@@ -44,24 +30,22 @@ static void rest_reload_trust_policy(struct call *c)
 /* --- validate --- */
 
 struct trust_validation {
-    const struct trust_bundle *bundle;
+    bool valid;
+    const struct trust_bundle *bundle; /* NULL: invalid */
     const char *problem;
 };
 
-static void write_trust_validation(struct json_writer *w, const void *what)
-{
-    const struct trust_validation *v = what;
+#define BUNDLE(member)                                                                             \
+    .via = offsetof(struct trust_validation, bundle), JSON_AT(struct trust_bundle, member)
 
-    json_begin_object(w);
-    json_field_bool(w, "valid", v->bundle);
-    if (v->bundle) {
-        json_field_text(w, "version", v->bundle->version);
-        json_field_uint(w, "tools", v->bundle->tools.n);
-    } else {
-        json_field_text(w, "problem", v->problem);
-    }
-    json_end_object(w);
-}
+static const struct json_field validation_fields[] = {
+    { "valid", JSON_KIND_BOOL, JSON_AT(struct trust_validation, valid), .required = true },
+    { "version", JSON_KIND_CHARS, BUNDLE(version) },
+    { "tools", JSON_KIND_UINT, BUNDLE(tools.n) },
+    { "problem", JSON_KIND_TEXT, JSON_AT(struct trust_validation, problem) },
+};
+static const struct json_shape validation_answer = { "TrustVerdict",
+                                                     JSON_FIELDS(validation_fields) };
 
 static void rest_validate_trust_policy(struct call *c)
 {
@@ -69,7 +53,8 @@ static void rest_validate_trust_policy(struct call *c)
     struct err e = { 0 };
 
     (void)trust_bundle_read(c->body, &b, &e);
-    call_answer(c, 200, write_trust_validation, &(struct trust_validation){ b, e.msg });
+    call_answer_as(c, 200, &validation_answer,
+                   &(struct trust_validation){ b, b, b ? NULL : e.msg });
     trust_bundle_free(b);
 }
 
@@ -169,31 +154,12 @@ static const struct json_field evaluate_fields[] = {
 };
 static const size_t evaluate_field_count = COUNT_OF(evaluate_fields);
 
-static void write_trust_evaluation(struct json_writer *w, const void *what)
-{
-    const struct verdict *v = what;
-
-    json_begin_object(w);
-    json_field_text(w, "verdict", verdict_kind_names[v->kind]);
-    json_field_uint(w, "tier", v->tier);
-    json_field_text(w, "reason", v->reason);
-    json_field_text(w, "rule", v->rule);
-    json_key(w, STR("approval_token"));
-    if (v->request_id[0])
-        json_put_str(w, str_from(v->request_id));
-    else
-        json_put_null(w);
-    json_field_int(w, "rate_limit_window_ms", v->retry_ns / NS_PER_MS);
-    json_field_text(w, "audit_id", v->audit_id);
-    json_end_object(w);
-}
-
 static void on_trust_evaluated(struct trust_op *op, int r, const struct err *e)
 {
     struct trust_evaluation *x = container_of(op, struct trust_evaluation, op);
     struct call *c = x->call;
 
-    call_settle_with(c, r, e, 200, write_trust_evaluation, &op->verdict);
+    call_settle_as(c, r, e, 200, &trust_evaluation_answer, &op->verdict);
 }
 
 /* Answers the replay of an evaluation that a master approved; its requester reads this result. */
@@ -204,7 +170,7 @@ static void answer_approved_evaluation(struct call *c)
     snprintf(v.reason, sizeof v.reason, "a master approved it");
     snprintf(v.rule, sizeof v.rule, "approval");
     (void)id_make("aud_", v.audit_id, NULL);
-    call_answer(c, 200, write_trust_evaluation, &v);
+    call_answer_as(c, 200, &trust_evaluation_answer, &v);
 }
 
 static void rest_evaluate_trust(struct call *c)
@@ -257,3 +223,5 @@ const struct route routes_trust[] = {
       .answer = "TrustEvaluation" },
     { .path = NULL },
 };
+
+const struct json_shape *const answers_trust[] = { &validation_answer, NULL };

@@ -8,7 +8,7 @@
 #include "lib/tar/path.h"
 #include "engine/sync/sync.h"
 
-static const char *const action_names[SYNC_ACTION_COUNT_] = {
+const char *const sync_action_names[SYNC_ACTION_COUNT_ + 1] = {
     [SYNC_CREATED] = "created",         [SYNC_REPLACED] = "replaced", [SYNC_DELETED] = "deleted",
     [SYNC_OVERWRITTEN] = "overwritten", [SYNC_CONFLICT] = "conflict", [SYNC_KEPT] = "kept",
     [SYNC_SENSITIVE] = "sensitive",     [SYNC_REFUSED] = "refused",   [SYNC_FAILED] = "failed",
@@ -17,7 +17,7 @@ static const char *const action_names[SYNC_ACTION_COUNT_] = {
 
 const char *sync_action_name(enum sync_action action)
 {
-    return action_names[action];
+    return sync_action_names[action];
 }
 
 enum { FRAME_LINE = 1, FRAME_END = 2, FRAME_MOVED = 3 };

@@ -73,7 +73,8 @@ enum sync_action {
     SYNC_UNSTABLE,    /* sent, but it changed while it was read: send again to be sure */
     SYNC_ACTION_COUNT_,
 };
-const char *sync_action_name(enum sync_action action); /* "created", …: stable */
+extern const char *const sync_action_names[SYNC_ACTION_COUNT_ + 1]; /* "created", …: stable */
+const char *sync_action_name(enum sync_action action);
 
 /* Names without a line did not change. */
 struct sync_line {

@@ -17,7 +17,7 @@ static struct str problem(const struct err *e)
     buf_init(&text, 4096);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    problem_fields(&w, e, problem_status(e->code), problem_code(e->code), NULL, NULL);
+    problem_write_members(&w, &(struct call_problem){ .err = e });
     json_end_object(&w);
     CHECK(json_writer_finish(&w, NULL) >= 0);
     return buf_str(&text);

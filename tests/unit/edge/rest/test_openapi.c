@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/rest/openapi.h"
 
+#include "domain/profile/profile.h"
 #include "edge/rest/routes.h"
 #include "harness/tap.h"
 #include "lib/json/reader.h"
@@ -60,7 +61,7 @@ TEST(every_reference_leads_somewhere)
     check_references(v, at(at(v, "components"), "schemas"));
 }
 
-TEST(the_notation_of_answers)
+TEST(answers_are_described_by_their_tables)
 {
     const struct json *schemas = at(at(document(), "components"), "schemas");
     const struct json *file = at(schemas, "File"), *p = at(file, "properties");
@@ -73,4 +74,14 @@ TEST(the_notation_of_answers)
     CHECK_STR(at(list, "type")->s, "array");
     CHECK_STR(at(at(list, "items"), "$ref")->s, "#/components/schemas/File");
     CHECK_INT(at(file, "required")->list.n, 6);
+}
+
+/* The answer has a row for each field of a profile's file. */
+TEST(a_profile_is_shown_whole)
+{
+    const struct json *schemas = at(at(document(), "components"), "schemas");
+    const struct json *shown = at(at(schemas, "Profile"), "properties");
+
+    for (size_t i = 0; i < profile_field_count; i++)
+        at(shown, profile_fields[i].name);
 }
