@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "base/log.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/plane/plane.h"
@@ -167,10 +168,11 @@ static bool fill_who_answer(struct wire_who_is *m, const struct backend_who *w)
 static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
                           const struct wire_who_is *m, int fd, const struct who_file *f)
 {
-    struct program_hashing *h = c->egress_links->hashing < HASHES_MAX ? calloc(1, sizeof *h) : NULL;
+    struct program_hashing *h;
 
-    if (!h)
+    if (c->egress_links->hashing >= HASHES_MAX)
         return false;
+    h = new0(sizeof *h);
     *h = (struct program_hashing){ .control = c, .answer = *m, .starts = starts, .file = *f };
     snprintf(h->box, sizeof h->box, "%s", box);
     h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -62,11 +62,8 @@ static void update_worker_interest(struct worker *w)
 
 static void queue_worker_packet(struct worker *w, const void *message, size_t n)
 {
-    struct worker_packet *p = malloc(sizeof *p + n);
+    struct worker_packet *p = new0(sizeof *p + n);
 
-    if (!p)
-        abort();
-    p->link = (struct link){ 0 };
     p->n = n;
     memcpy(p->bytes, message, n);
     list_append(&w->out, &p->link);
