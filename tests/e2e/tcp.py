@@ -42,8 +42,15 @@ class Tcp:
 
     def __init__(self, port, token=None):
         self.port, self.token = port, token
+        self.tries = 1  # connections of which all but the last may be closed before their request has arrived
 
     def request(self, method, path, body=None, **headers):
+        for _ in range(1, self.tries):
+            with contextlib.suppress(ConnectionError):
+                return self.request_once(method, path, body, **headers)
+        return self.request_once(method, path, body, **headers)
+
+    def request_once(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         if self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
