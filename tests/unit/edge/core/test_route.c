@@ -23,16 +23,17 @@ static const struct route second[] = {
 };
 static const struct route *const tables[] = { first, second, NULL };
 
+static struct arena texts = ARENA_INIT(1 << 16); /* of the parameters, until the test ends */
+
 static const struct route *find_route(enum h1_method m, const char *path,
                                       struct str params[ROUTE_PARAMS], unsigned *ret_allowed)
 {
-    struct arena a = ARENA_INIT(1 << 16);
     struct route_index x;
     const struct route_entry *found;
     const struct route *r;
     static struct url_path p;
 
-    CHECK(url_path(str_from(path), &a, &p, NULL) >= 0);
+    CHECK(url_path(str_from(path), &texts, &p, NULL) >= 0);
     route_index_init(&x, tables, NULL);
     found = route_index_find(&x, m, &p, params, ret_allowed);
     r = found ? found->route : NULL;
