@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -18,13 +19,15 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "lib/proc/caps.h"
+#include "engine/storage/subvolume.h"
 
 #define STEP_LEAST (UINT64_C(64) << 20) /* each step waits for a commit of btrfs */
 
-enum { LOOK_US = 200000 };
+enum { LOOK_US = 100000, DISK_PART = 32, NICE = -10 };
 
 struct grower {
     int image, device, storage;
+    int pending[SUBVOLUME_PENDING]; /* -1: unknown */
     struct volume_room room;
     bool told; /* that it cannot grow */
 };
@@ -41,15 +44,43 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* How much larger than `size` it can be. */
-static uint64_t choose_step(const struct grower *g, uint64_t size)
+static uint64_t subtract_u64(uint64_t a, uint64_t b)
 {
-    uint64_t have = count_free(g->storage), left = count_free(g->image), step;
+    return a - min_u64(a, b);
+}
 
-    step = min_u64(VOLUME_GROW_HIGH - min_u64(have, VOLUME_GROW_HIGH),
-                   left > g->room.free_min ? left - g->room.free_min : 0);
+static uint64_t read_counter(int fd)
+{
+    char text[32];
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return strtoull(text, NULL, 10);
+}
+
+/* The bytes that a sandbox could still write. */
+static uint64_t count_free_inside(const struct grower *g)
+{
+    uint64_t pending = 0;
+
+    for (size_t i = 0; i < SUBVOLUME_PENDING; i++)
+        pending += read_counter(g->pending[i]);
+    return subtract_u64(count_free(g->storage), pending);
+}
+
+/* How many more bytes the image may take of the disk. */
+static uint64_t count_free_outside(const struct grower *g)
+{
+    return subtract_u64(count_free(g->image), g->room.free_min);
+}
+
+/* How much larger than `size` it becomes, to have `high` bytes free. */
+static uint64_t choose_step(const struct grower *g, uint64_t size, uint64_t high)
+{
+    uint64_t step = min_u64(subtract_u64(high, count_free_inside(g)), count_free_outside(g));
+
     if (g->room.size)
-        step = min_u64(step, g->room.size > size ? g->room.size - size : 0);
+        step = min_u64(step, subtract_u64(g->room.size, size));
     return step - step % STEP_LEAST;
 }
 
@@ -79,17 +110,17 @@ static int extend_image(const struct grower *g, uint64_t size, uint64_t step, st
 
 static int grow_volume(const struct grower *g, struct err *e)
 {
-    uint64_t size, step;
+    uint64_t part = min_u64(count_free_outside(g) / DISK_PART, VOLUME_GROW_MOST), size, step;
     struct stat st;
 
-    if (count_free(g->storage) >= VOLUME_GROW_LOW)
+    if (count_free_inside(g) >= (part > VOLUME_GROW_LOW ? part : VOLUME_GROW_LOW))
         return 0;
     if (fstat(g->image, &st) < 0)
         return err_sys(e, "reading the size of the image");
     size = (uint64_t)st.st_size;
     if (g->room.size && size + STEP_LEAST > g->room.size)
         return 0; /* as large as it may be */
-    step = choose_step(g, size);
+    step = choose_step(g, size, 2 * part > VOLUME_GROW_HIGH ? 2 * part : VOLUME_GROW_HIGH);
     if (!step)
         return err_set(e, ERR_FULL, "the disk has only images.free_min left");
     return extend_image(g, size, step, e);
@@ -108,8 +139,10 @@ static void check_volume_once(struct grower *g)
 
 static int open_grower(struct grower *g, const struct volume *v, struct err *e)
 {
+    AUTO_CLOSE int sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     char device[VOLUME_DEVICE_MAX];
 
+    subvolume_open_pending(sys, g->storage, g->pending);
     g->image = volume_open_image(v, e);
     if (g->image < 0)
         return g->image;
@@ -124,6 +157,7 @@ static _Noreturn void run_grower(struct grower *g)
     struct err e;
 
     prctl(PR_SET_NAME, "sandboxer-grow", 0, 0, 0);
+    setpriority(PRIO_PROCESS, 0, NICE); /* ahead of those who write */
     if (caps_set(CAP_BIT(CAP_SYS_ADMIN), 0, &e) < 0 || resize_volume(g, &e) < 0)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
     for (;;) {
@@ -136,6 +170,8 @@ static void close_grower(struct grower *g)
 {
     drop_fd(&g->image);
     drop_fd(&g->device);
+    for (size_t i = 0; i < SUBVOLUME_PENDING; i++)
+        drop_fd(&g->pending[i]);
 }
 
 pid_t volume_grow_start(const struct volume *v, int storage, const struct volume_room *room,

@@ -2,8 +2,9 @@
 /* The process that grows a volume as it is filled (daemon/volume.h).
  *
  * btrfs cannot wait for space: a write to a full file system fails with ENOSPC. So the process
- * keeps space free ahead: it checks several times a second, allocates blocks of the image, and then
- * resizes the loop device and btrfs. It stops where the disk would have less than images.free_min
+ * keeps space free ahead: it checks ten times a second, allocates blocks of the image, and then
+ * resizes the loop device and btrfs. Data in the page cache that has no place on the disk yet counts
+ * as used: statfs() does not count it, and it can be several gigabytes. The process stops where the disk would have less than images.free_min
  * left: from then on the volume can fill up. */
 #ifndef DAEMON_VOLUME_GROW_H
 #define DAEMON_VOLUME_GROW_H
@@ -12,9 +13,11 @@
 
 #include "daemon/volume.h"
 
-/* Where less is free inside, it grows until VOLUME_GROW_HIGH is. */
+/* Where less is free inside, it grows until VOLUME_GROW_HIGH is. A disk with much space gives more:
+ * its 32nd part, up to VOLUME_GROW_MOST, and twice that. */
 #define VOLUME_GROW_LOW  (UINT64_C(768) << 20)
 #define VOLUME_GROW_HIGH (UINT64_C(3) << 30)
+#define VOLUME_GROW_MOST (UINT64_C(8) << 30)
 
 /* Starts a child of the caller, which ends with it; `storage` is the mounted volume. Returns its
  * pid; 0 without a volume. */

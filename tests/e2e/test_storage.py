@@ -594,6 +594,20 @@ def it_grows_and_a_full_host_is_a_full_disk(c):
         nothing_is_mounted(d)
 
 
+@test(only="root", because="a plain user has no file system in a file")
+def it_grows_ahead_of_the_page_cache(c):
+    """statfs() counts data that has no place on the disk yet as free: a burst would run into the end of the image."""
+    with volume(c, "ext4", megabytes=2900) as top:
+        d = Daemon(c, driver="btrfs", config="storage: {driver: btrfs}\nimages: {free_min: 100M}", state=top / "state")
+        c.write(f"{d.dir.name}/profiles/profile.large.yaml", LARGE.replace("memory_mb: 128", "memory_mb: 16384"))
+        with d:
+            box, first = d.create(profile="profile.large"), size_of(d)
+            run(d, box, ["sh", "-c", "head -c 600M /dev/zero >/root/burst"])
+            wait_for(lambda: size_of(d) > first, "it grows", 10)  # the kernel writes the data after 30 s
+            run(d, box, ["rm", "/root/burst"])
+        nothing_is_mounted(d)
+
+
 # All that it can see but what is not its own file system; hard links of one file count once.
 NUMBERS = r"""
 import os, stat, sys

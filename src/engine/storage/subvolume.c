@@ -83,37 +83,56 @@ int subvolume_limit(int dir, uint64_t bytes, struct err *e)
     return err_sys(e, "limiting a subvolume");
 }
 
-/* FSID is written as a UUID. Directories and files of qgroups are in sysfs since Linux 5.9. */
-static bool name_qgroup(int dir, char *path, size_t cap)
+/* The directory of the file system below /sys. Returns its length; 0 if it is not btrfs. */
+static size_t name_sysfs_dir(int dir, char *path, size_t cap)
 {
-    struct btrfs_ioctl_ino_lookup_args tree = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
     struct btrfs_ioctl_fs_info_args fs = { 0 };
     size_t at;
 
-    if (btrfs_ioctl(dir, BTRFS_IOC_INO_LOOKUP, &tree) < 0 ||
-        btrfs_ioctl(dir, BTRFS_IOC_FS_INFO, &fs) < 0)
-        return false;
+    if (btrfs_ioctl(dir, BTRFS_IOC_FS_INFO, &fs) < 0)
+        return 0;
     at = (size_t)snprintf(path, cap, "fs/btrfs/");
-    for (size_t i = 0; i < sizeof fs.fsid; i++)
+    for (size_t i = 0; i < sizeof fs.fsid; i++) /* written as a UUID */
         at += (size_t)snprintf(path + at, cap - at, "%s%02x",
                                i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", fs.fsid[i]);
-    snprintf(path + at, cap - at, "/qgroups/0_%llu", (unsigned long long)tree.treeid);
-    return true;
+    return at;
 }
 
+static void open_sysfs_files(int sys, const char *dir, const char *const *names, size_t n, int *ret)
+{
+    char file[160];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(file, sizeof file, "%s/%s", dir, names[i]);
+        ret[i] = dir[0] ? openat(sys, file, O_RDONLY | O_CLOEXEC) : -1;
+    }
+}
+
+/* Directories and files of qgroups are in sysfs since Linux 5.9. */
 void subvolume_open_counters(int sys, int dir, int ret[static SUBVOLUME_COUNTERS])
 {
     static const char *const names[SUBVOLUME_COUNTERS] = { "referenced", "rsv_data" };
-    char path[128], file[160];
+    struct btrfs_ioctl_ino_lookup_args tree = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
+    char path[128] = "";
+    size_t at = btrfs_ioctl(dir, BTRFS_IOC_INO_LOOKUP, &tree) < 0
+                    ? 0
+                    : name_sysfs_dir(dir, path, sizeof path);
 
-    for (size_t i = 0; i < SUBVOLUME_COUNTERS; i++)
-        ret[i] = -1;
-    if (!name_qgroup(dir, path, sizeof path))
-        return;
-    for (size_t i = 0; i < SUBVOLUME_COUNTERS; i++) {
-        snprintf(file, sizeof file, "%s/%s", path, names[i]);
-        ret[i] = openat(sys, file, O_RDONLY | O_CLOEXEC);
-    }
+    if (at)
+        snprintf(path + at, sizeof path - at, "/qgroups/0_%llu", (unsigned long long)tree.treeid);
+    open_sysfs_files(sys, path, names, SUBVOLUME_COUNTERS, ret);
+}
+
+void subvolume_open_pending(int sys, int dir, int ret[static SUBVOLUME_PENDING])
+{
+    static const char *const names[SUBVOLUME_PENDING] = { "bytes_may_use", "bytes_reserved",
+                                                          "bytes_pinned" };
+    char path[128] = "";
+    size_t at = name_sysfs_dir(dir, path, sizeof path);
+
+    if (at)
+        snprintf(path + at, sizeof path - at, "/allocation/data");
+    open_sysfs_files(sys, path, names, SUBVOLUME_PENDING, ret);
 }
 
 int subvolume_remove(int parent, const char *name, struct err *e)

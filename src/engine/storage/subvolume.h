@@ -23,6 +23,10 @@ int subvolume_limit(int dir, uint64_t bytes, struct err *e);
  * not enabled, or /sys does not show them. */
 enum { SUBVOLUME_COUNTERS = 2 };
 void subvolume_open_counters(int sys, int dir, int ret[static SUBVOLUME_COUNTERS]);
+/* The same for the bytes of the whole file system that statfs() reports as free and that cannot be
+ * had: data that waits to be written, and blocks that are free only after the next commit. */
+enum { SUBVOLUME_PENDING = 3 };
+void subvolume_open_pending(int sys, int dir, int ret[static SUBVOLUME_PENDING]);
 /* With all that is in it, at once; -ERR_DENIED where only root may: then it is emptied like any
  * directory. */
 int subvolume_remove(int parent, const char *name, struct err *e);
