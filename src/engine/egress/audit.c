@@ -345,6 +345,18 @@ void audit_set_fd(struct audit *a, int fd)
 
 /* --- Counting denials --- */
 
+/* An event without a decision. */
+static struct audit_event plain_event(const struct audit *a, enum audit_what what, struct str code,
+                                      struct str why)
+{
+    return (struct audit_event){ .what = what,
+                                 .adapter = AUDIT_NO_ADAPTER,
+                                 .time = clock_wall(),
+                                 .count = 1,
+                                 .generation = a->generation,
+                                 .text = { [AUDIT_CODE] = code, [AUDIT_WHY] = why } };
+}
+
 static void on_audit_tick(struct loop_timer *t);
 
 static void start_tick(struct audit *a)
@@ -353,54 +365,34 @@ static void start_tick(struct audit *a)
         loop_timer_start(a->loop, &a->tick, clock_mono() + AUDIT_TICK_NS, on_audit_tick, NULL);
 }
 
-/* Writes the denials counted for one kind; false if the line could not be written. */
-static bool write_denial_kind(struct audit *a, struct denial_kind *k)
-{
-    k->of->count = k->count;
-    k->of->since = k->since;
-    k->of->time = clock_wall();
-    if (!write_audit_event(a, k->of))
-        return false;
-    free(take_ptr(k->of));
-    k->count = 0;
-    return true;
-}
-
-static void write_more_denials(struct audit *a)
-{
-    struct audit_event ev = {
-        .what = AUDIT_MORE,
-        .adapter = AUDIT_NO_ADAPTER,
-        .time = clock_wall(),
-        .since = a->more_since,
-        .count = a->more,
-        .generation = a->generation,
-        .text = { [AUDIT_CODE] = STR("more_denials"),
-                  [AUDIT_WHY] =
-                      STR("More different denials in one second than are recorded separately.") }
-    };
-
-    if (a->more && write_audit_event(a, &ev))
-        a->more = 0;
-}
-
 /* Writes all counted denials. Forgets kinds that did not occur since the last tick; keeps kinds
  * that occurred, or that could not be written. */
 static void write_counted_denials(struct audit *a)
 {
+    struct audit_event more =
+        plain_event(a, AUDIT_MORE, STR("more_denials"),
+                    STR("More different denials in one second than are recorded separately."));
     size_t kept = 0;
 
     for (size_t i = 0; i < a->n; i++) {
         struct denial_kind k = a->kinds[i];
-        bool again = k.count > 0;
 
-        if (again)
-            write_denial_kind(a, &k);
-        if (again)
-            a->kinds[kept++] = k;
+        if (k.count == 0)
+            continue;
+        k.of->count = k.count;
+        k.of->since = k.since;
+        k.of->time = clock_wall();
+        if (write_audit_event(a, k.of)) {
+            free(take_ptr(k.of));
+            k.count = 0;
+        }
+        a->kinds[kept++] = k;
     }
     a->n = kept;
-    write_more_denials(a);
+    more.since = a->more_since;
+    more.count = a->more;
+    if (a->more && write_audit_event(a, &more))
+        a->more = 0;
 }
 
 static void on_audit_tick(struct loop_timer *t)
@@ -412,15 +404,6 @@ static void on_audit_tick(struct loop_timer *t)
         start_tick(a);
 }
 
-static struct denial_kind *find_denial_kind(struct audit *a,
-                                            const unsigned char name[static AUDIT_KIND_SIZE])
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (memcmp(a->kinds[i].name, name, AUDIT_KIND_SIZE) == 0)
-            return &a->kinds[i];
-    return NULL;
-}
-
 static void count_denial(struct denial_kind *k, const struct audit_event *ev)
 {
     if (!k->of) {
@@ -430,32 +413,27 @@ static void count_denial(struct denial_kind *k, const struct audit_event *ev)
     k->count++;
 }
 
-static void count_more_denials(struct audit *a, int64_t now)
-{
-    if (!a->more)
-        a->more_since = now;
-    a->more++;
-}
-
 /* Writes the first denial of a kind at once, and the others with the next tick. */
 static void write_denial(struct audit *a, const struct audit_event *ev)
 {
     unsigned char name[AUDIT_KIND_SIZE];
-    struct denial_kind *k;
+    size_t i = 0;
 
     audit_event_kind(ev, name);
-    k = find_denial_kind(a, name);
     start_tick(a);
-    if (k) {
-        count_denial(k, ev);
+    while (i < a->n && memcmp(a->kinds[i].name, name, sizeof name) != 0)
+        i++;
+    if (i < a->n) {
+        count_denial(&a->kinds[i], ev);
     } else if (a->n == AUDIT_KINDS_MAX) {
-        count_more_denials(a, ev->time);
+        if (!a->more)
+            a->more_since = ev->time;
+        a->more++;
     } else {
-        k = &a->kinds[a->n++];
-        *k = (struct denial_kind){ 0 };
-        memcpy(k->name, name, sizeof name);
+        a->kinds[a->n++] = (struct denial_kind){ 0 };
+        memcpy(a->kinds[i].name, name, sizeof name);
         if (!write_audit_event(a, ev))
-            count_denial(k, ev);
+            count_denial(&a->kinds[i], ev);
     }
 }
 
@@ -482,35 +460,6 @@ void audit_free(struct audit *a)
 
 /* --- Events --- */
 
-static void set_event_intent(struct audit_event *ev, const struct egress_intent *i)
-{
-    ev->adapter = (int)i->adapter;
-    ev->protocol = i->adapter == EGRESS_BY_DNS ? 0 : IPPROTO_TCP;
-    ev->has_client = i->client_port != 0;
-    ev->client = i->client;
-    ev->client_port = i->client_port;
-    ev->port = i->port;
-    if (i->host.is_address) {
-        ev->has_to = true;
-        ev->to = i->host.address;
-    } else {
-        ev->text[AUDIT_HOST] = str_from(i->host.name);
-    }
-}
-
-static void set_event_who(struct audit_event *ev, const struct egress_who *who)
-{
-    ev->known = who->known;
-    if (!who->known)
-        return;
-    ev->pid = who->pid;
-    ev->uid = who->uid;
-    ev->text[AUDIT_BINARY] = str_from(who->binary);
-    ev->text[AUDIT_HASH] = str_from(who->hash);
-    if (who->n_ancestors)
-        ev->text[AUDIT_PARENT] = str_from(who->ancestors[0]);
-}
-
 static void set_event_reason(struct audit_event *ev, const struct egress_reason *why)
 {
     ev->text[AUDIT_CODE] = str_from(why->code);
@@ -522,31 +471,37 @@ static void set_event_reason(struct audit_event *ev, const struct egress_reason 
 static struct audit_event event_of(enum audit_what what, const struct egress_intent *i,
                                    const struct egress_decision *d)
 {
+    const struct egress_who *who = &d->who;
     struct audit_event ev = { .what = what,
                               .verdict = d->verdict,
+                              .adapter = (int)i->adapter,
                               .time = clock_wall(),
                               .count = 1,
                               .id = d->id,
-                              .generation = d->generation };
+                              .generation = d->generation,
+                              .protocol = i->adapter == EGRESS_BY_DNS ? 0 : IPPROTO_TCP,
+                              .has_client = i->client_port != 0,
+                              .client = i->client,
+                              .client_port = i->client_port,
+                              .has_to = i->host.is_address,
+                              .to = i->host.address,
+                              .port = i->port,
+                              .known = who->known };
 
-    set_event_intent(&ev, i);
-    set_event_who(&ev, &d->who);
+    if (!i->host.is_address)
+        ev.text[AUDIT_HOST] = str_from(i->host.name);
+    if (who->known) {
+        ev.pid = who->pid;
+        ev.uid = who->uid;
+        ev.text[AUDIT_BINARY] = str_from(who->binary);
+        ev.text[AUDIT_HASH] = str_from(who->hash);
+    }
+    if (who->known && who->n_ancestors)
+        ev.text[AUDIT_PARENT] = str_from(who->ancestors[0]);
     set_event_reason(&ev, &d->why);
     ev.text[AUDIT_POLICY_NAME] = d->match.policy;
     ev.text[AUDIT_ENDPOINT] = d->match.endpoint_name;
     return ev;
-}
-
-/* An event without a decision. */
-static struct audit_event plain_event(const struct audit *a, enum audit_what what, struct str code,
-                                      struct str why)
-{
-    return (struct audit_event){ .what = what,
-                                 .adapter = AUDIT_NO_ADAPTER,
-                                 .time = clock_wall(),
-                                 .count = 1,
-                                 .generation = a->generation,
-                                 .text = { [AUDIT_CODE] = code, [AUDIT_WHY] = why } };
 }
 
 static uint64_t hold_allow_event(struct audit *a, const struct egress_intent *i,

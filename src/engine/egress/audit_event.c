@@ -122,17 +122,6 @@ static void append_to_line(struct audit_line *l, struct str s)
     l->n += s.n;
 }
 
-static void write_line_uint(struct audit_line *l, uint64_t v)
-{
-    char digits[20];
-    size_t at = sizeof digits;
-
-    do
-        digits[--at] = (char)('0' + v % 10);
-    while (v /= 10);
-    append_to_line(l, (struct str){ digits + at, sizeof digits - at });
-}
-
 static bool is_plain_audit_text(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -141,28 +130,24 @@ static bool is_plain_audit_text(struct str s)
     return true;
 }
 
-static void write_escaped_text(struct audit_line *l, struct str s, size_t max)
-{
-    char shown[SHOWN_MAX];
-
-    log_printable(s, shown, max);
-    for (const char *c = shown; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            append_to_line(l, STR("\\"));
-        append_to_line(l, (struct str){ c, 1 });
-    }
-}
-
 /* Writes the member, unless its text is empty; `key` is written unchanged: `,"message":"`. */
 static void write_line_member(struct audit_line *l, struct str key, struct str s, size_t max)
 {
+    char shown[SHOWN_MAX];
+
     if (s.n == 0)
         return;
     append_to_line(l, key);
-    if (s.n < max && is_plain_audit_text(s))
+    if (s.n < max && is_plain_audit_text(s)) {
         append_to_line(l, s);
-    else
-        write_escaped_text(l, s, max);
+    } else {
+        log_printable(s, shown, max);
+        for (const char *c = shown; *c; c++) {
+            if (*c == '"' || *c == '\\')
+                append_to_line(l, STR("\\"));
+            append_to_line(l, (struct str){ c, 1 });
+        }
+    }
     append_to_line(l, STR("\""));
 }
 
@@ -183,8 +168,14 @@ static void write_line_address(struct audit_line *l, struct str key, const struc
 
 static void write_line_number(struct audit_line *l, struct str key, uint64_t v)
 {
+    char digits[20];
+    size_t at = sizeof digits;
+
+    do
+        digits[--at] = (char)('0' + v % 10);
+    while (v /= 10);
     append_to_line(l, key);
-    write_line_uint(l, v);
+    append_to_line(l, (struct str){ digits + at, sizeof digits - at });
 }
 
 /* --- The parts of an event --- */
@@ -198,16 +189,6 @@ static struct str type_of_method(struct str method)
     return (struct str){ 0 };
 }
 
-static struct str event_type_text(const struct audit_event *ev)
-{
-    struct str type;
-
-    if (ev->what != AUDIT_REQUEST)
-        return types[ev->what];
-    type = type_of_method(ev->text[AUDIT_METHOD]);
-    return type.n ? type : other_request;
-}
-
 static uint64_t to_ms(int64_t ns)
 {
     return ns > 0 ? (uint64_t)(ns / NS_PER_MS) : 0;
@@ -215,9 +196,12 @@ static uint64_t to_ms(int64_t ns)
 
 static void write_event_head(struct audit_line *l, const struct audit_event *ev)
 {
+    struct str type =
+        ev->what == AUDIT_REQUEST ? type_of_method(ev->text[AUDIT_METHOD]) : types[ev->what];
+
     write_line_number(l, STR("{\"time\":"), to_ms(ev->time));
     append_to_line(l, STR(","));
-    append_to_line(l, event_type_text(ev));
+    append_to_line(l, type.n ? type : other_request);
     if (ev->since) {
         write_line_number(l, STR(",\"count\":"), ev->count);
         write_line_number(l, STR(",\"start_time\":"), to_ms(ev->since));
@@ -310,19 +294,14 @@ static void write_event_rule(struct audit_line *l, const struct audit_event *ev)
     }
 }
 
-static struct str path_base_name(struct str path)
-{
-    for (size_t i = path.n; i > 0; i--)
-        if (path.p[i - 1] == '/')
-            return (struct str){ path.p + i, path.n - i };
-    return path;
-}
-
 /* OCSF requires a file name. */
 static void write_event_binary(struct audit_line *l, const struct audit_event *ev)
 {
-    struct str name = path_base_name(ev->text[AUDIT_BINARY]);
+    struct str name = ev->text[AUDIT_BINARY];
+    const char *slash = name.n ? memrchr(name.p, '/', name.n) : NULL;
 
+    if (slash)
+        name = (struct str){ slash + 1, (size_t)(name.p + name.n - slash - 1) };
     if (name.n == 0)
         return;
     append_to_line(l, STR(",\"file\":{\"type_id\":1"));
@@ -361,20 +340,6 @@ static void write_event_request(struct audit_line *l, const struct audit_event *
     append_to_line(l, STR("}"));
 }
 
-static void write_event_query(struct audit_line *l, const struct audit_event *ev)
-{
-    write_event_text(l, STR(",\"query\":{\"hostname\":\""), ev, AUDIT_HOST);
-    append_to_line(l, STR("}"));
-}
-
-static void write_event_traffic(struct audit_line *l, const struct audit_event *ev)
-{
-    write_line_number(l, STR(",\"duration\":"), to_ms(ev->took_ns));
-    write_line_number(l, STR(",\"traffic\":{\"bytes_out\":"), ev->bytes_out);
-    write_line_number(l, STR(",\"bytes_in\":"), ev->bytes_in);
-    append_to_line(l, STR("}"));
-}
-
 static void write_event_unmapped(struct audit_line *l, const struct audit_event *ev)
 {
     write_line_number(l, STR(",\"unmapped\":{\"generation\":"), ev->generation);
@@ -408,10 +373,16 @@ size_t audit_event_write(const struct audit_event *ev, const char *box_id,
     write_event_actor(&l, ev);
     if (ev->what == AUDIT_REQUEST)
         write_event_request(&l, ev);
-    if (ev->what == AUDIT_LOOKUP)
-        write_event_query(&l, ev);
-    if (ev->what == AUDIT_CLOSE)
-        write_event_traffic(&l, ev);
+    if (ev->what == AUDIT_LOOKUP) {
+        write_event_text(&l, STR(",\"query\":{\"hostname\":\""), ev, AUDIT_HOST);
+        append_to_line(&l, STR("}"));
+    }
+    if (ev->what == AUDIT_CLOSE) {
+        write_line_number(&l, STR(",\"duration\":"), to_ms(ev->took_ns));
+        write_line_number(&l, STR(",\"traffic\":{\"bytes_out\":"), ev->bytes_out);
+        write_line_number(&l, STR(",\"bytes_in\":"), ev->bytes_in);
+        append_to_line(&l, STR("}"));
+    }
     write_event_unmapped(&l, ev);
     append_to_line(&l, STR("}\n"));
     return l.full ? 0 : l.n;
@@ -465,9 +436,7 @@ struct audit_event *audit_event_dup(const struct audit_event *ev)
 
     for (size_t i = 0; i < AUDIT_TEXTS_; i++)
         n += shown_text_length(ev, i);
-    copy = malloc(sizeof *copy + n);
-    if (!copy)
-        abort();
+    copy = new0(sizeof *copy + n);
     *copy = *ev;
     at = (char *)(copy + 1);
     for (size_t i = 0; i < AUDIT_TEXTS_; i++) {

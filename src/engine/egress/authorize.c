@@ -54,31 +54,22 @@ static bool check_policy(struct egress_box *b, struct egress_decision *d)
     return true;
 }
 
-/* Makes the query for the policy. `room` has EGRESS_ANCESTORS_MAX entries for the ancestors. */
-static struct egress_connect_query make_policy_query(const struct egress_intent *i,
-                                                     const struct egress_who *who, struct str *room)
+static bool query_policy(const struct egress_intent *i, struct egress_decision *d)
 {
+    struct str ancestors[EGRESS_ANCESTORS_MAX];
     struct egress_connect_query query = { .host = str_from(i->host.name),
                                           .host_is_address = i->host.is_address,
                                           .address = i->host.address,
                                           .port = i->port };
 
-    if (!who->known)
-        return query;
-    for (size_t n = 0; n < who->n_ancestors; n++)
-        room[n] = str_from(who->ancestors[n]);
-    query.identity_known = true;
-    query.binary = str_from(who->binary);
-    query.ancestors = room;
-    query.n_ancestors = who->n_ancestors;
-    return query;
-}
-
-static bool query_policy(const struct egress_intent *i, struct egress_decision *d)
-{
-    struct str room[EGRESS_ANCESTORS_MAX];
-    struct egress_connect_query query = make_policy_query(i, &d->who, room);
-
+    if (d->who.known) {
+        for (size_t n = 0; n < d->who.n_ancestors; n++)
+            ancestors[n] = str_from(d->who.ancestors[n]);
+        query.identity_known = true;
+        query.binary = str_from(d->who.binary);
+        query.ancestors = ancestors;
+        query.n_ancestors = d->who.n_ancestors;
+    }
     d->verdict = egress_connect(d->snapshot, &query, &d->match, &d->why);
     d->status = 403;
     return d->verdict != EGRESS_DENIED;
@@ -145,48 +136,27 @@ static void deny_authorization(struct authorization *a)
     finish_soon(a);
 }
 
-/* If no further check follows the decision, the Opens of one turn share one write. */
-static bool is_dialled_next(const struct lease *l)
+/* The last step; checks that the policy is still in force. If no further check follows the
+ * decision, the Opens of one turn share one write. */
+static void check_list(struct authorization *a, const struct address *list, size_t n)
 {
-    return l->decision.match.protocol == EGRESS_TCP && l->intent.adapter != EGRESS_BY_FORWARD;
-}
+    struct lease *l = a->lease;
+    struct egress_decision *d = &l->decision;
 
-/* The last step: everything is allowed; checks that the policy is still in force. */
-static void allow_authorization(struct authorization *a)
-{
-    struct egress_decision *d = &a->lease->decision;
-
+    if (!check_decision_addresses(a->box, &l->intent, d, list, n)) {
+        deny_authorization(a);
+        return;
+    }
+    keep_addresses(d, list, n);
     if (!egress_decision_current(d, a->box)) {
         (void)DENY(d, 403, "stale_policy", "Try again.",
                    "The policy changed while the connection was being decided.");
         deny_authorization(a);
         return;
     }
-    if (is_dialled_next(a->lease))
-        lease_prepare(a->lease);
+    if (d->match.protocol == EGRESS_TCP && l->intent.adapter != EGRESS_BY_FORWARD)
+        lease_prepare(l);
     finish_soon(a);
-}
-
-static void check_list(struct authorization *a, const struct address *list, size_t n)
-{
-    struct lease *l = a->lease;
-
-    if (!check_decision_addresses(a->box, &l->intent, &l->decision, list, n)) {
-        deny_authorization(a);
-        return;
-    }
-    keep_addresses(&l->decision, list, n);
-    allow_authorization(a);
-}
-
-static void deny_unresolved(struct authorization *a, enum dns_outcome why)
-{
-    bool late = why == DNS_LOOKUP_TIMEOUT;
-
-    (void)DENY(&a->lease->decision, late ? 504 : 502, "resolution_failed",
-               "Check the spelling of the name, or try again later.", "%s cannot be resolved: %s.",
-               a->lease->intent.host.name, dns_outcome_name(why));
-    deny_authorization(a);
 }
 
 static void on_authorization_lookup(struct dns_lookup *k)
@@ -194,10 +164,15 @@ static void on_authorization_lookup(struct dns_lookup *k)
     struct authorization *a = container_of(k, struct authorization, lookup_);
 
     lease_found(a->lease);
-    if (k->outcome == DNS_LOOKUP_FOUND)
+    if (k->outcome == DNS_LOOKUP_FOUND) {
         check_list(a, k->addresses, k->n);
-    else
-        deny_unresolved(a, k->outcome);
+        return;
+    }
+    (void)DENY(&a->lease->decision, k->outcome == DNS_LOOKUP_TIMEOUT ? 504 : 502,
+               "resolution_failed", "Check the spelling of the name, or try again later.",
+               "%s cannot be resolved: %s.", a->lease->intent.host.name,
+               dns_outcome_name(k->outcome));
+    deny_authorization(a);
 }
 
 static void resolve_intent(struct authorization *a)
@@ -237,14 +212,19 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
         deny_authorization(a);
 }
 
-static void decide_intent(struct authorization *a)
+void authorize_start(struct authorization *a, struct egress_box *b, const struct egress_intent *i,
+                     authorization_fn *done)
 {
-    const struct egress_intent *i = &a->lease->intent;
-    struct egress_decision *d = &a->lease->decision;
-    bool yes = check_policy(a->box, d) && query_policy(i, d);
-    const struct egress_who_ops *who = a->box->egress->who;
+    const struct egress_who_ops *who = b->egress->who;
+    struct egress_decision *d;
 
-    if (yes)
+    a->box = b;
+    a->lease = lease_new(b, i);
+    a->done_ = done;
+    a->running_ = true;
+    a->who_ = NULL;
+    d = &a->lease->decision;
+    if (check_policy(b, d) && query_policy(&a->lease->intent, d))
         resolve_intent(a);
     else if (!d->match.needs_identity)
         deny_authorization(a);
@@ -252,17 +232,6 @@ static void decide_intent(struct authorization *a)
         who->request(a);
     else
         authorize_known(a, NULL);
-}
-
-void authorize_start(struct authorization *a, struct egress_box *b, const struct egress_intent *i,
-                     authorization_fn *done)
-{
-    a->box = b;
-    a->lease = lease_new(b, i);
-    a->done_ = done;
-    a->running_ = true;
-    a->who_ = NULL;
-    decide_intent(a);
 }
 
 void authorize_cancel(struct authorization *a)

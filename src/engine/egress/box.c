@@ -67,6 +67,50 @@ void egress_open_leave(struct egress_box *b, struct egress_open *o)
     b->egress->n_open--;
 }
 
+/* ---- clients without a relay ---- */
+
+static void on_client_free(struct loop_later *l)
+{
+    free(container_of(l, struct egress_client, later_));
+}
+
+void egress_client_end(struct egress_client *c)
+{
+    egress_open_leave(c->box, &c->open);
+    loop_fd_stop(&c->socket);
+    loop_timer_stop(&c->timer);
+    drop_fd(&c->fd);
+    loop_later(c->box->egress->loop, &c->later_, on_client_free, NULL);
+}
+
+static void on_client_close(struct egress_open *o, const char *how)
+{
+    egress_client_end(container_of(o, struct egress_client, open));
+}
+
+static void on_client_timeout(struct loop_timer *t)
+{
+    egress_client_end(container_of(t, struct egress_client, timer));
+}
+
+void egress_client_join(struct egress_client *c, struct egress_box *b, int fd,
+                        void (*close)(struct egress_open *o, const char *how))
+{
+    c->box = b;
+    c->fd = fd;
+    c->open.close = close ? close : on_client_close;
+    egress_open_join(b, &c->open);
+}
+
+bool egress_client_wait(struct egress_client *c, int64_t ns, loop_fd_fn *bytes, loop_timer_fn *late)
+{
+    struct loop *l = c->box->egress->loop;
+
+    return loop_fd_start(l, &c->socket, c->fd, LOOP_READ, bytes, NULL) >= 0 &&
+           loop_timer_start(l, &c->timer, clock_mono() + ns, late ? late : on_client_timeout,
+                            NULL) >= 0;
+}
+
 /* ---- shares ---- */
 
 enum { FILES_A_CONNECTION = 2 };
@@ -98,21 +142,16 @@ static void reclaim_place(const struct egress_box *for_whom)
 {
     struct egress_state *g = for_whom->egress;
     unsigned places = count_places(g);
-    struct rank *most;
+    struct rank *most = ranking_highest(&g->crowded);
     struct egress_box *from;
-    struct egress_open *o;
     struct link *oldest;
+    struct egress_open *o;
 
-    if (g->n_open < places - places / (g->n_boxes + 1))
-        return;
-    most = ranking_highest(&g->crowded);
-    if (!most || most == &for_whom->rank)
+    if (g->n_open < places - places / (g->n_boxes + 1) || !most || most == &for_whom->rank)
         return;
     from = container_of(most, struct egress_box, rank);
-    if (most->count <= egress_box_share(from))
-        return;
     oldest = list_first(&from->open);
-    if (!oldest)
+    if (!oldest || most->count <= egress_box_share(from))
         return;
     o = container_of(oldest, struct egress_open, link);
     o->close(o, "share");
@@ -151,27 +190,12 @@ static void pause_box_accepting(struct acceptor *a)
                          on_accept_pause_end, NULL);
 }
 
-static void accept_captured(struct egress_box *b, int fd, const struct address *from, uint16_t port)
-{
-    struct sockaddr_storage sa;
-    socklen_t n = sizeof sa;
-    struct address to;
-    uint16_t to_port;
-
-    if (getsockname(fd, (struct sockaddr *)&sa, &n) < 0 ||
-        !address_from_sockaddr((const struct sockaddr *)&sa, &to, &to_port)) {
-        refuse_reset(fd);
-        return;
-    }
-    transparent_accept(b, fd, from, port, &to, to_port);
-}
-
 static void accept_one(struct acceptor *a)
 {
     struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
-    struct address from;
-    uint16_t port;
+    struct address from, to;
+    uint16_t port, to_port;
     int fd = accept4(a->fd.fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
@@ -185,22 +209,12 @@ static void accept_one(struct acceptor *a)
     }
     if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port))
         refuse_reset(fd);
-    else if (a->captures)
-        accept_captured(a->box, fd, &from, port);
-    else
+    else if (!a->captures)
         proxy_accept(a->box, fd, &from, port);
-}
-
-static void wait_for_share(struct acceptor *a)
-{
-    char text[160];
-
-    snprintf(text, sizeof text,
-             "The sandbox has %u connections open, which is its share of the worker's descriptors; "
-             "more wait until one ends.",
-             a->box->rank.count);
-    audit_wait(a->box->audit, text);
-    pause_box_accepting(a);
+    else if (!address_of_socket(fd, false, &to, &to_port))
+        refuse_reset(fd);
+    else
+        transparent_accept(a->box, fd, &from, port, &to, to_port);
 }
 
 /* Accepts one connection a turn: another accept() that fails with EAGAIN costs more than waking up
@@ -208,25 +222,19 @@ static void wait_for_share(struct acceptor *a)
 static void on_connections(struct loop_fd *s, unsigned events)
 {
     struct acceptor *a = container_of(s, struct acceptor, fd);
+    char text[160];
 
     if (a->box->rank.count >= egress_box_share(a->box)) {
-        wait_for_share(a);
+        snprintf(text, sizeof text,
+                 "The sandbox has %u connections open, which is its share of the worker's "
+                 "descriptors; more wait until one ends.",
+                 a->box->rank.count);
+        audit_wait(a->box->audit, text);
+        pause_box_accepting(a);
     } else {
         reclaim_place(a->box);
         accept_one(a);
     }
-}
-
-static bool is_loopback_listener(int fd)
-{
-    struct sockaddr_storage sa;
-    socklen_t n = sizeof sa;
-    struct address at;
-    uint16_t port;
-
-    return getsockname(fd, (struct sockaddr *)&sa, &n) == 0 &&
-           address_from_sockaddr((const struct sockaddr *)&sa, &at, &port) &&
-           address_classify(&at) == ADDRESS_LOOPBACK;
 }
 
 /* Sets options that accepted sockets inherit. TCP_NODELAY: relays write complete messages.
@@ -236,10 +244,11 @@ static bool is_loopback_listener(int fd)
 static int open_acceptor(struct acceptor *a, int fd, struct err *e)
 {
     int yes = 1, silent = SILENT_S;
+    struct address at;
 
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) < 0)
         return err_sys(e, "setting options of a listener");
-    if (is_loopback_listener(fd))
+    if (address_of_socket(fd, false, &at, NULL) && address_classify(&at) == ADDRESS_LOOPBACK)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, EGRESS_LOCAL_TCP,
                          sizeof EGRESS_LOCAL_TCP - 1);
     if (!a->captures)
@@ -247,37 +256,23 @@ static int open_acceptor(struct acceptor *a, int fd, struct err *e)
     return loop_fd_start(a->box->egress->loop, &a->fd, fd, LOOP_READ, on_connections, e);
 }
 
-static int open_acceptors(struct egress_box_impl *in, struct err *e)
-{
-    int r = 0;
-
-    for (size_t i = 0; r >= 0 && i < COUNT_OF(acceptor_slots); i++) {
-        int fd = in->box.listeners.fd[acceptor_slots[i].slot];
-
-        in->acceptors[i] =
-            (struct acceptor){ .box = &in->box, .captures = acceptor_slots[i].captures };
-        if (fd >= 0)
-            r = open_acceptor(&in->acceptors[i], fd, e);
-    }
-    return r;
-}
-
 /* ---- a box ---- */
-
-static bool has_listener(const struct egress_box *b, enum listener_slot slot)
-{
-    return b->listeners.fd[slot] >= 0;
-}
 
 static int start_box_adapters(struct egress_box_impl *in, struct err *e)
 {
-    int r = open_acceptors(in, e);
+    const int *fd = in->box.listeners.fd;
+    int r = 0;
 
-    if (r >= 0 && has_listener(&in->box, LISTENER_DNS_UDP4))
+    for (size_t i = 0; r >= 0 && i < COUNT_OF(acceptor_slots); i++) {
+        struct acceptor *a = &in->acceptors[i];
+
+        *a = (struct acceptor){ .box = &in->box, .captures = acceptor_slots[i].captures };
+        if (fd[acceptor_slots[i].slot] >= 0)
+            r = open_acceptor(a, fd[acceptor_slots[i].slot], e);
+    }
+    if (r >= 0 && fd[LISTENER_DNS_UDP4] >= 0)
         r = dns_adapter_new(&in->box, &in->dns, e);
-    if (r >= 0 && has_listener(&in->box, LISTENER_REJECTS))
-        r = rejects_new(&in->box, &in->rejects, e);
-    return r;
+    return r < 0 ? r : rejects_new(&in->box, &in->rejects, e);
 }
 
 int egress_box_new(struct egress_state *g, const char *id, struct listeners *listeners,
@@ -307,25 +302,6 @@ int egress_box_new(struct egress_state *g, const char *id, struct listeners *lis
     return 0;
 }
 
-static void close_acceptors(struct egress_box_impl *in)
-{
-    for (size_t i = 0; i < COUNT_OF(acceptor_slots); i++) {
-        loop_fd_stop(&in->acceptors[i].fd);
-        loop_timer_stop(&in->acceptors[i].pause);
-    }
-}
-
-static void close_open(struct egress_box *b)
-{
-    for (struct link *m; (m = list_first(&b->open));) {
-        struct egress_open *o = container_of(m, struct egress_open, link);
-
-        o->close(o, "sandbox ended");
-        /* close() has removed it already; this only guarantees that the loop ends */
-        egress_open_leave(b, o);
-    }
-}
-
 void egress_box_free(struct egress_box *b)
 {
     struct egress_box_impl *in;
@@ -334,8 +310,17 @@ void egress_box_free(struct egress_box *b)
         return;
     in = container_of(b, struct egress_box_impl, box);
     loop_timer_stop(&b->expiry);
-    close_acceptors(in);
-    close_open(b);
+    for (size_t i = 0; i < COUNT_OF(acceptor_slots); i++) {
+        loop_fd_stop(&in->acceptors[i].fd);
+        loop_timer_stop(&in->acceptors[i].pause);
+    }
+    for (struct link *m; (m = list_first(&b->open));) {
+        struct egress_open *o = container_of(m, struct egress_open, link);
+
+        o->close(o, "sandbox ended");
+        /* close() has removed it already; this only guarantees that the loop ends */
+        egress_open_leave(b, o);
+    }
     dns_adapter_free(in->dns);
     rejects_free(in->rejects);
     link_leave(&b->link);
@@ -359,7 +344,8 @@ static void reconsider_all(struct egress_box *b)
         struct egress_open *o = container_of(m, struct egress_open, link);
 
         list_append(&b->open, m);
-        o->reconsider(o);
+        if (o->reconsider)
+            o->reconsider(o);
     }
 }
 

@@ -46,25 +46,18 @@ void chain_box_key(const unsigned char key[static CHAIN_SIZE], const char *box,
 
 /* --- writing --- */
 
-static size_t put_hex_digits(char *to, const unsigned char *bytes, size_t n)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < n; i++) {
-        to[2 * i] = digits[bytes[i] >> 4];
-        to[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    return 2 * n;
-}
-
 static size_t put_hex_member(char *to, struct str key, const unsigned char *bytes, size_t n)
 {
-    size_t k = key.n;
+    static const char digits[] = "0123456789abcdef";
+    char *at = to + key.n;
 
-    memcpy(to, key.p, k);
-    k += put_hex_digits(to + k, bytes, n);
-    to[k] = '"';
-    return k + 1;
+    memcpy(to, key.p, key.n);
+    for (size_t i = 0; i < n; i++) {
+        *at++ = digits[bytes[i] >> 4];
+        *at++ = digits[bytes[i] & 15];
+    }
+    *at++ = '"';
+    return (size_t)(at - to);
 }
 
 static void hash_line(const unsigned char before[static CHAIN_SIZE], struct str body,
@@ -105,18 +98,6 @@ static int lower_hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool read_hex(const char *p, size_t n, unsigned char *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        int high = lower_hex_digit(p[2 * i]), low = lower_hex_digit(p[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        ret[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 /* Cuts a member with `size` bytes in hex off the end of the text. */
 static bool cut_hex_member(struct str *text, const char *key, size_t size, unsigned char *ret)
 {
@@ -127,8 +108,16 @@ static bool cut_hex_member(struct str *text, const char *key, size_t size, unsig
     if (text->n < n)
         return false;
     at = text->p + text->n - n;
-    if (memcmp(at, k.p, k.n) != 0 || at[n - 1] != '"' || !read_hex(at + k.n, size, ret))
+    if (memcmp(at, k.p, k.n) != 0 || at[n - 1] != '"')
         return false;
+    at += k.n;
+    for (size_t i = 0; i < size; i++) {
+        int high = lower_hex_digit(at[2 * i]), low = lower_hex_digit(at[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        ret[i] = (unsigned char)(high << 4 | low);
+    }
     text->n -= n;
     return true;
 }
@@ -231,16 +220,11 @@ static void note_chain_fault(struct chain_reader *r, enum chain_fault fault, uin
         };
 }
 
-static bool digest_is_zero(const unsigned char *p)
+static bool begins_chain(const struct chain_line *l)
 {
     static const unsigned char none[CHAIN_SIZE];
 
-    return memcmp(p, none, CHAIN_SIZE) == 0;
-}
-
-static bool begins_chain(const struct chain_line *l)
-{
-    return l->place.seq == 1 && l->has_prev && digest_is_zero(l->prev);
+    return l->place.seq == 1 && l->has_prev && memcmp(l->prev, none, CHAIN_SIZE) == 0;
 }
 
 /* Whether a log may begin with this line: the first line of all, the first behind a cut, or the
@@ -317,30 +301,27 @@ static void check_link(struct chain_reader *r, const struct chain_line *l, struc
     r->last = l->place;
 }
 
+static void check_unreadable_line(struct chain_reader *r, struct str line)
+{
+    r->lines++;
+    if (r->begun_)
+        note_chain_fault(r, CHAIN_UNREADABLE, r->last.seq, r->last.seq, line);
+    else
+        r->unchained++;
+}
+
 static void check_line(struct chain_reader *r, struct str line)
 {
     struct chain_line l;
 
-    r->lines++;
     if (!chain_parse(line, &l)) {
-        if (r->begun_)
-            note_chain_fault(r, CHAIN_UNREADABLE, r->last.seq, r->last.seq, line);
-        else
-            r->unchained++;
+        check_unreadable_line(r, line);
         return;
     }
+    r->lines++;
     if (!r->begun_ || (r->open_begin && begins_chain(&l)))
         begin_chain(r, &l, line);
     check_link(r, &l, line);
-}
-
-static void check_long_line(struct chain_reader *r)
-{
-    r->lines++;
-    if (r->begun_)
-        note_chain_fault(r, CHAIN_UNREADABLE, r->last.seq, r->last.seq, (struct str){ 0 });
-    else
-        r->unchained++;
 }
 
 static void keep_unfinished(struct chain_reader *r, struct str piece)
@@ -356,32 +337,29 @@ static void keep_unfinished(struct chain_reader *r, struct str piece)
     r->n_ += piece.n;
 }
 
-static void end_line(struct chain_reader *r, struct str piece)
-{
-    if (r->n_ || r->skipping_) {
-        keep_unfinished(r, piece);
-        piece = chain_bytes(r->line_, r->n_);
-    }
-    if (r->skipping_ || piece.n > LINE_LIMIT)
-        check_long_line(r);
-    else
-        check_line(r, piece);
-    r->n_ = 0;
-    r->skipping_ = false;
-}
-
 void chain_read_text(struct chain_reader *r, struct str piece)
 {
     while (piece.n) {
         const char *end = memchr(piece.p, '\n', piece.n);
         size_t n = end ? (size_t)(end - piece.p) : piece.n;
+        struct str line;
 
         if (!end) {
             keep_unfinished(r, piece);
             return;
         }
-        end_line(r, chain_bytes(piece.p, n));
+        line = chain_bytes(piece.p, n);
         piece = chain_bytes(piece.p + n + 1, piece.n - n - 1);
+        if (r->n_ || r->skipping_) {
+            keep_unfinished(r, line);
+            line = chain_bytes(r->line_, r->n_);
+        }
+        if (r->skipping_ || line.n > LINE_LIMIT)
+            check_unreadable_line(r, (struct str){ 0 });
+        else
+            check_line(r, line);
+        r->n_ = 0;
+        r->skipping_ = false;
     }
 }
 
@@ -389,7 +367,7 @@ void chain_end_file(struct chain_reader *r)
 {
     r->partial += r->n_;
     if (r->skipping_)
-        check_long_line(r);
+        check_unreadable_line(r, (struct str){ 0 });
     r->n_ = 0;
     r->skipping_ = false;
 }

@@ -71,19 +71,6 @@ static void on_egress_dial_timeout(struct loop_timer *t)
     dial_next_address(d);
 }
 
-/* Whether the socket is connected to exactly this address and port. */
-static bool peer_is(int fd, const struct address *a, uint16_t port)
-{
-    struct sockaddr_storage sa;
-    socklen_t n = sizeof sa;
-    struct address peer;
-    uint16_t at;
-
-    return getpeername(fd, (struct sockaddr *)&sa, &n) == 0 &&
-           address_from_sockaddr((const struct sockaddr *)&sa, &peer, &at) &&
-           address_equal(&peer, a) && at == port;
-}
-
 /* ---- messages to an upstream proxy ---- */
 
 static void write_connect_request(struct dial *d)
@@ -98,15 +85,6 @@ static void write_connect_request(struct dial *d)
                              "CONNECT %s%s%s:%u HTTP/1.1\r\nHost: %s%s%s:%u\r\n\r\n", open, text,
                              close, port, open, text, close, port);
     d->step_ = STEP_ASK;
-}
-
-static void write_socks_hello(struct dial *d)
-{
-    static const char hello[] = { SOCKS_VERSION, 1, 0 }; /* one method: no authentication */
-
-    memcpy(d->talk_, hello, sizeof hello);
-    d->n_ = sizeof hello;
-    d->step_ = STEP_HELLO;
 }
 
 static void write_socks_request(struct dial *d)
@@ -129,17 +107,14 @@ static void write_socks_request(struct dial *d)
 static int read_connect_response(const struct dial *d, struct str in, struct err *e)
 {
     struct h1_limits limits = H1_LIMITS;
-    struct h1_response *p = malloc(sizeof *p);
+    AUTO_FREE struct h1_response *p = new0(sizeof *p);
     struct h1_scan scan = { 0 };
     int r;
 
-    if (!p)
-        abort();
     limits.head = sizeof d->talk_;
     r = h1_parse_response(&scan, in, &limits, H1_CONNECT, p, e);
     if (r > 0 && p->status / 100 != 2)
         r = err_set(e, ERR_UPSTREAM, "the upstream proxy answers with status %d", p->status);
-    free(p);
     return r;
 }
 
@@ -180,18 +155,6 @@ static int read_socks_result(struct str in, struct err *e)
     return in.n < n ? 0 : (int)n;
 }
 
-static int read_proxy_answer(const struct dial *d, struct str in, struct err *e)
-{
-    switch ((enum dial_step)d->step_) {
-    case STEP_ANSWER:
-        return read_connect_response(d, in, e);
-    case STEP_METHOD:
-        return read_socks_method(in, e);
-    default:
-        return read_socks_result(in, e);
-    }
-}
-
 /* Receives the proxy's answer. Peeks first, and consumes no bytes behind the answer: they belong to
  * the server. An incomplete answer is consumed, because level-triggered waiting would spin on
  * it. */
@@ -200,6 +163,7 @@ static int receive_proxy_answer(struct dial *d, struct err *e)
     char peeked[sizeof d->talk_];
     ssize_t n = recv(d->fd_, peeked, sizeof peeked - d->n_, MSG_PEEK);
     size_t had = d->n_, take;
+    struct str in;
     int r;
 
     if (n < 0)
@@ -209,7 +173,10 @@ static int receive_proxy_answer(struct dial *d, struct err *e)
     if (n == 0)
         return err_set(e, ERR_UPSTREAM, "the upstream proxy closed the connection");
     memcpy(d->talk_ + had, peeked, (size_t)n);
-    r = read_proxy_answer(d, (struct str){ d->talk_, had + (size_t)n }, e);
+    in = (struct str){ d->talk_, had + (size_t)n };
+    r = d->step_ == STEP_ANSWER   ? read_connect_response(d, in, e)
+        : d->step_ == STEP_METHOD ? read_socks_method(in, e)
+                                  : read_socks_result(in, e);
     if (r < 0)
         return r;
     take = r > 0 ? (size_t)r - had : (size_t)n;
@@ -246,57 +213,49 @@ static const struct address *dial_peer(const struct dial *d, uint16_t *ret_port)
     return direct ? dial_target(d) : &up->address;
 }
 
+/* Whether the socket is connected to exactly this address and port. */
 static bool is_dial_connected(const struct dial *d)
 {
-    uint16_t port;
+    struct address peer;
+    uint16_t at, port;
     const struct address *a = dial_peer(d, &port);
 
-    return peer_is(d->fd_, a, port);
-}
-
-static int connect_error(const struct dial *d, struct err *e)
-{
-    int error = 0;
-    socklen_t n = sizeof error;
-
-    if (getsockopt(d->fd_, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error) {
-        errno = error ? error : errno;
-        return err_sys(e, "connecting");
-    }
-    return err_set(e, ERR_BUG, "connected to an unexpected address");
+    return address_of_socket(d->fd_, true, &peer, &at) && address_equal(&peer, a) && at == port;
 }
 
 static int begin_proxy_handshake(struct dial *d, struct err *e)
 {
-    const struct upstream *up = &d->box->egress->upstream;
+    static const char hello[] = { SOCKS_VERSION, 1, 0 }; /* one method: no authentication */
+    enum upstream_kind kind = d->box->egress->upstream.kind;
+    int error = 0;
+    socklen_t n = sizeof error;
 
-    if (!is_dial_connected(d))
-        return connect_error(d, e);
-    if (up->kind == UPSTREAM_DIRECT)
+    if (!is_dial_connected(d)) {
+        if (getsockopt(d->fd_, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && !error)
+            return err_set(e, ERR_BUG, "connected to an unexpected address");
+        errno = error ? error : errno;
+        return err_sys(e, "connecting");
+    }
+    if (kind == UPSTREAM_DIRECT)
         return 1;
-    if (up->kind == UPSTREAM_CONNECT)
+    if (kind == UPSTREAM_CONNECT) {
         write_connect_request(d);
-    else
-        write_socks_hello(d);
+    } else {
+        memcpy(d->talk_, hello, sizeof hello);
+        d->n_ = sizeof hello;
+        d->step_ = STEP_HELLO;
+    }
     return send_proxy_request(d, e);
 }
 
 static int advance_dial(struct dial *d, struct err *e)
 {
-    int r;
+    int r = d->step_ == STEP_CONNECT ? begin_proxy_handshake(d, e) : receive_proxy_answer(d, e);
 
-    switch ((enum dial_step)d->step_) {
-    case STEP_CONNECT:
-        return begin_proxy_handshake(d, e);
-    case STEP_METHOD:
-        r = receive_proxy_answer(d, e);
-        if (r <= 0)
-            return r;
-        write_socks_request(d);
-        return send_proxy_request(d, e);
-    default:
-        return receive_proxy_answer(d, e);
-    }
+    if (r <= 0 || d->step_ != STEP_METHOD)
+        return r;
+    write_socks_request(d);
+    return send_proxy_request(d, e);
 }
 
 static void on_dial_ready(struct loop_fd *s, unsigned events)

@@ -66,8 +66,18 @@ struct egress_counters {
  * and the list is left; afterwards the owner does not touch the box. */
 struct egress_open {
     struct link link;
-    void (*reconsider)(struct egress_open *o);
+    void (*reconsider)(struct egress_open *o); /* NULL: nothing passes yet, or any more */
     void (*close)(struct egress_open *o, const char *how);
+};
+
+/* A client's socket that no relay has: the first member of its owner, zeroed before use. */
+struct egress_client {
+    struct egress_open open;
+    struct egress_box *box;
+    int fd;
+    struct loop_fd socket;
+    struct loop_timer timer;
+    struct loop_later later_;
 };
 
 enum { EGRESS_FLAW_TEXT = 200 };
@@ -116,5 +126,15 @@ unsigned egress_box_share(const struct egress_box *b);
 /* Add a connection to the box's list and count, or remove it. Removing twice is harmless. */
 void egress_open_join(struct egress_box *b, struct egress_open *o);
 void egress_open_leave(struct egress_box *b, struct egress_open *o);
+
+/* Takes over the descriptor and joins the box; close NULL: egress_client_end(). */
+void egress_client_join(struct egress_client *c, struct egress_box *b, int fd,
+                        void (*close)(struct egress_open *o, const char *how));
+/* Waits for input; late NULL: egress_client_end(). False: out of resources. */
+bool egress_client_wait(struct egress_client *c, int64_t ns, loop_fd_fn *bytes,
+                        loop_timer_fn *late);
+/* Leaves the box, closes the descriptor, unless it was taken, and frees the owner at the end of the
+ * batch. */
+void egress_client_end(struct egress_client *c);
 
 #endif

@@ -35,16 +35,6 @@ static void write_strings_member(struct json_writer *w, const char *key, struct 
     json_end_array(w);
 }
 
-static void write_endpoint_ports(struct json_writer *w, const struct egress_endpoint *ep)
-{
-    if (!ep->port_count)
-        return;
-    json_field_begin_array(w, "ports");
-    for (size_t i = 0; i < ep->port_count; i++)
-        json_put_uint(w, ep->ports[i]);
-    json_end_array(w);
-}
-
 /* The programs of the endpoint, or else those of the entry. */
 static void write_entry_programs(struct json_writer *w, const struct egress_entry *entry,
                                  const struct egress_endpoint *ep)
@@ -68,11 +58,15 @@ static void write_endpoint_json(struct json_writer *w, const struct egress_entry
     json_field_text(w, "policy", entry->name ? entry->name : entry->key);
     json_field_optional(w, "name", ep->name);
     json_field_text(w, "host", ep->host ? ep->host : "*");
-    write_endpoint_ports(w, ep);
+    if (ep->port_count) {
+        json_field_begin_array(w, "ports");
+        for (size_t i = 0; i < ep->port_count; i++)
+            json_put_uint(w, ep->ports[i]);
+        json_end_array(w);
+    }
     json_field_text(w, "protocol", egress_protocol_names[ep->protocol]);
     json_field_optional(w, "access", accesses[ep->access]);
-    if (ep->path)
-        json_field_text(w, "path", ep->path);
+    json_field_optional(w, "path", ep->path);
     json_field_text(w, "enforcement", ep->enforcement == EGRESS_AUDIT ? "audit" : "enforce");
     write_entry_programs(w, entry, ep);
     write_strings_member(w, "allowed_ips", ep->allowed_ips);
@@ -98,14 +92,6 @@ static void write_checked_policy(struct json_writer *w, const struct egress_poli
     json_end_object(w);
 }
 
-static void write_policy_flaw(struct json_writer *w, const struct err *why)
-{
-    json_begin_object(w);
-    json_field_bool(w, "valid", false);
-    json_field_text(w, "problem", why->msg);
-    json_end_object(w);
-}
-
 int explain_check(struct str yaml, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
@@ -117,10 +103,14 @@ int explain_check(struct str yaml, struct buf *out, struct err *e)
     json_writer_init(&w, out, JSON_COMPACT);
     if (egress_policy_read(yaml, &arena, &policy, &why) >= 0)
         s = egress_compile(&policy, 1, &why);
-    if (s)
+    if (s) {
         write_checked_policy(&w, &policy);
-    else
-        write_policy_flaw(&w, &why);
+    } else {
+        json_begin_object(&w);
+        json_field_bool(&w, "valid", false);
+        json_field_text(&w, "problem", why.msg);
+        json_end_object(&w);
+    }
     return json_writer_finish(&w, e);
 }
 

@@ -35,10 +35,10 @@ struct fake_addresses {
  * last worker handed out, so addresses that programs have cached should not be reused. */
 struct fake_addresses *fake_addresses_new(void)
 {
-    struct fake_addresses *m = calloc(1, sizeof *m);
+    struct fake_addresses *m = new0(sizeof *m);
     struct err e;
 
-    if (!m || crypto_random(&m->first, sizeof m->first, &e) < 0 ||
+    if (crypto_random(&m->first, sizeof m->first, &e) < 0 ||
         crypto_random(&m->seed, sizeof m->seed, &e) < 0 ||
         crypto_random(m->epoch, sizeof m->epoch, &e) < 0)
         abort();
@@ -72,27 +72,6 @@ static struct fake_address_entry *find_fake_name(const struct fake_addresses *m,
     while (x && !str_eq(str_from(x->what.name), name))
         x = x->same_name;
     return x;
-}
-
-static struct fake_address_entry *find_fake_number(const struct fake_addresses *m, uint32_t number)
-{
-    struct fake_address_entry *x = m->numbers[number % SLOTS];
-
-    while (x && x->number != number)
-        x = x->same_number;
-    return x;
-}
-
-static void link_fake_entry(struct fake_addresses *m, struct fake_address_entry *x)
-{
-    struct fake_address_entry **name = fake_name_slot(m, str_from(x->what.name));
-    struct fake_address_entry **number = &m->numbers[x->number % SLOTS];
-
-    x->same_name = *name;
-    *name = x;
-    x->same_number = *number;
-    *number = x;
-    m->n++;
 }
 
 static void remove_fake_entry(struct fake_addresses *m, struct fake_address_entry *x)
@@ -148,30 +127,27 @@ static struct synthetic addresses_of(const struct fake_addresses *m, uint32_t nu
     return s;
 }
 
-static uint32_t fake_number_of(const struct address *a)
-{
-    const uint8_t *last = a->bytes + (a->v6 ? 13 : 1);
-
-    return (uint32_t)((last[0] & 1) << 16 | last[1] << 8 | last[2]);
-}
-
 int fake_addresses_put(struct fake_addresses *m, const struct fake_mapping *what, int64_t now,
                        struct synthetic *ret, struct err *e)
 {
     struct fake_address_entry *x = find_fake_name(m, str_from(what->name));
+    struct fake_address_entry **name = fake_name_slot(m, str_from(what->name)), **number;
     int r;
 
-    if (x) {
-        x->what = *what;
-    } else {
+    if (!x) {
         r = evict_fake_entry(m, now, e);
         if (r < 0)
             return r;
         x = new0(sizeof *x);
-        x->what = *what;
         x->number = (m->first + m->used++) % V4_COUNT;
-        link_fake_entry(m, x);
+        number = &m->numbers[x->number % SLOTS];
+        x->same_name = *name;
+        *name = x;
+        x->same_number = *number;
+        *number = x;
+        m->n++;
     }
+    x->what = *what;
     *ret = addresses_of(m, x->number);
     return 0;
 }
@@ -184,12 +160,15 @@ bool fake_addresses_is_synthetic(const struct address *a)
 const struct fake_mapping *fake_addresses_find(const struct fake_addresses *m,
                                                const struct address *synthetic)
 {
+    const uint8_t *last = synthetic->bytes + (synthetic->v6 ? 13 : 1);
+    uint32_t number = (uint32_t)((last[0] & 1) << 16 | last[1] << 8 | last[2]);
+    const struct fake_address_entry *x = m->numbers[number % SLOTS];
     struct synthetic its;
-    struct fake_address_entry *x;
 
     if (!fake_addresses_is_synthetic(synthetic))
         return NULL;
-    x = find_fake_number(m, fake_number_of(synthetic));
+    while (x && x->number != number)
+        x = x->same_number;
     if (!x)
         return NULL;
     its = addresses_of(m, x->number);

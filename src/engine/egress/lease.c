@@ -70,28 +70,18 @@ bool lease_lookup_left(const struct egress_box *b)
            b->lookups_paid + LOOKUP_PRICE_NS <= clock_mono();
 }
 
-/* A budget that grows with time, up to the burst: each lookup costs one share of a second. */
-static bool pay_lookup(struct egress_box *b)
-{
-    int64_t full = clock_mono() - EGRESS_LOOKUPS_BURST * LOOKUP_PRICE_NS;
-
-    if (!lease_lookup_left(b))
-        return false;
-    if (b->lookups_paid < full)
-        b->lookups_paid = full;
-    b->lookups_paid += LOOKUP_PRICE_NS;
-    return true;
-}
-
-/* Records that the name is sent to a resolver in the next step. */
+/* Takes a lookup from a budget that grows with time, up to the burst: each costs one share of a
+ * second. Records that the name is sent to a resolver in the next step. */
 static bool let_name_leave(struct lease *l)
 {
     struct egress_box *b = l->box;
+    int64_t full = clock_mono() - EGRESS_LOOKUPS_BURST * LOOKUP_PRICE_NS;
 
-    if (!pay_lookup(b))
+    if (!lease_lookup_left(b))
         return lease_refuse(l, 429, "lookup_limit", "Look up fewer names per second.",
                             "The limit of DNS lookups is reached: %d per second.",
                             EGRESS_LOOKUPS_A_SECOND);
+    b->lookups_paid = (b->lookups_paid < full ? full : b->lookups_paid) + LOOKUP_PRICE_NS;
     if (!audit_lookup(b->audit, &l->intent, &l->decision))
         return lease_refuse_unrecorded(l);
     l->looking_ = true;

@@ -168,20 +168,6 @@ static const struct egress_option {
     { "help", no_argument, .read = print_help },
 };
 
-static int read_egress_option(const struct egress_option *row, struct egress_options *o,
-                              struct err *e)
-{
-    char *member = (char *)o + row->offset;
-
-    if (row->read)
-        return row->read(o, optarg, e);
-    if (row->argument == required_argument)
-        *(const char **)(void *)member = optarg;
-    else
-        *(bool *)member = true;
-    return 0;
-}
-
 /* Returns 1 after --help or --version. */
 static int read_egress_options(int argc, char **argv, struct egress_options *o, struct err *e)
 {
@@ -190,20 +176,35 @@ static int read_egress_options(int argc, char **argv, struct egress_options *o, 
 
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         table[i] = (struct option){ .name = rows[i].name, .has_arg = rows[i].argument };
-    for (int c; r == 0 && (c = getopt_long(argc, argv, "", table, &at)) >= 0;)
-        r = c == 0 ? read_egress_option(&rows[at], o, e)
-                   : err_set(e, ERR_INVALID, "see --help for the options");
+    for (int c; r == 0 && (c = getopt_long(argc, argv, "", table, &at)) >= 0;) {
+        char *member = (char *)o + rows[at].offset;
+
+        if (c != 0)
+            r = err_set(e, ERR_INVALID, "see --help for the options");
+        else if (rows[at].read)
+            r = rows[at].read(o, optarg, e);
+        else if (rows[at].argument == required_argument)
+            *(const char **)(void *)member = optarg;
+        else
+            *(bool *)member = true;
+    }
     return r;
 }
 
-/* Rejects combinations of modes. */
-static int check_mode(const struct egress_options *o, struct err *e)
+static int check_egress_options(const struct egress_options *o, int argc, char **argv,
+                                struct err *e)
 {
     bool has_question = o->to || o->method || o->path || o->upgrade || o->binary;
+    int modes = o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
+                o->verify_log;
 
-    if (o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
-            o->verify_log !=
-        1)
+    if (optind < argc)
+        return err_set(e, ERR_INVALID, "unexpected argument '%s'; see --help", argv[optind]);
+    if (!o->anywhere && address_classify(&o->listen) != ADDRESS_LOOPBACK)
+        return err_set(e, ERR_INVALID,
+                       "--listen: other machines can reach this address, and every client has all "
+                       "the rights of the policy; to allow that, add --listen-anywhere");
+    if (modes != 1)
         return err_set(e, ERR_INVALID,
                        "give one of --standalone, --worker, --check, --explain and --verify-log");
     if (o->explain && !o->to)
@@ -212,18 +213,6 @@ static int check_mode(const struct egress_options *o, struct err *e)
         return err_set(e, ERR_INVALID,
                        "--to, --method, --path, --upgrade and --binary need --explain");
     return 0;
-}
-
-static int check_egress_options(const struct egress_options *o, int argc, char **argv,
-                                struct err *e)
-{
-    if (optind < argc)
-        return err_set(e, ERR_INVALID, "unexpected argument '%s'; see --help", argv[optind]);
-    if (!o->anywhere && address_classify(&o->listen) != ADDRESS_LOOPBACK)
-        return err_set(e, ERR_INVALID,
-                       "--listen: other machines can reach this address, and every client has all "
-                       "the rights of the policy; to allow that, add --listen-anywhere");
-    return check_mode(o, e);
 }
 
 bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_status)
@@ -243,27 +232,18 @@ bool options_read(int argc, char **argv, struct egress_options *ret, int *ret_st
     return r == 0;
 }
 
-/* The limit that fence_enter() raises the process to. */
-static unsigned open_file_limit(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return 0;
-    return files.rlim_max < INT_MAX ? (unsigned)files.rlim_max : INT_MAX;
-}
-
 int options_apply(const struct egress_options *o, struct loop *l, struct egress_state *ret,
                   struct err *e)
 {
     struct dns_server found[DNS_SERVERS_MAX];
-    size_t n = o->n_servers ? 0 : resolv_conf_read(found);
+    size_t n = o->n_servers ? o->n_servers : resolv_conf_read(found);
+    struct rlimit files;
 
     ret->loop = l;
     ret->upstream = o->upstream;
     ret->standalone = o->standalone;
-    ret->files = open_file_limit();
-    if (o->n_servers)
-        return dns_resolver_init(&ret->resolver, l, o->servers, o->n_servers, e);
-    return dns_resolver_init(&ret->resolver, l, found, n, e);
+    /* the limit that fence_enter() raises the process to */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        ret->files = files.rlim_max < INT_MAX ? (unsigned)files.rlim_max : INT_MAX;
+    return dns_resolver_init(&ret->resolver, l, o->n_servers ? o->servers : found, n, e);
 }

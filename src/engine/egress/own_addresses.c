@@ -22,18 +22,6 @@ static int compare_own_addresses(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct address));
 }
 
-/* Converts an IPv4-mapped IPv6 address to IPv4, which is dialled in effect. */
-static struct address unmap_ipv4(const struct address *a)
-{
-    static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-    struct address four = { 0 };
-
-    if (!a->v6 || memcmp(a->bytes, mapped, sizeof mapped) != 0)
-        return *a;
-    memcpy(four.bytes, a->bytes + sizeof mapped, 4);
-    return four;
-}
-
 static bool read_address_attribute(const char *attribute, size_t length, int family,
                                    struct address *ret)
 {
@@ -137,12 +125,9 @@ static int read_address_messages(struct own_addresses *o, const char *text, size
 
 static int dump_own_addresses(struct own_addresses *o, struct err *e)
 {
-    AUTO_FREE char *text = malloc(REPLY_MAX);
-    int r;
+    AUTO_FREE char *text = new0(REPLY_MAX);
+    int r = request_address_dump(o->dump_, ++o->number_, e);
 
-    if (!text)
-        abort();
-    r = request_address_dump(o->dump_, ++o->number_, e);
     for (int i = 0; r == 0 && i < READS_MAX; i++) {
         ssize_t n = recv(o->dump_, text, REPLY_MAX, 0);
 
@@ -192,37 +177,24 @@ static void on_address_change(struct loop_fd *s, unsigned events)
                          on_address_refresh, NULL);
 }
 
-/* Uses a socket of its own, so that no notification comes between the messages of a dump. It stays
- * open, because a confined process cannot open another one. */
-static int open_dump(struct own_addresses *o, struct err *e)
-{
-    struct timeval wait = { .tv_usec = DUMP_WAIT_MS * 1000 };
-
-    o->dump_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (o->dump_ < 0 || setsockopt(o->dump_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) < 0)
-        return err_sys(e, "opening a netlink socket");
-    return 0;
-}
-
-static int subscribe_address_changes(struct own_addresses *o, struct loop *l, struct err *e)
-{
-    struct sockaddr_nl at = { .nl_family = AF_NETLINK,
-                              .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
-
-    o->news_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-    if (o->news_ < 0 || bind(o->news_, (const struct sockaddr *)&at, sizeof at) < 0)
-        return err_sys(e, "subscribing to changes of the machine's addresses");
-    return loop_fd_start(l, &o->fd_, o->news_, LOOP_READ, on_address_change, e);
-}
-
+/* The dumps use a socket of their own, so that no notification comes between their messages. It
+ * stays open, because a confined process cannot open another one. */
 int own_addresses_start(struct own_addresses *o, struct loop *l, struct err *e)
 {
+    struct timeval wait = { .tv_usec = DUMP_WAIT_MS * 1000 };
+    struct sockaddr_nl at = { .nl_family = AF_NETLINK,
+                              .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
     int r;
 
-    *o = (struct own_addresses){ .news_ = -1, .dump_ = -1, .started_ = true };
-    r = open_dump(o, e);
-    if (r >= 0)
-        r = subscribe_address_changes(o, l, e);
+    *o = (struct own_addresses){ .started_ = true };
+    o->dump_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    o->news_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (o->dump_ < 0 || setsockopt(o->dump_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) < 0)
+        r = err_sys(e, "opening a netlink socket");
+    else if (o->news_ < 0 || bind(o->news_, (const struct sockaddr *)&at, sizeof at) < 0)
+        r = err_sys(e, "subscribing to changes of the machine's addresses");
+    else
+        r = loop_fd_start(l, &o->fd_, o->news_, LOOP_READ, on_address_change, e);
     for (int tries = 0; r >= 0 && tries < 3; tries++) {
         r = refresh_own_addresses(o, e);
         if (r != -(int)ERR_BUSY)
@@ -248,10 +220,16 @@ void own_addresses_done(struct own_addresses *o)
     o->unknown = true;
 }
 
+/* An IPv4-mapped IPv6 address is dialled as IPv4 in effect. */
 bool own_addresses_has(const struct own_addresses *o, const struct address *a)
 {
-    struct address key = unmap_ipv4(a);
+    static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+    struct address key = *a;
 
+    if (a->v6 && memcmp(a->bytes, mapped, sizeof mapped) == 0) {
+        key = (struct address){ 0 };
+        memcpy(key.bytes, a->bytes + sizeof mapped, 4);
+    }
     if (o->unknown)
         return true;
     return o->n && bsearch(&key, o->list, o->n, sizeof key, compare_own_addresses) != NULL;

@@ -100,15 +100,6 @@ static int parse_allow_items(int fd, struct arena *a, struct egress_policy *ret,
     return egress_from_allow((struct json_strs){ items, n }, a, ret, e);
 }
 
-/* The number of uses that were left was lost with the previous worker. */
-static void spend_uses(const struct egress_policy *p)
-{
-    struct egress_entry *entries = p->network_policies.p;
-
-    for (size_t i = 0; i < p->network_policies.n; i++)
-        entries[i].spent |= entries[i].has_uses;
-}
-
 int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
                    struct egress_snapshot **ret, struct err *e)
 {
@@ -131,7 +122,11 @@ int received_texts(const struct wire_texts *m, const struct ipc_fds *fds,
     }
     if (r >= 0)
         r = egress_join(parts, n, &arena, &all, e);
-    if (r >= 0 && m->spent)
-        spend_uses(&all);
+    /* the number of uses that were left was lost with the previous worker */
+    for (size_t i = 0; r >= 0 && m->spent && i < all.network_policies.n; i++) {
+        struct egress_entry *entry = (struct egress_entry *)all.network_policies.p + i;
+
+        entry->spent |= entry->has_uses;
+    }
     return r < 0 ? r : compile_received(&all, NULL, m->generation, ret, e);
 }

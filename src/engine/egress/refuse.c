@@ -10,8 +10,6 @@
 #include "base/own.h"
 #include "lib/http/h1.h"
 #include "lib/json/writer.h"
-#include "lib/loop/fd.h"
-#include "lib/loop/timer.h"
 
 enum {
     PATH_SHOWN = 256,        /* bytes of a path */
@@ -22,26 +20,8 @@ enum {
 
 static void write_refusal_text(struct json_writer *w, const char *key, struct str value)
 {
-    if (value.n == 0)
-        return;
-    json_key(w, str_from(key));
-    json_put_lossy(w, value);
-}
-
-static void write_refusal_host(struct json_writer *w, const struct egress_intent *i)
-{
-    if (!i || !i->port)
-        return;
-    write_refusal_text(w, "host", str_from(i->host.name));
-    json_field_uint(w, "port", i->port);
-}
-
-static void write_refusal_next(struct json_writer *w, const struct egress_reason *why)
-{
-    json_field_begin_array(w, "next_steps");
-    if (why->next[0])
-        json_put_lossy(w, str_from(why->next));
-    json_end_array(w);
+    if (value.n > 0)
+        json_field_lossy(w, key, value);
 }
 
 static int write_refusal_body(struct buf *out, const struct egress_intent *i,
@@ -62,9 +42,15 @@ static int write_refusal_body(struct buf *out, const struct egress_intent *i,
     write_refusal_text(&w, "layer", method.n ? STR("l7") : STR("l4"));
     write_refusal_text(&w, "method", method);
     write_refusal_text(&w, "path", path);
-    write_refusal_host(&w, i);
+    if (i && i->port) {
+        write_refusal_text(&w, "host", str_from(i->host.name));
+        json_field_uint(&w, "port", i->port);
+    }
     write_refusal_text(&w, "binary", d && d->who.known ? str_from(d->who.binary) : STR(""));
-    write_refusal_next(&w, why);
+    json_field_begin_array(&w, "next_steps");
+    if (why->next[0])
+        json_put_lossy(&w, str_from(why->next));
+    json_end_array(&w);
     json_end_object(&w);
     return json_writer_finish(&w, NULL);
 }
@@ -108,43 +94,9 @@ void refuse_reset(int fd)
 /* A client whose final answer was sent. Closing the socket with unread bytes would reset the
  * connection, and the client might not see the answer. */
 struct lingering_client {
-    struct egress_open open;
-    struct egress_box *box;
-    int fd;
+    struct egress_client client;
     size_t discarded;
-    struct loop_fd socket;
-    struct loop_timer timer;
-    struct loop_later later;
 };
-
-static void on_lingering_free(struct loop_later *l)
-{
-    free(container_of(l, struct lingering_client, later));
-}
-
-static void lingering_client_end(struct lingering_client *p)
-{
-    egress_open_leave(p->box, &p->open);
-    loop_fd_stop(&p->socket);
-    loop_timer_stop(&p->timer);
-    drop_fd(&p->fd);
-    loop_later(p->box->egress->loop, &p->later, on_lingering_free, NULL);
-}
-
-static void on_lingering_close(struct egress_open *o, const char *how)
-{
-    lingering_client_end(container_of(o, struct lingering_client, open));
-}
-
-static void on_lingering_reconsider(struct egress_open *o)
-{
-    /* nothing is forwarded from here */
-}
-
-static void on_lingering_timeout(struct loop_timer *t)
-{
-    lingering_client_end(container_of(t, struct lingering_client, timer));
-}
 
 /* Returns false at the end of the input. */
 static bool discard_client_bytes(int fd, size_t *discarded)
@@ -164,34 +116,28 @@ static bool discard_client_bytes(int fd, size_t *discarded)
 
 static void on_lingering_bytes(struct loop_fd *s, unsigned events)
 {
-    struct lingering_client *p = container_of(s, struct lingering_client, socket);
+    struct lingering_client *p = container_of(s, struct lingering_client, client.socket);
 
     if (!discard_client_bytes(s->fd, &p->discarded))
-        lingering_client_end(p);
+        egress_client_end(&p->client);
 }
 
 void refuse_send(struct egress_box *b, int fd, struct str answer)
 {
-    struct lingering_client *p = NULL;
+    struct lingering_client *p;
     size_t discarded = 0;
 
     /* Fits into an empty socket buffer; a client that filled the buffer does not read answers. */
     (void)!send(fd, answer.p, answer.n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (shutdown(fd, SHUT_WR) < 0 || !discard_client_bytes(fd, &discarded) ||
-        !(p = calloc(1, sizeof *p))) {
+    if (shutdown(fd, SHUT_WR) < 0 || !discard_client_bytes(fd, &discarded)) {
         close(fd);
         return;
     }
-    *p = (struct lingering_client){ .open = { .reconsider = on_lingering_reconsider,
-                                              .close = on_lingering_close },
-                                    .box = b,
-                                    .fd = fd,
-                                    .discarded = discarded };
-    egress_open_join(b, &p->open);
-    if (loop_fd_start(b->egress->loop, &p->socket, fd, LOOP_READ, on_lingering_bytes, NULL) < 0 ||
-        loop_timer_start(b->egress->loop, &p->timer, clock_mono() + PART_NS, on_lingering_timeout,
-                         NULL) < 0)
-        lingering_client_end(p);
+    p = new0(sizeof *p);
+    p->discarded = discarded;
+    egress_client_join(&p->client, b, fd, NULL);
+    if (!egress_client_wait(&p->client, PART_NS, on_lingering_bytes, NULL))
+        egress_client_end(&p->client);
 }
 
 void refuse_http(struct egress_box *b, int fd, int status, const struct egress_intent *i,

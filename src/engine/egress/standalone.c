@@ -109,17 +109,6 @@ static int open_record(int dir, const char *path)
                   0600);
 }
 
-/* Opens a file description of its own for standard output if possible: other programs that share it
- * do not expect it to become non-blocking (audit.h). */
-static int reopen_stdout(void)
-{
-    int fd = is_file(STDOUT_FILENO)
-                 ? -1
-                 : open("/proc/self/fd/1", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-
-    return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-}
-
 /* Only regular files can be rotated; pipes and terminals stay open. */
 static int open_audit_log(struct standalone *s, int *ret, struct err *e)
 {
@@ -129,10 +118,14 @@ static int open_audit_log(struct standalone *s, int *ret, struct err *e)
 
     if (!path)
         return 0;
-    if (strcmp(path, "-") == 0)
-        fd = reopen_stdout();
-    else
+    /* Opens a file description of its own for standard output if possible: other programs that
+     * share it do not expect it to become non-blocking (audit.h). */
+    if (strcmp(path, "-") != 0)
         fd = open_record(AT_FDCWD, path);
+    else if (!is_file(STDOUT_FILENO))
+        fd = open("/proc/self/fd/1", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && strcmp(path, "-") == 0)
+        fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (fd < 0 && errno == ENXIO)
         return err_set(e, ERR_INVALID, "opening %s: the pipe has no reader; start the reader first",
                        path);
@@ -175,36 +168,27 @@ static void on_standalone_hup(struct loop_signal *sig, const struct signalfd_sig
 
 /* ---- what is open ---- */
 
-static int open_proxy_listener(const struct egress_options *o, struct listeners *ret, struct err *e)
+static int open_standalone_box(struct standalone *s, struct err *e)
 {
+    AUTO(listeners_done) struct listeners listeners;
+    const struct egress_options *o = s->options;
     struct sockaddr_storage sa;
     socklen_t n = address_to_sockaddr(&o->listen, o->port, &sa);
     AUTO_CLOSE int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    AUTO_CLOSE int audit = -1;
     char text[ADDRESS_TEXT_MAX];
-    int yes = 1;
+    int r, yes = 1;
 
-    listeners_init(ret);
+    listeners_init(&listeners);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0)
         return err_sys(e, "opening a listener");
     if (bind(fd, (const struct sockaddr *)&sa, n) < 0 || listen(fd, BACKLOG) < 0)
         return err_sys(e, "listening on %s port %u", address_text(&o->listen, text).p, o->port);
-    ret->fd[o->listen.v6 ? LISTENER_PROXY6 : LISTENER_PROXY4] = take_fd(&fd);
-    return 0;
-}
-
-static int open_standalone_box(struct standalone *s, struct err *e)
-{
-    AUTO(listeners_done) struct listeners listeners;
-    AUTO_CLOSE int audit = -1;
-    int r;
-
-    listeners_init(&listeners);
-    r = open_proxy_listener(s->options, &listeners, e);
-    if (r >= 0)
-        r = open_audit_log(s, &audit, e);
-    if (r >= 0)
-        r = egress_box_new(&s->egress, "standalone", &listeners, take_fd(&audit), &s->box, e);
-    return r;
+    listeners.fd[o->listen.v6 ? LISTENER_PROXY6 : LISTENER_PROXY4] = take_fd(&fd);
+    r = open_audit_log(s, &audit, e);
+    return r < 0
+               ? r
+               : egress_box_new(&s->egress, "standalone", &listeners, take_fd(&audit), &s->box, e);
 }
 
 static void on_standalone_end(struct loop_signal *sig, const struct signalfd_siginfo *info)
@@ -257,18 +241,6 @@ static int start_standalone(struct standalone *s, struct loop *l, struct err *e)
     return r;
 }
 
-static void standalone_done(struct standalone *s)
-{
-    egress_box_free(take_ptr(s->box));
-    own_addresses_done(&s->own);
-    dns_resolver_done(&s->egress.resolver);
-    loop_signal_stop(&s->hup);
-    loop_signal_stop(&s->term);
-    loop_signal_stop(&s->interrupt);
-    drop_fd(&s->policy.dir);
-    drop_fd(&s->audit.dir);
-}
-
 int standalone_run(const struct egress_options *o, struct err *e)
 {
     static struct standalone s;
@@ -281,7 +253,14 @@ int standalone_run(const struct egress_options *o, struct err *e)
         r = start_standalone(&s, &l, e);
     if (r >= 0)
         r = loop_run(&l, e);
-    standalone_done(&s);
+    egress_box_free(take_ptr(s.box));
+    own_addresses_done(&s.own);
+    dns_resolver_done(&s.egress.resolver);
+    loop_signal_stop(&s.hup);
+    loop_signal_stop(&s.term);
+    loop_signal_stop(&s.interrupt);
+    drop_fd(&s.policy.dir);
+    drop_fd(&s.audit.dir);
     while (l.open_ && loop_run_once(&l, 0, NULL) > 0) /* lets pending writes complete */
         ;
     return r;

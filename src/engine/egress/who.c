@@ -32,25 +32,11 @@ static void fill_diag_address(__be32 to[static 4], const struct address *a)
 }
 
 /* The client's socket has the addresses in reverse. */
-static struct inet_diag_req_v2 make_diag_request(const struct egress_intent *i)
+static bool send_diag_request(int sock, const struct egress_intent *i, uint32_t number)
 {
     struct address proxy = i->client.v6 ? (struct address){ .v6 = true, .bytes = { [15] = 1 } }
                                         : (struct address){ .bytes = { 127, 0, 0, 1 } };
     bool captured = i->adapter == EGRESS_BY_TRANSPARENT;
-    struct inet_diag_req_v2 q = { .sdiag_family = i->client.v6 ? AF_INET6 : AF_INET,
-                                  .sdiag_protocol = IPPROTO_TCP,
-                                  .idiag_states = ~0u };
-
-    q.id.idiag_sport = htons(i->client_port);
-    q.id.idiag_dport = htons(captured ? i->port : LISTENERS_PROXY_PORT);
-    fill_diag_address(q.id.idiag_src, &i->client);
-    fill_diag_address(q.id.idiag_dst, captured ? &i->dialled : &proxy);
-    q.id.idiag_cookie[0] = q.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-    return q;
-}
-
-static bool send_diag_request(int sock, const struct egress_intent *i, uint32_t number)
-{
     struct {
         struct nlmsghdr head;
         struct inet_diag_req_v2 body;
@@ -58,8 +44,15 @@ static bool send_diag_request(int sock, const struct egress_intent *i, uint32_t 
                       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                       .nlmsg_flags = NLM_F_REQUEST,
                       .nlmsg_seq = number },
-            .body = make_diag_request(i) };
+            .body = { .sdiag_family = i->client.v6 ? AF_INET6 : AF_INET,
+                      .sdiag_protocol = IPPROTO_TCP,
+                      .idiag_states = ~0u } };
 
+    q.body.id.idiag_sport = htons(i->client_port);
+    q.body.id.idiag_dport = htons(captured ? i->port : LISTENERS_PROXY_PORT);
+    fill_diag_address(q.body.id.idiag_src, &i->client);
+    fill_diag_address(q.body.id.idiag_dst, captured ? &i->dialled : &proxy);
+    q.body.id.idiag_cookie[0] = q.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     return send(sock, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof q;
 }
 
@@ -90,11 +83,6 @@ static bool find_socket_holder(int sock, const struct egress_intent *i, uint32_t
     return false;
 }
 
-static struct worker *worker_of(const struct authorization *a)
-{
-    return container_of(a->box->egress, struct worker, egress);
-}
-
 static void identity_query_free(struct identity_query *q)
 {
     link_leave(&q->link);
@@ -113,7 +101,7 @@ static void on_identity_timeout(struct loop_timer *t)
 
 static void request_identity(struct authorization *a)
 {
-    struct worker *w = worker_of(a);
+    struct worker *w = container_of(a->box->egress, struct worker, egress);
     struct wire_who m = { .pad = 0 };
     struct socket_holder holder;
     uint32_t tag = ++w->tags;
@@ -166,16 +154,12 @@ static struct egress_who read_who(const struct wire_who_is *m, uint32_t uid)
 void worker_who_answer(struct worker *w, const struct wire_who_is *m)
 {
     struct egress_who who = { 0 };
-    struct identity_query *q;
 
-    for (struct link *l = list_first(&w->identity_queries); l;
-         l = list_after(&w->identity_queries, l)) {
-        struct authorization *a;
+    LIST_EACH (struct identity_query, q, &w->identity_queries, link) {
+        struct authorization *a = q->of;
 
-        q = container_of(l, struct identity_query, link);
         if (q->tag != m->head.tag)
             continue;
-        a = q->of;
         if (m->known)
             who = read_who(m, q->uid);
         identity_query_free(q);

@@ -34,12 +34,9 @@ struct worker_packet {
 
 static struct worker_member *find_member(struct worker *w, const char *id)
 {
-    for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
-        struct worker_member *m = container_of(l, struct worker_member, link);
-
+    LIST_EACH (struct worker_member, m, &w->boxes, link)
         if (strcmp(m->box->id, id) == 0)
             return m;
-    }
     return NULL;
 }
 
@@ -60,20 +57,17 @@ static void update_worker_interest(struct worker *w)
     loop_fd_want(&w->fd, stuck ? LOOP_WRITE : LOOP_READ, NULL);
 }
 
-static void queue_worker_packet(struct worker *w, const void *message, size_t n)
+void worker_send(struct worker *w, const void *message, size_t n)
 {
-    struct worker_packet *p = new0(sizeof *p + n);
+    struct worker_packet *p;
 
+    if (!list_first(&w->out) && ipc_send(w->sock, message, n, NULL, 0, NULL) != -(int)ERR_BUSY)
+        return;
+    p = new0(sizeof *p + n);
     p->n = n;
     memcpy(p->bytes, message, n);
     list_append(&w->out, &p->link);
     update_worker_interest(w);
-}
-
-void worker_send(struct worker *w, const void *message, size_t n)
-{
-    if (list_first(&w->out) || ipc_send(w->sock, message, n, NULL, 0, NULL) == -(int)ERR_BUSY)
-        queue_worker_packet(w, message, n);
 }
 
 static void send_queued_packets(struct worker *w)
@@ -147,23 +141,18 @@ static void send_usage(struct worker *w, struct worker_member *m)
     worker_send(w, &u, sizeof u);
 }
 
-static bool counters_differ(const struct egress_counters *a, const struct egress_counters *b)
-{
-    return a->allowed != b->allowed || a->denied != b->denied || a->connections != b->connections ||
-           a->bytes_out != b->bytes_out || a->bytes_in != b->bytes_in;
-}
-
 static void on_usage_timer(struct loop_timer *t)
 {
     struct worker *w = container_of(t, struct worker, used);
 
-    for (struct link *l = list_first(&w->boxes); l; l = list_after(&w->boxes, l)) {
-        struct worker_member *m = container_of(l, struct worker_member, link);
+    LIST_EACH (struct worker_member, m, &w->boxes, link) {
+        const struct egress_counters *a = &m->reported, *b = &m->box->counters;
 
         if (list_first(&w->out)) /* repeated at the next tick, since counters are totals */
             break;
-        if (counters_differ(&m->reported, &m->box->counters) ||
-            m->reported_seq != audit_place(m->box->audit)->seq)
+        if (a->allowed != b->allowed || a->denied != b->denied ||
+            a->connections != b->connections || a->bytes_out != b->bytes_out ||
+            a->bytes_in != b->bytes_in || m->reported_seq != audit_place(m->box->audit)->seq)
             send_usage(w, m);
         if ((m->audit_part && audit_written(m->box->audit) > m->audit_part) ||
             audit_is_low(m->box->audit))
@@ -387,19 +376,10 @@ static void worker_done(struct worker *w)
     dns_resolver_done(&w->egress.resolver);
 }
 
-/* Ignores signals of the terminal, which are meant for the program that is run. The worker ends
- * with its socket. */
-static void ignore_signals(void)
-{
-    static const int list[] = { SIGPIPE, SIGINT, SIGQUIT, SIGHUP };
-
-    for (size_t i = 0; i < COUNT_OF(list); i++)
-        signal(list[i], SIG_IGN);
-}
-
 static int start_worker(struct worker *w, const struct egress_options *o, struct loop *l,
                         struct err *e)
 {
+    static const int ignored[] = { SIGPIPE, SIGINT, SIGQUIT, SIGHUP };
     const struct fence fence = { .readable = -1, .appendable = -1 };
     int r = options_apply(o, l, &w->egress, e);
 
@@ -407,7 +387,9 @@ static int start_worker(struct worker *w, const struct egress_options *o, struct
         r = own_addresses_start(&w->own, l, e);
     w->egress.own = &w->own;
     w->egress.who = &worker_who;
-    ignore_signals();
+    /* signals of the terminal are meant for the program that is run */
+    for (size_t i = 0; i < COUNT_OF(ignored); i++)
+        signal(ignored[i], SIG_IGN);
     w->sock = o->worker;
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
         r = err_sys(e, "making the control plane's socket non-blocking");

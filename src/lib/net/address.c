@@ -243,3 +243,13 @@ bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint1
     *ret = a;
     return true;
 }
+
+bool address_of_socket(int fd, bool peer, struct address *ret, uint16_t *port)
+{
+    struct sockaddr_storage sa;
+    struct sockaddr *to = (struct sockaddr *)&sa;
+    socklen_t n = sizeof sa;
+
+    return (peer ? getpeername(fd, to, &n) : getsockname(fd, to, &n)) == 0 &&
+           address_from_sockaddr(to, ret, port);
+}

@@ -44,6 +44,9 @@ socklen_t address_to_sockaddr(const struct address *a, uint16_t port, struct soc
  * peers so, and who wants them as IPv4 sets IPV6_V6ONLY. port may be NULL. */
 bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint16_t *port);
 
+/* The same of a socket's own address, or of its peer's. */
+bool address_of_socket(int fd, bool peer, struct address *ret, uint16_t *port);
+
 /* Everything but ADDRESS_PUBLIC is denied unless one exact address was declared. */
 enum address_class {
     ADDRESS_PUBLIC,

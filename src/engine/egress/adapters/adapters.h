@@ -19,7 +19,7 @@ void connect_accept(struct egress_box *b, int fd, const struct address *client,
 void transparent_accept(struct egress_box *b, int fd, const struct address *client,
                         uint16_t client_port, const struct address *to, uint16_t port);
 
-/* Policy DNS: serves the box's UDP and TCP listeners; freed with the box. */
+/* Policy DNS: serves the box's UDP and TCP listeners; freed with the box, also after a failure. */
 struct dns_adapter;
 int dns_adapter_new(struct egress_box *b, struct dns_adapter **ret, struct err *e);
 void dns_adapter_free(struct dns_adapter *d); /* NULL is fine */

@@ -2,7 +2,6 @@
 /* The CONNECT adapter: reads the head of a CONNECT request, requests a decision, starts a
  * tunnel. */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
@@ -11,49 +10,27 @@
 #include "engine/egress/refuse.h"
 #include "engine/egress/relays/relays.h"
 #include "lib/http/h1.h"
-#include "lib/loop/fd.h"
-#include "lib/loop/timer.h"
 
 static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 struct connect_request {
-    struct egress_open open;
-    struct egress_box *box;
-    int fd;
+    struct egress_client client;
     struct egress_intent intent;
     struct h1_scan scan;
     struct buf in; /* the head received so far; after it the bytes that follow the head */
-    struct loop_fd socket;
-    struct loop_timer timer;
     struct authorization authorization;
-    struct loop_later later;
 };
 
-static void on_connect_request_free(struct loop_later *l)
-{
-    free(container_of(l, struct connect_request, later));
-}
-
-/* Removes the request from the box and closes the descriptor, unless it was taken. */
 static void connect_request_end(struct connect_request *a)
 {
-    egress_open_leave(a->box, &a->open);
-    loop_fd_stop(&a->socket);
-    loop_timer_stop(&a->timer);
     authorize_cancel(&a->authorization);
-    drop_fd(&a->fd);
     buf_done(&a->in);
-    loop_later(a->box->egress->loop, &a->later, on_connect_request_free, NULL);
+    egress_client_end(&a->client);
 }
 
 static void on_connect_close(struct egress_open *o, const char *how)
 {
-    connect_request_end(container_of(o, struct connect_request, open));
-}
-
-/* authorize.h notices a new policy by itself. */
-static void on_connect_reconsider(struct egress_open *o)
-{
+    connect_request_end(container_of(o, struct connect_request, client.open));
 }
 
 static void refuse_connect(struct connect_request *a, int status, const char *code,
@@ -62,15 +39,15 @@ static void refuse_connect(struct connect_request *a, int status, const char *co
     struct egress_reason why;
 
     refuse_reason(&why, code, "Send a CONNECT request as RFC 9110 describes it.", "%s", text);
-    audit_malformed(a->box->audit, EGRESS_BY_CONNECT, text);
-    loop_fd_stop(&a->socket);
-    refuse_http(a->box, take_fd(&a->fd), status, NULL, NULL, &why);
+    audit_malformed(a->client.box->audit, EGRESS_BY_CONNECT, text);
+    loop_fd_stop(&a->client.socket);
+    refuse_http(a->client.box, take_fd(&a->client.fd), status, NULL, NULL, &why);
     connect_request_end(a);
 }
 
 static void on_connect_timeout(struct loop_timer *t)
 {
-    refuse_connect(container_of(t, struct connect_request, timer), 408, "request_timeout",
+    refuse_connect(container_of(t, struct connect_request, client.timer), 408, "request_timeout",
                    "The request took too long.");
 }
 
@@ -89,19 +66,17 @@ static bool host_field_agrees(const struct h1_request *q, const struct egress_in
 static void on_connect_decided(struct authorization *z)
 {
     struct connect_request *a = container_of(z, struct connect_request, authorization);
-    struct lease *l = z->lease;
-    const struct egress_decision *d = &l->decision;
-    struct relay_start s = {
-        .box = a->box, .lease = l, .read = buf_str(&a->in), .greeting = STR(established)
-    };
+    const struct egress_decision *d = &z->lease->decision;
+    int fd = take_fd(&a->client.fd);
 
-    s.client = take_fd(&a->fd);
-    if (d->verdict == EGRESS_DENIED) {
-        refuse_http(a->box, s.client, d->status, &a->intent, d, &d->why);
-    } else {
-        z->lease = NULL;
-        relay_begin(&s);
-    }
+    if (d->verdict == EGRESS_DENIED)
+        refuse_http(a->client.box, fd, d->status, &a->intent, d, &d->why);
+    else
+        relay_begin(&(struct relay_start){ .box = a->client.box,
+                                           .client = fd,
+                                           .lease = take_ptr(z->lease),
+                                           .read = buf_str(&a->in),
+                                           .greeting = STR(established) });
     connect_request_end(a);
 }
 
@@ -122,10 +97,10 @@ static void authorize_connect(struct connect_request *a, const struct h1_request
                        "The Host field differs from the target of the CONNECT request.");
         return;
     }
-    loop_fd_stop(&a->socket);
-    loop_timer_stop(&a->timer);
+    loop_fd_stop(&a->client.socket);
+    loop_timer_stop(&a->client.timer);
     buf_drop(&a->in, head);
-    authorize_start(&a->authorization, a->box, &a->intent, on_connect_decided);
+    authorize_start(&a->authorization, a->client.box, &a->intent, on_connect_decided);
 }
 
 /* Returns false if the head is not complete. */
@@ -147,7 +122,7 @@ static bool read_connect_head(struct connect_request *a)
 
 static void on_connect_bytes(struct loop_fd *s, unsigned events)
 {
-    struct connect_request *a = container_of(s, struct connect_request, socket);
+    struct connect_request *a = container_of(s, struct connect_request, client.socket);
     size_t room = a->in.n < EGRESS_HEAD_MAX ? EGRESS_HEAD_MAX - a->in.n : 0;
     char *to;
     ssize_t n;
@@ -156,7 +131,7 @@ static void on_connect_bytes(struct loop_fd *s, unsigned events)
         refuse_connect(a, 431, "bad_request", "The request head is too long.");
         return;
     }
-    n = recv(a->fd, to, room, MSG_DONTWAIT);
+    n = recv(s->fd, to, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -170,25 +145,16 @@ static void on_connect_bytes(struct loop_fd *s, unsigned events)
 void connect_accept(struct egress_box *b, int fd, const struct address *client,
                     uint16_t client_port, struct str read)
 {
-    struct loop *l = b->egress->loop;
     struct connect_request *a = new0(sizeof *a);
 
-    a->open =
-        (struct egress_open){ .reconsider = on_connect_reconsider, .close = on_connect_close };
-    a->box = b;
-    a->fd = fd;
     a->intent = (struct egress_intent){ .adapter = EGRESS_BY_CONNECT,
                                         .client = *client,
                                         .client_port = client_port };
     buf_init(&a->in, EGRESS_READ_MAX);
-    egress_open_join(b, &a->open);
-    if (buf_add(&a->in, read) < 0) {
+    egress_client_join(&a->client, b, fd, on_connect_close);
+    if (buf_add(&a->in, read) < 0)
         connect_request_end(a);
-        return;
-    }
-    if (read_connect_head(a))
-        return;
-    if (loop_fd_start(l, &a->socket, fd, LOOP_READ, on_connect_bytes, NULL) < 0 ||
-        loop_timer_start(l, &a->timer, clock_mono() + EGRESS_HEAD_NS, on_connect_timeout, NULL) < 0)
+    else if (!read_connect_head(a) &&
+             !egress_client_wait(&a->client, EGRESS_HEAD_NS, on_connect_bytes, on_connect_timeout))
         connect_request_end(a);
 }

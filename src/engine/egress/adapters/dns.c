@@ -29,7 +29,6 @@ struct return_path {
 };
 
 struct dns_adapter {
-    struct egress_box *box;
     struct dns_names *names;
     struct udp {
         struct dns_adapter *adapter;
@@ -66,17 +65,6 @@ static void set_message_header(struct msghdr *h, struct return_path *w, struct i
                           .msg_controllen = w->control_n };
 }
 
-static void prepare_dns_batch(struct dns_batch *b)
-{
-    b->n = 0;
-    for (size_t i = 0; i < BATCH; i++) {
-        b->in_bytes[i] = (struct iovec){ b->questions[i], sizeof b->questions[i] };
-        b->ways[i].peer_n = sizeof b->ways[i].peer;
-        b->ways[i].control_n = sizeof b->ways[i].control;
-        set_message_header(&b->in[i].msg_hdr, &b->ways[i], &b->in_bytes[i]);
-    }
-}
-
 /* Clients repeat a question whose answer was lost. */
 static void send_answers(int fd, struct dns_batch *b)
 {
@@ -101,17 +89,6 @@ static void on_udp_answer(struct names_waiter *waiter, struct str answer)
     free(w);
 }
 
-static void wait_for_udp_answer(struct udp *u, const struct return_path *way,
-                                const struct dns_query *q, const struct names_client *from)
-{
-    struct dns_udp_waiter *w = new0(sizeof *w);
-
-    w->fd = u->source.fd;
-    w->way = *way;
-    list_append(&u->adapter->waiting, &w->link);
-    names_wait(u->adapter->names, &w->waiter, q, from, on_udp_answer);
-}
-
 static void resolve_datagram(struct udp *u, struct dns_batch *b, size_t at)
 {
     struct return_path *way = &b->ways[at];
@@ -125,8 +102,14 @@ static void resolve_datagram(struct udp *u, struct dns_batch *b, size_t at)
     if (!address_from_sockaddr(&way->peer.sa, &from.address, &from.port))
         return;
     n = names_answer(u->adapter->names, message, &from, &q, b->answers[b->n]);
-    if (n == NAMES_LATER)
-        wait_for_udp_answer(u, way, &q, &from);
+    if (n == NAMES_LATER) {
+        struct dns_udp_waiter *w = new0(sizeof *w);
+
+        w->fd = u->source.fd;
+        w->way = *way;
+        list_append(&u->adapter->waiting, &w->link);
+        names_wait(u->adapter->names, &w->waiter, &q, &from, on_udp_answer);
+    }
     if (n <= 0)
         return;
     b->out_bytes[b->n] = (struct iovec){ b->answers[b->n], (size_t)n };
@@ -140,7 +123,13 @@ static void on_dns_datagrams(struct loop_fd *s, unsigned events)
     struct dns_batch b;
     int n;
 
-    prepare_dns_batch(&b);
+    b.n = 0;
+    for (size_t i = 0; i < BATCH; i++) {
+        b.in_bytes[i] = (struct iovec){ b.questions[i], sizeof b.questions[i] };
+        b.ways[i].peer_n = sizeof b.ways[i].peer;
+        b.ways[i].control_n = sizeof b.ways[i].control;
+        set_message_header(&b.in[i].msg_hdr, &b.ways[i], &b.in_bytes[i]);
+    }
     n = recvmmsg(s->fd, b.in, BATCH, MSG_DONTWAIT, NULL);
     for (int i = 0; i < n; i++)
         resolve_datagram(u, &b, (size_t)i);
@@ -148,36 +137,24 @@ static void on_dns_datagrams(struct loop_fd *s, unsigned events)
 }
 
 /* A missing listener (no IPv6) is not an error. */
-static int serve_dns_listeners(struct dns_adapter *d, int i, int udp, int tcp, struct err *e)
-{
-    struct loop *l = d->box->egress->loop;
-    int r = 0;
-
-    d->udp[i].adapter = d;
-    if (udp >= 0)
-        r = loop_fd_start(l, &d->udp[i].source, udp, LOOP_READ, on_dns_datagrams, e);
-    if (r >= 0 && tcp >= 0)
-        r = dns_tcp_new(d->names, l, tcp, &d->tcp[i], e);
-    return r;
-}
-
 int dns_adapter_new(struct egress_box *b, struct dns_adapter **ret, struct err *e)
 {
-    struct dns_adapter *d = new0(sizeof *d);
+    static const enum listener_slot udp[] = { LISTENER_DNS_UDP4, LISTENER_DNS_UDP6 };
+    static const enum listener_slot tcp[] = { LISTENER_DNS_TCP4, LISTENER_DNS_TCP6 };
+    struct dns_adapter *d = *ret = new0(sizeof *d);
     const int *fd = b->listeners.fd;
-    int r;
+    struct loop *l = b->egress->loop;
+    int r = 0;
 
-    d->box = b;
     d->names = names_new(b);
-    r = serve_dns_listeners(d, 0, fd[LISTENER_DNS_UDP4], fd[LISTENER_DNS_TCP4], e);
-    if (r >= 0)
-        r = serve_dns_listeners(d, 1, fd[LISTENER_DNS_UDP6], fd[LISTENER_DNS_TCP6], e);
-    if (r < 0) {
-        dns_adapter_free(d);
-        return r;
+    for (size_t i = 0; i < COUNT_OF(d->udp) && r >= 0; i++) {
+        d->udp[i].adapter = d;
+        if (fd[udp[i]] >= 0)
+            r = loop_fd_start(l, &d->udp[i].source, fd[udp[i]], LOOP_READ, on_dns_datagrams, e);
+        if (r >= 0 && fd[tcp[i]] >= 0)
+            r = dns_tcp_new(d->names, l, fd[tcp[i]], &d->tcp[i], e);
     }
-    *ret = d;
-    return 0;
+    return r;
 }
 
 void dns_adapter_free(struct dns_adapter *d)

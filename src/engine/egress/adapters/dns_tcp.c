@@ -80,8 +80,7 @@ static void end_dns_connection(struct dns_connection *c)
     c->dead = true;
     loop_fd_stop(&c->source);
     loop_timer_stop(&c->idle);
-    loop_later(c->tcp->loop, &c->free_later, on_free_dns_connection,
-               NULL); /* may be pending already */
+    loop_later(c->tcp->loop, &c->free_later, on_free_dns_connection, NULL); /* may be pending */
 }
 
 static void on_dns_idle(struct loop_timer *t);
@@ -128,12 +127,10 @@ static void flush_dns_answers(struct dns_connection *c)
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0) {
+        if (n < 0 && errno != EAGAIN)
             end_dns_connection(c);
+        if (n < 0)
             return;
-        }
         buf_drop(&c->out, (size_t)n);
         restart_dns_idle_timer(c);
     }
@@ -148,11 +145,9 @@ static void take_tcp_questions(struct dns_connection *c)
     while (!c->dead && !is_dns_connection_full(c) && c->in.n >= LENGTH) {
         size_t length = (size_t)((uint8_t)c->in.p[0] << 8 | (uint8_t)c->in.p[1]);
 
-        if (length == 0 || length > EGRESS_DNS_QUERY_MAX) {
+        if (length == 0 || length > EGRESS_DNS_QUERY_MAX)
             end_dns_connection(c);
-            return;
-        }
-        if (c->in.n - LENGTH < length)
+        if (c->dead || c->in.n - LENGTH < length)
             return;
         resolve_tcp_question(c, (struct str){ c->in.p + LENGTH, length });
         buf_drop(&c->in, LENGTH + length);
@@ -205,11 +200,10 @@ static void resolve_tcp_question(struct dns_connection *c, struct str message)
     int n = names_answer(c->tcp->names, message, &c->from, &q, out);
     struct dns_tcp_waiter *w;
 
-    if (n >= 0) {
-        if (n > 0)
-            queue_dns_answer(c, (struct str){ (const char *)out, (size_t)n });
+    if (n > 0)
+        queue_dns_answer(c, (struct str){ (const char *)out, (size_t)n });
+    if (n >= 0)
         return;
-    }
     w = new0(sizeof *w);
     w->connection = c;
     list_append(&c->waiting, &w->link);
@@ -270,22 +264,7 @@ static void add_dns_connection(struct dns_tcp *t, int fd, const struct sockaddr 
 
 static void on_dns_accept_again(struct loop_timer *timer)
 {
-    struct dns_tcp *t = container_of(timer, struct dns_tcp, accept_again);
-
-    loop_fd_want(&t->listener, LOOP_READ, NULL);
-}
-
-/* No descriptors are left for accept(): connections wait in the backlog. */
-static void pause_dns_accepting(struct dns_tcp *t)
-{
-    loop_fd_want(&t->listener, 0, NULL);
-    loop_timer_start(t->loop, &t->accept_again, clock_mono() + ACCEPT_AGAIN_NS, on_dns_accept_again,
-                     NULL);
-}
-
-static bool is_dns_accept_shortage(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    loop_fd_want(&container_of(timer, struct dns_tcp, accept_again)->listener, LOOP_READ, NULL);
 }
 
 static void on_dns_acceptable(struct loop_fd *s, unsigned events)
@@ -301,27 +280,24 @@ static void on_dns_acceptable(struct loop_fd *s, unsigned events)
             add_dns_connection(t, fd, (struct sockaddr *)&from);
             continue;
         }
-        if (is_dns_accept_shortage(errno))
-            pause_dns_accepting(t);
-        if (is_dns_accept_shortage(errno) || errno == EAGAIN)
+        if (errno == EAGAIN)
             return;
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            loop_fd_want(s, 0, NULL); /* connections wait in the backlog */
+            loop_timer_start(t->loop, &t->accept_again, clock_mono() + ACCEPT_AGAIN_NS,
+                             on_dns_accept_again, NULL);
+            return;
+        }
     }
 }
 
 int dns_tcp_new(struct dns_names *n, struct loop *l, int fd, struct dns_tcp **ret, struct err *e)
 {
-    struct dns_tcp *t = new0(sizeof *t);
-    int r;
+    struct dns_tcp *t = *ret = new0(sizeof *t);
 
     t->names = n;
     t->loop = l;
-    r = loop_fd_start(l, &t->listener, fd, LOOP_READ, on_dns_acceptable, e);
-    if (r < 0) {
-        free(t);
-        return r;
-    }
-    *ret = t;
-    return 0;
+    return loop_fd_start(l, &t->listener, fd, LOOP_READ, on_dns_acceptable, e);
 }
 
 void dns_tcp_free(struct dns_tcp *t)

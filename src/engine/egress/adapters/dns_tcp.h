@@ -9,7 +9,7 @@
 
 struct dns_tcp;
 
-/* Serves a listening socket, which the caller keeps. */
+/* Serves a listening socket, which the caller keeps. *ret is set also on failure. */
 int dns_tcp_new(struct dns_names *n, struct loop *l, int fd, struct dns_tcp **ret, struct err *e);
 void dns_tcp_free(struct dns_tcp *t); /* closes every connection; accepts NULL */
 

@@ -64,19 +64,14 @@ static int answer_blocked(const struct dns_query *q, uint8_t out[static NAMES_AN
     return build_reply(q, &(struct dns_reply){ .blocked = true }, out);
 }
 
-static bool is_address_type(const struct dns_query *q)
-{
-    return q->question.type == DNS_A || q->question.type == DNS_AAAA;
-}
-
 /* Adds the IPv6 address only if the box captures IPv6. */
 static void set_reply_addresses(const struct dns_names *n, const struct synthetic *s, int64_t left,
                                 struct dns_reply *ret)
 {
-    *ret = (struct dns_reply){ .rcode = DNS_NOERROR, .addresses = { s->v4, s->v6 }, .n = 1 };
-    if (n->box->listeners.fd[LISTENER_CAPTURE6] >= 0)
-        ret->n = 2;
-    ret->ttl = left < NS_PER_S ? 1 : (uint32_t)(left / NS_PER_S);
+    *ret = (struct dns_reply){ .rcode = DNS_NOERROR,
+                               .addresses = { s->v4, s->v6 },
+                               .n = n->box->listeners.fd[LISTENER_CAPTURE6] >= 0 ? 2 : 1,
+                               .ttl = left < NS_PER_S ? 1 : (uint32_t)(left / NS_PER_S) };
 }
 
 /* Fills in the reply from a mapping, if it belongs to the current policy and has not expired. */
@@ -109,30 +104,23 @@ static void deny_name(struct dns_names *n, const struct egress_intent *i, struct
 #define DENY(n, i, d, code, next, ...)                                                             \
     (refuse_reason(&(d)->why, (code), (next), __VA_ARGS__), deny_name((n), (i), (d)))
 
-static bool is_reserved_name(struct str name)
+static struct egress_intent dns_intent_of(const struct names_client *from, struct str name)
 {
-    static const char *const local[] = { "inference.local", "policy.local" };
+    struct egress_intent i = { .adapter = EGRESS_BY_DNS,
+                               .client = from->address,
+                               .client_port = from->port };
 
-    for (size_t i = 0; i < COUNT_OF(local); i++)
-        if (str_eq(name, str_from(local[i])))
-            return true;
-    return false;
-}
-
-static struct egress_intent dns_intent_of(const struct names_client *from)
-{
-    return (struct egress_intent){ .adapter = EGRESS_BY_DNS,
-                                   .client = from->address,
-                                   .client_port = from->port };
+    str_copy(name, i.host.name, sizeof i.host.name);
+    return i;
 }
 
 /* Whether the policy has an endpoint for the name. */
 static bool is_eligible(struct dns_names *n, const struct names_client *from,
                         const struct dns_query *q)
 {
-    struct egress_intent i = dns_intent_of(from);
-    struct egress_decision d = { 0 };
     struct str name = str_from(q->question.name);
+    struct egress_intent i = dns_intent_of(from, name);
+    struct egress_decision d = { 0 };
     struct egress_ports ports;
 
     if (host_parse(name, false, &i.host, NULL) < 0 || i.host.is_address) {
@@ -144,7 +132,7 @@ static bool is_eligible(struct dns_names *n, const struct names_client *from,
     if (!n->box->snapshot) {
         egress_box_reason(n->box, &d.why);
         deny_name(n, &i, &d);
-    } else if (is_reserved_name(name)) {
+    } else if (str_eq(name, STR("inference.local")) || str_eq(name, STR("policy.local"))) {
         DENY(n, &i, &d, "not_served", "Use an endpoint of the policy.",
              "%s is not served in this sandbox.", i.host.name);
     } else if (egress_name(n->box->snapshot, name, &ports, &d.why) == EGRESS_DENIED) {
@@ -157,33 +145,23 @@ static bool is_eligible(struct dns_names *n, const struct names_client *from,
 
 static struct name_lookup *find_name_lookup(struct dns_names *n, struct str name)
 {
-    for (struct link *m = list_first(&n->lookups); m; m = list_after(&n->lookups, m)) {
-        struct name_lookup *a = container_of(m, struct name_lookup, link);
-
+    LIST_EACH (struct name_lookup, a, &n->lookups, link)
         if (a->lease->decision.snapshot == n->box->snapshot &&
             str_eq(str_from(a->lease->intent.host.name), name))
             return a;
-    }
     return NULL;
 }
 
 /* Whether the name shares a running lookup, is cached, or a lookup is left in the budget. */
-static bool may_look_up_name(struct dns_names *n, struct str name)
+static bool may_wait_for_name(struct dns_names *n, const struct names_client *from, struct str name)
 {
-    return find_name_lookup(n, name) || lease_lookup_left(n->box) ||
-           !dns_resolver_would_query(&n->box->egress->resolver, name);
-}
-
-static bool may_wait_for_name(struct dns_names *n, const struct names_client *from,
-                              const struct dns_query *q)
-{
-    struct egress_intent i = dns_intent_of(from);
+    struct egress_intent i = dns_intent_of(from, name);
     struct egress_decision d = { 0 };
-    struct str name = str_from(q->question.name);
 
-    if (n->n_waiting < EGRESS_DNS_WAITING_MAX && may_look_up_name(n, name))
+    if (n->n_waiting < EGRESS_DNS_WAITING_MAX &&
+        (find_name_lookup(n, name) || lease_lookup_left(n->box) ||
+         !dns_resolver_would_query(&n->box->egress->resolver, name)))
         return true;
-    str_copy(name, i.host.name, sizeof i.host.name);
     DENY(n, &i, &d, "lookup_limit", "Look up fewer names per second.",
          "The limit of DNS lookups is reached: %d per second.", EGRESS_LOOKUPS_A_SECOND);
     return false;
@@ -197,7 +175,7 @@ static bool reply_from_policy(struct dns_names *n, const struct names_client *fr
     int64_t now = clock_mono(), ttl_ns = EGRESS_DNS_TTL_MAX * NS_PER_S;
     struct fake_mapping m = { .generation = n->box->generation,
                               .expires = now + ttl_ns + EGRESS_DNS_SLACK_NS };
-    struct egress_intent i = dns_intent_of(from);
+    struct egress_intent i = dns_intent_of(from, name);
     struct egress_decision d = { .id = ++n->box->egress->decisions,
                                  .generation = n->box->generation };
     struct synthetic s;
@@ -206,7 +184,6 @@ static bool reply_from_policy(struct dns_names *n, const struct names_client *fr
     if (!egress_name_declared(n->box->snapshot, name))
         return false;
     *ret = (struct dns_reply){ .rcode = DNS_SERVFAIL };
-    str_copy(name, i.host.name, sizeof i.host.name);
     str_copy(name, m.name, sizeof m.name);
     d.verdict = egress_name(n->box->snapshot, name, &m.ports, &d.why);
     if (!audit_allow(n->box->audit, &i, &d)) {
@@ -228,6 +205,7 @@ int names_answer(struct dns_names *n, struct str message, const struct names_cli
 {
     enum dns_rcode refuse;
     struct dns_reply reply;
+    struct str name;
     struct err e;
 
     if (dns_parse_query(message, q, &refuse, &e) < 0) {
@@ -237,15 +215,16 @@ int names_answer(struct dns_names *n, struct str message, const struct names_cli
         audit_malformed(n->box->audit, EGRESS_BY_DNS, e.msg);
         return refuse == DNS_NXDOMAIN ? answer_blocked(q, out) : answer_code(q, refuse, out);
     }
-    if (reply_from_mapping(n, str_from(q->question.name), &reply))
+    name = str_from(q->question.name);
+    if (reply_from_mapping(n, name, &reply))
         return build_reply(q, &reply, out);
     if (!is_eligible(n, from, q))
         return n->box->snapshot ? answer_blocked(q, out) : answer_code(q, DNS_SERVFAIL, out);
-    if (!is_address_type(q))
+    if (q->question.type != DNS_A && q->question.type != DNS_AAAA)
         return answer_code(q, DNS_NOERROR, out);
-    if (reply_from_policy(n, from, str_from(q->question.name), &reply))
+    if (reply_from_policy(n, from, name, &reply))
         return build_reply(q, &reply, out);
-    return may_wait_for_name(n, from, q) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
+    return may_wait_for_name(n, from, name) ? NAMES_LATER : answer_code(q, DNS_SERVFAIL, out);
 }
 
 /* --- Lookups --- */
@@ -269,13 +248,6 @@ static bool resolves_to_own_address(const struct dns_names *n, const struct dns_
     return false;
 }
 
-static enum dns_rcode rcode_of(enum dns_outcome o)
-{
-    if (o == DNS_LOOKUP_NXDOMAIN)
-        return DNS_NXDOMAIN;
-    return o == DNS_LOOKUP_NODATA ? DNS_NOERROR : DNS_SERVFAIL;
-}
-
 /* Returns DNS_NOERROR if the decision allows the name. Otherwise records the denial and returns the
  * code to reply with: DNS_REFUSED if the policy denies the addresses. */
 static enum dns_rcode decide_lookup(struct name_lookup *a, struct egress_ports *ports)
@@ -294,7 +266,9 @@ static enum dns_rcode decide_lookup(struct name_lookup *a, struct egress_ports *
         lease_refuse(a->lease, 502, "resolution_failed",
                      "Check the spelling of the name, or try again later.",
                      "%s cannot be resolved: %s.", name, dns_outcome_name(k->outcome));
-        return rcode_of(k->outcome);
+        return k->outcome == DNS_LOOKUP_NXDOMAIN ? DNS_NXDOMAIN
+               : k->outcome == DNS_LOOKUP_NODATA ? DNS_NOERROR
+                                                 : DNS_SERVFAIL;
     }
     if (resolves_to_own_address(n, k)) {
         lease_refuse(a->lease, 403, "ssrf_denied",
@@ -329,18 +303,12 @@ static bool record_allowed_name(struct name_lookup *a)
     return lease_refuse_unrecorded(a->lease);
 }
 
-static int64_t clamp_ttl(uint32_t ttl)
-{
-    if (ttl < 1)
-        return 1;
-    return ttl < EGRESS_DNS_TTL_MAX ? ttl : EGRESS_DNS_TTL_MAX;
-}
-
 static bool map_name_to_fake(struct name_lookup *a, const struct egress_ports *ports,
                              struct dns_reply *ret)
 {
     struct dns_names *n = a->names;
-    int64_t now = clock_mono(), ttl_ns = clamp_ttl(a->lookup.ttl) * NS_PER_S;
+    int64_t ttl = a->lookup.ttl < EGRESS_DNS_TTL_MAX ? a->lookup.ttl : EGRESS_DNS_TTL_MAX;
+    int64_t now = clock_mono(), ttl_ns = (ttl ? ttl : 1) * NS_PER_S;
     struct fake_mapping m = { .ports = *ports, .generation = n->box->generation };
     struct synthetic s;
     struct err e;
@@ -355,20 +323,17 @@ static bool map_name_to_fake(struct name_lookup *a, const struct egress_ports *p
     return true;
 }
 
-static void reply_to_waiter(struct names_waiter *w, const struct dns_reply *s)
-{
-    uint8_t out[NAMES_ANSWER_MAX];
-    int n = build_reply(&w->query, s, out);
-
-    names_forget(w);
-    w->done_(w, (struct str){ (const char *)out, (size_t)n });
-}
-
 static void reply_to_waiters(struct name_lookup *a, const struct dns_reply *reply)
 {
     link_leave(&a->link); /* so that no further client joins */
-    for (struct link *m; (m = list_first(&a->waiters));)
-        reply_to_waiter(container_of(m, struct names_waiter, link_), reply);
+    for (struct link *m; (m = list_first(&a->waiters));) {
+        struct names_waiter *w = container_of(m, struct names_waiter, link_);
+        uint8_t out[NAMES_ANSWER_MAX];
+        int n = build_reply(&w->query, reply, out);
+
+        names_forget(w);
+        w->done_(w, (struct str){ (const char *)out, (size_t)n });
+    }
     free_name_lookup(a);
 }
 
@@ -393,29 +358,23 @@ static void on_name_refused(struct loop_later *s)
                      &(struct dns_reply){ .rcode = DNS_SERVFAIL });
 }
 
-static struct name_lookup *start_name_lookup(struct dns_names *n, const struct dns_query *q,
-                                             const struct names_client *from)
-{
-    struct name_lookup *a = new0(sizeof *a);
-    struct egress_intent i = dns_intent_of(from);
-
-    str_copy(str_from(q->question.name), i.host.name, sizeof i.host.name);
-    a->names = n;
-    a->lease = lease_new(n->box, &i);
-    a->lease->decision.snapshot = egress_snapshot_ref(n->box->snapshot);
-    list_append(&n->lookups, &a->link);
-    if (!lease_look_up(a->lease, &a->lookup, on_name_found))
-        loop_later(n->box->egress->loop, &a->refused, on_name_refused, NULL);
-    return a;
-}
-
 void names_wait(struct dns_names *n, struct names_waiter *w, const struct dns_query *q,
                 const struct names_client *from, names_fn *done)
 {
-    struct name_lookup *a = find_name_lookup(n, str_from(q->question.name));
+    struct str name = str_from(q->question.name);
+    struct name_lookup *a = find_name_lookup(n, name);
 
-    if (!a)
-        a = start_name_lookup(n, q, from);
+    if (!a) {
+        struct egress_intent i = dns_intent_of(from, name);
+
+        a = new0(sizeof *a);
+        a->names = n;
+        a->lease = lease_new(n->box, &i);
+        a->lease->decision.snapshot = egress_snapshot_ref(n->box->snapshot);
+        list_append(&n->lookups, &a->link);
+        if (!lease_look_up(a->lease, &a->lookup, on_name_found))
+            loop_later(n->box->egress->loop, &a->refused, on_name_refused, NULL);
+    }
     w->query = *q;
     w->done_ = done;
     w->names_ = n;

@@ -74,55 +74,39 @@ static size_t extension_length(int protocol, uint8_t length)
     return protocol == IPPROTO_AH ? ((size_t)length + 2) * 4 : ((size_t)length + 1) * 8;
 }
 
-/* Skips the extension headers. Afterwards p->protocol is the first protocol that is not an
- * extension. */
-static void skip_extensions(struct str packet, struct nflog_packet *p)
+/* Skips the extension headers: p->protocol is the first protocol that is not an extension. */
+static bool parse_ipv6_packet(struct str packet, struct nflog_packet *p)
 {
     size_t at = V6_HEAD;
 
-    for (int i = 0; i < V6_HEADERS_MAX && is_extension(p->protocol); i++) {
-        uint8_t next;
-        size_t length;
-        bool later;
-
-        if (at > packet.n || packet.n - at < 8)
-            return;
-        next = u8_at(packet, at);
-        length = extension_length(p->protocol, u8_at(packet, at + 1));
-        later = p->protocol == IPPROTO_FRAGMENT && (u16_at(packet, at + 2) & 0xfff8) != 0;
-        p->protocol = next;
-        if (later)
-            return; /* its ports were in the first fragment */
-        at += length;
-    }
-    read_packet_ports(packet, at, p);
-}
-
-static bool parse_ipv6_packet(struct str packet, struct nflog_packet *p)
-{
     if (packet.n < V6_HEAD)
         return false;
     p->protocol = u8_at(packet, 6);
     p->from.v6 = p->to.v6 = true;
     memcpy(p->from.bytes, packet.p + 8, 16);
     memcpy(p->to.bytes, packet.p + 24, 16);
-    skip_extensions(packet, p);
+    for (int i = 0; i < V6_HEADERS_MAX && is_extension(p->protocol); i++) {
+        int extension = p->protocol;
+
+        if (at > packet.n || packet.n - at < 8)
+            return true;
+        p->protocol = u8_at(packet, at);
+        if (extension == IPPROTO_FRAGMENT && (u16_at(packet, at + 2) & 0xfff8) != 0)
+            return true; /* its ports were in the first fragment */
+        at += extension_length(extension, u8_at(packet, at + 1));
+    }
+    read_packet_ports(packet, at, p);
     return true;
 }
 
 bool nflog_parse_packet(struct str packet, struct nflog_packet *ret)
 {
+    int version = packet.n ? u8_at(packet, 0) >> 4 : 0;
+
     *ret = (struct nflog_packet){ 0 };
-    if (packet.n == 0)
-        return false;
-    switch (u8_at(packet, 0) >> 4) {
-    case 4:
+    if (version == 4)
         return parse_ipv4_packet(packet, ret);
-    case 6:
-        return parse_ipv6_packet(packet, ret);
-    default:
-        return false;
-    }
+    return version == 6 && parse_ipv6_packet(packet, ret);
 }
 
 /* --- Netlink --- */
@@ -184,20 +168,11 @@ struct rejects {
     struct loop_fd source;
 };
 
-static void record_rejected_packets(struct rejects *r, struct str datagram)
-{
-    struct nflog_packet p;
-
-    while (nflog_next(&datagram, &p)) {
-        r->box->counters.denied++;
-        audit_reject(r->box->audit, p.protocol, &p.from, p.from_port, &p.to, p.to_port);
-    }
-}
-
 static void on_rejects_readable(struct loop_fd *s, unsigned events)
 {
     struct rejects *r = container_of(s, struct rejects, source);
     char datagram[DATAGRAM_MAX];
+    struct nflog_packet p;
 
     for (int i = 0; i < READS_A_BATCH; i++) {
         struct sockaddr_nl from = { 0 };
@@ -207,26 +182,24 @@ static void on_rejects_readable(struct loop_fd *s, unsigned events)
 
         if (n < 0 && errno != ENOBUFS && errno != EINTR)
             return;
-        if (n > 0 && from.nl_family == AF_NETLINK && from.nl_pid == 0) /* the kernel */
-            record_rejected_packets(r, (struct str){ datagram, (size_t)n });
+        if (n <= 0 || from.nl_family != AF_NETLINK || from.nl_pid != 0) /* not the kernel */
+            continue;
+        for (struct str left = { datagram, (size_t)n }; nflog_next(&left, &p);) {
+            r->box->counters.denied++;
+            audit_reject(r->box->audit, p.protocol, &p.from, p.from_port, &p.to, p.to_port);
+        }
     }
 }
 
 int rejects_new(struct egress_box *b, struct rejects **ret, struct err *e)
 {
     int fd = b->listeners.fd[LISTENER_REJECTS];
-    struct rejects *r = new0(sizeof *r);
-    int got = 0;
+    struct rejects *r = *ret = new0(sizeof *r);
 
     r->box = b;
-    if (fd >= 0)
-        got = loop_fd_start(b->egress->loop, &r->source, fd, LOOP_READ, on_rejects_readable, e);
-    if (got < 0) {
-        free(r);
-        return got;
-    }
-    *ret = r;
-    return 0;
+    return fd < 0
+               ? 0
+               : loop_fd_start(b->egress->loop, &r->source, fd, LOOP_READ, on_rejects_readable, e);
 }
 
 void rejects_free(struct rejects *r)

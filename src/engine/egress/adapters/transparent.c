@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The adapter of connections that the boundary captured. The program dialled a synthetic address of
  * policy DNS, which is mapped to a name, or a real address. */
-#include <stdlib.h>
-
 #include "base/own.h"
 #include "engine/egress/adapters/adapters.h"
 #include "engine/egress/audit.h"
@@ -11,37 +9,21 @@
 #include "engine/egress/relays/relays.h"
 
 struct captured_connection {
-    struct egress_open open;
-    struct egress_box *box;
-    int fd;
+    struct egress_client client;
     struct authorization authorization;
-    struct loop_later later;
 };
-
-static void on_captured_free(struct loop_later *l)
-{
-    free(container_of(l, struct captured_connection, later));
-}
 
 static void captured_connection_end(struct captured_connection *c)
 {
-    int fd = take_fd(&c->fd);
-
-    egress_open_leave(c->box, &c->open);
     authorize_cancel(&c->authorization);
-    if (fd >= 0)
-        refuse_reset(fd);
-    loop_later(c->box->egress->loop, &c->later, on_captured_free, NULL);
+    if (c->client.fd >= 0)
+        refuse_reset(take_fd(&c->client.fd));
+    egress_client_end(&c->client);
 }
 
 static void on_captured_close(struct egress_open *o, const char *how)
 {
-    captured_connection_end(container_of(o, struct captured_connection, open));
-}
-
-/* authorize.h notices a new policy by itself. */
-static void on_captured_reconsider(struct egress_open *o)
-{
+    captured_connection_end(container_of(o, struct captured_connection, client.open));
 }
 
 static void on_captured_decided(struct authorization *z)
@@ -50,16 +32,8 @@ static void on_captured_decided(struct authorization *z)
 
     if (z->lease->decision.verdict != EGRESS_DENIED)
         relay_begin(&(struct relay_start){
-            .box = c->box, .client = take_fd(&c->fd), .lease = take_ptr(z->lease) });
+            .box = c->client.box, .client = take_fd(&c->client.fd), .lease = take_ptr(z->lease) });
     captured_connection_end(c);
-}
-
-static bool mapping_has_port(const struct egress_ports *p, uint16_t port)
-{
-    for (size_t i = 0; !p->any && i < p->n; i++)
-        if (p->p[i] == port)
-            return true;
-    return p->any;
 }
 
 /* Whether the mapping's addresses and ports were checked by the current policy and have not
@@ -77,16 +51,12 @@ static const char *find_mapping_flaw(const struct egress_box *b, const struct fa
 {
     if (!m)
         return "The sandbox's resolver did not assign this address.";
-    if (!is_mapping_current(b, m))
+    if (!is_mapping_current(b, m) || m->ports.any)
         return NULL;
-    if (!mapping_has_port(&m->ports, port))
-        return "The policy does not allow this port for the name.";
-    return NULL;
-}
-
-static bool is_capture_port(const struct address *to, uint16_t port)
-{
-    return port == LISTENERS_CAPTURE_PORT && address_classify(to) == ADDRESS_LOOPBACK;
+    for (size_t i = 0; i < m->ports.n; i++)
+        if (m->ports.p[i] == port)
+            return NULL;
+    return "The policy does not allow this port for the name.";
 }
 
 static void deny_captured(struct egress_box *b, int fd, const struct egress_intent *i,
@@ -103,32 +73,11 @@ static void deny_captured(struct egress_box *b, int fd, const struct egress_inte
     refuse_reset(fd);
 }
 
-static void aim_at_address(struct egress_intent *i, const struct address *to)
-{
-    i->host.is_address = true;
-    i->host.address = *to;
-    address_text(to, i->host.name);
-}
-
-static void aim_at_name(struct egress_intent *i, const struct fake_mapping *m, bool fresh)
-{
-    i->host = (struct host){ 0 };
-    memcpy(i->host.name, m->name, sizeof i->host.name);
-    if (!fresh)
-        return;
-    memcpy(i->pinned, m->pinned, sizeof i->pinned);
-    i->n_pinned = m->n_pinned;
-}
-
 static void authorize_captured(struct egress_box *b, int fd, const struct egress_intent *i)
 {
     struct captured_connection *c = new0(sizeof *c);
 
-    c->open =
-        (struct egress_open){ .reconsider = on_captured_reconsider, .close = on_captured_close };
-    c->box = b;
-    c->fd = fd;
-    egress_open_join(b, &c->open);
+    egress_client_join(&c->client, b, fd, on_captured_close);
     authorize_start(&c->authorization, b, i, on_captured_decided);
 }
 
@@ -139,12 +88,13 @@ void transparent_accept(struct egress_box *b, int fd, const struct address *clie
                                .port = port,
                                .client = *client,
                                .client_port = client_port,
-                               .dialled = *to };
+                               .dialled = *to,
+                               .host = { .is_address = true, .address = *to } };
     const struct fake_mapping *m;
     const char *why;
 
-    aim_at_address(&i, to);
-    if (is_capture_port(to, port)) {
+    address_text(to, i.host.name);
+    if (port == LISTENERS_CAPTURE_PORT && address_classify(to) == ADDRESS_LOOPBACK) {
         deny_captured(b, fd, &i, "The program connected to the capture port itself.");
         return;
     }
@@ -154,8 +104,14 @@ void transparent_accept(struct egress_box *b, int fd, const struct address *clie
     }
     m = fake_addresses_find(b->mapping, to);
     why = find_mapping_flaw(b, m, port);
-    if (m)
-        aim_at_name(&i, m, is_mapping_current(b, m));
+    if (m) {
+        i.host = (struct host){ 0 };
+        memcpy(i.host.name, m->name, sizeof i.host.name);
+    }
+    if (m && is_mapping_current(b, m)) {
+        memcpy(i.pinned, m->pinned, sizeof i.pinned);
+        i.n_pinned = m->n_pinned;
+    }
     if (why)
         deny_captured(b, fd, &i, why);
     else

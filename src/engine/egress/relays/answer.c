@@ -8,12 +8,6 @@
 
 static const struct h1_limits limits = { EGRESS_HEAD_MAX, H1_TARGET_MAX, H1_FIELDS_MAX };
 
-static void skip_answer_bytes(struct str *in, size_t n)
-{
-    in->p += n;
-    in->n -= n;
-}
-
 /* Passes a 1xx response on, except to HTTP/1.0 clients. */
 static int pass_interim(struct exchange *x, const struct h1_response *p, struct err *e)
 {
@@ -62,19 +56,8 @@ static int take_answer_head(struct exchange *x, struct str *in, struct err *e)
         return n;
     x->answer.scan = (struct h1_scan){ 0 };
     r = p.status < 200 ? pass_interim(x, &p, e) : begin_client_answer(x, &p, e);
-    skip_answer_bytes(in, (size_t)n);
+    *in = (struct str){ in->p + n, in->n - (size_t)n };
     return r;
-}
-
-static int add_answer_piece(struct exchange *x, struct str piece)
-{
-    struct buf *out = &x->down.bytes;
-    char line[BODY_CHUNK_LINE_MAX];
-    int r = x->answer.chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
-
-    if (r >= 0)
-        r = buf_add(out, piece);
-    return r >= 0 && x->answer.chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
 }
 
 static int take_answer_body(struct exchange *x, struct str *in, struct err *e)
@@ -86,7 +69,7 @@ static int take_answer_body(struct exchange *x, struct str *in, struct err *e)
     if (event < 0)
         return event;
     if (event == BODY_DATA)
-        r = add_answer_piece(x, piece);
+        r = exchange_add_piece(&x->down.bytes, a->chunked, piece);
     a->done = a->body.ended;
     if (a->done && a->chunked)
         r = buf_add(&x->down.bytes, BODY_LAST_CHUNK);
@@ -98,14 +81,10 @@ static int take_answer_body(struct exchange *x, struct str *in, struct err *e)
 /* A malformed answer is not passed on, and cannot pass for a complete one. */
 static void refuse_answer(struct exchange *x, const char *text)
 {
-    struct exchange_refusal no;
-
-    if (x->answer.begun) {
+    if (x->answer.begun)
         exchange_abort(x, "answer malformed");
-        return;
-    }
-    exchange_set_refusal(&no, 502, "upstream_malformed", text, "");
-    exchange_refuse(x, &no, "answer malformed");
+    else
+        exchange_refuse_as(x, 502, "upstream_malformed", text, "answer malformed");
 }
 
 static void take_upstream_answer(struct exchange *x)

@@ -81,22 +81,7 @@ void exchange_moved(struct exchange *x)
 
 static void refuse_late(struct exchange *x, int status, const char *text)
 {
-    struct exchange_refusal no;
-
-    exchange_set_refusal(&no, status, "timeout", text, "");
-    exchange_refuse(x, &no, "timeout");
-}
-
-static void run_out(struct exchange *x)
-{
-    bool clients = !x->request.body.ended && queue_left(&x->up) == 0 && !x->request.lost;
-
-    if (x->answer.begun)
-        exchange_abort(x, "timeout");
-    else if (clients)
-        refuse_late(x, 408, "timeout while receiving the rest of the request");
-    else
-        refuse_late(x, 504, "the destination did not answer in time");
+    exchange_refuse_as(x, status, "timeout", text, "timeout");
 }
 
 static void time_out(struct exchange *x)
@@ -113,7 +98,12 @@ static void time_out(struct exchange *x)
         refuse_late(x, 504, "the destination could not be reached in time");
         return;
     case EXCHANGE_RUNNING:
-        run_out(x);
+        if (x->answer.begun)
+            exchange_abort(x, "timeout");
+        else if (!x->request.body.ended && queue_left(&x->up) == 0 && !x->request.lost)
+            refuse_late(x, 408, "timeout while receiving the rest of the request");
+        else
+            refuse_late(x, 504, "the destination did not answer in time");
         return;
     case EXCHANGE_LINGERING:
     case EXCHANGE_ENDED:
@@ -135,23 +125,6 @@ static void on_exchange_timer(struct loop_timer *t)
 
 /* --- The client's socket --- */
 
-/* Returns false if nothing was received, or the exchange has ended. */
-static bool receive_client_bytes(struct exchange *x)
-{
-    static char room[EXCHANGE_READ_MAX];
-    ssize_t n = recv(x->client_fd, room, x->in.max - x->in.n, MSG_DONTWAIT);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (n < 0) {
-        exchange_abort(x, "client reset");
-        return false;
-    }
-    buf_add(&x->in, (struct str){ room, (size_t)n });
-    x->client_ended = n == 0;
-    return true;
-}
-
 /* Discards input until the client has read the answer: closing earlier would reset the
  * connection. */
 static void discard_lingering_bytes(struct exchange *x)
@@ -170,12 +143,21 @@ static void discard_lingering_bytes(struct exchange *x)
 
 static void read_client(struct exchange *x)
 {
+    static char room[EXCHANGE_READ_MAX];
+    ssize_t n;
+
     if (x->state == EXCHANGE_LINGERING) {
         discard_lingering_bytes(x);
         return;
     }
-    if (!receive_client_bytes(x))
+    n = recv(x->client_fd, room, x->in.max - x->in.n, MSG_DONTWAIT);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            exchange_abort(x, "client reset");
         return;
+    }
+    buf_add(&x->in, (struct str){ room, (size_t)n });
+    x->client_ended = n == 0;
     if (x->state == EXCHANGE_IDLE)
         exchange_next(x);
     else if (x->state == EXCHANGE_RUNNING && !x->request.body.ended)
@@ -206,12 +188,10 @@ static void on_exchange_free(struct loop_later *s)
 
 void exchange_drop_upstream(struct exchange *x, bool reset, const char *how)
 {
-    struct linger now = { .l_onoff = 1 };
-
     if (x->upstream_fd >= 0) {
         loop_fd_stop_to_close(&x->upstream);
         if (reset)
-            setsockopt(x->upstream_fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+            refuse_reset(take_fd(&x->upstream_fd));
         drop_fd(&x->upstream_fd);
         queue_done(&x->up);
         buf_done(&x->back);
@@ -301,6 +281,25 @@ void exchange_refuse(struct exchange *x, const struct exchange_refusal *no, cons
     exchange_linger(x, how);
 }
 
+void exchange_refuse_as(struct exchange *x, int status, const char *code, const char *text,
+                        const char *how)
+{
+    struct exchange_refusal no;
+
+    exchange_set_refusal(&no, status, code, text, "");
+    exchange_refuse(x, &no, how);
+}
+
+int exchange_add_piece(struct buf *out, bool chunked, struct str piece)
+{
+    char line[BODY_CHUNK_LINE_MAX];
+    int r = chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
+
+    if (r >= 0)
+        r = buf_add(out, piece);
+    return r >= 0 && chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
+}
+
 /* --- A new policy, and the end of the box --- */
 
 /* Keeps open connections that the new policy allows; decides pending ones anew. */
@@ -333,25 +332,23 @@ static void on_exchange_close(struct egress_open *o, const char *how)
 
 /* --- The beginning --- */
 
-static void init_buffers(struct exchange *x)
-{
-    buf_init(&x->in, EXCHANGE_READ_MAX);
-    buf_init(&x->back, EXCHANGE_READ_MAX);
-    buf_init(&x->greeting, GREETING_MAX);
-    buf_init(&x->request.target, TARGET_MAX);
-    queue_init(&x->up, OUT_MAX);
-    queue_init(&x->down, OUT_MAX);
-}
-
 struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
                               exchange_target_fn *set_target)
 {
     struct exchange *x = new0(sizeof(*x));
 
-    *x = (struct exchange){
-        .box = b, .client_fd = client, .upstream_fd = -1, .set_target = set_target
-    };
-    init_buffers(x);
+    *x = (struct exchange){ .box = b,
+                            .open = { .reconsider = on_exchange_reconsider,
+                                      .close = on_exchange_close },
+                            .client_fd = client,
+                            .upstream_fd = -1,
+                            .set_target = set_target,
+                            .in = BUF_INIT(EXCHANGE_READ_MAX),
+                            .back = BUF_INIT(EXCHANGE_READ_MAX),
+                            .greeting = BUF_INIT(GREETING_MAX),
+                            .request.target = BUF_INIT(TARGET_MAX),
+                            .up.bytes = BUF_INIT(OUT_MAX),
+                            .down.bytes = BUF_INIT(OUT_MAX) };
     body_start(&x->request.body, H1_EMPTY, 0);
     if (buf_add(&x->in, read) < 0 || loop_fd_start(b->egress->loop, &x->client, client, LOOP_READ,
                                                    on_exchange_client, NULL) < 0) {
@@ -360,8 +357,6 @@ struct exchange *exchange_new(struct egress_box *b, int client, struct str read,
         free(x);
         return NULL;
     }
-    x->open.reconsider = on_exchange_reconsider;
-    x->open.close = on_exchange_close;
     egress_open_join(b, &x->open);
     exchange_wait(x, EGRESS_KEEP_NS);
     return x;

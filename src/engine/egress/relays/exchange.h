@@ -115,7 +115,6 @@ struct exchange {
     bool reading;                 /* a part of a head was received */
     bool used;                    /* upstream has served an exchange */
     bool outdated;                /* dialled under an older policy: not reused */
-    size_t at;                    /* index of the address in use */
     uint64_t bytes_out, bytes_in; /* on the current upstream */
 
     size_t thrown;    /* bytes discarded while lingering */
@@ -144,13 +143,18 @@ void exchange_abort(struct exchange *x, const char *how);
 void exchange_linger(struct exchange *x, const char *how);
 /* Sends a denial as the last answer of the connection. */
 void exchange_refuse(struct exchange *x, const struct exchange_refusal *no, const char *how);
+/* The same with texts of ours. */
+void exchange_refuse_as(struct exchange *x, int status, const char *code, const char *text,
+                        const char *how);
+/* Appends a piece of a body, as a chunk if `chunked`. */
+int exchange_add_piece(struct buf *out, bool chunked, struct str piece);
 /* Ends the exchange; the client's socket and the unconsumed input go to x->tunnel. */
 void exchange_hand_over(struct exchange *x);
 void exchange_drop_upstream(struct exchange *x, bool reset, const char *how);
 
 /* --- setup.c --- */
 
-void exchange_decide(struct exchange *x);
+void exchange_decide(struct exchange *x); /* drops an earlier lease first */
 void exchange_dial(struct exchange *x);
 void exchange_cancel(struct exchange *x); /* stops deciding, dialling, or a waiting request */
 void exchange_forget(struct exchange *x); /* drops the lease and its upstream */

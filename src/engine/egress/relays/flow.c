@@ -80,19 +80,14 @@ void flow_add(struct flow *f, struct str bytes)
         abort(); /* callers never read more than the limit */
 }
 
-static bool flow_has_pending(const struct flow *f)
+bool flow_wants_write(const struct flow *f)
 {
     return f->held.n > f->held_at || f->piped > 0;
 }
 
 bool flow_wants_read(const struct flow *f)
 {
-    return !f->ended && !flow_has_pending(f);
-}
-
-bool flow_wants_write(const struct flow *f)
-{
-    return flow_has_pending(f);
+    return !f->ended && !flow_wants_write(f);
 }
 
 /* Whether the failed call can be retried later. */
@@ -160,24 +155,17 @@ static enum flow_result move_bulk(struct flow *f, int from, int to)
     return r;
 }
 
-/* Whether the source ends behind the bytes read so far. */
-static bool is_end_of_flow(const struct flow *f, int from)
-{
-    char c;
-
-    return f->ending && recv(from, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
 /* The usual case: forwards one message in one piece, together with the end of the source, if that
  * has been seen. */
 static enum flow_result copy_once(struct flow *f, int from, int to)
 {
     static char room[COPY_BYTES];
+    char next;
     ssize_t n = recv(from, room, sizeof room, MSG_DONTWAIT), sent;
 
     if (n < 0)
         return is_retryable_errno() ? FLOW_WAIT : FLOW_BROKEN;
-    f->ended = n == 0 || is_end_of_flow(f, from);
+    f->ended = n == 0 || (f->ending && recv(from, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
     if (n == 0)
         return FLOW_WAIT;
     sent = send(to, room, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | (f->ended ? MSG_MORE : 0));
@@ -192,37 +180,19 @@ static enum flow_result copy_once(struct flow *f, int from, int to)
     return FLOW_WAIT;
 }
 
-static enum flow_result move_pending(struct flow *f, int to)
-{
-    enum flow_result r = FLOW_WAIT;
-
-    if (f->held.n > f->held_at)
-        r = send_held(f, to);
-    if (r == FLOW_WAIT && f->held.n == 0 && f->piped > 0)
-        r = send_piped(f, to);
-    return r;
-}
-
-static enum flow_result pass_end(struct flow *f, int to)
-{
-    if (!f->ended || f->passed || flow_has_pending(f))
-        return FLOW_WAIT;
-    f->passed = true;
-    return !f->last && shutdown(to, SHUT_WR) < 0 ? FLOW_BROKEN : FLOW_WAIT;
-}
-
-static bool has_pipe(struct flow *f)
-{
-    return f->pipe.read >= 0 || pipes_take(&f->pipe);
-}
-
 enum flow_result flow_move(struct flow *f, int from, int to, bool may_read)
 {
-    enum flow_result r = move_pending(f, to);
+    enum flow_result r = f->held.n > f->held_at ? send_held(f, to) : FLOW_WAIT;
 
+    if (r == FLOW_WAIT && f->held.n == 0)
+        r = send_piped(f, to);
     if (r == FLOW_WAIT && may_read && flow_wants_read(f))
-        r = f->bulk && has_pipe(f) ? move_bulk(f, from, to) : copy_once(f, from, to);
+        r = f->bulk && (f->pipe.read >= 0 || pipes_take(&f->pipe)) ? move_bulk(f, from, to)
+                                                                   : copy_once(f, from, to);
     if (f->piped == 0)
         give_pipe(f);
-    return r == FLOW_WAIT ? pass_end(f, to) : r;
+    if (r != FLOW_WAIT || !f->ended || f->passed || flow_wants_write(f))
+        return r;
+    f->passed = true;
+    return !f->last && shutdown(to, SHUT_WR) < 0 ? FLOW_BROKEN : FLOW_WAIT;
 }

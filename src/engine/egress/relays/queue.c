@@ -4,11 +4,6 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-void queue_init(struct queue *q, size_t max)
-{
-    *q = (struct queue){ .bytes = BUF_INIT(max) };
-}
-
 void queue_done(struct queue *q)
 {
     buf_done(&q->bytes);

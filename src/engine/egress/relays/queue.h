@@ -6,11 +6,10 @@
 #include "base/buf.h"
 
 struct queue {
-    struct buf bytes; /* append to it, except during queue_send() */
+    struct buf bytes; /* BUF_INIT(); append to it, except during queue_send() */
     size_t sent_;
 };
 
-void queue_init(struct queue *q, size_t max);
 void queue_done(struct queue *q); /* drops the rest; can be used again */
 size_t queue_left(const struct queue *q);
 

@@ -13,12 +13,7 @@ enum { HTTP_PORT = 80 };
 
 /* --- Reading a head --- */
 
-static bool looks_like_tls(const struct exchange *x)
-{
-    return x->in.p[0] == 0x16 || (unsigned char)x->in.p[0] >= 0x80;
-}
-
-/* A client that does not speak HTTP gets no HTTP answer. */
+/* A client that does not speak HTTP, but TLS for example, gets no HTTP answer. */
 static void refuse_malformed(struct exchange *x, int status, const struct err *e)
 {
     struct exchange_refusal no;
@@ -27,7 +22,7 @@ static void refuse_malformed(struct exchange *x, int status, const struct err *e
     x->box->counters.denied++;
     exchange_set_refusal(&no, status, "request_malformed", e->msg,
                          "Send one HTTP/1.1 request as RFC 9112 describes it.");
-    if (x->state == EXCHANGE_IDLE && looks_like_tls(x))
+    if (x->state == EXCHANGE_IDLE && (x->in.p[0] == 0x16 || (unsigned char)x->in.p[0] >= 0x80))
         exchange_abort(x, "not http");
     else
         exchange_refuse(x, &no, "malformed");
@@ -59,16 +54,6 @@ static size_t read_exchange_head(struct exchange *x, struct h1_request *q)
 
 /* --- Judging it --- */
 
-static bool takes_method(const struct h1_request *q, struct exchange_refusal *no)
-{
-    if (q->method == H1_CONNECT)
-        return exchange_set_refusal(
-            no, 403, "method_denied",
-            "CONNECT is not allowed inside a tunnel or a captured connection",
-            "Send CONNECT to the proxy port.");
-    return true;
-}
-
 /* Stores the target's path and query unchanged, as they are sent upstream. */
 static bool keep_target(struct exchange_request *r, const struct h1_request *q)
 {
@@ -97,16 +82,6 @@ struct egress_http exchange_http(const struct exchange *x)
                                  .path = r->path,
                                  .query = r->query,
                                  .upgrades = r->upgrades };
-}
-
-static bool is_allowed(struct exchange *x, struct exchange_refusal *no)
-{
-    const struct egress_http http = exchange_http(x);
-    enum egress_verdict v = authorize_request(x->lease, &http, &no->why, &x->request.ticket);
-    bool invalid = v == EGRESS_DENIED && str_eq(str_from(no->why.code), STR("path_invalid"));
-
-    no->status = invalid ? 400 : 403;
-    return v != EGRESS_DENIED;
 }
 
 /* Records a refusal of ours like a denial of the policy. */
@@ -139,7 +114,11 @@ static bool judge_request(struct exchange *x, const struct h1_request *q)
     struct exchange_refusal no = { 0 };
 
     if (keep_target(&x->request, q)) {
-        x->request.judged = is_allowed(x, &no);
+        const struct egress_http http = exchange_http(x);
+
+        x->request.judged =
+            authorize_request(x->lease, &http, &no.why, &x->request.ticket) != EGRESS_DENIED;
+        no.status = str_eq(str_from(no.why.code), STR("path_invalid")) ? 400 : 403;
     } else {
         exchange_set_refusal(&no, 400, "path_invalid", "the target of the request is not a path",
                              "");
@@ -178,17 +157,6 @@ void exchange_push(struct exchange *x)
     exchange_moved(x);
 }
 
-/* Appends a piece of the body, as a chunk if `chunked`. */
-static int add_request_piece(struct buf *out, bool chunked, struct str piece)
-{
-    char line[BODY_CHUNK_LINE_MAX];
-    int r = chunked ? buf_add(out, body_chunk_line(line, piece.n)) : 0;
-
-    if (r >= 0)
-        r = buf_add(out, piece);
-    return r >= 0 && chunked ? buf_add(out, BODY_CHUNK_AFTER) : r;
-}
-
 static int take_request_body(struct exchange *x, struct err *e)
 {
     struct body *b = &x->request.body;
@@ -199,7 +167,7 @@ static int take_request_body(struct exchange *x, struct err *e)
     while (r >= 0 && event == BODY_DATA) {
         event = body_next(b, &in, &piece, e);
         if (event == BODY_DATA)
-            r = add_request_piece(&x->up.bytes, chunked, piece);
+            r = exchange_add_piece(&x->up.bytes, chunked, piece);
         else if (event == BODY_END && chunked)
             r = buf_add(&x->up.bytes, BODY_LAST_CHUNK);
     }
@@ -259,11 +227,10 @@ static void begin_upstream_request(struct exchange *x, const struct h1_request *
                              .path = r->path,
                              .query = r->query,
                              .inspected = exchange_inspected(&x->lease->decision.match) };
-    struct exchange_refusal no;
 
     if (rewrite_request(q, &to, &x->up.bytes) < 0) {
-        exchange_set_refusal(&no, 431, "request_malformed", "the request head is too long", "");
-        exchange_refuse(x, &no, "malformed");
+        exchange_refuse_as(x, 431, "request_malformed", "the request head is too long",
+                           "malformed");
         return;
     }
     body_start(&r->body, q->head.framing, q->head.length);
@@ -281,29 +248,17 @@ static void begin_upstream_request(struct exchange *x, const struct h1_request *
 /* Sends the 200 of a tunnel once upstream is connected. */
 static bool send_greeting(struct exchange *x)
 {
-    if (!exchange_has_lease(x)) {
-        exchange_forget(x);
+    if (!exchange_has_lease(x))
         exchange_decide(x);
-        return false;
-    }
-    if (x->upstream_fd < 0) {
+    else if (x->upstream_fd < 0)
         exchange_dial(x);
+    if (x->state != EXCHANGE_IDLE)
         return false;
-    }
     buf_add(&x->down.bytes, buf_str(&x->greeting));
     buf_done(&x->greeting);
     exchange_deliver(x);
     exchange_wait(x, EGRESS_KEEP_NS);
     return x->state == EXCHANGE_IDLE;
-}
-
-static void note_request_head(struct exchange_request *r, const struct h1_request *q)
-{
-    r->method = q->method;
-    r->keep_alive = q->head.keep_alive;
-    r->old = q->head.minor == 0;
-    r->upgrades = rewrite_asks_upgrade(&q->head);
-    str_copy(q->method_text, r->method_text, sizeof(r->method_text));
 }
 
 /* A kept connection is not reused if it was closed, or if unsolicited bytes wait on it, which would
@@ -324,29 +279,37 @@ static void serve_under_lease(struct exchange *x, const struct h1_request *q, si
 {
     if (x->upstream_fd >= 0 && !is_upstream_usable(x))
         exchange_drop_upstream(x, false, "closed");
-    if (!exchange_has_lease(x)) {
-        exchange_forget(x);
+    if (!exchange_has_lease(x))
         exchange_decide(x);
-    } else if (!x->request.judged && !judge_request(x, q)) {
+    else if (!x->request.judged && !judge_request(x, q))
         return;
-    } else if (x->upstream_fd >= 0) {
+    else if (x->upstream_fd >= 0)
         begin_upstream_request(x, q, n);
-    } else if (is_request_recorded(x)) {
+    else if (is_request_recorded(x))
         exchange_dial(x);
-    }
 }
 
 static void route_request(struct exchange *x, const struct h1_request *q, size_t n)
 {
+    struct exchange_request *r = &x->request;
     struct exchange_refusal no;
 
-    note_request_head(&x->request, q);
+    r->method = q->method;
+    r->keep_alive = q->head.keep_alive;
+    r->old = q->head.minor == 0;
+    r->upgrades = rewrite_asks_upgrade(&q->head);
+    str_copy(q->method_text, r->method_text, sizeof(r->method_text));
     if (q->method == H1_CONNECT && x->tunnel)
         exchange_hand_over(x);
-    else if (!takes_method(q, &no) || !x->set_target(x, q, &no))
-        refuse_without_target(x, &no);
-    else
+    else if (q->method == H1_CONNECT
+                 ? exchange_set_refusal(
+                       &no, 403, "method_denied",
+                       "CONNECT is not allowed inside a tunnel or a captured connection",
+                       "Send CONNECT to the proxy port.")
+                 : x->set_target(x, q, &no))
         serve_under_lease(x, q, n);
+    else
+        refuse_without_target(x, &no);
 }
 
 void exchange_next(struct exchange *x)

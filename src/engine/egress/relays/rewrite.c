@@ -18,20 +18,16 @@ static const struct str overrides[] = {
     { "x-original-method", 17 },      { "x-original-url", 14 }, { "x-rewrite-url", 13 },
 };
 
-static char normalize_field_char(char c)
-{
-    if (c == '_')
-        return '-';
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 static bool field_name_matches(struct str name, struct str listed)
 {
     if (name.n != listed.n)
         return false;
-    for (size_t i = 0; i < name.n; i++)
-        if (normalize_field_char(name.p[i]) != listed.p[i])
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i] == '_' ? '-' : name.p[i];
+
+        if ((c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c) != listed.p[i])
             return false;
+    }
     return true;
 }
 
@@ -53,13 +49,6 @@ bool rewrite_asks_upgrade(const struct h1_head *h)
     return false;
 }
 
-static bool has_proxy_prefix(struct str name)
-{
-    struct str prefix = STR("proxy-");
-
-    return name.n >= prefix.n && field_name_matches((struct str){ name.p, prefix.n }, prefix);
-}
-
 /* Whether a Connection field names this field. */
 static bool is_nominated(const struct h1_head *h, struct str name)
 {
@@ -71,7 +60,10 @@ static bool is_nominated(const struct h1_head *h, struct str name)
 
 static bool ends_here(const struct h1_head *h, struct str name)
 {
-    return LISTED(name, dropped) || has_proxy_prefix(name) || is_nominated(h, name);
+    struct str proxy = STR("proxy-");
+
+    return LISTED(name, dropped) || is_nominated(h, name) ||
+           (name.n >= proxy.n && field_name_matches((struct str){ name.p, proxy.n }, proxy));
 }
 
 static char *write_head_text(char *at, struct str s)
@@ -142,22 +134,6 @@ static size_t room_for(const struct h1_head *h, size_t first_line)
     return n;
 }
 
-static bool passes_up(const struct h1_request *q, const struct rewrite_to *to, struct str name)
-{
-    if (ends_here(&q->head, name) || LISTED(name, dropped_of_requests))
-        return false;
-    return !(to->inspected && LISTED(name, overrides));
-}
-
-static char *write_request_line(char *at, const struct h1_request *q, const struct rewrite_to *to)
-{
-    at = write_head_text(write_head_text(at, q->method_text), STR(" "));
-    at = write_head_text(at, to->path);
-    if (to->query.p)
-        at = write_head_text(write_head_text(at, STR("?")), to->query);
-    return write_head_text(at, STR(" HTTP/1.1\r\n"));
-}
-
 int rewrite_request(const struct h1_request *q, const struct rewrite_to *to, struct buf *out)
 {
     const struct h1_head *h = &q->head;
@@ -166,10 +142,18 @@ int rewrite_request(const struct h1_request *q, const struct rewrite_to *to, str
 
     if (r < 0)
         return r;
-    at = write_host_field(write_request_line(start, q, to), to);
-    for (size_t i = 0; i < h->n; i++)
-        if (passes_up(q, to, h->fields[i].name))
-            at = write_head_field(at, h->fields[i].name, h->fields[i].value);
+    at = write_head_text(write_head_text(start, q->method_text), STR(" "));
+    at = write_head_text(at, to->path);
+    if (to->query.p)
+        at = write_head_text(write_head_text(at, STR("?")), to->query);
+    at = write_host_field(write_head_text(at, STR(" HTTP/1.1\r\n")), to);
+    for (size_t i = 0; i < h->n; i++) {
+        struct str name = h->fields[i].name;
+
+        if (!ends_here(h, name) && !LISTED(name, dropped_of_requests) &&
+            !(to->inspected && LISTED(name, overrides)))
+            at = write_head_field(at, name, h->fields[i].value);
+    }
     at = write_framing_fields(at, h->framing, h->length);
     if (q->expects_continue)
         at = write_head_field(at, STR("Expect"), STR("100-continue"));

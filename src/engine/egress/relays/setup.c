@@ -82,8 +82,7 @@ static void refuse_by_decision(struct exchange *x, const struct egress_decision 
 
 static void on_exchange_decided(struct authorization *a)
 {
-    struct exchange_setup *s = container_of(a, struct exchange_setup, authorization);
-    struct exchange *x = s->x;
+    struct exchange *x = container_of(a, struct exchange_setup, authorization)->x;
 
     x->lease = take_ptr(a->lease);
     exchange_cancel(x);
@@ -96,18 +95,9 @@ static void on_exchange_decided(struct authorization *a)
 
 void exchange_decide(struct exchange *x)
 {
-    struct exchange_setup *s = setup_start(x, EXCHANGE_DECIDING);
-
-    authorize_start(&s->authorization, x->box, &x->intent, on_exchange_decided);
-}
-
-static void refuse_unreachable(struct exchange *x, const struct err *e)
-{
-    struct exchange_refusal no;
-
-    exchange_set_refusal(&no, e->code == ERR_TIMEOUT ? 504 : 502, "upstream_unreachable", e->msg,
-                         "");
-    exchange_refuse(x, &no, "unreachable");
+    exchange_forget(x);
+    authorize_start(&setup_start(x, EXCHANGE_DECIDING)->authorization, x->box, &x->intent,
+                    on_exchange_decided);
 }
 
 static void on_exchange_upstream(struct loop_fd *s, unsigned events)
@@ -127,40 +117,30 @@ static void on_exchange_upstream(struct loop_fd *s, unsigned events)
     exchange_settle(x);
 }
 
-static void attach_upstream(struct exchange *x, int fd, size_t at)
-{
-    x->upstream_fd = fd;
-    x->at = at;
-    x->used = x->outdated = false;
-    if (loop_fd_start(x->box->egress->loop, &x->upstream, fd, LOOP_READ, on_exchange_upstream,
-                      NULL) < 0)
-        exchange_abort(x, "error");
-    else
-        exchange_next(x);
-}
-
 static void on_exchange_dialled(struct dial *d, int fd, const struct err *e)
 {
-    struct exchange_setup *s = container_of(d, struct exchange_setup, dial);
-    struct exchange *x = s->x;
-    size_t at = d->at;
+    struct exchange *x = container_of(d, struct exchange_setup, dial)->x;
+    struct loop *l = x->box->egress->loop;
 
     exchange_cancel(x);
+    x->upstream_fd = fd;
+    x->used = x->outdated = false;
     if (fd < 0 && x->lease->state != LEASE_OPEN)
         refuse_by_decision(x, &x->lease->decision);
     else if (fd < 0)
-        refuse_unreachable(x, e);
+        exchange_refuse_as(x, e->code == ERR_TIMEOUT ? 504 : 502, "upstream_unreachable", e->msg,
+                           "unreachable");
+    else if (loop_fd_start(l, &x->upstream, fd, LOOP_READ, on_exchange_upstream, NULL) < 0)
+        exchange_abort(x, "error");
     else
-        attach_upstream(x, fd, at);
+        exchange_next(x);
     exchange_settle(x);
 }
 
 void exchange_dial(struct exchange *x)
 {
-    struct exchange_setup *s = setup_start(x, EXCHANGE_DIALLING);
-
     x->bytes_out = x->bytes_in = 0;
-    dial_start(&s->dial, x->lease, on_exchange_dialled);
+    dial_start(&setup_start(x, EXCHANGE_DIALLING)->dial, x->lease, on_exchange_dialled);
 }
 
 /* --- A new policy --- */
@@ -170,24 +150,19 @@ bool exchange_inspected(const struct egress_match *m)
     return m->protocol != EGRESS_TCP;
 }
 
-static bool is_still_allowed(struct exchange *x)
+bool exchange_reconsider(struct exchange *x)
 {
     const struct egress_http http = exchange_http(x);
     struct egress_reason why;
     uint64_t ticket;
 
-    if (!exchange_inspected(&x->lease->decision.match))
-        return true;
-    return authorize_request(x->lease, &http, &why, &ticket) != EGRESS_DENIED &&
-           audit_kept(x->box->audit, ticket);
-}
-
-bool exchange_reconsider(struct exchange *x)
-{
     if (egress_decision_current(&x->lease->decision, x->box))
         return true;
     x->outdated = true;
     if (!authorize_again(x->lease, 0, x->lease->decision.n))
         return false;
-    return x->state != EXCHANGE_RUNNING || is_still_allowed(x);
+    if (x->state != EXCHANGE_RUNNING || !exchange_inspected(&x->lease->decision.match))
+        return true;
+    return authorize_request(x->lease, &http, &why, &ticket) != EGRESS_DENIED &&
+           audit_kept(x->box->audit, ticket);
 }

@@ -107,17 +107,6 @@ static void deny_tunnel(struct tcp_tunnel *t, const char *code, const char *text
 
 /* ---- time ---- */
 
-static int64_t tunnel_idle_limit(const struct tcp_tunnel *t)
-{
-    int64_t idle = t->box->egress->idle_ns;
-
-    if (t->phase == PHASE_HELLO)
-        return EGRESS_HELLO_NS;
-    if (t->half)
-        return HALF_CLOSED_NS;
-    return idle ? idle : EGRESS_IDLE_NS;
-}
-
 static int64_t tunnel_end_at(const struct tcp_tunnel *t)
 {
     int64_t total = t->box->egress->total_ns;
@@ -127,9 +116,11 @@ static int64_t tunnel_end_at(const struct tcp_tunnel *t)
 
 static int64_t tunnel_due_at(const struct tcp_tunnel *t)
 {
-    int64_t idle = t->last + tunnel_idle_limit(t), last = tunnel_end_at(t);
+    int64_t idle = t->box->egress->idle_ns ? t->box->egress->idle_ns : EGRESS_IDLE_NS;
+    int64_t limit = t->phase == PHASE_HELLO ? EGRESS_HELLO_NS : t->half ? HALF_CLOSED_NS : idle;
+    int64_t last = tunnel_end_at(t);
 
-    return idle < last ? idle : last;
+    return t->last + limit < last ? t->last + limit : last;
 }
 
 /* Not restarted for every byte: compares with the time of the last one. */
@@ -181,18 +172,6 @@ static void update_tunnel_interest(struct tcp_tunnel *t)
         end_tunnel(t, "out of resources", true);
 }
 
-/* Counts the bytes moved since the totals were `out` and `in`. */
-static void count_tunnel_bytes(struct tcp_tunnel *t, uint64_t out, uint64_t in)
-{
-    struct egress_counters *c = &t->box->counters;
-
-    if (t->out.bytes == out && t->in.bytes == in)
-        return;
-    c->bytes_out += t->out.bytes - out;
-    c->bytes_in += t->in.bytes - in;
-    c->last_ns = t->last = clock_mono();
-}
-
 /* Which bytes an event lets move: those that are pending, or also bytes that are read now. */
 enum {
     MOVE_OUT = 1 << 0,
@@ -203,6 +182,7 @@ enum {
 
 static void move_tunnel_bytes(struct tcp_tunnel *t, unsigned how)
 {
+    struct egress_counters *c = &t->box->counters;
     uint64_t out_bytes = t->out.bytes, in_bytes = t->in.bytes;
     enum flow_result r = FLOW_WAIT;
 
@@ -218,7 +198,10 @@ static void move_tunnel_bytes(struct tcp_tunnel *t, unsigned how)
         r = flow_move(&t->out, t->client, t->upstream, how & READ_CLIENT);
     if (r == FLOW_WAIT && how & MOVE_IN)
         r = flow_move(&t->in, t->upstream, t->client, how & READ_UPSTREAM);
-    count_tunnel_bytes(t, out_bytes, in_bytes);
+    c->bytes_out += t->out.bytes - out_bytes;
+    c->bytes_in += t->in.bytes - in_bytes;
+    if (t->out.bytes != out_bytes || t->in.bytes != in_bytes)
+        c->last_ns = t->last = clock_mono();
     if (r == FLOW_BROKEN)
         end_tunnel(t, "reset", true);
 }
@@ -275,52 +258,42 @@ static void wait_for_hello(struct tcp_tunnel *t)
     }
 }
 
-static void inspect_hello(struct tcp_tunnel *t, struct str first)
-{
-    struct tls_hello hello;
-    int r = tls_hello_parse(first, &hello, NULL);
-
-    if (r < 0)
-        deny_tunnel(t, "tls_malformed", "The client sent malformed TLS");
-    else if (r == 0)
-        wait_for_hello(t);
-    else if (check_hello(t, &hello))
-        t->phase = PHASE_FLOW;
-}
-
 static void inspect_first_bytes(struct tcp_tunnel *t)
 {
     struct str first = buf_str(&t->out.held);
+    struct tls_hello hello;
+    int r;
 
     if (first.n == 0 && !t->out.ended)
         return;
-    if (first.n > 0 && tls_is_hello(first))
-        inspect_hello(t, first);
-    else if (first.n == 0 || !is_odd_tls(first))
+    if (first.n > 0 && tls_is_hello(first)) {
+        r = tls_hello_parse(first, &hello, NULL);
+        if (r < 0)
+            deny_tunnel(t, "tls_malformed", "The client sent malformed TLS");
+        else if (r == 0)
+            wait_for_hello(t);
+        else if (check_hello(t, &hello))
+            t->phase = PHASE_FLOW;
+    } else if (first.n == 0 || !is_odd_tls(first)) {
         t->phase = PHASE_FLOW;
-    else if (first.n < ODD_BYTES && !t->out.ended)
+    } else if (first.n < ODD_BYTES && !t->out.ended) {
         wait_for_hello(t);
-    else
+    } else {
         deny_tunnel(t, "tls_malformed", "The client sent malformed TLS");
+    }
 }
 
 static void read_first(struct tcp_tunnel *t)
 {
-    size_t had = t->out.held.n, most = TLS_HELLO_BYTES;
+    size_t left = TLS_HELLO_BYTES - t->out.held.n;
     char room[4096];
-    ssize_t n;
+    ssize_t n = recv(t->client, room, left < sizeof room ? left : sizeof room, MSG_DONTWAIT);
 
-    if (most - had < sizeof room)
-        most -= had;
-    else
-        most = sizeof room;
-    n = recv(t->client, room, most, MSG_DONTWAIT);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        end_tunnel(t, "reset", true);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            end_tunnel(t, "reset", true);
         return;
     }
-    if (n < 0)
-        return;
     if (n == 0)
         t->out.ended = true;
     else
@@ -395,19 +368,11 @@ static void refuse_failed_dial(struct tcp_tunnel *t, const struct err *e)
     end_tunnel(t, late ? "timeout" : "unreachable", true);
 }
 
-static int watch_tunnel_sockets(struct tcp_tunnel *t, struct err *e)
-{
-    struct loop *l = t->box->egress->loop;
-    int r = loop_fd_start(l, &t->client_fd, t->client, LISTEN, on_tunnel_client, e);
-
-    return r < 0 ? r
-                 : loop_fd_start(l, &t->upstream_fd, t->upstream, LISTEN, on_tunnel_upstream, e);
-}
-
 static void on_tunnel_dialled(struct dial *d, int fd, const struct err *e)
 {
     struct tunnel_setup *s = container_of(d, struct tunnel_setup, dial);
     struct tcp_tunnel *t = s->tunnel;
+    struct loop *l = t->box->egress->loop;
 
     if (fd < 0) {
         refuse_failed_dial(t, e);
@@ -420,7 +385,8 @@ static void on_tunnel_dialled(struct dial *d, int fd, const struct err *e)
     flow_add(&t->in, buf_str(&s->greeting));
     flow_add(&t->out, buf_str(&s->read));
     tunnel_setup_free(take_ptr(t->setup));
-    if (watch_tunnel_sockets(t, NULL) < 0) {
+    if (loop_fd_start(l, &t->client_fd, t->client, LISTEN, on_tunnel_client, NULL) < 0 ||
+        loop_fd_start(l, &t->upstream_fd, fd, LISTEN, on_tunnel_upstream, NULL) < 0) {
         end_tunnel(t, "out of resources", true);
         return;
     }

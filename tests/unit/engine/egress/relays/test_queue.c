@@ -18,7 +18,7 @@ TEST(a_queue_holds_nothing_when_all_is_sent)
     char in[8];
 
     pair(fds);
-    queue_init(&q, 100);
+    q = (struct queue){ .bytes = BUF_INIT(100) };
     CHECK_INT(queue_send(&q, fds[0]), 0);
     CHECK_INT(buf_add(&q.bytes, STR("hello")), 0);
     CHECK_INT(queue_left(&q), 5);
@@ -37,7 +37,7 @@ TEST(a_queue_keeps_what_the_socket_does_not_take)
     char *at, piece[65536];
 
     pair(fds);
-    queue_init(&q, ALL);
+    q = (struct queue){ .bytes = BUF_INIT(ALL) };
     CHECK_INT(buf_room(&q.bytes, ALL, &at), 0);
     memset(at, 'x', ALL);
     buf_grew(&q.bytes, ALL);
@@ -60,7 +60,7 @@ TEST(a_queue_says_that_the_peer_is_gone)
 
     pair(fds);
     close(fds[1]);
-    queue_init(&q, 100);
+    q = (struct queue){ .bytes = BUF_INIT(100) };
     CHECK_INT(buf_add(&q.bytes, STR("hello")), 0);
     CHECK_INT(queue_send(&q, fds[0]), -ERR_UPSTREAM);
     queue_done(&q);
