@@ -96,11 +96,6 @@ static const char *ips_text(struct arena *a, const struct json_strs *list)
     return arena_dup(a, buf_str(&out));
 }
 
-static bool same_requests(const struct endpoint_treatment *a, const struct endpoint_treatment *b)
-{
-    return a->protocol == b->protocol && a->enforcement == b->enforcement && a->slash == b->slash;
-}
-
 static bool paths_overlap(const char *a, const char *b)
 {
     AUTO(arena_done) struct arena scratch = ARENA_INIT(1 << 20);
@@ -115,7 +110,8 @@ static bool paths_overlap(const char *a, const char *b)
 /* Whether they treat requests differently, so that the path decides between them. */
 static bool need_paths(const struct endpoint_treatment *a, const struct endpoint_treatment *b)
 {
-    return a->inspected && b->inspected && a->specificity == b->specificity && !same_requests(a, b);
+    return a->inspected && b->inspected && a->specificity == b->specificity &&
+           (a->protocol != b->protocol || a->enforcement != b->enforcement || a->slash != b->slash);
 }
 
 /* The field that the two disagree on; NULL if they agree. */
@@ -211,15 +207,6 @@ static int check_at(struct overlap_index *f, const struct overlap_endpoint *endp
     return r;
 }
 
-static int check_indexed_endpoint(struct overlap_index *f, const struct overlap_endpoint *endpoint)
-{
-    int r = 0;
-
-    for (uint32_t node = endpoint->node; node && r >= 0; node = f->parents[node])
-        r = check_at(f, endpoint, node);
-    return r;
-}
-
 static void index_endpoint_host(struct overlap_index *f, struct overlap_endpoint *endpoint,
                                 uint32_t root)
 {
@@ -284,20 +271,6 @@ static size_t count_overlap_nodes(const struct egress_policy *p, size_t *ret_nod
     return n;
 }
 
-static void collect_endpoints(struct overlap_index *f)
-{
-    struct egress_entry *entries = f->s->policy->network_policies.p;
-
-    for (size_t i = 0; i < f->s->policy->network_policies.n; i++) {
-        struct egress_endpoint *eps = entries[i].endpoints.p;
-
-        for (size_t k = 0; k < entries[i].endpoints.n; k++)
-            f->all[f->n++] = (struct overlap_endpoint){
-                .entry = &entries[i], .ep = &eps[k], .treatment = treatment_of_endpoint(&eps[k])
-            };
-    }
-}
-
 static int check_indexed_endpoints(struct overlap_index *f)
 {
     uint32_t root = trie_node(&f->trie), groups = trie_node(&f->trie);
@@ -313,24 +286,29 @@ static int check_indexed_endpoints(struct overlap_index *f)
     }
     trie_seal(&f->trie);
     for (size_t i = 0; i < f->n && r >= 0; i++)
-        r = check_indexed_endpoint(f, &f->all[i]);
+        for (uint32_t node = f->all[i].node; node && r >= 0; node = f->parents[node])
+            r = check_at(f, &f->all[i], node);
     return r;
 }
 
 int policy_check_overlaps_(const struct policy_spot *s)
 {
     struct overlap_index f = { .s = s, .scratch = ARENA_INIT(SCRATCH_MAX) };
+    struct egress_entry *entries = s->policy->network_policies.p;
     size_t nodes, n = count_overlap_nodes(s->policy, &nodes);
     int r;
 
     f.all = arena_array(&f.scratch, n + 1, sizeof *f.all);
     f.parents = arena_array(&f.scratch, nodes + 1, sizeof *f.parents);
-    if (f.all && f.parents) {
-        collect_endpoints(&f);
-        r = check_indexed_endpoints(&f);
-    } else {
-        r = spot_no_room(s);
+    for (size_t i = 0; f.all && i < s->policy->network_policies.n; i++) {
+        struct egress_endpoint *eps = entries[i].endpoints.p;
+
+        for (size_t k = 0; k < entries[i].endpoints.n; k++)
+            f.all[f.n++] = (struct overlap_endpoint){ .entry = &entries[i],
+                                                      .ep = &eps[k],
+                                                      .treatment = treatment_of_endpoint(&eps[k]) };
     }
+    r = f.all && f.parents ? check_indexed_endpoints(&f) : spot_no_room(s);
     trie_done(&f.trie);
     arena_done(&f.scratch);
     return r;

@@ -144,25 +144,18 @@ static bool denied_in(const struct policy_spot *s, const struct egress_entry *en
     return false;
 }
 
-static size_t count_siblings(const struct egress_policy *p)
-{
-    const struct egress_entry *entries = p->network_policies.p;
-    size_t n = 0;
-
-    for (size_t i = 0; i < p->network_policies.n; i++)
-        n += entries[i].endpoints.n;
-    return n;
-}
-
 /* Whether a single deny rule covers the reach: of the endpoint, of another endpoint of its entry,
  * or of an entry that applies to every program permanently. */
 static bool is_denied(const struct policy_spot *s, const struct reach *r)
 {
     const struct egress_entry *entries = s->policy->network_policies.p;
+    size_t siblings = 0;
 
     if (denies_all(s->ep, r))
         return true;
-    if (count_siblings(s->policy) > SIBLINGS_MAX)
+    for (size_t i = 0; i < s->policy->network_policies.n; i++)
+        siblings += entries[i].endpoints.n;
+    if (siblings > SIBLINGS_MAX)
         return false;
     for (size_t i = 0; i < s->policy->network_policies.n; i++)
         if (((&entries[i] == s->entry && !s->ep->binaries.n) || lasts_for_all(&entries[i])) &&
@@ -183,15 +176,10 @@ static bool is_outside(const struct egress_endpoint *ep, const char *path)
            !glob_overlap(own, rule);
 }
 
-static bool is_never_sent(const char *method)
-{
-    return strcasecmp(method, "CONNECT") == 0 || strcasecmp(method, "TRACE") == 0;
-}
-
 /* Why the rule allows nothing; NULL if it allows something. */
 static const char *rule_flaw(const struct policy_spot *s, const struct egress_rule *rule)
 {
-    if (is_never_sent(rule->method))
+    if (strcasecmp(rule->method, "CONNECT") == 0 || strcasecmp(rule->method, "TRACE") == 0)
         return "CONNECT and TRACE are never allowed where requests are inspected";
     if (is_outside(s->ep, rule->path))
         return "its path does not overlap with the endpoint's path";

@@ -251,13 +251,6 @@ enum {
     R_TOOL = 1 << 5,
 };
 
-static unsigned rule_fields(const struct egress_rule *rule)
-{
-    return (rule->method ? R_METHOD : 0u) | (rule->path ? R_PATH : 0u) |
-           (rule->query_ ? R_QUERY : 0u) | (rule->command ? R_COMMAND : 0u) |
-           (has_operation(rule) ? R_OPERATION : 0u) | (names_tool(rule) ? R_TOOL : 0u);
-}
-
 static const struct {
     unsigned may;
     int (*check)(const struct rule_spot *r);
@@ -273,7 +266,10 @@ static const struct {
 static int check_policy_rule(const struct rule_spot *r)
 {
     enum egress_protocol protocol = r->s->ep->protocol;
-    unsigned has = rule_fields(r->rule);
+    const struct egress_rule *rule = r->rule;
+    unsigned has = (rule->method ? R_METHOD : 0u) | (rule->path ? R_PATH : 0u) |
+                   (rule->query_ ? R_QUERY : 0u) | (rule->command ? R_COMMAND : 0u) |
+                   (has_operation(rule) ? R_OPERATION : 0u) | (names_tool(rule) ? R_TOOL : 0u);
     int bad;
 
     if (has == 0)

@@ -82,15 +82,6 @@ int policy_check_sections_(const struct policy_spot *s)
     return r;
 }
 
-static const char *pattern_flaw(const char *text, struct host_pattern *ret)
-{
-    struct address address;
-
-    if (address_parse(str_from(text), &address))
-        return "must be a name";
-    return host_pattern_parse(str_from(text), ret);
-}
-
 /* Whether an endpoint is not inspected although the stage must see all requests. */
 static bool meets_skip(const struct policy_spot *s, const struct host_pattern *p)
 {
@@ -120,8 +111,11 @@ static int check_selector(const struct policy_spot *s, const struct egress_middl
         return spot_fail(s, "network_middlewares", "%s: endpoints.include is empty", m->key);
     for (size_t l = 0; l < COUNT_OF(lists); l++)
         for (size_t i = 0; i < lists[l]->n; i++) {
+            struct str host = str_from(lists[l]->p[i]);
+            struct address address;
             struct host_pattern p;
-            const char *flaw = pattern_flaw(lists[l]->p[i], &p);
+            const char *flaw =
+                address_parse(host, &address) ? "must be a name" : host_pattern_parse(host, &p);
 
             if (flaw)
                 return spot_fail(s, "network_middlewares", "%s: a host %s", m->key, flaw);

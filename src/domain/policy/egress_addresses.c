@@ -26,11 +26,6 @@ static const struct flaw unlisted = { "policy_denied",
                                       "the host",
                                       "Add an endpoint with this host to the policy." };
 
-static bool is_single_address(const struct prefix *p)
-{
-    return p->bits == (p->base.v6 ? 128u : 32u);
-}
-
 static bool is_in(const struct prefixes *list, const struct address *a)
 {
     for (size_t i = 0; i < list->n; i++)
@@ -42,7 +37,7 @@ static bool is_in(const struct prefixes *list, const struct address *a)
 static bool is_declared(const struct prefixes *list, const struct address *a)
 {
     for (size_t i = 0; i < list->n; i++)
-        if (is_single_address(&list->p[i]) && prefix_has(&list->p[i], a))
+        if (prefix_is_single(&list->p[i]) && prefix_has(&list->p[i], a))
             return true;
     return false;
 }
@@ -64,11 +59,10 @@ static bool is_granted(const struct egress_endpoint_c *ep, const struct address 
     return false;
 }
 
-/* Whether the host has declared addresses, so that no lookup is needed. */
-static bool is_at_known(const struct egress_endpoint_c *ep)
+bool egress_endpoint_at_known_(const struct egress_endpoint_c *ep)
 {
     for (size_t i = 0; i < ep->allowed.n; i++)
-        if (!is_single_address(&ep->allowed.p[i]) || is_public(&ep->allowed.p[i].base))
+        if (!prefix_is_single(&ep->allowed.p[i]) || is_public(&ep->allowed.p[i].base))
             return false;
     return ep->allowed.n > 0 && ep->host.n > 0;
 }
@@ -78,7 +72,7 @@ size_t egress_match_addresses(const struct egress_match *m, struct address *ret,
     const struct egress_endpoint_c *ep = m->endpoint;
     size_t n = 0;
 
-    if (!ep || m->host_is_address_ || !is_at_known(ep))
+    if (!ep || m->host_is_address_ || !egress_endpoint_at_known_(ep))
         return 0;
     for (; n < ep->allowed.n && n < max; n++)
         ret[n] = ep->allowed.p[n].base;
@@ -92,11 +86,6 @@ bool egress_match_declares(const struct egress_match *m, const struct address *a
     if (!ep || ep->wild)
         return false;
     return (ep->is_address && address_equal(&ep->address, a)) || is_declared(&ep->allowed, a);
-}
-
-bool egress_endpoint_at_known_(const struct egress_endpoint_c *ep)
-{
-    return is_at_known(ep);
 }
 
 static const struct flaw *endpoint_flaw(const struct egress_match *m, const struct address *a)

@@ -74,8 +74,7 @@ const char *egress_place_parse(struct str text, uint16_t default_port, struct eg
     ret->is_prefix = prefix_parse(ret->host, &ret->prefix);
     if (!ret->is_prefix && (!is_lower(ret->host) || host_pattern_parse(ret->host, &pattern)))
         return "must be an address, a prefix without host bits, or a host in lower case";
-    if (ret->is_prefix && ret->prefix.bits == (ret->prefix.base.v6 ? 128u : 32u) &&
-        !address_grantable(&ret->prefix.base))
+    if (ret->is_prefix && prefix_is_single(&ret->prefix) && !address_grantable(&ret->prefix.base))
         return "is a metadata service, which is never allowed";
     if (ports.p)
         return parse_place_ports(ports, ret);
@@ -135,41 +134,33 @@ int egress_ceiling_make(enum egress_reach reach, const char *from, struct json_s
     return 0;
 }
 
-struct written {
-    unsigned reach;
-    const char *from;
-    struct json_strs places;
-};
-
-static const struct json_field written_fields[] = {
-    { "reach", JSON_KIND_ENUM, JSON_AT(struct written, reach), .names = egress_reach_names,
-      .required = true },
-    { "from", JSON_KIND_STR, JSON_AT(struct written, from), .required = true,
-      .max = EGRESS_FROM_MAX },
-    { "places", JSON_KIND_STRS, JSON_AT(struct written, places), .max = EGRESS_PLACES_MAX },
+#define AT(member) JSON_AT(struct egress_ceiling, member)
+static const struct json_field ceiling_fields[] = {
+    { "reach", JSON_KIND_ENUM, AT(reach), .names = egress_reach_names, .required = true },
+    { "from", JSON_KIND_STR, AT(from), .required = true, .max = EGRESS_FROM_MAX },
+    { "places", JSON_KIND_STRS, AT(places), .max = EGRESS_PLACES_MAX },
 };
 
 int egress_ceiling_read(struct str json, struct arena *a, struct egress_ceiling *ret, struct err *e)
 {
     const struct json_limits limits = { .bytes = EGRESS_CEILING_BYTES_MAX, .depth = 4 };
-    struct written w = { 0 };
+    struct egress_ceiling w = { 0 };
     const struct json *v;
     int r = json_read(json, limits, a, &v, e);
 
     if (r >= 0)
-        r = json_bind(v, written_fields, COUNT_OF(written_fields), &w, a, e);
+        r = json_bind(v, ceiling_fields, COUNT_OF(ceiling_fields), &w, a, e);
     if (r < 0)
         return err_wrap(e, r, "egress ceiling");
-    return egress_ceiling_make((enum egress_reach)w.reach, w.from, w.places, a, ret, e);
+    return egress_ceiling_make(w.reach, w.from, w.places, a, ret, e);
 }
 
 int egress_ceiling_write(const struct egress_ceiling *c, struct buf *out, struct err *e)
 {
-    const struct written w = { .reach = c->reach, .from = c->from, .places = c->places };
     struct json_writer writer;
 
     json_writer_init(&writer, out, JSON_COMPACT);
-    json_unbind(&w, written_fields, COUNT_OF(written_fields), &writer);
+    json_unbind(c, ceiling_fields, COUNT_OF(ceiling_fields), &writer);
     return json_writer_finish(&writer, e);
 }
 
@@ -233,15 +224,6 @@ struct ceiling_checker {
     struct err *e;
 };
 
-static int refuse_place(const struct ceiling_checker *k, const char *host, const struct address *a,
-                        uint16_t port, bool own)
-{
-    char text[EGRESS_CEILING_TEXT];
-
-    egress_ceiling_why(k->c, host, a, port, own, text);
-    return err_set(k->e, ERR_DENIED, "egress: %.180s; ask an administrator to allow it", text);
-}
-
 static bool is_own_ceiling_address(const struct ceiling_checker *k, const struct address *a)
 {
     for (size_t i = 0; i < k->own.n; i++)
@@ -250,14 +232,27 @@ static bool is_own_ceiling_address(const struct ceiling_checker *k, const struct
     return false;
 }
 
+static int refuse_place(const struct ceiling_checker *k, const char *host, const struct address *a,
+                        uint16_t port)
+{
+    char text[EGRESS_CEILING_TEXT];
+
+    egress_ceiling_why(k->c, host, a, port, a && is_own_ceiling_address(k, a), text);
+    return err_set(k->e, ERR_DENIED, "egress: %.180s; ask an administrator to allow it", text);
+}
+
+static bool is_ceiling_address(const struct ceiling_checker *k, const struct address *a,
+                               uint16_t port)
+{
+    return egress_ceiling_has_address(k->c, a, port, is_own_ceiling_address(k, a));
+}
+
 static int check_ceiling_address(const struct ceiling_checker *k, const struct egress_endpoint *ep,
                                  const struct address *a)
 {
-    bool own = is_own_ceiling_address(k, a);
-
     for (size_t i = 0; i < ep->port_count; i++)
-        if (!egress_ceiling_has_address(k->c, a, ep->ports[i], own))
-            return refuse_place(k, ep->host, a, ep->ports[i], own);
+        if (!is_ceiling_address(k, a, ep->ports[i]))
+            return refuse_place(k, ep->host, a, ep->ports[i]);
     return 0;
 }
 
@@ -265,11 +260,8 @@ static int check_ceiling_address(const struct ceiling_checker *k, const struct e
  * egress_addresses(). A range may also contain public addresses. */
 static bool has_range(const struct ceiling_checker *k, const struct prefix *p, uint16_t port)
 {
-    bool exact = p->bits == (p->base.v6 ? 128u : 32u);
-
-    if (exact)
-        return egress_ceiling_has_address(k->c, &p->base, port,
-                                          is_own_ceiling_address(k, &p->base));
+    if (prefix_is_single(p))
+        return is_ceiling_address(k, &p->base, port);
     if (k->c->reach >= EGRESS_REACH_PUBLIC)
         return true;
     for (size_t i = 0; i < k->c->places.n; i++)
@@ -286,8 +278,7 @@ static int check_ceiling_ranges(const struct ceiling_checker *k, const struct js
     for (size_t i = 0; i < list->n; i++)
         for (size_t j = 0; j < n; j++)
             if (!prefix_parse(str_from(list->p[i]), &p) || !has_range(k, &p, ports[j]))
-                return refuse_place(k, list->p[i], &p.base, ports[j],
-                                    is_own_ceiling_address(k, &p.base));
+                return refuse_place(k, list->p[i], &p.base, ports[j]);
     return 0;
 }
 
@@ -295,11 +286,10 @@ static int check_ceiling_ranges(const struct ceiling_checker *k, const struct js
  * grants no others. */
 static bool has_granted(const struct ceiling_checker *k, const struct prefix *p, uint16_t port)
 {
-    if (p->bits == (p->base.v6 ? 128u : 32u))
+    if (prefix_is_single(p))
         return (address_classify(&p->base) == ADDRESS_PUBLIC &&
                 !is_own_ceiling_address(k, &p->base)) ||
-               egress_ceiling_has_address(k->c, &p->base, port,
-                                          is_own_ceiling_address(k, &p->base));
+               is_ceiling_address(k, &p->base, port);
     if (k->c->reach == EGRESS_REACH_LOCAL || !prefix_lacks_public(p))
         return true;
     for (size_t i = 0; i < k->c->places.n; i++)
@@ -315,11 +305,10 @@ static int check_ceiling_name(const struct ceiling_checker *k, const struct egre
 
     for (size_t i = 0; i < ep->port_count; i++) {
         if (!egress_ceiling_has_name(k->c, str_from(ep->host), ep->ports[i]))
-            return refuse_place(k, ep->host, NULL, ep->ports[i], false);
+            return refuse_place(k, ep->host, NULL, ep->ports[i]);
         for (size_t j = 0; j < ips->n; j++)
             if (!prefix_parse(str_from(ips->p[j]), &p) || !has_granted(k, &p, ep->ports[i]))
-                return refuse_place(k, ips->p[j], &p.base, ep->ports[i],
-                                    is_own_ceiling_address(k, &p.base));
+                return refuse_place(k, ips->p[j], &p.base, ep->ports[i]);
     }
     return 0;
 }
@@ -340,10 +329,10 @@ static int check_ceiling_unlisted(const struct ceiling_checker *k, const struct 
     const struct json_strs *list = &p->unlisted.allowed_ips;
 
     if (p->unlisted.access == EGRESS_UNLISTED_PUBLIC && k->c->reach < EGRESS_REACH_PUBLIC)
-        return refuse_place(k, "every public destination", NULL, 0, false);
+        return refuse_place(k, "every public destination", NULL, 0);
     for (size_t i = 0; i < list->n; i++) {
-        bool within = false;
         struct prefix range;
+        bool within;
 
         if (!prefix_parse(str_from(list->p[i]), &range))
             return err_set(k->e, ERR_BUG,
@@ -353,8 +342,7 @@ static int check_ceiling_unlisted(const struct ceiling_checker *k, const struct 
         for (size_t j = 0; !within && j < k->c->places.n; j++)
             within = !k->c->list[j].port_count && place_has_prefix(&k->c->list[j], &range, 0);
         if (!within)
-            return refuse_place(k, list->p[i], &range.base, 0,
-                                is_own_ceiling_address(k, &range.base));
+            return refuse_place(k, list->p[i], &range.base, 0);
     }
     return 0;
 }

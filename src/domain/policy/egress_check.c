@@ -26,16 +26,6 @@ static const char *const never[] = {
     "::ffff:0.0.0.0/104",
 };
 
-static bool prefix_overlaps(const struct prefix *a, const struct prefix *b)
-{
-    return prefix_has(a, &b->base) || prefix_has(b, &a->base);
-}
-
-static bool is_exact_prefix(const struct prefix *p)
-{
-    return p->bits == (p->base.v6 ? 128u : 32u);
-}
-
 /* Checks "10.1.0.0/16", "2001:db8::/32", "192.0.2.7"; rejects ranges that must not be granted.
  * Returns NULL, or the error. */
 static const char *find_address_flaw(struct str s)
@@ -46,18 +36,12 @@ static const char *find_address_flaw(struct str s)
         return "must be an address or a prefix without host bits, such as 192.0.2.7 or "
                "192.0.2.0/24";
     for (size_t i = 0; i < COUNT_OF(never); i++)
-        if (prefix_parse(str_from(never[i]), &bad) && prefix_overlaps(&p, &bad))
+        if (prefix_parse(str_from(never[i]), &bad) &&
+            (prefix_has(&p, &bad.base) || prefix_has(&bad, &p.base)))
             return "must not include loopback, link-local or unspecified addresses";
-    if (is_exact_prefix(&p) && !address_grantable(&p.base))
+    if (prefix_is_single(&p) && !address_grantable(&p.base))
         return "is a metadata service, which is never allowed";
     return NULL;
-}
-
-static bool has_host_name(const struct egress_endpoint *ep)
-{
-    struct address host;
-
-    return ep && ep->host && !address_parse(str_from(ep->host), &host);
 }
 
 /* Notes addresses that are not public and cannot be reached: without a host all of them, in
@@ -70,7 +54,7 @@ static int note_private(const struct policy_spot *s, const char *text)
         return 0;
     if (s->ep)
         return spot_note(s, "%s is not public: without a host it cannot be reached", text);
-    return is_exact_prefix(&p)
+    return prefix_is_single(&p)
                ? 0
                : spot_note(s,
                            "%s is not public: only exact addresses of such a range can be reached",
@@ -101,16 +85,18 @@ static bool repeats_host(const struct egress_endpoint *ep, const char *text)
     struct address host;
 
     return ep && ep->host && address_parse(str_from(ep->host), &host) &&
-           prefix_parse(str_from(text), &p) && is_exact_prefix(&p) &&
+           prefix_parse(str_from(text), &p) && prefix_is_single(&p) &&
            address_equal(&p.base, &host) && address_grantable(&host);
 }
 
 /* An exact address with a name is also a declaration. */
 static bool places_name(const struct egress_endpoint *ep, const char *text)
 {
+    struct address host;
     struct prefix p;
 
-    return has_host_name(ep) && prefix_parse(str_from(text), &p) && is_exact_prefix(&p) &&
+    return ep && ep->host && !address_parse(str_from(ep->host), &host) &&
+           prefix_parse(str_from(text), &p) && prefix_is_single(&p) &&
            address_classify(&p.base) != ADDRESS_UNSPECIFIED && address_grantable(&p.base);
 }
 
@@ -136,26 +122,20 @@ static int check_declared(const struct policy_spot *s)
 {
     const struct json_strs *list = &s->ep->allowed_ips;
     struct address host;
-    bool declared = false;
 
     if (!s->ep->host || !address_parse(str_from(s->ep->host), &host) ||
         address_classify(&host) == ADDRESS_PUBLIC)
         return 0;
     for (size_t i = 0; i < list->n; i++)
-        declared |= repeats_host(s->ep, list->p[i]);
-    if (declared)
-        return 0;
+        if (repeats_host(s->ep, list->p[i]))
+            return 0;
     return spot_fail(s, "host", "is not a public address; to allow it, add allowed_ips: ['%s']",
                      s->ep->host);
 }
 
 static int check_allowed_ips(const struct policy_spot *s)
 {
-    int r = check_endpoint_addresses(s, "allowed_ips", &s->ep->allowed_ips);
-
-    if (r >= 0)
-        r = check_hostless(s);
-    return r < 0 ? r : check_declared(s);
+    return check_endpoint_addresses(s, "allowed_ips", &s->ep->allowed_ips);
 }
 
 static int compare_ports(const void *a, const void *b)
@@ -178,24 +158,16 @@ static int read_endpoint_port(const struct policy_spot *s, const char *field, co
 /* Stores the ports sorted, without duplicates, in the form of a document. */
 static int set_endpoint_ports(const struct policy_spot *s, uint16_t *ports, size_t n)
 {
-    struct json *list = arena_alloc(s->arena, sizeof *list);
-    struct json *items = arena_array(s->arena, n, sizeof *items);
     size_t kept = 0;
 
-    if (!list || !items)
-        return spot_no_room(s);
     qsort(ports, n, sizeof *ports, compare_ports);
     for (size_t i = 0; i < n; i++)
         if (kept == 0 || ports[kept - 1] != ports[i])
             ports[kept++] = ports[i];
-    for (size_t i = 0; i < kept; i++)
-        items[i] = (struct json){ .type = JSON_INT, .i = ports[i] };
-    *list = (struct json){ .type = JSON_ARRAY, .list = { items, kept } };
     s->ep->ports = ports;
     s->ep->port_count = kept;
-    s->ep->ports_ = list;
     s->ep->port_ = NULL;
-    return 0;
+    return egress_ports_put_(s->ep, ports, kept, s->arena) < 0 ? spot_no_room(s) : 0;
 }
 
 static int check_ports(const struct policy_spot *s)
@@ -348,8 +320,8 @@ static int check_own_name(const struct policy_spot *s)
 static int check_endpoint(const struct policy_spot *s)
 {
     static int (*const checks[])(const struct policy_spot *) = {
-        check_own_name,         check_ports,         check_endpoint_host,
-        check_allowed_ips,      check_own_binaries,  check_endpoint_path,
+        check_own_name,         check_ports,         check_endpoint_host,    check_allowed_ips,
+        check_hostless,         check_declared,      check_own_binaries,     check_endpoint_path,
         policy_check_protocol_, policy_check_rules_, policy_check_enforced_,
     };
     int r = 0;
@@ -385,17 +357,6 @@ static int check_key(const struct policy_spot *s)
     return r < 0 ? r : check_printable(s, "name", s->entry->name);
 }
 
-static int check_entry_limits(const struct policy_spot *s)
-{
-    const char *text = s->entry->until_;
-
-    if (s->entry->spent && !s->entry->has_uses)
-        return spot_fail(s, "spent", "is only allowed with uses");
-    if (text && !rfc3339_parse(str_from(text), &s->entry->until))
-        return spot_fail(s, "until", "must be a time, such as 2026-01-02T03:04:05Z");
-    return 0;
-}
-
 static int check_entry(struct policy_spot *s)
 {
     struct egress_endpoint *eps = s->entry->endpoints.p;
@@ -403,8 +364,10 @@ static int check_entry(struct policy_spot *s)
 
     if (r >= 0)
         r = check_who(s);
-    if (r >= 0)
-        r = check_entry_limits(s);
+    if (r >= 0 && s->entry->spent && !s->entry->has_uses)
+        r = spot_fail(s, "spent", "is only allowed with uses");
+    if (r >= 0 && s->entry->until_ && !rfc3339_parse(str_from(s->entry->until_), &s->entry->until))
+        r = spot_fail(s, "until", "must be a time, such as 2026-01-02T03:04:05Z");
     if (r >= 0 && s->entry->endpoints.n == 0)
         r = spot_fail(
             s, "endpoints",

@@ -58,11 +58,6 @@ static int compile_prefixes(const struct policy_compiler *c, const struct json_s
     return 0;
 }
 
-static bool is_any_program(const char *path)
-{
-    return strcmp(path, "/**") == 0 || strcmp(path, "**") == 0;
-}
-
 /* paths: every step-th pointer is a path; an empty list means every program. */
 static int compile_programs(const struct policy_compiler *c, const void *paths, size_t n,
                             size_t step, const struct programs **ret)
@@ -76,7 +71,7 @@ static int compile_programs(const struct policy_compiler *c, const void *paths, 
     for (size_t i = 0; i < n && r >= 0; i++) {
         const char *path = *(const char *const *)(const void *)((const char *)paths + i * step);
 
-        who->any |= is_any_program(path);
+        who->any |= strcmp(path, "/**") == 0 || strcmp(path, "**") == 0;
         r = glob_compile(str_from(path), GLOB_PARTS, '/', c->a, &who->p[who->n++], c->e);
     }
     *ret = who;
@@ -95,16 +90,6 @@ static enum glob_dialect dialect_of(const struct rule_in *in)
     return in->deny ? GLOB_PARTS_WIDE : GLOB_PARTS;
 }
 
-static int copy_query_key(const struct policy_compiler *c, const char *key, struct query_c *q)
-{
-    char *folded = arena_dup(c->a, str_from(key));
-
-    if (!folded)
-        return fail_compiler_memory(c);
-    q->folded = (struct str){ folded, path_query_fold(str_from(key), folded) };
-    return copy_compiled_text(c, str_from(key), &q->key);
-}
-
 static int compile_query(const struct policy_compiler *c, const struct rule_in *in,
                          struct rule_c *rule)
 {
@@ -116,14 +101,18 @@ static int compile_query(const struct policy_compiler *c, const struct rule_in *
         return fail_compiler_memory(c);
     for (size_t i = 0; i < count && r >= 0; i++) {
         const struct egress_matcher *m = &in->rule->query[i];
+        struct str key = str_from(m->key);
+        char *folded = arena_dup(c->a, key);
+        struct query_c *q = &list[i];
 
-        list[i].any = arena_array(c->a, m->any.n, sizeof *list[i].any);
-        if (!list[i].any)
+        q->any = arena_array(c->a, m->any.n, sizeof *q->any);
+        if (!q->any || !folded)
             return fail_compiler_memory(c);
-        r = copy_query_key(c, m->key, &list[i]);
-        for (; list[i].n < m->any.n && r >= 0; list[i].n++)
-            r = glob_compile(str_from(m->any.p[list[i].n]), dialect_of(in), '.', c->a,
-                             &list[i].any[list[i].n], c->e);
+        q->folded = (struct str){ folded, path_query_fold(key, folded) };
+        r = copy_compiled_text(c, key, &q->key);
+        for (; q->n < m->any.n && r >= 0; q->n++)
+            r = glob_compile(str_from(m->any.p[q->n]), dialect_of(in), '.', c->a, &q->any[q->n],
+                             c->e);
     }
     rule->query = list;
     rule->query_count = count;
@@ -226,19 +215,15 @@ static int compile_rules(const struct policy_compiler *c, const struct egress_en
     ep->allows = trie_node(&c->s->trie);
     ep->denies = trie_node(&c->s->trie);
     ep->has_denies = in->deny_rules.n > 0;
-    for (size_t i = 0; i < in->rules.n && r >= 0; i++) {
-        struct rule_in one = { .rule = &allows[i].allow };
+    for (size_t i = 0; i < in->rules.n + in->deny_rules.n && r >= 0; i++) {
+        bool deny = i >= in->rules.n;
+        size_t k = deny ? i - in->rules.n : i;
+        struct rule_in one = { .rule = deny ? &denies[k] : &allows[k].allow, .deny = deny };
 
-        r = copy_rule_place(c, &one.place, STR_FMT ".rules[%zu]", STR_ARG(ep->place), i);
+        r = copy_rule_place(c, &one.place, STR_FMT ".%s[%zu]", STR_ARG(ep->place),
+                            deny ? "deny_rules" : "rules", k);
         if (r >= 0)
-            r = compile_rule(c, &one, ep->allows);
-    }
-    for (size_t i = 0; i < in->deny_rules.n && r >= 0; i++) {
-        struct rule_in one = { .rule = &denies[i], .deny = true };
-
-        r = copy_rule_place(c, &one.place, STR_FMT ".deny_rules[%zu]", STR_ARG(ep->place), i);
-        if (r >= 0)
-            r = compile_rule(c, &one, ep->denies);
+            r = compile_rule(c, &one, deny ? ep->denies : ep->allows);
     }
     return r;
 }
@@ -281,15 +266,6 @@ static const enum trie_kind kinds[] = {
     [LABEL_STARS] = TRIE_STARS,
 };
 
-static int add_host_label(const struct policy_compiler *c, uint32_t *node, const struct label *l)
-{
-    bool plain = l->kind == LABEL_STAR || l->kind == LABEL_STARS;
-    uint32_t up = *node;
-
-    *node = trie_add(&c->s->trie, up, kinds[l->kind], plain ? STR("") : l->text);
-    return l->kind == LABEL_INFIX ? add_shape(c, up, l) : 0;
-}
-
 static int host_node(const struct policy_compiler *c, struct egress_endpoint_c *ep, uint32_t *ret)
 {
     struct host_pattern p;
@@ -308,8 +284,14 @@ static int host_node(const struct policy_compiler *c, struct egress_endpoint_c *
     if (host_pattern_parse(ep->host, &p))
         return err_set(c->e, ERR_BUG, "internal error: invalid host passed validation");
     ep->wild = p.wild;
-    for (size_t i = 0; i < p.n && r >= 0; i++)
-        r = add_host_label(c, ret, &p.labels[i]);
+    for (size_t i = 0; i < p.n && r >= 0; i++) {
+        const struct label *l = &p.labels[i];
+        bool plain = l->kind == LABEL_STAR || l->kind == LABEL_STARS;
+        uint32_t up = *ret;
+
+        *ret = trie_add(&c->s->trie, up, kinds[l->kind], plain ? STR("") : l->text);
+        r = l->kind == LABEL_INFIX ? add_shape(c, up, l) : 0;
+    }
     return r;
 }
 
@@ -323,19 +305,6 @@ static int index_endpoint(const struct policy_compiler *c, struct egress_endpoin
     trie_put(&c->s->trie, node, ep);
     for (size_t i = 0; i < ep->port_count; i++)
         trie_put(&c->s->trie, trie_add(&c->s->trie, node, TRIE_PORT, port_key(&ep->ports[i])), ep);
-    return 0;
-}
-
-static int copy_ports(const struct policy_compiler *c, const struct egress_endpoint *in,
-                      struct egress_endpoint_c *ep)
-{
-    uint16_t *ports = arena_array(c->a, in->port_count, sizeof *ports);
-
-    if (!ports)
-        return fail_compiler_memory(c);
-    memcpy(ports, in->ports, in->port_count * sizeof *ports);
-    ep->ports = ports;
-    ep->port_count = in->port_count;
     return 0;
 }
 
@@ -390,12 +359,15 @@ static int compile_endpoint(struct policy_compiler *c, const struct egress_entry
 {
     const struct egress_endpoint *in = (const struct egress_endpoint *)entry->endpoints.p + index;
     struct egress_endpoint_c *ep = arena_alloc(c->a, sizeof *ep);
+    uint16_t *ports = arena_array(c->a, in->port_count, sizeof *ports);
     int r;
 
-    if (!ep)
+    if (!ep || !ports)
         return fail_compiler_memory(c);
     *ep = (struct egress_endpoint_c){
         .order = c->endpoints++,
+        .ports = ports,
+        .port_count = in->port_count,
         .who = shared->who,
         .limit = shared->limit,
         .protocol = in->protocol,
@@ -404,11 +376,10 @@ static int compile_endpoint(struct policy_compiler *c, const struct egress_entry
         .audit = in->enforcement == EGRESS_AUDIT,
         .encoded_slash = in->allow_encoded_slash,
     };
+    memcpy(ports, in->ports, in->port_count * sizeof *ports);
     r = copy_endpoint_names(c, entry, index, ep);
     if (r >= 0 && in->binaries.n)
         r = compile_programs(c, in->binaries.p, in->binaries.n, sizeof in->binaries.p[0], &ep->who);
-    if (r >= 0)
-        r = copy_ports(c, in, ep);
     if (r >= 0)
         r = compile_prefixes(c, &in->allowed_ips, &ep->allowed);
     if (r >= 0)

@@ -182,33 +182,16 @@ static void consider_endpoint(struct connect_candidates *a, const struct egress_
     }
 }
 
-static void consider_port(struct connect_candidates *a, struct host_nodes *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        uint32_t node =
-            trie_find(f->x, f->nodes[i], TRIE_PORT, port_key(&a->query->port), &f->steps);
-        size_t n = 0;
-        const struct trie_item *items = node ? trie_items(f->x, node, &n) : NULL;
-
-        for (size_t k = 0; k < n; k++)
-            consider_endpoint(a, items[k].what);
-        f->steps += n;
-    }
-}
-
-static int compare_policies(struct str a, struct str b)
-{
-    int r = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
-
-    return r ? r : (a.n > b.n) - (a.n < b.n);
-}
-
+/* By name, then by position. Permanent entries come first: nothing is used up. */
 static bool endpoint_precedes(const struct egress_endpoint_c *a, const struct egress_endpoint_c *b)
 {
-    int r = compare_policies(a->policy, b->policy);
+    struct str x = a->policy, y = b->policy;
+    int r = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
 
     if (!a->limit != !b->limit)
-        return !a->limit; /* permanent entries come first: nothing is used up */
+        return !a->limit;
+    if (r == 0)
+        r = (x.n > y.n) - (x.n < y.n);
     return r ? r < 0 : a->order < b->order;
 }
 
@@ -326,18 +309,6 @@ static enum egress_verdict refuse_early(const struct egress_snapshot *s,
     return EGRESS_ALLOWED;
 }
 
-static enum egress_verdict allow_connection(const struct egress_match *m,
-                                            const struct egress_connect_query *query,
-                                            struct egress_reason *why)
-{
-    struct printable_destination to = make_printable_destination(query);
-    struct str rule = m->endpoint ? m->endpoint->place : STR("unlisted");
-
-    egress_reason_set_(why, "allowed", rule, "", "%s:%u is allowed by '" STR_FMT "'.", to.host,
-                       to.port, STR_ARG(m->policy));
-    return EGRESS_ALLOWED;
-}
-
 static enum egress_verdict refuse_beyond(const struct egress_snapshot *s,
                                          const struct egress_connect_query *query, uint16_t port,
                                          struct egress_reason *why)
@@ -356,6 +327,7 @@ static enum egress_verdict allow_within(const struct egress_match *m,
                                         const struct egress_connect_query *query,
                                         struct egress_reason *why)
 {
+    struct printable_destination to = make_printable_destination(query);
     const struct egress_ceiling *c = m->snapshot_->ceiling;
     const struct address *a = query->host_is_address                   ? &query->address
                               : m->endpoint && m->endpoint->is_address ? &m->endpoint->address
@@ -364,19 +336,11 @@ static enum egress_verdict allow_within(const struct egress_match *m,
                     : (m->endpoint && !m->endpoint->host.n) ||
                           egress_ceiling_has_name(c, query->host, query->port);
 
-    return within ? allow_connection(m, query, why)
-                  : refuse_beyond(m->snapshot_, query, query->port, why);
-}
-
-static enum egress_verdict refuse_complex(const struct egress_connect_query *query,
-                                          struct egress_reason *why)
-{
-    struct printable_destination to = make_printable_destination(query);
-
-    return egress_refuse_(why, "policy_too_complex", (struct str){ 0 },
-                          "Merge endpoints with the same host and port.",
-                          "More than %d endpoints of the policy apply to %s:%u.", EGRESS_MATCH_MAX,
-                          to.host, to.port);
+    if (!within)
+        return refuse_beyond(m->snapshot_, query, query->port, why);
+    egress_reason_set_(why, "allowed", m->endpoint ? m->endpoint->place : STR("unlisted"), "",
+                       "%s:%u is allowed by '" STR_FMT "'.", to.host, to.port, STR_ARG(m->policy));
+    return EGRESS_ALLOWED;
 }
 
 /* A list of addresses applies only to connections to addresses: for names, every name could be sent
@@ -400,21 +364,18 @@ static bool applies_without_host(const struct egress_match *m)
 static enum egress_verdict refuse_lookup(const struct egress_connect_query *query,
                                          struct egress_reason *why)
 {
-    struct printable_destination to = make_printable_destination(query);
-
     return egress_refuse_(why, "policy_denied", (struct str){ 0 },
                           "Add an endpoint with this host to the policy, or use another host.",
-                          "%s is not the host of any endpoint, so it is not looked up.", to.host);
+                          "%s is not the host of any endpoint, so it is not looked up.",
+                          make_printable_destination(query).host);
 }
 
 static enum egress_verdict refuse_name(const struct egress_connect_query *query,
                                        struct egress_reason *why)
 {
-    struct printable_destination to = make_printable_destination(query);
-
     return egress_refuse_(why, "name_invalid", (struct str){ 0 },
                           "Write the name in lower case, without a trailing dot.",
-                          "'%s' is not a host name.", to.host);
+                          "'%s' is not a host name.", make_printable_destination(query).host);
 }
 
 enum egress_verdict egress_connect(const struct egress_snapshot *s,
@@ -435,10 +396,22 @@ enum egress_verdict egress_connect(const struct egress_snapshot *s,
         return refuse_name(query, why);
     if (!means_loopback(query))
         note_host(&f, s->hosts); /* endpoints without a host apply to all names */
-    consider_port(&a, &f);
+    for (size_t i = 0; i < f.n; i++) {
+        uint32_t node = trie_find(f.x, f.nodes[i], TRIE_PORT, port_key(&query->port), &f.steps);
+        size_t n = 0;
+        const struct trie_item *items = node ? trie_items(f.x, node, &n) : NULL;
+
+        for (size_t k = 0; k < n; k++)
+            consider_endpoint(&a, items[k].what);
+        f.steps += n;
+    }
     ret->steps_ = f.steps;
     if (a.full || f.full)
-        return refuse_complex(query, why);
+        return egress_refuse_(why, "policy_too_complex", (struct str){ 0 },
+                              "Merge endpoints with the same host and port.",
+                              "More than %d endpoints of the policy apply to %s:%u.",
+                              EGRESS_MATCH_MAX, make_printable_destination(query).host,
+                              query->port);
     if (!query->host_is_address && applies_without_host(ret) && !is_unlisted(s, query))
         return a.barred ? refuse_connection(&a, &f, why) : refuse_lookup(query, why);
     if (ret->all_count_ && (query->identity_known || !ret->needs_identity)) {

@@ -20,23 +20,10 @@ static const char *const stages[] = {
     NULL,
 };
 
-static void read_question_request(const struct egress_question *q, struct egress_http *ret)
-{
-    struct str target = str_from(q->path ? q->path : "/");
-
-    if (!q->method && !q->path && !q->upgrade)
-        return;
-    ret->method = str_from(q->method ? q->method : "GET");
-    ret->query = str_cut(target, '?', &ret->path);
-    if (target.n > 0 && target.p[0] == '?')
-        ret->path = STR("/");
-    /* An offer of h2c is removed: engine/egress/relays/rewrite.h. */
-    ret->upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
-}
-
 int egress_explain_read(const struct egress_question *q, struct egress_explain_input *ret,
                         struct err *e)
 {
+    struct str target = str_from(q->path ? q->path : "/");
     struct host *host = &ret->host_;
     uint16_t port;
     int r = authority_parse(str_from(q->to), EGRESS_QUESTION_PORT, host, &port, e);
@@ -53,7 +40,14 @@ int egress_explain_read(const struct egress_question *q, struct egress_explain_i
         ret->addresses = &host->address;
         ret->n_addresses = 1;
     }
-    read_question_request(q, &ret->request);
+    if (!q->method && !q->path && !q->upgrade)
+        return 0;
+    ret->request.method = str_from(q->method ? q->method : "GET");
+    ret->request.query = str_cut(target, '?', &ret->request.path);
+    if (target.n > 0 && target.p[0] == '?')
+        ret->request.path = STR("/");
+    /* An offer of h2c is removed: engine/egress/relays/rewrite.h. */
+    ret->request.upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
     return 0;
 }
 
@@ -136,13 +130,12 @@ static const struct json_field fields[] = {
 };
 const struct json_shape egress_explanation_answer = { "EgressExplanation", JSON_FIELDS(fields) };
 
-static struct explained explain_in_words(const struct egress_explanation *x)
+void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
 {
     const struct str none = { 0 };
     struct str tls = x->match.tls == EGRESS_TLS_SKIP ? STR("skip") : STR("auto");
     bool matched = x->match.policy.n > 0;
-
-    return (struct explained){
+    const struct explained words = {
         .verdict = str_from(verdicts[x->verdict]),
         .stage = str_from(stages[x->stage]),
         .code = str_from(x->why.code),
@@ -157,11 +150,6 @@ static struct explained explain_in_words(const struct egress_explanation *x)
         .ceiling_from = x->ceiling ? str_from(x->ceiling->from) : none,
         .generation = x->match.generation,
     };
-}
-
-void egress_explain_json(const struct egress_explanation *x, struct json_writer *w)
-{
-    const struct explained words = explain_in_words(x);
 
     json_put_shape(w, &egress_explanation_answer, &words);
 }

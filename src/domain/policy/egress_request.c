@@ -17,32 +17,16 @@ struct judged_request {
     struct str wide[3]; /* texts that deny rules are matched with */
 };
 
-static const char *const read_methods[] = { "GET", "HEAD", "OPTIONS" };
-static const char *const write_methods[] = { "POST", "PUT", "PATCH" };
-
-static bool is_listed_method(struct str method, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(method, str_from(list[i])))
-            return true;
-    return false;
-}
-
 /* Methods are case-sensitive: "post" is not POST. Rules that allow match exactly. */
 static bool preset_allows(enum egress_access access, struct str method)
 {
-    switch (access) {
-    case EGRESS_FULL:
-        return true;
-    case EGRESS_READ_WRITE:
-        if (is_listed_method(method, write_methods, COUNT_OF(write_methods)))
+    static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH" };
+    size_t n = access == EGRESS_READ_WRITE ? 6 : access == EGRESS_READ_ONLY ? 3 : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(method, str_from(methods[i])))
             return true;
-        return is_listed_method(method, read_methods, COUNT_OF(read_methods));
-    case EGRESS_READ_ONLY:
-        return is_listed_method(method, read_methods, COUNT_OF(read_methods));
-    default:
-        return false;
-    }
+    return access == EGRESS_FULL;
 }
 
 static bool same_method(struct str rule, struct str method, bool deny)
@@ -72,32 +56,22 @@ struct values {
     bool any, all;
 };
 
-static bool same_key(const struct query_c *q, struct str key)
-{
-    char folded[PATH_QUERY_MAX];
-    size_t n = path_query_fold(key, folded);
-
-    return str_eq((struct str){ folded, n }, q->folded);
-}
-
 static void match_values(const struct query_c *q, struct str query, const char *separators,
                          struct values *ret)
 {
-    char key[PATH_QUERY_MAX], value[PATH_QUERY_MAX];
+    char key[PATH_QUERY_MAX], folded[PATH_QUERY_MAX], value[PATH_QUERY_MAX];
     struct str k, v;
 
     while (path_query_next(&query, separators, &k, &v)) {
-        size_t key_n = 0, value_n = 0;
-        struct str text;
+        struct str name = { key, 0 }, text = { value, 0 };
         bool good;
 
-        if (!path_query_decode(k, key, sizeof key, &key_n) ||
-            !same_key(q, (struct str){ key, key_n }) ||
-            !path_query_decode(v, value, sizeof value, &value_n))
+        if (!path_query_decode(k, key, sizeof key, &name.n) ||
+            !str_eq((struct str){ folded, path_query_fold(name, folded) }, q->folded) ||
+            !path_query_decode(v, value, sizeof value, &text.n))
             continue;
-        text = (struct str){ value, value_n };
         good = value_matches(q, text);
-        ret->there |= str_eq((struct str){ key, key_n }, q->key);
+        ret->there |= str_eq(name, q->key);
         ret->all &= good;
         ret->any |= good || value_matches(q, str_trim(text));
     }
@@ -183,25 +157,19 @@ static const struct egress_endpoint_c *most_specific_endpoint(const struct judge
 }
 
 /* Deny rules match more than rules that allow: docs/egress-policy.md. */
-static const struct rule_c *denying_rule_of(const struct judged_request *r,
-                                            const struct egress_endpoint_c *ep)
-{
-    const struct rule_c *rule = NULL;
-
-    if (!ep->has_denies || !is_inspected(ep))
-        return NULL;
-    for (size_t i = 0; i < COUNT_OF(r->wide) && !rule; i++)
-        if (!ep->path_wide || glob_match(ep->path_wide, r->wide[i]))
-            rule = find_rule(r, ep->denies, r->wide[i], true);
-    return rule;
-}
-
 static const struct rule_c *denying_rule(const struct judged_request *r)
 {
     const struct rule_c *rule = NULL;
 
-    for (size_t i = 0; i < r->m->all_count_ && !rule; i++)
-        rule = denying_rule_of(r, r->m->all_[i]);
+    for (size_t i = 0; i < r->m->all_count_ && !rule; i++) {
+        const struct egress_endpoint_c *ep = r->m->all_[i];
+
+        if (!ep->has_denies || !is_inspected(ep))
+            continue;
+        for (size_t k = 0; k < COUNT_OF(r->wide) && !rule; k++)
+            if (!ep->path_wide || glob_match(ep->path_wide, r->wide[k]))
+                rule = find_rule(r, ep->denies, r->wide[k], true);
+    }
     return rule;
 }
 
@@ -245,11 +213,6 @@ static struct permit find_permit(const struct judged_request *r)
             break;
     }
     return found;
-}
-
-static bool has_encoded_slash(struct str path)
-{
-    return memmem(path.p, path.n, "%2F", 3) != NULL;
 }
 
 /* "GET /%61, which servers read as /a,", for messages. */
@@ -346,7 +309,7 @@ static enum egress_verdict judge_reading(struct judged_request *r, struct egress
     const struct egress_endpoint_c *how = most_specific_endpoint(r);
     enum egress_verdict v;
 
-    if (how && has_encoded_slash(r->path) && !how->encoded_slash)
+    if (how && memmem(r->path.p, r->path.n, "%2F", 3) && !how->encoded_slash)
         return refuse_request(r, why, "request_malformed",
                               "contains %2F, which the endpoint does not allow",
                               "Send the request in its usual form.");

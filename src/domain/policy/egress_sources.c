@@ -137,23 +137,13 @@ static struct egress_endpoint *last_endpoint(const struct egress_entry *entry)
     return (struct egress_endpoint *)entry->endpoints.p + entry->endpoints.n - 1;
 }
 
-/* The name determines whether 127.0.0.1 inside is meant, too: see egress_takes_loopback(). */
-static int add_loopback(struct egress_entry *entry, struct str name, const uint16_t *ports,
-                        size_t n, struct arena *a, struct err *e)
-{
-    int r = add_endpoint(entry, STR("127.0.0.1"), ports, n, a, e);
-
-    if (r >= 0 && str_eq(name, STR(HOST_INSIDE)))
-        last_endpoint(entry)->name = HOST_INSIDE;
-    return r;
-}
-
 static int add_item(struct egress_entry *entry, const char *item, struct arena *a, struct err *e)
 {
     uint16_t ports[EGRESS_PORTS_MAX] = { EGRESS_ALLOW_PORT };
     char shown[80];
     struct str host, list, place, at = str_cut(str_from(item), '=', &place);
     size_t n = 1;
+    bool loopback;
     int r;
 
     log_printable(str_from(item), shown, sizeof shown);
@@ -163,9 +153,11 @@ static int add_item(struct egress_entry *entry, const char *item, struct arena *
     if (list.p && !read_ports(list, ports, &n))
         return err_set(e, ERR_INVALID,
                        "'%s': ports must be numbers from 1 to 65535 separated by ','", shown);
-    if (host_names_loopback(host) && !at.p)
-        return add_loopback(entry, host, ports, n, a, e);
-    r = add_endpoint(entry, host, ports, n, a, e);
+    loopback = host_names_loopback(host) && !at.p;
+    r = add_endpoint(entry, loopback ? STR("127.0.0.1") : host, ports, n, a, e);
+    /* The name determines whether 127.0.0.1 inside is meant, too: see egress_takes_loopback(). */
+    if (r >= 0 && loopback && str_eq(host, STR(HOST_INSIDE)))
+        last_endpoint(entry)->name = HOST_INSIDE;
     return r < 0 || !at.p ? r
                           : err_wrap(e, place_name(last_endpoint(entry), at, a, e), "'%s'", shown);
 }
@@ -222,11 +214,6 @@ static int add_listed_name(struct egress_entry *entry, struct str name, struct a
     return add_endpoint(entry, str_from(deep), web_ports, COUNT_OF(web_ports), a, e);
 }
 
-static bool is_everything(const struct prefix *p)
-{
-    return p->bits == 0;
-}
-
 /* The lists while they are parsed. */
 struct lists {
     struct egress_policy *p;
@@ -244,7 +231,7 @@ static int add_allowed(struct lists *l, const char *item, struct arena *a, struc
         l->names[l->n_names++] = item;
         return add_listed_name(l->entry, str_from(item), a, e);
     }
-    if (is_everything(&prefix)) {
+    if (prefix.bits == 0) {
         l->public = true;
         l->n_denied = 0; /* allow takes precedence */
     } else {
@@ -262,7 +249,7 @@ static int add_denied(struct lists *l, const char *item, struct err *e)
     if (!prefix_parse(str_from(item), &prefix))
         return err_set(e, ERR_INVALID, "denyOut accepts only addresses and prefixes, not '%s'",
                        shown);
-    if (is_everything(&prefix) && !prefix.base.v6)
+    if (prefix.bits == 0 && !prefix.base.v6)
         l->public = false; /* in these lists it means all traffic */
     l->denied[l->n_denied++] = item;
     return 0;

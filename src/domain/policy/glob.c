@@ -165,13 +165,6 @@ static void parse_start(struct glob_parser *p)
         emit_parts(p);
 }
 
-static void parse_star(struct glob_parser *p)
-{
-    while (at_char(p, 0, '*'))
-        skip_pattern(p, 1);
-    emit_run(p, p->parts ? OP_PART : OP_ANY);
-}
-
 static int add_range(struct glob_parser *p, uint32_t lo, uint32_t hi)
 {
     if (lo > hi)
@@ -256,15 +249,6 @@ static int parse_braces(struct glob_parser *p)
     return 0;
 }
 
-static int parse_escape(struct glob_parser *p)
-{
-    skip_pattern(p, 1);
-    if (p->rest.n == 0)
-        return err_set(p->e, ERR_INVALID, "ends with an incomplete escape '\\'");
-    emit_op(p, OP_CHAR, next_char(&p->rest), 0);
-    return 0;
-}
-
 static int parse_item(struct glob_parser *p)
 {
     char c = p->rest.p[0];
@@ -273,7 +257,9 @@ static int parse_item(struct glob_parser *p)
     if (c == p->separator) {
         parse_separator(p);
     } else if (c == '*') {
-        parse_star(p);
+        while (at_char(p, 0, '*'))
+            skip_pattern(p, 1);
+        emit_run(p, p->parts ? OP_PART : OP_ANY);
     } else if (c == '?') {
         skip_pattern(p, 1);
         emit_op(p, p->parts ? OP_PART : OP_ANY, 0, 0);
@@ -284,7 +270,10 @@ static int parse_item(struct glob_parser *p)
     } else if (c == '}' && p->parts) {
         r = err_set(p->e, ERR_INVALID, "a '}' has no '{'");
     } else if (c == '\\' && p->parts) {
-        r = parse_escape(p);
+        skip_pattern(p, 1);
+        if (p->rest.n == 0)
+            return err_set(p->e, ERR_INVALID, "ends with an incomplete escape '\\'");
+        emit_op(p, OP_CHAR, next_char(&p->rest), 0);
     } else {
         emit_op(p, OP_CHAR, next_char(&p->rest), 0);
     }
@@ -431,15 +420,11 @@ static bool op_takes_as_is(const struct glob *g, const struct glob_op *op, uint3
     }
 }
 
-static bool is_ascii_letter(uint32_t c)
-{
-    return c < 0x80 && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
-
 static bool op_takes(const struct glob *g, const struct glob_op *op, uint32_t c)
 {
-    return op_takes_as_is(g, op, c) ||
-           (g->wide && is_ascii_letter(c) && op_takes_as_is(g, op, c ^ 0x20));
+    bool letter = c < 0x80 && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+
+    return op_takes_as_is(g, op, c) || (g->wide && letter && op_takes_as_is(g, op, c ^ 0x20));
 }
 
 static void state_set_step(const struct glob *g, const struct state_set *from, uint32_t c,
@@ -454,19 +439,13 @@ static void state_set_step(const struct glob *g, const struct state_set *from, u
         }
 }
 
-static bool begins_with_prefix(const struct glob *g, struct str text)
-{
-    if (!g->wide)
-        return str_starts(text, g->prefix);
-    return text.n >= g->prefix.n && strncasecmp(text.p, g->prefix.p, g->prefix.n) == 0;
-}
-
 bool glob_match(const struct glob *g, struct str text)
 {
     struct state_set now, next;
     size_t used = (g->n / 64 + 1) * sizeof now.words[0];
 
-    if (!begins_with_prefix(g, text))
+    if (g->wide ? text.n < g->prefix.n || strncasecmp(text.p, g->prefix.p, g->prefix.n) != 0
+                : !str_starts(text, g->prefix))
         return false;
     if (g->literal)
         return text.n == g->prefix.n;
@@ -542,31 +521,23 @@ static bool pairs_slip(struct state_pairs *p, size_t x, size_t y)
     return true;
 }
 
-static bool pairs_search(struct state_pairs *p)
-{
-    pairs_add(p, 0, 0);
-    while (p->n) {
-        size_t at = p->todo[--p->n], x = at / p->b->n, y = at % p->b->n;
-        const struct glob_op *a = &p->a->ops[x], *b = &p->b->ops[y];
-
-        if (pairs_slip(p, x, y))
-            continue;
-        if (a->kind == OP_MATCH && b->kind == OP_MATCH)
-            return true;
-        if (a->kind != OP_MATCH && b->kind != OP_MATCH && ops_meet(p->a, a, p->b, b))
-            pairs_add(p, x + 1, y + 1);
-    }
-    return false;
-}
-
 bool glob_overlap(const struct glob *a, const struct glob *b)
 {
-    size_t all = a->n * b->n;
-    AUTO_FREE uint64_t *seen = calloc(all / 64 + 1, sizeof *seen);
-    AUTO_FREE uint32_t *todo = calloc(all, sizeof *todo);
+    AUTO_FREE uint64_t *seen = new0_array(a->n * b->n / 64 + 1, sizeof *seen);
+    AUTO_FREE uint32_t *todo = new0_array(a->n * b->n, sizeof *todo);
     struct state_pairs p = { .a = a, .b = b, .seen = seen, .todo = todo };
 
-    if (!seen || !todo)
-        abort();
-    return pairs_search(&p);
+    pairs_add(&p, 0, 0);
+    while (p.n) {
+        size_t at = p.todo[--p.n], x = at / b->n, y = at % b->n;
+        const struct glob_op *of_a = &a->ops[x], *of_b = &b->ops[y];
+
+        if (pairs_slip(&p, x, y))
+            continue;
+        if (of_a->kind == OP_MATCH && of_b->kind == OP_MATCH)
+            return true;
+        if (of_a->kind != OP_MATCH && of_b->kind != OP_MATCH && ops_meet(a, of_a, b, of_b))
+            pairs_add(&p, x + 1, y + 1);
+    }
+    return false;
 }

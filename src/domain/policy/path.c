@@ -84,11 +84,6 @@ static const char *decode_part(struct str part, bool slash, struct path_text *re
     return hides_escape((struct str){ ret->bytes, ret->n }) ? "is escaped twice" : NULL;
 }
 
-static bool is_dot_segment(struct str s)
-{
-    return str_eq(s, STR(".")) || str_eq(s, STR(".."));
-}
-
 /* Whether a part with encoded slashes contains "." or "..". */
 static bool has_inner_dots(struct str s)
 {
@@ -97,7 +92,7 @@ static bool has_inner_dots(struct str s)
 
     while (inner && s.p) {
         s = str_cut(s, '/', &piece);
-        if (is_dot_segment(piece))
+        if (str_eq(piece, STR(".")) || str_eq(piece, STR("..")))
             return true;
     }
     return false;
@@ -146,26 +141,18 @@ static bool append_path_part(struct path_text *out, struct str part)
     return fits;
 }
 
-/* Parameters are checked even though they are dropped. */
-static const char *decode_without_parameters(const struct path_writer *w, struct str *part,
-                                             struct path_text *ret)
-{
-    struct str parameters = { 0 };
-    const char *flaw;
-
-    if (!(w->reading & PATH_KEEPS_PARAMETERS))
-        parameters = str_cut(*part, ';', part);
-    flaw = decode_part(parameters, w->slash, ret);
-    return flaw ? flaw : decode_part(*part, w->slash, ret);
-}
-
 static const char *add_part(const struct path_writer *w, struct str part, bool last)
 {
     struct path_text d;
-    struct str text;
-    const char *flaw = decode_without_parameters(w, &part, &d);
+    struct str text, parameters = { 0 };
+    const char *flaw;
     bool resolves = !(w->reading & PATH_KEEPS_DOTS);
 
+    if (!(w->reading & PATH_KEEPS_PARAMETERS))
+        parameters = str_cut(part, ';', &part);
+    flaw = decode_part(parameters, w->slash, &d); /* checked even though they are dropped */
+    if (!flaw)
+        flaw = decode_part(part, w->slash, &d);
     if (flaw)
         return flaw;
     text = (struct str){ d.bytes, d.n };

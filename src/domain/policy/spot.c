@@ -10,11 +10,6 @@
 
 enum { NOTES_MAX = 64 };
 
-static size_t entry_index(const struct policy_spot *s)
-{
-    return (size_t)(s->entry - (const struct egress_entry *)s->policy->network_policies.p);
-}
-
 static size_t endpoint_index(const struct policy_spot *s)
 {
     return (size_t)(s->ep - (const struct egress_endpoint *)s->entry->endpoints.p);
@@ -51,6 +46,7 @@ static const struct json *member_at(const struct json *object, struct str key)
 /* Finds the value by position, because keys may contain any character. */
 static const struct json *spot_value(const struct policy_spot *s)
 {
+    const struct egress_entry *entries = s->policy->network_policies.p;
     const struct json *v = s->places.document;
 
     if (!v || !s->entry)
@@ -59,34 +55,26 @@ static const struct json *spot_value(const struct policy_spot *s)
         v = member_at(member_at(v, STR("network")), STR("egress"));
         return s->ep ? item_at(v, endpoint_index(s)) : v;
     }
-    v = item_at(member_at(v, STR("network_policies")), entry_index(s));
+    v = item_at(member_at(v, STR("network_policies")), (size_t)(s->entry - entries));
     return v && s->ep ? item_at(member_at(v, STR("endpoints")), endpoint_index(s)) : v;
-}
-
-/* The line of the field if it exists, else of the deepest value that does. */
-static uint32_t spot_line(const struct policy_spot *s, const char *field)
-{
-    const struct json *v = spot_value(s);
-    bool whole;
-
-    if (v && field)
-        v = yaml_file_at(v, field, &whole);
-    return v ? v->line : 0;
 }
 
 int spot_fail_(const struct policy_spot *s, enum err_code code, const char *field, const char *fmt,
                ...)
 {
     char name[SPOT_TEXT], line[24] = "", reason[sizeof s->e->msg];
-    uint32_t at = spot_line(s, field);
+    const struct json *v = spot_value(s);
+    bool whole;
     va_list ap;
 
+    if (v && field)
+        v = yaml_file_at(v, field, &whole); /* the field, or the deepest value that exists */
     va_start(ap, fmt);
     vsnprintf(reason, sizeof reason, fmt, ap);
     va_end(ap);
     spot_name(s, name);
-    if (at)
-        snprintf(line, sizeof line, "line %" PRIu32 ": ", at);
+    if (v && v->line)
+        snprintf(line, sizeof line, "line %" PRIu32 ": ", v->line);
     return err_set(s->e, code, "%s%s%s%s: %s", line, name, field && *name ? "." : "",
                    field ? field : "", reason);
 }

@@ -37,6 +37,10 @@ struct prefix {
  * 10.1.2.3/8 is a mistake, and which one cannot be known. */
 bool prefix_parse(struct str s, struct prefix *ret);
 bool prefix_has(const struct prefix *p, const struct address *a); /* never across families */
+static inline bool prefix_is_single(const struct prefix *p)       /* one address */
+{
+    return p->bits == (p->base.v6 ? 128u : 32u);
+}
 
 socklen_t address_to_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);
 
