@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the default hosts of package managers in their own program texts. */
 #include "base/own.h"
-#include "domain/package_hosts/internal.h"
+#include "domain/package_hosts/package_hosts.h"
 
 /* Advances the text behind the first mark. */
 static bool skip_behind_mark(struct str *text, struct str mark)

@@ -35,6 +35,11 @@ struct package_variable {
 #define NPMRC                                                                                      \
     IN("etc/npmrc", package_hosts_read_npm), IN("usr/etc/npmrc", package_hosts_read_npm),          \
         IN("usr/local/etc/npmrc", package_hosts_read_npm), IN("~/.npmrc", package_hosts_read_npm)
+#define NPM_VARIABLES                                                                              \
+    { "NPM_CONFIG_REGISTRY", "registry=", package_hosts_read_npm },                                \
+    {                                                                                              \
+        "npm_config_registry", "registry=", package_hosts_read_npm                                 \
+    }
 #define PIP_INDEX "pip/_internal/models/index.py"
 
 static const struct manager {
@@ -75,8 +80,7 @@ static const struct manager {
     { .name = "npm",
       .programs = { "usr/bin/npm", "usr/local/bin/npm" },
       .sources = { NPMRC },
-      .variables = { { "NPM_CONFIG_REGISTRY", "registry=", package_hosts_read_npm },
-                     { "npm_config_registry", "registry=", package_hosts_read_npm } },
+      .variables = { NPM_VARIABLES },
       .built_in = { IN("usr/local/lib/node_modules/npm/node_modules/" NPM_NEW,
                        package_hosts_built_in_npm),
                     IN("usr/lib/node_modules/npm/node_modules/" NPM_NEW,
@@ -88,13 +92,11 @@ static const struct manager {
     { .name = "yarn",
       .programs = { "usr/local/bin/yarn", "usr/bin/yarn", "usr/bin/yarnpkg" },
       .sources = { NPMRC },
-      .variables = { { "NPM_CONFIG_REGISTRY", "registry=", package_hosts_read_npm },
-                     { "npm_config_registry", "registry=", package_hosts_read_npm } } },
+      .variables = { NPM_VARIABLES } },
     { .name = "pnpm",
       .programs = { "usr/local/bin/pnpm", "usr/bin/pnpm" },
       .sources = { NPMRC },
-      .variables = { { "NPM_CONFIG_REGISTRY", "registry=", package_hosts_read_npm },
-                     { "npm_config_registry", "registry=", package_hosts_read_npm } } },
+      .variables = { NPM_VARIABLES } },
     { .name = "cargo",
       .programs = { "usr/bin/cargo", "usr/local/cargo/bin/cargo", "~/.cargo/bin/cargo" },
       .sources = { IN("usr/local/cargo/config.toml", package_hosts_read_cargo),
@@ -170,12 +172,6 @@ static bool read_package_file(struct package_hosts *p, const struct search_root 
     return n > 0 && n <= PACKAGE_HOSTS_FILE_MAX && read_text(p, (struct str){ text, (size_t)n });
 }
 
-static bool source_has_name(const struct package_source *s, const char *name)
-{
-    return name[0] != '.' && (!s->prefix || str_starts(str_from(name), str_from(s->prefix))) &&
-           (!s->suffix || str_ends(str_from(name), str_from(s->suffix)));
-}
-
 static bool read_package_dir(struct package_hosts *p, const struct search_root *at,
                              const struct package_source *s)
 {
@@ -189,7 +185,10 @@ static bool read_package_dir(struct package_hosts *p, const struct search_root *
     if (!dir && fd >= 0)
         close(fd);
     for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++) {
-        if (!source_has_name(s, entry->d_name))
+        struct str name = str_from(entry->d_name);
+
+        if (name.p[0] == '.' || (s->prefix && !str_starts(name, str_from(s->prefix))) ||
+            (s->suffix && !str_ends(name, str_from(s->suffix))))
             continue;
         if (++files > PACKAGE_HOSTS_FILES_MAX)
             break;
@@ -221,14 +220,6 @@ static void note_finding(struct package_finding *f, bool configured, bool seen)
     f->settled |= configured && seen;
 }
 
-static void read_manager_sources(struct package_hosts *p, const struct search_root *at,
-                                 const struct manager *m, struct package_finding *f)
-{
-    for (const struct package_source *s = m->sources; s < m->sources + LIST && s->path; s++)
-        note_finding(f, read_package_source(p, at, s),
-                     at->home || !path_starts_with(s->path, STR("etc/")));
-}
-
 static bool read_package_variable(struct package_hosts *p, const struct package_variable *v,
                                   const char *const *env)
 {
@@ -244,15 +235,6 @@ static bool read_package_variable(struct package_hosts *p, const struct package_
     return false;
 }
 
-static bool read_built_in(struct package_hosts *p, const struct search_root *at,
-                          const struct manager *m)
-{
-    for (const struct package_source *s = m->built_in; s < m->built_in + LIST && s->path; s++)
-        if (read_package_source(p, at, s))
-            return true;
-    return false;
-}
-
 void package_hosts_find(enum package_hosts_trust trust, int root, const char *home,
                         const char *const *env, struct package_hosts *ret)
 {
@@ -261,17 +243,24 @@ void package_hosts_find(enum package_hosts_trust trust, int root, const char *ho
     ret->n = ret->n_unknown = 0;
     for (const struct manager *m = managers; m < managers + COUNT_OF(managers); m++) {
         struct package_finding found = { 0 };
+        bool built_in;
 
         if (!has_manager(&at, m))
             continue;
         ret->trusted_ = trust >= PACKAGE_HOSTS_OF_OPERATOR;
-        read_manager_sources(ret, &at, m, &found);
+        for (const struct package_source *s = m->sources; s < m->sources + LIST && s->path; s++)
+            note_finding(&found, read_package_source(ret, &at, s),
+                         home || !path_starts_with(s->path, STR("etc/")));
         ret->trusted_ = trust >= PACKAGE_HOSTS_OF_CALLER;
         for (const struct package_variable *v = m->variables; v < m->variables + LIST && v->name;
              v++)
             note_finding(&found, read_package_variable(ret, v, env), true);
         ret->trusted_ = false;
-        if (!found.settled && !read_built_in(ret, &at, m) && !found.configured)
+        built_in = false;
+        for (const struct package_source *s = m->built_in;
+             !found.settled && !built_in && s < m->built_in + LIST && s->path; s++)
+            built_in = read_package_source(ret, &at, s);
+        if (!found.settled && !built_in && !found.configured)
             ret->unknown[ret->n_unknown++] = m->name;
     }
 }

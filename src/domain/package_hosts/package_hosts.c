@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/own.h"
-#include "domain/package_hosts/internal.h"
 
 static bool add_host(struct package_hosts *p, const struct host *h, uint16_t port)
 {
@@ -119,6 +118,17 @@ static bool cut_pair(struct str line, char sign, struct str *key, struct str *va
     return true;
 }
 
+/* The next "key = value" of a text; skips other lines. */
+static bool next_pair(struct str *text, struct str *key, struct str *value)
+{
+    struct str line;
+
+    while (next_config_line(text, &line))
+        if (cut_pair(line, '=', key, value))
+            return true;
+    return false;
+}
+
 static bool is_key(struct str s, const char *name)
 {
     return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
@@ -229,14 +239,10 @@ bool package_hosts_read_uv(struct package_hosts *p, struct str text)
 {
     bool replaced = false;
 
-    for (struct str line; next_config_line(&text, &line);) {
-        struct str key, value;
-
-        if (cut_pair(line, '=', &key, &value) &&
-            (str_eq(key, STR("index-url")) || str_eq(key, STR("url"))))
+    for (struct str key, value; next_pair(&text, &key, &value);)
+        if (str_eq(key, STR("index-url")) || str_eq(key, STR("url")))
             replaced |=
                 package_hosts_add_url(p, strip_quotes(value)) && str_eq(key, STR("index-url"));
-    }
     return replaced;
 }
 
@@ -244,17 +250,11 @@ bool package_hosts_read_npm(struct package_hosts *p, struct str text)
 {
     bool replaced = false;
 
-    for (struct str line; next_config_line(&text, &line);) {
-        struct str key, value;
-
-        if (!cut_pair(line, '=', &key, &value))
-            continue;
-        if (!str_eq(key, STR("registry")) &&
-            !(str_starts(key, STR("@")) && str_ends(key, STR(":registry"))))
-            continue;
-        if (package_hosts_add_url(p, strip_quotes(value)))
-            replaced |= str_eq(key, STR("registry"));
-    }
+    for (struct str key, value; next_pair(&text, &key, &value);)
+        if (str_eq(key, STR("registry")) ||
+            (str_starts(key, STR("@")) && str_ends(key, STR(":registry"))))
+            replaced |=
+                package_hosts_add_url(p, strip_quotes(value)) && str_eq(key, STR("registry"));
     return replaced;
 }
 
@@ -262,11 +262,7 @@ bool package_hosts_read_cargo(struct package_hosts *p, struct str text)
 {
     bool replaced = false;
 
-    for (struct str line; next_config_line(&text, &line);) {
-        struct str key, value;
-
-        if (!cut_pair(line, '=', &key, &value))
-            continue;
+    for (struct str key, value; next_pair(&text, &key, &value);) {
         if (str_eq(key, STR("index")) || str_eq(key, STR("registry")))
             package_hosts_add_url(p, strip_quotes(value));
         replaced |= str_eq(key, STR("replace-with"));
@@ -294,12 +290,9 @@ bool package_hosts_read_go(struct package_hosts *p, struct str text)
 {
     bool replaced = false;
 
-    for (struct str line; next_config_line(&text, &line);) {
-        struct str key, value;
-
-        if (cut_pair(line, '=', &key, &value) && str_eq(key, STR("GOPROXY")))
+    for (struct str key, value; next_pair(&text, &key, &value);)
+        if (str_eq(key, STR("GOPROXY")))
             replaced |= package_hosts_add_proxies(p, value);
-    }
     return replaced;
 }
 

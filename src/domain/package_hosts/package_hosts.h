@@ -49,6 +49,11 @@ struct package_hosts {
  * policy may grant, or if the list is full. */
 bool package_hosts_add_url(struct package_hosts *p, struct str url);
 
+/* Adds every URL among words separated by blanks; true if there is one. */
+bool package_hosts_add_words(struct package_hosts *p, struct str words);
+/* Adds the hosts of a list in Go's format: "https://one,https://two|direct". */
+bool package_hosts_add_proxies(struct package_hosts *p, struct str list);
+
 /* Reads a manager's configuration. True if it names the host that the manager uses first. */
 typedef bool package_hosts_fn(struct package_hosts *p, struct str text);
 

@@ -20,15 +20,6 @@ static uint16_t data_length(uint16_t type)
     return type == DNS_AAAA ? 16 : 4;
 }
 
-static size_t count_asked(const struct dns_query *q, const struct address *list, size_t n)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++)
-        count += address_type(&list[i]) == q->question.type;
-    return count;
-}
-
 static void write_address_record(struct dns_writer *w, const struct address *a, uint32_t ttl)
 {
     uint16_t type = address_type(a);
@@ -41,52 +32,47 @@ static void write_address_record(struct dns_writer *w, const struct address *a, 
     dns_write_bytes(w, a->bytes, data_length(type));
 }
 
-static uint16_t answer_flags(const struct dns_query *q, enum dns_rcode rcode)
+/* error: an extended error, which needs EDNS; 0: none. */
+static size_t build_answer(const struct dns_query *q, enum dns_rcode rcode, uint16_t error,
+                           const struct address *addresses, size_t n, uint32_t ttl,
+                           struct dns_writer w, size_t size)
 {
-    return (uint16_t)(DNS_IS_ANSWER | DNS_RECURSION_AVAILABLE | ((unsigned)rcode & DNS_RCODE) |
-                      (q->recursion_desired ? DNS_RECURSION_DESIRED : 0));
-}
-
-size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
-                        const struct address *addresses, size_t n, uint32_t ttl, void *out,
-                        size_t size)
-{
-    size_t count = rcode == DNS_NOERROR && q->wire_n_ > 0 ? count_asked(q, addresses, n) : 0;
-    size_t fixed = DNS_HEAD + q->wire_n_ + (q->has_edns ? DNS_OPT_BYTES : 0);
+    size_t opt = DNS_OPT_BYTES + (error ? DNS_EDE_BYTES : 0), count = 0;
+    size_t fixed = DNS_HEAD + q->wire_n_ + (q->has_edns ? opt : 0);
     size_t each = RECORD + data_length(q->question.type);
     struct dns_head h = { .id = q->id, .questions = q->wire_n_ > 0, .others = q->has_edns };
-    struct dns_writer w = { out, 0 };
     bool fits;
 
     if (size < fixed)
         return 0;
+    for (size_t i = 0; rcode == DNS_NOERROR && q->wire_n_ > 0 && i < n; i++)
+        count += address_type(&addresses[i]) == q->question.type;
     fits = count <= (size - fixed) / each && count <= UINT16_MAX;
     h.answers = fits ? (uint16_t)count : 0;
-    h.flags = (uint16_t)(answer_flags(q, rcode) | (fits ? 0 : DNS_TRUNCATED));
+    h.flags =
+        (uint16_t)(DNS_IS_ANSWER | DNS_RECURSION_AVAILABLE | ((unsigned)rcode & DNS_RCODE) |
+                   (q->recursion_desired ? DNS_RECURSION_DESIRED : 0) | (fits ? 0 : DNS_TRUNCATED));
     dns_write_head(&w, &h);
     dns_write_bytes(&w, q->wire_, q->wire_n_);
     for (size_t i = 0; h.answers > 0 && i < n; i++)
         if (address_type(&addresses[i]) == q->question.type)
             write_address_record(&w, &addresses[i], ttl);
     if (q->has_edns)
-        dns_write_opt(&w, rcode);
+        dns_write_opt(&w, rcode, error);
     return w.n;
+}
+
+size_t dns_build_answer(const struct dns_query *q, enum dns_rcode rcode,
+                        const struct address *addresses, size_t n, uint32_t ttl, void *out,
+                        size_t size)
+{
+    return build_answer(q, rcode, 0, addresses, n, ttl, (struct dns_writer){ out, 0 }, size);
 }
 
 size_t dns_build_blocked(const struct dns_query *q, void *out, size_t size)
 {
-    size_t n = DNS_HEAD + q->wire_n_ + (q->has_edns ? DNS_OPT_BYTES + DNS_EDE_BYTES : 0);
-    struct dns_head h = { .id = q->id, .questions = q->wire_n_ > 0, .others = q->has_edns };
-    struct dns_writer w = { out, 0 };
-
-    if (size < n)
-        return 0;
-    h.flags = answer_flags(q, DNS_NXDOMAIN);
-    dns_write_head(&w, &h);
-    dns_write_bytes(&w, q->wire_, q->wire_n_);
-    if (q->has_edns)
-        dns_write_opt_error(&w, DNS_NXDOMAIN, DNS_BLOCKED);
-    return w.n;
+    return build_answer(q, DNS_NXDOMAIN, DNS_BLOCKED, NULL, 0, 0, (struct dns_writer){ out, 0 },
+                        size);
 }
 
 /* --- Reading --- */

@@ -102,23 +102,12 @@ static uint32_t entry_lifetime(const struct dns_result *what)
     return what->ttl < max ? what->ttl : max;
 }
 
-static void add_cache_entry(struct dns_cache *c, struct dns_cache_entry *k)
-{
-    struct dns_cache_entry **slot = cache_slot(c, cached_name(k));
-
-    k->same_slot = *slot;
-    *slot = k;
-    list_append(&c->uses, &k->use);
-    c->n++;
-    c->bytes += k->bytes;
-}
-
 void dns_cache_store(struct dns_cache *c, struct str name, const struct dns_result *what,
                      int64_t now)
 {
     size_t addresses = what->n * sizeof *what->addresses;
     size_t bytes = sizeof(struct dns_cache_entry) + addresses + name.n;
-    struct dns_cache_entry **old = find_cache_entry(c, name), *k;
+    struct dns_cache_entry **old = find_cache_entry(c, name), **slot, *k;
     uint32_t life = entry_lifetime(what);
 
     if (*old)
@@ -127,9 +116,7 @@ void dns_cache_store(struct dns_cache *c, struct str name, const struct dns_resu
         return;
     while (c->n == DNS_CACHE_NAMES_MAX || (c->n > 0 && c->bytes + bytes > DNS_CACHE_BYTES_MAX))
         forget_least_used(c);
-    k = malloc(bytes);
-    if (!k)
-        abort();
+    k = new0(bytes);
     *k = (struct dns_cache_entry){ .expires = now + (int64_t)life * NS_PER_S,
                                    .bytes = bytes,
                                    .name_n = name.n,
@@ -137,7 +124,12 @@ void dns_cache_store(struct dns_cache *c, struct str name, const struct dns_resu
                                    .outcome = what->outcome };
     memcpy(k->addresses, what->addresses, addresses);
     memcpy(cached_name_room(k), name.p, name.n);
-    add_cache_entry(c, k);
+    slot = cache_slot(c, name);
+    k->same_slot = *slot;
+    *slot = k;
+    list_append(&c->uses, &k->use);
+    c->n++;
+    c->bytes += bytes;
 }
 
 bool dns_cache_find(struct dns_cache *c, struct str name, int64_t now, struct dns_result *ret)

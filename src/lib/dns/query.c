@@ -102,7 +102,7 @@ size_t dns_build_query(uint16_t id, struct str name, enum dns_type type, bool ed
     dns_write_u16(&w, (uint16_t)type);
     dns_write_u16(&w, DNS_IN);
     if (edns)
-        dns_write_opt(&w, 0);
+        dns_write_opt(&w, 0, 0);
     return w.n;
 }
 

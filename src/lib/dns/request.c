@@ -56,82 +56,59 @@ static void on_timeout(struct loop_timer *t)
     fail_server(container_of(t, struct dns_request, timer), DNS_LOOKUP_TIMEOUT);
 }
 
-/* A server older than EDNS does not understand us: the same once more, as it was done before. */
-static void retry_without_edns(struct dns_request *a)
-{
-    close_socket(a);
-    a->plain = true;
-    try_on(a);
-}
-
 static void use_answer(struct dns_request *a)
 {
     enum dns_rcode rcode = a->answer.rcode;
 
-    if (rcode == DNS_NXDOMAIN)
+    if (rcode == DNS_NXDOMAIN) {
         settle_ask(a, DNS_LOOKUP_NXDOMAIN);
-    else if (!a->plain && (rcode == DNS_FORMERR || rcode == DNS_NOTIMP))
-        retry_without_edns(a);
-    else if (rcode != DNS_NOERROR)
+    } else if (!a->plain && (rcode == DNS_FORMERR || rcode == DNS_NOTIMP)) {
+        /* a server older than EDNS: the same once more, as it was done before */
+        close_socket(a);
+        a->plain = true;
+        try_on(a);
+    } else if (rcode != DNS_NOERROR) {
         fail_server(a, DNS_LOOKUP_SERVFAIL);
-    else
+    } else {
         settle_ask(a, a->answer.n ? DNS_LOOKUP_FOUND : DNS_LOOKUP_NODATA);
+    }
 }
 
 /* --- Asking --- */
 
-static int watch_socket(struct dns_request *a, unsigned want, loop_fd_fn *call, struct err *e)
+static bool watch_socket(struct dns_request *a, unsigned want, loop_fd_fn *call)
 {
     struct dns_resolver *r = a->resolver;
-    int ok = loop_fd_start(r->loop, &a->socket, a->fd, want, call, e);
+    int64_t late = clock_mono() + r->timeout;
 
-    if (ok >= 0)
-        ok = loop_timer_start(r->loop, &a->timer, clock_mono() + r->timeout, on_timeout, e);
-    return ok;
+    return loop_fd_start(r->loop, &a->socket, a->fd, want, call, NULL) >= 0 &&
+           loop_timer_start(r->loop, &a->timer, late, on_timeout, NULL) >= 0;
 }
 
-/* A socket connected to the server whose turn it is; for TCP, on its way there. */
-static int open_dns_socket(struct dns_request *a, int type, struct err *e)
+/* A socket connected to the server whose turn it is; for TCP, on its way there. The query has a new
+ * id and new letters each time. */
+static bool open_dns_socket(struct dns_request *a, int type)
 {
     const struct dns_server *s = &a->resolver->servers[a->tries % a->resolver->n];
     struct sockaddr_storage to;
     socklen_t n = address_to_sockaddr(&s->address, s->port, &to);
-
-    a->fd = socket(to.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (a->fd < 0)
-        return err_sys(e, "opening a socket for DNS");
-    if (connect(a->fd, (struct sockaddr *)&to, n) < 0 && errno != EINPROGRESS)
-        return err_sys(e, "connecting to the DNS server");
-    return 0;
-}
-
-/* With a new id, and in new letters, each time. */
-static int make_query(struct dns_request *a, struct err *e)
-{
     struct {
         uint16_t id;
         uint8_t bits[DNS_CASE_BYTES];
     } chance;
-    int r = crypto_random(&chance, sizeof chance, e);
 
-    if (r < 0)
-        return r;
+    a->fd = socket(to.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (a->fd < 0 || (connect(a->fd, (struct sockaddr *)&to, n) < 0 && errno != EINPROGRESS) ||
+        crypto_random(&chance, sizeof chance, NULL) < 0)
+        return false;
     a->id = chance.id;
     a->query_n =
         dns_build_query(a->id, str_from(a->question.name), a->question.type, !a->plain, a->query);
     dns_mix_case(a->query, a->query_n, chance.bits);
-    return 0;
+    return true;
 }
 
 /* --- TCP --- */
-
-static void read_dns_message(struct dns_request *a, struct str message)
-{
-    if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
-        fail_server(a, DNS_LOOKUP_UNUSABLE);
-    else
-        use_answer(a);
-}
 
 /* The length of what is awaited, with its head; the head's alone until that is there. */
 static size_t awaited_length(const struct buf *in)
@@ -144,6 +121,7 @@ static size_t awaited_length(const struct buf *in)
 static void read_tcp(struct dns_request *a)
 {
     size_t room = awaited_length(&a->in) - a->in.n;
+    struct str message;
     ssize_t n;
     char *to;
 
@@ -156,8 +134,13 @@ static void read_tcp(struct dns_request *a)
         return;
     }
     buf_grew(&a->in, (size_t)n);
-    if (a->in.n == awaited_length(&a->in))
-        read_dns_message(a, (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD });
+    if (a->in.n != awaited_length(&a->in))
+        return;
+    message = (struct str){ a->in.p + TCP_HEAD, a->in.n - TCP_HEAD };
+    if (dns_parse_answer(message, &a->question, a->id, &a->answer, NULL) < 0 || a->answer.truncated)
+        fail_server(a, DNS_LOOKUP_UNUSABLE);
+    else
+        use_answer(a);
 }
 
 static void write_tcp(struct dns_request *a)
@@ -186,83 +169,64 @@ static void on_tcp(struct loop_fd *s, unsigned events)
         read_tcp(a);
 }
 
-static int start_tcp(struct dns_request *a, struct err *e)
+static bool start_tcp(struct dns_request *a)
 {
     char length[TCP_HEAD];
-    int r = open_dns_socket(a, SOCK_STREAM, e);
 
-    if (r >= 0)
-        r = make_query(a, e);
-    if (r < 0)
-        return r;
+    if (!open_dns_socket(a, SOCK_STREAM))
+        return false;
     length[0] = (char)(a->query_n >> 8);
     length[1] = (char)a->query_n;
     buf_init(&a->out, TCP_HEAD + DNS_QUERY_MAX);
     buf_init(&a->in, TCP_HEAD + DNS_MESSAGE_MAX);
     buf_add(&a->out, (struct str){ length, TCP_HEAD });
     buf_add(&a->out, (struct str){ (const char *)a->query, a->query_n });
-    return watch_socket(a, LOOP_WRITE, on_tcp, e);
-}
-
-static void switch_to_tcp(struct dns_request *a)
-{
-    close_socket(a);
-    if (start_tcp(a, NULL) < 0)
-        fail_server(a, DNS_LOOKUP_SERVFAIL);
+    return watch_socket(a, LOOP_WRITE, on_tcp);
 }
 
 /* --- UDP --- */
 
-/* A datagram that matches the question. One in other letters is forged, or comes from a server that
- * does not preserve case; TCP proves that the answering server is the one that we asked. */
-static void read_datagram(struct dns_request *a, struct str message)
-{
-    if (a->answer.truncated || !dns_same_case(message, a->query, a->query_n))
-        switch_to_tcp(a);
-    else
-        use_answer(a);
-}
-
+/* A datagram in other letters is forged, or comes from a server that does not preserve case; TCP
+ * proves that the answering server is the one that we asked. */
 static void on_udp(struct loop_fd *s, unsigned events)
 {
     struct dns_request *a = container_of(s, struct dns_request, socket);
-    char message[UDP_TAKEN];
-    ssize_t n = recv(a->fd, message, sizeof message, MSG_TRUNC);
+    char bytes[UDP_TAKEN];
+    ssize_t n = recv(a->fd, bytes, sizeof bytes, MSG_TRUNC);
+    struct str message = { bytes, (size_t)n };
     int r;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n < 0 || (size_t)n > sizeof message) {
+    if (n < 0 || message.n > sizeof bytes) {
         fail_server(a, n < 0 ? DNS_LOOKUP_SERVFAIL : DNS_LOOKUP_UNUSABLE);
         return;
     }
-    r = dns_parse_answer((struct str){ message, (size_t)n }, &a->question, a->id, &a->answer, NULL);
+    r = dns_parse_answer(message, &a->question, a->id, &a->answer, NULL);
     if (r == -ERR_CONFLICT)
         return; /* not the answer to this question; the right one may still come */
-    if (r < 0)
+    if (r < 0) {
         fail_server(a, DNS_LOOKUP_UNUSABLE);
-    else
-        read_datagram(a, (struct str){ message, (size_t)n });
+    } else if (!a->answer.truncated && dns_same_case(message, a->query, a->query_n)) {
+        use_answer(a);
+    } else {
+        close_socket(a);
+        if (!start_tcp(a))
+            fail_server(a, DNS_LOOKUP_SERVFAIL);
+    }
 }
 
-static int start_udp(struct dns_request *a, struct err *e)
+static bool start_udp(struct dns_request *a)
 {
-    int r = open_dns_socket(a, SOCK_DGRAM, e);
-
-    if (r >= 0)
-        r = make_query(a, e);
-    if (r < 0)
-        return r;
-    if (send(a->fd, a->query, a->query_n, MSG_NOSIGNAL) < 0)
-        return err_sys(e, "sending to the DNS server");
-    return watch_socket(a, LOOP_READ, on_udp, e);
+    return open_dns_socket(a, SOCK_DGRAM) && send(a->fd, a->query, a->query_n, MSG_NOSIGNAL) >= 0 &&
+           watch_socket(a, LOOP_READ, on_udp);
 }
 
 /* Asks the first of the servers left that can be asked. */
 static void try_on(struct dns_request *a)
 {
     for (; a->tries < a->resolver->attempts * a->resolver->n; a->tries++) {
-        if (start_udp(a, NULL) >= 0)
+        if (start_udp(a))
             return;
         close_socket(a);
         a->outcome = DNS_LOOKUP_SERVFAIL;

@@ -74,25 +74,17 @@ void dns_write_head(struct dns_writer *w, const struct dns_head *h)
 }
 
 /* RFC 6891: the class is the size, the first byte of the TTL is the rcode's. */
-static void write_opt_head(struct dns_writer *w, unsigned rcode, uint16_t length)
+void dns_write_opt(struct dns_writer *w, unsigned rcode, uint16_t error)
 {
+    enum { OPTION_EDE = 15 };
+
     dns_write_bytes(w, "", 1); /* the root */
     dns_write_u16(w, DNS_OPT);
     dns_write_u16(w, DNS_UDP_MAX);
     dns_write_u32(w, (uint32_t)rcode >> 4 << 24);
-    dns_write_u16(w, length);
-}
-
-void dns_write_opt(struct dns_writer *w, unsigned rcode)
-{
-    write_opt_head(w, rcode, 0);
-}
-
-void dns_write_opt_error(struct dns_writer *w, unsigned rcode, uint16_t error)
-{
-    enum { OPTION_EDE = 15 };
-
-    write_opt_head(w, rcode, DNS_EDE_BYTES);
+    dns_write_u16(w, error ? DNS_EDE_BYTES : 0);
+    if (!error)
+        return;
     dns_write_u16(w, OPTION_EDE);
     dns_write_u16(w, sizeof error);
     dns_write_u16(w, error);

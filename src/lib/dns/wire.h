@@ -41,9 +41,8 @@ void dns_write_bytes(struct dns_writer *w, const void *p, size_t n);
 void dns_write_head(struct dns_writer *w, const struct dns_head *h);
 
 enum { DNS_OPT_BYTES = 11, DNS_EDE_BYTES = 6 };
-/* An OPT record without options; of rcode, the bits that do not fit in a head. */
-void dns_write_opt(struct dns_writer *w, unsigned rcode);
-/* An OPT record with an extended error (RFC 8914): DNS_OPT_BYTES and DNS_EDE_BYTES. */
-void dns_write_opt_error(struct dns_writer *w, unsigned rcode, uint16_t error);
+/* An OPT record; of rcode, the bits that do not fit in a head. error: with this extended error (RFC
+ * 8914), which takes DNS_EDE_BYTES more; 0: none. */
+void dns_write_opt(struct dns_writer *w, unsigned rcode, uint16_t error);
 
 #endif

@@ -7,11 +7,6 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-static bool is_https(const char *url)
-{
-    return str_starts(str_from(url), STR("https://"));
-}
-
 static int parse_url(struct fetch_exchange_ *x, const char *url, struct err *e)
 {
     char *scheme = NULL, *host = NULL, *port = NULL;
@@ -59,20 +54,6 @@ static int add_header(struct fetch_exchange_ *x, const struct fetch_header *h, s
     return 0;
 }
 
-static int add_headers(struct fetch_exchange_ *x, const struct fetch_request *r, struct err *e)
-{
-    for (size_t i = 0; i < r->header_count; i++) {
-        int bad = add_header(x, &r->headers[i], e);
-
-        if (bad < 0)
-            return bad;
-    }
-    /* Not sent unless given above. */
-    add_header_line(x, "Content-Type:");
-    add_header_line(x, "Expect:");
-    return 0;
-}
-
 static size_t on_head(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
@@ -112,34 +93,22 @@ static void fill_answer(struct fetch_exchange_ *x, struct fetch_answer *a)
         a->redirect = str_from(redirect);
 }
 
-static bool takes_pieces(const struct fetch_exchange_ *x)
-{
-    long status = 0;
-
-    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    return x->request->piece && (x->request->every_piece || status == 200 || status == 206);
-}
-
-static size_t pass_piece(struct fetch_exchange_ *x, struct str piece)
-{
-    struct fetch_answer head = { 0 };
-    int r;
-
-    fill_answer(x, &head);
-    r = x->request->piece(x->request, &head, piece, &x->own);
-    if (r < 0)
-        return 0;
-    return r == FETCH_HOLD ? CURL_WRITEFUNC_PAUSE : piece.n;
-}
-
 static size_t on_curl_body(char *p, size_t size, size_t n, void *exchange)
 {
     struct fetch_exchange_ *x = exchange;
+    struct str piece = { p, size * n };
+    struct fetch_answer head = { 0 };
+    long status = 0;
+    int r;
 
-    if (takes_pieces(x))
-        return pass_piece(x, (struct str){ p, size * n });
-    if (buf_add(&x->body, (struct str){ p, size * n }) >= 0)
-        return size * n;
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (x->request->piece && (x->request->every_piece || status == 200 || status == 206)) {
+        fill_answer(x, &head);
+        r = x->request->piece(x->request, &head, piece, &x->own);
+        return r < 0 ? 0 : r == FETCH_HOLD ? CURL_WRITEFUNC_PAUSE : piece.n;
+    }
+    if (buf_add(&x->body, piece) >= 0)
+        return piece.n;
     (void)err_set(&x->own, ERR_TOO_BIG, "the answer is longer than %zu bytes", x->body.max);
     return 0;
 }
@@ -167,7 +136,8 @@ static void set_curl_options(struct fetch_exchange_ *x, const struct fetch_reque
 
     curl_easy_setopt(c, CURLOPT_CURLU, x->url);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, is_https(r->url) ? "https" : "http,https");
+    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR,
+                     str_starts(str_from(r->url), STR("https://")) ? "https" : "http,https");
     curl_easy_setopt(c, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, r->redirects > 0 ? 1L : 0L);
     curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)r->redirects);
@@ -214,11 +184,13 @@ static int prepare_exchange(struct fetch_exchange_ *x, struct fetch_request *r, 
 {
     int bad = parse_url(x, r->url, e);
 
+    for (size_t i = 0; i < r->header_count && bad >= 0; i++)
+        bad = add_header(x, &r->headers[i], e);
     if (bad < 0)
         return bad;
-    bad = add_headers(x, r, e);
-    if (bad < 0)
-        return bad;
+    /* Not sent unless given above. */
+    add_header_line(x, "Content-Type:");
+    add_header_line(x, "Expect:");
     set_curl_options(x, r, x->easy);
     return 0;
 }

@@ -193,13 +193,6 @@ int gate_enter(const struct gate *g, struct err *e)
     return 0;
 }
 
-static void remove_group_at(struct gate *g, size_t i)
-{
-    free(g->groups[i].list);
-    g->groups[i] = g->groups[--g->n];
-    g->ended--;
-}
-
 /* A process that a worker has left behind ends with it. */
 bool gate_tidy(struct gate *g)
 {
@@ -215,7 +208,9 @@ bool gate_tidy(struct gate *g)
         }
         name_group(&g->groups[i], name);
         if (unlinkat(g->dir, name, AT_REMOVEDIR) == 0 || errno != EBUSY) {
-            remove_group_at(g, i);
+            free(g->groups[i].list);
+            g->groups[i] = g->groups[--g->n];
+            g->ended--;
             continue;
         }
         dir = open_group(g->dir, name);

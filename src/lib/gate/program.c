@@ -76,11 +76,6 @@ static void note_jump(struct assembly *a, size_t from, enum target to)
     }
 }
 
-static void add_jump(struct assembly *a, enum target to)
-{
-    note_jump(a, add_insn(a, make_insn(BPF_JMP | BPF_JA, 0, 0, 0, 0)), to);
-}
-
 /* condition: BPF_JEQ or BPF_JNE, of r0 with 0. */
 static void add_jump_if(struct assembly *a, unsigned condition, enum target to)
 {
@@ -134,18 +129,9 @@ static void add_range_check(struct assembly *a, const struct prefix *p, enum tar
         differs[n++] = add_insn(
             a, make_insn(BPF_JMP32 | BPF_JNE | BPF_K, R1, 0, 0, word_at(&p->base.bytes[i * 4])));
     }
-    add_jump(a, to);
+    note_jump(a, add_insn(a, make_insn(BPF_JMP | BPF_JA, 0, 0, 0, 0)), to);
     for (size_t i = 0; i < n; i++)
         a->text->p[differs[i]].off = (int16_t)(a->text->n - differs[i] - 1);
-}
-
-static void add_range_checks(struct assembly *a, bool v6)
-{
-    enum address_class class;
-    struct prefix p;
-
-    for (size_t i = 0; address_range_at(v6, i, &p, &class); i++)
-        add_range_check(a, &p, class == ADDRESS_PUBLIC ? TO_OWN : TO_ASK);
 }
 
 /* --- the parts --- */
@@ -189,23 +175,17 @@ static void add_verdict(struct assembly *a, bool allow)
     add_insn(a, make_insn(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 }
 
-static void patch_jumps(struct assembly *a)
-{
-    for (size_t i = 0; i < a->n_jumps; i++) {
-        size_t from = a->jumps[i].from;
-
-        a->text->p[from].off = (int16_t)(a->at[a->jumps[i].to] - from - 1);
-    }
-}
-
 void gate_text_make(bool v6, int places, int own, struct gate_text *ret)
 {
     struct assembly a = { .text = ret };
+    enum address_class class;
+    struct prefix p;
 
     ret->n = 0;
     add_move(&a, R6, R1);
     add_destination(&a, v6);
-    add_range_checks(&a, v6);
+    for (size_t i = 0; address_range_at(v6, i, &p, &class); i++)
+        add_range_check(&a, &p, class == ADDRESS_PUBLIC ? TO_OWN : TO_ASK);
     a.at[TO_OWN] = ret->n;
     add_lookup(&a, own, KEY_ADDRESS);
     add_jump_if(&a, BPF_JEQ, TO_ALLOW);
@@ -214,5 +194,6 @@ void gate_text_make(bool v6, int places, int own, struct gate_text *ret)
     add_verdict(&a, false);
     a.at[TO_ALLOW] = ret->n;
     add_verdict(&a, true);
-    patch_jumps(&a);
+    for (size_t i = 0; i < a.n_jumps; i++)
+        ret->p[a.jumps[i].from].off = (int16_t)(a.at[a.jumps[i].to] - a.jumps[i].from - 1);
 }

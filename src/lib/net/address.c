@@ -8,29 +8,15 @@
 
 /* --- Text --- */
 
-static int digit_of(char c, int base)
-{
-    int v = hex_digit(c);
-
-    return v < base ? v : -1;
-}
-
 /* One part of a dotted quad. */
 static bool parse_octet(struct str s, uint8_t *ret)
 {
-    int v = 0;
+    uint64_t v;
 
-    if (s.n == 0 || s.n > 3 || (s.n > 1 && s.p[0] == '0'))
+    if (s.n == 0 || s.n > 3 || (s.n > 1 && s.p[0] == '0') || !str_to_u64(s, &v) || v > UINT8_MAX)
         return false;
-    for (size_t i = 0; i < s.n; i++) {
-        int d = digit_of(s.p[i], 10);
-
-        if (d < 0)
-            return false;
-        v = v * 10 + d;
-    }
     *ret = (uint8_t)v;
-    return v <= UINT8_MAX;
+    return true;
 }
 
 static bool parse_quad(struct str s, uint8_t ret[static 4])
@@ -52,7 +38,7 @@ static bool parse_group(struct str s, uint8_t ret[static 2])
     if (s.n == 0 || s.n > 4)
         return false;
     for (size_t i = 0; i < s.n; i++) {
-        int d = digit_of(s.p[i], 16);
+        int d = hex_digit(s.p[i]);
 
         if (d < 0)
             return false;
@@ -85,19 +71,11 @@ static int parse_groups(struct str s, bool quad_allowed, uint8_t *ret, size_t ro
     return (int)n;
 }
 
-/* Position of "::", or s.n. */
-static size_t find_gap(struct str s)
-{
-    for (size_t i = 0; i + 1 < s.n; i++)
-        if (s.p[i] == ':' && s.p[i + 1] == ':')
-            return i;
-    return s.n;
-}
-
 /* "::" replaces at least one group of zeros, so the written groups have at most 14 bytes. */
 static bool parse_v6_address(struct str s, uint8_t ret[static 16])
 {
-    size_t gap = find_gap(s);
+    const char *colons = memmem(s.p, s.n, "::", 2);
+    size_t gap = colons ? (size_t)(colons - s.p) : s.n;
     struct str head = { s.p, gap }, tail = { s.p + gap + 2, s.n - gap - 2 };
     uint8_t behind[14];
     int before = 0, after = 0;
@@ -169,16 +147,13 @@ bool address_equal(const struct address *a, const struct address *b)
     return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, address_width(a)) == 0;
 }
 
-static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
-{
-    unsigned whole = bits / 8, rest = bits % 8;
-
-    return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
-}
-
 bool prefix_has(const struct prefix *p, const struct address *a)
 {
-    return p->base.v6 == a->v6 && same_bits(p->base.bytes, a->bytes, p->bits);
+    const uint8_t *x = p->base.bytes, *y = a->bytes;
+    unsigned whole = p->bits / 8, rest = p->bits % 8;
+
+    return p->base.v6 == a->v6 && memcmp(x, y, whole) == 0 &&
+           (rest == 0 || (x[whole] ^ y[whole]) >> (8 - rest) == 0);
 }
 
 static bool bits_behind(const struct prefix *p)

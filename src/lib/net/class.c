@@ -131,16 +131,17 @@ bool prefix_lacks_public(const struct prefix *p)
     return around != ADDRESS_PUBLIC;
 }
 
-/* The 4 bytes at `at`, passing over byte 8, which RFC 6052 keeps free, if they reach it. */
+/* The 4 bytes at `at`, all bits flipped if `flip` is 0xff, passing over byte 8, which RFC 6052 keeps
+ * free, if they reach it. */
 static const struct address_range *find_carried(const struct address *a, size_t at,
-                                                bool over_byte_8)
+                                                bool over_byte_8, uint8_t flip)
 {
     struct address in = { 0 };
 
     for (size_t i = 0; i < 4; i++, at++) {
         if (over_byte_8 && at == 8)
             at++;
-        in.bytes[i] = a->bytes[at];
+        in.bytes[i] = a->bytes[at] ^ flip;
     }
     return find_range(&in);
 }
@@ -151,21 +152,12 @@ static const struct address_range *find_anywhere(const struct address *a)
     static const size_t places[] = { 6, 7, 9 };
 
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        const struct address_range *r = find_carried(a, places[i], true);
+        const struct address_range *r = find_carried(a, places[i], true, 0);
 
         if (r->class == ADDRESS_METADATA)
             return r;
     }
-    return find_carried(a, 12, false);
-}
-
-static const struct address_range *find_inverted(const struct address *a)
-{
-    struct address in = { 0 };
-
-    for (size_t i = 0; i < 4; i++)
-        in.bytes[i] = (uint8_t)~a->bytes[12 + i];
-    return find_range(&in);
+    return find_carried(a, 12, false, 0);
 }
 
 /* The range that decides: of the address, or of the IPv4 in it if that is not public. */
@@ -177,13 +169,13 @@ static const struct address_range *find_deciding_range(const struct address *a)
     case NOTHING:
         return outer;
     case AT_END:
-        inner = find_carried(a, 12, false);
+        inner = find_carried(a, 12, false, 0);
         break;
     case AT_2:
-        inner = find_carried(a, 2, false);
+        inner = find_carried(a, 2, false, 0);
         break;
     case INVERTED_END:
-        inner = find_inverted(a);
+        inner = find_carried(a, 12, false, 0xff);
         break;
     case ANYWHERE:
         inner = find_anywhere(a);

@@ -97,16 +97,6 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
     return 0;
 }
 
-static int parse_host_port(struct str s, uint16_t *ret, struct err *e)
-{
-    uint64_t v;
-
-    if (s.n > 5 || !str_to_u64(s, &v) || s.p[0] == '0' || v > UINT16_MAX)
-        return err_set(e, ERR_INVALID, "the port is not a number from 1 to 65535");
-    *ret = (uint16_t)v;
-    return 0;
-}
-
 /* Splits off the host; *rest is empty or begins with what follows it. */
 static int cut_host(struct str s, struct str *host, struct str *rest, struct err *e)
 {
@@ -128,7 +118,7 @@ int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint1
 {
     struct str host, rest;
     struct host h;
-    uint16_t port = default_port;
+    uint64_t port = default_port;
     int bracketed = cut_host(s, &host, &rest, e), r = bracketed;
 
     if (r >= 0)
@@ -139,12 +129,11 @@ int authority_parse(struct str s, uint16_t default_port, struct host *ret, uint1
         return err_set(e, ERR_INVALID, "the port is missing: write HOST:PORT");
     if (rest.n > 0 && rest.p[0] != ':')
         return err_set(e, ERR_INVALID, "only a port may follow the host's ']'");
-    if (rest.n > 0)
-        r = parse_host_port((struct str){ rest.p + 1, rest.n - 1 }, &port, e);
-    if (r < 0)
-        return r;
+    if (rest.n > 0 && (rest.n > 6 || !str_to_u64((struct str){ rest.p + 1, rest.n - 1 }, &port) ||
+                       rest.p[1] == '0' || port > UINT16_MAX))
+        return err_set(e, ERR_INVALID, "the port is not a number from 1 to 65535");
     *ret = h;
-    *ret_port = port;
+    *ret_port = (uint16_t)port;
     return 0;
 }
 

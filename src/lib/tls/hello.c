@@ -31,26 +31,14 @@ static unsigned pair_at(struct str s, size_t i)
 
 /* --- Records --- */
 
-static bool is_head_byte(size_t at, unsigned c)
-{
-    switch (at) {
-    case 0:
-        return c == HANDSHAKE;
-    case 1:
-        return c == 3;
-    case 2:
-        return c >= 1 && c <= 4; /* 3.0 is SSL */
-    case TLS_RECORD_HEAD:
-        return c == CLIENT_HELLO;
-    default:
-        return true;
-    }
-}
-
 bool tls_is_hello(struct str first)
 {
+    /* type, version (3.0 is SSL), length, type of the message */
+    static const uint8_t least[] = { HANDSHAKE, 3, 1, 0, 0, CLIENT_HELLO };
+    static const uint8_t most[] = { HANDSHAKE, 3, 4, UINT8_MAX, UINT8_MAX, CLIENT_HELLO };
+
     for (size_t i = 0; i < first.n && i <= TLS_RECORD_HEAD; i++)
-        if (!is_head_byte(i, hello_byte(first, i)))
+        if (hello_byte(first, i) < least[i] || hello_byte(first, i) > most[i])
             return false;
     return first.n > 0;
 }
@@ -91,21 +79,17 @@ static unsigned next_byte(struct hello_reader *r)
     return hello_byte(r->in, r->at++);
 }
 
+/* ret NULL: skips them. */
 static bool read_hello_bytes(struct hello_reader *r, char *ret, size_t n)
 {
     if (r->left < n)
         return false;
-    for (size_t i = 0; i < n; i++)
-        ret[i] = (char)next_byte(r);
-    return true;
-}
+    for (size_t i = 0; i < n; i++) {
+        char c = (char)next_byte(r);
 
-static bool skip_bytes(struct hello_reader *r, size_t n)
-{
-    if (r->left < n)
-        return false;
-    while (n-- > 0)
-        next_byte(r);
+        if (ret)
+            ret[i] = c;
+    }
     return true;
 }
 
@@ -147,18 +131,13 @@ static bool skip_vector(struct hello_reader *r, size_t bytes, size_t min, size_t
 {
     size_t n;
 
-    if (!read_hello_number(r, bytes, &n) || n < min || n > max || !skip_bytes(r, n))
+    if (!read_hello_number(r, bytes, &n) || n < min || n > max || !read_hello_bytes(r, NULL, n))
         return false;
     *ret = n;
     return true;
 }
 
 /* --- Extensions --- */
-
-static bool is_name_byte(char c)
-{
-    return c > ' ' && c < 0x7f;
-}
 
 /* A dot at the end; or an address, as names do not have a colon or a last label that begins with a
  * digit. */
@@ -181,7 +160,7 @@ static bool read_sni(struct hello_reader *r, struct tls_hello *h)
     if (n == 0 || n >= sizeof h->sni || !read_hello_bytes(r, h->sni, n))
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!is_name_byte(h->sni[i]))
+        if (h->sni[i] <= ' ' || h->sni[i] >= 0x7f)
             return false;
     h->has_sni = true;
     h->sni_odd = is_odd(h->sni);
@@ -190,20 +169,14 @@ static bool read_sni(struct hello_reader *r, struct tls_hello *h)
 
 static bool read_alpn(struct hello_reader *r, struct tls_hello *h)
 {
-    size_t list;
+    size_t list, n;
 
     if (h->has_alpn || !enter_vector(r, 2, &list) || list > 0 || r->left == 0)
         return false;
     h->has_alpn = true;
-    while (r->left > 0) {
-        char name[UINT8_MAX];
-        struct str s = { name, 0 };
-
-        if (!read_hello_number(r, 1, &s.n) || s.n == 0 || !read_hello_bytes(r, name, s.n))
+    while (r->left > 0)
+        if (!skip_vector(r, 1, 1, UINT8_MAX, &n))
             return false;
-        h->alpn_h2 |= str_eq(s, STR("h2"));
-        h->alpn_http1 |= str_eq(s, STR("http/1.1")) || str_eq(s, STR("http/1.0"));
-    }
     return true;
 }
 
@@ -224,10 +197,10 @@ static bool read_extension(struct hello_reader *r, struct tls_hello *h)
     case ENCRYPTED_HELLO:
     case ENCRYPTED_NAME:
         h->ech = true;
-        good = skip_bytes(r, r->left);
+        good = read_hello_bytes(r, NULL, r->left);
         break;
     default:
-        good = skip_bytes(r, r->left);
+        good = read_hello_bytes(r, NULL, r->left);
     }
     return good && leave_vector(r, outside);
 }
@@ -238,8 +211,9 @@ static bool read_hello(struct hello_reader *r, struct tls_hello *h)
 {
     size_t version, outside, n;
 
-    if (!skip_bytes(r, MESSAGE_HEAD) || !read_hello_number(r, 2, &version) || version < 0x0301 ||
-        version > 0x0304 || !skip_bytes(r, RANDOM) || !skip_vector(r, 1, 0, SESSION_ID_MAX, &n))
+    if (!read_hello_bytes(r, NULL, MESSAGE_HEAD) || !read_hello_number(r, 2, &version) ||
+        version < 0x0301 || version > 0x0304 || !read_hello_bytes(r, NULL, RANDOM) ||
+        !skip_vector(r, 1, 0, SESSION_ID_MAX, &n))
         return false;
     if (!skip_vector(r, 2, 2, TLS_HELLO_MAX, &n) || n % 2 || !skip_vector(r, 1, 1, UINT8_MAX, &n))
         return false;

@@ -25,7 +25,7 @@ struct tls_hello {
     char sni[256]; /* as sent, of printable ASCII; "" without one */
     bool sni_odd;  /* ends in a dot or is an address: RFC 6066 allows neither */
     bool ech;      /* an encrypted hello is (or is said to be) inside: sni may not be the place */
-    bool has_alpn, alpn_h2, alpn_http1; /* http1: http/1.1 or http/1.0 */
+    bool has_alpn;
 };
 
 /* `in` begins with the connection's first byte and holds all that has arrived. Returns how many

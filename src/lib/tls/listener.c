@@ -67,15 +67,12 @@ static void on_free_session(struct loop_later *l)
 }
 
 /* At the limit, one that only waits for its client to read makes room. */
-static bool can_accept(struct tls_listener *d)
-{
-    return d->n < d->setup.connections || list_first(&d->ending);
-}
-
 static void listen_again(struct tls_listener *d)
 {
+    bool room = d->n < d->setup.connections || list_first(&d->ending);
+
     if (d->listener.fd >= 0 && !loop_timer_started(&d->again))
-        loop_fd_want(&d->listener, can_accept(d) ? LOOP_READ : 0, NULL);
+        loop_fd_want(&d->listener, room ? LOOP_READ : 0, NULL);
 }
 
 static void end_handshake(struct tls_session *s)
@@ -108,6 +105,15 @@ static void on_session_late(struct loop_timer *t)
 
 /* --- bytes --- */
 
+/* 0: TLS waits for an event; -1: it is over. */
+static int note_tls_need(struct tls_session *s, ssize_t need)
+{
+    if (need != CRYPTO_TLS_NEEDS_READ && need != CRYPTO_TLS_NEEDS_WRITE)
+        return -1;
+    s->net_needs |= need == CRYPTO_TLS_NEEDS_READ ? LOOP_READ : LOOP_WRITE;
+    return 0;
+}
+
 /* 1: moved something; 0: cannot now; -1: it is over. */
 static int write_to_client(struct tls_session *s)
 {
@@ -116,15 +122,10 @@ static int write_to_client(struct tls_session *s)
     if (!s->out.n)
         return 0;
     n = crypto_tls_write(s->tls, buf_str(&s->out));
-    if (n > 0) {
-        buf_drop(&s->out, (size_t)n);
-        return 1;
-    }
-    if (n == CRYPTO_TLS_NEEDS_READ || n == CRYPTO_TLS_NEEDS_WRITE) {
-        s->net_needs |= n == CRYPTO_TLS_NEEDS_READ ? LOOP_READ : LOOP_WRITE;
-        return 0;
-    }
-    return -1;
+    if (n <= 0)
+        return note_tls_need(s, n);
+    buf_drop(&s->out, (size_t)n);
+    return 1;
 }
 
 static int read_from_client(struct tls_session *s)
@@ -135,13 +136,9 @@ static int read_from_client(struct tls_session *s)
     if (s->in.n)
         return 0;
     n = crypto_tls_read(s->tls, room, sizeof room);
-    if (n > 0)
-        return buf_add(&s->in, (struct str){ room, (size_t)n }) < 0 ? -1 : 1;
-    if (n == CRYPTO_TLS_NEEDS_READ || n == CRYPTO_TLS_NEEDS_WRITE) {
-        s->net_needs |= n == CRYPTO_TLS_NEEDS_READ ? LOOP_READ : LOOP_WRITE;
-        return 0;
-    }
-    return -1;
+    if (n <= 0)
+        return note_tls_need(s, n);
+    return buf_add(&s->in, (struct str){ room, (size_t)n }) < 0 ? -1 : 1;
 }
 
 static int write_to_inner(struct tls_session *s)
@@ -177,15 +174,6 @@ static int read_from_inner(struct tls_session *s)
     return 1;
 }
 
-static void watch_session(struct tls_session *s)
-{
-    unsigned inner = (s->in.n ? LOOP_WRITE : 0u) |
-                     (!s->inner_ended && s->out.n <= PENDING_MAX - CHUNK ? LOOP_READ : 0u);
-
-    loop_fd_want(&s->inner, inner, NULL);
-    loop_fd_want(&s->net, s->net_needs, NULL);
-}
-
 /* As far as it goes, in turns: neither direction keeps the other, or other connections, waiting. */
 static void pump_session(struct tls_session *s)
 {
@@ -209,7 +197,11 @@ static void pump_session(struct tls_session *s)
         s->net_needs |= LOOP_WRITE;
     if (!s->in.n)
         s->net_needs |= crypto_tls_pending(s->tls) ? LOOP_WRITE : LOOP_READ;
-    watch_session(s);
+    loop_fd_want(&s->inner,
+                 (s->in.n ? LOOP_WRITE : 0u) |
+                     (!s->inner_ended && s->out.n <= PENDING_MAX - CHUNK ? LOOP_READ : 0u),
+                 NULL);
+    loop_fd_want(&s->net, s->net_needs, NULL);
 }
 
 static void on_inner_ready(struct loop_fd *f, unsigned events)
@@ -254,12 +246,12 @@ static bool shake_hands(struct tls_session *s)
 {
     int r = crypto_tls_handshake(s->tls);
 
-    if (r == CRYPTO_TLS_NEEDS_READ || r == CRYPTO_TLS_NEEDS_WRITE) {
-        loop_fd_want(&s->net, r == CRYPTO_TLS_NEEDS_READ ? LOOP_READ : LOOP_WRITE, NULL);
-        return false;
-    }
+    s->net_needs = 0;
     if (r != 1) {
-        end_session(s);
+        if (note_tls_need(s, r) < 0)
+            end_session(s);
+        else
+            loop_fd_want(&s->net, s->net_needs, NULL);
         return false;
     }
     s->shaken = true;
@@ -323,21 +315,15 @@ static struct tls_session *find_shaking(struct tls_listener *d, const struct quo
     return m ? container_of(m, struct tls_session, waits) : NULL;
 }
 
-static bool has_input(const struct tls_session *s)
-{
-    char byte;
-
-    return recv(s->net.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
 /* The oldest handshake ends, unless its client has sent something that the loop has not come to:
  * then the next one is looked at. */
 static void end_oldest_handshake(struct tls_listener *d, const struct quota_who *who)
 {
     struct tls_session *s;
+    char byte;
 
     for (int looks = LOOKS_AN_ACCEPT; (s = find_shaking(d, who)); looks--) {
-        if (looks > 0 && has_input(s))
+        if (looks > 0 && recv(s->net.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
             continue_handshake(s);
         else
             end_session(s);
@@ -360,8 +346,7 @@ static void count_handshake(struct tls_session *s, int fd)
         end_oldest_handshake(d, &who);
         quota_charge(&d->handshakes, &who, 1, &s->handshake);
     }
-    list_append(&d->shaking, &s->waits);
-    list_append(&s->handshake.share->idle, &s->waits_share);
+    renew_wait(s);
 }
 
 static void session_new(struct tls_listener *d, int fd)
@@ -391,14 +376,6 @@ static void on_listen_again(struct loop_timer *t)
     listen_again(container_of(t, struct tls_listener, again));
 }
 
-/* Stops watching the listener, which would report waiting connections in every batch. */
-static void pause_tls_listener(struct tls_listener *d)
-{
-    loop_fd_want(&d->listener, 0, NULL);
-    if (!loop_timer_started(&d->again))
-        loop_timer_start(d->loop, &d->again, clock_mono() + SHORTAGE_NS, on_listen_again, NULL);
-}
-
 static void on_tls_acceptable(struct loop_fd *f, unsigned events)
 {
     struct tls_listener *d = container_of(f, struct tls_listener, listener);
@@ -410,8 +387,13 @@ static void on_tls_acceptable(struct loop_fd *f, unsigned events)
         socklen_t n = sizeof from;
         int fd = accept4(f->fd, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-            pause_tls_listener(d);
+        /* Stops watching the listener, which would report waiting connections in every batch. */
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            loop_fd_want(f, 0, NULL);
+            if (!loop_timer_started(&d->again))
+                loop_timer_start(d->loop, &d->again, clock_mono() + SHORTAGE_NS, on_listen_again,
+                                 NULL);
+        }
         if (fd < 0)
             break;
         session_new(d, fd);
