@@ -313,16 +313,6 @@ static int check_ceiling_name(const struct ceiling_checker *k, const struct egre
     return 0;
 }
 
-static int check_ceiling_endpoint(const struct ceiling_checker *k, const struct egress_endpoint *ep)
-{
-    struct address a;
-
-    if (!ep->host)
-        return check_ceiling_ranges(k, &ep->allowed_ips, ep->ports, ep->port_count);
-    return address_parse(str_from(ep->host), &a) ? check_ceiling_address(k, ep, &a)
-                                                 : check_ceiling_name(k, ep);
-}
-
 /* Checks `unlisted`: every port of the addresses, or the whole internet. */
 static int check_ceiling_unlisted(const struct ceiling_checker *k, const struct egress_policy *p)
 {
@@ -357,8 +347,17 @@ int egress_ceiling_check(const struct egress_ceiling *c, const struct egress_pol
     for (size_t i = 0; i < p->network_policies.n && r >= 0; i++) {
         const struct egress_endpoint *eps = entries[i].endpoints.p;
 
-        for (size_t j = 0; j < entries[i].endpoints.n && r >= 0; j++)
-            r = check_ceiling_endpoint(&k, &eps[j]);
+        for (size_t j = 0; j < entries[i].endpoints.n && r >= 0; j++) {
+            const struct egress_endpoint *ep = &eps[j];
+            struct address a;
+
+            if (!ep->host)
+                r = check_ceiling_ranges(&k, &ep->allowed_ips, ep->ports, ep->port_count);
+            else if (address_parse(str_from(ep->host), &a))
+                r = check_ceiling_address(&k, ep, &a);
+            else
+                r = check_ceiling_name(&k, ep);
+        }
     }
     return r < 0 ? r : check_ceiling_unlisted(&k, p);
 }

@@ -3,11 +3,6 @@
 
 #include "domain/policy/egress_policy.h"
 
-static bool label_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
 static const char *word_flaw(struct str s)
 {
     if (s.n == 0 || s.n > HOST_LABEL_MAX)
@@ -15,7 +10,8 @@ static const char *word_flaw(struct str s)
     if (s.p[0] == '-' || s.p[s.n - 1] == '-')
         return "has a label that begins or ends with '-'";
     for (size_t i = 0; i < s.n; i++)
-        if (!label_char(s.p[i]) && s.p[i] != '*')
+        if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '0' && s.p[i] <= '9') &&
+            s.p[i] != '-' && s.p[i] != '_' && s.p[i] != '*')
             return "contains a character that is invalid in a name";
     return NULL;
 }

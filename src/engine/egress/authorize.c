@@ -121,7 +121,6 @@ static void on_authorization_done(struct loop_later *s)
 {
     struct authorization *a = container_of(s, struct authorization, later_);
 
-    a->running_ = false;
     a->done_(a);
 }
 
@@ -221,7 +220,6 @@ void authorize_start(struct authorization *a, struct egress_box *b, const struct
     a->box = b;
     a->lease = lease_new(b, i);
     a->done_ = done;
-    a->running_ = true;
     a->who_ = NULL;
     d = &a->lease->decision;
     if (check_policy(b, d) && query_policy(&a->lease->intent, d))
@@ -243,7 +241,6 @@ void authorize_cancel(struct authorization *a)
     a->who_ = NULL;
     dns_lookup_cancel(&a->lookup_);
     loop_later_stop(&a->later_);
-    a->running_ = false;
     lease_free(take_ptr(a->lease));
 }
 

@@ -75,7 +75,6 @@ struct authorization {
     struct lease *lease;
 
     authorization_fn *done_;
-    bool running_;
     struct dns_lookup lookup_;
     struct loop_later later_;
     void *who_; /* a running query of egress_who_ops */

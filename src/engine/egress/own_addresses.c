@@ -67,22 +67,6 @@ bool own_addresses_read_(const struct nlmsghdr *h, struct address *ret)
     return read_ifaddr_attributes(at + head, h->nlmsg_len - head, m.ifa_family, ret);
 }
 
-static int request_address_dump(int sock, uint32_t number, struct err *e)
-{
-    struct {
-        struct nlmsghdr head;
-        struct ifaddrmsg body;
-    } q = { .head = { .nlmsg_len = sizeof q,
-                      .nlmsg_type = RTM_GETADDR,
-                      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-                      .nlmsg_seq = number },
-            .body = { .ifa_family = AF_UNSPEC } };
-
-    if (send(sock, &q, sizeof q, MSG_NOSIGNAL) != sizeof q)
-        return err_sys(e, "requesting the machine's addresses");
-    return 0;
-}
-
 static int add_own_address(struct own_addresses *o, const struct address *a, struct err *e)
 {
     if (o->n == OWN_ADDRESSES_MAX)
@@ -126,8 +110,18 @@ static int read_address_messages(struct own_addresses *o, const char *text, size
 static int dump_own_addresses(struct own_addresses *o, struct err *e)
 {
     AUTO_FREE char *text = new0(REPLY_MAX);
-    int r = request_address_dump(o->dump_, ++o->number_, e);
+    struct {
+        struct nlmsghdr head;
+        struct ifaddrmsg body;
+    } q = { .head = { .nlmsg_len = sizeof q,
+                      .nlmsg_type = RTM_GETADDR,
+                      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                      .nlmsg_seq = ++o->number_ },
+            .body = { .ifa_family = AF_UNSPEC } };
+    int r = 0;
 
+    if (send(o->dump_, &q, sizeof q, MSG_NOSIGNAL) != sizeof q)
+        return err_sys(e, "requesting the machine's addresses");
     for (int i = 0; r == 0 && i < READS_MAX; i++) {
         ssize_t n = recv(o->dump_, text, REPLY_MAX, 0);
 

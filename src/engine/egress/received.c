@@ -41,19 +41,12 @@ static int compile_received(const struct egress_policy *p, const struct egress_c
     return *ret ? 0 : -(int)(e->code ? e->code : ERR_BUG);
 }
 
-static int read_ceiling(int fd, struct arena *a, struct egress_ceiling *ret, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
-    int r = read_policy_bytes(fd, &text, e);
-
-    return r < 0 ? r : egress_ceiling_read(buf_str(&text), a, ret, e);
-}
-
 /* A policy of the control plane must have a ceiling; otherwise it is rejected. */
 int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
                     struct egress_snapshot **ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    AUTO(buf_done) struct buf most = BUF_INIT(EGRESS_CEILING_BYTES_MAX);
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
     struct egress_ceiling ceiling;
     struct egress_policy policy;
@@ -64,7 +57,9 @@ int received_policy(const struct wire_box *m, const struct ipc_fds *fds,
     if (r >= 0)
         r = egress_policy_from_json(buf_str(&text), &arena, &policy, e);
     if (r >= 0)
-        r = read_ceiling(fds->fd[1], &arena, &ceiling, e);
+        r = read_policy_bytes(fds->fd[1], &most, e);
+    if (r >= 0)
+        r = egress_ceiling_read(buf_str(&most), &arena, &ceiling, e);
     return r < 0 ? r : compile_received(&policy, &ceiling, m->generation, ret, e);
 }
 

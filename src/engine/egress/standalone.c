@@ -196,16 +196,6 @@ static void on_standalone_end(struct loop_signal *sig, const struct signalfd_sig
     loop_stop(sig->loop);
 }
 
-static int watch_signals(struct standalone *s, struct loop *l, struct err *e)
-{
-    int r = loop_signal_start(l, &s->hup, SIGHUP, on_standalone_hup, e);
-
-    signal(SIGPIPE, SIG_IGN);
-    if (r >= 0)
-        r = loop_signal_start(l, &s->term, SIGTERM, on_standalone_end, e);
-    return r < 0 ? r : loop_signal_start(l, &s->interrupt, SIGINT, on_standalone_end, e);
-}
-
 /* Reads the policy before it listens, so that no client meets a proxy without a policy. */
 static int start_serving(struct standalone *s, struct err *e)
 {
@@ -231,8 +221,13 @@ static int start_standalone(struct standalone *s, struct loop *l, struct err *e)
     if (r >= 0)
         r = own_addresses_start(&s->own, l, e);
     s->egress.own = &s->own;
+    signal(SIGPIPE, SIG_IGN);
     if (r >= 0)
-        r = watch_signals(s, l, e);
+        r = loop_signal_start(l, &s->hup, SIGHUP, on_standalone_hup, e);
+    if (r >= 0)
+        r = loop_signal_start(l, &s->term, SIGTERM, on_standalone_end, e);
+    if (r >= 0)
+        r = loop_signal_start(l, &s->interrupt, SIGINT, on_standalone_end, e);
     if (r >= 0)
         r = start_serving(s, e);
     if (r >= 0)

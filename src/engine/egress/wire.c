@@ -66,18 +66,12 @@ static bool is_terminated(const char *text, size_t cap)
     return memchr(text, 0, cap) != NULL;
 }
 
-static bool is_hash(const char *text)
-{
-    size_t n = strlen(text);
-
-    return n == 0 || (n == 64 && strspn(text, "0123456789abcdef") == n);
-}
-
 static int check_wire_who_is(const struct wire_who_is *w, struct err *e)
 {
+    size_t n = strnlen(w->hash, sizeof w->hash);
     bool good = w->known <= 1 && w->n_ancestors <= WIRE_ANCESTORS_MAX &&
                 is_terminated(w->binary, sizeof w->binary) &&
-                is_terminated(w->hash, sizeof w->hash) && is_hash(w->hash) &&
+                (n == 0 || (n == 64 && strspn(w->hash, "0123456789abcdef") == n)) &&
                 (!w->known || w->binary[0] == '/');
 
     for (size_t i = 0; good && i < w->n_ancestors; i++)
@@ -95,16 +89,10 @@ static int check_lack(uint32_t lack, struct err *e)
     return lack < WIRE_LACKS_ ? 0 : err_set(e, ERR_INVALID, "unknown audit quota %u", lack);
 }
 
-static int check_add(const struct wire_add *m, struct err *e)
-{
-    if (m->has_chain_key > 1)
-        return err_set(e, ERR_INVALID, "has_chain_key must be 0 or 1");
-    return check_lack(m->audit_lack, e);
-}
-
 int wire_check(const void *message, size_t n, struct err *e)
 {
     const struct wire_head *h = message;
+    const struct wire_add *add = message;
     int r;
 
     if (n < sizeof *h)
@@ -120,8 +108,10 @@ int wire_check(const void *message, size_t n, struct err *e)
     if (h->type == WIRE_TEXTS)
         return check_wire_text(((const struct wire_texts *)message)->name,
                                sizeof((struct wire_texts *)0)->name, e);
+    if (h->type == WIRE_ADD && add->has_chain_key > 1)
+        return err_set(e, ERR_INVALID, "has_chain_key must be 0 or 1");
     if (h->type == WIRE_ADD)
-        return check_add(message, e);
+        return check_lack(add->audit_lack, e);
     if (h->type == WIRE_AUDIT)
         return check_lack(((const struct wire_audit *)message)->lack, e);
     return h->type == WIRE_WHO_IS ? check_wire_who_is(message, e) : 0;

@@ -41,17 +41,6 @@ static bool read_dns_question(struct dns_reader *in, struct dns_query *q, struct
     return true;
 }
 
-static int check_query_head(const struct dns_head *h, enum dns_rcode *ret, struct err *e)
-{
-    if (h->flags & DNS_OPCODE)
-        return refuse(ret, DNS_NOTIMP, "the DNS message is not a standard query");
-    if (h->questions != 1)
-        return refuse(ret, DNS_FORMERR, "the DNS query has %u questions", h->questions);
-    if (h->answers || h->authorities || h->others > 1)
-        return refuse(ret, DNS_FORMERR, "the DNS query has records beside its question");
-    return 0;
-}
-
 static int check_question(const struct dns_query *q, const struct dns_name *name,
                           enum dns_rcode *ret, struct err *e)
 {
@@ -70,16 +59,18 @@ int dns_parse_query(struct str message, struct dns_query *ret, enum dns_rcode *r
     struct dns_name name;
     struct dns_head h;
     unsigned version = 0;
-    int r;
 
     *ret = (struct dns_query){ 0 };
     if (!dns_read_head(&in, &h) || h.flags & DNS_IS_ANSWER)
         return refuse(rcode, DNS_NOERROR, "the DNS message is not a query");
     ret->id = h.id;
     ret->recursion_desired = h.flags & DNS_RECURSION_DESIRED;
-    r = check_query_head(&h, rcode, e);
-    if (r < 0)
-        return r;
+    if (h.flags & DNS_OPCODE)
+        return refuse(rcode, DNS_NOTIMP, "the DNS message is not a standard query");
+    if (h.questions != 1)
+        return refuse(rcode, DNS_FORMERR, "the DNS query has %u questions", h.questions);
+    if (h.answers || h.authorities || h.others > 1)
+        return refuse(rcode, DNS_FORMERR, "the DNS query has records beside its question");
     if (!read_dns_question(&in, ret, &name) || (h.others && !read_opt(&in, ret, &version)) ||
         in.at != message.n)
         return refuse(rcode, DNS_FORMERR, "the DNS query is malformed");

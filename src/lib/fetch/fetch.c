@@ -37,12 +37,13 @@ static void finish_fetch_exchange(struct fetch_exchange_ *x, CURLcode code)
     fetch_exchange_free(x);
 }
 
-static void finish_exchanges(struct fetch *f)
+static void run_curl(struct fetch *f, curl_socket_t fd, int events)
 {
     CURLMsg *m;
-    int left;
+    int ignored;
 
-    while ((m = curl_multi_info_read(f->multi_, &left))) {
+    curl_multi_socket_action(f->multi_, fd, events, &ignored);
+    while ((m = curl_multi_info_read(f->multi_, &ignored))) {
         struct fetch_exchange_ *x = NULL;
 
         if (m->msg != CURLMSG_DONE)
@@ -50,14 +51,6 @@ static void finish_exchanges(struct fetch *f)
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x);
         finish_fetch_exchange(x, m->data.result);
     }
-}
-
-static void run_curl(struct fetch *f, curl_socket_t fd, int events)
-{
-    int running;
-
-    curl_multi_socket_action(f->multi_, fd, events, &running);
-    finish_exchanges(f);
 }
 
 /* libcurl may stop watching the socket, and free this source, before it returns. */

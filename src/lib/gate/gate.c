@@ -31,29 +31,22 @@ int gate_place_compare(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct gate_place));
 }
 
-static struct address address_of_place(const struct gate_place *p)
-{
-    struct address a = { .v6 = memcmp(p->address, mapped, sizeof mapped) != 0 };
-
-    if (a.v6)
-        memcpy(a.bytes, p->address, sizeof p->address);
-    else
-        memcpy(a.bytes, p->address + sizeof mapped, 4);
-    return a;
-}
-
 int gate_places_check(const struct gate_place *list, size_t n, struct err *e)
 {
     if (n > GATE_PLACES_MAX)
         return err_set(e, ERR_TOO_BIG, "an egress worker can have at most %d granted addresses",
                        GATE_PLACES_MAX);
     for (size_t i = 0; i < n; i++) {
-        struct address a = address_of_place(&list[i]);
+        struct address a = { .v6 = memcmp(list[i].address, mapped, sizeof mapped) != 0 };
         uint16_t port = (uint16_t)(list[i].port[0] << 8 | list[i].port[1]);
         char text[ADDRESS_TEXT_MAX];
 
         if (i && gate_place_compare(&list[i - 1], &list[i]) >= 0)
             return err_set(e, ERR_INVALID, "granted addresses are not in ascending order");
+        if (a.v6)
+            memcpy(a.bytes, list[i].address, sizeof a.bytes);
+        else
+            memcpy(a.bytes, list[i].address + sizeof mapped, 4);
         address_text(&a, text);
         if (!address_grantable(&a))
             return err_set(e, ERR_DENIED, "%s cannot be granted to an egress worker: %s", text,

@@ -52,38 +52,24 @@ static int check_host_name(struct str name, struct err *e)
     return 0;
 }
 
-static void set_address(struct host *h, const struct address *a)
-{
-    char text[ADDRESS_TEXT_MAX];
-
-    *h = (struct host){ .is_address = true, .address = *a };
-    str_copy(address_text(a, text), h->name, sizeof h->name);
-}
-
-static int parse_v6_host(struct str s, struct host *ret, struct err *e)
-{
-    struct address a;
-
-    if (!address_parse(s, &a) || !a.v6)
-        return err_set(e, ERR_INVALID,
-                       "what stands in brackets is not an IPv6 address (without a zone)");
-    set_address(ret, &a);
-    return 0;
-}
-
 int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
 {
+    char text[ADDRESS_TEXT_MAX];
     struct address a;
+    bool is_address;
     int r;
 
     if (s.n == 0)
         return err_set(e, ERR_INVALID, "the host is empty");
-    if (bracketed)
-        return parse_v6_host(s, ret, e);
-    if (address_parse(s, &a)) {
-        if (a.v6)
-            return err_set(e, ERR_INVALID, "an IPv6 address stands in brackets: [::1]");
-        set_address(ret, &a);
+    is_address = address_parse(s, &a);
+    if (bracketed && (!is_address || !a.v6))
+        return err_set(e, ERR_INVALID,
+                       "what stands in brackets is not an IPv6 address (without a zone)");
+    if (!bracketed && is_address && a.v6)
+        return err_set(e, ERR_INVALID, "an IPv6 address stands in brackets: [::1]");
+    if (is_address) {
+        *ret = (struct host){ .is_address = true, .address = a };
+        str_copy(address_text(&a, text), ret->name, sizeof ret->name);
         return 0;
     }
     if (s.p[s.n - 1] == '.')

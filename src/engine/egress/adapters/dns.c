@@ -4,8 +4,6 @@
 
 #include "base/own.h"
 #include "engine/egress/adapters/adapters.h"
-#include "engine/egress/adapters/dns_tcp.h"
-#include "engine/egress/adapters/names.h"
 #include "lib/loop/fd.h"
 
 enum {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/egress/adapters/dns_tcp.h"
-
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "engine/egress/adapters/adapters.h"
 #include "lib/loop/fd.h"
 #include "lib/loop/timer.h"
 

@@ -238,21 +238,12 @@ static void free_name_lookup(struct name_lookup *a)
     free(a);
 }
 
-static bool resolves_to_own_address(const struct dns_names *n, const struct dns_lookup *l)
-{
-    const struct own_addresses *own = n->box->egress->own;
-
-    for (size_t i = 0; own && i < l->n; i++)
-        if (own_addresses_has(own, &l->addresses[i]))
-            return true;
-    return false;
-}
-
 /* Returns DNS_NOERROR if the decision allows the name. Otherwise records the denial and returns the
  * code to reply with: DNS_REFUSED if the policy denies the addresses. */
 static enum dns_rcode decide_lookup(struct name_lookup *a, struct egress_ports *ports)
 {
     struct dns_names *n = a->names;
+    const struct own_addresses *own = n->box->egress->own;
     const struct dns_lookup *k = &a->lookup;
     struct egress_decision *d = &a->lease->decision;
     const char *name = a->lease->intent.host.name;
@@ -270,7 +261,9 @@ static enum dns_rcode decide_lookup(struct name_lookup *a, struct egress_ports *
                : k->outcome == DNS_LOOKUP_NODATA ? DNS_NOERROR
                                                  : DNS_SERVFAIL;
     }
-    if (resolves_to_own_address(n, k)) {
+    for (size_t i = 0; own && i < k->n; i++) {
+        if (!own_addresses_has(own, &k->addresses[i]))
+            continue;
         lease_refuse(a->lease, 403, "ssrf_denied",
                      "To grant a service of this machine, declare its exact address.",
                      "%s is at an address of the machine that the sandbox runs on.", name);
