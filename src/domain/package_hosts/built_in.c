@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the default hosts of package managers in their own program texts. */
-#include "base/own.h"
 #include "domain/package_hosts/package_hosts.h"
 
 /* Advances the text behind the first mark. */

@@ -126,16 +126,11 @@ struct search_root {
     const char *home; /* NULL: the sandbox will see neither it nor /etc */
 };
 
-static bool path_starts_with(const char *path, struct str directory)
-{
-    return str_starts(str_from(path), directory);
-}
-
 static int open_inside(const struct search_root *at, const char *path, uint64_t flags)
 {
     char full[PATH_TEXT];
 
-    if (path_starts_with(path, STR("~/"))) {
+    if (str_starts(str_from(path), STR("~/"))) {
         if (!at->home ||
             snprintf(full, sizeof full, "%s/%s", at->home, path + 2) >= (int)sizeof full)
             return -1;
@@ -250,7 +245,7 @@ void package_hosts_find(enum package_hosts_trust trust, int root, const char *ho
         ret->trusted_ = trust >= PACKAGE_HOSTS_OF_OPERATOR;
         for (const struct package_source *s = m->sources; s < m->sources + LIST && s->path; s++)
             note_finding(&found, read_package_source(ret, &at, s),
-                         home || !path_starts_with(s->path, STR("etc/")));
+                         home || !str_starts(str_from(s->path), STR("etc/")));
         ret->trusted_ = trust >= PACKAGE_HOSTS_OF_CALLER;
         for (const struct package_variable *v = m->variables; v < m->variables + LIST && v->name;
              v++)

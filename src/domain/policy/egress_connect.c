@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/own.h"
 #include "domain/policy/compiled.h"

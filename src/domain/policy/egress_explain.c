@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/own.h"
 #include "domain/policy/egress_ceiling.h"
 
 static const char *const verdicts[] = {

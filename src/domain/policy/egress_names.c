@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/own.h"
 #include "lib/net/host.h"
 #include "domain/policy/egress_sources.h"
 #include "domain/policy/host_pattern.h"

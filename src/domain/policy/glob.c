@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/policy/glob.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/own.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/policy/path.h"
 
-#include <stdint.h>
-
 #include "base/hex.h"
 
 static const char hex[] = "0123456789ABCDEF";

@@ -2,7 +2,6 @@
 #include "engine/egress/audit_event.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/own.h"

@@ -227,26 +227,19 @@ static bool begins_chain(const struct chain_line *l)
     return l->place.seq == 1 && l->has_prev && memcmp(l->prev, none, CHAIN_SIZE) == 0;
 }
 
-/* Whether a log may begin with this line: the first line of all, the first behind a cut, or the
- * first of a file whose removal is recorded but that still exists. */
-static bool may_begin(const struct chain_reader *r, const struct chain_line *l)
+/* A log may begin with the first line of all, the first behind a cut, or the first of a file whose
+ * removal is recorded but that still exists. */
+static void begin_chain(struct chain_reader *r, const struct chain_line *l, struct str line)
 {
     struct chain_place before = { .seq = l->place.seq - 1 };
 
-    if (begins_chain(l) || (r->open_begin && l->has_prev))
-        return true;
     memcpy(before.digest, l->prev, CHAIN_SIZE);
-    return l->has_prev && (before.seq < r->cut.seq || chain_same(&before, &r->cut));
-}
-
-static void begin_chain(struct chain_reader *r, const struct chain_line *l, struct str line)
-{
-    if (!may_begin(r, l))
+    if (!begins_chain(l) && !(l->has_prev && (r->open_begin || before.seq < r->cut.seq ||
+                                              chain_same(&before, &r->cut))))
         note_chain_fault(r, CHAIN_BEGIN, 1, l->place.seq - 1, line);
-    r->last.seq = l->place.seq - 1;
-    memcpy(r->last.digest, l->prev, CHAIN_SIZE);
+    r->last = before;
     if (!r->begun_)
-        r->first_before = r->last;
+        r->first_before = before;
     r->begun_ = true;
     r->begins++;
 }

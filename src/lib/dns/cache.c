@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/crypto/random.h"
-#include "lib/dns/name.h"
+#include "lib/dns/wire.h"
 #include "lib/loop/list.h"
 
 enum { SLOTS = 1024 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/dns/name.h"
+#include "lib/dns/wire.h"
 
 enum { LABEL_MAX = 63, POINTER = 0xc0 };
 

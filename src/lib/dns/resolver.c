@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/dns/cache.h"
-#include "lib/dns/name.h"
 #include "lib/dns/request.h"
+#include "lib/dns/wire.h"
 
 /* A name that is being asked for, once for all who want to know: a question a family. */
 struct dns_flight {

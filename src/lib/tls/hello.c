@@ -105,8 +105,8 @@ static bool read_hello_number(struct hello_reader *r, size_t bytes, size_t *ret)
     return true;
 }
 
-/* Reads a length of `bytes` bytes and confines the reader to that many; leave_vector() needs
- * *outside to continue behind them. */
+/* Reads a length of `bytes` bytes and confines the reader to that many; *outside is what may
+ * be read behind them. */
 static bool enter_vector(struct hello_reader *r, size_t bytes, size_t *outside)
 {
     size_t n;
@@ -115,14 +115,6 @@ static bool enter_vector(struct hello_reader *r, size_t bytes, size_t *outside)
         return false;
     *outside = r->left - n;
     r->left = n;
-    return true;
-}
-
-static bool leave_vector(struct hello_reader *r, size_t outside)
-{
-    if (r->left > 0)
-        return false;
-    r->left = outside;
     return true;
 }
 
@@ -202,7 +194,10 @@ static bool read_extension(struct hello_reader *r, struct tls_hello *h)
     default:
         good = read_hello_bytes(r, NULL, r->left);
     }
-    return good && leave_vector(r, outside);
+    if (!good || r->left > 0)
+        return false;
+    r->left = outside;
+    return true;
 }
 
 /* --- The message --- */

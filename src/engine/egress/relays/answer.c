@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "base/own.h"
 #include "engine/egress/relays/exchange.h"
 #include "engine/egress/relays/rewrite.h"
 
