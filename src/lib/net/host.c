@@ -16,21 +16,6 @@ static char canonical_byte(char c)
     return (c >= 'a' && c <= 'z') || is_host_digit(c) || c == '-' || c == '_' ? c : '\0';
 }
 
-static int check_host_label(struct str label, struct err *e)
-{
-    if (label.n == 0)
-        return err_set(e, ERR_INVALID, "the host name has an empty label");
-    if (label.n > HOST_LABEL_MAX)
-        return err_set(e, ERR_INVALID, "a label of the host name is longer than %d bytes",
-                       HOST_LABEL_MAX);
-    for (size_t i = 0; i < label.n; i++)
-        if (!canonical_byte(label.p[i]))
-            return err_set(e, ERR_INVALID,
-                           "byte 0x%02x cannot stand in a host name; write IDNs as A-labels (xn--)",
-                           (unsigned char)label.p[i]);
-    return 0;
-}
-
 static int check_host_name(struct str name, struct err *e)
 {
     struct str label = { 0 };
@@ -38,12 +23,18 @@ static int check_host_name(struct str name, struct err *e)
     if (name.n > HOST_MAX)
         return err_set(e, ERR_INVALID, "the host name is longer than %d bytes", HOST_MAX);
     for (struct str rest = name; rest.p;) {
-        int r;
-
         rest = str_cut(rest, '.', &label);
-        r = check_host_label(label, e);
-        if (r < 0)
-            return r;
+        if (label.n == 0)
+            return err_set(e, ERR_INVALID, "the host name has an empty label");
+        if (label.n > HOST_LABEL_MAX)
+            return err_set(e, ERR_INVALID, "a label of the host name is longer than %d bytes",
+                           HOST_LABEL_MAX);
+        for (size_t i = 0; i < label.n; i++)
+            if (!canonical_byte(label.p[i]))
+                return err_set(
+                    e, ERR_INVALID,
+                    "byte 0x%02x cannot stand in a host name; write IDNs as A-labels (xn--)",
+                    (unsigned char)label.p[i]);
     }
     if (label.n > 0 && is_host_digit(label.p[0]))
         return err_set(e, ERR_INVALID,

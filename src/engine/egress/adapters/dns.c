@@ -63,18 +63,6 @@ static void set_message_header(struct msghdr *h, struct return_path *w, struct i
                           .msg_controllen = w->control_n };
 }
 
-/* Clients repeat a question whose answer was lost. */
-static void send_answers(int fd, struct dns_batch *b)
-{
-    for (unsigned sent = 0; sent < b->n;) {
-        int n = sendmmsg(fd, b->out + sent, b->n - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EAGAIN)
-            return;
-        sent += n > 0 ? (unsigned)n : 1; /* skips the answer that cannot be sent */
-    }
-}
-
 static void on_udp_answer(struct names_waiter *waiter, struct str answer)
 {
     struct dns_udp_waiter *w = container_of(waiter, struct dns_udp_waiter, waiter);
@@ -131,7 +119,12 @@ static void on_dns_datagrams(struct loop_fd *s, unsigned events)
     n = recvmmsg(s->fd, b.in, BATCH, MSG_DONTWAIT, NULL);
     for (int i = 0; i < n; i++)
         resolve_datagram(u, &b, (size_t)i);
-    send_answers(s->fd, &b);
+    for (unsigned sent = 0; sent < b.n;) {
+        n = sendmmsg(s->fd, b.out + sent, b.n - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN)
+            return;                      /* clients repeat a question whose answer was lost */
+        sent += n > 0 ? (unsigned)n : 1; /* skips the answer that cannot be sent */
+    }
 }
 
 /* A missing listener (no IPv6) is not an error. */
