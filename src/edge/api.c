@@ -54,13 +54,6 @@ static void on_call_sandbox_found(struct find_op *f, int r, const struct err *e)
     call_unref(c);
 }
 
-/* Prefixes of ids are accepted for the command line only: programs choose names freely, which could
- * match a prefix. */
-static bool may_shorten_id(const struct call *c)
-{
-    return c->dialect->native && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
-}
-
 static void dispatch_call(struct call *c)
 {
     struct sandbox *s;
@@ -78,8 +71,11 @@ static void dispatch_call(struct call *c)
     c->find = (struct find_op){ .caller = &c->caller,
                                 .id = c->params[0],
                                 .label = c->dialect->label,
-                                .may_be_short = may_shorten_id(c),
                                 .done = on_call_sandbox_found };
+    /* Prefixes of ids are accepted for the command line only: programs choose names freely, which
+     * could match a prefix. */
+    c->find.may_be_short =
+        c->dialect->native && str_eq(call_header(c, "Sandboxer-Ids"), STR("short"));
     call_ref(c);
     control_find(c->api->control, &c->find);
 }
@@ -91,23 +87,13 @@ static void on_call_body(struct http_exchange *x, struct str body)
     struct err e;
 
     c->body = body;
-    if (!(c->route->flags & ROUTE_JSON)) {
-        dispatch_call(c);
-        return;
-    }
-    if (json_read(body.n ? body : STR("{}"), limits, &c->arena, &c->json, &e) < 0) {
+    if ((c->route->flags & ROUTE_JSON) &&
+        json_read(body.n ? body : STR("{}"), limits, &c->arena, &c->json, &e) < 0) {
         err_wrap(&e, -1, "the body");
         call_fail(c, &e);
     } else {
         dispatch_call(c);
     }
-}
-
-static void fail_unrouted(struct call *c, unsigned allowed)
-{
-    call_fail_with(c, allowed ? 405 : 404, allowed ? "invalid" : "not_found",
-                   allowed ? "this path has other methods; GET /openapi.json lists them"
-                           : "there is no such path; GET /openapi.json lists them all");
 }
 
 /* Unknown parameters are refused, so that the client notices the mistake. */
@@ -141,33 +127,31 @@ static bool find_call_route(struct call *c)
     struct dialect_match found;
     struct err e;
 
-    if (q->form != H1_ORIGIN) {
-        call_fail_with(c, 400, "invalid", "this server is not a proxy: send a path, not a URL");
-        return false;
-    }
+    if (q->form != H1_ORIGIN)
+        return call_fail_with(c, 400, "invalid",
+                              "this server is not a proxy: send a path, not a URL");
     c->query = u.query;
     domain_find(c);
     if (dialect_match(&c->api->dialects, &(struct dialect_request){ q, u.path, c->port }, &c->arena,
-                      &found, &e) < 0) {
-        call_fail_with(c, 400, "invalid", e.msg);
-        return false;
-    }
+                      &found, &e) < 0)
+        return call_fail_with(c, 400, "invalid", e.msg);
     c->dialect = found.dialect;
     c->route = found.route;
     c->guard_row = found.guard;
     memcpy(c->params, found.params, sizeof c->params);
-    if (!c->route)
-        fail_unrouted(c, found.allowed);
-    return c->route;
+    if (!c->route && found.allowed)
+        return call_fail_with(c, 405, "invalid",
+                              "this path has other methods; GET /openapi.json lists them");
+    return c->route || call_fail_with(c, 404, "not_found",
+                                      "there is no such path; GET /openapi.json lists them all");
 }
 
 static size_t call_body_max(const struct call *c)
 {
     uint64_t max = c->api->config->limits.body_bytes;
+    bool content = c->route->flags & (ROUTE_TEXT | ROUTE_CONTENT);
 
-    if (!(c->route->flags & (ROUTE_TEXT | ROUTE_CONTENT)) && max > CALL_BODY_MAX)
-        max = CALL_BODY_MAX;
-    return (size_t)max;
+    return !content && max > CALL_BODY_MAX ? CALL_BODY_MAX : (size_t)max;
 }
 
 static void on_request(struct http_exchange *x)
@@ -200,16 +184,6 @@ static void on_token_ended(struct token_watcher *w, const struct token_record *r
     struct api *a = container_of(w, struct api, token_ends);
 
     http_end_part(a->server, str_from(r->id), 401, STR(CALL_TOKEN_ENDED));
-}
-
-static int open_dialects(struct api *a, struct err *e)
-{
-    int r = 0;
-
-    for (size_t i = 0; r >= 0 && dialects[i]; i++)
-        if (dialects[i]->open)
-            r = dialects[i]->open(a, e);
-    return r;
 }
 
 static void close_dialects(struct api *a)
@@ -259,27 +233,22 @@ void api_reload(struct api *a)
     (void)trust_reload(a->trust, NULL); /* logs the failure */
 }
 
-static size_t mcp_body_max(const struct config *c)
-{
-    return c->limits.body_bytes < MCP_IN_MAX ? (size_t)c->limits.body_bytes : MCP_IN_MAX;
-}
-
 int api_open(const struct api_setup *s, struct api **ret, struct err *e)
 {
     struct http_config http = { .on_request = on_request };
     struct api *a = new0(sizeof *a);
+    uint64_t body_max = s->config->limits.body_bytes;
     int r;
 
-    a->loop = s->loop;
-    a->control = s->control;
-    a->config = s->config;
-    a->owner = s->owner;
+    *a = (struct api){
+        .loop = s->loop, .control = s->control, .config = s->config, .owner = s->owner
+    };
     dialect_set_init(&a->dialects);
     buf_init(&a->openapi, 4 << 20);
     http.user = a;
     shares_open(a, &http);
     a->mcp_web = (struct mcp_web){ .server = &a->mcp,
-                                   .max = mcp_body_max(s->config),
+                                   .max = body_max < MCP_IN_MAX ? (size_t)body_max : MCP_IN_MAX,
                                    .silence_ns = s->config->trust.silence };
     r = mcp_server_init(&a->mcp, s->loop, &mcp_offer, a, e);
     if (r >= 0)
@@ -292,8 +261,9 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
         r = sandbox_tokens_open(a, e);
     if (r >= 0)
         r = built_open(a, e);
-    if (r >= 0)
-        r = open_dialects(a, e);
+    for (size_t i = 0; r >= 0 && dialects[i]; i++)
+        if (dialects[i]->open)
+            r = dialects[i]->open(a, e);
     if (r >= 0)
         r = http_server_new(s->loop, &http, &a->server, e);
     if (r < 0) {
@@ -308,7 +278,7 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     return 0;
 }
 
-static void record_tcp_address(struct api *a, int fd)
+int api_listen(struct api *a, int fd, struct err *e)
 {
     struct sockaddr_storage at = { 0 };
     socklen_t n = sizeof at;
@@ -316,11 +286,6 @@ static void record_tcp_address(struct api *a, int fd)
     if (!a->tcp.ss_family && getsockname(fd, (struct sockaddr *)&at, &n) >= 0 &&
         (at.ss_family == AF_INET || at.ss_family == AF_INET6))
         a->tcp = at;
-}
-
-int api_listen(struct api *a, int fd, struct err *e)
-{
-    record_tcp_address(a, fd);
     return http_server_listen(a->server, fd, e);
 }
 

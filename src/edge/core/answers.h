@@ -8,6 +8,8 @@
 
 /* Answers with the struct, as its shape describes it. */
 void call_answer_as(struct call *c, int status, const struct json_shape *s, const void *in);
+/* A handler: answers with the shape `with` of the route, which describes the call. */
+void call_answer_route(struct call *c);
 
 /* --- shapes that several files write --- */
 
@@ -76,29 +78,11 @@ struct bytes_answer bytes_answer(struct str data, struct buf *room); /* `room` h
 
 /* --- all shapes, one array per file, ended by NULL --- */
 
-extern const struct json_shape *const answers_approvals[];
-extern const struct json_shape *const answers_audit[];
-extern const struct json_shape *const answers_call[];
-extern const struct json_shape *const answers_collected[];
-extern const struct json_shape *const answers_egress[];
-extern const struct json_shape *const answers_egress_log[];
-extern const struct json_shape *const answers_events[];
-extern const struct json_shape *const answers_expire[];
-extern const struct json_shape *const answers_files[];
-extern const struct json_shape *const answers_hosts[];
-extern const struct json_shape *const answers_images[];
-extern const struct json_shape *const answers_meta[];
-extern const struct json_shape *const answers_peers[];
-extern const struct json_shape *const answers_ports[];
-extern const struct json_shape *const answers_processes[];
-extern const struct json_shape *const answers_profiles[];
-extern const struct json_shape *const answers_sandbox[];
-extern const struct json_shape *const answers_sandboxes[];
-extern const struct json_shape *const answers_secrets[];
-extern const struct json_shape *const answers_snapshots[];
-extern const struct json_shape *const answers_ssh[];
-extern const struct json_shape *const answers_sync[];
-extern const struct json_shape *const answers_tokens[];
-extern const struct json_shape *const answers_trust[];
+typedef const struct json_shape *const answer_shapes[];
+extern answer_shapes answers_approvals, answers_audit, answers_call, answers_collected,
+    answers_egress, answers_egress_log, answers_events, answers_expire, answers_files,
+    answers_hosts, answers_images, answers_meta, answers_peers, answers_ports, answers_processes,
+    answers_profiles, answers_sandbox, answers_sandboxes, answers_secrets, answers_snapshots,
+    answers_ssh, answers_sync, answers_tokens, answers_trust;
 
 #endif

@@ -88,21 +88,6 @@ static void apply_trust_level(struct call *c, const struct token_record *t)
         c->caller.admin = false;
 }
 
-/* Copies the labels: the token can be revoked before the request ends. */
-static bool copy_token_labels(struct call *c, const struct json_map *from)
-{
-    struct json_pair *to = arena_array(&c->own, from->n + 1, sizeof *to);
-
-    for (size_t i = 0; to && i < from->n; i++) {
-        to[i].key = arena_dup(&c->own, str_from(from->p[i].key));
-        to[i].value = arena_dup(&c->own, str_from(from->p[i].value));
-        if (!to[i].key || !to[i].value)
-            return false;
-    }
-    c->caller.labels = (struct json_map){ to, from->n };
-    return to;
-}
-
 void call_record_refusal(struct call *c, const char *type, const char *reason)
 {
     static const struct actor nobody = { .kind = ACTOR_AGT };
@@ -120,8 +105,7 @@ void call_record_refusal(struct call *c, const char *type, const char *reason)
 
 bool call_refuse(struct call *c, const char *why)
 {
-    call_fail_with(c, 401, "unauthenticated", why);
-    return false;
+    return call_fail_with(c, 401, "unauthenticated", why);
 }
 
 struct str call_bearer(const struct call *c)
@@ -131,15 +115,6 @@ struct str call_bearer(const struct call *c)
     if (given.n > 7 && strncasecmp(given.p, "Bearer ", 7) == 0)
         return (struct str){ given.p + 7, given.n - 7 };
     return (struct str){ NULL, 0 };
-}
-
-static bool authenticate_bearer(struct call *c)
-{
-    struct str token = call_bearer(c);
-
-    return token.p ? call_by_token(c, token)
-                   : call_refuse(
-                         c, "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
 }
 
 bool call_by_token(struct call *c, struct str secret)
@@ -165,10 +140,10 @@ bool call_by_record(struct call *c, const struct token_record *t)
     snprintf(c->caller.family, sizeof c->caller.family, "%s", t->family);
     c->caller.expires_ns = t->expires_ns;
     c->caller.trusted = true;
-    if (!copy_token_labels(c, &t->labels)) {
-        call_fail_with(c, 413, "too_big", "the token's labels are too long");
-        return false;
-    }
+    /* copied: the token can be revoked before the request ends */
+    c->caller.labels = t->labels;
+    if (!json_map_copy(&c->caller.labels, &c->own))
+        return call_fail_with(c, 413, "too_big", "the token's labels are too long");
     /* Even with the verb admin, a token acts for its owner and sees no other owner's objects. */
     c->caller.host_paths = false; /* no local user is known behind a token */
     c->caller.admin =
@@ -181,16 +156,13 @@ bool call_may_use(struct call *c)
 {
     char text[128];
 
-    if ((c->route->flags & ROUTE_ADMIN) && !c->caller.admin) {
-        call_fail_with(c, 403, "denied",
-                       "this endpoint requires administrator rights (it covers all owners)");
-        return false;
-    }
+    if ((c->route->flags & ROUTE_ADMIN) && !c->caller.admin)
+        return call_fail_with(c, 403, "denied",
+                              "this endpoint requires administrator rights (it covers all owners)");
     if (caller_may(&c->caller, c->route->verb))
         return true;
     snprintf(text, sizeof text, "this token does not allow '%s'", token_verb_names[c->route->verb]);
-    call_fail_with(c, 403, "denied", text);
-    return false;
+    return call_fail_with(c, 403, "denied", text);
 }
 
 /* Whether a web page of this Origin may send requests to the Host it named. */
@@ -210,20 +182,15 @@ static bool origin_is_allowed(struct call *c)
 bool call_authenticate(struct call *c)
 {
     const struct http_peer *p = http_peer(c->x);
+    enum replay_answer replay;
+    struct str token;
 
-    if (!origin_is_allowed(c)) {
-        call_fail_with(c, 403, "denied",
-                       "Host and Origin must name an address that the daemon listens on");
-        return false;
-    }
-    switch (replay_identify(c)) {
-    case REPLAY_KNOWN:
-        return call_may_use(c);
-    case REPLAY_REFUSED:
-        return false;
-    case REPLAY_NONE:
-        break;
-    }
+    if (!origin_is_allowed(c))
+        return call_fail_with(c, 403, "denied",
+                              "Host and Origin must name an address that the daemon listens on");
+    replay = replay_identify(c);
+    if (replay != REPLAY_NONE)
+        return replay == REPLAY_KNOWN && call_may_use(c);
     if (c->dialect->authenticate)
         return c->dialect->authenticate(c);
     if (p->is_unix) {
@@ -233,5 +200,9 @@ bool call_authenticate(struct call *c)
     }
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    return authenticate_bearer(c) && guard_identify(c) && call_may_use(c);
+    token = call_bearer(c);
+    if (!token.p)
+        return call_refuse(c,
+                           "send Authorization: Bearer TOKEN; `sandboxer token create` makes one");
+    return call_by_token(c, token) && guard_identify(c) && call_may_use(c);
 }

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "edge/core/guard.h"
 #include "edge/core/answers.h"
@@ -14,16 +13,6 @@ struct call *call_ref(struct call *c)
 {
     c->refs++;
     return c;
-}
-
-/* Operations that control completes while it closes still reach calls that outlive the api. */
-static void leave_api(struct call *c)
-{
-    struct api *a = c->api;
-
-    quota_drop(&c->in_flight);
-    if (--a->calls == 0 && a->over)
-        api_release(a);
 }
 
 struct call_ending_ {
@@ -93,11 +82,15 @@ void *call_state(struct call *c, size_t size, void (*on_end)(void *state))
 static void call_free(struct loop_later *l)
 {
     struct call *c = container_of(l, struct call, later);
+    struct api *a = c->api;
 
     for (struct call_ending_ *x = c->endings_; x; x = x->older)
         x->on_end(x->state);
     link_leave(&c->listening);
-    leave_api(c);
+    quota_drop(&c->in_flight);
+    /* Operations that control completes while it closes still reach calls that outlive the api. */
+    if (--a->calls == 0 && a->over)
+        api_release(a);
     if (c->one_shot)
         sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC, NULL);
     if (c->sandbox)
@@ -139,6 +132,22 @@ bool call_end_head(struct call *c)
     if (!call_wants_head(c))
         return false;
     http_end(call_take_exchange(c));
+    return true;
+}
+
+bool call_begin_lines(struct call *c, void (*on_drain)(struct http_exchange *x))
+{
+    static const struct h1_field fields[] = { { STR("Content-Type"), STR("application/x-ndjson") },
+                                              { STR("Cache-Control"), STR("no-store") } };
+    struct err e;
+
+    if (http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
+        call_fail(c, &e);
+        return false;
+    }
+    if (call_end_head(c))
+        return false;
+    http_on_drain(c->x, on_drain);
     return true;
 }
 
@@ -261,6 +270,11 @@ void call_answer_as(struct call *c, int status, const struct json_shape *s, cons
     call_answer(c, status, write_shaped_answer, &(struct shaped_answer){ s, in });
 }
 
+void call_answer_route(struct call *c)
+{
+    call_answer_as(c, 200, c->route->with, c);
+}
+
 void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total)
 {
     struct h1_field fields[] = { FIELD("Progress-Step", step), FIELD("Progress-Bytes", ""),
@@ -334,8 +348,6 @@ struct problem_answer {
     const char *type, *title, *code, *error, *kind;
     struct call_problem p;
     int64_t rpc_code;
-    const struct err *err;
-    const struct verdict *verdict;
     struct sync_answer synced;
 };
 
@@ -351,14 +363,14 @@ static void write_synced_member(struct json_writer *w, const char *name, const v
 
 #define AT(member) JSON_AT(struct problem_answer, member)
 #define VERDICT(member)                                                                            \
-    .via = offsetof(struct problem_answer, verdict), JSON_AT(struct verdict, member)
+    .via = offsetof(struct problem_answer, p.verdict), JSON_AT(struct verdict, member)
 
 static const struct json_field problem_answer_fields[] = {
     { "type", JSON_KIND_TEXT, AT(type), .required = true },
     { "title", JSON_KIND_TEXT, AT(title), .required = true },
     { "status", JSON_KIND_INT, AT(p.status), .required = true },
     { "code", JSON_KIND_TEXT, AT(code), .required = true, .names = problem_codes },
-    { "detail", JSON_KIND_CHARS, .via = offsetof(struct problem_answer, err),
+    { "detail", JSON_KIND_CHARS, .via = offsetof(struct problem_answer, p.err),
       JSON_AT(struct err, msg), .required = true },
     { "errno", JSON_KIND_TEXT, AT(error) },
     { "sandbox_id", JSON_KIND_TEXT, AT(p.sandbox_id), .optional = true },
@@ -383,8 +395,6 @@ void problem_write_members(struct json_writer *w, const struct call_problem *p)
                                 .code = code,
                                 .error = p->err->sys ? strerrorname_np(p->err->sys) : NULL,
                                 .p = *p,
-                                .err = p->err,
-                                .verdict = p->verdict,
                                 .synced = { .op = p->op } };
 
     if (!p->code)
@@ -396,7 +406,7 @@ void problem_write_members(struct json_writer *w, const struct call_problem *p)
     json_put_members(w, &problem_answer, &a);
 }
 
-void problem_write_token_ended(struct json_writer *w)
+void problem_write_token_ended(struct json_writer *w, const void *nothing)
 {
     struct err e;
 
@@ -450,26 +460,42 @@ void call_fail(struct call *c, const struct err *e)
     send_problem(c, (struct call_problem){ .err = e });
 }
 
-void call_fail_with(struct call *c, int status, const char *code, const char *detail)
+bool call_fail_with(struct call *c, int status, const char *code, const char *detail)
 {
     struct err e;
 
     (void)err_set(&e, ERR_INVALID, "%s", detail);
     send_problem(c, (struct call_problem){ .err = &e, .status = status, .code = code });
+    return false;
 }
 
 /* --- the request --- */
+
+bool call_read(struct call *c, void *ret)
+{
+    struct err e;
+    int r = json_bind(c->json, c->route->fields, *c->route->field_count, ret, &c->arena, &e);
+
+    if (r < 0)
+        call_fail(c, &e);
+    return r >= 0;
+}
+
+const char *call_sandbox_id(const struct call *c)
+{
+    return c->sandbox       ? sandbox_view(c->sandbox).record->id
+           : c->find.record ? c->find.record->id
+                            : NULL;
+}
 
 int call_query(struct call *c, const char *name, struct str *ret)
 {
     struct err e;
     int r = url_query(c->query, str_from(name), &c->arena, ret, &e);
 
-    if (r < 0) {
+    if (r < 0)
         call_fail(c, &e);
-        return -1;
-    }
-    return r;
+    return r < 0 ? -1 : r;
 }
 
 static int fail_query_parameter(struct call *c, const char *name, const char *wanted)
@@ -513,21 +539,14 @@ int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *
 
 struct str call_header(const struct call *c, const char *name)
 {
-    const struct h1_head *h = &http_request(c->x)->head;
-
-    for (size_t i = 0; i < h->n; i++)
-        if (h->fields[i].name.n == strlen(name) &&
-            strncasecmp(h->fields[i].name.p, name, h->fields[i].name.n) == 0)
-            return h->fields[i].value;
-    return (struct str){ NULL, 0 };
+    return h1_value(&http_request(c->x)->head, str_from(name));
 }
 
 const char *call_scheme(const struct call *c)
 {
-    bool secure =
-        http_peer(c->x)->is_tls || str_eq(call_header(c, "X-Forwarded-Proto"), STR("https"));
-
-    return secure ? "https" : "http";
+    return http_peer(c->x)->is_tls || str_eq(call_header(c, "X-Forwarded-Proto"), STR("https"))
+               ? "https"
+               : "http";
 }
 
 /* Whether a list header contains the word; its items may have parameters. */

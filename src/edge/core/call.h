@@ -118,7 +118,7 @@ void call_answer_with(struct call *c, int status, const char *name, const char *
 void call_answer_empty(struct call *c); /* 204 */
 /* application/problem+json for an error. */
 void call_fail(struct call *c, const struct err *e);
-void call_fail_with(struct call *c, int status, const char *code, const char *detail);
+bool call_fail_with(struct call *c, int status, const char *code, const char *detail); /* false */
 /* The same for a failed sandbox: with its id and the failed step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
 /* The same with the outcome of a sync that left changes behind. */
@@ -133,11 +133,21 @@ bool call_wants_head(const struct call *c); /* a HEAD request: the answer has no
  * true. */
 bool call_end_head(struct call *c);
 
+/* Begins an answer of JSON lines (NDJSON) that the handler continues, also in on_drain. False: the
+ * call is answered. */
+bool call_begin_lines(struct call *c, void (*on_drain)(struct http_exchange *x));
+
 /* Sends progress as an interim response to clients that sent `Prefer: progress`. */
 void call_progress(struct call *c, const char *step, uint64_t bytes);
 void call_progress_of(struct call *c, const char *step, uint64_t bytes, uint64_t total);
 
 /* --- the request --- */
+
+/* Reads the JSON body, by the fields of the route, into a zeroed struct. False: the call is
+ * answered. */
+bool call_read(struct call *c, void *ret);
+/* The id of the request's sandbox, live or destroyed; NULL: it has none. */
+const char *call_sandbox_id(const struct call *c);
 
 /* A query parameter: 1, or 0 if absent; an invalid one is answered and returns -1. */
 int call_query(struct call *c, const char *name, struct str *ret);
@@ -167,8 +177,8 @@ struct call_problem {
 void problem_write_members(struct json_writer *w, const struct call_problem *p);
 
 /* Writes an object with "event": "error" and the members of a problem: the last message to a client
- * whose token ended. */
-void problem_write_token_ended(struct json_writer *w);
+ * whose token ended. A call_write_fn of nothing. */
+void problem_write_token_ended(struct json_writer *w, const void *nothing);
 
 /* Authenticates the caller. False: the call is answered. */
 bool call_authenticate(struct call *c);

@@ -171,7 +171,6 @@ static const struct json_field question_fields[] = {
     { "binary", JSON_KIND_STR, JSON_AT(struct explain_question, asked.binary), .max = 255,
       .doc = "Path of the connecting program; without it, the program is unknown." },
 };
-static const size_t question_field_count = COUNT_OF(question_fields);
 
 /* Compiles the policy under the caller's ceiling, so that the explanation shows which requests the
  * ceiling denies. */
@@ -210,8 +209,9 @@ static void rest_explain_egress(struct call *c)
     struct explain_question q = { 0 };
     struct err e;
 
-    if (json_bind(c->json, question_fields, question_field_count, &q, &c->arena, &e) < 0 ||
-        err_wrap(&e, egress_explain_read(&q.asked, &trial, &e), "to") < 0 ||
+    if (!call_read(c, &q))
+        return;
+    if (err_wrap(&e, egress_explain_read(&q.asked, &trial, &e), "to") < 0 ||
         compile_requested_policy(c, &q, &a, &s, &e) < 0) {
         call_fail(c, &e);
         return;
@@ -229,8 +229,8 @@ const struct route routes_egress[] = {
     { H1_POST, VERB_READ, "/v1/egress/check", ROUTE_TEXT, rest_check_egress_policy,
       "Check an egress policy", .answer = "EgressVerdict" },
     { H1_POST, VERB_READ, "/v1/egress/explain", ROUTE_JSON | ROUTE_CONTENT, rest_explain_egress,
-      "Explain the decision of a policy on a connection or request", .fields = question_fields,
-      .field_count = &question_field_count, .answer = "EgressExplanation" },
+      "Explain the decision of a policy on a connection or request", ROUTE_FIELDS(question_fields),
+      .answer = "EgressExplanation" },
     { .path = NULL },
 };
 

@@ -56,15 +56,6 @@ static void on_one_shot_removed(struct sandbox_op *op, int r, const struct err *
 
 /* OOM kills and egress counters of a one-shot sandbox are final only after its removal, so a failed
  * program or one with network access is reported afterwards. */
-static void remove_then_report(struct exec *x)
-{
-    struct call *c = call_ref(x->call);
-
-    x->removal.done = on_one_shot_removed;
-    sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC,
-                    &x->removal);
-}
-
 static bool must_remove_first(const struct exec *x)
 {
     struct sandbox_egress network;
@@ -75,17 +66,23 @@ static bool must_remove_first(const struct exec *x)
 
 static void finish_exec_if_ended(struct exec *x)
 {
+    struct call *c = x->call;
+
     if (!x->ended || x->pumps[0].fd >= 0 || x->pumps[1].fd >= 0 || x->removal.done)
         return;
     loop_timer_stop(&x->linger);
     loop_fd_stop(&x->input);
     drop_fd(&x->op.process.stdio[0]);
-    if (!x->call->x)
+    if (!c->x)
         return;
-    if (must_remove_first(x))
-        remove_then_report(x);
-    else
+    if (!must_remove_first(x)) {
         x->encoder->ended(x, &x->end);
+        return;
+    }
+    call_ref(c);
+    x->removal.done = on_one_shot_removed;
+    sandbox_destroy(c->sandbox, &c->caller.actor, "its program ended", DESTROY_NO_SYNC,
+                    &x->removal);
 }
 
 static void on_linger_timeout(struct loop_timer *t)
@@ -356,69 +353,52 @@ int exec_message_read(struct str text, struct exec_message *ret)
     if (json_read(text, limits, &a, &v, NULL) < 0 ||
         json_bind(v, message_fields, COUNT_OF(message_fields), &m, &a, NULL) < 0)
         return -(int)ERR_INVALID;
-    if (m.op == EXEC_SIGNAL)
-        sig = m.signal ? signal_number(str_from(m.signal)) : 0;
+    if (m.op == EXEC_SIGNAL && m.signal)
+        sig = signal_number(str_from(m.signal));
     if ((m.op == EXEC_SIGNAL && !sig) || (m.op == EXEC_RESIZE && (!m.rows || !m.cols)))
         return -(int)ERR_INVALID;
     *ret = (struct exec_message){ .op = m.op, .signal = sig, .rows = m.rows, .cols = m.cols };
     return 0;
 }
 
-static void resize_exec_terminal(struct exec *x, uint16_t rows, uint16_t cols)
-{
-    const struct winsize size = { .ws_row = rows, .ws_col = cols };
-
-    if (x->request.tty && x->op.process.stdio[0] >= 0)
-        ioctl(x->op.process.stdio[0], TIOCSWINSZ, &size);
-}
-
 void exec_control(struct exec *x, struct str text)
 {
     struct exec_message m;
+    int fd = x->op.process.stdio[0];
 
     if (exec_message_read(text, &m) < 0)
         return;
-    if (m.op == EXEC_RESIZE)
-        resize_exec_terminal(x, m.rows, m.cols);
-    else if (m.op == EXEC_CLOSE_STDIN)
+    if (m.op == EXEC_CLOSE_STDIN)
         exec_close_input(x);
-    else
+    else if (m.op == EXEC_SIGNAL)
         run_op_signal(&x->op, m.signal,
                       m.signal == SIGKILL ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_GROUP);
+    else if (x->request.tty && fd >= 0)
+        ioctl(fd, TIOCSWINSZ, &(struct winsize){ .ws_row = m.rows, .ws_col = m.cols });
 }
 
 /* --- JSON --- */
 
-/* Real-time signals have no name: their number as text. */
-static const char *format_signal(int sig, char number[static 16])
-{
-    const char *name = signal_name(sig);
-
-    snprintf(number, 16, "%d", sig);
-    return name ? name : number;
-}
-
-/* For a one-shot sandbox the total of the whole sandbox is known. */
-static void fill_oom(struct ended_answer *a, const struct backend_end *end,
-                     const struct sandbox *own)
-{
-    struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
-    bool whole = v.oom_kills;
-
-    a->has_oom = whole || end->oom_kills;
-    a->oom_kills = whole ? v.oom_kills : end->oom_kills;
-    a->memory_limit = whole ? v.memory : end->memory_limit;
-}
-
 void ended_answer_fill(struct ended_answer *a, const struct backend_end *end,
                        const struct sandbox *own)
 {
+    struct sandbox_view v = own ? sandbox_view(own) : (struct sandbox_view){ 0 };
+    bool whole = v.oom_kills; /* of a one-shot sandbox the total is known */
+
     *a = (struct ended_answer){ .end = end,
                                 .ended = true,
                                 .timed_out = end->how == BACKEND_TIMED_OUT,
-                                .lost = end->how == BACKEND_LOST };
-    a->signal = end->how == BACKEND_SIGNALLED ? format_signal(end->status, a->number) : "";
-    fill_oom(a, end, own);
+                                .lost = end->how == BACKEND_LOST,
+                                .has_oom = whole || end->oom_kills,
+                                .signal = "",
+                                .oom_kills = whole ? v.oom_kills : end->oom_kills,
+                                .memory_limit = whole ? v.memory : end->memory_limit };
+    if (end->how != BACKEND_SIGNALLED)
+        return;
+    snprintf(a->number, sizeof a->number, "%d", end->status);
+    a->signal = signal_name(end->status);
+    if (!a->signal) /* a real-time signal */
+        a->signal = a->number;
 }
 
 void exit_code_write(struct json_writer *w, const char *name, const void *answer)
@@ -438,12 +418,12 @@ struct ended_event {
 static const struct json_field ended_fields[] = { ENDED_FIELDS(struct ended_event, true) };
 static const struct json_shape ended_event = { NULL, JSON_FIELDS(ended_fields) };
 
-void exec_write_ended(struct json_writer *w, const struct backend_end *end,
-                      const struct sandbox *own)
+void exec_write_ended(struct json_writer *w, const void *ended)
 {
+    const struct exec_ended *x = ended;
     struct ended_event v;
 
-    ended_answer_fill(&v.ended, end, own);
+    ended_answer_fill(&v.ended, x->end, x->own);
     json_begin_object(w);
     json_field_cstr(w, "event", "exited");
     json_put_members(w, &ended_event, &v);
@@ -458,8 +438,9 @@ struct process_answer exec_process_answer(const struct exec *x)
                                     .tty = x->request.tty };
 }
 
-void exec_write_started(struct json_writer *w, const struct exec *x)
+void exec_write_started(struct json_writer *w, const void *exec)
 {
+    const struct exec *x = exec;
     const struct process_answer process = exec_process_answer(x);
 
     json_begin_object(w);

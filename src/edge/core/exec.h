@@ -79,18 +79,23 @@ struct exec_message {
 };
 int exec_message_read(struct str json, struct exec_message *ret);
 
-/* Write one event as JSON, without a line break. */
-void exec_write_started(struct json_writer *w, const struct exec *x);
-void exec_write_output(struct json_writer *w, int channel, struct str data);
-/* own: the sandbox made for the program, already removed; NULL: none. */
-void exec_write_ended(struct json_writer *w, const struct backend_end *end,
-                      const struct sandbox *own);
+struct exec_output {
+    int channel;
+    struct str data;
+};
+struct exec_ended {
+    const struct backend_end *end;
+    const struct sandbox *own; /* made for the program and already removed; NULL: none */
+};
+/* Write one event as JSON: of a struct exec, exec_output and exec_ended. */
+call_write_fn exec_write_started, exec_write_output, exec_write_ended;
 /* A foreground program, without its arguments, which the client sent. */
 struct process_answer exec_process_answer(const struct exec *x);
 
 /* The encoder that the call selects by Accept and Upgrade. */
 const struct exec_encoder *exec_encoder_for(const struct call *c);
 extern const struct exec_encoder exec_ndjson, exec_collect, exec_stdio, exec_ws;
+void exec_fail_plain(struct exec *x, const struct err *e); /* a `failed` that answers the call */
 
 /* Accepts a WebSocket; its first message is the request. */
 void exec_ws_accept(struct call *c);

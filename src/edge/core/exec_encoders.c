@@ -13,10 +13,17 @@ enum {
 
 /* --- lines --- */
 
-static int send_ndjson_line(struct exec *x, const struct buf *line)
+static int send_ndjson_event(struct exec *x, call_write_fn *write, const void *what)
 {
-    int r = http_write(x->call->x, buf_str(line), NULL);
+    struct buf line AUTO(buf_done) = BUF_INIT(LINE_MAX_BYTES);
+    struct json_writer w;
+    int r;
 
+    json_writer_init(&w, &line, JSON_COMPACT);
+    write(&w, what);
+    json_writer_finish(&w, NULL);
+    buf_add_c(&line, '\n');
+    r = http_write(x->call->x, buf_str(&line), NULL);
     if (r < 0) /* cut, so that the client does not mistake a part for the whole */
         http_cut(call_take_exchange(x->call));
     return r;
@@ -32,15 +39,9 @@ static void on_ndjson_drain(struct http_exchange *h)
 /* The token of the caller ended: the program is killed as if the client had disconnected. */
 static void on_ndjson_token_ended(struct http_exchange *h)
 {
-    struct buf line AUTO(buf_done) = BUF_INIT(4096);
     struct call *c = call_ref(http_state(h));
-    struct json_writer w;
 
-    json_writer_init(&w, &line, JSON_COMPACT);
-    problem_write_token_ended(&w);
-    json_writer_finish(&w, NULL);
-    buf_add_c(&line, '\n');
-    if (send_ndjson_line(c->state, &line) >= 0)
+    if (send_ndjson_event(c->state, problem_write_token_ended, NULL) >= 0)
         http_end(call_take_exchange(c));
     exec_abandon(c->state);
     call_unref(c);
@@ -48,25 +49,10 @@ static void on_ndjson_token_ended(struct http_exchange *h)
 
 static bool on_ndjson_started(struct exec *x)
 {
-    static const struct h1_field fields[] = {
-        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
-        { { "Cache-Control", 13 }, { "no-store", 8 } },
-    };
-    struct buf line AUTO(buf_done) = BUF_INIT(4096);
-    struct json_writer w;
-    struct err e;
-
-    if (http_begin(x->call->x, 200, fields, 2, HTTP_UNKNOWN, &e) < 0) {
-        call_fail(x->call, &e);
+    if (!call_begin_lines(x->call, on_ndjson_drain))
         return false;
-    }
-    http_on_drain(x->call->x, on_ndjson_drain);
     http_on_ended(x->call->x, on_ndjson_token_ended);
-    json_writer_init(&w, &line, JSON_COMPACT);
-    exec_write_started(&w, x);
-    json_writer_finish(&w, NULL);
-    buf_add_c(&line, '\n');
-    send_ndjson_line(x, &line);
+    send_ndjson_event(x, exec_write_started, x);
     return true;
 }
 
@@ -89,49 +75,37 @@ void bytes_write(struct json_writer *w, const char *key, const char *key_b64, st
         json_field_str(w, key_b64, a.base64);
 }
 
-void exec_write_output(struct json_writer *w, int channel, struct str data)
+void exec_write_output(struct json_writer *w, const void *output)
 {
+    const struct exec_output *o = output;
+
     json_begin_object(w);
-    json_field_str(w, "event", channel == 2 ? STR("stderr") : STR("stdout"));
-    bytes_write(w, "data", "data_b64", data);
+    json_field_str(w, "event", o->channel == 2 ? STR("stderr") : STR("stdout"));
+    bytes_write(w, "data", "data_b64", o->data);
     json_end_object(w);
 }
 
 static bool on_ndjson_output(struct exec *x, int channel, struct str data)
 {
-    struct buf line AUTO(buf_done) = BUF_INIT(LINE_MAX_BYTES);
-    struct json_writer w;
-
-    json_writer_init(&w, &line, JSON_COMPACT);
-    exec_write_output(&w, channel, data);
-    json_writer_finish(&w, NULL);
-    buf_add_c(&line, '\n');
-    return send_ndjson_line(x, &line) == 0;
+    return send_ndjson_event(x, exec_write_output, &(struct exec_output){ channel, data }) == 0;
 }
 
 static void on_ndjson_ended(struct exec *x, const struct backend_end *end)
 {
-    struct buf line AUTO(buf_done) = BUF_INIT(4096);
-    struct json_writer w;
-
-    json_writer_init(&w, &line, JSON_COMPACT);
-    exec_write_ended(&w, end, x->own);
-    json_writer_finish(&w, NULL);
-    buf_add_c(&line, '\n');
-    if (send_ndjson_line(x, &line) >= 0)
+    if (send_ndjson_event(x, exec_write_ended, &(struct exec_ended){ end, x->own }) >= 0)
         http_end(call_take_exchange(x->call));
 }
 
-static void on_plain_failed(struct exec *x, const struct err *e)
+void exec_fail_plain(struct exec *x, const struct err *e)
 {
-    call_fail_sandbox(x->call, e, sandbox_view(x->call->sandbox).record->id, x->op.process.step);
+    call_fail_sandbox(x->call, e, call_sandbox_id(x->call), x->op.process.step);
 }
 
 const struct exec_encoder exec_ndjson = {
     .started = on_ndjson_started,
     .output = on_ndjson_output,
     .ended = on_ndjson_ended,
-    .failed = on_plain_failed,
+    .failed = exec_fail_plain,
 };
 
 /* --- one answer --- */
@@ -199,7 +173,7 @@ const struct exec_encoder exec_collect = {
     .started = on_collect_started,
     .output = on_collect_output,
     .ended = on_collect_ended,
-    .failed = on_plain_failed,
+    .failed = exec_fail_plain,
 };
 
 /* --- the descriptors themselves --- */
@@ -233,7 +207,6 @@ static bool on_stdio_started(struct exec *x)
     size_t n = 0;
     struct err e;
 
-    buf_init(&x->out[0], CONTROL_LINE_MAX);
     for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         if (stdio[i] >= 0)
             fds[n++] = stdio[i];
@@ -256,7 +229,7 @@ const struct exec_encoder exec_stdio = {
     .started = on_stdio_started,
     .output = NULL,
     .ended = on_ndjson_ended,
-    .failed = on_plain_failed,
+    .failed = exec_fail_plain,
 };
 
 const struct exec_encoder *exec_encoder_for(const struct call *c)

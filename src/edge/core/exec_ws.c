@@ -18,9 +18,7 @@ struct ws_session {
     bool over;         /* closing: later messages are ignored */
 };
 
-typedef void event_write_fn(struct json_writer *w, const void *what);
-
-static void send_ws_event(struct ws_session *s, event_write_fn *write, const void *what)
+static void send_ws_event(struct ws_session *s, call_write_fn *write, const void *what)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(EVENT_MAX);
     struct json_writer w;
@@ -51,11 +49,6 @@ static void refuse_ws_exec(struct ws_session *s, const struct err *e, const char
 
 /* --- the encoder --- */
 
-static void write_ws_started(struct json_writer *w, const void *what)
-{
-    exec_write_started(w, what);
-}
-
 static void on_ws_input_room(struct exec *x)
 {
     if (x->session)
@@ -64,7 +57,7 @@ static void on_ws_input_room(struct exec *x)
 
 static bool on_ws_started(struct exec *x)
 {
-    send_ws_event(x->session, write_ws_started, x);
+    send_ws_event(x->session, exec_write_started, x);
     x->on_input_room = on_ws_input_room;
     ws_resume(&x->session->ws);
     return true;
@@ -83,14 +76,9 @@ static bool on_ws_output(struct exec *x, int channel, struct str data)
     return r == 0;
 }
 
-static void write_ws_ended(struct json_writer *w, const void *what)
-{
-    exec_write_ended(w, what, NULL);
-}
-
 static void on_ws_ended(struct exec *x, const struct backend_end *end)
 {
-    send_ws_event(x->session, write_ws_ended, end);
+    send_ws_event(x->session, exec_write_ended, &(struct exec_ended){ end, NULL });
     x->session->over = true;
     ws_close(&x->session->ws, CLOSE_DONE, STR(""));
 }
@@ -109,35 +97,28 @@ const struct exec_encoder exec_ws = {
 
 /* --- messages --- */
 
-static int read_ws_exec_request(struct call *c, struct str text, struct process_request *q,
-                                struct err *e)
-{
-    const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
-    const struct json *v;
-    int r = json_read(text, limits, &c->arena, &v, e);
-
-    if (r >= 0)
-        r = process_request_read(v, q, &c->arena, e);
-    if (r >= 0 && q->background)
-        r = err_set(e, ERR_INVALID, "background: start the process with POST, then attach to it");
-    return r;
-}
-
 static void take_first_ws_message(struct ws_session *s, enum frame_op op, struct str data)
 {
+    const struct json_limits limits = { .bytes = CALL_ARENA_MAX, .depth = 16 };
+    struct arena *a = &s->call->arena;
     struct process_request q;
+    const struct json *v;
     struct err e;
+    int r = op == FRAME_TEXT
+                ? json_read(data, limits, a, &v, &e)
+                : err_set(&e, ERR_INVALID, "the first message must be the request, as text");
 
-    if (op != FRAME_TEXT) {
-        (void)err_set(&e, ERR_INVALID, "the first message must be the request, as text");
+    if (r >= 0)
+        r = process_request_read(v, &q, a, &e);
+    if (r >= 0 && q.background)
+        r = err_set(&e, ERR_INVALID, "background: start the process with POST, then attach to it");
+    if (r < 0) {
         refuse_ws_exec(s, &e, NULL);
-    } else if (read_ws_exec_request(s->call, data, &q, &e) < 0) {
-        refuse_ws_exec(s, &e, NULL);
-    } else {
-        ws_pause(&s->ws); /* no stdin for further messages until the program runs */
-        exec_start(s->call, &q, &exec_ws, s);
-        s->exec = s->call->state;
+        return;
     }
+    ws_pause(&s->ws); /* no stdin for further messages until the program runs */
+    exec_start(s->call, &q, &exec_ws, s);
+    s->exec = s->call->state;
 }
 
 static void on_exec_ws_message(struct ws *w, enum frame_op op, struct str data)

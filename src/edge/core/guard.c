@@ -35,21 +35,11 @@ struct guard {
 
 static void begin_guard(struct call *c, struct peer *p, bool is_session)
 {
-    struct guard *g = new0(sizeof *g);
-
-    g->call = c;
-    g->peer = peer_ref(p);
-    g->is_session = is_session;
+    c->guard = new0(sizeof *c->guard);
+    *c->guard = (struct guard){ .call = c, .peer = peer_ref(p), .is_session = is_session };
     peer_attach(p);
-    c->guard = g;
     c->caller.gated = true;
     caller_narrow(&c->caller, p, &c->own);
-}
-
-static bool refuse_session(struct call *c)
-{
-    call_record_refusal(c, "auth.refused", NO_SESSION);
-    return call_refuse(c, NO_SESSION);
 }
 
 /* A session belongs to the token or user that registered it. */
@@ -66,8 +56,10 @@ bool guard_identify(struct call *c)
 
     if (token.p) {
         p = peers_by_token(c->api->trust, token);
-        if (!p || !is_session_of(&c->caller, p))
-            return refuse_session(c);
+        if (!p || !is_session_of(&c->caller, p)) {
+            call_record_refusal(c, "auth.refused", NO_SESSION);
+            return call_refuse(c, NO_SESSION);
+        }
         begin_guard(c, p, true);
         return true;
     }
@@ -160,8 +152,7 @@ static bool add_arg(struct guard *g, struct json v)
         return true;
     }
     snprintf(text, sizeof text, "%.40s: given more than once", v.key.n ? v.key.p : "");
-    call_fail_with(g->call, 400, "invalid", text);
-    return false;
+    return call_fail_with(g->call, 400, "invalid", text);
 }
 
 /* A repeated parameter becomes a list, each item of which must be allowed. */
@@ -227,31 +218,9 @@ static bool fail_unknown_field(struct call *c, struct str name)
 {
     char text[96];
 
-    if (c->x) { /* otherwise it is answered already */
-        snprintf(text, sizeof text, "%.40s: there is no such field", name.n ? name.p : "");
-        call_fail_with(c, 400, "invalid", text);
-    }
-    return false;
-}
-
-static size_t count_pairs(struct str query)
-{
-    struct url_pair p;
-    size_t n = 0;
-
-    while (url_next(&query, &p))
-        n++;
-    return n;
-}
-
-/* The body as an object; NULL: it is not an object. A dialect may have its own encoding. */
-static const struct json *body_object(struct call *c)
-{
-    const struct json *v = c->json;
-
-    if (!v && c->dialect->arguments)
-        v = c->dialect->arguments(c);
-    return v && v->type == JSON_OBJECT ? v : NULL;
+    /* without a client it is answered already */
+    snprintf(text, sizeof text, "%.40s: there is no such field", name.n ? name.p : "");
+    return call_fail_with(c, 400, "invalid", text);
 }
 
 /* Adds all strings of the arguments that the row names as the single argument `path`. */
@@ -283,50 +252,39 @@ static bool add_path_args(struct guard *g)
                    (struct json){ .type = JSON_ARRAY, .key = STR(PATH_ARG), .list = { all, n } });
 }
 
-/* The id of the request's sandbox; NULL: none. */
-static const char *sandbox_id_of_call(const struct call *c)
-{
-    return c->sandbox       ? sandbox_view(c->sandbox).record->id
-           : c->find.record ? c->find.record->id
-                            : NULL;
-}
-
-/* Adds a text body as an argument, so that a master can review it. */
-static bool add_text_arg(struct guard *g)
-{
-    struct call *c = g->call;
-
-    if (!(c->route->flags & ROUTE_TEXT) || !c->dialect->native || !c->body.n)
-        return true;
-    return add_arg(g, (struct json){ .type = JSON_STR, .key = STR(GUARD_TEXT), .s = c->body });
-}
-
 /* Collects the arguments as the tool would get them: from path, query and body. False: the call is
  * answered. */
 static bool collect_args(struct guard *g)
 {
     struct call *c = g->call;
-    const struct json *object = body_object(c);
-    size_t body = object ? object->list.n : 0;
-    const char *id = sandbox_id_of_call(c);
+    /* a dialect may have its own encoding of the body */
+    const struct json *v = c->json || !c->dialect->arguments ? c->json : c->dialect->arguments(c);
+    size_t body = v && v->type == JSON_OBJECT ? v->list.n : 0, room = body + 5;
+    const char *id = call_sandbox_id(c);
+    struct str query = c->query;
     struct json content[2];
+    struct url_pair p;
 
-    g->members = arena_array(&c->arena, body + count_pairs(c->query) + 5, sizeof *g->members);
-    if (!g->members) {
-        call_fail_with(c, 413, "too_big", "the request has too many members");
-        return false;
-    }
+    while (url_next(&query, &p))
+        room++;
+    g->members = arena_array(&c->arena, room, sizeof *g->members);
+    if (!g->members)
+        return call_fail_with(c, 413, "too_big", "the request has too many members");
     g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
     if (id && !add_arg(g, text_member(SANDBOX_ARG, str_from(id))))
         return false;
-    if (g->call->guard_row->flags & GUARD_OPAQUE)
+    if (c->guard_row->flags & GUARD_OPAQUE)
         return true;
     if (!add_query_args(g))
         return false;
     for (size_t i = 0; i < body; i++)
-        if (!is_route_field(c->route, object->list.p[i].key) || !add_arg(g, object->list.p[i]))
-            return fail_unknown_field(c, object->list.p[i].key);
-    if (!add_text_arg(g) || (g->call->guard_row->paths && !add_path_args(g)))
+        if (!is_route_field(c->route, v->list.p[i].key) || !add_arg(g, v->list.p[i]))
+            return fail_unknown_field(c, v->list.p[i].key);
+    /* a text body is an argument, so that a master can review it */
+    if ((c->route->flags & ROUTE_TEXT) && c->dialect->native && c->body.n &&
+        !add_arg(g, text_member(GUARD_TEXT, c->body)))
+        return false;
+    if (c->guard_row->paths && !add_path_args(g))
         return false;
     return !c->body_taken || !replay_hold_body(c, content) ||
            (add_arg(g, content[0]) && add_arg(g, content[1]));
@@ -340,10 +298,7 @@ static struct str format_request_line(struct call *c)
     struct str key = call_header(c, KEY_FIELD);
     const char *line;
 
-    if (q->method == H1_HEAD)
-        buf_add(&text, STR("GET"));
-    else
-        buf_add(&text, q->method_text);
+    buf_add(&text, q->method == H1_HEAD ? STR("GET") : q->method_text);
     buf_add_c(&text, ' ');
     buf_add(&text, q->path);
     if (key.p)
@@ -383,32 +338,26 @@ static void answer_verdict(struct call *c, const struct verdict *v)
     call_answer_bytes(c, status, "application/problem+json", buf_str(&text));
 }
 
-static void serve_passed(struct guard *g, const struct verdict *v)
-{
-    struct call *c = g->call;
-
-    g->passed = true;
-    g->granted = v->granted;
-    c->caller.network_asked = g->has_declared && g->declares.network;
-    memcpy(c->passed, v->audit_id, sizeof c->passed);
-    if (c->passed[0])
-        http_also(c->x, (struct h1_field){ STR(CALL_AUDIT), str_from(c->passed) });
-    g->go(c);
-}
-
 static void on_guard_verdict(struct trust_op *op, int r, const struct err *e)
 {
     struct guard *g = container_of(op, struct guard, op);
     struct call *c = g->call;
 
-    if (!c->x)
-        ; /* the client disconnected */
-    else if (r < 0)
+    if (!c->x) {
+        /* the client disconnected */
+    } else if (r < 0) {
         call_fail(c, e);
-    else if (op->verdict.kind == VERDICT_ALLOW)
-        serve_passed(g, &op->verdict);
-    else
+    } else if (op->verdict.kind != VERDICT_ALLOW) {
         answer_verdict(c, &op->verdict);
+    } else {
+        g->passed = true;
+        g->granted = op->verdict.granted;
+        c->caller.network_asked = g->has_declared && g->declares.network;
+        memcpy(c->passed, op->verdict.audit_id, sizeof c->passed);
+        if (c->passed[0])
+            http_also(c->x, (struct h1_field){ STR(CALL_AUDIT), str_from(c->passed) });
+        g->go(c);
+    }
     call_unref(c);
 }
 
@@ -422,11 +371,9 @@ static unsigned count_copies(const struct call *c)
 }
 
 /* Why the call cannot be held for a master; NULL: it can. */
-static const char *why_not_held(const struct guard *g)
+static const char *why_not_held(const struct call *c)
 {
-    const struct call *c = g->call;
-
-    if (g->call->guard_row->flags & GUARD_NOW)
+    if (c->guard_row->flags & GUARD_NOW)
         return "it must be answered at once; have the sandbox's network approved when it "
                "is created, or use a token with an approved network (token create --allow-network)";
     if ((c->route->flags & ROUTE_STREAM) && !c->body_taken)
@@ -443,20 +390,20 @@ static bool fill_trust_question(struct guard *g)
         return false;
     if (c->sandbox)
         trust_capabilities_of(c->sandbox, trust_checks_filesystem(c->api->trust), &g->sandbox);
-    if ((g->call->guard_row->flags & GUARD_COPY) && c->sandbox) {
+    if ((c->guard_row->flags & GUARD_COPY) && c->sandbox) {
         g->declares = g->sandbox; /* the copy needs its own approval */
         g->has_declared = true;
     }
     g->op.ask = (struct trust_question){
-        .tool = str_from(g->call->guard_row->tool),
+        .tool = str_from(c->guard_row->tool),
         .args = &g->args,
         .sandbox = c->sandbox ? &g->sandbox : NULL,
         .declares = g->has_declared ? &g->declares : NULL,
         .peer = g->peer,
         .role = guard_role(c),
-        .makes = (g->call->guard_row->flags & GUARD_COPY) ? count_copies(c) : 1,
+        .makes = (c->guard_row->flags & GUARD_COPY) ? count_copies(c) : 1,
         .request = format_request_line(c),
-        .not_held = why_not_held(g),
+        .not_held = why_not_held(c),
     };
     g->op.done = on_guard_verdict;
     return true;
@@ -493,16 +440,11 @@ static void request_verdict(struct call *c)
 
     if (!fill_trust_question(g))
         return;
-    if (may_collect_body(c) && !(g->call->guard_row->flags & GUARD_NOW) &&
+    if (may_collect_body(c) && !(c->guard_row->flags & GUARD_NOW) &&
         trust_would_hold(c->api->trust, &g->op.ask))
         http_collect(c->x, REPLAY_BODY_MAX, on_guard_body);
     else
         send_trust_question(g);
-}
-
-static void handle_route(struct call *c)
-{
-    c->route->handle(c);
 }
 
 void guard_serve(struct call *c)
@@ -519,7 +461,7 @@ void guard_serve(struct call *c)
         return;
     }
     if (g)
-        g->go = handle_route;
+        g->go = c->route->handle;
     /* Recreating a destroyed sandbox is a create: its handler requests the verdict. */
     if (!g || !row->tool || (row->flags & GUARD_LATER) ||
         ((row->flags & GUARD_COPY) && !c->sandbox))
@@ -596,12 +538,10 @@ static void on_create_allowed(struct call *c)
 
 void guard_request_create(struct call *c, struct create_op *op, guard_fn *go)
 {
-    struct guarded_create *x = arena_alloc(&c->own, sizeof *x);
+    struct guarded_create *x = call_alloc(c, 1, sizeof *x);
     struct trust_capabilities declares;
     struct err e;
 
-    if (!x)
-        abort();
     *x = (struct guarded_create){ .op = op, .go = go };
     c->guarded = x;
     if (!c->guard || c->guard->passed) {
@@ -633,11 +573,9 @@ static void on_network_allowed(struct call *c)
 
 void guard_set_network(struct call *c, struct policy_text *t, egress_set_fn *done)
 {
-    struct guarded_network *x = arena_alloc(&c->own, sizeof *x);
+    struct guarded_network *x = call_alloc(c, 1, sizeof *x);
     struct trust_capabilities declares = { .network = policy_lets_out(t), .policy = t };
 
-    if (!x)
-        abort();
     *x = (struct guarded_network){ t, done };
     c->guarded = x;
     if (c->guard)

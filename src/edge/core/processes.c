@@ -60,12 +60,10 @@ void process_write(struct json_writer *w, const void *process)
 
 static void answer_started_process(struct background *b, int r, const struct err *e)
 {
-    struct call *c = b->call;
-
     if (r < 0)
-        call_fail_sandbox(c, e, sandbox_view(c->sandbox).record->id, b->op.step);
+        call_fail_sandbox(b->call, e, call_sandbox_id(b->call), b->op.step);
     else
-        call_answer(c, 201, process_write, b->process);
+        call_answer(b->call, 201, process_write, b->process);
 }
 
 static void rest_start_process(struct call *c)
@@ -100,11 +98,6 @@ static const struct json_shape process_list = { "ProcessList", JSON_LIST("proces
                                                                          write_processes) };
 const struct json_shape *const answers_processes[] = { &process_answer, &process_list, NULL };
 
-static void rest_list_processes(struct call *c)
-{
-    call_answer_as(c, 200, &process_list, c);
-}
-
 struct process *process_of_call(struct call *c)
 {
     struct process *p = NULL;
@@ -117,14 +110,22 @@ struct process *process_of_call(struct call *c)
     return p;
 }
 
+/* Answers with the process or the error; releases the process. */
+static void answer_with_process(struct call *c, struct process *p, int r, const struct err *e)
+{
+    if (r < 0)
+        call_fail(c, e);
+    else
+        call_answer(c, 200, process_write, p);
+    process_unref(p);
+}
+
 static void rest_get_process(struct call *c)
 {
     struct process *p = process_of_call(c);
 
-    if (!p)
-        return;
-    call_answer(c, 200, process_write, p);
-    process_unref(p);
+    if (p)
+        answer_with_process(c, p, 0, NULL);
 }
 
 /* --- forget --- */
@@ -139,15 +140,6 @@ static void rest_forget_process(struct call *c)
 
 /* --- signal and resize --- */
 
-/* Answers with the process or the error. */
-static void answer_with_process(struct call *c, struct process *p, int r, const struct err *e)
-{
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 200, process_write, p);
-}
-
 static const char *const scope_names[] = { "process", "group", "tree", NULL };
 
 struct signal_request {
@@ -161,30 +153,23 @@ static const struct json_field signal_fields[] = {
     { "scope", JSON_KIND_ENUM, JSON_AT(struct signal_request, scope), .names = scope_names,
       .doc = "The process itself, its process group, or everything it started." },
 };
-static const size_t signal_field_count = COUNT_OF(signal_fields);
-
-static int send_process_signal(struct call *c, struct process *p, struct err *e)
-{
-    struct signal_request q = { .scope = BACKEND_SCOPE_ONE };
-    int r = json_bind(c->json, signal_fields, signal_field_count, &q, &c->arena, e), sig;
-
-    if (r < 0)
-        return r;
-    sig = signal_number(str_from(q.signal));
-    if (!sig)
-        return err_set(e, ERR_INVALID, "signal: there is no signal '%.32s'", q.signal);
-    return process_signal(p, sig, sig == SIGKILL ? BACKEND_SCOPE_TREE : q.scope, e);
-}
 
 static void rest_signal_process(struct call *c)
 {
     struct process *p = process_of_call(c);
+    struct signal_request q = { .scope = BACKEND_SCOPE_ONE };
     struct err e;
+    int r, sig;
 
     if (!p)
         return;
-    answer_with_process(c, p, send_process_signal(c, p, &e), &e);
-    process_unref(p);
+    r = json_bind(c->json, signal_fields, COUNT_OF(signal_fields), &q, &c->arena, &e);
+    sig = r < 0 ? 0 : signal_number(str_from(q.signal));
+    if (r >= 0 && !sig)
+        r = err_set(&e, ERR_INVALID, "signal: there is no signal '%.32s'", q.signal);
+    if (r >= 0)
+        r = process_signal(p, sig, sig == SIGKILL ? BACKEND_SCOPE_TREE : q.scope, &e);
+    answer_with_process(c, p, r, &e);
 }
 
 struct resize_request {
@@ -197,7 +182,6 @@ static const struct json_field resize_fields[] = {
     { "cols", JSON_KIND_UINT, JSON_AT(struct resize_request, cols), .required = true, .min = 1,
       .max = 10000, .doc = "Characters of a line." },
 };
-static const size_t resize_field_count = COUNT_OF(resize_fields);
 
 static void rest_resize_process(struct call *c)
 {
@@ -208,11 +192,10 @@ static void rest_resize_process(struct call *c)
 
     if (!p)
         return;
-    r = json_bind(c->json, resize_fields, resize_field_count, &q, &c->arena, &e);
+    r = json_bind(c->json, resize_fields, COUNT_OF(resize_fields), &q, &c->arena, &e);
     if (r >= 0)
         r = process_resize(p, q.rows, q.cols, &e);
     answer_with_process(c, p, r, &e);
-    process_unref(p);
 }
 
 /* --- stdin --- */
@@ -230,11 +213,6 @@ static void rest_write_process_stdin(struct call *c)
         input_stream(c, p, close);
 }
 
-static void rest_start_over_websocket(struct call *c)
-{
-    exec_ws_accept(c);
-}
-
 #define INSIDE      (ROUTE_SANDBOX | ROUTE_LIVE)
 #define LONG_INSIDE (INSIDE | ROUTE_LONG)
 #define PROCESSES   "/v1/sandboxes/{id}/processes"
@@ -243,9 +221,9 @@ const struct route routes_processes[] = {
     { H1_POST, VERB_EXEC, PROCESSES, LONG_INSIDE | ROUTE_JSON | ROUTE_CONTENT, rest_start_process,
       "Start a process", .fields = process_request_fields,
       .field_count = &process_request_field_count, .answer = "application/x-ndjson Collected" },
-    { H1_GET, VERB_READ, PROCESSES, INSIDE, rest_list_processes, "List background processes",
-      .answer = "ProcessList" },
-    { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, rest_start_over_websocket,
+    { H1_GET, VERB_READ, PROCESSES, INSIDE, call_answer_route, "List background processes",
+      .answer = "ProcessList", .with = &process_list },
+    { H1_GET, VERB_EXEC, PROCESSES "/new", LONG_INSIDE, exec_ws_accept,
       "Start a process over a WebSocket; its first message is the request", .status = 101 },
     { H1_GET, VERB_READ, PROCESSES "/{n}", INSIDE, rest_get_process, "Show a background process",
       .answer = "Process" },
@@ -255,13 +233,11 @@ const struct route routes_processes[] = {
       "A background process's output, as lines or over a WebSocket",
       .answer = "application/x-ndjson", .query = "replay" },
     { H1_POST, VERB_EXEC, PROCESSES "/{n}/signal", INSIDE | ROUTE_JSON, rest_signal_process,
-      "Signal a background process", .fields = signal_fields, .field_count = &signal_field_count,
-      .answer = "Process" },
+      "Signal a background process", ROUTE_FIELDS(signal_fields), .answer = "Process" },
     { H1_POST, VERB_EXEC, PROCESSES "/{n}/stdin", LONG_INSIDE | ROUTE_STREAM,
       rest_write_process_stdin, "Write to a background process", .query = "close", .status = 204 },
     { H1_POST, VERB_EXEC, PROCESSES "/{n}/resize", INSIDE | ROUTE_JSON, rest_resize_process,
-      "Resize a background process's terminal", .fields = resize_fields,
-      .field_count = &resize_field_count, .answer = "Process" },
+      "Resize a background process's terminal", ROUTE_FIELDS(resize_fields), .answer = "Process" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/logs", LONG_INSIDE, process_logs,
       "The output of background processes", .answer = "application/x-ndjson",
       .query = "follow process tail" },

@@ -32,7 +32,14 @@ struct route {
     const char *answer; /* schemas and media types of the answer, separated by blanks */
     const char *query;  /* parameters: "path! limit state*": required, optional, repeatable */
     int64_t status;     /* status of success; 0: 200 */
+    const void *with;   /* for the handler, which several routes may share */
 };
+
+#define ROUTE_FIELDS(table)                                                                        \
+    .fields = (table), .field_count = &(const size_t)                                              \
+    {                                                                                              \
+        COUNT_OF(table)                                                                            \
+    }
 
 /* Paths of pseudo-routes that match no request path: a server inside, and unknown paths. */
 #define ROUTE_ANY_PORT "(a port of a sandbox)"

@@ -84,19 +84,6 @@ static struct str quota_part_of_call(const struct call *c)
     return c->sandbox ? str_from(sandbox_view(c->sandbox).record->id) : STR("");
 }
 
-static void refuse_over_share(struct call *c, const struct err *e)
-{
-    if (!c->audit[0])
-        call_record_refusal(c, "limit.reached", e->msg);
-    call_fail(c, e);
-}
-
-/* Long calls are charged as connections only. */
-static bool counts_as_request(const struct call *c)
-{
-    return !c->approved && !(c->route->flags & ROUTE_LONG);
-}
-
 /* The key of a token family, distinct from the key of its first token, whose charges end with that
  * token. */
 static struct str format_family_key(const struct account *a, char ret[static QUOTA_KEY_MAX])
@@ -130,13 +117,17 @@ bool shares_admit(struct call *c)
 
     if (c->caller.owner[0] && !(c->route->flags & ROUTE_OPEN))
         r = http_bill(c->x, &who, &e);
-    if (r >= 0 && counts_as_request(c))
+    /* Long calls are charged as connections only. */
+    if (r >= 0 && !c->approved && !(c->route->flags & ROUTE_LONG))
         r = quota_take(&c->api->requests, &who, 1, &c->in_flight, &e);
     else if (r >= 0)
         list_append(&c->api->listening, &c->listening);
-    if (r < 0)
-        refuse_over_share(c, &e);
-    return r >= 0;
+    if (r >= 0)
+        return true;
+    if (!c->audit[0])
+        call_record_refusal(c, "limit.reached", e.msg);
+    call_fail(c, &e);
+    return false;
 }
 
 int shares_take_upload(struct api *a, const char *owner, const char *family, uint64_t n,
@@ -172,20 +163,16 @@ bool shares_may_check_link(struct call *c, uint64_t n)
     const struct api *a = c->api;
     int64_t now = clock_mono();
 
-    if (n > a->config->limits.link_checks / 2) {
-        call_fail_with(c, 503, "busy",
-                       "links that name no sandbox are not checked: there are more sandboxes than "
-                       "half of limits.link_checks; send E2b-Sandbox-Id, or configure a domain");
-        return false;
-    }
-    if (rate_wait(&a->link_checks, STR(""), now) ||
-        rate_wait(&a->address_link_checks, address, now)) {
-        call_fail_with(c, 429, "quota",
-                       "too many signed links were checked (limits.link_checks); try again, or "
-                       "send the access token of the sandbox instead");
-        return false;
-    }
-    return true;
+    if (n > a->config->limits.link_checks / 2)
+        return call_fail_with(
+            c, 503, "busy",
+            "links that name no sandbox are not checked: there are more sandboxes than half of "
+            "limits.link_checks; send E2b-Sandbox-Id, or configure a domain");
+    return !(rate_wait(&a->link_checks, STR(""), now) ||
+             rate_wait(&a->address_link_checks, address, now)) ||
+           call_fail_with(c, 429, "quota",
+                          "too many signed links were checked (limits.link_checks); try again, or "
+                          "send the access token of the sandbox instead");
 }
 
 void shares_count_link_checks(const struct call *c, uint64_t n)

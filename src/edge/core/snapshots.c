@@ -203,10 +203,9 @@ static const struct json_shape verified_answer = { "SnapshotVerified",
 static void on_snapshot_verified(struct digest_op *op, int r, const struct err *e)
 {
     struct snapshot_verification *v = container_of(op, struct snapshot_verification, op);
-    struct call *c = v->call;
 
     v->under_way = false;
-    call_settle_as(c, r, e, 200, &verified_answer, v);
+    call_settle_as(v->call, r, e, 200, &verified_answer, v);
 }
 
 static void on_verify_progress(struct digest_op *op, uint64_t bytes)
@@ -224,8 +223,7 @@ static void rest_verify_snapshot(struct call *c)
     v = call_state(c, sizeof *v, NULL);
     v->call = call_ref(c);
     v->under_way = true;
-    v->op.at = on_verify_progress;
-    v->op.done = on_snapshot_verified;
+    v->op = (struct digest_op){ .at = on_verify_progress, .done = on_snapshot_verified };
     memcpy(v->id, s->record.id, sizeof v->id);
     c->on_gone = on_verify_client_gone;
     snapshot_verify(c->api->control, s, &v->op);
@@ -300,13 +298,12 @@ struct snapshot_capture {
 static void on_snapshot_taken(struct snapshot_op *op, int r, const struct err *e)
 {
     struct snapshot_capture *t = container_of(op, struct snapshot_capture, op);
-    struct call *c = t->call;
 
     if (r < 0)
-        call_fail(c, e);
+        call_fail(t->call, e);
     else
-        t->answer(c, op->snapshot);
-    call_unref(c);
+        t->answer(t->call, op->snapshot);
+    call_unref(t->call);
 }
 
 void snapshot_take_for(struct call *c, const struct snapshot_request *q, snapshot_taken_fn *answer)
@@ -330,9 +327,9 @@ static void rest_take_snapshot(struct call *c)
     struct snapshot_request q = { 0 };
     struct err e;
 
-    if (json_bind(c->json, snapshot_request_fields, snapshot_request_field_count, &q, &c->arena,
-                  &e) < 0 ||
-        (q.name && snapshot_name_check(str_from(q.name), &e) < 0))
+    if (!call_read(c, &q))
+        return;
+    if (q.name && snapshot_name_check(str_from(q.name), &e) < 0)
         call_fail(c, &e);
     else
         snapshot_take_for(c, &q, answer_with_snapshot);
@@ -352,7 +349,6 @@ static const struct json_field fork_fields[] = {
       .doc = "Copy the environment variables that the sandbox was created with, including "
              "credentials." },
 };
-static const size_t fork_field_count = COUNT_OF(fork_fields);
 
 struct fork_call {
     struct call *call;
@@ -414,11 +410,8 @@ static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 static void rest_fork_sandbox(struct call *c)
 {
     struct fork_body q = { 0 };
-    struct err e;
 
-    if (json_bind(c->json, fork_fields, fork_field_count, &q, &c->arena, &e) < 0)
-        call_fail(c, &e);
-    else
+    if (call_read(c, &q))
         call_fork(c, &(struct fork_op){
                          .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked });
 }
@@ -478,29 +471,19 @@ static const struct json_field change_fields[] = {
 static const struct json_shape change_answer = { "Change", JSON_FIELDS(change_fields) };
 
 /* A record: a letter for the change, the first letter of the kind, the path. */
-static struct change_answer answer_of_change(const char *record)
-{
-    struct change_answer a = { .change = change_names[record[0] == 'A'   ? 0
-                                                      : record[0] == 'C' ? 1
-                                                                         : 2],
-                               .path = record + 2 };
-
-    for (size_t i = 0; kind_names[i]; i++)
-        if (kind_names[i][0] == record[1])
-            a.kind = kind_names[i];
-    return a;
-}
-
 static void write_diff_changes(struct json_writer *w, const void *diff)
 {
     const struct diff_call *d = diff;
-    size_t at = 0;
 
-    while (at + 2 < d->n) {
-        const struct change_answer a = answer_of_change(d->records + at);
+    for (size_t at = 0; at + 2 < d->n; at += strlen(d->records + at) + 1) {
+        const char *record = d->records + at;
+        struct change_answer a = { .path = record + 2 };
 
+        a.change = change_names[record[0] == 'A' ? 0 : record[0] == 'C' ? 1 : 2];
+        for (size_t i = 0; kind_names[i]; i++)
+            if (kind_names[i][0] == record[1])
+                a.kind = kind_names[i];
         json_put_shape(w, &change_answer, &a);
-        at += strlen(d->records + at) + 1;
     }
 }
 
@@ -524,14 +507,13 @@ static int read_diff_records(struct diff_call *d, struct err *e)
 static void on_diff_done(struct diff_op *op, int r, const struct err *e)
 {
     struct diff_call *d = container_of(op, struct diff_call, op);
-    struct call *c = d->call;
     struct err why;
 
     if (r >= 0) {
         r = read_diff_records(d, &why);
         e = &why;
     }
-    call_settle_as(c, r, e, 200, &diff_answer, d);
+    call_settle_as(d->call, r, e, 200, &diff_answer, d);
 }
 
 static void rest_diff_sandbox(struct call *c)
@@ -557,7 +539,7 @@ const struct route routes_snapshots[] = {
       rest_take_snapshot, "Take a snapshot of a sandbox", snapshot_request_fields,
       &snapshot_request_field_count, "Snapshot", .status = 201 },
     { H1_POST, VERB_CREATE, "/v1/sandboxes/{id}/fork", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
-      rest_fork_sandbox, "Create copies of a sandbox", fork_fields, &fork_field_count, "Forks",
+      rest_fork_sandbox, "Create copies of a sandbox", ROUTE_FIELDS(fork_fields), .answer = "Forks",
       .status = 201 },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/pause", ROUTE_SANDBOX | ROUTE_LIVE,
       rest_pause_sandbox, "Pause a sandbox", .answer = "Sandbox" },

@@ -31,12 +31,14 @@ static struct str owner_scope(const struct call *c)
     return is_trusted_master(&c->caller) || c->caller.admin ? STR("") : str_from(c->caller.owner);
 }
 
-/* Whether the caller may see the call. A master sees the calls of every owner, within the labels of
+/* Whether there is a call that the caller may see. A master sees the calls of every owner, within the labels of
  * the master's own token; a session sees the calls that it requested itself. */
 static bool may_see_approval(const struct call *c, const struct approval_record *r)
 {
     const struct peer *p = guard_session(c);
 
+    if (!r)
+        return false;
     if (p)
         return strcmp(p->record.id, r->peer) == 0;
     return is_trusted_master(&c->caller) ? caller_labels_fit(&c->caller, &r->labels)
@@ -102,23 +104,18 @@ static void write_approval(struct json_writer *w, const void *what)
     approval_write(w, what, true);
 }
 
-/* A caller whose trust was lowered sees only results of tools that it could call itself. */
-static bool may_read_result(const struct caller *who, const struct approval_record *r)
-{
-    struct mcp_verdict v;
-
-    return who->trusted || mcp_token_allows(who, r->tool, &v);
-}
-
 static void on_approval_found(struct store_query *q, int r, const struct err *e)
 {
     struct approval_show *s = container_of(q, struct approval_show, query);
+    const struct caller *who = &s->call->caller;
+    struct mcp_verdict v;
 
     if (r < 0)
         call_fail(s->call, e);
     else if (q->n == 0 || !may_see_approval(s->call, &q->approvals[0]))
         call_fail_with(s->call, 404, "not_found", "there is no such call");
-    else if (!may_read_result(&s->call->caller, &q->approvals[0]))
+    /* A caller whose trust was lowered sees only results of tools that it could call itself. */
+    else if (!who->trusted && !mcp_token_allows(who, q->approvals[0].tool, &v))
         call_fail_with(s->call, 403, "denied",
                        "this call was requested with more trust than this caller has");
     else
@@ -165,11 +162,6 @@ static void on_approval_client_gone(struct call *c)
     call_unref(c);
 }
 
-static bool is_visible_approval(struct call *c, const struct approval_record *r)
-{
-    return r && may_see_approval(c, r);
-}
-
 static void rest_show_approval(struct call *c)
 {
     struct approval_show *s;
@@ -186,7 +178,7 @@ static void rest_show_approval(struct call *c)
     str_copy(c->params[0], s->id, sizeof s->id);
     c->on_gone = on_approval_client_gone;
     call_ref(c);
-    if (!wait || !is_visible_approval(c, approvals_find(c->api->trust, c->params[0]))) {
+    if (!wait || !may_see_approval(c, approvals_find(c->api->trust, c->params[0]))) {
         query_stored_approval(s);
         return;
     }
@@ -218,14 +210,12 @@ static const struct json_field approve_fields[] = {
     { "self", JSON_KIND_BOOL, JSON_AT(struct decision_request, self),
       .doc = "A user on a terminal approves their own request, if trust.self_approval allows it." },
 };
-static const size_t approve_field_count = COUNT_OF(approve_fields);
 
 static const struct json_field reject_fields[] = {
     { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason), .min = 1,
       .max = RECORD_REASON_MAX - 1, .required = true,
       .doc = "The reason, shown to the requester." },
 };
-static const size_t reject_field_count = COUNT_OF(reject_fields);
 
 struct decision_call {
     struct call *call;
@@ -253,19 +243,17 @@ static bool read_deciding_master(struct call *c, struct trust_master *m, struct 
     struct str shown = call_header(c, "Sandboxer-Master");
     const struct token_record *t = shown.p ? tokens_find(c->api->tokens, shown) : NULL;
 
-    m->actor = c->caller.actor;
+    *m = (struct trust_master){ .actor = c->caller.actor,
+                                .role = c->caller.trusted ? c->caller.role : ROLE_APPRENTICE,
+                                .by_token = c->caller.by_token,
+                                .admin = c->caller.admin };
     snprintf(m->owner, sizeof m->owner, "%s", c->caller.owner);
-    m->role = c->caller.trusted ? c->caller.role : ROLE_APPRENTICE;
-    m->by_token = c->caller.by_token;
-    m->admin = c->caller.admin;
-    m->self = false;
     ret_labels->labels = c->caller.labels;
     if (!shown.p)
         return true;
     if (!t || t->gateway) {
         call_record_refusal(c, "auth.refused", NO_MASTER);
-        call_fail_with(c, 401, "unauthenticated", NO_MASTER);
-        return false;
+        return call_refuse(c, NO_MASTER);
     }
     m->actor.kind = t->actor;
     snprintf(m->actor.id, sizeof m->actor.id, "%s", t->id);
@@ -278,20 +266,17 @@ static bool read_deciding_master(struct call *c, struct trust_master *m, struct 
     return true;
 }
 
-static void decide_approval(struct call *c, bool approve)
+static void rest_decide_call(struct call *c)
 {
+    bool approve = c->route->fields == approve_fields;
     struct decision_request q = { 0 };
     struct decision_call *d;
     struct caller labels = { .owner = "" };
     const struct approval_record *held;
     struct trust_master m;
-    struct err e;
 
-    if (json_bind(c->json, approve ? approve_fields : reject_fields,
-                  approve ? approve_field_count : reject_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
+    if (!call_read(c, &q))
         return;
-    }
     if (q.uses && !q.grant_ns) {
         call_fail_with(c, 400, "invalid",
                        "uses: needs 'grant', which sets how long the grant lasts");
@@ -302,7 +287,7 @@ static void decide_approval(struct call *c, bool approve)
     m.self = q.self && http_peer(c->x)->is_unix && c->caller.trusted && !m.by_token;
     held = approvals_find(c->api->trust, c->params[0]);
     if (!id_valid("req_", c->params[0]) || (held && !caller_labels_fit(&labels, &held->labels)) ||
-        (m.role != ROLE_MASTER && !is_visible_approval(c, held))) {
+        (m.role != ROLE_MASTER && !may_see_approval(c, held))) {
         call_fail_with(c, 404, "not_found", "there is no such waiting call");
         return;
     }
@@ -318,25 +303,15 @@ static void decide_approval(struct call *c, bool approve)
     (approve ? approvals_approve : approvals_reject)(c->api->trust, &d->op);
 }
 
-static void rest_approve_call(struct call *c)
-{
-    decide_approval(c, true);
-}
-
-static void rest_reject_call(struct call *c)
-{
-    decide_approval(c, false);
-}
-
 const struct route routes_approvals[] = {
     { H1_GET, VERB_READ, "/v1/approvals", 0, rest_list_approvals,
       "List calls that wait for a master", .answer = "ApprovalList", .query = "all limit" },
     { H1_GET, VERB_READ, "/v1/approvals/{id}", ROUTE_LONG, rest_show_approval,
       "Show a call with its arguments and result", .answer = "Approval", .query = "wait" },
-    { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, rest_approve_call,
-      "Approve a call: it runs once", approve_fields, &approve_field_count, .answer = "Decided" },
-    { H1_POST, VERB_READ, "/v1/approvals/{id}/reject", ROUTE_JSON, rest_reject_call,
-      "Reject a call", reject_fields, &reject_field_count, .answer = "Decided" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, rest_decide_call,
+      "Approve a call: it runs once", ROUTE_FIELDS(approve_fields), .answer = "Decided" },
+    { H1_POST, VERB_READ, "/v1/approvals/{id}/reject", ROUTE_JSON, rest_decide_call,
+      "Reject a call", ROUTE_FIELDS(reject_fields), .answer = "Decided" },
     { .path = NULL },
 };
 

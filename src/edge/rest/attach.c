@@ -56,42 +56,24 @@ static int send_attach_event(struct attach *a, call_write_fn *write, const void 
     return check_attach_send(a, http_write(a->target.call->x, buf_str(&line), NULL));
 }
 
-struct attach_output {
-    int channel;
-    struct str data;
-};
-
-static void write_attach_output(struct json_writer *w, const void *what)
-{
-    const struct attach_output *p = what;
-
-    exec_write_output(w, p->channel, p->data);
-}
-
 static bool on_attach_output(struct watcher *w, int channel, struct str data)
 {
     static char message[1 + CHUNK];
     struct attach *a = attach_of(w);
 
     if (!a->is_ws)
-        return send_attach_event(a, write_attach_output,
-                                 &(struct attach_output){ channel, data }) == 0;
+        return send_attach_event(a, exec_write_output, &(struct exec_output){ channel, data }) == 0;
     message[0] = (char)channel;
     memcpy(message + 1, data.p, data.n);
     return check_attach_send(
                a, ws_send(&a->ws, FRAME_BINARY, (struct str){ message, data.n + 1 }, NULL)) == 0;
 }
 
-static void write_attach_ended(struct json_writer *w, const void *what)
-{
-    exec_write_ended(w, what, NULL);
-}
-
 static void on_attach_ended(struct watcher *w, const struct backend_end *end)
 {
     struct attach *a = attach_of(w);
 
-    if (send_attach_event(a, write_attach_ended, end) < 0)
+    if (send_attach_event(a, exec_write_ended, &(struct exec_ended){ end, NULL }) < 0)
         return;
     if (a->is_ws)
         ws_close(&a->ws, CLOSE_DONE, STR(""));
@@ -194,37 +176,31 @@ static void on_attach_ws_drain(struct ws *w)
 
 /* --- start --- */
 
-static int begin_attach(struct attach *a, struct err *e)
+static bool begin_attach(struct attach *a)
 {
-    static const struct h1_field fields[] = {
-        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
-        { { "Cache-Control", 13 }, { "no-store", 8 } },
-    };
-    const struct ws_config config = { .on_message = on_attach_message,
-                                      .on_closed = on_attach_closed,
-                                      .on_drain = on_attach_ws_drain };
-    struct http_exchange *x = a->target.call->x;
-    int r;
+    static const struct ws_config config = { .on_message = on_attach_message,
+                                             .on_closed = on_attach_closed,
+                                             .on_drain = on_attach_ws_drain };
+    struct call *c = a->target.call;
+    struct err e;
 
-    if (a->is_ws)
-        return ws_accept(&a->ws, x, &config, e);
-    r = http_begin(x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, e);
-    if (r >= 0)
-        http_on_drain(x, background_drained);
-    return r;
+    if (!a->is_ws)
+        return call_begin_lines(c, background_drained);
+    if (ws_accept(&a->ws, c->x, &config, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
 }
 
-static int read_replay(struct call *c, bool *ret_live_only)
+static bool read_replay(struct call *c, bool *ret_live_only)
 {
     struct str v;
     int r = call_query(c, "replay", &v);
 
-    if (r > 0 && !str_eq(v, STR("yes")) && !str_eq(v, STR("no"))) {
-        call_fail_with(c, 400, "invalid", "replay: must be yes or no");
-        return -1;
-    }
+    if (r > 0 && !str_eq(v, STR("yes")) && !str_eq(v, STR("no")))
+        return call_fail_with(c, 400, "invalid", "replay: must be yes or no");
     *ret_live_only = r > 0 && v.n == 2;
-    return r;
+    return r >= 0;
 }
 
 void process_attach(struct call *c)
@@ -232,21 +208,13 @@ void process_attach(struct call *c)
     struct process *p = process_of_call(c);
     struct attach *a;
     bool live_only;
-    struct err e;
 
     if (!p)
         return;
     a = background_new(c, sizeof *a, INPUT_MAX, NULL);
     a->target.process = p;
     a->is_ws = ws_wanted(http_request(c->x));
-    if (read_replay(c, &live_only) < 0)
-        return;
-    if (begin_attach(a, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    if (!a->is_ws && call_end_head(c))
-        return;
-    if (send_attach_event(a, write_attach_started, p) >= 0)
+    if (read_replay(c, &live_only) && begin_attach(a) &&
+        send_attach_event(a, write_attach_started, p) >= 0)
         background_watch(&a->target, &events, live_only);
 }

@@ -175,9 +175,7 @@ static void rest_verify_audit(struct call *c)
 
 static void rest_verify_sandbox_audit(struct call *c)
 {
-    const char *id = c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id;
-
-    start_audit_check(c, &(struct audit_wanted){ .box = id });
+    start_audit_check(c, &(struct audit_wanted){ .box = call_sandbox_id(c) });
 }
 
 const struct route routes_audit[] = {

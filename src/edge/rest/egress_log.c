@@ -24,11 +24,6 @@ enum {
     DENIALS_MAX = 100,
 };
 
-static const char *sandbox_id_of_log(const struct call *c)
-{
-    return c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id;
-}
-
 /* --- the log --- */
 
 struct log_tail {
@@ -54,14 +49,6 @@ static void release_log_tail(void *state)
     drop_fd(&t->fd);
 }
 
-/* The length up to the end of the last complete line; 0: none. */
-static size_t whole_lines(const char *p, size_t n)
-{
-    while (n && p[n - 1] != '\n')
-        n--;
-    return n;
-}
-
 /* Sends complete lines of the open file; true at its end. */
 static bool send_log_rest(struct log_tail *t)
 {
@@ -69,18 +56,19 @@ static bool send_log_rest(struct log_tail *t)
 
     while (t->call->x && !t->full) {
         ssize_t n = pread(t->fd, piece, sizeof piece, t->at);
-        size_t lines = n > 0 ? whole_lines(piece, (size_t)n) : 0;
         int r;
 
-        if (!lines)
+        while (n > 0 && piece[n - 1] != '\n')
+            n--;
+        if (n <= 0)
             return true;
-        r = http_write(t->call->x, (struct str){ piece, lines }, NULL);
+        r = http_write(t->call->x, (struct str){ piece, (size_t)n }, NULL);
         if (r < 0) {
             on_tail_client_gone(t->call);
             http_cut(call_take_exchange(t->call));
             return false;
         }
-        t->at += (off_t)lines;
+        t->at += n;
         t->full = r > 0;
     }
     return false;
@@ -95,7 +83,7 @@ static size_t find_open_part(const struct log_tail *t, const struct egress_link_
     for (size_t i = all->n; fstat(t->fd, &ours) == 0 && i-- > 0;) {
         AUTO_CLOSE int fd = -1;
 
-        if (egress_link_open_part(c, sandbox_id_of_log(t->call), all->parts[i], &fd, NULL) >= 0 &&
+        if (egress_link_open_part(c, call_sandbox_id(t->call), all->parts[i], &fd, NULL) >= 0 &&
             fstat(fd, &st) == 0 && st.st_ino == ours.st_ino)
             return i;
     }
@@ -112,11 +100,11 @@ static bool open_next_log_part(struct log_tail *t)
     struct stat st;
     size_t i;
 
-    egress_link_list_parts(c, sandbox_id_of_log(t->call), &all);
+    egress_link_list_parts(c, call_sandbox_id(t->call), &all);
     i = find_open_part(t, &all);
     i = i == all.n ? 0 : i + 1;
     if (i >= all.n ||
-        egress_link_open_part(c, sandbox_id_of_log(t->call), all.parts[i], &fd, NULL) < 0 ||
+        egress_link_open_part(c, call_sandbox_id(t->call), all.parts[i], &fd, NULL) < 0 ||
         fstat(fd, &st) < 0 || st.st_size == 0 || !send_log_rest(t))
         return false;
     drop_fd(&t->fd);
@@ -125,17 +113,12 @@ static bool open_next_log_part(struct log_tail *t)
     return true;
 }
 
-static bool follows_live_log(const struct log_tail *t)
-{
-    return t->follow && t->call->sandbox && sandbox_state(t->call->sandbox) < SANDBOX_EXPIRED;
-}
-
 static void on_tail_poll(struct loop_timer *timer);
 
 static void pump_log(struct log_tail *t)
 {
     /* before reading, so that the last lines before the end are sent */
-    bool alive = follows_live_log(t);
+    bool alive = t->follow && t->call->sandbox && sandbox_state(t->call->sandbox) < SANDBOX_EXPIRED;
 
     while (send_log_rest(t) && open_next_log_part(t))
         ;
@@ -196,11 +179,11 @@ static int open_first_part(struct log_tail *t, uint64_t tail, struct err *e)
     size_t i;
     int r;
 
-    egress_link_list_parts(c, sandbox_id_of_log(t->call), &all);
+    egress_link_list_parts(c, call_sandbox_id(t->call), &all);
     i = tail && all.n ? all.n - 1 : 0;
     do {
         drop_fd(&t->fd);
-        r = egress_link_open_part(c, sandbox_id_of_log(t->call),
+        r = egress_link_open_part(c, call_sandbox_id(t->call),
                                   all.n ? all.parts[i] : EGRESS_LINK_PART_NOW, &t->fd, e);
         if (r >= 0 && tail)
             t->at = find_tail(t->fd, &tail);
@@ -210,10 +193,6 @@ static int open_first_part(struct log_tail *t, uint64_t tail, struct err *e)
 
 static void rest_tail_egress_log(struct call *c)
 {
-    static const struct h1_field fields[] = {
-        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
-        { { "Cache-Control", 13 }, { "no-store", 8 } },
-    };
     struct log_tail *t = call_state(c, sizeof *t, release_log_tail);
     uint64_t tail = 0;
     struct err e;
@@ -224,15 +203,10 @@ static void rest_tail_egress_log(struct call *c)
     if (call_query_bool(c, "follow", &t->follow) < 0 ||
         call_query_number(c, "tail", TAIL_MAX, &tail) < 0)
         return;
-    if (open_first_part(t, tail, &e) < 0 ||
-        http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
+    if (open_first_part(t, tail, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    if (call_end_head(c))
-        return;
-    http_on_drain(c->x, on_tail_drain);
-    pump_log(t);
+    else if (call_begin_lines(c, on_tail_drain))
+        pump_log(t);
 }
 
 /* --- denials --- */
@@ -286,12 +260,6 @@ static bool read_denial(const struct json *v, struct egress_denial *ret)
     return true;
 }
 
-static bool is_same_logged_denial(const struct egress_denial *a, const struct egress_denial *b)
-{
-    return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->code, b->code) == 0 &&
-           strcmp(a->program, b->program) == 0;
-}
-
 /* Adds a denial, replacing the oldest if the list is full. */
 static void add_denial(struct denial_list *all, const struct egress_denial *d)
 {
@@ -300,7 +268,8 @@ static void add_denial(struct denial_list *all, const struct egress_denial *d)
     for (size_t i = 0; i < all->n; i++) {
         struct egress_denial *v = &all->list[i];
 
-        if (is_same_logged_denial(v, d)) {
+        if (v->port == d->port && strcmp(v->host, d->host) == 0 && strcmp(v->code, d->code) == 0 &&
+            strcmp(v->program, d->program) == 0) {
             v->count += d->count;
             v->last_ns = d->last_ns;
             return;
@@ -336,8 +305,7 @@ static void read_recent(struct call *c, uint32_t part, size_t room, struct denia
     ssize_t n;
     size_t from = 0;
 
-    if (!room ||
-        egress_link_open_part(c->api->control, sandbox_id_of_log(c), part, &fd, NULL) < 0 ||
+    if (!room || egress_link_open_part(c->api->control, call_sandbox_id(c), part, &fd, NULL) < 0 ||
         fstat(fd, &st) < 0 || !(text = malloc(room)))
         return;
     n = pread(fd, text, room, st.st_size > (off_t)room ? st.st_size - (off_t)room : 0);
@@ -353,7 +321,7 @@ static size_t find_part_size(const struct call *c, uint32_t part)
     AUTO_CLOSE int fd = -1;
     struct stat st;
 
-    return egress_link_open_part(c->api->control, sandbox_id_of_log(c), part, &fd, NULL) >= 0 &&
+    return egress_link_open_part(c->api->control, call_sandbox_id(c), part, &fd, NULL) >= 0 &&
                    fstat(fd, &st) == 0 && st.st_size > 0
                ? (size_t)st.st_size
                : 0;
@@ -366,7 +334,7 @@ static bool read_recent_parts(struct call *c, struct denial_list *all)
     struct egress_link_parts parts;
     size_t first, room = RECENT, size = 0;
 
-    egress_link_list_parts(c->api->control, sandbox_id_of_log(c), &parts);
+    egress_link_list_parts(c->api->control, call_sandbox_id(c), &parts);
     for (first = parts.n; first > 0 && room > size;) {
         room -= size;
         size = find_part_size(c, parts.parts[--first]);
@@ -408,17 +376,15 @@ static const struct json_shape denial_list = { "EgressDenials", JSON_LIST("denia
 /* Lists recent denials without duplicates. */
 static void rest_list_denials(struct call *c)
 {
-    struct denial_list *all = arena_alloc(&c->own, sizeof *all);
+    struct denial_list *all = call_alloc(c, 1, sizeof *all);
     uint64_t limit = DENIALS_DEFAULT;
     struct err e;
 
-    if (!all)
-        abort();
     if (call_query_number(c, "limit", DENIALS_MAX, &limit) < 0)
         return;
-    *all = (struct denial_list){ .limit = limit ? limit : 1 };
+    all->limit = limit ? limit : 1;
     if (!read_recent_parts(c, all)) {
-        (void)err_set(&e, ERR_NOT_FOUND, "%s has no egress log", sandbox_id_of_log(c));
+        (void)err_set(&e, ERR_NOT_FOUND, "%s has no egress log", call_sandbox_id(c));
         call_fail(c, &e);
         return;
     }

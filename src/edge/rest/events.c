@@ -147,7 +147,7 @@ static void on_stream_token_ended(struct http_exchange *x)
     struct json_writer w;
 
     json_writer_init(&w, &text, JSON_COMPACT);
-    problem_write_token_ended(&w);
+    problem_write_token_ended(&w, NULL);
     (void)send_sse(s, "", "error", json_writer_finish(&w, NULL), buf_str(&text));
     stop_stream(s);
     if (c->x)
@@ -269,15 +269,16 @@ static void on_poll_timeout(struct loop_timer *t)
         answer_event_poll(s);
 }
 
-static void answer_poll_or_wait(struct event_stream *s)
-{
-    if (s->query.n || clock_mono() >= s->wait_until)
-        answer_event_poll(s);
-    else if (s->more)
-        read_event_page(s);
-}
-
 /* --- both --- */
+
+static void fail_stream(struct event_stream *s, const struct err *e)
+{
+    stop_stream(s);
+    if (s->sse)
+        http_cut(call_take_exchange(s->call));
+    else
+        call_fail(s->call, e);
+}
 
 static void on_event_page(struct store_query *q, int r, const struct err *e)
 {
@@ -285,14 +286,16 @@ static void on_event_page(struct store_query *q, int r, const struct err *e)
     struct call *c = s->call;
 
     s->reading = false;
-    if (c->x && r < 0 && s->sse)
-        cut_stream(s);
-    else if (c->x && r < 0)
-        stop_stream(s), call_fail(c, e);
-    else if (c->x && s->sse)
+    if (!c->x)
+        ; /* the client disconnected */
+    else if (r < 0)
+        fail_stream(s, e);
+    else if (s->sse)
         send_event_page(s);
-    else if (c->x)
-        answer_poll_or_wait(s);
+    else if (q->n || clock_mono() >= s->wait_until)
+        answer_event_poll(s);
+    else if (s->more)
+        read_event_page(s);
     call_unref(c);
 }
 
@@ -313,10 +316,7 @@ static void read_event_page(struct event_stream *s)
     arena_init(&s->query.arena, PAGE_BYTES_MAX);
     s->more = false;
     if (store_ask(control_store(s->call->api->control), &s->query, on_event_page, &e) < 0) {
-        if (s->sse)
-            cut_stream(s);
-        else
-            stop_stream(s), call_fail(s->call, &e);
+        fail_stream(s, &e);
         return;
     }
     s->reading = true;
@@ -367,21 +367,16 @@ static bool read_event_kinds(struct call *c, struct event_stream *s)
         rest = str_cut(rest, ',', &name);
         while (i < COUNT_OF(kinds) && !str_eq(name, kinds[i].name))
             i++;
-        if (i == COUNT_OF(kinds)) {
-            call_fail_with(c, 400, "invalid",
-                           "kind: must be lifecycle, denied, allowed or egress, or several of them "
-                           "with commas between");
-            return false;
-        }
+        if (i == COUNT_OF(kinds))
+            return call_fail_with(c, 400, "invalid",
+                                  "kind: must be lifecycle, denied, allowed or egress, or several "
+                                  "of them with commas between");
         s->kinds |= kinds[i].kinds;
     } while (rest.p);
-    if (!s->sse && s->kinds != KIND_LIFECYCLE) {
-        call_fail_with(c, 400, "invalid",
-                       "kind: egress decisions are only available as a stream: accept "
-                       "text/event-stream, or read the sandbox's egress/log");
-        return false;
-    }
-    return true;
+    return s->sse || s->kinds == KIND_LIFECYCLE ||
+           call_fail_with(c, 400, "invalid",
+                          "kind: egress decisions are only available as a stream: accept "
+                          "text/event-stream, or read the sandbox's egress/log");
 }
 
 static bool read_event_query(struct call *c, struct event_stream *s)
@@ -389,18 +384,14 @@ static bool read_event_query(struct call *c, struct event_stream *s)
     struct str last = call_header(c, "Last-Event-ID");
     uint64_t after = 0, limit = POLL_DEFAULT, wait = 0;
 
-    if (last.n && !read_last_event_id(last, &after, s)) {
-        call_fail_with(c, 400, "invalid", "Last-Event-ID: not an id of this event stream");
-        return false;
-    }
+    if (last.n && !read_last_event_id(last, &after, s))
+        return call_fail_with(c, 400, "invalid", "Last-Event-ID: not an id of this event stream");
     if (call_query_number(c, "after", INT64_MAX, &after) < 0 ||
         call_query_number(c, "limit", POLL_MAX, &limit) < 0 ||
         call_query_number(c, "wait", WAIT_MAX, &wait) < 0 || !read_event_kinds(c, s))
         return false;
-    if (!limit) {
-        call_fail_with(c, 400, "invalid", "limit: must be at least 1");
-        return false;
-    }
+    if (!limit)
+        return call_fail_with(c, 400, "invalid", "limit: must be at least 1");
     s->at = (int64_t)after;
     s->dates = last.n && s->at && !s->from_ms && s->kinds != KIND_LIFECYCLE;
     s->limit = s->sse ? PAGE : (int)limit;
@@ -436,33 +427,24 @@ static void begin_stream(struct event_stream *s)
         read_event_page(s);
 }
 
-static void start_stream(struct call *c, const char *sandbox)
+static void rest_stream_events(struct call *c)
 {
     struct event_stream *s = call_state(c, sizeof *s, release_stream);
 
     s->call = c;
     s->sse = call_accepts(c, "text/event-stream");
-    snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);
+    if (call_sandbox_id(c))
+        snprintf(s->sandbox, sizeof s->sandbox, "%s", call_sandbox_id(c));
     c->on_gone = on_stream_client_gone;
     if (read_event_query(c, s))
         begin_stream(s);
 }
 
-static void rest_stream_all_events(struct call *c)
-{
-    start_stream(c, "");
-}
-
-static void rest_stream_sandbox_events(struct call *c)
-{
-    start_stream(c, c->sandbox ? sandbox_view(c->sandbox).record->id : c->find.record->id);
-}
-
 const struct route routes_events[] = {
-    { H1_GET, VERB_READ, "/v1/events", ROUTE_LONG, rest_stream_all_events,
-      "Events of all sandboxes", .answer = "EventList", .query = "after kind limit wait" },
+    { H1_GET, VERB_READ, "/v1/events", ROUTE_LONG, rest_stream_events, "Events of all sandboxes",
+      .answer = "EventList", .query = "after kind limit wait" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/events", ROUTE_SANDBOX | ROUTE_LONG,
-      rest_stream_sandbox_events, "Events of a sandbox", .answer = "EventList",
+      rest_stream_events, "Events of a sandbox", .answer = "EventList",
       .query = "after kind limit wait" },
     { .path = NULL },
 };

@@ -7,32 +7,14 @@
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 
-struct apply_request {
+struct expiry_listing {
+    struct call *call;
     bool apply;
 };
 
 static const struct json_field apply_fields[] = {
-    { "apply", JSON_KIND_BOOL, JSON_AT(struct apply_request, apply),
+    { "apply", JSON_KIND_BOOL, JSON_AT(struct expiry_listing, apply),
       .doc = "Apply the changes instead of only listing them." },
-};
-static const size_t apply_field_count = COUNT_OF(apply_fields);
-
-static int read_apply(struct call *c, bool *ret)
-{
-    struct apply_request q = { 0 };
-    struct err e;
-
-    if (json_bind(c->json, apply_fields, apply_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
-        return -1;
-    }
-    *ret = q.apply;
-    return 0;
-}
-
-struct expiry_listing {
-    struct call *call;
-    bool apply;
 };
 
 #define APPLIED                                                                                    \
@@ -75,14 +57,6 @@ static const struct json_field due_list_fields[] = {
 };
 static const struct json_shape due_list = { "DueList", JSON_FIELDS(due_list_fields) };
 
-static void rest_expire_sandboxes(struct call *c)
-{
-    struct expiry_listing l = { .call = c };
-
-    if (read_apply(c, &l.apply) >= 0)
-        call_answer_as(c, 200, &due_list, &l);
-}
-
 struct stale_answer {
     const char *extension, *id, *what;
 };
@@ -115,30 +89,24 @@ static const struct json_field stale_list_fields[] = {
 };
 static const struct json_shape stale_list = { "StaleList", JSON_FIELDS(stale_list_fields) };
 
-static void rest_list_stale(struct call *c)
-{
-    const struct expiry_listing l = { .call = c };
-
-    call_answer_as(c, 200, &stale_list, &l);
-}
-
-static void rest_reap_stale_resources(struct call *c)
+/* Answers with the shape of the route; a GET only lists. */
+static void rest_list_or_apply(struct call *c)
 {
     struct expiry_listing l = { .call = c };
 
-    if (read_apply(c, &l.apply) >= 0)
-        call_answer_as(c, 200, &stale_list, &l);
+    if (!c->route->fields || call_read(c, &l))
+        call_answer_as(c, 200, c->route->with, &l);
 }
 
 const struct route routes_expire[] = {
-    { H1_POST, VERB_DESTROY, "/v1/expire", ROUTE_JSON, rest_expire_sandboxes,
-      "List or expire sandboxes that are due", apply_fields, &apply_field_count,
-      .answer = "DueList" },
-    { H1_GET, VERB_ADMIN, "/v1/inspect/stale", ROUTE_ADMIN, rest_list_stale,
-      "List resources that dead sandboxes left", .answer = "StaleList" },
-    { H1_POST, VERB_ADMIN, "/v1/reap-stale", ROUTE_JSON | ROUTE_ADMIN, rest_reap_stale_resources,
-      "Remove resources that dead sandboxes left", apply_fields, &apply_field_count,
-      .answer = "StaleList" },
+    { H1_POST, VERB_DESTROY, "/v1/expire", ROUTE_JSON, rest_list_or_apply,
+      "List or expire sandboxes that are due", ROUTE_FIELDS(apply_fields), .answer = "DueList",
+      .with = &due_list },
+    { H1_GET, VERB_ADMIN, "/v1/inspect/stale", ROUTE_ADMIN, rest_list_or_apply,
+      "List resources that dead sandboxes left", .answer = "StaleList", .with = &stale_list },
+    { H1_POST, VERB_ADMIN, "/v1/reap-stale", ROUTE_JSON | ROUTE_ADMIN, rest_list_or_apply,
+      "Remove resources that dead sandboxes left", ROUTE_FIELDS(apply_fields),
+      .answer = "StaleList", .with = &stale_list },
     { .path = NULL },
 };
 

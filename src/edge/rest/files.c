@@ -154,19 +154,18 @@ static const struct file_encoder encoder_remove = { .what = START_REMOVE },
 
 /* --- the request --- */
 
-static int check_file_path(struct call *c, const char *name, struct str path)
+static bool check_file_path(struct call *c, const char *name, struct str path)
 {
     char text[96];
 
     if (path.n && path.p[0] == '/' && path.n <= PATH_BYTES_MAX && !memchr(path.p, 0, path.n))
-        return 0;
+        return true;
     snprintf(text, sizeof text, "%s: must be an absolute path of at most %d bytes", name,
              PATH_BYTES_MAX);
-    call_fail_with(c, 400, "invalid", text);
-    return -1;
+    return call_fail_with(c, 400, "invalid", text);
 }
 
-static int read_file_mode(struct call *c, struct str text, uint32_t *ret)
+static bool read_file_mode(struct call *c, struct str text, uint32_t *ret)
 {
     uint32_t mode = 0;
 
@@ -174,28 +173,24 @@ static int read_file_mode(struct call *c, struct str text, uint32_t *ret)
         mode = text.p[i] >= '0' && text.p[i] <= '7' && i < 5
                    ? mode << 3 | (uint32_t)(text.p[i] - '0')
                    : UINT32_MAX >> 3;
-    if (!text.n || mode > 0777) {
-        call_fail_with(c, 400, "invalid", "mode: must be octal digits up to 0777");
-        return -1;
-    }
+    if (!text.n || mode > 0777)
+        return call_fail_with(c, 400, "invalid", "mode: must be octal digits up to 0777");
     *ret = mode;
-    return 0;
+    return true;
 }
 
-static int read_file_user(struct call *c, const char **ret)
+static bool read_file_user(struct call *c, const char **ret)
 {
     struct str user;
     int r = call_query(c, "user", &user);
 
     *ret = "0";
     if (r <= 0)
-        return r;
-    if (!user.n || user.n > USER_MAX) {
-        call_fail_with(c, 400, "invalid", "user: must be a name, UID or UID:GID");
-        return -1;
-    }
+        return r == 0;
+    if (!user.n || user.n > USER_MAX)
+        return call_fail_with(c, 400, "invalid", "user: must be a name, UID or UID:GID");
     *ret = arena_dup(&c->own, user);
-    return 0;
+    return true;
 }
 
 static void run_file_op(struct call *c, const struct file_encoder *encoder, struct str from,
@@ -203,66 +198,27 @@ static void run_file_op(struct call *c, const struct file_encoder *encoder, stru
 {
     const char **paths = arena_array(&c->own, 3, sizeof *paths), *user;
 
-    if (read_file_user(c, &user) < 0)
+    if (!read_file_user(c, &user))
         return;
     paths[0] = arena_dup(&c->own, from);
     paths[1] = to.n ? arena_dup(&c->own, to) : NULL;
     file_op_start(c, encoder, paths, user, mode);
 }
 
-/* Runs a file operation whose path is in the query. */
-static void run_query_path(struct call *c, const struct file_encoder *encoder)
+/* Runs the file operation of the route, whose path is in the query. */
+static void rest_run_query_path(struct call *c)
 {
+    const struct file_encoder *encoder = c->route->with;
     struct str path = { 0 }, mode;
     uint32_t bits = 0;
     int r = call_query(c, "path", &path);
 
-    if (r < 0 || check_file_path(c, "path", path) < 0)
+    if (r < 0 || !check_file_path(c, "path", path))
         return;
     r = encoder == &file_encoder_write ? call_query(c, "mode", &mode) : 0;
-    if (r < 0 || (r > 0 && read_file_mode(c, mode, &bits) < 0))
+    if (r < 0 || (r > 0 && !read_file_mode(c, mode, &bits)))
         return;
     run_file_op(c, encoder, path, STR(""), bits);
-}
-
-static void rest_read_file_content(struct call *c)
-{
-    run_query_path(c, &file_encoder_read);
-}
-
-static void rest_write_file_content(struct call *c)
-{
-    run_query_path(c, &file_encoder_write);
-}
-
-static void rest_remove_path(struct call *c)
-{
-    run_query_path(c, &encoder_remove);
-}
-
-static void rest_stat_path(struct call *c)
-{
-    run_query_path(c, &encoder_stat);
-}
-
-static void rest_list_directory(struct call *c)
-{
-    run_query_path(c, &encoder_list);
-}
-
-static void rest_watch_directory(struct call *c)
-{
-    run_query_path(c, &encoder_watch);
-}
-
-static void rest_pack_directory(struct call *c)
-{
-    run_query_path(c, &encoder_pack);
-}
-
-static void rest_unpack_archive(struct call *c)
-{
-    run_query_path(c, &encoder_unpack);
 }
 
 struct file_request {
@@ -280,31 +236,19 @@ static const struct json_field mkdir_fields[] = {
     { "mode", JSON_KIND_STR, JSON_AT(struct file_request, mode), .max = 4,
       .doc = "Octal permissions of the directory." },
 };
-static const size_t mkdir_field_count = COUNT_OF(mkdir_fields);
 
 static const struct json_field rename_fields[] = {
     PATH_FIELD("from", from, "What to rename, from /."),
     PATH_FIELD("to", to, "What it is called afterwards, from /."),
 };
-static const size_t rename_field_count = COUNT_OF(rename_fields);
-
-static int read_file_request(struct call *c, struct file_request *q)
-{
-    struct err e;
-
-    if (json_bind(c->json, c->route->fields, *c->route->field_count, q, &c->arena, &e) >= 0)
-        return 0;
-    call_fail(c, &e);
-    return -1;
-}
 
 static void rest_make_directory(struct call *c)
 {
     struct file_request q = { 0 };
     uint32_t mode = 0;
 
-    if (read_file_request(c, &q) >= 0 && check_file_path(c, "path", str_from(q.path)) >= 0 &&
-        (!q.mode || read_file_mode(c, str_from(q.mode), &mode) >= 0))
+    if (call_read(c, &q) && check_file_path(c, "path", str_from(q.path)) &&
+        (!q.mode || read_file_mode(c, str_from(q.mode), &mode)))
         run_file_op(c, &encoder_mkdir, str_from(q.path), STR(""), mode);
 }
 
@@ -312,8 +256,8 @@ static void rest_rename_path(struct call *c)
 {
     struct file_request q = { 0 };
 
-    if (read_file_request(c, &q) >= 0 && check_file_path(c, "from", str_from(q.from)) >= 0 &&
-        check_file_path(c, "to", str_from(q.to)) >= 0)
+    if (call_read(c, &q) && check_file_path(c, "from", str_from(q.from)) &&
+        check_file_path(c, "to", str_from(q.to)))
         run_file_op(c, &encoder_rename, str_from(q.from), str_from(q.to), 0);
 }
 
@@ -321,25 +265,28 @@ static void rest_rename_path(struct call *c)
 #define FILES  "/v1/sandboxes/{id}/files"
 
 const struct route routes_files[] = {
-    { H1_GET, VERB_FILES, FILES, INSIDE, rest_read_file_content, "Read a file",
-      .answer = "application/octet-stream", .query = "path! user" },
-    { H1_PUT, VERB_FILES, FILES, INSIDE | ROUTE_STREAM, rest_write_file_content,
-      "Write a file, whole or not at all", .query = "path! user mode", .status = 204 },
-    { H1_DELETE, VERB_FILES, FILES, INSIDE, rest_remove_path, "Remove a file or tree",
-      .query = "path! user", .status = 204 },
-    { H1_GET, VERB_FILES, FILES "/stat", INSIDE, rest_stat_path, "Show the attributes of a file",
-      .answer = "File", .query = "path! user" },
-    { H1_GET, VERB_FILES, FILES "/list", INSIDE, rest_list_directory, "List a directory",
-      .answer = "FileList", .query = "path! user" },
+    { H1_GET, VERB_FILES, FILES, INSIDE, rest_run_query_path, "Read a file",
+      .answer = "application/octet-stream", .query = "path! user", .with = &file_encoder_read },
+    { H1_PUT, VERB_FILES, FILES, INSIDE | ROUTE_STREAM, rest_run_query_path,
+      "Write a file, whole or not at all", .query = "path! user mode", .status = 204,
+      .with = &file_encoder_write },
+    { H1_DELETE, VERB_FILES, FILES, INSIDE, rest_run_query_path, "Remove a file or tree",
+      .query = "path! user", .status = 204, .with = &encoder_remove },
+    { H1_GET, VERB_FILES, FILES "/stat", INSIDE, rest_run_query_path,
+      "Show the attributes of a file", .answer = "File", .query = "path! user",
+      .with = &encoder_stat },
+    { H1_GET, VERB_FILES, FILES "/list", INSIDE, rest_run_query_path, "List a directory",
+      .answer = "FileList", .query = "path! user", .with = &encoder_list },
     { H1_POST, VERB_FILES, FILES "/mkdir", INSIDE | ROUTE_JSON, rest_make_directory,
-      "Make a directory", mkdir_fields, &mkdir_field_count, .query = "user", .status = 204 },
+      "Make a directory", ROUTE_FIELDS(mkdir_fields), .query = "user", .status = 204 },
     { H1_POST, VERB_FILES, FILES "/rename", INSIDE | ROUTE_JSON, rest_rename_path, "Rename a file",
-      rename_fields, &rename_field_count, .query = "user", .status = 204 },
-    { H1_GET, VERB_FILES, FILES "/watch", INSIDE | ROUTE_LONG, rest_watch_directory,
-      "Watch a directory", .answer = "application/x-ndjson", .query = "path! user" },
-    { H1_GET, VERB_FILES, FILES "/tar", INSIDE, rest_pack_directory, "Read a tree as a tar stream",
-      .answer = "application/x-tar", .query = "path! user" },
-    { H1_PUT, VERB_FILES, FILES "/tar", INSIDE | ROUTE_STREAM, rest_unpack_archive,
-      "Unpack a tar stream", .query = "path! user", .status = 204 },
+      ROUTE_FIELDS(rename_fields), .query = "user", .status = 204 },
+    { H1_GET, VERB_FILES, FILES "/watch", INSIDE | ROUTE_LONG, rest_run_query_path,
+      "Watch a directory", .answer = "application/x-ndjson", .query = "path! user",
+      .with = &encoder_watch },
+    { H1_GET, VERB_FILES, FILES "/tar", INSIDE, rest_run_query_path, "Read a tree as a tar stream",
+      .answer = "application/x-tar", .query = "path! user", .with = &encoder_pack },
+    { H1_PUT, VERB_FILES, FILES "/tar", INSIDE | ROUTE_STREAM, rest_run_query_path,
+      "Unpack a tar stream", .query = "path! user", .status = 204, .with = &encoder_unpack },
     { .path = NULL },
 };

@@ -82,7 +82,6 @@ static const struct json_field host_fields[] = {
     { "labels", JSON_KIND_MAP, JSON_AT(struct host_request, labels), .max = REQUEST_LABELS_MAX,
       .doc = "Labels for the selection of hosts." },
 };
-static const size_t host_field_count = COUNT_OF(host_fields);
 
 struct host_change {
     struct call *call;
@@ -124,12 +123,14 @@ static bool is_host_word(struct str s, const char *also)
 }
 
 /* Reads a host. Addresses become arguments of ssh and must not look like options. */
-static int read_host_request(struct call *c, struct host_request *q)
+static bool read_host_request(struct call *c, struct host_request *q)
 {
     struct err e;
-    int r = json_bind(c->json, host_fields, host_field_count, q, &c->arena, &e);
+    int r = 0;
 
-    if (r >= 0 && !is_host_word(str_from(q->name), "._-"))
+    if (!call_read(c, q))
+        return false;
+    if (!is_host_word(str_from(q->name), "._-"))
         r = err_set(&e, ERR_INVALID, "name: must be letters, digits, '.', '_' and '-'");
     if (r >= 0 && !is_host_word(str_from(q->address), "._-@:[]%/"))
         r = err_set(&e, ERR_INVALID, "address: must be one that ssh takes: host or user@host");
@@ -137,7 +138,7 @@ static int read_host_request(struct call *c, struct host_request *q)
         r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), &e);
     if (r < 0)
         call_fail(c, &e);
-    return r;
+    return r >= 0;
 }
 
 static void rest_add_host(struct call *c)
@@ -145,7 +146,7 @@ static void rest_add_host(struct call *c)
     struct host_request q = { 0 };
     struct host_change *h;
 
-    if (read_host_request(c, &q) < 0)
+    if (!read_host_request(c, &q))
         return;
     h = new_host_change(c, true);
     snprintf(h->op.record.name, sizeof h->op.record.name, "%s", q.name);
@@ -181,7 +182,7 @@ const struct route routes_hosts[] = {
     { H1_GET, VERB_ADMIN, "/v1/hosts", ROUTE_ADMIN, rest_list_hosts, "List placement targets",
       .answer = "HostList" },
     { H1_POST, VERB_ADMIN, "/v1/hosts", ROUTE_JSON | ROUTE_ADMIN, rest_add_host,
-      "Add a placement target", host_fields, &host_field_count, .answer = "Host", .status = 201 },
+      "Add a placement target", ROUTE_FIELDS(host_fields), .answer = "Host", .status = 201 },
     { H1_DELETE, VERB_ADMIN, "/v1/hosts/{name}", ROUTE_ADMIN, rest_remove_host,
       "Remove a placement target", .status = 204 },
     { H1_GET, VERB_ADMIN, "/v1/inspect/host", ROUTE_ADMIN, rest_inspect_host,

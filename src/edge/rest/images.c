@@ -93,11 +93,6 @@ static void write_images(struct json_writer *w, const void *call)
 static const struct json_shape image_list = { "ImageList",
                                               JSON_LIST("images", "Image", write_images) };
 
-static void rest_list_images(struct call *c)
-{
-    call_answer_as(c, 200, &image_list, c);
-}
-
 static void rest_inspect_image(struct call *c)
 {
     struct str ref = { NULL, 0 };
@@ -158,16 +153,15 @@ static void answer_imported_images(struct image_call *o)
 static void on_image_op_done(struct image_op *op, int r, const struct err *e)
 {
     struct image_call *o = container_of(op, struct image_call, op);
-    struct call *c = o->call;
 
     o->under_way = false;
     if (r < 0)
-        call_fail(c, e);
+        call_fail(o->call, e);
     else if (o->shape)
-        call_answer_as(c, o->status, o->shape, op);
+        call_answer_as(o->call, o->status, o->shape, op);
     else
         answer_imported_images(o);
-    call_unref(c);
+    call_unref(o->call);
 }
 
 static void on_image_progress(struct image_op *op, const char *step, uint64_t bytes, uint64_t total)
@@ -190,11 +184,12 @@ static struct image_call *new_image_call(struct call *c, int status, const struc
     return o;
 }
 
-/* Call before the operation starts: it holds the call until it completes. */
-static void begin_image_call(struct image_call *o)
+/* The operation holds the call until it completes. */
+static struct image_op *hold_image_call(struct image_call *o)
 {
     o->under_way = true;
     call_ref(o->call);
+    return &o->op;
 }
 
 struct image_request {
@@ -218,36 +213,20 @@ static const struct json_field pull_fields[] = {
     { "squash_owners", JSON_KIND_BOOL, FIELD(squash),
       .doc = "Make root the owner of all files: for users without subordinate ids." },
 };
-static const size_t pull_field_count = COUNT_OF(pull_fields);
 
 static const struct json_field verify_fields[] = { REF_FIELD };
-static const size_t verify_field_count = COUNT_OF(verify_fields);
-
-static int read_image_request(struct call *c, struct image_request *q)
-{
-    struct err e;
-    int r = json_bind(c->json, c->route->fields, *c->route->field_count, q, &c->arena, &e);
-
-    if (r < 0)
-        call_fail(c, &e);
-    return r;
-}
 
 static void rest_pull_image(struct call *c)
 {
     struct image_request q = { 0 };
-    struct image_call *o;
 
-    if (read_image_request(c, &q) < 0)
-        return;
-    o = new_image_call(c, 201, NULL);
-    begin_image_call(o);
-    images_pull(c->api->control, &c->caller,
-                &(struct image_pull){ .ref = str_from(q.ref),
-                                      .platform = str_from(q.platform),
-                                      .credentials = str_from(q.credentials),
-                                      .squash = q.squash },
-                &o->op);
+    if (call_read(c, &q))
+        images_pull(c->api->control, &c->caller,
+                    &(struct image_pull){ .ref = str_from(q.ref),
+                                          .platform = str_from(q.platform),
+                                          .credentials = str_from(q.credentials),
+                                          .squash = q.squash },
+                    hold_image_call(new_image_call(c, 201, NULL)));
 }
 
 static const struct json_field verified_fields[] = {
@@ -261,13 +240,10 @@ static const struct json_shape verified_answer = { "ImageVerified", JSON_FIELDS(
 static void rest_verify_image(struct call *c)
 {
     struct image_request q = { 0 };
-    struct image_call *o;
 
-    if (read_image_request(c, &q) < 0)
-        return;
-    o = new_image_call(c, 200, &verified_answer);
-    begin_image_call(o);
-    images_verify(c->api->control, str_from(q.ref), &o->op);
+    if (call_read(c, &q))
+        images_verify(c->api->control, str_from(q.ref),
+                      hold_image_call(new_image_call(c, 200, &verified_answer)));
 }
 
 static const struct json_field removed_fields[] = {
@@ -279,30 +255,18 @@ static const struct json_shape removed_answer = { "ImagesRemoved", JSON_FIELDS(r
 static void rest_remove_image(struct call *c)
 {
     struct str ref = { NULL, 0 };
-    struct image_call *o;
 
-    if (call_query(c, "ref", &ref) < 0)
-        return;
-    o = new_image_call(c, 200, &removed_answer);
-    begin_image_call(o);
-    images_remove(c->api->control, &c->caller, ref, &o->op);
+    if (call_query(c, "ref", &ref) >= 0)
+        images_remove(c->api->control, &c->caller, ref,
+                      hold_image_call(new_image_call(c, 200, &removed_answer)));
 }
 
 static void rest_prune_images(struct call *c)
 {
-    struct image_call *o = new_image_call(c, 200, &removed_answer);
-
-    begin_image_call(o);
-    images_prune(c->api->control, &o->op);
+    images_prune(c->api->control, hold_image_call(new_image_call(c, 200, &removed_answer)));
 }
 
 /* --- import --- */
-
-static void refuse_import(struct image_call *o, int r, const struct err *e)
-{
-    drop_fd(&o->import.fd);
-    call_fail(o->call, e);
-}
 
 static int check_archive_magic(struct str data, struct err *e)
 {
@@ -318,30 +282,21 @@ static int check_archive_magic(struct str data, struct err *e)
     return 0;
 }
 
-static int store_archive_piece(struct image_call *o, struct str data, struct err *e)
-{
-    if (o->size == 0 && check_archive_magic(data, e) < 0)
-        return -(int)e->code;
-    return store_body_piece(o->import.fd, &o->size, o->call->api->config, data, e);
-}
-
 static void on_archive_body(struct http_exchange *x, struct str data)
 {
     struct call *c = http_state(x);
     struct image_call *o = c->state;
     struct err e;
-    int r;
 
     if (o->import.fd < 0)
         return; /* refused */
-    if (data.n) {
-        r = store_archive_piece(o, data, &e);
-        if (r < 0)
-            refuse_import(o, r, &e);
-        return;
+    if (!data.n) {
+        images_import(c->api->control, &c->caller, &o->import, hold_image_call(o));
+    } else if ((o->size == 0 && check_archive_magic(data, &e) < 0) ||
+               store_body_piece(o->import.fd, &o->size, c->api->config, data, &e) < 0) {
+        drop_fd(&o->import.fd);
+        call_fail(c, &e);
     }
-    begin_image_call(o);
-    images_import(c->api->control, &c->caller, &o->import, &o->op);
 }
 
 static void rest_import_image(struct call *c)
@@ -349,17 +304,15 @@ static void rest_import_image(struct call *c)
     struct image_call *o = new_image_call(c, 201, NULL);
     struct str name = { NULL, 0 }, platform = { NULL, 0 };
     struct err e;
-    int fd;
 
     if (call_query(c, "name", &name) < 0 || call_query(c, "platform", &platform) < 0 ||
         call_query_bool(c, "squash_owners", &o->import.squash) < 0)
         return;
-    fd = control_scratch(c->api->control, &e);
-    if (fd < 0) {
+    o->import.fd = control_scratch(c->api->control, &e);
+    if (o->import.fd < 0) {
         call_fail(c, &e);
         return;
     }
-    o->import.fd = fd;
     o->import.name = (struct str){ arena_dup(&c->own, name), name.n };
     o->import.platform = (struct str){ arena_dup(&c->own, platform), platform.n };
     http_stream(c->x, on_archive_body);
@@ -367,15 +320,10 @@ static void rest_import_image(struct call *c)
 
 /* --- commit --- */
 
-struct commit_request {
-    const char *image;
-};
-
 static const struct json_field commit_fields[] = {
-    { "image", JSON_KIND_STR, JSON_AT(struct commit_request, image), .required = true, .min = 1,
+    { "image", JSON_KIND_STR, .size = sizeof(const char *), .required = true, .min = 1,
       .max = OCI_REFERENCE_MAX, .doc = "Reference of the image: [HOST[:PORT]/]PATH[:TAG]." },
 };
-static const size_t commit_field_count = COUNT_OF(commit_fields);
 
 struct commit_call {
     struct call *call;
@@ -396,33 +344,31 @@ static void on_sandbox_committed(struct commit_op *op, int r, const struct err *
 
 static void rest_commit_sandbox(struct call *c)
 {
-    struct commit_request q = { 0 };
+    const char *image = NULL;
     struct commit_call *x;
-    struct err e;
 
-    if (json_bind(c->json, commit_fields, commit_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
+    if (!call_read(c, &image))
         return;
-    }
     x = call_state(c, sizeof *x, NULL);
     x->call = call_ref(c);
     x->op =
-        (struct commit_op){ .caller = &c->caller, .image = q.image, .done = on_sandbox_committed };
+        (struct commit_op){ .caller = &c->caller, .image = image, .done = on_sandbox_committed };
     sandbox_commit(c->sandbox, &x->op);
 }
 
 const struct route routes_images[] = {
     { H1_POST, VERB_ADMIN, "/v1/sandboxes/{id}/commit",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_ADMIN | ROUTE_LONG, rest_commit_sandbox,
-      "Commit a sandbox as a new image", commit_fields, &commit_field_count, .answer = "Image",
+      "Commit a sandbox as a new image", ROUTE_FIELDS(commit_fields), .answer = "Image",
       .status = 201 },
-    { H1_GET, VERB_READ, "/v1/images", 0, rest_list_images, "List images", .answer = "ImageList" },
+    { H1_GET, VERB_READ, "/v1/images", 0, call_answer_route, "List images", .answer = "ImageList",
+      .with = &image_list },
     { H1_GET, VERB_READ, "/v1/images/inspect", 0, rest_inspect_image, "Show an image",
       .answer = "Image", .query = "ref!" },
     { H1_DELETE, VERB_ADMIN, "/v1/images", ROUTE_ADMIN, rest_remove_image,
       "Remove an image that no sandbox uses", .answer = "ImagesRemoved", .query = "ref!" },
     { H1_POST, VERB_ADMIN, "/v1/images/pull", ROUTE_JSON | ROUTE_ADMIN | ROUTE_LONG,
-      rest_pull_image, "Pull an image from a registry", pull_fields, &pull_field_count,
+      rest_pull_image, "Pull an image from a registry", ROUTE_FIELDS(pull_fields),
       .answer = "Image", .status = 201 },
     { H1_POST, VERB_ADMIN, "/v1/images/import", ROUTE_STREAM | ROUTE_ADMIN | ROUTE_LONG,
       rest_import_image, "Make an image of a tar archive", .answer = "Image",
@@ -430,7 +376,7 @@ const struct route routes_images[] = {
     { H1_POST, VERB_ADMIN, "/v1/images/prune", ROUTE_ADMIN, rest_prune_images,
       "Remove layers that nothing uses", .answer = "ImagesRemoved" },
     { H1_POST, VERB_ADMIN, "/v1/images/verify", ROUTE_JSON | ROUTE_ADMIN | ROUTE_LONG,
-      rest_verify_image, "Verify the layers of an image", verify_fields, &verify_field_count,
+      rest_verify_image, "Verify the layers of an image", ROUTE_FIELDS(verify_fields),
       .answer = "ImageVerified" },
     { .path = NULL },
 };

@@ -43,20 +43,10 @@ struct log_watch {
     bool live; /* caught up: lines are sent at once */
 };
 
-static void free_log_watch(struct log_watch *v)
-{
-    watcher_stop(&v->watcher);
-    link_leave(&v->link);
-    for (int i = 0; i < 2; i++)
-        buf_done(&v->line[i]);
-    buf_done(&v->held);
-    free(v);
-}
-
 static void for_each_watcher(struct log_reader *l, void (*fn)(struct watcher *w))
 {
-    for (struct link *m = list_first(&l->watches); m; m = list_after(&l->watches, m))
-        fn(&container_of(m, struct log_watch, link)->watcher);
+    LIST_EACH (struct log_watch, v, &l->watches, link)
+        fn(&v->watcher);
 }
 
 static void stop_log_events(struct log_reader *l)
@@ -79,8 +69,13 @@ static void release_log_reader(void *state)
 
     stop_log_events(l);
     list_move(&l->watches, &l->over);
-    for (struct link *m; (m = list_first(&l->over));)
-        free_log_watch(container_of(m, struct log_watch, link));
+    LIST_EACH_SAFE (struct log_watch, v, &l->over, link) {
+        watcher_stop(&v->watcher);
+        for (int i = 0; i < 2; i++)
+            buf_done(&v->line[i]);
+        buf_done(&v->held);
+        free(v);
+    }
     buf_done(&l->out);
 }
 
@@ -153,16 +148,6 @@ static void write_log_line(struct log_watch *v, int channel, struct str text)
     v->held_lines++;
 }
 
-/* Writes the last, unterminated lines at the end. */
-static void flush_partial_lines(struct log_watch *v)
-{
-    for (int i = 0; i < 2; i++)
-        if (v->line[i].n) {
-            write_log_line(v, i + 1, buf_str(&v->line[i]));
-            buf_clear(&v->line[i]);
-        }
-}
-
 static void flush_held_lines(struct log_watch *v)
 {
     if (!v->live && v->held_lines)
@@ -210,7 +195,11 @@ static void finish_log_watch(struct log_watch *v)
 {
     struct log_reader *l = v->logs;
 
-    flush_partial_lines(v);
+    for (int i = 0; i < 2; i++) /* the last, unterminated lines */
+        if (v->line[i].n) {
+            write_log_line(v, i + 1, buf_str(&v->line[i]));
+            buf_clear(&v->line[i]);
+        }
     flush_held_lines(v);
     watcher_stop(&v->watcher);
     link_leave(&v->link);
@@ -304,40 +293,20 @@ static void on_log_event(struct event_subscriber *s, const struct event_record *
     }
 }
 
-static int read_log_query(struct call *c, struct log_reader *l)
-{
-    uint64_t only = 0, tail = 0;
-
-    if (call_query_bool(c, "follow", &l->follow) < 0 ||
-        call_query_number(c, "process", UINT32_MAX, &only) < 0 ||
-        call_query_number(c, "tail", TAIL_MAX, &tail) < 0)
-        return -1;
-    l->only = (uint32_t)only;
-    l->tail = tail;
-    return 0;
-}
-
 void process_logs(struct call *c)
 {
-    static const struct h1_field fields[] = {
-        { { "Content-Type", 12 }, { "application/x-ndjson", 20 } },
-        { { "Cache-Control", 13 }, { "no-store", 8 } },
-    };
     struct log_reader *l = call_state(c, sizeof *l, release_log_reader);
-    struct err e;
+    uint64_t only = 0, tail = 0;
 
     l->call = c;
     buf_init(&l->out, OUT_MAX);
     c->on_gone = on_logs_client_gone;
-    if (read_log_query(c, l) < 0)
+    if (call_query_bool(c, "follow", &l->follow) < 0 ||
+        call_query_number(c, "process", UINT32_MAX, &only) < 0 ||
+        call_query_number(c, "tail", TAIL_MAX, &tail) < 0 || !call_begin_lines(c, on_logs_drain))
         return;
-    if (http_begin(c->x, 200, fields, COUNT_OF(fields), HTTP_UNKNOWN, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    if (call_end_head(c))
-        return;
-    http_on_drain(c->x, on_logs_drain);
+    l->only = (uint32_t)only;
+    l->tail = tail;
     process_each(c->sandbox, watch_process_log, l);
     if (l->follow)
         control_subscribe(c->api->control, &l->subscriber, on_log_event);

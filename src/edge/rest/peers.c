@@ -88,22 +88,12 @@ static void write_peers(struct json_writer *w, const void *call)
 
 static const struct json_shape peer_list = { "PeerList", JSON_LIST("peers", "Peer", write_peers) };
 
-static void rest_list_peers(struct call *c)
-{
-    call_answer_as(c, 200, &peer_list, c);
-}
-
 /* --- register --- */
 
-struct peer_request {
-    const char *client;
-};
-
 static const struct json_field peer_fields[] = {
-    { "client", JSON_KIND_STR, JSON_AT(struct peer_request, client), .max = RECORD_TOOL_MAX - 1,
+    { "client", JSON_KIND_STR, .size = sizeof(const char *), .max = RECORD_TOOL_MAX - 1,
       .doc = "Name of the client." },
 };
-static const size_t peer_field_count = COUNT_OF(peer_fields);
 
 struct peer_call {
     struct call *call;
@@ -134,21 +124,18 @@ static void on_peer_call_registered(struct peer_op *op, int r, const struct err 
 
 static void rest_register_peer(struct call *c)
 {
-    struct peer_request q = { 0 };
+    const char *client = NULL;
     struct peer_call *p;
-    struct err e;
 
-    if (json_bind(c->json, peer_fields, peer_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
+    if (!call_read(c, &client))
         return;
-    }
     p = call_state(c, sizeof *p, release_peer_call);
     p->call = c;
     p->op = (struct peer_op){
         .caller = &c->caller,
         .uid = http_peer(c->x)->is_unix ? (int64_t)http_peer(c->x)->cred.uid : -1,
         .role = guard_role(c),
-        .client = q.client,
+        .client = client,
         .done = on_peer_call_registered,
     };
     call_ref(c);
@@ -188,10 +175,10 @@ static void rest_end_peer_session(struct call *c)
 }
 
 const struct route routes_peers[] = {
-    { H1_GET, VERB_READ, "/v1/peers", 0, rest_list_peers,
-      "List sessions of clients that call tools", .answer = "PeerList" },
+    { H1_GET, VERB_READ, "/v1/peers", 0, call_answer_route,
+      "List sessions of clients that call tools", .answer = "PeerList", .with = &peer_list },
     { H1_POST, VERB_CREATE, "/v1/peers", ROUTE_JSON, rest_register_peer, "Begin a session",
-      peer_fields, &peer_field_count, .answer = "NewPeer", .status = 201 },
+      ROUTE_FIELDS(peer_fields), .answer = "NewPeer", .status = 201 },
     { H1_POST, VERB_READ, "/v1/peers/{id}/heartbeat", 0, rest_record_heartbeat, "Send a heartbeat",
       .status = 204 },
     { H1_DELETE, VERB_DESTROY, "/v1/peers/{id}", 0, rest_end_peer_session,

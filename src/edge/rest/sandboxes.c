@@ -11,27 +11,24 @@
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
 
-/* Answers with the call's sandbox, live or destroyed. */
-static void answer_with_sandbox(struct call *c, int status)
+/* Answers with the call's sandbox, live or destroyed; also a handler. */
+static void answer_with_sandbox(struct call *c)
 {
-    struct sandbox_json s = { 0 };
+    struct sandbox_json s = { .record = c->find.record, .machine = c->caller.admin };
     struct sandbox_egress egress;
-    struct sandbox_view v;
 
-    if (!c->sandbox) {
-        s.record = c->find.record;
-    } else {
-        v = sandbox_view(c->sandbox);
+    if (c->sandbox) {
+        const struct sandbox_view v = sandbox_view(c->sandbox);
+
         s = (struct sandbox_json){ .record = v.record,
                                    .expires_ns = v.expires_ns,
                                    .deadline_ns = v.deadline_ns,
-                                   .step = v.step };
-        if (sandbox_egress(c->sandbox, &egress))
-            s.egress = &egress;
-        s.brought = sandbox_last_sync(c->sandbox);
+                                   .machine = c->caller.admin,
+                                   .step = v.step,
+                                   .egress = sandbox_egress(c->sandbox, &egress) ? &egress : NULL,
+                                   .brought = sandbox_last_sync(c->sandbox) };
     }
-    s.machine = c->caller.admin;
-    call_answer(c, status, sandbox_write, &s);
+    call_answer(c, 200, sandbox_write, &s);
 }
 
 /* --- create --- */
@@ -158,12 +155,11 @@ static void write_sandboxes(struct json_writer *w, const void *listing)
 
     for (size_t i = 0; i < l->query.n - has_next_page(l); i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
-        const struct sandbox_json shown = { .record = r,
-                                            .expires_ns = control_expires_ns(control, r),
-                                            .deadline_ns = control_deadline_ns(control, r),
-                                            .machine = l->call->caller.admin };
 
-        sandbox_write(w, &shown);
+        sandbox_write(w, &(struct sandbox_json){ .record = r,
+                                                 .expires_ns = control_expires_ns(control, r),
+                                                 .deadline_ns = control_deadline_ns(control, r),
+                                                 .machine = l->call->caller.admin });
     }
 }
 
@@ -198,43 +194,39 @@ static void on_sandboxes_listed(struct store_query *q, int r, const struct err *
     call_settle_as(l->call, r, e, 200, &sandbox_list, l);
 }
 
-static int read_list_cursor(struct call *c, struct store_query *q)
+static bool read_list_cursor(struct call *c, struct store_query *q)
 {
     struct str text, time, id;
     int r = call_query(c, "cursor", &text);
 
     if (r <= 0)
-        return r;
+        return r == 0;
     id = str_cut(text, '.', &time);
-    if (!str_to_i64(time, &q->after.created_ns) || !id_valid("sbx_", id) ||
-        !str_copy(id, q->after.id, sizeof q->after.id)) {
-        call_fail_with(c, 400, "invalid",
-                       "cursor: not a cursor of this daemon; use `next` of the previous page");
-        return -1;
-    }
-    return 0;
+    return (str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
+            str_copy(id, q->after.id, sizeof q->after.id)) ||
+           call_fail_with(c, 400, "invalid",
+                          "cursor: not a cursor of this daemon; use `next` of the previous page");
 }
 
-static int add_state_filter(struct call *c, struct str name, uint32_t *states)
+static bool add_state_filter(struct call *c, struct str name, uint32_t *states)
 {
     enum sandbox_state s;
     char text[64];
 
     if (str_eq(name, STR("all"))) {
         *states = (1u << SANDBOX_STATE_COUNT_) - 1;
-        return 0;
+        return true;
     }
     if (!sandbox_state_find(name, &s)) {
         snprintf(text, sizeof text, "state: there is no state '%.20s'", name.n ? name.p : "");
-        call_fail_with(c, 400, "invalid", text);
-        return -1;
+        return call_fail_with(c, 400, "invalid", text);
     }
     *states |= 1u << s;
-    return 0;
+    return true;
 }
 
 /* Repeated parameters: state=a&state=b, label=k=v. */
-static int read_list_filters(struct call *c, struct store_query *q)
+static bool read_list_filters(struct call *c, struct store_query *q)
 {
     size_t labels_max = c->caller.labels.n + REQUEST_LABELS_MAX;
     struct json_pair *labels = arena_array(&c->own, labels_max, sizeof *labels);
@@ -243,32 +235,30 @@ static int read_list_filters(struct call *c, struct store_query *q)
     size_t n = 0;
     struct err e;
 
-    for (size_t i = 0; i < c->caller.labels.n;
-         i++) /* all of them: they bound what the caller sees */
+    /* all of them: they bound what the caller sees */
+    for (size_t i = 0; i < c->caller.labels.n; i++)
         labels[n++] = c->caller.labels.p[i];
     while (url_next(&rest, &p)) {
         if (!str_eq(p.name, STR("state")) && !str_eq(p.name, STR("label")))
             continue;
         if (url_decode(p.value, true, &c->arena, &value, &e) < 0) {
             call_fail(c, &e);
-            return -1;
+            return false;
         }
         if (p.name.p[0] == 's') {
-            if (add_state_filter(c, value, &q->states) < 0)
-                return -1;
+            if (!add_state_filter(c, value, &q->states))
+                return false;
             continue;
         }
         value = str_cut(value, '=', &key);
-        if (!value.p || n >= labels_max) {
-            call_fail_with(c, 400, "invalid", "label: write NAME=VALUE, 32 times at most");
-            return -1;
-        }
+        if (!value.p || n >= labels_max)
+            return call_fail_with(c, 400, "invalid", "label: write NAME=VALUE, 32 times at most");
         labels[n++] = (struct json_pair){ arena_dup(&c->own, key), arena_dup(&c->own, value) };
     }
     q->labels = (struct json_map){ labels, n };
     if (!q->states)
         q->states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
-    return 0;
+    return true;
 }
 
 static void rest_list_sandboxes(struct call *c)
@@ -279,7 +269,7 @@ static void rest_list_sandboxes(struct call *c)
 
     l->call = c;
     call_own_arena(c, &l->query.arena, 0); /* control sets its limit */
-    if (read_list_filters(c, &l->query) < 0 || read_list_cursor(c, &l->query) < 0 ||
+    if (!read_list_filters(c, &l->query) || !read_list_cursor(c, &l->query) ||
         call_query(c, "profile", &l->query.profile) < 0 ||
         call_query_number(c, "limit", LIST_MAX, &limit) < 0)
         return;
@@ -291,11 +281,6 @@ static void rest_list_sandboxes(struct call *c)
 }
 
 /* --- one --- */
-
-static void rest_get_sandbox(struct call *c)
-{
-    answer_with_sandbox(c, 200);
-}
 
 static void recreate_sandbox(struct call *c, bool replaced);
 
@@ -317,7 +302,7 @@ static void on_sandbox_changed(struct sandbox_op *op, int r, const struct err *e
     if (r < 0)
         fail_with_changes(c, e);
     else
-        answer_with_sandbox(c, 200);
+        answer_with_sandbox(c);
     call_unref(c);
 }
 
@@ -343,10 +328,9 @@ static int read_query_word(struct call *c, const char *name, const char *const *
         return r < 0 ? -1 : preset;
     while (words[i] && !str_eq(v, str_from(words[i])))
         i++;
-    if (words[i])
-        return i;
-    call_fail_with(c, 400, "invalid", wanted);
-    return -1;
+    if (!words[i])
+        call_fail_with(c, 400, "invalid", wanted);
+    return words[i] ? i : -1;
 }
 
 static void begin_destroy(struct call *c, bool then_create)
@@ -371,7 +355,7 @@ static void rest_destroy_sandbox(struct call *c)
     if (c->sandbox)
         begin_destroy(c, false);
     else
-        answer_with_sandbox(c, 200); /* already destroyed: idempotent */
+        answer_with_sandbox(c); /* already destroyed: idempotent */
 }
 
 /* Reads the resolved request from the record, which is a valid request itself. */
@@ -418,50 +402,35 @@ static void on_recreation_checked(struct create_op *op, int r, const struct err 
 }
 
 /* Checks before the destroy whether the new sandbox could be created. */
-static void check_recreation(struct call *c)
+static void rest_recreate_sandbox(struct call *c)
 {
     const struct json *v;
     const char *id;
     struct err e;
-    int r = read_recorded_request(c, &id, &v, &e);
+    int r;
 
-    if (r < 0)
+    if (!caller_may(&c->caller, VERB_CREATE))
+        call_fail_with(c, 403, "denied", "this token does not allow 'create'");
+    else if (!c->sandbox)
+        recreate_sandbox(c, false);
+    else if ((r = read_recorded_request(c, &id, &v, &e)) < 0)
         fail_recreation(c, id, r, &e);
     else
         start_creation(c, v, id, c->sandbox, false);
 }
 
-static void rest_recreate_sandbox(struct call *c)
-{
-    if (!caller_may(&c->caller, VERB_CREATE))
-        call_fail_with(c, 403, "denied", "this token does not allow 'create'");
-    else if (!c->sandbox)
-        recreate_sandbox(c, false);
-    else
-        check_recreation(c);
-}
-
-struct extend_request {
-    int64_t duration_ns;
-};
-
 static const struct json_field extend_fields[] = {
-    { "duration", JSON_KIND_DURATION, JSON_AT(struct extend_request, duration_ns), .required = true,
-      .min = 1000000000, .max = INT64_C(31536000000000000), .doc = "New lifetime, from now." },
+    { "duration", JSON_KIND_DURATION, .size = sizeof(int64_t), .required = true, .min = 1000000000,
+      .max = INT64_C(31536000000000000), .doc = "New lifetime, from now." },
 };
-static const size_t extend_field_count = COUNT_OF(extend_fields);
 
 static void rest_extend_sandbox(struct call *c)
 {
-    struct extend_request q = { 0 };
-    struct err e;
+    int64_t duration_ns = 0;
 
-    if (json_bind(c->json, extend_fields, extend_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    sandbox_extend(c->sandbox, &c->caller.actor, q.duration_ns,
-                   call_sandbox_op(c, on_sandbox_changed));
+    if (call_read(c, &duration_ns))
+        sandbox_extend(c->sandbox, &c->caller.actor, duration_ns,
+                       call_sandbox_op(c, on_sandbox_changed));
 }
 
 const struct route routes_sandboxes[] = {
@@ -470,7 +439,7 @@ const struct route routes_sandboxes[] = {
       .status = 201 },
     { H1_GET, VERB_READ, "/v1/sandboxes", 0, rest_list_sandboxes, "List sandboxes",
       .answer = "SandboxList", .query = "state* label* profile limit cursor" },
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_get_sandbox, "Show a sandbox",
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, answer_with_sandbox, "Show a sandbox",
       .answer = "Sandbox" },
     { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_destroy_sandbox,
       "Destroy a sandbox", .answer = "Sandbox", .query = "sync unsynced" },
@@ -479,7 +448,6 @@ const struct route routes_sandboxes[] = {
       .query = "sync unsynced" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, rest_extend_sandbox,
-      "Extend the lifetime of a sandbox", .fields = extend_fields,
-      .field_count = &extend_field_count, .answer = "Sandbox" },
+      "Extend the lifetime of a sandbox", ROUTE_FIELDS(extend_fields), .answer = "Sandbox" },
     { .path = NULL },
 };

@@ -64,11 +64,6 @@ static void rest_get_host_key(struct call *c)
 
 /* --- encoders of the connection --- */
 
-static void on_ssh_failed(struct exec *x, const struct err *e)
-{
-    call_fail_sandbox(x->call, e, sandbox_view(x->call->sandbox).record->id, x->op.process.step);
-}
-
 static void on_ssh_ended(struct exec *x, const struct backend_end *end)
 {
     http_end(call_take_exchange(x->call));
@@ -97,13 +92,8 @@ static const struct exec_encoder encoder_ssh_pass = {
     .started = on_ssh_started_pass,
     .output = NULL,
     .ended = on_ssh_ended,
-    .failed = on_ssh_failed,
+    .failed = exec_fail_plain,
 };
-
-static struct exec *exec_of_exchange(struct http_exchange *h)
-{
-    return ((struct call *)http_state(h))->state;
-}
 
 static void on_ssh_input_room(struct exec *x)
 {
@@ -113,13 +103,17 @@ static void on_ssh_input_room(struct exec *x)
 
 static void on_ssh_client_data(struct http_exchange *h, struct str data)
 {
-    if (!exec_input(exec_of_exchange(h), data))
+    struct call *c = http_state(h);
+
+    if (!exec_input(c->state, data))
         http_body_pause(h);
 }
 
 static void on_ssh_drain(struct http_exchange *h)
 {
-    exec_resume(exec_of_exchange(h));
+    struct call *c = http_state(h);
+
+    exec_resume(c->state);
 }
 
 static bool on_ssh_started_copy(struct exec *x)
@@ -148,7 +142,7 @@ static const struct exec_encoder encoder_ssh_copy = {
     .started = on_ssh_started_copy,
     .output = on_ssh_output,
     .ended = on_ssh_ended,
-    .failed = on_ssh_failed,
+    .failed = exec_fail_plain,
 };
 
 /* --- the request --- */
@@ -166,7 +160,6 @@ static const struct json_field fields[] = {
     { "agent", JSON_KIND_BOOL, JSON_AT(struct ssh_request, agent),
       .doc = "The client's agent may be forwarded." },
 };
-static const size_t field_count = COUNT_OF(fields);
 
 /* State between the request and the start of its server. */
 struct ssh_call {
@@ -207,45 +200,33 @@ static void on_ssh_kit_supplied(struct ssh_order *o, int r, const struct err *e,
                                 const struct ssh_kit *kit)
 {
     struct ssh_call *s = container_of(o, struct ssh_call, order);
-    struct call *c = s->call;
 
     if (r < 0)
-        call_fail(c, e);
-    else if (c->x)
+        call_fail(s->call, e);
+    else if (s->call->x)
         start_ssh_server(s, kit);
-    call_unref(c);
-}
-
-static bool read_ssh_request(struct call *c, struct ssh_call *s)
-{
-    const struct h1_head *h = &http_request(c->x)->head;
-    struct err e;
-    int r = json_bind(c->json, fields, field_count, &s->request, &c->arena, &e);
-
-    if (r >= 0)
-        r = err_wrap(&e, ssh_public_key_read(str_from(s->request.public_key), &s->key, &e),
-                     "public_key");
-    if (r < 0) {
-        call_fail(c, &e);
-        return false;
-    }
-    if (!h->upgrade || !str_eq(h->proto, STR(PROTOCOL))) {
-        call_fail_with(c, 400, "invalid", "this needs 'Upgrade: " PROTOCOL "'");
-        return false;
-    }
-    return true;
+    call_unref(s->call);
 }
 
 static void rest_connect_ssh(struct call *c)
 {
+    const struct h1_head *h = &http_request(c->x)->head;
     struct ssh_call *s = call_state(c, sizeof *s, NULL);
+    struct err e;
 
     *s = (struct ssh_call){ .call = c, .order.done = on_ssh_kit_supplied };
     call_own_buf(c, &s->key, SSH_KEY_LINE_MAX);
-    if (!read_ssh_request(c, s))
+    if (!call_read(c, &s->request))
         return;
-    call_ref(c);
-    ssh_supply_order(c->api, &s->order);
+    if (err_wrap(&e, ssh_public_key_read(str_from(s->request.public_key), &s->key, &e),
+                 "public_key") < 0) {
+        call_fail(c, &e);
+    } else if (!h->upgrade || !str_eq(h->proto, STR(PROTOCOL))) {
+        call_fail_with(c, 400, "invalid", "this needs 'Upgrade: " PROTOCOL "'");
+    } else {
+        call_ref(c);
+        ssh_supply_order(c->api, &s->order);
+    }
 }
 
 const struct route routes_ssh[] = {
@@ -253,8 +234,7 @@ const struct route routes_ssh[] = {
       "The SSH host key of a sandbox", .answer = "Ssh" },
     { H1_POST, VERB_EXEC, "/v1/sandboxes/{id}/ssh",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE | ROUTE_LONG, rest_connect_ssh,
-      "Connect to an SSH server that is started inside", .fields = fields,
-      .field_count = &field_count, .status = 101 },
+      "Connect to an SSH server that is started inside", ROUTE_FIELDS(fields), .status = 101 },
     { .path = NULL },
 };
 

@@ -29,7 +29,6 @@ static const struct json_field sync_fields[] = {
     { "accept_all", JSON_KIND_BOOL, JSON_AT(struct sync_request, accept_all),
       .doc = "The same for every path that is held back." },
 };
-static const size_t sync_field_count = COUNT_OF(sync_fields);
 
 struct sync_call {
     struct call *call;
@@ -90,31 +89,20 @@ const struct json_field sync_answer_fields[SYNC_ANSWER_FIELDS] = {
 const struct json_shape synced_answer = { "Synced", sync_answer_fields, SYNCED_FIELDS };
 static const struct json_shape sync_answer = { "SyncReport", JSON_FIELDS(sync_answer_fields) };
 
-static void answer_sync_report(const struct sync_call *s)
+static void on_workspace_synced(struct workspace_op *op, int r, const struct err *e)
 {
+    struct sync_call *s = container_of(op, struct sync_call, op);
     const struct sync_answer a = {
-        .sandbox_id = sandbox_view(s->call->sandbox).record->id,
-        .op = &s->op,
+        .sandbox_id = call_sandbox_id(s->call),
+        .op = op,
         .dry_run = s->dry_run,
-        .hint = s->op.report.count[SYNC_SENSITIVE]
+        .hint = op->report.count[SYNC_SENSITIVE]
                     ? "changes and deletions with the action 'sensitive' were held back; review "
                       "them, then sync again with accept: [PATH, ...] or accept_all: true"
                     : NULL,
     };
 
-    call_answer_as(s->call, 200, &sync_answer, &a);
-}
-
-static void on_workspace_synced(struct workspace_op *op, int r, const struct err *e)
-{
-    struct sync_call *s = container_of(op, struct sync_call, op);
-    struct call *c = s->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        answer_sync_report(s);
-    call_unref(c);
+    call_settle_as(s->call, r, e, 200, &sync_answer, &a);
 }
 
 static void on_sync_progress(struct workspace_op *op, uint64_t bytes)
@@ -126,14 +114,11 @@ static void on_sync_progress(struct workspace_op *op, uint64_t bytes)
  * them; a model or program with a token may not. The supervisor checks the connection again. */
 static bool may_accept(struct call *c, const struct sync_request *q)
 {
-    if (!q->accept.n && !q->accept_all)
-        return true;
-    if (http_peer(c->x)->is_unix && !c->caller.by_token && !c->caller.peer)
-        return true;
-    call_fail_with(c, 403, "denied",
-                   "accept: only the user of the workspace may accept held-back files, on the "
-                   "daemon's unix socket");
-    return false;
+    return (!q->accept.n && !q->accept_all) ||
+           (http_peer(c->x)->is_unix && !c->caller.by_token && !c->caller.peer) ||
+           call_fail_with(c, 403, "denied",
+                          "accept: only the user of the workspace may accept held-back files, on "
+                          "the daemon's unix socket");
 }
 
 /* Deletions inside are applied outside, as for a destroy. */
@@ -143,11 +128,7 @@ static void rest_sync_workspace(struct call *c)
     struct sync_call *s;
     struct err e;
 
-    if (json_bind(c->json, sync_fields, sync_field_count, &q, &c->arena, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    if (!may_accept(c, &q))
+    if (!call_read(c, &q) || !may_accept(c, &q))
         return;
     if (event_share_check(c->api->control, sandbox_view(c->sandbox).record->owner, &c->caller.actor,
                           &e) < 0) {
@@ -171,8 +152,8 @@ static void rest_sync_workspace(struct call *c)
 
 const struct route routes_sync[] = {
     { H1_POST, VERB_FILES, "/v1/sandboxes/{id}/sync", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
-      rest_sync_workspace, "Sync the changes of a mirrored workspace back", .fields = sync_fields,
-      .field_count = &sync_field_count, .answer = "SyncReport" },
+      rest_sync_workspace, "Sync the changes of a mirrored workspace back",
+      ROUTE_FIELDS(sync_fields), .answer = "SyncReport" },
     { .path = NULL },
 };
 

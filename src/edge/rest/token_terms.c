@@ -10,29 +10,17 @@
 
 static const char *const accesses[] = { "ro", "rw", NULL };
 
-const char *const terms_preset_names[] = { "agent", "ci", "e2b", "daytona", NULL };
-
 /* SDKs create sandboxes by the thousand and expect internet access; agents have the limits of their
  * role. */
+#define LIMITS(hour, day, at_once, calls_)                                                         \
+    .per_hour = (hour), .per_day = (day), .concurrent = (at_once), .calls = (calls_)
+#define PUBLIC .network = { TOKEN_PUBLIC, sizeof TOKEN_PUBLIC - 1 }
+
 static const struct token_terms presets[] = {
-    { .preset = "agent",
-      .per_hour = TOKEN_UNSET,
-      .per_day = TOKEN_UNSET,
-      .concurrent = TOKEN_UNSET,
-      .calls = TOKEN_UNSET },
-    { .preset = "ci", .per_hour = 1000, .per_day = 50000, .concurrent = 50, .calls = 6000 },
-    { .preset = "e2b",
-      .per_hour = 10000,
-      .per_day = 1000000,
-      .concurrent = 2000,
-      .calls = 60000,
-      .network = { TOKEN_PUBLIC, sizeof TOKEN_PUBLIC - 1 } },
-    { .preset = "daytona",
-      .per_hour = 10000,
-      .per_day = 1000000,
-      .concurrent = 2000,
-      .calls = 60000,
-      .network = { TOKEN_PUBLIC, sizeof TOKEN_PUBLIC - 1 } },
+    { .preset = "agent", LIMITS(TOKEN_UNSET, TOKEN_UNSET, TOKEN_UNSET, TOKEN_UNSET) },
+    { .preset = "ci", LIMITS(1000, 50000, 50, 6000) },
+    { .preset = "e2b", LIMITS(10000, 1000000, 2000, 60000), PUBLIC },
+    { .preset = "daytona", LIMITS(10000, 1000000, 2000, 60000), PUBLIC },
 };
 
 #define AT(member)   JSON_AT(struct terms_request, member)
@@ -64,11 +52,14 @@ const struct json_field terms_capability_fields[TERMS_CAPABILITY_FIELDS] = {
       .doc = "Processors of its sandboxes without approval." },
 };
 
-static void find_preset(const char *name, struct token_terms *ret)
+static bool find_preset(const char *name, struct token_terms *ret)
 {
-    for (size_t i = 0; name && i < COUNT_OF(presets); i++)
-        if (strcmp(presets[i].preset, name) == 0)
+    for (size_t i = 0; i < COUNT_OF(presets); i++)
+        if (strcmp(presets[i].preset, name) == 0) {
             *ret = presets[i];
+            return true;
+        }
+    return false;
 }
 
 static int read_network_list(const struct json *v, struct arena *a, struct str *ret, struct err *e)
@@ -113,7 +104,10 @@ int terms_read(const struct terms_request *q, struct arena *a, struct token_term
     struct token_terms t = TOKEN_TERMS_NONE;
     int r;
 
-    find_preset(q->preset, &t);
+    if (q->preset && !find_preset(q->preset, &t))
+        return err_set(e, ERR_INVALID,
+                       "preset: there is no '%.20s'; there are agent, ci, e2b and daytona",
+                       q->preset);
     if (q->limits.per_hour_given)
         t.per_hour = q->limits.per_hour;
     if (q->limits.per_day_given)
@@ -246,47 +240,38 @@ int terms_limit(const struct terms_request *q, const struct token_terms *maker,
 
 /* --- JSON --- */
 
-static void write_token_limit(struct json_writer *w, const char *key, int64_t n)
+/* `none`: the value of an absent limit. */
+static void write_token_limit(struct json_writer *w, const char *key, int64_t n, int64_t none)
 {
-    if (n == TOKEN_UNSET)
-        return;
-    json_field_int(w, key, n);
+    if (n != none)
+        json_field_int(w, key, n);
 }
 
 static void write_token_network(struct json_writer *w, struct str network)
 {
     struct str word;
 
-    json_key(w, STR("network"));
     if (!network.n) {
-        json_put_bool(w, false);
-        return;
+        json_field_bool(w, "network", false);
+    } else if (str_eq(network, STR(TOKEN_PUBLIC))) {
+        json_field_str(w, "network", network);
+    } else {
+        json_field_begin_array(w, "network");
+        while (network.n) {
+            network = str_cut(network, ' ', &word);
+            json_put_str(w, word);
+        }
+        json_end_array(w);
     }
-    if (str_eq(network, STR(TOKEN_PUBLIC))) {
-        json_put_str(w, network);
-        return;
-    }
-    json_begin_array(w);
-    while (network.n) {
-        network = str_cut(network, ' ', &word);
-        json_put_str(w, word);
-    }
-    json_end_array(w);
-}
-
-static void write_positive_limit(struct json_writer *w, const char *key, int64_t n)
-{
-    if (n)
-        write_token_limit(w, key, n);
 }
 
 void terms_write_limits(struct json_writer *w, const struct token_terms *t)
 {
     json_begin_object(w);
-    write_token_limit(w, "sandboxes_per_hour", t->per_hour);
-    write_token_limit(w, "minutes_per_day", t->per_day);
-    write_token_limit(w, "concurrent", t->concurrent);
-    write_token_limit(w, "calls_per_minute", t->calls);
+    write_token_limit(w, "sandboxes_per_hour", t->per_hour, TOKEN_UNSET);
+    write_token_limit(w, "minutes_per_day", t->per_day, TOKEN_UNSET);
+    write_token_limit(w, "concurrent", t->concurrent, TOKEN_UNSET);
+    write_token_limit(w, "calls_per_minute", t->calls, TOKEN_UNSET);
     json_end_object(w);
 }
 
@@ -296,8 +281,8 @@ void terms_write_capabilities(struct json_writer *w, const struct token_terms *t
     write_token_network(w, t->network);
     if (t->filesystem != TOKEN_FILES_ANY)
         json_field_cstr(w, "filesystem", accesses[t->filesystem == TOKEN_FILES_RW]);
-    write_positive_limit(w, "duration_s", t->duration_s);
-    write_positive_limit(w, "memory_mb", t->memory_mb);
+    write_token_limit(w, "duration_s", t->duration_s, 0);
+    write_token_limit(w, "memory_mb", t->memory_mb, 0);
     if (t->cpu_milli)
         json_field_double(w, "cpu_quota", (double)t->cpu_milli / 1000);
     json_end_object(w);

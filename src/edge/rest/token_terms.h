@@ -27,9 +27,8 @@ struct terms_request {
 enum { TERMS_LIMIT_FIELDS = 4, TERMS_CAPABILITY_FIELDS = 5 };
 extern const struct json_field terms_limit_fields[TERMS_LIMIT_FIELDS];
 extern const struct json_field terms_capability_fields[TERMS_CAPABILITY_FIELDS];
-extern const char *const terms_preset_names[];
 
-/* Reads the requested terms; strings are on the arena. */
+/* Reads the requested terms, on those of the preset; strings are on the arena. */
 int terms_read(const struct terms_request *q, struct arena *a, struct token_terms *ret,
                struct err *e);
 

@@ -35,20 +35,15 @@ static void write_verbs(struct json_writer *w, const char *name, const void *ans
     json_end_array(w);
 }
 
-static void write_limits(struct json_writer *w, const char *name, const void *answer)
+static void write_terms(struct json_writer *w, const char *name, const void *answer)
 {
-    const struct token_answer *a = answer;
+    const struct token_terms *t = &((const struct token_answer *)answer)->record->terms;
 
     json_key(w, str_from(name));
-    terms_write_limits(w, &a->record->terms);
-}
-
-static void write_capabilities(struct json_writer *w, const char *name, const void *answer)
-{
-    const struct token_answer *a = answer;
-
-    json_key(w, str_from(name));
-    terms_write_capabilities(w, &a->record->terms);
+    if (strcmp(name, "limits") == 0)
+        terms_write_limits(w, t);
+    else
+        terms_write_capabilities(w, t);
 }
 
 #define AT(member) JSON_AT(struct token_answer, member)
@@ -67,8 +62,8 @@ static const struct json_field token_answer_fields[] = {
     { "egress", JSON_KIND_TEXT, AT(egress), .names = egress_reach_names },
     { "gateway", JSON_KIND_BOOL, RECORD(gateway) },
     { "preset", JSON_KIND_CHARS, RECORD(terms.preset), .optional = true },
-    { "limits", JSON_KIND_OBJECT, .required = true, .write = write_limits },
-    { "capabilities", JSON_KIND_OBJECT, .required = true, .write = write_capabilities },
+    { "limits", JSON_KIND_OBJECT, .required = true, .write = write_terms },
+    { "capabilities", JSON_KIND_OBJECT, .required = true, .write = write_terms },
     { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
     { "expires_at", JSON_KIND_TIME, RECORD(expires_ns) },
     { "revoked_at", JSON_KIND_TIME, RECORD(revoked_ns) },
@@ -116,11 +111,6 @@ static void write_tokens(struct json_writer *w, const void *call)
 
 static const struct json_shape token_list = { "TokenList",
                                               JSON_LIST("tokens", "Token", write_tokens) };
-
-static void rest_list_tokens(struct call *c)
-{
-    call_answer_as(c, 200, &token_list, c);
-}
 
 /* --- create --- */
 
@@ -177,7 +167,6 @@ static const struct json_field token_fields[] = {
     { "daytona", JSON_KIND_BOOL, JSON_AT(struct token_request, daytona),
       .doc = "Include the URL for Daytona clients in the answer." },
 };
-static const size_t token_field_count = COUNT_OF(token_fields);
 
 struct token_call {
     struct call *call;
@@ -238,13 +227,12 @@ static void answer_new_token(struct token_call *t)
 static void on_token_created(struct token_op *op, int r, const struct err *e)
 {
     struct token_call *t = container_of(op, struct token_call, op);
-    struct call *c = t->call;
 
     if (r < 0)
-        call_fail(c, e);
-    else if (c->x)
+        call_fail(t->call, e);
+    else if (t->call->x)
         answer_new_token(t);
-    call_unref(c);
+    call_unref(t->call);
 }
 
 /* Reads the verbs; the default is the maker's verbs without admin, so that administrator rights are
@@ -305,22 +293,6 @@ static int check_maker_rights(const struct caller *who, const struct token_reque
     return check_token_labels(&q->labels, &who->labels, e);
 }
 
-/* A token's egress ceiling also limits the tokens made with it. */
-static uint32_t narrow_egress(const struct caller *maker, unsigned asked)
-{
-    uint32_t egress = asked == EGRESS_REACH_LOCAL ? 0 : asked + 1;
-
-    return maker->egress && (!egress || egress > maker->egress) ? maker->egress : egress;
-}
-
-static bool is_preset(const char *name)
-{
-    for (size_t i = 0; terms_preset_names[i]; i++)
-        if (strcmp(terms_preset_names[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Reads the terms: unlimited for administrators, within the maker's for tokens. */
 static int read_token_terms(struct call *c, struct token_request *q, struct token_terms *ret,
                             struct err *e)
@@ -335,10 +307,6 @@ static int read_token_terms(struct call *c, struct token_request *q, struct toke
 
     if (!q->terms.preset)
         q->terms.preset = q->e2b ? "e2b" : q->daytona ? "daytona" : NULL;
-    if (q->terms.preset && !is_preset(q->terms.preset))
-        return err_set(e, ERR_INVALID,
-                       "preset: there is no '%.20s'; there are agent, ci, e2b and daytona",
-                       q->terms.preset);
     r = terms_read(&q->terms, &c->arena, ret, e);
     if (r < 0 || !c->caller.by_token || c->caller.admin)
         return r;
@@ -356,8 +324,9 @@ static void rest_create_token(struct call *c)
     uint64_t verbs;
     struct err e;
 
-    if (json_bind(c->json, token_fields, token_field_count, &q, &c->arena, &e) < 0 ||
-        read_token_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
+    if (!call_read(c, &q))
+        return;
+    if (read_token_verbs(&q.verbs, &c->caller, &verbs, &e) < 0 ||
         check_maker_rights(&c->caller, &q, verbs, &e) < 0 ||
         read_token_terms(c, &q, &terms, &e) < 0) {
         call_fail(c, &e);
@@ -376,7 +345,10 @@ static void rest_create_token(struct call *c)
     r->labels = q.labels;
     r->gateway = q.gateway;
     r->role = q.role;
-    r->egress = narrow_egress(&c->caller, q.egress);
+    /* A token's egress ceiling also limits the tokens made with it. */
+    r->egress = q.egress == EGRESS_REACH_LOCAL ? 0 : q.egress + 1;
+    if (c->caller.egress && (!r->egress || r->egress > c->caller.egress))
+        r->egress = c->caller.egress;
     r->terms = terms;
     r->expires_ns = clock_wall() + q.ttl_ns;
     call_ref(c);
@@ -387,13 +359,7 @@ static void rest_create_token(struct call *c)
 
 static void on_token_revoked(struct token_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct token_call, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer_empty(c);
-    call_unref(c);
+    call_settle(container_of(op, struct token_call, op)->call, r, e);
 }
 
 /* Keeps the connection of a token that revokes itself, or its maker, open for the answer. */
@@ -417,9 +383,10 @@ static void rest_revoke_token(struct call *c)
 }
 
 const struct route routes_tokens[] = {
-    { H1_GET, VERB_ADMIN, "/v1/tokens", 0, rest_list_tokens, "List tokens", .answer = "TokenList" },
+    { H1_GET, VERB_ADMIN, "/v1/tokens", 0, call_answer_route, "List tokens", .answer = "TokenList",
+      .with = &token_list },
     { H1_POST, VERB_ADMIN, "/v1/tokens", ROUTE_JSON, rest_create_token, "Make a token",
-      token_fields, &token_field_count, .answer = "NewToken", .status = 201 },
+      ROUTE_FIELDS(token_fields), .answer = "NewToken", .status = 201 },
     { H1_DELETE, VERB_ADMIN, "/v1/tokens/{id}", 0, rest_revoke_token, "Revoke a token",
       .status = 204 },
     { .path = NULL },

@@ -77,7 +77,6 @@ static const struct json_field explain_fields[] = {
     { "client", JSON_KIND_STR, JSON_AT(struct explain_request, client), .max = RECORD_TOOL_MAX - 1,
       .doc = "Kind of client." },
 };
-static const size_t explain_field_count = COUNT_OF(explain_fields);
 
 struct trust_explanation {
     struct trust_case asked;
@@ -118,8 +117,9 @@ static void rest_explain_trust(struct call *c)
     struct trust_explanation x;
     struct err e;
 
-    if (json_bind(c->json, explain_fields, explain_field_count, &q, &c->arena, &e) < 0 ||
-        read_explain_capabilities(c, &q, &sandbox, &e) < 0) {
+    if (!call_read(c, &q))
+        return;
+    if (read_explain_capabilities(c, &q, &sandbox, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -152,14 +152,11 @@ static const struct json_field evaluate_fields[] = {
     { "capabilities", JSON_KIND_ANY, JSON_AT(struct explain_request, capabilities),
       .doc = "Capabilities of the sandbox; default: those of args.sandbox_id." },
 };
-static const size_t evaluate_field_count = COUNT_OF(evaluate_fields);
 
 static void on_trust_evaluated(struct trust_op *op, int r, const struct err *e)
 {
-    struct trust_evaluation *x = container_of(op, struct trust_evaluation, op);
-    struct call *c = x->call;
-
-    call_settle_as(c, r, e, 200, &trust_evaluation_answer, &op->verdict);
+    call_settle_as(container_of(op, struct trust_evaluation, op)->call, r, e, 200,
+                   &trust_evaluation_answer, &op->verdict);
 }
 
 /* Answers the replay of an evaluation that a master approved; its requester reads this result. */
@@ -175,13 +172,11 @@ static void answer_approved_evaluation(struct call *c)
 
 static void rest_evaluate_trust(struct call *c)
 {
-    struct trust_evaluation *x = arena_alloc(&c->own, sizeof *x);
+    struct trust_evaluation *x = call_alloc(c, 1, sizeof *x);
     struct explain_request q = { 0 };
     struct err e;
 
-    if (!x)
-        abort();
-    *x = (struct trust_evaluation){ .call = c };
+    x->call = c;
     if (c->approved) {
         answer_approved_evaluation(c);
         return;
@@ -191,8 +186,9 @@ static void rest_evaluate_trust(struct call *c)
                        "a verdict is about a token or a session: send a token, or Sandboxer-Peer");
         return;
     }
-    if (json_bind(c->json, evaluate_fields, evaluate_field_count, &q, &c->arena, &e) < 0 ||
-        read_explain_capabilities(c, &q, &x->sandbox, &e) < 0) {
+    if (!call_read(c, &q))
+        return;
+    if (read_explain_capabilities(c, &q, &x->sandbox, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -216,10 +212,10 @@ const struct route routes_trust[] = {
     { H1_POST, VERB_READ, "/v1/trust/validate", ROUTE_TEXT, rest_validate_trust_policy,
       "Check a tool policy", .answer = "TrustVerdict" },
     { H1_POST, VERB_READ, "/v1/trust/explain", ROUTE_JSON | ROUTE_CONTENT, rest_explain_trust,
-      "Explain the verdict of the policy", explain_fields, &explain_field_count,
+      "Explain the verdict of the policy", ROUTE_FIELDS(explain_fields),
       .answer = "TrustExplanation" },
     { H1_POST, VERB_READ, EVALUATE, ROUTE_JSON, rest_evaluate_trust,
-      "Request a verdict for a call that is made elsewhere", evaluate_fields, &evaluate_field_count,
+      "Request a verdict for a call that is made elsewhere", ROUTE_FIELDS(evaluate_fields),
       .answer = "TrustEvaluation" },
     { .path = NULL },
 };
