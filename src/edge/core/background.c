@@ -8,11 +8,6 @@
 #include "edge/core/operation.h"
 #include "base/own.h"
 
-static void release_background(void *state)
-{
-    background_done(state);
-}
-
 static void on_background_client_gone(struct call *c)
 {
     struct background *b = c->state;
@@ -22,7 +17,7 @@ static void on_background_client_gone(struct call *c)
 
 void *background_new(struct call *c, size_t size, size_t input_max, void (*on_end)(void *state))
 {
-    struct background *b = call_state(c, size, on_end ? on_end : release_background);
+    struct background *b = call_state(c, size, on_end ? on_end : background_done);
 
     b->call = c;
     buf_init(&b->input, input_max);
@@ -30,8 +25,10 @@ void *background_new(struct call *c, size_t size, size_t input_max, void (*on_en
     return b;
 }
 
-void background_done(struct background *b)
+void background_done(void *state)
 {
+    struct background *b = state;
+
     watcher_stop(&b->watcher);
     process_unref(b->process);
     buf_done(&b->input);

@@ -26,7 +26,7 @@ struct background {
  * client disconnects. on_end: as of call_state(), must call background_done(); NULL: that is all.
  * A state with more to stop when the client disconnects replaces the call's on_gone. */
 void *background_new(struct call *c, size_t size, size_t input_max, void (*on_end)(void *state));
-void background_done(struct background *b);
+void background_done(void *state);
 
 /* Starts a process; the strings of the request live as long as the call. `started` is called unless
  * the client has disconnected; on success, b->process is set. */

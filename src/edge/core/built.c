@@ -207,8 +207,8 @@ static void save_templates(struct api *a, const struct built *new, const char *w
         done(user, r, &e);
         return;
     }
-    s = calloc(1, sizeof *s);
-    if (!s || buf_add_c(&text, '\0') < 0)
+    s = new0(sizeof *s);
+    if (buf_add_c(&text, '\0') < 0)
         abort();
     templates_free(a->templates);
     a->templates = next;
@@ -216,13 +216,6 @@ static void save_templates(struct api *a, const struct built *new, const char *w
     store_txn_begin(&s->txn, control_store(a->control));
     store_set(&s->txn, SETTING, text.p);
     store_commit(&s->txn, on_templates_saved);
-}
-
-static bool is_template_of(const struct api *a, const struct account *of, const struct snapshot *s)
-{
-    struct account other = account_of(a->control, s->record.owner, s->record.family);
-
-    return account_is(&other, of);
 }
 
 /* A template belongs to the owner of its snapshot. */
@@ -237,13 +230,15 @@ static int check_owner_templates(const struct api *a, const char *owner, const c
         return 0;
     snprintf(who.owner, sizeof who.owner, "%s", owner);
     for (size_t i = 0; i < count_templates(a); i++) {
-        const struct snapshot *s =
-            instead && strcmp(template_at(a, i)->id, instead) == 0
-                ? NULL
-                : snapshot_find(a->control, &who, str_from(template_at(a, i)->snapshot));
+        const struct built *b = template_at(a, i);
+        const struct snapshot *s = snapshot_find(a->control, &who, str_from(b->snapshot));
+        struct account other;
 
-        n += s && is_template_of(a, &of, s);
-        related += s && of.part.n && str_eq(str_from(s->record.family), of.part);
+        if (!s || (instead && strcmp(b->id, instead) == 0))
+            continue;
+        other = account_of(a->control, s->record.owner, s->record.family);
+        n += account_is(&other, &of);
+        related += of.part.n && str_eq(str_from(s->record.family), of.part);
     }
     if (n >= BUILT_PER_OWNER)
         return err_set(e, ERR_QUOTA, "%s has %zu templates, the limit of one owner; delete some",

@@ -41,12 +41,6 @@ static bool has_prefix(const struct url_path *p, const char *const *prefixes)
     return false;
 }
 
-/* Whether a request without a route is of the dialect nevertheless. */
-static bool takes_unknown(const struct dialect *d, const struct url_path *p)
-{
-    return d->unknown && (!d->prefixes || has_prefix(p, d->prefixes));
-}
-
 /* Searches the routes of a dialect; NULL: the request may be of a later one. */
 static const struct route_entry *find_in_dialect(const struct dialect_set *s, size_t i,
                                                  enum h1_method m, const struct url_path *p,
@@ -59,7 +53,9 @@ static const struct route_entry *find_in_dialect(const struct dialect_set *s, si
     ret->allowed = 0;
     if (!p->slash || d->slash)
         found = route_index_find(&s->indexes[i], m, p, ret->params, &ret->allowed);
-    return found || !takes_unknown(d, p) ? found : &s->unknown[i];
+    if (found || !d->unknown || (d->prefixes && !has_prefix(p, d->prefixes)))
+        return found;
+    return &s->unknown[i];
 }
 
 int dialect_match(const struct dialect_set *s, const struct dialect_request *q, struct arena *a,

@@ -8,21 +8,10 @@
 
 enum { HTTPS = 443 };
 
-/* "PORT-ID" */
-static bool read_port_label(struct str label, struct domain_port *ret)
-{
-    struct str port, id = str_cut(label, '-', &port);
-    uint64_t number;
-
-    if (!id.n || !str_to_u64(port, &number) || number == 0 || number > UINT16_MAX)
-        return false;
-    *ret = (struct domain_port){ id, (uint16_t)number };
-    return true;
-}
-
 bool domain_read(struct str host, struct str domain, struct domain_port *ret)
 {
-    struct str label;
+    struct str label, port, id;
+    uint64_t number;
 
     *ret = (struct domain_port){ .id = { NULL, 0 } };
     if (h1_same(host, domain))
@@ -31,31 +20,29 @@ bool domain_read(struct str host, struct str domain, struct domain_port *ret)
         !h1_same((struct str){ host.p + host.n - domain.n, domain.n }, domain))
         return false;
     label = (struct str){ host.p, host.n - domain.n - 1 };
-    return h1_same(label, STR("api")) || read_port_label(label, ret);
+    if (h1_same(label, STR("api")))
+        return true;
+    id = str_cut(label, '-', &port);
+    if (!id.n || !str_to_u64(port, &number) || number == 0 || number > UINT16_MAX)
+        return false;
+    *ret = (struct domain_port){ id, (uint16_t)number };
+    return true;
 }
 
-/* Some clients reject an underscore in names below a wildcard, so "sbx-4k7" is accepted for
- * "sbx_4k7". */
-static void restore_id_underscore(struct call *c)
+void domain_find(struct call *c)
 {
+    const char *name = c->api->config->domain.name;
     char *id;
 
-    if (!c->port.id.p || !str_starts(c->port.id, STR("sbx-")))
+    if (!name || !domain_read(http_request(c->x)->host.name, str_from(name), &c->port) ||
+        !c->port.id.p || !str_starts(c->port.id, STR("sbx-")))
         return;
+    /* Some clients reject an underscore in names below a wildcard. */
     id = arena_dup(&c->own, c->port.id);
     if (!id)
         abort(); /* a name is short, and nothing was allocated before */
     id[3] = '_';
     c->port.id.p = id;
-}
-
-bool domain_find(struct call *c)
-{
-    const char *name = c->api->config->domain.name;
-    bool known = name && domain_read(http_request(c->x)->host.name, str_from(name), &c->port);
-
-    restore_id_underscore(c);
-    return known;
 }
 
 bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS])

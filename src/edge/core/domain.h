@@ -21,9 +21,8 @@ struct domain_port {
 /* Parses a host name. False: it does not belong to the domain. */
 bool domain_read(struct str host, struct str domain, struct domain_port *ret);
 
-/* Parses the Host of a request into c->port. False: there is no configured domain, or the Host is
- * not part of it. */
-bool domain_find(struct call *c);
+/* Parses the Host of a request into c->port. */
+void domain_find(struct call *c);
 
 /* The domain and port as the client spells them, if it used a name of the API over HTTPS; otherwise
  * empty. */

@@ -135,11 +135,10 @@ static void finish_file_op(struct file_op *f)
 static int send_records(struct file_op *f, struct str data)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(SHOWN_MAX);
-    ssize_t used;
+    ssize_t used = buf_add(&f->records, data);
 
-    if (buf_add(&f->records, data) < 0)
-        return -1;
-    used = f->encoder->show(f, buf_str(&f->records), &text);
+    if (used >= 0)
+        used = f->encoder->show(f, buf_str(&f->records), &text);
     if (used < 0)
         return -1;
     buf_drop(&f->records, (size_t)used);
@@ -256,8 +255,8 @@ static void on_file_body(struct http_exchange *x, struct str data)
     f->body_over = data.n == 0;
     if (f->in < 0)
         return;
-    if (queue_file_piece(f, data) <
-        0) { /* cannot happen, since pieces are small and the body is paused; must not be stored */
+    if (queue_file_piece(f, data) < 0) {
+        /* cannot happen, since pieces are small and the body is paused; must not be stored */
         f->body_over = false;
         close_file_input(f);
         return;
@@ -331,17 +330,6 @@ static bool wants_part(const struct call *c)
     return false;
 }
 
-/* Chooses whether to compress. False: the call is answered. */
-static bool choose_file_coding(struct call *c, bool *ret)
-{
-    enum http_coding coding = http_coding(call_header(c, "Accept-Encoding"));
-
-    if (coding == HTTP_NO_CODING)
-        call_fail_with(c, 400, "invalid", "Accept-Encoding: must allow gzip, or identity");
-    *ret = coding == HTTP_GZIP && !wants_part(c);
-    return coding != HTTP_NO_CODING;
-}
-
 void file_op_start(struct call *c, const struct file_encoder *encoder, const char *const *paths,
                    const char *user, uint32_t mode)
 {
@@ -351,15 +339,17 @@ void file_op_start(struct call *c, const struct file_encoder *encoder, const cha
                                          .cwd = "/",
                                          .argv = paths,
                                          .mode = mode };
+    enum http_coding coding = http_coding(call_header(c, "Accept-Encoding"));
     struct file_op *f;
-    bool packed = false;
 
-    if (encoder->packs && !choose_file_coding(c, &packed))
+    if (encoder->packs && coding == HTTP_NO_CODING) {
+        call_fail_with(c, 400, "invalid", "Accept-Encoding: must allow gzip, or identity");
         return;
+    }
     f = call_state(c, sizeof *f, release_file_op);
     f->call = call_ref(c);
     f->encoder = encoder;
-    f->packer = packed ? gzip_new() : NULL;
+    f->packer = encoder->packs && coding == HTTP_GZIP && !wants_part(c) ? gzip_new() : NULL;
     f->in = f->out = -1;
     f->op.events = &events;
     f->op.actor = &c->caller.actor;

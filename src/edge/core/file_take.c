@@ -11,21 +11,10 @@
 
 enum { PIECE = 64 << 10 };
 
-/* " (the sandbox's disk limit is 256M)"; "" without one. */
-static void write_disk_limit(const struct backend_end *end, char ret[static EXEC_LIMIT_TEXT])
-{
-    char size[24];
-
-    units_show_bytes(end->disk_limit, size);
-    ret[0] = '\0';
-    if (end->disk_limit)
-        snprintf(ret, EXEC_LIMIT_TEXT, " (the sandbox's disk limit is %s)", size);
-}
-
 void file_failure(const struct backend_end *end, struct err *ret)
 {
     const char *why = end->msg && end->msg[0] ? end->msg : "the operation failed";
-    char limit[EXEC_LIMIT_TEXT];
+    char limit[EXEC_LIMIT_TEXT], size[24];
 
     *ret = (struct err){ .code = ERR_OK };
     if (end->how == BACKEND_LOST)
@@ -34,9 +23,10 @@ void file_failure(const struct backend_end *end, struct err *ret)
         (void)err_set(ret, ERR_SYS, "killed: %s", exec_oom_text(end, limit));
     else if (end->how != BACKEND_EXITED)
         (void)err_set(ret, ERR_SYS, "the operation was killed");
-    else if (end->sys == ENOSPC || end->sys == EDQUOT) {
-        write_disk_limit(end, limit);
-        (void)err_set(ret, backend_fault_code(end->sys), "%s%s", why, limit);
+    else if ((end->sys == ENOSPC || end->sys == EDQUOT) && end->disk_limit) {
+        units_show_bytes(end->disk_limit, size);
+        (void)err_set(ret, backend_fault_code(end->sys), "%s (the sandbox's disk limit is %s)", why,
+                      size);
     } else if (end->status || end->sys) /* without an errno the arguments were refused */
         (void)err_set(ret, end->sys ? backend_fault_code(end->sys) : ERR_INVALID, "%s", why);
     ret->sys = end->sys;
@@ -45,12 +35,6 @@ void file_failure(const struct backend_end *end, struct err *ret)
 void file_not_started(struct call *c, const struct run_op *op, const struct err *e)
 {
     c->no_user = e->code == ERR_NOT_FOUND && strcmp(op->process.step, "user") == 0;
-}
-
-static void close_take_output(struct file_take *t)
-{
-    loop_fd_stop(&t->output_);
-    drop_fd(&t->out_);
 }
 
 static void finish_take_if_ended(struct file_take *t)
@@ -79,7 +63,8 @@ static void on_take_output(struct loop_fd *s, unsigned events)
         t->too_big_ |= buf_add(&t->data, (struct str){ room, (size_t)n }) < 0;
         return;
     }
-    close_take_output(t);
+    loop_fd_stop(&t->output_);
+    drop_fd(&t->out_);
     finish_take_if_ended(t);
 }
 

@@ -11,20 +11,16 @@ struct input {
     void (*done)(struct call *c); /* NULL: the body is streamed */
 };
 
-static void fail_input(struct input *i, const struct err *e)
-{
-    watcher_stop(&i->target.watcher);
-    call_fail(i->target.call, e);
-}
-
 /* Writes the pending input. False: stdin is full, or the call is answered. */
 static bool write_input(struct input *i)
 {
     struct err e;
     int r = background_send_input(&i->target, &e);
 
-    if (r < 0)
-        fail_input(i, &e);
+    if (r < 0) {
+        watcher_stop(&i->target.watcher);
+        call_fail(i->target.call, &e);
+    }
     return r > 0;
 }
 

@@ -63,8 +63,9 @@ static void run_shell_command(struct launch *l, const char *const *shell, size_t
         .rows = 24,
         .cols = 80
     };
-    l->op = (struct process_op){ .request = &l->request, .done = done };
-    l->op.programs = guard_starts_programs(l->call);
+    l->op = (struct process_op){ .request = &l->request,
+                                 .programs = guard_starts_programs(l->call),
+                                 .done = done };
     process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
 }
 
@@ -76,7 +77,12 @@ static void run_login_command(struct launch *l, const char *command, const char 
     run_shell_command(l, shell, COUNT_OF(shell), command, tag, done);
 }
 
-static void check_ready(struct launch *l);
+static launch_started_fn on_ready_check_started;
+
+static void check_ready(struct launch *l)
+{
+    run_login_command(l, l->ready, NULL, on_ready_check_started);
+}
 
 static void on_ready_retry(struct loop_timer *t)
 {
@@ -115,11 +121,6 @@ static void on_ready_check_started(struct process_op *op, int r, const struct er
     l->process = take_ptr(op->process);
     l->watcher = (struct watcher){ .events = &events };
     process_watch(l->process, &l->watcher, true);
-}
-
-static void check_ready(struct launch *l)
-{
-    run_login_command(l, l->ready, NULL, on_ready_check_started);
 }
 
 static void on_start_command_started(struct process_op *op, int r, const struct err *e)

@@ -15,14 +15,6 @@ static bool is_plain_label_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-", c));
 }
 
-static bool name_is_plain(struct str name)
-{
-    for (size_t i = 0; i < name.n; i++)
-        if (!is_plain_label_char(name.p[i]))
-            return false;
-    return true;
-}
-
 static const char *escape_label_name(struct str name, struct arena *a, struct err *e)
 {
     char text[LABEL_NAME_MAX + 4];
@@ -35,8 +27,6 @@ static const char *escape_label_name(struct str name, struct arena *a, struct er
         }
         snprintf(text + n, 4, "/%02x", (unsigned)(unsigned char)name.p[i]);
         n += 3;
-        if (n > LABEL_NAME_MAX)
-            break;
     }
     if (n > LABEL_NAME_MAX) {
         (void)err_set(e, ERR_INVALID,
@@ -50,7 +40,10 @@ static const char *escape_label_name(struct str name, struct arena *a, struct er
 /* Whether the name can be a label's name unescaped; labels that only the daemon sets cannot. */
 static bool is_own_name(struct str key)
 {
-    return name_is_plain(key) && key.n <= LABEL_NAME_MAX && !str_eq(key, STR(LABEL_PEER));
+    for (size_t i = 0; i < key.n; i++)
+        if (!is_plain_label_char(key.p[i]))
+            return false;
+    return key.n <= LABEL_NAME_MAX && !str_eq(key, STR(LABEL_PEER));
 }
 
 static int add_metadata_label(struct str key, struct str value, struct arena *a,

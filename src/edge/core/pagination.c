@@ -18,7 +18,7 @@ void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *
 bool box_page_after(struct box_page *p, const char *parameter)
 {
     struct str text = { NULL, 0 }, time, id;
-    struct err e;
+    char why[96];
 
     if (call_query(p->call, parameter, &text) < 0)
         return false;
@@ -28,9 +28,8 @@ bool box_page_after(struct box_page *p, const char *parameter)
     if (str_to_i64(time, &p->query.after.created_ns) && id_valid("sbx_", id) &&
         str_copy(id, p->query.after.id, sizeof p->query.after.id))
         return true;
-    (void)err_set(&e, ERR_INVALID, "%s: not a cursor of this daemon", parameter);
-    call_fail(p->call, &e);
-    return false;
+    snprintf(why, sizeof why, "%s: not a cursor of this daemon", parameter);
+    return call_fail_with(p->call, 400, "invalid", why);
 }
 
 void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR])
@@ -44,14 +43,10 @@ bool box_page_labels(struct box_page *p, const struct json_map *asked)
 {
     const struct json_map *own = &p->call->caller.labels;
     struct json_pair *all = arena_array(&p->call->arena, asked->n + own->n + 1, sizeof *all);
-    struct err e;
     size_t n = 0;
 
-    if (!all) {
-        (void)err_set(&e, ERR_TOO_BIG, "the request is too big");
-        call_fail(p->call, &e);
-        return false;
-    }
+    if (!all)
+        return call_fail_with(p->call, 413, "too_big", "the request is too big");
     for (size_t i = 0; i < asked->n; i++)
         all[n++] = asked->p[i];
     for (size_t i = 0; i < own->n; i++)

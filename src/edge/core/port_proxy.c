@@ -106,19 +106,6 @@ static void add_proxy_field(struct buf *b, struct str name, struct str value)
     buf_add(b, STR("\r\n"));
 }
 
-static void add_proxied_request_framing(struct proxy *p, const struct h1_head *h)
-{
-    char length[24];
-
-    p->chunked = h->framing == H1_CHUNKED;
-    if (p->chunked)
-        add_proxy_field(&p->up, STR("Transfer-Encoding"), STR("chunked"));
-    if (h->framing != H1_LENGTH)
-        return;
-    snprintf(length, sizeof length, "%llu", (unsigned long long)h->length);
-    add_proxy_field(&p->up, STR("Content-Length"), str_from(length));
-}
-
 static void write_proxy_request(struct proxy *p)
 {
     const struct h1_request *q = http_request(p->call->x);
@@ -134,7 +121,11 @@ static void write_proxy_request(struct proxy *p)
             !is_daemon_token(&h->fields[i]) &&
             preview_request_field(&p->preview, &h->fields[i], &value))
             add_proxy_field(&p->up, h->fields[i].name, buf_str(&value));
-    add_proxied_request_framing(p, h);
+    p->chunked = h->framing == H1_CHUNKED;
+    if (p->chunked)
+        add_proxy_field(&p->up, STR("Transfer-Encoding"), STR("chunked"));
+    if (h->framing == H1_LENGTH)
+        buf_addf(&p->up, "Content-Length: %llu\r\n", (unsigned long long)h->length);
     add_proxy_field(&p->up, STR("Connection"), p->upgrades ? STR("Upgrade") : STR("close"));
     if (p->upgrades)
         add_proxy_field(&p->up, STR("Upgrade"), h->proto);
@@ -160,30 +151,17 @@ static void send_proxied_request_bytes(struct proxy *p)
         http_body_resume(p->call->x);
 }
 
-static void queue_body_piece(struct proxy *p, struct str piece)
-{
-    char line[BODY_CHUNK_LINE_MAX];
-
-    if (!p->chunked) {
-        buf_add(&p->up, piece);
-        return;
-    }
-    buf_add(&p->up, body_chunk_line(line, piece.n));
-    buf_add(&p->up, piece);
-    buf_add(&p->up, BODY_CHUNK_AFTER);
-}
-
 static void on_proxy_body(struct http_exchange *x, struct str piece)
 {
     struct proxy *p = ((struct call *)http_state(x))->state;
+    char line[BODY_CHUNK_LINE_MAX];
 
-    if (piece.n) {
-        queue_body_piece(p, piece);
-    } else {
-        p->sent = true;
-        if (p->chunked)
-            buf_add(&p->up, BODY_LAST_CHUNK);
-    }
+    p->sent = !piece.n;
+    if (p->chunked)
+        buf_add(&p->up, piece.n ? body_chunk_line(line, piece.n) : BODY_LAST_CHUNK);
+    buf_add(&p->up, piece);
+    if (p->chunked && piece.n)
+        buf_add(&p->up, BODY_CHUNK_AFTER);
     if (p->up.n > UP_ENOUGH)
         http_body_pause(x);
     update_proxy_interest(p);
@@ -334,16 +312,6 @@ static void parse_proxy_answer(struct proxy *p)
         finish_proxy(p);
 }
 
-static void end_proxy_answer(struct proxy *p)
-{
-    if (!p->begun)
-        fail_proxy(p, "the server closed the connection without an answer");
-    else if (body_finish(&p->body, NULL) < 0)
-        fail_proxy(p, "the answer is truncated");
-    else
-        finish_proxy(p);
-}
-
 static void receive_proxied_answer(struct proxy *p)
 {
     static char piece[PUMP_CHUNK];
@@ -352,12 +320,16 @@ static void receive_proxied_answer(struct proxy *p)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0) {
-        end_proxy_answer(p);
-        return;
+    if (n > 0) {
+        buf_add(&p->down, (struct str){ piece, (size_t)n });
+        parse_proxy_answer(p);
+    } else if (!p->begun) {
+        fail_proxy(p, "the server closed the connection without an answer");
+    } else if (body_finish(&p->body, NULL) < 0) {
+        fail_proxy(p, "the answer is truncated");
+    } else {
+        finish_proxy(p);
     }
-    buf_add(&p->down, (struct str){ piece, (size_t)n });
-    parse_proxy_answer(p);
 }
 
 static void on_proxy_socket(struct loop_fd *f, unsigned events)
@@ -413,7 +385,6 @@ static void release_proxy(void *state)
     struct proxy *p = state;
 
     dial_op_cancel(&p->dial);
-    pump_stop(&p->pump);
     pump_done(&p->pump);
     if (p->in_use)
         sandbox_detach(p->call->sandbox);
@@ -425,16 +396,13 @@ static void release_proxy(void *state)
 static struct str make_cookie_mark(struct call *c)
 {
     char what[ID_MAX + 16], token[SANDBOX_TOKEN_CODE_TEXT];
-    char text[sizeof PREVIEW_COOKIE + MARK_DIGITS + 1];
-    const char *copy;
+    size_t room = sizeof PREVIEW_COOKIE + MARK_DIGITS + 1;
+    char *mark = call_alloc(c, 1, room);
 
-    snprintf(what, sizeof what, "cookie:%s", sandbox_view(c->sandbox).record->id);
+    snprintf(what, sizeof what, "cookie:%s", call_sandbox_id(c));
     sandbox_token_sign(c->api, what, token);
-    snprintf(text, sizeof text, PREVIEW_COOKIE "%.*s-", MARK_DIGITS, token);
-    copy = arena_dup(&c->own, str_from(text));
-    if (!copy)
-        abort(); /* it is short */
-    return str_from(copy);
+    snprintf(mark, room, PREVIEW_COOKIE "%.*s-", MARK_DIGITS, token);
+    return str_from(mark);
 }
 
 static void start_proxy(struct call *c, uint16_t port, const struct preview *preview,
@@ -443,15 +411,15 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
     const struct h1_request *q = http_request(c->x);
     struct proxy *p = call_state(c, sizeof *p, release_proxy);
 
-    p->call = c;
-    p->refused = refused;
-    p->preview = *preview;
-    p->origin = call_header(c, "Origin");
-    p->target = target;
-    p->port = port;
-    p->method = q->method;
-    p->upgrades = q->head.upgrade && q->head.framing == H1_EMPTY;
-    p->dial = (struct dial_op){ .port = port, .done = on_port_dialled };
+    *p = (struct proxy){ .call = c,
+                         .dial = { .port = port, .done = on_port_dialled },
+                         .refused = refused,
+                         .preview = *preview,
+                         .origin = call_header(c, "Origin"),
+                         .target = target,
+                         .port = port,
+                         .method = q->method,
+                         .upgrades = q->head.upgrade && q->head.framing == H1_EMPTY };
     pump_init(&p->pump, c);
     buf_init(&p->up, UP_MAX);
     buf_init(&p->down, DOWN_MAX);
@@ -462,11 +430,7 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
 void port_proxy_to(struct call *c, uint16_t port, struct str prefix, struct str target,
                    port_refused_fn *refused)
 {
-    const struct preview preview = {
-        .kind = PREVIEW_BY_PATH,
-        .mark = make_cookie_mark(c),
-        .path = prefix,
-    };
+    const struct preview preview = { PREVIEW_BY_PATH, make_cookie_mark(c), .path = prefix };
 
     start_proxy(c, port, &preview, target, refused);
 }

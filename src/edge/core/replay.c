@@ -98,9 +98,7 @@ static void fail_replay(struct replay *r, const char *why)
 
 void replays_close(struct api *a)
 {
-    struct link *m;
-
-    while ((m = list_first(&a->replays)))
+    for (struct link *m; (m = list_first(&a->replays));)
         fail_replay(container_of(m, struct replay, link),
                     "the daemon stopped while the call ran: it may have had an effect");
 }
@@ -196,35 +194,26 @@ static void send_replay_bytes(struct replay *r)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n < 0)
-        buf_done(&r->out); /* the peer closed it early: its answer, if any, follows */
-    else
-        buf_drop(&r->out, (size_t)n);
+    /* A peer that closed it early may still answer. */
+    buf_drop(&r->out, n < 0 ? r->out.n : (size_t)n);
     if (!r->out.n)
         (void)loop_fd_want(&r->io, LOOP_READ, NULL);
 }
 
-/* True: more may follow. */
-static bool receive_replay_bytes(struct replay *r)
-{
-    static char room[PIECE];
-    ssize_t n = read(r->fd, room, sizeof room);
-
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (n > 0)
-        /* an overflow shows as a truncated body */
-        (void)buf_add(&r->in, (struct str){ room, (size_t)n });
-    return n > 0;
-}
-
 static void on_replay_io(struct loop_fd *s, unsigned events)
 {
+    static char room[PIECE];
     struct replay *r = container_of(s, struct replay, io);
+    ssize_t n;
 
     if ((events & LOOP_WRITE) && r->out.n)
         send_replay_bytes(r);
-    if ((events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)) && !receive_replay_bytes(r))
+    if (!(events & (LOOP_READ | LOOP_HUP | LOOP_ERROR)))
+        return;
+    n = read(r->fd, room, sizeof room);
+    if (n > 0) /* an overflow shows as a truncated body */
+        (void)buf_add(&r->in, (struct str){ room, (size_t)n });
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         finish_replay(r);
 }
 
@@ -345,25 +334,18 @@ void replay_run(struct api *a, struct trust_call *c, struct peer *p)
         fault_point("replay.begun");
 }
 
-static struct replay *find_ticket(struct api *a, struct str ticket)
-{
-    LIST_EACH (struct replay, r, &a->replays, link) {
-        if (r->ticket[0] && crypto_equal(str_from(r->ticket), ticket))
-            return r;
-    }
-    return NULL;
-}
-
 enum replay_answer replay_identify(struct call *c)
 {
     const struct http_peer *at = http_peer(c->x);
     struct str ticket = call_header(c, TICKET_FIELD);
-    struct replay *r;
+    struct replay *r = NULL;
     struct caller who;
 
     if (!ticket.p || !at->is_unix || at->cred.pid != getpid())
         return REPLAY_NONE;
-    r = find_ticket(c->api, ticket);
+    LIST_EACH (struct replay, x, &c->api->replays, link)
+        if (!r && x->ticket[0] && crypto_equal(str_from(x->ticket), ticket))
+            r = x;
     if (r)
         r->ticket[0] = 0;
     if (!r || r->peer->record.ended_ns || !approved_caller(c->api, r->call, &who)) {
@@ -374,9 +356,8 @@ enum replay_answer replay_identify(struct call *c)
     c->approved = true;
     snprintf(c->approved_for, sizeof c->approved_for, "%s", r->peer->record.id);
     c->caller = who;
-    c->caller.labels = (struct json_map){ NULL, 0 };
-    for (size_t i = 0; i < who.labels.n; i++)
-        caller_label(&c->caller, who.labels.p[i].key, who.labels.p[i].value, &c->own);
+    if (!json_map_copy(&c->caller.labels, &c->own))
+        abort(); /* labels are limited in number and length */
     caller_narrow(&c->caller, r->peer, &c->own);
     return REPLAY_KNOWN;
 }

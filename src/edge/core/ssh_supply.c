@@ -57,18 +57,11 @@ static void on_ssh_kit_checked(struct thread_job *j, enum work_end end)
         complete_ssh_orders(s);
 }
 
-static struct ssh_supply *supply_of(struct api *a)
-{
-    if (!a->ssh) {
-        a->ssh = new0(sizeof *a->ssh);
-    }
-    return a->ssh;
-}
-
 void ssh_supply_order(struct api *a, struct ssh_order *o)
 {
-    struct ssh_supply *s = supply_of(a);
+    struct ssh_supply *s = a->ssh ? a->ssh : new0(sizeof *s);
 
+    a->ssh = s;
     list_append(&s->orders, &o->link_);
     if (s->busy)
         return;

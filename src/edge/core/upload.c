@@ -42,24 +42,19 @@ struct upload {
     struct err why;     /* the failure */
 };
 
-static void release_upload(void *state)
-{
-    struct upload *u = state;
-
-    loop_fd_stop(&u->input);
-    drop_fd(&u->in);
-    gunzip_free(u->gunzip);
-    buf_done(&u->packed);
-    buf_done(&u->raw);
-    buf_done(&u->framed);
-    buf_done(&u->field);
-}
-
 /* Closes stdin: an operation whose data is truncated stores nothing, and ends. */
 static void close_upload_input(struct upload *u)
 {
     loop_fd_stop(&u->input);
     drop_fd(&u->in);
+}
+
+static void release_upload(void *state)
+{
+    struct upload *u = state;
+
+    close_upload_input(u);
+    gunzip_free(u->gunzip);
 }
 
 static void on_upload_client_gone(struct call *c)
@@ -247,14 +242,13 @@ static int commit_upload(struct upload *u, struct err *e)
 
     if (r < 0)
         return r;
+    u->state = u->files ? UPLOAD_COMMITTING : UPLOAD_OVER;
     if (u->files) {
         frame_record(u, BACKEND_UPLOAD_COMMIT, STR(""));
-        u->state = UPLOAD_COMMITTING;
         (void)write_upload_input(u);
-        return 0;
+    } else {
+        u->setup.events->done(u->call);
     }
-    u->state = UPLOAD_OVER;
-    u->setup.events->done(u->call);
     return 0;
 }
 
@@ -272,10 +266,8 @@ static int begin_form_part(struct upload *u, struct err *e)
     const char *path = NULL;
     int r = u->setup.events->part(u->call, m->name, m->has_filename ? m->filename : NULL, &path, e);
 
-    if (r < 0)
-        return r;
-    if (path)
-        return start_upload_file(u, path, e);
+    if (r < 0 || path)
+        return r < 0 ? r : start_upload_file(u, path, e);
     u->state = UPLOAD_FIELD;
     return 0;
 }
@@ -296,23 +288,18 @@ static int end_form_part(struct upload *u, struct err *e)
     return r;
 }
 
-static int take_part_data(struct upload *u, struct str data, struct err *e)
-{
-    if (u->state != UPLOAD_FIELD)
-        frame_record(u, BACKEND_UPLOAD_DATA, data);
-    else if (u->setup.events->field && buf_add(&u->field, data) < 0)
-        return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
-                       u->multipart.name, UPLOAD_FIELD_MAX);
-    return 0;
-}
-
 static int take_form_event(struct upload *u, const struct multipart_event *v, struct err *e)
 {
     switch (v->kind) {
     case MULTIPART_PART:
         return begin_form_part(u, e);
     case MULTIPART_DATA:
-        return take_part_data(u, v->data, e);
+        if (u->state != UPLOAD_FIELD)
+            frame_record(u, BACKEND_UPLOAD_DATA, v->data);
+        else if (u->setup.events->field && buf_add(&u->field, v->data) < 0)
+            return err_set(e, ERR_TOO_BIG, "multipart: '%.64s' has more than %d bytes",
+                           u->multipart.name, UPLOAD_FIELD_MAX);
+        return 0;
     case MULTIPART_PART_END:
         return end_form_part(u, e);
     case MULTIPART_END:
@@ -347,7 +334,6 @@ static bool parse_form_part(struct upload *u)
 static bool take_single_file(struct upload *u)
 {
     struct str in = buf_str(&u->raw);
-
     struct err e;
 
     if (u->state == UPLOAD_WRITING && in.n) {
@@ -402,16 +388,12 @@ static void pace_body(struct upload *u)
         http_body_resume(u->call->x);
 }
 
-static bool takes_bytes(const struct upload *u)
-{
-    return u->state == UPLOAD_NEXT || u->state == UPLOAD_FIELD || u->state == UPLOAD_WRITING;
-}
-
 static void advance_upload(struct upload *u)
 {
     if (u->state == UPLOAD_COMMITTING)
         (void)write_upload_input(u);
-    while (takes_bytes(u) && write_upload_input(u) && unpack_upload(u) &&
+    while ((u->state == UPLOAD_NEXT || u->state == UPLOAD_FIELD || u->state == UPLOAD_WRITING) &&
+           write_upload_input(u) && unpack_upload(u) &&
            (u->setup.whole ? take_single_file(u) : parse_form_part(u)))
         ;
     pace_body(u);
@@ -444,10 +426,10 @@ void upload_start(struct call *c, const struct upload_setup *setup)
     u->call = c;
     u->setup = *setup;
     u->in = -1;
-    buf_init(&u->packed, RAW_MAX);
-    buf_init(&u->raw, RAW_MAX);
-    buf_init(&u->framed, FRAMED_MAX);
-    buf_init(&u->field, UPLOAD_FIELD_MAX);
+    call_own_buf(c, &u->packed, RAW_MAX);
+    call_own_buf(c, &u->raw, RAW_MAX);
+    call_own_buf(c, &u->framed, FRAMED_MAX);
+    call_own_buf(c, &u->field, UPLOAD_FIELD_MAX);
     if (setup->packed)
         u->gunzip = gunzip_new();
     c->on_gone = on_upload_client_gone;

@@ -4,6 +4,7 @@
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 #include "edge/rest/routes.h"
 #include "base/own.h"
 #include "base/rfc3339.h"
@@ -76,31 +77,21 @@ static const struct json_field found_fields[] = {
 };
 static const struct json_shape found_answer = { "AuditVerified", JSON_FIELDS(found_fields) };
 
-static void answer_audit(struct call *c, const struct audit_found *f, bool head_only)
-{
-    const struct audit_answer a = { .intact = f->n_problems == 0,
-                                    .whole = f->chained_from,
-                                    .single = !f->chained_from,
-                                    .found = f };
-
-    if (head_only)
-        call_answer_as(c, 200, &head_answer, f);
-    else
-        call_answer_as(c, 200, &found_answer, &a);
-}
-
-static void on_audit_checked(void *user, int r, const struct err *e,
-                             const struct audit_found *found)
+static void on_audit_checked(void *user, int r, const struct err *e, const struct audit_found *f)
 {
     struct audit_call *x = user;
-    struct call *c = x->call;
+    struct audit_answer a = { .found = f };
 
     x->check = NULL;
-    if (c->x && r < 0)
-        call_fail(c, e);
-    else if (c->x)
-        answer_audit(c, found, x->head_only);
-    call_unref(c);
+    if (r >= 0 && !x->head_only)
+        a = (struct audit_answer){ .intact = f->n_problems == 0,
+                                   .whole = f->chained_from,
+                                   .single = !f->chained_from,
+                                   .found = f };
+    if (x->head_only)
+        call_settle_as(x->call, r, e, 200, &head_answer, f);
+    else
+        call_settle_as(x->call, r, e, 200, &found_answer, &a);
 }
 
 /* The client disconnected: the check stops after the piece that is being read. */
@@ -123,11 +114,10 @@ static void start_audit_check(struct call *c, struct audit_wanted *w)
     x->call = c;
     x->head_only = w->head_only;
     c->on_gone = on_audit_client_gone;
-    if (audit_check_start(c->api->control, w, on_audit_checked, x, &x->check, &e) < 0) {
+    if (audit_check_start(c->api->control, w, on_audit_checked, x, &x->check, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    call_ref(c);
+    else
+        call_ref(c);
 }
 
 static void rest_show_audit_head(struct call *c)

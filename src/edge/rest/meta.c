@@ -83,10 +83,12 @@ struct backup_call {
     off_t at, size;
 };
 
-static void send_backup(struct backup_call *b)
+/* Sends until the client is full. */
+static void send_backup(struct http_exchange *x)
 {
     static char room[PIECE];
-    struct call *c = b->call;
+    struct call *c = http_state(x);
+    struct backup_call *b = c->state;
     int r = 0;
 
     while (r == 0 && b->at < b->size) {
@@ -100,13 +102,6 @@ static void send_backup(struct backup_call *b)
         http_cut(call_take_exchange(c));
     else if (b->at == b->size)
         http_end(call_take_exchange(c));
-}
-
-static void on_backup_drain(struct http_exchange *x)
-{
-    struct call *c = http_state(x);
-
-    send_backup(c->state);
 }
 
 static int begin_backup(struct backup_call *b, struct err *e)
@@ -137,8 +132,8 @@ static void on_store_copied(struct store_query *q, int r, const struct err *e)
     if (c->x && r < 0) {
         call_fail(c, e);
     } else if (c->x) {
-        http_on_drain(c->x, on_backup_drain);
-        send_backup(b);
+        http_on_drain(c->x, send_backup);
+        send_backup(c->x);
     }
     call_unref(c);
 }

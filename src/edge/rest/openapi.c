@@ -102,14 +102,10 @@ static void write_parameters(struct json_writer *w, const struct route *r)
 
 static void write_media(struct json_writer *w, const char *media)
 {
-    json_field_begin_object(w, media);
-    json_field_begin_object(w, "schema");
-    if (strcmp(media, "application/json") == 0)
-        json_field_cstr(w, "type", "object");
-    else
-        json_field_cstr(w, "type", "string");
-    json_end_object(w);
-    json_end_object(w);
+    json_field_written(w, media,
+                       strcmp(media, "application/json") == 0
+                           ? STR("{\"schema\":{\"type\":\"object\"}}")
+                           : STR("{\"schema\":{\"type\":\"string\"}}"));
 }
 
 static void write_request_body_schema(struct json_writer *w, const struct route *r)
@@ -230,76 +226,23 @@ static void write_operation(struct json_writer *w, const struct route *r)
     json_end_object(w);
 }
 
-/* Calls fn for every route until it returns false. */
-static void for_each_route(bool (*fn)(void *user, const struct route *r), void *user)
+/* Writes the operations of a path, with the first of its routes. */
+static void write_path_item(struct json_writer *w, const struct route *first)
 {
+    bool begun = false;
+
     for (size_t t = 0; rest_dialect.tables[t]; t++)
-        for (const struct route *r = rest_dialect.tables[t]; r->path; r++)
-            if (!fn(user, r))
-                return;
-}
-
-struct same_path {
-    struct json_writer *w;
-    const struct route *first;
-    const struct route *found;
-};
-
-static bool find_first_of_path(void *user, const struct route *r)
-{
-    struct same_path *s = user;
-
-    s->found = r;
-    return strcmp(r->path, s->first->path) != 0;
-}
-
-static bool write_same_path(void *user, const struct route *r)
-{
-    const struct same_path *s = user;
-
-    if (strcmp(r->path, s->first->path) == 0)
-        write_operation(s->w, r);
-    return true;
-}
-
-static bool write_path_item(void *user, const struct route *r)
-{
-    struct same_path s = { .w = user, .first = r };
-
-    for_each_route(find_first_of_path, &s);
-    if (s.found != r)
-        return true; /* the path was written before */
-    json_field_begin_object(s.w, r->path);
-    for_each_route(write_same_path, &s);
-    json_end_object(s.w);
-    return true;
-}
-
-static void write_openapi_info(struct json_writer *w)
-{
-    json_field_cstr(w, "openapi", "3.1.0");
-    json_field_begin_object(w, "info");
-    json_field_cstr(w, "title", "sandboxer");
-    json_field_cstr(w, "version", SANDBOXER_VERSION);
-    json_field_cstr(
-        w, "description",
-        "Sandboxes for agents. On the unix socket a caller is its uid; on TCP it sends a token.");
-    json_field_begin_object(w, "license");
-    json_field_cstr(w, "name", "Apache-2.0");
-    json_field_cstr(w, "identifier", "Apache-2.0");
+        for (const struct route *r = rest_dialect.tables[t]; r->path; r++) {
+            if (strcmp(r->path, first->path) != 0)
+                continue;
+            if (!begun && r != first)
+                return; /* the path was written before */
+            if (!begun)
+                json_field_begin_object(w, r->path);
+            begun = true;
+            write_operation(w, r);
+        }
     json_end_object(w);
-    json_end_object(w);
-    json_field_begin_array(w, "servers");
-    json_begin_object(w);
-    json_field_cstr(w, "url", "/");
-    json_end_object(w);
-    json_end_array(w);
-    json_field_begin_array(w, "security");
-    json_begin_object(w);
-    json_field_begin_array(w, "token");
-    json_end_array(w);
-    json_end_object(w);
-    json_end_array(w);
 }
 
 static const struct json_shape *const *const answers[] = {
@@ -310,14 +253,10 @@ static const struct json_shape *const *const answers[] = {
     answers_ssh,        answers_sync,    answers_tokens,    answers_trust,     trust_answers,
 };
 
-static void write_answer_schemas(struct json_writer *w)
-{
-    for (size_t i = 0; i < COUNT_OF(answers); i++)
-        for (const struct json_shape *const *s = answers[i]; *s; s++) {
-            json_key(w, str_from((*s)->name));
-            json_shape_schema(*s, w);
-        }
-}
+#define INFO                                                                                       \
+    "{\"title\":\"sandboxer\",\"version\":\"" SANDBOXER_VERSION "\","                              \
+    "\"description\":\"Sandboxes for agents. On the unix socket a caller is its uid; on TCP it "   \
+    "sends a token.\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}}"
 
 int openapi_write(struct buf *out, struct err *e)
 {
@@ -325,19 +264,24 @@ int openapi_write(struct buf *out, struct err *e)
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    write_openapi_info(&w);
+    json_field_cstr(&w, "openapi", "3.1.0");
+    json_field_written(&w, "info", STR(INFO));
+    json_field_written(&w, "servers", STR("[{\"url\":\"/\"}]"));
+    json_field_written(&w, "security", STR("[{\"token\":[]}]"));
     json_field_begin_object(&w, "paths");
-    for_each_route(write_path_item, &w);
+    for (size_t t = 0; rest_dialect.tables[t]; t++)
+        for (const struct route *r = rest_dialect.tables[t]; r->path; r++)
+            write_path_item(&w, r);
     json_end_object(&w);
     json_field_begin_object(&w, "components");
-    json_field_begin_object(&w, "securitySchemes");
-    json_field_begin_object(&w, "token");
-    json_field_cstr(&w, "type", "http");
-    json_field_cstr(&w, "scheme", "bearer");
-    json_end_object(&w);
-    json_end_object(&w);
+    json_field_written(&w, "securitySchemes",
+                       STR("{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}"));
     json_field_begin_object(&w, "schemas");
-    write_answer_schemas(&w);
+    for (size_t i = 0; i < COUNT_OF(answers); i++)
+        for (const struct json_shape *const *s = answers[i]; *s; s++) {
+            json_key(&w, str_from((*s)->name));
+            json_shape_schema(*s, &w);
+        }
     json_end_object(&w);
     json_end_object(&w);
     json_end_object(&w);

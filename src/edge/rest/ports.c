@@ -26,25 +26,24 @@ static void ignore_tcp_data(struct http_exchange *x, struct str data)
 {
 }
 
-/* Passes the descriptor to the client. The exchange stays open as long as the client, so that the
- * sandbox counts as used. */
-static int pass_connection(struct port_call *p, int fd, struct err *e)
-{
-    AUTO_CLOSE int ours = fd;
-    int r = http_upgrade(p->call->x, tcp_upgrade, 1, ignore_tcp_data, e);
-
-    return r < 0 ? r : http_write_fds(p->call->x, STR("\n"), &ours, 1, e);
-}
-
+/* A client on the unix socket gets the descriptor. The exchange stays open as long as the client,
+ * so that the sandbox counts as used. */
 static void serve_connection(struct port_call *p, int fd)
 {
+    struct http_exchange *x = p->call->x;
     struct err e;
     int r;
 
     sandbox_attach(p->call->sandbox);
     p->in_use = true;
-    r = http_peer(p->call->x)->is_unix ? pass_connection(p, fd, &e)
-                                       : pump_start(&p->pump, fd, tcp_upgrade, 1, &e);
+    if (http_peer(x)->is_unix) {
+        r = http_upgrade(x, tcp_upgrade, 1, ignore_tcp_data, &e);
+        if (r >= 0)
+            r = http_write_fds(x, STR("\n"), &fd, 1, &e);
+        drop_fd(&fd);
+    } else {
+        r = pump_start(&p->pump, fd, tcp_upgrade, 1, &e);
+    }
     if (r < 0)
         http_fail(call_take_exchange(p->call), 500, str_from(e.msg));
 }
@@ -65,7 +64,7 @@ static const struct json_shape port_answer = { "Port", JSON_FIELDS(port_fields) 
 static void on_dial_done(struct dial_op *op, int r, const struct err *e, int fd)
 {
     struct port_call *p = container_of(op, struct port_call, dial);
-    const struct port_answer a = { sandbox_view(p->call->sandbox).record->id, op->port, fd >= 0 };
+    const struct port_answer a = { call_sandbox_id(p->call), op->port, fd >= 0 };
 
     if (p->connects && r >= 0) {
         serve_connection(p, fd);
@@ -92,21 +91,14 @@ static void release_port_call(void *state)
     struct port_call *p = state;
 
     dial_op_cancel(&p->dial);
-    pump_stop(&p->pump);
     pump_done(&p->pump);
     if (p->in_use)
         sandbox_detach(p->call->sandbox);
 }
 
-static bool wants_connection(struct call *c)
-{
-    const struct h1_head *h = &http_request(c->x)->head;
-
-    return h->upgrade && str_eq(h->proto, STR("sandboxer-tcp"));
-}
-
 static void rest_connect_port(struct call *c)
 {
+    const struct h1_head *h = &http_request(c->x)->head;
     struct port_call *p;
     uint64_t number;
 
@@ -115,8 +107,9 @@ static void rest_connect_port(struct call *c)
         return;
     }
     p = call_state(c, sizeof *p, release_port_call);
-    *p = (struct port_call){ .call = c, .connects = wants_connection(c) };
-    p->dial = (struct dial_op){ .port = (uint16_t)number, .done = on_dial_done };
+    *p = (struct port_call){ .call = c,
+                             .dial = { .port = (uint16_t)number, .done = on_dial_done },
+                             .connects = h->upgrade && str_eq(h->proto, STR("sandboxer-tcp")) };
     pump_init(&p->pump, c);
     c->on_gone = on_port_client_gone;
     sandbox_dial(c->sandbox, &p->dial);

@@ -147,7 +147,7 @@ static const struct json_field profile_problem_fields[] = {
 static const struct json_shape profile_problem_answer = { "ProfileProblem",
                                                           JSON_FIELDS(profile_problem_fields) };
 
-static struct profile_problem_answer split_profile_message(const char *message)
+static void write_profile_problem(struct json_writer *w, const char *message)
 {
     struct profile_problem_answer a = { .message = str_from(message) };
     struct str part, after = str_cut(a.message, ':', &part);
@@ -160,18 +160,15 @@ static struct profile_problem_answer split_profile_message(const char *message)
         a.field = part;
         a.message = str_trim(after);
     }
-    return a;
+    json_put_shape(w, &profile_problem_answer, &a);
 }
 
 static void write_profile_problems(struct json_writer *w, const void *check)
 {
     const struct profile_check *v = check;
 
-    for (size_t i = 0; i < v->n; i++) {
-        const struct profile_problem_answer a = split_profile_message(v->messages[i]);
-
-        json_put_shape(w, &profile_problem_answer, &a);
-    }
+    for (size_t i = 0; i < v->n; i++)
+        write_profile_problem(w, v->messages[i]);
 }
 
 #define PROFILE(member)                                                                            \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/secrets: rotation of the key that seals secrets in the store, and its export for backups. */
-#include <stdlib.h>
-
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 #include "edge/rest/routes.h"
 #include "base/own.h"
 #include "lib/crypto/secret.h"
@@ -21,27 +20,19 @@ static const struct json_shape key_answer = { "Key", JSON_FIELDS(key_fields) };
 
 static void on_key_rotated(struct rotate_op *op, int r, const struct err *e)
 {
-    struct rotation *x = container_of(op, struct rotation, op);
-    struct call *c = x->call;
-    uint32_t number;
+    struct call *c = container_of(op, struct rotation, op)->call;
+    /* without a client the api may be closed already */
+    uint32_t number = c->x && r >= 0 ? keyring_active(control_keys(c->api->control)) : 0;
 
-    if (c->x && r < 0) {
-        call_fail(c, e);
-    } else if (c->x) {
-        number = keyring_active(control_keys(c->api->control));
-        call_answer_as(c, 200, &key_answer, &number);
-    }
-    call_unref(c);
-    free(x);
+    call_settle_as(c, r, e, 200, &key_answer, &number);
 }
 
 static void rest_rotate_key(struct call *c)
 {
-    struct rotation *x = new0(sizeof *x);
+    struct rotation *x = call_state(c, sizeof *x, NULL);
 
     x->op.done = on_key_rotated;
-    x->call = c;
-    call_ref(c);
+    x->call = call_ref(c);
     control_rotate_key(c->api->control, &x->op);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "edge/core/internal.h"
+#include "edge/core/operation.h"
 #include "base/own.h"
 #include "edge/rest/routes.h"
 #include "edge/core/shares.h"
@@ -117,13 +118,8 @@ static void release_import_call(void *state)
 
 static void on_snapshot_imported(struct import_op *op, int r, const struct err *e)
 {
-    struct call *c = container_of(op, struct snapshot_import_call, op)->call;
-
-    if (r < 0)
-        call_fail(c, e);
-    else
-        call_answer(c, 201, snapshot_write, &op->snapshot->record);
-    call_unref(c);
+    call_settle_with(container_of(op, struct snapshot_import_call, op)->call, r, e, 201,
+                     snapshot_write, r < 0 ? NULL : &op->snapshot->record);
 }
 
 static void on_import_body(struct http_exchange *x, struct str data)
