@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/api.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "edge/core/built.h"
 #include "edge/core/domain.h"
 #include "edge/core/guard.h"

@@ -123,10 +123,8 @@ static void take_mark(struct code_output *o, struct str mark)
 {
     if (mark.n < 3 || !str_eq((struct str){ mark.p + 2, mark.n - 3 }, str_from(o->id)))
         return;
-    if (mark.p[1] == '+')
-        o->begun_[1] = true;
-    else if (mark.p[1] == '-')
-        o->ended_[1] = true;
+    o->begun_[1] |= mark.p[1] == '+';
+    o->ended_[1] |= mark.p[1] == '-';
 }
 
 static int take_stderr(struct code_output *o, struct str data)

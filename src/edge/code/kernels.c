@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/code/kernels.h"
 
-#include <stdio.h>
-
 #include "lib/json/writer.h"
 
 static int write_json_request(struct buf *out, const char *id, const char *code,
@@ -67,9 +65,7 @@ static int add_bash_variables(struct buf *out, const struct json_map *env, struc
         if (!is_bash_variable(env->p[i].key))
             return err_set(e, ERR_INVALID, "env_vars: '%.60s' is not a valid variable name in bash",
                            env->p[i].key);
-        r = buf_add(out, str_from(env->p[i].key));
-        if (r >= 0)
-            r = buf_add_c(out, '=');
+        r = buf_addf(out, "%s=", env->p[i].key);
         if (r >= 0)
             r = add_bash_quoted(out, env->p[i].value);
         if (r >= 0)
@@ -83,18 +79,15 @@ static int add_bash_variables(struct buf *out, const struct json_map *env, struc
 static int write_bash_request(struct buf *out, const char *id, const char *code,
                               const struct json_map *env, struct err *e)
 {
-    char begin[96], end[96];
     int r;
 
-    snprintf(begin, sizeof begin, "__sandboxer_begin %s; ", id);
-    snprintf(end, sizeof end, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id);
-    if (buf_add(out, str_from(begin)) < 0)
+    if (buf_addf(out, "__sandboxer_begin %s; ", id) < 0)
         return err_set(e, ERR_TOO_BIG, "code: too long");
     r = add_bash_variables(out, env, e);
     if (r < 0)
         return r;
     if (buf_add(out, STR("eval ")) < 0 || add_bash_quoted(out, code) < 0 ||
-        buf_add(out, str_from(end)) < 0)
+        buf_addf(out, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id) < 0)
         return err_set(e, ERR_TOO_BIG, "code: too long");
     return 0;
 }

@@ -7,7 +7,6 @@
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"
 #include "edge/core/replay.h"
-#include "control/owner/owner_share.h"
 #include "control/owner/tokens.h"
 #include "lib/http/origin.h"
 #include "domain/model/owner.h"

@@ -7,7 +7,6 @@
 
 #include "edge/core/answers.h"
 #include "edge/core/guard.h"
-#include "edge/core/operation.h"
 #include "edge/core/internal.h"
 #include "edge/core/route.h"
 #include "base/clock.h"
@@ -16,7 +15,6 @@
 #include "lib/json/reader.h"
 #include "domain/policy/egress_explain.h"
 #include "domain/policy/egress_file.h"
-#include "domain/policy/egress_sources.h"
 #include "domain/policy/path.h"
 
 static void write_policy_problem(struct json_writer *w, const char *name, const void *answer)

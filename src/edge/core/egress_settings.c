@@ -5,7 +5,6 @@
 
 #include "base/own.h"
 #include "control/control.h"
-#include "control/egress/ceiling.h"
 #include "control/egress/policy_text.h"
 #include "edge/core/guard.h"
 #include "edge/core/internal.h"

@@ -39,10 +39,9 @@ static void write_ws_refusal(struct json_writer *w, const void *what)
 
 static void refuse_ws_exec(struct ws_session *s, const struct err *e, const char *step)
 {
-    const char *id = sandbox_view(s->call->sandbox).record->id;
-
-    send_ws_event(s, write_ws_refusal,
-                  &(struct call_problem){ .err = e, .sandbox_id = id, .step = step });
+    send_ws_event(
+        s, write_ws_refusal,
+        &(struct call_problem){ .err = e, .sandbox_id = call_sandbox_id(s->call), .step = step });
     s->over = true;
     ws_close(&s->ws, CLOSE_POLICY, STR("refused"));
 }

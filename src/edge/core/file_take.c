@@ -2,7 +2,6 @@
 #include "edge/core/file_take.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "edge/core/exec.h"

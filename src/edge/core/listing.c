@@ -2,7 +2,6 @@
 #include "edge/core/listing.h"
 
 #include "base/own.h"
-#include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 

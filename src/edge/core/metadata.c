@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
 #include "lib/http/url.h"
 #include "domain/model/request.h"
 

@@ -139,13 +139,6 @@ static int read_part_field(struct multipart *m, struct str line, bool *seen, str
                             e);
 }
 
-static ssize_t find_line_end(struct str in)
-{
-    const char *p = in.n ? memmem(in.p, in.n, "\r\n", 2) : NULL;
-
-    return p ? p - in.p : -1;
-}
-
 static ssize_t read_part_head(struct multipart *m, struct str in, struct multipart_event *ret,
                               struct err *e)
 {
@@ -156,7 +149,8 @@ static ssize_t read_part_head(struct multipart *m, struct str in, struct multipa
     m->has_filename = false;
     for (;;) {
         struct str left = { in.p + at, in.n - at };
-        ssize_t n = find_line_end(left);
+        const char *end = left.n ? memmem(left.p, left.n, "\r\n", 2) : NULL;
+        ssize_t n = end ? end - left.p : -1;
         int r;
 
         if (n < 0 && in.n > MULTIPART_HEAD_MAX)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -47,11 +46,6 @@ struct proxy {
 
 /* --- fields --- */
 
-static bool field_starts_with(struct str name, struct str start)
-{
-    return name.n >= start.n && h1_same((struct str){ name.p, start.n }, start);
-}
-
 /* A hop-by-hop header, or one that the proxy writes itself. */
 static bool is_hop_field(const struct h1_head *h, struct str name)
 {
@@ -61,13 +55,10 @@ static bool is_hop_field(const struct h1_head *h, struct str name)
         STR("Content-Length"), STR("HTTP2-Settings"), STR("Date")
     };
 
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (h1_same(name, names[i]))
-            return true;
     for (size_t i = 0; i < h->n; i++)
         if (h1_same(h->fields[i].name, STR("Connection")) && h1_list_has(h->fields[i].value, name))
             return true;
-    return field_starts_with(name, STR("Proxy-"));
+    return field_in(name, names, COUNT_OF(names)) || field_begins_with(name, STR("Proxy-"));
 }
 
 /* A header for the daemon that must not reach the sandbox. */
@@ -75,11 +66,8 @@ static bool is_daemon_field(struct str name)
 {
     static const struct str names[] = { STR("X-API-Key"), STR("X-Access-Token"), STR("Expect") };
 
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (h1_same(name, names[i]))
-            return true;
-    return field_starts_with(name, STR("E2b-")) || field_starts_with(name, STR("X-Daytona-")) ||
-           field_starts_with(name, STR("Sandboxer-"));
+    return field_in(name, names, COUNT_OF(names)) || field_begins_with(name, STR("E2b-")) ||
+           field_begins_with(name, STR("X-Daytona-")) || field_begins_with(name, STR("Sandboxer-"));
 }
 
 /* A token of the daemon, in any scheme, must not reach the sandbox. */
@@ -93,7 +81,7 @@ static bool is_daemon_token(const struct h1_field *f)
     if (memchr(given.p, ' ', given.n))
         given = str_trim(str_cut(given, ' ', &scheme));
     for (size_t i = 0; i < COUNT_OF(ours); i++)
-        if (field_starts_with(given, ours[i]))
+        if (field_begins_with(given, ours[i]))
             return true;
     return false;
 }
@@ -223,7 +211,7 @@ static void switch_protocols(struct proxy *p, const struct h1_response *r, struc
     fields[n++] = (struct h1_field){ STR("Upgrade"), r->head.proto };
     loop_fd_stop(&p->pump.inner);
     p->begun = true;
-    if (pump_continue(&p->pump, fields, n, rest, &e) < 0)
+    if (pump_start(&p->pump, p->pump.inner.fd, fields, n, rest, &e) < 0)
         http_fail(call_take_exchange(p->call), 502, str_from(e.msg));
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/own.h"
 
-static bool name_in(struct str name, const struct str *names, size_t n)
+bool field_in(struct str name, const struct str *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (h1_same(name, names[i]))
@@ -20,7 +20,7 @@ static struct str trim_blanks(struct str s)
     return s;
 }
 
-static bool begins_with(struct str s, struct str start)
+bool field_begins_with(struct str s, struct str start)
 {
     return s.n >= start.n && h1_same((struct str){ s.p, start.n }, start);
 }
@@ -29,7 +29,7 @@ static bool begins_with(struct str s, struct str start)
 
 static bool cookie_is_marked(struct str pair)
 {
-    return begins_with(pair, STR(PREVIEW_COOKIE));
+    return field_begins_with(pair, STR(PREVIEW_COOKIE));
 }
 
 /* Removes the prefix of one `name=value` of a request. False: the cookie is dropped. */
@@ -98,7 +98,7 @@ static bool is_ambient_credential(struct str value)
     struct str scheme;
 
     (void)str_cut(value, ' ', &scheme);
-    return name_in(scheme, schemes, COUNT_OF(schemes));
+    return field_in(scheme, schemes, COUNT_OF(schemes));
 }
 
 /* The address of another sandbox's page may contain a signed link and must not leak. */
@@ -108,7 +108,7 @@ static bool referer_is_own(const struct preview *p, struct str value)
     struct str host;
 
     for (size_t i = 0; i < COUNT_OF(schemes); i++) {
-        if (!begins_with(value, schemes[i]))
+        if (!field_begins_with(value, schemes[i]))
             continue;
         value = (struct str){ value.p + schemes[i].n, value.n - schemes[i].n };
         (void)str_cut(value, '/', &host);
@@ -156,8 +156,8 @@ static bool speaks_for_origin(const struct preview *p, struct str name)
         STR("Set-Login"),
     };
 
-    return name_in(name, always, COUNT_OF(always)) || begins_with(name, STR("Sandboxer-")) ||
-           (p->kind == PREVIEW_BY_PATH && name_in(name, shared, COUNT_OF(shared)));
+    return field_in(name, always, COUNT_OF(always)) || field_begins_with(name, STR("Sandboxer-")) ||
+           (p->kind == PREVIEW_BY_PATH && field_in(name, shared, COUNT_OF(shared)));
 }
 
 static bool copy_cookie(const struct preview *p, const struct h1_field *f, struct arena *a,

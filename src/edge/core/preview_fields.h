@@ -44,6 +44,10 @@ bool preview_request_field(const struct preview *p, const struct h1_field *f, st
 size_t preview_answer_fields(const struct preview *p, const struct h1_field *fields, size_t n,
                              struct str origin, struct arena *a, struct h1_field *ret);
 
+/* Whether a header name is one of several, or begins with a prefix, in any case of letters. */
+bool field_in(struct str name, const struct str *names, size_t n);
+bool field_begins_with(struct str name, struct str start);
+
 /* The value of Set-Cookie that reaches the client. False: the cookie is dropped. */
 bool preview_set_cookie(const struct preview *p, struct str value, struct buf *out);
 

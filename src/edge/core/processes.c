@@ -4,7 +4,6 @@
 #include "edge/core/processes.h"
 
 #include <signal.h>
-#include <stdio.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/background.h"

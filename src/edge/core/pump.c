@@ -125,17 +125,12 @@ static void on_pump_socket(struct loop_fd *f, unsigned events)
 
 /* --- the beginning --- */
 
-int pump_start(struct pump *p, int fd, const struct h1_field *fields, size_t n, struct err *e)
+int pump_start(struct pump *p, int fd, const struct h1_field *fields, size_t n, struct str first,
+               struct err *e)
 {
-    p->inner.fd = fd;
-    return pump_continue(p, fields, n, STR(""), e);
-}
+    int r = loop_fd_start(p->call->loop, &p->inner, fd, LOOP_READ, on_pump_socket, e);
 
-int pump_continue(struct pump *p, const struct h1_field *fields, size_t n, struct str first,
-                  struct err *e)
-{
-    int r = loop_fd_start(p->call->loop, &p->inner, p->inner.fd, LOOP_READ, on_pump_socket, e);
-
+    p->inner.fd = fd; /* also on failure */
     if (r >= 0)
         r = http_upgrade(p->call->x, fields, n, on_pump_client_data, e);
     if (r < 0)

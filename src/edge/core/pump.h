@@ -17,11 +17,10 @@ struct pump {
 };
 
 void pump_init(struct pump *p, struct call *c);
-/* Upgrades the request with these headers and starts copying; takes the socket, also on failure. */
-int pump_start(struct pump *p, int fd, const struct h1_field *fields, size_t n, struct err *e);
-/* The same if bytes were read already: `first` goes to the client. */
-int pump_continue(struct pump *p, const struct h1_field *fields, size_t n, struct str first,
-                  struct err *e);
+/* Upgrades the request with these headers and starts copying; takes the socket, also on failure.
+ * `first`: bytes that were read already, for the client. */
+int pump_start(struct pump *p, int fd, const struct h1_field *fields, size_t n, struct str first,
+               struct err *e);
 void pump_stop(struct pump *p); /* the client disconnected */
 void pump_done(struct pump *p);
 

@@ -92,16 +92,6 @@ struct route_search {
     unsigned allowed;
 };
 
-static const struct route_entry *find_entry_at(const struct route_node *n, struct route_search *s)
-{
-    if (n->entries[s->method].route)
-        return &n->entries[s->method];
-    for (unsigned m = 0; m < METHODS; m++)
-        if (n->entries[m].route)
-            s->allowed |= 1u << m;
-    return NULL;
-}
-
 /* A path may match several patterns: the first one with the method is the route. */
 static const struct route_entry *
 find_entry_below(const struct route_node *n, struct route_search *s, size_t depth, size_t n_params)
@@ -109,8 +99,11 @@ find_entry_below(const struct route_node *n, struct route_search *s, size_t dept
     const struct route_entry *found = NULL;
     struct str segment;
 
-    if (depth == s->path->n)
-        return find_entry_at(n, s);
+    if (depth == s->path->n) {
+        for (unsigned m = 0; m < METHODS; m++)
+            s->allowed |= n->entries[m].route ? 1u << m : 0;
+        return n->entries[s->method].route ? &n->entries[s->method] : NULL;
+    }
     segment = s->path->segments[depth];
     for (n = n->children; n && !found; n = n->next) {
         if (!n->word.p)

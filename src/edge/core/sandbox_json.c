@@ -26,8 +26,6 @@ void time_write(struct json_writer *w, const char *key, int64_t wall_ns)
 struct sandbox_answer {
     const struct json *request; /* NULL: unreadable */
     struct sandbox_json shown;
-    const struct sandbox_record *record;
-    const struct backend_quote *quote;
     const struct sync_answer *synced;
     const char *step;
     struct sandbox_detail detail;
@@ -90,7 +88,7 @@ static void write_reachability(struct json_writer *w, const char *name, const vo
     const struct sandbox_answer *a = answer;
     char url[96];
 
-    snprintf(url, sizeof url, "/v1/sandboxes/%s", a->record->id);
+    snprintf(url, sizeof url, "/v1/sandboxes/%s", a->shown.record->id);
     json_field_begin_object(w, name);
     json_field_text(w, "kind", "api");
     json_field_text(w, "url", url);
@@ -102,7 +100,7 @@ static void write_events_url(struct json_writer *w, const char *name, const void
     const struct sandbox_answer *a = answer;
     char url[96];
 
-    snprintf(url, sizeof url, "/v1/sandboxes/%s/events", a->record->id);
+    snprintf(url, sizeof url, "/v1/sandboxes/%s/events", a->shown.record->id);
     json_field_text(w, name, url);
 }
 
@@ -122,7 +120,7 @@ const struct json_shape quote_answer = { "Quote", JSON_FIELDS(quote_fields) };
 #define AT(member)     JSON_AT(struct sandbox_answer, member)
 #define HAS(member)    .seen = offsetof(struct sandbox_answer, member)
 #define VIA(pointer)   .via = offsetof(struct sandbox_answer, pointer)
-#define RECORD(member) VIA(record), JSON_AT(struct sandbox_record, member)
+#define RECORD(member) VIA(shown.record), JSON_AT(struct sandbox_record, member)
 
 static const struct json_field actuals_fields[] = {
     { "wall_seconds", JSON_KIND_DOUBLE, AT(wall_s) },
@@ -172,7 +170,7 @@ static const struct json_field sandbox_fields[] = {
     { "idle_reap", JSON_KIND_SECONDS, RECORD(idle_ns) },
     { "reachability", JSON_KIND_OBJECT, .write = write_reachability },
     { "events_url", JSON_KIND_TEXT, .write = write_events_url },
-    { "quote", JSON_KIND_OBJECT, VIA(quote), .schema = "Quote", JSON_FIELDS(quote_fields) },
+    { "quote", JSON_KIND_OBJECT, VIA(shown.quote), .schema = "Quote", JSON_FIELDS(quote_fields) },
     { "notes", JSON_KIND_TEXTS, .write = write_limit_notes },
     { "recreated_from", JSON_KIND_TEXT, AT(detail.recreated_from) },
     { "snapshot_id", JSON_KIND_TEXT, AT(detail.snapshot) },
@@ -198,34 +196,28 @@ const struct json_shape *const answers_sandbox[] = {
     &sandbox_answer, &kept_answer, &unsynced_answer, &actuals_answer, &quote_answer, NULL,
 };
 
-/* Without current counters, the last recorded ones are shown. */
-static void fill_egress(struct sandbox_answer *a)
+static void fill_detail(struct sandbox_answer *a, struct arena *arena)
 {
     const struct sandbox_detail *d = &a->detail;
 
-    a->egress.has_counters = a->has_egress = a->shown.egress || d->has_egress;
-    if (a->shown.egress)
-        a->egress.counters = *a->shown.egress;
-    else
-        a->egress.counters = (struct sandbox_egress){ .generation = d->egress.generation,
-                                                      .endpoints = d->egress.endpoints,
-                                                      .allowed = d->egress.allowed,
-                                                      .denied = d->egress.denied,
-                                                      .bytes_out = d->egress.bytes_out,
-                                                      .bytes_in = d->egress.bytes_in };
-}
-
-static void fill_detail(struct sandbox_answer *a, struct arena *arena)
-{
-    if (sandbox_detail_read(a->record->detail, &a->detail, arena, NULL) < 0)
+    if (sandbox_detail_read(a->shown.record->detail, &a->detail, arena, NULL) < 0)
         return;
     if (!a->shown.machine)
         a->detail.telemetry = NULL;
-    if (a->record->state == SANDBOX_DESTROYED)
+    if (a->shown.record->state == SANDBOX_DESTROYED)
         a->detail.has_unsynced = false;
     a->wall_s = (double)a->detail.actuals.wall_ns / (double)NS_PER_S;
     a->cpu_s = (double)a->detail.actuals.cpu_ns / (double)NS_PER_S;
-    fill_egress(a);
+    a->egress.has_counters = a->has_egress = a->shown.egress || d->has_egress;
+    /* without current counters, the last recorded ones are shown */
+    a->egress.counters = a->shown.egress
+                             ? *a->shown.egress
+                             : (struct sandbox_egress){ .generation = d->egress.generation,
+                                                        .endpoints = d->egress.endpoints,
+                                                        .allowed = d->egress.allowed,
+                                                        .denied = d->egress.denied,
+                                                        .bytes_out = d->egress.bytes_out,
+                                                        .bytes_in = d->egress.bytes_in };
 }
 
 void sandbox_write(struct json_writer *w, const void *what)
@@ -236,8 +228,6 @@ void sandbox_write(struct json_writer *w, const void *what)
     const struct sandbox_record *r = s->record;
     const struct sync_answer synced = { .op = s->brought };
     struct sandbox_answer a = { .shown = *s,
-                                .record = r,
-                                .quote = s->quote,
                                 .synced = s->brought ? &synced : NULL,
                                 .step = r->step[0] ? r->step : s->step };
 

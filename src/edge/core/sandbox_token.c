@@ -93,17 +93,12 @@ const struct token_record *sandbox_token_holder(const struct api *a, const char 
     return crypto_equal(str_from(right), given) ? tokens_by_id(a->tokens, str_from(holder)) : NULL;
 }
 
-static void name_traffic(const char *id, char ret[static ID_MAX + 16])
-{
-    snprintf(ret, ID_MAX + 16, "traffic:%s", id);
-}
-
 void sandbox_traffic_token(const struct call *c, const char *id,
                            char ret[static SANDBOX_TOKEN_TEXT])
 {
     char what[ID_MAX + 16];
 
-    name_traffic(id, what);
+    snprintf(what, sizeof what, "traffic:%s", id);
     sandbox_token_make(c->api, what, c->caller.actor.id, ret);
 }
 
@@ -112,7 +107,7 @@ const struct token_record *sandbox_traffic_holder(const struct api *a, const cha
 {
     char what[ID_MAX + 16];
 
-    name_traffic(id, what);
+    snprintf(what, sizeof what, "traffic:%s", id);
     return sandbox_token_holder(a, what, given);
 }
 

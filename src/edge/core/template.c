@@ -2,7 +2,6 @@
 #include "edge/core/template.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/built.h"
 #include "edge/core/internal.h"

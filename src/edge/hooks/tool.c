@@ -30,15 +30,8 @@ enum argument {
 
 /* --- choosing the step --- */
 
-static bool is_server_url(const char *text)
+static void set_shell_command(struct step *s, const char *command)
 {
-    return str_starts(str_from(text), STR("http://")) ||
-           str_starts(str_from(text), STR("https://"));
-}
-
-static void set_shell_command(struct step *s, enum step_kind kind, const char *command)
-{
-    s->kind = kind;
     s->argv[0] = "/bin/sh";
     s->argv[1] = "-c";
     s->argv[2] = command;
@@ -75,11 +68,15 @@ static int choose_hook_step(char **argv, const struct config *config, struct ste
     if (argv[ARG_COMMAND][0] && argv[ARG_MCP][0])
         return err_set(e, ERR_INVALID, "a step has a command or an MCP server, not both");
     if (argv[ARG_COMMAND][0]) {
-        set_shell_command(s, STEP_COMMAND, argv[ARG_COMMAND]);
+        s->kind = STEP_COMMAND;
+        set_shell_command(s, argv[ARG_COMMAND]);
     } else if (argv[ARG_MCP][0]) {
-        set_shell_command(s, STEP_MCP_PIPE, argv[ARG_MCP]);
+        bool web =
+            strncmp(argv[ARG_MCP], "http://", 7) == 0 || strncmp(argv[ARG_MCP], "https://", 8) == 0;
+
+        s->kind = web ? STEP_MCP_WEB : STEP_MCP_PIPE;
         s->url = argv[ARG_MCP];
-        s->kind = is_server_url(s->url) ? STEP_MCP_WEB : STEP_MCP_PIPE;
+        set_shell_command(s, argv[ARG_MCP]);
     } else {
         set_configured_step(s, pre ? &config->scan.preflight : &config->scan.postflight);
     }
@@ -127,9 +124,8 @@ static int print_result(const struct step *s, const char *block, const struct js
     json_begin_object(&w);
     json_field_cstr(&w, "by", names[s->kind]);
     json_field_cstr(&w, "block", block);
-    if (result) {
+    if (result)
         json_field_tree(&w, "result", result);
-    }
     json_end_object(&w);
     r = json_writer_finish(&w, e);
     return r < 0 ? r : print_answer(&out, e);

@@ -155,14 +155,6 @@ static int receive_result(struct tool_call *t, const struct json *result, struct
     return json_writer_finish(&w, e);
 }
 
-/* The server rejected `initialize`: calls the tool without a handshake. */
-static int call_without_hello(struct tool_call *t, struct buf *out, struct err *e)
-{
-    t->version = MCP_2026_07_28;
-    t->stage = TOOL_CALL_SENT;
-    return write_call_message(t, out, e);
-}
-
 static int receive_response(struct tool_call *t, const struct rpc_message *m, struct buf *out,
                             struct err *e)
 {
@@ -170,8 +162,11 @@ static int receive_response(struct tool_call *t, const struct rpc_message *m, st
 
     if (t->stage == TOOL_CALL_DONE || (m->id && (m->id->type != JSON_INT || m->id->i != wanted)))
         return 0;
-    if (m->error && t->stage == TOOL_CALL_HELLO)
-        return call_without_hello(t, out, e);
+    if (m->error && t->stage == TOOL_CALL_HELLO) { /* without a handshake */
+        t->version = MCP_2026_07_28;
+        t->stage = TOOL_CALL_SENT;
+        return write_call_message(t, out, e);
+    }
     if (m->error)
         return fail_upstream("the server returned an error", object_text(m->error, STR("message")),
                              e);
@@ -179,19 +174,6 @@ static int receive_response(struct tool_call *t, const struct rpc_message *m, st
         return err_set(e, ERR_UPSTREAM, "the server's result is not an object");
     return t->stage == TOOL_CALL_HELLO ? receive_hello(t, m->result, out, e)
                                        : receive_result(t, m->result, e);
-}
-
-static int receive_hook_message(struct tool_call *t, const struct rpc_message *m, struct buf *out,
-                                struct err *e)
-{
-    switch (m->kind) {
-    case RPC_REQUEST:
-        return reply_to_server(m, out, e);
-    case RPC_RESPONSE:
-        return receive_response(t, m, out, e);
-    default:
-        return 0;
-    }
 }
 
 int tool_call_receive(struct tool_call *t, struct str text, struct buf *out, struct err *e)
@@ -203,8 +185,13 @@ int tool_call_receive(struct tool_call *t, struct str text, struct buf *out, str
 
     if (r < 0)
         return err_wrap(e, r, "invalid message from the server");
-    for (size_t i = 0; i < frame->n && r >= 0; i++)
-        r = receive_hook_message(t, &frame->messages[i], out, e);
+    for (size_t i = 0; i < frame->n && r >= 0; i++) {
+        const struct rpc_message *m = &frame->messages[i];
+
+        r = m->kind == RPC_REQUEST    ? reply_to_server(m, out, e)
+            : m->kind == RPC_RESPONSE ? receive_response(t, m, out, e)
+                                      : 0;
+    }
     rpc_frame_unref(frame);
     return r;
 }

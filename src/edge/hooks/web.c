@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls a tool of an MCP server on HTTP (Streamable HTTP): one POST per message, answered with a
  * message or with an event stream that ends. */
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/own.h"

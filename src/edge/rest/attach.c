@@ -10,8 +10,6 @@
 #include "base/own.h"
 #include "edge/core/processes.h"
 #include "lib/http/websocket.h"
-#include "lib/json/reader.h"
-#include "lib/proc/signals.h"
 
 enum { CHUNK = 64 << 10, EVENT_MAX = 1 << 20, INPUT_MAX = 1 << 20 };
 enum { CLOSE_DONE = 1000, CLOSE_UNSUPPORTED = 1003, CLOSE_BEHIND = 1008, CLOSE_FAILED = 1011 };

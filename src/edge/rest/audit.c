@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/audit and /v1/sandboxes/{id}/audit: verify the hash chains of events and egress logs. */
-#include <stdio.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"

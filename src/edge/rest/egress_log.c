@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "edge/core/egress.h"
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"

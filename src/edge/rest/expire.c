@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/expire, /v1/inspect/stale, /v1/reap-stale: expired sandboxes, and resources that dead
  * sandboxes left. */
-#include <stdio.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/images: images that sandboxes can be created from. */
-#include <errno.h>
-#include <unistd.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
@@ -114,7 +112,7 @@ struct image_call {
     /* for imports */
     struct image_import import;
     uint64_t size;
-    const char *made[IMAGES_OF_ARCHIVE_MAX]; /* all but the last */
+    const char *made[IMAGES_OF_ARCHIVE_MAX + 1]; /* all; the last at the end */
     size_t n_made;
 };
 
@@ -133,21 +131,16 @@ static void on_image_made(struct image_op *op, const char *ref)
 {
     struct image_call *o = container_of(op, struct image_call, op);
 
-    if (o->n_made < COUNT_OF(o->made) && (ref = arena_dup(&o->call->arena, str_from(ref))))
+    if (o->n_made < IMAGES_OF_ARCHIVE_MAX && (ref = arena_dup(&o->call->arena, str_from(ref))))
         o->made[o->n_made++] = ref;
 }
 
 /* Answers with the first image of an archive and the names of the others. */
 static void answer_imported_images(struct image_call *o)
 {
-    const char *first = o->n_made ? o->made[0] : o->op.ref;
-
-    for (size_t i = 1; i < o->n_made; i++)
-        o->made[i - 1] = o->made[i];
-    if (o->n_made)
-        o->made[o->n_made - 1] = o->op.ref;
-    answer_image_detail(o->call, o->status, str_from(first),
-                        (struct json_strs){ o->made, o->n_made }, NULL);
+    o->made[o->n_made] = o->op.ref;
+    answer_image_detail(o->call, o->status, str_from(o->made[0]),
+                        (struct json_strs){ o->made + 1, o->n_made }, NULL);
 }
 
 static void on_image_op_done(struct image_op *op, int r, const struct err *e)

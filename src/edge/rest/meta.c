@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon itself: health, version, metrics, OpenAPI document, backup of the store. */
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

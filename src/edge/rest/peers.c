@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/peers: sessions of clients that call tools. */
-#include <stdio.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/guard.h"

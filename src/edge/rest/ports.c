@@ -42,7 +42,7 @@ static void serve_connection(struct port_call *p, int fd)
             r = http_write_fds(x, STR("\n"), &fd, 1, &e);
         drop_fd(&fd);
     } else {
-        r = pump_start(&p->pump, fd, tcp_upgrade, 1, &e);
+        r = pump_start(&p->pump, fd, tcp_upgrade, 1, STR(""), &e);
     }
     if (r < 0)
         http_fail(call_take_exchange(p->call), 500, str_from(e.msg));

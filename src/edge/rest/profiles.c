@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/profiles and /v1/estimate: profiles, their validation, and the cost of a sandbox. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"

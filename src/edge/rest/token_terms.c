@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/rest/token_terms.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

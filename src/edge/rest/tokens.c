@@ -191,32 +191,24 @@ static struct token_call *new_token_call(struct call *c, void (*done)(struct tok
     return t;
 }
 
-/* Sets the domain, if there is one and the client uses it or has no other address. */
-static void find_e2b_domain(const struct call *c, bool has_url, char address[DOMAIN_ADDRESS],
-                            char authority[PATH_MAX], struct token_answer *a)
-{
-    const struct config *config = c->api->config;
-
-    if (!domain_address(config, address) || (has_url && origin_is_own(c->x)))
-        return;
-    a->e2b_domain = address;
-    snprintf(authority, PATH_MAX, "%s/tls/%s/authority.pem", config->state, config->domain.name);
-    if (!config->domain.certificate)
-        a->authority = authority;
-}
-
 static void answer_new_token(struct token_call *t)
 {
     const struct http_peer *peer = http_peer(t->call->x);
     char url[ORIGIN_URL], daytona[ORIGIN_URL + 16], address[DOMAIN_ADDRESS], authority[PATH_MAX];
     bool known = origin_url(peer->is_unix ? &t->call->api->tcp : &peer->local, url);
+    const struct config *config = t->call->api->config;
     struct token_answer a = answer_of_token(&t->op.record);
 
     a.token = t->op.secret;
-    if (t->op.e2b)
-        find_e2b_domain(t->call, known, address, authority, &a);
-    if (t->op.e2b && known && !a.e2b_domain)
+    /* the domain, if there is one and the client uses it or has no other address */
+    if (t->op.e2b && domain_address(config, address) && !(known && origin_is_own(t->call->x))) {
+        a.e2b_domain = address;
+        snprintf(authority, sizeof authority, "%s/tls/%s/authority.pem", config->state,
+                 config->domain.name);
+        a.authority = config->domain.certificate ? NULL : authority;
+    } else if (t->op.e2b && known) {
         a.e2b_url = url;
+    }
     if (t->daytona && known) {
         snprintf(daytona, sizeof daytona, "%s/daytona", url);
         a.daytona_url = daytona;
