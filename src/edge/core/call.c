@@ -3,11 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "edge/core/guard.h"
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "trust/verdict.h"
+
+enum { FILE_PIECE = 256 << 10 };
 
 struct call *call_ref(struct call *c)
 {
@@ -149,6 +152,44 @@ bool call_begin_lines(struct call *c, void (*on_drain)(struct http_exchange *x))
         return false;
     http_on_drain(c->x, on_drain);
     return true;
+}
+
+/* Sends until the client is full. The state is the descriptor. */
+static void send_file_bytes(struct http_exchange *x)
+{
+    static char piece[FILE_PIECE];
+    struct call *c = http_state(x);
+    const int *fd = c->state;
+    int r = 0;
+
+    while (r == 0) {
+        ssize_t n = read(*fd, piece, sizeof piece);
+
+        if (n <= 0) { /* http_end() cuts if the file is shorter than announced */
+            http_end(call_take_exchange(c));
+            return;
+        }
+        r = http_write(x, (struct str){ piece, (size_t)n }, NULL);
+    }
+    if (r < 0)
+        http_cut(call_take_exchange(c));
+}
+
+void call_answer_file(struct call *c, int fd, const struct h1_field *fields, size_t n)
+{
+    struct stat st;
+    struct err e;
+    int r = fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0
+                ? err_sys(&e, "reading the file")
+                : http_begin(c->x, 200, fields, n, st.st_size, &e);
+
+    if (r < 0) {
+        call_fail(c, &e);
+    } else if (!call_end_head(c)) {
+        *(int *)call_state(c, sizeof fd, NULL) = fd;
+        http_on_drain(c->x, send_file_bytes);
+        send_file_bytes(c->x);
+    }
 }
 
 #define FIELD(name, value) ((struct h1_field){ STR(name), str_from(value) })

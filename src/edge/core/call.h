@@ -116,6 +116,8 @@ void call_answer_written(struct call *c, struct json_writer *w, const struct buf
 void call_answer_with(struct call *c, int status, const char *name, const char *value,
                       struct str json);
 void call_answer_empty(struct call *c); /* 204 */
+/* The whole file, which the call owns, with these headers. */
+void call_answer_file(struct call *c, int fd, const struct h1_field *fields, size_t n);
 /* application/problem+json for an error. */
 void call_fail(struct call *c, const struct err *e);
 bool call_fail_with(struct call *c, int status, const char *code, const char *detail); /* false */

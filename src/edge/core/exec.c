@@ -38,7 +38,6 @@ static void release_exec(void *state)
     struct exec *x = state;
 
     stop_exec(x);
-    buf_done(&x->pending);
     buf_done(&x->out[0]);
     buf_done(&x->out[1]);
 }
@@ -222,7 +221,7 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
     x->op.programs = guard_starts_programs(c);
     for (int i = 0; i < 2; i++)
         x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
-    buf_init(&x->pending, INPUT_MAX);
+    call_own_buf(c, &x->pending, INPUT_MAX);
     c->on_gone = on_exec_client_gone;
     return x;
 }

@@ -64,6 +64,33 @@ void call_settle_op(struct sandbox_op *op, int r, const struct err *e)
     call_settle(call_of_op(op), r, e);
 }
 
+struct store_answer {
+    struct store_listing listing;
+    const struct json_shape *shape;
+};
+
+static void on_listing_answered(struct store_query *q, int r, const struct err *e)
+{
+    struct store_answer *a = container_of(q, struct store_answer, listing.query);
+
+    call_settle_as(a->listing.call, r, e, 200, a->shape, &a->listing);
+}
+
+void call_list(struct call *c, const struct store_query *q, size_t bytes,
+               const struct json_shape *shape)
+{
+    struct store_answer *a = call_state(c, sizeof *a, NULL);
+    struct err e;
+
+    a->listing = (struct store_listing){ .call = c, .query = *q };
+    a->shape = shape;
+    call_own_arena(c, &a->listing.query.arena, bytes);
+    if (store_ask(control_store(c->api->control), &a->listing.query, on_listing_answered, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_ref(c);
+}
+
 static int copy_client_fd(int fd)
 {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);

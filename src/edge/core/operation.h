@@ -4,6 +4,7 @@
 #define EDGE_CORE_OPERATION_H
 
 #include "edge/core/call.h"
+#include "domain/store/store.h"
 
 struct json_shape;
 
@@ -20,6 +21,15 @@ void call_settle_with(struct call *c, int r, const struct err *e, int status, ca
 void call_settle_as(struct call *c, int r, const struct err *e, int status,
                     const struct json_shape *s, const void *in);
 void call_settle_op(struct sandbox_op *op, int r, const struct err *e); /* for call_sandbox_op() */
+
+struct store_listing {
+    struct call *call;
+    struct store_query query; /* completed */
+};
+/* Runs the query and answers with the struct store_listing, as its shape describes it. `bytes`
+ * limits the memory for rows. */
+void call_list(struct call *c, const struct store_query *q, size_t bytes,
+               const struct json_shape *shape);
 
 /* The creation of a sandbox for a call. */
 struct creation {

@@ -376,8 +376,6 @@ static void release_proxy(void *state)
     pump_done(&p->pump);
     if (p->in_use)
         sandbox_detach(p->call->sandbox);
-    buf_done(&p->up);
-    buf_done(&p->down);
 }
 
 /* The prefix of this sandbox's cookies in browsers; other sandboxes cannot guess it. */
@@ -409,8 +407,8 @@ static void start_proxy(struct call *c, uint16_t port, const struct preview *pre
                          .method = q->method,
                          .upgrades = q->head.upgrade && q->head.framing == H1_EMPTY };
     pump_init(&p->pump, c);
-    buf_init(&p->up, UP_MAX);
-    buf_init(&p->down, DOWN_MAX);
+    call_own_buf(c, &p->up, UP_MAX);
+    call_own_buf(c, &p->down, DOWN_MAX);
     c->on_gone = on_proxy_client_gone;
     sandbox_dial(c->sandbox, &p->dial);
 }

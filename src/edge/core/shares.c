@@ -74,6 +74,15 @@ void shares_open(struct api *a, struct http_config *http)
     quota_init(&a->uploads, &uploads, "bytes of uploads", "", "limits.upload_bytes_per_owner");
 }
 
+/* The key of a token family, distinct from the key of its first token, whose charges end with that
+ * token. */
+static struct str format_family_key(const struct account *a, char ret[static QUOTA_KEY_MAX])
+{
+    int n = a->part.n ? snprintf(ret, QUOTA_KEY_MAX, "family:" STR_FMT, STR_ARG(a->part)) : 0;
+
+    return (struct str){ ret, n > 0 ? (size_t)n : 0 };
+}
+
 /* The token, or the sandbox if the sandbox's own token authenticated the request. */
 static struct str quota_part_of_call(const struct call *c)
 {
@@ -82,15 +91,6 @@ static struct str quota_part_of_call(const struct call *c)
     if (str_starts(str_from(c->caller.actor.id), STR("tok_")))
         return str_from(c->caller.actor.id);
     return c->sandbox ? str_from(sandbox_view(c->sandbox).record->id) : STR("");
-}
-
-/* The key of a token family, distinct from the key of its first token, whose charges end with that
- * token. */
-static struct str format_family_key(const struct account *a, char ret[static QUOTA_KEY_MAX])
-{
-    int n = a->part.n ? snprintf(ret, QUOTA_KEY_MAX, "family:" STR_FMT, STR_ARG(a->part)) : 0;
-
-    return (struct str){ ret, n > 0 ? (size_t)n : 0 };
 }
 
 /* An unauthenticated client is charged by address. */

@@ -22,18 +22,6 @@ double pause_ms(int64_t pause_ns)
     return round((double)pause_ns / 1000.0) / 1000.0;
 }
 
-static int64_t count_words(struct str text)
-{
-    int64_t n = 0;
-    struct str word;
-
-    while (text.n) {
-        text = str_cut(text, ' ', &word);
-        n++;
-    }
-    return n;
-}
-
 struct snapshot_answer {
     int64_t layers;
     const struct snapshot_record *record;
@@ -70,10 +58,13 @@ static const struct json_shape snapshot_answer = { "Snapshot",
 
 static struct snapshot_answer answer_of_snapshot(const struct snapshot_record *r)
 {
-    return (struct snapshot_answer){ .layers = count_words(r->layers),
-                                     .record = r,
-                                     .image = r->base.n ? r->image.p : NULL,
-                                     .pause_ms = pause_ms(r->pause_ns) };
+    struct snapshot_answer a = { .record = r,
+                                 .image = r->base.n ? r->image.p : NULL,
+                                 .pause_ms = pause_ms(r->pause_ns) };
+
+    for (struct str rest = r->layers, word; rest.n; a.layers++)
+        rest = str_cut(rest, ' ', &word);
+    return a;
 }
 
 void snapshot_write(struct json_writer *w, const void *what)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls a tool of an MCP server on pipes: one message per line. */
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/own.h"
 #include "edge/hooks/child.h"
@@ -9,13 +7,6 @@
 #include "edge/hooks/tool_call.h"
 
 enum { TO_SEND_MAX = 160 << 20 };
-
-/* Removes the first n bytes. */
-static void drop_buf_front(struct buf *b, size_t n)
-{
-    memmove(b->p, b->p + n, b->n - n);
-    b->n -= n;
-}
 
 /* Handles all complete lines. */
 static int receive_lines(struct tool_call *t, struct buf *in, struct buf *out, struct err *e)
@@ -30,7 +21,7 @@ static int receive_lines(struct tool_call *t, struct buf *in, struct buf *out, s
             break;
         if (str_trim((struct str){ all.p, n }).n)
             r = tool_call_receive(t, (struct str){ all.p, n }, out, e);
-        drop_buf_front(in, n + 1);
+        buf_drop(in, n + 1);
     }
     return r;
 }
@@ -45,7 +36,7 @@ static int exchange_by_pipe(struct tool_call *t, struct hook_child *c, int64_t d
         struct str pending = buf_str(out);
 
         r = child_exchange(c, &pending, &in, deadline, e);
-        drop_buf_front(out, out->n - pending.n);
+        buf_drop(out, out->n - pending.n);
         if (r == 0)
             return err_set(e, ERR_UPSTREAM, "the server closed the connection without an answer");
         if (r > 0 && receive_lines(t, &in, out, e) < 0)

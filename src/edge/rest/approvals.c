@@ -6,7 +6,6 @@
 #include "edge/core/guard.h"
 #include "edge/core/operation.h"
 #include "edge/core/internal.h"
-#include "edge/core/listing.h"
 #include "edge/tools/tools.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
@@ -174,10 +173,9 @@ static void rest_show_approval(struct call *c)
         return;
     }
     s = call_state(c, sizeof *s, release_approval_show);
-    s->call = c;
+    s->call = call_ref(c);
     str_copy(c->params[0], s->id, sizeof s->id);
     c->on_gone = on_approval_client_gone;
-    call_ref(c);
     if (!wait || !may_see_approval(c, approvals_find(c->api->trust, c->params[0]))) {
         query_stored_approval(s);
         return;
@@ -292,14 +290,13 @@ static void rest_decide_call(struct call *c)
         return;
     }
     d = call_state(c, sizeof *d, NULL);
-    d->call = c;
+    d->call = call_ref(c);
     d->op = (struct approval_op){ .master = m,
                                   .reason = q.reason,
                                   .grant_ns = q.grant_ns,
                                   .grant_uses = (uint32_t)q.uses,
                                   .done = on_approval_decided };
     str_copy(c->params[0], d->op.id, sizeof d->op.id);
-    call_ref(c);
     (approve ? approvals_approve : approvals_reject)(c->api->trust, &d->op);
 }
 

@@ -33,19 +33,16 @@ struct log_tail {
     bool follow, full;
 };
 
-static void on_tail_client_gone(struct call *c)
-{
-    struct log_tail *t = c->state;
-
-    loop_timer_stop(&t->timer);
-}
-
-static void release_log_tail(void *state)
+static void stop_log_tail(void *state)
 {
     struct log_tail *t = state;
 
     loop_timer_stop(&t->timer);
-    drop_fd(&t->fd);
+}
+
+static void on_tail_client_gone(struct call *c)
+{
+    stop_log_tail(c->state);
 }
 
 /* Sends complete lines of the open file; true at its end. */
@@ -63,7 +60,7 @@ static bool send_log_rest(struct log_tail *t)
             return true;
         r = http_write(t->call->x, (struct str){ piece, (size_t)n }, NULL);
         if (r < 0) {
-            on_tail_client_gone(t->call);
+            stop_log_tail(t);
             http_cut(call_take_exchange(t->call));
             return false;
         }
@@ -192,12 +189,12 @@ static int open_first_part(struct log_tail *t, uint64_t tail, struct err *e)
 
 static void rest_tail_egress_log(struct call *c)
 {
-    struct log_tail *t = call_state(c, sizeof *t, release_log_tail);
+    struct log_tail *t = call_state(c, sizeof *t, stop_log_tail);
     uint64_t tail = 0;
     struct err e;
 
     t->call = c;
-    t->fd = -1;
+    call_own_fd(c, &t->fd);
     c->on_gone = on_tail_client_gone;
     if (call_query_bool(c, "follow", &t->follow) < 0 ||
         call_query_number(c, "tail", TAIL_MAX, &tail) < 0)

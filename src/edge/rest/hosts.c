@@ -5,7 +5,7 @@
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
 #include "base/own.h"
-#include "edge/core/listing.h"
+#include "edge/core/operation.h"
 #include "edge/rest/routes.h"
 #include "control/host/host.h"
 #include "control/host/hosts.h"
@@ -107,7 +107,7 @@ static struct host_change *new_host_change(struct call *c, bool add)
 {
     struct host_change *h = call_state(c, sizeof *h, NULL);
 
-    h->call = c;
+    h->call = call_ref(c);
     h->add = add;
     h->op.done = on_host_changed;
     return h;
@@ -152,7 +152,6 @@ static void rest_add_host(struct call *c)
     snprintf(h->op.record.name, sizeof h->op.record.name, "%s", q.name);
     snprintf(h->op.record.address, sizeof h->op.record.address, "%s", q.address);
     h->op.record.labels = q.labels;
-    call_ref(c);
     hosts_add(c->api->control, &c->caller, &h->op);
 }
 
@@ -166,7 +165,6 @@ static void rest_remove_host(struct call *c)
     }
     h = new_host_change(c, false);
     str_copy(c->params[0], h->op.record.name, sizeof h->op.record.name);
-    call_ref(c);
     hosts_remove(c->api->control, &c->caller, &h->op);
 }
 

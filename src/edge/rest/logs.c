@@ -76,7 +76,6 @@ static void release_log_reader(void *state)
         buf_done(&v->held);
         free(v);
     }
-    buf_done(&l->out);
 }
 
 /* --- lines --- */
@@ -299,7 +298,7 @@ void process_logs(struct call *c)
     uint64_t only = 0, tail = 0;
 
     l->call = c;
-    buf_init(&l->out, OUT_MAX);
+    call_own_buf(c, &l->out, OUT_MAX);
     c->on_gone = on_logs_client_gone;
     if (call_query_bool(c, "follow", &l->follow) < 0 ||
         call_query_number(c, "process", UINT32_MAX, &only) < 0 ||

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon itself: health, version, metrics, OpenAPI document, backup of the store. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "edge/core/answers.h"
 #include "edge/core/domain.h"
 #include "base/own.h"
@@ -12,7 +9,7 @@
 #include "lib/http/origin.h"
 #include "lib/metrics/metrics.h"
 
-enum { METRICS_MAX = 4 << 20, PIECE = 64 << 10 };
+enum { METRICS_MAX = 4 << 20 };
 
 static const char *const health_states[] = { "ok", NULL };
 
@@ -79,61 +76,21 @@ static void rest_show_openapi(struct call *c)
 struct backup_call {
     struct call *call;
     struct store_query query;
-    off_t at, size;
 };
-
-/* Sends until the client is full. */
-static void send_backup(struct http_exchange *x)
-{
-    static char room[PIECE];
-    struct call *c = http_state(x);
-    struct backup_call *b = c->state;
-    int r = 0;
-
-    while (r == 0 && b->at < b->size) {
-        ssize_t n = pread(b->query.fd, room, sizeof room, b->at);
-
-        r = n <= 0 ? -1 : http_write(c->x, (struct str){ room, (size_t)n }, NULL);
-        if (r >= 0)
-            b->at += n;
-    }
-    if (r < 0)
-        http_cut(call_take_exchange(c));
-    else if (b->at == b->size)
-        http_end(call_take_exchange(c));
-}
-
-static int begin_backup(struct backup_call *b, struct err *e)
-{
-    static const struct h1_field fields[] = {
-        { { "Content-Type", 12 }, { "application/vnd.sqlite3", 23 } },
-        { { "Content-Disposition", 19 }, { "attachment; filename=\"sandboxer.db\"", 34 } },
-        { { "Cache-Control", 13 }, { "no-store", 8 } },
-    };
-    struct stat st;
-
-    if (fstat(b->query.fd, &st) < 0)
-        return err_sys(e, "reading the size of the copy");
-    b->size = st.st_size;
-    return http_begin(b->call->x, 200, fields, COUNT_OF(fields), b->size, e);
-}
 
 static void on_store_copied(struct store_query *q, int r, const struct err *e)
 {
-    struct backup_call *b = container_of(q, struct backup_call, query);
-    struct call *c = b->call;
-    struct err mine;
+    static const struct h1_field fields[] = {
+        { STR("Content-Type"), STR("application/vnd.sqlite3") },
+        { STR("Content-Disposition"), STR("attachment; filename=\"sandboxer.db\"") },
+        { STR("Cache-Control"), STR("no-store") },
+    };
+    struct call *c = container_of(q, struct backup_call, query)->call;
 
-    if (c->x && r >= 0) {
-        r = begin_backup(b, &mine);
-        e = &mine;
-    }
-    if (c->x && r < 0) {
+    if (r < 0)
         call_fail(c, e);
-    } else if (c->x) {
-        http_on_drain(c->x, send_backup);
-        send_backup(c->x);
-    }
+    else if (c->x)
+        call_answer_file(c, q->fd, fields, COUNT_OF(fields));
     call_unref(c);
 }
 

@@ -129,7 +129,7 @@ static void rest_register_peer(struct call *c)
     if (!call_read(c, &client))
         return;
     p = call_state(c, sizeof *p, release_peer_call);
-    p->call = c;
+    p->call = call_ref(c);
     p->op = (struct peer_op){
         .caller = &c->caller,
         .uid = http_peer(c->x)->is_unix ? (int64_t)http_peer(c->x)->cred.uid : -1,
@@ -137,7 +137,6 @@ static void rest_register_peer(struct call *c)
         .client = client,
         .done = on_peer_call_registered,
     };
-    call_ref(c);
     peers_register(c->api->trust, &p->op);
 }
 

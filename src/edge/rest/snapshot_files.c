@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export and import of snapshots as files: /v1/snapshots/{snapshot}/export and
  * /v1/snapshots/import. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "edge/core/internal.h"
 #include "edge/core/operation.h"
 #include "base/own.h"
 #include "edge/rest/routes.h"
 #include "edge/core/shares.h"
 #include "control/snapshot/snapshots.h"
-
-enum { PIECE = 256 << 10 };
 
 /* --- export --- */
 
@@ -21,58 +16,19 @@ struct snapshot_export_call {
     char id[ID_MAX];
 };
 
-/* Sends until the client is full. */
-static void send_export_bytes(struct http_exchange *x)
-{
-    static char piece[PIECE];
-    struct call *c = http_state(x);
-    const struct snapshot_export_call *s = c->state;
-    int r = 0;
-
-    while (r == 0) {
-        ssize_t n = read(s->op.file, piece, sizeof piece);
-
-        if (n <= 0) { /* http_end() cuts if the file is shorter than announced */
-            http_end(call_take_exchange(c));
-            return;
-        }
-        r = http_write(x, (struct str){ piece, (size_t)n }, NULL);
-    }
-    if (r < 0)
-        http_cut(call_take_exchange(c));
-}
-
-static void send_export_file(struct snapshot_export_call *x)
+static void on_snapshot_exported(struct export_op *op, int r, const struct err *e)
 {
     static const struct h1_field fields[] = {
         { STR("Content-Type"), STR("application/zstd") },
         { STR("Cache-Control"), STR("no-store") },
         { STR("X-Content-Type-Options"), STR("nosniff") },
     };
-    struct call *c = x->call;
-    struct stat st;
-    struct err e;
-    int r = fstat(x->op.file, &st) < 0 || lseek(x->op.file, 0, SEEK_SET) < 0
-                ? err_sys(&e, "reading the file")
-                : http_begin(c->x, 200, fields, COUNT_OF(fields), st.st_size, &e);
-
-    if (r < 0) {
-        call_fail(c, &e);
-    } else if (!call_end_head(c)) {
-        http_on_drain(c->x, send_export_bytes);
-        send_export_bytes(c->x);
-    }
-}
-
-static void on_snapshot_exported(struct export_op *op, int r, const struct err *e)
-{
-    struct snapshot_export_call *x = container_of(op, struct snapshot_export_call, op);
-    struct call *c = x->call;
+    struct call *c = container_of(op, struct snapshot_export_call, op)->call;
 
     if (r < 0)
         call_fail(c, e);
     else if (c->x)
-        send_export_file(x);
+        call_answer_file(c, op->file, fields, COUNT_OF(fields));
     call_unref(c);
 }
 

@@ -186,7 +186,7 @@ static struct token_call *new_token_call(struct call *c, void (*done)(struct tok
 {
     struct token_call *t = call_state(c, sizeof *t, release_token_call);
 
-    t->call = c;
+    t->call = call_ref(c);
     t->op.done = done;
     return t;
 }
@@ -343,7 +343,6 @@ static void rest_create_token(struct call *c)
         r->egress = c->caller.egress;
     r->terms = terms;
     r->expires_ns = clock_wall() + q.ttl_ns;
-    call_ref(c);
     tokens_create(c->api->tokens, &c->caller.actor, &t->op);
 }
 
@@ -370,7 +369,6 @@ static void rest_revoke_token(struct call *c)
     t = new_token_call(c, on_token_revoked);
     http_on_ended(c->x, on_own_token_ended);
     str_copy(c->params[0], t->op.record.id, sizeof t->op.record.id);
-    call_ref(c);
     tokens_revoke(c->api->tokens, &c->caller, &t->op);
 }
 

@@ -176,7 +176,6 @@ static void rest_evaluate_trust(struct call *c)
     struct explain_request q = { 0 };
     struct err e;
 
-    x->call = c;
     if (c->approved) {
         answer_approved_evaluation(c);
         return;
@@ -200,7 +199,7 @@ static void rest_evaluate_trust(struct call *c)
                                          .held = c->json,
                                          .request = STR("POST " EVALUATE) };
     x->op.done = on_trust_evaluated;
-    call_ref(c);
+    x->call = call_ref(c);
     trust_request(c->api->trust, &x->op);
 }
 
