@@ -11,15 +11,6 @@ bool field_in(struct str name, const struct str *names, size_t n)
     return false;
 }
 
-static struct str trim_blanks(struct str s)
-{
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = (struct str){ s.p + 1, s.n - 1 };
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
 bool field_begins_with(struct str s, struct str start)
 {
     return s.n >= start.n && h1_same((struct str){ s.p, start.n }, start);
@@ -49,7 +40,7 @@ static bool filter_cookies(const struct preview *p, struct str value, struct buf
 
     while (value.n) {
         value = str_cut(value, ';', &pair);
-        pair = trim_blanks(pair);
+        pair = str_trim(pair);
         if (!pair.n || !unmark_cookie(p, &pair) || !pair.n)
             continue;
         if (out->n)
@@ -64,7 +55,7 @@ bool preview_set_cookie(const struct preview *p, struct str value, struct buf *o
     struct str pair, attribute, name;
 
     value = str_cut(value, ';', &pair);
-    pair = trim_blanks(pair);
+    pair = str_trim(pair);
     if (!pair.n || (!p->mark.n && cookie_is_marked(pair)))
         return false;
     out->n = 0;
@@ -72,9 +63,9 @@ bool preview_set_cookie(const struct preview *p, struct str value, struct buf *o
     buf_add(out, pair);
     while (value.n) {
         value = str_cut(value, ';', &attribute);
-        attribute = trim_blanks(attribute);
+        attribute = str_trim(attribute);
         (void)str_cut(attribute, '=', &name);
-        name = trim_blanks(name);
+        name = str_trim(name);
         if (!attribute.n || h1_same(name, STR("Domain")) ||
             (p->path.n && h1_same(name, STR("Path"))))
             continue;

@@ -131,7 +131,7 @@ static void rest_list_snapshots(struct call *c)
     call_answer_as(c, 200, &snapshot_list, &all);
 }
 
-static const struct snapshot *find_snapshot_of_call(struct call *c)
+const struct snapshot *snapshot_of_call(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
@@ -142,7 +142,7 @@ static const struct snapshot *find_snapshot_of_call(struct call *c)
 
 static void rest_get_snapshot(struct call *c)
 {
-    const struct snapshot *s = find_snapshot_of_call(c);
+    const struct snapshot *s = snapshot_of_call(c);
     struct snapshot_answer a;
     const char **digests;
 
@@ -206,7 +206,7 @@ static void on_verify_progress(struct digest_op *op, uint64_t bytes)
 
 static void rest_verify_snapshot(struct call *c)
 {
-    const struct snapshot *s = find_snapshot_of_call(c);
+    const struct snapshot *s = snapshot_of_call(c);
     struct snapshot_verification *v;
 
     if (!s)
@@ -263,7 +263,7 @@ static int check_unambiguous(const struct call *c, const struct snapshot *s, str
 
 static void rest_delete_snapshot(struct call *c)
 {
-    const struct snapshot *s = find_snapshot_of_call(c);
+    const struct snapshot *s = snapshot_of_call(c);
     struct err e;
 
     if (s && check_unambiguous(c, s, &e) < 0)

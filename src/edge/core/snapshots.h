@@ -14,6 +14,8 @@ struct snapshot_list {
 void snapshot_list_fill(const struct call *c, struct snapshot_list *ret);
 void snapshot_list_done(struct snapshot_list *l);
 
+/* The snapshot that the path names; NULL: the call is answered. */
+const struct snapshot *snapshot_of_call(struct call *c);
 void snapshot_delete_for(struct call *c, const struct snapshot *s); /* answers 204 */
 
 /* The body of a snapshot request. */

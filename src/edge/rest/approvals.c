@@ -84,18 +84,12 @@ struct approval_show {
     bool waits;
 };
 
-static void stop_approval_wait(struct approval_show *s)
-{
-    approval_waiter_stop(&s->waiter);
-    loop_timer_stop(&s->timer);
-}
-
-static void release_approval_show(void *state)
+static void stop_approval_wait(void *state)
 {
     struct approval_show *s = state;
 
-    stop_approval_wait(s);
-    arena_done(&s->query.arena);
+    approval_waiter_stop(&s->waiter);
+    loop_timer_stop(&s->timer);
 }
 
 static void write_approval(struct json_writer *w, const void *what)
@@ -131,7 +125,7 @@ static void query_stored_approval(struct approval_show *s)
     s->query = (struct store_query){ .kind = STORE_APPROVAL,
                                      .text = str_from(s->id),
                                      .owner = owner_scope(s->call) };
-    arena_init(&s->query.arena, ANSWER_BYTES);
+    call_own_arena(s->call, &s->query.arena, ANSWER_BYTES);
     if (store_ask(control_store(s->call->api->control), &s->query, on_approval_found, &e) >= 0)
         return;
     call_fail(s->call, &e);
@@ -172,7 +166,7 @@ static void rest_show_approval(struct call *c)
         call_fail_with(c, 404, "not_found", "there is no such call");
         return;
     }
-    s = call_state(c, sizeof *s, release_approval_show);
+    s = call_state(c, sizeof *s, stop_approval_wait);
     s->call = call_ref(c);
     str_copy(c->params[0], s->id, sizeof s->id);
     c->on_gone = on_approval_client_gone;

@@ -79,10 +79,13 @@ static void on_stream_client_gone(struct call *c)
 
 /* --- server-sent events --- */
 
-static void cut_stream(struct event_stream *s)
+static void fail_stream(struct event_stream *s, const struct err *e)
 {
     stop_stream(s);
-    http_cut(call_take_exchange(s->call));
+    if (s->sse)
+        http_cut(call_take_exchange(s->call));
+    else
+        call_fail(s->call, e);
 }
 
 /* False: the client is full, or was cut off. */
@@ -94,7 +97,7 @@ static bool send_sse(struct event_stream *s, const char *id, const char *type, i
     if (r >= 0)
         r = sse_send(s->call->x, &out, NULL);
     if (r < 0) { /* an event must not be skipped */
-        cut_stream(s);
+        fail_stream(s, NULL);
         return false;
     }
     s->full = r > 0;
@@ -270,15 +273,6 @@ static void on_poll_timeout(struct loop_timer *t)
 }
 
 /* --- both --- */
-
-static void fail_stream(struct event_stream *s, const struct err *e)
-{
-    stop_stream(s);
-    if (s->sse)
-        http_cut(call_take_exchange(s->call));
-    else
-        call_fail(s->call, e);
-}
 
 static void on_event_page(struct store_query *q, int r, const struct err *e)
 {

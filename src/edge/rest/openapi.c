@@ -126,26 +126,14 @@ static void write_request_body_schema(struct json_writer *w, const struct route 
     json_end_object(w);
 }
 
-static void write_schema_reference(struct json_writer *w, const char *media, struct str name)
-{
-    char reference[96];
-
-    snprintf(reference, sizeof reference, "#/components/schemas/" STR_FMT, STR_ARG(name));
-    json_field_begin_object(w, media);
-    json_field_begin_object(w, "schema");
-    json_field_cstr(w, "$ref", reference);
-    json_end_object(w);
-    json_end_object(w);
-}
-
 static void write_problem_response(struct json_writer *w, const char *status,
                                    const char *description)
 {
     json_field_begin_object(w, status);
     json_field_cstr(w, "description", description);
-    json_field_begin_object(w, "content");
-    write_schema_reference(w, "application/problem+json", STR("Problem"));
-    json_end_object(w);
+    json_field_written(w, "content",
+                       STR("{\"application/problem+json\":{\"schema\":"
+                           "{\"$ref\":\"#/components/schemas/Problem\"}}}"));
     json_end_object(w);
 }
 
@@ -153,13 +141,15 @@ static void write_problem_response(struct json_writer *w, const char *status,
 static void write_answers(struct json_writer *w, const char *answers)
 {
     struct str rest = str_from(answers), word;
-    char media[64];
+    char media[64], schema[128];
 
     json_field_begin_object(w, "content");
     while (rest.p) {
         rest = str_cut(rest, ' ', &word);
+        snprintf(schema, sizeof schema,
+                 "{\"schema\":{\"$ref\":\"#/components/schemas/" STR_FMT "\"}}", STR_ARG(word));
         if (str_find(word, '/') == word.n)
-            write_schema_reference(w, "application/json", word);
+            json_field_written(w, "application/json", str_from(schema));
         else if (str_copy(word, media, sizeof media))
             write_media(w, media);
     }

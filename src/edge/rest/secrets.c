@@ -40,11 +40,9 @@ static void rest_show_key(struct call *c)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(KEYRING_TEXT_MAX);
     const struct keyring *k = control_keys(c->api->control);
-    struct err e;
 
     if (!k || keyring_write(k, &text) < 0) {
-        (void)err_set(&e, ERR_UNSUPPORTED, "this daemon has no key for secrets");
-        call_fail(c, &e);
+        call_fail_with(c, 501, "unsupported", "this daemon has no key for secrets");
         return;
     }
     call_answer_bytes(c, 200, "text/plain", buf_str(&text));

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "edge/rest/routes.h"
 #include "edge/core/shares.h"
-#include "control/snapshot/snapshots.h"
+#include "edge/core/snapshots.h"
 
 /* --- export --- */
 
@@ -34,16 +34,15 @@ static void on_snapshot_exported(struct export_op *op, int r, const struct err *
 
 static void rest_export_snapshot(struct call *c)
 {
-    const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
     struct snapshot_export_call *x;
+    const struct snapshot *s;
     bool without = false;
 
     if (call_query_bool(c, "without_image", &without) < 0)
         return;
-    if (!s) {
-        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+    s = snapshot_of_call(c);
+    if (!s)
         return;
-    }
     x = call_state(c, sizeof *x, NULL);
     x->call = call_ref(c);
     memcpy(x->id, s->record.id, sizeof x->id);

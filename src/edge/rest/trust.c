@@ -90,22 +90,29 @@ static void write_trust_explanation(struct json_writer *w, const void *what)
     trust_explain_json(&x->asked, &x->decision, w);
 }
 
-/* Reads the given capabilities, or those of the sandbox in the arguments if it is visible to the
- * caller. */
-static int read_explain_capabilities(struct call *c, const struct explain_request *q,
-                                     struct trust_capabilities *ret, struct err *e)
+/* Reads the request, with the given capabilities, or those of the sandbox in the arguments if it is
+ * visible to the caller. False: the call is answered. */
+static bool read_trust_question(struct call *c, struct explain_request *q,
+                                struct trust_capabilities *ret)
 {
-    bool named = q->args && q->args->type == JSON_OBJECT;
-    const struct json *id = named ? json_get(q->args, STR("sandbox_id")) : NULL;
+    const struct json *id;
     struct sandbox *s;
+    struct err e;
 
-    if (q->capabilities || !id || id->type != JSON_STR ||
-        !control_find_now(c->api->control, &c->caller, id->s, &s))
-        return err_wrap(e, trust_capabilities_read(q->capabilities, ret, &c->arena, e),
-                        "capabilities");
-    trust_capabilities_of(s, true, ret);
-    sandbox_unref(s);
-    return 0;
+    if (!call_read(c, q))
+        return false;
+    id = q->args && q->args->type == JSON_OBJECT ? json_get(q->args, STR("sandbox_id")) : NULL;
+    if (!q->capabilities && id && id->type == JSON_STR &&
+        control_find_now(c->api->control, &c->caller, id->s, &s)) {
+        trust_capabilities_of(s, true, ret);
+        sandbox_unref(s);
+        return true;
+    }
+    if (err_wrap(&e, trust_capabilities_read(q->capabilities, ret, &c->arena, &e),
+                 "capabilities") >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
 }
 
 /* Explains a verdict; consumes no quota and records nothing. */
@@ -115,14 +122,9 @@ static void rest_explain_trust(struct call *c)
     struct trust_capabilities sandbox;
     struct explain_request q = { 0 };
     struct trust_explanation x;
-    struct err e;
 
-    if (!call_read(c, &q))
+    if (!read_trust_question(c, &q, &sandbox))
         return;
-    if (read_explain_capabilities(c, &q, &sandbox, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
     x.asked = (struct trust_case){ .bundle = p->bundle,
                                    .failure = p->failure,
                                    .tool = str_from(q.tool),
@@ -174,7 +176,6 @@ static void rest_evaluate_trust(struct call *c)
 {
     struct trust_evaluation *x = call_alloc(c, 1, sizeof *x);
     struct explain_request q = { 0 };
-    struct err e;
 
     if (c->approved) {
         answer_approved_evaluation(c);
@@ -185,12 +186,8 @@ static void rest_evaluate_trust(struct call *c)
                        "a verdict is about a token or a session: send a token, or Sandboxer-Peer");
         return;
     }
-    if (!call_read(c, &q))
+    if (!read_trust_question(c, &q, &x->sandbox))
         return;
-    if (read_explain_capabilities(c, &q, &x->sandbox, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
     x->op.ask = (struct trust_question){ .tool = str_from(q.tool),
                                          .args = q.args,
                                          .sandbox = &x->sandbox,
