@@ -86,23 +86,10 @@ static void count_state(struct map_entry *v, void *user)
     n[container_of(v, struct sandbox, entry)->record.state]++;
 }
 
-static void refresh_egress_metrics(struct metric_set *s, struct control *c)
-{
-    struct egress_link_counters n = egress_links_counters(c);
-
-    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_ALLOWED), (double)n.allowed);
-    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_DENIED), (double)n.denied);
-    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)n.bytes_out);
-    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)n.bytes_in);
-    metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)egress_links_restarts(c));
-    metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)egress_links_full_logs(c));
-    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->egress_links->dropped);
-    metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
-}
-
 static void refresh_control_metrics(struct metric_set *s)
 {
     struct control *c = container_of(s, struct meters, control)->plane;
+    struct egress_link_counters egress = egress_links_counters(c);
     size_t n[SANDBOX_STATE_COUNT_] = { 0 };
 
     map_each(&c->sandboxes, count_state, n);
@@ -111,7 +98,14 @@ static void refresh_control_metrics(struct metric_set *s)
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_HIT), (double)c->pool->hits);
     metric_raise_to(s, POOL_TAKES, METRIC_AT(TAKE_MISS), (double)c->pool->misses);
     metric_set_to(s, POOL_BOXES, METRIC_ALONE, c->pool->total);
-    refresh_egress_metrics(s, c);
+    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_ALLOWED), (double)egress.allowed);
+    metric_raise_to(s, EGRESS_DECISIONS, METRIC_AT(VERDICT_DENIED), (double)egress.denied);
+    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_OUT), (double)egress.bytes_out);
+    metric_raise_to(s, EGRESS_BYTES, METRIC_AT(WAY_IN), (double)egress.bytes_in);
+    metric_raise_to(s, EGRESS_RESTARTS, METRIC_ALONE, (double)egress_links_restarts(c));
+    metric_set_to(s, EGRESS_LOGS_FULL, METRIC_ALONE, (double)egress_links_full_logs(c));
+    metric_raise_to(s, EGRESS_DROPPED, METRIC_ALONE, (double)c->egress_links->dropped);
+    metric_raise_to(s, FETCH_DEATHS, METRIC_ALONE, (double)c->fetcher.deaths);
 }
 
 int meters_open(struct control *c, struct err *e)
@@ -129,25 +123,20 @@ void meters_close(struct control *c)
     metrics_unregister(&c->meters->process);
 }
 
-static void time_creation(struct control *c, const struct event_record *v)
+void meters_on_event(struct control *c, const struct event_record *v)
 {
     const struct sandbox_record *r = control_record(c, v->sandbox);
     int64_t took = r ? v->time_ns - r->created_ns : -1;
 
-    if (took >= 0) /* the wall clock may have been set back */
-        metric_observe(&c->meters->control, CREATE_SECONDS, METRIC_ALONE,
-                       (double)took / (double)NS_PER_S);
-}
-
-void meters_on_event(struct control *c, const struct event_record *v)
-{
     if (v->to < 0) {
         metric_add(&c->meters->control, OTHER_EVENTS, METRIC_ALONE, 1);
         return;
     }
     metric_add(&c->meters->control, MOVES, METRIC_AT((size_t)v->to), 1);
-    if (v->to == SANDBOX_READY && v->from == SANDBOX_PROVISIONING)
-        time_creation(c, v);
+    /* The wall clock may have been set back. */
+    if (v->to == SANDBOX_READY && v->from == SANDBOX_PROVISIONING && took >= 0)
+        metric_observe(&c->meters->control, CREATE_SECONDS, METRIC_ALONE,
+                       (double)took / (double)NS_PER_S);
 }
 
 struct metrics *control_metrics(struct control *c)

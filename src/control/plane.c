@@ -2,7 +2,6 @@
 #include "control/control.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -99,27 +98,16 @@ bool event_visible(const struct control *c, const struct caller *who, const stru
     return caller_sees(who, v->owner, r ? &r->labels : &none);
 }
 
-static void log_event(const struct event_record *v)
+void control_publish(struct control *c, const struct event_record *v)
 {
     LOG(INFO, v->type, LOG_I("seq", v->seq), LOG_S("sandbox", v->sandbox),
         LOG_S("from", v->from < 0 ? "" : sandbox_state_names[v->from]), LOG_S("actor", v->actor.id),
         LOG_S("reason", v->reason));
-}
-
-void control_publish(struct control *c, const struct event_record *v)
-{
-    struct link *next;
-
-    log_event(v);
     meters_on_event(c, v);
     event_share_count(c, v);
     prune_on_event(c, v->seq);
-    for (struct link *m = list_first(&c->subscribers); m; m = next) {
-        struct event_subscriber *s = container_of(m, struct event_subscriber, link_);
-
-        next = list_after(&c->subscribers, m);
+    LIST_EACH_SAFE (struct event_subscriber, s, &c->subscribers, link_)
         s->on_event(s, v);
-    }
 }
 
 void control_publish_first(struct control *c, const struct store_txn *t, struct event_record *v)
@@ -185,7 +173,7 @@ static void control_free(struct control *c)
     event_delivery_close(c);
     prune_close(c);
     anchors_close(c);
-    usage_close(c);
+    loop_timer_stop(&c->usage);
     images_stop(c);
     digest_queue_close(c);
     dedup_stop(c);
@@ -240,10 +228,8 @@ static int open_store(struct control *c, struct err *e)
 {
     int r = read_boot_id(c->boot, e);
 
-    if (r >= 0)
-        r = store_open(c->context.state, c->loop, c->work, &c->store, e);
-    if (r >= 0)
-        r = control_open_secrets(c, e);
+    r = r < 0 ? r : store_open(c->context.state, c->loop, c->work, &c->store, e);
+    r = r < 0 ? r : control_open_secrets(c, e);
     return r < 0 ? r : store_open_ledger(c->store, e);
 }
 

@@ -33,54 +33,37 @@ static void schedule_prune(struct control *c, int64_t ns)
     loop_timer_start(c->loop, &c->prune, clock_mono() + ns, on_prune_due, NULL);
 }
 
-/* Reports to the hub and to event streams that undelivered events were removed. */
-static void publish_gap(struct control *c, const struct store_txn *t)
-{
-    char detail[STORE_GAP_MAX];
-    struct event_record v;
-
-    if (store_gap_event(t, detail, &v))
-        control_publish(c, &v);
-}
-
 static void on_pruned(struct store_txn *t, int r, const struct err *e)
 {
     struct pruning *p = container_of(t, struct pruning, txn);
     struct control *c = p->control;
+    char detail[STORE_GAP_MAX];
+    struct event_record gap;
 
     c->pruning = false;
     c->changes--;
     if (r < 0)
         LOG(WARN, "store.prune_failed", LOG_S("error", e->msg));
-    else
-        publish_gap(c, t);
-    if (r >= 0 && t->pruned.rows >= PRUNE_ROWS)
-        schedule_prune(c, PRUNE_AGAIN_MS * NS_PER_MS);
-    else
-        schedule_prune(c, PRUNE_EVERY_S * NS_PER_S);
+    else if (store_gap_event(t, detail, &gap)) /* undelivered events were removed */
+        control_publish(c, &gap);
+    schedule_prune(c, r >= 0 && t->pruned.rows >= PRUNE_ROWS ? PRUNE_AGAIN_MS * NS_PER_MS
+                                                             : PRUNE_EVERY_S * NS_PER_S);
     free(p);
-}
-
-/* A log is read through its sandbox's record. */
-static int64_t find_sandbox_retention(const struct control *c)
-{
-    int64_t logs = c->config->egress.audit_keep, records = c->config->retention.sandboxes;
-
-    return records > logs ? records : logs;
 }
 
 static void on_prune_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, prune);
     struct pruning *p = new0(sizeof *p);
-    int64_t now = clock_wall();
+    int64_t now = clock_wall(), logs = c->config->egress.audit_keep,
+            records = c->config->retention.sandboxes;
 
     p->control = c;
     c->changes++;
     c->pruning = true;
     store_txn_begin(&p->txn, c->store);
-    store_prune(&p->txn, now - find_sandbox_retention(c), now - c->config->retention.events,
-                PRUNE_ROWS);
+    store_prune(&p->txn, now - (records > logs ? records : logs), /* a log is read by its record */
+                now - c->config->retention.events, PRUNE_ROWS);
     store_commit(&p->txn, on_pruned);
     if (clock_mono() >= c->prune_logs_ns) { /* it scans all logs */
         c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;

@@ -145,8 +145,7 @@ static int add_known_names(struct ceiling_places *x, const struct json_strs *lis
         const struct egress_endpoint *ep;
 
         r = egress_known_read(list->p[i], x->arena, &ep, e);
-        if (r >= 0)
-            r = add_endpoint_places(x, ep, names, e);
+        r = r < 0 ? r : add_endpoint_places(x, ep, names, e);
     }
     return r;
 }

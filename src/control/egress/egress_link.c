@@ -2,11 +2,8 @@
 #include "control/egress/egress_link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,16 +38,12 @@ static void finish_waiting_ops(struct egress_link *o, uint64_t generation, int r
                                const struct err *e)
 {
     struct list finished = { 0 };
-    struct link *next;
 
-    for (struct link *l = list_first(&o->waiting); l; l = next) {
-        struct egress_link_op *op = container_of(l, struct egress_link_op, link_);
-
-        next = list_after(&o->waiting, l);
+    LIST_EACH_SAFE (struct egress_link_op, op, &o->waiting, link_) {
         if (generation && op->generation_ > generation)
             continue;
-        link_leave(l);
-        list_append(&finished, l);
+        link_leave(&op->link_);
+        list_append(&finished, &op->link_);
     }
     for (struct link *l; (l = list_first(&finished));)
         finish_link_op(container_of(l, struct egress_link_op, link_), r, e);
@@ -88,12 +81,6 @@ void egress_link_rotate_log(struct egress_link *o)
         send_log_room(o, egress_link_room_begin(o), &fd);
 }
 
-static bool is_rotation_due(const struct egress_link *o)
-{
-    return egress_link_part_bytes(o->control, o->box->id, EGRESS_LINK_PART_NOW) >
-           egress_link_part_max(o->control);
-}
-
 /* Without room, the worker asks again, and denies everything meanwhile. */
 void egress_link_give_room(struct egress_link *o)
 {
@@ -101,8 +88,7 @@ void egress_link_give_room(struct egress_link *o)
         send_log_room(o, egress_link_room_more(o), NULL);
 }
 
-static void retry_link(struct egress_link *o);
-static void retry_link_after(struct egress_link *o, int64_t ns);
+static void retry_link(struct egress_link *o, int64_t ns);
 
 void egress_link_log_flaw(const char *box, uint64_t generation, const char *why)
 {
@@ -162,7 +148,7 @@ static void send_link_policy(struct egress_link *o)
     if (sealed_text(o->policy->json, "policy", &fd, &e) < 0 ||
         sealed_text(o->policy->ceiling, "ceiling", &ceiling, &e) < 0) {
         note_flaw(o, e.msg);
-        retry_link(o);
+        retry_link(o, LINK_RETRY_NS);
         return;
     }
     wire_fill(&m.head, WIRE_POLICY, 0, sizeof m);
@@ -223,22 +209,17 @@ static void on_link_retry(struct loop_timer *t)
     egress_link_advance(container_of(t, struct egress_link, retry));
 }
 
-static void retry_link_after(struct egress_link *o, int64_t ns)
+static void retry_link(struct egress_link *o, int64_t ns)
 {
     if (!loop_timer_started(&o->retry))
         loop_timer_start(o->control->loop, &o->retry, clock_mono() + ns, on_link_retry, NULL);
-}
-
-static void retry_link(struct egress_link *o)
-{
-    retry_link_after(o, LINK_RETRY_NS);
 }
 
 /* The link is retried; waiting operations fail. */
 static void fail_link(struct egress_link *o, const struct err *e)
 {
     LOG(ERROR, "egress.failed", LOG_S("sandbox", o->box->id), LOG_S("error", e->msg));
-    retry_link(o);
+    retry_link(o, LINK_RETRY_NS);
     enter_link_state(o, EGRESS_LINK_CLOSED);
     finish_waiting_ops(o, 0, -(int)e->code, e);
 }
@@ -255,7 +236,7 @@ static void send_link_add(struct egress_link *o, const struct listeners *l)
     int r = egress_link_log_append(o->control, o->box->id, &audit, &o->line, &e);
 
     if (r == -ERR_BUSY) { /* the previous worker has not ended yet */
-        retry_link_after(o, LOCKED_NS);
+        retry_link(o, LOCKED_NS);
         enter_link_state(o, EGRESS_LINK_CLOSED);
         return;
     }
@@ -363,7 +344,8 @@ static void on_link_log_full(struct egress_link *o, const void *message)
 {
     if (o->state != EGRESS_LINK_OPEN)
         return;
-    if (is_rotation_due(o))
+    if (egress_link_part_bytes(o->control, o->box->id, EGRESS_LINK_PART_NOW) >
+        egress_link_part_max(o->control))
         egress_link_rotate_log(o);
     else
         egress_link_give_room(o);
@@ -404,12 +386,8 @@ static void on_worker_message(struct egress_worker *p, const void *message)
 
 static void each_egress_link(struct egress_link_worker *w, void (*fn)(struct egress_link *o))
 {
-    struct link *next;
-
-    for (struct link *l = list_first(&w->egress_links); l; l = next) {
-        next = list_after(&w->egress_links, l);
-        fn(container_of(l, struct egress_link, link));
-    }
+    LIST_EACH_SAFE (struct egress_link, x, &w->egress_links, link)
+        fn(x);
 }
 
 static void on_worker_up(struct egress_worker *p)
@@ -523,9 +501,9 @@ void egress_link_close(struct egress_link *o, struct egress_link_op *op)
 void egress_link_abandon(struct egress_link *o)
 {
     struct err e;
-    int r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", o->box->id);
 
-    finish_waiting_ops(o, 0, r, &e);
+    finish_waiting_ops(o, 0, err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", o->box->id),
+                       &e);
 }
 
 void egress_link_free(struct egress_link *o)

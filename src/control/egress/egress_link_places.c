@@ -60,14 +60,6 @@ static int count_place(struct worker_places *w, const struct gate_place *p, stru
     return 0;
 }
 
-/* Virtual memory for the maximum; the kernel provides the pages that are used. */
-static struct counted_place *make_counted(void)
-{
-    struct counted_place *list = new0_array(GATE_PLACES_MAX, sizeof *list);
-
-    return list;
-}
-
 static void uncount_places(struct worker_places *w, const struct gate_place *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -110,7 +102,8 @@ int egress_link_count_places(struct egress_link *o, struct err *e)
         return 0;
     r = policy_places(o->policy, &list, &n, e);
     if (r >= 0 && n && !w->list)
-        w->list = make_counted();
+        /* Virtual memory for the maximum; the kernel provides the pages that are used. */
+        w->list = new0_array(GATE_PLACES_MAX, sizeof *w->list);
     for (i = 0; r >= 0 && i < n; i++)
         r = count_place(w, &list[i], e);
     if (r < 0) {
@@ -159,18 +152,12 @@ static void retry_places_later(struct egress_link_worker *w, const struct err *e
                      on_places_retry, NULL);
 }
 
-static void take_waiting_egress_links(struct egress_link_worker *w, struct list *ret)
-{
-    for (struct link *l; (l = list_take(&w->places.waiting));)
-        list_append(ret, l);
-}
-
 /* Fails the waiting operations; their policies stay queued. */
 static void fail_waiting_links(struct egress_link_worker *w, int r, const struct err *e)
 {
     struct list all = { 0 };
 
-    take_waiting_egress_links(w, &all);
+    list_move(&w->places.waiting, &all);
     for (struct link *l; (l = list_take(&all));) {
         list_append(&w->places.waiting, l);
         egress_link_policy_failed(container_of(l, struct egress_link, place_turn), r, e);
@@ -189,7 +176,7 @@ static void on_places_set(struct control_request *q, int r, const struct err *e,
         return;
     }
     w->places.known = w->places.requested;
-    take_waiting_egress_links(w, &now);
+    list_move(&w->places.waiting, &now);
     for (struct link *l; (l = list_take(&now));)
         egress_link_advance(container_of(l, struct egress_link, place_turn));
     send_places(w);
@@ -245,8 +232,8 @@ void egress_link_places_down(struct egress_link_worker *w)
 {
     cancel_places_request(w);
     w->places.requested = w->places.known = 0;
-    while (list_first(&w->places.waiting))
-        list_take(&w->places.waiting);
+    while (list_take(&w->places.waiting))
+        ;
 }
 
 void egress_link_places_up(struct egress_link_worker *w)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/log.h"
 #include "control/egress/egress_link_internal.h"
 #include "control/plane/plane.h"
 #include "lib/crypto/encode.h"

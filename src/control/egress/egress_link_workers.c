@@ -38,10 +38,8 @@ static struct egress_link_worker make_link_worker(struct control *c)
 
 static struct egress_link_worker *own_worker_new(struct control *c, const char *owner)
 {
-    struct egress_link_worker *w = malloc(sizeof *w);
+    struct egress_link_worker *w = new0(sizeof *w);
 
-    if (!w)
-        abort();
     *w = make_link_worker(c);
     w->own = !owner;
     snprintf(w->owner, sizeof w->owner, "%s", owner ? owner : "");
@@ -72,10 +70,7 @@ static void on_owner_idle(struct loop_timer *t)
 
 static struct egress_link_worker *find_owners_worker(struct control *c, const char *owner)
 {
-    for (struct link *l = list_first(&c->egress_links->own); l;
-         l = list_after(&c->egress_links->own, l)) {
-        struct egress_link_worker *w = container_of(l, struct egress_link_worker, link);
-
+    LIST_EACH (struct egress_link_worker, w, &c->egress_links->own, link) {
         if (!w->own && strcmp(w->owner, owner) == 0) {
             loop_timer_stop(&w->idle);
             return w;
@@ -148,17 +143,11 @@ uint64_t egress_links_restarts(struct control *c)
     return n;
 }
 
-static size_t count_workers(const struct control *c)
-{
-    long n =
-        c->config->egress.workers ? (long)c->config->egress.workers : sysconf(_SC_NPROCESSORS_ONLN);
-
-    return n < 1 ? 1 : n > SHARED_MAX ? SHARED_MAX : (size_t)n;
-}
-
 int egress_links_open(struct control *c, struct err *e)
 {
     struct egress_links *x = c->egress_links;
+    long n =
+        c->config->egress.workers ? (long)c->config->egress.workers : sysconf(_SC_NPROCESSORS_ONLN);
 
     x->dir = -1;
     if (mkdirat(c->context.state, "egress", 0700) < 0 && errno != EEXIST)
@@ -166,7 +155,7 @@ int egress_links_open(struct control *c, struct err *e)
     x->dir = openat(c->context.state, "egress", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (x->dir < 0)
         return err_sys(e, "opening the directory of egress logs");
-    x->n = count_workers(c);
+    x->n = n < 1 ? 1 : n > SHARED_MAX ? SHARED_MAX : (size_t)n;
     x->workers = new0_array(x->n, sizeof *x->workers);
     for (size_t i = 0; i < x->n; i++)
         x->workers[i] = make_link_worker(c);

@@ -72,11 +72,15 @@ DIR *egress_link_open_dir(const struct control *c, const char *name)
     return d;
 }
 
-static void list_numbered(const struct control *c, const char *box, struct egress_link_parts *ret)
+void egress_link_list_parts(const struct control *c, const char *box, struct egress_link_parts *ret)
 {
     AUTO(close_dirp_) DIR *d = NULL;
     char name[LOG_NAME_MAX];
+    struct stat st;
 
+    ret->n = 0;
+    if (stat_part(c, box, EGRESS_LINK_PART_EARLIER, &st))
+        ret->parts[ret->n++] = EGRESS_LINK_PART_EARLIER;
     write_parts_name(box, name);
     d = egress_link_open_dir(c, name);
     for (struct dirent *v; d && (v = readdir(d)) && ret->n < EGRESS_LINK_PARTS_MAX;) {
@@ -85,16 +89,6 @@ static void list_numbered(const struct control *c, const char *box, struct egres
         if (str_to_u64(str_from(v->d_name), &number) && number > 0 && number <= PART_LAST)
             ret->parts[ret->n++] = (uint32_t)number;
     }
-}
-
-void egress_link_list_parts(const struct control *c, const char *box, struct egress_link_parts *ret)
-{
-    struct stat st;
-
-    ret->n = 0;
-    if (stat_part(c, box, EGRESS_LINK_PART_EARLIER, &st))
-        ret->parts[ret->n++] = EGRESS_LINK_PART_EARLIER;
-    list_numbered(c, box, ret);
     qsort(ret->parts, ret->n, sizeof ret->parts[0], compare_parts);
     if (stat_part(c, box, EGRESS_LINK_PART_NOW, &st))
         ret->parts[ret->n++] = EGRESS_LINK_PART_NOW;
@@ -114,16 +108,6 @@ static bool find_newest_aside(const struct control *c, const char *box, uint32_t
 }
 
 /* --- appending --- */
-
-static int open_current_part(const struct control *c, const char *box, int *ret, struct err *e)
-{
-    char name[LOG_NAME_MAX];
-
-    write_log_name(box, EGRESS_LINK_PART_NOW, name);
-    *ret = openat(c->egress_links->dir, name,
-                  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return *ret < 0 ? err_sys(e, "opening the egress log %s", name) : 0;
-}
 
 /* The lock belongs to the open file description, which the worker shares: it is held until the last
  * descriptor is closed. */
@@ -162,8 +146,7 @@ static int read_log_tail(const struct control *c, const char *box, int fd, struc
 
     if (r >= 0 && (fstat(now, &st) < 0 || !chain_tail(now, &at, &end)))
         r = err_sys(e, "reading the egress log of %s", box);
-    if (r >= 0)
-        r = repair_tail(fd, box, end, st.st_size, e);
+    r = r < 0 ? r : repair_tail(fd, box, end, st.st_size, e);
     if (r >= 0 && find_newest_aside(c, box, &part) &&
         egress_link_open_part(c, box, part, &before, NULL) >= 0) {
         r = lock_log(before, box, e);
@@ -190,10 +173,13 @@ int egress_link_open_part(const struct control *c, const char *box, uint32_t par
 static int open_locked_part(const struct control *c, const char *box, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
-    int r = open_current_part(c, box, &fd, e);
+    char name[LOG_NAME_MAX];
+    int r;
 
-    if (r >= 0)
-        r = lock_log(fd, box, e);
+    write_log_name(box, EGRESS_LINK_PART_NOW, name);
+    fd = openat(c->egress_links->dir, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                0600);
+    r = fd < 0 ? err_sys(e, "opening the egress log %s", name) : lock_log(fd, box, e);
     if (r >= 0)
         *ret = take_fd(&fd);
     return r;
@@ -205,8 +191,7 @@ int egress_link_log_append(const struct control *c, const char *box, int *ret,
     AUTO_CLOSE int fd = -1;
     int r = open_locked_part(c, box, &fd, e);
 
-    if (r >= 0)
-        r = read_log_tail(c, box, fd, ret_at, e);
+    r = r < 0 ? r : read_log_tail(c, box, fd, ret_at, e);
     if (r >= 0)
         *ret = take_fd(&fd);
     return r;

@@ -6,9 +6,7 @@
  * verifies. A crash before the removal leaves a cut with the lines before it, which is harmless;
  * the next pass removes them. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -97,19 +95,6 @@ static void on_expiry_recorded(struct store_txn *t, int r, const struct err *e)
     free(x);
 }
 
-static void begin_part_expiry(struct control *c, uint32_t part, const struct egress_head_record *h)
-{
-    struct log_expiry *x = new0(sizeof *x);
-
-    x->control = c;
-    x->part = part;
-    str_copy(str_from(h->sandbox), x->box, sizeof x->box);
-    c->changes++;
-    store_txn_begin(&x->txn, c->store);
-    store_put_egress_head(&x->txn, h);
-    store_commit(&x->txn, on_expiry_recorded);
-}
-
 static bool is_part_older(const struct control *c, const char *box, uint32_t part,
                           int64_t before_ns)
 {
@@ -122,16 +107,25 @@ static bool is_part_older(const struct control *c, const char *box, uint32_t par
 static void expire_oldest_part(struct control *c, const char *box, uint32_t part, int64_t before_ns)
 {
     struct egress_head_record h = { .time_ns = clock_wall() };
+    struct log_expiry *x;
 
     if (!control_knows(c, box)) /* the end of the sandbox, by which its whole log expires */
         h.time_ns = egress_link_part_time(c, box, EGRESS_LINK_PART_NOW);
     if (part == EGRESS_LINK_PART_NOW || !is_part_older(c, box, part, before_ns))
         return;
     str_copy(str_from(box), h.sandbox, sizeof h.sandbox);
-    if (egress_link_find_cut(c, box, part, &h))
-        begin_part_expiry(c, part, &h);
-    else /* lines of a version without a chain */
+    if (!egress_link_find_cut(c, box, part, &h)) { /* lines of a version without a chain */
         remove_expired(c, box, part);
+        return;
+    }
+    x = new0(sizeof *x);
+    x->control = c;
+    x->part = part;
+    str_copy(str_from(box), x->box, sizeof x->box);
+    c->changes++;
+    store_txn_begin(&x->txn, c->store);
+    store_put_egress_head(&x->txn, &h);
+    store_commit(&x->txn, on_expiry_recorded);
 }
 
 /* The log of an ended sandbox is removed as a whole with its last record, as is_log_expired() in

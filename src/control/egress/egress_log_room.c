@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,7 +25,6 @@
 #include "control/owner/owner_share.h"
 #include "control/plane/plane.h"
 #include "domain/model/event.h"
-#include "engine/egress/chain.h"
 
 enum {
     ROOM_STEP = 1 << 20,
@@ -113,26 +111,18 @@ static void add_ended_log(struct control *c, const char *box, const char *owner,
     map_add(&c->egress_links->ended_logs, &l->entry);
 }
 
-/* Charges the size of its files, and the room that its worker has left. */
-static void recount_egress_link(struct control *c, const char *box)
-{
-    struct egress_link *o = egress_link_find(c, box);
-    uint64_t bytes, used;
-
-    if (!o || !o->room.hold.share)
-        return;
-    used = egress_link_used_room(o);
-    bytes = egress_link_log_bytes(c, box) + (o->room.given > used ? o->room.given - used : 0);
-    if (bytes < o->room.hold.n)
-        quota_shrink(&o->room.hold, o->room.hold.n - bytes);
-}
-
 void egress_link_room_recount(struct control *c, const char *box)
 {
+    struct egress_link *o = egress_link_find(c, box);
     struct ended_log *l = find_ended_log(c, box);
-    uint64_t bytes = l ? egress_link_log_bytes(c, box) : 0;
+    uint64_t bytes = o || l ? egress_link_log_bytes(c, box) : 0, used, charged;
 
-    recount_egress_link(c, box);
+    if (o && o->room.hold.share) { /* its files, and the room that its worker has left */
+        used = egress_link_used_room(o);
+        charged = bytes + (o->room.given > used ? o->room.given - used : 0);
+        if (charged < o->room.hold.n)
+            quota_shrink(&o->room.hold, o->room.hold.n - charged);
+    }
     if (l && !bytes)
         forget_ended_log(c, l);
     else if (l && bytes < l->hold.n)
@@ -179,19 +169,6 @@ static void on_removal_recorded(struct store_txn *t, int r, const struct err *e)
 }
 
 /* The event is in the transaction that records the cut: no record is dropped without it. */
-static void add_drop_event(struct log_removal *x, const struct ended_log *l,
-                           const struct egress_head_record *h)
-{
-    struct event_record *v = &x->event;
-
-    snprintf(x->detail, sizeof x->detail, "{\"upto\":%llu,\"for\":\"%s\"}",
-             (unsigned long long)h->cut_seq, x->wanted_by);
-    event_fill(v, &ACTOR_DAEMON, l->owner, "audit.dropped", "its owner's egress logs were full");
-    v->detail = str_from(x->detail);
-    str_copy(str_from(x->box), v->sandbox, sizeof v->sandbox);
-    store_add_event(&x->txn, v);
-}
-
 static void begin_removal(struct egress_link *wanted_by, struct ended_log *l, uint32_t part,
                           const struct egress_head_record *h)
 {
@@ -206,7 +183,13 @@ static void begin_removal(struct egress_link *wanted_by, struct ended_log *l, ui
     c->changes++;
     store_txn_begin(&x->txn, c->store);
     store_put_egress_head(&x->txn, h);
-    add_drop_event(x, l, h);
+    snprintf(x->detail, sizeof x->detail, "{\"upto\":%llu,\"for\":\"%s\"}",
+             (unsigned long long)h->cut_seq, x->wanted_by);
+    event_fill(&x->event, &ACTOR_DAEMON, l->owner, "audit.dropped",
+               "its owner's egress logs were full");
+    x->event.detail = str_from(x->detail);
+    str_copy(str_from(x->box), x->event.sandbox, sizeof x->event.sandbox);
+    store_add_event(&x->txn, &x->event);
     store_commit(&x->txn, on_removal_recorded);
 }
 
@@ -224,15 +207,15 @@ static struct ended_log *find_oldest_log(struct egress_link *o, uint64_t n)
     const struct quota_who who = find_log_holder(&a);
     struct quota_share *share = o->room.hold.share, *family = o->room.hold.parts[0];
 
-    for (struct link *m = family ? list_first(&family->idle) : NULL; m;
-         m = list_after(&family->idle, m))
-        if (may_remove_log(o->control, container_of(m, struct ended_log, of_family)))
-            return container_of(m, struct ended_log, of_family);
+    if (family)
+        LIST_EACH (struct ended_log, l, &family->idle, of_family)
+            if (may_remove_log(o->control, l))
+                return l;
     if (quota_part_refuses(&o->control->egress_links->log_bytes, &who, n))
         return NULL;
-    for (struct link *m = list_first(&share->idle); m; m = list_after(&share->idle, m))
-        if (may_remove_log(o->control, container_of(m, struct ended_log, link)))
-            return container_of(m, struct ended_log, link);
+    LIST_EACH (struct ended_log, l, &share->idle, link)
+        if (may_remove_log(o->control, l))
+            return l;
     return NULL;
 }
 

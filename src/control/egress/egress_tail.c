@@ -57,18 +57,6 @@ static void wake_tail_reader(struct egress_tail_reader *r)
     (void)loop_later(r->control_->loop, &r->later_, on_tail_later, NULL);
 }
 
-static struct egress_tail_cursor *new_tail_cursor(struct egress_tail_reader *r, const char *box)
-{
-    struct egress_tail_cursor *s = new0(sizeof *s);
-
-    snprintf(s->id, sizeof s->id, "%s", box);
-    s->entry.id = s->id;
-    if (!r->begins || !r->begins(r, box, &s->place))
-        s->catching_up = true;
-    map_add(&r->cursors_, &s->entry);
-    return s;
-}
-
 static void free_tail_cursor(struct map_entry *v, void *user)
 {
     struct egress_tail_reader *r = user;
@@ -91,21 +79,18 @@ void egress_tail_scan(struct egress_tail_reader *r, const char *box)
 {
     struct egress_tail_cursor *s = find_tail_cursor(r, box);
 
-    if (!s && r->sees(r, box))
-        s = new_tail_cursor(r, box);
-    if (!s)
+    if (!s && !r->sees(r, box))
         return;
+    if (!s) {
+        s = new0(sizeof *s);
+        snprintf(s->id, sizeof s->id, "%s", box);
+        s->entry.id = s->id;
+        s->catching_up = !r->begins || !r->begins(r, box, &s->place);
+        map_add(&r->cursors_, &s->entry);
+    }
     if (!link_joined(&s->link))
         list_append(&r->waiting_, &s->link);
     wake_tail_reader(r);
-}
-
-static void notify_tail_readers(struct egress_link *o)
-{
-    struct egress_tail *f = o->control->egress_tail;
-
-    for (struct link *l = list_first(&f->readers); l; l = list_after(&f->readers, l))
-        egress_tail_scan(container_of(l, struct egress_tail_reader, link_), o->box->id);
 }
 
 void egress_tail_link_ended(struct egress_link *o)
@@ -128,10 +113,11 @@ void egress_tail_link_ended(struct egress_link *o)
 static void scan_egress_link(struct map_entry *v, void *user)
 {
     struct egress_link *o = container_of(v, struct egress_link, entry);
-    bool moved = egress_link_log_moved(o);
 
-    if (moved)
-        notify_tail_readers(o);
+    if (!egress_link_log_moved(o))
+        return;
+    LIST_EACH (struct egress_tail_reader, r, &o->control->egress_tail->readers, link_)
+        egress_tail_scan(r, o->box->id);
 }
 
 static void on_tail_tick(struct loop_timer *t)
@@ -309,16 +295,6 @@ static bool fill_tail_piece(struct egress_tail_reader *r, struct egress_tail_cur
     return fill_from_parts(r, s);
 }
 
-/* All lines were read: frees the cursor of a box that has ended. */
-static void finish_tail_cursor(struct egress_tail_reader *r, struct egress_tail_cursor *s)
-{
-    if (!s->ends && control_knows(r->control_, s->id))
-        return;
-    if (r->finished)
-        r->finished(r, s->id, &s->place);
-    free_tail_cursor(&s->entry, r);
-}
-
 /* The next piece of the box that has waited longest; false: no box has unread lines. */
 static bool next_tail_piece(struct egress_tail_reader *r)
 {
@@ -336,21 +312,13 @@ static bool next_tail_piece(struct egress_tail_reader *r)
         r->cursor_ = NULL;
         r->n_ = r->at_ = 0;
         r->lost_ = false;
-        finish_tail_cursor(r, s);
+        if (s->ends || !control_knows(r->control_, s->id)) { /* all its lines were read */
+            if (r->finished)
+                r->finished(r, s->id, &s->place);
+            free_tail_cursor(&s->entry, r);
+        }
     }
     return true;
-}
-
-static bool is_line_wanted(const struct egress_tail_reader *r, struct str line,
-                           struct egress_tail_line *ret)
-{
-    struct egress_tail_cursor *s = r->cursor_;
-
-    ret->time_ms = egress_tail_line_time(line);
-    if (ret->time_ms < 0 || (s->catching_up && ret->time_ms < r->from_ms))
-        return false;
-    s->catching_up = false;
-    return egress_tail_line_kind(line, &ret->kind) && r->kinds & 1u << ret->kind;
 }
 
 /* Skips the incomplete line of a dead worker. */
@@ -358,15 +326,20 @@ static bool parse_tail_line(struct egress_tail_reader *r, struct str line,
                             struct egress_tail_line *ret)
 {
     const struct json_limits limits = { .bytes = PIECE, .depth = DEPTH };
+    struct egress_tail_cursor *s = r->cursor_;
 
-    if (!is_line_wanted(r, line, ret))
+    ret->time_ms = egress_tail_line_time(line);
+    if (ret->time_ms < 0 || (s->catching_up && ret->time_ms < r->from_ms))
+        return false;
+    s->catching_up = false;
+    if (!egress_tail_line_kind(line, &ret->kind) || !(r->kinds & 1u << ret->kind))
         return false;
     arena_done(&r->arena_);
     arena_init(&r->arena_, TREE_MAX);
     if (json_read(line, limits, &r->arena_, &ret->event, NULL) < 0)
         return false;
-    ret->box = r->cursor_->id;
-    ret->end = r->cursor_->place;
+    ret->box = s->id;
+    ret->end = s->place;
     return true;
 }
 

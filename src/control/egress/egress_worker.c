@@ -186,11 +186,9 @@ static int start_worker_process(struct egress_worker *w, struct err *e)
 
     if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
         r = err_sys(e, "preparing the worker's socket");
-    if (r >= 0)
-        r = loop_fd_start(w->loop, &w->fd, w->sock, LOOP_READ, on_egress_worker_socket, e);
+    r = r < 0 ? r : loop_fd_start(w->loop, &w->fd, w->sock, LOOP_READ, on_egress_worker_socket, e);
     w->silent = 0;
-    if (r >= 0)
-        r = loop_timer_start(w->loop, &w->ping, clock_mono() + PING_NS, on_worker_ping, e);
+    r = r < 0 ? r : loop_timer_start(w->loop, &w->ping, clock_mono() + PING_NS, on_worker_ping, e);
     return r;
 }
 

@@ -96,22 +96,18 @@ static void find_in_range(struct place_search *s, const struct egress_endpoint *
 
 static void find_in_endpoint(struct place_search *s, const struct egress_endpoint *ep)
 {
+    bool is_address;
     struct address a;
     struct prefix p;
-    bool own;
 
-    if (ep->host && !address_parse(str_from(ep->host), &a))
-        for (size_t i = 0; i < ep->allowed_ips.n; i++)
-            if (prefix_parse(str_from(ep->allowed_ips.p[i]), &p))
-                find_in_range(s, ep, &p);
-    if (!ep->host || !address_parse(str_from(ep->host), &a) || !address_grantable(&a))
+    if (!ep->host)
         return;
-    own = is_own_address(s, &a);
-    if (!own && (address_classify(&a) == ADDRESS_PUBLIC || !declares_address(&ep->allowed_ips, &a)))
-        return;
-    for (size_t i = 0; i < ep->port_count; i++)
-        if (egress_ceiling_has_address(s->ceiling, &a, ep->ports[i], own))
-            add_found(s, &a, ep->ports[i]);
+    is_address = address_parse(str_from(ep->host), &a);
+    for (size_t i = 0; !is_address && i < ep->allowed_ips.n; i++)
+        if (prefix_parse(str_from(ep->allowed_ips.p[i]), &p))
+            find_in_range(s, ep, &p);
+    if (is_address && (is_own_address(s, &a) || declares_address(&ep->allowed_ips, &a)))
+        find_address(s, ep, &a);
 }
 
 /* Addresses that no endpoint names are allowed with every port of the ceiling. */

@@ -103,23 +103,17 @@ int policy_text_missing(const char *problem, struct policy_text **ret, struct er
     return make_text(STR(""), 0, &nothing, problem, ret, e);
 }
 
-static uint32_t count_endpoints(const struct egress_policy *p)
-{
-    const struct egress_entry *entries = p->network_policies.p;
-    size_t n = 0;
-
-    for (size_t i = 0; i < p->network_policies.n; i++)
-        n += entries[i].endpoints.n;
-    return (uint32_t)n;
-}
-
 static int write_policy_text(const struct egress_policy *p, const struct policy_bounds *b,
                              struct policy_text **ret, struct err *e)
 {
     AUTO(buf_done) struct buf json = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    const struct egress_entry *entries = p->network_policies.p;
+    size_t endpoints = 0;
     int r = egress_policy_to_json(p, &json, e);
 
-    return r < 0 ? r : make_text(buf_str(&json), count_endpoints(p), b, "", ret, e);
+    for (size_t i = 0; i < p->network_policies.n; i++)
+        endpoints += entries[i].endpoints.n;
+    return r < 0 ? r : make_text(buf_str(&json), (uint32_t)endpoints, b, "", ret, e);
 }
 
 /* The same for a copy in which all uses are spent; *ret stays NULL if the policy has none. */
@@ -174,10 +168,8 @@ static int compile_policy_text(const struct egress_policy *p, const struct polic
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL, *spent = NULL;
     int r = s ? check_policy_bounds(p, b, e) : -(int)(e->code ? e->code : ERR_BUG);
 
-    if (r >= 0)
-        r = write_policy_text(p, b, &t, e);
-    if (r >= 0)
-        r = write_spent_text(p, b, &spent, e);
+    r = r < 0 ? r : write_policy_text(p, b, &t, e);
+    r = r < 0 ? r : write_spent_text(p, b, &spent, e);
     if (r < 0 || !t)
         return r;
     t->spent = take_ptr(spent);
@@ -285,13 +277,6 @@ static int add_package_part(struct policy_parts *x, const struct profile *p,
     return egress_from_allow((struct json_strs){ hosts, n }, &x->arena, &x->own[x->n], e);
 }
 
-static int add_lists(struct policy_parts *x, const struct egress_request *q, struct err *e)
-{
-    /* A list of denied destinations allows the rest; a list of allowed ones does not. */
-    return egress_from_lists(q->allow_out, q->deny_out, q->deny_out.n > 0, &x->arena, &x->own[x->n],
-                             e);
-}
-
 static void count_part(struct policy_parts *x)
 {
     x->p[x->n] = &x->own[x->n];
@@ -317,7 +302,9 @@ static int add_request_parts(struct policy_parts *x, const struct profile *p,
         count_part(x);
     }
     if (r >= 0 && (q->allow_out.n || q->deny_out.n)) {
-        r = add_lists(x, q, e);
+        /* A list of denied destinations allows the rest; a list of allowed ones does not. */
+        r = egress_from_lists(q->allow_out, q->deny_out, q->deny_out.n > 0, &x->arena,
+                              &x->own[x->n], e);
         count_part(x);
     }
     return r;
@@ -350,8 +337,7 @@ int policy_text_make(const struct profile *p, const struct create_request *q,
 
     x.p[x.n++] = &p->network.policy;
     r = add_request_parts(&x, p, &q->egress, b, e);
-    if (r >= 0)
-        r = join_policy_parts(&x, b, ret, e);
+    r = r < 0 ? r : join_policy_parts(&x, b, ret, e);
     arena_done(&x.arena);
     return r;
 }
@@ -366,32 +352,22 @@ static bool is_egress_request(struct str text, struct arena *a, const struct jso
            (*ret)->list.n > 0 && !json_get(*ret, STR("version"));
 }
 
-static int read_egress_request(const struct json *v, struct policy_parts *x,
-                               const struct policy_bounds *b, struct policy_text **ret,
-                               struct err *e)
-{
-    struct egress_request q = { 0 };
-    int r = json_bind(v, egress_request_fields, EGRESS_REQUEST_FIELD_COUNT, &q, &x->arena, e);
-
-    if (r >= 0)
-        r = add_request_parts(x, NULL, &q, b, e);
-    return r < 0 ? r : join_policy_parts(x, b, ret, e);
-}
-
 int policy_text_read(struct str text, const struct policy_bounds *b, struct policy_text **ret,
                      struct err *e)
 {
     struct policy_parts x = { .arena = ARENA_INIT(EGRESS_MEMORY_MAX) };
+    struct egress_request q = { 0 };
     struct egress_policy policy;
     const struct json *v;
     int r;
 
     if (is_egress_request(text, &x.arena, &v)) {
-        r = read_egress_request(v, &x, b, ret, e);
+        r = json_bind(v, egress_request_fields, EGRESS_REQUEST_FIELD_COUNT, &q, &x.arena, e);
+        r = r < 0 ? r : add_request_parts(&x, NULL, &q, b, e);
+        r = r < 0 ? r : join_policy_parts(&x, b, ret, e);
     } else {
         r = read_policy_source(text, &x.arena, &policy, e);
-        if (r >= 0)
-            r = complete_policy(&policy, &x.arena, b, ret, e);
+        r = r < 0 ? r : complete_policy(&policy, &x.arena, b, ret, e);
     }
     arena_done(&x.arena);
     return r;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/egress/reach.h"
 
-#include <string.h>
-
 #include "base/own.h"
 #include "domain/model/token.h"
 #include "lib/net/address.h"
@@ -88,10 +86,6 @@ bool policy_lets_out(struct policy_text *t)
 
 /* --- lists --- */
 
-struct approved_list {
-    struct str words;
-};
-
 /* below: every name below the approved one; a pattern that was approved covers itself, too. */
 static bool covers_host(bool below, struct str approved, struct str host)
 {
@@ -160,37 +154,31 @@ static bool is_one_public_address(const struct egress_endpoint *p)
 
 static bool is_listed_endpoint(void *user, const struct egress_endpoint *p)
 {
-    const struct approved_list *l = user;
+    const struct str *words = user;
     struct str host = str_from(p->host ? p->host : "");
 
     if (!host.n || str_starts(host, STR("**.")) || (p->allowed_ips.n && !is_one_public_address(p)))
         return false;
     for (size_t i = 0; i < p->port_count; i++)
-        if (!is_approved(l->words, host, p->ports[i]))
+        if (!is_approved(*words, host, p->ports[i]))
             return false;
     return p->port_count > 0;
 }
 
-static bool is_within_list(struct policy_text *t, struct str words)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
-    struct approved_list l = { words };
-    struct egress_policy p = { 0 };
-
-    return egress_policy_from_json(t->json, &a, &p, NULL) >= 0 &&
-           p.unlisted.access != EGRESS_UNLISTED_PUBLIC && !p.unlisted.allowed_ips.n &&
-           all_endpoints(&p, is_listed_endpoint, &l);
-}
-
 bool policy_within(struct policy_text *t, struct str approved)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    struct egress_policy p = { 0 };
+
     if (!policy_lets_out(t))
         return true;
     if (!approved.n)
         return false;
     if (str_eq(approved, STR(TOKEN_PUBLIC)))
         return get_policy_reach(t) & REACH_PUBLIC;
-    return is_within_list(t, approved);
+    return egress_policy_from_json(t->json, &a, &p, NULL) >= 0 &&
+           p.unlisted.access != EGRESS_UNLISTED_PUBLIC && !p.unlisted.allowed_ips.n &&
+           all_endpoints(&p, is_listed_endpoint, &approved);
 }
 
 /* --- valid approvals --- */

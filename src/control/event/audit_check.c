@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/event/audit_check.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -216,25 +215,24 @@ static bool open_next_part(const struct control *c, struct log_reading *g)
     return true;
 }
 
-static void begin_log(const struct control *c, struct log_reading *g)
-{
-    g->opened = true;
-    g->missing = !open_log_parts(c, g);
-    g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
-    if (g->head.genuine) {
-        g->chain.cut.seq = g->head.cut_seq;
-        memcpy(g->chain.cut.digest, g->head.cut_digest, CHAIN_SIZE);
-    }
-    g->chain.anchors = g->anchors;
-}
-
-static void read_log(const struct control *c, struct log_reading *g)
+static void run_reading(struct thread_job *j)
 {
     static _Thread_local char piece[PIECE];
+    struct audit_check *x = container_of(j, struct audit_check, job);
+    const struct control *c = x->control;
+    struct log_reading *g = &x->reading;
     size_t left = FILE_STEP;
 
-    if (!g->opened)
-        begin_log(c, g);
+    if (!g->opened) {
+        g->opened = true;
+        g->missing = !open_log_parts(c, g);
+        g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
+        if (g->head.genuine) {
+            g->chain.cut.seq = g->head.cut_seq;
+            memcpy(g->chain.cut.digest, g->head.cut_digest, CHAIN_SIZE);
+        }
+        g->chain.anchors = g->anchors;
+    }
     while (left && g->at_part < g->parts.n) {
         ssize_t n = 0;
 
@@ -257,13 +255,6 @@ static void read_log(const struct control *c, struct log_reading *g)
     }
 }
 
-static void run_reading(struct thread_job *j)
-{
-    struct audit_check *x = container_of(j, struct audit_check, job);
-
-    read_log(x->control, &x->reading);
-}
-
 /* --- the logs --- */
 
 static void next_log(struct audit_check *x);
@@ -276,12 +267,6 @@ static int compare_anchors(const void *a, const void *b)
     int box = strcmp(x->sandbox, y->sandbox);
 
     return box ? box : x->seq < y->seq ? -1 : x->seq > y->seq;
-}
-
-/* Removed by retention, which removes logs and records one after the other. */
-static bool is_log_expired(const struct audit_check *x, const struct egress_head_record *h)
-{
-    return h->time_ns < clock_wall() - x->control->config->egress.audit_keep + RETENTION_SLACK_NS;
 }
 
 static void on_read(struct thread_job *j, enum work_end end);
@@ -308,7 +293,10 @@ static void on_read(struct thread_job *j, enum work_end end)
         submit_reading(x);
         return;
     }
-    if (g->missing && g->head.seq && is_log_expired(x, &g->head)) {
+    /* Retention removes logs and records one after the other. */
+    if (g->missing && g->head.seq &&
+        g->head.time_ns <
+            clock_wall() - x->control->config->egress.audit_keep + RETENTION_SLACK_NS) {
         next_log(x);
         return;
     }
@@ -543,9 +531,7 @@ static int check_audit_share(struct control *c, const struct audit_wanted *w, st
 {
     unsigned whole = 0, boxes = 0, own = 0;
 
-    for (struct link *m = list_first(&c->audit_checks); m; m = list_after(&c->audit_checks, m)) {
-        const struct audit_check *x = container_of(m, struct audit_check, link);
-
+    LIST_EACH (const struct audit_check, x, &c->audit_checks, link) {
         whole += !x->box[0];
         boxes += x->box[0] != 0;
         own += x->box[0] && w->caller && strcmp(x->caller, w->caller) == 0;

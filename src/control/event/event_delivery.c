@@ -82,13 +82,6 @@ static void schedule_delivery(struct event_delivery *o)
     (void)loop_later(o->control->loop, &o->later, on_delivery_turn, NULL);
 }
 
-static struct delivery_lane *find_delivery_lane(struct event_delivery *o, const char *id)
-{
-    struct map_entry *v = map_find(&o->lanes, str_from(id));
-
-    return v ? container_of(v, struct delivery_lane, entry) : NULL;
-}
-
 static void make_lane_ready(struct delivery_lane *l)
 {
     loop_timer_stop(&l->backoff);
@@ -100,15 +93,16 @@ static void make_lane_ready(struct delivery_lane *l)
 static void note_event(struct event_delivery *o, const struct event_record *v)
 {
     char id[ID_MAX];
+    struct map_entry *known;
     struct delivery_lane *l;
 
     if (v->sandbox[0])
         snprintf(id, sizeof id, "%s", v->sandbox);
     else
         snprintf(id, sizeof id, "#%lld", (long long)v->seq);
-    l = find_delivery_lane(o, id);
-    if (l) {
-        l->more = true;
+    known = map_find(&o->lanes, str_from(id));
+    if (known) {
+        container_of(known, struct delivery_lane, entry)->more = true;
         return;
     }
     if (o->lanes.n >= EVENT_DELIVERY_LANES_MAX) {
@@ -151,23 +145,19 @@ static void on_lane_retry(struct loop_timer *t)
     make_lane_ready(container_of(t, struct delivery_lane, backoff));
 }
 
-/* Between half and all of it, so that lanes do not retry at the same time. */
-static int64_t add_jitter(int64_t ns)
-{
-    uint32_t random = 0;
-
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
-        random = (uint32_t)clock_mono();
-    return ns / 2 + random % (ns / 2);
-}
-
 int64_t event_delivery_backoff_ns(unsigned failures, int64_t at_least_ns)
 {
     int64_t ns = FIRST_BACKOFF_MS * NS_PER_MS;
+    uint32_t random = 0;
 
     for (unsigned i = 0; i < failures && ns < BACKOFF_MAX_S * NS_PER_S; i++)
         ns *= 2;
-    ns = add_jitter(ns > BACKOFF_MAX_S * NS_PER_S ? BACKOFF_MAX_S * NS_PER_S : ns);
+    if (ns > BACKOFF_MAX_S * NS_PER_S)
+        ns = BACKOFF_MAX_S * NS_PER_S;
+    /* Between half and all of it, so that lanes do not retry at the same time. */
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint32_t)clock_mono();
+    ns = ns / 2 + random % (ns / 2);
     return ns > at_least_ns ? ns : at_least_ns;
 }
 
@@ -228,31 +218,7 @@ int parcel_end(struct json_writer *w, struct err *e)
     return json_writer_finish(w, e);
 }
 
-static int write_event_body(struct delivery_lane *l, const struct event_record *v, struct err *e)
-{
-    struct event_envelope envelope = { .type = v->type,
-                                       .subject = v->sandbox,
-                                       .time_ns = v->time_ns };
-    struct json_writer w;
-    char id[24];
-
-    snprintf(id, sizeof id, "%lld", (long long)v->seq);
-    envelope.id = id;
-    parcel_begin(l->event_delivery, &l->parcel, &envelope, &w);
-    event_write(&w, v);
-    return parcel_end(&w, e);
-}
-
 /* --- headers from the operator --- */
-
-static int read_headers_file(struct control *c, struct buf *out, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    int r = c->supervisor.headers(c->supervisor.user, &fd, e);
-
-    buf_init(out, HEADERS_BYTES);
-    return r < 0 ? r : err_wrap(e, buf_read_fd(out, fd, e), "hub.headers_file");
-}
 
 static int split_headers(struct str text, struct fetch_header *ret, size_t *n, struct err *e)
 {
@@ -286,33 +252,23 @@ static void wipe_headers(struct buf *head)
 static int load_delivery_headers(struct event_delivery *o, struct err *e)
 {
     AUTO(wipe_headers) struct buf head = { 0 };
+    AUTO_CLOSE int fd = -1;
     struct fetch_header headers[EVENT_DELIVERY_HEADERS_MAX + 1];
     size_t n = 1;
     int r;
 
     if (!o->control->config->hub.headers_file)
         return 0;
-    r = read_headers_file(o->control, &head, e);
-    if (r >= 0)
-        r = split_headers(buf_str(&head), headers, &n, e);
+    buf_init(&head, HEADERS_BYTES);
+    r = o->control->supervisor.headers(o->control->supervisor.user, &fd, e);
+    r = r < 0 ? r : err_wrap(e, buf_read_fd(&head, fd, e), "hub.headers_file");
+    r = r < 0 ? r : split_headers(buf_str(&head), headers, &n, e);
     if (r < 0)
         return r;
     wipe_headers(&o->head);
     o->head = head;
     head = (struct buf){ 0 };
     return 0;
-}
-
-/* A copy: the headers may be replaced during the request. */
-static int fill_delivery_headers(const struct event_delivery *o, struct parcel *p, struct err *e)
-{
-    wipe_headers(&p->head);
-    buf_init(&p->head, HEADERS_BYTES);
-    p->headers[0] = (struct fetch_header){ STR("Content-Type"),
-                                           STR("application/cloudevents+json; charset=utf-8") };
-    p->request.header_count = 1;
-    buf_add(&p->head, buf_str(&o->head));
-    return split_headers(buf_str(&p->head), p->headers, &p->request.header_count, e);
 }
 
 int parcel_send(struct event_delivery *o, struct parcel *p, fetch_done_fn *done, struct err *e)
@@ -328,7 +284,13 @@ int parcel_send(struct event_delivery *o, struct parcel *p, fetch_done_fn *done,
                                          .body = buf_str(&p->body),
                                          .reach = FETCH_REACH_ANY, /* configured by the operator */
                                          .done = done };
-    r = fill_delivery_headers(o, p, e);
+    wipe_headers(&p->head);
+    buf_init(&p->head, HEADERS_BYTES);
+    p->headers[0] = (struct fetch_header){ STR("Content-Type"),
+                                           STR("application/cloudevents+json; charset=utf-8") };
+    p->request.header_count = 1;
+    buf_add(&p->head, buf_str(&o->head)); /* a copy: they may be replaced during the request */
+    r = split_headers(buf_str(&p->head), p->headers, &p->request.header_count, e);
     return r < 0 ? r : fetcher_start(&o->requests, &p->request, e);
 }
 
@@ -410,17 +372,6 @@ void event_delivery_note_unreachable(struct event_delivery *o, const struct fetc
     o->unreachable = true;
 }
 
-static void handle_refusal(struct delivery_lane *l, const struct fetch_answer *a)
-{
-    l->unreachable = a->err.code != ERR_OK;
-    if (l->unreachable)
-        event_delivery_note_unreachable(l->event_delivery, a);
-    else if (!l->failures)
-        LOG(WARN, "hub.refused", LOG_S("lane", l->id), LOG_I("status", a->status),
-            LOG_I("seq", l->page.events[l->at].seq));
-    back_off_lane(l, l->unreachable ? 0 : event_delivery_retry_after(a));
-}
-
 bool parcel_accepted(const struct fetch_answer *a)
 {
     return a->err.code == ERR_OK && a->status >= 200 && a->status <= 299;
@@ -433,7 +384,13 @@ static void on_delivery_answer(struct fetch_request *q, const struct fetch_answe
     if (a->err.code == ERR_OK)
         event_delivery_note_reachable(l->event_delivery);
     if (!parcel_accepted(a)) {
-        handle_refusal(l, a);
+        l->unreachable = a->err.code != ERR_OK;
+        if (l->unreachable)
+            event_delivery_note_unreachable(l->event_delivery, a);
+        else if (!l->failures)
+            LOG(WARN, "hub.refused", LOG_S("lane", l->id), LOG_I("status", a->status),
+                LOG_I("seq", l->page.events[l->at].seq));
+        back_off_lane(l, l->unreachable ? 0 : event_delivery_retry_after(a));
         return;
     }
     begin_store_wait(l);
@@ -444,11 +401,20 @@ static void on_delivery_answer(struct fetch_request *q, const struct fetch_answe
 
 static void deliver_event(struct delivery_lane *l)
 {
+    const struct event_record *v = &l->page.events[l->at];
+    char id[24];
+    const struct event_envelope envelope = {
+        .id = id, .type = v->type, .subject = v->sandbox, .time_ns = v->time_ns
+    };
+    struct json_writer w;
     struct err e;
-    int r = write_event_body(l, &l->page.events[l->at], &e);
+    int r;
 
-    if (r >= 0)
-        r = parcel_send(l->event_delivery, &l->parcel, on_delivery_answer, &e);
+    snprintf(id, sizeof id, "%lld", (long long)v->seq);
+    parcel_begin(l->event_delivery, &l->parcel, &envelope, &w);
+    event_write(&w, v);
+    r = parcel_end(&w, &e);
+    r = r < 0 ? r : parcel_send(l->event_delivery, &l->parcel, on_delivery_answer, &e);
     if (r < 0)
         fail_lane(l, &e);
 }
@@ -564,18 +530,10 @@ static void on_delivery_event(struct event_subscriber *s, const struct event_rec
     note_event(container_of(s, struct event_delivery, events), v);
 }
 
-static void set_delivery_source(struct event_delivery *o)
-{
-    char host[64] = "";
-
-    if (gethostname(host, sizeof host - 1) < 0 || !host[0])
-        snprintf(host, sizeof host, "localhost");
-    snprintf(o->source, sizeof o->source, "/sandboxer/%s", host);
-}
-
 int event_delivery_open(struct control *c, struct err *e)
 {
     struct event_delivery *o;
+    char host[64] = "";
     int r;
 
     if (!c->config->hub.url)
@@ -588,7 +546,9 @@ int event_delivery_open(struct control *c, struct err *e)
         event_delivery_free(o);
         return r;
     }
-    set_delivery_source(o);
+    if (gethostname(host, sizeof host - 1) < 0 || !host[0])
+        snprintf(host, sizeof host, "localhost");
+    snprintf(o->source, sizeof o->source, "/sandboxer/%s", host);
     c->event_delivery = o;
     store_hub(c->store, true);
     control_subscribe(c, &o->events, on_delivery_event);

@@ -34,19 +34,15 @@ static void back_off_denial(struct event_delivery_egress *x, int64_t at_least_ns
     loop_timer_start(x->control->loop, &x->backoff, clock_mono() + ns, on_denial_retry, NULL);
 }
 
-static void fail_denial(struct event_delivery_egress *x, const struct err *e)
-{
-    if (!x->failures)
-        LOG(WARN, "hub.failed", LOG_S("lane", x->box), LOG_S("error", e->msg));
-    back_off_denial(x, 0);
-}
-
 static void send_denial(struct event_delivery_egress *x)
 {
     struct err e;
 
-    if (parcel_send(x->event_delivery, &x->parcel, on_denial_answer, &e) < 0)
-        fail_denial(x, &e);
+    if (parcel_send(x->event_delivery, &x->parcel, on_denial_answer, &e) >= 0)
+        return;
+    if (!x->failures)
+        LOG(WARN, "hub.failed", LOG_S("lane", x->box), LOG_S("error", e.msg));
+    back_off_denial(x, 0);
 }
 
 static void on_denial_retry(struct loop_timer *t)
@@ -54,25 +50,20 @@ static void on_denial_retry(struct loop_timer *t)
     send_denial(container_of(t, struct event_delivery_egress, backoff));
 }
 
-static void handle_denial_refusal(struct event_delivery_egress *x, const struct fetch_answer *a)
-{
-    bool unreachable = a->err.code != ERR_OK;
-
-    if (unreachable)
-        event_delivery_note_unreachable(x->event_delivery, a);
-    else if (!x->failures)
-        LOG(WARN, "hub.refused", LOG_S("lane", x->box), LOG_I("status", a->status));
-    back_off_denial(x, unreachable ? 0 : event_delivery_retry_after(a));
-}
-
 static void on_denial_answer(struct fetch_request *q, const struct fetch_answer *a)
 {
     struct event_delivery_egress *x = container_of(q, struct event_delivery_egress, parcel.request);
 
-    if (a->err.code == ERR_OK)
+    bool unreachable = a->err.code != ERR_OK;
+
+    if (unreachable)
+        event_delivery_note_unreachable(x->event_delivery, a);
+    else
         event_delivery_note_reachable(x->event_delivery);
     if (!parcel_accepted(a)) {
-        handle_denial_refusal(x, a);
+        if (!unreachable && !x->failures)
+            LOG(WARN, "hub.refused", LOG_S("lane", x->box), LOG_I("status", a->status));
+        back_off_denial(x, unreachable ? 0 : event_delivery_retry_after(a));
         return;
     }
     x->failures = 0;

@@ -48,33 +48,11 @@ static const struct json_field telemetry_fields[] = {
 };
 const struct json_shape host_telemetry_answer = { "HostTelemetry", JSON_FIELDS(telemetry_fields) };
 
-static void measure_memory(struct host_telemetry *t)
-{
-    struct sysinfo s;
-
-    t->has_memory = sysinfo(&s) >= 0;
-    if (!t->has_memory)
-        return;
-    t->memory = (uint64_t)s.totalram * s.mem_unit;
-    t->memory_free = (uint64_t)(s.freeram + s.bufferram) * s.mem_unit;
-    t->processes = s.procs;
-    t->uptime_s = (uint64_t)s.uptime;
-}
-
-static void measure_disk(struct host_telemetry *t, int state)
-{
-    struct statvfs v;
-
-    t->has_state = fstatvfs(state, &v) >= 0;
-    if (!t->has_state)
-        return;
-    t->state = (uint64_t)v.f_blocks * v.f_frsize;
-    t->state_free = (uint64_t)v.f_bavail * v.f_frsize;
-}
-
 void host_measure(const struct control *c, struct host_telemetry *ret)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    struct sysinfo s;
+    struct statvfs v;
 
     *ret = (struct host_telemetry){ .name = "local",
                                     .version = SANDBOXER_VERSION,
@@ -84,8 +62,18 @@ void host_measure(const struct control *c, struct host_telemetry *ret)
                                     .storage = c->storage.driver ? &c->storage : NULL };
     ret->has_kernel = uname(&ret->kernel) >= 0;
     ret->has_load = getloadavg(ret->load, COUNT_OF(ret->load)) == COUNT_OF(ret->load);
-    measure_memory(ret);
-    measure_disk(ret, c->context.state);
+    ret->has_memory = sysinfo(&s) >= 0;
+    if (ret->has_memory) {
+        ret->memory = (uint64_t)s.totalram * s.mem_unit;
+        ret->memory_free = (uint64_t)(s.freeram + s.bufferram) * s.mem_unit;
+        ret->processes = s.procs;
+        ret->uptime_s = (uint64_t)s.uptime;
+    }
+    ret->has_state = fstatvfs(c->context.state, &v) >= 0;
+    if (ret->has_state) {
+        ret->state = (uint64_t)v.f_blocks * v.f_frsize;
+        ret->state_free = (uint64_t)v.f_bavail * v.f_frsize;
+    }
 }
 
 const struct json *host_telemetry_tree(const struct control *c, struct arena *a)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/host/hosts.h"
 
-#include <stdio.h>
-
 #include "base/own.h"
 #include "control/plane/plane.h"
 #include "domain/model/event.h"
@@ -32,17 +30,6 @@ static void on_host_committed(struct store_txn *t, int r, const struct err *e)
     if (r >= 0)
         control_publish_first(op->control_, t, &op->event_);
     finish_host_op(op, r, e);
-}
-
-static void commit_host(struct host_op *op)
-{
-    store_txn_begin(&op->txn_, op->control_->store);
-    if (op->add_)
-        store_put_host(&op->txn_, &op->record);
-    else
-        store_remove_host(&op->txn_, op->record.name);
-    store_add_event(&op->txn_, &op->event_);
-    store_commit(&op->txn_, on_host_committed);
 }
 
 static bool is_host_stored(const struct store_query *q, const char *name)
@@ -79,10 +66,17 @@ static void on_hosts_loaded(struct store_query *q, int r, const struct err *e)
         return;
     }
     r = check_host_op(op, &refused);
-    if (r < 0)
+    if (r < 0) {
         finish_host_op(op, r, &refused);
+        return;
+    }
+    store_txn_begin(&op->txn_, op->control_->store);
+    if (op->add_)
+        store_put_host(&op->txn_, &op->record);
     else
-        commit_host(op);
+        store_remove_host(&op->txn_, op->record.name);
+    store_add_event(&op->txn_, &op->event_);
+    store_commit(&op->txn_, on_host_committed);
 }
 
 static void on_hosts_busy(struct loop_later *l)

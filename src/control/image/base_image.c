@@ -41,10 +41,8 @@ int base_image_copy(const struct base_image *from, struct arena *a, struct base_
     int r =
         json_strs_copy(&b.layers, a) ? 0 : err_set(e, ERR_TOO_BIG, "the image has too many layers");
 
-    if (r >= 0)
-        r = base_image_write_config(from, &text, e);
-    if (r >= 0)
-        r = base_image_read_config(buf_str(&text), a, &b.config, e);
+    r = r < 0 ? r : base_image_write_config(from, &text, e);
+    r = r < 0 ? r : base_image_read_config(buf_str(&text), a, &b.config, e);
     if (r >= 0)
         *ret = b;
     return r;

@@ -27,22 +27,16 @@ struct image_job_layer {
 
 static void remove_next_layer(struct image_job *j);
 
-/* A job without a caller. */
-static struct image_job *image_job_new_detached(struct images *x)
+/* op may be NULL: a job without a caller. */
+static struct image_job *image_job_new(struct control *c, struct image_op *op)
 {
     struct image_job *j = new0(sizeof *j);
 
-    j->images = x;
-    list_append(&x->jobs, &j->link);
-    return j;
-}
-
-static struct image_job *image_job_new(struct control *c, struct image_op *op)
-{
-    struct image_job *j = image_job_new_detached(c->images);
-
+    j->images = c->images;
+    list_append(&c->images->jobs, &j->link);
     j->op = op;
-    op->job_ = j;
+    if (op)
+        op->job_ = j;
     return j;
 }
 
@@ -175,13 +169,6 @@ static void on_layer_tree_removed(struct layer_job *k, int r, const struct err *
 
 static const struct layer_worker_events removal = { .done = on_layer_tree_removed };
 
-static void fail_removal(struct image_job *j, int r, const struct err *e)
-{
-    j->removing = false;
-    image_makings_wake(j->images);
-    finish_image_job(j, r, e);
-}
-
 static void remove_layer_tree(struct image_job *j)
 {
     j->removing = true;
@@ -200,10 +187,13 @@ static void on_layer_row_removed(struct store_txn *t, int r, const struct err *e
         layer_forget(j->images, j->layer);
     if (end_image_txn(j))
         return;
-    if (r < 0)
-        fail_removal(j, r, e);
-    else
+    if (r >= 0) {
         remove_layer_tree(j);
+        return;
+    }
+    j->removing = false;
+    image_makings_wake(j->images);
+    finish_image_job(j, r, e);
 }
 
 static void remove_layer_row(struct image_job *j, struct layer *l)
@@ -218,26 +208,20 @@ static void remove_layer_row(struct image_job *j, struct layer *l)
     store_commit(&j->txn, on_layer_row_removed);
 }
 
-/* A captured layer is removed automatically with its last reference (control/layer/layers.h), which
- * the removed image may have been. */
-static void count_captured(struct image_job *j)
-{
-    const struct layer *l = layer_known(j->images->control, j->layer);
-
-    if (!j->op || !j->ref[0] || !l || l->refs)
-        return;
-    j->op->removed++;
-    j->op->bytes += l->record.bytes;
-}
-
 static void remove_next_layer(struct image_job *j)
 {
     /* An unreadable record may name any layer. */
     while (!j->images->control->unreadable && take_layer_name(j)) {
         struct layer *l = layer_on_record(j->images->control, j->layer);
 
+        /* A captured layer is removed automatically with its last reference
+         * (control/layer/layers.h), which the removed image may have been. */
         if (layer_is_captured(j->layer)) {
-            count_captured(j);
+            l = layer_known(j->images->control, j->layer);
+            if (j->op && j->ref[0] && l && !l->refs) {
+                j->op->removed++;
+                j->op->bytes += l->record.bytes;
+            }
             continue;
         }
         if (layer_is_used(j->images, j->layer))
@@ -289,25 +273,12 @@ static const struct layer_worker_events sweeping = { .done = on_sweep_done };
 
 static bool is_being_fetched(struct images *x, const char *name)
 {
-    for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
-        const struct image_making *making = container_of(m, struct image_making, link);
-
+    LIST_EACH (const struct image_making, making, &x->makings, link)
         for (size_t i = 0; i < image_making_parts(making); i++)
             if (making->parts[i].digest[0] &&
                 str_starts(str_from(name), oci_digest_hex(making->parts[i].digest)))
                 return true;
-    }
     return false;
-}
-
-static uint64_t drop_blob_part(struct images *x, const char *name, int64_t kept_ns)
-{
-    struct stat st;
-
-    if (is_being_fetched(x, name) || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        clock_wall() - st.st_mtim.tv_sec * NS_PER_S < kept_ns || unlinkat(x->dir, name, 0) < 0)
-        return 0;
-    return (uint64_t)st.st_size;
 }
 
 /* Removes blobs of unfinished pulls, and returns their size. */
@@ -315,6 +286,7 @@ static uint64_t drop_blob_parts(struct images *x, int64_t kept_ns)
 {
     AUTO(walk_done) struct walk w;
     const char *name;
+    struct stat st;
     uint64_t bytes = 0;
     int fd = openat(x->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -322,7 +294,10 @@ static uint64_t drop_blob_parts(struct images *x, int64_t kept_ns)
     if (fd < 0 || walk_enter(&w, fd, ".", NULL) < 0)
         return 0;
     while (walk_next(&w, &name, NULL) > 0)
-        bytes += drop_blob_part(x, name, kept_ns);
+        if (!is_being_fetched(x, name) && fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+            clock_wall() - st.st_mtim.tv_sec * NS_PER_S >= kept_ns &&
+            unlinkat(x->dir, name, 0) >= 0)
+            bytes += (uint64_t)st.st_size;
     return bytes;
 }
 
@@ -357,8 +332,7 @@ void images_prune_old(struct control *c, struct image_op *op)
 
 void images_undo(const struct image_making *m, struct image_op *op)
 {
-    struct image_job *j =
-        op ? image_job_new(m->images->control, op) : image_job_new_detached(m->images);
+    struct image_job *j = image_job_new(m->images->control, op);
 
     j->err = m->err;
     for (size_t i = 0; i < m->n; i++)
@@ -464,8 +438,7 @@ void images_verify(struct control *c, struct str ref, struct image_op *op)
     struct err e;
     int r = images_find(c, ref, &im, &e);
 
-    if (r >= 0)
-        r = check_image_config(im, &e);
+    r = r < 0 ? r : check_image_config(im, &e);
     if (r < 0) {
         finish_image_job(j, r, &e);
         return;

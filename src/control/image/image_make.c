@@ -45,12 +45,6 @@ struct image_making *image_making_new(struct control *c, const struct caller *wh
     return m;
 }
 
-static void stop_image_part(struct image_part *p)
-{
-    registry_cancel(&p->get);
-    layer_worker_cancel(&p->job);
-}
-
 static void image_making_free(struct image_making *m)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -68,15 +62,9 @@ static void image_making_free(struct image_making *m)
 /* Others may wait for the same blob. */
 void image_makings_wake(struct images *x)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&x->makings); m; m = next) {
-        struct image_making *other = container_of(m, struct image_making, link);
-
-        next = list_after(&x->makings, m);
+    LIST_EACH_SAFE (struct image_making, other, &x->makings, link)
         if (other->parts && !other->sifts && !other->failed && !other->ending)
             image_making_continue(other);
-    }
 }
 
 /* Out of space: the partial blobs and layers are removed. */
@@ -160,15 +148,6 @@ static void unlink_blob(const struct image_part *p)
     (void)unlinkat(p->making->images->dir, name, 0);
 }
 
-/* Removes partial blobs after a lack of space. The blob of a waiting part may belong to another
- * operation. */
-static void unlink_blobs(const struct image_making *m)
-{
-    for (size_t i = 0; i < image_making_parts(m); i++)
-        if (m->parts[i].state > PART_WAITS && m->parts[i].state < PART_DONE)
-            unlink_blob(&m->parts[i]);
-}
-
 void image_making_fail(struct image_making *m, const struct err *e)
 {
     if (m->failed || m->ending)
@@ -177,10 +156,15 @@ void image_making_fail(struct image_making *m, const struct err *e)
     m->err = *e;
     registry_cancel(&m->get);
     sift_stop(m->sift);
-    for (size_t i = 0; i < image_making_parts(m); i++)
-        stop_image_part(&m->parts[i]);
-    if (is_out_of_room(e))
-        unlink_blobs(m);
+    for (size_t i = 0; i < image_making_parts(m); i++) {
+        struct image_part *p = &m->parts[i];
+
+        registry_cancel(&p->get);
+        layer_worker_cancel(&p->job);
+        /* The blob of a waiting part may belong to another operation. */
+        if (is_out_of_room(e) && p->state > PART_WAITS && p->state < PART_DONE)
+            unlink_blob(p);
+    }
     image_making_settle(m);
 }
 
@@ -313,28 +297,13 @@ static int count_unpacked(const struct image_making *m, struct image_allowance *
     return 0;
 }
 
-static int check_image_size(const struct image_making *m, struct err *e)
-{
-    struct image_allowance left;
-    int r = count_packed(m, e);
-
-    return r < 0 ? r : count_unpacked(m, &left, e);
-}
-
 /* --- the image itself --- */
-
-static int write_layer_names(const struct image_making *m, struct buf *out)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < m->n && r >= 0; i++)
-        r = buf_addf(out, "%s%s", i ? " " : "", m->parts[i].layer);
-    return r;
-}
 
 static void fill_image_record(const struct image_making *m, struct buf *names,
                               struct image_record *ret)
 {
+    for (size_t i = 0; i < m->n; i++) /* the buffer has room for all */
+        (void)buf_addf(names, "%s%s", i ? " " : "", m->parts[i].layer);
     *ret = (struct image_record){ .created_ns = clock_wall(), .config = buf_str(&m->config_text) };
     snprintf(ret->ref, sizeof ret->ref, "%s", m->ref);
     snprintf(ret->digest, sizeof ret->digest, "%s", m->digest);
@@ -352,7 +321,6 @@ static void on_image_stored(struct store_txn *t, int r, const struct err *e)
     end_making_work(m);
     if (r >= 0) {
         control_publish_first(m->images->control, t, &m->event);
-        write_layer_names(m, &names);
         fill_image_record(m, &names, &record);
         r = image_add(m->images, &record, &bad);
         e = &bad;
@@ -367,7 +335,6 @@ static void store_image(struct image_making *m)
     AUTO(buf_done) struct buf names = BUF_INIT(OCI_LAYERS_MAX * LAYER_NAME_MAX);
     struct image_record record;
 
-    write_layer_names(m, &names);
     fill_image_record(m, &names, &record);
     event_fill(&m->event, &m->caller.actor, m->caller.owner,
                m->from_registry ? "image.pulled" : "image.imported", m->ref);
@@ -427,13 +394,6 @@ static void store_image_layer(struct image_part *p, const struct layers_said *sa
 
 static void begin_image_part(struct image_part *p);
 
-static void refetch_part(struct image_part *p)
-{
-    drop_blob(p);
-    p->get = (struct registry_get){ .registry = NULL };
-    begin_image_part(p);
-}
-
 static void on_unpack_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
 {
     struct image_part *p = container_of(j, struct image_part, job);
@@ -453,7 +413,9 @@ static void on_part_unpacked(struct layer_job *j, int r, const struct err *e,
         return;
     }
     if (r == -(int)ERR_UPSTREAM && p->resumed) { /* the blob may be damaged by a crash */
-        refetch_part(p);
+        drop_blob(p);
+        p->get = (struct registry_get){ .registry = NULL };
+        begin_image_part(p);
         return;
     }
     bad = *e;
@@ -466,17 +428,6 @@ static void on_part_unpacked(struct layer_job *j, int r, const struct err *e,
 static const struct layer_worker_events events = { .progress = on_unpack_progress,
                                                    .done = on_part_unpacked };
 
-/* Layers that are unpacked at the same time share the budget that was left at the start; layers of
- * this image from other operations are on disk anyway, and are counted when they are on record. */
-static int share_budget(struct image_making *m, const struct image_allowance *left, struct err *e)
-{
-    int fd = m->budget < 0 ? budget_make(left->bytes, left->entries, e) : m->budget;
-
-    if (fd >= 0)
-        m->budget = fd;
-    return fd;
-}
-
 static void unpack_part(struct image_part *p)
 {
     struct image_making *m = p->making;
@@ -485,8 +436,11 @@ static void unpack_part(struct image_part *p)
     struct err e;
     int r = count_unpacked(m, &left, &e);
 
-    if (r >= 0)
-        r = share_budget(m, &left, &e);
+    /* Layers that are unpacked at the same time share the budget that was left at the start; layers
+     * of this image from other operations are on disk anyway, and are counted when they are on
+     * record. */
+    if (r >= 0 && m->budget < 0)
+        m->budget = r = budget_make(left.bytes, left.entries, &e);
     if (r < 0) {
         image_making_fail(m, &e);
         return;
@@ -605,27 +559,15 @@ static void begin_image_part(struct image_part *p)
 
 /* --- all parts --- */
 
-static bool is_being_removed(struct images *x, const char *layer)
-{
-    for (struct link *m = list_first(&x->jobs); m; m = list_after(&x->jobs, m)) {
-        const struct image_job *j = container_of(m, struct image_job, link);
-
-        if (j->removing && strcmp(j->layer, layer) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The same layer is being created, for this image or another; or it is being removed. */
 static bool is_part_under_way(const struct image_part *p)
 {
     struct images *x = p->making->images;
 
-    if (is_being_removed(x, p->layer))
-        return true;
-    for (struct link *l = list_first(&x->makings); l; l = list_after(&x->makings, l)) {
-        const struct image_making *m = container_of(l, struct image_making, link);
-
+    LIST_EACH (const struct image_job, j, &x->jobs, link)
+        if (j->removing && strcmp(j->layer, p->layer) == 0)
+            return true;
+    LIST_EACH (const struct image_making, m, &x->makings, link) {
         for (size_t i = 0; i < image_making_parts(m); i++) {
             const struct image_part *other = &m->parts[i];
 
@@ -641,9 +583,10 @@ static bool is_part_under_way(const struct image_part *p)
 void image_making_continue(struct image_making *m)
 {
     size_t busy = 0, done = 0;
+    struct image_allowance left;
     struct err e;
 
-    if (check_image_size(m, &e) < 0) {
+    if (count_packed(m, &e) < 0 || count_unpacked(m, &left, &e) < 0) {
         image_making_fail(m, &e);
         return;
     }

@@ -31,22 +31,6 @@ static void get_document(struct image_making *m, const char *what, const char *a
 
 /* --- the configuration --- */
 
-static int assign_part_blobs(struct image_making *m, struct err *e)
-{
-    int r = image_making_plan(m, e);
-
-    if (r < 0)
-        return r;
-    if (m->n != m->manifest.n)
-        return err_set(e, ERR_INVALID, "the manifest has %zu layers, but the configuration has %zu",
-                       m->manifest.n, m->n);
-    for (size_t i = 0; i < m->n; i++) {
-        snprintf(m->parts[i].digest, sizeof m->parts[i].digest, "%s", m->manifest.layers[i].digest);
-        m->parts[i].size = m->manifest.layers[i].size;
-    }
-    return 0;
-}
-
 static void on_pulled_config(struct registry_get *g, int r, const struct err *e,
                              const struct fetch_answer *a)
 {
@@ -59,10 +43,15 @@ static void on_pulled_config(struct registry_get *g, int r, const struct err *e,
         return;
     }
     r = check_document_digest(m->manifest.config.digest, a->body, digest, &bad);
-    if (r >= 0)
-        r = image_making_set_config(m, a->body, &bad);
-    if (r >= 0)
-        r = assign_part_blobs(m, &bad);
+    r = r < 0 ? r : image_making_set_config(m, a->body, &bad);
+    r = r < 0 ? r : image_making_plan(m, &bad);
+    if (r >= 0 && m->n != m->manifest.n)
+        r = err_set(&bad, ERR_INVALID, "the manifest has %zu layers, but the configuration has %zu",
+                    m->manifest.n, m->n);
+    for (size_t i = 0; r >= 0 && i < m->n; i++) {
+        snprintf(m->parts[i].digest, sizeof m->parts[i].digest, "%s", m->manifest.layers[i].digest);
+        m->parts[i].size = m->manifest.layers[i].size;
+    }
     if (r < 0)
         image_making_fail(m, &bad);
     else
@@ -101,8 +90,7 @@ static int read_pulled_manifest(struct image_making *m, struct str text, struct 
 
     if (r >= 0 && kind == OCI_INDEX)
         return follow_index(m, text, e);
-    if (r >= 0)
-        r = oci_manifest_read(text, &m->arena, &m->manifest, e);
+    r = r < 0 ? r : oci_manifest_read(text, &m->arena, &m->manifest, e);
     if (r < 0)
         return r;
     snprintf(what, sizeof what, "blobs/%s", m->manifest.config.digest);
@@ -126,8 +114,7 @@ static void on_pulled_manifest(struct registry_get *g, int r, const struct err *
                               m->digest, &bad);
     if (r >= 0 && buf_add(&text, a->body) < 0) /* the answer is freed by the next request */
         r = err_set(&bad, ERR_TOO_BIG, "the image's manifest is too large");
-    if (r >= 0)
-        r = read_pulled_manifest(m, buf_str(&text), &bad);
+    r = r < 0 ? r : read_pulled_manifest(m, buf_str(&text), &bad);
     if (r < 0)
         image_making_fail(m, &bad);
 }

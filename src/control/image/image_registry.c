@@ -64,25 +64,6 @@ static int parse_location(const char *url, struct registry_location *ret, struct
     return authority_parse(authority, ret->https ? HTTPS : HTTP, &ret->host, &ret->port, e);
 }
 
-/* Messages omit paths and queries, which may hold secrets. */
-static int check_location(const struct registry *r, const struct registry_location *p,
-                          struct err *e)
-{
-    const struct config_registry *known = find_registry_entry(r->config, p);
-
-    if (!p->https && !(known && known->http))
-        return err_set(
-            e, ERR_DENIED,
-            "%s:%u would be reached by unencrypted http, which images.registries does not allow",
-            p->host.name, (unsigned)p->port);
-    if (port_control_plane(p->port) || host_is_metadata(&p->host))
-        return err_set(e, ERR_DENIED,
-                       "%s:%u is a metadata service or the port of a control plane, which images "
-                       "cannot come from",
-                       p->host.name, (unsigned)p->port);
-    return 0;
-}
-
 static const char *get_scheme(const struct registry *r, const char *host)
 {
     const struct config_registry *all = r->config->images.registries.p;
@@ -201,12 +182,6 @@ static void on_get_failed(struct loop_timer *t)
     finish_get(g, -(int)g->err_.code, &g->err_, NULL);
 }
 
-/* For errors before a request is under way: `done` is called from the loop. */
-static void fail_get_later(struct registry_get *g)
-{
-    loop_timer_start(g->registry->loop, &g->retry_, clock_mono(), on_get_failed, NULL);
-}
-
 static void on_get_retry(struct loop_timer *t)
 {
     send_get(container_of(t, struct registry_get, retry_));
@@ -241,7 +216,6 @@ static int on_registry_piece(struct fetch_request *q, const struct fetch_answer 
                              struct str piece, struct err *e)
 {
     struct registry_get *g = container_of(q, struct registry_get, request_);
-
     bool restart = g->fresh_ && head->status == 200;
 
     g->fresh_ = false;
@@ -265,12 +239,27 @@ static size_t fill_registry_headers(struct registry_get *g)
     return n;
 }
 
+/* Messages omit paths and queries, which may hold secrets. */
 static int check_get_url(const struct registry_get *g, struct err *e)
 {
+    const struct config_registry *known;
     struct registry_location p;
     int r = parse_location(g->url_, &p, e);
 
-    return r < 0 ? r : check_location(g->registry, &p, e);
+    if (r < 0)
+        return r;
+    known = find_registry_entry(g->registry->config, &p);
+    if (!p.https && !(known && known->http))
+        return err_set(
+            e, ERR_DENIED,
+            "%s:%u would be reached by unencrypted http, which images.registries does not allow",
+            p.host.name, (unsigned)p.port);
+    if (port_control_plane(p.port) || host_is_metadata(&p.host))
+        return err_set(e, ERR_DENIED,
+                       "%s:%u is a metadata service or the port of a control plane, which images "
+                       "cannot come from",
+                       p.host.name, (unsigned)p.port);
+    return 0;
 }
 
 /* Non-public addresses and certificates of the URL's host: the fetch process connects to no others.
@@ -309,10 +298,9 @@ static void send_get(struct registry_get *g)
                                           .done = on_registry_answer };
     declare_host(g);
     g->fresh_ = true;
-    if (r >= 0)
-        r = fetcher_start(g->registry->requests, &g->request_, &g->err_);
-    if (r < 0)
-        fail_get_later(g);
+    r = r < 0 ? r : fetcher_start(g->registry->requests, &g->request_, &g->err_);
+    if (r < 0) /* `done` is called from the loop */
+        loop_timer_start(g->registry->loop, &g->retry_, clock_mono(), on_get_failed, NULL);
 }
 
 /* --- tokens --- */
@@ -387,8 +375,7 @@ static int set_token_url(struct registry_get *g, struct err *e)
     snprintf(scope, sizeof scope, "repository:%s:pull", g->registry->repository);
     if (r >= 0 && g->challenge_.service[0])
         r = add_query_parameter(&url, "service", g->challenge_.service);
-    if (r >= 0)
-        r = add_query_parameter(&url, "scope", scope);
+    r = r < 0 ? r : add_query_parameter(&url, "scope", scope);
     if (r < 0 || strchr(g->challenge_.realm, '#') ||
         !str_copy(buf_str(&url), g->url_, sizeof g->url_))
         return err_set(e, ERR_UPSTREAM, "the registry's challenge has no valid URL for tokens");
@@ -409,8 +396,7 @@ static void request_bearer_token(struct registry_get *g)
                                           .max_body = TOKEN_MAX,
                                           .done = on_bearer_token };
     declare_host(g);
-    if (r >= 0)
-        r = fetcher_start(reg->requests, &g->request_, &g->err_);
+    r = r < 0 ? r : fetcher_start(reg->requests, &g->request_, &g->err_);
     if (r < 0)
         finish_get(g, r, &g->err_, NULL);
 }
@@ -471,11 +457,6 @@ static int set_status_error(const struct registry_get *g, int status, struct err
                    r->repository);
 }
 
-static bool is_transient_status(int status)
-{
-    return status == 429 || status == 408 || status >= 500;
-}
-
 /* The registry itself, not a redirect of it, has an address that requests may not reach. */
 static void fail_private_address(struct registry_get *g)
 {
@@ -528,7 +509,7 @@ static void on_registry_answer(struct fetch_request *q, const struct fetch_answe
         return;
     }
     r = set_status_error(g, a->status, &e);
-    if (is_transient_status(a->status))
+    if (a->status == 429 || a->status == 408 || a->status >= 500)
         retry_get(g, &e);
     else
         finish_get(g, r, &e, NULL);

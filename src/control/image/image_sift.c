@@ -51,21 +51,16 @@ void sift_free(struct sift *s)
 
 /* --- its files --- */
 
-static const struct part_record *find_file(const struct sift *s, const char *name)
-{
-    for (size_t i = 0; i < s->parts.n; i++)
-        if (strcmp(s->parts.p[i].name, name) == 0)
-            return &s->parts.p[i];
-    return NULL;
-}
-
 static int need_file(const struct sift *s, const char *name, const struct part_record **ret,
                      struct err *e)
 {
-    *ret = find_file(s, name);
-    return *ret ? 0
-                : err_set(e, ERR_INVALID,
-                          "the archive lacks the file '%.100s', which its documents name", name);
+    for (size_t i = 0; i < s->parts.n; i++)
+        if (strcmp(s->parts.p[i].name, name) == 0) {
+            *ret = &s->parts.p[i];
+            return 0;
+        }
+    return err_set(e, ERR_INVALID, "the archive lacks the file '%.100s', which its documents name",
+                   name);
 }
 
 /* By its digest, which is checked as well. */
@@ -211,21 +206,9 @@ static int choose_named(struct sift *s, const struct oci_index *x, const size_t 
     return 0;
 }
 
-/* index.json: one image for several platforms, or several images. */
-static int choose_top(struct sift *s, const struct oci_index *x, const struct oci_descriptor **ret,
-                      struct err *e)
-{
-    size_t named[OCI_MANIFESTS_MAX] = { 0 };
-
-    s->n_images = list_named(s, x, named);
-    if (s->n_images > 1)
-        return choose_named(s, x, named, ret, e);
-    *ret = oci_index_choose(x, &s->making->platform);
-    return 0;
-}
-
 static int find_archive_manifest(struct sift *s, struct str *ret, struct err *e)
 {
+    size_t named[OCI_MANIFESTS_MAX] = { 0 };
     struct image_making *m = s->making;
     int r = read_named_file(s, "index.json", &s->page, ret, e);
 
@@ -241,9 +224,10 @@ static int find_archive_manifest(struct sift *s, struct str *ret, struct err *e)
         r = oci_index_read(*ret, &s->page, &x, e);
         if (r < 0)
             return r;
-        d = i ? oci_index_choose(&x, &m->platform) : NULL;
-        r = i ? 0 : choose_top(s, &x, &d, e);
-        if (r < 0)
+        d = oci_index_choose(&x, &m->platform);
+        /* index.json: one image for several platforms, or several images. */
+        s->n_images = i ? s->n_images : list_named(s, &x, named);
+        if (!i && s->n_images > 1 && (r = choose_named(s, &x, named, &d, e)) < 0)
             return r;
         if (!d && x.n == 1)
             d = &x.manifests[0];
@@ -253,8 +237,7 @@ static int find_archive_manifest(struct sift *s, struct str *ret, struct err *e)
         if (!s->called)
             s->called = x.names[d - x.manifests];
         r = need_blob(s, d->digest, &f, e);
-        if (r >= 0)
-            r = read_archive_text(s, f, &s->page, ret, e);
+        r = r < 0 ? r : read_archive_text(s, f, &s->page, ret, e);
         snprintf(m->digest, sizeof m->digest, "%s", d->digest);
     }
     return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's indexes are nested too deep");
@@ -268,20 +251,14 @@ static int read_layout(struct sift *s, struct err *e)
     struct str text;
     int r = find_archive_manifest(s, &text, e);
 
-    if (r >= 0)
-        r = oci_manifest_read(text, &s->page, &manifest, e);
-    if (r >= 0)
-        r = need_blob(s, manifest.config.digest, &f, e);
-    if (r >= 0)
-        r = read_archive_text(s, f, &s->page, &text, e);
-    if (r >= 0)
-        r = set_sift_config(m, text, e);
-    if (r >= 0)
-        r = check_layer_count(m, manifest.n, e);
+    r = r < 0 ? r : oci_manifest_read(text, &s->page, &manifest, e);
+    r = r < 0 ? r : need_blob(s, manifest.config.digest, &f, e);
+    r = r < 0 ? r : read_archive_text(s, f, &s->page, &text, e);
+    r = r < 0 ? r : set_sift_config(m, text, e);
+    r = r < 0 ? r : check_layer_count(m, manifest.n, e);
     for (size_t i = 0; r >= 0 && i < manifest.n; i++) {
         r = need_blob(s, manifest.layers[i].digest, &f, e);
-        if (r >= 0)
-            r = set_archive_part(s, i, f, e);
+        r = r < 0 ? r : set_archive_part(s, i, f, e);
     }
     return r;
 }
@@ -304,41 +281,32 @@ static int choose_saved(struct sift *s, struct err *e)
     return set_no_such_name_error(s, s->images[0].tags.n ? s->images[0].tags.p[0] : NULL, e);
 }
 
-static int list_saved(struct sift *s, struct err *e)
-{
-    struct str text;
-    int r = read_named_file(s, "manifest.json", &s->arena, &text, e);
-
-    if (r >= 0)
-        r = oci_saved_read(text, &s->arena, &s->images, &s->n_images, e);
-    return r < 0 ? r : choose_saved(s, e);
-}
-
 static int read_saved(struct sift *s, struct err *e)
 {
     struct image_making *m = s->making;
     const struct oci_saved *image;
     const struct part_record *f;
     struct str text;
-    int r = s->images ? 0 : list_saved(s, e);
+    int r = s->images ? 0 : read_named_file(s, "manifest.json", &s->arena, &text, e);
 
+    if (r >= 0 && !s->images) {
+        r = oci_saved_read(text, &s->arena, &s->images, &s->n_images, e);
+        r = r < 0 ? r : choose_saved(s, e);
+    }
     if (r < 0)
         return r;
     image = &s->images[s->image];
     r = need_file(s, image->config, &f, e);
-    if (r >= 0)
-        r = read_archive_text(s, f, &s->page, &text, e);
+    r = r < 0 ? r : read_archive_text(s, f, &s->page, &text, e);
     if (r < 0)
         return r;
     s->called = image->tags.n ? image->tags.p[s->tag] : NULL;
     snprintf(m->digest, sizeof m->digest, "%s", f->digest); /* it has no manifest */
     r = set_sift_config(m, text, e);
-    if (r >= 0)
-        r = check_layer_count(m, image->layers.n, e);
+    r = r < 0 ? r : check_layer_count(m, image->layers.n, e);
     for (size_t i = 0; r >= 0 && i < m->n; i++) {
         r = need_file(s, image->layers.p[i], &f, e);
-        if (r >= 0)
-            r = set_archive_part(s, i, f, e);
+        r = r < 0 ? r : set_archive_part(s, i, f, e);
     }
     return r;
 }
@@ -351,8 +319,7 @@ static int read_root(struct sift *s, struct err *e)
     int r = oci_config_write(all->digest, &config, e);
 
     snprintf(s->making->digest, sizeof s->making->digest, "%s", all->digest);
-    if (r >= 0)
-        r = set_sift_config(s->making, buf_str(&config), e);
+    r = r < 0 ? r : set_sift_config(s->making, buf_str(&config), e);
     return r < 0 ? r : set_archive_part(s, 0, all, e);
 }
 
@@ -388,8 +355,7 @@ static void run_sift(struct thread_job *j)
     arena_done(&s->page);
     s->called = NULL;
     r = readers[s->parts.kind](s, &s->err);
-    if (r >= 0)
-        r = set_image_name(s, &s->err);
+    r = r < 0 ? r : set_image_name(s, &s->err);
     if (r >= 0)
         s->err.code = ERR_OK;
 }
@@ -435,23 +401,18 @@ static void on_sift_progress(struct layer_job *j, uint64_t bytes, uint64_t entri
     image_making_report(s->making, "archive", bytes, s->size);
 }
 
-static int read_archive_parts(struct sift *s, struct err *e)
-{
-    ssize_t n = pread(s->list, &s->parts, sizeof s->parts, 0);
-
-    drop_fd(&s->list);
-    return n < 0 ? err_sys(e, "reading the list of the archive's files")
-                 : parts_check(&s->parts, (size_t)n, s->size, e);
-}
-
 static void on_archive_listed(struct layer_job *j, int r, const struct err *e,
                               const struct layers_said *said)
 {
     struct sift *s = container_of(j, struct sift, job);
     struct err bad;
+    ssize_t n;
 
     if (r >= 0) {
-        r = read_archive_parts(s, &bad);
+        n = pread(s->list, &s->parts, sizeof s->parts, 0);
+        drop_fd(&s->list);
+        r = n < 0 ? err_sys(&bad, "reading the list of the archive's files")
+                  : parts_check(&s->parts, (size_t)n, s->size, &bad);
         e = &bad;
     }
     if (r < 0)
@@ -481,12 +442,16 @@ static int start_sift_job(struct sift *s, struct err *e)
 
 /* --- */
 
-void sift_start(struct image_making *m, struct image_import *p)
+void images_import(struct control *c, const struct caller *who, struct image_import *p,
+                   struct image_op *op)
 {
+    struct image_making *m = image_making_new(c, who, op);
     struct sift *s = new0(sizeof *s);
     struct err e;
     int r = 0;
 
+    m->squash = p->squash;
+    image_making_report(m, "archive", 0, 0);
     m->sift = s;
     s->making = m;
     s->fd = take_fd(&p->fd);
@@ -497,18 +462,7 @@ void sift_start(struct image_making *m, struct image_import *p)
     m->platform = oci_platform_here();
     if (p->platform.n)
         r = oci_platform_parse(p->platform, &s->arena, &m->platform, &e); /* for all its images */
-    if (r >= 0)
-        r = start_sift_job(s, &e);
+    r = r < 0 ? r : start_sift_job(s, &e);
     if (r < 0)
         image_making_fail(m, &e);
-}
-
-void images_import(struct control *c, const struct caller *who, struct image_import *p,
-                   struct image_op *op)
-{
-    struct image_making *m = image_making_new(c, who, op);
-
-    m->squash = p->squash;
-    image_making_report(m, "archive", 0, 0);
-    sift_start(m, p);
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "control/image/base_image.h"
@@ -50,12 +49,9 @@ static void image_free(struct images *x, struct image *im)
 
 static struct image *find_image_ref(struct images *x, const char *ref)
 {
-    for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
-        struct image *im = container_of(m, struct image, link_);
-
+    LIST_EACH (struct image, im, &x->images, link_)
         if (strcmp(im->ref, ref) == 0)
             return im;
-    }
     return NULL;
 }
 
@@ -96,18 +92,6 @@ static int parse_image_layers(struct image *im, struct str text, struct err *e)
     return names && n ? 0 : err_set(e, ERR_INVALID, "no layers");
 }
 
-static uint64_t sum_image_bytes(struct images *x, const struct image *im)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < im->layers.n; i++) {
-        const struct layer *l = layer_on_record(x->control, im->layers.p[i]);
-
-        sum += l ? l->record.bytes : 0;
-    }
-    return sum;
-}
-
 void image_digest(struct str text, char ret[static OCI_DIGEST_MAX])
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];
@@ -130,13 +114,16 @@ int image_add(struct images *x, const struct image_record *r, struct err *e)
     im->created_ns = r->created_ns;
     im->text = (struct str){ arena_dup(&im->arena_, r->config), r->config.n };
     done = oci_config_read(im->text, &im->arena_, &im->config, e);
-    if (done >= 0)
-        done = parse_image_layers(im, r->layers, e);
+    done = done < 0 ? done : parse_image_layers(im, r->layers, e);
     if (done < 0) {
         image_free(x, im);
         return err_wrap(e, done, "image %s", r->ref);
     }
-    im->bytes = sum_image_bytes(x, im);
+    for (size_t i = 0; i < im->layers.n; i++) {
+        const struct layer *l = layer_on_record(x->control, im->layers.p[i]);
+
+        im->bytes += l ? l->record.bytes : 0;
+    }
     layers_ref(x->control, &im->layers);
     list_append(&x->images, &im->link_);
     if (old)
@@ -185,14 +172,6 @@ struct image_use {
     char one[ID_MAX];
 };
 
-static bool has_layer(const struct json_strs *layers, const char *layer)
-{
-    for (size_t i = 0; i < layers->n; i++)
-        if (strcmp(layers->p[i], layer) == 0)
-            return true;
-    return false;
-}
-
 /* A sandbox or snapshot on an image has exactly its layers. Other images that share some of them do
  * not matter: each layer is kept while anything is built on it. */
 static void count_use(void *user, const struct base_image *b, const char *id)
@@ -218,30 +197,17 @@ size_t image_users(struct control *c, const struct image *im, char ret_one[stati
     return u.n;
 }
 
-static bool is_named_by_image(struct images *x, const char *layer)
-{
-    for (struct link *m = list_first(&x->images); m; m = list_after(&x->images, m)) {
-        if (has_layer(&container_of(m, struct image, link_)->layers, layer))
-            return true;
-    }
-    return false;
-}
-
-static bool is_being_made(struct images *x, const char *layer)
-{
-    for (struct link *m = list_first(&x->makings); m; m = list_after(&x->makings, m)) {
-        const struct image_making *making = container_of(m, struct image_making, link);
-
-        for (size_t i = 0; i < image_making_parts(making); i++)
-            if (strcmp(making->parts[i].layer, layer) == 0)
-                return true;
-    }
-    return false;
-}
-
 bool layer_is_used(struct images *x, const char *name)
 {
-    return is_named_by_image(x, name) || is_being_made(x, name) || layer_used(x->control, name);
+    LIST_EACH (const struct image, im, &x->images, link_)
+        for (size_t i = 0; i < im->layers.n; i++)
+            if (strcmp(im->layers.p[i], name) == 0)
+                return true;
+    LIST_EACH (const struct image_making, m, &x->makings, link)
+        for (size_t i = 0; i < image_making_parts(m); i++)
+            if (strcmp(m->parts[i].layer, name) == 0)
+                return true;
+    return layer_used(x->control, name);
 }
 
 bool images_have(struct control *c, const char *layer)
@@ -299,14 +265,6 @@ static int load_rows(struct images *x, const struct stored_rows *s, struct err *
     return r;
 }
 
-static int open_images_dir(struct images *x, int state, struct err *e)
-{
-    if (mkdirat(state, "images", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "creating images/");
-    x->dir = openat(state, "images", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return x->dir < 0 ? err_sys(e, "opening images/") : 0;
-}
-
 static void on_start_sweep_done(struct image_op *op, int r, const struct err *e)
 {
     if (r < 0)
@@ -318,13 +276,17 @@ static void on_start_sweep_done(struct image_op *op, int r, const struct err *e)
 int images_open(struct control *c, struct err *e)
 {
     struct images *x = new0(sizeof *x);
-    int r;
+    int r = 0;
 
     c->images = x;
     x->control = c;
     x->dir = -1;
     fetcher_share_init(&x->requests, &c->fetcher, IMAGES_REQUESTS);
-    r = open_images_dir(x, c->context.state, e);
+    if (mkdirat(c->context.state, "images", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "creating images/");
+    x->dir = openat(c->context.state, "images", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (x->dir < 0)
+        return err_sys(e, "opening images/");
     for (size_t i = 0; r >= 0 && i < COUNT_OF(shelves); i++)
         r = load_rows(x, &shelves[i], e);
     return r;
@@ -338,24 +300,14 @@ void images_sweep(struct control *c)
     images_prune_old(c, &c->images->start);
 }
 
-static void cancel_makings(struct images *x)
-{
-    struct link *next;
-
-    for (struct link *m = list_first(&x->makings); m; m = next) {
-        next = list_after(&x->makings, m);
-        image_making_cancel(container_of(m, struct image_making, link));
-    }
-}
-
 void images_stop(struct control *c)
 {
-    struct link *m;
-
-    while (c->images && (m = list_first(&c->images->jobs)))
-        image_job_drop(container_of(m, struct image_job, link));
-    if (c->images)
-        cancel_makings(c->images);
+    if (!c->images)
+        return;
+    LIST_EACH_SAFE (struct image_job, j, &c->images->jobs, link)
+        image_job_drop(j);
+    LIST_EACH_SAFE (struct image_making, m, &c->images->makings, link)
+        image_making_cancel(m);
 }
 
 void images_close(struct control *c)

@@ -113,7 +113,6 @@ void image_makings_wake(struct images *x); /* a layer that others wait for may b
 
 /* --- image_sift.c: the contents of an archive --- */
 struct sift;
-void sift_start(struct image_making *m, struct image_import *p);
 /* Selects the next image of the archive; false: that was the last. */
 bool sift_next_image(struct sift *s);
 void sift_read_image(struct image_making *m); /* reads the selected image */

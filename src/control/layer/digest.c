@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/fault_point.h"
@@ -92,9 +91,9 @@ static void store_digest(struct digest_op *op, const struct layers_said *said)
 {
     struct control *c = op->control_;
     struct layer *l = layer_known(c, op->names_[op->n]);
-    struct digest_recording *x = calloc(1, sizeof *x);
+    struct digest_recording *x = new0(sizeof *x);
 
-    if (!l || !x)
+    if (!l)
         abort(); /* it was found just before */
     x->record = l->record;
     str_copy(str_from(said->text), x->record.measure, sizeof x->record.measure);

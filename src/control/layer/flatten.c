@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flattening: merges a high stack of layers into one layer. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/fault_point.h"
@@ -39,12 +38,6 @@ static void on_flatten_done(struct layer_job *j, int r, const struct err *e,
 
 static const struct layer_worker_events events = { .done = on_flatten_done };
 
-static void fill_layer_names(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)
-{
-    for (size_t i = 0; i < names->n; i++)
-        snprintf(to[(*n)++], LAYER_NAME_MAX, "%s", names->p[i]);
-}
-
 /* The host's files that whiteouts of a sandbox may hide are in /usr. If /bin and others are not
  * links into it, a layer worker cannot see all of them. */
 static int open_host_usr(struct err *e)
@@ -67,21 +60,13 @@ static int start_flatten_job(struct flatten_op *op, struct err *e)
         return r;
     layers_job_fill(&job, LAYERS_FLATTEN, op->layer_);
     job.free_min = op->control_->storage.free_min;
-    fill_layer_names(&op->stack, job.below, &job.n_below);
-    fill_layer_names(&op->on.image, job.against, &job.n_against);
+    layers_list(&op->stack, job.below, &job.n_below);
+    layers_list(&op->on.image, job.against, &job.n_against);
     if (op->on.kind == FLOOR_HOST)
         usr = open_host_usr(e);
     if (op->on.kind == FLOOR_HOST && usr < 0)
         return usr;
     return layer_worker_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
-}
-
-/* References the new layer at once, before the orphan sweep can see it. */
-static void hold_flatten_layers(struct control *c, const struct flatten_op *op)
-{
-    layers_ref(c, &op->stack);
-    layer_ref(c, op->layer_);
-    fault_point("flatten.begun");
 }
 
 /* A stack that cannot be flattened now, for instance on a full disk, is used as it is. */
@@ -91,10 +76,13 @@ void layers_flatten(struct control *c, struct flatten_op *op)
 
     op->control_ = c;
     op->job_.running = false;
-    if (op->stack.n > op->most && op->on.kind != FLOOR_UNSEEN && start_flatten_job(op, &e) >= 0)
-        hold_flatten_layers(c, op);
-    else
+    if (op->stack.n <= op->most || op->on.kind == FLOOR_UNSEEN || start_flatten_job(op, &e) < 0) {
         loop_later(c->loop, &op->later_, on_flatten_later, NULL);
+        return;
+    }
+    layers_ref(c, &op->stack);
+    layer_ref(c, op->layer_); /* at once, before the orphan sweep can see it */
+    fault_point("flatten.begun");
 }
 
 void layers_flatten_cancel(struct flatten_op *op)

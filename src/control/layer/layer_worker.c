@@ -33,8 +33,7 @@ int layer_worker_start(struct control *c, struct layer_job *j,
     AUTO_CLOSE int sock = -1;
     int flags, r = c->supervisor.layer_worker(c->supervisor.user, &sock, e);
 
-    if (r >= 0)
-        r = ipc_send(sock, job, sizeof *job, fds, n, e);
+    r = r < 0 ? r : ipc_send(sock, job, sizeof *job, fds, n, e);
     if (r < 0)
         return err_wrap(e, r, "starting sandboxer-layers");
     flags = fcntl(sock, F_GETFL);

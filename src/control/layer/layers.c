@@ -106,24 +106,19 @@ void layer_ref(struct control *c, const char *name)
     digest_queue_add(c, name);
 }
 
-/* Layers of images are removed by image_jobs.c. */
-static void doom_layer(struct control *c, struct layer *l)
-{
-    digest_queue_forget(c, l);
-    if (layer_is_captured(l->record.name) && !c->on_closed) {
-        list_append(&c->layers->doomed, &l->link);
-        start_next_layers_job(c);
-    } else if (!l->on_record) {
-        forget_layer(c, l);
-    }
-}
-
 void layer_unref(struct control *c, const char *name)
 {
     struct layer *l = layer_known(c, name);
 
-    if (l && l->refs && --l->refs == 0)
-        doom_layer(c, l);
+    if (!l || !l->refs || --l->refs)
+        return;
+    digest_queue_forget(c, l);
+    if (layer_is_captured(name) && !c->on_closed) {
+        list_append(&c->layers->doomed, &l->link);
+        start_next_layers_job(c);
+    } else if (!l->on_record) { /* layers of images are removed by image_jobs.c */
+        forget_layer(c, l);
+    }
 }
 
 void layers_ref(struct control *c, const struct json_strs *names)
@@ -155,6 +150,12 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
         memcpy(p + 1, below->p, below->n * sizeof *p);
     *ret = (struct json_strs){ p, below->n + 1 };
     return json_strs_copy(ret, a) ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+}
+
+void layers_list(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)
+{
+    for (size_t i = 0; i < names->n && *n < LAYERS_STACK_MAX; i++)
+        snprintf(to[(*n)++], LAYER_NAME_MAX, "%s", names->p[i]);
 }
 
 int layers_join(const struct json_strs *names, struct buf *out)

@@ -81,6 +81,8 @@ struct layer *layer_on_record(struct control *c, const char *name);
 void layer_set_row(struct control *c, const struct layer_record *r);
 void layer_drop_row(struct control *c, struct layer *l);
 
+/* Appends names to a list of a job, as far as they fit. */
+void layers_list(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n);
 /* Joins names with blanks, as records have them. */
 int layers_join(const struct json_strs *names, struct buf *out);
 /* A sandbox was destroyed: removes its writable directory, if it is on disk. */

@@ -40,20 +40,14 @@ static bool is_token_id(const char *id)
     return str_starts(str_from(id), STR("tok_"));
 }
 
-/* The family of tokens that caused the event; "": none. The daemon's own actions on a sandbox are
- * attributed to the sandbox's maker. */
-static const char *find_causing_family(const struct control *c, const struct event_record *v)
-{
-    const struct sandbox_record *r = v->sandbox[0] ? control_record(c, v->sandbox) : NULL;
-
-    if (is_token_id(v->actor.id))
-        return tokens_family(c->tokens, v->actor.id);
-    return r ? r->family : "";
-}
-
 void event_share_count(struct control *c, const struct event_record *v)
 {
-    struct account a = account_of(c, v->owner, find_causing_family(c, v));
+    const struct sandbox_record *r = v->sandbox[0] ? control_record(c, v->sandbox) : NULL;
+    /* The daemon's own actions on a sandbox are attributed to the sandbox's maker. */
+    const char *family = is_token_id(v->actor.id) ? tokens_family(c->tokens, v->actor.id)
+                         : r                      ? r->family
+                                                  : "";
+    struct account a = account_of(c, v->owner, family);
 
     if (!v->owner[0] || a.exempt)
         return;

@@ -22,13 +22,6 @@ enum {
     PIDS_PART = 4,
 };
 
-static uint64_t read_machine_memory(void)
-{
-    struct sysinfo info;
-
-    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
-}
-
 static uint64_t read_machine_pids(void)
 {
     AUTO_CLOSE int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
@@ -42,7 +35,10 @@ static uint64_t read_machine_pids(void)
 
 void owner_share_open(struct control *c)
 {
-    c->share.memory = read_machine_memory() / MEMORY_PART;
+    struct sysinfo info;
+
+    if (sysinfo(&info) == 0)
+        c->share.memory = (uint64_t)info.totalram * info.mem_unit / MEMORY_PART;
     c->share.pids = (uint32_t)(read_machine_pids() / PIDS_PART);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/owner/tokens.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -14,7 +13,6 @@
 #include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "lib/crypto/random.h"
-#include "lib/crypto/secret.h"
 
 enum {
     LABELS_MAX = (64 << 10) + TOKEN_NETWORK_MAX,
@@ -106,37 +104,25 @@ static struct stored_token *find_token_id(struct tokens *t, struct str id)
     return v ? container_of(v, struct stored_token, entry) : NULL;
 }
 
-static void forget_stored_token(struct tokens *t, struct stored_token *k)
-{
-    link_leave(&k->link);
-    if (k->notified) {
-        link_leave(&k->ended_link);
-        t->n_ended--;
-    }
-    map_remove(&t->ids, &k->entry);
-    map_remove(&t->hashes, &k->hashed);
-    stored_token_free(k);
-}
-
 /* Releases its quota, and notifies watchers of its end. */
 static void end_stored_token(struct stored_token *k)
 {
     struct tokens *t = k->tokens;
-    struct link *next, *earliest;
 
     k->notified = true;
     quota_drop(&k->owned);
     list_append(&t->ended, &k->ended_link);
     t->n_ended++;
-    for (struct link *m = list_first(&t->watchers); m; m = next) {
-        struct token_watcher *w = container_of(m, struct token_watcher, link_);
-
-        next = list_after(&t->watchers, m);
+    LIST_EACH_SAFE (struct token_watcher, w, &t->watchers, link_)
         w->ended(w, &k->record);
-    }
-    earliest = list_first(&t->ended);
-    if (earliest && t->n_ended > ENDED_MAX)
-        forget_stored_token(t, container_of(earliest, struct stored_token, ended_link));
+    if (t->n_ended <= ENDED_MAX)
+        return;
+    k = container_of(list_take(&t->ended), struct stored_token, ended_link);
+    t->n_ended--;
+    link_leave(&k->link);
+    map_remove(&t->ids, &k->entry);
+    map_remove(&t->hashes, &k->hashed);
+    stored_token_free(k);
 }
 
 static void on_token_due(struct loop_timer *x);
@@ -250,12 +236,9 @@ const struct token_record *tokens_by_id(struct tokens *t, struct str id)
 void tokens_each(struct tokens *t, void (*each)(void *user, const struct token_record *r),
                  void *user)
 {
-    for (struct link *m = list_first(&t->all); m; m = list_after(&t->all, m)) {
-        const struct stored_token *k = container_of(m, struct stored_token, link);
-
+    LIST_EACH (const struct stored_token, k, &t->all, link)
         if (!k->record.revoked_ns)
             each(user, &k->record);
-    }
 }
 
 /* --- opening and closing --- */
@@ -382,10 +365,8 @@ int tokens_open(struct control *c, struct tokens **ret, struct err *e)
                                 .parts = { { .limit = quota_token_part(TOKENS_PER_OWNER) } } },
         "tokens", "a fixed limit", "a fixed limit");
     r = load_token_rows(t, STORE_TOKENS, 0, e);
-    if (r >= 0)
-        r = load_token_rows(t, STORE_TOKENS_REVOKED, ENDED_MAX / 2, e);
-    if (r >= 0)
-        r = load_token_rows(t, STORE_TOKENS_EXPIRED, ENDED_MAX / 2, e);
+    r = r < 0 ? r : load_token_rows(t, STORE_TOKENS_REVOKED, ENDED_MAX / 2, e);
+    r = r < 0 ? r : load_token_rows(t, STORE_TOKENS_EXPIRED, ENDED_MAX / 2, e);
     if (r < 0) {
         tokens_close(t);
         return r;
@@ -462,25 +443,20 @@ static void finish_token_op_later(struct token_op *op, int r, const struct err *
     (void)loop_later(op->tokens_->control->loop, &op->later_, on_token_refused, NULL);
 }
 
-static void write_token_detail(struct buf *out, const struct token_record *k, const char *with)
+/* with: the token whose revocation ended this one; NULL: none. */
+static void fill_token_event(struct event_record *v, struct buf *detail, const struct actor *who,
+                             const char *type, const struct token_record *k, const char *with)
 {
     struct json_writer w;
 
-    buf_init(out, DETAIL_MAX);
-    json_writer_init(&w, out, JSON_COMPACT);
+    buf_init(detail, DETAIL_MAX);
+    json_writer_init(&w, detail, JSON_COMPACT);
     json_begin_object(&w);
     json_field_cstr(&w, "token", k->id);
     json_field_text(&w, "name", k->name);
     json_field_optional(&w, "with", with);
     json_end_object(&w);
     (void)json_writer_finish(&w, NULL); /* all members are short */
-}
-
-/* with: the token whose revocation ended this one; NULL: none. */
-static void fill_token_event(struct event_record *v, struct buf *detail, const struct actor *who,
-                             const char *type, const struct token_record *k, const char *with)
-{
-    write_token_detail(detail, k, with);
     event_fill(v, who, k->owner, type, "");
     v->detail = buf_str(detail);
 }
@@ -560,10 +536,8 @@ static int prepare_token(struct tokens *t, const struct actor *by, struct token_
     struct stored_token *maker;
     int r = check_token_maker(t, op, &maker, e);
 
-    if (r >= 0)
-        r = event_share_check(t->control, op->record.owner, by, e);
-    if (r >= 0)
-        r = id_make("tok_", op->record.id, e);
+    r = r < 0 ? r : event_share_check(t->control, op->record.owner, by, e);
+    r = r < 0 ? r : id_make("tok_", op->record.id, e);
     if (r >= 0)
         /* E2B's clients accept only hexadecimal keys. */
         r = crypto_random_text(op->e2b ? "e2b_" : "sbt_", op->e2b ? CRYPTO_HEX : CRYPTO_BASE32,
@@ -647,9 +621,7 @@ static struct stored_token **collect_made(struct stored_token *first, size_t *re
             all[i]->record.revoked_ns = clock_wall();
         if (link_joined(&all[i]->link)) /* else it is not on disk yet */
             schedule_expiry(all[i]);
-        for (struct link *m = list_first(&all[i]->made); m; m = list_after(&all[i]->made, m)) {
-            struct stored_token *k = container_of(m, struct stored_token, of_maker);
-
+        LIST_EACH (struct stored_token, k, &all[i]->made, of_maker) {
             if (k->ended)
                 continue;
             if (n == room) {

@@ -84,35 +84,26 @@ static bool open_output_file(struct process_output *o, unsigned which, int flags
     return o->file[which].fd >= 0;
 }
 
-/* The second file is created when the first is full, which rarely happens. */
-static int open_output_files(struct process_output *o, enum output_mode mode, struct err *e)
-{
-    if (!open_output_file(o, 0, mode == OUTPUT_MAKE ? O_CREAT : 0))
-        return err_sys(e, "opening %s.0", o->name_);
-    return open_output_file(o, 1, 0) || errno == ENOENT ? 0 : err_sys(e, "opening %s.1", o->name_);
-}
-
-static void make_output_dirs(int state, const char *sandbox)
-{
-    char name[ID_MAX + 16];
-
-    snprintf(name, sizeof name, "output/%s", sandbox);
-    (void)!mkdirat(state, "output", 0700); /* opening the files reports errors */
-    (void)!mkdirat(state, name, 0700);
-}
-
 int output_open(struct process_output *o, int state, const char *sandbox, uint32_t proc,
                 enum output_mode mode, struct err *e)
 {
     struct output_file *older, *newer;
-    int r;
+    char dir[ID_MAX + 16];
+    int r = 0;
 
     *o = OUTPUT_INIT;
     o->state_ = state;
     snprintf(o->name_, sizeof o->name_, "output/%s/%u", sandbox, proc);
-    if (mode == OUTPUT_MAKE)
-        make_output_dirs(state, sandbox);
-    r = open_output_files(o, mode, e);
+    if (mode == OUTPUT_MAKE) { /* opening the files reports errors */
+        snprintf(dir, sizeof dir, "output/%s", sandbox);
+        (void)!mkdirat(state, "output", 0700);
+        (void)!mkdirat(state, dir, 0700);
+    }
+    /* The second file is created when the first is full, which rarely happens. */
+    if (!open_output_file(o, 0, mode == OUTPUT_MAKE ? O_CREAT : 0))
+        r = err_sys(e, "opening %s.0", o->name_);
+    else if (!open_output_file(o, 1, 0) && errno != ENOENT)
+        r = err_sys(e, "opening %s.1", o->name_);
     if (r < 0) {
         output_close(o);
         return r;
@@ -141,14 +132,8 @@ bool output_is_open(const struct process_output *o)
 
 /* --- writing --- */
 
-/* ext4 writes a file that was truncated to 0 to disk when it is closed, so an empty file is not
- * truncated. */
-static bool make_blank(struct output_file *f)
-{
-    return f->blank || ftruncate(f->fd, 0) == 0;
-}
-
-/* Restarts a file at the current position. */
+/* Restarts a file at the current position. ext4 writes a file that was truncated to 0 to disk when
+ * it is closed, so an empty file is not truncated. */
 static bool begin_output_file(struct process_output *o, unsigned which)
 {
     struct output_file *f = &o->file[which];
@@ -159,7 +144,8 @@ static bool begin_output_file(struct process_output *o, unsigned which)
     f->last.channel = 0;
     f->base = o->total;
     f->size = f->n = 0;
-    if ((f->fd < 0 && !open_output_file(o, which, O_CREAT)) || !make_blank(f))
+    if ((f->fd < 0 && !open_output_file(o, which, O_CREAT)) ||
+        (!f->blank && ftruncate(f->fd, 0) < 0))
         return false;
     f->blank = false;
     if (!write_output_at(f->fd, &head, sizeof head, 0))
@@ -224,15 +210,6 @@ bool output_disk_has_room(int state, uint64_t free_min)
     return left >= keep + OUTPUT_FLOOR;
 }
 
-static void check_disk_room(struct process_output *o)
-{
-    bool full = !output_disk_has_room(o->state_, o->free_min_);
-
-    if (full && !o->full_)
-        o->full_at_ = output_size(o);
-    o->full_ = full;
-}
-
 uint64_t output_reserve(const struct process_output *o, uint64_t n)
 {
     uint64_t older = o->file[1 - o->now_].size, newer = o->file[o->now_].size + n;
@@ -245,10 +222,14 @@ static void reserve_room(struct process_output *o, uint64_t n)
 {
     struct quota_hold *h = o->hold_;
     uint64_t want = output_reserve(o, n + HEAD + RECORD_HEAD);
+    bool full;
 
     if (!h || !h->share)
         return;
-    check_disk_room(o);
+    full = !output_disk_has_room(o->state_, o->free_min_);
+    if (full && !o->full_)
+        o->full_at_ = output_size(o);
+    o->full_ = full;
     if (want <= h->n)
         return;
     n = (want - h->n + OUTPUT_FLOOR - 1) / OUTPUT_FLOOR * OUTPUT_FLOOR;
@@ -265,29 +246,9 @@ static uint64_t output_file_max(const struct process_output *o)
     return half < OUTPUT_FILE_MAX ? half : OUTPUT_FILE_MAX;
 }
 
-/* On a full disk newer output replaces older; if there is hardly any space, it is lost. */
-static bool has_output_room(const struct process_output *o)
-{
-    return !o->full_ || o->full_at_ / 2 >= OUTPUT_PLACE_MIN;
-}
-
-/* Charges the actual size, also if limits were lowered since. */
-static void count_output_files(struct process_output *o)
-{
-    uint64_t size = output_size(o);
-
-    if (o->hold_ && size > o->hold_->n)
-        quota_force(o->hold_, size - o->hold_->n);
-}
-
 static bool is_output_bounded(const struct process_output *o)
 {
     return o->full_ || o->tight_;
-}
-
-static bool is_output_file_full(const struct process_output *o)
-{
-    return o->file[o->now_].size + (is_output_bounded(o) ? RECORD_HEAD : 0) >= output_file_max(o);
 }
 
 static bool add_output(struct process_output *o, int channel, struct str *data)
@@ -333,19 +294,21 @@ void output_append(struct process_output *o, int channel, struct str data)
 
         if (ok)
             reserve_room(o, data.n < OUTPUT_RECORD_MAX ? data.n : OUTPUT_RECORD_MAX);
-        if (ok && !has_output_room(o)) {
+        /* On a full disk newer output replaces older; if there is hardly any space, it is lost. */
+        if (ok && o->full_ && o->full_at_ / 2 < OUTPUT_PLACE_MIN) {
             errno = ENOSPC;
             ok = false;
         }
         if (ok && !f->size)
             ok = begin_output_file(o, o->now_);
-        else if (ok && is_output_file_full(o))
+        else if (ok && f->size + (is_output_bounded(o) ? RECORD_HEAD : 0) >= output_file_max(o))
             ok = begin_output_file(o, 1 - o->now_);
         if (!ok || !add_output(o, channel, &data)) {
             lose_output(o, data.n);
             return;
         }
-        count_output_files(o);
+        if (o->hold_ && output_size(o) > o->hold_->n) /* limits were lowered since */
+            quota_force(o->hold_, output_size(o) - o->hold_->n);
     }
 }
 
@@ -445,11 +408,6 @@ static DIR *open_output_dir(int at, const char *name)
     return d;
 }
 
-static bool is_dot_entry(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 void output_remove_all(int state, const char *sandbox)
 {
     char name[ID_MAX + 16];
@@ -458,7 +416,7 @@ void output_remove_all(int state, const char *sandbox)
     snprintf(name, sizeof name, "output/%s", sandbox);
     d = open_output_dir(state, name);
     for (struct dirent *v; d && (v = readdir(d));)
-        if (!is_dot_entry(v->d_name))
+        if (strcmp(v->d_name, ".") != 0 && strcmp(v->d_name, "..") != 0)
             (void)!unlinkat(dirfd(d), v->d_name, 0);
     if (unlinkat(state, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         LOG(WARN, "output.not_removed", LOG_S("sandbox", sandbox), LOG_I("errno", errno));

@@ -72,6 +72,7 @@ struct process {
 struct process *process_new(struct sandbox *s);
 /* The quota holder for processes of the sandbox, whose account is `a`. */
 struct quota_who process_holder(const struct sandbox *s, const struct account *a);
+void process_open_output(struct process *p, enum output_mode mode);
 void process_bound_output(struct process *p); /* charges its output files from now on */
 /* Removes it from its sandbox. Watchers can read to its end, also from files that were unlinked. */
 void process_remove(struct process *p);
@@ -89,7 +90,7 @@ void io_start(struct process *p);
 void io_update(struct process *p);      /* applies changed read and write interests */
 bool io_reads(const struct process *p); /* whether a stream may have further output */
 void io_drain(struct process *p);       /* reads the available output */
-void io_close(struct process *p);
+void io_close(struct process *p);       /* and stops its timers */
 
 /* --- watcher.c --- */
 void watchers_wake(struct process *p); /* there is output to read, or it ended */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Background processes across restarts of the daemon, and at the end of their sandbox. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -28,15 +27,12 @@ static struct backend_found *find_cookie(struct process_reattach *u, uint64_t co
 
 static void reopen_output(struct process *p)
 {
-    struct err e;
     bool ended = p->phase == PROCESS_ENDED;
     const struct account a = sandbox_account(p->sandbox);
     const struct quota_who who = process_holder(p->sandbox, &a);
     uint64_t kept = OUTPUT_FLOOR;
 
-    if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
-                    ended ? OUTPUT_READ : OUTPUT_MAKE, &e) < 0)
-        LOG(WARN, "output.lost", LOG_S("sandbox", p->sandbox->record.id), LOG_S("error", e.msg));
+    process_open_output(p, ended ? OUTPUT_READ : OUTPUT_MAKE);
     quota_charge(&p->control->processes, &who, 1, &p->counted);
     if (!ended && output_reserve(&p->output, 0) > kept)
         kept = output_reserve(&p->output, 0);
@@ -163,12 +159,8 @@ void processes_reattach(struct sandbox *s, const struct backend_found *found, si
 /* Calls fn for each, which may remove it. */
 static void each_process(struct sandbox *s, void (*fn)(struct process *p))
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&s->processes); m; m = next) {
-        next = list_after(&s->processes, m);
-        fn(container_of(m, struct process, link));
-    }
+    LIST_EACH_SAFE (struct process, x, &s->processes, link)
+        fn(x);
 }
 
 /* Makes the box drop the process, if it has not yet. */
@@ -184,12 +176,10 @@ static void report_not_started(struct process *p)
 {
     struct process_op *op = take_ptr(p->op);
     struct err e;
-    int r;
 
-    if (!op)
-        return;
-    r = err_set(&e, ERR_CONFLICT, "the sandbox ended before the process was started");
-    op->done(op, r, &e);
+    if (op)
+        op->done(op, err_set(&e, ERR_CONFLICT, "the sandbox ended before the process was started"),
+                 &e);
 }
 
 static void lose_process(struct process *p)
@@ -218,8 +208,6 @@ static void leave_process(struct process *p)
 {
     process_ref(p);
     release_backend(p);
-    loop_timer_stop(&p->drain);
-    loop_timer_stop(&p->stall);
     report_not_started(p);
     watchers_leave(p);
     process_remove(p);
@@ -235,8 +223,6 @@ static void drop_destroyed_process(struct process *p)
 {
     process_ref(p);
     release_backend(p);
-    loop_timer_stop(&p->drain);
-    loop_timer_stop(&p->stall);
     io_close(p);
     report_not_started(p);
     if (!p->end_reported)

@@ -102,6 +102,8 @@ void io_close(struct process *p)
 {
     for (int i = 0; i < BACKEND_STDIO_MAX; i++)
         close_stream(&p->stream[i]);
+    loop_timer_stop(&p->drain);
+    loop_timer_stop(&p->stall);
 }
 
 /* --- requests --- */
@@ -113,24 +115,17 @@ static int check_running(const struct process *p, struct err *e)
     return 0;
 }
 
-static int check_stdin(const struct process *p, struct err *e)
-{
-    int r = check_running(p, e);
-
-    if (r >= 0 && p->stream[0].fd < 0)
-        r = err_set(e, ERR_CONFLICT, "process %u: %s", p->proc,
-                    p->request.stdin_ || p->request.tty ? "its stdin is closed"
-                                                        : "it was started without stdin");
-    return r;
-}
-
 ssize_t process_stdin(struct process *p, struct str data, struct err *e)
 {
-    int r = check_stdin(p, e);
+    int r = check_running(p, e);
     ssize_t n;
 
     if (r < 0)
         return r;
+    if (p->stream[0].fd < 0)
+        return err_set(e, ERR_CONFLICT, "process %u: %s", p->proc,
+                       p->request.stdin_ || p->request.tty ? "its stdin is closed"
+                                                           : "it was started without stdin");
     n = write(p->stream[0].fd, data.p, data.n);
     if (n >= 0)
         return n;

@@ -33,8 +33,6 @@ void process_unref(struct process *p)
         return;
     io_close(p);
     output_close(&p->output);
-    loop_timer_stop(&p->drain);
-    loop_timer_stop(&p->stall);
     arena_done(&p->arena);
     buf_done(&p->detail);
     buf_done(&p->spec);
@@ -117,23 +115,17 @@ void process_view(const struct process *p, struct process_view *ret)
 
 struct process *process_find(struct sandbox *s, uint32_t proc)
 {
-    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
-        struct process *p = container_of(m, struct process, link);
-
+    LIST_EACH (struct process, p, &s->processes, link)
         if (p->proc == proc && is_process_shown(p))
             return process_ref(p);
-    }
     return NULL;
 }
 
 void process_each(struct sandbox *s, void (*each)(void *user, struct process *p), void *user)
 {
-    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
-        struct process *p = container_of(m, struct process, link);
-
+    LIST_EACH (struct process, p, &s->processes, link)
         if (is_process_shown(p))
             each(user, p);
-    }
 }
 
 /* --- its row --- */
@@ -147,14 +139,10 @@ static int write_process_spec(const struct process_request *q, uint64_t cookie, 
     buf_clear(out);
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("cookie"));
-    json_put_uint(&w, cookie);
-    json_key(&w, STR("pid"));
-    json_put_int(&w, pid);
-    json_key(&w, STR("oom_kills"));
-    json_put_uint(&w, oom_kills);
-    json_key(&w, STR("helper"));
-    json_put_str(&w, str_from(process_helper_names[q->helper]));
+    json_field_uint(&w, "cookie", cookie);
+    json_field_int(&w, "pid", pid);
+    json_field_uint(&w, "oom_kills", oom_kills);
+    json_field_cstr(&w, "helper", process_helper_names[q->helper]);
     json_key(&w, STR("request"));
     json_unbind(q, process_request_fields, process_request_field_count, &w);
     json_end_object(&w);
@@ -187,10 +175,8 @@ int process_read_spec(struct process *p, struct str text, struct err *e)
     const struct json *v;
     int r = json_read(text, limits, &p->arena, &v, e);
 
-    if (r >= 0)
-        r = json_bind(v, spec_fields, COUNT_OF(spec_fields), &spec, &p->arena, e);
-    if (r >= 0)
-        r = process_request_read(spec.request, &p->request, &p->arena, e);
+    r = r < 0 ? r : json_bind(v, spec_fields, COUNT_OF(spec_fields), &spec, &p->arena, e);
+    r = r < 0 ? r : process_request_read(spec.request, &p->request, &p->arena, e);
     if (r < 0)
         return r;
     p->cookie = spec.cookie;
@@ -207,22 +193,16 @@ static void write_process_detail(struct process *p)
     buf_clear(&p->detail);
     json_writer_init(&w, &p->detail, JSON_COMPACT);
     json_begin_object(&w);
-    json_key(&w, STR("process"));
-    json_put_uint(&w, p->proc);
-    json_key(&w, STR("program"));
-    json_put_lossy(&w, str_from(p->request.argv.p[0]));
+    json_field_uint(&w, "process", p->proc);
+    json_field_text(&w, "program", p->request.argv.p[0]);
+    if (p->end_reported && p->end.how == BACKEND_EXITED)
+        json_field_int(&w, "exit_code", p->end.status);
+    else if (p->end_reported)
+        json_field_null(&w, "exit_code");
     if (p->end_reported) {
-        json_key(&w, STR("exit_code"));
-        if (p->end.how == BACKEND_EXITED)
-            json_put_int(&w, p->end.status);
-        else
-            json_put_null(&w);
-        json_key(&w, STR("signal"));
-        json_put_int(&w, p->end.how == BACKEND_SIGNALLED ? p->end.status : 0);
-        json_key(&w, STR("timed_out"));
-        json_put_bool(&w, p->end.how == BACKEND_TIMED_OUT);
-        json_key(&w, STR("lost"));
-        json_put_bool(&w, p->end.how == BACKEND_LOST);
+        json_field_int(&w, "signal", p->end.how == BACKEND_SIGNALLED ? p->end.status : 0);
+        json_field_bool(&w, "timed_out", p->end.how == BACKEND_TIMED_OUT);
+        json_field_bool(&w, "lost", p->end.how == BACKEND_LOST);
     }
     json_end_object(&w);
     (void)json_writer_finish(&w, NULL); /* empty if too long */
@@ -298,8 +278,6 @@ void process_finish(struct process *p)
 
     io_drain(p);
     io_close(p);
-    loop_timer_stop(&p->drain);
-    loop_timer_stop(&p->stall);
     watchers_wake(p);
     p->phase = PROCESS_RECORDING;
     if (submit_process_change(p, &ACTOR_DAEMON, "process.exited", on_end_recorded, true, &e) < 0)
@@ -378,14 +356,13 @@ static void set_start_error(struct process *p, int r, const struct err *e)
     p->err = *e;
 }
 
-static void open_process_output(struct process *p)
+void process_open_output(struct process *p, enum output_mode mode)
 {
     struct err e;
 
-    if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc,
-                    OUTPUT_MAKE, &e) < 0)
+    if (output_open(&p->output, p->control->context.state, p->sandbox->record.id, p->proc, mode,
+                    &e) < 0)
         LOG(WARN, "output.lost", LOG_S("sandbox", p->sandbox->record.id), LOG_S("error", e.msg));
-    process_bound_output(p);
 }
 
 static void on_start_recorded(struct change *c, int r, const struct err *e)
@@ -405,7 +382,8 @@ static void on_start_recorded(struct change *c, int r, const struct err *e)
     }
     op = take_ptr(p->op);
     p->phase = PROCESS_RUNNING;
-    open_process_output(p);
+    process_open_output(p, OUTPUT_MAKE);
+    process_bound_output(p);
     io_start(p);
     op->process = process_ref(p);
     op->done(op, 0, NULL);
@@ -449,40 +427,31 @@ static void on_process_active(struct sandbox_op *a, int r, const struct err *e)
     continue_start(p);
 }
 
-static void on_process_attached(struct process *p, int r, const struct err *e)
-{
-    if (p->phase == PROCESS_DOOMED) {
-        doom_process(p);
-        return;
-    }
-    if (r < 0) {
-        LOG(WARN, "process.lost", LOG_S("sandbox", p->sandbox->record.id),
-            LOG_I("process", p->proc), LOG_S("error", e->msg));
-        process_on_end(p, &p->end); /* with the end that was found, or lost */
-        return;
-    }
-    io_take(p);
-    io_start(p);
-}
-
 static void on_process_started(struct backend_process *x, int r, const struct err *e)
 {
     struct process *p = container_of(x, struct process, backend);
 
-    if (p->phase != PROCESS_STARTING) {
-        on_process_attached(p, r, e);
+    if (p->phase == PROCESS_DOOMED) {
+        doom_process(p);
         return;
     }
-    p->waits--;
-    if (r < 0) {
-        set_start_error(p, r, e);
-    } else {
-        p->proc = x->proc;
-        p->pid = x->pid;
-        p->started_ns = clock_wall();
+    if (r >= 0)
         io_take(p);
+    if (p->phase != PROCESS_STARTING && r >= 0) { /* reattached */
+        io_start(p);
+    } else if (p->phase != PROCESS_STARTING) {
+        LOG(WARN, "process.lost", LOG_S("sandbox", p->sandbox->record.id),
+            LOG_I("process", p->proc), LOG_S("error", e->msg));
+        process_on_end(p, &p->end); /* with the end that was found, or lost */
+    } else {
+        p->waits--;
+        if (r < 0)
+            set_start_error(p, r, e);
+        p->proc = r < 0 ? 0 : x->proc;
+        p->pid = r < 0 ? 0 : x->pid;
+        p->started_ns = clock_wall();
+        continue_start(p);
     }
-    continue_start(p);
 }
 
 static void on_process_ended(struct backend_process *x, const struct backend_end *end)
@@ -567,12 +536,9 @@ void process_bound_output(struct process *p)
 
 static struct process *find_oldest_ended(struct sandbox *s)
 {
-    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m)) {
-        struct process *p = container_of(m, struct process, link);
-
+    LIST_EACH (struct process, p, &s->processes, link)
         if (p->phase == PROCESS_ENDED)
             return p;
-    }
     return NULL;
 }
 
@@ -595,10 +561,8 @@ static int take_process_quota(struct process *p, const struct actor *by, struct 
         r = err_set(e, ERR_FULL,
                     "cannot start a background process: the disk of the state directory has no "
                     "more than images.free_min free; destroy sandboxes, or free disk space");
-    if (r >= 0)
-        r = event_share_check(c, p->sandbox->record.owner, by, e);
-    if (r >= 0)
-        r = quota_take(&c->processes, &who, 1, &p->counted, e);
+    r = r < 0 ? r : event_share_check(c, p->sandbox->record.owner, by, e);
+    r = r < 0 ? r : quota_take(&c->processes, &who, 1, &p->counted, e);
     if (r < 0)
         return r;
     while ((r = quota_take(&c->output, &who, OUTPUT_FLOOR, &p->kept, e)) < 0) {
@@ -614,15 +578,11 @@ static int take_process_quota(struct process *p, const struct actor *by, struct 
 /* Removes the oldest ended process if there are too many. */
 static int make_process_room(struct sandbox *s, struct err *e)
 {
-    struct process *oldest = NULL;
+    struct process *oldest = find_oldest_ended(s);
     size_t n = 0;
 
-    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m), n++) {
-        struct process *p = container_of(m, struct process, link);
-
-        if (!oldest && p->phase == PROCESS_ENDED)
-            oldest = p;
-    }
+    LIST_EACH (struct process, p, &s->processes, link)
+        n++;
     if (n < PROCESSES_MAX)
         return 0;
     if (!oldest)
@@ -640,18 +600,14 @@ static int prepare_process(struct sandbox *s, const struct process_request *q,
     uint64_t cookie;
     int r = sandbox_check_usable(s, BACKEND_CAN_EXEC, e);
 
-    if (r >= 0)
-        r = make_process_room(s, e);
-    if (r >= 0)
-        r = crypto_random(&cookie, sizeof cookie, e);
-    if (r >= 0)
-        r = write_process_spec(q, cookie, 0, 0, &spec, e);
+    r = r < 0 ? r : make_process_room(s, e);
+    r = r < 0 ? r : crypto_random(&cookie, sizeof cookie, e);
+    r = r < 0 ? r : write_process_spec(q, cookie, 0, 0, &spec, e);
     if (r < 0)
         return r;
     p = process_new(s);
     r = process_read_spec(p, buf_str(&spec), e); /* makes a private copy */
-    if (r >= 0)
-        r = take_process_quota(p, by, e);
+    r = r < 0 ? r : take_process_quota(p, by, e);
     if (r < 0) {
         process_remove(p);
         return r;
@@ -670,8 +626,7 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
 
     op->process = NULL;
     op->step[0] = '\0';
-    if (r >= 0)
-        r = prepare_process(s, op->request, who, &p, &e);
+    r = r < 0 ? r : prepare_process(s, op->request, who, &p, &e);
     if (r >= 0)
         p->request.bare = op->request->bare;
     if (r >= 0 && process_start_fill(s, &p->request, &texts, &start, &e) < 0) {

@@ -88,11 +88,8 @@ static bool deliver_output(struct watcher *w)
 
     if (!n)
         return false;
-    if (w->events->output && !w->events->output(w, channel, (struct str){ bytes, n }) &&
-        w->process) {
-        w->full_ = true;
-        w->full_since_ = clock_mono();
-    }
+    if (w->events->output && !w->events->output(w, channel, (struct str){ bytes, n }))
+        watcher_pause(w);
     return true;
 }
 
@@ -124,20 +121,15 @@ static void on_watcher_turn(struct loop_later *l)
 
 void watchers_wake(struct process *p)
 {
-    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m)) {
-        struct watcher *w = container_of(m, struct watcher, link_);
-
+    LIST_EACH (struct watcher, w, &p->watchers, link_)
         if (!w->full_)
             wake_watcher(w);
-    }
     update_hold(p);
 }
 
 void watchers_room(struct process *p)
 {
-    for (struct link *m = list_first(&p->watchers); m; m = list_after(&p->watchers, m)) {
-        struct watcher *w = container_of(m, struct watcher, link_);
-
+    LIST_EACH (struct watcher, w, &p->watchers, link_) {
         w->room_ = true;
         wake_watcher(w);
     }

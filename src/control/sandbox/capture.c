@@ -165,55 +165,44 @@ void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd)
         finish_capture(c, r, e);
 }
 
-static void on_capture_frozen(struct capture *c, int r, const struct err *e)
-{
-    c->freezing_ = false;
-    c->frozen_ = r >= 0;
-    if (c->finished_ && c->frozen_)
-        thaw_captured_box(c);
-    else if (c->finished_)
-        report_capture(c);
-    else if (r < 0)
-        finish_capture(c, r, e);
-    else
-        layer_worker_go(&c->job_);
-}
-
-static void on_capture_thawed(struct capture *c)
-{
-    c->thawing_ = c->frozen_ = false;
-    c->pause_ns = clock_mono() - c->frozen_ns_;
-    if (c->finished_)
-        report_capture(c);
-}
-
 void capture_on_held(struct sandbox *s, bool frozen, int r, const struct err *e)
 {
     struct capture *c = s->capture;
 
     if (!c)
         return;
-    if (frozen)
-        on_capture_frozen(c, r, e);
-    else
-        on_capture_thawed(c);
+    if (frozen) {
+        c->freezing_ = false;
+        c->frozen_ = r >= 0;
+    } else {
+        c->thawing_ = c->frozen_ = false;
+        c->pause_ns = clock_mono() - c->frozen_ns_;
+    }
+    if (c->finished_ && c->frozen_)
+        thaw_captured_box(c);
+    else if (c->finished_)
+        report_capture(c);
+    else if (frozen && r < 0)
+        finish_capture(c, r, e);
+    else if (frozen)
+        layer_worker_go(&c->job_);
 }
 
 void capture_abort(struct sandbox *s)
 {
     struct capture *c = s->capture;
+    struct err e;
 
     /* A paused sandbox is read from disk, even if its box is gone. */
     if (!c || (c->paused_ && !s->destroying))
         return;
     s->capture = NULL;
     c->freezing_ = c->thawing_ = c->frozen_ = false; /* the box reports nothing after this */
-    if (!c->finished_) {
-        c->finished_ = true;
-        c->r_ = err_set(&c->err_, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id);
-        layer_worker_cancel(&c->job_);
-    }
-    report_capture(c);
+    if (c->finished_)
+        report_capture(c);
+    else
+        finish_capture(c, err_set(&e, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id),
+                       &e);
 }
 
 /* --- */
@@ -231,12 +220,6 @@ static int check_capturable(const struct sandbox *s, struct err *e)
     if (!(s->ops->can & BACKEND_CAN_SNAPSHOT) || !(s->ops->can & BACKEND_CAN_PAUSE))
         return err_set(e, ERR_UNSUPPORTED, "%s does not support snapshots", s->ops->id);
     return 0;
-}
-
-static bool can_capture_paused(const struct sandbox *s, const struct capture *c)
-{
-    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !sandbox_is_ending(s) &&
-           !c->stay_frozen && !s->resume && !s->after_teardown && !s->capture;
 }
 
 static void on_box_layer_taken(struct layer_job *j, int r, const struct err *e,
@@ -299,17 +282,13 @@ void capture_start(struct sandbox *s, struct capture *c)
     c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = c->paused_ = c->kept = false;
     c->job_.running = false;
     c->pause_ns = 0;
-    if (can_capture_paused(s, c)) {
+    if (s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !sandbox_is_ending(s) &&
+        !c->stay_frozen && !s->resume && !s->after_teardown && !s->capture) {
         capture_paused(s, c);
-        return;
+    } else if (r < 0) {
+        finish_capture(c, r, &e);
+    } else {
+        s->capture = c;
+        s->ops->upper(s->box);
     }
-    if (r < 0) {
-        c->finished_ = true;
-        c->r_ = r;
-        c->err_ = e;
-        report_capture(c);
-        return;
-    }
-    s->capture = c;
-    s->ops->upper(s->box);
 }

@@ -149,30 +149,16 @@ static bool is_begun_by_caller(const struct change *c)
     return c->to[0] == SANDBOX_REQUESTED || c->to[0] == SANDBOX_ACTIVE;
 }
 
-static bool may_be_recorded(const struct change *c, struct err *e)
-{
-    return !is_begun_by_caller(c) ||
-           event_share_check(c->sandbox->control, c->sandbox->record.owner, &c->actor, e) >= 0;
-}
-
-/* Only the files of a paused sandbox must survive a power cut: so the record that names them is
- * durable, and the one after which they may be removed. */
-static bool touches_pause(const struct change *c)
-{
-    bool found = c->sandbox->record.state == SANDBOX_PAUSED;
-
-    for (unsigned i = 0; i < c->n_to; i++)
-        found |= c->to[i] == SANDBOX_PAUSED;
-    return found;
-}
-
 static void begin_change(struct change *c)
 {
     struct sandbox *s = c->sandbox;
     struct err e;
 
     loop_later_stop(&c->later_); /* it was submitted from `done` of the change before it */
-    if (!may_change_state(c, &e) || !may_be_recorded(c, &e) || (c->check && c->check(c, &e) < 0)) {
+    if (!may_change_state(c, &e) ||
+        (is_begun_by_caller(c) &&
+         event_share_check(s->control, s->record.owner, &c->actor, &e) < 0) ||
+        (c->check && c->check(c, &e) < 0)) {
         finish_change(c, -(int)e.code, &e);
         return;
     }
@@ -187,7 +173,11 @@ static void begin_change(struct change *c)
     if (c->edit)
         c->edit(c, &c->next_);
     store_txn_begin(&c->txn_, s->control->store);
-    c->txn_.durable = touches_pause(c);
+    /* Only the files of a paused sandbox must survive a power cut: so the record that names them is
+     * durable, and the one after which they may be removed. */
+    c->txn_.durable = s->record.state == SANDBOX_PAUSED;
+    for (unsigned i = 0; i < c->n_to; i++)
+        c->txn_.durable |= c->to[i] == SANDBOX_PAUSED;
     store_put_sandbox(&c->txn_, &c->next_);
     each_change_event(c, add_event_to_txn);
     if (c->also)

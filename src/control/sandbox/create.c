@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating: resolves a request against its profile and records the sandbox. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/fault_point.h"
@@ -77,23 +76,19 @@ static int resolve_access(const struct profile *p, struct create_request *q, str
     return 0;
 }
 
-static int refuse_ttl(const struct profile *p, int64_t requested, int64_t max, struct err *e)
-{
-    char ttl[48], most[48];
-
-    units_show_duration(requested, ttl);
-    units_show_duration(max, most);
-    return err_set(e, ERR_INVALID, "ttl: %s is more than the %s that %s allows", ttl, most, p->id);
-}
-
 /* Fills in the request's defaults from the profile. */
 static int fill_from_profile(const struct control *c, const struct profile *p,
                              const struct caller *who, struct create_request *q, struct err *e)
 {
     int64_t max = longest_ttl(c, p), ttl = q->ttl_ns ? q->ttl_ns : p->ttl.usual;
+    char asked[48], most[48];
 
-    if (q->ttl_ns > max)
-        return refuse_ttl(p, ttl, max, e);
+    if (q->ttl_ns > max) {
+        units_show_duration(ttl, asked);
+        units_show_duration(max, most);
+        return err_set(e, ERR_INVALID, "ttl: %s is more than the %s that %s allows", asked, most,
+                       p->id);
+    }
     ttl = ttl > max ? max : ttl;
     if (q->capabilities.duration_s && q->capabilities.duration_s * NS_PER_S < ttl)
         ttl = q->capabilities.duration_s * NS_PER_S;
@@ -248,8 +243,7 @@ int control_estimate(struct control *c, const struct caller *who, const struct c
     struct create_request resolved = *q;
     int r = find_profile(c, q, &p, e);
 
-    if (r >= 0)
-        r = fill_from_profile(c, p, who, &resolved, e);
+    r = r < 0 ? r : fill_from_profile(c, p, who, &resolved, e);
     if (r < 0)
         return r;
     control_backend(c, p->extension, &ops);
@@ -320,10 +314,8 @@ static int find_image(struct control *c, const struct profile *p, struct create_
     if (!name || (!q->image && name[0] == '/'))
         return 0;
     r = check_image_usable(c, p, q, e);
-    if (r >= 0)
-        r = images_find(c, str_from(name), &im, e);
-    if (r >= 0)
-        r = base_image_of(im, a, ret, e);
+    r = r < 0 ? r : images_find(c, str_from(name), &im, e);
+    r = r < 0 ? r : base_image_of(im, a, ret, e);
     return r;
 }
 
@@ -377,7 +369,10 @@ static int check_origin(struct control *c, const struct profile *p, const struct
 {
     const struct snapshot_record *s = o->snapshot;
     size_t high = o->layers->n + o->base.layers.n;
+    const struct backend_ops *ops;
 
+    if (!control_backend(c, p->extension, &ops) || !(ops->can & BACKEND_CAN_SNAPSHOT))
+        return err_set(e, ERR_UNSUPPORTED, "%s does not support snapshots", p->extension);
     if (high > LAYERS_STACK_MAX)
         return err_set(e, ERR_TOO_BIG,
                        "the sandbox would have %zu layers, more than the maximum of %d", high,
@@ -390,15 +385,6 @@ static int check_origin(struct control *c, const struct profile *p, const struct
         return err_set(e, ERR_CONFLICT, "snapshot: was taken on %.100s, but %s uses another image",
                        show_snapshot_image(s), p->id);
     return o->base.layers.n ? check_image_usable(c, p, q, e) : 0;
-}
-
-static int check_backend(struct control *c, const struct profile *p, struct err *e)
-{
-    const struct backend_ops *ops;
-
-    if (!control_backend(c, p->extension, &ops) || !(ops->can & BACKEND_CAN_SNAPSHOT))
-        return err_set(e, ERR_UNSUPPORTED, "%s does not support snapshots", p->extension);
-    return 0;
 }
 
 /* Whether the policy takes loopback ports for the host: these are fixed when a box is built. */
@@ -448,34 +434,22 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
 
     *x = (struct resolved_create){ .request = *op->request };
     r = find_origin(c, op, q, &x->from, e);
+    r = r < 0 ? r : find_profile(c, q, &x->profile, e);
     if (r >= 0)
-        r = find_profile(c, q, &x->profile, e);
-    if (r >= 0)
-        r = x->from.layers ? check_backend(c, x->profile, e)
+        r = x->from.layers ? check_origin(c, x->profile, q, &x->from, e)
                            : find_image(c, x->profile, q, a, &x->from.base, e);
-    if (r >= 0 && x->from.layers)
-        r = check_origin(c, x->profile, q, &x->from, e);
     /* Records the image itself: the name may point to another one later. */
     if (x->from.base.ref)
         q->image = x->from.base.ref;
-    if (r >= 0)
-        r = fill_from_profile(c, x->profile, op->caller, q, e);
-    if (r >= 0)
-        r = check_inputs(op, x->profile, q, e);
-    if (r >= 0)
-        r = workspace_check(c, op->caller, q, e);
-    if (r >= 0)
-        r = check_host_paths(op, q, e);
-    if (r >= 0)
-        r = check_reserved(op, q, e);
-    if (r >= 0)
-        r = add_labels(op, q, a, e);
-    if (r >= 0)
-        r = write_create_request(q, a, &x->text, e);
-    if (r >= 0)
-        r = make_policy(c, x->profile, op->caller, q, &x->policy, e);
-    if (r >= 0)
-        r = check_network_asked(op->caller, x->policy, e);
+    r = r < 0 ? r : fill_from_profile(c, x->profile, op->caller, q, e);
+    r = r < 0 ? r : check_inputs(op, x->profile, q, e);
+    r = r < 0 ? r : workspace_check(c, op->caller, q, e);
+    r = r < 0 ? r : check_host_paths(op, q, e);
+    r = r < 0 ? r : check_reserved(op, q, e);
+    r = r < 0 ? r : add_labels(op, q, a, e);
+    r = r < 0 ? r : write_create_request(q, a, &x->text, e);
+    r = r < 0 ? r : make_policy(c, x->profile, op->caller, q, &x->policy, e);
+    r = r < 0 ? r : check_network_asked(op->caller, x->policy, e);
     return r;
 }
 
@@ -537,14 +511,10 @@ int control_plan(struct control *c, const struct create_op *op, struct create_pl
     struct create_origin from;
     int r = find_origin(c, op, &q, &from, e);
 
-    if (r >= 0)
-        r = find_profile(c, &q, &p, e);
-    if (r >= 0)
-        r = fill_from_profile(c, p, op->caller, &q, e);
-    if (r >= 0)
-        r = check_reserved(op, &q, e);
-    if (r >= 0)
-        r = make_policy(c, p, op->caller, &q, &policy, e);
+    r = r < 0 ? r : find_profile(c, &q, &p, e);
+    r = r < 0 ? r : fill_from_profile(c, p, op->caller, &q, e);
+    r = r < 0 ? r : check_reserved(op, &q, e);
+    r = r < 0 ? r : make_policy(c, p, op->caller, &q, &policy, e);
     if (r < 0)
         return r;
     *ret = (struct create_plan){
@@ -595,9 +565,7 @@ static void finish_create(struct create_op *op, int r, const struct err *e)
 /* At most one creator does not wait: the one whose request created the sandbox. */
 void sandbox_notify_granted(struct sandbox *s)
 {
-    for (struct link *m = list_first(&s->creators); m; m = list_after(&s->creators, m)) {
-        struct create_op *op = container_of(m, struct create_op, link_);
-
+    LIST_EACH (struct create_op, op, &s->creators, link_) {
         if (op->no_wait) {
             finish_create(op, 0, NULL);
             return;
@@ -627,21 +595,17 @@ void sandbox_report_step(struct sandbox *s, const char *step, uint64_t bytes)
         report_create_step(container_of(m, struct create_op, link_));
 }
 
-/* A client that does not wait closes its connection after the answer, but that connection
- * identifies it to the supervisor for the grant. */
-static bool must_wait_for_sandbox(const struct create_op *op, const struct sandbox *s)
-{
-    return !op->no_wait || (s->awaits_grant && !op->repeated);
-}
-
-/* Answers at once if the sandbox is past provisioning, else waits for that. */
+/* Answers at once if the sandbox is past provisioning, else waits for that. A client that does not
+ * wait closes its connection after the answer, but that connection identifies it to the supervisor
+ * for the grant. */
 static void join_creation(struct create_op *op, struct sandbox *s)
 {
     if (op->sandbox_ != s) {
         sandbox_unref(op->sandbox_);
         op->sandbox_ = sandbox_ref(s);
     }
-    if (s->record.state <= SANDBOX_PROVISIONING && must_wait_for_sandbox(op, s)) {
+    if (s->record.state <= SANDBOX_PROVISIONING &&
+        (!op->no_wait || (s->awaits_grant && !op->repeated))) {
         list_append(&s->creators, &op->link_);
         report_create_step(op);
         sandbox_retry_now(s);
@@ -650,7 +614,7 @@ static void join_creation(struct create_op *op, struct sandbox *s)
     }
 }
 
-static void find_idempotency_key(struct create_op *op);
+static void find_idempotency_key(struct create_op *op, bool shared);
 
 /* Callers of the unix socket share the keys of their user. */
 static bool has_own_keys(const struct caller *who)
@@ -684,7 +648,7 @@ static void on_requested(struct change *ch, int r, const struct err *e)
         sandbox_unref(s); /* the map's reference */
         if (r == -(int)ERR_CONFLICT && op->idempotency_key.n) {
             sandbox_unref(take_ptr(op->sandbox_));
-            find_idempotency_key(op); /* a concurrent request used the same key first */
+            find_idempotency_key(op, false); /* a concurrent request used the same key first */
         } else {
             finish_create(op, r, e);
         }
@@ -702,10 +666,8 @@ static void on_requested(struct change *ch, int r, const struct err *e)
 
 static void edit_created(struct change *c, struct sandbox_record *next)
 {
-    struct sandbox *s = c->sandbox;
-
     if (next->state == SANDBOX_READY)
-        sandbox_enter_ready(s, next);
+        sandbox_enter_ready(c->sandbox, next);
 }
 
 /* replaced: a sandbox that is about to go; NULL: none. */
@@ -782,10 +744,8 @@ static void try_create(struct create_op *op)
     int r = check_sandbox_room(c, op->caller, op->instead_of, &e);
 
     op->granting_.done = on_grant_tried;
-    if (r >= 0)
-        r = resolve_request(c, op, &a, &x, &e);
-    if (r >= 0)
-        r = workspace_try_grant(c, &x.request, op->client, &op->granting_, &e);
+    r = r < 0 ? r : resolve_request(c, op, &a, &x, &e);
+    r = r < 0 ? r : workspace_try_grant(c, &x.request, op->client, &op->granting_, &e);
     /* Closing waits for it. */
     if (r > 0)
         c->changes++;
@@ -810,35 +770,10 @@ static void submit_create(struct create_op *op)
     change_submit(ch);
 }
 
-/* A record must not name a prepared box that can still be lost: the create is recorded when the box
- * is in the control groups of its owner. After a crash before that, there is no record, and the
- * orphan sweep removes the box; after a later crash, the box is adopted. */
-static void hand_over_box(struct create_op *op)
-{
-    struct sandbox *s = op->sandbox_;
-    struct backend_owner share;
-
-    s->assigning = op;
-    s->control->changes++; /* closing waits for it */
-    owner_share_of(s->control, sandbox_account(s).name, &share);
-    s->ops->assign(s->box, &share);
-}
-
 static void begin_create(struct create_op *op);
 
-/* Nothing was recorded or answered: retries the create without the pool. If that fails, too, the
- * record names the step. */
-static void begin_unpooled(struct create_op *op)
-{
-    struct sandbox *s = take_ptr(op->sandbox_);
-
-    pool_discard(s->control, take_ptr(s->box));
-    sandbox_unref(s);
-    sandbox_unref(s); /* the map's reference */
-    op->unpooled_ = true;
-    begin_create(op);
-}
-
+/* After a failure nothing was recorded or answered: retries the create without the pool. If that
+ * fails, too, the record names the step. */
 void sandbox_on_assigned(struct backend_box *b, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
@@ -851,12 +786,21 @@ void sandbox_on_assigned(struct backend_box *b, int r, const struct err *e)
         return;
     }
     LOG(WARN, "sandbox.not_assigned", LOG_S("sandbox", b->id), LOG_S("error", e->msg));
-    begin_unpooled(op);
+    op->sandbox_ = NULL;
+    pool_discard(s->control, take_ptr(s->box));
+    sandbox_unref(s);
+    sandbox_unref(s); /* the map's reference */
+    op->unpooled_ = true;
+    begin_create(op);
 }
 
+/* A record must not name a prepared box that can still be lost: the create is recorded when the box
+ * is in the control groups of its owner. After a crash before that, there is no record, and the
+ * orphan sweep removes the box; after a later crash, the box is adopted. */
 static void begin_create(struct create_op *op)
 {
     struct control *c = op->control_;
+    struct backend_owner share;
     struct sandbox *s = NULL;
     struct err e;
     int r;
@@ -866,20 +810,21 @@ static void begin_create(struct create_op *op)
         return;
     }
     r = check_sandbox_room(c, op->caller, NULL, &e);
-    if (r >= 0)
-        r = prepare_sandbox(c, op, &s, &e);
+    r = r < 0 ? r : prepare_sandbox(c, op, &s, &e);
     if (r < 0) {
         finish_create(op, r, &e);
         return;
     }
     op->sandbox_ = sandbox_ref(s);
-    if (s->box && !op->assigned_)
-        hand_over_box(op);
-    else
+    if (!s->box || op->assigned_) {
         submit_create(op);
+        return;
+    }
+    s->assigning = op;
+    c->changes++; /* closing waits for it */
+    owner_share_of(c, sandbox_account(s).name, &share);
+    s->ops->assign(s->box, &share);
 }
-
-static void find_shared_key(struct create_op *op);
 
 /* A key belongs to one caller. A row from before tokens had their own keys belongs to the token
  * that made its sandbox. */
@@ -944,58 +889,32 @@ static void on_key_answered(struct store_query *q, int r, const struct err *e)
     else if (op->shared_key_ || !has_own_keys(op->caller))
         begin_create(op);
     else
-        find_shared_key(op);
+        find_idempotency_key(op, true);
 }
 
-static void query_idempotency_key(struct create_op *op, struct str key)
+static void find_idempotency_key(struct create_op *op, bool shared)
 {
     struct err e;
     int r;
 
-    op->query_ = (struct store_query){
-        .kind = STORE_IDEMPOTENCY, .text = key, .owner = str_from(op->caller->owner), .limit = 1
-    };
+    op->shared_key_ = shared;
+    op->query_ = (struct store_query){ .kind = STORE_IDEMPOTENCY,
+                                       .text = shared ? op->idempotency_key : str_from(op->key_),
+                                       .owner = str_from(op->caller->owner),
+                                       .limit = 1 };
     arena_init(&op->query_.arena, CONTROL_ARENA_MAX);
     r = store_ask(op->control_->store, &op->query_, on_key_answered, &e);
     if (r < 0)
         finish_create(op, r, &e);
 }
 
-static void find_idempotency_key(struct create_op *op)
-{
-    op->shared_key_ = false;
-    query_idempotency_key(op, str_from(op->key_));
-}
-
-static void find_shared_key(struct create_op *op)
-{
-    op->shared_key_ = true;
-    query_idempotency_key(op, op->idempotency_key);
-}
-
 /* A token's key is stored as its id and a digest, on lines of their own: no field of a request has
  * a line break, so no other caller can have the same key. */
-static int make_idempotency_key(struct create_op *op, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(sizeof op->key_ - 1);
-    unsigned char digest[32];
-    int r = 0;
-
-    if (has_own_keys(op->caller)) {
-        crypto_sha256(op->idempotency_key, digest);
-        r = buf_addf(&text, "%s\n", op->caller->actor.id);
-        crypto_hex((struct str){ (const char *)digest, sizeof digest }, &text);
-    } else {
-        r = buf_add(&text, op->idempotency_key);
-    }
-    return r >= 0 && str_copy(buf_str(&text), op->key_, sizeof op->key_)
-               ? 0
-               : err_set(e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes");
-}
-
 static void on_create_later(struct loop_later *l)
 {
     struct create_op *op = container_of(l, struct create_op, later_);
+    AUTO(buf_done) struct buf text = BUF_INIT(sizeof op->key_ - 1);
+    unsigned char digest[32];
     struct err e;
     int r;
 
@@ -1004,11 +923,17 @@ static void on_create_later(struct loop_later *l)
         return;
     }
     crypto_sha256(op->body, op->digest_);
-    r = make_idempotency_key(op, &e);
-    if (r < 0)
-        finish_create(op, r, &e);
+    if (has_own_keys(op->caller)) {
+        crypto_sha256(op->idempotency_key, digest);
+        r = buf_addf(&text, "%s\n", op->caller->actor.id);
+        crypto_hex((struct str){ (const char *)digest, sizeof digest }, &text);
+    } else {
+        r = buf_add(&text, op->idempotency_key);
+    }
+    if (r >= 0 && str_copy(buf_str(&text), op->key_, sizeof op->key_))
+        find_idempotency_key(op, false);
     else
-        find_idempotency_key(op);
+        finish_create(op, err_set(&e, ERR_INVALID, "Idempotency-Key: longer than 127 bytes"), &e);
 }
 
 void control_create(struct control *c, struct create_op *op)

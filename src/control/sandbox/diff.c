@@ -42,18 +42,6 @@ static void on_diff_job_done(struct layer_job *j, int r, const struct err *e,
 
 static const struct layer_worker_events events = { .done = on_diff_job_done };
 
-static void add_below(struct layers_job *job, const struct json_strs *names)
-{
-    for (size_t i = 0; i < names->n && job->n_below < LAYERS_STACK_MAX; i++)
-        snprintf(job->below[job->n_below++], LAYER_NAME_MAX, "%s", names->p[i]);
-}
-
-static void add_against(struct layers_job *job, const struct json_strs *names)
-{
-    for (size_t i = 0; i < names->n && job->n_against < LAYERS_STACK_MAX; i++)
-        snprintf(job->against[job->n_against++], LAYER_NAME_MAX, "%s", names->p[i]);
-}
-
 /* The caller may have deleted the snapshot meanwhile. */
 static int fill_against(struct diff_op *op, struct layers_job *job, struct err *e)
 {
@@ -67,8 +55,8 @@ static int fill_against(struct diff_op *op, struct layers_job *job, struct err *
                        "sandbox %s and snapshot %s cannot be compared: one is built on an image, "
                        "the other on the system of this machine",
                        s->record.id, than->record.id);
-    add_against(job, &than->layers);
-    add_against(job, &than->base.layers);
+    layers_list(&than->layers, job->against, &job->n_against);
+    layers_list(&than->base.layers, job->against, &job->n_against);
     return 0;
 }
 
@@ -85,8 +73,8 @@ static int start_diff_job(struct diff_op *op, int upper, struct err *e)
     if (op->layer_[0] && s->detail.paused.kept)
         snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.entries_max = CHANGES_MAX;
-    add_below(&job, &s->detail.layers);
-    add_below(&job, &s->detail.base.layers);
+    layers_list(&s->detail.layers, job.below, &job.n_below);
+    layers_list(&s->detail.base.layers, job.below, &job.n_below);
     r = op->against ? fill_against(op, &job, e) : 0;
     if (r < 0)
         return r;
@@ -119,13 +107,6 @@ static bool can_diff_paused(const struct sandbox *s)
            !s->resume;
 }
 
-static int diff_paused(struct sandbox *s, struct diff_op *op, struct err *e)
-{
-    snprintf(op->layer_, sizeof op->layer_, "%s", s->detail.paused.layer);
-    layer_ref(s->control, op->layer_);
-    return start_diff_job(op, -1, e);
-}
-
 void sandbox_diff(struct sandbox *s, struct diff_op *op)
 {
     struct err e;
@@ -135,8 +116,13 @@ void sandbox_diff(struct sandbox *s, struct diff_op *op)
     s->control->changes++; /* closing waits for it */
     op->file = -1;
     op->layer_[0] = '\0';
-    r = can_diff_paused(s) ? diff_paused(s, op, &e)
-                           : sandbox_check_usable(s, BACKEND_CAN_SNAPSHOT, &e);
+    if (can_diff_paused(s)) {
+        snprintf(op->layer_, sizeof op->layer_, "%s", s->detail.paused.layer);
+        layer_ref(s->control, op->layer_);
+        r = start_diff_job(op, -1, &e);
+    } else {
+        r = sandbox_check_usable(s, BACKEND_CAN_SNAPSHOT, &e);
+    }
     if (r < 0) {
         finish_diff(op, r, &e);
     } else if (!op->layer_[0]) {

@@ -54,25 +54,17 @@ static int take_stored_policy(struct sandbox *s, const struct egress_record *sto
     struct policy_bounds bounds;
     int r = ceiling_make(s->control, &author, s->profile, a, &bounds, e);
 
-    if (r >= 0)
-        r = policy_text_stored(stored->policy, stored->endpoints, &bounds, &t, e);
+    r = r < 0 ? r : policy_text_stored(stored->policy, stored->endpoints, &bounds, &t, e);
     if (r < 0)
         return r;
     sandbox_take_policy(s, t, stored->generation, stored->approved);
     return 0;
 }
 
-static void take_no_policy(struct sandbox *s, const struct err *why)
-{
-    AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
-
-    if (policy_text_missing(why->msg, &t, NULL) >= 0)
-        sandbox_take_policy(s, t, s->detail.egress.generation, NULL);
-}
-
 void sandbox_load_policy(struct sandbox *s)
 {
     struct store_query q = { .kind = STORE_EGRESS, .sandbox = str_from(s->record.id), .limit = 1 };
+    AUTO(policy_text_unrefp_) struct policy_text *none = NULL;
     struct err e;
     int r;
 
@@ -82,10 +74,9 @@ void sandbox_load_policy(struct sandbox *s)
     r = store_ask_now(s->control->store, &q, &e);
     if (r >= 0 && q.n == 0)
         r = err_set(&e, ERR_NOT_FOUND, "the store has no policy of it");
-    if (r >= 0)
-        r = take_stored_policy(s, &q.egress[0], &q.arena, &e);
-    if (r < 0)
-        take_no_policy(s, &e);
+    r = r < 0 ? r : take_stored_policy(s, &q.egress[0], &q.arena, &e);
+    if (r < 0 && policy_text_missing(e.msg, &none, NULL) >= 0)
+        sandbox_take_policy(s, none, s->detail.egress.generation, NULL);
     if (s->policy && s->policy->problem)
         egress_link_log_flaw(s->record.id, s->detail.egress.generation, s->policy->problem);
     arena_done(&q.arena);

@@ -28,9 +28,8 @@ static void finish_find(struct find_op *op, int r, const struct err *e)
 static void fail_not_found(struct find_op *op)
 {
     struct err e;
-    int r = err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", op->text_);
 
-    finish_find(op, r, &e);
+    finish_find(op, err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", op->text_), &e);
 }
 
 /* Two matches; live sandboxes come first. */
@@ -185,23 +184,16 @@ void find_op_done(struct find_op *op)
     arena_done(&op->query_.arena);
 }
 
-/* "3m", "2h", "4d": precise enough for a person. */
-static void show_rough_age(int64_t ns, char out[static 48])
+int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct err *e)
 {
     static const int64_t steps[] = { 86400 * NS_PER_S, 3600 * NS_PER_S, 60 * NS_PER_S };
-    int64_t unit = NS_PER_S;
+    bool word = !strchr(r->reason, ' '); /* the request that ended it */
+    int64_t ns = clock_wall() - r->finished_ns, unit = NS_PER_S;
+    char age[48]; /* "3m", "2h", "4d": precise enough for a person */
 
     for (size_t i = 0; i < COUNT_OF(steps) && unit == NS_PER_S; i++)
         unit = ns >= steps[i] ? steps[i] : unit;
-    units_show_duration(ns < 0 ? 0 : ns / unit * unit, out);
-}
-
-int record_fail_ended(const struct sandbox_record *r, enum err_code code, struct err *e)
-{
-    bool word = !strchr(r->reason, ' '); /* the request that ended it */
-    char age[48];
-
-    show_rough_age(clock_wall() - r->finished_ns, age);
+    units_show_duration(ns < 0 ? 0 : ns / unit * unit, age);
     return err_set(e, code, "sandbox %s was destroyed %s ago%s%s%s", r->id, age,
                    !r->reason[0] ? ""
                    : word        ? " ("

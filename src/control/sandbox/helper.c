@@ -31,13 +31,9 @@ static bool ends_command(struct str line)
     return id_valid("cmd_", id) && str_to_i64(status, &n);
 }
 
-static const struct {
-    /* Recognizes the last line of a request; NULL: its requests are processes. */
-    bool (*ends)(struct str line);
-} helpers[] = {
-    [PROCESS_KERNEL] = { ends_code },
-    [PROCESS_SESSION] = { ends_command },
-    [PROCESS_SHELL] = { NULL },
+/* Recognizes the last line of a request; NULL: its requests are processes. */
+static bool (*const helper_ends[])(struct str line) = {
+    [PROCESS_KERNEL] = ends_code, [PROCESS_SESSION] = ends_command, [PROCESS_SHELL] = NULL
 };
 
 /* The last bytes of its standard output. */
@@ -74,6 +70,6 @@ bool helper_waits(const struct process *p)
 
     if (kind == PROCESS_OF_CLIENT || p->phase != PROCESS_RUNNING)
         return false;
-    return !helpers[kind].ends || !p->output.total ||
-           helpers[kind].ends(cut_last_line(read_output_tail(p, room)));
+    return !helper_ends[kind] || !p->output.total ||
+           helper_ends[kind](cut_last_line(read_output_tail(p, room)));
 }

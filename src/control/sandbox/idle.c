@@ -6,23 +6,11 @@
 
 #define SPAN_NS (5 * NS_PER_S) /* processor time is counted in steps of 10 ms */
 
-static bool has_attached_client(const struct idle *v)
+/* Whether a use is going on at this moment; the others are momentary. */
+static bool is_in_use(const struct idle *v, enum sandbox_use use)
 {
-    return v->attached;
+    return use == USE_CLIENT ? v->attached : use == USE_PROCESS && v->processes;
 }
-
-static bool has_client_process(const struct idle *v)
-{
-    return v->processes;
-}
-
-/* Every use, and whether it is going on at this moment; NULL: it is momentary. */
-static const struct {
-    bool (*is_in_use)(const struct idle *v);
-} uses[USE_COUNT_] = {
-    [USE_REQUEST] = { NULL }, [USE_CLIENT] = { has_attached_client }, [USE_EGRESS] = { NULL },
-    [USE_CPU] = { NULL },     [USE_PROCESS] = { has_client_process },
-};
 
 void idle_begin(struct idle *v)
 {
@@ -40,7 +28,7 @@ int64_t idle_since(const struct idle *v)
     int64_t last = 0;
 
     for (int i = 0; i < USE_COUNT_; i++) {
-        int64_t at = uses[i].is_in_use && uses[i].is_in_use(v) ? clock_boot() : v->used_ns[i];
+        int64_t at = is_in_use(v, (enum sandbox_use)i) ? clock_boot() : v->used_ns[i];
 
         last = at > last ? at : last;
     }

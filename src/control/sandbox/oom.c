@@ -2,10 +2,8 @@
 #include "control/sandbox/oom.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/own.h"
 #include "control/sandbox/change.h"
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/spec.h"
@@ -15,21 +13,10 @@ static void edit_oom(struct change *ch, struct sandbox_record *next)
     sandbox_write_detail(ch->sandbox, next);
 }
 
-static void record_oom(struct sandbox *s, uint32_t kills)
-{
-    struct change *ch = change_new(s, &ACTOR_DAEMON, "out of memory");
-
-    snprintf(ch->text, sizeof ch->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", kills,
-             (unsigned long long)sandbox_view(s).memory);
-    ch->type = "sandbox.oom";
-    ch->detail = str_from(ch->text);
-    ch->edit = edit_oom;
-    change_submit(ch); /* if it is not recorded, the next kill records both */
-}
-
 void sandbox_note_oom(struct sandbox *s, uint32_t kills)
 {
     uint32_t more = kills > s->detail.oom.counted ? kills - s->detail.oom.counted : 0;
+    struct change *ch;
 
     if (!more)
         return;
@@ -37,13 +24,15 @@ void sandbox_note_oom(struct sandbox *s, uint32_t kills)
     s->detail.oom.counted = kills;
     s->detail.oom.kills += more;
     s->detail.oom.last_ns = clock_wall();
-    if (!s->destroying)
-        record_oom(s, more);
-}
-
-void sandbox_reset_oom(struct sandbox *s)
-{
-    s->detail.oom.counted = 0;
+    if (s->destroying)
+        return;
+    ch = change_new(s, &ACTOR_DAEMON, "out of memory");
+    snprintf(ch->text, sizeof ch->text, "{\"oom_kills\":%u,\"memory_limit\":%llu}", more,
+             (unsigned long long)sandbox_view(s).memory);
+    ch->type = "sandbox.oom";
+    ch->detail = str_from(ch->text);
+    ch->edit = edit_oom;
+    change_submit(ch); /* if it is not recorded, the next kill records both */
 }
 
 struct backend_end sandbox_end(const struct sandbox *s, const struct backend_end *end)

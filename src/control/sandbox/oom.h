@@ -8,8 +8,6 @@
 
 /* The box has counted this many OOM kills since it was provisioned. */
 void sandbox_note_oom(struct sandbox *s, uint32_t kills);
-/* Restarts the count: the sandbox gets another box. */
-void sandbox_reset_oom(struct sandbox *s);
 
 /* The end of a process or file operation, with the limits that it ran under. */
 struct backend_end sandbox_end(const struct sandbox *s, const struct backend_end *end);

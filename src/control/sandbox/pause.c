@@ -15,9 +15,6 @@
 #include "control/process/processes.h"
 #include "control/layer/digest_queue.h"
 #include "control/sandbox/sandbox.h"
-#include "control/owner/owner_share.h"
-#include "control/egress/places.h"
-#include "control/sandbox/spec.h"
 
 /* --- pausing --- */
 
@@ -123,9 +120,8 @@ void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op
 void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
                          struct sandbox_op *op)
 {
-    struct pausing *p;
+    struct pausing *p = new0(sizeof *p);
 
-    p = new0(sizeof *p);
     *p = (struct pausing){ .sandbox = sandbox_ref(s),
                            .actor = *who,
                            .op = op,
@@ -269,12 +265,10 @@ static void on_old_box_removed(struct sandbox *s);
 void resume_abort(struct sandbox *s)
 {
     struct err e;
-    int r;
 
-    if (!s->resume)
-        return;
-    r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
-    complete_resume(s, r, &e);
+    if (s->resume)
+        complete_resume(s, err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id),
+                        &e);
 }
 
 void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
@@ -356,12 +350,6 @@ static void take_paused_layer(struct sandbox *s)
         resume_fail(s, e.code, e.msg);
 }
 
-static void edit_processes_gone(struct change *ch, struct sandbox_record *next)
-{
-    ch->sandbox->detail.paused.stopped = true;
-    sandbox_write_detail(ch->sandbox, next);
-}
-
 static void on_processes_gone_recorded(struct change *ch, int r, const struct err *e)
 {
     struct sandbox *s = ch->sandbox;
@@ -392,7 +380,7 @@ static void on_old_box_removed(struct sandbox *s)
     }
     ch = change_new(s, &s->resume->actor, "resume: its processes are gone");
     ch->type = "sandbox.stopped";
-    ch->edit = edit_processes_gone;
+    ch->edit = stop_edit;
     ch->done = on_processes_gone_recorded;
     change_submit(ch);
 }

@@ -103,20 +103,6 @@ static void unlink_pool_box(struct pool_box *b)
     free(b);
 }
 
-static void free_pool_box(struct pool_box *b)
-{
-    struct control *c = b->control;
-    struct pool_shelf *f = b->shelf;
-
-    b->box->ops->box_free(b->box);
-    unlink_pool_box(b);
-    if (f) {
-        f->boxes--;
-        free_if_empty(f);
-    }
-    refill_soon(c);
-}
-
 /* Whether the box continues after a step: one that failed, or whose shelf is gone, is torn down. */
 static bool may_continue(struct pool_box *b, int r, const struct err *e)
 {
@@ -155,19 +141,6 @@ static bool wants_assigned_ahead(const struct pool_shelf *f)
     return f->owner[0] && f->foreseen < f->target - (f->target + 3) / 4;
 }
 
-static void assign_ahead(struct pool_box *b)
-{
-    struct pool_shelf *f = b->shelf;
-    struct backend_owner share;
-
-    b->state = POOL_BOX_MAKING;
-    f->making++;
-    f->foreseen++;
-    memcpy(b->owner, f->owner, sizeof b->owner);
-    owner_share_of(b->control, b->owner, &share);
-    b->box->ops->assign(b->box, &share);
-}
-
 static void on_pool_box_assigned(struct backend_box *x, int r, const struct err *e)
 {
     struct pool_box *b = x->owner;
@@ -181,27 +154,45 @@ static void on_pool_box_assigned(struct backend_box *x, int r, const struct err 
 static void on_pool_box_ready(struct backend_box *x, int r, const struct err *e)
 {
     struct pool_box *b = x->owner;
-    enum egress_link_share share;
+    struct pool_shelf *f = b->shelf;
+    enum egress_link_share worker;
+    struct backend_owner share;
 
     if (!may_continue(b, r, e))
         return;
     remove_from_shelf(b);
-    share = egress_link_share(b->control, b->shelf->profile);
-    if (b->shelf->egress && share != EGRESS_LINK_OWNER)    /* its owner is not known yet */
-        egress_link_new(b->control, x, share, NULL, NULL); /* denies all until a create */
-    if (wants_assigned_ahead(b->shelf))
-        assign_ahead(b);
-    else
+    worker = egress_link_share(b->control, f->profile);
+    if (f->egress && worker != EGRESS_LINK_OWNER)           /* its owner is not known yet */
+        egress_link_new(b->control, x, worker, NULL, NULL); /* denies all until a create */
+    if (!wants_assigned_ahead(f)) {
         add_to_shelf(b);
+        return;
+    }
+    b->state = POOL_BOX_MAKING;
+    f->making++;
+    f->foreseen++;
+    memcpy(b->owner, f->owner, sizeof b->owner);
+    owner_share_of(b->control, b->owner, &share);
+    x->ops->assign(x, &share);
 }
 
 static void on_pool_box_torn_down(struct backend_box *x, int r, const struct err *e,
                                   const struct backend_report *report)
 {
+    struct pool_box *b = x->owner;
+    struct control *c = b->control;
+    struct pool_shelf *f = b->shelf;
+
     if (r < 0)
         LOG(WARN, "pool.leftover", LOG_S("sandbox", x->id), LOG_S("error", e->msg));
-    layers_clear_box(((struct pool_box *)x->owner)->control, x->id);
-    free_pool_box(x->owner);
+    layers_clear_box(c, x->id);
+    x->ops->box_free(x);
+    unlink_pool_box(b);
+    if (f) {
+        f->boxes--;
+        free_if_empty(f);
+    }
+    refill_soon(c);
 }
 
 static void on_pool_box_gone(struct backend_box *x, const char *reason)
@@ -280,12 +271,9 @@ static void on_pool_refill(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct pool, refill)->control;
 
-    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m)) {
-        struct pool_shelf *f = container_of(m, struct pool_shelf, link);
-
+    LIST_EACH (struct pool_shelf, f, &c->pool->shelves, link)
         while (needs_boxes(f))
             provision_pool_box(f);
-    }
 }
 
 static void schedule_refill(struct control *c, int64_t when)
@@ -300,15 +288,6 @@ static void schedule_refill(struct control *c, int64_t when)
 static void refill_soon(struct control *c)
 {
     schedule_refill(c, clock_mono());
-}
-
-/* Provisioning competes with requests for a processor and the disk: it is delayed a little, unless
- * the shelf runs empty. */
-static void refill_after(struct pool_shelf *f)
-{
-    bool haste = f->n_ready < f->target / 2;
-
-    schedule_refill(f->control, clock_mono() + (haste ? 0 : LULL_MS * NS_PER_MS));
 }
 
 static unsigned clamp_unsigned(unsigned v, unsigned min, unsigned max)
@@ -327,17 +306,11 @@ static bool has_left(const struct pool_shelf *f, const char *owner)
  * left. */
 static void release_foreseen(struct pool_shelf *f)
 {
-    struct link *next;
-
     if (has_left(f, f->owner))
         f->owner[0] = '\0';
-    for (struct link *m = list_first(&f->ready); m; m = next) {
-        struct pool_box *b = container_of(m, struct pool_box, link);
-
-        next = list_after(&f->ready, m);
+    LIST_EACH_SAFE (struct pool_box, b, &f->ready, link)
         if (has_left(f, b->owner))
             tear_down_pool_box(b);
-    }
 }
 
 /* Twice as many as were taken since the last tick; fewer, step by step, in quiet times. */
@@ -368,12 +341,9 @@ static void on_pool_tick(struct loop_timer *t)
 
 static struct pool_shelf *find_shelf(struct control *c, const struct profile *p, bool egress)
 {
-    for (struct link *m = list_first(&c->pool->shelves); m; m = list_after(&c->pool->shelves, m)) {
-        struct pool_shelf *f = container_of(m, struct pool_shelf, link);
-
+    LIST_EACH (struct pool_shelf, f, &c->pool->shelves, link)
         if (f->profile == p && f->egress == egress)
             return f;
-    }
     return NULL;
 }
 
@@ -433,14 +403,9 @@ void pool_open(struct control *c)
 /* The old catalog's shelves are emptied, and freed with their last box. */
 void pool_reload(struct control *c)
 {
-    struct link *next;
-
     if (!c->config->pool.enabled)
         return;
-    for (struct link *m = list_first(&c->pool->shelves); m; m = next) {
-        struct pool_shelf *f = container_of(m, struct pool_shelf, link);
-
-        next = list_after(&c->pool->shelves, m);
+    LIST_EACH_SAFE (struct pool_shelf, f, &c->pool->shelves, link) {
         retire_shelf(f);
         free_if_empty(f);
     }
@@ -461,12 +426,9 @@ void pool_close(struct control *c)
 /* A ready box of this owner (may be empty); NULL: none. */
 static struct pool_box *find_pool_box(struct pool_shelf *f, const char *owner)
 {
-    for (struct link *m = list_first(&f->ready); m; m = list_after(&f->ready, m)) {
-        struct pool_box *b = container_of(m, struct pool_box, link);
-
+    LIST_EACH (struct pool_box, b, &f->ready, link)
         if (strcmp(b->owner, owner) == 0)
             return b;
-    }
     return NULL;
 }
 
@@ -489,9 +451,7 @@ static void evict_foreign_box(struct pool_shelf *f, const char *owner)
 {
     if (strcmp(f->owner, owner) != 0 || wants_assigned_ahead(f))
         return;
-    for (struct link *m = list_first(&f->ready); m; m = list_after(&f->ready, m)) {
-        struct pool_box *b = container_of(m, struct pool_box, link);
-
+    LIST_EACH (struct pool_box, b, &f->ready, link) {
         if (b->owner[0] && strcmp(b->owner, owner) != 0) {
             tear_down_pool_box(b);
             return;
@@ -525,7 +485,9 @@ struct backend_box *pool_take(struct control *c, const char *owner, struct profi
         remove_from_shelf(b);
     if (!b || !b->owner[0])
         evict_foreign_box(f, owner);
-    refill_after(f);
+    /* Provisioning competes with requests for a processor and the disk: it is delayed a little,
+     * unless the shelf runs empty. */
+    schedule_refill(c, clock_mono() + (f->n_ready < f->target / 2 ? 0 : LULL_MS * NS_PER_MS));
     if (!b) {
         c->pool->misses++;
         return NULL;
@@ -543,9 +505,8 @@ struct backend_box *pool_take(struct control *c, const char *owner, struct profi
 
 void pool_discard(struct control *c, struct backend_box *x)
 {
-    if (!x)
-        return;
-    tear_down_pool_box(pool_box_new(c, NULL, x));
+    if (x)
+        tear_down_pool_box(pool_box_new(c, NULL, x));
 }
 
 unsigned control_pool_ready(const struct control *c)

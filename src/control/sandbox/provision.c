@@ -3,7 +3,6 @@
  * recorded as ready. */
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "control/host/host.h"
 #include "control/sandbox/oom.h"
 #include "control/owner/owner_share.h"
@@ -139,22 +138,18 @@ static void on_box_probed(struct backend_box *b, int r, const struct err *e)
     }
 }
 
-static void probe_box(struct sandbox *s)
-{
-    sandbox_report_step(s, "probe", 0);
-    s->ops->wait_ready(s->box);
-}
-
 static void on_box_provisioned(struct backend_box *b, int r, const struct err *e)
 {
     struct sandbox *s = b->owner;
 
     if (s->destroying)
         return;
-    if (r < 0)
+    if (r < 0) {
         sandbox_refuse(s, b->step[0] ? b->step : "provision", e);
-    else
-        probe_box(s);
+        return;
+    }
+    sandbox_report_step(s, "probe", 0);
+    s->ops->wait_ready(s->box);
 }
 
 static void on_box_gone(struct backend_box *b, const char *reason)
@@ -244,31 +239,26 @@ static void provision_box(struct sandbox *s)
 
     if (s->destroying)
         return;
-    sandbox_reset_oom(s);
+    s->detail.oom.counted = 0; /* in its next box */
     if (sandbox_build_box(s, &s->detail.layers, "provision", &e) < 0)
         sandbox_refuse(s, "request", &e);
-}
-
-static void refuse_workspace(struct sandbox *s, const struct err *e)
-{
-    struct err why = *e;
-
-    if (e->code == ERR_TIMEOUT)
-        err_wrap(&why, -(int)ERR_TIMEOUT, "%.120s", spec_repo(&s->request));
-    sandbox_refuse(s, "workspace", &why);
 }
 
 static void on_workspace_granted(struct control_request *q, int r, const struct err *e, int *fd)
 {
     struct sandbox *s = container_of(q, struct sandbox, granting);
 
+    struct err why;
+
     s->awaits_grant = false;
     sandbox_notify_granted(s);
-    if (!s->destroying && !s->after_teardown) {
-        if (r < 0)
-            refuse_workspace(s, e);
-        else
-            provision_box(s);
+    if (r >= 0 && !s->destroying && !s->after_teardown)
+        provision_box(s);
+    if (r < 0 && !s->destroying && !s->after_teardown) {
+        why = *e;
+        if (r == -(int)ERR_TIMEOUT)
+            err_wrap(&why, r, "%.120s", spec_repo(&s->request));
+        sandbox_refuse(s, "workspace", &why);
     }
     sandbox_unref(s);
 }

@@ -108,15 +108,11 @@ static void recover_sandbox(struct sandbox *s)
         return;
     }
     if (!backend || strcmp(s->record.boot, c->boot) != 0) {
-        if (s->record.state >= SANDBOX_EXPIRED) {
-            finish_destroying(s);
-            return;
-        }
         processes_reattach(s, NULL, 0);
         sandbox_fail(s, "", backend ? "the machine was restarted" : "its backend is not available");
         return;
     }
-    if (s->detail.one_shot && s->record.state < SANDBOX_EXPIRED) {
+    if (s->detail.one_shot) {
         sandbox_destroy(s, &ACTOR_DAEMON, "its client was disconnected by a restart of the daemon",
                         DESTROY_NO_SYNC, NULL);
         return;

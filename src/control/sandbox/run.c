@@ -186,30 +186,23 @@ static const struct backend_process_events events = { .started = on_run_started,
 
 static void on_run_refused(struct loop_later *l)
 {
-    struct run_op *op = container_of(l, struct run_op, later_);
-
-    report_run_started(op);
+    report_run_started(container_of(l, struct run_op, later_));
 }
 
-static int set_ending_error(const struct sandbox *s, struct err *e)
+int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
 {
     const struct sandbox_record *r = &s->record;
     bool has_reason =
         (r->state == SANDBOX_EXPIRED || r->state == SANDBOX_DESTROYING) && r->reason[0];
 
-    return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it%s%s%s", r->id,
-                   sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[r->state],
-                   has_reason ? " (" : "", has_reason ? r->reason : "", has_reason ? ")" : "");
-}
-
-int sandbox_check_usable(const struct sandbox *s, unsigned can, struct err *e)
-{
-    if (s->record.state == SANDBOX_PAUSED || s->pausing)
-        return err_set(e, ERR_PAUSED, "sandbox %s is %s: resume it first", s->record.id,
+    if (r->state == SANDBOX_PAUSED || s->pausing)
+        return err_set(e, ERR_PAUSED, "sandbox %s is %s: resume it first", r->id,
                        s->pausing ? "being paused" : "paused");
-    if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
-        !s->box)
-        return set_ending_error(s, e);
+    if (!sandbox_state_usable(r->state) || sandbox_is_ending(s) || s->after_teardown || !s->box)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is %s: nothing can be started in it%s%s%s",
+                       r->id,
+                       sandbox_is_ending(s) ? "being destroyed" : sandbox_state_names[r->state],
+                       has_reason ? " (" : "", has_reason ? r->reason : "", has_reason ? ")" : "");
     if ((s->ops->can & can) != can)
         return err_set(e, ERR_UNSUPPORTED, "%s does not support this operation", s->ops->id);
     return 0;
@@ -277,30 +270,19 @@ void run_op_cancel(struct run_op *op)
     sandbox_unref(s);
 }
 
-/* The variables of the request, then those of its sandbox. NULL: the arena is full. */
-static const char **merge_env(const struct json_map *requested, const struct json_map *own,
-                              struct arena *a)
-{
-    const char **first = process_variables(requested, a), **then = process_variables(own, a);
-    const char **list = arena_array(a, requested->n + own->n + 1, sizeof *list);
-
-    if (!first || !then || !list)
-        return NULL;
-    environment_append(list, environment_append(list, 0, first, requested->n), then, own->n);
-    return list;
-}
-
 int process_start_fill(const struct sandbox *s, const struct process_request *q, struct arena *a,
                        struct process_start *ret, struct err *e)
 {
-    const struct json_map none = { 0 };
+    const struct json_map none = { 0 }, *own = q->bare ? &none : &s->request.env;
     const char **argv = arena_array(a, q->argv.n + 1, sizeof *argv);
-    const char **envp = merge_env(&q->env, q->bare ? &none : &s->request.env, a);
+    const char **first = process_variables(&q->env, a), **then = process_variables(own, a);
+    const char **envp = arena_array(a, q->env.n + own->n + 1, sizeof *envp);
 
-    for (size_t i = 0; argv && i < q->argv.n; i++)
-        argv[i] = q->argv.p[i];
-    if (!argv || !envp)
+    if (!argv || !first || !then || !envp)
         return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
+    for (size_t i = 0; i < q->argv.n; i++)
+        argv[i] = q->argv.p[i];
+    environment_append(envp, environment_append(envp, 0, first, q->env.n), then, own->n);
     *ret = (struct process_start){
         .what = START_PROGRAM,
         .flags = (q->stdin_ ? START_STDIN : 0u) | (q->tty ? START_TTY : 0u) |

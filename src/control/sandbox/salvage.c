@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/fault_point.h"
@@ -335,34 +334,26 @@ static void resume_for_salvage(struct salvage *x)
     s->salvage_acts = false;
 }
 
-/* A sandbox that was paused for storing has been synced already, and is frozen since. */
-static void decide_held(struct salvage *x)
-{
-    snprintf(x->why, sizeof x->why, "%s", x->sandbox->detail.unsynced.why);
-    decide_salvage(x);
-}
-
-static void start_salvage(struct salvage *x)
-{
-    struct sandbox *s = x->sandbox;
-
-    if (is_dead(s))
-        destroy_now(x);
-    else if (s->pausing || s->stopping || s->transfer || s->capture ||
-             (s->record.state == SANDBOX_PAUSED && s->after_teardown))
-        loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
-                         on_salvage_wait, NULL);
-    else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced)
-        decide_held(x);
-    else if (s->record.state == SANDBOX_PAUSED)
-        resume_for_salvage(x);
-    else
-        sync_for_salvage(x);
-}
-
 static void on_salvage_wait(struct loop_timer *t)
 {
-    start_salvage(container_of(t, struct salvage, wait));
+    struct salvage *x = container_of(t, struct salvage, wait);
+    struct sandbox *s = x->sandbox;
+
+    if (is_dead(s)) {
+        destroy_now(x);
+    } else if (s->pausing || s->stopping || s->transfer || s->capture ||
+               (s->record.state == SANDBOX_PAUSED && s->after_teardown)) {
+        loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
+                         on_salvage_wait, NULL);
+    } else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced) {
+        /* It was paused for storing: it has been synced already, and is frozen since. */
+        snprintf(x->why, sizeof x->why, "%s", s->detail.unsynced.why);
+        decide_salvage(x);
+    } else if (s->record.state == SANDBOX_PAUSED) {
+        resume_for_salvage(x);
+    } else {
+        sync_for_salvage(x);
+    }
 }
 
 void salvage_begin(struct sandbox *s, const struct salvage_end *end)

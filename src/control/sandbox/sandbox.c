@@ -75,7 +75,7 @@ void sandbox_unref(struct sandbox *s)
     policy_text_unref(s->policy);
     workspace_drop_client(s);
     workspace_op_done(&s->last_sync);
-    usage_free(s->usage);
+    free(s->usage); /* waiting operations hold the sandbox */
     arena_done(&s->arena);
     arena_done(&s->labels[0]);
     arena_done(&s->labels[1]);
@@ -96,30 +96,21 @@ enum sandbox_state sandbox_state(const struct sandbox *s)
     return s->record.state;
 }
 
-/* Copies everything that the record points to into the arena. */
-static int copy_record_texts(struct sandbox *s, struct err *e)
+/* Copies everything that the record points to into the arena, and parses its JSON texts. */
+static int load_record_texts(struct sandbox *s, struct err *e)
 {
-    struct sandbox_record *r = &s->record;
-
-    r->request.p = arena_dup(&s->arena, r->request);
-    r->detail.p = arena_dup(&s->arena, r->detail);
-    return r->request.p && r->detail.p && json_map_copy(&r->labels, &s->arena)
-               ? 0
-               : err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", r->id);
-}
-
-/* Parses the record's JSON texts. */
-static int parse_record_texts(struct sandbox *s, struct err *e)
-{
+    struct sandbox_record *record = &s->record;
     const struct json *v;
-    int r = sandbox_detail_read(s->record.detail, &s->detail, &s->arena, e);
+    int r;
 
-    if (r >= 0)
-        r = json_read(s->record.request, request_limits, &s->arena, &v, e);
-    if (r >= 0)
-        r = create_request_read(v, &s->request, &s->arena, e);
-    if (r >= 0)
-        r = base_image_for_box(&s->detail.base, &s->arena, &s->image, e);
+    record->request.p = arena_dup(&s->arena, record->request);
+    record->detail.p = arena_dup(&s->arena, record->detail);
+    if (!record->request.p || !record->detail.p || !json_map_copy(&record->labels, &s->arena))
+        return err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", record->id);
+    r = sandbox_detail_read(record->detail, &s->detail, &s->arena, e);
+    r = r < 0 ? r : json_read(s->record.request, request_limits, &s->arena, &v, e);
+    r = r < 0 ? r : create_request_read(v, &s->request, &s->arena, e);
+    r = r < 0 ? r : base_image_for_box(&s->detail.base, &s->arena, &s->image, e);
     return err_wrap(e, r, "the record of %s", s->record.id);
 }
 
@@ -135,38 +126,22 @@ static void count_failed(struct sandbox *s, bool was, bool is)
         s->family->failed += more;
 }
 
-/* A record of a version without families gets the family of its maker. */
-static void fill_missing_family(struct sandbox *s)
-{
-    struct sandbox_record *r = &s->record;
-
-    if (!r->family[0] && r->maker[0])
-        snprintf(r->family, sizeof r->family, "%s", tokens_family(s->control->tokens, r->maker));
-}
-
-static void join_account(struct sandbox *s)
-{
-    struct account a = sandbox_account(s);
-
-    s->owner = owner_join(&s->control->owners, a.name);
-    s->family = a.part.n ? owner_join(&s->control->families, s->record.family) : NULL;
-}
-
 int sandbox_new(struct control *c, const struct sandbox_record *record, struct sandbox **ret,
                 struct err *e)
 {
     struct sandbox *s = new0(sizeof *s);
+    struct account account;
     int r;
 
     s->client = (struct control_client){ -1, -1 };
     s->refs = 1;
     s->control = c;
     s->record = *record;
-    fill_missing_family(s);
+    if (!record->family[0] && record->maker[0]) /* of a version without families */
+        snprintf(s->record.family, sizeof s->record.family, "%s",
+                 tokens_family(c->tokens, record->maker));
     arena_init(&s->arena, SANDBOX_ARENA_MAX);
-    r = copy_record_texts(s, e);
-    if (r >= 0)
-        r = parse_record_texts(s, e);
+    r = load_record_texts(s, e);
     if (r < 0) {
         arena_done(&s->arena);
         free(s);
@@ -174,7 +149,9 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     }
     s->entry.id = s->record.id;
     map_add(&c->sandboxes, &s->entry);
-    join_account(s);
+    account = sandbox_account(s);
+    s->owner = owner_join(&c->owners, account.name);
+    s->family = account.part.n ? owner_join(&c->families, s->record.family) : NULL;
     layers_ref(c, &s->detail.layers);
     layers_ref(c, &s->detail.base.layers);
     if (s->detail.has_paused)

@@ -181,7 +181,8 @@ void resume_fail(struct sandbox *s, enum err_code code, const char *reason);
 /* --- stop.c --- */
 /* The stop is on record: ends the processes. */
 void stop_paused(struct sandbox *s, struct sandbox_op *op);
-void stop_abort(struct sandbox *s); /* it is being destroyed */
+void stop_abort(struct sandbox *s);                             /* it is being destroyed */
+void stop_edit(struct change *ch, struct sandbox_record *next); /* records that */
 
 /* --- diff.c --- */
 void diff_on_upper(struct sandbox *s, int r, const struct err *e, const int *fd);

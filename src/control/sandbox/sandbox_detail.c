@@ -9,6 +9,9 @@
 enum { SANDBOX_DETAIL_MAX = 64 << 10 };
 
 #define AT(member) JSON_AT(struct sandbox_detail, member)
+#define PART(has, table)                                                                           \
+    .offset = 0, .size = sizeof(struct sandbox_detail),                                            \
+    .seen = offsetof(struct sandbox_detail, has), JSON_FIELDS(table)
 
 static const struct json_field actual_fields[] = {
     { "wall_ns", JSON_KIND_INT, AT(actuals.wall_ns) },
@@ -72,26 +75,18 @@ const struct json_field sandbox_detail_fields[] = {
     { "mirror", JSON_KIND_STR, AT(mirror) },
     { "recreated_from", JSON_KIND_STR, AT(recreated_from) },
     { "base", JSON_KIND_STRS, AT(base.layers) },
-    { "image", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_image), JSON_FIELDS(image_fields) },
+    { "image", JSON_KIND_OBJECT, PART(has_image, image_fields) },
     { "sync", JSON_KIND_UINT, AT(sync) },
     { "one_shot", JSON_KIND_BOOL, AT(one_shot) },
     { "layers", JSON_KIND_STRS, AT(layers) },
     { "snapshot", JSON_KIND_STR, AT(snapshot) },
-    { "paused", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_paused), JSON_FIELDS(paused_fields) },
-    { "rest", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_rest), JSON_FIELDS(rest_fields) },
-    { "egress", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_egress), JSON_FIELDS(egress_fields) },
-    { "actuals", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_actuals), JSON_FIELDS(actual_fields) },
-    { "oom", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_oom), JSON_FIELDS(oom_fields) },
-    { "unsynced", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_unsynced), JSON_FIELDS(unsynced_fields) },
-    { "kept", JSON_KIND_OBJECT, .offset = 0, .size = sizeof(struct sandbox_detail),
-      .seen = offsetof(struct sandbox_detail, has_kept), JSON_FIELDS(kept_fields) },
+    { "paused", JSON_KIND_OBJECT, PART(has_paused, paused_fields) },
+    { "rest", JSON_KIND_OBJECT, PART(has_rest, rest_fields) },
+    { "egress", JSON_KIND_OBJECT, PART(has_egress, egress_fields) },
+    { "actuals", JSON_KIND_OBJECT, PART(has_actuals, actual_fields) },
+    { "oom", JSON_KIND_OBJECT, PART(has_oom, oom_fields) },
+    { "unsynced", JSON_KIND_OBJECT, PART(has_unsynced, unsynced_fields) },
+    { "kept", JSON_KIND_OBJECT, PART(has_kept, kept_fields) },
 };
 const size_t sandbox_detail_field_count = COUNT_OF(sandbox_detail_fields);
 

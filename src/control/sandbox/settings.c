@@ -53,20 +53,13 @@ struct sandbox_rest sandbox_rest(const struct sandbox *s)
                                   .keep_ns = s->detail.has_rest ? s->detail.rest.keep_ns : 0 };
 }
 
-/* The profile's time is the maximum. */
-static int64_t idle_within(const struct sandbox *s, int64_t requested)
-{
-    int64_t most = s->profile ? s->profile->ttl.idle_reap : 0;
-
-    return !requested || (most && most < requested) ? most : requested;
-}
-
 static void edit_rest(struct change *ch, struct sandbox_record *next)
 {
     const struct sandbox_setting *t = ch->user;
     struct sandbox *s = ch->sandbox;
+    int64_t most = s->profile ? s->profile->ttl.idle_reap : 0, asked = t->rest.idle_ns;
 
-    next->idle_ns = idle_within(s, t->rest.idle_ns);
+    next->idle_ns = !asked || (most && most < asked) ? most : asked; /* the profile's at most */
     s->detail.has_rest = true;
     s->detail.rest.stops = t->rest.stops;
     s->detail.rest.keep_ns = t->rest.keep_ns;

@@ -10,12 +10,6 @@ const char *spec_repo(const struct create_request *q)
     return json_map_get(&q->inputs, SPEC_REPO);
 }
 
-/* A read-only workspace is mounted as it is; a writable one is a copy. */
-static bool shows_host(const struct create_request *q, bool may_show)
-{
-    return may_show && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO;
-}
-
 bool spec_is_plain(const struct create_request *q)
 {
     return !spec_repo(q) && !q->image && !q->capabilities.memory_mb &&
@@ -57,9 +51,9 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
     };
     if (repo && repo[0] != '/')
         return err_set(e, ERR_INVALID, "inputs.repo: '%s' is not an absolute path", repo);
-    if (!shows_host(q, may_show))
-        return 0;
-    mounts[ret->n_mounts++] =
-        (struct backend_mount){ .source = spec_repo(q), .target = WORKSPACE_PATH };
+    /* A read-only workspace is mounted as it is; a writable one is a copy. */
+    if (may_show && repo && q->workspace.access == ASK_ACCESS_RO)
+        mounts[ret->n_mounts++] =
+            (struct backend_mount){ .source = repo, .target = WORKSPACE_PATH };
     return 0;
 }

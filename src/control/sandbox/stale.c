@@ -32,23 +32,18 @@ static void on_stale_found(void *user, const char *id, const char *what)
     s->each(s->user, s->ops->id, id, what);
 }
 
-/* An unreadable record belongs to a sandbox that is not in memory, so its resources would look like
- * orphans. */
-static int check_known(const struct control *c, struct err *e)
-{
-    if (!c->unreadable)
-        return 0;
-    return err_set(e, ERR_CONFLICT,
-                   "a record in the store cannot be read, so orphans cannot be determined; the "
-                   "daemon's log names it");
-}
-
 /* Lists, or begins to remove, the orphans of each backend. */
 static int search_stale(struct control *c, bool sweep, stale_fn *each, void *user, struct err *e)
 {
     struct stale_search s = { .control = c, .each = each, .user = user };
-    int r = check_known(c, e);
+    int r = 0;
 
+    /* An unreadable record belongs to a sandbox that is not in memory, so its resources would look
+     * like orphans. */
+    if (c->unreadable)
+        return err_set(e, ERR_CONFLICT,
+                       "a record in the store cannot be read, so orphans cannot be determined; the "
+                       "daemon's log names it");
     for (size_t i = 0; r >= 0 && extensions[i]; i++) {
         s.ops = extensions[i];
         if (c->instances[i])

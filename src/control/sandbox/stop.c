@@ -39,10 +39,10 @@ void stop_paused(struct sandbox *s, struct sandbox_op *op)
 void stop_abort(struct sandbox *s)
 {
     struct err e;
-    int r = err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id);
 
     s->stopping = false;
-    sandbox_ops_complete(&s->stops, r, &e);
+    sandbox_ops_complete(
+        &s->stops, err_set(&e, ERR_CONFLICT, "sandbox %s is being destroyed", s->record.id), &e);
 }
 
 /* --- stopping a paused sandbox --- */
@@ -60,7 +60,7 @@ static int check_paused(const struct change *ch, struct err *e)
                                                : sandbox_state_names[s->record.state]);
 }
 
-static void edit_stopped(struct change *ch, struct sandbox_record *next)
+void stop_edit(struct change *ch, struct sandbox_record *next)
 {
     ch->sandbox->detail.paused.stopped = true;
     sandbox_write_detail(ch->sandbox, next);
@@ -82,16 +82,10 @@ static void stop_frozen(struct sandbox *s, const struct actor *who, struct sandb
     ch->type = "sandbox.stopped";
     ch->always = true; /* it ends something, and can only be repeated after a resume */
     ch->check = check_paused;
-    ch->edit = edit_stopped;
+    ch->edit = stop_edit;
     ch->done = on_stop_recorded;
     ch->user = op;
     change_submit(ch);
-}
-
-static void join_stop(struct sandbox *s, struct sandbox_op *op)
-{
-    op->sandbox = sandbox_ref(s);
-    list_append(&s->stops, &op->link_);
 }
 
 void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op *op)
@@ -103,7 +97,8 @@ void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op 
         r = err_set(&e, ERR_BUSY, "sandbox %s is being paused already", s->record.id);
         sandbox_op_finish(op, s, r, &e);
     } else if (s->stopping) {
-        join_stop(s, op);
+        op->sandbox = sandbox_ref(s);
+        list_append(&s->stops, &op->link_);
     } else if (sandbox_stopped(s) && !s->resume && !s->after_teardown) {
         sandbox_op_finish(op, s, 0, NULL); /* idempotent */
     } else if (s->record.state == SANDBOX_PAUSED) {

@@ -133,9 +133,7 @@ void sandbox_report_stuck(struct sandbox *s, const struct err *e)
 
 static void on_failure_recorded(struct change *c, int r, const struct err *e)
 {
-    struct sandbox *s = c->sandbox;
-
-    sandbox_settle_failed(s);
+    sandbox_settle_failed(c->sandbox);
 }
 
 /* A sandbox that was in use is kept for a while for inspection. One that never was ready is
@@ -269,23 +267,20 @@ void sandbox_begin_teardown(struct sandbox *s)
     sandbox_teardown(s, on_destroyed_box_removed);
 }
 
-static void note_kept(struct sandbox *s)
-{
-    if (!s->end.kept[0])
-        return;
-    s->detail.has_kept = true;
-    s->detail.kept.snapshot = s->end.kept;
-    s->detail.kept.why = s->end.why;
-    s->detail.kept.until_ns = s->end.kept_until_ns;
-}
-
 static void edit_destroying(struct change *c, struct sandbox_record *next)
 {
-    note_kept(c->sandbox);
-    sandbox_write_detail(c->sandbox, next);
+    struct sandbox *s = c->sandbox;
+
+    if (s->end.kept[0]) {
+        s->detail.has_kept = true;
+        s->detail.kept.snapshot = s->end.kept;
+        s->detail.kept.why = s->end.why;
+        s->detail.kept.until_ns = s->end.kept_until_ns;
+    }
+    sandbox_write_detail(s, next);
     /* Keeps the reason of the failure in the record. */
-    if (c->sandbox->record.state == SANDBOX_FAILED)
-        memcpy(next->reason, c->sandbox->record.reason, sizeof next->reason);
+    if (s->record.state == SANDBOX_FAILED)
+        memcpy(next->reason, s->record.reason, sizeof next->reason);
 }
 
 static void on_destroying_recorded(struct change *c, int r, const struct err *e)
@@ -305,13 +300,6 @@ static void on_destroying_recorded(struct change *c, int r, const struct err *e)
         ttl_resume(s);
 }
 
-/* The event names the snapshot, for a caller that does not wait for the answer. */
-static void describe_kept(struct change *c, const char *snapshot)
-{
-    snprintf(c->text, sizeof c->text, "{\"kept_snapshot\":\"%s\"}", snapshot);
-    c->detail = str_from(c->text);
-}
-
 void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end)
 {
     struct change *c = change_new(s, &end->actor, end->reason);
@@ -321,8 +309,10 @@ void sandbox_destroy_now(struct sandbox *s, const struct salvage_end *end)
     if (end->expired && s->record.state != SANDBOX_FAILED)
         change_to(c, SANDBOX_EXPIRED);
     change_to(c, SANDBOX_DESTROYING);
-    if (end->kept[0])
-        describe_kept(c, end->kept);
+    if (end->kept[0]) { /* for a caller that does not wait for the answer */
+        snprintf(c->text, sizeof c->text, "{\"kept_snapshot\":\"%s\"}", end->kept);
+        c->detail = str_from(c->text);
+    }
     c->edit = edit_destroying;
     c->done = on_destroying_recorded;
     change_submit(c);

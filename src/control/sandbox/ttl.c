@@ -199,14 +199,6 @@ static void pause_due_sandbox(struct sandbox *s, bool stop)
     schedule_check(s, NS_PER_S); /* on_sandbox_due() waits for it */
 }
 
-static void end_time(struct sandbox *s, const char *reason)
-{
-    if (s->request.on_timeout == ASK_END_PAUSE && s->record.state != SANDBOX_PAUSED)
-        pause_due_sandbox(s, false);
-    else
-        begin_expiry(s, reason);
-}
-
 static void check_ttl_end(struct sandbox *s)
 {
     bool past_deadline = clock_boot() >= s->record.deadline_ns,
@@ -216,8 +208,11 @@ static void check_ttl_end(struct sandbox *s)
     write_end_reason(s, !past_deadline, reason);
     if (idle && s->detail.has_rest && s->detail.rest.stops)
         pause_due_sandbox(s, true);
+    else if ((past_deadline || idle) && s->request.on_timeout == ASK_END_PAUSE &&
+             s->record.state != SANDBOX_PAUSED)
+        pause_due_sandbox(s, false);
     else if (past_deadline || idle)
-        end_time(s, reason);
+        begin_expiry(s, reason);
     else
         schedule_end(s);
 }
@@ -408,11 +403,7 @@ static void on_deadline_recorded(struct change *c, int r, const struct err *e)
             e = &late;
         }
     }
-    link_leave(&op->link_);
-    if (op->sandbox)
-        sandbox_unref(take_ptr(op->sandbox));
-    if (op->done)
-        op->done(op, r, e);
+    sandbox_op_complete(op, r, e);
 }
 
 /* Checked when the change's turn comes: an earlier change in the queue may have ended the
@@ -428,10 +419,14 @@ static int check_extendable(const struct change *c, struct err *e)
     return 0;
 }
 
-static void submit_deadline(struct sandbox *s, struct change *c, int64_t duration_ns,
-                            struct sandbox_op *op)
+static void submit_deadline(struct sandbox *s, const struct actor *who, bool exact,
+                            int64_t duration_ns, struct sandbox_op *op)
 {
+    struct change *c = change_new(s, who, exact ? "set-ttl" : "extend-ttl");
+
     op->sandbox = sandbox_ref(s);
+    c->type = exact ? "sandbox.ttl_set" : "sandbox.ttl_extended";
+    c->edit = exact ? edit_exact_deadline : edit_prolonged_deadline;
     c->number = duration_ns;
     c->check = check_extendable;
     c->done = on_deadline_recorded;
@@ -442,19 +437,11 @@ static void submit_deadline(struct sandbox *s, struct change *c, int64_t duratio
 void sandbox_extend(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                     struct sandbox_op *op)
 {
-    struct change *c = change_new(s, who, "extend-ttl");
-
-    c->type = "sandbox.ttl_extended";
-    c->edit = edit_prolonged_deadline;
-    submit_deadline(s, c, duration_ns, op);
+    submit_deadline(s, who, false, duration_ns, op);
 }
 
 void sandbox_set_ttl(struct sandbox *s, const struct actor *who, int64_t duration_ns,
                      struct sandbox_op *op)
 {
-    struct change *c = change_new(s, who, "set-ttl");
-
-    c->type = "sandbox.ttl_set";
-    c->edit = edit_exact_deadline;
-    submit_deadline(s, c, duration_ns, op);
+    submit_deadline(s, who, true, duration_ns, op);
 }

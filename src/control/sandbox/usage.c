@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/sandbox/usage.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/sandbox.h"
@@ -22,11 +20,6 @@ static struct usage *get_usage(struct sandbox *s)
     if (!s->usage)
         s->usage = new0(sizeof *s->usage);
     return s->usage;
-}
-
-void usage_free(struct usage *u)
-{
-    free(u); /* waiting operations hold the sandbox */
 }
 
 size_t sandbox_samples(const struct sandbox *s, const struct usage_sample **ret)
@@ -137,9 +130,4 @@ void usage_open(struct control *c)
 {
     loop_timer_start(c->loop, &c->usage, clock_mono() + SAMPLE_EVERY_S * NS_PER_S, on_usage_round,
                      NULL);
-}
-
-void usage_close(struct control *c)
-{
-    loop_timer_stop(&c->usage);
 }

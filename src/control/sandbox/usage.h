@@ -29,8 +29,6 @@ size_t sandbox_samples(const struct sandbox *s, const struct usage_sample **ret)
 /* --- for this module --- */
 struct usage; /* of one sandbox */
 void usage_open(struct control *c);
-void usage_close(struct control *c);
 void usage_on_sample(struct sandbox *s, int r, const struct backend_usage *u);
-void usage_free(struct usage *u);
 
 #endif

@@ -64,17 +64,10 @@ static bool request_mirrors(const struct control *c, const struct create_request
            (c->context.roots_only && spec_repo(q) && q->workspace.access == ASK_ACCESS_RO);
 }
 
-/* Checked before there is a sandbox, so that the caller gets the quota error. */
-static int check_slots(struct control *c, const struct caller *who, struct err *e)
-{
-    const struct account a = account_of(c, who->owner, who->family);
-
-    return copy_slots_check(c, &a, e);
-}
-
 int workspace_check(struct control *c, const struct caller *who, const struct create_request *q,
                     struct err *e)
 {
+    const struct account a = account_of(c, who->owner, who->family);
     const char *repo = spec_repo(q);
 
     if (!repo || q->workspace.access == ASK_ACCESS_NONE)
@@ -86,7 +79,8 @@ int workspace_check(struct control *c, const struct caller *who, const struct cr
                        workspace_mode_names[q->workspace.mode]);
     if (c->context.roots_only && strncmp(who->owner, "uid:", 4) != 0)
         return err_set(e, ERR_DENIED, "inputs.repo: %s is not a user of this machine", who->owner);
-    return request_mirrors(c, q) ? check_slots(c, who, e) : 0;
+    /* Checked before there is a sandbox, so that the caller gets the quota error. */
+    return request_mirrors(c, q) ? copy_slots_check(c, &a, e) : 0;
 }
 
 bool workspace_syncs(const struct sandbox *s)
@@ -114,29 +108,9 @@ static int open_manifest(const struct sandbox *s, const char *suffix, int flags)
     if (mkdirat(state, "mirror", 0700) < 0 && errno != EEXIST)
         return -1;
     snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffix);
+    if (flags & O_EXCL) /* a new file each time: an abandoned copy may still write to its own */
+        unlinkat(state, name, 0);
     return openat(state, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-/* A new file each time: an abandoned copy may still write to its own. */
-static int open_new_manifest(const struct sandbox *s)
-{
-    char name[64 + ID_MAX];
-
-    snprintf(name, sizeof name, "mirror/%s.new", s->record.id);
-    unlinkat(s->control->context.state, name, 0);
-    return open_manifest(s, ".new", O_RDWR | O_CREAT | O_EXCL);
-}
-
-static void install_manifest(const struct sandbox *s)
-{
-    char from[64 + ID_MAX], to[64 + ID_MAX];
-    int state = s->control->context.state;
-
-    snprintf(from, sizeof from, "mirror/%s.new", s->record.id);
-    snprintf(to, sizeof to, "mirror/%s", s->record.id);
-    if (renameat(state, from, state, to) < 0)
-        LOG(WARN, "workspace.manifest", LOG_S("sandbox", s->record.id),
-            LOG_S("error", strerror(errno)));
 }
 
 void workspace_forget(struct sandbox *s)
@@ -218,23 +192,23 @@ static void note_transfer_error(struct transfer *t, int r, const struct err *e, 
     t->effect = effect;
 }
 
-static void close_lines(struct transfer *t)
-{
-    json_end_array(&t->lines);
-    if (json_writer_finish(&t->lines, NULL) < 0)
-        buf_done(&t->op->lines);
-}
-
 static void finish_transfer(struct transfer *t)
 {
     struct workspace_op *op = t->op;
     struct sandbox *s = t->sandbox;
+    char from[64 + ID_MAX], to[64 + ID_MAX];
+    int state = s->control->context.state;
     struct err e = t->err;
 
-    close_lines(t);
+    json_end_array(&t->lines);
+    if (json_writer_finish(&t->lines, NULL) < 0)
+        buf_done(&op->lines);
     op->report = t->reader.end.report;
-    if (op->report.manifest && !(op->flags & SYNC_DRY_RUN))
-        install_manifest(s);
+    snprintf(from, sizeof from, "mirror/%s.new", s->record.id);
+    snprintf(to, sizeof to, "mirror/%s", s->record.id);
+    if (op->report.manifest && !(op->flags & SYNC_DRY_RUN) && renameat(state, from, state, to) < 0)
+        LOG(WARN, "workspace.manifest", LOG_S("sandbox", s->record.id),
+            LOG_S("error", strerror(errno)));
     if (s->transfer == t)
         s->transfer = NULL;
     drop_fd(&t->report);
@@ -290,18 +264,6 @@ static void on_transfer_later(struct loop_later *l)
 
 /* --- outside: the report of the copying process --- */
 
-/* Lines of applied changes may use half of the answer, so that a sandbox cannot crowd out the paths
- * that were held back, which the user must see to accept them. */
-static bool has_room_for(struct transfer *t, const struct sync_line *line)
-{
-    bool applied = line->action <= SYNC_OVERWRITTEN;
-    unsigned *count = applied ? &t->n_applied : &t->n_left;
-    size_t most = applied ? LINES_BYTES_MAX / 2 : LINES_BYTES_MAX;
-    size_t need = ESCAPED_MAX * (line->path.n + strlen(line->reason)) + LINE_OVERHEAD;
-
-    return (*count)++ < SYNC_LINES_MAX && t->op->lines.n + need <= most;
-}
-
 static const struct json_field line_fields[] = {
     { "action", JSON_KIND_ENUM, JSON_AT(struct sync_line, action), .required = true,
       .names = sync_action_names },
@@ -310,11 +272,17 @@ static const struct json_field line_fields[] = {
 };
 const struct json_shape sync_change_answer = { "SyncChange", JSON_FIELDS(line_fields) };
 
+/* Lines of applied changes may use half of the answer, so that a sandbox cannot crowd out the paths
+ * that were held back, which the user must see to accept them. */
 static void on_sync_line(void *ctx, const struct sync_line *line)
 {
     struct transfer *t = ctx;
+    bool applied = line->action <= SYNC_OVERWRITTEN;
+    unsigned *count = applied ? &t->n_applied : &t->n_left;
+    size_t most = applied ? LINES_BYTES_MAX / 2 : LINES_BYTES_MAX;
+    size_t need = ESCAPED_MAX * (line->path.n + strlen(line->reason)) + LINE_OVERHEAD;
 
-    if (has_room_for(t, line))
+    if ((*count)++ < SYNC_LINES_MAX && t->op->lines.n + need <= most)
         json_put_shape(&t->lines, &sync_change_answer, line);
 }
 
@@ -433,7 +401,7 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
 {
     struct sandbox *s = t->sandbox;
     AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
-    AUTO_CLOSE int out = open_new_manifest(s);
+    AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_EXCL);
     AUTO_CLOSE int report = -1, accept = -1;
     struct control_sync request = { .sandbox = s->record.id,
                                     .receive = t->receive,
@@ -448,12 +416,10 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
     if (out < 0)
         return err_sys(e, "opening the workspace's manifest");
     r = open_report(t, &report, e);
-    if (r >= 0)
-        r = store_accepted(t->op->accept, &accept, e);
+    r = r < 0 ? r : store_accepted(t->op->accept, &accept, e);
     request.report = report;
     request.accept = accept;
-    if (r >= 0)
-        r = s->control->supervisor.mirror(s->control->supervisor.user, &request, e);
+    r = r < 0 ? r : s->control->supervisor.mirror(s->control->supervisor.user, &request, e);
     if (r >= 0)
         r = loop_fd_start(s->control->loop, &t->report_source, t->report, LOOP_READ, on_report, e);
     t->outside_open = r >= 0;
@@ -466,42 +432,30 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
 
 static void start_inside(struct transfer *t);
 
-/* The stream's descriptor goes to the process outside, which needs a blocking one. */
-static void hand_over_stream(struct transfer *t)
-{
-    int *fd = &t->process.stdio[t->receive ? 1 : 0];
-    struct err e;
-    int r;
-
-    fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
-    r = start_outside(t, *fd, &e);
-    note_transfer_error(t, r, &e, false);
-    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
-        drop_fd(&t->process.stdio[i]);
-}
-
 static void on_inside_started(struct backend_process *p, int r, const struct err *e)
 {
     struct transfer *t = container_of(p, struct transfer, process);
+    int fd = p->stdio[t->receive ? 1 : 0];
+    struct err why;
 
     if (r < 0) {
         note_transfer_error(t, r, e, false);
         t->inside_open = false;
         finish_if_both_ended(t);
     } else if (t->phase == PHASE_MOVE) {
-        hand_over_stream(t);
+        /* The stream goes to the process outside, which needs a blocking descriptor. */
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        note_transfer_error(t, start_outside(t, fd, &why), &why, false);
+        for (int i = 0; i < BACKEND_STDIO_MAX; i++)
+            drop_fd(&p->stdio[i]);
     }
-}
-
-static bool is_broken_pipe(const struct backend_end *end)
-{
-    return end->sys == EPIPE || (end->how == BACKEND_SIGNALLED && end->status == SIGPIPE);
 }
 
 static void on_inside_ended(struct backend_process *p, const struct backend_end *end)
 {
     struct transfer *t = container_of(p, struct transfer, process);
-    bool good = end->how == BACKEND_EXITED && end->status == 0;
+    bool good = end->how == BACKEND_EXITED && end->status == 0,
+         broken = end->sys == EPIPE || (end->how == BACKEND_SIGNALLED && end->status == SIGPIPE);
     struct err e;
 
     for (int i = 0; i < BACKEND_STDIO_MAX; i++)
@@ -510,7 +464,7 @@ static void on_inside_ended(struct backend_process *p, const struct backend_end 
         note_transfer_error(t,
                             err_set(&e, ERR_UPSTREAM, "inside: %s",
                                     end->msg && end->msg[0] ? end->msg : "the process ended"),
-                            &e, t->receive ? is_broken_pipe(end) : t->phase == PHASE_MOVE);
+                            &e, t->receive ? broken : t->phase == PHASE_MOVE);
     if (good && t->phase == PHASE_MKDIR && !t->err.code) {
         t->phase = PHASE_MOVE;
         start_inside(t);
@@ -636,8 +590,7 @@ static void begin_transfer(struct sandbox *s, const struct actor *who, bool rece
         r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied already", s->record.id);
     else
         r = check_sandbox(t, &t->err);
-    if (r >= 0)
-        r = await_slot(t, &t->err);
+    r = r < 0 ? r : await_slot(t, &t->err);
     if (r < 0)
         end_transfer_early(t);
     else

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/own.h"
 #include "control/image/images_internal.h"
@@ -72,11 +71,6 @@ static void fill_commit_record(const struct image_commit *x, struct image_record
     snprintf(ret->id, sizeof ret->id, "%s", x->digest);
 }
 
-static bool is_written_layer(const struct image_commit *x, size_t i)
-{
-    return layer_is_captured(x->layers.p[i]);
-}
-
 static void on_commit_stored(struct store_txn *t, int r, const struct err *e)
 {
     struct image_commit *x = container_of(t, struct image_commit, txn);
@@ -113,7 +107,7 @@ static void store_committed_image(struct image_commit *x)
 
 static int write_diff_id(const struct image_commit *x, size_t i, char out[static OCI_DIGEST_MAX])
 {
-    if (is_written_layer(x, i))
+    if (layer_is_captured(x->layers.p[i]))
         return str_copy(str_from(layer_digest(x->sandbox->control, x->layers.p[i])), out,
                         OCI_DIGEST_MAX)
                    ? 0
@@ -135,7 +129,7 @@ static void write_run_config(struct json_writer *w, const struct sandbox *s)
     const struct json *was = s->detail.base.config;
     const char *user = s->profile->user;
 
-    json_begin_object(w);
+    json_field_begin_object(w, "config");
     for (size_t k = 0; was && was->type == JSON_OBJECT && k < was->list.n; k++) {
         const struct json *v = &was->list.p[k];
 
@@ -150,21 +144,6 @@ static void write_run_config(struct json_writer *w, const struct sandbox *s)
     json_end_object(w);
 }
 
-static void write_rootfs(struct json_writer *w, const struct image_commit *x)
-{
-    json_begin_object(w);
-    json_field_cstr(w, "type", "layers");
-    json_field_begin_array(w, "diff_ids");
-    for (size_t i = x->layers.n; i-- > 0;) {
-        char id[OCI_DIGEST_MAX];
-
-        if (write_diff_id(x, i, id) >= 0)
-            json_put_str(w, str_from(id));
-    }
-    json_end_array(w);
-    json_end_object(w);
-}
-
 static int write_commit_config(struct image_commit *x, struct err *e)
 {
     const struct oci_platform here = oci_platform_here();
@@ -174,10 +153,18 @@ static int write_commit_config(struct image_commit *x, struct err *e)
     json_begin_object(&w);
     json_field_cstr(&w, "architecture", here.architecture);
     json_field_cstr(&w, "os", here.os);
-    json_key(&w, STR("config"));
     write_run_config(&w, x->sandbox);
-    json_key(&w, STR("rootfs"));
-    write_rootfs(&w, x);
+    json_field_begin_object(&w, "rootfs");
+    json_field_cstr(&w, "type", "layers");
+    json_field_begin_array(&w, "diff_ids");
+    for (size_t i = x->layers.n; i-- > 0;) {
+        char id[OCI_DIGEST_MAX];
+
+        if (write_diff_id(x, i, id) >= 0)
+            json_put_str(&w, str_from(id));
+    }
+    json_end_array(&w);
+    json_end_object(&w);
     json_end_object(&w);
     return json_writer_finish(&w, e);
 }
@@ -191,8 +178,7 @@ static int describe_commit(struct image_commit *x, struct err *e)
 
     for (size_t i = x->layers.n; r >= 0 && i-- > 0;)
         r = buf_addf(&x->names, "%s%s", x->names.n ? " " : "", x->layers.p[i]);
-    if (r >= 0)
-        r = oci_config_read(buf_str(&x->config), &x->arena, &parsed, e);
+    r = r < 0 ? r : oci_config_read(buf_str(&x->config), &x->arena, &parsed, e);
     if (r < 0)
         return r;
     image_digest(buf_str(&x->config), x->digest); /* it has no manifest */
@@ -214,15 +200,6 @@ static void on_commit_digested(struct digest_op *m, int r, const struct err *e)
         finish_commit(x, r, e);
     else
         store_committed_image(x);
-}
-
-static void digest_written_layers(struct image_commit *x)
-{
-    x->digesting = (struct digest_op){ .done = on_commit_digested };
-    for (size_t i = 0; i < x->layers.n; i++)
-        if (is_written_layer(x, i))
-            digest_add(&x->digesting, &(const struct json_strs){ &x->layers.p[i], 1 });
-    digest_start(x->sandbox->control, &x->digesting);
 }
 
 /* All layers of the sandbox, uppermost first. */
@@ -253,7 +230,7 @@ static struct json_strs list_written_layers(const struct image_commit *x)
 {
     size_t n = 0;
 
-    while (n + 1 < x->layers.n && is_written_layer(x, n))
+    while (n + 1 < x->layers.n && layer_is_captured(x->layers.p[n]))
         n++;
     return (struct json_strs){ x->layers.p, n };
 }
@@ -279,7 +256,11 @@ static void on_commit_flattened(struct flatten_op *f)
     if (f->stack.n < list_written_layers(x).n)
         replace_written_layers(x, f->stack.p[0]);
     layers_unref(x->sandbox->control, &f->stack);
-    digest_written_layers(x);
+    x->digesting = (struct digest_op){ .done = on_commit_digested };
+    for (size_t i = 0; i < x->layers.n; i++)
+        if (layer_is_captured(x->layers.p[i]))
+            digest_add(&x->digesting, &(const struct json_strs){ &x->layers.p[i], 1 });
+    digest_start(x->sandbox->control, &x->digesting);
 }
 
 static void on_commit_captured(struct capture *c, int r, const struct err *e)

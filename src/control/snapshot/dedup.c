@@ -49,11 +49,6 @@ static bool list_has_layer(const struct json_strs *layers, const struct layer *l
     return find_layer_index(layers, l) < layers->n;
 }
 
-static bool snapshot_has_layer(const struct snapshot *s, const struct layer *l)
-{
-    return list_has_layer(&s->layers, l);
-}
-
 /* Sizes are compared, too: they reveal holes, which a digest covers only in part. */
 static bool is_same_content(const struct layer *a, const struct layer *b)
 {
@@ -84,7 +79,7 @@ static void check_owner_snapshot(struct map_entry *v, void *user)
 
     x->owned =
         x->owned || (strcmp(s->record.owner, x->snapshot->record.owner) == 0 &&
-                     snapshot_has_layer(s, x->twin) &&
+                     list_has_layer(&s->layers, x->twin) &&
                      is_same_below(&s->layers, find_layer_index(&s->layers, x->twin) + 1, to, 1) &&
                      is_same_below(&s->base.layers, 0, &x->snapshot->base.layers, 0));
 }
@@ -97,7 +92,7 @@ static void check_dedup_snapshot(struct map_entry *v, void *user)
     struct dedup_search *x = user;
 
     if (x->snapshot || find_layer_index(&s->layers, x->layer) != 0 || !s->layers.n ||
-        snapshot_has_layer(s, x->twin) || list_has_layer(&s->base.layers, x->twin))
+        list_has_layer(&s->layers, x->twin) || list_has_layer(&s->base.layers, x->twin))
         return;
     x->snapshot = s;
     x->owned = false;
@@ -157,7 +152,7 @@ static int check_dedup_stack(const struct dedup *x, struct err *e)
     const struct layer *l = layer_known(c, c->digest_queue->layer);
     const struct layer *twin = layer_known(c, x->layers[x->twin]);
 
-    return s && l && twin && is_same_content(l, twin) && snapshot_has_layer(s, l)
+    return s && l && twin && is_same_content(l, twin) && list_has_layer(&s->layers, l)
                ? 0
                : err_set(e, ERR_CONFLICT, "the snapshot's layers have changed meanwhile");
 }

@@ -64,14 +64,6 @@ static bool is_left_out(const struct export_op *op, size_t i)
     return i >= op->layers_.n && op->without_base && is_image_layer(op, i);
 }
 
-static void name_image_layer(const struct export_op *op, size_t i, char out[static LAYER_NAME_MAX])
-{
-    if (is_image_layer(op, i))
-        snprintf(out, LAYER_NAME_MAX, "%s", get_export_layer(op, i));
-    else
-        snprintf(out, LAYER_NAME_MAX, "sha256-%s", oci_digest_hex(get_export_digest(op, i)).p);
-}
-
 static int write_export_manifest(struct export_op *op, int *ret, struct err *e)
 {
     const struct snapshot *s = snapshot_find(op->control_, op->caller, str_from(op->id));
@@ -89,7 +81,11 @@ static int write_export_manifest(struct export_op *op, int *ret, struct err *e)
         layers[i] = (struct manifest_layer){ .measure = get_export_digest(op, i),
                                              .image = i < op->layers_.n ? NULL : names[i],
                                              .left_out = is_left_out(op, i) };
-        name_image_layer(op, i, names[i]);
+        if (is_image_layer(op, i))
+            snprintf(names[i], LAYER_NAME_MAX, "%s", get_export_layer(op, i));
+        else
+            snprintf(names[i], LAYER_NAME_MAX, "sha256-%s",
+                     oci_digest_hex(get_export_digest(op, i)).p);
     }
     r = snapshot_manifest_write(s, layers, count_export_layers(op), &text, e);
     fd = r < 0 ? -1 : control_scratch(op->control_, e);

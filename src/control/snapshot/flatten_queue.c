@@ -7,7 +7,6 @@
  * its old layers. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/fault_point.h"
 #include "base/log.h"
@@ -23,24 +22,19 @@ struct snapshot_flatten {
     bool storing;
 };
 
-static void end_snapshot_flatten(struct snapshot_flatten *f)
+/* stays: it could not be flattened. */
+static void end_snapshot_flatten(struct snapshot_flatten *f, bool stays)
 {
     struct control *c = f->control;
+    struct snapshot *s = snapshot_known(c, str_from(f->was->record.id));
 
+    if (s && stays)
+        s->stays = true;
+    layers_unref(c, &f->flatten.stack);
     c->flatten_queue = NULL;
     snapshot_free(f->was);
     free(f);
     snapshots_flatten(c);
-}
-
-static void give_up_snapshot_flatten(struct snapshot_flatten *f)
-{
-    struct snapshot *s = snapshot_known(f->control, str_from(f->was->record.id));
-
-    if (s)
-        s->stays = true;
-    layers_unref(f->control, &f->flatten.stack);
-    end_snapshot_flatten(f);
 }
 
 static void on_flattened_replaced(struct replace_layers_op *op, int r, const struct err *e)
@@ -48,13 +42,9 @@ static void on_flattened_replaced(struct replace_layers_op *op, int r, const str
     struct snapshot_flatten *f = container_of(op, struct snapshot_flatten, replace_layers);
 
     fault_point("flatten.stored");
-    if (r < 0) {
+    if (r < 0)
         LOG(WARN, "snapshot.not_flattened", LOG_S("snapshot", op->id), LOG_S("error", e->msg));
-        give_up_snapshot_flatten(f);
-        return;
-    }
-    layers_unref(f->control, &f->flatten.stack);
-    end_snapshot_flatten(f);
+    end_snapshot_flatten(f, r < 0);
 }
 
 static void on_queued_flattened(struct flatten_op *op)
@@ -63,7 +53,7 @@ static void on_queued_flattened(struct flatten_op *op)
     struct err e;
 
     if (op->stack.n > 1) {
-        give_up_snapshot_flatten(f);
+        end_snapshot_flatten(f, true);
         return;
     }
     fault_point("flatten.record");
@@ -71,7 +61,7 @@ static void on_queued_flattened(struct flatten_op *op)
         (struct replace_layers_op){ .layers = op->stack, .done = on_flattened_replaced };
     snprintf(f->replace_layers.id, sizeof f->replace_layers.id, "%s", f->was->record.id);
     if (snapshot_replace_layers(f->control, &f->replace_layers, &e) < 0)
-        give_up_snapshot_flatten(f);
+        end_snapshot_flatten(f, true);
     else
         f->storing = true;
 }

@@ -26,17 +26,6 @@ struct fork_undo {
     struct sandbox_op op;
 };
 
-static void report_undone_fork(struct fork_op *op)
-{
-    if (op->left_)
-        err_wrap(&op->err_, op->r_, "%u of %u were created, and %s could not be destroyed again",
-                 op->undone_, op->count, op->left_);
-    else
-        err_wrap(&op->err_, op->r_, "%u of %u were created, and were destroyed again", op->undone_,
-                 op->count);
-    finish_fork(op);
-}
-
 static void on_fork_undone(struct sandbox_op *o, int r, const struct err *e)
 {
     struct fork_undo *u = container_of(o, struct fork_undo, op);
@@ -45,32 +34,31 @@ static void on_fork_undone(struct sandbox_op *o, int r, const struct err *e)
     /* the error of the fork is reported instead */
     if (r < 0)
         op->left_ = op->made[u - op->undo_].record->id;
-    if (!--op->pending_)
-        report_undone_fork(op);
-}
-
-static void undo_fork_copy(struct fork_op *op, unsigned i)
-{
-    const struct sandbox_record *record = op->made[i].record;
-    struct sandbox *s;
-
-    if (!record || !sandbox_state_usable(record->state) ||
-        !control_find_now(op->sandbox_->control, op->caller, str_from(record->id), &s))
+    if (--op->pending_)
         return;
-    op->undo_[i] = (struct fork_undo){ .fork = op, .op.done = on_fork_undone };
-    op->undone_++;
-    op->pending_++;
-    sandbox_destroy(s, &op->caller->actor, "another sandbox of its fork could not be created",
-                    DESTROY_NO_SYNC, &op->undo_[i].op);
-    sandbox_unref(s);
+    err_wrap(&op->err_, op->r_, "%u of %u were created, and %s%s destroyed again", op->undone_,
+             op->count, op->left_ ? op->left_ : "were", op->left_ ? " could not be" : "");
+    finish_fork(op);
 }
 
 /* The caller gets either all sandboxes or an error, so those that were created are destroyed. */
 static void undo_fork(struct fork_op *op)
 {
     op->undo_ = new0_array(op->count, sizeof *op->undo_);
-    for (unsigned i = 0; i < op->next_; i++)
-        undo_fork_copy(op, i);
+    for (unsigned i = 0; i < op->next_; i++) {
+        const struct sandbox_record *record = op->made[i].record;
+        struct sandbox *s;
+
+        if (!record || !sandbox_state_usable(record->state) ||
+            !control_find_now(op->sandbox_->control, op->caller, str_from(record->id), &s))
+            continue;
+        op->undo_[i] = (struct fork_undo){ .fork = op, .op.done = on_fork_undone };
+        op->undone_++;
+        op->pending_++;
+        sandbox_destroy(s, &op->caller->actor, "another sandbox of its fork could not be created",
+                        DESTROY_NO_SYNC, &op->undo_[i].op);
+        sandbox_unref(s);
+    }
     if (!op->pending_)
         finish_fork(op);
 }

@@ -3,7 +3,6 @@
  * layers are created under new names and their digests are checked; only then the snapshot is
  * recorded. After a failure the new layers are removed. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,15 +42,6 @@ static const struct layer_record *get_made_record(const struct import_op *op, si
     return layer_is_captured(op->names_.p[i]) ? &op->records_[i] : NULL;
 }
 
-static void keep_layer_rows(struct import_op *op)
-{
-    for (size_t i = 0; i < op->names_.n; i++)
-        if (get_made_record(op, i)) {
-            layer_set_row(op->control_, get_made_record(op, i));
-            digest_queue_add(op->control_, op->names_.p[i]);
-        }
-}
-
 static void on_import_stored(struct store_txn *t, int r, const struct err *e)
 {
     struct import_op *op = container_of(t, struct import_op, txn_);
@@ -59,7 +49,11 @@ static void on_import_stored(struct store_txn *t, int r, const struct err *e)
     op->control_->changes--;
     if (r >= 0) {
         control_publish_first(op->control_, t, &op->event_);
-        keep_layer_rows(op);
+        for (size_t i = 0; i < op->names_.n; i++)
+            if (get_made_record(op, i)) {
+                layer_set_row(op->control_, get_made_record(op, i));
+                digest_queue_add(op->control_, op->names_.p[i]);
+            }
         op->snapshot = op->new_;
         snapshot_keep(op->control_, take_ptr(op->new_));
     } else {
@@ -86,13 +80,6 @@ static int join_labels(struct import_op *op, struct json_map *ret, struct err *e
     return 0;
 }
 
-static bool is_manifest_image(const struct snapshot_manifest *m, size_t i)
-{
-    const struct manifest_layer *l = m->layers.p;
-
-    return l[i].image && l[i].image[0];
-}
-
 static int fill_import_record(struct import_op *op, struct buf *layers, struct buf *base,
                               struct buf *config, struct snapshot_record *ret, struct err *e)
 {
@@ -101,7 +88,7 @@ static int fill_import_record(struct import_op *op, struct buf *layers, struct b
     int r = base_image_write_config(&b, config, e);
 
     for (size_t i = 0; r >= 0 && i < op->names_.n; i++) {
-        struct buf *to = is_manifest_image(m, i) ? base : layers;
+        struct buf *to = manifest_is_image(m, i) ? base : layers;
 
         r = buf_addf(to, "%s%s", to->n ? " " : "", op->names_.p[i]);
     }
@@ -136,8 +123,7 @@ static int make_import_record(struct import_op *op, struct err *e)
     struct snapshot_record record;
     int r = fill_import_record(op, &layers, &base, &config, &record, e);
 
-    if (r >= 0)
-        r = join_labels(op, &record.labels, e);
+    r = r < 0 ? r : join_labels(op, &record.labels, e);
     if (r >= 0)
         r = snapshot_check_quota(op->control_, record.owner, op->caller, (uint64_t)record.bytes, e);
     return r < 0 ? r : snapshot_new(&record, &op->new_, e);
@@ -205,7 +191,7 @@ static int choose_layer_name(struct import_op *op, size_t i, const char **ret, s
     char id[ID_MAX];
     int r;
 
-    if (is_manifest_image(op->manifest_, i) && images_have(op->control_, l->image)) {
+    if (manifest_is_image(op->manifest_, i) && images_have(op->control_, l->image)) {
         *ret = l->image;
         return 0;
     }
@@ -219,13 +205,6 @@ static int choose_layer_name(struct import_op *op, size_t i, const char **ret, s
     return r < 0 ? r : *ret ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
 }
 
-static void fill_layer_row(struct layer_record *r, const char *name, const char *measure)
-{
-    *r = (struct layer_record){ .created_ns = clock_wall() };
-    snprintf(r->name, sizeof r->name, "%s", name);
-    snprintf(r->measure, sizeof r->measure, "%s", measure);
-}
-
 static int choose_layer_names(struct import_op *op, struct err *e)
 {
     const struct manifest_layer *l = op->manifest_->layers.p;
@@ -236,9 +215,12 @@ static int choose_layer_names(struct import_op *op, struct err *e)
     op->records_ = arena_array(&op->arena_, n, sizeof *op->records_);
     r = names && op->records_ ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
     for (size_t i = 0; r >= 0 && i < n; i++) {
+        struct layer_record *row = &op->records_[i];
+
         r = choose_layer_name(op, i, &names[i], e);
-        if (r >= 0)
-            fill_layer_row(&op->records_[i], names[i], l[i].measure);
+        *row = (struct layer_record){ .created_ns = clock_wall() };
+        snprintf(row->name, sizeof row->name, "%s", r < 0 ? "" : names[i]);
+        snprintf(row->measure, sizeof row->measure, "%s", l[i].measure);
     }
     if (r < 0)
         return r;
@@ -291,10 +273,8 @@ static void on_manifest_extracted(struct layer_job *j, int r, const struct err *
 
     if (r >= 0) {
         r = read_import_manifest(op, &why);
-        if (r >= 0)
-            r = choose_layer_names(op, &why);
-        if (r >= 0)
-            r = start_import_job(op, &why);
+        r = r < 0 ? r : choose_layer_names(op, &why);
+        r = r < 0 ? r : start_import_job(op, &why);
         e = &why;
     }
     if (r < 0)

@@ -63,7 +63,7 @@ static int check_manifest_layers(const struct snapshot_manifest *m, struct err *
     bool below = false;
 
     for (size_t i = 0; i < m->layers.n; i++) {
-        bool image = l[i].image && l[i].image[0];
+        bool image = manifest_is_image(m, i);
 
         if (!oci_digest_valid(str_from(l[i].measure)))
             return err_set(e, ERR_INVALID, "layers: invalid digest");
@@ -79,13 +79,6 @@ static int check_manifest_layers(const struct snapshot_manifest *m, struct err *
     return 0;
 }
 
-static bool is_on_image(const struct snapshot_manifest *m)
-{
-    const struct manifest_layer *l = m->layers.p;
-
-    return l[m->layers.n - 1].image && l[m->layers.n - 1].image[0];
-}
-
 /* A reference if the snapshot is on a stored image, else a directory or empty. */
 static int check_manifest_image(const struct snapshot_manifest *m, struct arena *a, struct err *e)
 {
@@ -93,7 +86,7 @@ static int check_manifest_image(const struct snapshot_manifest *m, struct arena 
     struct oci_config run;
     const char *image = m->image ? m->image : "";
 
-    if (!is_on_image(m))
+    if (!manifest_is_image(m, m->layers.n - 1))
         return !image[0] || image[0] == '/'
                    ? 0
                    : err_set(e, ERR_INVALID, "image: is set, but there are no layers of an image");
@@ -112,8 +105,7 @@ int snapshot_manifest_read(struct str text, struct arena *a, struct snapshot_man
     const struct json *v;
     int r = json_read(text, limits, a, &v, e);
 
-    if (r >= 0)
-        r = json_bind(v, fields, COUNT_OF(fields), &m, a, e);
+    r = r < 0 ? r : json_bind(v, fields, COUNT_OF(fields), &m, a, e);
     if (r >= 0 && m.format != MANIFEST_FORMAT)
         r = m.format && m.format < MANIFEST_FORMAT
                 ? err_set(e, ERR_UNSUPPORTED,
@@ -123,10 +115,8 @@ int snapshot_manifest_read(struct str text, struct arena *a, struct snapshot_man
                 : err_set(e, ERR_UNSUPPORTED, "format %u is unknown", m.format);
     if (r >= 0 && !id_valid("sbx_", str_from(m.sandbox)))
         r = err_set(e, ERR_INVALID, "sandbox_id: is not the id of a sandbox");
-    if (r >= 0)
-        r = check_manifest_layers(&m, e);
-    if (r >= 0)
-        r = check_manifest_image(&m, a, e);
+    r = r < 0 ? r : check_manifest_layers(&m, e);
+    r = r < 0 ? r : check_manifest_image(&m, a, e);
     if (r >= 0)
         *ret = m;
     return err_wrap(e, r < 0 ? r : 0, "the manifest");

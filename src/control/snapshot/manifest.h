@@ -23,6 +23,14 @@ struct snapshot_manifest {
     struct json_objects layers;
 };
 
+/* Whether its layer of that index belongs to an image. */
+static inline bool manifest_is_image(const struct snapshot_manifest *m, size_t i)
+{
+    const struct manifest_layer *l = m->layers.p;
+
+    return l[i].image && l[i].image[0];
+}
+
 /* Writes the manifest of a snapshot with these layers. */
 int snapshot_manifest_write(const struct snapshot *s, const struct manifest_layer *layers, size_t n,
                             struct buf *out, struct err *e);

@@ -5,15 +5,6 @@
 #include "control/plane/plane.h"
 #include "control/snapshot/snapshots.h"
 
-/* The record is on disk already: nothing here can fail. */
-static void replace_snapshot(struct control *c, struct snapshot *old, struct snapshot *next)
-{
-    next->stays = old->stays;
-    map_remove(&c->snapshots, &old->entry);
-    snapshot_keep(c, next);
-    snapshot_release(c, old);
-}
-
 static void on_replacement_stored(struct store_txn *t, int r, const struct err *e)
 {
     struct replace_layers_op *op = container_of(t, struct replace_layers_op, txn_);
@@ -21,10 +12,14 @@ static void on_replacement_stored(struct store_txn *t, int r, const struct err *
     struct snapshot *s = snapshot_known(c, str_from(op->id)), *next = take_ptr(op->next_);
 
     c->changes--;
-    if (r >= 0 && s)
-        replace_snapshot(c, s, next);
-    else
+    if (r >= 0 && s) { /* the record is on disk already: nothing here can fail */
+        next->stays = s->stays;
+        map_remove(&c->snapshots, &s->entry);
+        snapshot_keep(c, next);
+        snapshot_release(c, s);
+    } else {
         snapshot_free(next);
+    }
     op->done(op, r, e);
 }
 

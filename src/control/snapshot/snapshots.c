@@ -47,24 +47,18 @@ static int parse_layer_names(struct snapshot *s, struct str rest, size_t max, st
     return 0;
 }
 
-static int parse_base_image(struct snapshot *s, struct err *e)
-{
-    const struct snapshot_record *r = &s->record;
-
-    s->base = (struct base_image){ .ref = r->base.n ? r->image.p : NULL,
-                                   .digest = r->base.n ? r->digest.p : NULL };
-    return base_image_read_config(r->config, &s->arena, &s->base.config, e);
-}
-
 static int parse_snapshot_texts(struct snapshot *s, struct err *e)
 {
-    int r = parse_base_image(s, e);
+    const struct snapshot_record *x = &s->record;
+    int r;
 
-    if (r >= 0)
-        r = parse_layer_names(s, s->record.layers, LAYERS_OF_SNAPSHOT_MAX, &s->layers, e);
+    s->base = (struct base_image){ .ref = x->base.n ? x->image.p : NULL,
+                                   .digest = x->base.n ? x->digest.p : NULL };
+    r = base_image_read_config(x->config, &s->arena, &s->base.config, e);
+    r = r < 0 ? r : parse_layer_names(s, x->layers, LAYERS_OF_SNAPSHOT_MAX, &s->layers, e);
     if (r >= 0 && !s->layers.n)
         r = err_set(e, ERR_INVALID, "the record of %s has no layers", s->record.id);
-    return r < 0 ? r : parse_layer_names(s, s->record.base, LAYERS_STACK_MAX, &s->base.layers, e);
+    return r < 0 ? r : parse_layer_names(s, x->base, LAYERS_STACK_MAX, &s->base.layers, e);
 }
 
 /* Copies everything that the record points to. */
@@ -161,11 +155,6 @@ void snapshots_close(struct control *c)
     map_done(&c->snapshots);
 }
 
-static bool is_snapshot_visible(const struct caller *who, const struct snapshot_record *r)
-{
-    return caller_sees(who, r->owner, &r->labels);
-}
-
 struct snapshot_search {
     const struct caller *who;
     struct str name;
@@ -179,7 +168,7 @@ static void match_snapshot(struct map_entry *v, void *user)
     struct snapshot *s = container_of(v, struct snapshot, entry);
     struct snapshot_search *x = user;
 
-    if (!is_snapshot_visible(x->who, &s->record))
+    if (!caller_sees(x->who, s->record.owner, &s->record.labels))
         return;
     if (x->each)
         x->each(s, x->user);
@@ -217,7 +206,7 @@ struct snapshot *snapshot_find(struct control *c, const struct caller *who, stru
     struct snapshot_search x = { .who = who, .name = id };
 
     if (s)
-        return is_snapshot_visible(who, &s->record) ? s : NULL;
+        return caller_sees(who, s->record.owner, &s->record.labels) ? s : NULL;
     if (id.n)
         map_each(&c->snapshots, match_snapshot, &x);
     return x.found;
@@ -296,18 +285,12 @@ static void store_new_snapshot(struct change *ch, struct store_txn *t)
     store_put_snapshot(t, &op->new_->record);
 }
 
-static struct str find_snapshot_image(const struct sandbox *s)
-{
-    return str_from(s->detail.base.ref                ? s->detail.base.ref
-                    : s->profile && s->profile->image ? s->profile->image
-                                                      : "");
-}
-
 static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *layers,
                                 struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
     const struct base_image *on = &s->detail.base;
+    const char *image = on->ref ? on->ref : s->profile ? s->profile->image : NULL;
     struct buf text AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     base AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
@@ -317,17 +300,14 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
                                  .bytes = (int64_t)op->capture_.bytes,
                                  .entries = (int64_t)op->capture_.entries,
                                  .pause_ns = op->capture_.pause_ns,
-                                 .image = find_snapshot_image(s),
+                                 .image = str_from(image ? image : ""),
                                  .digest = str_from(on->digest ? on->digest : ""),
                                  .labels = s->record.labels };
     int x = id_make("snap_", r.id, e);
 
-    if (x >= 0)
-        x = layers_join(layers, &text);
-    if (x >= 0)
-        x = layers_join(&on->layers, &base);
-    if (x >= 0)
-        x = base_image_write_config(on, &config, e);
+    x = x < 0 ? x : layers_join(layers, &text);
+    x = x < 0 ? x : layers_join(&on->layers, &base);
+    x = x < 0 ? x : base_image_write_config(on, &config, e);
     if (x < 0)
         return x;
     r.layers = buf_str(&text);
@@ -351,10 +331,8 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
 
     if (r >= 0)
         r = quota_take(&c->stored, &who, bytes ? bytes : 1, &all, e);
-    if (r >= 0)
-        r = store_check_room(c->store, e);
-    if (r >= 0)
-        r = event_share_check(c, owner, &by->actor, e);
+    r = r < 0 ? r : store_check_room(c->store, e);
+    r = r < 0 ? r : event_share_check(c, owner, &by->actor, e);
     quota_drop(&one); /* the real charge follows at once: snapshot_count() */
     quota_drop(&all);
     return r;
@@ -375,8 +353,7 @@ static void record_snapshot(struct snapshot_op *op)
     struct err e;
     int r = snapshot_check_quota(s->control, s->record.owner, op->caller, op->capture_.bytes, &e);
 
-    if (r >= 0)
-        r = make_snapshot_record(op, &op->flatten_.stack, &e);
+    r = r < 0 ? r : make_snapshot_record(op, &op->flatten_.stack, &e);
     if (r < 0) {
         layers_unref(s->control, &op->flatten_.stack);
         finish_snapshot(op, r, &e);
@@ -467,36 +444,28 @@ void snapshot_delete(struct control *c, const struct snapshot *s, struct snapsho
 
 /* --- expiry --- */
 
-struct snapshot_expiry {
-    struct control *control;
-    struct snapshot_delete_op op;
-};
-
 static void on_snapshot_expired(struct snapshot_delete_op *op, int r, const struct err *e)
 {
-    struct snapshot_expiry *x = container_of(op, struct snapshot_expiry, op);
-
-    x->control->changes--;
+    op->control_->changes--;
     if (r < 0)
         LOG(WARN, "snapshot.not_expired", LOG_S("snapshot", op->id_), LOG_S("error", e->msg));
     else
         LOG(INFO, "snapshot.expired", LOG_S("snapshot", op->id_));
-    free(x);
+    free(op);
 }
 
 static void expire_snapshot(struct map_entry *v, void *user)
 {
     const struct snapshot *s = container_of(v, struct snapshot, entry);
     struct control *c = user;
-    struct snapshot_expiry *x;
+    struct snapshot_delete_op *op;
 
     if (!s->record.expires_ns || s->record.expires_ns > clock_wall())
         return;
-    x = new0(sizeof *x);
-    x->control = c;
-    x->op.done = on_snapshot_expired;
+    op = new0(sizeof *op);
+    op->done = on_snapshot_expired;
     c->changes++;
-    snapshot_delete(c, s, &x->op);
+    snapshot_delete(c, s, op);
 }
 
 void snapshots_expire(struct control *c)
