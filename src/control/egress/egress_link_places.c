@@ -152,31 +152,22 @@ static void retry_places_later(struct egress_link_worker *w, const struct err *e
                      on_places_retry, NULL);
 }
 
-/* Fails the waiting operations; their policies stay queued. */
-static void fail_waiting_links(struct egress_link_worker *w, int r, const struct err *e)
-{
-    struct list all = { 0 };
-
-    list_move(&w->places.waiting, &all);
-    for (struct link *l; (l = list_take(&all));) {
-        list_append(&w->places.waiting, l);
-        egress_link_policy_failed(container_of(l, struct egress_link, place_turn), r, e);
-    }
-}
-
 static void on_places_set(struct control_request *q, int r, const struct err *e, int *fd)
 {
     struct egress_link_worker *w = container_of(q, struct egress_link_worker, places.request);
     struct list now = { 0 };
 
     w->places.requesting = false;
+    list_move(&w->places.waiting, &now);
     if (r < 0) {
         retry_places_later(w, e);
-        fail_waiting_links(w, r, e);
+        for (struct link *l; (l = list_take(&now));) { /* their policies stay queued */
+            list_append(&w->places.waiting, l);
+            egress_link_policy_failed(container_of(l, struct egress_link, place_turn), r, e);
+        }
         return;
     }
     w->places.known = w->places.requested;
-    list_move(&w->places.waiting, &now);
     for (struct link *l; (l = list_take(&now));)
         egress_link_advance(container_of(l, struct egress_link, place_turn));
     send_places(w);

@@ -179,26 +179,22 @@ static void on_worker_ping(struct loop_timer *t)
 
 /* ---- starting ---- */
 
-static int start_worker_process(struct egress_worker *w, struct err *e)
-{
-    int r = w->start ? w->start(w->user, &w->sock, &w->id, e)
-                     : err_set(e, ERR_UNSUPPORTED, "this daemon cannot start egress workers");
-
-    if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
-        r = err_sys(e, "preparing the worker's socket");
-    r = r < 0 ? r : loop_fd_start(w->loop, &w->fd, w->sock, LOOP_READ, on_egress_worker_socket, e);
-    w->silent = 0;
-    r = r < 0 ? r : loop_timer_start(w->loop, &w->ping, clock_mono() + PING_NS, on_worker_ping, e);
-    return r;
-}
-
 static void on_worker_restart(struct loop_timer *t)
 {
     struct egress_worker *w = container_of(t, struct egress_worker, restart);
     struct err e;
+    int r = w->start ? w->start(w->user, &w->sock, &w->id, &e)
+                     : err_set(&e, ERR_UNSUPPORTED, "this daemon cannot start egress workers");
 
     w->up_ns = clock_mono();
-    if (start_worker_process(w, &e) < 0) {
+    w->silent = 0;
+    if (r >= 0 && fcntl(w->sock, F_SETFL, O_NONBLOCK) < 0)
+        r = err_sys(&e, "preparing the worker's socket");
+    if (r >= 0)
+        r = loop_fd_start(w->loop, &w->fd, w->sock, LOOP_READ, on_egress_worker_socket, &e);
+    if (r >= 0)
+        r = loop_timer_start(w->loop, &w->ping, clock_mono() + PING_NS, on_worker_ping, &e);
+    if (r < 0) {
         handle_worker_death(w, e.msg);
         return;
     }

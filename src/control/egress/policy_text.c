@@ -150,24 +150,17 @@ struct egress_own policy_own_addresses(struct arena *a)
     return (struct egress_own){ list, n };
 }
 
-static int check_policy_bounds(const struct egress_policy *p, const struct policy_bounds *b,
-                               struct err *e)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
-
-    if (b->ceiling.reach == EGRESS_REACH_LOCAL)
-        return 0;
-    return egress_ceiling_check(&b->ceiling, p, policy_own_addresses(&a), e);
-}
-
 /* Compiled here once, so that a worker does not refuse it. */
 static int compile_policy_text(const struct egress_policy *p, const struct policy_bounds *b,
                                struct policy_text **ret, struct err *e)
 {
     AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = egress_compile(p, 1, e);
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL, *spent = NULL;
-    int r = s ? check_policy_bounds(p, b, e) : -(int)(e->code ? e->code : ERR_BUG);
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+    int r = s ? 0 : -(int)(e->code ? e->code : ERR_BUG);
 
+    if (s && b->ceiling.reach != EGRESS_REACH_LOCAL)
+        r = egress_ceiling_check(&b->ceiling, p, policy_own_addresses(&a), e);
     r = r < 0 ? r : write_policy_text(p, b, &t, e);
     r = r < 0 ? r : write_spent_text(p, b, &spent, e);
     if (r < 0 || !t)

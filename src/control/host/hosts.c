@@ -32,19 +32,13 @@ static void on_host_committed(struct store_txn *t, int r, const struct err *e)
     finish_host_op(op, r, e);
 }
 
-static bool is_host_stored(const struct store_query *q, const char *name)
-{
-    for (size_t i = 0; i < q->n; i++)
-        if (strcmp(q->hosts[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static int check_host_op(const struct host_op *op, struct err *e)
 {
     const char *name = op->record.name;
-    bool there = is_host_stored(&op->query_, name);
+    bool there = false;
 
+    for (size_t i = 0; i < op->query_.n; i++)
+        there |= strcmp(op->query_.hosts[i].name, name) == 0;
     if (hosts_configured(op->control_, name))
         return err_set(e, ERR_CONFLICT,
                        "host %s is in the configuration and can only be changed there", name);

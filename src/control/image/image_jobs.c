@@ -418,27 +418,21 @@ static void on_image_digest_progress(struct digest_op *m, uint64_t bytes)
         j->op->at(j->op, "verify", bytes, 0);
 }
 
-static int check_image_config(const struct image *im, struct err *e)
-{
-    char digest[OCI_DIGEST_MAX];
-
-    image_digest(im->text, digest);
-    return strcmp(digest, im->id) == 0
-               ? 0
-               : err_set(e, ERR_CONFLICT,
-                         "the configuration of %s is damaged: its digest differs from the recorded "
-                         "one; remove the image, and pull or import it again",
-                         im->ref);
-}
-
 void images_verify(struct control *c, struct str ref, struct image_op *op)
 {
     struct image_job *j = image_job_new(c, op);
+    char digest[OCI_DIGEST_MAX];
     const struct image *im;
     struct err e;
     int r = images_find(c, ref, &im, &e);
 
-    r = r < 0 ? r : check_image_config(im, &e);
+    if (r >= 0)
+        image_digest(im->text, digest);
+    if (r >= 0 && strcmp(digest, im->id) != 0)
+        r = err_set(&e, ERR_CONFLICT,
+                    "the configuration of %s is damaged: its digest differs from the recorded "
+                    "one; remove the image, and pull or import it again",
+                    im->ref);
     if (r < 0) {
         finish_image_job(j, r, &e);
         return;

@@ -210,11 +210,6 @@ bool layer_is_used(struct images *x, const char *name)
     return layer_used(x->control, name);
 }
 
-bool images_have(struct control *c, const char *layer)
-{
-    return layer_on_record(c, layer);
-}
-
 /* --- opening and closing --- */
 
 static const char *load_layer_row(struct images *x, const struct store_query *q, size_t i)

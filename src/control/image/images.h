@@ -47,9 +47,6 @@ const struct image *images_next(struct control *c, const struct image *after); /
 /* The number of live sandboxes and snapshots that are built on its layers, and the id of one. */
 size_t image_users(struct control *c, const struct image *im, char ret_one[static ID_MAX]);
 
-/* Whether a layer is complete on disk and on record. */
-bool images_have(struct control *c, const char *layer);
-
 /* A long operation; embedded in its owner. */
 struct image_op;
 typedef void image_op_fn(struct image_op *op, int r, const struct err *e);

@@ -81,10 +81,12 @@ static void on_first_message_timeout(struct loop_timer *t)
 {
     struct layer_job *j = container_of(t, struct layer_job, first_message_);
     struct err e;
-    int r = err_set(&e, ERR_TIMEOUT, "sandboxer-layers did not begin its job within %lld s",
-                    (long long)(find_first_message_timeout() / NS_PER_S));
 
-    finish_layer_job(j, r, &e, NULL);
+    finish_layer_job(j,
+                     err_set(&e, ERR_TIMEOUT,
+                             "sandboxer-layers did not begin its job within %lld s",
+                             (long long)(find_first_message_timeout() / NS_PER_S)),
+                     &e, NULL);
 }
 
 /* False: no message now, or the job has ended. */

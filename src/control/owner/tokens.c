@@ -294,20 +294,6 @@ static void compute_depth(struct token_descent *all, size_t n, struct token_desc
         d->depth = depth--;
 }
 
-/* The caller must free it. */
-static struct token_descent *sort_by_descent(const struct token_record *records, size_t n)
-{
-    struct token_descent *all = new0_array(n ? n : 1, sizeof *all);
-
-    for (size_t i = 0; i < n; i++)
-        all[i].record = &records[i];
-    qsort(all, n, sizeof *all, compare_token_ids);
-    for (size_t i = 0; i < n; i++)
-        compute_depth(all, n, &all[i]);
-    qsort(all, n, sizeof *all, compare_descent);
-    return all;
-}
-
 static void set_token_family(struct token_record *r, const struct stored_token *maker)
 {
     memcpy(r->family, maker ? maker->record.family : r->id, sizeof r->family);
@@ -339,12 +325,20 @@ static int load_token_rows(struct tokens *t, enum store_query_kind kind, int lim
 {
     struct store_query q = { .kind = kind, .limit = limit, .time_ns = clock_wall() };
     struct token_descent *all;
+    size_t n;
     int r;
 
     arena_init(&q.arena, PTRDIFF_MAX);
     r = store_ask_now(t->control->store, &q, e);
-    all = r >= 0 ? sort_by_descent(q.tokens, q.n) : NULL;
-    for (size_t i = 0; r >= 0 && i < q.n; i++)
+    n = r < 0 ? 0 : q.n;
+    all = new0_array(n + 1, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i].record = &q.tokens[i];
+    qsort(all, n, sizeof *all, compare_token_ids);
+    for (size_t i = 0; i < n; i++)
+        compute_depth(all, n, &all[i]);
+    qsort(all, n, sizeof *all, compare_descent);
+    for (size_t i = 0; i < n; i++)
         load_token_row(t, all[i].record);
     free(all);
     arena_done(&q.arena);

@@ -17,14 +17,6 @@ struct process_reattach {
     struct backend_found found[];
 };
 
-static struct backend_found *find_cookie(struct process_reattach *u, uint64_t cookie)
-{
-    for (size_t i = 0; i < u->n_found; i++)
-        if (u->found[i].proc && u->found[i].cookie == cookie)
-            return &u->found[i];
-    return NULL;
-}
-
 static void reopen_output(struct process *p)
 {
     bool ended = p->phase == PROCESS_ENDED;
@@ -45,9 +37,12 @@ static void reopen_output(struct process *p)
 /* According to its row it runs: it does, or it ended meanwhile, or its fate is unknown. */
 static void reattach_process(struct process *p, struct process_reattach *u)
 {
-    struct backend_found *f = find_cookie(u, p->cookie);
+    struct backend_found *f = NULL;
     struct sandbox *s = p->sandbox;
 
+    for (size_t i = 0; i < u->n_found && !f; i++)
+        if (u->found[i].proc && u->found[i].cookie == p->cookie)
+            f = &u->found[i];
     p->phase = PROCESS_RUNNING;
     p->end.how = BACKEND_LOST;
     reopen_output(p);

@@ -242,23 +242,13 @@ static void on_box_layer_taken(struct layer_job *j, int r, const struct err *e,
         finish_capture(c, r, e);
 }
 
-/* No process is left: its files on disk become the layer that the pause named. */
-static int start_take_job(struct capture *c, struct err *e)
-{
-    static const struct layer_worker_events taking = { .done = on_box_layer_taken };
-    const struct sandbox *s = c->sandbox_;
-    struct layers_job job;
-
-    layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
-    snprintf(job.box, sizeof job.box, "%s", s->record.id);
-    return layer_worker_start(s->control, &c->job_, &taking, &job, NULL, 0, e);
-}
-
 /* The files are a layer already, or still on disk; the box may be gone. */
 static void capture_paused(struct sandbox *s, struct capture *c)
 {
     /* As far as is known: a live box locks its files. */
     bool alive = s->box && !s->detail.paused.stopped;
+    static const struct layer_worker_events taking = { .done = on_box_layer_taken };
+    struct layers_job job;
     struct err e;
     int r;
 
@@ -268,7 +258,11 @@ static void capture_paused(struct sandbox *s, struct capture *c)
     }
     s->capture = c;
     c->paused_ = true;
-    r = alive ? start_capture_job(c, -1, &e) : start_take_job(c, &e);
+    /* If no process is left, its files on disk become the layer that the pause named. */
+    layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
+    snprintf(job.box, sizeof job.box, "%s", s->record.id);
+    r = alive ? start_capture_job(c, -1, &e)
+              : layer_worker_start(s->control, &c->job_, &taking, &job, NULL, 0, &e);
     if (r < 0)
         finish_capture(c, r, &e);
 }

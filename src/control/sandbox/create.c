@@ -272,16 +272,6 @@ static int make_policy(struct control *c, const struct profile *p, const struct 
     return r < 0 ? r : policy_text_make(p, q, &bounds, ret, e);
 }
 
-/* The sandbox of a gated caller has no network unless the tool policy was asked about it; this
- * holds for every interface. */
-static int check_network_asked(const struct caller *who, struct policy_text *policy, struct err *e)
-{
-    if (!who->gated || who->network_asked || !policy_lets_out(policy))
-        return 0;
-    return err_set(e, ERR_DENIED,
-                   "the sandbox would have a network, but the tool policy was not asked about one");
-}
-
 /* Whether the sandbox can be built on a stored image. */
 static int check_image_usable(struct control *c, const struct profile *p,
                               const struct create_request *q, struct err *e)
@@ -449,7 +439,12 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
     r = r < 0 ? r : add_labels(op, q, a, e);
     r = r < 0 ? r : write_create_request(q, a, &x->text, e);
     r = r < 0 ? r : make_policy(c, x->profile, op->caller, q, &x->policy, e);
-    r = r < 0 ? r : check_network_asked(op->caller, x->policy, e);
+    /* The sandbox of a gated caller has no network unless the tool policy was asked about it; this
+     * holds for every interface. */
+    if (r >= 0 && op->caller->gated && !op->caller->network_asked && policy_lets_out(x->policy))
+        r = err_set(
+            e, ERR_DENIED,
+            "the sandbox would have a network, but the tool policy was not asked about one");
     return r;
 }
 

@@ -50,23 +50,17 @@ int64_t idle_span(const struct sandbox *s)
     return s->record.idle_ns < SPAN_NS ? s->record.idle_ns : SPAN_NS;
 }
 
-/* A helper is one process; each program that it runs for its client is another one. */
-static bool runs_for_client(struct sandbox *s, uint32_t processes)
-{
-    uint32_t waiting = 0;
-
-    for (struct link *m = list_first(&s->processes); m; m = list_after(&s->processes, m))
-        waiting += helper_waits(container_of(m, struct process, link));
-    return processes > waiting;
-}
-
 bool idle_sample(struct sandbox *s, const struct backend_usage *u, bool whole)
 {
     struct idle *v = &s->idle;
     int64_t now = clock_boot(), since = now - v->sampled_ns;
     bool judges = v->sampled && since >= idle_span(s);
+    uint32_t waiting = 0;
 
-    if (whole && runs_for_client(s, u->processes))
+    /* A helper is one process; each program that it runs for its client is another one. */
+    LIST_EACH (const struct process, p, &s->processes, link)
+        waiting += whole && helper_waits(p);
+    if (whole && u->processes > waiting)
         idle_note(v, USE_PROCESS);
     if (judges && u->cpu_ns - v->cpu_ns > since / 1000 * IDLE_CPU_PER_MILLE)
         idle_note(v, USE_CPU);

@@ -259,20 +259,13 @@ static void provision_pool_box(struct pool_shelf *f)
     f->ops->provision(x, &spec);
 }
 
-static bool needs_boxes(const struct pool_shelf *f)
-{
-    const struct control *c = f->control;
-
-    return f->n_ready + f->making < f->target && f->making < MAKING_MAX &&
-           f->failures < FAILURES_MAX && c->pool->total < c->config->pool.total_max;
-}
-
 static void on_pool_refill(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct pool, refill)->control;
 
     LIST_EACH (struct pool_shelf, f, &c->pool->shelves, link)
-        while (needs_boxes(f))
+        while (f->n_ready + f->making < f->target && f->making < MAKING_MAX &&
+               f->failures < FAILURES_MAX && c->pool->total < c->config->pool.total_max)
             provision_pool_box(f);
 }
 
@@ -302,17 +295,6 @@ static bool has_left(const struct pool_shelf *f, const char *owner)
            !(f->taken && strcmp(f->owner, owner) == 0);
 }
 
-/* The control groups of an owner go with its last sandbox: no box is kept for an owner that
- * left. */
-static void release_foreseen(struct pool_shelf *f)
-{
-    if (has_left(f, f->owner))
-        f->owner[0] = '\0';
-    LIST_EACH_SAFE (struct pool_box, b, &f->ready, link)
-        if (has_left(f, b->owner))
-            tear_down_pool_box(b);
-}
-
 /* Twice as many as were taken since the last tick; fewer, step by step, in quiet times. */
 static void adjust_target(struct pool_shelf *f)
 {
@@ -322,7 +304,13 @@ static void adjust_target(struct pool_shelf *f)
     if (want < f->target)
         want = f->target - (f->target - want + 3) / 4;
     f->target = f->retired ? 0 : clamp_unsigned(want, f->min, f->profile->pool.max);
-    release_foreseen(f);
+    /* The control groups of an owner go with its last sandbox: no box is kept for an owner that
+     * left. */
+    if (has_left(f, f->owner))
+        f->owner[0] = '\0';
+    LIST_EACH_SAFE (struct pool_box, b, &f->ready, link)
+        if (has_left(f, b->owner))
+            tear_down_pool_box(b);
     f->taken = 0;
     f->failures = 0;
     while (f->n_ready > f->target && (m = list_first(&f->ready)))

@@ -256,19 +256,15 @@ static void decide_salvage(struct salvage *x)
 
 /* --- the sync --- */
 
-uint64_t salvage_left(const struct sync_report *r)
-{
-    return r->count[SYNC_CONFLICT] + r->count[SYNC_SENSITIVE] + r->count[SYNC_REFUSED] +
-           r->count[SYNC_FAILED];
-}
-
 static void describe_left(struct salvage *x, const struct sync_report *r)
 {
     static const enum sync_action left[] = { SYNC_CONFLICT, SYNC_SENSITIVE, SYNC_REFUSED,
                                              SYNC_FAILED };
-    unsigned long long n = salvage_left(r);
+    unsigned long long n = 0;
     int at;
 
+    for (size_t i = 0; i < COUNT_OF(left); i++)
+        n += r->count[left[i]];
     if (!n)
         return;
     at = snprintf(x->why, sizeof x->why, "%llu change%s of the workspace %s not brought back (", n,

@@ -41,7 +41,4 @@ bool salvage_resume(struct sandbox *s);
  * storing it. */
 bool salvage_note_pause(struct sandbox *s);
 
-/* How many changes a sync did not bring to the host. */
-uint64_t salvage_left(const struct sync_report *r);
-
 #endif

@@ -72,23 +72,13 @@ void sandbox_teardown(struct sandbox *s, void (*after)(struct sandbox *s))
     }
 }
 
-static void record_actuals(struct sandbox *s, const struct backend_report *rep)
-{
-    int64_t from = s->record.ready_ns ? s->record.ready_ns : s->record.created_ns;
-
-    s->detail.has_actuals = true;
-    s->detail.actuals.wall_ns = clock_wall() > from ? clock_wall() - from : 0;
-    s->detail.actuals.cpu_ns = rep->cpu_ns;
-    s->detail.actuals.peak_bytes = rep->peak_bytes;
-    s->detail.actuals.oom_kills = rep->oom_kills;
-}
-
 void sandbox_on_torn_down(struct backend_box *b, int r, const struct err *e,
                           const struct backend_report *rep)
 {
     struct sandbox *s = b->owner;
     int64_t wait =
         ++s->tries < TEARDOWN_TRIES ? RETRY_FIRST_MS * NS_PER_MS : RETRY_LATER_S * NS_PER_S;
+    int64_t from = s->record.ready_ns ? s->record.ready_ns : s->record.created_ns;
 
     if (r < 0) {
         LOG(WARN, "sandbox.leftover", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
@@ -99,8 +89,13 @@ void sandbox_on_torn_down(struct backend_box *b, int r, const struct err *e,
         loop_timer_start(s->control->loop, &s->retry, clock_mono() + wait, on_teardown_retry, NULL);
         return;
     }
-    if (rep)
-        record_actuals(s, rep);
+    if (rep) {
+        s->detail.has_actuals = true;
+        s->detail.actuals.wall_ns = clock_wall() > from ? clock_wall() - from : 0;
+        s->detail.actuals.cpu_ns = rep->cpu_ns;
+        s->detail.actuals.peak_bytes = rep->peak_bytes;
+        s->detail.actuals.oom_kills = rep->oom_kills;
+    }
     processes_lost(s);
     s->box = NULL;
     b->ops->box_free(b);

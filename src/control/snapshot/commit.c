@@ -105,17 +105,6 @@ static void store_committed_image(struct image_commit *x)
 
 /* --- its configuration --- */
 
-static int write_diff_id(const struct image_commit *x, size_t i, char out[static OCI_DIGEST_MAX])
-{
-    if (layer_is_captured(x->layers.p[i]))
-        return str_copy(str_from(layer_digest(x->sandbox->control, x->layers.p[i])), out,
-                        OCI_DIGEST_MAX)
-                   ? 0
-                   : -1;
-    snprintf(out, OCI_DIGEST_MAX, "sha256:%s", x->layers.p[i] + sizeof "sha256-" - 1);
-    return 0;
-}
-
 static const char *choose_own(const char *own, const char *image)
 {
     return own && own[0] ? own : image;
@@ -158,10 +147,14 @@ static int write_commit_config(struct image_commit *x, struct err *e)
     json_field_cstr(&w, "type", "layers");
     json_field_begin_array(&w, "diff_ids");
     for (size_t i = x->layers.n; i-- > 0;) {
+        const char *name = x->layers.p[i];
         char id[OCI_DIGEST_MAX];
 
-        if (write_diff_id(x, i, id) >= 0)
-            json_put_str(&w, str_from(id));
+        if (layer_is_captured(name))
+            snprintf(id, sizeof id, "%s", layer_digest(x->sandbox->control, name));
+        else
+            snprintf(id, sizeof id, "sha256:%s", name + sizeof "sha256-" - 1);
+        json_put_str(&w, str_from(id));
     }
     json_end_array(&w);
     json_end_object(&w);

@@ -191,7 +191,7 @@ static int choose_layer_name(struct import_op *op, size_t i, const char **ret, s
     char id[ID_MAX];
     int r;
 
-    if (manifest_is_image(op->manifest_, i) && images_have(op->control_, l->image)) {
+    if (manifest_is_image(op->manifest_, i) && layer_on_record(op->control_, l->image)) {
         *ret = l->image;
         return 0;
     }
@@ -254,25 +254,21 @@ static int start_import_job(struct import_op *op, struct err *e)
 
 /* --- its manifest --- */
 
-static int read_import_manifest(struct import_op *op, struct err *e)
-{
-    char *room = arena_alloc(&op->arena_, MANIFEST_MAX);
-    ssize_t n = room ? pread(op->text_, room, MANIFEST_MAX, 0) : -1;
-
-    op->manifest_ = arena_alloc(&op->arena_, sizeof *op->manifest_);
-    if (n < 0 || !op->manifest_)
-        return err_sys(e, "reading the manifest");
-    return snapshot_manifest_read((struct str){ room, (size_t)n }, &op->arena_, op->manifest_, e);
-}
-
 static void on_manifest_extracted(struct layer_job *j, int r, const struct err *e,
                                   const struct layers_said *said)
 {
     struct import_op *op = container_of(j, struct import_op, job_);
     struct err why;
+    char *room;
+    ssize_t n;
 
     if (r >= 0) {
-        r = read_import_manifest(op, &why);
+        room = arena_alloc(&op->arena_, MANIFEST_MAX);
+        n = room ? pread(op->text_, room, MANIFEST_MAX, 0) : -1;
+        op->manifest_ = arena_alloc(&op->arena_, sizeof *op->manifest_);
+        r = n < 0 || !op->manifest_ ? err_sys(&why, "reading the manifest")
+                                    : snapshot_manifest_read((struct str){ room, (size_t)n },
+                                                             &op->arena_, op->manifest_, &why);
         r = r < 0 ? r : choose_layer_names(op, &why);
         r = r < 0 ? r : start_import_job(op, &why);
         e = &why;

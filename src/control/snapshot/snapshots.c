@@ -61,27 +61,22 @@ static int parse_snapshot_texts(struct snapshot *s, struct err *e)
     return r < 0 ? r : parse_layer_names(s, x->base, LAYERS_STACK_MAX, &s->base.layers, e);
 }
 
-/* Copies everything that the record points to. */
-static bool copy_snapshot_texts(struct snapshot *s)
-{
-    struct snapshot_record *r = &s->record;
-    struct str *const texts[] = { &r->image, &r->layers, &r->base, &r->digest, &r->config };
-
-    for (size_t i = 0; i < COUNT_OF(texts); i++)
-        if (!(texts[i]->p = arena_dup(&s->arena, *texts[i])))
-            return false;
-    return json_map_copy(&r->labels, &s->arena);
-}
-
 int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct err *e)
 {
     struct snapshot *s = new0(sizeof *s);
+    struct snapshot_record *own = &s->record;
+    struct str *const texts[] = { &own->image, &own->layers, &own->base, &own->digest,
+                                  &own->config };
+    bool fits = true;
     int x;
 
-    s->record = *r;
+    *own = *r;
     arena_init(&s->arena, SNAPSHOT_ARENA_MAX);
-    x = copy_snapshot_texts(s) ? parse_snapshot_texts(s, e)
-                               : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
+    for (size_t i = 0; fits && i < COUNT_OF(texts); i++)
+        fits = (texts[i]->p = arena_dup(&s->arena, *texts[i]));
+    x = fits && json_map_copy(&own->labels, &s->arena)
+            ? parse_snapshot_texts(s, e)
+            : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
     if (x < 0) {
         snapshot_free(s);
         return x;
