@@ -215,6 +215,18 @@ static bool open_next_part(const struct control *c, struct log_reading *g)
     return true;
 }
 
+static void begin_log(const struct control *c, struct log_reading *g)
+{
+    g->opened = true;
+    g->missing = !open_log_parts(c, g);
+    g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
+    if (g->head.genuine) {
+        g->chain.cut.seq = g->head.cut_seq;
+        memcpy(g->chain.cut.digest, g->head.cut_digest, CHAIN_SIZE);
+    }
+    g->chain.anchors = g->anchors;
+}
+
 static void run_reading(struct thread_job *j)
 {
     static _Thread_local char piece[PIECE];
@@ -223,16 +235,8 @@ static void run_reading(struct thread_job *j)
     struct log_reading *g = &x->reading;
     size_t left = FILE_STEP;
 
-    if (!g->opened) {
-        g->opened = true;
-        g->missing = !open_log_parts(c, g);
-        g->chain.key = store_ledger_key(c->store) ? g->key : NULL;
-        if (g->head.genuine) {
-            g->chain.cut.seq = g->head.cut_seq;
-            memcpy(g->chain.cut.digest, g->head.cut_digest, CHAIN_SIZE);
-        }
-        g->chain.anchors = g->anchors;
-    }
+    if (!g->opened)
+        begin_log(c, g);
     while (left && g->at_part < g->parts.n) {
         ssize_t n = 0;
 
