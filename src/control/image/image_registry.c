@@ -212,6 +212,16 @@ static void retry_get(struct registry_get *g, const struct err *e)
                      clock_mono() + (GET_RETRY_NS << (g->tries_ - 1)), on_get_retry, NULL);
 }
 
+/* True: no answer came, so that it is retried, or has failed. */
+static bool end_failed_get(struct registry_get *g, const struct fetch_answer *a)
+{
+    if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT)
+        retry_get(g, &a->err);
+    else if (a->err.code)
+        finish_get(g, -(int)a->err.code, &a->err, NULL);
+    return a->err.code;
+}
+
 static int on_registry_piece(struct fetch_request *q, const struct fetch_answer *head,
                              struct str piece, struct err *e)
 {
@@ -331,14 +341,8 @@ static void on_bearer_token(struct fetch_request *q, const struct fetch_answer *
     struct err e;
     int r;
 
-    if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
-        retry_get(g, &a->err);
+    if (end_failed_get(g, a))
         return;
-    }
-    if (a->err.code) {
-        finish_get(g, -(int)a->err.code, &a->err, NULL);
-        return;
-    }
     if (a->status == 200)
         r = parse_bearer_token(g->registry, a->body, &e);
     else
@@ -476,18 +480,12 @@ static void on_registry_answer(struct fetch_request *q, const struct fetch_answe
     struct err e;
     int r;
 
-    if (a->err.code == ERR_UPSTREAM || a->err.code == ERR_TIMEOUT) {
-        retry_get(g, &a->err);
-        return;
-    }
     if (a->err.code == ERR_DENIED && is_registry_origin(g->registry, g->url_)) {
         fail_private_address(g);
         return;
     }
-    if (a->err.code) {
-        finish_get(g, -(int)a->err.code, &a->err, NULL);
+    if (end_failed_get(g, a))
         return;
-    }
     if (a->status == 200 || (a->status == 206 && g->from)) {
         finish_get(g, 0, NULL, a);
         return;
