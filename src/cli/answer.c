@@ -114,20 +114,6 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX])
         out[0] = '\0';
 }
 
-unsigned long long answer_number(const struct api_call *c, const char *path)
-{
-    const struct json *v = show_at(c->answer, path);
-
-    return v && v->type == JSON_INT && v->i > 0 ? (unsigned long long)v->i : 0;
-}
-
-bool answer_is(const struct api_call *c, const char *path)
-{
-    const struct json *v = show_at(c->answer, path);
-
-    return v && v->type == JSON_BOOL && v->b;
-}
-
 int answer_print_row(const void *user, const struct json *row, struct err *e)
 {
     const struct answer_kind *k = user;

@@ -29,16 +29,10 @@ int answer_record(const struct api_call *c, const struct json *v, const struct a
 int answer_done(const struct api_call *c, const struct json *tree, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether the answer has this member, and it is true. */
-bool answer_is(const struct api_call *c, const char *path);
-
 /* How long the sandbox was frozen for the request: "stood still for 3.2 ms", or "" if it was
  * not. */
 enum { ANSWER_PAUSE_MAX = 64 };
 void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
-
-/* A whole number of the answer; 0 if it is not there. */
-unsigned long long answer_number(const struct api_call *c, const char *path);
 
 /* Flushes stdout. EXIT_TOOL_FAILED, after a message, if the output could not be written. */
 int answer_flush(const struct api_call *c);

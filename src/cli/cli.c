@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 #define VERB_ROW(name) &verb_##name,
@@ -92,6 +91,21 @@ static bool is_help_word(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+static int run_verb(const struct verb *v, int argc, char **argv)
+{
+    static void *options; /* as long as we live: options refer to each other */
+    AUTO(api_call_done) struct api_call c;
+    int status;
+
+    options = new0(v->options_size ? v->options_size : sizeof(struct common));
+    if (v->defaults)
+        memcpy(options, v->defaults, v->options_size);
+    api_call_init(&c, v, options, "GET");
+    if (!verb_parse(v, &argc, &argv, options, &status))
+        return status;
+    return (v->run ? v->run : request_run)(&c, options, argc, argv);
+}
+
 int cli_main(int argc, char **argv)
 {
     const struct verb *v;
@@ -114,5 +128,5 @@ int cli_main(int argc, char **argv)
         return 0;
     if (!v)
         return verb_unknown(argv[1]);
-    return (v->run ? v->run : request_run)(v, argc - words, argv + words);
+    return run_verb(v, argc - words, argv + words);
 }

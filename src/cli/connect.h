@@ -4,10 +4,8 @@
 #define CLI_CONNECT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/err.h"
-#include "base/str.h"
 
 enum {
     CONTACT_PATH_MAX = 108, /* of a unix socket, with its NUL */

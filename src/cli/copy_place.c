@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/copy_place.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"

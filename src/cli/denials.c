@@ -2,7 +2,6 @@
 #include "cli/denials.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,13 +13,6 @@
 #include "lib/json/reader.h"
 
 enum { ACTION_DENIED = 2, LINE_MEMORY = 256 << 10, TEXT_MAX = 4096 };
-
-static int64_t number_at(const struct json *v, const char *path, int64_t otherwise)
-{
-    const struct json *found = show_at(v, path);
-
-    return found && found->type == JSON_INT ? found->i : otherwise;
-}
 
 static bool is_same_denial(const struct denial *a, const struct denial *b)
 {
@@ -51,19 +43,19 @@ void denials_add(struct denials *d, struct str line)
     int64_t port, times;
 
     if (json_read(line, limits, &a, &event, NULL) < 0 ||
-        number_at(event, "action_id", 0) != ACTION_DENIED)
+        show_int(event, "action_id", 0) != ACTION_DENIED)
         return;
     host = show_string(event, "dst_endpoint.hostname");
     if (!host.n)
         host = show_string(event, "dst_endpoint.ip");
     if (host.n)
         str_copy(host, new.host, sizeof new.host);
-    port = number_at(event, "dst_endpoint.port", 0);
+    port = show_int(event, "dst_endpoint.port", 0);
     new.port = port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
     host = show_string(event, "status_code");
     if (host.n)
         str_copy(host, new.code, sizeof new.code);
-    times = number_at(event, "count", 1);
+    times = show_int(event, "count", 1);
     new.count = times > 0 ? (uint64_t)times : 1;
     count_shown_denial(d, &new);
 }

@@ -15,16 +15,21 @@ void ending_timed_out(int64_t timeout_ns)
         cli_report("timed out");
 }
 
+void ending_limit(uint64_t limit, char out[static ENDING_LIMIT_MAX])
+{
+    char size[24];
+
+    units_show_bytes(limit, size);
+    snprintf(out, ENDING_LIMIT_MAX, limit ? " (limit %s)" : "", size);
+}
+
 void ending_memory(const struct ending_memory *m, bool quiet)
 {
-    char size[24] = "", limit[40] = "";
+    char limit[ENDING_LIMIT_MAX];
 
     if (!m->kills || (quiet && !m->killed))
         return;
-    if (m->limit) {
-        units_show_bytes(m->limit, size);
-        snprintf(limit, sizeof limit, " (limit %s)", size);
-    }
+    ending_limit(m->limit, limit);
     if (m->killed)
         cli_report("killed: out of memory%s", limit);
     else

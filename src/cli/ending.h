@@ -16,4 +16,7 @@ struct ending_memory {
 };
 void ending_memory(const struct ending_memory *m, bool quiet); /* quiet: no notes */
 
+enum { ENDING_LIMIT_MAX = 40 };
+void ending_limit(uint64_t limit, char out[static ENDING_LIMIT_MAX]); /* " (limit 64M)"; 0: "" */
+
 #endif

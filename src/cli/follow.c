@@ -7,7 +7,6 @@
 #include "base/own.h"
 #include "base/rfc3339.h"
 #include "cli/answer.h"
-#include "cli/time_text.h"
 
 static int request_events(const struct follow *f, int64_t from, int most, bool wait,
                           struct api_call *c)
@@ -31,21 +30,18 @@ static int request_events(const struct follow *f, int64_t from, int most, bool w
 
 int follow_next(struct follow *f, bool wait, struct api_call *c, const struct json **ret)
 {
-    const struct json *next;
+    int64_t at;
     int status = request_events(f, f->after, FOLLOW_PAGE, wait, c);
 
     if (status)
         return status;
     *ret = answer_rows(c->answer, &kind_event);
-    next = show_at(c->answer, "next");
-    if (next && next->type == JSON_INT && next->i > f->after)
-        f->after = next->i;
+    at = show_int(c->answer, "next", f->after);
     for (const struct json *event = json_first(*ret); event != json_end(*ret); event++) {
-        const struct json *seq = show_at(event, "seq");
-
-        if (seq && seq->type == JSON_INT && seq->i > f->after)
-            f->after = seq->i;
+        f->after = at > f->after ? at : f->after;
+        at = show_int(event, "seq", f->after);
     }
+    f->after = at > f->after ? at : f->after;
     return 0;
 }
 
@@ -62,8 +58,8 @@ static int test_event_position(const struct follow *f, const struct event_positi
                                int64_t at, bool *ret_is, int64_t *ret)
 {
     AUTO(api_call_done) struct api_call c;
-    const struct json *events, *first, *seq;
-    int64_t time_ns = INT64_MIN;
+    const struct json *events, *first;
+    int64_t time_ns = INT64_MIN, seq;
     int status = request_events(f, at, p->most, false, &c);
 
     *ret_is = false;
@@ -74,12 +70,12 @@ static int test_event_position(const struct follow *f, const struct event_positi
     first = json_first(events);
     if (json_end(events) - first < p->most)
         return 0;
-    seq = show_at(first, "seq");
+    seq = show_int(first, "seq", at);
     if (p->before != INT64_MAX && !rfc3339_parse(show_string(first, "time"), &time_ns))
         time_ns = INT64_MAX;
     *ret_is = time_ns < p->before;
-    if (*ret_is && seq && seq->type == JSON_INT && seq->i > at)
-        *ret = seq->i - 1;
+    if (*ret_is && seq > at)
+        *ret = seq - 1;
     return 0;
 }
 

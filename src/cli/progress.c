@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/own.h"
 #include "cli/verb.h"
 
 enum { FIRST_MS = 300, AGAIN_MS = 500, LINE = 160, STEP = 32, BAR = 20 };

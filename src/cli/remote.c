@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -88,50 +87,28 @@ static void fail_remote(struct remote *r, const struct err *e)
 
 /* --- Messages of the daemon --- */
 
-static bool is_event_flag_set(const struct json *event, const char *name)
-{
-    const struct json *v = show_at(event, name);
-
-    return v && v->type == JSON_BOOL && v->b;
-}
-
 int remote_status(const struct json *exited)
 {
-    const struct json *code = show_at(exited, "exit_code");
+    int64_t code = show_int(exited, "exit_code", -1);
     struct str signal = show_string(exited, "signal");
 
-    if (is_event_flag_set(exited, "timed_out"))
+    if (show_true(exited, "timed_out"))
         return EXIT_TIMED_OUT;
     if (signal.n)
         return EXIT_SIGNALLED + signal_number(signal);
-    return code && code->type == JSON_INT && code->i >= 0 && code->i <= 255 ? (int)code->i
-                                                                            : EXIT_TOOL_FAILED;
-}
-
-static uint64_t event_number(const struct json *event, const char *name)
-{
-    const struct json *v = show_at(event, name);
-
-    return v && v->type == JSON_INT && v->i > 0 ? (uint64_t)v->i : 0;
-}
-
-static void receive_start(struct remote *r, const struct json *event, uint64_t process)
-{
-    r->process = process;
-    if (r->record)
-        run_record_of(r->record, show_string(event, "sandbox_id"));
+    return code >= 0 && code <= 255 ? (int)code : EXIT_TOOL_FAILED;
 }
 
 static void receive_exit(struct remote *r, const struct json *event)
 {
-    uint64_t kills = event_number(event, "oom_kills");
+    uint64_t kills = show_count(event, "oom_kills");
 
     end_remote(r, remote_status(event));
-    r->timed_out = is_event_flag_set(event, "timed_out");
+    r->timed_out = show_true(event, "timed_out");
     r->memory = (struct ending_memory){ .kills = kills > UINT32_MAX ? UINT32_MAX : (uint32_t)kills,
-                                        .limit = event_number(event, "memory_limit"),
+                                        .limit = show_count(event, "memory_limit"),
                                         .killed = r->status == EXIT_SIGNALLED + SIGKILL ||
-                                                  is_event_flag_set(event, "lost") };
+                                                  show_true(event, "lost") };
 }
 
 static void receive_problem(struct remote *r, const struct json *event)
@@ -148,7 +125,7 @@ static void receive_event(struct remote *r, struct str text)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(16 * EVENT_MAX);
     struct json_limits limits = { .bytes = EVENT_MAX, .depth = 16 };
-    const struct json *event, *number;
+    const struct json *event;
     struct err e;
     struct str name;
 
@@ -157,13 +134,15 @@ static void receive_event(struct remote *r, struct str text)
         return;
     }
     name = show_string(event, "event");
-    number = show_at(event, "process.process");
-    if (str_eq(name, STR("started")) && number && number->type == JSON_INT)
-        receive_start(r, event, (uint64_t)number->i);
-    else if (str_eq(name, STR("exited")))
+    if (str_eq(name, STR("started"))) {
+        r->process = show_count(event, "process.process");
+        if (r->record)
+            str_copy(show_string(event, "sandbox_id"), r->record->sandbox, ID_MAX);
+    } else if (str_eq(name, STR("exited"))) {
         receive_exit(r, event);
-    else if (str_eq(name, STR("error")))
+    } else if (str_eq(name, STR("error"))) {
         receive_problem(r, event);
+    }
 }
 
 static void report_lost_connection(struct remote *r, struct err *e)
@@ -663,8 +642,8 @@ bool remote_run(const struct verb *v, const struct run_request *q,
     remote_init(&r, v, &common, "", q->process.tty);
     r.quiet = quiet;
     r.timeout_ns = q->process.timeout_ns;
-    if (network && run_record_open(&record, network, NULL) < 0)
-        return false;
+    if (network && network_log_open(network, &record.log, NULL) < 0)
+        return false; /* a run whose record cannot be kept does not begin */
     if (network) {
         r.record = &record;
         request.egress = network_options_request(network, &policy);

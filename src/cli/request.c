@@ -173,8 +173,6 @@ static int write_request(struct api_call *c, void *options, char **argv)
         json_end_object(&c->json);
     c->doing = q->doing;
     c->lines = q->lines;
-    if (q->patient)
-        c->patience = 0;
     return 0;
 }
 
@@ -202,29 +200,25 @@ static int perform_request(struct api_call *c, const void *options, char **argv)
     return status == 0 && q->finish ? q->finish(c, argv) : status;
 }
 
-int request_run(const struct verb *v, int argc, char **argv)
+int request_run(struct api_call *c, void *options, int argc, char **argv)
 {
-    const struct verb_request *q = v->request;
-    AUTO_FREE void *options = new0(q->options_size ? q->options_size : sizeof(struct common));
     AUTO(body_file_done) struct body_file file = BODY_FILE_NONE;
-    AUTO(api_call_done) struct api_call c;
-    int status;
+    int status = 0;
 
-    api_call_init(&c, v, options, q->method);
-    if (!verb_parse(v, &argc, &argv, options, &status))
-        return status;
-    if (q->body > BODY_JSON)
-        status = attach_body_file(&c, &file, argv[argc - 1]);
+    c->method = c->verb->request->method;
+    if (c->verb->request->body > BODY_JSON)
+        status = attach_body_file(c, &file, argv[argc - 1]);
     if (status == 0)
-        status = write_request(&c, options, argv);
-    return status ? status : perform_request(&c, options, argv);
+        status = write_request(c, options, argv);
+    return status ? status : perform_request(c, options, argv);
 }
 
 /* --- printers that several verbs share --- */
 
 int request_print_verified(const struct api_call *c, const void *options, char **argv)
 {
-    unsigned long long all = answer_number(c, "layers"), first = answer_number(c, "first_time");
+    unsigned long long all = show_count(c->answer, "layers"),
+                       first = show_count(c->answer, "first_time");
     char also[80] = "";
 
     if (first == all)
@@ -240,12 +234,12 @@ int request_print_validated(const struct api_call *c, const void *options, char 
 {
     const struct verb_request *q = c->verb->request;
 
-    if (answer_is(c, "valid"))
+    if (show_true(c->answer, "valid"))
         return answer_done(c, c->answer, "%s is valid", argv[0]);
     return (q->list ? answer_list : answer_record)(c, c->answer, q->kind);
 }
 
 int request_finish_validated(const struct api_call *c, char **argv)
 {
-    return answer_is(c, "valid") ? 0 : EXIT_REPORTED;
+    return show_true(c->answer, "valid") ? 0 : EXIT_REPORTED;
 }

@@ -28,15 +28,12 @@ struct verb_request {
     const char *query;      /* the query parameter for the argument behind those; NULL: none */
     const char *members[2]; /* BODY_JSON: members for the arguments behind that */
     enum request_body body;
-    size_t
-        options_size; /* of the verb's options, which begin with a struct common; 0: that alone */
     /* Checks and completes the options, and adds to the request what the row cannot say; with
      * BODY_JSON the object at c->json is open. A result other than 0 is the exit status, after a
      * message. */
     int (*prepare)(struct api_call *c, void *options, char **argv);
     const char *doing; /* shown while it lasts */
     bool lines;        /* … also without a terminal */
-    bool patient;      /* waits without end for a sign of life */
 
     const struct answer_kind *kind;
     bool list;        /* it answers with rows */
@@ -48,14 +45,15 @@ struct verb_request {
     int (*finish)(const struct api_call *c, char **argv);
 };
 
-#define REQUEST(...)                                                                               \
-    .request = &(const struct verb_request)                                                        \
+#define REQUEST_AS(flags_, ...)                                                                    \
+    .flags = (flags_), .request = &(const struct verb_request)                                     \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
+#define REQUEST(...) REQUEST_AS(VERB_ASKS, __VA_ARGS__)
 
-/* Runs v->request; a verb.run. */
-int request_run(const struct verb *v, int argc, char **argv);
+/* Runs the request of c->verb; a verb.run. */
+int request_run(struct api_call *c, void *options, int argc, char **argv);
 
 /* Printers for answers about layers that were hashed again … */
 int request_print_verified(const struct api_call *c, const void *options, char **argv);

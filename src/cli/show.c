@@ -3,10 +3,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 
-#include "base/clock.h"
-#include "base/own.h"
 #include "base/rfc3339.h"
 #include "cli/time_text.h"
 #include "lib/json/number.h"
@@ -26,6 +23,25 @@ struct str show_string(const struct json *v, const char *path)
 {
     v = show_at(v, path);
     return v && v->type == JSON_STR ? v->s : (struct str){ NULL, 0 };
+}
+
+int64_t show_int(const struct json *v, const char *path, int64_t otherwise)
+{
+    v = show_at(v, path);
+    return v && v->type == JSON_INT ? v->i : otherwise;
+}
+
+unsigned long long show_count(const struct json *v, const char *path)
+{
+    int64_t n = show_int(v, path, 0);
+
+    return n > 0 ? (unsigned long long)n : 0;
+}
+
+bool show_true(const struct json *v, const char *path)
+{
+    v = show_at(v, path);
+    return v && v->type == JSON_BOOL && v->b;
 }
 
 /* "a, b" or "k=v, k=v". */
@@ -173,28 +189,19 @@ void show_command(const struct json *v, int64_t now, struct buf *out)
     }
 }
 
-static bool is_json_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && v->b;
-}
-
 bool show_is_oom(const struct json *end)
 {
-    const struct json *kills = show_at(end, "oom_kills"), *code = show_at(end, "exit_code");
-
-    return kills && kills->type == JSON_INT && kills->i > 0 &&
-           (str_eq(show_string(end, "signal"), STR("KILL")) ||
-            (code && code->type == JSON_INT && code->i == 128 + SIGKILL));
+    return show_count(end, "oom_kills") && (str_eq(show_string(end, "signal"), STR("KILL")) ||
+                                            show_count(end, "exit_code") == 128 + SIGKILL);
 }
 
 void show_outcome(const struct json *v, int64_t now, struct buf *out)
 {
     struct str state = show_string(v, "state"), signal = show_string(v, "signal");
-    const struct json *code = show_at(v, "exit_code");
 
     if (!str_eq(state, STR("exited"))) {
         buf_add(out, state);
-    } else if (is_json_true(show_at(v, "timed_out"))) {
+    } else if (show_true(v, "timed_out")) {
         buf_add(out, STR("timed out"));
     } else if (show_is_oom(v)) {
         buf_add(out, STR("out of memory"));
@@ -202,6 +209,6 @@ void show_outcome(const struct json *v, int64_t now, struct buf *out)
         buf_addf(out, "signal " STR_FMT, STR_ARG(signal));
     } else {
         buf_add(out, STR("exit "));
-        show_text(code, now, out);
+        show_text(show_at(v, "exit_code"), now, out);
     }
 }

@@ -27,5 +27,9 @@ const struct json *show_at(const struct json *v, const char *path);
 
 /* The string at the path; p == NULL if it is absent. */
 struct str show_string(const struct json *v, const char *path);
+/* The whole number at the path, … */
+int64_t show_int(const struct json *v, const char *path, int64_t otherwise);
+unsigned long long show_count(const struct json *v, const char *path); /* … or 0 if it is below */
+bool show_true(const struct json *v, const char *path); /* whether true is at the path */
 
 #endif

@@ -2,7 +2,6 @@
 #include "cli/tar_rename.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/own.h"
 #include "base/io.h"

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/unsynced.h"
 
-#include <stdio.h>
-
-#include "base/own.h"
-#include "cli/verbs/verbs.h"
-
 void unsynced_explain(const struct api_call *c, const char *id)
 {
     if (!c->problem || !show_at(c->problem, "changes"))

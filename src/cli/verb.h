@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/own.h"
 #include "cli/status.h"
 
 /* The kind of values that a shell completes. */
@@ -97,27 +98,36 @@ enum format common_format(const struct common *c);
 
 enum { ARGUMENTS_ANY = 1 << 20 };
 
+struct api_call;
 struct verb_request;
 
 struct verb {
-    const char *name;      /* "create"; "profiles list" has two words */
+    const char *name; /* "create"; "profiles list" has two words */
+    /* ARGUMENTS(): */
     const char *arguments; /* "[--] COMMAND [ARGUMENT…]"; NULL: none */
-    const char *summary;   /* one line */
+    struct {
+        int least, most;
+    } n_arguments;
+    enum complete complete;
+    const char *summary; /* one line */
     /* Text below the options in --help: paragraphs, one of which may begin with "Exit status:".
      * Lines that begin with blanks are commands; those at the end are the examples. */
     const char *text;
+    /* OPTIONS(): */
     const struct option_spec *options;
     size_t n_options;
-    /* Either what it does, where argv[0] is the verb and the result is the exit status … */
-    int (*run)(const struct verb *v, int argc, char **argv);
+    size_t options_size;  /* of the struct for their values; 0: a struct common */
+    const void *defaults; /* such a struct; NULL: all zero */
+    /* Either what it does with its options and arguments (ended by NULL): the exit status. `c` is a
+     * GET request that has no path yet … */
+    int (*run)(struct api_call *c, void *options, int argc, char **argv);
     const struct verb_request *request; /* … or the one request that it is (cli/request.h) */
     unsigned flags;                     /* enum verb_flags */
-    struct {
-        int least, most; /* for verb_parse() */
-    } n_arguments;
-    enum complete complete; /* of the arguments */
 };
-#define OPTIONS(table) .options = table, .n_options = COUNT_OF(table)
+#define ARGUMENTS(text, least, most, what)                                                         \
+    .arguments = (text), .n_arguments = { least, most }, .complete = (what)
+#define OPTIONS(table, type)                                                                       \
+    .options = (table), .n_options = COUNT_OF(table), .options_size = sizeof(type)
 
 /* All verbs, in the order of the help; ended by NULL. */
 extern const struct verb *const cli_verbs[];
@@ -130,11 +140,8 @@ const struct verb *verb_find(int argc, char **argv, int *ret_words);
 const struct option_spec *verb_option(const struct verb *v, size_t i);
 
 /* Reads options up to "--" or, with VERB_COMMAND, up to the first argument; otherwise arguments may
- * come before options and are moved behind them. Returns the index of the first argument, -1 after
- * printing an error, or 0 after printing the help. */
-int verb_options(const struct verb *v, int argc, char **argv, void *options);
-
-/* The same, and checks the number of arguments: true, and argv are the arguments alone and *ret_status is 0; or false, and *ret_status is what to exit with. */
+ * come before options. Checks the number of arguments. True: argv are the arguments alone and
+ * *ret_status is 0. False: *ret_status is the exit status, after a message or the help. */
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status);
 
 /* Prints a usage error with the verb's name in front, and returns its exit status. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon: reads its configuration, opens what needs the rights it was started with, then splits
  * into the monitor, which keeps them, and the control plane, which gives them up. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>

@@ -2,7 +2,6 @@
 #include "cli/run/attack_bait.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "cli/run/helper.h"
+#include "cli/show.h"
 #include "cli/verb.h"
 #include "lib/json/bind.h"
 #include "lib/json/reader.h"
@@ -42,13 +43,6 @@ static const struct json_field answer_fields[] = {
     { "findings", JSON_KIND_ANY, JSON_AT(struct hook_answer, findings) },
 };
 
-static struct str hook_member_text(const struct json *object, struct str key)
-{
-    const struct json *v = json_get(object, key);
-
-    return v && v->type == JSON_STR ? v->s : STR("");
-}
-
 /* Prints findings that are at least as severe as `block` and returns their number. Entries without
  * a known severity are ignored. */
 static int judge_findings(const struct json *list, enum scan_severity block, struct err *e)
@@ -58,8 +52,7 @@ static int judge_findings(const struct json *list, enum scan_severity block, str
     if (list->type != JSON_ARRAY || json_end(list) - json_first(list) > FINDINGS_MAX)
         return err_set(e, ERR_INVALID, "findings: must be a list of at most %d", FINDINGS_MAX);
     for (const struct json *f = json_first(list); f != json_end(list); f++) {
-        struct str severity =
-            f->type == JSON_OBJECT ? hook_member_text(f, STR("severity")) : STR("");
+        struct str severity = show_string(f, "severity");
         unsigned i = 0;
 
         while (scan_severities[i] && !str_eq(severity, str_from(scan_severities[i])))
@@ -71,8 +64,7 @@ static int judge_findings(const struct json *list, enum scan_severity block, str
             continue;
         denied++;
         cli_report("%s: " STR_FMT " (" STR_FMT ")", scan_severities[i],
-                   STR_ARG(hook_member_text(f, STR("message"))),
-                   STR_ARG(hook_member_text(f, STR("rule"))));
+                   STR_ARG(show_string(f, "message")), STR_ARG(show_string(f, "rule")));
     }
     return denied;
 }

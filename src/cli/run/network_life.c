@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the private egress worker: one that died or hangs is replaced, with the listeners,
  * the policy and the record of the one before. Meanwhile connections do not hang. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -87,15 +86,15 @@ static void read_chain_position(struct str line, struct wire_add *ret)
     AUTO(arena_done) struct arena a = ARENA_INIT(TAIL_MEMORY);
     const struct json_limits limits = { .bytes = TAIL_MAX, .depth = 8 };
     unsigned char digest[WIRE_DIGEST] = { 0 };
-    const struct json *event, *seq;
+    const struct json *event;
+    unsigned long long seq;
 
     if (json_read(line, limits, &a, &event, NULL) < 0)
         return;
-    seq = show_at(event, "unmapped.seq");
-    if (!seq || seq->type != JSON_INT || seq->i <= 0 ||
-        !read_digest(show_string(event, "unmapped.chain"), digest))
+    seq = show_count(event, "unmapped.seq");
+    if (!seq || !read_digest(show_string(event, "unmapped.chain"), digest))
         return;
-    ret->chain_seq = (uint64_t)seq->i;
+    ret->chain_seq = seq;
     memcpy(ret->chain_digest, digest, sizeof digest);
 }
 

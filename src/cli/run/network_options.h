@@ -26,7 +26,7 @@ struct network_options {
 
 #define NETWORK_OPTIONS_NONE                                                                       \
     {                                                                                              \
-        .text = BUF_INIT(TEXT_FILE_MAX)                                                            \
+        .text = {.max = TEXT_FILE_MAX }                                                            \
     }
 
 /* Whether there is to be a network. */

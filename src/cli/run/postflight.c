@@ -7,6 +7,7 @@
 
 #include "base/own.h"
 #include "cli/run/helper.h"
+#include "cli/show.h"
 #include "cli/state_dir.h"
 #include "cli/run/untrusted.h"
 #include "cli/verb.h"
@@ -39,18 +40,11 @@ static int list_output(const struct postflight *p, const char *dir, struct arena
     return r < 0 ? r : json_read(buf_str(&text), limits, a, ret, e);
 }
 
-static struct str listed_text(const struct json *v, struct str key)
-{
-    const struct json *m = json_get(v, key);
-
-    return m && m->type == JSON_STR ? m->s : STR("");
-}
-
 /* Size limits are left to a hook that replaces the built-in step; violations that would be
  * dangerous at any destination are not. */
 static bool is_limit(const struct json *violation)
 {
-    struct str rule = listed_text(violation, STR("rule"));
+    struct str rule = show_string(violation, "rule");
 
     return str_eq(rule, STR("size")) || str_eq(rule, STR("files")) || str_eq(rule, STR("bytes"));
 }
@@ -58,7 +52,7 @@ static bool is_limit(const struct json *violation)
 /* Our own rules: none of the output leaves if some of it may not. */
 static int judge_violations(const struct json *listed, bool limits_too, struct err *e)
 {
-    const struct json *v = json_get(listed, STR("violations"));
+    const struct json *v = show_at(listed, "violations");
     bool denied = false;
 
     if (!v)
@@ -68,8 +62,8 @@ static int judge_violations(const struct json *listed, bool limits_too, struct e
             continue;
         denied = true;
         cli_report("output: " STR_FMT ": " STR_FMT " (" STR_FMT ")",
-                   STR_ARG(listed_text(one, STR("path"))), STR_ARG(listed_text(one, STR("reason"))),
-                   STR_ARG(listed_text(one, STR("rule"))));
+                   STR_ARG(show_string(one, "path")), STR_ARG(show_string(one, "reason")),
+                   STR_ARG(show_string(one, "rule")));
     }
     if (denied)
         return err_set(e, ERR_DENIED, "the output does not leave: see above");
@@ -81,8 +75,8 @@ static bool is_of_output(const struct json *change, struct str *ret)
 {
     const struct str top = STR(UNTRUSTED_OUTPUT_INSIDE "/");
 
-    *ret = listed_text(change, STR("path"));
-    if (!str_starts(*ret, top) || str_eq(listed_text(change, STR("change")), STR("deleted")))
+    *ret = show_string(change, "path");
+    if (!str_starts(*ret, top) || str_eq(show_string(change, "change"), STR("deleted")))
         return false;
     *ret = (struct str){ ret->p + top.n, ret->n - top.n };
     return true;
@@ -90,7 +84,7 @@ static bool is_of_output(const struct json *change, struct str *ret)
 
 static int report_output_mismatch(const struct json *file, struct err *e)
 {
-    struct str path = listed_text(file, STR("path"));
+    struct str path = show_string(file, "path");
 
     return err_set(e, ERR_DENIED, "the output is refused: %.*s differs from the sandbox's files",
                    (int)(path.n < 120 ? path.n : 120), path.p);
@@ -107,15 +101,15 @@ static int compare_output_with_layer(const struct json *files, const struct json
     for (const struct json *c = json_first(changes); c != json_end(changes); c++) {
         if (!is_of_output(c, &path))
             continue;
-        for (; f != end && !str_eq(listed_text(f, STR("path")), path); f++)
-            if (str_eq(listed_text(f, STR("change")), STR("added")))
+        for (; f != end && !str_eq(show_string(f, "path"), path); f++)
+            if (str_eq(show_string(f, "change"), STR("added")))
                 return report_output_mismatch(f, e);
-        if (f == end || !str_eq(listed_text(f, STR("sha256")), listed_text(c, STR("sha256"))))
+        if (f == end || !str_eq(show_string(f, "sha256"), show_string(c, "sha256")))
             return report_output_mismatch(c, e);
         f++;
     }
     for (; f != end; f++)
-        if (str_eq(listed_text(f, STR("change")), STR("added")))
+        if (str_eq(show_string(f, "change"), STR("added")))
             return report_output_mismatch(f, e);
     return 0;
 }
@@ -135,9 +129,9 @@ static int run_postflight_hook(const struct postflight *p, const struct json *li
     json_field_str(&w, "step", STR("postflight"));
     json_field_text(&w, "directory", path);
     json_field_int(&w, "status", p->status);
-    json_field_tree(&w, "files", json_get(listed, STR("files")));
-    json_field_tree(&w, "deleted", json_get(listed, STR("deleted")));
-    json_field_tree(&w, "violations", json_get(listed, STR("violations")));
+    json_field_tree(&w, "files", show_at(listed, "files"));
+    json_field_tree(&w, "deleted", show_at(listed, "deleted"));
+    json_field_tree(&w, "violations", show_at(listed, "violations"));
     json_field_tree(&w, "changes", changes);
     json_end_object(&w);
     r = json_writer_finish(&w, e);
@@ -171,13 +165,13 @@ static int write_output_manifest(const struct postflight *p, const struct json *
     json_field_cstr(&w, "made_at", at);
     json_field_begin_object(&w, "program");
     json_field_text(&w, "name", p->program);
-    json_field_str(&w, "sha256", listed_text(program, STR("sha256")));
+    json_field_str(&w, "sha256", show_string(program, "sha256"));
     json_field_int(&w, "status", p->status);
     json_end_object(&w);
     write_step(&w, "preflight", p->preflight);
     write_step(&w, "postflight", post);
-    json_field_tree(&w, "files", json_get(listed, STR("files")));
-    json_field_tree(&w, "deleted", json_get(listed, STR("deleted")));
+    json_field_tree(&w, "files", show_at(listed, "files"));
+    json_field_tree(&w, "deleted", show_at(listed, "deleted"));
     json_field_tree(&w, "changes", changes);
     json_end_object(&w);
     return json_writer_finish(&w, e);
@@ -210,14 +204,14 @@ int postflight_check(const struct postflight *p, struct buf *out, struct err *e)
     if (r >= 0)
         r = judge_violations(listed, false, e);
     if (r >= 0)
-        r = compare_output_with_layer(json_get(listed, STR("files")), changes, e);
+        r = compare_output_with_layer(show_at(listed, "files"), changes, e);
     if (r >= 0)
         r = run_postflight_hook(p, listed, changes, &a, &answer, e);
     if (r >= 0 && answer.built_in)
         r = judge_violations(listed, true, e);
     if (r < 0)
         return r;
-    first = json_first(json_get(program, STR("files")));
+    first = json_first(show_at(program, "files"));
     if (!first)
         return err_set(e, ERR_BUG, "the program is not in its stage");
     r = write_output_manifest(p, first, listed, changes, &answer, &text, e);

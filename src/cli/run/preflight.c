@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/preflight.h"
 
-#include <stdlib.h>
-
 #include "base/own.h"
 #include "cli/verb.h"
 #include "lib/json/reader.h"

@@ -6,19 +6,9 @@
 #include "cli/lines.h"
 #include "base/io.h"
 
-int run_record_open(struct run_record *r, const struct network_options *o, struct err *e)
-{
-    return network_log_open(o, &r->log, e);
-}
-
 void run_record_done(struct run_record *r)
 {
     drop_fd(&r->log);
-}
-
-void run_record_of(struct run_record *r, struct str sandbox)
-{
-    str_copy(sandbox, r->sandbox, sizeof r->sandbox);
 }
 
 static int record_log_piece(struct run_record *r, struct lines *lines, struct str piece,

@@ -19,11 +19,7 @@ struct run_record {
         .log = -1                                                                                  \
     }
 
-/* Opens the file, so that a run whose record cannot be kept does not begin. */
-int run_record_open(struct run_record *r, const struct network_options *o, struct err *e);
 void run_record_done(struct run_record *r);
-
-void run_record_of(struct run_record *r, struct str sandbox); /* whose it is */
 
 /* Fetches the log, and prints the denials unless quiet. Errors have been printed. */
 int run_record_end(struct run_record *r, const struct verb *v, bool quiet);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/verb.h"
 
 enum { PIECE = 64 << 10 };
 #define COLLECT_NS (60 * NS_PER_S)

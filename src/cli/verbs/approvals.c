@@ -2,8 +2,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 #include "lib/http/h1.h"
 
@@ -42,21 +40,16 @@ const struct verb verb_approvals_list = {
     .summary = "list calls of tools that wait for a master",
     .text = "  sandboxer approvals list\n"
             "  sandboxer approvals list --all\n",
-    OPTIONS(list_options),
-    REQUEST("GET", "/v1/approvals", .options_size = sizeof(struct approvals_list_options),
-            .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
+    OPTIONS(list_options, struct approvals_list_options),
+    REQUEST("GET", "/v1/approvals", .kind = &kind, .list = true),
 };
 
 const struct verb verb_approvals_show = {
     .name = "approvals show",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_APPROVAL),
     .summary = "show one, with its arguments and its result",
     .text = "  sandboxer approvals show req_4k7\n",
     REQUEST("GET", "/v1/approvals/%s", .kind = &kind),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_APPROVAL,
 };
 
 /* --- deciding --- */
@@ -127,31 +120,24 @@ static int prepare_decision(struct api_call *c, void *options, char **argv)
 }
 
 #define DECISION(how, past)                                                                        \
-    REQUEST("POST", "/v1/approvals/%s/" how, .body = BODY_JSON,                                    \
-            .options_size = sizeof(struct decide_options), .prepare = prepare_decision,            \
+    REQUEST("POST", "/v1/approvals/%s/" how, .body = BODY_JSON, .prepare = prepare_decision,       \
             .done = past)
 
 const struct verb verb_approvals_approve = {
     .name = "approvals approve",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_APPROVAL),
     .summary = "approve a held call: it runs once, unchanged",
     .text = MASTER_TEXT "  sandboxer approvals approve req_4k7\n"
                         "  sandboxer approvals approve req_4k7 --grant 10m --uses 5\n",
-    OPTIONS(approve_options),
+    OPTIONS(approve_options, struct decide_options),
     DECISION("approve", "approved"),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_APPROVAL,
 };
 
 const struct verb verb_approvals_reject = {
     .name = "approvals reject",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_APPROVAL),
     .summary = "refuse a call that waits for a master",
     .text = MASTER_TEXT "  sandboxer approvals reject req_4k7 --reason 'not that host'\n",
-    OPTIONS(reject_options),
+    OPTIONS(reject_options, struct decide_options),
     DECISION("reject", "rejected"),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_APPROVAL,
 };

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/request.h"
 #include "cli/run/helper.h"
 #include "cli/verbs/verbs.h"
 #include "base/rfc3339.h"
@@ -29,7 +28,6 @@ const struct verb verb_audit_head = {
             "  sandboxer audit head\n"
             "  sandboxer audit head -o json\n",
     REQUEST("GET", "/v1/audit/head", .kind = &head),
-    .flags = VERB_ASKS,
 };
 
 /* --- verify --- */
@@ -58,20 +56,20 @@ static const struct answer_kind problem = KIND("problems", "seq", problem_column
 
 static void print_summary(const struct api_call *c, const char *what)
 {
-    unsigned long long from = answer_number(c, "head.chained_from");
+    unsigned long long from = show_count(c->answer, "head.chained_from");
 
     if (show_at(c->answer, "head"))
         printf("%s: intact: %llu events up to %llu, %llu lines of %llu egress logs\n", what,
-               answer_number(c, "events"), answer_number(c, "head.seq"), answer_number(c, "lines"),
-               answer_number(c, "sandboxes"));
+               show_count(c->answer, "events"), show_count(c->answer, "head.seq"),
+               show_count(c->answer, "lines"), show_count(c->answer, "sandboxes"));
     else
-        printf("%s: intact: %llu lines, the last is %llu\n", what, answer_number(c, "lines"),
-               answer_number(c, "last_line"));
+        printf("%s: intact: %llu lines, the last is %llu\n", what, show_count(c->answer, "lines"),
+               show_count(c->answer, "last_line"));
     if (from > 1)
         printf("%s: events are not chained before %llu\n", what, from);
-    if (answer_number(c, "unchained_lines"))
+    if (show_count(c->answer, "unchained_lines"))
         printf("%s: %llu lines from before there was a chain cannot be checked\n", what,
-               answer_number(c, "unchained_lines"));
+               show_count(c->answer, "unchained_lines"));
 }
 
 /* 0: intact. */
@@ -81,80 +79,75 @@ static int show_audit_found(const struct api_call *c, const char *what)
 
     if (common_format(c->common) != FORMAT_TEXT)
         status = answer_record(c, c->answer, &problem);
-    else if (!answer_is(c, "intact"))
+    else if (!show_true(c->answer, "intact"))
         status = answer_list(c, c->answer, &problem);
     else if (!c->common->quiet)
         print_summary(c, what);
-    if (!status && !answer_is(c, "intact")) {
+    if (!status && !show_true(c->answer, "intact")) {
         cli_report("audit verify: %s: damaged: %llu problem%s", what,
-                   answer_number(c, "problem_count"),
-                   answer_number(c, "problem_count") == 1 ? "" : "s");
+                   show_count(c->answer, "problem_count"),
+                   show_count(c->answer, "problem_count") == 1 ? "" : "s");
         status = EXIT_REPORTED;
     }
     return status ? status : answer_flush(c);
 }
 
-static int verify_file(const struct verb *v, const struct audit_verify_options *o)
+static int verify_file(struct api_call *c, const char *path)
 {
     static const char *const tool[] = { "--verify-log", NULL };
     AUTO(buf_done) struct buf out = BUF_INIT(HELPER_OUT_MAX);
-    AUTO(api_call_done) struct api_call c;
-    AUTO_CLOSE int fd = strcmp(o->file, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3)
-                                                  : open(o->file, O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int fd =
+        strcmp(path, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     struct err e;
-    int r;
+    int r =
+        fd < 0 ? err_sys(&e, "opening %s", path) : helper_run(HELPER_EGRESS, tool, fd, &out, &e);
 
-    api_call_init(&c, v, &o->common, "GET");
-    if (fd < 0)
-        r = err_sys(&e, "opening %s", o->file);
-    else
-        r = helper_run(HELPER_EGRESS, tool, fd, &out, &e);
     if (r >= 0)
-        r = api_call_read_json(&c, buf_str(&out), &c.answer, &e);
-    return r < 0 ? api_call_failed(&c, &e) : show_audit_found(&c, o->file);
+        r = api_call_read_json(c, buf_str(&out), &c->answer, &e);
+    return r < 0 ? api_call_failed(c, &e) : show_audit_found(c, path);
 }
 
-static int verify_one(const struct verb *v, const struct audit_verify_options *o, const char *id)
+/* `id`: its egress log; NULL: the daemon's chain. */
+static int verify_one(struct api_call *c, const struct audit_verify_options *o, const char *id)
 {
     char since[TIME_TEXT];
-    AUTO(api_call_done) struct api_call c;
     int64_t age;
     int status;
 
-    api_call_init(&c, v, &o->common, "GET");
-    c.doing = "reading the audit";
-    c.patience = 0;
+    c->doing = "reading the audit";
     if (id) {
-        api_call_path(&c, "/v1/sandboxes/%s/audit", id);
+        api_call_path(c, "/v1/sandboxes/%s/audit", id);
     } else {
-        api_call_path(&c, "/v1/audit/verify");
+        api_call_path(c, "/v1/audit/verify");
         if (o->since && units_duration(str_from(o->since), "--since", &age, NULL) >= 0) {
             time_text(clock_wall() - age, since);
-            api_call_query(&c, "since", since);
+            api_call_query(c, "since", since);
         }
-        api_call_query(&c, "expect", o->expect);
+        api_call_query(c, "expect", o->expect);
     }
-    status = api_call_run(&c);
-    return status ? status : show_audit_found(&c, id ? id : "audit");
+    status = api_call_run(c);
+    return status ? status : show_audit_found(c, id ? id : "audit");
 }
 
-static int run_audit_verify(const struct verb *v, int argc, char **argv)
+static int run_audit_verify(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct audit_verify_options o = { 0 };
-    int status, worst = 0;
+    const struct audit_verify_options *o = options_;
+    int worst = 0;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if ((o.file || o.since || o.expect) && argc)
-        return verb_misused(v, "--file, --since and --expect go without sandboxes");
-    if (o.file && (o.since || o.expect))
-        return verb_misused(v, "--file goes without --since and --expect");
-    if (o.file)
-        return verify_file(v, &o);
+    if ((o->file || o->since || o->expect) && argc)
+        return verb_misused(c->verb, "--file, --since and --expect go without sandboxes");
+    if (o->file && (o->since || o->expect))
+        return verb_misused(c->verb, "--file goes without --since and --expect");
+    if (o->file)
+        return verify_file(c, o->file);
     if (!argc)
-        return verify_one(v, &o, NULL);
+        return verify_one(c, o, NULL);
     for (int i = 0; i < argc; i++) {
-        status = verify_one(v, &o, argv[i]);
+        AUTO(api_call_done) struct api_call one;
+        int status;
+
+        api_call_init(&one, c->verb, c->common, "GET");
+        status = verify_one(&one, o, argv[i]);
         worst = status > worst ? status : worst;
     }
     return worst;
@@ -162,7 +155,7 @@ static int run_audit_verify(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_audit_verify = {
     .name = "audit verify",
-    .arguments = "[ID…]",
+    ARGUMENTS("[ID…]", 0, ARGUMENTS_ANY, COMPLETE_SANDBOX),
     .summary = "check the integrity of events and egress logs",
     .text = "Without a sandbox: the daemon's chain of events, and the egress logs of all\n"
             "sandboxes as far as the chain names their lines; for administrators. With\n"
@@ -182,9 +175,7 @@ const struct verb verb_audit_verify = {
             "  sandboxer audit verify --since 24h\n"
             "  sandboxer audit verify --expect 4711:9f86d081884c7d65…\n"
             "  sandboxer audit verify --file egress.jsonl\n",
-    OPTIONS(options),
+    OPTIONS(options, struct audit_verify_options),
     .run = run_audit_verify,
     .flags = VERB_ASKS,
-    .n_arguments = { 0, ARGUMENTS_ANY },
-    .complete = COMPLETE_SANDBOX,
 };

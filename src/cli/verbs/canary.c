@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -26,14 +25,9 @@ struct canary_options {
     bool inside;
 };
 
-static int set_inside(void *to, const char *value, struct err *e)
-{
-    ((struct canary_options *)to)->inside = true;
-    return 0;
-}
-
 static const struct option_spec options[] = {
-    { "inside", 0, NULL, "the probing half, run by canary in its sandbox", .set = set_inside },
+    { "inside", 0, NULL, "the probing half, run by canary in its sandbox",
+      .at = offsetof(struct canary_options, inside) },
 };
 
 /* Each attempt returns whether it succeeded; errno is the reason of a failure. */
@@ -218,18 +212,11 @@ static int launch_canary(void)
     return status;
 }
 
-static int run_canary(const struct verb *v, int argc, char **argv)
+static int run_canary(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct canary_options o = { 0 };
-    int first = verb_options(v, argc, argv, &o);
+    const struct canary_options *o = options_;
 
-    if (first <= 0)
-        return first < 0 ? EXIT_TOOL_FAILED : 0;
-    if (first < argc) {
-        cli_report("canary: unexpected argument '%s'", argv[first]);
-        return EXIT_TOOL_FAILED;
-    }
-    return o.inside ? run_probes() : launch_canary();
+    return o->inside ? run_probes() : launch_canary();
 }
 
 const struct verb verb_canary = {
@@ -238,6 +225,7 @@ const struct verb verb_canary = {
     .text = "Exit status: 0 means that everything which must work does, and nothing else.\n"
             "\n"
             "  sandboxer canary\n",
-    OPTIONS(options),
+    OPTIONS(options, struct canary_options),
     .run = run_canary,
+    .flags = VERB_COMMAND,
 };

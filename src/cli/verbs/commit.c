@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static int print_commit(const struct api_call *c, const void *options, char **argv)
@@ -17,7 +15,7 @@ static int print_commit(const struct api_call *c, const void *options, char **ar
 
 const struct verb verb_commit = {
     .name = "commit",
-    .arguments = "ID IMAGE",
+    ARGUMENTS("ID IMAGE", 2, 2, COMPLETE_SANDBOX),
     .summary = "make an image of a sandbox that was created from one",
     .text = "The sandbox's files become a layer on those of its image, with the same defaults\n"
             "for programs. Variables that the sandbox was created with are not included, because\n"
@@ -28,7 +26,4 @@ const struct verb verb_commit = {
             "  sandboxer commit $id web:2\n",
     REQUEST("POST", "/v1/sandboxes/%s/commit", .body = BODY_JSON, .members = { "image" },
             .doing = "committing", .kind = &kind_image, .print = print_commit),
-    .flags = VERB_ASKS,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_SANDBOX,
 };

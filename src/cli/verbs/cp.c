@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
 #include "cli/copy.h"
 #include "cli/verbs/verbs.h"
 
@@ -25,24 +24,21 @@ static int copy_one_path(const struct copy *c, const struct copy_end *from,
     return to->stream ? copy_out_stream(c, from) : copy_out(c, from, to->path, several);
 }
 
-static int run_cp(const struct verb *v, int argc, char **argv)
+static int run_cp(struct api_call *call, void *options_, int argc, char **argv)
 {
-    struct cp_options o = { 0 };
-    struct copy c = { .verb = v, .common = &o.common };
+    const struct cp_options *o = options_;
+    const struct copy c = { .verb = call->verb, .common = call->common, .user = o->user };
     struct copy_end from, to;
     struct err e;
-    int status;
+    int status = 0;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    c.user = o.user;
     if (copy_end(argv[argc - 1], &to, &e) < 0)
-        return verb_misused(v, "%s", e.msg);
+        return verb_misused(c.verb, "%s", e.msg);
     for (int i = 0; i < argc - 1 && status == 0; i++) {
         if (copy_end(argv[i], &from, &e) < 0)
-            return verb_misused(v, "%s", e.msg);
+            return verb_misused(c.verb, "%s", e.msg);
         if (argc > 2 && (from.stream || to.stream))
-            return verb_misused(v, "'-' is one archive: name one source and one target");
+            return verb_misused(c.verb, "'-' is one archive: name one source and one target");
         status = copy_one_path(&c, &from, &to, argc > 2);
     }
     return status;
@@ -50,7 +46,7 @@ static int run_cp(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_cp = {
     .name = "cp",
-    .arguments = "SOURCE… TARGET",
+    ARGUMENTS("SOURCE… TARGET", 2, ARGUMENTS_ANY, COMPLETE_SANDBOX_OR_FILE),
     .summary = "copy files into a sandbox or out of it",
     .text = "ID:/PATH is in a sandbox, anything else is here; write ./a:b for a name with a\n"
             "colon. Directories are copied whole. A target that is a directory takes the source\n"
@@ -62,9 +58,7 @@ const struct verb verb_cp = {
             "  sandboxer cp ./src sbx_4k7:/workspace/\n"
             "  sandboxer cp sbx_4k7:/workspace/out .\n"
             "  sandboxer cp sbx_4k7:/var/log - | tar t\n",
-    OPTIONS(options),
+    OPTIONS(options, struct cp_options),
     .run = run_cp,
     .flags = VERB_REMOTE,
-    .n_arguments = { 2, ARGUMENTS_ANY },
-    .complete = COMPLETE_SANDBOX_OR_FILE,
 };

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/body.h"
 #include "cli/run/network_options.h"
 #include "cli/verbs/verbs.h"
@@ -141,29 +140,26 @@ static void write_create_request(struct json_writer *w, const struct create_opti
     json_end_object(w);
 }
 
-static int run_create(const struct verb *v, int argc, char **argv)
+static int run_create(struct api_call *c, void *options_, int argc, char **argv)
 {
-    static struct create_options o = { .network = NETWORK_OPTIONS_NONE };
-    AUTO(api_call_done) struct api_call c;
+    struct create_options *o = options_;
     struct err e;
     int status;
 
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (network_options_read(&o.network, &e) < 0)
-        return api_call_failed(&c, &e);
-    resolve_inputs(&o.inputs);
-    status = pass_repo_directory(&c, &o);
+    if (network_options_read(&o->network, &e) < 0)
+        return api_call_failed(c, &e);
+    resolve_inputs(&o->inputs);
+    status = pass_repo_directory(c, o);
     if (status)
         return status;
-    api_call_path(&c, "/v1/sandboxes");
-    api_call_field(&c, "Idempotency-Key", o.idempotency_key);
-    api_call_field(&c, "Prefer", o.no_wait ? "respond-async" : NULL);
-    write_create_request(api_call_json(&c), &o);
-    c.doing = o.no_wait ? NULL : "creating a sandbox";
-    status = api_call_run(&c);
-    return status ? status : answer_record(&c, c.answer, &kind_sandbox_whole);
+    c->method = "POST";
+    api_call_path(c, "/v1/sandboxes");
+    api_call_field(c, "Idempotency-Key", o->idempotency_key);
+    api_call_field(c, "Prefer", o->no_wait ? "respond-async" : NULL);
+    write_create_request(api_call_json(c), o);
+    c->doing = o->no_wait ? NULL : "creating a sandbox";
+    status = api_call_run(c);
+    return status ? status : answer_record(c, c->answer, &kind_sandbox_whole);
 }
 
 const struct verb verb_create = {
@@ -183,7 +179,8 @@ const struct verb verb_create = {
             "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
             "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
             "  sandboxer create --policy policy.yaml --allow-packages\n",
-    OPTIONS(options),
+    OPTIONS(options, struct create_options),
+    .defaults = &(const struct create_options){ .network = NETWORK_OPTIONS_NONE },
     .run = run_create,
     .flags = VERB_ASKS,
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/unsynced.h"
 #include "cli/verbs/verbs.h"
 
@@ -19,11 +18,6 @@ static const struct option_spec options[] = {
     { "discard", 0, NULL, "lose changes that cannot be brought back", AT(discard) },
 };
 
-static const char *name_rest(const struct destroy_options *o)
-{
-    return o->discard ? "discard" : o->keep ? "keep" : "refuse";
-}
-
 /* The changes that were made here, then the sandbox, then where the others are. */
 static int print_destroyed(const struct api_call *c, const char *id)
 {
@@ -41,16 +35,16 @@ static int print_destroyed(const struct api_call *c, const char *id)
     return status;
 }
 
-static int destroy_one_sandbox(const struct verb *v, const struct destroy_options *o,
+static int destroy_one_sandbox(const struct api_call *like, const struct destroy_options *o,
                                const char *id)
 {
     AUTO(api_call_done) struct api_call c;
     int status;
 
-    api_call_init(&c, v, &o->common, "DELETE");
+    api_call_init(&c, like->verb, like->common, "DELETE");
     api_call_path(&c, "/v1/sandboxes/%s", id);
     api_call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : NULL);
-    api_call_query(&c, "unsynced", name_rest(o));
+    api_call_query(&c, "unsynced", o->discard ? "discard" : o->keep ? "keep" : "refuse");
     c.doing = "destroying a sandbox";
     status = api_call_run(&c);
     if (status)
@@ -58,19 +52,18 @@ static int destroy_one_sandbox(const struct verb *v, const struct destroy_option
     return status ? status : print_destroyed(&c, id);
 }
 
-static int run_destroy(const struct verb *v, int argc, char **argv)
+static int run_destroy(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct destroy_options o = { 0 };
-    int status, first_failure = 0;
+    const struct destroy_options *o = options_;
+    int first_failure = 0;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (o.no_sync && o.force_sync)
-        return verb_misused(v, "--no-sync and --force-sync exclude each other");
-    if (o.keep && o.discard)
-        return verb_misused(v, "--keep and --discard exclude each other");
+    if (o->no_sync && o->force_sync)
+        return verb_misused(c->verb, "--no-sync and --force-sync exclude each other");
+    if (o->keep && o->discard)
+        return verb_misused(c->verb, "--keep and --discard exclude each other");
     for (int i = 0; i < argc; i++) {
-        status = destroy_one_sandbox(v, &o, argv[i]);
+        int status = destroy_one_sandbox(c, o, argv[i]);
+
         if (!first_failure)
             first_failure = status;
     }
@@ -79,7 +72,7 @@ static int run_destroy(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_destroy = {
     .name = "destroy",
-    .arguments = "ID…",
+    ARGUMENTS("ID…", 1, ARGUMENTS_ANY, COMPLETE_SANDBOX),
     .summary = "destroy sandboxes in any state",
     .text = "Changes in a mirrored workspace are brought back first, and listed. If some cannot\n"
             "be (changed on both sides, held back, refused), the sandbox is not destroyed: they\n"
@@ -92,9 +85,7 @@ const struct verb verb_destroy = {
             "  sandboxer destroy sbx_4k7\n"
             "  sandboxer destroy --keep sbx_4k7\n"
             "  sandboxer destroy --no-sync $(sandboxer list -q --label team=web)\n",
-    OPTIONS(options),
+    OPTIONS(options, struct destroy_options),
     .run = run_destroy,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, ARGUMENTS_ANY },
-    .complete = COMPLETE_SANDBOX,
 };

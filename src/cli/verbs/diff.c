@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -12,7 +10,7 @@ static const struct answer_kind kind = KIND("changes", "path", columns);
 
 const struct verb verb_diff = {
     .name = "diff",
-    .arguments = "ID [SNAPSHOT]",
+    ARGUMENTS("ID [SNAPSHOT]", 1, 2, COMPLETE_SANDBOX),
     .summary = "show the changes of a sandbox since its creation, or against a snapshot",
     .text = "Paths begin at the sandbox's root. Files that every new sandbox has are left out,\n"
             "and so are /run, /dev, /proc and /sys. With a snapshot, the sandbox is compared\n"
@@ -21,7 +19,4 @@ const struct verb verb_diff = {
             "  sandboxer diff sbx_4k7\n"
             "  sandboxer diff sbx_4k7 before-upgrade\n",
     REQUEST("GET", "/v1/sandboxes/%s/diff", .query = "snapshot", .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 2 },
-    .complete = COMPLETE_SANDBOX,
 };

@@ -15,13 +15,11 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/answer.h"
 #include "cli/body.h"
 #include "cli/daemon.h"
 #include "cli/state_dir.h"
 #include "cli/verbs/verbs.h"
 #include "lib/gate/gate.h"
-#include "lib/json/reader.h"
 #include "lib/proc/caps.h"
 #include "lib/proc/spawn.h"
 #include "lib/proc/sys.h"
@@ -46,11 +44,6 @@ struct doctor_finding {
     enum verdict verdict;
     char what[TEXT]; /* was found */
     char todo[TEXT]; /* about it; "" where nothing is */
-};
-
-struct doctor_context {
-    const struct verb *verb;
-    const struct common *common;
 };
 
 static void set_finding(struct doctor_finding *f, enum verdict verdict, const char *todo,
@@ -79,7 +72,7 @@ static void read_first_line(const char *path, char out[static TEXT])
     out[strcspn(out, "\n")] = '\0';
 }
 
-static void check_kernel(const struct doctor_context *p, struct doctor_finding *f)
+static void check_kernel(const struct api_call *like, struct doctor_finding *f)
 {
     struct utsname name;
     unsigned long major, minor;
@@ -106,7 +99,7 @@ static bool can_unshare(int flags)
     return pid > 0 && spawn_wait(pid, &status, NULL) >= 0 && status == 0;
 }
 
-static void check_user_namespaces(const struct doctor_context *p, struct doctor_finding *f)
+static void check_user_namespaces(const struct api_call *like, struct doctor_finding *f)
 {
     char most[TEXT], clone[TEXT], apparmor[TEXT];
 
@@ -130,7 +123,7 @@ static void check_user_namespaces(const struct doctor_context *p, struct doctor_
                     "cannot be made here");
 }
 
-static void check_landlock(const struct doctor_context *p, struct doctor_finding *f)
+static void check_landlock(const struct api_call *like, struct doctor_finding *f)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
@@ -161,7 +154,7 @@ static unsigned long long bpf_code_bytes(void)
     return total;
 }
 
-static void check_seccomp(const struct doctor_context *p, struct doctor_finding *f)
+static void check_seccomp(const struct api_call *like, struct doctor_finding *f)
 {
     unsigned long long most, used = bpf_code_bytes();
     char text[TEXT];
@@ -203,7 +196,7 @@ static bool own_group_writable(void)
     return writable;
 }
 
-static void check_cgroups(const struct doctor_context *p, struct doctor_finding *f)
+static void check_cgroups(const struct api_call *like, struct doctor_finding *f)
 {
     char controllers[TEXT];
     bool v2, v1 = access("/sys/fs/cgroup/memory", F_OK) == 0;
@@ -223,7 +216,7 @@ static void check_cgroups(const struct doctor_context *p, struct doctor_finding 
                     "not delegated to this user: memory and cpu limits are not enforced");
 }
 
-static void check_out_of_memory(const struct doctor_context *p, struct doctor_finding *f)
+static void check_out_of_memory(const struct api_call *like, struct doctor_finding *f)
 {
     if (caps_permitted() & CAP_BIT(CAP_SYS_RESOURCE))
         set_ok(f, "programs are killed first; they cannot change that");
@@ -232,7 +225,7 @@ static void check_out_of_memory(const struct doctor_context *p, struct doctor_fi
                   "CAP_SYS_RESOURCE");
 }
 
-static void check_programs(const struct doctor_context *p, struct doctor_finding *f)
+static void check_programs(const struct api_call *like, struct doctor_finding *f)
 {
     static const char *const ours[] = { "sandboxer-launch", "sandboxer-init" };
     static const char *const daemons[] = { "sandboxer-egress", "sandboxer-layers",
@@ -254,7 +247,7 @@ static void check_programs(const struct doctor_context *p, struct doctor_finding
                         TEXT - 1, e.msg);
 }
 
-static void check_state_directory(const struct doctor_context *p, struct doctor_finding *f)
+static void check_state_directory(const struct api_call *like, struct doctor_finding *f)
 {
     AUTO_CLOSE int dir = -1;
     struct statvfs space;
@@ -281,22 +274,21 @@ static void check_state_directory(const struct doctor_context *p, struct doctor_
         set_ok(f, "%.150s: %s free", path, shown);
 }
 
-static void prepare_daemon_call(const struct doctor_context *p, struct api_call *c,
-                                const char *path)
+static void prepare_daemon_call(const struct api_call *like, struct api_call *c, const char *path)
 {
-    api_call_init(c, p->verb, p->common, "GET");
+    api_call_init(c, like->verb, like->common, "GET");
     buf_add(&c->target, str_from(path));
     c->start = CONTACT_ONLY;
     c->patience = DAEMON_PATIENCE;
 }
 
-static void check_daemon(const struct doctor_context *p, struct doctor_finding *f)
+static void check_daemon(const struct api_call *like, struct doctor_finding *f)
 {
     AUTO(api_call_done) struct api_call c;
     struct str version;
     struct err e = { 0 };
 
-    prepare_daemon_call(p, &c, "/version");
+    prepare_daemon_call(like, &c, "/version");
     if (api_call_answers(&c, &e)) {
         version = show_string(c.answer, "version");
         if (str_eq(version, str_from(SANDBOXER_VERSION)))
@@ -327,44 +319,40 @@ static const char *why_silent(const struct api_call *c)
     return c->head->status == 403 ? "visible to administrators only" : "answers with an error";
 }
 
-static void check_profiles(const struct doctor_context *p, struct doctor_finding *f)
+static void check_profiles(const struct api_call *like, struct doctor_finding *f)
 {
     AUTO(api_call_done) struct api_call c;
     static const struct answer_kind kind = { .rows = "profiles" };
-    const struct json *rows, *available;
+    const struct json *rows;
     unsigned n = 0, good = 0;
 
-    prepare_daemon_call(p, &c, "/v1/profiles");
+    prepare_daemon_call(like, &c, "/v1/profiles");
     if (!api_call_answers(&c, NULL)) {
         set_ok(f, "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     rows = answer_rows(c.answer, &kind);
-    for (const struct json *row = json_first(rows); row != json_end(rows); row++, n++) {
-        available = show_at(row, "available");
-        good += available && available->type == JSON_BOOL && available->b;
-    }
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++, n++)
+        good += show_true(row, "available");
     set_finding(f, good == n ? VERDICT_OK : VERDICT_WARN,
                 good == n ? "" : "'sandboxer profiles list' shows the reasons",
                 "%u of %u can be used here", good, n);
 }
 
 /* Where sandboxes write to is the daemon's choice. */
-static void check_storage(const struct doctor_context *p, struct doctor_finding *f)
+static void check_storage(const struct api_call *like, struct doctor_finding *f)
 {
     AUTO(api_call_done) struct api_call c;
-    const struct json *limited;
     struct str driver, why;
 
-    prepare_daemon_call(p, &c, "/v1/inspect/host");
+    prepare_daemon_call(like, &c, "/v1/inspect/host");
     if (!api_call_answers(&c, NULL)) {
         set_ok(f, "not looked at: the daemon %s", why_silent(&c));
         return;
     }
     driver = show_string(c.answer, "storage_driver");
     why = show_string(c.answer, "storage_why");
-    limited = show_at(c.answer, "storage_limited");
-    if (limited && limited->type == JSON_BOOL && !limited->b)
+    if (show_at(c.answer, "storage_limited") && !show_true(c.answer, "storage_limited"))
         set_finding(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md",
                     STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
     else
@@ -379,7 +367,7 @@ static void list_name(char list[static TEXT], const char *name)
     snprintf(list + n, TEXT - n, "%s%s", n ? ", " : "", name);
 }
 
-static void check_side_channels(const struct doctor_context *p, struct doctor_finding *f)
+static void check_side_channels(const struct api_call *like, struct doctor_finding *f)
 {
     char closed[TEXT] = "", open[TEXT] = "";
 
@@ -405,7 +393,7 @@ static void check_side_channels(const struct doctor_context *p, struct doctor_fi
 
 /* The cgroup BPF filter with which root's daemon keeps egress workers from loopback and metadata
  * services. */
-static void check_gate(const struct doctor_context *p, struct doctor_finding *f)
+static void check_gate(const struct api_call *like, struct doctor_finding *f)
 {
     struct cgroup_host host;
     bool v2;
@@ -434,7 +422,7 @@ static void check_gate(const struct doctor_context *p, struct doctor_finding *f)
 
 static const struct doctor_check {
     const char *name;
-    void (*run)(const struct doctor_context *p, struct doctor_finding *f);
+    void (*run)(const struct api_call *like, struct doctor_finding *f);
 } checks[] = {
     { "kernel", check_kernel },     { "user namespaces", check_user_namespaces },
     { "landlock", check_landlock }, { "seccomp", check_seccomp },
@@ -454,7 +442,7 @@ static const struct column columns[] = {
 static const struct answer_kind kind = KIND("checks", "check", columns);
 
 /* Runs them all; the number of failures. */
-static int run_doctor_checks(const struct doctor_context *p, struct json_writer *w)
+static int run_doctor_checks(const struct api_call *like, struct json_writer *w)
 {
     static const char *const verdicts[] = { "ok", "warn", "fail" };
     int failures = 0;
@@ -464,7 +452,7 @@ static int run_doctor_checks(const struct doctor_context *p, struct json_writer 
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         struct doctor_finding f = { .verdict = VERDICT_FAIL };
 
-        checks[i].run(p, &f);
+        checks[i].run(like, &f);
         failures += f.verdict == VERDICT_FAIL;
         json_begin_object(w);
         body_text(w, "check", checks[i].name);
@@ -478,24 +466,18 @@ static int run_doctor_checks(const struct doctor_context *p, struct json_writer 
     return failures;
 }
 
-static int run_doctor(const struct verb *v, int argc, char **argv)
+static int run_doctor(struct api_call *c, void *options, int argc, char **argv)
 {
-    struct common common = { 0 };
-    struct doctor_context p = { .verb = v, .common = &common };
     AUTO(buf_done) struct buf text = BUF_INIT(DOCUMENT);
-    AUTO(api_call_done) struct api_call c;
     struct json_writer w;
     struct err e;
     int status, failures;
 
-    api_call_init(&c, v, &common, "GET");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
     json_writer_init(&w, &text, JSON_COMPACT);
-    failures = run_doctor_checks(&p, &w);
-    if (json_writer_finish(&w, &e) < 0 || api_call_read_json(&c, buf_str(&text), &c.answer, &e) < 0)
-        return api_call_failed(&c, &e);
-    status = answer_list(&c, c.answer, &kind);
+    failures = run_doctor_checks(c, &w);
+    if (json_writer_finish(&w, &e) < 0 || api_call_read_json(c, buf_str(&text), &c->answer, &e) < 0)
+        return api_call_failed(c, &e);
+    status = answer_list(c, c->answer, &kind);
     return status ? status : failures ? EXIT_REPORTED : 0;
 }
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks and explains egress policies, of files without a daemon and of sandboxes; shows and changes
  * the policy of a sandbox, and lists its connection attempts. */
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/body.h"
-#include "cli/request.h"
 #include "cli/run/helper.h"
 #include "cli/text_file.h"
 #include "cli/verbs/verbs.h"
@@ -109,33 +107,27 @@ static void print_policy_notes(const struct api_call *c, const char *file)
             cli_report("note: %s: " STR_FMT, file, STR_ARG(n->s));
 }
 
-static int run_egress_check(const struct verb *v, int argc, char **argv)
+static int run_egress_check(struct api_call *c, void *options, int argc, char **argv)
 {
-    static const char *const options[] = { "--check", "-", NULL };
-    struct common common = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    int status;
+    static const char *const tool[] = { "--check", "-", NULL };
+    int status = query_egress_tool(c, argv[0], tool, EXIT_REPORTED);
 
-    api_call_init(&c, v, &common, "GET");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    status = query_egress_tool(&c, argv[0], options, EXIT_REPORTED);
     if (status)
         return status;
-    if (answer_is(&c, "valid")) {
-        print_policy_notes(&c, argv[0]);
-        return answer_list(&c, c.answer, &endpoints);
+    if (show_true(c->answer, "valid")) {
+        print_policy_notes(c, argv[0]);
+        return answer_list(c, c->answer, &endpoints);
     }
-    if (common_format(&common) != FORMAT_TEXT)
-        status = answer_list(&c, c.answer, &endpoints);
+    if (common_format(c->common) != FORMAT_TEXT)
+        status = answer_list(c, c->answer, &endpoints);
     else
-        cli_report("%s: " STR_FMT, argv[0], STR_ARG(show_string(c.answer, "problem")));
+        cli_report("%s: " STR_FMT, argv[0], STR_ARG(show_string(c->answer, "problem")));
     return status ? status : EXIT_REPORTED;
 }
 
 const struct verb verb_egress_check = {
     .name = "egress check",
-    .arguments = "FILE|ID",
+    ARGUMENTS("FILE|ID", 1, 1, COMPLETE_SANDBOX_OR_FILE),
     .summary = "check an egress policy that you are writing, or that of a sandbox",
     .text = "Lists the destinations that the policy allows, or its mistakes with their lines;\n"
             "the exit status is 1 then. '-' is stdin. No daemon is needed for a file.\n"
@@ -145,8 +137,6 @@ const struct verb verb_egress_check = {
             "  sandboxer egress check policy.yaml -o json\n",
     .run = run_egress_check,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX_OR_FILE,
 };
 
 /* --- explain --- */
@@ -204,6 +194,7 @@ static int query_daemon_policy(struct api_call *c, const char *file,
 
     if (status)
         return status;
+    c->method = "POST";
     api_call_path(c, "/v1/egress/explain");
     w = api_call_json(c);
     json_begin_object(w);
@@ -217,37 +208,33 @@ static int query_daemon_policy(struct api_call *c, const char *file,
     return api_call_run(c);
 }
 
-static int run_egress_explain(const struct verb *v, int argc, char **argv)
+static int run_egress_explain(struct api_call *c, void *options, int argc, char **argv)
 {
-    struct egress_explain_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    const char *options[OPTIONS_MAX] = { NULL };
+    const struct egress_explain_options *o = options;
+    const char *tool[OPTIONS_MAX] = { NULL };
     size_t n = 0;
     int status;
 
-    api_call_init(&c, v, &o.common, "POST");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (!o.to)
-        return verb_misused(v, "name a destination: --to HOST:PORT");
-    add_option(options, &n, "--explain", "-");
-    add_option(options, &n, "--to", o.to);
-    add_option(options, &n, "--method", o.method);
-    add_option(options, &n, "--path", o.path);
-    add_option(options, &n, "--upgrade", o.upgrade);
-    add_option(options, &n, "--binary", o.binary);
-    status = o.ceiling ? query_daemon_policy(&c, argv[0], &o)
-                       : query_egress_tool(&c, argv[0], options, EXIT_USAGE);
+    if (!o->to)
+        return verb_misused(c->verb, "name a destination: --to HOST:PORT");
+    add_option(tool, &n, "--explain", "-");
+    add_option(tool, &n, "--to", o->to);
+    add_option(tool, &n, "--method", o->method);
+    add_option(tool, &n, "--path", o->path);
+    add_option(tool, &n, "--upgrade", o->upgrade);
+    add_option(tool, &n, "--binary", o->binary);
+    status = o->ceiling ? query_daemon_policy(c, argv[0], o)
+                        : query_egress_tool(c, argv[0], tool, EXIT_USAGE);
     if (status == 0)
-        status = answer_record(&c, c.answer, &verdict);
-    if (status == 0 && str_eq(show_string(c.answer, "verdict"), STR("denied")))
+        status = answer_record(c, c->answer, &verdict);
+    if (status == 0 && str_eq(show_string(c->answer, "verdict"), STR("denied")))
         status = EXIT_REPORTED;
     return status;
 }
 
 const struct verb verb_egress_explain = {
     .name = "egress explain",
-    .arguments = "FILE|ID",
+    ARGUMENTS("FILE|ID", 1, 1, COMPLETE_SANDBOX_OR_FILE),
     .summary = "explain the decision of an egress policy about a destination",
     .text =
         "The answer is what the egress worker does with the same connection or request.\n"
@@ -263,11 +250,9 @@ const struct verb verb_egress_explain = {
         "  sandboxer egress explain policy.yaml --to packages.example.org --binary /usr/bin/pip\n"
         "  sandboxer egress explain policy.yaml --to 127.0.0.1:8099 --ceiling\n"
         "  sandboxer egress explain sbx_4k7 --to api.example.com:443\n",
-    OPTIONS(explain_options),
+    OPTIONS(explain_options, struct egress_explain_options),
     .run = run_egress_explain,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX_OR_FILE,
 };
 
 /* --- the policy of a sandbox --- */
@@ -290,14 +275,11 @@ static const struct answer_kind policy_kind = KIND("egress", "generation", polic
 
 const struct verb verb_egress_get = {
     .name = "egress get",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show the egress policy and traffic of a sandbox",
     .text = "  sandboxer egress get sbx_4k7\n"
             "  sandboxer egress get sbx_4k7 -o yaml\n",
     REQUEST("GET", "/v1/sandboxes/%s/egress", .kind = &policy_kind),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };
 
 static int print_generation(const struct api_call *c, const void *options, char **argv)
@@ -311,16 +293,13 @@ static int print_generation(const struct api_call *c, const void *options, char 
 
 const struct verb verb_egress_set = {
     .name = "egress set",
-    .arguments = "ID FILE",
+    ARGUMENTS("ID FILE", 2, 2, COMPLETE_SANDBOX_OR_FILE),
     .summary = "give a sandbox another egress policy, at once",
     .text = "The new policy replaces the old one as a whole; an invalid policy changes nothing.\n"
             "Connections that the new policy does not allow are closed. '-' is stdin.\n"
             "\n"
             "  sandboxer egress set sbx_4k7 policy.yaml\n",
     REQUEST("PUT", "/v1/sandboxes/%s/egress", .body = BODY_YAML, .print = print_generation),
-    .flags = VERB_ASKS,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_SANDBOX_OR_FILE,
 };
 
 /* --- what was tried --- */
@@ -369,19 +348,16 @@ static const struct answer_kind log_kind = KIND("", "time", log_columns);
 
 const struct verb verb_egress_log = {
     .name = "egress log",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show the egress decisions of a sandbox",
     .text = "A line has time, action, destination, reason, count and program. With -o json it is\n"
             "the whole event (OCSF), one per line.\n"
             "\n"
             "  sandboxer egress log -f sbx_4k7\n"
             "  sandboxer egress log sbx_4k7 -o json | jq 'select(.action_id == 2)'\n",
-    OPTIONS(log_options),
-    REQUEST("GET", "/v1/sandboxes/%s/egress/log", .options_size = sizeof(struct log_options),
-            .kind = &log_kind, .stream = true),
-    .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
+    OPTIONS(log_options, struct log_options),
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "GET", "/v1/sandboxes/%s/egress/log", .kind = &log_kind,
+               .stream = true),
 };
 
 static const struct column denial_columns[] = {
@@ -397,13 +373,10 @@ static const struct answer_kind denials = KIND("denials", "host", denial_columns
 
 const struct verb verb_egress_denials = {
     .name = "egress denials",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show recent egress denials of a sandbox, with reasons",
     .text = "Each destination once, the newest first, with the number of denials.\n"
             "\n"
             "  sandboxer egress denials sbx_4k7\n",
     REQUEST("GET", "/v1/sandboxes/%s/egress/denials", .kind = &denials, .list = true),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

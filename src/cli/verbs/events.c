@@ -6,10 +6,8 @@
 #include "base/own.h"
 #include "base/units.h"
 #include "base/rfc3339.h"
-#include "cli/answer.h"
 #include "cli/follow.h"
 #include "cli/verbs/verbs.h"
-#include "cli/time_text.h"
 
 struct events_options {
     struct common common;
@@ -56,16 +54,6 @@ static int print_page(struct follow *f, bool *ret_any)
     for (const struct json *e = json_first(events); e != json_end(events) && status == 0; e++)
         status = print_event(&c, e);
     return status ? status : answer_flush(&c);
-}
-
-static int print_pages(struct follow *f)
-{
-    bool any = true;
-    int status = 0;
-
-    while (status == 0 && any)
-        status = print_page(f, &any);
-    return status;
 }
 
 /* Past and future events in one stream. */
@@ -120,25 +108,23 @@ static int find_begin(struct follow *f, const struct events_options *o)
     return o->follow && !o->after ? follow_skip(f) : 0;
 }
 
-static int run_events(const struct verb *v, int argc, char **argv)
+static int run_events(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct events_options o = { 0 };
-    struct follow f = { .verb = v, .common = &o.common };
-    int status;
+    const struct events_options *o = options_;
+    struct follow f = { .verb = c->verb, .common = c->common, .sandbox = argv[0], .kind = o->kind };
+    bool any = true;
+    int status = find_begin(&f, o);
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    f.sandbox = argc ? argv[0] : NULL;
-    f.kind = o.kind;
-    status = find_begin(&f, &o);
-    if (status)
-        return status;
-    return o.follow ? print_event_stream(&f) : print_pages(&f);
+    if (status == 0 && o->follow)
+        return print_event_stream(&f);
+    while (status == 0 && any)
+        status = print_page(&f, &any);
+    return status;
 }
 
 const struct verb verb_events = {
     .name = "events",
-    .arguments = "[ID]",
+    ARGUMENTS("[ID]", 0, 1, COMPLETE_SANDBOX),
     .summary = "show the events of one sandbox or of all",
     .text = "A line has sequence number, time, type, sandbox, the states before and after, who\n"
             "did it and why. With -o json it is one document a line.\n"
@@ -153,9 +139,7 @@ const struct verb verb_events = {
             "  sandboxer events --since 10m\n"
             "  sandboxer events -f --kind denied -o json\n"
             "  sandboxer events sbx_4k7 --after 120 -o json\n",
-    OPTIONS(options),
+    OPTIONS(options, struct events_options),
     .run = run_events,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 0, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

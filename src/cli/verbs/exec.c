@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-
 #include "base/arena.h"
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/answer.h"
 #include "cli/remote.h"
 #include "cli/verbs/verbs.h"
 
@@ -29,74 +26,53 @@ static const struct option_spec exec_options[] = {
       AT(timeout) },
 };
 
-static int fill_exec_request(const struct verb *v, const struct exec_options *o, char *const *argv,
-                             bool tty, struct arena *a, struct process_request *ret)
+static int start_in_background(struct api_call *c, const char *sandbox,
+                               const struct process_request *q)
 {
+    int64_t number;
+    int status;
+
+    c->method = "POST";
+    api_call_path(c, "/v1/sandboxes/%s/processes", sandbox);
+    remote_write_request(api_call_json(c), q);
+    status = api_call_run(c);
+    if (status)
+        return status;
+    number = show_int(c->answer, "process.process", show_int(c->answer, "process", -1));
+    if (number >= 0)
+        printf("%lld\n", (long long)number);
+    return answer_flush(c);
+}
+
+static int run_exec(struct api_call *c, void *options, int argc, char **argv)
+{
+    const struct exec_options *o = options;
+    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
+    /* "ID [--] COMMAND": options have been read, so this "--" comes behind the id. */
+    char **command = argv[1] && strcmp(argv[1], "--") == 0 ? argv + 2 : argv + 1;
+    struct process_request q;
     struct err e;
 
-    if (remote_fill_request(ret, argv, o->env.p, o->env.n, tty, a, &e) < 0)
-        return verb_misused(v, "%s", e.msg);
-    ret->user = o->user;
-    ret->cwd = o->workdir;
-    if (o->timeout) /* checked by its kind */
-        (void)units_duration(str_from(o->timeout), "--timeout", &ret->timeout_ns, NULL);
-    return 0;
-}
-
-static int start_in_background(const struct verb *v, const struct common *common,
-                               const char *sandbox, const struct process_request *q)
-{
-    AUTO(api_call_done) struct api_call c;
-    const struct json *number;
-    int status;
-
-    api_call_init(&c, v, common, "POST");
-    api_call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
-    remote_write_request(api_call_json(&c), q);
-    status = api_call_run(&c);
-    if (status)
-        return status;
-    number = show_at(c.answer, "process.process");
-    if (!number)
-        number = show_at(c.answer, "process");
-    if (number && number->type == JSON_INT)
-        printf("%lld\n", (long long)number->i);
-    return answer_flush(&c);
-}
-
-/* "ID [--] COMMAND": options have been read, so this "--" comes behind the id. */
-static char **command_of(char **argv)
-{
-    return argv[1] && strcmp(argv[1], "--") == 0 ? argv + 2 : argv + 1;
-}
-
-static int run_exec(const struct verb *v, int argc, char **argv)
-{
-    static struct exec_options o;
-    AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
-    struct process_request q;
-    char **command;
-    int status;
-
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    command = command_of(argv);
     if (!command[0])
-        return verb_misused(v, "give a command to run: sandboxer exec ID -- COMMAND [ARGUMENT…]");
-    if (o.detach && (o.interactive || o.tty))
-        return verb_misused(v, "--detach excludes --interactive and --tty");
-    status = fill_exec_request(v, &o, command, o.tty, &a, &q);
-    if (status)
-        return status;
-    q.stdin_ = o.interactive;
-    q.background = o.detach;
-    return o.detach ? start_in_background(v, &o.common, argv[0], &q)
-                    : remote_exec(v, &o.common, argv[0], &q);
+        return verb_misused(c->verb,
+                            "give a command to run: sandboxer exec ID -- COMMAND [ARGUMENT…]");
+    if (o->detach && (o->interactive || o->tty))
+        return verb_misused(c->verb, "--detach excludes --interactive and --tty");
+    if (remote_fill_request(&q, command, o->env.p, o->env.n, o->tty, &a, &e) < 0)
+        return verb_misused(c->verb, "%s", e.msg);
+    q.user = o->user;
+    q.cwd = o->workdir;
+    if (o->timeout) /* checked by its kind */
+        (void)units_duration(str_from(o->timeout), "--timeout", &q.timeout_ns, NULL);
+    q.stdin_ = o->interactive;
+    q.background = o->detach;
+    return o->detach ? start_in_background(c, argv[0], &q)
+                     : remote_exec(c->verb, c->common, argv[0], &q);
 }
 
 const struct verb verb_exec = {
     .name = "exec",
-    .arguments = "ID [--] COMMAND [ARGUMENT…]",
+    ARGUMENTS("ID [--] COMMAND [ARGUMENT…]", 1, ARGUMENTS_ANY, COMPLETE_SANDBOX),
     .summary = "run a command in a sandbox",
     .text = "The command's stdout and stderr are passed through. When sandboxer is interrupted,\n"
             "the command is ended with everything that it started, unless it was started with\n"
@@ -109,9 +85,7 @@ const struct verb verb_exec = {
             "  sandboxer exec sbx_4k7 -- make test\n"
             "  tar c src | sandboxer exec -i sbx_4k7 -- tar x -C /workspace\n"
             "  n=$(sandboxer exec -d sbx_4k7 -- python3 -m http.server)\n",
-    OPTIONS(exec_options),
+    OPTIONS(exec_options, struct exec_options),
     .run = run_exec,
     .flags = VERB_REMOTE | VERB_COMMAND,
-    .n_arguments = { 1, ARGUMENTS_ANY },
-    .complete = COMPLETE_SANDBOX,
 };

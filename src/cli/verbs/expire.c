@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct expire_options {
@@ -28,8 +26,7 @@ const struct verb verb_expire = {
             "\n"
             "  sandboxer expire\n"
             "  sandboxer expire --apply\n",
-    OPTIONS(options),
-    REQUEST("POST", "/v1/expire", .body = BODY_JSON, .options_size = sizeof(struct expire_options),
-            .doing = "listing expired sandboxes", .kind = &kind_due, .list = true),
-    .flags = VERB_ASKS,
+    OPTIONS(options, struct expire_options),
+    REQUEST("POST", "/v1/expire", .body = BODY_JSON, .doing = "listing expired sandboxes",
+            .kind = &kind_due, .list = true),
 };

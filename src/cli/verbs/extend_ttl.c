@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct extend_options {
@@ -22,17 +20,13 @@ static int check_duration(struct api_call *c, void *options_, char **argv)
 
 const struct verb verb_extend_ttl = {
     .name = "extend-ttl",
-    .arguments = "ID --duration DURATION",
+    ARGUMENTS("ID --duration DURATION", 1, 1, COMPLETE_SANDBOX),
     .summary = "let a sandbox live longer",
     .text = "It lives that long from now on, but never longer than its profile allows, and never\n"
             "shorter than it would have.\n"
             "\n"
             "  sandboxer extend-ttl sbx_4k7 --duration 2h\n",
-    OPTIONS(options),
-    REQUEST("POST", "/v1/sandboxes/%s/extend-ttl", .body = BODY_JSON,
-            .options_size = sizeof(struct extend_options), .prepare = check_duration,
+    OPTIONS(options, struct extend_options),
+    REQUEST("POST", "/v1/sandboxes/%s/extend-ttl", .body = BODY_JSON, .prepare = check_duration,
             .kind = &kind_sandbox),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

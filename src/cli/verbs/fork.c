@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct fork_options {
@@ -37,7 +35,7 @@ static int print_forks(const struct api_call *c, const void *options, char **arg
 
 const struct verb verb_fork = {
     .name = "fork",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "create copies of a sandbox with its files",
     .text = "Its files are copied once, as of one moment, and the time for which it was frozen\n"
             "is shown; each copy writes to its own files. Processes are not copied, nor, without\n"
@@ -45,12 +43,8 @@ const struct verb verb_fork = {
             "none is.\n"
             "\n"
             "  sandboxer fork sbx_4k7 -n 8\n",
-    OPTIONS(fork_options),
-    REQUEST("POST", "/v1/sandboxes/%s/fork", .body = BODY_JSON,
-            .options_size = sizeof(struct fork_options), .prepare = choose_fork_count,
+    OPTIONS(fork_options, struct fork_options),
+    REQUEST("POST", "/v1/sandboxes/%s/fork", .body = BODY_JSON, .prepare = choose_fork_count,
             .doing = "copying a sandbox", .kind = &kind_sandbox, .list = true,
             .print = print_forks),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

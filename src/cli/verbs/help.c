@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "base/own.h"
 #include "cli/manual.h"
 #include "cli/verbs/verbs.h"
 
@@ -14,24 +13,22 @@ static const struct option_spec options[] = {
       .at = offsetof(struct help_options, man) },
 };
 
-static int run_help(const struct verb *v, int argc, char **argv)
+static int run_help(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct help_options o = { 0 };
+    const struct help_options *o = options_;
     const struct verb *about;
-    int status, words;
+    int words;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     if (argc == 0) {
-        (o.man ? manual_print : cli_print_help)(stdout);
+        (o->man ? manual_print : cli_print_help)(stdout);
         return 0;
     }
     about = verb_find(argc, argv, &words);
-    if (!about && argc == 1 && !o.man && cli_print_group(argv[0]))
+    if (!about && argc == 1 && !o->man && cli_print_group(argv[0]))
         return 0;
     if (!about)
         return verb_unknown(argv[0]);
-    if (o.man)
+    if (o->man)
         manual_print_verb(stdout, about);
     else
         verb_print_help(about);
@@ -40,12 +37,10 @@ static int run_help(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_help = {
     .name = "help",
-    .arguments = "[VERB]",
+    ARGUMENTS("[VERB]", 0, 2, COMPLETE_VERB),
     .summary = "explain a verb, or list them all",
     .text = "  sandboxer help create\n"
             "  sandboxer help --man create | man -l -\n",
-    OPTIONS(options),
+    OPTIONS(options, struct help_options),
     .run = run_help,
-    .n_arguments = { 0, 2 },
-    .complete = COMPLETE_VERB,
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -17,7 +15,6 @@ const struct verb verb_hosts_list = {
     .summary = "list the hosts where sandboxes can be placed",
     .text = "  sandboxer hosts list\n",
     REQUEST("GET", "/v1/hosts", .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
 };
 
 struct add_options {
@@ -32,23 +29,18 @@ static const struct option_spec add_options[] = {
 
 const struct verb verb_hosts_add = {
     .name = "hosts add",
-    .arguments = "NAME ADDRESS",
+    ARGUMENTS("NAME ADDRESS", 2, 2, COMPLETE_NOTHING),
     .summary = "add a host",
     .text = "  sandboxer hosts add big ssh://builder@big.example.org --label gpu=yes\n",
-    OPTIONS(add_options),
-    REQUEST("POST", "/v1/hosts", .body = BODY_JSON, .options_size = sizeof(struct add_options),
-            .members = { "name", "address" }, .kind = &kind),
-    .flags = VERB_ASKS,
-    .n_arguments = { 2, 2 },
+    OPTIONS(add_options, struct add_options),
+    REQUEST("POST", "/v1/hosts", .body = BODY_JSON, .members = { "name", "address" },
+            .kind = &kind),
 };
 
 const struct verb verb_hosts_remove = {
     .name = "hosts remove",
-    .arguments = "NAME",
+    ARGUMENTS("NAME", 1, 1, COMPLETE_HOST),
     .summary = "remove a host",
     .text = "  sandboxer hosts remove big\n",
     REQUEST("DELETE", "/v1/hosts/%s", .done = "removed"),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_HOST,
 };

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/units.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 enum { CREDENTIALS_MAX = 4096 };
@@ -30,18 +28,14 @@ const struct verb verb_image_list = {
     .summary = "list the images that sandboxes can be created from",
     .text = "  sandboxer image list\n",
     REQUEST("GET", "/v1/images", .kind = &kind_image, .list = true),
-    .flags = VERB_ASKS,
 };
 
 const struct verb verb_image_inspect = {
     .name = "image inspect",
-    .arguments = "REF",
+    ARGUMENTS("REF", 1, 1, COMPLETE_IMAGE),
     .summary = "show an image, its layers and its configuration",
     .text = "  sandboxer image inspect registry.example.org/team/web:1.2 -o json\n",
     REQUEST("GET", "/v1/images/inspect", .query = "ref", .kind = &kind_image),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_IMAGE,
 };
 
 /* --- pull --- */
@@ -121,7 +115,7 @@ static int write_registry_credentials(struct api_call *c, void *options, char **
 
 const struct verb verb_image_pull = {
     .name = "image pull",
-    .arguments = "REF",
+    ARGUMENTS("REF", 1, 1, COMPLETE_NOTHING),
     .summary = "bring an image from a registry",
     .text = "REF is HOST[:PORT]/PATH[:TAG][@sha256:DIGEST]; the default HOST is the\n"
             "configuration's images.registry. Layers that are stored already are not fetched\n"
@@ -129,13 +123,10 @@ const struct verb verb_image_pull = {
             "\n"
             "  sandboxer image pull registry.example.org/team/web:1.2\n"
             "  sandboxer image pull registry.example.org/team/web --creds-file ~/.registry\n",
-    OPTIONS(pull_options),
+    OPTIONS(pull_options, struct pull_options),
     REQUEST("POST", "/v1/images/pull", .body = BODY_JSON, .members = { "ref" },
-            .options_size = sizeof(struct pull_options), .prepare = write_registry_credentials,
-            .doing = "pulling", .lines = true, .patient = true, .kind = &kind_image,
-            .done = "pulled", .print = print_image_refs),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
+            .prepare = write_registry_credentials, .doing = "pulling", .lines = true,
+            .kind = &kind_image, .done = "pulled", .print = print_image_refs),
 };
 
 /* --- import --- */
@@ -157,7 +148,7 @@ static const struct option_spec import_options[] = {
 
 const struct verb verb_image_import = {
     .name = "image import",
-    .arguments = "FILE|DIR|-",
+    ARGUMENTS("FILE|DIR|-", 1, 1, COMPLETE_FILE),
     .summary = "make an image of an archive or a directory",
     .text = "Takes an OCI layout (a directory or a tar archive), what `docker save` or `podman\n"
             "save` writes, and root file systems as a tar archive or a directory; compressed\n"
@@ -167,38 +158,29 @@ const struct verb verb_image_import = {
             "  sandboxer image import rootfs.tar.gz --name web:1\n"
             "  podman save web:1 | sandboxer image import -\n"
             "  sandboxer image import ./oci-layout --name web:1\n",
-    OPTIONS(import_options),
-    REQUEST("POST", "/v1/images/import", .body = BODY_TAR,
-            .options_size = sizeof(struct image_archive_options), .doing = "importing",
-            .lines = true, .patient = true, .kind = &kind_image, .done = "imported",
-            .print = print_image_refs),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_FILE,
+    OPTIONS(import_options, struct image_archive_options),
+    REQUEST("POST", "/v1/images/import", .body = BODY_TAR, .doing = "importing", .lines = true,
+            .kind = &kind_image, .done = "imported", .print = print_image_refs),
 };
 
 /* --- remove, prune, verify --- */
 
 const struct verb verb_image_remove = {
     .name = "image remove",
-    .arguments = "REF",
+    ARGUMENTS("REF", 1, 1, COMPLETE_IMAGE),
     .summary = "remove an unused image, and the layers that only it needs",
     .text = "  sandboxer image remove registry.example.org/team/web:1.2\n",
-    REQUEST("DELETE", "/v1/images", .query = "ref", .doing = "removing", .patient = true,
-            .done = "removed"),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_IMAGE,
+    REQUEST("DELETE", "/v1/images", .query = "ref", .doing = "removing", .done = "removed"),
 };
 
 static int print_pruned(const struct api_call *c, const void *options, char **argv)
 {
-    unsigned long long n = answer_number(c, "layers");
+    unsigned long long n = show_count(c->answer, "layers");
     char bytes[24];
 
     if (!n)
         return answer_done(c, c->answer, "no layer is unused: nothing was removed");
-    units_show_bytes(answer_number(c, "bytes"), bytes);
+    units_show_bytes(show_count(c->answer, "bytes"), bytes);
     return answer_done(c, c->answer, "%llu layer%s removed, %s freed", n, n == 1 ? "" : "s", bytes);
 }
 
@@ -206,20 +188,16 @@ const struct verb verb_image_prune = {
     .name = "image prune",
     .summary = "remove layers that no image and no sandbox uses",
     .text = "  sandboxer image prune\n",
-    REQUEST("POST", "/v1/images/prune", .doing = "pruning", .patient = true, .print = print_pruned),
-    .flags = VERB_ASKS,
+    REQUEST("POST", "/v1/images/prune", .doing = "pruning", .print = print_pruned),
 };
 
 const struct verb verb_image_verify = {
     .name = "image verify",
-    .arguments = "REF",
+    ARGUMENTS("REF", 1, 1, COMPLETE_IMAGE),
     .summary = "verify that an image's layers are unchanged",
     .text = "Reads and hashes all of its files.\n"
             "\n"
             "  sandboxer image verify registry.example.org/team/web:1.2\n",
     REQUEST("POST", "/v1/images/verify", .body = BODY_JSON, .members = { "ref" },
-            .doing = "verifying", .patient = true, .print = request_print_verified),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_IMAGE,
+            .doing = "verifying", .print = request_print_verified),
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column host_columns[] = { COLUMN("HOST", "", .block = true) };
@@ -11,8 +9,7 @@ const struct verb verb_inspect_host = {
     .summary = "show the host's resources and their use",
     .text = "  sandboxer inspect host\n"
             "  sandboxer inspect host -o json | jq .memory_bytes\n",
-    REQUEST("GET", "/v1/inspect/host", .kind = &kind_telemetry),
-    .flags = VERB_REMOTE | VERB_FORMAT,
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "GET", "/v1/inspect/host", .kind = &kind_telemetry),
 };
 
 const struct verb verb_inspect_stale = {
@@ -22,5 +19,4 @@ const struct verb verb_inspect_stale = {
             "\n"
             "  sandboxer inspect stale\n",
     REQUEST("GET", "/v1/inspect/stale", .kind = &kind_stale, .list = true),
-    .flags = VERB_ASKS,
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "lib/proc/signals.h"
 #include "cli/verbs/verbs.h"
 
@@ -41,15 +39,11 @@ static int print_sent(const struct api_call *c, const void *options_, char **arg
 
 const struct verb verb_kill = {
     .name = "kill",
-    .arguments = "ID PROCESS",
+    ARGUMENTS("ID PROCESS", 2, 2, COMPLETE_SANDBOX),
     .summary = "send a signal to a process in a sandbox",
     .text = "  sandboxer kill sbx_4k7 3\n"
             "  sandboxer kill -s KILL sbx_4k7 3\n",
-    OPTIONS(options),
+    OPTIONS(options, struct kill_options),
     REQUEST("POST", "/v1/sandboxes/%s/processes/%s/signal", .body = BODY_JSON,
-            .options_size = sizeof(struct kill_options), .prepare = choose_signal,
-            .print = print_sent),
-    .flags = VERB_ASKS,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_SANDBOX,
+            .prepare = choose_signal, .print = print_sent),
 };

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/follow.h"
 #include "cli/verbs/verbs.h"
 #include "lib/json/build.h"
@@ -180,14 +179,11 @@ static int watch_list(const struct verb *v, const struct list_options *o)
     return status;
 }
 
-static int run_sandbox_list(const struct verb *v, int argc, char **argv)
+static int run_sandbox_list(struct api_call *c, void *options_, int argc, char **argv)
 {
-    static struct list_options o;
-    int status;
+    const struct list_options *o = options_;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    return o.watch ? watch_list(v, &o) : print_all(v, &o, false);
+    return o->watch ? watch_list(c->verb, o) : print_all(c->verb, o, false);
 }
 
 const struct verb verb_list = {
@@ -198,7 +194,7 @@ const struct verb verb_list = {
             "\n"
             "  sandboxer list --state ready --label team=web\n"
             "  sandboxer destroy $(sandboxer list -q --profile profile.build)\n",
-    OPTIONS(options),
+    OPTIONS(options, struct list_options),
     .run = run_sandbox_list,
     .flags = VERB_ASKS,
 };

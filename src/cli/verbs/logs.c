@@ -4,8 +4,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/units.h"
-#include "cli/answer.h"
+#include "cli/ending.h"
 #include "cli/lines.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
@@ -44,84 +43,71 @@ static int print_output(const void *user, const struct json *event, struct err *
 
 static void note_oom(const struct json *p, const char *only)
 {
-    const struct json *n = show_at(p, "process"), *limit = show_at(p, "memory_limit");
-    char number[24], size[24], text[48] = "";
+    int64_t n = show_int(p, "process", -1);
+    char number[24], limit[ENDING_LIMIT_MAX];
 
-    if (!n || n->type != JSON_INT || !show_is_oom(p))
+    snprintf(number, sizeof number, "%lld", (long long)n);
+    if (n < 0 || !show_is_oom(p) || (only && strcmp(number, only) != 0))
         return;
-    snprintf(number, sizeof number, "%lld", (long long)n->i);
-    if (only && strcmp(number, only) != 0)
-        return;
-    if (limit && limit->type == JSON_INT && limit->i > 0) {
-        units_show_bytes((uint64_t)limit->i, size);
-        snprintf(text, sizeof text, " (limit %s)", size);
-    }
-    cli_report("process %s was killed: out of memory%s", number, text);
+    ending_limit(show_count(p, "memory_limit"), limit);
+    cli_report("process %s was killed: out of memory%s", number, limit);
 }
 
 /* Prints the reason last when a process was killed by the memory limit, because its output ends
  * without one. */
-static int note_ends(const struct verb *v, const struct logs_options *o, const char *sandbox)
+static int note_ends(const struct api_call *like, const char *process, const char *sandbox)
 {
     AUTO(api_call_done) struct api_call c;
     const struct json *all;
     int status;
 
-    api_call_init(&c, v, &o->common, "GET");
+    api_call_init(&c, like->verb, like->common, "GET");
     api_call_path(&c, "/v1/sandboxes/%s/processes", sandbox);
     status = api_call_run(&c);
     if (status)
         return status;
-    all = show_at(c.answer, "processes");
-    if (all && all->type == JSON_ARRAY)
-        for (const struct json *p = json_first(all); p != json_end(all); p++)
-            note_oom(p, o->process);
+    all = answer_rows(c.answer, &kind_process);
+    for (const struct json *p = json_first(all); p != json_end(all); p++)
+        note_oom(p, process);
     return 0;
 }
 
-/* Where it is followed, it may be one that is yet to start. */
-static int check_process(const struct verb *v, const struct logs_options *o, const char *sandbox)
+static int check_process(const struct api_call *like, const char *process, const char *sandbox)
 {
     AUTO(api_call_done) struct api_call c;
 
-    api_call_init(&c, v, &o->common, "GET");
-    if (!o->process || o->follow)
-        return 0;
-    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, o->process);
+    api_call_init(&c, like->verb, like->common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s/processes/%s", sandbox, process);
     return api_call_run(&c);
 }
 
-static int run_logs(const struct verb *v, int argc, char **argv)
+static int run_logs(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct logs_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    int status;
+    const struct logs_options *o = options_;
+    int status = 0;
 
-    api_call_init(&c, v, &o.common, "GET");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    status = check_process(v, &o, argv[0]);
+    if (o->process && !o->follow) /* where it is followed, it may be one that is yet to start */
+        status = check_process(c, o->process, argv[0]);
     if (status)
         return status;
-    api_call_path(&c, "/v1/sandboxes/%s/logs", argv[0]);
-    api_call_query(&c, "follow", o.follow ? "true" : NULL);
-    api_call_query(&c, "process", o.process);
-    api_call_query(&c, "tail", o.tail);
-    status = answer_stream(&c, STR(""), print_output, &o);
-    return status || common_format(&o.common) != FORMAT_TEXT ? status : note_ends(v, &o, argv[0]);
+    api_call_path(c, "/v1/sandboxes/%s/logs", argv[0]);
+    api_call_query(c, "follow", o->follow ? "true" : NULL);
+    api_call_query(c, "process", o->process);
+    api_call_query(c, "tail", o->tail);
+    status = answer_stream(c, STR(""), print_output, o);
+    return status || common_format(c->common) != FORMAT_TEXT ? status
+                                                             : note_ends(c, o->process, argv[0]);
 }
 
 const struct verb verb_logs = {
     .name = "logs",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show the output of background processes",
     .text = "The last mebibyte of each is kept. A terminal gets it without control sequences.\n"
             "\n"
             "  sandboxer logs -f sbx_4k7\n"
             "  sandboxer logs --process 3 --tail 20 sbx_4k7\n",
-    OPTIONS(options),
+    OPTIONS(options, struct logs_options),
     .run = run_logs,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

@@ -12,7 +12,6 @@
 #include "base/id.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "cli/api_call.h"
 #include "cli/stream.h"
 #include "cli/verbs/verbs.h"
 
@@ -118,11 +117,6 @@ static int open_lines(struct api_call *c, const struct mcp_options *o)
     return verb_failed(c->verb, "the daemon does not support MCP; it may be an older version");
 }
 
-static void set_nonblocking(int fd)
-{
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 /* Each stream closes its own copy of the connection. */
 static int copy_of(const struct api_call *c)
 {
@@ -152,7 +146,7 @@ static int relay_mcp(struct api_call *c)
     bool left = false, cut = false;
     int error = 0;
 
-    set_nonblocking(c->client.fd);
+    fcntl(c->client.fd, F_SETFL, fcntl(c->client.fd, F_GETFL) | O_NONBLOCK);
     stream_init(&in, STDIN_FILENO, copy_of(c), false, in_room);
     stream_init(&out, copy_of(c), STDOUT_FILENO, true, out_room);
     while (stream_open(&out)) {
@@ -178,25 +172,13 @@ static int relay_mcp(struct api_call *c)
     return verb_failed(c->verb, "the daemon has closed the connection");
 }
 
-static int serve_mcp(const struct verb *v, const struct mcp_options *o)
+static int run_mcp(struct api_call *c, void *options_, int argc, char **argv)
 {
-    AUTO(api_call_done) struct api_call c;
     int status;
 
-    api_call_init(&c, v, &o->common, "GET");
-    status = open_lines(&c, o);
-    return status ? status : relay_mcp(&c);
-}
-
-static int run_mcp(const struct verb *v, int argc, char **argv)
-{
-    struct mcp_options o = { 0 };
-    int status;
-
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     signal(SIGPIPE, SIG_IGN);
-    return serve_mcp(v, &o);
+    status = open_lines(c, options_);
+    return status ? status : relay_mcp(c);
 }
 
 const struct verb verb_mcp = {
@@ -210,7 +192,7 @@ const struct verb verb_mcp = {
             "\n"
             "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": "
             "[\"mcp\"] } } }\n",
-    OPTIONS(options),
+    OPTIONS(options, struct mcp_options),
     .run = run_mcp,
     .flags = VERB_REMOTE,
 };

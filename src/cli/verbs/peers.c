@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -22,15 +20,12 @@ const struct verb verb_peers_list = {
     .summary = "list sessions of clients that call tools",
     .text = "  sandboxer peers list\n",
     REQUEST("GET", "/v1/peers", .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
 };
 
 const struct verb verb_peers_end = {
     .name = "peers end",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_NOTHING),
     .summary = "end a session, and its sandboxes with it",
     .text = "  sandboxer peers end peer_4k7\n",
     REQUEST("DELETE", "/v1/peers/%s", .done = "ended"),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
 };

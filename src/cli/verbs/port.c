@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/tunnel.h"
 #include "cli/verbs/verbs.h"
 
@@ -81,19 +78,15 @@ static int open_port_listener(const char *text, struct err *e)
 
 /* --- connections, a process each --- */
 
-static void serve_port_client(const struct verb *v, const struct port_options *o, char **argv,
-                              int client)
+static int connect_port(const struct api_call *like, char **argv, int from, int to)
 {
     struct tunnel t;
-    int status;
+    int status = tunnel_open(&t, like->verb, like->common, argv[0], argv[1]);
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    fcntl(client, F_SETFL, O_NONBLOCK);
-    status = tunnel_open(&t, v, &o->common, argv[0], argv[1]);
     if (!status)
-        tunnel_relay(&t, client, client);
+        tunnel_relay(&t, from, to);
     tunnel_done(&t);
-    _exit(status);
+    return status;
 }
 
 static void reap_port_children(unsigned *n, int flags)
@@ -104,10 +97,9 @@ static void reap_port_children(unsigned *n, int flags)
     }
 }
 
-static void serve_port(const struct verb *v, const struct port_options *o, char **argv,
-                       int listener) __attribute__((noreturn));
-static void serve_port(const struct verb *v, const struct port_options *o, char **argv,
-                       int listener)
+static void serve_port(const struct api_call *like, char **argv, int listener)
+    __attribute__((noreturn));
+static void serve_port(const struct api_call *like, char **argv, int listener)
 {
     unsigned n = 0;
 
@@ -121,7 +113,9 @@ static void serve_port(const struct verb *v, const struct port_options *o, char 
         pid = fork();
         if (pid == 0) {
             close(listener);
-            serve_port_client(v, o, argv, client);
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
+            fcntl(client, F_SETFL, O_NONBLOCK);
+            _exit(connect_port(like, argv, client, client));
         }
         n += pid > 0;
     }
@@ -152,58 +146,41 @@ static int print_listen_address(const struct port_options *o, int listener)
 }
 
 /* Reports a missing sandbox now rather than at the first connection. */
-static int check_sandbox_port(const struct verb *v, const struct common *common, char **argv)
+static int check_sandbox_port(struct api_call *c, char **argv)
 {
-    AUTO(api_call_done) struct api_call c;
-    const struct json *open;
     int status;
 
-    api_call_init(&c, v, common, "GET");
-    api_call_path(&c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
-    status = api_call_run(&c);
-    open = status ? NULL : show_at(c.answer, "open");
-    if (open && !answer_is(&c, "open"))
+    api_call_path(c, "/v1/sandboxes/%s/ports/%s", argv[0], argv[1]);
+    status = api_call_run(c);
+    if (!status && show_at(c->answer, "open") && !show_true(c->answer, "open"))
         cli_report("nothing listens on port %s of %s yet", argv[1], argv[0]);
     return status;
 }
 
-static int connect_port_stdio(const struct verb *v, const struct common *common, char **argv)
+static int run_port(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct tunnel t;
-    int status = tunnel_open(&t, v, common, argv[0], argv[1]);
-
-    if (!status)
-        tunnel_relay(&t, STDIN_FILENO, STDOUT_FILENO);
-    tunnel_done(&t);
-    return status;
-}
-
-static int run_port(const struct verb *v, int argc, char **argv)
-{
-    struct port_options o = { .listen = "0" };
+    const struct port_options *o = options_;
     AUTO_CLOSE int listener = -1;
     struct err e;
     int status;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     signal(SIGPIPE, SIG_IGN);
-    if (o.stdio)
-        return connect_port_stdio(v, &o.common, argv);
-    status = check_sandbox_port(v, &o.common, argv);
+    if (o->stdio)
+        return connect_port(c, argv, STDIN_FILENO, STDOUT_FILENO);
+    status = check_sandbox_port(c, argv);
     if (status)
         return status;
-    listener = open_port_listener(o.listen, &e);
+    listener = open_port_listener(o->listen ? o->listen : "0", &e);
     if (listener < 0)
-        return verb_misused(v, "%s", e.msg);
-    if (print_listen_address(&o, listener) < 0)
+        return verb_misused(c->verb, "%s", e.msg);
+    if (print_listen_address(o, listener) < 0)
         return EXIT_TOOL_FAILED; /* the address could not be printed */
-    serve_port(v, &o, argv, listener);
+    serve_port(c, argv, listener);
 }
 
 const struct verb verb_port = {
     .name = "port",
-    .arguments = "ID PORT",
+    ARGUMENTS("ID PORT", 2, 2, COMPLETE_SANDBOX),
     .summary = "reach a port inside a sandbox",
     .text = "Listens here and forwards connections to that port inside, until it is interrupted.\n"
             "The listening address is printed first. The port inside is not opened on any\n"
@@ -212,9 +189,7 @@ const struct verb verb_port = {
             "  sandboxer port sbx_4k7 8080\n"
             "  sandboxer port sbx_4k7 5432 --listen 5432\n"
             "  ssh -o ProxyCommand='sandboxer port --stdio sbx_4k7 22' user@sandbox\n",
-    OPTIONS(options),
+    OPTIONS(options, struct port_options),
     .run = run_port,
     .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_SANDBOX,
 };

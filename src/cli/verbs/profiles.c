@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -18,18 +16,14 @@ const struct verb verb_profiles_list = {
     .summary = "list the profiles, and which of them this host can serve",
     .text = "  sandboxer profiles list\n",
     REQUEST("GET", "/v1/profiles", .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
 };
 
 const struct verb verb_profiles_get = {
     .name = "profiles get",
-    .arguments = "PROFILE",
+    ARGUMENTS("PROFILE", 1, 1, COMPLETE_PROFILE),
     .summary = "show a profile",
     .text = "  sandboxer profiles get profile.agent-dev -o yaml\n",
     REQUEST("GET", "/v1/profiles/%s", .kind = &kind),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_PROFILE,
 };
 
 static const struct column problem_columns[] = {
@@ -41,15 +35,13 @@ static const struct answer_kind problems = KIND("problems", "message", problem_c
 
 const struct verb verb_profiles_validate = {
     .name = "profiles validate",
-    .arguments = "FILE",
+    ARGUMENTS("FILE", 1, 1, COMPLETE_FILE),
     .summary = "check a profile that you are writing",
     .text = "Shows every mistake, and where it is (of egress rules, the first); the exit\n"
             "status is 1 then. '-' is stdin.\n"
             "\n"
             "  sandboxer profiles validate my-profile.yaml\n",
-    REQUEST("POST", "/v1/profiles/validate", .body = BODY_YAML, .kind = &problems, .list = true,
-            .print = request_print_validated, .finish = request_finish_validated),
-    .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_FILE,
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/profiles/validate", .body = BODY_YAML,
+               .kind = &problems, .list = true, .print = request_print_validated,
+               .finish = request_finish_validated),
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct ps_options {
@@ -27,16 +26,13 @@ static int forget_process(struct api_call *c, void *options_, char **argv)
 
 const struct verb verb_ps = {
     .name = "ps",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "list the processes that were started in a sandbox",
     .text = "Their numbers are for 'attach', 'kill' and 'logs --process'.\n"
             "\n"
             "  sandboxer ps sbx_4k7\n"
             "  sandboxer ps sbx_4k7 --forget 3\n",
-    OPTIONS(options),
-    REQUEST("GET", "/v1/sandboxes/%s/processes", .options_size = sizeof(struct ps_options),
-            .prepare = forget_process, .kind = &kind_process, .list = true),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
+    OPTIONS(options, struct ps_options),
+    REQUEST("GET", "/v1/sandboxes/%s/processes", .prepare = forget_process, .kind = &kind_process,
+            .list = true),
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct reap_options {
@@ -18,9 +16,7 @@ const struct verb verb_reap_stale = {
     .summary = "show leftovers of dead sandboxes, and remove them with --apply",
     .text = "  sandboxer reap-stale\n"
             "  sandboxer reap-stale --apply\n",
-    OPTIONS(options),
-    REQUEST("POST", "/v1/reap-stale", .body = BODY_JSON,
-            .options_size = sizeof(struct reap_options), .doing = "listing leftovers",
+    OPTIONS(options, struct reap_options),
+    REQUEST("POST", "/v1/reap-stale", .body = BODY_JSON, .doing = "listing leftovers",
             .kind = &kind_stale, .list = true),
-    .flags = VERB_ASKS,
 };

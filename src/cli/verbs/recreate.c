@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/unsynced.h"
 #include "cli/verbs/verbs.h"
-#include "lib/json/value.h"
-
-static struct str group_member_text(const struct json *v, const char *group, const char *name)
-{
-    const struct json *found = v ? json_get(v, str_from(group)) : NULL;
-
-    found = found && found->type == JSON_OBJECT ? json_get(found, str_from(name)) : NULL;
-    return found && found->type == JSON_STR ? found->s : (struct str){ "", 0 };
-}
 
 /* The new one mirrors the directory of the old one, if we may still open it. */
 static int pass_same_directory(struct api_call *lookup, struct api_call *c, const char *id)
@@ -24,23 +14,19 @@ static int pass_same_directory(struct api_call *lookup, struct api_call *c, cons
     status = api_call_run(lookup);
     if (status)
         return status;
-    repo = group_member_text(lookup->answer, "inputs", "repo");
-    access = group_member_text(lookup->answer, "workspace", "access");
+    repo = show_string(lookup->answer, "inputs.repo");
+    access = show_string(lookup->answer, "workspace.access");
     path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&lookup->arena, repo) : NULL;
     return path ? api_call_pass_dir(c, path, !str_eq(access, STR("ro"))) : 0;
 }
 
-static int run_recreate(const struct verb *v, int argc, char **argv)
+static int run_recreate(struct api_call *lookup, void *options, int argc, char **argv)
 {
-    static struct common common;
-    AUTO(api_call_done) struct api_call lookup, c;
+    AUTO(api_call_done) struct api_call c;
     int status;
 
-    api_call_init(&lookup, v, &common, "GET");
-    api_call_init(&c, v, &common, "POST");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    status = pass_same_directory(&lookup, &c, argv[0]);
+    api_call_init(&c, lookup->verb, lookup->common, "POST");
+    status = pass_same_directory(lookup, &c, argv[0]);
     if (status)
         return status;
     api_call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
@@ -54,7 +40,7 @@ static int run_recreate(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_recreate = {
     .name = "recreate",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "destroy a sandbox and create another one from the same request",
     .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your\n"
             "own rights. As with 'destroy', changes that cannot be brought back are listed (exit\n"
@@ -63,6 +49,4 @@ const struct verb verb_recreate = {
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
     .run = run_recreate,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

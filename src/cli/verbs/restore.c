@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct restore_options {
@@ -22,17 +20,13 @@ static const struct option_spec restore_options[] = {
 
 const struct verb verb_restore = {
     .name = "restore",
-    .arguments = "SNAPSHOT",
+    ARGUMENTS("SNAPSHOT", 1, 1, COMPLETE_SNAPSHOT),
     .summary = "create a sandbox from a snapshot",
     .text = "The sandbox is a new one, with its own id, hostname and machine-id; the snapshot is\n"
             "unchanged.\n"
             "\n"
             "  id=$(sandboxer restore -q before-upgrade)\n",
-    OPTIONS(restore_options),
-    REQUEST("POST", "/v1/sandboxes", .body = BODY_JSON,
-            .options_size = sizeof(struct restore_options), .members = { "snapshot" },
+    OPTIONS(restore_options, struct restore_options),
+    REQUEST("POST", "/v1/sandboxes", .body = BODY_JSON, .members = { "snapshot" },
             .doing = "creating a sandbox", .kind = &kind_sandbox),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SNAPSHOT,
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 const struct verb verb_resume = {
     .name = "resume",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "resume a paused or stopped sandbox",
     .text = "Its processes continue. If they were lost, because the machine was restarted, the\n"
             "sandbox is rebuilt under the same id with all its files, and its state's reason\n"
@@ -13,7 +12,4 @@ const struct verb verb_resume = {
             "  sandboxer resume sbx_4k7\n",
     REQUEST("POST", "/v1/sandboxes/%s/resume", .doing = "resuming the sandbox",
             .kind = &kind_sandbox),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

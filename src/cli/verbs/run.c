@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/api_call.h"
 #include "cli/run/image_dir.h"
 #include "cli/remote.h"
 #include "cli/run/run_options.h"
@@ -389,42 +387,39 @@ static int check_here(struct err *e)
                    place.authority);
 }
 
-static int run_run(const struct verb *v, int argc, char **argv)
+static int run_run(struct api_call *c, void *options, int argc, char **argv)
 {
-    static struct run_options o = RUN_OPTIONS_DEFAULT;
-    int first = verb_options(v, argc, argv, &o), status;
+    struct run_options *o = options;
+    const struct verb *v = c->verb;
     struct err e;
+    int status;
 
-    if (first <= 0)
-        return first < 0 ? EXIT_TOOL_FAILED : 0;
     if (is_peers())
         return verb_failed(
             v, "SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
                "their own: use 'create' and 'exec', which the policy decides about");
     if (check_here(&e) < 0)
         return verb_misused(v, "%s", e.msg);
-    run_options_fill_environment(&o);
-    if (o.untrusted.file)
-        return run_untrusted(&o, argv + first);
-    if (untrusted_options_any(&o.untrusted))
+    run_options_fill_environment(o);
+    if (o->untrusted.file)
+        return run_untrusted(o, argv);
+    if (untrusted_options_any(&o->untrusted))
         return verb_failed(v, "an option of --untrusted was given without --untrusted");
-    if (is_reference(o.image))
-        return run_image(v, &o, argv + first);
-    if (first >= argc)
+    if (is_reference(o->image))
+        return run_image(v, o, argv);
+    if (!argc)
         return verb_failed(v,
                            "give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
-    if (!o.image && network_touched(&o.network) && complete_network(&o, -1, &e) < 0) {
+    if (!o->image && network_touched(&o->network) && complete_network(o, -1, &e) < 0) {
         cli_report("%s", e.msg);
         return EXIT_TOOL_FAILED;
     }
-    if (run_served(v, &o, argv + first, &status))
-        return status;
-    return run_command(&o, argv + first, NULL);
+    return run_served(v, o, argv, &status) ? status : run_command(o, argv, NULL);
 }
 
 const struct verb verb_run = {
     .name = "run",
-    .arguments = "[--] COMMAND [ARGUMENT…]",
+    ARGUMENTS("[--] COMMAND [ARGUMENT…]", 0, ARGUMENTS_ANY, COMPLETE_NOTHING),
     .summary = "run a command in a new sandbox, and destroy the sandbox afterwards",
     .text = "The command sees its own file system, processes and network (loopback only), none\n"
             "of ours, and holds no capability. stdin, stdout and stderr are passed through.\n"
@@ -456,8 +451,8 @@ const struct verb verb_run = {
             "  sandboxer run --image rootfs.tar --allow-packages -- apt-get -o "
             "APT::Sandbox::User=root update\n"
             "  sandboxer run --timeout 1m --untrusted job.py --output result\n",
-    .options = run_option_specs,
-    .n_options = RUN_OPTION_COUNT,
+    OPTIONS(run_option_specs, struct run_options),
+    .defaults = &(const struct run_options)RUN_OPTIONS_DEFAULT,
     .run = run_run,
     .flags = VERB_COMMAND,
 };

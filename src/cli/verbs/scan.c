@@ -66,31 +66,28 @@ static int scan_files(char **files, int n, const struct scan_options *o, struct 
     return status;
 }
 
-static int run_scan(const struct verb *v, int argc, char **argv)
+static int run_scan(struct api_call *c, void *options_, int argc, char **argv)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    struct scan_options o = { 0 };
     struct json_writer w;
     struct err e;
     int status;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (common_format(&o.common) == FORMAT_TEXT)
-        return scan_files(argv, argc, &o, NULL);
+    if (common_format(c->common) == FORMAT_TEXT)
+        return scan_files(argv, argc, options_, NULL);
     json_writer_init(&w, &out, JSON_PRETTY);
     json_begin_array(&w);
-    status = scan_files(argv, argc, &o, &w);
+    status = scan_files(argv, argc, options_, &w);
     json_end_array(&w);
     if (json_writer_finish(&w, &e) < 0 || buf_add_c(&out, '\n') < 0 ||
         write_all(STDOUT_FILENO, buf_str(&out), &e) < 0)
-        return verb_failed(v, "%s", e.msg);
+        return api_call_failed(c, &e);
     return status;
 }
 
 const struct verb verb_scan = {
     .name = "scan",
-    .arguments = "FILE…",
+    ARGUMENTS("FILE…", 1, ARGUMENTS_ANY, COMPLETE_FILE),
     .summary = "scan code for destructive, leaking, hidden or exhausting operations",
     .text = "Reads shell, Python, JavaScript and C, and reports the line, severity and remedy of\n"
             "each finding. '-' is stdin. Nothing is run. A clean report is no proof: run\n"
@@ -101,9 +98,7 @@ const struct verb verb_scan = {
             "\n"
             "  sandboxer scan install.sh\n"
             "  sandboxer scan --block critical -o json *.py\n",
-    OPTIONS(options),
+    OPTIONS(options, struct scan_options),
     .run = run_scan,
     .flags = VERB_FORMAT,
-    .n_arguments = { 1, ARGUMENTS_ANY },
-    .complete = COMPLETE_FILE,
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = { COLUMN("KEY", "key") };
@@ -16,5 +14,4 @@ const struct verb verb_secrets_rotate_key = {
             "\n"
             "  sandboxer secrets rotate-key\n",
     REQUEST("POST", "/v1/secrets/rotate-key", .kind = &kind),
-    .flags = VERB_ASKS,
 };

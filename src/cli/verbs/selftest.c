@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/run/attack_bait.h"
 #include "cli/body.h"
 #include "cli/verbs/verbs.h"
@@ -320,22 +317,16 @@ static int run_attacks(struct api_call *c, const struct selftest_options *o)
     return show_selftest(c, o, buf_str(&text), failures);
 }
 
-static int run_selftest(const struct verb *v, int argc, char **argv)
+static int run_selftest(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct selftest_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    int status;
+    const struct selftest_options *o = options_;
 
-    api_call_init(&c, v, &o.common, "GET");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (o.attacks)
-        return run_attacks(&c, &o);
-    if (o.daemon || o.verbose)
-        return verb_misused(v, "--daemon and --verbose belong to --attacks");
+    if (o->attacks)
+        return run_attacks(c, o);
+    if (o->daemon || o->verbose)
+        return verb_misused(c->verb, "--daemon and --verbose belong to --attacks");
     execl("/proc/self/exe", "sandboxer", "canary", (char *)NULL);
-    cli_report("selftest: cannot run the canary: %s", strerror(errno));
-    return EXIT_TOOL_FAILED;
+    return verb_failed(c->verb, "cannot run the canary: %s", strerror(errno));
 }
 
 const struct verb verb_selftest = {
@@ -352,7 +343,7 @@ const struct verb verb_selftest = {
             "  sandboxer selftest --attacks --daemon\n"
             "  sandboxer selftest --attacks -v -o json | jq '.attacks[] | select(.result == "
             "\"through\")'\n",
-    OPTIONS(options),
+    OPTIONS(options, struct selftest_options),
     .run = run_selftest,
     .flags = VERB_ASKS,
 };

@@ -20,41 +20,34 @@ static const struct option_spec shell_options[] = {
     { "workdir", 'w', "DIR", "working directory (default: the profile's)", AT(workdir) },
 };
 
-static int run_shell(const struct verb *v, int argc, char **argv)
+static int run_shell(struct api_call *c, void *options, int argc, char **argv)
 {
     static char *any[] = { (char *)"/bin/sh", (char *)"-c",
                            (char *)"command -v bash >/dev/null && exec bash -l; exec sh -l", NULL };
-    static struct shell_options o;
+    const struct shell_options *o = options;
     AUTO(arena_done) struct arena a = ARENA_INIT(REMOTE_TEXT_MAX);
     struct process_request q;
     struct err e;
-    char *chosen[] = { NULL, NULL };
-    int status;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    chosen[0] = argc > 1 ? argv[1] : NULL;
-    if (remote_fill_request(&q, chosen[0] ? chosen : any, o.env.p, o.env.n,
+    if (remote_fill_request(&q, argv[1] ? argv + 1 : any, o->env.p, o->env.n,
                             terminal_is(STDIN_FILENO), &a, &e) < 0)
-        return verb_misused(v, "%s", e.msg);
-    q.user = o.user;
-    q.cwd = o.workdir;
+        return verb_misused(c->verb, "%s", e.msg);
+    q.user = o->user;
+    q.cwd = o->workdir;
     q.stdin_ = true;
-    return remote_exec(v, &o.common, argv[0], &q);
+    return remote_exec(c->verb, c->common, argv[0], &q);
 }
 
 const struct verb verb_shell = {
     .name = "shell",
-    .arguments = "ID [SHELL]",
+    ARGUMENTS("ID [SHELL]", 1, 2, COMPLETE_SANDBOX),
     .summary = "open a shell in a sandbox",
     .text = "bash if it is installed, else sh. If stdin is not a terminal, the shell reads\n"
             "commands from it.\n"
             "\n"
             "  sandboxer shell sbx_4k7\n"
             "  sandboxer shell --user 1000 sbx_4k7 /bin/zsh\n",
-    OPTIONS(shell_options),
+    OPTIONS(shell_options, struct shell_options),
     .run = run_shell,
     .flags = VERB_REMOTE | VERB_COMMAND,
-    .n_arguments = { 1, 2 },
-    .complete = COMPLETE_SANDBOX,
 };

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct snapshot_options {
@@ -15,18 +13,14 @@ static const struct option_spec snapshot_options[] = {
 
 const struct verb verb_snapshot = {
     .name = "snapshot",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "take a snapshot of a sandbox's files",
     .text = "Stores all files of the sandbox as of one moment: the sandbox is frozen meanwhile,\n"
             "and the duration is shown. Not included: /run, /dev/shm, memory and processes.\n"
             "'restore' creates a sandbox from a snapshot.\n"
             "\n"
             "  sandboxer snapshot sbx_4k7 --name before-upgrade\n",
-    OPTIONS(snapshot_options),
-    REQUEST("POST", "/v1/sandboxes/%s/snapshot", .body = BODY_JSON,
-            .options_size = sizeof(struct snapshot_options), .doing = "taking a snapshot",
+    OPTIONS(snapshot_options, struct snapshot_options),
+    REQUEST("POST", "/v1/sandboxes/%s/snapshot", .body = BODY_JSON, .doing = "taking a snapshot",
             .kind = &kind_snapshot),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

@@ -4,7 +4,6 @@
 
 #include "base/own.h"
 #include "cli/download.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -30,58 +29,46 @@ const struct verb verb_snapshots_list = {
     .summary = "list snapshots, the newest first",
     .text = "  sandboxer snapshots list\n",
     REQUEST("GET", "/v1/snapshots", .kind = &kind_snapshot, .list = true),
-    .flags = VERB_ASKS,
 };
 
 const struct verb verb_snapshots_get = {
     .name = "snapshots get",
-    .arguments = "SNAPSHOT",
+    ARGUMENTS("SNAPSHOT", 1, 1, COMPLETE_SNAPSHOT),
     .summary = "show a snapshot",
     .text = "A snapshot is named by its id, or by the name that it was given.\n"
             "\n"
             "  sandboxer snapshots get before-upgrade\n",
     REQUEST("GET", "/v1/snapshots/%s", .kind = &kind_snapshot),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SNAPSHOT,
 };
 
 const struct verb verb_snapshots_verify = {
     .name = "snapshots verify",
-    .arguments = "SNAPSHOT",
+    ARGUMENTS("SNAPSHOT", 1, 1, COMPLETE_SNAPSHOT),
     .summary = "verify that a snapshot's layers are unchanged",
     .text = "Reads and hashes all of its files, and those of its image, and compares the digests\n"
             "with the stored ones. Missing digests are stored.\n"
             "\n"
             "  sandboxer snapshots verify before-upgrade\n",
-    REQUEST("POST", "/v1/snapshots/%s/verify", .doing = "verifying", .patient = true,
+    REQUEST("POST", "/v1/snapshots/%s/verify", .doing = "verifying",
             .print = request_print_verified),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SNAPSHOT,
 };
 
 /* Looks up the id first, for the message about the deleted snapshot. */
-static int run_delete(const struct verb *v, int argc, char **argv)
+static int run_delete(struct api_call *found, void *options, int argc, char **argv)
 {
-    struct common common = { 0 };
-    AUTO(api_call_done) struct api_call found, c;
+    AUTO(api_call_done) struct api_call c;
     struct str id;
     int status;
 
-    api_call_init(&found, v, &common, "GET");
-    api_call_init(&c, v, &common, "DELETE");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    api_call_path(&found, "/v1/snapshots/%s", argv[0]);
-    status = api_call_run(&found);
-    if (status)
-        return status;
+    api_call_init(&c, found->verb, found->common, "DELETE");
+    api_call_path(found, "/v1/snapshots/%s", argv[0]);
     api_call_path(&c, "/v1/snapshots/%s", argv[0]);
-    status = api_call_run(&c);
+    status = api_call_run(found);
+    if (status == 0)
+        status = api_call_run(&c);
     if (status)
         return status;
-    id = show_string(found.answer, "snapshot_id");
+    id = show_string(found->answer, "snapshot_id");
     if (str_eq(id, str_from(argv[0])))
         return answer_done(&c, c.answer, "%s deleted", argv[0]);
     return answer_done(&c, c.answer, "%s (" STR_FMT ") deleted", argv[0], STR_ARG(id));
@@ -89,7 +76,7 @@ static int run_delete(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_snapshots_delete = {
     .name = "snapshots delete",
-    .arguments = "SNAPSHOT",
+    ARGUMENTS("SNAPSHOT", 1, 1, COMPLETE_SNAPSHOT),
     .summary = "delete a snapshot",
     .text = "Sandboxes that were created from it keep running. If several snapshots have the\n"
             "name, nothing is deleted, and their ids are listed.\n"
@@ -97,8 +84,6 @@ const struct verb verb_snapshots_delete = {
             "  sandboxer snapshots delete before-upgrade\n",
     .run = run_delete,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SNAPSHOT,
 };
 
 /* --- export --- */
@@ -113,27 +98,21 @@ static const struct option_spec export_options[] = {
       .at = offsetof(struct export_options, without) },
 };
 
-static int run_snapshots_export(const struct verb *v, int argc, char **argv)
+static int run_snapshots_export(struct api_call *c, void *options, int argc, char **argv)
 {
-    struct export_options o = { 0 };
-    AUTO(api_call_done) struct api_call c;
-    int status;
+    const struct export_options *o = options;
 
-    api_call_init(&c, v, &o.common, "GET");
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     if (strcmp(argv[1], "-") == 0 && isatty(STDOUT_FILENO) == 1)
-        return verb_misused(v, "'-' writes the file to stdout, which is a terminal");
-    api_call_path(&c, "/v1/snapshots/%s/export", argv[0]);
-    api_call_query(&c, "without_image", o.without ? "true" : NULL);
-    c.doing = "exporting";
-    c.patience = 0;
-    return download(&c, argv[1]);
+        return verb_misused(c->verb, "'-' writes the file to stdout, which is a terminal");
+    api_call_path(c, "/v1/snapshots/%s/export", argv[0]);
+    api_call_query(c, "without_image", o->without ? "true" : NULL);
+    c->doing = "exporting";
+    return download(c, argv[1]);
 }
 
 const struct verb verb_snapshots_export = {
     .name = "snapshots export",
-    .arguments = "SNAPSHOT FILE|-",
+    ARGUMENTS("SNAPSHOT FILE|-", 2, 2, COMPLETE_SNAPSHOT),
     .summary = "write a snapshot to a file, to keep it or to move it to another machine",
     .text =
         "The file contains every byte and attribute, compressed with zstd, the snapshot's\n"
@@ -141,11 +120,9 @@ const struct verb verb_snapshots_export = {
         "\n"
         "  sandboxer snapshots export before-upgrade before-upgrade.snapshot\n"
         "  sandboxer snapshots export before-upgrade - | ssh other sandboxer snapshots import -\n",
-    OPTIONS(export_options),
+    OPTIONS(export_options, struct export_options),
     .run = run_snapshots_export,
     .flags = VERB_REMOTE,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_SNAPSHOT,
 };
 
 /* --- import --- */
@@ -162,17 +139,13 @@ static const struct option_spec import_options[] = {
 
 const struct verb verb_snapshots_import = {
     .name = "snapshots import",
-    .arguments = "FILE|-",
+    ARGUMENTS("FILE|-", 1, 1, COMPLETE_FILE),
     .summary = "import a snapshot from a file of 'snapshots export'",
     .text = "The whole file is checked before the snapshot is created. Layers of an image that\n"
             "is stored here are not stored twice; a file without them needs that image.\n"
             "\n"
             "  sandboxer snapshots import before-upgrade.snapshot\n",
-    OPTIONS(import_options),
-    REQUEST("POST", "/v1/snapshots/import", .body = BODY_ZSTD,
-            .options_size = sizeof(struct snapshot_import_options), .doing = "importing",
-            .patient = true, .kind = &kind_snapshot),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_FILE,
+    OPTIONS(import_options, struct snapshot_import_options),
+    REQUEST("POST", "/v1/snapshots/import", .body = BODY_ZSTD, .doing = "importing",
+            .kind = &kind_snapshot),
 };

@@ -42,23 +42,20 @@ static const struct option_spec options[] = {
 /* --- the sandbox's host key --- */
 
 /* Also checks that the sandbox exists. */
-static int find_host_key(const struct verb *v, const struct common *common, const char *id,
-                         bool print)
+static int find_host_key(struct api_call *c, const char *id, bool print)
 {
-    AUTO(api_call_done) struct api_call c;
-    const struct json *key;
+    struct str key;
     int status;
 
-    api_call_init(&c, v, common, "GET");
-    api_call_path(&c, "/v1/sandboxes/%s/ssh", id);
-    status = api_call_run(&c);
+    api_call_path(c, "/v1/sandboxes/%s/ssh", id);
+    status = api_call_run(c);
     if (status || !print)
         return status;
-    key = show_at(c.answer, "host_key");
-    if (!key || key->type != JSON_STR)
+    key = show_string(c->answer, "host_key");
+    if (!key.p)
         return EXIT_TOOL_FAILED;
     printf("* " STR_FMT "\n",
-           STR_ARG(key->s)); /* any name will do: this is the key that was requested */
+           STR_ARG(key)); /* any name will do: this is the key that was requested */
     return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 
@@ -164,28 +161,26 @@ static bool find_ssh_sandbox(const char *name, char *out, size_t cap)
     return snprintf(out, cap, "%s%s", host ? "sbx_" : "", rest) < (int)cap;
 }
 
-static int run_ssh(const struct verb *v, int argc, char **argv)
+static int run_ssh(struct api_call *c, void *options_, int argc, char **argv)
 {
-    static struct ssh_options o;
+    const struct ssh_options *o = options_;
     char id[64];
     int status;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
     if (!find_ssh_sandbox(argv[0], id, sizeof id))
-        return verb_misused(v, "'%.80s' is not the id of a sandbox", argv[0]);
+        return verb_misused(c->verb, "'%.80s' is not the id of a sandbox", argv[0]);
     argv += argv[1] && strcmp(argv[1], "--") == 0 ? 2 : 1;
-    if ((o.stdio || o.host_key) && argv[0])
-        return verb_misused(v, "too many arguments");
-    if (o.stdio)
-        return connect_ssh_stdio(v, &o, id);
-    status = find_host_key(v, &o.common, id, o.host_key);
-    return status || o.host_key ? status : exec_ssh(v, &o, id, argv);
+    if ((o->stdio || o->host_key) && argv[0])
+        return verb_misused(c->verb, "too many arguments");
+    if (o->stdio)
+        return connect_ssh_stdio(c->verb, o, id);
+    status = find_host_key(c, id, o->host_key);
+    return status || o->host_key ? status : exec_ssh(c->verb, o, id, argv);
 }
 
 const struct verb verb_ssh = {
     .name = "ssh",
-    .arguments = "ID [--] [COMMAND [ARGUMENT…]]",
+    ARGUMENTS("ID [--] [COMMAND [ARGUMENT…]]", 1, ARGUMENTS_ANY, COMPLETE_SANDBOX),
     .summary = "log in to a sandbox with OpenSSH",
     .text = "Starts ssh here and, for this connection, the host's sshd inside: the sandbox needs\n"
             "no server, and no port is opened. Your key is made on first use; the sandbox's host\n"
@@ -198,9 +193,7 @@ const struct verb verb_ssh = {
             "  sandboxer ssh sbx_4k7 -- 'cd src && make'\n"
             "  sandboxer ssh -L 8080:localhost:80 sbx_4k7\n"
             "  sandboxer ssh-config >> ~/.ssh/config && scp notes sbx_4k7:\n",
-    OPTIONS(options),
+    OPTIONS(options, struct ssh_options),
     .run = run_ssh,
     .flags = VERB_REMOTE | VERB_COMMAND,
-    .n_arguments = { 1, ARGUMENTS_ANY },
-    .complete = COMPLETE_SANDBOX,
 };

@@ -2,7 +2,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "base/own.h"
 #include "cli/ssh_key.h"
 #include "cli/ssh_settings.h"
 #include "cli/verbs/verbs.h"
@@ -24,24 +23,20 @@ static void print_ssh_setting(void *user, const char *name, const char *value)
     printf("    %s %s\n", name, value);
 }
 
-static int run_ssh_config(const struct verb *v, int argc, char **argv)
+static int run_ssh_config(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct ssh_config_options o = { 0 };
+    const struct ssh_config_options *o = options_;
     char key[PATH_MAX];
-    struct ssh_settings s = { .key = key };
+    const struct ssh_settings s = {
+        .key = key, .server = o->common.server, .agent = o->agent, .places = true
+    };
     struct err e;
-    int status;
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    s.server = o.common.server;
-    s.agent = o.agent;
-    s.places = true;
     if (ssh_key_ensure(key, sizeof key, &e) < 0)
-        return verb_failed(v, "%s", e.msg);
+        return api_call_failed(c, &e);
     printf("Host sbx-* sbx_*\n");
     if (ssh_settings_each(&s, print_ssh_setting, NULL, &e) < 0)
-        return verb_failed(v, "%s", e.msg);
+        return api_call_failed(c, &e);
     return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 
@@ -57,7 +52,7 @@ const struct verb verb_ssh_config = {
             "  sandboxer ssh-config >> ~/.ssh/config\n"
             "  ssh sbx_4k7\n"
             "  rsync -a src/ sbx-4k7:src/\n",
-    OPTIONS(options),
+    OPTIONS(options, struct ssh_config_options),
     .run = run_ssh_config,
     .flags = VERB_REMOTE,
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 const struct verb verb_stop = {
     .name = "stop",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "end the processes of a sandbox, with its files on disk",
     .text = "Like pause, but the processes end: only the files' disk space remains in use.\n"
             "`sandboxer resume` rebuilds the sandbox under the same id with all its files.\n"
@@ -12,7 +11,4 @@ const struct verb verb_stop = {
             "  sandboxer stop sbx_4k7\n",
     REQUEST("POST", "/v1/sandboxes/%s/stop", .doing = "stopping the sandbox",
             .kind = &kind_sandbox),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
 };

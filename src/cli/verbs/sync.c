@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 
 struct sync_options {
@@ -35,7 +34,7 @@ static bool left_out(const struct json *answer)
 
 static void explain_held(const struct api_call *c, const char *id)
 {
-    unsigned long long held = answer_number(c, "counts.sensitive");
+    unsigned long long held = show_count(c->answer, "counts.sensitive");
 
     if (held && !c->common->quiet)
         cli_report(
@@ -53,7 +52,7 @@ static int finish_sync(const struct api_call *c, char **argv)
 
 const struct verb verb_sync = {
     .name = "sync",
-    .arguments = "ID",
+    ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "copy the changes of a mirrored workspace back",
     .text = "A file that was changed on both sides is a conflict: nothing is overwritten, unless\n"
             "--force says so. Files that programs of the host run or obey by themselves (git\n"
@@ -66,11 +65,8 @@ const struct verb verb_sync = {
             "  sandboxer sync sbx_4k7 --dry-run\n"
             "  sandboxer sync sbx_4k7\n"
             "  sandboxer sync sbx_4k7 --accept .github/copilot-instructions.md --accept .cargo\n",
-    OPTIONS(options),
-    REQUEST("POST", "/v1/sandboxes/%s/sync", .body = BODY_JSON,
-            .options_size = sizeof(struct sync_options), .doing = "copying changes back",
-            .kind = &kind_workspace_change, .list = true, .finish = finish_sync),
-    .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_SANDBOX,
+    OPTIONS(options, struct sync_options),
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/sandboxes/%s/sync", .body = BODY_JSON,
+               .doing = "copying changes back", .kind = &kind_workspace_change, .list = true,
+               .finish = finish_sync),
 };

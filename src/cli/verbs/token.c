@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cli/request.h"
 #include "cli/body.h"
 #include "cli/verbs/verbs.h"
 #include "domain/model/token.h"
@@ -213,7 +212,7 @@ static int print_created(const struct api_call *c, const void *options, char **a
 
 const struct verb verb_token_create = {
     .name = "token create",
-    .arguments = "[NAME]",
+    ARGUMENTS("[NAME]", 0, 1, COMPLETE_NOTHING),
     .summary = "make a token for the daemon's TCP address",
     .text = "The secret is shown once and cannot be shown again; -q prints nothing else.\n"
             "\n"
@@ -232,11 +231,9 @@ const struct verb verb_token_create = {
             "approval:\n"
             "\n"
             "  sandboxer token create bot --limit concurrent=5 --allow-network pypi.org:443\n",
-    OPTIONS(create_options),
-    REQUEST("POST", "/v1/tokens", .body = BODY_JSON, .options_size = sizeof(struct token_options),
-            .prepare = write_token, .kind = &kind_secret, .print = print_created),
-    .flags = VERB_ASKS,
-    .n_arguments = { 0, 1 },
+    OPTIONS(create_options, struct token_options),
+    REQUEST("POST", "/v1/tokens", .body = BODY_JSON, .prepare = write_token, .kind = &kind_secret,
+            .print = print_created),
 };
 
 const struct verb verb_token_list = {
@@ -244,7 +241,6 @@ const struct verb verb_token_list = {
     .summary = "list tokens, without their secrets",
     .text = "  sandboxer token list\n",
     REQUEST("GET", "/v1/tokens", .kind = &kind, .list = true),
-    .flags = VERB_ASKS,
 };
 
 /* The id of the one token of that name; a status. */
@@ -273,20 +269,15 @@ static int read_token_id(struct api_call *c, const char *name, const char **ret)
     return n ? EXIT_CONFLICT : EXIT_MISSING;
 }
 
-static int run_revoke(const struct verb *v, int argc, char **argv)
+static int run_revoke(struct api_call *list, void *options, int argc, char **argv)
 {
-    struct common common = { 0 };
-    AUTO(api_call_done) struct api_call list, c;
-    const char *id;
-    int status;
+    AUTO(api_call_done) struct api_call c;
+    const char *id = argv[0];
+    int status = 0;
 
-    api_call_init(&list, v, &common, "GET");
-    api_call_init(&c, v, &common, "DELETE");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    id = argv[0];
+    api_call_init(&c, list->verb, list->common, "DELETE");
     if (!str_starts(str_from(id), STR("tok_")))
-        status = read_token_id(&list, argv[0], &id);
+        status = read_token_id(list, argv[0], &id);
     if (status)
         return status;
     api_call_path(&c, "/v1/tokens/%s", id);
@@ -300,7 +291,7 @@ static int run_revoke(const struct verb *v, int argc, char **argv)
 
 const struct verb verb_token_revoke = {
     .name = "token revoke",
-    .arguments = "TOKEN",
+    ARGUMENTS("TOKEN", 1, 1, COMPLETE_TOKEN),
     .summary = "revoke a token",
     .text = "A token is named by its id, or by a name that no other one has.\n"
             "\n"
@@ -308,6 +299,4 @@ const struct verb verb_token_revoke = {
             "  sandboxer token revoke ci\n",
     .run = run_revoke,
     .flags = VERB_ASKS,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_TOKEN,
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "cli/request.h"
 #include "cli/verbs/verbs.h"
 #include "lib/json/reader.h"
 
@@ -22,7 +21,6 @@ const struct verb verb_trust_show = {
     .summary = "show the policy for tool calls",
     .text = "  sandboxer trust show\n",
     REQUEST("GET", "/v1/trust", .kind = &kind),
-    .flags = VERB_ASKS,
 };
 
 const struct verb verb_trust_reload = {
@@ -33,7 +31,6 @@ const struct verb verb_trust_reload = {
             "\n"
             "  sandboxer trust reload\n",
     REQUEST("POST", "/v1/trust/reload", .kind = &kind),
-    .flags = VERB_ASKS,
 };
 
 /* --- validate --- */
@@ -43,16 +40,14 @@ static const struct answer_kind problem = KIND("problems", "problem", problem_co
 
 const struct verb verb_trust_validate = {
     .name = "trust validate",
-    .arguments = "FILE",
+    ARGUMENTS("FILE", 1, 1, COMPLETE_FILE),
     .summary = "check a policy for tools that you are writing",
     .text = "Lists its mistakes with their lines; the exit status is 1 then. '-' is stdin.\n"
             "\n"
             "  sandboxer trust validate policy.yaml\n",
-    REQUEST("POST", "/v1/trust/validate", .body = BODY_YAML, .kind = &problem,
-            .print = request_print_validated, .finish = request_finish_validated),
-    .flags = VERB_REMOTE | VERB_FORMAT,
-    .n_arguments = { 1, 1 },
-    .complete = COMPLETE_FILE,
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/trust/validate", .body = BODY_YAML,
+               .kind = &problem, .print = request_print_validated,
+               .finish = request_finish_validated),
 };
 
 /* --- explain --- */
@@ -121,17 +116,14 @@ static int finish_explain(const struct api_call *c, char **argv)
 
 const struct verb verb_trust_explain = {
     .name = "trust explain",
-    .arguments = "TOOL [ARGS]",
+    ARGUMENTS("TOOL [ARGS]", 1, 2, COMPLETE_NOTHING),
     .summary = "explain the policy's decision about a call",
     .text = "Nothing is called, used up or recorded. ARGS are JSON. The exit status is 1 if the\n"
             "call would not just pass.\n"
             "\n"
             "  sandboxer trust explain sandbox_list --role apprentice\n"
             "  sandboxer trust explain sandbox_exec '{\"sandbox_id\":\"sbx_4k7\"}' --network\n",
-    OPTIONS(explain_options),
+    OPTIONS(explain_options, struct trust_explain_options),
     REQUEST("POST", "/v1/trust/explain", .body = BODY_JSON, .members = { "tool" },
-            .options_size = sizeof(struct trust_explain_options), .prepare = write_explain_body,
-            .kind = &verdict, .finish = finish_explain),
-    .flags = VERB_ASKS,
-    .n_arguments = { 1, 2 },
+            .prepare = write_explain_body, .kind = &verdict, .finish = finish_explain),
 };

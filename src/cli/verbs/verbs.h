@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs, in the order of the help, and functions of cli.c that the verb `help` shares. */
+/* The verbs, in the order of the help, and functions of cli.c that the verb `help` shares. All that a
+ * verb is made of comes with it: requests, answers, columns and options. */
 #ifndef CLI_VERBS_VERBS_H
 #define CLI_VERBS_VERBS_H
 
 #include <stdio.h>
 
-#include "cli/verb.h"
+#include "cli/request.h"
 
 /* VERB(name) for each: "hosts add" is hosts_add. */
 /* clang-format off */

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "base/own.h"
 #include "cli/run/helper.h"
 #include "cli/state_dir.h"
 #include "cli/verbs/verbs.h"
@@ -28,30 +27,24 @@ static int own_key(char *out, size_t cap, struct err *e)
     return r;
 }
 
-static int run_manifest_verify(const struct verb *v, int argc, char **argv)
+static int run_manifest_verify(struct api_call *c, void *options_, int argc, char **argv)
 {
-    struct verify_options o = { 0 };
+    const struct verify_options *o = options_;
     char key[PATH_MAX];
     struct err e;
-    int status, r = 0;
+    int status, r = o->key ? 0 : own_key(key, sizeof key, &e);
 
-    if (!verb_parse(v, &argc, &argv, &o, &status))
-        return status;
-    if (!o.key)
-        r = own_key(key, sizeof key, &e);
     if (r >= 0)
         r = helper_show(
             HELPER_SEAL,
-            (const char *const[]){ "verify", o.key ? o.key : key, argv[0], argv[1], NULL }, &status,
-            &e);
-    if (r < 0)
-        return verb_failed(v, "%s", e.msg);
-    return status;
+            (const char *const[]){ "verify", o->key ? o->key : key, argv[0], argv[1], NULL },
+            &status, &e);
+    return r < 0 ? api_call_failed(c, &e) : status;
 }
 
 const struct verb verb_verify = {
     .name = "verify",
-    .arguments = "MANIFEST DIR",
+    ARGUMENTS("MANIFEST DIR", 2, 2, COMPLETE_FILE),
     .summary = "compare a directory with the signed manifest of a run",
     .text = "Checks the signature, every hash, mode and link, and that nothing is missing or\n"
             "added; a line for each difference. On another machine, pass a copy of seal.pub with\n"
@@ -62,9 +55,6 @@ const struct verb verb_verify = {
             "key.\n"
             "\n"
             "  sandboxer verify job.py.out.manifest.json job.py.out\n",
-    OPTIONS(options),
+    OPTIONS(options, struct verify_options),
     .run = run_manifest_verify,
-    .flags = 0,
-    .n_arguments = { 2, 2 },
-    .complete = COMPLETE_FILE,
 };

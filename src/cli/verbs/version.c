@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/answer.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -12,28 +9,22 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = KIND("", "client", columns);
 
-static int run_version(const struct verb *v, int argc, char **argv)
+static int run_version(struct api_call *c, void *options, int argc, char **argv)
 {
-    struct common common = { 0 };
-    AUTO(api_call_done) struct api_call c;
     struct json members[2] = {
         { .type = JSON_STR, .key = STR("client"), .s = STR(SANDBOXER_VERSION) },
         { .key = STR("daemon") },
     };
-    struct json answer = { .type = JSON_OBJECT, .list = { members, COUNT_OF(members) } };
-    int status;
+    const struct json answer = { .type = JSON_OBJECT, .list = { members, COUNT_OF(members) } };
 
-    api_call_init(&c, v, &common, "GET");
-    if (!verb_parse(v, &argc, &argv, &common, &status))
-        return status;
-    api_call_path(&c, "/version");
-    c.start = CONTACT_ONLY;
-    c.patience = 5 * NS_PER_S;
-    if (api_call_answers(&c, NULL)) {
-        members[1] = *c.answer;
+    api_call_path(c, "/version");
+    c->start = CONTACT_ONLY;
+    c->patience = 5 * NS_PER_S;
+    if (api_call_answers(c, NULL)) {
+        members[1] = *c->answer;
         members[1].key = STR("daemon");
     }
-    return answer_record(&c, &answer, &kind);
+    return answer_record(c, &answer, &kind);
 }
 
 const struct verb verb_version = {

@@ -26,7 +26,7 @@ static const struct option_spec options[] = {
 static struct verb verb = { .name = "sample",
                             .arguments = "A",
                             .summary = "",
-                            OPTIONS(options),
+                            OPTIONS(options, struct sample),
                             .flags = VERB_FORMAT | VERB_QUIET,
                             .n_arguments = { 0, 3 } };
 
@@ -182,7 +182,7 @@ TEST(requests_are_sound)
         CHECK(q->body <= BODY_JSON || v->n_arguments.least > 0);
         for (size_t k = 0; k < v->n_options; k++) {
             CHECK(v->options[k].at >= sizeof(struct common));
-            CHECK(v->options[k].at < q->options_size);
+            CHECK(v->options[k].at < v->options_size);
             CHECK(!v->options[k].member || q->body == BODY_JSON);
         }
     }
