@@ -12,15 +12,12 @@ static int base64_digit_value(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Bytes that the last four characters leave out. */
-static size_t base64_padding_length(struct str s)
-{
-    return s.n < 4 || s.p[s.n - 1] != '=' ? 0 : s.p[s.n - 2] == '=' ? 2 : 1;
-}
-
 int base64_decode(struct str text, struct buf *out)
 {
-    size_t missing = base64_padding_length(text), digits = text.n - missing;
+    size_t missing = text.n < 4 || text.p[text.n - 1] != '=' ? 0
+                     : text.p[text.n - 2] == '='             ? 2
+                                                             : 1;
+    size_t digits = text.n - missing;
     char *room, *at;
     unsigned bits = 0;
 

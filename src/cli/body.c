@@ -3,16 +3,14 @@
 
 void body_text(struct json_writer *w, const char *name, const char *value)
 {
-    if (!value)
-        return;
-    json_field_cstr(w, name, value);
+    if (value)
+        json_field_cstr(w, name, value);
 }
 
 void body_flag(struct json_writer *w, const char *name, bool value)
 {
-    if (!value)
-        return;
-    json_field_bool(w, name, true);
+    if (value)
+        json_field_bool(w, name, true);
 }
 
 /* The last one of a name counts. */

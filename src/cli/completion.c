@@ -64,22 +64,18 @@ static void print_verb_names(FILE *to, const char *between)
             fprintf(to, "%s" STR_FMT, i ? between : "", STR_ARG(first_word(cli_verbs[i])));
 }
 
-/* The second words of the group that the verb belongs to. */
-static void print_verb_group(FILE *to, const struct verb *v)
-{
-    for (size_t i = 0; cli_verbs[i]; i++)
-        if (second_word(cli_verbs[i]).p && str_eq(first_word(cli_verbs[i]), first_word(v)))
-            fprintf(to, STR_FMT " ", STR_ARG(second_word(cli_verbs[i])));
-}
-
 /* For each group a case of its first word: `before`, its second words, `after`. */
 static void print_group_cases(FILE *to, const char *before, const char *after)
 {
     for (size_t i = 0; cli_verbs[i]; i++) {
+        struct str group = first_word(cli_verbs[i]);
+
         if (!second_word(cli_verbs[i]).p || starts_group_before(i))
             continue;
-        fprintf(to, "    " STR_FMT ")\n        %s", STR_ARG(first_word(cli_verbs[i])), before);
-        print_verb_group(to, cli_verbs[i]);
+        fprintf(to, "    " STR_FMT ")\n        %s", STR_ARG(group), before);
+        for (size_t k = 0; cli_verbs[k]; k++)
+            if (second_word(cli_verbs[k]).p && str_eq(first_word(cli_verbs[k]), group))
+                fprintf(to, STR_FMT " ", STR_ARG(second_word(cli_verbs[k])));
         fprintf(to, "%s ;;\n", after);
     }
 }
@@ -234,17 +230,6 @@ static void zsh_verb(FILE *to, const struct verb *v)
     fputs("' ;;\n", to);
 }
 
-static void zsh_verbs(FILE *to)
-{
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        if (starts_group_before(i))
-            continue;
-        fprintf(to, " \\\n        '" STR_FMT ":", STR_ARG(first_word(cli_verbs[i])));
-        zsh_text(to, cli_verbs[i]->summary);
-        fputc('\'', to);
-    }
-}
-
 static void print_zsh(FILE *to)
 {
     fputs("#compdef sandboxer\n"
@@ -254,7 +239,13 @@ static void print_zsh(FILE *to)
           "_sandboxer_ids_and_files() { _sandboxer_ask list -q; _files }\n"
           "_sandboxer_verbs() {\n    local -a verbs\n    verbs=(",
           to);
-    zsh_verbs(to);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        if (starts_group_before(i))
+            continue;
+        fprintf(to, " \\\n        '" STR_FMT ":", STR_ARG(first_word(cli_verbs[i])));
+        zsh_text(to, cli_verbs[i]->summary);
+        fputc('\'', to);
+    }
     fputs(")\n    _describe verb verbs\n}\n_sandboxer() {\n"
           "    local verb=${words[2]}\n"
           "    if ((CURRENT == 2)); then _sandboxer_verbs; return; fi\n"

@@ -70,17 +70,11 @@ static int set_server(struct daemon_address *p, const char *server, struct err *
     return err_set(e, ERR_INVALID, "'%s' is neither http://HOST:PORT nor unix:/PATH", server);
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int set_default(struct daemon_address *p, struct err *e)
 {
     const char *runtime = from_environment("XDG_RUNTIME_DIR");
     char dir[PATH_MAX];
+    struct stat st;
     int r;
 
     p->ours = true;
@@ -89,7 +83,7 @@ static int set_default(struct daemon_address *p, struct err *e)
     if (runtime && runtime[0] == '/')
         return set_path(p, runtime, "/sandboxer.sock", e);
     snprintf(dir, sizeof dir, "/run/user/%u", geteuid());
-    if (is_directory(dir))
+    if (stat(dir, &st) == 0 && S_ISDIR(st.st_mode))
         return set_path(p, dir, "/sandboxer.sock", e);
     r = state_dir_path(dir, sizeof dir, e);
     return r < 0 ? r : set_path(p, dir, "/sandboxer.sock", e);
@@ -126,11 +120,6 @@ static int check_listener_owner(int fd, const struct daemon_address *p, struct e
     return 0;
 }
 
-static bool is_not_listening(int error)
-{
-    return error == ENOENT || error == ECONNREFUSED;
-}
-
 /* -ERR_NOT_FOUND if no process listens. */
 static int connect_unix(const struct daemon_address *p, int *ret, struct err *e)
 {
@@ -144,7 +133,7 @@ static int connect_unix(const struct daemon_address *p, int *ret, struct err *e)
     do
         r = connect(fd, (struct sockaddr *)&to, sizeof to);
     while (r < 0 && errno == EINTR);
-    if (r < 0 && is_not_listening(errno))
+    if (r < 0 && (errno == ENOENT || errno == ECONNREFUSED))
         return err_set(e, ERR_NOT_FOUND, "no daemon listens on %s", p->path);
     if (r < 0)
         return err_sys(e, "connecting to %s", p->path);
@@ -177,27 +166,20 @@ static int connect_tcp(const struct daemon_address *p, int *ret, struct err *e)
     return *ret < 0 ? err_sys(e, "connecting to %s", p->authority) : 0;
 }
 
-/* Waits for a daemon that another process is starting. */
-static int connect_soon(const struct daemon_address *p, int *ret, struct err *e)
-{
-    static const struct timespec pause = { .tv_nsec = RETRY_MS * NS_PER_MS };
-    int64_t deadline = clock_mono() + OTHER_PATIENCE;
-    int r;
-
-    while ((r = connect_unix(p, ret, e)) == -ERR_NOT_FOUND && clock_mono() < deadline)
-        nanosleep(&pause, NULL);
-    return r;
-}
-
+/* Also waits for a daemon that another process is starting. */
 static int start_and_connect(const struct daemon_address *p, int *ret, struct err *e)
 {
+    static const struct timespec pause = { .tv_nsec = RETRY_MS * NS_PER_MS };
     struct err said = { 0 };
+    int64_t deadline;
     int r;
 
     progress_begin("starting the daemon");
     r = daemon_start(&said);
+    deadline = clock_mono() + OTHER_PATIENCE;
     if (r >= 0)
-        r = connect_soon(p, ret, e);
+        while ((r = connect_unix(p, ret, e)) == -ERR_NOT_FOUND && clock_mono() < deadline)
+            nanosleep(&pause, NULL);
     progress_end();
     if (r < 0 && said.code && e) /* it failed, or the other one does not listen here */
         *e = said;
@@ -220,9 +202,7 @@ static int take_tokens(struct contact *c, struct err *e)
     const char *token = NULL, *peer = NULL;
     int r = c->place.tcp ? read_token_variable("SANDBOXER_TOKEN", &token, e) : 0;
 
-    if (r >= 0)
-        r = read_token_variable("SANDBOXER_PEER", &peer, e);
-    if (r < 0)
+    if (r < 0 || (r = read_token_variable("SANDBOXER_PEER", &peer, e)) < 0)
         return r;
     if (token)
         snprintf(c->authorization, sizeof c->authorization, "Bearer %s", token);

@@ -61,25 +61,19 @@ static int open_daemon_log(void)
     return log >= 0 ? log : open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-static void reset_daemon_signals(void)
-{
-    sigset_t none;
-
-    for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* In the child: only system calls from here on. */
 static _Noreturn void exec_daemon(const char *path, int null, int log, int ready)
 {
     static char program[] = "sandboxerd", option[] = "--ready-fd", number[] = "3"; /* READY_FD */
     char *argv[] = { program, option, number, NULL };
     int high[] = { null, log, log, ready };
+    sigset_t none;
 
     setsid();
-    reset_daemon_signals();
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     for (size_t i = 0; i < COUNT_OF(high); i++)
         high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, READY_FD + 1);
     for (size_t i = 0; i < COUNT_OF(high); i++)
@@ -105,28 +99,21 @@ static size_t read_rest(int fd, char *out, size_t at, size_t cap)
     return at;
 }
 
-static bool wait_readable(int fd)
-{
-    int64_t deadline = clock_mono() + READY_PATIENCE;
-    struct pollfd in = { .fd = fd, .events = POLLIN };
-    int n;
-
-    do
-        n = poll(&in, 1, clock_poll_ms(deadline));
-    while (n < 0 && errno == EINTR);
-    return n > 0;
-}
-
 /* The daemon writes one byte when it listens; any other text is its error message, and then it
  * exits. */
 static int await_daemon_ready(pid_t pid, int ready, struct err *e)
 {
+    int64_t deadline = clock_mono() + READY_PATIENCE;
+    struct pollfd in = { .fd = ready, .events = POLLIN };
     char words[WORDS_MAX + 1];
     ssize_t n;
     size_t said;
     int status = 0;
 
-    if (!wait_readable(ready)) {
+    do
+        n = poll(&in, 1, clock_poll_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    if (n <= 0) {
         kill(pid, SIGTERM);
         return err_set(e, ERR_TIMEOUT, "%s (process %d) did not get ready in time", name, (int)pid);
     }
@@ -174,11 +161,6 @@ int daemon_start(struct err *e)
     return await_daemon_ready(pid, ready, e);
 }
 
-static void cut_line(char *text)
-{
-    text[strcspn(text, "\n")] = '\0';
-}
-
 int daemon_check(struct err *e)
 {
     static char program[] = "sandboxerd", option[] = "--check-config", prefix[] = "sandboxerd: ";
@@ -208,7 +190,7 @@ int daemon_check(struct err *e)
     r = spawn_wait(pid, &status, e);
     if (r < 0 || status == 0)
         return r;
-    cut_line(words);
+    words[strcspn(words, "\n")] = '\0';
     if (str_starts(str_from(words), str_from(prefix)))
         skip = sizeof prefix - 1;
     return err_set(e, ERR_UPSTREAM, "%s", words[0] ? words + skip : "sandboxerd gave no reason");

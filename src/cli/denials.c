@@ -14,20 +14,16 @@
 
 enum { ACTION_DENIED = 2, LINE_MEMORY = 256 << 10, TEXT_MAX = 4096 };
 
-static bool is_same_denial(const struct denial *a, const struct denial *b)
-{
-    return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->code, b->code) == 0;
-}
-
 static void count_shown_denial(struct denials *d, const struct denial *new)
 {
-    size_t i = 0;
+    struct denial *l = d->list, *end = d->list + d->n;
 
     d->total += new->count;
-    while (i < d->n && !is_same_denial(&d->list[i], new))
-        i++;
-    if (i < d->n)
-        d->list[i].count += new->count;
+    while (l < end && (l->port != new->port || strcmp(l->host, new->host) != 0 ||
+                       strcmp(l->code, new->code) != 0))
+        l++;
+    if (l < end)
+        l->count += new->count;
     else if (d->n < DENIALS_MAX)
         d->list[d->n++] = *new;
 }

@@ -17,18 +17,12 @@ int lines_feed(struct lines *l, struct str piece, struct err *e)
 
 bool lines_next(struct lines *l, struct str *ret)
 {
-    struct str rest, line;
-
     do {
-        if (!lines_torn(l))
+        if (!lines_torn(l) ||
+            !str_cut((struct str){ l->kept_.p + l->taken_, l->kept_.n - l->taken_ }, '\n', ret).p)
             return false;
-        rest = (struct str){ l->kept_.p + l->taken_, l->kept_.n - l->taken_ };
-        if (str_find(rest, '\n') == rest.n)
-            return false;
-        str_cut(rest, '\n', &line);
-        l->taken_ += line.n + 1;
-    } while (line.n == 0);
-    *ret = line;
+        l->taken_ += ret->n + 1;
+    } while (ret->n == 0);
     return true;
 }
 

@@ -67,13 +67,6 @@ static void print_roff_lines(FILE *to, struct str text)
     }
 }
 
-static void print_roff_commands(FILE *to, struct str text)
-{
-    fputs(".RS 4\n.nf\n", to);
-    print_roff_lines(to, text);
-    fputs(".fi\n.RE\n", to);
-}
-
 /* "sandboxer-egress-check" */
 static void print_page_name(FILE *to, const struct verb *v)
 {
@@ -148,7 +141,9 @@ static bool print_paragraphs(FILE *to, const struct verb *v, const char *heading
             fputs(".PP\n", to);
         any = true;
         if (kind & (PARAGRAPH_COMMANDS | PARAGRAPH_EXAMPLES)) {
-            print_roff_commands(to, p);
+            fputs(".RS 4\n.nf\n", to);
+            print_roff_lines(to, p);
+            fputs(".fi\n.RE\n", to);
             continue;
         }
         if (kind == PARAGRAPH_STATUS)
@@ -181,14 +176,12 @@ static void print_verb_status(FILE *to, const struct verb *v)
 {
     bool own = print_paragraphs(to, v, "EXIT STATUS", PARAGRAPH_STATUS);
 
+    fputs(own ? ".PP\nSee also\n" : ".SH EXIT STATUS\n", to);
     if (!own)
-        fputs(".SH EXIT STATUS\n", to);
-    if (own)
-        fputs(".PP\nSee also\n.BR sandboxer (1).\n", to);
-    else if (v->flags & VERB_COMMAND)
-        fputs("That of the program; failures of sandboxer are 125. See\n.BR sandboxer (1).\n", to);
-    else
-        fputs("0 on success; other statuses are listed in\n.BR sandboxer (1).\n", to);
+        fputs(v->flags & VERB_COMMAND ? "That of the program; failures of sandboxer are 125. See\n"
+                                      : "0 on success; other statuses are listed in\n",
+              to);
+    fputs(".BR sandboxer (1).\n", to);
 }
 
 /* Whether the text refers to another verb: 'pause', `sandboxer pause` or 'pause --option'. */
@@ -269,17 +262,6 @@ static void print_roff_term(FILE *to, const char *term, const char *meaning)
     print_roff_lines(to, str_from(meaning));
 }
 
-static void print_commands(FILE *to)
-{
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        fputs(".TP\n.BR ", to);
-        print_page_name(to, cli_verbs[i]);
-        fputs(" (1)\n", to);
-        print_roff(to, cli_verbs[i]->summary);
-        fputc('\n', to);
-    }
-}
-
 void manual_print(FILE *to)
 {
     print_page_header(to, NULL);
@@ -294,7 +276,13 @@ void manual_print(FILE *to)
           ".PP\nThe start of an id will do wherever one is asked for, if it is the only one.\n"
           ".SH COMMANDS\nEach verb has a manual page of its own.\n",
           to);
-    print_commands(to);
+    for (size_t i = 0; cli_verbs[i]; i++) {
+        fputs(".TP\n.BR ", to);
+        print_page_name(to, cli_verbs[i]);
+        fputs(" (1)\n", to);
+        print_roff(to, cli_verbs[i]->summary);
+        fputc('\n', to);
+    }
     fputs(".SH EXIT STATUS\n"
           "With \\fBrun\\fR, \\fBexec\\fR, \\fBshell\\fR and \\fBattach\\fR, statuses below 124 "
           "are the\n"

@@ -133,29 +133,6 @@ static bool is_step_name(struct str s)
     return i == s.n;
 }
 
-/* The signal is blocked: the handler must not see a partial update. */
-void progress_step(struct str step)
-{
-    sigset_t alarm, before;
-
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
-    sigprocmask(SIG_BLOCK, &alarm, &before);
-    if (!is_step_name(step) || !str_copy(step, line.step, sizeof line.step))
-        line.step[0] = '\0';
-    sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-void progress_at(uint64_t bytes)
-{
-    line.bytes = bytes;
-}
-
-void progress_of(uint64_t bytes)
-{
-    line.total = bytes;
-}
-
 void progress_moved(uint64_t bytes)
 {
     line.bytes += bytes;
@@ -186,12 +163,20 @@ static void print_progress_news(struct str step, uint64_t bytes, uint64_t total)
         cli_report("%s: %s", lines.what, lines.step);
 }
 
+/* The signal is blocked: the handler must not see a partial update. */
 void progress_news(struct str step, uint64_t bytes, uint64_t total)
 {
-    progress_step(step);
+    sigset_t alarm, before;
+
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, &before);
+    if (!is_step_name(step) || !str_copy(step, line.step, sizeof line.step))
+        line.step[0] = '\0';
     if (bytes)
-        progress_at(bytes);
-    progress_of(total);
+        line.bytes = bytes;
+    line.total = total;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     print_progress_news(step, bytes, total);
 }
 

@@ -13,14 +13,11 @@
 bool progress_is_shown(void); /* stderr is a terminal; all but lines do nothing where it is not */
 /* `what` must not contain text from outside. */
 void progress_begin(const char *what);
-/* Sets the current step; "" clears it. May come from outside: text that is not a word is not
- * shown. */
-void progress_step(struct str step);
 void progress_moved(uint64_t bytes); /* in addition to what moved so far */
-void progress_at(uint64_t bytes);    /* so much moved so far */
-void progress_of(uint64_t bytes);    /* … of so many; 0: unknown */
-/* Where it is not: from now on, to the end. News go to both ways of showing. */
+/* Where it is not: from now on, to the end. */
 void progress_lines(const char *what);
+/* For both ways of showing: the current step ("": none), and the bytes that moved so far of how many
+ * (0: unknown). The step may come from outside: text that is not a word is not shown. */
 void progress_news(struct str step, uint64_t bytes, uint64_t total);
 void progress_end(void); /* takes the line away; may be called without a begin */
 

@@ -25,8 +25,6 @@ struct cells {
     size_t widths[COLUMNS_MAX];
 };
 
-#define CELLS_INIT ((struct cells){ .text = BUF_INIT(TEXT_MAX) })
-
 static void cells_done(struct cells *t)
 {
     buf_done(&t->text);
@@ -84,11 +82,11 @@ static int format_cell(const struct column *c, const struct table_style *style,
     return add_cut(out, str_from(shown), style->terminal ? c->most : 0);
 }
 
-static void choose_columns(struct cells *t, const struct column *columns, size_t n, bool alone)
+static void cells_init(struct cells *t, const struct column *columns, size_t n)
 {
-    t->n = 0;
+    *t = (struct cells){ .text = BUF_INIT(TEXT_MAX) };
     for (size_t i = 0; i < n && t->n < COLUMNS_MAX; i++)
-        if (alone || !columns[i].alone)
+        if (!columns[i].alone)
             t->columns[t->n++] = &columns[i];
 }
 
@@ -155,13 +153,6 @@ static void print_cell_row(FILE *to, const struct table_style *style, const stru
     fputc('\n', to);
 }
 
-static void print_column_titles(FILE *to, const struct cells *t)
-{
-    for (size_t i = 0; i + 1 < t->n; i++)
-        fprintf(to, "%-*s", (int)(t->widths[i] + GAP), t->columns[i]->title);
-    fprintf(to, "%s\n", t->columns[t->n - 1]->title);
-}
-
 static int too_big(struct err *e)
 {
     return err_set(e, ERR_TOO_BIG, "the answer is too long to show; use -o json");
@@ -170,16 +161,18 @@ static int too_big(struct err *e)
 int table_print(FILE *to, const struct table_style *style, const struct json *rows,
                 const struct column *columns, size_t n, struct err *e)
 {
-    AUTO(cells_done) struct cells t = CELLS_INIT;
+    AUTO(cells_done) struct cells t;
     const char *at;
 
-    choose_columns(&t, columns, n, false);
+    cells_init(&t, columns, n);
     for (size_t i = 0; i < t.n; i++)
         t.widths[i] = width_of(str_from(t.columns[i]->title));
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
         if (add_cell_row(&t, style, row) < 0)
             return too_big(e);
-    print_column_titles(to, &t);
+    for (size_t i = 0; i + 1 < t.n; i++)
+        fprintf(to, "%-*s", (int)(t.widths[i] + GAP), t.columns[i]->title);
+    fprintf(to, "%s\n", t.columns[t.n - 1]->title);
     at = t.text.p;
     for (const struct json *row = json_first(rows); at && row != json_end(rows); row++)
         print_cell_row(to, style, &t, &at);
@@ -189,10 +182,10 @@ int table_print(FILE *to, const struct table_style *style, const struct json *ro
 int table_row(FILE *to, const struct table_style *style, const struct json *row,
               const struct column *columns, size_t n, struct err *e)
 {
-    AUTO(cells_done) struct cells t = CELLS_INIT;
+    AUTO(cells_done) struct cells t;
     const char *at;
 
-    choose_columns(&t, columns, n, false);
+    cells_init(&t, columns, n);
     if (add_cell_row(&t, style, row) < 0)
         return too_big(e);
     memset(t.widths, 0, sizeof t.widths);
@@ -219,11 +212,6 @@ static int print_value_block(FILE *to, const char *title, const struct json *v, 
     return 0;
 }
 
-static bool has_members(const struct json *v)
-{
-    return v && json_first(v) != json_end(v);
-}
-
 int record_print(FILE *to, const struct table_style *style, const struct json *v,
                  const struct column *columns, size_t n, struct err *e)
 {
@@ -238,7 +226,7 @@ int record_print(FILE *to, const struct table_style *style, const struct json *v
         const struct json *value = show_at(v, columns[i].path);
 
         buf_clear(&text);
-        if (columns[i].block && has_members(value)) {
+        if (columns[i].block && value && json_first(value) != json_end(value)) {
             if (print_value_block(to, columns[i].title, value, e) < 0)
                 return -ERR_TOO_BIG;
             continue;
@@ -273,28 +261,22 @@ static void print_clean_text(FILE *to, struct str s)
     }
 }
 
-static int print_json(FILE *to, bool stream, const struct json *v, struct err *e)
+int tree_print(FILE *to, enum format format, bool stream, const struct json *v, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct json_writer w;
     int r;
 
-    json_writer_init(&w, &text, stream ? JSON_COMPACT : JSON_PRETTY);
-    json_put_tree(&w, v);
-    r = json_writer_finish(&w, e);
-    if (r < 0)
-        return r;
-    print_clean_text(to, buf_str(&text));
-    fputc('\n', to);
-    return 0;
-}
-
-int tree_print(FILE *to, enum format format, bool stream, const struct json *v, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
-
-    if (format != FORMAT_YAML)
-        return print_json(to, stream, v, e);
+    if (format != FORMAT_YAML) {
+        json_writer_init(&w, &text, stream ? JSON_COMPACT : JSON_PRETTY);
+        json_put_tree(&w, v);
+        r = json_writer_finish(&w, e);
+        if (r < 0)
+            return r;
+        print_clean_text(to, buf_str(&text));
+        fputc('\n', to);
+        return 0;
+    }
     if (yaml_text(&text, v) < 0)
         return err_set(e, ERR_TOO_BIG, "the answer is too long for YAML; use -o json");
     if (stream)

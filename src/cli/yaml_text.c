@@ -30,11 +30,6 @@ static bool is_ascii_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_plain_punctuation(char c)
-{
-    return c && strchr("_-./+@", c);
-}
-
 /* Plain: begins with a letter or '/', contains only letters, digits and punctuation without a
  * meaning inside a scalar (a blank or ':' may have one with its neighbour), and is not a keyword.
  * Numbers, dates, versions and sexagesimals begin with a digit, sign or point. */
@@ -44,24 +39,18 @@ static bool is_plain_scalar(struct str s)
         return false;
     for (size_t i = 0; i < s.n; i++)
         if (!is_ascii_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') &&
-            !is_plain_punctuation(s.p[i]))
+            !memchr("_-./+@", s.p[i], 6))
             return false;
     return true;
 }
 
 static int add_escape(struct buf *out, unsigned char c)
 {
-    static const struct {
-        char c;
-        const char *text;
-    } names[] = {
-        { '"', "\\\"" }, { '\\', "\\\\" }, { '\n', "\\n" }, { '\t', "\\t" }, { '\r', "\\r" }
+    static const char *const names[128] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\t'] = "\\t", ['\r'] = "\\r"
     };
 
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if ((char)c == names[i].c)
-            return buf_add(out, str_from(names[i].text));
-    return buf_addf(out, "\\x%02x", c);
+    return names[c] ? buf_add(out, str_from(names[c])) : buf_addf(out, "\\x%02x", c);
 }
 
 /* Length of the character at p if it must be escaped: controls in UTF-8 (C2 80 … C2 9F, NEL among
@@ -158,32 +147,21 @@ static int add_yaml_block(struct buf *out, const struct json *v, int indent);
  * the line of its dash. */
 static int add_yaml_value(struct buf *out, const struct json *v, int indent, bool in_list)
 {
-    int r;
+    bool below = is_block(v) && !in_list;
+    int r = below ? buf_addf(out, "\n%*s", indent, "") : buf_add_c(out, ' ');
 
-    if (is_block(v) && in_list) {
-        r = buf_add_c(out, ' ');
+    if (r < 0 || is_block(v))
         return r < 0 ? r : add_yaml_block(out, v, indent);
-    }
-    if (is_block(v)) {
-        r = buf_addf(out, "\n%*s", indent, "");
-        return r < 0 ? r : add_yaml_block(out, v, indent);
-    }
-    r = buf_add_c(out, ' ');
-    if (r >= 0)
-        r = add_scalar(out, v);
+    r = add_scalar(out, v);
     return r < 0 ? r : buf_add_c(out, '\n');
-}
-
-static bool is_implicit_key(struct str key)
-{
-    return key.n <= (is_plain_scalar(key) ? IMPLICIT_KEY_MAX : IMPLICIT_KEY_MAX / ESCAPE_MAX - 1);
 }
 
 /* Up to the ':' in front of the value. A key that is too long for "key: value" takes a line of its own,
  * as "? key". */
 static int add_yaml_key(struct buf *out, struct str key, int indent)
 {
-    bool implicit = is_implicit_key(key);
+    bool implicit =
+        key.n <= (is_plain_scalar(key) ? IMPLICIT_KEY_MAX : IMPLICIT_KEY_MAX / ESCAPE_MAX - 1);
     int r = implicit ? 0 : buf_add(out, STR("? "));
 
     if (r >= 0)

@@ -54,8 +54,7 @@ TEST(what_is_waited_for_is_shown)
     progress_begin("creating");
     text = drawn(outer);
     CHECK(strstr(text, "creating… "));
-    progress_step(STR("workspace"));
-    progress_at(2048 << 10);
+    progress_news(STR("workspace"), 2048 << 10, 0);
     progress_moved(1 << 10);
     text = drawn(outer);
     if (!strstr(text, "creating: workspace… ") || !strstr(text, "s, 2049 KiB"))
@@ -74,7 +73,7 @@ TEST(what_is_no_word_is_not_shown)
         const char *text;
 
         progress_begin("creating");
-        progress_step(str_from(bad[i]));
+        progress_news(str_from(bad[i]), 0, 0);
         text = drawn(outer);
         if (!strstr(text, "creating… "))
             FAIL("'%s'", text);
@@ -95,7 +94,7 @@ TEST(what_is_quick_or_not_looked_at_is_not_shown)
     CHECK(pipe(fds) == 0 && dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
     CHECK(!progress_is_shown());
     progress_begin("creating");
-    progress_step(STR("workspace"));
+    progress_news(STR("workspace"), 0, 0);
     wait_ms(400);
     in.fd = fds[0];
     CHECK_INT(poll(&in, 1, 0), 0);
