@@ -261,9 +261,9 @@ static int become_directory_owner(int dir, struct err *e)
 
 static int unpack_copy(void *job, int data, struct tree_report *ret, struct err *e)
 {
-    const struct image_import_options o = {
-        .unpack = { .devices = TREE_SKIP, .fifos = TREE_SKIP, .keep_root = true }
-    };
+    const struct tree_unpack_options o = { .devices = TREE_SKIP,
+                                           .fifos = TREE_SKIP,
+                                           .keep_root = true };
     int dir = *(int *)job, r = become_directory_owner(dir, e);
 
     signal(SIGPIPE, SIG_DFL);

@@ -240,19 +240,9 @@ static void send_stdin_piece(struct remote *r)
         fail_remote(r, &e);
 }
 
-/* Sends the signal on the event connection. Errors are ignored: the third signal ends this process
- * anyway. */
-static void send_signal_line(struct remote *r, const char *name)
-{
-    char line[64];
-    int n = snprintf(line, sizeof line, "{\"op\":\"signal\",\"signal\":\"%s\"}\n", name);
-
-    write_all(r->call.client.fd, (struct str){ line, (size_t)n }, NULL);
-}
-
 static void pass_signal_to_process(struct remote *r, int sig)
 {
-    const char *name = signal_name(sig);
+    char line[64];
 
     if (++r->n_signals >= FORCE_AFTER_SIGNALS || !r->process) {
         end_remote(r, EXIT_SIGNALLED + sig);
@@ -260,25 +250,23 @@ static void pass_signal_to_process(struct remote *r, int sig)
             stream_close(&r->streams[i]);
         return;
     }
+    snprintf(line, sizeof line, "{\"op\":\"signal\",\"signal\":\"%s\"}\n", signal_name(sig));
     if (r->websocket)
-        send_websocket_text(r, "{\"op\":\"signal\",\"signal\":\"%s\"}", name);
-    else
-        send_signal_line(r, name);
+        send_websocket_text(r, "%.*s", (int)strcspn(line, "\n"), line);
+    else /* errors are ignored: the third signal ends this process anyway */
+        write_all(r->call.client.fd, str_from(line), NULL);
 }
 
 static void resize_remote_terminal(struct remote *r)
 {
     uint16_t rows, cols;
 
-    if (!r->tty)
-        return;
-    if (!r->websocket) {
-        if (r->master >= 0)
-            terminal_resize(r->master);
-        return;
+    if (r->tty && r->websocket) {
+        terminal_size(&rows, &cols);
+        send_websocket_text(r, "{\"op\":\"resize\",\"rows\":%u,\"cols\":%u}", rows, cols);
+    } else if (r->tty && r->master >= 0) {
+        terminal_resize(r->master);
     }
-    terminal_size(&rows, &cols);
-    send_websocket_text(r, "{\"op\":\"resize\",\"rows\":%u,\"cols\":%u}", rows, cols);
 }
 
 static void receive_remote_signal(struct remote *r)
@@ -293,14 +281,6 @@ static void receive_remote_signal(struct remote *r)
         pass_signal_to_process(r, (int)info.ssi_signo);
 }
 
-static int open_remote_signals(struct remote *r, struct err *e)
-{
-    static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
-
-    r->signals = signals_open(list, COUNT_OF(list), e);
-    return r->signals < 0 ? r->signals : 0;
-}
-
 /* --- The loop --- */
 
 /* After the process has ended, an output is finished unless unread or unwritten bytes remain. Other
@@ -309,15 +289,7 @@ static bool is_stream_drained(const struct stream *s)
 {
     struct pollfd in = { .fd = s->from, .events = POLLIN };
 
-    if (!stream_open(s))
-        return true;
-    return s->n == 0 && !s->wait_out && poll(&in, 1, 0) == 0;
-}
-
-static bool is_remote_finished(const struct remote *r)
-{
-    return r->ended && is_stream_drained(&r->streams[STREAM_OUT]) &&
-           is_stream_drained(&r->streams[STREAM_ERR]);
+    return !stream_open(s) || (s->n == 0 && !s->wait_out && poll(&in, 1, 0) == 0);
 }
 
 static void poll_remote(struct remote *r, struct pollfd *waits, size_t n)
@@ -335,7 +307,8 @@ static void run_remote_loop(struct remote *r)
     enum { CONNECTION, SIGNALS, INPUT, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
 
-    while (!is_remote_finished(r)) {
+    while (!r->ended || !is_stream_drained(&r->streams[STREAM_OUT]) ||
+           !is_stream_drained(&r->streams[STREAM_ERR])) {
         waits[CONNECTION] =
             (struct pollfd){ .fd = r->ended ? -1 : r->call.client.fd, .events = POLLIN };
         waits[SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
@@ -370,9 +343,11 @@ static void check_remote_outputs(struct remote *r)
 
 static int finish_remote(struct remote *r)
 {
+    static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
     struct err e;
 
-    if (open_remote_signals(r, &e) < 0)
+    r->signals = signals_open(list, COUNT_OF(list), &e);
+    if (r->signals < 0)
         return api_call_failed(&r->call, &e);
     if (r->tty && terminal_is(STDIN_FILENO))
         terminal_raw(&r->terminal);
@@ -389,15 +364,6 @@ static int finish_remote(struct remote *r)
 
 /* --- Beginning --- */
 
-static size_t find_pair(const struct json_pair *pairs, size_t n, const char *key)
-{
-    size_t i = 0;
-
-    while (i < n && strcmp(pairs[i].key, key) != 0)
-        i++;
-    return i;
-}
-
 /* Splits variables; the last one of a name counts. */
 static int split_variables(const char *const *env, size_t n, struct arena *a, struct json_map *ret,
                            struct err *e)
@@ -408,10 +374,12 @@ static int split_variables(const char *const *env, size_t n, struct arena *a, st
     for (size_t i = 0; pairs && i < n; i++) {
         struct str name, value = str_cut(str_from(env[i]), '=', &name);
         const char *key = arena_dup(a, name);
-        size_t at = key ? find_pair(pairs, count, key) : 0;
+        size_t at = 0;
 
         if (!key)
             return err_set(e, ERR_TOO_BIG, "the environment variables are too long");
+        while (at < count && strcmp(pairs[at].key, key) != 0)
+            at++;
         pairs[at] = (struct json_pair){ key, value.p };
         count += at == count;
     }

@@ -90,28 +90,20 @@ static int judge_hook_answer(const struct json *result, enum scan_severity block
     return 0;
 }
 
-static const char *text_or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 static int run_hook_tool(const char *step, const struct step_options *o, struct str question,
                          struct arena *a, struct hook_output *ret, struct err *e)
 {
     const struct step_choice *c = strcmp(step, "preflight") == 0 ? &o->preflight : &o->postflight;
-    const char *const arguments[] = { step,
-                                      text_or_empty(o->config),
-                                      text_or_empty(c->command),
-                                      text_or_empty(c->mcp),
-                                      text_or_empty(c->tool),
-                                      text_or_empty(o->timeout),
-                                      text_or_empty(o->block),
-                                      NULL };
+    const char *arguments[] = { step,    o->config,  c->command, c->mcp,
+                                c->tool, o->timeout, o->block,   NULL };
     const struct json_limits limits = { .bytes = SAID_MAX, .depth = 34 };
     AUTO(buf_done) struct buf out = BUF_INIT(SAID_MAX);
     const struct json *tree;
-    int r = helper_run_text(HELPER_STEP, arguments, question, &out, e);
+    int r;
 
+    for (size_t i = 0; i + 1 < COUNT_OF(arguments); i++)
+        arguments[i] = arguments[i] ? arguments[i] : "";
+    r = helper_run_text(HELPER_STEP, arguments, question, &out, e);
     if (r >= 0)
         r = json_read(buf_str(&out), limits, a, &tree, e);
     if (r >= 0)

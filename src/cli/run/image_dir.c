@@ -69,37 +69,22 @@ static int make_image_directory(struct image_dir *d, int *ret_root, struct err *
     return *ret_root < 0 ? err_sys(e, "opening the directory for the image") : 0;
 }
 
-static bool has_state_dir(void)
-{
-    char path[PATH_MAX];
-
-    return state_dir_path(path, sizeof path, NULL) < 0 || access(path, F_OK) == 0;
-}
-
-/* A directory that is not empty stays. */
-static void remove_state_dir(void)
-{
-    char path[PATH_MAX];
-
-    if (state_dir_path(path, sizeof path, NULL) >= 0)
-        (void)rmdir(path);
-}
-
 static int unpack_image(struct image_dir *d, int archive, bool squash_owners, struct err *e)
 {
-    struct image_import_options o = { .unpack = { .keep_setid = true } };
+    struct tree_unpack_options o = { .keep_setid = true };
     struct tree_report report;
     AUTO_CLOSE int root = -1;
+    char path[PATH_MAX];
     int r;
 
-    d->made_parent = !has_state_dir();
+    d->made_parent = state_dir_path(path, sizeof path, NULL) >= 0 && access(path, F_OK) < 0;
     r = state_dir_open(&d->parent, e);
     if (r < 0)
         return r;
     sweep_image_dirs(d->parent);
-    o.unpack.owners = squash_owners    ? TREE_OWNERS_SQUASH
-                      : geteuid() == 0 ? TREE_OWNERS_KEEP
-                                       : TREE_OWNERS_REQUIRE;
+    o.owners = squash_owners    ? TREE_OWNERS_SQUASH
+               : geteuid() == 0 ? TREE_OWNERS_KEEP
+                                : TREE_OWNERS_REQUIRE;
     r = make_image_directory(d, &root, e);
     if (r >= 0)
         r = image_import(archive, root, &o, &report, e);
@@ -130,11 +115,13 @@ int image_dir_open(struct image_dir *d, const char *path, bool squash_owners, st
 
 void image_dir_done(struct image_dir *d)
 {
+    char path[PATH_MAX];
+
     drop_fd(&d->fd);
     drop_fd(&d->lock);
     if (d->parent >= 0 && d->name[0])
         tree_remove(d->parent, d->name, NULL);
-    if (d->parent >= 0 && d->made_parent)
-        remove_state_dir();
+    if (d->parent >= 0 && d->made_parent && state_dir_path(path, sizeof path, NULL) >= 0)
+        (void)rmdir(path); /* one that is not empty stays */
     drop_fd(&d->parent);
 }

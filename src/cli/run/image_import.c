@@ -27,17 +27,6 @@ struct import_child {
 
 #define CHILD_NONE ((struct import_child){ .fd = -1 })
 
-static int make_import_pipe(int *ret_from, int *ret_to)
-{
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return -1;
-    *ret_from = fds[0];
-    *ret_to = fds[1];
-    return 0;
-}
-
 static void child_end(struct import_child *c)
 {
     int status;
@@ -48,14 +37,6 @@ static void child_end(struct import_child *c)
     kill(c->pid, SIGKILL);
     (void)spawn_wait(c->pid, &status, NULL);
     c->pid = 0;
-}
-
-static int child_wait(struct import_child *c, int *ret_status, struct err *e)
-{
-    int r = spawn_wait(c->pid, ret_status, e);
-
-    c->pid = 0;
-    return r;
 }
 
 /* The archive may have taken the child over, so its report is validated like any input. */
@@ -93,11 +74,6 @@ static int child_listen(const struct import_child *c, struct import_report *ret,
 /* The child: its descriptors, and then what it is for. It does not return. */
 enum { WORD_FD = 3, ARCHIVE_FD, DEST_FD };
 
-static void __attribute__((noreturn)) report_import_and_exit(const struct import_report *w)
-{
-    _exit(write(WORD_FD, w, sizeof *w) == (ssize_t)sizeof *w ? 0 : 1);
-}
-
 static void __attribute__((noreturn))
 run_unpack_child(const int *fds, int n, const struct confine *c,
                  const struct tree_unpack_options *o)
@@ -109,16 +85,19 @@ run_unpack_child(const int *fds, int n, const struct confine *c,
     w.r = confine_enter(c, &w.e);
     if (w.r >= 0)
         w.r = tree_unpack(ARCHIVE_FD, DEST_FD, o, &w.report, &w.e);
-    report_import_and_exit(&w);
+    _exit(write(WORD_FD, &w, sizeof w) == (ssize_t)sizeof w ? 0 : 1);
 }
 
 /* Forks: 1 in the parent, 0 in the child, which gets the writing end of the pipe for its word. */
 static int child_fork(struct import_child *c, int *ret_word, struct err *e)
 {
     AUTO_CLOSE int from = -1, to = -1;
+    int fds[2];
 
-    if (make_import_pipe(&from, &to) < 0)
+    if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(e, "making a pipe");
+    from = fds[0];
+    to = fds[1];
     c->pid = fork();
     if (c->pid < 0)
         return err_sys(e, "forking");
@@ -165,8 +144,10 @@ static int finish_unpacker(struct import_child *c, struct import_report *ret, st
 {
     int status, said = child_listen(c, ret, e), r = said;
 
-    if (said >= 0)
-        r = child_wait(c, &status, e);
+    if (said >= 0) {
+        r = spawn_wait(c->pid, &status, e);
+        c->pid = 0;
+    }
     if (r < 0)
         return r;
     if (said == 0)
@@ -199,7 +180,7 @@ static int finish_image_import(struct import_child *unpacker, struct decompress 
     return r;
 }
 
-int image_import(int archive_fd, int dest_dir, const struct image_import_options *o,
+int image_import(int archive_fd, int dest_dir, const struct tree_unpack_options *o,
                  struct tree_report *ret, struct err *e)
 {
     AUTO(child_end) struct import_child unpacker = CHILD_NONE;
@@ -207,7 +188,7 @@ int image_import(int archive_fd, int dest_dir, const struct image_import_options
     int r = decompress_start(&d, archive_fd, e);
 
     if (r >= 0)
-        r = start_unpacker(&unpacker, d.plain >= 0 ? d.plain : archive_fd, dest_dir, &o->unpack, e);
+        r = start_unpacker(&unpacker, d.plain >= 0 ? d.plain : archive_fd, dest_dir, o, e);
     drop_fd(&d.plain); /* so that the decompressor notices the end of the unpacker */
     return r < 0 ? r : finish_image_import(&unpacker, &d, ret, e);
 }

@@ -7,10 +7,6 @@
 #include "lib/tar/tree.h"
 #include "lib/tar/unpack.h"
 
-struct image_import_options {
-    struct tree_unpack_options unpack;
-};
-
 /* Unpacks a tar archive into dest_dir as tree_unpack() does (see there for what is refused and how
  * owners, limits, devices are dealt with), but in a process of its own that can reach nothing
  * except dest_dir and has no capabilities but, as root with TREE_OWNERS_KEEP, those that keeping
@@ -22,7 +18,7 @@ struct image_import_options {
  *
  * Blocks until it is done. Both processes die with the calling thread. SIGCHLD must not be ignored.
  * On failure dest_dir may hold a part of the tree. */
-int image_import(int archive_fd, int dest_dir, const struct image_import_options *o,
+int image_import(int archive_fd, int dest_dir, const struct tree_unpack_options *o,
                  struct tree_report *ret, struct err *e);
 
 #endif

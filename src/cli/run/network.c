@@ -38,11 +38,6 @@ static int seal_text(const char *name, struct str text, int *ret, struct err *e)
     return r;
 }
 
-static int seal_policy_file(struct network *n, struct err *e)
-{
-    return seal_text("policy", buf_str(&n->options->text), &n->file, e);
-}
-
 static int take_items(struct network *n, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
@@ -144,7 +139,7 @@ int network_init(struct network *n, const struct network_options *o, struct err 
     n->options = o;
     n->ping_ns = clock_mono() + FIRST_PING_NS;
     if (o->policy)
-        r = seal_policy_file(n, e);
+        r = seal_text("policy", buf_str(&o->text), &n->file, e);
     if (r >= 0 && o->allow.n)
         r = take_items(n, e);
     if (r >= 0)
@@ -265,17 +260,6 @@ static int receive_worker_message(struct network *n, union message *m)
     return 0;
 }
 
-/* Whether it is the first time. */
-static bool note_ready(struct network *n)
-{
-    bool first = !n->served;
-
-    n->served = true;
-    n->ready_ns = clock_mono();
-    n->down_ns = 0;
-    return first;
-}
-
 /* A policy that was in force before must not end the program now. */
 static int on_worker_failed(const struct network *n, const struct wire_failed *m,
                             enum network_news *ret, struct err *e)
@@ -299,7 +283,10 @@ int network_receive(struct network *n, enum network_news *ret, struct wire_who *
         return 0;
     switch (m.head.type) {
     case WIRE_APPLIED:
-        *ret = note_ready(n) ? NETWORK_READY : NETWORK_NOTHING;
+        *ret = n->served ? NETWORK_NOTHING : NETWORK_READY;
+        n->served = true;
+        n->ready_ns = clock_mono();
+        n->down_ns = 0;
         return 0;
     case WIRE_PONG:
         n->silent = 0;
@@ -331,6 +318,11 @@ static bool has_ancestor(const struct control_holder *h, uint32_t exe)
     return false;
 }
 
+static bool is_program(const struct control_holder *h, uint32_t exe)
+{
+    return h->exe == exe;
+}
+
 /* A path that fits, or NULL. */
 static const char *who_is_path(const struct control_who_is *m, uint32_t exe)
 {
@@ -340,25 +332,15 @@ static const char *who_is_path(const struct control_who_is *m, uint32_t exe)
     return path[0] == '/' && strlen(path) < WIRE_PATH_MAX ? path : NULL;
 }
 
-static bool all_have(const struct control_who_is *m, uint32_t exe)
+/* Whether that is true of all holders behind the first. */
+static bool all_match(const struct control_who_is *m, uint32_t exe,
+                      bool (*match)(const struct control_holder *h, uint32_t exe))
 {
     struct control_holder h;
 
     for (uint32_t i = 1; i < m->n_holders; i++) {
         control_holder_at(m, i, &h);
-        if (!has_ancestor(&h, exe))
-            return false;
-    }
-    return true;
-}
-
-static bool all_are(const struct control_who_is *m, uint32_t exe)
-{
-    struct control_holder h;
-
-    for (uint32_t i = 1; i < m->n_holders; i++) {
-        control_holder_at(m, i, &h);
-        if (h.exe != exe)
+        if (!match(&h, exe))
             return false;
     }
     return true;
@@ -374,14 +356,14 @@ void network_who_is(const struct control_who_is *m, struct wire_who_is *ret)
         return;
     control_holder_at(m, 0, &first);
     path = who_is_path(m, first.exe);
-    if (!path || !all_are(m, first.exe))
+    if (!path || !all_match(m, first.exe, is_program))
         return;
     ret->known = 1;
     ret->pid = first.pid;
     snprintf(ret->binary, sizeof ret->binary, "%s", path);
     for (uint32_t i = 0; i < first.n_ancestors && ret->n_ancestors < WIRE_ANCESTORS_MAX; i++) {
         path = who_is_path(m, first.ancestors[i]);
-        if (path && all_have(m, first.ancestors[i]))
+        if (path && all_match(m, first.ancestors[i], has_ancestor))
             snprintf(ret->ancestors[ret->n_ancestors++], WIRE_PATH_MAX, "%s", path);
     }
 }

@@ -42,21 +42,15 @@ void network_kill(struct network *n)
     n->pid = 0;
 }
 
-static int64_t find_pause(unsigned deaths)
-{
-    int64_t pause = deaths < 2 ? 0 : PAUSE_NS << (deaths - 2);
-
-    return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
-}
-
 void network_lost(struct network *n)
 {
-    int64_t now = clock_mono();
+    int64_t now = clock_mono(), pause;
 
     network_kill(n);
     n->deaths = n->ready_ns && now - n->ready_ns >= PEACE_NS ? 1 : n->deaths + 1;
     n->over = n->deaths > DEATHS_MAX;
-    n->restart_ns = n->over ? 0 : now + find_pause(n->deaths);
+    pause = n->over || n->deaths < 2 ? 0 : PAUSE_NS << (n->deaths - 2);
+    n->restart_ns = n->over ? 0 : now + (pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS);
     n->ready_ns = 0;
     if (!n->down_ns)
         n->down_ns = now;
@@ -151,24 +145,14 @@ bool network_tick(struct network *n)
 
     if (n->sock < 0 && n->restart_ns && now >= n->restart_ns)
         restart_worker(n);
-    else if (n->sock >= 0 && now >= n->ping_ns && is_silent(n))
-        return true;
-    return false;
-}
-
-static void take_earlier(int64_t *due, int64_t other)
-{
-    if (other && (!*due || other < *due))
-        *due = other;
+    return n->sock >= 0 && now >= n->ping_ns && is_silent(n);
 }
 
 int64_t network_due(const struct network *n)
 {
-    int64_t due = n->sock >= 0 ? n->ping_ns : n->restart_ns;
+    int64_t due = n->sock >= 0 ? n->ping_ns : n->restart_ns, refusing = n->down_ns + GRACE_NS;
 
-    if (n->down_ns && clock_mono() < n->down_ns + GRACE_NS)
-        take_earlier(&due, n->down_ns + GRACE_NS);
-    return due;
+    return n->down_ns && clock_mono() < refusing && (!due || refusing < due) ? refusing : due;
 }
 
 /* ---- while no worker runs ---- */

@@ -98,15 +98,6 @@ static void clean_up_after_launcher(struct session_run *r)
     launcher_answer_with(&s->launcher, &answer, NULL, &e);
 }
 
-/* The first is a pidfd, which we do without. */
-static void take_layer_descriptors(struct session *s, struct ipc_fds *fds)
-{
-    if (fds->n < 3)
-        return;
-    s->layer = take_fd(&fds->fd[1]);
-    s->userns = take_fd(&fds->fd[2]);
-}
-
 static void receive_launcher_answer(struct session_run *r)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
@@ -123,7 +114,10 @@ static void receive_launcher_answer(struct session_run *r)
     if (answer.head.type == LAUNCH_CREATED) {
         r->created = true;
         note_unenforced(r, answer.created.unenforced);
-        take_layer_descriptors(r->s, &fds);
+        if (fds.n >= 3) { /* the first is a pidfd, which we do without */
+            r->s->layer = take_fd(&fds.fd[1]);
+            r->s->userns = take_fd(&fds.fd[2]);
+        }
         if (r->s->control < 0 && !r->ended)
             session_fail(r, EXIT_TOOL_FAILED, "the sandbox's supervisor died");
         session_start(r);
@@ -243,14 +237,6 @@ static void program_ended(struct session_run *r, const struct control_exited *m)
 
 /* --- PID 1 --- */
 
-static void on_supervisor_failed(struct session_run *r, const struct control_failed *m)
-{
-    if (m->head.tag & WHO_TAG)
-        session_receive_who_is(r, m->head.tag, NULL);
-    else
-        start_failed(r, m);
-}
-
 static void receive_supervisor_message(struct session_run *r)
 {
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
@@ -272,8 +258,10 @@ static void receive_supervisor_message(struct session_run *r)
         session_receive_files(r, &m, &fds);
     else if (m.head.type == CONTROL_STARTED)
         begin_program(r, &m.started, &fds);
+    else if (m.head.type == CONTROL_FAILED && (m.head.tag & WHO_TAG))
+        session_receive_who_is(r, m.head.tag, NULL);
     else if (m.head.type == CONTROL_FAILED)
-        on_supervisor_failed(r, &m.failed);
+        start_failed(r, &m.failed);
     else if (m.head.type == CONTROL_LISTENING && r->s->network)
         session_serve_network(r, &m.listening, &fds);
     else if (m.head.type == CONTROL_WHO_IS)
@@ -310,20 +298,6 @@ static void receive_run_signal(struct session_run *r)
     pass_signal_to_program(r, (int)info.ssi_signo);
 }
 
-static int open_run_signals(struct session_run *r, struct err *e)
-{
-    static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
-
-    r->signals = signals_open(list, COUNT_OF(list), e);
-    return r->signals < 0 ? r->signals : 0;
-}
-
-static bool is_run_finished(const struct session_run *r)
-{
-    return r->ended && r->destroyed && !stream_open(&r->streams[STREAM_OUT]) &&
-           !stream_open(&r->streams[STREAM_ERR]);
-}
-
 static int64_t find_due(const struct session_run *r)
 {
     int64_t network = r->s->network ? network_due(r->s->network) : 0;
@@ -339,7 +313,8 @@ static void run_session_loop(struct session_run *r)
     /* poll() rejects more entries than RLIMIT_NOFILE. */
     nfds_t n = r->s->network ? WAITS : FIRST_LISTENER;
 
-    while (!is_run_finished(r)) {
+    while (!r->ended || !r->destroyed || stream_open(&r->streams[STREAM_OUT]) ||
+           stream_open(&r->streams[STREAM_ERR])) {
         waits[LAUNCHER] =
             (struct pollfd){ .fd = r->destroyed ? -1 : r->s->launcher.sock, .events = POLLIN };
         waits[SUPERVISOR] = (struct pollfd){ .fd = r->s->control, .events = POLLIN };
@@ -393,15 +368,13 @@ int session_run(struct session *s, const struct process_start *start)
     struct session_run r = {
         .s = s, .start = start, .signals = -1, .master = -1, .tar = -1, .status = EXIT_TOOL_FAILED
     };
+    static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
     struct err e = { 0 };
-    int ret;
 
     for (int i = 0; i < STREAMS; i++)
         stream_init(&r.streams[i], -1, -1, false, NULL);
-    ret = open_run_signals(&r, &e);
-    if (ret >= 0)
-        ret = send_requests(&r, &e);
-    if (ret < 0) {
+    r.signals = signals_open(list, COUNT_OF(list), &e);
+    if (r.signals < 0 || send_requests(&r, &e) < 0) {
         cli_report("%s", e.msg);
         return EXIT_TOOL_FAILED;
     }

@@ -17,7 +17,7 @@
 #include "lib/proc/caps.h"
 #include "unit/lib/tar/scratch.h"
 
-static struct image_import_options options;
+static struct tree_unpack_options options;
 static struct tree_report report;
 static struct err e;
 
@@ -93,8 +93,8 @@ TEST(owners_of_root)
     struct stat st;
 
     need_root();
-    options.unpack.owners = TREE_OWNERS_KEEP;
-    options.unpack.keep_setid = true;
+    options.owners = TREE_OWNERS_KEEP;
+    options.keep_setid = true;
     a->uid = 12;
     a->gid = 42;
     a->mode = 06700;
@@ -128,9 +128,9 @@ TEST(limits_and_owners_are_passed_on)
     int dest = make_dir(s.dir, "dest");
     struct archive *a = archive_new();
 
-    options.unpack.limits.bytes = 5;
+    options.limits.bytes = 5;
     CHECK_INT(import(sample(), dest), -ERR_TOO_BIG);
-    options.unpack.owners = TREE_OWNERS_REQUIRE;
+    options.owners = TREE_OWNERS_REQUIRE;
     a = archive_new();
     a->gid = 42;
     archive_file(a, "etc/shadow", "");
