@@ -102,19 +102,6 @@ int api_call_failed(const struct api_call *c, const struct err *e)
     return verb_failed(c->verb, "%s", e->msg);
 }
 
-static int status_of_errno(int error)
-{
-    switch (error) {
-    case ENOENT:
-        return EXIT_MISSING;
-    case EACCES:
-    case EPERM:
-        return EXIT_DENIED;
-    default:
-        return EXIT_USAGE;
-    }
-}
-
 int api_call_pass_dir(struct api_call *c, const char *path, bool writable)
 {
     AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -123,7 +110,9 @@ int api_call_pass_dir(struct api_call *c, const char *path, bool writable)
 
     if (dir < 0) {
         cli_report("%s: cannot use %s as a workspace: %s", c->verb->name, path, strerror(error));
-        return status_of_errno(error);
+        return error == ENOENT                     ? EXIT_MISSING
+               : error == EACCES || error == EPERM ? EXIT_DENIED
+                                                   : EXIT_USAGE;
     }
     drop_fd(&c->handed);
     c->host_dir = path;
@@ -210,26 +199,12 @@ int api_call_request(struct api_call *c, struct http_client_request *ret)
     return 0;
 }
 
-/* The words of a problem: "sbx_…: step mounts: no such directory (invalid)". */
-static void describe_problem(struct str id, struct str step, struct str detail, struct str code,
-                             char *out, size_t cap)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(PROBLEM_MAX);
-
-    if (id.n && step.n)
-        buf_addf(&text, STR_FMT ": ", STR_ARG(id));
-    if (step.n)
-        buf_addf(&text, "step " STR_FMT ": ", STR_ARG(step));
-    buf_addf(&text, "%.*s (" STR_FMT ")", detail.n < DETAIL_MAX ? (int)detail.n : DETAIL_MAX,
-             detail.p, STR_ARG(code));
-    snprintf(out, cap, "%s", text.p ? text.p : "");
-}
-
 int problem_describe(const struct verb *v, const struct json *problem, int http_status, char *out,
                      size_t cap)
 {
     struct str code = show_string(problem, "code"), step = show_string(problem, "step");
-    struct str detail = show_string(problem, "detail");
+    struct str detail = show_string(problem, "detail"), id = show_string(problem, "sandbox_id");
+    AUTO(buf_done) struct buf text = BUF_INIT(PROBLEM_MAX);
     char number[16];
 
     if (!detail.n)
@@ -240,7 +215,13 @@ int problem_describe(const struct verb *v, const struct json *problem, int http_
         snprintf(number, sizeof number, "HTTP %d", http_status);
         code = str_from(number);
     }
-    describe_problem(show_string(problem, "sandbox_id"), step, detail, code, out, cap);
+    if (id.n && step.n)
+        buf_addf(&text, STR_FMT ": ", STR_ARG(id));
+    if (step.n)
+        buf_addf(&text, "step " STR_FMT ": ", STR_ARG(step));
+    buf_addf(&text, "%.*s (" STR_FMT ")", detail.n < DETAIL_MAX ? (int)detail.n : DETAIL_MAX,
+             detail.p, STR_ARG(code));
+    snprintf(out, cap, "%s", text.p ? text.p : "");
     return v->flags & VERB_COMMAND ? status_of_command(code, step) : status_of_problem(code);
 }
 

@@ -92,7 +92,7 @@ int api_call_problem(struct api_call *c);
 int api_call_failed(const struct api_call *c, const struct err *e);
 
 /* A problem (RFC 9457, or NULL where the answer holds none) in words, without the verb's name:
- * "WHAT (code)". Returns the exit status. */
+ * "sbx_…: step mounts: no such directory (invalid)". Returns the exit status. */
 int problem_describe(const struct verb *v, const struct json *problem, int http_status, char *out,
                      size_t cap);
 

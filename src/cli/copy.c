@@ -48,18 +48,10 @@ static void helper_done(struct helper *h)
 
 typedef int helper_fn(void *job, int data, struct tree_report *ret, struct err *e);
 
-static _Noreturn void run_copy_helper(helper_fn *work, void *job, int data, int report)
-{
-    struct copy_result o = { 0 };
-
-    signal(SIGPIPE, SIG_IGN);
-    o.r = work(job, data, &o.report, &o.e);
-    _exit(write(report, &o, sizeof o) == (ssize_t)sizeof o ? 0 : 1);
-}
-
 /* `reads`: the child reads the stream that we write. */
 static int helper_start(struct helper *h, helper_fn *work, void *job, bool reads, struct err *e)
 {
+    struct copy_result o = { 0 };
     int data[2], report[2];
 
     if (pipe2(data, O_CLOEXEC) < 0)
@@ -74,7 +66,9 @@ static int helper_start(struct helper *h, helper_fn *work, void *job, bool reads
     if (h->pid == 0) {
         close(data[reads]);
         close(report[0]);
-        run_copy_helper(work, job, data[!reads], report[1]);
+        signal(SIGPIPE, SIG_IGN);
+        o.r = work(job, data[!reads], &o.report, &o.e);
+        _exit(write(report[1], &o, sizeof o) == (ssize_t)sizeof o ? 0 : 1);
     }
     close(data[!reads]);
     close(report[1]);
@@ -270,15 +264,6 @@ static int unpack_copy(void *job, int data, struct tree_report *ret, struct err 
     return r < 0 ? r : image_import(data, dir, &o, ret, e);
 }
 
-static enum copy_kind local_kind(const char *path)
-{
-    struct stat st;
-
-    if (stat(path, &st) < 0)
-        return COPY_MISSING;
-    return S_ISDIR(st.st_mode) ? COPY_DIR : COPY_FILE;
-}
-
 /* The answer's body as the tar reader wants it. */
 struct body_source {
     struct api_call *call;
@@ -334,15 +319,6 @@ int copy_out_stream(const struct copy *copy, const struct copy_end *from)
     return status;
 }
 
-static void note_skipped(const struct copy *c, const struct tree_report *r)
-{
-    uint64_t n = r->devices_skipped + r->fifos_skipped;
-
-    if (n)
-        cli_report("%s: note: %llu devices and pipes were left out", c->verb->name,
-                   (unsigned long long)n);
-}
-
 /* The stream from the call through the renaming to the child. The first failure is the cause of the
  * others. */
 static int run_stream(struct api_call *c, struct helper *h, const char *top,
@@ -369,9 +345,12 @@ static int find_copy_target(const struct copy *c, const struct copy_end *from, c
                             bool several, struct copy_place *ret)
 {
     struct copy_source source = { .path = from->path, .is_dir = remote_kind(c, from) == COPY_DIR };
-    struct copy_target t = { .path = target, .kind = local_kind(target), .several = several };
+    struct copy_target t = { .path = target, .kind = COPY_MISSING, .several = several };
+    struct stat st;
     struct err e;
 
+    if (stat(target, &st) == 0)
+        t.kind = S_ISDIR(st.st_mode) ? COPY_DIR : COPY_FILE;
     return copy_place(&source, &t, ret, &e) < 0 ? verb_misused(c->verb, "%s", e.msg) : 0;
 }
 
@@ -399,6 +378,8 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
         run_stream(&c, &h, place.top, &report, &e) < 0)
         return verb_failed(copy->verb, "%s", e.msg);
     progress_end();
-    note_skipped(copy, &report);
+    if (report.devices_skipped + report.fifos_skipped)
+        cli_report("%s: note: %llu devices and pipes were left out", copy->verb->name,
+                   (unsigned long long)(report.devices_skipped + report.fifos_skipped));
     return 0;
 }

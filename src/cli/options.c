@@ -88,11 +88,6 @@ const struct option_spec *verb_option(const struct verb *v, size_t i)
     return NULL;
 }
 
-static bool is_help_option(const struct option_spec *o)
-{
-    return o == &shared[COUNT_OF(shared) - 1].option;
-}
-
 enum option_kind option_kind(const struct option_spec *o)
 {
     if (o->kind != OPTION_IMPLIED)
@@ -102,22 +97,13 @@ enum option_kind option_kind(const struct option_spec *o)
     return o->words ? OPTION_WORD : o->value ? OPTION_TEXT : OPTION_FLAG;
 }
 
-static const struct option_spec *find_long(const struct verb *v, struct str name)
+/* By its name or, if the name's p is NULL, by its letter. */
+static const struct option_spec *find_option(const struct verb *v, struct str name, char letter)
 {
     const struct option_spec *o;
 
     for (size_t i = 0; (o = verb_option(v, i)); i++)
-        if (str_eq(name, str_from(o->name)))
-            return o;
-    return NULL;
-}
-
-static const struct option_spec *find_letter(const struct verb *v, char letter)
-{
-    const struct option_spec *o;
-
-    for (size_t i = 0; (o = verb_option(v, i)); i++)
-        if (o->letter == letter)
+        if (name.p ? str_eq(name, str_from(o->name)) : o->letter == letter)
             return o;
     return NULL;
 }
@@ -259,7 +245,7 @@ static int apply_option(const struct verb *v, const struct option_spec *o, const
 {
     struct err e;
 
-    if (is_help_option(o)) {
+    if (o == &shared[COUNT_OF(shared) - 1].option) {
         verb_print_help(v);
         return 1;
     }
@@ -273,7 +259,7 @@ static int apply_option(const struct verb *v, const struct option_spec *o, const
 static int long_option(const struct verb *v, int argc, char **argv, int *at, void *options)
 {
     struct str name, value = str_cut(str_from(argv[*at] + 2), '=', &name);
-    const struct option_spec *o = find_long(v, name);
+    const struct option_spec *o = find_option(v, name, 0);
 
     if (!o)
         return reject_unknown_option(v, argv[*at]);
@@ -294,7 +280,7 @@ static int long_option(const struct verb *v, int argc, char **argv, int *at, voi
 static int short_options(const struct verb *v, int argc, char **argv, int *at, void *options)
 {
     for (const char *p = argv[*at] + 1; *p; p++) {
-        const struct option_spec *o = find_letter(v, *p);
+        const struct option_spec *o = find_option(v, (struct str){ NULL, 0 }, *p);
         const char *value = NULL;
         int r;
 
@@ -346,24 +332,18 @@ static int read_options(const struct verb *v, int argc, char **argv, void *optio
     return at - kept;
 }
 
-/* Names of things that the daemon knows. */
-static const char *name_of_argument(enum complete what)
+/* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
+ * first argument is one. */
+static int check_name_arguments(const struct verb *v, int n, char **argv)
 {
+    /* Things that the daemon knows. */
     static const char *const names[] = {
         [COMPLETE_SANDBOX] = "sandbox",   [COMPLETE_PROFILE] = "profile",
         [COMPLETE_HOST] = "host",         [COMPLETE_IMAGE] = "image",
         [COMPLETE_TOKEN] = "token",       [COMPLETE_APPROVAL] = "approval",
         [COMPLETE_SNAPSHOT] = "snapshot", [COMPLETE_SANDBOX_OR_FILE] = "sandbox",
     };
-
-    return (size_t)what < COUNT_OF(names) ? names[what] : NULL;
-}
-
-/* An id that no request can carry: "$id" of a create that failed. Of a command's verb only the
- * first argument is one. */
-static int check_name_arguments(const struct verb *v, int n, char **argv)
-{
-    const char *what = name_of_argument(v->complete);
+    const char *what = (size_t)v->complete < COUNT_OF(names) ? names[v->complete] : NULL;
 
     if (!what)
         return 0;

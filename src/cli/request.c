@@ -48,17 +48,11 @@ static void write_option_query(struct api_call *c, const struct option_spec *o, 
     }
 }
 
-static void write_count_member(struct json_writer *w, const char *name, const char *text)
-{
-    uint64_t n;
-
-    if (text && str_to_u64(str_from(text), &n)) /* checked when the option was read */
-        json_field_uint(w, name, n);
-}
-
 static void write_option_member(struct json_writer *w, const struct option_spec *o,
                                 const void *member)
 {
+    uint64_t n;
+
     switch (option_kind(o)) {
     case OPTION_FLAG:
         body_flag(w, o->member, *(const bool *)member);
@@ -71,7 +65,8 @@ static void write_option_member(struct json_writer *w, const struct option_spec 
         body_pairs(w, o->member, member);
         break;
     case OPTION_COUNT:
-        write_count_member(w, o->member, *(const char *const *)member);
+        if (str_to_u64(str_from(*(const char *const *)member), &n)) /* or it was not given */
+            json_field_uint(w, o->member, n);
         break;
     default:
         body_text(w, o->member, *(const char *const *)member);
@@ -113,14 +108,6 @@ static int open_body_file(struct api_call *c, struct body_file *f, const char *p
     return f->fd < 0 ? err_sys(e, "%s", path) : 0;
 }
 
-static int open_body_archive(struct api_call *c, struct body_file *f, const char *path,
-                             struct err *e)
-{
-    c->more = archive_more;
-    c->more_user = &f->archive;
-    return archive_open(&f->archive, path, e);
-}
-
 static int attach_body_file(struct api_call *c, struct body_file *f, const char *path)
 {
     static const char *const types[] = { [BODY_YAML] = "application/yaml",
@@ -130,27 +117,19 @@ static int attach_body_file(struct api_call *c, struct body_file *f, const char 
     struct err e;
     int r = body == BODY_YAML   ? text_file_read(path, &c->body, &e)
             : body == BODY_ZSTD ? open_body_file(c, f, path, &e)
-                                : open_body_archive(c, f, path, &e);
+                                : archive_open(&f->archive, path, &e);
 
     if (r < 0)
         return api_call_failed(c, &e);
+    if (body == BODY_TAR) {
+        c->more = archive_more;
+        c->more_user = &f->archive;
+    }
     api_call_field(c, "Content-Type", types[body]);
     return 0;
 }
 
 /* --- the whole --- */
-
-static void write_options(struct api_call *c, const char *options)
-{
-    const struct option_spec *o = c->verb->options;
-
-    for (size_t i = 0; i < c->verb->n_options; i++) {
-        if (o[i].query)
-            write_option_query(c, &o[i], options + o[i].at);
-        if (o[i].member)
-            write_option_member(&c->json, &o[i], options + o[i].at);
-    }
-}
 
 static int write_request(struct api_call *c, void *options, char **argv)
 {
@@ -168,7 +147,15 @@ static int write_request(struct api_call *c, void *options, char **argv)
         api_call_query(c, q->query, *argv++);
     for (size_t i = 0; i < COUNT_OF(q->members) && q->members[i] && *argv; i++)
         body_text(&c->json, q->members[i], *argv++);
-    write_options(c, options);
+    for (const struct option_spec *o = c->verb->options; o < c->verb->options + c->verb->n_options;
+         o++) {
+        const void *member = (const char *)options + o->at;
+
+        if (o->query)
+            write_option_query(c, o, member);
+        if (o->member)
+            write_option_member(&c->json, o, member);
+    }
     if (q->body == BODY_JSON)
         json_end_object(&c->json);
     c->doing = q->doing;

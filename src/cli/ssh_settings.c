@@ -30,16 +30,6 @@ static const struct {
     { "PermitLocalCommand", "no" },
 };
 
-static int own_path(char out[static PATH_MAX], struct err *e)
-{
-    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-
-    if (n < 0)
-        return err_sys(e, "finding our own program");
-    out[n] = '\0';
-    return 0;
-}
-
 /* One word to a shell, and to ssh, which gives '%' a meaning before. */
 static int add_for_shell(struct buf *b, const char *word)
 {
@@ -95,10 +85,12 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
                        struct err *e)
 {
     char self[PATH_MAX];
-    int r = own_path(self, e);
+    ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+    int r;
 
-    if (r < 0)
-        return r;
+    if (n < 0)
+        return err_sys(e, "finding our own program");
+    self[n] = '\0';
     r = s->places ? add_daemon_places(add, b) : 0;
     if (r >= 0)
         r = add(b, self);

@@ -89,22 +89,12 @@ static void write_rest(struct tunnel *t, int to)
         (void)write_all(to, piece, NULL);
 }
 
-/* The other end reads end of file; where the daemon copies, it would take that for our end. */
-static void end_input(struct tunnel *t)
-{
-    if (!t->direct)
-        return;
-    shutdown(t->to, SHUT_WR);
-    drop_fd(&t->to);
-}
-
 void tunnel_relay(struct tunnel *t, int from, int to)
 {
     static char rooms[3][STREAM_BUFFER];
     enum { IN, OUT, SAID, N };
     struct stream streams[N];
     struct pollfd waits[N];
-    bool told = false;
 
     write_rest(t, to);
     stream_init(&streams[IN], from, duplicate_nonblocking(t->to), false, rooms[IN]);
@@ -118,9 +108,10 @@ void tunnel_relay(struct tunnel *t, int from, int to)
         for (int i = 0; i < N; i++)
             if (waits[i].revents)
                 stream_move(&streams[i]);
-        if (!stream_open(&streams[IN]) && !told) {
-            told = true;
-            end_input(t);
+        if (!stream_open(&streams[IN]) && t->direct && t->to >= 0) {
+            /* Where the daemon copies, it would take an end of file for our end. */
+            shutdown(t->to, SHUT_WR);
+            drop_fd(&t->to);
         }
     }
     for (int i = 0; i < N; i++)

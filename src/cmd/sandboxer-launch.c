@@ -19,20 +19,6 @@
 
 enum { SOCKET = 3 };
 
-static int list_steps(void)
-{
-    for (size_t i = 0; build_step_name(i); i++)
-        puts(build_step_name(i));
-    return 0;
-}
-
-static int print_launch_usage(void)
-{
-    fprintf(stderr, "sandboxer-launch: started by sandboxer and sandboxerd, not by hand.\n"
-                    "  --list-steps   name the steps of building a sandbox\n");
-    return 2;
-}
-
 static bool read_options(char **argv, struct server_options *ret)
 {
     for (; argv[0]; argv += 2) {
@@ -62,10 +48,16 @@ int main(int argc, char **argv)
     struct server_options o = { 0 };
     struct err e;
 
-    if (argc == 2 && strcmp(argv[1], "--list-steps") == 0)
-        return list_steps();
-    if (argc > 1 && !read_options(argv + 1, &o))
-        return print_launch_usage();
+    if (argc == 2 && strcmp(argv[1], "--list-steps") == 0) {
+        for (size_t i = 0; build_step_name(i); i++)
+            puts(build_step_name(i));
+        return 0;
+    }
+    if (argc > 1 && !read_options(argv + 1, &o)) {
+        fprintf(stderr, "sandboxer-launch: started by sandboxer and sandboxerd, not by hand.\n"
+                        "  --list-steps   name the steps of building a sandbox\n");
+        return 2;
+    }
     /* Signals of the caller's terminal are for the caller, which sends the launcher its own
      * requests. */
     setsid();

@@ -9,15 +9,6 @@
 
 enum { REPORT_MAX = 4 << 20 };
 
-static void print_findings(const char *file, const struct scan_report *r, enum scan_severity least)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->findings[i].rule->severity >= least)
-            cli_report("%s:%u: %s: %s (%s)", file, r->findings[i].line,
-                       scan_severities[r->findings[i].rule->severity], r->findings[i].rule->message,
-                       r->findings[i].rule->id);
-}
-
 static int scan_program(const char *file, struct str text, struct arena *a, struct step_answer *ret,
                         struct err *e)
 {
@@ -31,7 +22,10 @@ static int scan_program(const char *file, struct str text, struct arena *a, stru
     if (r < 0)
         return r;
     if (scan_blocks(report, ret->block)) {
-        print_findings(file, report, ret->block);
+        for (const struct scan_finding *f = report->findings; f < report->findings + report->n; f++)
+            if (f->rule->severity >= ret->block)
+                cli_report("%s:%u: %s: %s (%s)", file, f->line, scan_severities[f->rule->severity],
+                           f->rule->message, f->rule->id);
         return err_set(
             e, ERR_DENIED,
             "%s is not run because of the findings above (--block sets the severity that denies)",

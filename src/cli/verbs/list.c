@@ -56,12 +56,6 @@ struct pages {
     struct json list, answer;
 };
 
-static void pages_init(struct pages *p)
-{
-    *p = (struct pages){ .arena = ARENA_INIT(ROWS_MEMORY) };
-    json_build_init(&p->rows, &p->arena);
-}
-
 static void pages_done(struct pages *p)
 {
     while (p->last) {
@@ -75,23 +69,18 @@ static void pages_done(struct pages *p)
     arena_done(&p->arena);
 }
 
-static struct api_call *new_page(struct pages *p)
-{
-    struct page *page = new0(sizeof *page);
-
-    page->before = p->last;
-    p->last = page;
-    return &page->call;
-}
-
 /* *cursor becomes that of the next page, or NULL. */
 static int add_page(struct pages *p, const struct verb *v, const struct list_options *o,
                     const char **cursor)
 {
-    struct api_call *c = new_page(p);
+    struct page *page = new0(sizeof *page);
+    struct api_call *c = &page->call;
     const struct json *rows;
-    int status = fetch_page(c, v, o, *cursor);
+    int status;
 
+    page->before = p->last;
+    p->last = page;
+    status = fetch_page(c, v, o, *cursor);
     if (status)
         return status;
     rows = answer_rows(c->answer, &kind_sandbox);
@@ -122,10 +111,10 @@ static int fetch_pages(struct pages *p, const struct verb *v, const struct list_
 
 static int print_all(const struct verb *v, const struct list_options *o, bool clear)
 {
-    AUTO(pages_done) struct pages p;
+    AUTO(pages_done) struct pages p = { .arena = ARENA_INIT(ROWS_MEMORY) };
     int status;
 
-    pages_init(&p);
+    json_build_init(&p.rows, &p.arena);
     status = fetch_pages(&p, v, o);
     if (status)
         return status;

@@ -141,20 +141,10 @@ static bool create_sandbox(const struct selftest_options *o, char id[static 64])
     return id[0] != '\0';
 }
 
-static void destroy_selftest_sandbox(const struct selftest_options *o, const char *id)
-{
-    struct argument_list a = { .n = 0 };
-    AUTO(buf_done) struct buf out = BUF_INIT(4096);
-
-    start_remote(&a, o, "destroy");
-    ADD(&a, id);
-    (void)run_self(&a, &out); /* the child prints its own errors */
-}
-
 static void attack_served(const struct selftest_options *o, const struct attack_bait *b,
                           struct buf *out)
 {
-    struct argument_list copy = { .n = 0 }, attack = { .n = 0 };
+    struct argument_list copy = { .n = 0 }, attack = { .n = 0 }, destroy = { .n = 0 };
     AUTO(buf_done) struct buf ignored = BUF_INIT(4096);
     char id[64], from[96], to[96];
 
@@ -170,7 +160,9 @@ static void attack_served(const struct selftest_options *o, const struct attack_
         ADD(&attack, id, "--", "/tmp/attacks");
         (void)run_self(&attack, out);
     }
-    destroy_selftest_sandbox(o, id);
+    start_remote(&destroy, o, "destroy");
+    ADD(&destroy, id);
+    (void)run_self(&destroy, &ignored); /* the child prints its own errors */
 }
 
 /* --- what came of them --- */

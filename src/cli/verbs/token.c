@@ -91,14 +91,6 @@ static int write_token_limits(const struct verb *v, const struct option_list *li
     return 0;
 }
 
-static void write_token_hosts(const struct option_list *hosts, struct json_writer *w)
-{
-    if (hosts->n == 1 && strcmp(hosts->p[0], TOKEN_PUBLIC) == 0)
-        json_field_str(w, "network", STR(TOKEN_PUBLIC));
-    else
-        body_list(w, "network", hosts);
-}
-
 /* As a number of JSON, which the daemon checks. */
 static int write_token_amount(const struct verb *v, const char *option, const char *key,
                               const char *text, struct json_writer *w)
@@ -125,7 +117,10 @@ static int write_token_capabilities(const struct verb *v, const struct token_opt
     if (!o->hosts.n && !o->filesystem && !o->duration && !o->memory && !o->cpu)
         return 0;
     json_field_begin_object(w, "capabilities");
-    write_token_hosts(&o->hosts, w);
+    if (o->hosts.n == 1 && strcmp(o->hosts.p[0], TOKEN_PUBLIC) == 0)
+        json_field_str(w, "network", STR(TOKEN_PUBLIC));
+    else
+        body_list(w, "network", &o->hosts);
     body_text(w, "filesystem", o->filesystem);
     r = write_token_amount(v, "allow-duration", "duration_s", o->duration, w);
     if (r == 0)
@@ -191,12 +186,6 @@ static void print_e2b(const struct json *v)
     print_export("E2B_API_KEY", json_get(v, STR("token")));
 }
 
-static void print_daytona(const struct json *v)
-{
-    print_export("DAYTONA_API_URL", json_get(v, STR("daytona_url")));
-    print_export("DAYTONA_API_KEY", json_get(v, STR("token")));
-}
-
 static int print_created(const struct api_call *c, const void *options, char **argv)
 {
     const struct token_options *o = options;
@@ -205,8 +194,10 @@ static int print_created(const struct api_call *c, const void *options, char **a
         return answer_record(c, c->answer, &kind_secret);
     if (o->e2b)
         print_e2b(c->answer);
-    if (o->daytona)
-        print_daytona(c->answer);
+    if (o->daytona) {
+        print_export("DAYTONA_API_URL", json_get(c->answer, STR("daytona_url")));
+        print_export("DAYTONA_API_KEY", json_get(c->answer, STR("token")));
+    }
     return answer_flush(c);
 }
 
