@@ -122,6 +122,15 @@ int answer_print_row(const void *user, const struct json *row, struct err *e)
     return table_row(stdout, &style, row, k->columns, k->n, e);
 }
 
+int answer_row(const struct api_call *c, const struct json *row, const struct answer_kind *k,
+               struct err *e)
+{
+    enum format format = common_format(c->common);
+
+    return format == FORMAT_TEXT ? answer_print_row(k, row, e)
+                                 : tree_print(stdout, format, true, row, e);
+}
+
 /* The line's memory is released at once: the stream may never end. */
 static int print_stream_line(const struct api_call *c, struct str line, answer_row_fn *print,
                              const void *user, struct err *e)

@@ -37,6 +37,10 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
 /* Flushes stdout. EXIT_TOOL_FAILED, after a message, if the output could not be written. */
 int answer_flush(const struct api_call *c);
 
+/* A row of a stream, or with -o its document. */
+int answer_row(const struct api_call *c, const struct json *row, const struct answer_kind *k,
+               struct err *e);
+
 /* Prints one document of a stream, for people. */
 typedef int answer_row_fn(const void *user, const struct json *row, struct err *e);
 answer_row_fn answer_print_row; /* as a row of a table; user is a struct answer_kind */

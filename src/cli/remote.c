@@ -21,7 +21,6 @@
 #include "lib/proc/signals.h"
 
 enum { FORCE_AFTER_SIGNALS = 3, MESSAGE_MAX = 1 << 20, INPUT_PIECE = 4096, EVENT_MAX = 64 << 10 };
-enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 enum { CHANNEL_STDIN, CHANNEL_STDOUT, CHANNEL_STDERR };
 
 struct remote {
@@ -44,8 +43,6 @@ struct remote {
     struct run_record *record; /* of its connections; NULL: no network, or a sandbox of another
                                   run */
 };
-
-static char room[STREAMS][STREAM_BUFFER];
 
 static void remote_init(struct remote *r, const struct verb *v, const struct common *common,
                         const char *sandbox, bool tty)
@@ -328,19 +325,6 @@ static void run_remote_loop(struct remote *r)
     }
 }
 
-/* Lost output makes the run a failure, even if the process succeeded. */
-static void check_remote_outputs(struct remote *r)
-{
-    for (int i = STREAM_OUT; i < STREAMS; i++) {
-        if (!r->streams[i].error)
-            continue;
-        cli_report("%s: writing to %s: %s", r->call.verb->name,
-                   i == STREAM_OUT ? "stdout" : "stderr", strerror(r->streams[i].error));
-        if (r->status == 0)
-            r->status = EXIT_TOOL_FAILED;
-    }
-}
-
 static int finish_remote(struct remote *r)
 {
     static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
@@ -353,7 +337,8 @@ static int finish_remote(struct remote *r)
         terminal_raw(&r->terminal);
     run_remote_loop(r);
     terminal_restore(&r->terminal);
-    check_remote_outputs(r);
+    if (streams_lost(r->streams, r->call.verb->name) && r->status == 0)
+        r->status = EXIT_TOOL_FAILED; /* even if the process succeeded */
     if (r->timed_out)
         ending_timed_out(r->timeout_ns);
     if (r->record && run_record_end(r->record, r->call.verb, r->quiet) < 0 && r->status == 0)
@@ -409,8 +394,8 @@ void remote_write_request(struct json_writer *w, const struct process_request *q
 /* The descriptors that came with the daemon's answer: [stdin] stdout stderr, or the terminal. */
 static int take_process_descriptors(struct remote *r, bool stdin_)
 {
-    int fds[HTTP_CLIENT_FDS_MAX], input;
-    size_t n, at = 0, expected = r->tty ? 1 : stdin_ ? 3 : 2;
+    int fds[HTTP_CLIENT_FDS_MAX], expected = r->tty ? 1 : stdin_ ? 3 : 2;
+    size_t n;
     struct err e;
 
     if (http_client_await_fds(&r->call.client, &e) < 0)
@@ -418,23 +403,14 @@ static int take_process_descriptors(struct remote *r, bool stdin_)
     n = http_client_take_fds(&r->call.client, fds, COUNT_OF(fds));
     for (size_t i = 0; i < n; i++)
         fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
-    if (n != expected) {
+    if (!streams_connect(r->streams, fds, n, r->tty, stdin_)) {
         for (size_t i = 0; i < n; i++)
             close(fds[i]);
-        (void)err_set(&e, ERR_UPSTREAM, "the daemon sent %zu descriptors, not %zu", n, expected);
+        (void)err_set(&e, ERR_UPSTREAM, "the daemon sent %zu descriptors, not %d", n, expected);
         return api_call_failed(&r->call, &e);
     }
-    if (r->tty) {
-        r->master = fds[0];
-        input = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
-        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, input, false, room[STREAM_IN]);
-        stream_init(&r->streams[STREAM_OUT], fds[0], STDOUT_FILENO, true, room[STREAM_OUT]);
-        return 0;
-    }
-    if (stdin_)
-        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, fds[at++], false, room[STREAM_IN]);
-    stream_init(&r->streams[STREAM_OUT], fds[at], STDOUT_FILENO, true, room[STREAM_OUT]);
-    stream_init(&r->streams[STREAM_ERR], fds[at + 1], STDERR_FILENO, true, room[STREAM_ERR]);
+    if (r->tty)
+        r->master = r->streams[STREAM_OUT].from;
     return 0;
 }
 

@@ -45,6 +45,16 @@ struct verb_request {
     int (*finish)(const struct api_call *c, char **argv);
 };
 
+/* The options of a verb with one of its own, which only its request reads. */
+struct one_option {
+    struct common common;
+    union {
+        bool flag;
+        const char *text;
+        struct option_list list;
+    };
+};
+
 #define REQUEST_AS(flags_, ...)                                                                    \
     .flags = (flags_), .request = &(const struct verb_request)                                     \
     {                                                                                              \

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "cli/verb.h"
 
 enum {
     SPLICE_MAX = 1 << 20,
@@ -30,6 +32,32 @@ void stream_close(struct stream *s)
     if (stream_open(s))
         close(s->owns_from ? s->from : s->to);
     s->from = s->to = -1;
+}
+
+bool streams_connect(struct stream s[static STREAMS], int *fds, size_t n, bool tty, bool stdin_)
+{
+    static char room[STREAMS][STREAM_BUFFER];
+    size_t at = 0;
+
+    if (n != (tty ? 1 : stdin_ ? 3 : 2))
+        return false;
+    if (tty || stdin_)
+        stream_init(&s[STREAM_IN], STDIN_FILENO,
+                    tty ? fcntl(fds[0], F_DUPFD_CLOEXEC, 0) : take_fd(&fds[at++]), false,
+                    room[STREAM_IN]);
+    stream_init(&s[STREAM_OUT], take_fd(&fds[at++]), STDOUT_FILENO, true, room[STREAM_OUT]);
+    if (!tty)
+        stream_init(&s[STREAM_ERR], take_fd(&fds[at]), STDERR_FILENO, true, room[STREAM_ERR]);
+    return true;
+}
+
+bool streams_lost(const struct stream s[static STREAMS], const char *verb)
+{
+    for (int i = STREAM_OUT; i < STREAMS; i++)
+        if (s[i].error)
+            cli_report("%s%swriting to %s: %s", verb ? verb : "", verb ? ": " : "",
+                       i == STREAM_OUT ? "stdout" : "stderr", strerror(s[i].error));
+    return s[STREAM_OUT].error || s[STREAM_ERR].error;
 }
 
 void stream_poll(const struct stream *s, struct pollfd *ret)

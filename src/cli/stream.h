@@ -28,6 +28,15 @@ void stream_init(struct stream *s, int from, int to, bool owns_from, char *data)
 bool stream_open(const struct stream *s);
 void stream_close(struct stream *s);
 
+/* Those of a program: */
+enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
+/* Connects our stdin, stdout and stderr with the descriptors of a program, which are taken: its
+ * terminal alone, or [stdin] stdout stderr. False: their number is another one. */
+bool streams_connect(struct stream s[static STREAMS], int *fds, size_t n, bool tty, bool stdin_);
+/* Prints which outputs were lost, behind the name of a verb (NULL: none), and returns whether some
+ * were. */
+bool streams_lost(const struct stream s[static STREAMS], const char *verb);
+
 /* The events to poll for. */
 void stream_poll(const struct stream *s, struct pollfd *ret);
 /* Moves available bytes; ends the direction at end of file, or when the reader has closed. */

@@ -142,15 +142,6 @@ static int lay_sockets(struct attack_bait *b, struct err *e)
     return 0;
 }
 
-static void lay_segment(struct attack_bait *b)
-{
-    key_t key = (key_t)(0x5a000000 + getpid());
-
-    b->segment = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
-    if (b->segment >= 0) /* without SysV IPC there is no segment to find */
-        add_fact(b, "ESCAPE_SHM_KEY", "%d", (int)key);
-}
-
 /* --- facts about the machine --- */
 
 /* Values that must not be found inside are passed reversed, so that passing them is not a find
@@ -220,6 +211,7 @@ static void add_machine(struct attack_bait *b)
 
 int attack_bait_lay(struct attack_bait *b, const char *program, struct err *e)
 {
+    key_t key = (key_t)(0x5a000000 + getpid());
     int r = make_bait_directory(b->dir, sizeof b->dir, e);
 
     if (r >= 0)
@@ -234,7 +226,9 @@ int attack_bait_lay(struct attack_bait *b, const char *program, struct err *e)
         r = lay_sockets(b, e);
     if (r < 0)
         return r;
-    lay_segment(b);
+    b->segment = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
+    if (b->segment >= 0) /* without SysV IPC there is no segment to find */
+        add_fact(b, "ESCAPE_SHM_KEY", "%d", (int)key);
     add_fact(b, "ESCAPE_CONFINED", "1");
     add_fact(b, "ESCAPE_HOST_FILE", "%s/hostfile", b->scratch);
     add_directories(b);

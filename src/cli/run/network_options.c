@@ -19,23 +19,17 @@ bool network_touched(const struct network_options *o)
     return network_is_requested(o) || o->log || o->resolvers.n || o->upstream;
 }
 
-static void list_unknown(const struct package_hosts *found, char *text, size_t size)
-{
-    size_t at = 0;
-
-    for (size_t i = 0; i < found->n_unknown && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", found->unknown[i]);
-}
-
 static int add_package_hosts(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e)
 {
     static struct package_hosts found; /* the list borrows from it */
+    size_t at = 0, size = sizeof o->unknown;
 
     package_hosts_find(home ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root, home, env,
                        &found);
     package_hosts_locate(&found);
-    list_unknown(&found, o->unknown, sizeof o->unknown);
+    for (size_t i = 0; i < found.n_unknown && at < size; i++)
+        at += (size_t)snprintf(o->unknown + at, size - at, "%s%s", i ? ", " : "", found.unknown[i]);
     if (!found.n)
         return err_set(e, ERR_NOT_FOUND,
                        "--allow-packages: no host is known of any package manager inside%s%s%s; "

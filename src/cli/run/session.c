@@ -2,7 +2,6 @@
 #include "cli/run/session_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -136,11 +135,9 @@ static void receive_launcher_answer(struct session_run *r)
 static void begin_program(struct session_run *r, const struct control_started *m,
                           struct ipc_fds *fds)
 {
-    static char room[STREAMS][STREAM_BUFFER];
-    size_t expected = r->start->flags & START_TTY ? 1 : r->start->flags & START_STDIN ? 3 : 2;
-    size_t at = 0;
+    bool tty = r->start->flags & START_TTY;
 
-    if (fds->n != expected) {
+    if (!streams_connect(r->streams, fds->fd, fds->n, tty, r->start->flags & START_STDIN)) {
         session_fail(r, EXIT_TOOL_FAILED,
                      "the sandbox sent another number of descriptors than expected");
         return;
@@ -148,23 +145,10 @@ static void begin_program(struct session_run *r, const struct control_started *m
     r->proc = m->proc;
     if (r->start->timeout_ns)
         r->deadline = clock_mono() + r->start->timeout_ns + r->start->grace_ns + BACKSTOP_NS;
-    if (r->start->flags & START_TTY) {
-        int input = fcntl(fds->fd[0], F_DUPFD_CLOEXEC, 0);
-
-        r->master = take_fd(&fds->fd[0]);
-        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, input, false, room[STREAM_IN]);
-        stream_init(&r->streams[STREAM_OUT], r->master, STDOUT_FILENO, true, room[STREAM_OUT]);
-        if (terminal_is(STDIN_FILENO))
-            terminal_raw(&r->terminal);
-        return;
-    }
-    if (r->start->flags & START_STDIN)
-        stream_init(&r->streams[STREAM_IN], STDIN_FILENO, take_fd(&fds->fd[at++]), false,
-                    room[STREAM_IN]);
-    stream_init(&r->streams[STREAM_OUT], take_fd(&fds->fd[at]), STDOUT_FILENO, true,
-                room[STREAM_OUT]);
-    stream_init(&r->streams[STREAM_ERR], take_fd(&fds->fd[at + 1]), STDERR_FILENO, true,
-                room[STREAM_ERR]);
+    if (tty)
+        r->master = r->streams[STREAM_OUT].from;
+    if (tty && terminal_is(STDIN_FILENO))
+        terminal_raw(&r->terminal);
 }
 
 static void start_failed(struct session_run *r, const struct control_failed *m)
@@ -349,20 +333,6 @@ static void run_session_loop(struct session_run *r)
     }
 }
 
-/* Lost output makes the run a failure, even if the program succeeded. */
-static void check_run_outputs(struct session_run *r)
-{
-    static const char *const names[STREAMS] = { "stdin", "stdout", "stderr" };
-
-    for (int i = STREAM_OUT; i < STREAMS; i++) {
-        if (!r->streams[i].error)
-            continue;
-        cli_report("writing to %s: %s", names[i], strerror(r->streams[i].error));
-        if (r->status == 0)
-            r->status = EXIT_TOOL_FAILED;
-    }
-}
-
 int session_run(struct session *s, const struct process_start *start)
 {
     struct session_run r = {
@@ -380,7 +350,8 @@ int session_run(struct session *s, const struct process_start *start)
     }
     run_session_loop(&r);
     terminal_restore(&r.terminal);
-    check_run_outputs(&r);
+    if (streams_lost(r.streams, NULL) && r.status == 0)
+        r.status = EXIT_TOOL_FAILED; /* even if the program succeeded */
     if (s->network)
         network_end(s->network, s->quiet);
     ending_memory(&(struct ending_memory){ r.oom_kills, s->plan.memory, r.killed }, s->quiet);

@@ -12,7 +12,6 @@ enum { TAG = 1, LISTENERS_TAG, MAKE_TAG, FEED_TAG, COLLECT_TAG };
 enum { FORCE_AFTER_SIGNALS = 3 };
 #define BACKSTOP_NS NS_PER_S
 #define WHO_TAG     (UINT32_C(1) << 31) /* with the worker's own tag */
-enum { STREAM_IN, STREAM_OUT, STREAM_ERR, STREAMS };
 
 /* The state of a run: event sources and progress. */
 struct session_run {

@@ -25,14 +25,9 @@ static const struct column columns[] = {
 };
 static const struct answer_kind kind = KIND("approvals", "request_id", columns);
 
-struct approvals_list_options {
-    struct common common;
-    bool all;
-};
-
 static const struct option_spec list_options[] = {
-    { "all", 'a', NULL, "those that are decided, too",
-      .at = offsetof(struct approvals_list_options, all), .query = "all" },
+    { "all", 'a', NULL, "those that are decided, too", .at = offsetof(struct one_option, flag),
+      .query = "all" },
 };
 
 const struct verb verb_approvals_list = {
@@ -40,7 +35,7 @@ const struct verb verb_approvals_list = {
     .summary = "list calls of tools that wait for a master",
     .text = "  sandboxer approvals list\n"
             "  sandboxer approvals list --all\n",
-    OPTIONS(list_options, struct approvals_list_options),
+    OPTIONS(list_options, struct one_option),
     REQUEST("GET", "/v1/approvals", .kind = &kind, .list = true),
 };
 
@@ -79,43 +74,22 @@ static const struct option_spec reject_options[] = {
     { "reason", 0, "TEXT", "reason, reported to the caller", AT(reason), .member = "reason" },
 };
 
-/* Writes a number as a number; other text is left for the daemon to reject. */
-static void write_uses(struct json_writer *w, const char *uses)
-{
-    uint64_t n;
-
-    if (!uses)
-        return;
-    if (str_to_u64(str_from(uses), &n))
-        json_field_uint(w, "uses", n);
-    else
-        json_field_text(w, "uses", uses);
-}
-
-/* NULL: the variable is not set. */
-static int read_master_variable(const char **ret, struct err *e)
-{
-    const char *token = getenv("SANDBOXER_MASTER");
-
-    if (token && !h1_is_value(str_from(token)))
-        return err_set(e, ERR_INVALID,
-                       "SANDBOXER_MASTER is not a valid token (it contains a control character)");
-    *ret = token && token[0] ? token : NULL;
-    return 0;
-}
-
 static int prepare_decision(struct api_call *c, void *options, char **argv)
 {
     const struct decide_options *o = options;
-    const char *master;
-    struct err e;
+    const char *master = getenv("SANDBOXER_MASTER");
+    uint64_t n;
 
-    if (read_master_variable(&master, &e) < 0)
-        return api_call_failed(c, &e);
+    if (master && !h1_is_value(str_from(master)))
+        return verb_failed(
+            c->verb, "SANDBOXER_MASTER is not a valid token (it contains a control character)");
     if (o->self && isatty(STDIN_FILENO) != 1)
         return verb_misused(c->verb, "--self is for a person: standard input is not a terminal");
-    api_call_field(c, "Sandboxer-Master", master);
-    write_uses(&c->json, o->uses);
+    api_call_field(c, "Sandboxer-Master", master && master[0] ? master : NULL);
+    if (str_to_u64(str_from(o->uses), &n))
+        json_field_uint(&c->json, "uses", n);
+    else if (o->uses) /* left for the daemon to reject */
+        json_field_text(&c->json, "uses", o->uses);
     return 0;
 }
 

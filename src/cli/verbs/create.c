@@ -63,29 +63,20 @@ static const struct option_spec options[] = {
     { "no-wait", 0, NULL, "do not wait until it is ready", AT(no_wait) },
 };
 
-/* Makes a path absolute: the daemon has another working directory. */
-static char *resolve_input(const char *pair)
-{
-    size_t name = strcspn(pair, "=") + 1, n;
-    const char *value = pair[name - 1] ? pair + name : "";
-    char path[PATH_MAX], *ret;
-
-    if (value[0] == '/' || !value[0] || !realpath(value, path))
-        return NULL;
-    n = name + strlen(path) + 1;
-    ret = malloc(n);
-    if (ret)
-        snprintf(ret, n, "%.*s%s", (int)name, pair, path);
-    return ret;
-}
-
+/* Makes paths absolute: the daemon has another working directory. */
 static void resolve_inputs(struct option_list *inputs)
 {
     for (size_t i = 0; i < inputs->n; i++) {
-        const char *resolved = resolve_input(inputs->p[i]); /* lives as long as we do */
+        const char *value = strchr(inputs->p[i], '=') + 1; /* checked by its kind */
+        size_t name = (size_t)(value - inputs->p[i]), n;
+        char path[PATH_MAX], *pair;
 
-        if (resolved)
-            inputs->p[i] = resolved;
+        if (value[0] == '/' || !value[0] || !realpath(value, path))
+            continue;
+        n = name + strlen(path) + 1;
+        pair = new0(n); /* lives as long as we do */
+        snprintf(pair, n, "%.*s%s", (int)name, inputs->p[i], path);
+        inputs->p[i] = pair;
     }
 }
 

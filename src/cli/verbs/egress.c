@@ -13,12 +13,6 @@
 
 enum { OPTIONS_MAX = 16 };
 
-/* Whether the argument is a sandbox id; a file of that name takes precedence. */
-static bool is_sandbox_argument(const char *what)
-{
-    return str_starts(str_from(what), STR("sbx_")) && access(what, F_OK) < 0;
-}
-
 /* Reads the policy of a sandbox; the answer states why a policy is not in force. */
 static int read_sandbox_policy(const struct api_call *c, const char *id, int broken,
                                struct buf *out)
@@ -52,7 +46,8 @@ static int read_policy_text(const struct api_call *c, const char *what, int brok
 {
     struct err e;
 
-    if (is_sandbox_argument(what))
+    /* A file takes precedence over a sandbox of that name. */
+    if (str_starts(str_from(what), STR("sbx_")) && access(what, F_OK) < 0)
         return read_sandbox_policy(c, what, broken, out);
     if (text_file_read(what, out, &e) >= 0)
         return 0;

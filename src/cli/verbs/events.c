@@ -29,31 +29,21 @@ static const struct option_spec options[] = {
       AT(kind) },
 };
 
-/* A stream: a line or a document for each event, and titles once. */
-static int print_event(const struct api_call *c, const struct json *event)
-{
-    struct table_style style = table_style_for(fileno(stdout));
-    enum format format = common_format(c->common);
-    struct err e;
-    int r = format != FORMAT_TEXT
-                ? tree_print(stdout, format, true, event, &e)
-                : table_row(stdout, &style, event, kind_event.columns, kind_event.n, &e);
-
-    return r < 0 ? api_call_failed(c, &e) : 0;
-}
-
+/* A stream: a line or a document for each event, without titles. */
 static int print_page(struct follow *f, bool *ret_any)
 {
     AUTO(api_call_done) struct api_call c;
     const struct json *events;
+    struct err e;
     int status = follow_next(f, false, &c, &events);
 
     if (status)
         return status;
     *ret_any = json_first(events) != json_end(events);
-    for (const struct json *e = json_first(events); e != json_end(events) && status == 0; e++)
-        status = print_event(&c, e);
-    return status ? status : answer_flush(&c);
+    for (const struct json *event = json_first(events); event != json_end(events); event++)
+        if (answer_row(&c, event, &kind_event, &e) < 0)
+            return api_call_failed(&c, &e);
+    return answer_flush(&c);
 }
 
 /* Past and future events in one stream. */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs/verbs.h"
 
-struct expire_options {
-    struct common common;
-    bool apply;
-};
-
 static const struct option_spec options[] = {
     { "apply", 0, NULL, "apply the changes instead of only showing them",
-      .at = offsetof(struct expire_options, apply), .member = "apply" },
+      .at = offsetof(struct one_option, flag), .member = "apply" },
 };
 
 static const struct column due_columns[] = {
@@ -26,7 +21,7 @@ const struct verb verb_expire = {
             "\n"
             "  sandboxer expire\n"
             "  sandboxer expire --apply\n",
-    OPTIONS(options, struct expire_options),
+    OPTIONS(options, struct one_option),
     REQUEST("POST", "/v1/expire", .body = BODY_JSON, .doing = "listing expired sandboxes",
             .kind = &kind_due, .list = true),
 };

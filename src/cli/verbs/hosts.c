@@ -17,14 +17,9 @@ const struct verb verb_hosts_list = {
     REQUEST("GET", "/v1/hosts", .kind = &kind, .list = true),
 };
 
-struct add_options {
-    struct common common;
-    struct option_list labels;
-};
-
 static const struct option_spec add_options[] = {
     { "label", 'l', "KEY=VALUE", "a label of the host; can be repeated", .kind = OPTION_PAIRS,
-      .at = offsetof(struct add_options, labels), .member = "labels" },
+      .at = offsetof(struct one_option, list), .member = "labels" },
 };
 
 const struct verb verb_hosts_add = {
@@ -32,7 +27,7 @@ const struct verb verb_hosts_add = {
     ARGUMENTS("NAME ADDRESS", 2, 2, COMPLETE_NOTHING),
     .summary = "add a host",
     .text = "  sandboxer hosts add big ssh://builder@big.example.org --label gpu=yes\n",
-    OPTIONS(add_options, struct add_options),
+    OPTIONS(add_options, struct one_option),
     REQUEST("POST", "/v1/hosts", .body = BODY_JSON, .members = { "name", "address" },
             .kind = &kind),
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,21 +56,6 @@ static const struct option_spec pull_options[] = {
       .at = offsetof(struct pull_options, squash), .member = "squash_owners" },
 };
 
-/* Credentials are read from a file, because every user on the machine can read arguments. */
-static int read_registry_credentials(const char *path, char out[static CREDENTIALS_MAX],
-                                     struct err *e)
-{
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, CREDENTIALS_MAX - 1);
-
-    if (n < 0)
-        return err_sys(e, "%s", path);
-    while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == '\r'))
-        n--;
-    out[n] = '\0';
-    return strchr(out, ':') ? 0 : err_set(e, ERR_INVALID, "%s: must be USER:PASSWORD", path);
-}
-
 static int print_image_ref(const struct api_call *c, const struct json *ref)
 {
     struct json member = *ref;
@@ -98,16 +84,23 @@ static int print_image_refs(const struct api_call *c, const void *options, char 
     return status;
 }
 
+/* Credentials are read from a file, because every user on the machine can read arguments. */
 static int write_registry_credentials(struct api_call *c, void *options, char **argv)
 {
     const struct pull_options *o = options;
+    AUTO_CLOSE int fd = o->creds_file ? open(o->creds_file, O_RDONLY | O_CLOEXEC) : -1;
     char credentials[CREDENTIALS_MAX];
-    struct err e;
+    ssize_t n = fd < 0 ? -1 : read(fd, credentials, sizeof credentials - 1);
 
     if (!o->creds_file)
         return 0;
-    if (read_registry_credentials(o->creds_file, credentials, &e) < 0)
-        return api_call_failed(c, &e);
+    if (n < 0)
+        return verb_failed(c->verb, "%s: %s", o->creds_file, strerror(errno));
+    while (n > 0 && (credentials[n - 1] == '\n' || credentials[n - 1] == '\r'))
+        n--;
+    credentials[n] = '\0';
+    if (!strchr(credentials, ':'))
+        return verb_failed(c->verb, "%s: must be USER:PASSWORD", o->creds_file);
     json_field_cstr(&c->json, "credentials", credentials);
     explicit_bzero(credentials, sizeof credentials);
     return 0;

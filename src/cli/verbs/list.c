@@ -129,24 +129,17 @@ static const struct column change_columns[] = {
     COLUMN("STATE", "to", .state = true),
     COLUMN("REASON", "reason"),
 };
+static const struct answer_kind change_kind = KIND("", "sandbox_id", change_columns);
 
 /* Not for a terminal: a line for each change. */
 static int print_changes(const struct api_call *c, const struct json *events)
 {
-    enum format format = common_format(c->common);
-    struct table_style style = table_style_for(fileno(stdout));
     struct err e;
-    int r = 0;
 
-    for (const struct json *event = json_first(events); event != json_end(events) && r >= 0;
-         event++) {
-        if (!show_at(event, "to"))
-            continue;
-        r = format != FORMAT_TEXT
-                ? tree_print(stdout, format, true, event, &e)
-                : table_row(stdout, &style, event, change_columns, COUNT_OF(change_columns), &e);
-    }
-    return r < 0 ? api_call_failed(c, &e) : answer_flush(c);
+    for (const struct json *event = json_first(events); event != json_end(events); event++)
+        if (show_at(event, "to") && answer_row(c, event, &change_kind, &e) < 0)
+            return api_call_failed(c, &e);
+    return answer_flush(c);
 }
 
 static int watch_list(const struct verb *v, const struct list_options *o)

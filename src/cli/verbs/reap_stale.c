@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs/verbs.h"
 
-struct reap_options {
-    struct common common;
-    bool apply;
-};
-
 static const struct option_spec options[] = {
     { "apply", 0, NULL, "apply the changes instead of only showing them",
-      .at = offsetof(struct reap_options, apply), .member = "apply" },
+      .at = offsetof(struct one_option, flag), .member = "apply" },
 };
 
 const struct verb verb_reap_stale = {
@@ -16,7 +11,7 @@ const struct verb verb_reap_stale = {
     .summary = "show leftovers of dead sandboxes, and remove them with --apply",
     .text = "  sandboxer reap-stale\n"
             "  sandboxer reap-stale --apply\n",
-    OPTIONS(options, struct reap_options),
+    OPTIONS(options, struct one_option),
     REQUEST("POST", "/v1/reap-stale", .body = BODY_JSON, .doing = "listing leftovers",
             .kind = &kind_stale, .list = true),
 };

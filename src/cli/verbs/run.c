@@ -89,15 +89,6 @@ static uint32_t run_isolation_flags(const struct run_options *o)
            (is_word_chosen(o->side_channels, "guarded", untrusted) ? PLAN_GUARDED : 0);
 }
 
-/* Disk that programs do not use is memory that they can: a small memory limit gets no large disk
- * unless that was asked for. */
-static uint64_t choose_disk(const struct run_options *o)
-{
-    bool shrinks = !(o->asked & LAUNCH_NO_DISK) && o->memory && o->memory < o->disk;
-
-    return shrinks ? o->memory : o->disk;
-}
-
 static int fill_plan(struct session *s, const struct run_options *o, struct image_dir *image,
                      struct err *e)
 {
@@ -107,7 +98,10 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
                 (network_is_requested(&o->network) ? PLAN_EGRESS : 0) | run_isolation_flags(o);
     p->memory = o->memory;
-    p->disk = choose_disk(o);
+    /* Disk that programs do not use is memory that they can: a small memory limit gets no large
+     * disk unless that was asked for. */
+    p->disk =
+        !(o->asked & LAUNCH_NO_DISK) && o->memory && o->memory < o->disk ? o->memory : o->disk;
     p->pids = (uint32_t)o->pids;
     p->cpu_milli = o->cpu_milli;
     p->caps = o->caps;
@@ -364,15 +358,6 @@ static int run_untrusted(struct run_options *o, char **arguments)
     return status;
 }
 
-/* The daemon's policy decides about sandboxes of a peer session, so such a session cannot run
- * sandboxes without the daemon. */
-static bool is_peers(void)
-{
-    const char *peer = getenv("SANDBOXER_PEER");
-
-    return peer && peer[0];
-}
-
 /* A daemon elsewhere was asked for, and a run would not be there: nothing is run here instead. */
 static int check_here(struct err *e)
 {
@@ -391,10 +376,13 @@ static int run_run(struct api_call *c, void *options, int argc, char **argv)
 {
     struct run_options *o = options;
     const struct verb *v = c->verb;
+    const char *peer = getenv("SANDBOXER_PEER");
     struct err e;
     int status;
 
-    if (is_peers())
+    /* The daemon's policy decides about sandboxes of a peer session, so such a session cannot run
+     * sandboxes without the daemon. */
+    if (peer && peer[0])
         return verb_failed(
             v, "SANDBOXER_PEER is set, and sessions of clients that call tools have no runs of "
                "their own: use 'create' and 'exec', which the policy decides about");

@@ -34,14 +34,6 @@ static void print_report(const char *file, const struct scan_report *r)
         printf("%s: more findings of this kind are not shown\n", file);
 }
 
-static int scan_file(const char *file, struct scan_report *r, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(SCAN_INPUT_MAX);
-    int ret = text_file_read(file, &text, e);
-
-    return ret < 0 ? ret : scan_text(file, buf_str(&text), r, e);
-}
-
 /* Scans all files and returns the worst status. */
 static int scan_files(char **files, int n, const struct scan_options *o, struct json_writer *w)
 {
@@ -51,7 +43,10 @@ static int scan_files(char **files, int n, const struct scan_options *o, struct 
     struct err e;
 
     for (int i = 0; i < n; i++) {
-        if (scan_file(files[i], &report, &e) < 0) {
+        AUTO(buf_done) struct buf text = BUF_INIT(SCAN_INPUT_MAX);
+
+        if (text_file_read(files[i], &text, &e) < 0 ||
+            scan_text(files[i], buf_str(&text), &report, &e) < 0) {
             cli_report("scan: %s", e.msg);
             status = e.code == ERR_TOO_BIG ? EXIT_USAGE : EXIT_MISSING;
             continue;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs/verbs.h"
 
-struct snapshot_options {
-    struct common common;
-    const char *name;
-};
-
 static const struct option_spec snapshot_options[] = {
-    { "name", 0, "NAME", "name of the snapshot", .at = offsetof(struct snapshot_options, name),
+    { "name", 0, "NAME", "name of the snapshot", .at = offsetof(struct one_option, text),
       .member = "name" },
 };
 
@@ -20,7 +15,7 @@ const struct verb verb_snapshot = {
             "'restore' creates a sandbox from a snapshot.\n"
             "\n"
             "  sandboxer snapshot sbx_4k7 --name before-upgrade\n",
-    OPTIONS(snapshot_options, struct snapshot_options),
+    OPTIONS(snapshot_options, struct one_option),
     REQUEST("POST", "/v1/sandboxes/%s/snapshot", .body = BODY_JSON, .doing = "taking a snapshot",
             .kind = &kind_snapshot),
 };

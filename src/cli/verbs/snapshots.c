@@ -127,14 +127,9 @@ const struct verb verb_snapshots_export = {
 
 /* --- import --- */
 
-struct snapshot_import_options {
-    struct common common;
-    const char *name;
-};
-
 static const struct option_spec import_options[] = {
     { "name", 0, "NAME", "name of the snapshot (default: the name in the file)",
-      .at = offsetof(struct snapshot_import_options, name), .query = "name" },
+      .at = offsetof(struct one_option, text), .query = "name" },
 };
 
 const struct verb verb_snapshots_import = {
@@ -145,7 +140,7 @@ const struct verb verb_snapshots_import = {
             "is stored here are not stored twice; a file without them needs that image.\n"
             "\n"
             "  sandboxer snapshots import before-upgrade.snapshot\n",
-    OPTIONS(import_options, struct snapshot_import_options),
+    OPTIONS(import_options, struct one_option),
     REQUEST("POST", "/v1/snapshots/import", .body = BODY_ZSTD, .doing = "importing",
             .kind = &kind_snapshot),
 };

@@ -20,20 +20,11 @@ static const struct option_spec options[] = {
       .member = "accept_all" },
 };
 
-/* Files that were not copied back and need the user's attention. */
-static bool left_out(const struct json *answer)
+/* EXIT_CONFLICT if files were not copied back and need the user's attention. */
+static int finish_sync(const struct api_call *c, char **argv)
 {
     static const char *const actions[] = { "counts.conflict", "counts.sensitive", "counts.refused",
                                            "counts.failed" };
-    bool any = false;
-
-    for (size_t i = 0; i < COUNT_OF(actions); i++)
-        any |= show_at(answer, actions[i]) != NULL;
-    return any;
-}
-
-static void explain_held(const struct api_call *c, const char *id)
-{
     unsigned long long held = show_count(c->answer, "counts.sensitive");
 
     if (held && !c->common->quiet)
@@ -41,13 +32,11 @@ static void explain_held(const struct api_call *c, const char *id)
             "%llu held back: programs of this machine would run or obey such a file without being "
             "asked, or its deletion may be half of a move to a name that was held back (REASON "
             "says which); review, then: sandboxer sync %s --accept PATH, or --accept-all",
-            held, id);
-}
-
-static int finish_sync(const struct api_call *c, char **argv)
-{
-    explain_held(c, argv[0]);
-    return left_out(c->answer) ? EXIT_CONFLICT : 0;
+            held, argv[0]);
+    for (size_t i = 0; i < COUNT_OF(actions); i++)
+        if (show_at(c->answer, actions[i]))
+            return EXIT_CONFLICT;
+    return 0;
 }
 
 const struct verb verb_sync = {

@@ -84,29 +84,25 @@ static const struct column verdict_columns[] = {
 static const struct answer_kind verdict = KIND("verdicts", "verdict", verdict_columns);
 
 /* Reads the arguments here, so that a mistake in them is a usage error. */
-static int write_explain_args(struct api_call *c, const char *text)
+static int write_explain_body(struct api_call *c, void *options, char **argv)
 {
+    const struct trust_explain_options *o = options;
     AUTO(arena_done) struct arena a = ARENA_INIT(ARGS_MEMORY);
     const struct json_limits limits = { .bytes = ARGS_BYTES_MAX, .depth = ARGS_DEPTH };
     const struct json *v;
     struct err e;
-
-    if (json_read(str_from(text), limits, &a, &v, &e) < 0)
-        return verb_misused(c->verb, "the arguments: %s", e.msg);
-    json_field_tree(&c->json, "args", v);
-    return 0;
-}
-
-static int write_explain_body(struct api_call *c, void *options, char **argv)
-{
-    const struct trust_explain_options *o = options;
 
     if (o->network) {
         json_field_begin_object(&c->json, "capabilities");
         json_field_bool(&c->json, "network", true);
         json_end_object(&c->json);
     }
-    return argv[1] ? write_explain_args(c, argv[1]) : 0;
+    if (!argv[1])
+        return 0;
+    if (json_read(str_from(argv[1]), limits, &a, &v, &e) < 0)
+        return verb_misused(c->verb, "the arguments: %s", e.msg);
+    json_field_tree(&c->json, "args", v);
+    return 0;
 }
 
 static int finish_explain(const struct api_call *c, char **argv)

@@ -17,23 +17,15 @@ static const struct option_spec options[] = {
       .at = offsetof(struct verify_options, key), .complete = COMPLETE_FILE },
 };
 
-static int own_key(char *out, size_t cap, struct err *e)
-{
-    char state[PATH_MAX];
-    int r = state_dir_path(state, sizeof state, e);
-
-    if (r >= 0 && snprintf(out, cap, "%s/seal.pub", state) >= (int)cap)
-        r = err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
-    return r;
-}
-
 static int run_manifest_verify(struct api_call *c, void *options_, int argc, char **argv)
 {
     const struct verify_options *o = options_;
-    char key[PATH_MAX];
+    char state[PATH_MAX], key[PATH_MAX];
     struct err e;
-    int status, r = o->key ? 0 : own_key(key, sizeof key, &e);
+    int status, r = o->key ? 0 : state_dir_path(state, sizeof state, &e);
 
+    if (r >= 0 && !o->key && snprintf(key, sizeof key, "%s/seal.pub", state) >= (int)sizeof key)
+        r = err_set(&e, ERR_TOO_BIG, "the state directory's path is too long");
     if (r >= 0)
         r = helper_show(
             HELPER_SEAL,
