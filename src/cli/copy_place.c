@@ -5,18 +5,11 @@
 
 #include "base/str.h"
 
-static bool is_id_character(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
+/* The text behind s ends with NUL. */
 static bool is_sandbox_id(struct str s)
 {
-    for (size_t i = 0; i < s.n; i++)
-        if (!is_id_character(s.p[i]))
-            return false;
-    return s.n > 0 && s.n < COPY_SANDBOX_MAX;
+    return s.n > 0 && s.n < COPY_SANDBOX_MAX &&
+           strspn(s.p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") >= s.n;
 }
 
 int copy_end(const char *text, struct copy_end *ret, struct err *e)

@@ -6,11 +6,8 @@
 #include "base/buf.h"
 #include "lib/json/value.h"
 
-/* The bytes of a "stdout" or "stderr" event ("data" or "data_b64"), and the descriptor to write
- * them to: 1 or 2. 0: another event. */
-int output_of(const struct json *event, struct buf *bytes, struct err *e);
-
-/* The same of a line of a log ("stream", and "line" or "line_b64"), with its end. */
+/* The bytes of a line of a log ("stream", and "line" or "line_b64"), with its end, and the descriptor
+ * to write them to: 1 or 2. 0: another event. */
 int output_line(const struct json *line, struct buf *bytes, struct err *e);
 
 /* The same bytes for a terminal that shall not act on them: line ends and tabs stay. */

@@ -289,20 +289,11 @@ static bool is_stream_drained(const struct stream *s)
     return !stream_open(s) || (s->n == 0 && !s->wait_out && poll(&in, 1, 0) == 0);
 }
 
-static void poll_remote(struct remote *r, struct pollfd *waits, size_t n)
-{
-    bool pending = !r->ended && http_client_pending(&r->call.client);
-
-    while (poll(waits, n, pending ? 0 : -1) < 0 && errno == EINTR)
-        ;
-    if (pending)
-        waits[0].revents |= POLLIN;
-}
-
 static void run_remote_loop(struct remote *r)
 {
     enum { CONNECTION, SIGNALS, INPUT, FIRST_STREAM, WAITS = FIRST_STREAM + STREAMS };
     struct pollfd waits[WAITS];
+    bool pending;
 
     while (!r->ended || !is_stream_drained(&r->streams[STREAM_OUT]) ||
            !is_stream_drained(&r->streams[STREAM_ERR])) {
@@ -312,11 +303,13 @@ static void run_remote_loop(struct remote *r)
         waits[INPUT] = (struct pollfd){ .fd = r->input ? STDIN_FILENO : -1, .events = POLLIN };
         for (int i = 0; i < STREAMS; i++)
             stream_poll(&r->streams[i], &waits[FIRST_STREAM + i]);
-        poll_remote(r, waits, WAITS);
+        pending = !r->ended && http_client_pending(&r->call.client);
+        while (poll(waits, WAITS, pending ? 0 : -1) < 0 && errno == EINTR)
+            ;
         for (int i = 0; i < STREAMS; i++)
             if (waits[FIRST_STREAM + i].revents)
                 stream_move(&r->streams[i]);
-        if (waits[CONNECTION].revents && !r->ended)
+        if ((pending || waits[CONNECTION].revents) && !r->ended)
             (r->websocket ? receive_websocket_messages : receive_event_lines)(r);
         if (waits[INPUT].revents && r->input)
             send_stdin_piece(r);

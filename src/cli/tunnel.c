@@ -79,24 +79,17 @@ static int duplicate_nonblocking(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Bytes that arrived with the response head, when the daemon copies. */
-static void write_rest(struct tunnel *t, int to)
-{
-    struct str piece;
-
-    while (!t->direct && http_client_pending(&t->call.client) &&
-           http_client_read(&t->call.client, &piece, NULL) > 0)
-        (void)write_all(to, piece, NULL);
-}
-
 void tunnel_relay(struct tunnel *t, int from, int to)
 {
     static char rooms[3][STREAM_BUFFER];
     enum { IN, OUT, SAID, N };
     struct stream streams[N];
     struct pollfd waits[N];
+    struct str piece; /* that arrived with the response head, when the daemon copies */
 
-    write_rest(t, to);
+    while (!t->direct && http_client_pending(&t->call.client) &&
+           http_client_read(&t->call.client, &piece, NULL) > 0)
+        (void)write_all(to, piece, NULL);
     stream_init(&streams[IN], from, duplicate_nonblocking(t->to), false, rooms[IN]);
     stream_init(&streams[OUT], duplicate_nonblocking(t->from), to, true, rooms[OUT]);
     stream_init(&streams[SAID], duplicate_nonblocking(t->said), STDERR_FILENO, true, rooms[SAID]);

@@ -21,14 +21,6 @@ enum { STALE_SECONDS = 60 };
 
 static const char prefix[] = "unpacked-";
 
-/* One that was just made may not be locked yet. */
-static bool is_old(int dir)
-{
-    struct stat st;
-
-    return fstat(dir, &st) == 0 && st.st_mtim.tv_sec + STALE_SECONDS < time(NULL);
-}
-
 /* Removes the directories of killed runs: their lock is free. */
 static void sweep_image_dirs(int state)
 {
@@ -42,11 +34,14 @@ static void sweep_image_dirs(int state)
     }
     while ((entry = readdir(dir))) {
         AUTO_CLOSE int lock = -1;
+        struct stat st;
 
         if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
             continue;
         lock = openat(state, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (lock >= 0 && is_old(lock) && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        /* One that was just made may not be locked yet. */
+        if (lock >= 0 && fstat(lock, &st) == 0 && st.st_mtim.tv_sec + STALE_SECONDS < time(NULL) &&
+            flock(lock, LOCK_EX | LOCK_NB) == 0)
             tree_remove(state, entry->d_name, NULL);
     }
     closedir(dir);

@@ -109,30 +109,19 @@ static int child_fork(struct import_child *c, int *ret_word, struct err *e)
     return 1;
 }
 
-static uint64_t import_capabilities(const struct tree_unpack_options *o)
-{
-    if (o->owners != TREE_OWNERS_KEEP)
-        return 0;
-    return CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_DAC_OVERRIDE) |
-           CAP_BIT(CAP_FSETID);
-}
-
-static uint64_t largest_import_file(const struct tree_limits *l)
-{
-    uint64_t bytes = l->bytes ? l->bytes : TREE_BYTES_DEFAULT, sum;
-
-    return __builtin_add_overflow(bytes, TREE_SPOOL_MAX, &sum) ? UINT64_MAX : sum;
-}
-
 static int start_unpacker(struct import_child *c, int archive_fd, int dest_dir,
                           const struct tree_unpack_options *o, struct err *e)
 {
-    const struct confine limits = { .parent = getpid(),
-                                    .dir = DEST_FD,
-                                    .caps = import_capabilities(o),
-                                    .file_max = largest_import_file(&o->limits) };
+    const uint64_t keeping =
+        CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FSETID);
+    struct confine limits = { .parent = getpid(),
+                              .dir = DEST_FD,
+                              .caps = o->owners == TREE_OWNERS_KEEP ? keeping : 0 };
     int word, r = child_fork(c, &word, e);
 
+    if (__builtin_add_overflow(o->limits.bytes ? o->limits.bytes : TREE_BYTES_DEFAULT,
+                               TREE_SPOOL_MAX, &limits.file_max))
+        limits.file_max = UINT64_MAX;
     if (r == 0)
         run_unpack_child((const int[]){ -1, -1, -1, word, archive_fd, dest_dir }, DEST_FD + 1,
                          &limits, o);

@@ -260,19 +260,6 @@ static int receive_worker_message(struct network *n, union message *m)
     return 0;
 }
 
-/* A policy that was in force before must not end the program now. */
-static int on_worker_failed(const struct network *n, const struct wire_failed *m,
-                            enum network_news *ret, struct err *e)
-{
-    if (n->served) {
-        *ret = NETWORK_GONE;
-        return 0;
-    }
-    return err_set(
-        e, m->code > ERR_OK && m->code < ERR_CODE_COUNT_ ? (enum err_code)m->code : ERR_UPSTREAM,
-        "%s", m->msg);
-}
-
 int network_receive(struct network *n, enum network_news *ret, struct wire_who *who, struct err *e)
 {
     union message m;
@@ -302,7 +289,14 @@ int network_receive(struct network *n, enum network_news *ret, struct wire_who *
         renew_audit(n);
         return 0;
     case WIRE_FAILED:
-        return on_worker_failed(n, &m.failed, ret, e);
+        if (!n->served)
+            return err_set(e,
+                           m.failed.code > ERR_OK && m.failed.code < ERR_CODE_COUNT_
+                               ? (enum err_code)m.failed.code
+                               : ERR_UPSTREAM,
+                           "%s", m.failed.msg);
+        *ret = NETWORK_GONE; /* a policy that was in force before must not end the program now */
+        return 0;
     default:
         return 0;
     }

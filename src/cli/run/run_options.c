@@ -31,23 +31,15 @@ static int set_mount(void *to, const char *value, struct err *e)
     return 0;
 }
 
-static const char **find_variable(struct run_options *o, const char *name, size_t n)
-{
-    size_t i = 0;
-
-    while (i < o->n_env && (strncmp(o->env[i], name, n) != 0 || o->env[i][n] != '='))
-        i++;
-    return &o->env[i];
-}
-
 /* NAME=VALUE; the last one of a name counts. */
 static void set_run_variable(struct run_options *o, const char *text)
 {
-    const char **at = find_variable(o, text, strcspn(text, "="));
+    size_t i = 0, n = strcspn(text, "=") + 1;
 
-    if (at == &o->env[o->n_env])
-        o->n_env++;
-    *at = text;
+    while (i < o->n_env && strncmp(o->env[i], text, n) != 0)
+        i++;
+    o->n_env += i == o->n_env;
+    o->env[i] = text;
 }
 
 static int set_env(void *to, const char *value, struct err *e)

@@ -184,18 +184,10 @@ static bool can_leave(const struct session_run *r, const struct control_exited *
     return m->alone && r->created && !s->plan.n_mounts && !s->plan.n_layers && !s->network;
 }
 
-/* Waits for the launcher's acknowledgement: a killed launcher would not clean up. */
-static void release_one_shot(struct session_run *r, const struct control_exited *m)
+static void program_ended(struct session_run *r, const struct control_exited *m)
 {
     struct err e;
 
-    r->oom_kills = m->oom_total;
-    r->destroying = launcher_release(&r->s->launcher, &e) >= 0;
-    session_destroy(r); /* the rest of it */
-}
-
-static void program_ended(struct session_run *r, const struct control_exited *m)
-{
     if (!r->proc && m->how == CONTROL_BY_EXIT) {
         session_fail(r, EXIT_TOOL_FAILED, "the program could not be started");
         return;
@@ -211,12 +203,16 @@ static void program_ended(struct session_run *r, const struct control_exited *m)
     default:
         r->status = m->status & 0xff;
     }
-    if (r->s->collect && !r->n_signals)
+    if (r->s->collect && !r->n_signals) {
         session_collect(r);
-    else if (can_leave(r, m))
-        release_one_shot(r, m);
-    else
+    } else if (can_leave(r, m)) {
+        r->oom_kills = m->oom_total;
+        /* The launcher acknowledges it: a killed one would not clean up. */
+        r->destroying = launcher_release(&r->s->launcher, &e) >= 0;
+        session_destroy(r); /* the rest of it */
+    } else {
         session_destroy(r);
+    }
 }
 
 /* --- PID 1 --- */

@@ -33,14 +33,6 @@ static void request_socket_owner(struct session_run *r, struct network *n,
         network_answer(n, (uint32_t)question, NULL);
 }
 
-static void start_session_program(struct session_run *r)
-{
-    struct err e;
-
-    if (r->s->control >= 0 && supervisor_start(r->s->control, TAG, r->start, &e) < 0)
-        session_fail(r, EXIT_TOOL_FAILED, e.msg);
-}
-
 static void network_died(struct session_run *r, const char *how)
 {
     struct network *n = r->s->network;
@@ -79,10 +71,10 @@ void session_receive_network(struct session_run *r, struct network *n)
     struct wire_who who;
     struct err e;
 
-    if (network_receive(n, &news, &who, &e) < 0)
+    if (network_receive(n, &news, &who, &e) < 0 ||
+        (news == NETWORK_READY && r->s->control >= 0 &&
+         supervisor_start(r->s->control, TAG, r->start, &e) < 0))
         session_fail(r, EXIT_TOOL_FAILED, e.msg);
-    else if (news == NETWORK_READY)
-        start_session_program(r);
     else if (news == NETWORK_WHO)
         request_socket_owner(r, n, &who);
     else if (news == NETWORK_GONE)

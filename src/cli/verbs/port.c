@@ -89,14 +89,6 @@ static int connect_port(const struct api_call *like, char **argv, int from, int 
     return status;
 }
 
-static void reap_port_children(unsigned *n, int flags)
-{
-    while (*n && waitpid(-1, NULL, flags) > 0) {
-        --*n;
-        flags = WNOHANG;
-    }
-}
-
 static void serve_port(const struct api_call *like, char **argv, int listener)
     __attribute__((noreturn));
 static void serve_port(const struct api_call *like, char **argv, int listener)
@@ -107,7 +99,8 @@ static void serve_port(const struct api_call *like, char **argv, int listener)
         AUTO_CLOSE int client = accept(listener, NULL, NULL);
         pid_t pid;
 
-        reap_port_children(&n, n == CONNECTIONS_MAX ? 0 : WNOHANG);
+        while (n && waitpid(-1, NULL, n == CONNECTIONS_MAX ? 0 : WNOHANG) > 0)
+            n--;
         if (client < 0)
             continue;
         pid = fork();

@@ -14,18 +14,18 @@ static int output(const char *json, struct buf *bytes)
     struct err e;
 
     CHECK_OK(json_read(str_from(json), (struct json_limits){ MEMORY, 64, false }, &a, &v, &e), e);
-    return output_of(v, bytes, &e);
+    return output_line(v, bytes, &e);
 }
 
-TEST(output_out_of_events)
+TEST(output_out_of_lines)
 {
     AUTO(buf_done) struct buf bytes = BUF_INIT(64);
 
-    CHECK_INT(output("{\"event\":\"stdout\",\"data\":\"a\\n\"}", &bytes), 1);
-    CHECK_INT(output("{\"event\":\"stderr\",\"data_b64\":\"/w==\"}", &bytes), 2);
-    CHECK_STR(buf_str(&bytes), "a\n\xff");
-    CHECK_INT(output("{\"event\":\"exited\"}", &bytes), 0);
-    CHECK_INT(output("{\"event\":\"stdout\",\"data_b64\":\"!\"}", &bytes), -ERR_UPSTREAM);
+    CHECK_INT(output("{\"stream\":\"stdout\",\"line\":\"a\"}", &bytes), 1);
+    CHECK_INT(output("{\"stream\":\"stderr\",\"line_b64\":\"/w==\"}", &bytes), 2);
+    CHECK_STR(buf_str(&bytes), "a\n\xff\n");
+    CHECK_INT(output("{\"stream\":\"exited\"}", &bytes), 0);
+    CHECK_INT(output("{\"stream\":\"stdout\",\"line_b64\":\"!\"}", &bytes), -ERR_UPSTREAM);
 }
 
 TEST(output_for_a_terminal_has_lines_and_tabs_only)
