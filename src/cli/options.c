@@ -306,7 +306,7 @@ static bool is_option_argument(const char *argument)
 
 /* Moves arguments behind the options. Returns the index of the first one, -1 after printing an error,
  * or 0 after printing the help. */
-static int read_options(const struct verb *v, int argc, char **argv, void *options)
+static int read_verb_options(const struct verb *v, int argc, char **argv, void *options)
 {
     int at = 1, kept = 0; /* argv[1 … kept] are arguments that came before options */
 
@@ -366,7 +366,7 @@ static int check_name_arguments(const struct verb *v, int n, char **argv)
 
 bool verb_parse(const struct verb *v, int *argc, char ***argv, void *options, int *ret_status)
 {
-    int first = read_options(v, *argc, *argv, options), n = *argc - first;
+    int first = read_verb_options(v, *argc, *argv, options), n = *argc - first;
 
     if (first <= 0) {
         *ret_status = first == 0 ? 0 : v->flags & VERB_COMMAND ? EXIT_TOOL_FAILED : EXIT_USAGE;
