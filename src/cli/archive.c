@@ -15,24 +15,13 @@
 #include "lib/proc/spawn.h"
 #include "lib/tar/pack.h"
 
-/* As a plain user one is root of one's own sandboxes. */
-static _Noreturn void pack_directory_and_exit(int dir, int to)
-{
-    const struct tree_pack_options o = { .as = ".", .set_owner = geteuid() != 0 };
-    struct tree_report report;
-    struct err e;
-    int r;
-
-    signal(SIGPIPE, SIG_IGN);
-    r = tree_pack(to, dir, "", &o, &report, &e);
-    if (r < 0)
-        fprintf(stderr, "sandboxer: packing the directory: %s\n", e.msg);
-    _exit(r < 0 ? 1 : 0);
-}
-
 static int start_packer(struct archive *a, struct err *e)
 {
-    int fds[2];
+    /* As a plain user one is root of one's own sandboxes. */
+    const struct tree_pack_options o = { .as = ".", .set_owner = geteuid() != 0 };
+    struct tree_report report;
+    struct err said;
+    int fds[2], r;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(e, "making a pipe");
@@ -40,7 +29,11 @@ static int start_packer(struct archive *a, struct err *e)
     a->packer = fork();
     if (a->packer == 0) {
         close(fds[0]);
-        pack_directory_and_exit(a->fd, fds[1]);
+        signal(SIGPIPE, SIG_IGN);
+        r = tree_pack(fds[1], a->fd, "", &o, &report, &said);
+        if (r < 0)
+            fprintf(stderr, "sandboxer: packing the directory: %s\n", said.msg);
+        _exit(r < 0 ? 1 : 0);
     }
     close(fds[1]);
     a->stream = fds[0];

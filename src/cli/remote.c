@@ -326,7 +326,7 @@ static int finish_remote(struct remote *r)
     r->signals = signals_open(list, COUNT_OF(list), &e);
     if (r->signals < 0)
         return api_call_failed(&r->call, &e);
-    if (r->tty && terminal_is(STDIN_FILENO))
+    if (r->tty && isatty(STDIN_FILENO) == 1)
         terminal_raw(&r->terminal);
     run_remote_loop(r);
     terminal_restore(&r->terminal);

@@ -4,11 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-bool terminal_is(int fd)
-{
-    return isatty(fd) == 1;
-}
-
 static bool read_size(struct winsize *ret)
 {
     return ioctl(STDIN_FILENO, TIOCGWINSZ, ret) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, ret) == 0;

@@ -12,7 +12,6 @@ struct terminal {
     struct termios before;
 };
 
-bool terminal_is(int fd);
 void terminal_size(uint16_t *ret_rows, uint16_t *ret_cols);
 /* Passes the caller's size on to a terminal in a sandbox. */
 void terminal_resize(int master);

@@ -147,7 +147,7 @@ static void begin_program(struct session_run *r, const struct control_started *m
         r->deadline = clock_mono() + r->start->timeout_ns + r->start->grace_ns + BACKSTOP_NS;
     if (tty)
         r->master = r->streams[STREAM_OUT].from;
-    if (tty && terminal_is(STDIN_FILENO))
+    if (tty && isatty(STDIN_FILENO) == 1)
         terminal_raw(&r->terminal);
 }
 
@@ -234,7 +234,7 @@ static void receive_supervisor_message(struct session_run *r)
         }
         return;
     }
-    if (session_is_file_tag(m.head.tag))
+    if (m.head.tag >= MAKE_TAG && m.head.tag <= COLLECT_TAG)
         session_receive_files(r, &m, &fds);
     else if (m.head.type == CONTROL_STARTED)
         begin_program(r, &m.started, &fds);

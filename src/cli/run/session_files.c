@@ -119,11 +119,6 @@ static void op_ended(struct session_run *r, uint32_t tag)
     session_start(r);
 }
 
-bool session_is_file_tag(uint32_t tag)
-{
-    return tag >= MAKE_TAG && tag <= COLLECT_TAG;
-}
-
 void session_receive_files(struct session_run *r, const union supervisor_message *m,
                            struct ipc_fds *fds)
 {

@@ -47,7 +47,6 @@ int session_make_files(struct session_run *r,
                        struct err *e);     /* ends with the start of the program */
 void session_start(struct session_run *r); /* after the sandbox is built and the directory filled */
 void session_collect(struct session_run *r); /* ends with the sandbox's destruction */
-bool session_is_file_tag(uint32_t tag);
 void session_receive_files(struct session_run *r, const union supervisor_message *m,
                            struct ipc_fds *fds);
 void session_receive_tar(struct session_run *r);

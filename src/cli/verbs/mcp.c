@@ -82,19 +82,6 @@ static int make_session_key(const char *path, struct err *e)
     return r;
 }
 
-/* Reads the key of a session from the file, which is made if it does not exist. */
-static int load_session_key(const char *path, char ret[static ID_MAX], struct err *e)
-{
-    int r = read_session_key(path, ret, e);
-
-    if (r == -(int)ERR_SYS && e->sys == ENOENT) {
-        r = make_session_key(path, e);
-        if (r >= 0)
-            r = read_session_key(path, ret, e);
-    }
-    return r;
-}
-
 /* --- the connection --- */
 
 /* Requests a stream of lines in both directions: 0, or the exit status. */
@@ -102,9 +89,14 @@ static int open_lines(struct api_call *c, const struct mcp_options *o)
 {
     char key[ID_MAX];
     struct err e;
-    int status;
+    int status, r = o->session ? read_session_key(o->session, key, &e) : 0;
 
-    if (o->session && load_session_key(o->session, key, &e) < 0)
+    if (r == -(int)ERR_SYS && e.sys == ENOENT) {
+        r = make_session_key(o->session, &e);
+        if (r >= 0)
+            r = read_session_key(o->session, key, &e);
+    }
+    if (r < 0)
         return api_call_failed(c, &e);
     api_call_field(c, "Sandboxer-Session", o->session ? key : NULL);
     api_call_path(c, "/mcp");

@@ -2,7 +2,6 @@
 #include "base/arena.h"
 #include "base/own.h"
 #include "cli/remote.h"
-#include "cli/terminal.h"
 #include "cli/verbs/verbs.h"
 
 struct shell_options {
@@ -30,7 +29,7 @@ static int run_shell(struct api_call *c, void *options, int argc, char **argv)
     struct err e;
 
     if (remote_fill_request(&q, argv[1] ? argv + 1 : any, o->env.p, o->env.n,
-                            terminal_is(STDIN_FILENO), &a, &e) < 0)
+                            isatty(STDIN_FILENO) == 1, &a, &e) < 0)
         return verb_misused(c->verb, "%s", e.msg);
     q.user = o->user;
     q.cwd = o->workdir;
