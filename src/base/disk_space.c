@@ -6,17 +6,13 @@
 
 enum { LOOK_BYTES = 4 << 20 };
 
-static bool is_due(uint64_t at, uint64_t n)
-{
-    return at == 0 || n >= LOOK_BYTES || at / LOOK_BYTES != (at + n) / LOOK_BYTES;
-}
-
 int room_check(int fd, uint64_t free_min, uint64_t at, uint64_t n, struct err *e)
 {
+    bool due = at == 0 || n >= LOOK_BYTES || at / LOOK_BYTES != (at + n) / LOOK_BYTES;
     struct statvfs fs;
     uint64_t left;
 
-    if (!free_min || !is_due(at, n))
+    if (!free_min || !due)
         return 0;
     if (fstatvfs(fd, &fs) < 0)
         return err_sys(e, "asking how full the disk is");

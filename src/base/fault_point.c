@@ -58,14 +58,6 @@ static void read_fault_wishes(void)
     read_wish_variable("SANDBOXER_DELAY_AT", 0);
 }
 
-static void fulfil_wish(const struct fault_wish *w)
-{
-    if (w->sig)
-        raise(w->sig);
-    else
-        sleep(DELAY_SECONDS);
-}
-
 void fault_point(const char *name)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -73,8 +65,12 @@ void fault_point(const char *name)
 
     pthread_once(&once, read_fault_wishes);
     for (size_t i = 0; i < wish_count; i++)
-        if (str_eq(wishes[i].name, here) && atomic_fetch_sub(&wishes[i].left, 1) == 1)
-            fulfil_wish(&wishes[i]);
+        if (str_eq(wishes[i].name, here) && atomic_fetch_sub(&wishes[i].left, 1) == 1) {
+            if (wishes[i].sig)
+                raise(wishes[i].sig);
+            else
+                sleep(DELAY_SECONDS);
+        }
 }
 
 #endif

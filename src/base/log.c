@@ -2,11 +2,11 @@
 #include "base/log.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/rfc3339.h"
 
 enum {
     LINE_MAX_BYTES = 4096,
@@ -131,42 +131,24 @@ static int add_log_field(struct buf *b, const struct log_field *f, bool json)
     return buf_addf(b, json ? ",\"%s\":\"%s\"" : " %s=%s", f->key, value);
 }
 
-static void add_time(struct buf *b)
-{
-    int64_t now = clock_wall();
-    time_t s = (time_t)(now / NS_PER_S);
-    struct tm tm;
-    char text[32];
-
-    gmtime_r(&s, &tm);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_addf(b, "%s.%03dZ", text, (int)(now / NS_PER_MS % 1000));
-}
-
-static void add_log_fields(struct buf *b, const struct log_field *fields, size_t n, bool json)
-{
-    int64_t lost = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (fields[i].key && add_log_field(b, &fields[i], json) < 0)
-            lost++;
-    b->max += TAIL_BYTES;
-    if (lost)
-        add_log_field(b, &LOG_I("lost_fields", lost), json);
-}
-
 void log_write_(enum log_level level, const char *event, const struct log_field *fields, size_t n)
 {
     struct buf b = BUF_INIT(LINE_MAX_BYTES - TAIL_BYTES);
     bool json = format_ == LOG_JSON;
+    char time[TIME_TEXT];
+    int64_t lost = 0;
 
     if (level > most_)
         return;
-    buf_addf(&b, json ? "{\"time\":\"" : "");
-    add_time(&b);
-    buf_addf(&b, json ? "\",\"level\":\"%s\",\"event\":\"%s\"" : " %s %s", level_names[level],
-             event);
-    add_log_fields(&b, fields, n, json);
+    time_text(clock_wall(), time);
+    buf_addf(&b, json ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"" : "%s %s %s", time,
+             level_names[level], event);
+    for (size_t i = 0; i < n; i++)
+        if (fields[i].key && add_log_field(&b, &fields[i], json) < 0)
+            lost++;
+    b.max += TAIL_BYTES;
+    if (lost)
+        add_log_field(&b, &LOG_I("lost_fields", lost), json);
     buf_addf(&b, json ? "}\n" : "\n");
     if (write(STDERR_FILENO, b.p, b.n) < 0) {
         /* The log itself failed: there is no other place to report it. */

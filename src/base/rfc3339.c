@@ -42,13 +42,6 @@ static bool take_day(struct str *s, struct tm *t)
     return good;
 }
 
-static bool take_hour(struct str *s, struct tm *t)
-{
-    return take_time_digits(s, 2, 0, 23, &t->tm_hour) && take_char(s, ':') &&
-           take_time_digits(s, 2, 0, 59, &t->tm_min) && take_char(s, ':') &&
-           take_time_digits(s, 2, 0, 59, &t->tm_sec);
-}
-
 static bool take_second_fraction(struct str *s, int64_t *ret_ns)
 {
     int digit;
@@ -86,8 +79,11 @@ bool rfc3339_parse(struct str s, int64_t *ret)
     int64_t fraction = 0, seconds = -1;
     int day, zone = 0;
 
-    if (take_day(&rest, &t) && take_char(&rest, 'T') && take_hour(&rest, &t) &&
-        take_second_fraction(&rest, &fraction) && take_zone(&rest, &zone) && rest.n == 0) {
+    if (take_day(&rest, &t) && take_char(&rest, 'T') &&
+        take_time_digits(&rest, 2, 0, 23, &t.tm_hour) && take_char(&rest, ':') &&
+        take_time_digits(&rest, 2, 0, 59, &t.tm_min) && take_char(&rest, ':') &&
+        take_time_digits(&rest, 2, 0, 59, &t.tm_sec) && take_second_fraction(&rest, &fraction) &&
+        take_zone(&rest, &zone) && rest.n == 0) {
         day = t.tm_mday;
         seconds = (int64_t)timegm(&t) - zone;
         if (t.tm_mday != day) /* such as the 31st of June */

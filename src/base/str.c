@@ -115,16 +115,17 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
     return len;
 }
 
-bool str_is_utf8(struct str s)
+size_t str_utf8_prefix(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
+    size_t at = 0, len;
 
-    for (size_t i = 0; i < s.n;) {
-        size_t len = utf8_sequence(p + i, s.n - i);
+    while (at < s.n && (len = utf8_sequence(p + at, s.n - at)) > 0)
+        at += len;
+    return at;
+}
 
-        if (len == 0)
-            return false;
-        i += len;
-    }
-    return true;
+bool str_is_utf8(struct str s)
+{
+    return str_utf8_prefix(s) == s.n;
 }

@@ -49,5 +49,6 @@ bool str_to_u64(struct str s, uint64_t *ret);
 bool str_to_i64(struct str s, int64_t *ret); /* the same with an optional leading '-' */
 
 bool str_is_utf8(struct str s); /* valid UTF-8: no surrogates, overlong forms or values > 10FFFF */
+size_t str_utf8_prefix(struct str s); /* length of the longest start that is valid UTF-8 */
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/units.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -11,21 +12,12 @@ struct unit {
     int64_t scale;
 };
 
+#define POWER(n) (INT64_C(1) << (n))
 static const struct unit byte_units[] = {
-    { "", 1 },
-    { "B", 1 },
-    { "K", INT64_C(1) << 10 },
-    { "KB", INT64_C(1) << 10 },
-    { "KiB", INT64_C(1) << 10 },
-    { "M", INT64_C(1) << 20 },
-    { "MB", INT64_C(1) << 20 },
-    { "MiB", INT64_C(1) << 20 },
-    { "G", INT64_C(1) << 30 },
-    { "GB", INT64_C(1) << 30 },
-    { "GiB", INT64_C(1) << 30 },
-    { "T", INT64_C(1) << 40 },
-    { "TB", INT64_C(1) << 40 },
-    { "TiB", INT64_C(1) << 40 },
+    { "", POWER(0) },     { "B", POWER(0) },    { "K", POWER(10) },   { "KB", POWER(10) },
+    { "KiB", POWER(10) }, { "M", POWER(20) },   { "MB", POWER(20) },  { "MiB", POWER(20) },
+    { "G", POWER(30) },   { "GB", POWER(30) },  { "GiB", POWER(30) }, { "T", POWER(40) },
+    { "TB", POWER(40) },  { "TiB", POWER(40) },
 };
 
 static const struct unit time_units[] = {
@@ -38,22 +30,10 @@ static bool is_unit_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool same_word(struct str s, const char *name)
-{
-    struct str word = str_from(name);
-
-    if (s.n != word.n)
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if ((s.p[i] | 0x20) != (word.p[i] | 0x20))
-            return false;
-    return true;
-}
-
 static const struct unit *find_unit(struct str s, const struct unit *units, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (same_word(s, units[i].name))
+        if (s.n == strlen(units[i].name) && strncasecmp(s.p, units[i].name, s.n) == 0)
             return &units[i];
     return NULL;
 }
@@ -101,26 +81,18 @@ static bool take_decimal(struct str *s, struct decimal *ret)
     return true;
 }
 
-static size_t word_length(struct str s)
-{
-    size_t n = 0;
-
-    while (n < s.n && !is_unit_digit(s.p[n]))
-        n++;
-    return n;
-}
-
 /* One "number unit" pair; advances *s past it. */
 static bool take_quantity(struct str *s, const struct unit *units, size_t count, int64_t *ret)
 {
     const struct unit *unit;
     struct decimal d;
     __int128 value;
-    size_t n;
+    size_t n = 0;
 
     if (!take_decimal(s, &d))
         return false;
-    n = word_length(*s);
+    while (n < s->n && !is_unit_digit(s->p[n]))
+        n++;
     unit = find_unit((struct str){ s->p, n }, units, count);
     if (!unit)
         return false;

@@ -109,24 +109,8 @@ static int bind_bool(const struct bind *b, const struct json_place *at, const st
 /* Stores the low bytes of the value; the caller made sure that they are all of it. */
 static void store_integer(uint64_t value, size_t size, void *out)
 {
-    uint8_t u8 = (uint8_t)value;
-    uint16_t u16 = (uint16_t)value;
-    uint32_t u32 = (uint32_t)value;
-
-    switch (size) {
-    case sizeof u8:
-        memcpy(out, &u8, sizeof u8);
-        break;
-    case sizeof u16:
-        memcpy(out, &u16, sizeof u16);
-        break;
-    case sizeof u32:
-        memcpy(out, &u32, sizeof u32);
-        break;
-    default:
-        memcpy(out, &value, sizeof value);
-        break;
-    }
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low bytes come first");
+    memcpy(out, &value, size);
 }
 
 static void show_wide(__int128 n, char out[static 24])
@@ -290,21 +274,34 @@ static int bind_enum(const struct bind *b, const struct json_place *at, const st
     return json_place_expected(at, v, wanted, b->e);
 }
 
+/* Checks type and number of the items, and makes room for them. */
+static int begin_list_field(const struct bind *b, const struct json_place *at, const struct json *v,
+                            const struct json_field *f, enum json_type type, const char *wanted,
+                            size_t item_size, void **ret)
+{
+    int r;
+
+    if (v->type != type)
+        return json_place_expected(at, v, wanted, b->e);
+    r = check_member_count(b, at, v, f, v->list.n,
+                           type == JSON_ARRAY ? "number of items" : "number of members");
+    if (r < 0)
+        return r;
+    *ret = arena_array(b->arena, v->list.n, item_size);
+    return *ret ? 0 : fail_bind_memory(b);
+}
+
 static int bind_strs(const struct bind *b, const struct json_place *at, const struct json *v,
                      const struct json_field *f, void *out)
 {
     struct json_strs list = { 0 };
+    void *room;
     const char **strs;
-    int r;
+    int r = begin_list_field(b, at, v, f, JSON_ARRAY, "a list of strings", sizeof *strs, &room);
 
-    if (v->type != JSON_ARRAY)
-        return json_place_expected(at, v, "a list of strings", b->e);
-    r = check_member_count(b, at, v, f, v->list.n, "number of items");
     if (r < 0)
         return r;
-    strs = arena_array(b->arena, v->list.n, sizeof *strs);
-    if (!strs)
-        return fail_bind_memory(b);
+    strs = room;
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
         struct json_place here = json_place_item(at, list.n);
 
@@ -321,39 +318,29 @@ static int bind_strs(const struct bind *b, const struct json_place *at, const st
     return 0;
 }
 
-static int bind_pair(const struct bind *b, const struct json_place *at, const struct json *member,
-                     struct json_pair *out)
-{
-    struct json_place here = json_place_member(at, member->key);
-    int r;
-
-    if (member->type != JSON_STR)
-        return json_place_expected(&here, member, "a string", b->e);
-    r = copy_bound_str(b, &here, member, member->key, &out->key);
-    return r < 0 ? r : copy_bound_str(b, &here, member, member->s, &out->value);
-}
-
 static int bind_map_field(const struct bind *b, const struct json_place *at, const struct json *v,
                           const struct json_field *f, void *out)
 {
     struct json_map map = { 0 };
-    struct json_pair *pairs;
-    int r;
+    void *room;
+    struct json_pair *pair;
+    int r = begin_list_field(b, at, v, f, JSON_OBJECT, "an object of strings", sizeof *pair, &room);
 
-    if (v->type != JSON_OBJECT)
-        return json_place_expected(at, v, "an object of strings", b->e);
-    r = check_member_count(b, at, v, f, v->list.n, "number of members");
     if (r < 0)
         return r;
-    pairs = arena_array(b->arena, v->list.n, sizeof *pairs);
-    if (!pairs)
-        return fail_bind_memory(b);
-    for (const struct json *member = json_first(v); member != json_end(v); member++) {
-        r = bind_pair(b, at, member, &pairs[map.n++]);
+    map.p = pair = room;
+    for (const struct json *member = json_first(v); member != json_end(v); member++, pair++) {
+        struct json_place here = json_place_member(at, member->key);
+
+        if (member->type != JSON_STR)
+            return json_place_expected(&here, member, "a string", b->e);
+        r = copy_bound_str(b, &here, member, member->key, &pair->key);
+        if (r >= 0)
+            r = copy_bound_str(b, &here, member, member->s, &pair->value);
         if (r < 0)
             return r;
+        map.n++;
     }
-    map.p = pairs;
     memcpy(out, &map, sizeof map);
     return 0;
 }
@@ -367,53 +354,27 @@ static int bind_nested_object(const struct bind *b, const struct json_place *at,
     return bind_object(b, at, v, f->fields, f->field_count, out);
 }
 
+/* Of an array, or with their names of an object. */
 static int bind_objects(const struct bind *b, const struct json_place *at, const struct json *v,
                         const struct json_field *f, void *out)
 {
+    bool named = f->kind == JSON_KIND_NAMED;
     struct json_objects list = { 0 };
-    int r;
+    int r = begin_list_field(b, at, v, f, named ? JSON_OBJECT : JSON_ARRAY,
+                             named ? "an object of objects" : "a list of objects", f->item_size,
+                             &list.p);
 
-    if (v->type != JSON_ARRAY)
-        return json_place_expected(at, v, "a list of objects", b->e);
-    r = check_member_count(b, at, v, f, v->list.n, "number of items");
     if (r < 0)
         return r;
-    list.p = arena_array(b->arena, v->list.n, f->item_size);
-    if (!list.p)
-        return fail_bind_memory(b);
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
-        struct json_place here = json_place_item(at, list.n);
+        struct json_place here =
+            named ? json_place_member(at, item->key) : json_place_item(at, list.n);
         char *to = (char *)list.p + list.n++ * f->item_size;
 
-        r = pass_mistake_over(b, bind_object(b, &here, item, f->fields, f->field_count, to));
-        if (r < 0)
-            return r;
-    }
-    memcpy(out, &list, sizeof list);
-    return 0;
-}
-
-static int bind_named(const struct bind *b, const struct json_place *at, const struct json *v,
-                      const struct json_field *f, void *out)
-{
-    struct json_objects list = { 0 };
-    int r;
-
-    if (v->type != JSON_OBJECT)
-        return json_place_expected(at, v, "an object of objects", b->e);
-    r = check_member_count(b, at, v, f, v->list.n, "number of members");
-    if (r < 0)
-        return r;
-    list.p = arena_array(b->arena, v->list.n, f->item_size);
-    if (!list.p)
-        return fail_bind_memory(b);
-    for (const struct json *member = json_first(v); member != json_end(v); member++) {
-        struct json_place here = json_place_member(at, member->key);
-        char *to = (char *)list.p + list.n++ * f->item_size;
-
-        r = copy_bound_str(b, &here, member, member->key, (const char **)(void *)to);
+        if (named)
+            r = copy_bound_str(b, &here, item, item->key, (const char **)(void *)to);
         if (r >= 0)
-            r = pass_mistake_over(b, bind_object(b, &here, member, f->fields, f->field_count, to));
+            r = pass_mistake_over(b, bind_object(b, &here, item, f->fields, f->field_count, to));
         if (r < 0)
             return r;
     }
@@ -451,7 +412,7 @@ static const struct {
     [JSON_KIND_MAP] = { bind_map_field, sizeof(struct json_map), false },
     [JSON_KIND_OBJECT] = { bind_nested_object, 0, false },
     [JSON_KIND_OBJECTS] = { bind_objects, sizeof(struct json_objects), false },
-    [JSON_KIND_NAMED] = { bind_named, sizeof(struct json_objects), false },
+    [JSON_KIND_NAMED] = { bind_objects, sizeof(struct json_objects), false },
     [JSON_KIND_ANY] = { bind_any, sizeof(struct json *), false },
     [JSON_KIND_TEXT] = { refuse_answer_kind, sizeof(char *), true },
     [JSON_KIND_CHARS] = { refuse_answer_kind, 0, true },
@@ -523,23 +484,18 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
     return r < 0 || (there && !wrong) ? r : bind_absent(b, &at, f, out + f->offset);
 }
 
-static int fail_unknown(const struct bind *b, const struct json_place *up, const struct json *v,
-                        const struct json_field *fields, size_t n)
+static int check_known(const struct bind *b, const struct json_place *up, const struct json *v,
+                       const struct json_field *fields, size_t n)
 {
     struct json_place at = json_place_member(up, v->key);
     char names[128] = "";
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(v->key, str_from(fields[i].name)))
+            return 0;
         json_place_add_word(names, sizeof names, fields[i].name);
+    }
     return json_place_fail(&at, v, b->e, "no such field; there are: %s", names);
-}
-
-static bool is_known_field(struct str name, const struct json_field *fields, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(name, str_from(fields[i].name)))
-            return true;
-    return false;
 }
 
 static int bind_object(const struct bind *b, const struct json_place *at, const struct json *v,
@@ -549,9 +505,8 @@ static int bind_object(const struct bind *b, const struct json_place *at, const 
 
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object", b->e);
-    for (const struct json *member = json_first(v); member != json_end(v); member++)
-        if (r >= 0 && !is_known_field(member->key, fields, n))
-            r = pass_mistake_over(b, fail_unknown(b, at, member, fields, n));
+    for (const struct json *m = json_first(v); r >= 0 && m != json_end(v); m++)
+        r = pass_mistake_over(b, check_known(b, at, m, fields, n));
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = bind_field(b, at, v, &fields[i], out);
     return r < 0 ? r : 0;
@@ -560,10 +515,7 @@ static int bind_object(const struct bind *b, const struct json_place *at, const 
 int json_bind(const struct json *v, const struct json_field *fields, size_t n, void *out,
               struct arena *a, struct err *e)
 {
-    struct bind b = { .arena = a, .e = e };
-    struct json_place document = { 0 };
-
-    return bind_object(&b, &document, v, fields, n, out);
+    return json_bind_all(v, fields, n, out, a, NULL, e);
 }
 
 int json_bind_all(const struct json *v, const struct json_field *fields, size_t n, void *out,

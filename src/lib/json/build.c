@@ -49,15 +49,6 @@ int json_build_close(struct json_build *b, size_t mark, struct json *list)
     return 0;
 }
 
-static const struct json *twice_in_few(const struct json *members, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        for (size_t j = 0; j < i; j++)
-            if (str_eq(members[i].key, members[j].key))
-                return &members[i];
-    return NULL;
-}
-
 static int compare_keys(const struct json *a, const struct json *b)
 {
     if (a->key.n != b->key.n)
@@ -74,28 +65,28 @@ static int compare_members(const void *x, const void *y)
     return c ? c : a < b ? -1 : a > b;
 }
 
-static const struct json *twice_in_many(const struct json **sorted, size_t n)
-{
-    qsort(sorted, n, sizeof *sorted, compare_members);
-    for (size_t i = 1; i < n; i++)
-        if (compare_keys(sorted[i - 1], sorted[i]) == 0)
-            return sorted[i];
-    return NULL;
-}
-
 const struct json *json_build_twice(struct json_build *b, const struct json *object)
 {
     const struct json *members = object->list.p, **sorted;
     size_t n = object->list.n;
     char *room;
 
-    if (n <= FEW_MEMBERS)
-        return twice_in_few(members, n);
+    if (n <= FEW_MEMBERS) {
+        for (size_t i = 1; i < n; i++)
+            for (size_t j = 0; j < i; j++)
+                if (str_eq(members[i].key, members[j].key))
+                    return &members[i];
+        return NULL;
+    }
     /* The members themselves lay here until now: there is room for a pointer to each. */
     if (buf_room(&b->open_, n * sizeof *sorted, &room) < 0)
         abort();
     sorted = (const struct json **)(void *)room;
     for (size_t i = 0; i < n; i++)
         sorted[i] = &members[i];
-    return twice_in_many(sorted, n);
+    qsort(sorted, n, sizeof *sorted, compare_members);
+    for (size_t i = 1; i < n; i++)
+        if (compare_keys(sorted[i - 1], sorted[i]) == 0)
+            return sorted[i];
+    return NULL;
 }

@@ -90,18 +90,6 @@ static const char *finish_double(const char *text, const char *p, struct digits 
     return NULL;
 }
 
-static const char *finish_whole(const char *p, bool negative, const struct digits *d,
-                                struct json *v, const char **why)
-{
-    if (d->too_many || (negative && d->value > (uint64_t)INT64_MAX + 1)) {
-        *why = "the whole number does not fit in 64 bits";
-        return NULL;
-    }
-    v->type = !negative && d->value > INT64_MAX ? JSON_UINT : JSON_INT;
-    v->u = negative ? 0 - d->value : d->value;
-    return p;
-}
-
 const char *json_number(const char *p, struct json *v, const char **why)
 {
     const char *text = p;
@@ -120,7 +108,13 @@ const char *json_number(const char *p, struct json *v, const char **why)
     p = take_number_digits(p, &d);
     if (*p == '.' || *p == 'e' || *p == 'E')
         return finish_double(text, p, &d, v, why);
-    return finish_whole(p, negative, &d, v, why);
+    if (d.too_many || (negative && d.value > (uint64_t)INT64_MAX + 1)) {
+        *why = "the whole number does not fit in 64 bits";
+        return NULL;
+    }
+    v->type = !negative && d.value > INT64_MAX ? JSON_UINT : JSON_INT;
+    v->u = negative ? 0 - d.value : d.value;
+    return p;
 }
 
 void json_double_text(double d, char out[static JSON_DOUBLE_TEXT])

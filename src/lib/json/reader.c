@@ -25,29 +25,19 @@ struct json_reader {
     struct err *e;
 };
 
-static size_t count_lines(struct str s)
-{
-    size_t lines = 1;
-
-    for (const char *at; (at = s.n ? memchr(s.p, '\n', s.n) : NULL); lines++) {
-        s.n -= (size_t)(at + 1 - s.p);
-        s.p = at + 1;
-    }
-    return lines;
-}
-
 __attribute__((format(printf, 4, 5))) static int fail_at(struct json_reader *r, const char *at,
                                                          enum err_code code, const char *fmt, ...)
 {
-    size_t offset = (size_t)(at - r->start);
+    size_t offset = (size_t)(at - r->start), line = 1;
     char reason[160];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(reason, sizeof reason, fmt, ap);
     va_end(ap);
-    return err_set(r->e, code, "line %zu, byte %zu: %s",
-                   count_lines((struct str){ r->text.p, offset }), offset, reason);
+    for (size_t i = 0; i < offset; i++)
+        line += r->text.p[i] == '\n';
+    return err_set(r->e, code, "line %zu, byte %zu: %s", line, offset, reason);
 }
 
 static int fail_json_memory(struct json_reader *r)
@@ -165,22 +155,6 @@ static int read_json_escape(struct json_reader *r, char **to)
     return 0;
 }
 
-static int fail_in_string(struct json_reader *r)
-{
-    if (r->p == r->end)
-        return fail_at(r, r->p, ERR_INVALID, "the text ends inside a string");
-    return fail_at(r, r->p, ERR_INVALID, "control character in a string; write it as \\u%04x",
-                   (unsigned char)*r->p);
-}
-
-/* Escapes are ASCII, so the first bad byte is found in the text as it was given. */
-static int fail_utf8(struct json_reader *r, const char *from)
-{
-    struct str raw = { r->text.p + (from - r->start), (size_t)(r->p - from) };
-
-    return fail_at(r, from + json_utf8_prefix_(raw), ERR_INVALID, "not valid UTF-8");
-}
-
 /* r->p is on the opening quote. */
 static int read_json_string(struct json_reader *r, struct str *ret)
 {
@@ -201,11 +175,18 @@ static int read_json_string(struct json_reader *r, struct str *ret)
         if (rc < 0)
             return rc;
     }
+    if (r->p == r->end)
+        return fail_at(r, r->p, ERR_INVALID, "the text ends inside a string");
     if (*r->p != '"')
-        return fail_in_string(r);
+        return fail_at(r, r->p, ERR_INVALID, "control character in a string; write it as \\u%04x",
+                       (unsigned char)*r->p);
     *ret = (struct str){ from, (size_t)(to - from) };
-    if (high && !str_is_utf8(*ret))
-        return fail_utf8(r, from);
+    if (high && !str_is_utf8(*ret)) {
+        /* Escapes are ASCII, so the first bad byte is found in the text as it was given. */
+        struct str raw = { r->text.p + (from - r->start), (size_t)(r->p - from) };
+
+        return fail_at(r, from + str_utf8_prefix(raw), ERR_INVALID, "not valid UTF-8");
+    }
     *to = '\0';
     r->p++;
     return 0;
@@ -296,17 +277,10 @@ static int read_json_items(struct json_reader *r, bool keyed)
     return 0;
 }
 
-static int check_json_keys(struct json_reader *r, const struct json *object)
-{
-    const struct json *twice = json_build_twice(&r->build, object);
-
-    return twice ? fail_at(r, twice->key.p - 1, ERR_INVALID, "this key appears twice in the object")
-                 : 0;
-}
-
 static int read_json_list(struct json_reader *r, struct json *v, enum json_type type)
 {
     size_t mark = json_build_mark(&r->build);
+    const struct json *twice;
     int rc;
 
     if (r->depth == r->limits.depth)
@@ -321,7 +295,9 @@ static int read_json_list(struct json_reader *r, struct json *v, enum json_type 
     v->type = type;
     if (json_build_close(&r->build, mark, v) < 0)
         return fail_json_memory(r);
-    return type == JSON_OBJECT ? check_json_keys(r, v) : 0;
+    twice = type == JSON_OBJECT ? json_build_twice(&r->build, v) : NULL;
+    return twice ? fail_at(r, twice->key.p - 1, ERR_INVALID, "this key appears twice in the object")
+                 : 0;
 }
 
 static int read_json_value(struct json_reader *r, struct json *v)

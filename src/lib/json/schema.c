@@ -13,17 +13,11 @@ static const struct limit_words of_number = { "minimum", "maximum", false };
 static const struct limit_words of_array = { "minItems", "maxItems", true };
 static const struct limit_words of_map = { "minProperties", "maxProperties", true };
 
-static void write_schema_text(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(value));
-}
-
 /* "type": the type, or also null. */
 static void write_field_type(struct json_writer *w, const struct json_field *f, const char *type)
 {
     if (!f->nullable) {
-        write_schema_text(w, "type", type);
+        json_field_cstr(w, "type", type);
         return;
     }
     json_field_begin_array(w, "type");
@@ -37,51 +31,43 @@ static void write_schema_limits(struct json_writer *w, const struct json_field *
 {
     if (!f->min && !f->max)
         return;
-    if (f->min || !words.counts) {
-        json_key(w, str_from(words.min));
-        json_put_int(w, f->min);
-    }
-    if (f->max >= f->min) {
-        json_key(w, str_from(words.max));
-        json_put_int(w, f->max);
-    }
+    if (f->min || !words.counts)
+        json_field_int(w, words.min, f->min);
+    if (f->max >= f->min)
+        json_field_int(w, words.max, f->max);
 }
 
 typedef void describer(struct json_writer *w, const struct json_field *f);
 
 static void describe_bool(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "boolean");
+    json_field_cstr(w, "type", "boolean");
 }
 
 static void describe_whole(struct json_writer *w, const struct json_field *f)
 {
     write_field_type(w, f, "integer");
-    if (f->min || f->max) {
+    if (f->min || f->max)
         write_schema_limits(w, f, of_number);
-    } else if (f->kind == JSON_KIND_UINT) {
-        json_key(w, STR("minimum"));
-        json_put_int(w, 0);
-    }
+    else if (f->kind == JSON_KIND_UINT)
+        json_field_int(w, "minimum", 0);
 }
 
 static void describe_double(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "number");
+    json_field_cstr(w, "type", "number");
     write_schema_limits(w, f, of_number);
 }
 
 /* Text with a unit, or a number. */
 static void describe_units(struct json_writer *w, const char *number, const char *pattern)
 {
-    json_key(w, STR("type"));
-    json_begin_array(w);
+    json_field_begin_array(w, "type");
     json_put_str(w, STR("string"));
     json_put_str(w, str_from(number));
     json_end_array(w);
-    write_schema_text(w, "pattern", pattern);
-    json_key(w, STR("minimum"));
-    json_put_int(w, 0);
+    json_field_cstr(w, "pattern", pattern);
+    json_field_int(w, "minimum", 0);
 }
 
 static void describe_bytes(struct json_writer *w, const struct json_field *f)
@@ -96,11 +82,10 @@ static void describe_duration(struct json_writer *w, const struct json_field *f)
 
 static void describe_enum(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "string");
+    json_field_cstr(w, "type", "string");
     if (f->loose)
         return; /* there are too many spellings to list */
-    json_key(w, STR("enum"));
-    json_begin_array(w);
+    json_field_begin_array(w, "enum");
     for (size_t i = 0; f->names[i]; i++)
         if (f->names[i][0]) /* "" is as good as absent, and clients refuse it in a list */
             json_put_str(w, str_from(f->names[i]));
@@ -116,41 +101,36 @@ static void describe_str(struct json_writer *w, const struct json_field *f)
         return;
     }
     write_field_type(w, f, "string");
-    if (f->min > 0) {
-        json_key(w, STR("minLength"));
-        json_put_int(w, 1);
-    }
-    if (f->max && f->max >= f->min) {
-        json_key(w, STR("maxLength"));
-        json_put_int(w, f->max);
-    }
+    if (f->min > 0)
+        json_field_int(w, "minLength", 1);
+    if (f->max && f->max >= f->min)
+        json_field_int(w, "maxLength", f->max);
 }
 
 static void describe_time(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "string");
-    write_schema_text(w, "format", "date-time");
+    json_field_cstr(w, "type", "string");
+    json_field_cstr(w, "format", "date-time");
 }
 
 /* {"type":"string"} under a key. */
 static void write_string_type(struct json_writer *w, const char *key)
 {
-    json_key(w, str_from(key));
-    json_begin_object(w);
-    write_schema_text(w, "type", "string");
+    json_field_begin_object(w, key);
+    json_field_cstr(w, "type", "string");
     json_end_object(w);
 }
 
 static void describe_strs(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "array");
+    json_field_cstr(w, "type", "array");
     write_string_type(w, "items");
     write_schema_limits(w, f, of_array);
 }
 
 static void describe_texts(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "array");
+    json_field_cstr(w, "type", "array");
     json_field_begin_object(w, "items");
     write_field_type(w, f, "string");
     json_end_object(w);
@@ -158,17 +138,9 @@ static void describe_texts(struct json_writer *w, const struct json_field *f)
 
 static void describe_map(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "object");
+    json_field_cstr(w, "type", "object");
     write_string_type(w, "additionalProperties");
     write_schema_limits(w, f, of_map);
-}
-
-static void write_reference(struct json_writer *w, const char *schema)
-{
-    char path[96];
-
-    snprintf(path, sizeof path, "#/components/schemas/%s", schema);
-    write_schema_text(w, "$ref", path);
 }
 
 static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n);
@@ -176,17 +148,20 @@ static void write_closed_shape(struct json_writer *w, const struct json_field *f
 /* A reference, its fields, or without both any object. */
 static void describe_object(struct json_writer *w, const struct json_field *f)
 {
+    char path[96];
+
+    snprintf(path, sizeof path, "#/components/schemas/%s", f->schema ? f->schema : "");
     if (f->schema)
-        write_reference(w, f->schema);
+        json_field_cstr(w, "$ref", path);
     else if (f->fields)
         write_closed_shape(w, f->fields, f->field_count);
     else
-        write_schema_text(w, "type", "object");
+        json_field_cstr(w, "type", "object");
 }
 
 static void describe_objects(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "array");
+    json_field_cstr(w, "type", "array");
     json_field_begin_object(w, "items");
     describe_object(w, f);
     json_end_object(w);
@@ -195,7 +170,7 @@ static void describe_objects(struct json_writer *w, const struct json_field *f)
 
 static void describe_named(struct json_writer *w, const struct json_field *f)
 {
-    write_schema_text(w, "type", "object");
+    json_field_cstr(w, "type", "object");
     json_key(w, STR("additionalProperties"));
     json_schema(f->fields, f->field_count, w);
     write_schema_limits(w, f, of_map);
@@ -210,16 +185,14 @@ static void describe_any(struct json_writer *w, const struct json_field *f)
     if (!f->types)
         return;
     if (!strchr(f->types, ' ')) {
-        write_schema_text(w, "type", f->types);
+        json_field_cstr(w, "type", f->types);
         return;
     }
-    json_key(w, STR("anyOf"));
-    json_begin_array(w);
+    json_field_begin_array(w, "anyOf");
     while (rest.p) {
         rest = str_cut(rest, ' ', &type);
         json_begin_object(w);
-        json_key(w, STR("type"));
-        json_put_str(w, type);
+        json_field_str(w, "type", type);
         if (str_eq(type, STR("array")))
             write_string_type(w, "items");
         json_end_object(w);
@@ -240,27 +213,18 @@ static describer *const describers[JSON_KIND_COUNT_] = {
     [JSON_KIND_TIME] = describe_time,         [JSON_KIND_SECONDS] = describe_whole,
 };
 
-static void write_default(struct json_writer *w, const struct json_field *f)
+static void write_property(struct json_writer *w, const struct json_field *f)
 {
     struct json v;
 
-    if (!json_preset_(f, &v)) {
-        json_writer_fail(w, ERR_BUG, "the preset '%s' of '%s' is no value", f->preset, f->name);
-        return;
-    }
-    json_key(w, STR("default"));
-    json_put_tree(w, &v);
-}
-
-static void write_property(struct json_writer *w, const struct json_field *f)
-{
-    json_key(w, str_from(f->name));
-    json_begin_object(w);
+    json_field_begin_object(w, f->name);
     describers[f->kind](w, f);
     if (f->doc)
-        write_schema_text(w, "description", f->doc);
-    if (f->preset)
-        write_default(w, f);
+        json_field_cstr(w, "description", f->doc);
+    if (f->preset && json_preset_(f, &v))
+        json_field_tree(w, "default", &v);
+    else if (f->preset)
+        json_writer_fail(w, ERR_BUG, "the preset '%s' of '%s' is no value", f->preset, f->name);
     json_end_object(w);
 }
 
@@ -272,8 +236,7 @@ static void write_required(struct json_writer *w, const struct json_field *field
         any |= fields[i].required;
     if (!any)
         return;
-    json_key(w, STR("required"));
-    json_begin_array(w);
+    json_field_begin_array(w, "required");
     for (size_t i = 0; i < n; i++)
         if (fields[i].required)
             json_put_str(w, str_from(fields[i].name));
@@ -282,9 +245,8 @@ static void write_required(struct json_writer *w, const struct json_field *field
 
 static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n)
 {
-    write_schema_text(w, "type", "object");
-    json_key(w, STR("properties"));
-    json_begin_object(w);
+    json_field_cstr(w, "type", "object");
+    json_field_begin_object(w, "properties");
     for (size_t i = 0; i < n; i++)
         write_property(w, &fields[i]);
     json_end_object(w);
@@ -294,8 +256,7 @@ static void write_shape(struct json_writer *w, const struct json_field *fields, 
 static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n)
 {
     write_shape(w, fields, n);
-    json_key(w, STR("additionalProperties"));
-    json_put_bool(w, false);
+    json_field_bool(w, "additionalProperties", false);
 }
 
 void json_schema(const struct json_field *fields, size_t n, struct json_writer *w)

@@ -48,7 +48,4 @@ static inline size_t json_plain_run_(const char *p, size_t n, bool *high)
     return i;
 }
 
-/* Length of the longest start of s that is valid UTF-8. */
-size_t json_utf8_prefix_(struct str s);
-
 #endif

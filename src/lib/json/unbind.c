@@ -17,16 +17,10 @@ static void write_bool(struct json_writer *w, const struct json_field *f, const 
 
 static uint64_t load_unsigned(const void *in, size_t size)
 {
-    switch (size) {
-    case sizeof(uint8_t):
-        return *(const uint8_t *)in;
-    case sizeof(uint16_t):
-        return *(const uint16_t *)in;
-    case sizeof(uint32_t):
-        return *(const uint32_t *)in;
-    default:
-        return *(const uint64_t *)in;
-    }
+    uint64_t value = 0;
+
+    memcpy(&value, in, size); /* little-endian, as in bind.c */
+    return value;
 }
 
 static void write_int(struct json_writer *w, const struct json_field *f, const void *in)
@@ -198,16 +192,6 @@ static writer *const writers[JSON_KIND_COUNT_] = {
     [JSON_KIND_TIME] = write_time,         [JSON_KIND_SECONDS] = write_seconds,
 };
 
-/* A list that may not be empty is absent if it is. */
-static bool is_absent_list(const struct json_field *f, const void *member)
-{
-    if (f->min <= 0)
-        return false;
-    if (f->kind == JSON_KIND_STRS)
-        return ((const struct json_strs *)member)->n == 0;
-    return f->kind == JSON_KIND_OBJECTS && ((const struct json_objects *)member)->n == 0;
-}
-
 static bool is_empty_member(const struct json_field *f, const void *member)
 {
     switch (f->kind) {
@@ -254,9 +238,13 @@ static bool is_field_present(const struct json_field *f, const char *in, const v
         if (!f->required && !*(const int64_t *)member)
             return false;
         break;
-    default:
-        if (is_absent_list(f, member))
+    case JSON_KIND_STRS:
+    case JSON_KIND_OBJECTS:
+        if (f->min > 0 && is_empty_member(f, member)) /* it may not be empty */
             return false;
+        break;
+    default:
+        break;
     }
     return !f->optional || !is_empty_member(f, member);
 }
@@ -279,17 +267,14 @@ static void write_member(struct json_writer *w, const struct json_field *f, cons
     }
 }
 
-static bool has_default(const struct json_field *f, const char *in, const char *defaults)
-{
-    return defaults && memcmp(in + f->offset, defaults + f->offset, json_member_size_(f)) == 0;
-}
-
 void json_unbind_changed(const void *in, const void *defaults, const struct json_field *fields,
                          size_t n, struct json_writer *w)
 {
     json_begin_object(w);
     for (size_t i = 0; i < n; i++)
-        if (!has_default(&fields[i], in, defaults))
+        if (!defaults ||
+            memcmp((const char *)in + fields[i].offset, (const char *)defaults + fields[i].offset,
+                   json_member_size_(&fields[i])) != 0)
             write_member(w, &fields[i], in);
     json_end_object(w);
 }

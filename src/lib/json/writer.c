@@ -176,13 +176,6 @@ size_t json_text_size(struct str s)
     return size;
 }
 
-static void write_quoted(struct json_writer *w, struct str s)
-{
-    write_raw(w, STR("\""));
-    write_escaped_text(w, s);
-    write_raw(w, STR("\""));
-}
-
 void json_key(struct json_writer *w, struct str key)
 {
     unsigned char *level = &w->levels_[w->depth_];
@@ -242,19 +235,17 @@ void json_put_double(struct json_writer *w, double d)
 void json_put_str(struct json_writer *w, struct str s)
 {
     start_value(w);
-    write_quoted(w, s);
+    write_raw(w, STR("\""));
+    write_escaped_text(w, s);
+    write_raw(w, STR("\""));
 }
 
 void json_put_lossy(struct json_writer *w, struct str s)
 {
     start_value(w);
-    if (str_is_utf8(s)) {
-        write_quoted(w, s);
-        return;
-    }
     write_raw(w, STR("\""));
     while (s.n) {
-        size_t good = json_utf8_prefix_(s);
+        size_t good = str_utf8_prefix(s);
 
         write_escaped_text(w, (struct str){ s.p, good });
         if (good < s.n) {
@@ -269,24 +260,6 @@ void json_put_lossy(struct json_writer *w, struct str s)
 void json_put_written(struct json_writer *w, struct str json)
 {
     write_scalar(w, json);
-}
-
-static void write_object_members(struct json_writer *w, const struct json *object)
-{
-    json_begin_object(w);
-    for (const struct json *member = json_first(object); member != json_end(object); member++) {
-        json_key(w, member->key);
-        json_put_tree(w, member);
-    }
-    json_end_object(w);
-}
-
-static void write_array_items(struct json_writer *w, const struct json *array)
-{
-    json_begin_array(w);
-    for (const struct json *item = json_first(array); item != json_end(array); item++)
-        json_put_tree(w, item);
-    json_end_array(w);
 }
 
 void json_put_tree(struct json_writer *w, const struct json *v)
@@ -308,10 +281,18 @@ void json_put_tree(struct json_writer *w, const struct json *v)
         json_put_str(w, v->s);
         break;
     case JSON_ARRAY:
-        write_array_items(w, v);
+        json_begin_array(w);
+        for (const struct json *item = json_first(v); item != json_end(v); item++)
+            json_put_tree(w, item);
+        json_end_array(w);
         break;
     case JSON_OBJECT:
-        write_object_members(w, v);
+        json_begin_object(w);
+        for (const struct json *member = json_first(v); member != json_end(v); member++) {
+            json_key(w, member->key);
+            json_put_tree(w, member);
+        }
+        json_end_object(w);
         break;
     default:
         json_put_null(w);
@@ -319,58 +300,32 @@ void json_put_tree(struct json_writer *w, const struct json *v)
     }
 }
 
+/* json_field_KIND(): the key, and the value by json_put_KIND(). */
+#define FIELD(kind, type)                                                                          \
+    void json_field_##kind(struct json_writer *w, const char *key, type value)                     \
+    {                                                                                              \
+        json_key(w, str_from(key));                                                                \
+        json_put_##kind(w, value);                                                                 \
+    }
+FIELD(bool, bool)
+FIELD(int, int64_t)
+FIELD(uint, uint64_t)
+FIELD(double, double)
+FIELD(str, struct str)
+FIELD(lossy, struct str)
+FIELD(tree, const struct json *)
+FIELD(written, struct str)
+#undef FIELD
+
 void json_field_null(struct json_writer *w, const char *key)
 {
     json_key(w, str_from(key));
     json_put_null(w);
 }
 
-void json_field_bool(struct json_writer *w, const char *key, bool b)
-{
-    json_key(w, str_from(key));
-    json_put_bool(w, b);
-}
-
-void json_field_int(struct json_writer *w, const char *key, int64_t i)
-{
-    json_key(w, str_from(key));
-    json_put_int(w, i);
-}
-
-void json_field_uint(struct json_writer *w, const char *key, uint64_t u)
-{
-    json_key(w, str_from(key));
-    json_put_uint(w, u);
-}
-
-void json_field_double(struct json_writer *w, const char *key, double d)
-{
-    json_key(w, str_from(key));
-    json_put_double(w, d);
-}
-
-void json_field_str(struct json_writer *w, const char *key, struct str s)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, s);
-}
-
 void json_field_cstr(struct json_writer *w, const char *key, const char *s)
 {
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(s));
-}
-
-void json_field_tree(struct json_writer *w, const char *key, const struct json *v)
-{
-    json_key(w, str_from(key));
-    json_put_tree(w, v);
-}
-
-void json_field_written(struct json_writer *w, const char *key, struct str json)
-{
-    json_key(w, str_from(key));
-    json_put_written(w, json);
+    json_field_str(w, key, str_from(s));
 }
 
 void json_field_begin_object(struct json_writer *w, const char *key)
@@ -385,16 +340,9 @@ void json_field_begin_array(struct json_writer *w, const char *key)
     json_begin_array(w);
 }
 
-void json_field_lossy(struct json_writer *w, const char *key, struct str s)
-{
-    json_key(w, str_from(key));
-    json_put_lossy(w, s);
-}
-
 void json_field_text(struct json_writer *w, const char *key, const char *s)
 {
-    json_key(w, str_from(key));
-    json_put_lossy(w, str_from(s));
+    json_field_lossy(w, key, str_from(s));
 }
 
 void json_field_optional(struct json_writer *w, const char *key, const char *s)

@@ -14,8 +14,6 @@
 #include "base/own.h"
 #include "lib/yaml/reader.h"
 
-enum { CHUNK = 16 << 10 };
-
 int yaml_file_trusted(const struct stat *st, struct err *e)
 {
     bool root = geteuid() == 0;

@@ -193,19 +193,10 @@ static int read_yaml_items(struct yaml_reader *r, bool keyed)
     }
 }
 
-static int check_yaml_keys(struct yaml_reader *r, const struct json *object)
-{
-    const struct json *twice = json_build_twice(&r->build, object);
-
-    if (!twice)
-        return 0;
-    return err_set(r->e, ERR_INVALID, "line %u, column %u: this key appears twice in the mapping",
-                   twice->line, twice->column);
-}
-
 static int read_yaml_list(struct yaml_reader *r, struct json *v, enum json_type type)
 {
     size_t mark = json_build_mark(&r->build);
+    const struct json *twice;
     int rc;
 
     if (r->depth == r->limits.depth)
@@ -219,7 +210,11 @@ static int read_yaml_list(struct yaml_reader *r, struct json *v, enum json_type 
     v->type = type;
     if (json_build_close(&r->build, mark, v) < 0)
         return fail_yaml_memory(r);
-    return type == JSON_OBJECT ? check_yaml_keys(r, v) : 0;
+    twice = type == JSON_OBJECT ? json_build_twice(&r->build, v) : NULL;
+    return twice ? err_set(r->e, ERR_INVALID,
+                           "line %u, column %u: this key appears twice in the mapping", twice->line,
+                           twice->column)
+                 : 0;
 }
 
 /* The value that the current event begins; afterwards the current event is its last. */
@@ -245,19 +240,15 @@ static int read_yaml_value(struct yaml_reader *r, struct json *v)
     }
 }
 
-static bool has_directives(const yaml_event_t *start)
-{
-    return start->data.document_start.version_directive ||
-           start->data.document_start.tag_directives.start !=
-               start->data.document_start.tag_directives.end;
-}
-
 /* From the start of the document to its end; both are events of their own. */
 static int read_yaml_document(struct yaml_reader *r, struct json *v)
 {
+    const yaml_event_t *start = &r->event;
     int rc;
 
-    if (has_directives(&r->event))
+    if (start->data.document_start.version_directive ||
+        start->data.document_start.tag_directives.start !=
+            start->data.document_start.tag_directives.end)
         return fail(r, "directives (%%YAML, %%TAG) are not supported; leave them out");
     rc = next_event(r);
     if (rc < 0)
@@ -283,38 +274,26 @@ static int read_yaml_stream(struct yaml_reader *r, struct json *v)
     return r->event.type == YAML_STREAM_END_EVENT ? 0 : fail(r, "only one document is allowed");
 }
 
-static int check_yaml_text(struct str text, size_t allowed, struct err *e)
-{
-    if (text.n > allowed)
-        return err_set(e, ERR_TOO_BIG, "the document has %zu bytes; %zu are allowed", text.n,
-                       allowed);
-    if (str_starts(text, STR("\xEF\xBB\xBF")))
-        return err_set(e, ERR_INVALID,
-                       "line 1, column 1: the text starts with a byte order mark; leave it out");
-    return 0;
-}
-
-static void reader_init(struct yaml_reader *r, struct arena *a)
-{
-    if (!yaml_parser_initialize(&r->parser))
-        abort();
-    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r->parser, (const unsigned char *)r->text.p, r->text.n);
-    json_build_init(&r->build, a);
-    if (r->limits.depth > JSON_DEPTH_MAX)
-        r->limits.depth = JSON_DEPTH_MAX;
-}
-
 int yaml_read(struct str text, struct json_limits limits, struct arena *a, const struct json **ret,
               struct err *e)
 {
     AUTO(reader_done) struct yaml_reader r = { .text = text, .limits = limits, .e = e };
     struct json *root;
-    int rc = check_yaml_text(text, limits.bytes, e);
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    reader_init(&r, a);
+    if (text.n > limits.bytes)
+        return err_set(e, ERR_TOO_BIG, "the document has %zu bytes; %zu are allowed", text.n,
+                       limits.bytes);
+    if (str_starts(text, STR("\xEF\xBB\xBF")))
+        return err_set(e, ERR_INVALID,
+                       "line 1, column 1: the text starts with a byte order mark; leave it out");
+    if (!yaml_parser_initialize(&r.parser))
+        abort();
+    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text.p, text.n);
+    json_build_init(&r.build, a);
+    if (r.limits.depth > JSON_DEPTH_MAX)
+        r.limits.depth = JSON_DEPTH_MAX;
     root = arena_alloc(a, sizeof *root);
     if (!root)
         return fail_yaml_memory(&r);

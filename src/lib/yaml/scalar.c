@@ -126,15 +126,6 @@ static bool read_decimal(struct str s, bool negative, struct json *v, const char
     return json_number(text, v, why) != NULL;
 }
 
-static bool read_scalar_number(struct str s, bool negative, struct json *v, const char **why)
-{
-    if (s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9') {
-        *why = "a number must not start with 0: write 0o755 for octal, or quote it";
-        return false;
-    }
-    return read_decimal(s, negative, v, why);
-}
-
 bool yaml_plain(struct str text, struct json *v, const char **why)
 {
     const struct scalar_word *word = find_word(text);
@@ -150,8 +141,12 @@ bool yaml_plain(struct str text, struct json *v, const char **why)
         *why = "infinity and NaN are not supported; quote it if it is a string";
         return false;
     }
+    if (looks_decimal(s) && s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9') {
+        *why = "a number must not start with 0: write 0o755 for octal, or quote it";
+        return false;
+    }
     if (looks_decimal(s))
-        return read_scalar_number(s, text.p[0] == '-', v, why);
+        return read_decimal(s, text.p[0] == '-', v, why);
     if (looks_based(text, &bits))
         return read_based(text, bits, v, why);
     v->type = JSON_STR;

@@ -31,13 +31,13 @@ TEST(runs_end_where_the_obvious_loop_ends_them)
 
 TEST(prefix_stops_at_the_first_bad_byte)
 {
-    CHECK_INT(json_utf8_prefix_(STR("")), 0);
-    CHECK_INT(json_utf8_prefix_(STR("gr\xC3\xB6\xC3\x9F"
-                                    "e")),
+    CHECK_INT(str_utf8_prefix(STR("")), 0);
+    CHECK_INT(str_utf8_prefix(STR("gr\xC3\xB6\xC3\x9F"
+                                  "e")),
               7);
-    CHECK_INT(json_utf8_prefix_(STR("ab\xFF"
-                                    "cd")),
+    CHECK_INT(str_utf8_prefix(STR("ab\xFF"
+                                  "cd")),
               2);
-    CHECK_INT(json_utf8_prefix_(STR("\xF0\x9F\x98\x80\xED\xA0\x80")), 4);
-    CHECK_INT(json_utf8_prefix_(STR("\xE2\x82")), 0);
+    CHECK_INT(str_utf8_prefix(STR("\xF0\x9F\x98\x80\xED\xA0\x80")), 4);
+    CHECK_INT(str_utf8_prefix(STR("\xE2\x82")), 0);
 }
