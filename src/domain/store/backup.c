@@ -11,15 +11,6 @@
 
 enum { PAGES = 256, PIECE = 64 << 10 }; /* pages copied, and bytes sent, per step */
 
-/* Keeps a read transaction open, so that all pieces are of the same moment. It blocks neither
- * commits nor other readers, but the WAL cannot be reset meanwhile. */
-static int open_from(struct store_backup *b, const char *path, struct err *e)
-{
-    int r = db_open(&b->from, path, e);
-
-    return r < 0 ? r : db_exec(&b->from, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", e);
-}
-
 static int open_to(struct store_backup *b, const char *path, int dir, struct err *e)
 {
     char copy[STORE_FILE_PATH_MAX + sizeof ".copy"];
@@ -42,7 +33,11 @@ static int start_backup(struct store_backup *b, const char *path, int dir, struc
     b->started = true;
     r = open_to(b, path, dir, e);
     if (r >= 0)
-        r = open_from(b, path, e);
+        r = db_open(&b->from, path, e);
+    /* Keeps a read transaction open, so that all pieces are of the same moment. It blocks neither
+     * commits nor other readers, but the WAL cannot be reset meanwhile. */
+    if (r >= 0)
+        r = db_exec(&b->from, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", e);
     if (r < 0)
         return r;
     b->copy = sqlite3_backup_init(b->to.h, "main", b->from.h, "main");

@@ -11,21 +11,6 @@ static void fail_txn(struct store_txn *t, int r, const struct err *e)
     t->first_seq = t->last_seq = 0;
 }
 
-/* Fails the whole batch. Transactions that failed by themselves keep their error. */
-static void fail_batch(struct list *batch, int r, const struct err *e)
-{
-    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
-        if (txn_of(m)->result_ >= 0)
-            fail_txn(txn_of(m), r, e);
-}
-
-static int undo_txn(struct db *d, struct err *e)
-{
-    int r = db_run(d, SQL_ROLLBACK_TO, NULL, e);
-
-    return r < 0 ? r : db_run(d, SQL_RELEASE, NULL, e);
-}
-
 /* Fails only if the whole batch must fail: after a failed write SQLite may have rolled it back. */
 static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
 {
@@ -39,7 +24,10 @@ static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
         return db_run(d, SQL_RELEASE, NULL, e);
     fail_txn(t, r, e);
     t->store->ledger.at = before;
-    return r == -ERR_SYS || sqlite3_get_autocommit(d->h) ? r : undo_txn(d, e);
+    if (r == -ERR_SYS || sqlite3_get_autocommit(d->h))
+        return r;
+    r = db_run(d, SQL_ROLLBACK_TO, NULL, e);
+    return r < 0 ? r : db_run(d, SQL_RELEASE, NULL, e);
 }
 
 static int apply_batch(struct store *s, struct list *batch, struct err *e)
@@ -60,41 +48,17 @@ static int apply_batch(struct store *s, struct list *batch, struct err *e)
     return r;
 }
 
-/* Runs a checkpoint: the next commit then overwrites the WAL from its start, and needs no disk
- * space. */
-static void write_log_back(struct store *s)
+/* Runs a checkpoint if the WAL has reached `*at` pages, and moves that: the next commit then
+ * overwrites the WAL from its start, and needs no disk space. On the writer's thread nothing is
+ * appended meanwhile, so the checkpoint is complete, unless a long read prevents it. */
+static void bound_log(struct store *s, int *at, int step)
 {
+    if (s->log_pages < *at)
+        return;
     pthread_mutex_lock(&s->maintenance.lock); /* one checkpoint at a time */
     sqlite3_wal_checkpoint_v2(s->writer.db.h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     pthread_mutex_unlock(&s->maintenance.lock);
-}
-
-/* Runs a checkpoint if the maintenance slot has fallen behind. On the writer's thread nothing is
- * appended meanwhile, so the checkpoint is complete and the next commit restarts the WAL, unless a
- * long read prevents it. */
-static void bound_log(struct store *s)
-{
-    if (s->log_pages < s->log_pages_next)
-        return;
-    write_log_back(s);
-    s->log_pages_next = s->log_pages + STORE_LOG_PAGES_MAX / 4;
-}
-
-/* Keeps the WAL short on a full disk. */
-static void bound_scarce_log(struct store *s)
-{
-    if (s->log_pages < s->log_pages_scarce)
-        return;
-    write_log_back(s);
-    s->log_pages_scarce = s->log_pages + STORE_LOG_PAGES_SCARCE;
-}
-
-static bool is_durable(struct list *batch)
-{
-    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
-        if (txn_of(m)->durable)
-            return true;
-    return false;
+    *at = s->log_pages + step;
 }
 
 /* Commits with synchronous = FULL if one of the transactions is durable: if the sync fails, the
@@ -103,9 +67,12 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
 {
     struct ledger_state before = s->ledger.at;
     struct db *d = &s->writer.db;
-    bool durable = is_durable(batch);
-    int r = durable ? db_set_forced(d, true, e) : 0;
+    bool durable = false;
+    int r;
 
+    LIST_EACH (struct store_txn, t, batch, link_)
+        durable |= t->durable;
+    r = durable ? db_set_forced(d, true, e) : 0;
     if (r >= 0)
         r = apply_batch(s, batch, e);
     if (r < 0) /* the commit had no effect */
@@ -120,10 +87,10 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
 /* Clears the errors of transactions that failed because the disk was full. */
 static void forgive_full(struct list *batch)
 {
-    for (struct link *m = list_first(batch); m; m = list_after(batch, m))
-        if (txn_of(m)->result_ == -(int)ERR_SYS) {
-            txn_of(m)->result_ = 0;
-            txn_of(m)->err_ = (struct err){ 0 };
+    LIST_EACH (struct store_txn, t, batch, link_)
+        if (t->result_ == -(int)ERR_SYS) {
+            t->result_ = 0;
+            t->err_ = (struct err){ 0 };
         }
 }
 
@@ -148,12 +115,13 @@ void commit_batch(struct store *s, struct list *batch)
     struct err e = { 0 };
     int r = commit_with_reserve(s, batch, &e);
 
-    if (r < 0)
-        fail_batch(batch, r, &e);
-    else if (s->reserve.size < s->reserve.wanted)
-        bound_scarce_log(s);
-    else
-        bound_log(s);
+    LIST_EACH (struct store_txn, t, batch, link_)
+        if (r < 0 && t->result_ >= 0) /* those that failed by themselves keep their error */
+            fail_txn(t, r, &e);
+    if (r >= 0 && s->reserve.size < s->reserve.wanted) /* a full disk: keeps the WAL short */
+        bound_log(s, &s->log_pages_scarce, STORE_LOG_PAGES_SCARCE);
+    else if (r >= 0) /* only if the maintenance slot has fallen behind */
+        bound_log(s, &s->log_pages_next, STORE_LOG_PAGES_MAX / 4);
     reserve_mend(&s->reserve);
 }
 

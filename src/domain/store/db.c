@@ -43,19 +43,6 @@ int db_fail(struct db *d, int rc, struct err *e)
     }
 }
 
-static int configure_connection(struct db *d, struct err *e)
-{
-    sqlite3_extended_result_codes(d->h, 1);
-    sqlite3_busy_timeout(d->h, DB_BUSY_MS);
-    sqlite3_db_config(d->h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(d->h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    return db_exec(d,
-                   "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
-                   "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0;"
-                   "PRAGMA secure_delete = ON",
-                   e);
-}
-
 int db_open(struct db *d, const char *path, struct err *e)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
@@ -63,7 +50,19 @@ int db_open(struct db *d, const char *path, struct err *e)
 
     *d = (struct db){ 0 };
     rc = sqlite3_open_v2(path, &d->h, flags, VFS_NAME);
-    r = rc == SQLITE_OK ? configure_connection(d, e) : db_fail(d, rc, e);
+    if (rc == SQLITE_OK) {
+        sqlite3_extended_result_codes(d->h, 1);
+        sqlite3_busy_timeout(d->h, DB_BUSY_MS);
+        sqlite3_db_config(d->h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(d->h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        r = db_exec(d,
+                    "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
+                    "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0;"
+                    "PRAGMA secure_delete = ON",
+                    e);
+    } else {
+        r = db_fail(d, rc, e);
+    }
     if (r < 0)
         db_close(d);
     return r;

@@ -18,30 +18,23 @@ enum { HEADER = 100 };
 
 /* ---- the lock */
 
-static int report_lock_holder(int fd, struct err *e)
-{
-    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-    if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
-        return err_set(e, ERR_BUSY, "the store is in use by process %d; only one daemon can use it",
-                       (int)l.l_pid);
-    return err_set(e, ERR_BUSY,
-                   "the store is in use by another process; only one daemon can use it");
-}
-
 /* A lock of the process (fcntl), not of the descriptor: it ends with the process even if children
  * survive, and F_GETLK names its holder. */
 static int take_store_lock(int dir, int *ret, struct err *e)
 {
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    char holder[40] = "another process";
     AUTO_CLOSE int fd = openat(dir, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0)
         return err_sys(e, "opening %s", LOCK);
     if (fcntl(fd, F_SETLK, &l) < 0) {
-        if (errno == EAGAIN || errno == EACCES)
-            return report_lock_holder(fd, e);
-        return err_sys(e, "locking %s", LOCK);
+        if (errno != EAGAIN && errno != EACCES)
+            return err_sys(e, "locking %s", LOCK);
+        if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid > 0)
+            snprintf(holder, sizeof holder, "process %d", (int)l.l_pid);
+        return err_set(e, ERR_BUSY, "the store is in use by %s; only one daemon can use it",
+                       holder);
     }
     *ret = take_fd(&fd);
     return 0;
@@ -72,13 +65,6 @@ static void unlink_sides(int dir, const char *name)
     unlink_at(dir, name, "-wal");
     unlink_at(dir, name, "-shm");
     unlink_at(dir, name, "-journal");
-}
-
-static int sync_state_dir(int dir, struct err *e)
-{
-    AUTO_CLOSE int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 || fsync(fd) < 0 ? err_sys(e, "syncing the state directory") : 0;
 }
 
 /* ---- making and upgrading */
@@ -129,9 +115,11 @@ static int open_new_store(int dir, struct err *e)
 
 static int move_new(int dir, struct err *e)
 {
+    AUTO_CLOSE int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
     if (renameat(dir, NEW, dir, STORE_FILE_NAME) < 0)
         return err_sys(e, "renaming %s", NEW);
-    return sync_state_dir(dir, e);
+    return fd < 0 || fsync(fd) < 0 ? err_sys(e, "syncing the state directory") : 0;
 }
 
 static int make_store(const struct store_file *f, int dir, const struct schema *schema,
@@ -176,24 +164,20 @@ static int keep_old(int dir, int version, struct err *e)
     return 0;
 }
 
-static int copy_store(int from, int to, struct err *e)
-{
-    ssize_t n;
-
-    while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
-        ;
-    return n < 0 ? err_sys(e, "copying the store") : 0;
-}
-
 static int copy_to_new(int dir, struct err *e)
 {
     AUTO_CLOSE int from = openat(dir, STORE_FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     AUTO_CLOSE int to = -1;
+    ssize_t n;
 
     if (from < 0)
         return err_sys(e, "opening %s", STORE_FILE_NAME);
     to = open_new_store(dir, e);
-    return to < 0 ? to : copy_store(from, to, e);
+    if (to < 0)
+        return to;
+    while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
+        ;
+    return n < 0 ? err_sys(e, "copying the store") : 0;
 }
 
 static int upgrade_store(const struct store_file *f, int dir, const struct schema *schema,
@@ -306,28 +290,22 @@ static int check_root_pages(struct db *d, struct err *e)
     return r;
 }
 
-static int check_store(struct db *d, struct err *e)
-{
-    int64_t pages = 0, size = 0;
-    int r = db_number(d, "PRAGMA page_count", &pages, e);
-
-    if (r >= 0)
-        r = db_number(d, "PRAGMA page_size", &size, e);
-    if (r < 0)
-        return r;
-    return pages * size <= STORE_FILE_CHECK_MAX ? check_whole_store(d, e) : check_root_pages(d, e);
-}
-
 /* Opens and checks the file. On failure, removes WAL and shm files that it has made. */
 static int open_checked_store(const struct store_file *f, int dir, struct db *ret, struct err *e)
 {
     bool wal = is_at(dir, STORE_FILE_NAME, "-wal"), shm = is_at(dir, STORE_FILE_NAME, "-shm");
+    int64_t pages = 0, size = 0;
     struct db d;
     int r = db_open(&d, f->path, e);
 
     if (r >= 0) {
         sqlite3_db_config(d.h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        r = check_store(&d, e);
+        r = db_number(&d, "PRAGMA page_count", &pages, e);
+        if (r >= 0)
+            r = db_number(&d, "PRAGMA page_size", &size, e);
+        if (r >= 0)
+            r = pages * size <= STORE_FILE_CHECK_MAX ? check_whole_store(&d, e)
+                                                     : check_root_pages(&d, e);
         if (r < 0)
             db_close(&d);
     }

@@ -33,77 +33,62 @@ static struct str ledger_bytes(const void *p, size_t n)
 
 /* --- codes --- */
 
-static void code_number(struct buf *b, int64_t v)
+/* The MAC over the kind and the values: numbers and bytes as they are, texts behind their length. */
+static void code_values(struct crypto_hmac *mac, struct str kind, const struct db_value *v,
+                        size_t size, unsigned char ret[static LEDGER_SIZE])
 {
-    buf_add(b, ledger_bytes(&v, sizeof v));
-}
+    AUTO(buf_done) struct buf b = BUF_INIT(FIELDS_MAX + size);
+    int64_t n = (int64_t)kind.n;
 
-static void code_bytes_of(struct buf *b, struct str s)
-{
-    code_number(b, (int64_t)s.n);
-    buf_add(b, s);
+    buf_add(&b, ledger_bytes(&n, sizeof n));
+    buf_add(&b, kind);
+    for (; v->kind != DB_END; v++) {
+        n = v->kind == DB_TEXT ? (int64_t)v->text.n : v->number;
+        if (v->kind != DB_BYTES)
+            buf_add(&b, ledger_bytes(&n, sizeof n));
+        buf_add(&b, v->text);
+    }
+    crypto_hmac_of(mac, buf_str(&b), ret);
 }
 
 static void code_event(struct crypto_hmac *mac, const unsigned char before[static LEDGER_SIZE],
                        int64_t seq, const struct event_record *v,
                        unsigned char ret[static LEDGER_SIZE])
 {
-    AUTO(buf_done) struct buf b = BUF_INIT(FIELDS_MAX + v->detail.n);
-
-    code_bytes_of(&b, STR("event"));
-    buf_add(&b, ledger_bytes(before, LEDGER_SIZE));
-    code_number(&b, seq);
-    code_number(&b, v->time_ns);
-    code_bytes_of(&b, str_from(v->type));
-    code_bytes_of(&b, str_from(v->sandbox));
-    code_bytes_of(&b, str_from(v->owner));
-    code_number(&b, v->from);
-    code_number(&b, v->to);
-    code_number(&b, v->actor.kind);
-    code_bytes_of(&b, str_from(v->actor.id));
-    code_bytes_of(&b, str_from(v->reason));
-    code_bytes_of(&b, v->detail);
-    crypto_hmac_of(mac, buf_str(&b), ret);
+    code_values(mac, STR("event"),
+                DB_WITH(db_bytes(before, LEDGER_SIZE), db_int(seq), db_int(v->time_ns),
+                        db_text(str_from(v->type)), db_text(str_from(v->sandbox)),
+                        db_text(str_from(v->owner)), db_int(v->from), db_int(v->to),
+                        db_int(v->actor.kind), db_text(str_from(v->actor.id)),
+                        db_text(str_from(v->reason)), db_text(v->detail)),
+                v->detail.n, ret);
 }
 
 static void code_head(struct crypto_hmac *mac, const struct ledger_head *h, int64_t pruned_ns,
                       unsigned char ret[static LEDGER_SIZE])
 {
-    AUTO(buf_done) struct buf b = BUF_INIT(FIELDS_MAX);
-
-    code_bytes_of(&b, STR("head"));
-    code_number(&b, h->first);
-    code_number(&b, h->seq);
-    code_number(&b, pruned_ns);
-    buf_add(&b, ledger_bytes(h->digest, LEDGER_SIZE));
-    crypto_hmac_of(mac, buf_str(&b), ret);
+    code_values(mac, STR("head"),
+                DB_WITH(db_int(h->first), db_int(h->seq), db_int(pruned_ns),
+                        db_bytes(h->digest, LEDGER_SIZE)),
+                0, ret);
 }
 
 static void code_cut(struct crypto_hmac *mac, const struct ledger_cut *c,
                      unsigned char ret[static LEDGER_SIZE])
 {
-    AUTO(buf_done) struct buf b = BUF_INIT(FIELDS_MAX);
-
-    code_bytes_of(&b, STR("cut"));
-    code_number(&b, c->first);
-    code_number(&b, c->last);
-    buf_add(&b, ledger_bytes(c->digest, LEDGER_SIZE));
-    crypto_hmac_of(mac, buf_str(&b), ret);
+    code_values(mac, STR("cut"),
+                DB_WITH(db_int(c->first), db_int(c->last), db_bytes(c->digest, LEDGER_SIZE)), 0,
+                ret);
 }
 
 static void code_egress_head(struct crypto_hmac *mac, const struct egress_head_record *h,
                              unsigned char ret[static LEDGER_SIZE])
 {
-    AUTO(buf_done) struct buf b = BUF_INIT(FIELDS_MAX);
-
-    code_bytes_of(&b, STR("egress head"));
-    code_bytes_of(&b, str_from(h->sandbox));
-    code_number(&b, (int64_t)h->seq);
-    buf_add(&b, ledger_bytes(h->digest, LEDGER_SIZE));
-    code_number(&b, (int64_t)h->cut_seq);
-    buf_add(&b, ledger_bytes(h->cut_digest, LEDGER_SIZE));
-    code_number(&b, h->time_ns);
-    crypto_hmac_of(mac, buf_str(&b), ret);
+    code_values(mac, STR("egress head"),
+                DB_WITH(db_text(str_from(h->sandbox)), db_int((int64_t)h->seq),
+                        db_bytes(h->digest, LEDGER_SIZE), db_int((int64_t)h->cut_seq),
+                        db_bytes(h->cut_digest, LEDGER_SIZE), db_int(h->time_ns)),
+                0, ret);
 }
 
 static bool same_code(const void *a, const void *b)
@@ -215,14 +200,6 @@ int ledger_put_egress_head(struct ledger *l, const struct egress_head_record *h,
 
 /* --- removing --- */
 
-static void read_cut_row(sqlite3_stmt *st, struct ledger_cut *ret, unsigned char *ret_mac)
-{
-    ret->first = sqlite3_column_int64(st, 0);
-    ret->last = sqlite3_column_int64(st, 1);
-    column_bytes(st, 2, ret->digest);
-    column_bytes(st, 3, ret_mac);
-}
-
 /* 1: found, with a valid MAC. 0: absent. -ERR_DENIED: the MAC is invalid. */
 static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t seq,
                     struct ledger_cut *ret, struct err *e)
@@ -233,7 +210,10 @@ static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t
 
     if (r <= 0)
         return r;
-    read_cut_row(st, ret, found);
+    ret->first = sqlite3_column_int64(st, 0);
+    ret->last = sqlite3_column_int64(st, 1);
+    column_bytes(st, 2, ret->digest);
+    column_bytes(st, 3, found);
     db_end(st);
     code_cut(mac, ret, code);
     return same_code(code, found)
@@ -241,26 +221,11 @@ static int find_cut(struct db *d, struct crypto_hmac *mac, enum sql sql, int64_t
                : err_set(e, ERR_DENIED, "the retention cut of the events has an invalid MAC");
 }
 
-static int drop_cut(struct db *d, int64_t last, struct err *e)
-{
-    return db_run(d, SQL_DROP_CUT, DB_WITH(db_int(last)), e);
-}
-
-static int put_cut(struct ledger *l, const struct ledger_cut *c, struct db *d, struct err *e)
-{
-    unsigned char code[LEDGER_SIZE];
-
-    code_cut(&l->mac, c, code);
-    return db_run(d, SQL_PUT_CUT,
-                  DB_WITH(db_int(c->first), db_int(c->last), db_bytes(c->digest, LEDGER_SIZE),
-                          db_bytes(code, LEDGER_SIZE)),
-                  e);
-}
-
 /* Stores the run as a cut, merged with the adjacent cuts. A forged cut remains, for the next
  * verification to find. */
 int ledger_note_cut(struct ledger *l, struct ledger_cut *run, struct db *d, struct err *e)
 {
+    unsigned char code[LEDGER_SIZE];
     struct ledger_cut other;
     int r;
 
@@ -269,17 +234,21 @@ int ledger_note_cut(struct ledger *l, struct ledger_cut *run, struct db *d, stru
     r = find_cut(d, &l->mac, SQL_CUT, run->first - 1, &other, e);
     if (r > 0) {
         run->first = other.first;
-        r = drop_cut(d, other.last, e);
+        r = db_run(d, SQL_DROP_CUT, DB_WITH(db_int(other.last)), e);
     }
     if (r >= 0 || r == -ERR_DENIED)
         r = find_cut(d, &l->mac, SQL_CUT_FIRST, run->last + 1, &other, e);
     if (r > 0) {
         run->last = other.last;
         memcpy(run->digest, other.digest, LEDGER_SIZE);
-        r = drop_cut(d, other.last, e);
+        r = db_run(d, SQL_DROP_CUT, DB_WITH(db_int(other.last)), e);
     }
+    code_cut(&l->mac, run, code);
     if (r >= 0 || r == -ERR_DENIED)
-        r = put_cut(l, run, d, e);
+        r = db_run(d, SQL_PUT_CUT,
+                   DB_WITH(db_int(run->first), db_int(run->last),
+                           db_bytes(run->digest, LEDGER_SIZE), db_bytes(code, LEDGER_SIZE)),
+                   e);
     *run = (struct ledger_cut){ 0 };
     return r;
 }
@@ -387,20 +356,11 @@ static int pass_gap(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w
     return 0;
 }
 
-static bool is_linked(struct crypto_hmac *mac, const struct ledger_walk *w, int64_t seq,
-                      const struct event_record *v, const unsigned char found[static LEDGER_SIZE])
-{
-    unsigned char code[LEDGER_SIZE];
-
-    code_event(mac, w->last_.digest, seq, v, code);
-    return same_code(code, found);
-}
-
 static int check_event(struct db *d, struct crypto_hmac *mac, struct ledger_walk *w,
                        sqlite3_stmt *st, const struct event_record *v, struct err *e)
 {
     int64_t seq = sqlite3_column_int64(st, 0), time_ns = sqlite3_column_int64(st, 1);
-    unsigned char found[LEDGER_SIZE];
+    unsigned char found[LEDGER_SIZE], code[LEDGER_SIZE];
     bool has = column_bytes(st, CHAIN_COLUMN, found);
     int r = pass_gap(d, mac, w, LEDGER_MISSING, seq, time_ns, e);
     bool gap = w->last_.seq != seq - 1 && seq > w->head.first; /* reported already */
@@ -415,7 +375,9 @@ static int check_event(struct db *d, struct crypto_hmac *mac, struct ledger_walk
         memcpy(found, w->last_.digest, LEDGER_SIZE); /* the next event may be linked to that */
     } else if (time_ns >= w->since_ns) {
         w->events++;
-        if (!gap && (!v || !is_linked(mac, w, seq, v, found)))
+        if (v)
+            code_event(mac, w->last_.digest, seq, v, code);
+        if (!gap && (!v || !same_code(code, found)))
             note_ledger_fault(w, LEDGER_CHANGED, seq, seq, time_ns);
     }
     w->last_.seq = seq;

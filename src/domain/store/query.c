@@ -4,7 +4,6 @@
 #include "lib/json/reader.h"
 #include "lib/secrets/keyring.h"
 #include "domain/store/internal.h"
-#include "domain/store/row.h"
 
 enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000, LABELS_MAX = 256 << 10 };
 
@@ -83,19 +82,14 @@ static int64_t query_row_limit(const struct store_query *q)
 
 /* ---- sandboxes */
 
-static bool sandbox_has_label(const struct sandbox_record *b, const struct json_pair *wanted)
-{
-    for (size_t i = 0; i < b->labels.n; i++)
-        if (strcmp(b->labels.p[i].key, wanted->key) == 0)
-            return strcmp(b->labels.p[i].value, wanted->value) == 0;
-    return false;
-}
-
 static bool has_all_labels(const struct sandbox_record *b, const struct json_map *wanted)
 {
-    for (size_t i = 0; i < wanted->n; i++)
-        if (!sandbox_has_label(b, &wanted->p[i]))
+    for (size_t i = 0; i < wanted->n; i++) {
+        const char *value = json_map_get(&b->labels, wanted->p[i].key);
+
+        if (!value || strcmp(value, wanted->p[i].value) != 0)
             return false;
+    }
     return true;
 }
 
@@ -174,41 +168,20 @@ static bool is_made_from(const struct sandbox_record *b, struct str origin)
     return false;
 }
 
-/* Checks the conditions that the index does not cover. */
-static bool sandbox_fits_query(const struct store_query *q, const struct sandbox_record *b)
-{
-    if (q->states && !(q->states & 1u << b->state))
-        return false;
-    if (q->profile.n && !str_eq(q->profile, str_from(b->profile)) &&
-        !str_eq(q->profile, str_from(b->maker)) && !is_made_from(b, q->profile))
-        return false;
-    return has_all_labels(b, &q->labels);
-}
-
-static enum sql choose_page(const struct store_query *q)
-{
-    bool tag = q->labels.n || q->profile.n;
-    enum sql down = tag ? (q->owner.n ? SQL_PAGE_TAG_OWNER : SQL_PAGE_TAG)
-                        : (q->owner.n ? SQL_PAGE_OWNER : SQL_PAGE);
-
-    return q->ascending ? down - SQL_PAGE + SQL_PAGE_UP : down;
-}
-
-static int64_t query_start_time(const struct store_query *q)
-{
-    if (q->after.id[0] || (q->ascending && q->after.created_ns))
-        return q->after.created_ns;
-    return q->ascending ? INT64_MIN : INT64_MAX;
-}
-
 static int start_page(struct db *d, const struct store_query *q, sqlite3_stmt **ret, struct err *e)
 {
     const uint32_t dead = 1u << SANDBOX_DESTROYED;
     const struct json_pair *label = q->labels.n ? &q->labels.p[0] : NULL;
+    bool tag = q->labels.n || q->profile.n, first = !q->after.id[0];
+    enum sql sql = tag ? (q->owner.n ? SQL_PAGE_TAG_OWNER : SQL_PAGE_TAG)
+                       : (q->owner.n ? SQL_PAGE_OWNER : SQL_PAGE);
+    int64_t from = q->after.created_ns;
 
-    return db_start(d, choose_page(q),
+    if (first && (!q->ascending || !from))
+        from = q->ascending ? INT64_MIN : INT64_MAX;
+    return db_start(d, q->ascending ? sql - SQL_PAGE + SQL_PAGE_UP : sql,
                     DB_WITH(db_int(!q->states || q->states & ~dead),
-                            db_int(!q->states || q->states & dead), db_int(query_start_time(q)),
+                            db_int(!q->states || q->states & dead), db_int(from),
                             db_text(str_from(q->after.id)), db_text(q->owner),
                             db_text(label ? str_from(label->key) : STR("")),
                             db_text(label ? str_from(label->value) : q->profile)),
@@ -221,8 +194,15 @@ static int add_if_fit(struct db *d, struct store_query *q, struct str id, struct
     const struct db_value *with = DB_WITH(db_text(id), db_text(q->owner));
     size_t before = q->n;
     int r = read_query_rows(d, q, SQL_SANDBOX, &sandbox_shape, with, NULL, e);
+    const struct sandbox_record *b;
 
-    if (r >= 0 && q->n > before && !sandbox_fits_query(q, &q->sandboxes[before])) {
+    if (r < 0 || q->n == before)
+        return r;
+    b = &q->sandboxes[before];
+    if ((q->states && !(q->states & 1u << b->state)) ||
+        (q->profile.n && !str_eq(q->profile, str_from(b->profile)) &&
+         !str_eq(q->profile, str_from(b->maker)) && !is_made_from(b, q->profile)) ||
+        !has_all_labels(b, &q->labels)) {
         q->sandboxes[before] = (struct sandbox_record){ 0 };
         q->n = before;
     }
@@ -274,13 +254,12 @@ static int query_events(struct db *d, struct store_query *q, struct err *e)
     const struct db_value *with = DB_WITH(db_int(q->after_seq), db_int(query_row_limit(q)),
                                           db_text(q->sandbox), db_text(q->owner));
 
-    if (q->sandbox.n)
-        return read_query_rows(d, q, SQL_EVENTS_SANDBOX, &event_shape, with, NULL, e);
-    if (q->labels.n)
-        return read_query_rows(d, q, q->owner.n ? SQL_EVENTS_OWNER_LABELS : SQL_EVENTS_LABELS,
-                               &event_shape, with, event_fits_query, e);
-    return read_query_rows(d, q, q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS, &event_shape, with,
-                           NULL, e);
+    bool by_labels = !q->sandbox.n && q->labels.n;
+    enum sql sql = q->sandbox.n ? SQL_EVENTS_SANDBOX
+                   : by_labels  ? (q->owner.n ? SQL_EVENTS_OWNER_LABELS : SQL_EVENTS_LABELS)
+                                : (q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS);
+
+    return read_query_rows(d, q, sql, &event_shape, with, by_labels ? event_fits_query : NULL, e);
 }
 
 /* The seq from which on the events of the sandbox (empty: of all) are at or after since_ns. Events
@@ -322,30 +301,22 @@ static int find_next_owner(struct db *d, char owner[static OWNER_MAX], struct er
     return r;
 }
 
-static int count_events_of(struct db *d, const char *owner, int64_t from, uint64_t *ret,
-                           struct err *e)
-{
-    sqlite3_stmt *st;
-    int r = db_first(d, SQL_EVENT_COUNT, DB_WITH(db_text(str_from(owner)), db_int(from)), &st, e);
-
-    if (r <= 0)
-        return r;
-    *ret = (uint64_t)sqlite3_column_int64(st, 0);
-    db_end(st);
-    return 0;
-}
-
 /* Costs a search per owner and an index entry per counted event. */
 static int query_event_counts(struct db *d, struct store_query *q, struct err *e)
 {
     struct store_count count = { .owner = "" };
+    sqlite3_stmt *st;
     int64_t from;
     int r = find_time(d, STR(""), q->time_ns, &from, e);
 
     while (r >= 0 && (r = find_next_owner(d, count.owner, e)) > 0) {
-        r = count_events_of(d, count.owner, from, &count.n, e);
-        if (r >= 0 && count.n)
-            r = query_add(q, &count, sizeof count, e);
+        r = db_first(d, SQL_EVENT_COUNT, DB_WITH(db_text(str_from(count.owner)), db_int(from)), &st,
+                     e);
+        if (r <= 0)
+            continue;
+        count.n = (uint64_t)sqlite3_column_int64(st, 0);
+        db_end(st);
+        r = count.n ? query_add(q, &count, sizeof count, e) : 0;
     }
     return r;
 }

@@ -186,34 +186,25 @@ static const struct row_column egress_head_columns[] = {
 };
 #undef RECORD
 
-#define SHAPE(text, columns, type)                                                                 \
-    {                                                                                              \
-        (text), (columns), (int)COUNT_OF(columns), sizeof(type)                                    \
-    }
-const struct row_shape sandbox_shape = SHAPE("sandbox", sandbox_columns, struct sandbox_record);
-const struct row_shape event_shape = SHAPE("event", event_columns, struct event_record);
-const struct row_shape egress_shape = SHAPE("egress policy", egress_columns, struct egress_record);
-const struct row_shape process_shape = SHAPE("process", process_columns, struct process_record);
-const struct row_shape token_shape = SHAPE("token", token_columns, struct token_record);
-const struct row_shape host_shape = SHAPE("host", host_columns, struct host_record);
-const struct row_shape peer_shape = SHAPE("peer", peer_columns, struct peer_record);
-const struct row_shape approval_shape =
-    SHAPE("held call", approval_columns, struct approval_record);
-const struct row_shape grant_shape = SHAPE("grant", grant_columns, struct grant_record);
-const struct row_shape snapshot_shape = SHAPE("snapshot", snapshot_columns, struct snapshot_record);
-const struct row_shape image_shape = SHAPE("image", image_columns, struct image_record);
-const struct row_shape layer_shape = SHAPE("layer", layer_columns, struct layer_record);
-const struct row_shape egress_head_shape =
-    SHAPE("egress head", egress_head_columns, struct egress_head_record);
-const struct row_shape idempotency_shape =
-    SHAPE("idempotency key", idempotency_columns, struct idempotency_record);
+#define SHAPE(type, text)                                                                          \
+    const struct row_shape type##_shape = { (text), type##_columns, (int)COUNT_OF(type##_columns), \
+                                            sizeof(struct type##_record) }
+SHAPE(sandbox, "sandbox");
+SHAPE(event, "event");
+SHAPE(process, "process");
+SHAPE(egress, "egress policy");
+SHAPE(token, "token");
+SHAPE(host, "host");
+SHAPE(idempotency, "idempotency key");
+SHAPE(peer, "peer");
+SHAPE(approval, "held call");
+SHAPE(grant, "grant");
+SHAPE(snapshot, "snapshot");
+SHAPE(image, "image");
+SHAPE(layer, "layer");
+SHAPE(egress_head, "egress head");
 
 /* ---- copying */
-
-static bool is_text_kind(enum row_kind k)
-{
-    return k == ROW_STR || k == ROW_SEALED || k == ROW_ENV || k == ROW_WHOLE;
-}
 
 void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
 {
@@ -225,7 +216,7 @@ void *row_copy(const struct row_shape *s, const void *record, struct arena *a)
     for (int i = 0; good && i < s->n; i++) {
         void *member = copy + s->columns[i].offset;
 
-        if (is_text_kind(s->columns[i].kind)) {
+        if (s->columns[i].kind >= ROW_STR && s->columns[i].kind <= ROW_WHOLE) {
             struct str *text = member;
 
             text->p = arena_dup(a, *text);
@@ -265,12 +256,6 @@ static int bind_str(struct str s, sqlite3_stmt *st, int at)
     return sqlite3_bind_text64(st, at, s.n ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-/* A sequence number; 0: SQLite assigns it. */
-static int bind_seq(int64_t seq, sqlite3_stmt *st, int at)
-{
-    return seq ? sqlite3_bind_int64(st, at, seq) : sqlite3_bind_null(st, at);
-}
-
 /* SQLite's codes are positive, ours negative. */
 static int bind_member(const struct row_column *c, const void *member, sqlite3_stmt *st, int at,
                        struct err *e)
@@ -297,7 +282,8 @@ static int bind_member(const struct row_column *c, const void *member, sqlite3_s
     case ROW_BOOL:
         return sqlite3_bind_int(st, at, *(const bool *)member);
     case ROW_SEQ:
-        return bind_seq(*(const int64_t *)member, st, at);
+        return *(const int64_t *)member ? sqlite3_bind_int64(st, at, *(const int64_t *)member)
+                                        : sqlite3_bind_null(st, at);
     }
     return SQLITE_MISUSE;
 }
@@ -411,14 +397,6 @@ static int read_str_column(struct str text, struct arena *a, struct str *ret)
     return ret->p ? 0 : -ERR_TOO_BIG;
 }
 
-static int read_bytes_column(struct str bytes, size_t size, void *ret)
-{
-    if (bytes.n != size)
-        return -ERR_INVALID;
-    memcpy(ret, bytes.p, size);
-    return 0;
-}
-
 static int read_number_column(const struct row_column *c, int64_t number, void *ret)
 {
     bool fits = true;
@@ -443,11 +421,17 @@ static int read_number_column(const struct row_column *c, int64_t number, void *
 static int read_row_member(const struct row_column *c, sqlite3_stmt *st, int at, struct arena *a,
                            void *member)
 {
+    struct str text;
+
     switch (c->kind) {
     case ROW_TEXT:
         return str_copy(column_str(st, at), member, c->size) ? 0 : -ERR_INVALID;
     case ROW_BYTES:
-        return read_bytes_column(column_str(st, at), c->size, member);
+        text = column_str(st, at);
+        if (text.n != c->size)
+            return -ERR_INVALID;
+        memcpy(member, text.p, text.n);
+        return 0;
     case ROW_STR:
     case ROW_SEALED:
     case ROW_WHOLE:

@@ -15,7 +15,7 @@
 enum row_kind {
     ROW_TEXT,   /* char[] */
     ROW_BYTES,  /* unsigned char[], always full */
-    ROW_STR,    /* struct str */
+    ROW_STR,    /* struct str; so are the next three */
     ROW_SEALED, /* struct str, sealed */
     ROW_ENV,    /* struct str: JSON whose member "env", at the depth `count`, is sealed */
     ROW_WHOLE,  /* struct str, sealed; older versions sealed only its "env" */

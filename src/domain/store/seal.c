@@ -6,7 +6,6 @@
 #include "base/own.h"
 #include "lib/secrets/env.h"
 #include "domain/store/internal.h"
-#include "domain/store/row.h"
 
 #define ERASED      "{}"          /* the request of a process whose sandbox is destroyed */
 #define SETTING_KEY "secrets.key" /* number of the key that all secrets are sealed with */

@@ -29,12 +29,6 @@ static void slot_init(struct store_slot *x, struct store *s, const struct slot_o
     pthread_cond_init(&x->ended, NULL);
 }
 
-static void slot_done(struct store_slot *x)
-{
-    pthread_cond_destroy(&x->ended);
-    pthread_mutex_destroy(&x->lock);
-}
-
 static void run_slot(struct store_slot *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -59,8 +53,10 @@ static void release_store(struct store *s)
 {
     if (s->jobs > 0 || !s->closing)
         return;
-    for (size_t i = 0; i < SLOTS; i++)
-        slot_done(slot_at(s, i));
+    for (size_t i = 0; i < SLOTS; i++) {
+        pthread_cond_destroy(&slot_at(s, i)->ended);
+        pthread_mutex_destroy(&slot_at(s, i)->lock);
+    }
     free(s);
 }
 
@@ -127,19 +123,6 @@ static void settle_slot(struct store_slot *x)
     }
     x->settled = true;
     deliver_slot(x);
-}
-
-/* Runs the slot's remaining work on this thread. True if there was any. */
-static bool drain_slot(struct store_slot *x)
-{
-    bool some = false;
-
-    while (x->loaded || x->ops->pull(x)) {
-        some = x->loaded = true;
-        run_slot(x);
-        deliver_slot(x);
-    }
-    return some;
 }
 
 /* ---- the writer */
@@ -442,10 +425,14 @@ void store_close(struct store *s)
     loop_timer_stop(&s->retry);
     for (size_t i = 0; i < SLOTS; i++)
         settle_slot(slot_at(s, i));
-    while (more) {
+    while (more) { /* runs the remaining work on this thread */
         more = false;
         for (size_t i = 0; i < SLOTS; i++)
-            more |= drain_slot(slot_at(s, i));
+            for (struct store_slot *x = slot_at(s, i); x->loaded || x->ops->pull(x);) {
+                more = x->loaded = true;
+                run_slot(x);
+                deliver_slot(x);
+            }
     }
     close_store_files(s);
     release_store(s);

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "lib/secrets/env.h"
 #include "domain/store/internal.h"
-#include "domain/store/row.h"
 
 struct txn_op;
 typedef int op_fn(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e);
@@ -62,12 +61,6 @@ static struct txn_op *add_record_op(struct store_txn *t, op_fn *apply, const str
     return op;
 }
 
-static void put_record(struct store_txn *t, enum sql sql, const struct row_shape *s,
-                       const void *record)
-{
-    add_record_op(t, NULL, s, record)->sql = sql;
-}
-
 static struct db_value copy_text(struct store_txn *t, const char *text)
 {
     struct str s = str_from(text);
@@ -90,26 +83,17 @@ static struct txn_op *add_statement(struct store_txn *t, enum sql sql, const cha
     return op;
 }
 
-static void remove_record(struct store_txn *t, enum sql sql, const char *id)
-{
-    add_statement(t, sql, id, (struct db_value){ .kind = DB_END });
-}
-
-static int apply_op(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
-{
-    if (op->apply)
-        return op->apply(op, t, d, e);
-    return op->record ? row_write(d, op->sql, op->shape, op->record, op->values, e)
-                      : db_run(d, op->sql, op->values, e);
-}
-
 int txn_apply(struct store_txn *t, struct db *d, struct err *e)
 {
-    int r = 0;
+    LIST_EACH (struct txn_op, op, &t->ops_, link) {
+        int r = op->apply    ? op->apply(op, t, d, e)
+                : op->record ? row_write(d, op->sql, op->shape, op->record, op->values, e)
+                             : db_run(d, op->sql, op->values, e);
 
-    for (struct link *m = list_first(&t->ops_); m && r >= 0; m = list_after(&t->ops_, m))
-        r = apply_op(container_of(m, struct txn_op, link), t, d, e);
-    return r;
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 /* ---- sandboxes */
@@ -268,24 +252,41 @@ void store_outbox_sent(struct store_txn *t, int64_t seq)
 
 /* ---- records that are one row each */
 
-void store_put_process(struct store_txn *t, const struct process_record *r)
-{
-    put_record(t, SQL_PUT_PROCESS, &process_shape, r);
-}
+/* store_NAME(): inserts or replaces the record, or deletes the one with that id. */
+#define PUT(name, SQL, type, durable_)                                                             \
+    void store_##name(struct store_txn *t, const struct type##_record *r)                          \
+    {                                                                                              \
+        t->durable |= (durable_);                                                                  \
+        add_record_op(t, NULL, &type##_shape, r)->sql = SQL_##SQL;                                 \
+    }
+#define DROP(name, SQL, durable_)                                                                  \
+    void store_##name(struct store_txn *t, const char *id)                                         \
+    {                                                                                              \
+        t->durable |= (durable_);                                                                  \
+        add_statement(t, SQL_##SQL, id, (struct db_value){ .kind = DB_END });                      \
+    }
+PUT(put_process, PUT_PROCESS, process, false)
+PUT(put_egress, PUT_EGRESS, egress, false)
+PUT(put_token, PUT_TOKEN, token, false)
+PUT(put_host, PUT_HOST, host, false)
+PUT(put_peer, PUT_PEER, peer, false)
+PUT(add_approval, ADD_APPROVAL, approval, false)
+PUT(put_grant, PUT_GRANT, grant, false)
+PUT(put_snapshot, PUT_SNAPSHOT, snapshot, true)
+PUT(put_image, PUT_IMAGE, image, true)
+PUT(put_layer, PUT_LAYER, layer, true)
+DROP(remove_host, DROP_HOST, false)
+DROP(remove_peer, DROP_PEER, false)
+DROP(remove_grant, DROP_GRANT, false)
+DROP(remove_snapshot, DROP_SNAPSHOT, true)
+DROP(remove_image, DROP_IMAGE, true)
+DROP(remove_layer, DROP_LAYER, true)
+#undef PUT
+#undef DROP
 
 void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc)
 {
     add_statement(t, SQL_DROP_PROCESS, sandbox, db_int(proc));
-}
-
-void store_put_egress(struct store_txn *t, const struct egress_record *r)
-{
-    put_record(t, SQL_PUT_EGRESS, &egress_shape, r);
-}
-
-void store_put_token(struct store_txn *t, const struct token_record *r)
-{
-    put_record(t, SQL_PUT_TOKEN, &token_shape, r);
 }
 
 void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
@@ -293,81 +294,10 @@ void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
     add_statement(t, SQL_END_TOKEN, id, db_int(revoked_ns));
 }
 
-void store_put_host(struct store_txn *t, const struct host_record *r)
-{
-    put_record(t, SQL_PUT_HOST, &host_shape, r);
-}
-
-void store_remove_host(struct store_txn *t, const char *name)
-{
-    remove_record(t, SQL_DROP_HOST, name);
-}
-
-void store_put_peer(struct store_txn *t, const struct peer_record *r)
-{
-    put_record(t, SQL_PUT_PEER, &peer_shape, r);
-}
-
-void store_remove_peer(struct store_txn *t, const char *id)
-{
-    remove_record(t, SQL_DROP_PEER, id);
-}
-
-void store_add_approval(struct store_txn *t, const struct approval_record *r)
-{
-    put_record(t, SQL_ADD_APPROVAL, &approval_shape, r);
-}
-
-void store_put_grant(struct store_txn *t, const struct grant_record *r)
-{
-    put_record(t, SQL_PUT_GRANT, &grant_shape, r);
-}
-
-void store_remove_grant(struct store_txn *t, const char *id)
-{
-    remove_record(t, SQL_DROP_GRANT, id);
-}
-
-void store_put_snapshot(struct store_txn *t, const struct snapshot_record *r)
-{
-    t->durable = true;
-    put_record(t, SQL_PUT_SNAPSHOT, &snapshot_shape, r);
-}
-
 void store_set_snapshot_layers(struct store_txn *t, const char *id, const char *layers)
 {
     t->durable = true;
     add_statement(t, SQL_SET_SNAPSHOT_LAYERS, id, copy_text(t, layers));
-}
-
-void store_remove_snapshot(struct store_txn *t, const char *id)
-{
-    t->durable = true;
-    remove_record(t, SQL_DROP_SNAPSHOT, id);
-}
-
-void store_put_image(struct store_txn *t, const struct image_record *r)
-{
-    t->durable = true;
-    put_record(t, SQL_PUT_IMAGE, &image_shape, r);
-}
-
-void store_remove_image(struct store_txn *t, const char *ref)
-{
-    t->durable = true;
-    remove_record(t, SQL_DROP_IMAGE, ref);
-}
-
-void store_put_layer(struct store_txn *t, const struct layer_record *r)
-{
-    t->durable = true;
-    put_record(t, SQL_PUT_LAYER, &layer_shape, r);
-}
-
-void store_remove_layer(struct store_txn *t, const char *name)
-{
-    t->durable = true;
-    remove_record(t, SQL_DROP_LAYER, name);
 }
 
 /* ---- the others */
@@ -489,11 +419,12 @@ static int find_old(const struct prune *p, enum sql sql, int64_t before, struct 
     return r < 0 ? r : n;
 }
 
-static int prune_sandboxes(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
+static int prune_sandboxes(const struct prune *p, enum sql find, enum sql drop, struct store_txn *t,
+                           struct db *d, struct err *e)
 {
     struct ledger_state *l = &t->store->ledger.at;
     char(*ids)[ID_MAX];
-    int n = find_old(p, SQL_OLD_SANDBOXES, p->sandboxes_before_ns, t, d, &ids, e), r = n;
+    int n = find_old(p, find, p->sandboxes_before_ns, t, d, &ids, e), r = n;
 
     if (n > 0 && l->pruned_ns < p->sandboxes_before_ns) {
         l->pruned_ns = p->sandboxes_before_ns;
@@ -506,7 +437,7 @@ static int prune_sandboxes(const struct prune *p, struct store_txn *t, struct db
         if (r >= 0)
             r = db_run(d, SQL_DROP_IDEMPOTENCY, with, e);
         if (r >= 0)
-            r = db_run(d, SQL_DROP_SANDBOX, with, e);
+            r = db_run(d, drop, with, e);
     }
     return r < 0 ? r : n;
 }
@@ -521,38 +452,6 @@ static int prune_rows(const struct prune *p, enum sql find, enum sql drop, struc
     for (int i = 0; r >= 0 && i < n; i++)
         r = db_run(d, drop, DB_WITH(db_text(str_from(ids[i]))), e);
     return r < 0 ? r : n;
-}
-
-static int prune_approvals(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
-{
-    return prune_rows(p, SQL_OLD_APPROVALS, SQL_DROP_APPROVAL, t, d, e);
-}
-
-static int prune_revoked(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
-{
-    return prune_rows(p, SQL_OLD_TOKENS, SQL_DROP_TOKEN, t, d, e);
-}
-
-static int prune_expired(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
-{
-    return prune_rows(p, SQL_EXPIRED_TOKENS, SQL_DROP_TOKEN, t, d, e);
-}
-
-/* The only place where events are deleted. */
-static int drop_event(struct db *d, int64_t seq, bool in_outbox, struct err *e)
-{
-    const struct db_value *with = DB_WITH(db_int(seq));
-    int r = in_outbox ? db_run(d, SQL_DROP_OUTBOX, with, e) : 0;
-
-    return r < 0 ? r : db_run(d, SQL_DROP_EVENT, with, e);
-}
-
-static void note_unsent(struct store_pruned *p, int64_t seq)
-{
-    if (!p->unsent.first)
-        p->unsent.first = seq;
-    p->unsent.last = seq;
-    p->unsent.n++;
 }
 
 /* The last event beyond the limit of events to keep; 0 or less: none. Events are numbered without
@@ -574,15 +473,17 @@ static int find_surplus(const struct prune *p, struct db *d, int64_t *ret, struc
 }
 
 /* Deletes events from the oldest on; returns their number. */
-static int prune_events(const struct prune *p, struct store_txn *t, struct db *d, struct err *e)
+static int prune_events(const struct prune *p, enum sql find, enum sql drop, struct store_txn *t,
+                        struct db *d, struct err *e)
 {
+    struct store_pruned *ret = &t->pruned;
     struct ledger_cut run = { 0 };
     sqlite3_stmt *st;
     int64_t surplus;
     int n = 0, r = find_surplus(p, d, &surplus, e);
 
     if (r >= 0)
-        r = db_start(d, SQL_OLD_EVENTS, DB_WITH(db_int(0)), &st, e);
+        r = db_start(d, find, DB_WITH(db_int(0)), &st, e);
     if (r < 0)
         return r;
     while (n < p->limit && (r = db_step(d, st, e)) > 0) {
@@ -595,11 +496,16 @@ static int prune_events(const struct prune *p, struct store_txn *t, struct db *d
             continue;
         r = ledger_cut_event(&t->store->ledger, &run, seq, st, 3, d, e);
         if (r >= 0)
-            r = drop_event(d, seq, in_outbox, e);
+            r = in_outbox ? db_run(d, SQL_DROP_OUTBOX, DB_WITH(db_int(seq)), e) : 0;
+        if (r >= 0)
+            r = db_run(d, drop, DB_WITH(db_int(seq)), e);
         if (r < 0)
             break;
-        if (in_outbox && p->hub)
-            note_unsent(&t->pruned, seq);
+        if (in_outbox && p->hub) {
+            ret->unsent.first = ret->unsent.first ? ret->unsent.first : seq;
+            ret->unsent.last = seq;
+            ret->unsent.n++;
+        }
         n++;
     }
     db_end(st);
@@ -635,9 +541,16 @@ bool store_gap_event(const struct store_txn *t, char detail[static STORE_GAP_MAX
 
 static int apply_prune(const struct txn_op *op, struct store_txn *t, struct db *d, struct err *e)
 {
-    static int (*const steps[])(const struct prune *p, struct store_txn *t, struct db *d,
-                                struct err *e) = {
-        prune_sandboxes, prune_approvals, prune_revoked, prune_expired, prune_events,
+    static const struct {
+        int (*run)(const struct prune *p, enum sql find, enum sql drop, struct store_txn *t,
+                   struct db *d, struct err *e);
+        enum sql find, drop;
+    } steps[] = {
+        { prune_sandboxes, SQL_OLD_SANDBOXES, SQL_DROP_SANDBOX },
+        { prune_rows, SQL_OLD_APPROVALS, SQL_DROP_APPROVAL },
+        { prune_rows, SQL_OLD_TOKENS, SQL_DROP_TOKEN },
+        { prune_rows, SQL_EXPIRED_TOKENS, SQL_DROP_TOKEN },
+        { prune_events, SQL_OLD_EVENTS, SQL_DROP_EVENT },
     };
     const struct prune *p = op->record;
     char detail[STORE_GAP_MAX];
@@ -645,7 +558,7 @@ static int apply_prune(const struct txn_op *op, struct store_txn *t, struct db *
 
     t->pruned = (struct store_pruned){ .time_ns = p->now_ns };
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        int r = steps[i](p, t, d, e);
+        int r = steps[i].run(p, steps[i].find, steps[i].drop, t, d, e);
 
         if (r < 0)
             return r;
