@@ -8,15 +8,6 @@ static uint32_t rotate_left(uint32_t v, unsigned by)
     return v << by | v >> (32 - by);
 }
 
-static void expand_block(const unsigned char block[static 64], uint32_t w[static 80])
-{
-    for (unsigned i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
-    for (unsigned i = 16; i < 80; i++)
-        w[i] = rotate_left(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-}
-
 static uint32_t mix_round(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 {
     switch (round / 20) {
@@ -35,7 +26,11 @@ static void sha1_block(uint32_t h[static 5], const unsigned char block[static 64
 {
     uint32_t w[80], v[5];
 
-    expand_block(block, w);
+    for (unsigned i = 0; i < 16; i++)
+        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
+               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    for (unsigned i = 16; i < 80; i++)
+        w[i] = rotate_left(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     memcpy(v, h, sizeof(v));
     for (unsigned i = 0; i < 80; i++) {
         uint32_t t = rotate_left(v[0], 5) + mix_round(i, v[1], v[2], v[3]) + v[4] + w[i];

@@ -43,15 +43,6 @@ static struct str date_now(struct http_server *s)
     return str_from(s->date);
 }
 
-static int write_framing(const struct answer_head *h, struct buf *out)
-{
-    if (h->chunked)
-        return buf_add(out, STR("Transfer-Encoding: chunked\r\n"));
-    if (h->length >= 0)
-        return buf_addf(out, "Content-Length: %lld\r\n", (long long)h->length);
-    return 0;
-}
-
 static int write_field(const struct h1_field *f, struct buf *out)
 {
     int r = buf_add(out, f->name);
@@ -59,15 +50,6 @@ static int write_field(const struct h1_field *f, struct buf *out)
     r |= buf_add(out, STR(": "));
     r |= buf_add(out, f->value);
     return r | buf_add(out, STR("\r\n"));
-}
-
-static int write_fields(const struct answer_head *h, struct buf *out)
-{
-    int r = h->also.name.n ? write_field(&h->also, out) : 0;
-
-    for (size_t i = 0; i < h->n; i++)
-        r |= write_field(&h->fields[i], out);
-    return r;
 }
 
 int answer_write_head(struct http_server *s, const struct answer_head *h, struct buf *out,
@@ -80,8 +62,14 @@ int answer_write_head(struct http_server *s, const struct answer_head *h, struct
     r = buf_addf(out, "HTTP/1.1 %d %s\r\nDate: ", h->status, h1_reason(h->status));
     r |= buf_add(out, date_now(s));
     r |= buf_add(out, STR("\r\n"));
-    r |= write_fields(h, out);
-    r |= write_framing(h, out);
+    if (h->also.name.n)
+        r |= write_field(&h->also, out);
+    for (size_t i = 0; i < h->n; i++)
+        r |= write_field(&h->fields[i], out);
+    if (h->chunked)
+        r |= buf_add(out, STR("Transfer-Encoding: chunked\r\n"));
+    else if (h->length >= 0)
+        r |= buf_addf(out, "Content-Length: %lld\r\n", (long long)h->length);
     if (h->upgrade)
         r |= buf_add(out, STR("Connection: upgrade\r\n"));
     else if (h->close)

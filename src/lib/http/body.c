@@ -51,11 +51,6 @@ static int size_byte(struct body *b, char c, struct err *e)
     return 0;
 }
 
-static bool may_be_text(char c)
-{
-    return c == '\t' || ((unsigned char)c >= 0x20 && c != 0x7f);
-}
-
 static int extension_byte(struct body *b, char c, struct err *e)
 {
     if (++b->line_extra_ > BODY_EXTENSION_MAX || ++b->all_extra_ > BODY_EXTENSIONS_MAX)
@@ -69,14 +64,6 @@ static int extension_byte(struct body *b, char c, struct err *e)
     b->state_ = c == '\r' ? SIZE_LF : c == '=' ? EXTENSION_VALUE : EXTENSION_NAME;
     b->part_n_ = 0;
     return 0;
-}
-
-static void next_chunk(struct body *b)
-{
-    b->state_ = SIZE;
-    b->digits_ = 0;
-    b->line_extra_ = 0;
-    b->left = 0;
 }
 
 static int line_feed(struct body *b, char c, enum state next, struct err *e)
@@ -129,7 +116,7 @@ static int trailer_byte(struct body *b, char c, struct err *e)
     case TRAILER_VALUE:
         if (c == '\r')
             b->state_ = TRAILER_LF;
-        else if (!may_be_text(c))
+        else if (c != '\t' && ((unsigned char)c < 0x20 || c == 0x7f))
             return fail_chunk(e, "a control character in a trailer");
         return 0;
     case TRAILER_LF:
@@ -155,7 +142,9 @@ static int framing_byte(struct body *b, char c, struct err *e)
         b->state_ = CHUNK_LF;
         return c == '\r' ? 0 : fail_chunk(e, "a chunk is longer than its size");
     case CHUNK_LF:
-        next_chunk(b);
+        b->digits_ = 0;
+        b->line_extra_ = 0;
+        b->left = 0;
         return line_feed(b, c, SIZE, e);
     default:
         return trailer_byte(b, c, e);

@@ -195,26 +195,19 @@ static int add_first_line(struct buf *out, const struct http_client_request *q, 
     return add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
 }
 
-static int add_request_framing(struct buf *out, const struct http_client_request *q, struct err *e)
-{
-    char length[24];
-
-    if (q->more)
-        return add_request_field(out, STR("Transfer-Encoding"), STR("chunked"), e);
-    if (q->body.n == 0 && !str_eq(q->method, STR("POST")) && !str_eq(q->method, STR("PUT")))
-        return 0;
-    snprintf(length, sizeof(length), "%zu", q->body.n);
-    return add_request_field(out, STR("Content-Length"), str_from(length), e);
-}
-
 static int make_request_head(struct buf *out, const struct http_client_request *q, struct err *e)
 {
     int r = add_first_line(out, q, e);
+    char length[24];
 
     for (size_t i = 0; r >= 0 && i < q->n; i++)
         r = add_request_field(out, q->fields[i].name, q->fields[i].value, e);
-    if (r >= 0)
-        r = add_request_framing(out, q, e);
+    snprintf(length, sizeof(length), "%zu", q->body.n);
+    if (r >= 0 && q->more)
+        r = add_request_field(out, STR("Transfer-Encoding"), STR("chunked"), e);
+    else if (r >= 0 &&
+             (q->body.n > 0 || str_eq(q->method, STR("POST")) || str_eq(q->method, STR("PUT"))))
+        r = add_request_field(out, STR("Content-Length"), str_from(length), e);
     if (r >= 0 && buf_add(out, STR("\r\n")) < 0)
         r = err_set(e, ERR_TOO_BIG, "the request's head is longer than %d bytes", H1_HEAD_MAX);
     return r;
@@ -425,21 +418,10 @@ static int send_upgrade(struct http_client *c, const struct http_client_request 
     return http_client_send(c, &all, e);
 }
 
-static int check_upgrade(const struct h1_response *p, const char *key, struct err *e)
-{
-    char accept[ACCEPT_LENGTH + 1];
-
-    accept_for_key(str_from(key), accept);
-    if (!p->head.upgrade || !h1_same(p->head.proto, STR("websocket")) ||
-        !str_eq(h1_value(&p->head, STR("sec-websocket-accept")), str_from(accept)))
-        return err_set(e, ERR_UPSTREAM, "the server switched to something that is no WebSocket");
-    return 0;
-}
-
 int http_client_websocket(struct http_client *c, const struct http_client_request *q,
                           size_t max_message, const struct h1_response **ret, struct err *e)
 {
-    char key[ACCEPT_KEY_LENGTH + 1];
+    char key[ACCEPT_KEY_LENGTH + 1], accept[ACCEPT_LENGTH + 1];
     unsigned char nonce[16];
     int r = random_bytes(nonce, sizeof(nonce), e);
 
@@ -458,9 +440,10 @@ int http_client_websocket(struct http_client *c, const struct http_client_reques
         return err_set(e, ERR_DENIED, "the server answered %d instead of a WebSocket",
                        c->response_.status);
     }
-    r = check_upgrade(&c->response_, key, e);
-    if (r < 0)
-        return r;
+    accept_for_key(str_from(key), accept);
+    if (!c->response_.head.upgrade || !h1_same(c->response_.head.proto, STR("websocket")) ||
+        !str_eq(h1_value(&c->response_.head, STR("sec-websocket-accept")), str_from(accept)))
+        return err_set(e, ERR_UPSTREAM, "the server switched to something that is no WebSocket");
     frame_reader_init(&c->frames_, false, max_message);
     return 0;
 }

@@ -82,16 +82,6 @@ static void join_idle(struct http_connection *c)
             list_append(&c->place.parts[i]->idle, &c->idle_parts[i]);
 }
 
-static void update_idle(struct http_connection *c)
-{
-    bool idle = is_connection_idle(c);
-
-    if (idle && !link_joined(&c->idle))
-        join_idle(c);
-    else if (!idle)
-        leave_idle(c);
-}
-
 int http_bill(struct http_exchange *x, const struct quota_who *who, struct err *e)
 {
     struct http_connection *c = x->c;
@@ -200,36 +190,28 @@ void connection_cut(struct http_connection *c)
 
 /* --- What is waited for, and how long --- */
 
-static bool wants_body(const struct http_exchange *x)
-{
-    return !x->body.ended && !x->paused && (x->mode != BODY_UNDECIDED || x->answered);
-}
-
 static unsigned wanted_events(const struct http_connection *c)
 {
-    unsigned want;
+    const struct http_exchange *x = c->x;
+    unsigned want = LOOP_HALF;
 
     if (c->state == CONNECTION_CLOSING)
         return LOOP_WRITE;
     if (c->state == CONNECTION_LINGERING)
         return LOOP_READ;
-    want = !c->x || wants_body(c->x) ? LOOP_READ : LOOP_HALF;
-    if (output_queued(&c->out) > 0)
-        want |= LOOP_WRITE;
-    return want;
-}
-
-static int64_t earlier_deadline(int64_t a, int64_t b)
-{
-    return a == 0 ? b : b == 0 ? a : a < b ? a : b;
+    if (!x || (!x->body.ended && !x->paused && (x->mode != BODY_UNDECIDED || x->answered)))
+        want = LOOP_READ;
+    return output_queued(&c->out) > 0 ? want | LOOP_WRITE : want;
 }
 
 /* The timer is only moved forward: one that is early looks again. So a busy connection does not
  * touch it with every request. */
 static void arm_timer(struct http_connection *c)
 {
-    int64_t deadline = earlier_deadline(c->read_deadline, c->write_deadline);
+    int64_t deadline = c->read_deadline;
 
+    if (deadline == 0 || (c->write_deadline && c->write_deadline < deadline))
+        deadline = c->write_deadline;
     if (deadline == 0)
         return;
     if (loop_timer_started(&c->timer)) {
@@ -247,6 +229,8 @@ static void wait_for_input(struct http_connection *c, int64_t ns)
 
 static void connection_watch(struct http_connection *c)
 {
+    bool idle;
+
     if (c->state == CONNECTION_DEAD)
         return;
     if (output_queued(&c->out) == 0)
@@ -257,7 +241,11 @@ static void connection_watch(struct http_connection *c)
         connection_cut(c);
         return;
     }
-    update_idle(c);
+    idle = is_connection_idle(c);
+    if (idle && !link_joined(&c->idle))
+        join_idle(c);
+    else if (!idle)
+        leave_idle(c);
     arm_timer(c);
 }
 
@@ -423,11 +411,6 @@ static bool take_request_head(struct http_connection *c, struct str *in)
     return true;
 }
 
-static bool answered_and_read(const struct http_exchange *x)
-{
-    return x->answered && (x->body.ended || x->close);
-}
-
 /* The exchange is over: true if the connection continues with the next request. */
 static bool next_exchange(struct http_connection *c)
 {
@@ -482,14 +465,6 @@ static void take_body_piece(struct http_exchange *x, struct str data)
     x->on_body(x, data);
 }
 
-static void body_complete(struct http_exchange *x)
-{
-    x->c->read_deadline = 0;
-    x->body_told = true;
-    if (!x->answered)
-        x->on_body(x, x->mode == BODY_COLLECT ? buf_str(&x->collected) : (struct str){ "", 0 });
-}
-
 /* True if something happened. */
 static bool take_request_body(struct http_connection *c, struct str *in)
 {
@@ -514,8 +489,12 @@ static bool take_request_body(struct http_connection *c, struct str *in)
     }
     if (r == BODY_DATA)
         take_body_piece(x, data);
-    if (r == BODY_END)
-        body_complete(x);
+    if (r == BODY_END) {
+        c->read_deadline = 0;
+        x->body_told = true;
+        if (!x->answered)
+            x->on_body(x, x->mode == BODY_COLLECT ? buf_str(&x->collected) : STR(""));
+    }
     return r != BODY_MORE;
 }
 
@@ -529,7 +508,7 @@ static bool step_connection(struct http_connection *c, struct str *in)
     }
     if (!c->x)
         return take_request_head(c, in);
-    if (answered_and_read(c->x))
+    if (c->x->answered && (c->x->body.ended || c->x->close))
         return next_exchange(c);
     return take_request_body(c, in);
 }
@@ -592,14 +571,6 @@ static void on_kick(struct loop_later *s)
 }
 
 /* --- Events --- */
-
-static void discard_input(struct http_connection *c)
-{
-    ssize_t n = read(c->fd, c->server->input, sizeof(c->server->input));
-
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        connection_close(c);
-}
 
 static void on_connection_writable(struct http_connection *c)
 {
@@ -675,7 +646,10 @@ static void on_connection_socket(struct loop_fd *s, unsigned events)
     struct http_connection *c = container_of(s, struct http_connection, socket);
 
     if (c->state == CONNECTION_LINGERING) {
-        discard_input(c);
+        ssize_t n = read(c->fd, c->server->input, sizeof(c->server->input));
+
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            connection_close(c);
         return;
     }
     if (events & LOOP_WRITE)

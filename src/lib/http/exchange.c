@@ -172,11 +172,6 @@ static bool body_in_the_way(const struct http_exchange *x)
            (x->body.framing == H1_LENGTH && !x->body.ended && x->body.left > HTTP_DRAIN_MAX);
 }
 
-static bool must_close(const struct http_exchange *x)
-{
-    return !x->request.head.keep_alive || x->c->server->stopping || body_in_the_way(x);
-}
-
 static bool status_has_no_body(int status)
 {
     return status == 204 || status == 304;
@@ -205,7 +200,7 @@ static int make_answer_head(struct http_exchange *x, int status, const struct h1
         r = err_set(e, ERR_INVALID, "%d is no status to answer with", status);
     if (r < 0)
         return r;
-    h.close = must_close(x);
+    h.close = !x->request.head.keep_alive || x->c->server->stopping || body_in_the_way(x);
     if (status_has_no_body(status))
         h.length = HTTP_UNKNOWN;
     else if (length == HTTP_UNKNOWN && x->request.head.minor == 1)

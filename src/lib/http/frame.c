@@ -124,11 +124,6 @@ static int read_frame_head(struct frame_reader *r, struct str *in, struct err *e
     return bad < 0 ? bad : 1;
 }
 
-static const unsigned char *mask_of(const struct frame_reader *r)
-{
-    return r->head_ + r->head_n_ - 4;
-}
-
 static void copy_payload(struct frame_reader *r, struct str *in)
 {
     size_t n = in->n < r->left_ ? in->n : (size_t)r->left_;
@@ -140,7 +135,7 @@ static void copy_payload(struct frame_reader *r, struct str *in)
         return; /* cannot be: the length was checked against the ceiling */
     memcpy(to, in->p, n);
     if (r->from_client)
-        frame_mask(to, n, mask_of(r), r->at_);
+        frame_mask(to, n, r->head_ + r->head_n_ - 4, r->at_);
     if (r->op_ < CONTROL)
         buf_grew(&r->message_, n);
     r->at_ += n;
@@ -172,17 +167,6 @@ static int end_close(struct frame_reader *r, struct frame_message *ret, struct e
     return 1;
 }
 
-static int end_message(struct frame_reader *r, struct frame_message *ret, struct err *e)
-{
-    *ret = (struct frame_message){ .op = (enum frame_op)r->message_op_,
-                                   .data = buf_str(&r->message_) };
-    r->message_op_ = 0;
-    r->told_ = true;
-    if (ret->op == FRAME_TEXT && !str_is_utf8(ret->data))
-        return violate(r, FRAME_BAD_DATA, ERR_INVALID, "a WebSocket text is not UTF-8");
-    return 1;
-}
-
 /* The frame is complete: 1 if that makes a message. */
 static int end_frame(struct frame_reader *r, struct frame_message *ret, struct err *e)
 {
@@ -197,7 +181,15 @@ static int end_frame(struct frame_reader *r, struct frame_message *ret, struct e
                                        .data = { r->control_, (size_t)r->at_ } };
         return 1;
     }
-    return is_last_frame(r) ? end_message(r, ret, e) : 0;
+    if (!is_last_frame(r))
+        return 0;
+    *ret = (struct frame_message){ .op = (enum frame_op)r->message_op_,
+                                   .data = buf_str(&r->message_) };
+    r->message_op_ = 0;
+    r->told_ = true;
+    if (ret->op == FRAME_TEXT && !str_is_utf8(ret->data))
+        return violate(r, FRAME_BAD_DATA, ERR_INVALID, "a WebSocket text is not UTF-8");
+    return 1;
 }
 
 /* A message's memory is given back if it was a large one: most are small. */

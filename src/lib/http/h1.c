@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/http/h1.h"
 
+#include "base/hex.h"
 #include "base/own.h"
 
 /* The elements that a byte may be part of. */
@@ -136,15 +137,9 @@ bool h1_is_token(struct str s)
     return s.n > 0 && is_all(s, TOKEN);
 }
 
-static bool is_blank_character(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 bool h1_is_value(struct str s)
 {
-    return is_all(s, VALUE) &&
-           (s.n == 0 || (!is_blank_character(s.p[0]) && !is_blank_character(s.p[s.n - 1])));
+    return is_all(s, VALUE) && str_trim(s).n == s.n;
 }
 
 enum h1_method h1_method_of(struct str token)
@@ -158,15 +153,6 @@ enum h1_method h1_method_of(struct str token)
 static struct str str_part(struct str s, size_t from, size_t to)
 {
     return (struct str){ s.p + from, to - from };
-}
-
-static struct str trim_field_blanks(struct str s)
-{
-    while (s.n > 0 && is_blank_character(s.p[0]))
-        s = str_part(s, 1, s.n);
-    while (s.n > 0 && is_blank_character(s.p[s.n - 1]))
-        s.n--;
-    return s;
 }
 
 const struct h1_field *h1_find(const struct h1_head *h, struct str name)
@@ -199,7 +185,7 @@ bool h1_list_has(struct str list, struct str token)
         struct str item;
 
         list = str_cut(list, ',', &item);
-        if (h1_same(trim_field_blanks(item), token))
+        if (h1_same(str_trim(item), token))
             return true;
     }
     return false;
@@ -223,11 +209,9 @@ static bool resembles_ipv6(struct str s)
     bool colon = false;
 
     for (size_t i = 0; i < s.n; i++) {
-        char c = lower_character(s.p[i]);
-
-        if (c == ':')
+        if (s.p[i] == ':')
             colon = true;
-        else if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f') && c != '.')
+        else if (hex_digit(s.p[i]) < 0 && s.p[i] != '.')
             return false;
     }
     return colon && s.n <= 45;
@@ -345,29 +329,6 @@ static struct str take_head_line(struct str *in)
     return line;
 }
 
-static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head *h, int *status,
-                        struct err *e)
-{
-    for (;;) {
-        struct str line = take_head_line(&in), name, value;
-
-        if (line.n == 0)
-            return 0;
-        if (h->n == l->fields)
-            return refuse(status, ERR_TOO_BIG, 431, "the head has more than %zu fields", l->fields);
-        value = str_cut(line, ':', &name);
-        if (!value.p)
-            return refuse(status, ERR_INVALID, 400, "header line %zu has no colon", h->n + 1);
-        if (!h1_is_token(name))
-            return refuse(status, ERR_INVALID, 400, "the name of header field %zu is no token",
-                          h->n + 1);
-        if (name.n > H1_NAME_MAX)
-            return refuse(status, ERR_TOO_BIG, 431, "the name of header field %zu is too long",
-                          h->n + 1);
-        h->fields[h->n++] = (struct h1_field){ name, trim_field_blanks(value) };
-    }
-}
-
 /* --- What the fields say about the message as a whole --- */
 
 struct framing {
@@ -397,7 +358,7 @@ static int read_connection(struct str list, struct h1_head *h, struct framing *f
         struct str item;
 
         list = str_cut(list, ',', &item);
-        item = trim_field_blanks(item);
+        item = str_trim(item);
         if (item.n > 0 && !h1_is_token(item))
             return refuse(status, ERR_INVALID, 400, "Connection is not a list of tokens");
         if (h1_same(item, STR("host")) || h1_same(item, STR("content-length")) ||
@@ -451,18 +412,14 @@ static int read_head_field(const struct h1_field *field, struct h1_head *h, stru
     return 0;
 }
 
-static bool parse_length(struct str s, uint64_t *ret)
-{
-    return s.n > 0 && (s.p[0] != '0' || s.n == 1) && str_to_u64(s, ret) && *ret <= INT64_MAX;
-}
-
 static int decide_framing(struct h1_head *h, const struct framing *f, int *status, struct err *e)
 {
     if (f->lengths + f->codings > 1)
         return refuse(status, ERR_INVALID, 400,
                       "the body's length is given more than once, or in a doubtful spelling");
     if (f->lengths) {
-        if (!parse_length(f->length, &h->length))
+        if (f->length.n == 0 || (f->length.p[0] == '0' && f->length.n > 1) ||
+            !str_to_u64(f->length, &h->length) || h->length > INT64_MAX)
             return refuse(status, ERR_INVALID, 400, "Content-Length is not a plain number");
         h->framing = H1_LENGTH;
     }
@@ -491,6 +448,30 @@ static int read_head_fields(struct h1_head *h, int *status, struct err *e)
     h->keep_alive = h->minor == 1 && !f.close;
     h->upgrade = h->upgrade && f.upgrades == 1 && h->minor == 1;
     return decide_framing(h, &f, status, e);
+}
+
+/* The fields, and what they say. */
+static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head *h, int *status,
+                        struct err *e)
+{
+    for (;;) {
+        struct str line = take_head_line(&in), name, value;
+
+        if (line.n == 0)
+            return read_head_fields(h, status, e);
+        if (h->n == l->fields)
+            return refuse(status, ERR_TOO_BIG, 431, "the head has more than %zu fields", l->fields);
+        value = str_cut(line, ':', &name);
+        if (!value.p)
+            return refuse(status, ERR_INVALID, 400, "header line %zu has no colon", h->n + 1);
+        if (!h1_is_token(name))
+            return refuse(status, ERR_INVALID, 400, "the name of header field %zu is no token",
+                          h->n + 1);
+        if (name.n > H1_NAME_MAX)
+            return refuse(status, ERR_TOO_BIG, 431, "the name of header field %zu is too long",
+                          h->n + 1);
+        h->fields[h->n++] = (struct h1_field){ name, str_trim(value) };
+    }
 }
 
 /* --- Requests --- */
@@ -612,9 +593,6 @@ static int parse_whole_request(struct str head, const struct h1_limits *l, struc
     r = parse_fields(head, l, &q->head, status, e);
     if (r < 0)
         return r;
-    r = read_head_fields(&q->head, status, e);
-    if (r < 0)
-        return r;
     if (q->method == H1_CONNECT && q->head.framing != H1_EMPTY)
         return refuse(status, ERR_INVALID, 400, "CONNECT has no body");
     if (q->head.minor == 0 && q->head.length > 0 &&
@@ -622,9 +600,7 @@ static int parse_whole_request(struct str head, const struct h1_limits *l, struc
         return refuse(status, ERR_INVALID, 400,
                       "in HTTP/1.0 this method has no body, so some would not read it");
     r = check_host_field(q, status, e);
-    if (r < 0)
-        return r;
-    return check_expect(q, status, e);
+    return r < 0 ? r : check_expect(q, status, e);
 }
 
 /* Only what is counted is cleared: a head's field table is larger than most heads. */
@@ -721,9 +697,6 @@ int h1_parse_response(struct h1_scan *s, struct str in, const struct h1_limits *
     if (r < 0)
         return r;
     r = parse_fields(head, limits, &ret->head, &status, e);
-    if (r < 0)
-        return r;
-    r = read_head_fields(&ret->head, &status, e);
     if (r < 0)
         return r;
     if (ret->status / 100 == 1 && (ret->head.framing == H1_CHUNKED || ret->head.length > 0))

@@ -42,20 +42,15 @@ size_t output_queued(const struct http_output *o)
     return o->bytes_.n - o->sent_;
 }
 
-/* Moves the rest to the front when that costs less than what it frees. */
-static void compact_output(struct http_output *o)
-{
-    if (o->sent_ == 0 || o->sent_ < o->bytes_.n / 2)
-        return;
-    buf_drop(&o->bytes_, o->sent_);
-    for (struct output_fds_ *f = o->fds_; f; f = f->next)
-        f->at -= o->sent_;
-    o->sent_ = 0;
-}
-
 int output_add(struct http_output *o, struct str s, struct err *e)
 {
-    compact_output(o);
+    /* Moves the rest to the front when that costs less than what it frees. */
+    if (o->sent_ > 0 && o->sent_ >= o->bytes_.n / 2) {
+        buf_drop(&o->bytes_, o->sent_);
+        for (struct output_fds_ *f = o->fds_; f; f = f->next)
+            f->at -= o->sent_;
+        o->sent_ = 0;
+    }
     if (buf_add(&o->bytes_, s) < 0)
         return err_set(e, ERR_TOO_BIG, "the client has %zu bytes of output waiting",
                        output_queued(o));
@@ -109,11 +104,6 @@ static size_t queue_limit(const struct http_output *o)
     return f ? f->at : o->bytes_.n;
 }
 
-static bool fds_are_due(const struct http_output *o)
-{
-    return o->fds_ && o->fds_->at == o->sent_;
-}
-
 static size_t make_vector(const struct http_output *o, const struct str *parts, size_t n,
                           struct iovec *v)
 {
@@ -141,7 +131,7 @@ static ssize_t send_once(struct http_output *o, int socket, const struct str *pa
     size_t count = make_vector(o, parts, n, v);
     struct msghdr m = { .msg_iov = v, .msg_iovlen = (__typeof__(m.msg_iovlen))count };
     union control control;
-    bool with_fds = fds_are_due(o);
+    bool with_fds = o->fds_ && o->fds_->at == o->sent_; /* they are due */
     ssize_t sent;
 
     if (count == 0)

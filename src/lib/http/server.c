@@ -106,8 +106,8 @@ int http_server_listen(struct http_server *s, int fd, struct err *e)
 
 static void want_accepts(struct http_server *s, unsigned want)
 {
-    for (struct link *m = list_first(&s->listeners); m; m = list_after(&s->listeners, m))
-        loop_fd_want(&container_of(m, struct listener, link)->source, want, NULL);
+    LIST_EACH (struct listener, l, &s->listeners, link)
+        loop_fd_want(&l->source, want, NULL);
 }
 
 /* Without a descriptor or memory to accept with, a waiting client would wake the loop for ever. */
@@ -274,20 +274,11 @@ static int take_place_for(struct http_server *s, const struct http_peer *peer,
     return server_take_place(s, &s->callers, &who, ret, e);
 }
 
-/* A client that is turned away learns why if its socket takes it at once. */
-static void turn_away(struct http_server *s, int fd, const struct err *why)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
-
-    answer_error(s, 503, str_from(why->msg), true, &out);
-    (void)!recv(fd, s->input, sizeof(s->input), MSG_DONTWAIT); /* unread, it would be a reset */
-    (void)!send(fd, out.p, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 /* Serves fd, or closes it. */
 static int admit_connection(struct http_server *s, int fd, int net, struct http_connection **ret,
                             struct err *e)
 {
+    AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);
     struct quota_hold place = { 0 };
     struct http_peer peer;
     int r = 0, on = 1;
@@ -302,8 +293,11 @@ static int admit_connection(struct http_server *s, int fd, int net, struct http_
         r = take_place_for(s, &peer, &place, e);
         if (r >= 0 && s->stopping && !peer.is_unix) /* a handler that ran for the place's sake */
             r = err_set(e, ERR_BUSY, "the server stops");
-        if (r < 0)
-            turn_away(s, fd, e);
+        if (r < 0) { /* the client learns why if its socket takes it at once */
+            answer_error(s, 503, str_from(e->msg), true, &out);
+            (void)!recv(fd, s->input, sizeof(s->input), MSG_DONTWAIT); /* else a reset */
+            (void)!send(fd, out.p, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
     }
     if (r >= 0)
         r = connection_open(s, fd, &peer, &place, ret, e);
@@ -312,7 +306,6 @@ static int admit_connection(struct http_server *s, int fd, int net, struct http_
         close(fd);
         return r;
     }
-    s->stats.accepted++;
     return 0;
 }
 
@@ -346,18 +339,11 @@ static bool is_accept_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* The kernel looks for a descriptor before it looks for a client. */
-static bool client_waits(int listener)
-{
-    struct pollfd p = { .fd = listener, .events = POLLIN };
-
-    return poll(&p, 1, 0) > 0;
-}
-
 static void on_http_acceptable(struct loop_fd *source, unsigned events)
 {
     struct listener *l = container_of(source, struct listener, source);
     struct http_server *s = l->server;
+    struct pollfd waits = { .fd = l->fd, .events = POLLIN };
     struct http_connection *c;
     struct err e;
     int why;
@@ -376,7 +362,8 @@ static void on_http_acceptable(struct loop_fd *source, unsigned events)
             continue;
         }
         why = errno;
-        if (why == EAGAIN || (is_accept_shortage(why) && !client_waits(l->fd)))
+        /* The kernel looks for a descriptor before it looks for a client. */
+        if (why == EAGAIN || (is_accept_shortage(why) && poll(&waits, 1, 0) <= 0))
             return;
         if (is_accept_shortage(why) && !server_evict(s)) {
             if (!s->stopping)
@@ -433,27 +420,17 @@ void server_connection_closed(struct http_server *s)
     loop_later(s->loop, &s->stopped, on_server_stopped, NULL);
 }
 
-/* Ends connections that wait for a request. Those that were answered close by themselves. */
-static void cut_waiting(struct list *idle)
-{
-    struct link *next;
-
-    for (struct link *m = list_first(idle); m; m = next) {
-        struct http_connection *c = container_of(m, struct http_connection, idle);
-
-        next = list_after(idle, m);
-        if (c->state == CONNECTION_OPEN && !c->x)
-            connection_cut(c);
-    }
-}
-
 void http_server_stop(struct http_server *s, int64_t deadline, http_stopped_fn *on_stopped)
 {
+    struct list *const idle[] = { &s->callers.idle, &s->strangers.idle };
+
     s->stopping = true;
     s->on_stopped = on_stopped;
     close_listeners(s);
-    cut_waiting(&s->callers.idle);
-    cut_waiting(&s->strangers.idle);
+    for (size_t i = 0; i < COUNT_OF(idle); i++)
+        LIST_EACH_SAFE (struct http_connection, c, idle[i], idle)
+            if (c->state == CONNECTION_OPEN && !c->x) /* answered ones close by themselves */
+                connection_cut(c);
     if (s->n_connections > 0)
         loop_timer_start(s->loop, &s->stop_timer, deadline, on_stop_deadline, NULL);
     else

@@ -97,9 +97,9 @@ void http_server_stop(struct http_server *s, int64_t deadline, http_stopped_fn *
 void http_server_free(struct http_server *s);
 
 struct http_stats {
-    unsigned connections, exchanges;      /* now */
-    uint64_t accepted, requests, refused; /* ever; refused: answered by the server itself */
-    uint64_t evicted, accept_paused;      /* ever */
+    unsigned connections, exchanges; /* now */
+    uint64_t requests, refused;      /* ever; refused: answered by the server itself */
+    uint64_t evicted, accept_paused; /* ever */
     uint64_t turned_away;  /* ever: connections for which their caller, or all, had no room */
     uint64_t out_of_bytes; /* ever: requests and answers that `buffered` had no room for */
     uint64_t strangers, buffered; /* now: unauthenticated connections; bytes */

@@ -47,14 +47,10 @@ static struct str take_sse_line(struct str *text)
     return line;
 }
 
-static bool ends_in_break(struct str s)
-{
-    return s.n > 0 && (s.p[s.n - 1] == '\n' || s.p[s.n - 1] == '\r');
-}
-
 static int add_sse_data(struct buf *out, struct str data)
 {
-    bool open_end = data.n == 0 || ends_in_break(data); /* an empty line is a line too */
+    char last = data.n ? data.p[data.n - 1] : '\n';
+    bool open_end = last == '\n' || last == '\r'; /* an empty line is a line too */
     int r = 0;
 
     while (data.n > 0)

@@ -4,11 +4,6 @@
 #include "base/hex.h"
 #include "base/own.h"
 
-static struct str str_from_offset(struct str s, size_t at)
-{
-    return (struct str){ s.p + at, s.n - at };
-}
-
 struct url url_split(struct str path_and_query)
 {
     struct url u;
@@ -89,11 +84,10 @@ static int add_segment(struct str raw, struct arena *a, struct url_path *p, stru
 int url_path(struct str path, struct arena *a, struct url_path *ret, struct err *e)
 {
     struct url_path p = { 0 };
-    struct str rest;
 
     if (path.n == 0 || path.p[0] != '/')
         return err_set(e, ERR_INVALID, "the path does not start with '/'");
-    for (rest = str_from_offset(path, 1); rest.n > 0;) {
+    for (struct str rest = { path.p + 1, path.n - 1 }; rest.n > 0;) {
         struct str raw, tail = str_cut(rest, '/', &raw);
         int r = add_segment(raw, a, &p, e);
 

@@ -190,25 +190,14 @@ static void on_websocket_timer(struct loop_timer *t)
     start_timer(w, http_loop(w->x), w->config.ping_ns);
 }
 
-static void on_peer_close(struct ws *w, int code)
-{
-    w->code_ = code;
-    ws_close(w, code, (struct str){ 0 });
-    finish_websocket(w);
-}
-
-static void on_violation(struct ws *w)
-{
-    ws_close(w, w->reader_.code, (struct str){ 0 });
-    finish_websocket(w);
-}
-
 /* False when the WebSocket is over. */
 static bool on_frame(struct ws *w, const struct frame_message *m)
 {
     switch (m->op) {
     case FRAME_CLOSE:
-        on_peer_close(w, m->code);
+        w->code_ = m->code;
+        ws_close(w, m->code, (struct str){ 0 });
+        finish_websocket(w);
         return false;
     case FRAME_PING:
         if (!w->closing_)
@@ -241,6 +230,8 @@ static void on_websocket_bytes(struct http_exchange *x, struct str in)
     }
     if (r >= 0 && in.n > 0)
         r = buf_add(&w->rest_, in);
-    if (r < 0)
-        on_violation(w);
+    if (r < 0) {
+        ws_close(w, w->reader_.code, (struct str){ 0 });
+        finish_websocket(w);
+    }
 }
