@@ -22,18 +22,6 @@ static const unsigned char *aead_bytes(struct str s)
     return (const unsigned char *)s.p;
 }
 
-/* The parts of a sealed text. */
-struct sealed_parts {
-    unsigned char *nonce, *tag, *text;
-};
-
-static struct sealed_parts parts_of(char *p)
-{
-    unsigned char *at = (unsigned char *)p;
-
-    return (struct sealed_parts){ at, at + CRYPTO_AEAD_NONCE, at + CRYPTO_AEAD_MORE };
-}
-
 /* Encrypts or decrypts `in` to `out`; *tag is read or written. */
 static int run_cipher(const unsigned char *key, struct str associated, struct str in, bool seal,
                       const unsigned char *nonce, unsigned char *tag, unsigned char *out)
@@ -60,17 +48,18 @@ static int run_cipher(const unsigned char *key, struct str associated, struct st
 int crypto_aead_seal(const unsigned char key[static CRYPTO_AEAD_KEY], struct str associated,
                      struct str plain, struct buf *out, struct err *e)
 {
-    struct sealed_parts p;
+    unsigned char *nonce; /* the tag and the text follow it */
     char *room;
     int r;
 
     if (plain.n > INT32_MAX || buf_room(out, plain.n + CRYPTO_AEAD_MORE, &room) < 0)
         return err_set(e, ERR_TOO_BIG, "a text of %zu bytes is too long to be sealed", plain.n);
-    p = parts_of(room);
-    r = crypto_random(p.nonce, CRYPTO_AEAD_NONCE, e);
+    nonce = (unsigned char *)room;
+    r = crypto_random(nonce, CRYPTO_AEAD_NONCE, e);
     if (r < 0)
         return r;
-    if (run_cipher(key, associated, plain, true, p.nonce, p.tag, p.text) < 0)
+    if (run_cipher(key, associated, plain, true, nonce, nonce + CRYPTO_AEAD_NONCE,
+                   nonce + CRYPTO_AEAD_MORE) < 0)
         return err_set(e, ERR_BUG, "sealing failed");
     buf_grew(out, plain.n + CRYPTO_AEAD_MORE);
     return 0;

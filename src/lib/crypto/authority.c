@@ -101,19 +101,14 @@ static bool add_certificate_extension(X509 *x, X509 *issuer, int kind, const cha
     return good;
 }
 
-static bool set_name(X509_NAME *n, const char *name)
-{
-    return X509_NAME_add_entry_by_txt(n, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
-                                      0) == 1;
-}
-
 /* The common fields of all certificates. Valid from yesterday on, because clocks differ. */
 static bool set_certificate_basics(X509 *x, EVP_PKEY *k, const char *name, int days)
 {
     return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) &&
            X509_gmtime_adj(X509_getm_notBefore(x), -DAY) &&
            X509_gmtime_adj(X509_getm_notAfter(x), (long)days * DAY) && X509_set_pubkey(x, k) == 1 &&
-           set_name(X509_get_subject_name(x), name);
+           X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_UTF8,
+                                      (const unsigned char *)name, -1, -1, 0) == 1;
 }
 
 static bool fill_authority(X509 *x, EVP_PKEY *k, const char *domain)

@@ -82,8 +82,14 @@ static int on_choose_alpn(SSL *s, const unsigned char **out, unsigned char *out_
     return SSL_TLSEXT_ERR_OK;
 }
 
-static void set_up(SSL_CTX *c)
+int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_identity **ret,
+                            struct err *e)
 {
+    SSL_CTX *c = SSL_CTX_new(TLS_server_method());
+    int r = 0;
+
+    if (!c)
+        abort();
     SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
     SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
                                SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -93,17 +99,6 @@ static void set_up(SSL_CTX *c)
     SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(c, on_choose_alpn, NULL);
-}
-
-int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_identity **ret,
-                            struct err *e)
-{
-    SSL_CTX *c = SSL_CTX_new(TLS_server_method());
-    int r = 0;
-
-    if (!c)
-        abort();
-    set_up(c);
     if (!use_chain(c, chain))
         r = err_set(e, ERR_INVALID, "the certificate is none: PEM is expected, the server's first");
     else if (!use_key(c, key))

@@ -36,33 +36,24 @@ static unsigned from_epoll(uint32_t epoll)
     return bits;
 }
 
-/* epoll holds a descriptor exactly while something is wanted of it. */
-static int update_epoll(struct loop_fd *s, unsigned want)
+static int set_want(struct loop_fd *s, unsigned want, struct err *e)
 {
     struct epoll_event ev = { .events = to_epoll(want), .data.ptr = s };
     int op = !s->want ? EPOLL_CTL_ADD : !want ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
 
-    return want == s->want ? 0 : epoll_ctl(s->loop->epoll_, op, s->fd, &ev);
-}
-
-static void list_as_always_ready(struct loop_fd *s, unsigned want)
-{
-    link_leave(&s->always_link_);
-    if (want & (LOOP_READ | LOOP_WRITE))
-        list_append(&s->loop->always_, &s->always_link_);
-}
-
-static int set_want(struct loop_fd *s, unsigned want, struct err *e)
-{
     if (want & ~(unsigned)CAN_WANT)
         return err_set(e, ERR_BUG, "a descriptor source cannot want events 0x%x", want);
-    if (!s->always_ready_ && update_epoll(s, want) < 0) {
+    /* epoll holds a descriptor exactly while something is wanted of it. */
+    if (!s->always_ready_ && want != s->want && epoll_ctl(s->loop->epoll_, op, s->fd, &ev) < 0) {
         if (errno != EPERM)
             return err_sys(e, "watching descriptor %d", s->fd);
         s->always_ready_ = true;
     }
-    if (s->always_ready_)
-        list_as_always_ready(s, want);
+    if (s->always_ready_) {
+        link_leave(&s->always_link_);
+        if (want & (LOOP_READ | LOOP_WRITE))
+            list_append(&s->loop->always_, &s->always_link_);
+    }
     if (s->want != want)
         s->stirred_ = s->loop->batch_;
     s->want = want;
@@ -127,18 +118,8 @@ void loop_fd_collect_(struct loop_fd *s, uint32_t events)
 
 void loop_fd_collect_always_(struct loop *l)
 {
-    for (struct link *m = list_first(&l->always_); m; m = list_after(&l->always_, m)) {
-        struct loop_fd *s = container_of(m, struct loop_fd, always_link_);
-
+    LIST_EACH (struct loop_fd, s, &l->always_, always_link_)
         mark_fd_ready(s, s->want & (LOOP_READ | LOOP_WRITE));
-    }
-}
-
-/* The ready events that the source still wants: earlier callbacks of the batch may have changed it.
- */
-static unsigned is_still_watched(const struct loop_fd *s)
-{
-    return s->want ? s->ready_ & (s->want | UNASKED) : 0;
 }
 
 int loop_fd_run_(struct loop *l)
@@ -147,7 +128,8 @@ int loop_fd_run_(struct loop *l)
 
     for (struct link *m; (m = list_take(&l->ready_));) {
         struct loop_fd *s = container_of(m, struct loop_fd, ready_link_);
-        unsigned events = is_still_watched(s);
+        /* Earlier callbacks of the batch may have changed the wanted events. */
+        unsigned events = s->want ? s->ready_ & (s->want | UNASKED) : 0;
 
         if (!events)
             continue;

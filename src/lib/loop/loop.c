@@ -112,12 +112,6 @@ int loop_run_once(struct loop *l, int64_t timeout, struct err *e)
     return r;
 }
 
-static void finish_deferred(struct loop *l)
-{
-    while (run_later(l) > 0)
-        ;
-}
-
 int loop_run(struct loop *l, struct err *e)
 {
     int r = enter_loop(l, e);
@@ -127,7 +121,8 @@ int loop_run(struct loop *l, struct err *e)
     while (!l->stop_ && r >= 0)
         r = run_loop_batch(l, -1, e);
     if (r >= 0) {
-        finish_deferred(l);
+        while (run_later(l) > 0)
+            ;
         l->stop_ = false;
         r = 0;
     }

@@ -29,14 +29,6 @@ static bool can_wait_for(int signo)
     return sigaddset(&set, signo) == 0 && signo != SIGKILL && signo != SIGSTOP;
 }
 
-static void block_signal(struct loop_signal *s)
-{
-    sigset_t set = set_of(s->signo), old;
-
-    pthread_sigmask(SIG_BLOCK, &set, &old);
-    s->was_blocked_ = sigismember(&old, s->signo) == 1;
-}
-
 static void unblock_signal(struct loop_signal *s)
 {
     sigset_t set = set_of(s->signo);
@@ -73,6 +65,7 @@ static int open_signalfd(struct loop_signal *s, struct err *e)
 int loop_signal_start(struct loop *l, struct loop_signal *s, int signo, loop_signal_fn *call,
                       struct err *e)
 {
+    sigset_t set, old;
     int r;
 
     if (!can_wait_for(signo))
@@ -80,7 +73,9 @@ int loop_signal_start(struct loop *l, struct loop_signal *s, int signo, loop_sig
     if (s->on_ || (l->signals_ & signal_bit(signo)))
         return err_set(e, ERR_CONFLICT, "signal %d already has a source", signo);
     *s = (struct loop_signal){ .loop = l, .signo = signo, .call_ = call };
-    block_signal(s); /* before the descriptor is there: none may slip through in between */
+    set = set_of(signo);
+    pthread_sigmask(SIG_BLOCK, &set, &old); /* first: none may slip through before the descriptor */
+    s->was_blocked_ = sigismember(&old, signo) == 1;
     r = open_signalfd(s, e);
     if (r < 0) {
         unblock_signal(s);

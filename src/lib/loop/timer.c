@@ -6,17 +6,12 @@
 /* The timers form a pairing heap: every timer is due no earlier than its parent, l->timers_ is the
  * root. Its members are its storage, so it cannot run out of memory. */
 
-static bool is_timer_before(const struct loop_timer *a, const struct loop_timer *b)
-{
-    return a->deadline != b->deadline ? a->deadline < b->deadline : a->number_ < b->number_;
-}
-
 /* One heap out of two; each is a root without siblings, or NULL. */
 static struct loop_timer *meld_heaps(struct loop_timer *a, struct loop_timer *b)
 {
     if (!a || !b)
         return a ? a : b;
-    if (is_timer_before(b, a)) {
+    if (b->deadline != a->deadline ? b->deadline < a->deadline : b->number_ < a->number_) {
         struct loop_timer *swap = a;
 
         a = b;
@@ -60,17 +55,6 @@ static struct loop_timer *meld_chain(struct loop_timer *chain)
     return root;
 }
 
-/* Takes t, with all below it, out of the children of its parent. */
-static void cut_subtree(struct loop_timer *t)
-{
-    if (t->prev_->child_ == t)
-        t->prev_->child_ = t->next_;
-    else
-        t->prev_->next_ = t->next_;
-    if (t->next_)
-        t->next_->prev_ = t->prev_;
-}
-
 static void heap_remove(struct loop *l, struct loop_timer *t)
 {
     struct loop_timer *below = meld_chain(t->child_);
@@ -78,7 +62,12 @@ static void heap_remove(struct loop *l, struct loop_timer *t)
     if (t == l->timers_) {
         l->timers_ = below;
     } else {
-        cut_subtree(t);
+        if (t->prev_->child_ == t) /* the parent */
+            t->prev_->child_ = t->next_;
+        else
+            t->prev_->next_ = t->next_;
+        if (t->next_)
+            t->next_->prev_ = t->prev_;
         l->timers_ = meld_heaps(l->timers_, below);
     }
     t->child_ = t->next_ = t->prev_ = NULL;

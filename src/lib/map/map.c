@@ -9,18 +9,13 @@
 enum { FIRST_SIZE = 64 };
 
 /* FNV-1a. Most ids are random, but for their prefix. */
-static size_t hash_id(struct str id)
+static struct map_entry **map_slot(const struct map *x, struct str id)
 {
     uint64_t h = UINT64_C(14695981039346656037);
 
     for (size_t i = 0; i < id.n; i++)
         h = (h ^ (unsigned char)id.p[i]) * UINT64_C(1099511628211);
-    return (size_t)(h ^ h >> 32);
-}
-
-static struct map_entry **map_slot(const struct map *x, struct str id)
-{
-    return &x->slots_[hash_id(id) & (x->size_ - 1)];
+    return &x->slots_[(size_t)(h ^ h >> 32) & (x->size_ - 1)];
 }
 
 void map_done(struct map *x)

@@ -15,23 +15,18 @@ static bool has_metric(const struct metric_set *s, const char *name)
     return false;
 }
 
-static bool is_registered(struct metrics *m, const char *name)
-{
-    for (struct link *l = list_first(&m->sets_); l; l = list_after(&m->sets_, l))
-        if (has_metric(container_of(l, struct metric_set, link_), name))
-            return true;
-    return false;
-}
-
 static int check_table(struct metrics *m, const struct metric *table, size_t count, struct err *e)
 {
     for (size_t i = 0; i < count; i++) {
         struct metric_set before = { .table = table, .count = i };
+        bool twice = has_metric(&before, table[i].name);
         int r = metric_check(&table[i], e);
 
         if (r < 0)
             return r;
-        if (is_registered(m, table[i].name) || has_metric(&before, table[i].name))
+        LIST_EACH (struct metric_set, s, &m->sets_, link_)
+            twice |= has_metric(s, table[i].name);
+        if (twice)
             return err_set(e, ERR_CONFLICT, "metric %s is registered already", table[i].name);
     }
     return 0;
@@ -151,12 +146,6 @@ double metric_get(const struct metric_set *s, size_t metric, struct metric_at at
     return cell ? *cell : 0;
 }
 
-/* Doubles hold whole numbers exactly up to 2^53, and 17 digits hold any double. */
-static int write_metric_number(struct buf *out, double value)
-{
-    return buf_addf(out, fabs(value) < 0x1p53 && value == trunc(value) ? "%.0f" : "%.17g", value);
-}
-
 static int write_metric_line(struct buf *out, const struct metric *m, const char *ending,
                              size_t series, const char *le, double value)
 {
@@ -173,7 +162,9 @@ static int write_metric_line(struct buf *out, const struct metric *m, const char
     if (le && buf_addf(out, "%sle=\"%s\"", before, le) < 0)
         return -ERR_TOO_BIG;
     if (buf_add(out, le || *before == ',' ? STR("} ") : STR(" ")) < 0 ||
-        write_metric_number(out, value) < 0 || buf_add_c(out, '\n') < 0)
+        /* Doubles hold whole numbers exactly up to 2^53, and 17 digits hold any double. */
+        buf_addf(out, fabs(value) < 0x1p53 && value == trunc(value) ? "%.0f\n" : "%.17g\n", value) <
+            0)
         return -ERR_TOO_BIG;
     return 0;
 }
@@ -213,17 +204,6 @@ static int write_metric(struct buf *out, const struct metric *m, const double *c
     return r;
 }
 
-static int write_set(struct buf *out, struct metric_set *s)
-{
-    int r = 0;
-
-    if (s->refresh)
-        s->refresh(s);
-    for (size_t i = 0; i < s->count && r >= 0; i++)
-        r = write_metric(out, &s->table[i], s->cells_[i]);
-    return r;
-}
-
 int metrics_write(struct metrics *m, struct buf *out)
 {
     static const struct metric bad = {
@@ -234,8 +214,12 @@ int metrics_write(struct metrics *m, struct buf *out)
     size_t before = out->n;
     int r = 0;
 
-    for (struct link *l = list_first(&m->sets_); l && r >= 0; l = list_after(&m->sets_, l))
-        r = write_set(out, container_of(l, struct metric_set, link_));
+    LIST_EACH (struct metric_set, s, &m->sets_, link_) {
+        if (r >= 0 && s->refresh)
+            s->refresh(s);
+        for (size_t i = 0; i < s->count && r >= 0; i++)
+            r = write_metric(out, &s->table[i], s->cells_[i]);
+    }
     if (r >= 0)
         r = write_metric(out, &bad, &m->bad_updates_);
     if (r < 0) {
@@ -258,15 +242,6 @@ static bool is_unescaped_text(const char *s)
     return s && *s && !strpbrk(s, "\"\\\n") && str_is_utf8(str_from(s));
 }
 
-static bool has_duplicate(const struct metric_label *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(l->values[i], l->values[j]) == 0)
-                return true;
-    return false;
-}
-
 static int check_metric_label(const struct metric *m, const struct metric_label *l, struct err *e)
 {
     if (!is_metric_name(l->name) || strcmp(l->name, "le") == 0 || l->count == 0)
@@ -276,8 +251,11 @@ static int check_metric_label(const struct metric *m, const struct metric_label 
             return err_set(e, ERR_BUG,
                            "metric %s: value %zu of label %s is empty or needs escaping", m->name,
                            i, l->name);
-    if (has_duplicate(l))
-        return err_set(e, ERR_BUG, "metric %s: label %s has a value twice", m->name, l->name);
+    for (size_t i = 0; i < l->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(l->values[i], l->values[j]) == 0)
+                return err_set(e, ERR_BUG, "metric %s: label %s has a value twice", m->name,
+                               l->name);
     return 0;
 }
 

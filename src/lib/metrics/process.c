@@ -49,27 +49,6 @@ static bool read_number_word(const char *text, size_t which, uint64_t *ret)
     return str_to_u64(word, ret);
 }
 
-static void refresh_memory(struct metric_set *s)
-{
-    uint64_t pages;
-    char text[256];
-
-    read_own_proc_file("/proc/self/statm", text, sizeof text);
-    if (read_number_word(text, 1, &pages))
-        metric_set_to(s, RESIDENT_BYTES, METRIC_ALONE,
-                      (double)pages * (double)sysconf(_SC_PAGESIZE));
-}
-
-static void refresh_cpu(struct metric_set *s)
-{
-    struct rusage u;
-
-    if (getrusage(RUSAGE_SELF, &u) == 0)
-        metric_raise_to(s, CPU_SECONDS, METRIC_ALONE,
-                        (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-                            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
-}
-
 /* Without ".", ".." and the descriptor that reads them. */
 static void refresh_descriptors(struct metric_set *s)
 {
@@ -89,8 +68,18 @@ static void refresh_descriptors(struct metric_set *s)
 
 static void refresh_process_metrics(struct metric_set *s)
 {
-    refresh_memory(s);
-    refresh_cpu(s);
+    struct rusage u;
+    uint64_t pages;
+    char text[256];
+
+    read_own_proc_file("/proc/self/statm", text, sizeof text);
+    if (read_number_word(text, 1, &pages))
+        metric_set_to(s, RESIDENT_BYTES, METRIC_ALONE,
+                      (double)pages * (double)sysconf(_SC_PAGESIZE));
+    if (getrusage(RUSAGE_SELF, &u) == 0)
+        metric_raise_to(s, CPU_SECONDS, METRIC_ALONE,
+                        (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
     refresh_descriptors(s);
 }
 

@@ -53,18 +53,12 @@ static const char *const names[] = {
 
 enum { CAP_COUNT = sizeof names / sizeof names[0], CAP_KERNEL_MAX = 63 };
 
-static int get_caps(struct __user_cap_data_struct data[2])
-{
-    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-
-    return (int)syscall(SYS_capget, &head, data);
-}
-
 uint64_t caps_permitted(void)
 {
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
     struct __user_cap_data_struct data[2];
 
-    if (get_caps(data) < 0)
+    if (syscall(SYS_capget, &head, data) < 0)
         return 0;
     return (uint64_t)data[1].permitted << 32 | data[0].permitted;
 }

@@ -177,15 +177,6 @@ static int allow_programs(int ruleset, struct err *e)
     return 0;
 }
 
-static int allow_dirs(int ruleset, const struct confine *c, uint64_t fill, struct err *e)
-{
-    int r = allow_beneath(ruleset, c->dir, fill | (c->nodes ? (uint64_t)ACCESS_NODES : 0), e);
-
-    for (size_t i = 0; i < c->n_readable && r >= 0; i++)
-        r = allow_beneath(ruleset, c->readable[i], ACCESS_READ, e);
-    return r;
-}
-
 static int set_landlock(const struct confine *c, struct err *e)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -200,7 +191,11 @@ static int set_landlock(const struct confine *c, struct err *e)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
     if (ruleset < 0)
         return err_sys(e, "making a Landlock ruleset");
-    r = c->dir < 0 ? allow_programs(ruleset, e) : allow_dirs(ruleset, c, fill, e);
+    r = c->dir < 0
+            ? allow_programs(ruleset, e)
+            : allow_beneath(ruleset, c->dir, fill | (c->nodes ? (uint64_t)ACCESS_NODES : 0), e);
+    for (size_t i = 0; c->dir >= 0 && i < c->n_readable && r >= 0; i++)
+        r = allow_beneath(ruleset, c->readable[i], ACCESS_READ, e);
     if (r >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         r = err_sys(e, "entering the Landlock ruleset");
     return r;

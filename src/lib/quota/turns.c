@@ -54,18 +54,6 @@ static struct turns_line *find_line(struct quota_share *part)
     return m ? container_of(m, struct turns_line, in_share) : NULL;
 }
 
-static struct turns_caller *join_caller(struct turns *t, const struct quota_hold *h)
-{
-    struct turns_caller *c = find_caller(&t->waiting, str_from(h->share->key));
-
-    if (c)
-        return c;
-    c = new0(sizeof *c);
-    list_append(&h->share->all, &c->in_share);
-    list_append(&t->callers_, &c->in_all);
-    return c;
-}
-
 static struct turns_line *join_line(struct turns_caller *c, struct quota_share *part)
 {
     struct turns_line *line = part ? find_line(part) : c->plain;
@@ -206,6 +194,7 @@ int turns_join(struct turns *t, struct turn *turn, const struct quota_who *who, 
                turn_fn *start, struct err *e)
 {
     struct quota_hold h = { 0 };
+    struct turns_caller *c;
     int r = 0;
 
     if (must)
@@ -215,33 +204,37 @@ int turns_join(struct turns *t, struct turn *turn, const struct quota_who *who, 
     if (r < 0)
         return r;
     *turn = (struct turn){ .start_ = start, .waits_ = h };
-    turn->line_ = join_line(join_caller(t, &h), h.parts[0]);
+    c = find_caller(&t->waiting, str_from(h.share->key));
+    if (!c) {
+        c = new0(sizeof *c);
+        list_append(&h.share->all, &c->in_share);
+        list_append(&t->callers_, &c->in_all);
+    }
+    turn->line_ = join_line(c, h.parts[0]);
     list_append(&turn->line_->turns, &turn->link_);
     enter_ring(t, turn->line_->caller, h.privileged); /* its other lines may all be parked */
     loop_later(t->loop, &t->later_, on_serve, NULL);
     return 0;
 }
 
-/* A caller and a part of it have released a place: lines that were at their limit become ready. */
-static void make_lines_ready(struct turns *t, const struct quota_hold *h)
-{
-    struct turns_caller *c = find_caller(&t->waiting, str_from(h->share->key));
-    struct turns_line *line =
-        h->parts[0] ? find_line(quota_find(&t->waiting, str_from(h->parts[0]->key))) : NULL;
-
-    if (line && !link_joined(&line->in_ready))
-        list_append(&line->caller->ready, &line->in_ready);
-    if (c)
-        enter_ring(t, c, h->privileged);
-}
-
 void turns_leave(struct turns *t, struct turn *turn)
 {
+    const struct quota_hold *h;
+    struct turns_caller *c;
+    struct turns_line *line;
+
     if (turn->line_)
         remove_turn(turn);
     if (!turn->place_.share)
         return;
-    make_lines_ready(t, &turn->place_);
+    /* The caller and a part of it release a place: lines that were at their limit become ready. */
+    h = &turn->place_;
+    c = find_caller(&t->waiting, str_from(h->share->key));
+    line = h->parts[0] ? find_line(quota_find(&t->waiting, str_from(h->parts[0]->key))) : NULL;
+    if (line && !link_joined(&line->in_ready))
+        list_append(&line->caller->ready, &line->in_ready);
+    if (c)
+        enter_ring(t, c, h->privileged);
     quota_drop(&turn->place_);
     loop_later(t->loop, &t->later_, on_serve, NULL);
 }

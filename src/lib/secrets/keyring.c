@@ -188,25 +188,20 @@ int keyring_new(struct keyring **ret, struct err *e)
     return 0;
 }
 
-static int make_key_file(int dir, const char *name, struct err *e)
-{
-    AUTO(keyring_freep_) struct keyring *k = NULL;
-    AUTO(wipe_buf) struct buf text = BUF_INIT(KEYRING_TEXT_MAX);
-    int r = keyring_new(&k, e);
-
-    if (r >= 0)
-        r = keyring_write(k, &text);
-    return r < 0 ? r : replace_key_file(dir, name, buf_str(&text), true, e);
-}
-
 int keyring_open(int dir, const char *name, struct keyring **ret, struct err *e)
 {
     AUTO(wipe_buf) struct buf text = BUF_INIT(2 * KEYRING_TEXT_MAX);
+    AUTO(wipe_buf) struct buf made = BUF_INIT(KEYRING_TEXT_MAX);
+    AUTO(keyring_freep_) struct keyring *first = NULL;
     struct keyring *k = NULL;
     int r = read_key_file(dir, name, &text, e);
 
     if (r == -(int)ERR_NOT_FOUND) {
-        r = make_key_file(dir, name, e);
+        r = keyring_new(&first, e);
+        if (r >= 0)
+            r = keyring_write(first, &made);
+        if (r >= 0)
+            r = replace_key_file(dir, name, buf_str(&made), true, e);
         if (r >= 0)
             r = read_key_file(dir, name, &text, e);
     }

@@ -42,17 +42,6 @@ struct ssh_kit {
 
 /* --- one file --- */
 
-static struct stamp stamp_of(const struct stat *st)
-{
-    return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_ctim };
-}
-
-static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
-{
-    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 static int add_kit_file(struct ssh_kit *k, size_t at, struct str path, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
@@ -68,7 +57,7 @@ static int add_kit_file(struct ssh_kit *k, size_t at, struct str path, struct er
     r = sealed_copy(fd, text, FILE_MAX, &k->fds[at], e);
     if (r < 0)
         return r;
-    k->stamps[at] = stamp_of(&st);
+    k->stamps[at] = (struct stamp){ st.st_dev, st.st_ino, st.st_size, st.st_ctim };
     k->paths[at] = strdup(text);
     if (!k->paths[at])
         abort();
@@ -115,14 +104,6 @@ static struct str library_base_name(struct str path)
     return path;
 }
 
-static bool has_library(const struct ssh_kit *k, struct str name)
-{
-    for (size_t i = 0; i < k->n; i++)
-        if (k->paths[i] && str_eq(library_base_name(str_from(k->paths[i])), name))
-            return true;
-    return false;
-}
-
 static bool find_library(struct str cache, struct str name, char ret[static PATH_MAX])
 {
     struct str path;
@@ -142,10 +123,13 @@ static int add_libraries(struct ssh_kit *k, const struct elf_needs *needs, struc
 {
     for (size_t i = 0; i < needs->n; i++) {
         struct str name = needs->needed[i];
+        bool known = false;
         char path[PATH_MAX];
         int r;
 
-        if (has_library(k, name))
+        for (size_t n = 0; n < k->n; n++)
+            known |= k->paths[n] && str_eq(library_base_name(str_from(k->paths[n])), name);
+        if (known)
             continue;
         if (!find_library(cache, name, path))
             return err_set(e, ERR_UNSUPPORTED, SERVER " needs " STR_FMT ", which is not there",
@@ -193,16 +177,6 @@ static int add_all(struct ssh_kit *k, struct err *e)
 
 /* --- all of it --- */
 
-static struct ssh_kit *kit_new(void)
-{
-    struct ssh_kit *k = new0(sizeof *k);
-
-    for (size_t i = 0; i < SSH_KIT_FILES_MAX; i++)
-        k->fds[i] = -1;
-    k->n = SSH_KIT_LIBRARIES;
-    return k;
-}
-
 void ssh_kit_free(struct ssh_kit *k)
 {
     if (!k)
@@ -234,9 +208,12 @@ static int check_machine(struct err *e)
 
 int ssh_kit_make(struct ssh_kit **ret, struct err *e)
 {
-    AUTO(kit_freep) struct ssh_kit *k = kit_new();
+    AUTO(kit_freep) struct ssh_kit *k = new0(sizeof *k);
     int r = check_machine(e);
 
+    for (size_t i = 0; i < SSH_KIT_FILES_MAX; i++)
+        k->fds[i] = -1;
+    k->n = SSH_KIT_LIBRARIES;
     if (r >= 0)
         r = add_kit_file(k, SSH_KIT_SERVER, STR(SERVER), e);
     if (r >= 0)
@@ -252,15 +229,15 @@ int ssh_kit_make(struct ssh_kit **ret, struct err *e)
 bool ssh_kit_fresh(const struct ssh_kit *k)
 {
     for (size_t i = 0; i < k->n; i++) {
-        struct stamp now;
+        const struct stamp *was = &k->stamps[i];
         struct stat st;
 
         if (!k->paths[i])
             continue;
         if (stat(k->paths[i], &st) < 0)
             return false;
-        now = stamp_of(&st);
-        if (!is_same_stamp(&now, &k->stamps[i]))
+        if (st.st_dev != was->dev || st.st_ino != was->ino || st.st_size != was->size ||
+            st.st_ctim.tv_sec != was->changed.tv_sec || st.st_ctim.tv_nsec != was->changed.tv_nsec)
             return false;
     }
     return true;

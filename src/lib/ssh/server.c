@@ -91,14 +91,6 @@ static const char *library_list(const struct ssh_start *start, struct arena *a)
     return arena_dup(a, (struct str){ text, at });
 }
 
-static const char *make_setting(const char *name, const char *value, struct arena *a)
-{
-    char text[SETTING_TEXT];
-
-    snprintf(text, sizeof text, "%s=%s", name, value);
-    return arena_dup(a, str_from(text));
-}
-
 static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_start *ret)
 {
     const char *before[] = {
@@ -115,6 +107,7 @@ static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_st
         "-f",
         "none",
     };
+    char text[SETTING_TEXT];
     size_t n = 0;
 
     ret->argv =
@@ -125,8 +118,9 @@ static int fill_words(const struct ssh_server *s, struct arena *a, struct ssh_st
         if (!(ret->argv[n++] = before[i]))
             return -(int)ERR_TOO_BIG;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        snprintf(text, sizeof text, "%s=%s", settings[i].name, settings[i].value);
         ret->argv[n++] = "-o";
-        if (!(ret->argv[n++] = make_setting(settings[i].name, settings[i].value, a)))
+        if (!(ret->argv[n++] = arena_dup(a, str_from(text))))
             return -(int)ERR_TOO_BIG;
     }
     ret->argv[n++] = "-o";

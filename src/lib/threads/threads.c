@@ -20,29 +20,24 @@ static void enqueue_locked(struct thread_pool *w, struct thread_job *j)
     pthread_cond_signal(&w->some_);
 }
 
-/* The job at the head of the lane has ended; the next may be taken. */
-static void advance_lane_locked(struct thread_pool *w, struct thread_lane *lane)
-{
-    struct thread_job *next = job_of(list_take(&lane->behind_));
-
-    lane->busy_ = next != NULL;
-    if (next)
-        enqueue_locked(w, next);
-}
-
 /* The job has left its list; its done callback is due. */
 static void end_locked(struct thread_pool *w, struct thread_job *j, enum work_end end)
 {
     bool first = !list_first(&w->ended_);
     bool head = j->state_ != THREAD_BEHIND_;
+    struct thread_job *next;
 
     j->state_ = THREAD_ENDED_;
     j->end_ = end;
     list_append(&w->ended_, &j->link_);
     if (first)
         loop_wake_post(&w->wake_);
-    if (j->lane_ && head)
-        advance_lane_locked(w, j->lane_);
+    if (j->lane_ && head) { /* the next of its lane may be taken */
+        next = job_of(list_take(&j->lane_->behind_));
+        j->lane_->busy_ = next != NULL;
+        if (next)
+            enqueue_locked(w, next);
+    }
 }
 
 /* Each cancelled head brings the next job of its lane into the queue, so this reaches them all but
@@ -147,8 +142,10 @@ int thread_pool_init(struct thread_pool *w, struct loop *l, unsigned threads, si
     return r;
 }
 
-static void quit_threads(struct thread_pool *w)
+void thread_pool_done(struct thread_pool *w)
 {
+    if (!w || !w->max_)
+        return;
     w->closing_ = true;
     pthread_mutex_lock(&w->lock_);
     w->quit_ = true;
@@ -157,13 +154,6 @@ static void quit_threads(struct thread_pool *w)
     pthread_mutex_unlock(&w->lock_);
     while (w->thread_count_ > 0)
         pthread_join(w->threads_[--w->thread_count_], NULL);
-}
-
-void thread_pool_done(struct thread_pool *w)
-{
-    if (!w || !w->max_)
-        return;
-    quit_threads(w);
     deliver_ended(w);
     loop_wake_stop(&w->wake_);
     pthread_cond_destroy(&w->some_);
@@ -184,28 +174,22 @@ static void place_locked(struct thread_pool *w, struct thread_job *j)
     enqueue_locked(w, j);
 }
 
-/* Places the job unless the pool is full. */
-static bool try_place_job(struct thread_pool *w, struct thread_job *j)
-{
-    bool room;
-
-    pthread_mutex_lock(&w->lock_);
-    room = w->waiting_ < w->max_;
-    if (room)
-        place_locked(w, j);
-    pthread_mutex_unlock(&w->lock_);
-    return room;
-}
-
 int thread_submit(struct thread_pool *w, struct thread_job *j, struct thread_lane *lane,
                   thread_run_fn *run, thread_done_fn *done, struct err *e)
 {
+    bool room;
+
     if (j->pool_)
         return err_set(e, ERR_CONFLICT, "the job is already submitted");
     if (w->closing_)
         return err_set(e, ERR_CONFLICT, "the work pool is closing");
     *j = (struct thread_job){ .pool_ = w, .lane_ = lane, .run_ = run, .done_ = done };
-    if (!try_place_job(w, j)) {
+    pthread_mutex_lock(&w->lock_);
+    room = w->waiting_ < w->max_;
+    if (room)
+        place_locked(w, j);
+    pthread_mutex_unlock(&w->lock_);
+    if (!room) {
         *j = (struct thread_job){ 0 };
         return err_set(e, ERR_BUSY, "too many jobs wait for a thread");
     }
