@@ -79,12 +79,6 @@ static bool is_below_root(struct str s)
     return s.n > 1 && word_path(s);
 }
 
-/* It is passed to ssh as an argument. */
-static bool is_destination(struct str s)
-{
-    return is_printable(s) && s.p[0] != '-';
-}
-
 /* Rules for texts and lists of texts. */
 static bool is_local_place(struct str s)
 {
@@ -270,7 +264,8 @@ static int check_hosts(const struct config_checker *k)
         if (host_known(k->c, hosts[i].name, i))
             return fail_config(k, field, "the host name '%s' is already in use", hosts[i].name);
         snprintf(field, sizeof field, "hosts[%zu].address", i);
-        if (!is_destination(str_from(hosts[i].address)))
+        /* It is passed to ssh as an argument. */
+        if (!is_printable(str_from(hosts[i].address)) || hosts[i].address[0] == '-')
             return fail_config(k, field, "must be a destination for ssh, such as user@build1");
     }
     if (k->c->host && !host_known(k->c, k->c->host, k->c->hosts.n))
@@ -279,12 +274,11 @@ static int check_hosts(const struct config_checker *k)
 }
 
 /* At most one hook may be configured for a step. */
-static int check_step(const struct config_checker *k, const char *name, const struct config_step *s)
+static int check_step(const struct config_checker *k, const char *field,
+                      const struct config_step *s)
 {
-    char field[64];
     int many = (s->command.n > 0) + (s->mcp.command.n > 0) + !!s->mcp.url;
 
-    snprintf(field, sizeof field, "scan.%s", name);
     if (many > 1)
         return fail_config(k, field, "set only one of command, mcp.command and mcp.url");
     if (s->mcp.tool && !s->mcp.url && !s->mcp.command.n)
@@ -297,9 +291,9 @@ static int check_step(const struct config_checker *k, const char *name, const st
 
 static int check_steps(const struct config_checker *k)
 {
-    int r = check_step(k, "preflight", &k->c->scan.preflight);
+    int r = check_step(k, "scan.preflight", &k->c->scan.preflight);
 
-    return r < 0 ? r : check_step(k, "postflight", &k->c->scan.postflight);
+    return r < 0 ? r : check_step(k, "scan.postflight", &k->c->scan.postflight);
 }
 
 static int check_image_registry(const struct config_checker *k, const struct config_registry *r,

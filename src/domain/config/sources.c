@@ -64,14 +64,6 @@ static int wrap_file(struct err *e, int r, const char *path)
     return err_wrap(e, r, "%s%s", n > SHOWN ? "…" : "", n > SHOWN ? path + n - SHOWN : path);
 }
 
-static bool is_daemons_own(struct str key)
-{
-    for (size_t i = 0; i < COUNT_OF(daemons_own); i++)
-        if (str_eq(key, str_from(daemons_own[i])))
-            return true;
-    return false;
-}
-
 static int without_daemons_own(const struct json **document, struct arena *a, struct err *e)
 {
     struct json *all = arena_alloc(a, sizeof *all);
@@ -82,9 +74,14 @@ static int without_daemons_own(const struct json **document, struct arena *a, st
     *all = **document;
     all->list.p = members;
     all->list.n = 0;
-    for (const struct json *m = json_first(*document); m != json_end(*document); m++)
-        if (!is_daemons_own(m->key))
+    for (const struct json *m = json_first(*document); m != json_end(*document); m++) {
+        bool own = false;
+
+        for (size_t i = 0; i < COUNT_OF(daemons_own); i++)
+            own |= str_eq(m->key, str_from(daemons_own[i]));
+        if (!own)
             members[all->list.n++] = *m;
+    }
     *document = all;
     return 0;
 }
@@ -235,25 +232,17 @@ int sources_load(struct sources *s, struct config *ret, struct arena *a, struct 
     return 0;
 }
 
-static const char *overriding_variable(const char *field)
-{
-    for (size_t i = 0; i < COUNT_OF(overrides); i++)
-        if (strcmp(overrides[i].field, field) == 0 && override_value(&overrides[i]))
-            return overrides[i].variable;
-    return NULL;
-}
-
 int sources_fail(const struct sources *s, const char *field, struct err *e, const char *fmt, ...)
 {
-    const char *variable = overriding_variable(field);
     char reason[sizeof e->msg];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(reason, sizeof reason, fmt, ap);
     va_end(ap);
-    if (variable)
-        return err_set(e, ERR_INVALID, "%s: %s", variable, reason);
+    for (size_t i = 0; i < COUNT_OF(overrides); i++)
+        if (strcmp(overrides[i].field, field) == 0 && override_value(&overrides[i]))
+            return err_set(e, ERR_INVALID, "%s: %s", overrides[i].variable, reason);
     for (size_t i = s->n; i-- > 0;) {
         const struct config_source *file = &s->files[i];
         bool whole = false;

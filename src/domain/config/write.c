@@ -16,22 +16,13 @@ static int write_json(const struct config *c, enum json_style style, struct buf 
     return json_writer_finish(&w, e);
 }
 
-/* Writes a value on one line: JSON is valid YAML. */
-static int write_yaml_value(struct buf *out, const struct json *v, struct err *e)
-{
-    struct json_writer w;
-
-    json_writer_init(&w, out, JSON_COMPACT);
-    json_put_tree(&w, v);
-    return json_writer_finish(&w, e);
-}
-
 static int write_yaml_fields(struct buf *out, const struct json *object,
                              const struct json_field *fields, size_t n, int indent, struct err *e);
 
 static int write_yaml_field(struct buf *out, const struct json *v, const struct json_field *f,
                             int indent, struct err *e)
 {
+    struct json_writer w;
     int r;
 
     if (f->doc)
@@ -45,7 +36,9 @@ static int write_yaml_field(struct buf *out, const struct json *v, const struct 
         return write_yaml_fields(out, v, f->fields, f->field_count, indent + 2, e);
     }
     buf_addf(out, "%*s%s: ", indent, "", f->name);
-    r = write_yaml_value(out, v, e);
+    json_writer_init(&w, out, JSON_COMPACT); /* on one line: JSON is valid YAML */
+    json_put_tree(&w, v);
+    r = json_writer_finish(&w, e);
     if (r >= 0)
         buf_add_c(out, '\n');
     return r;

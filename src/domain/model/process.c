@@ -68,23 +68,19 @@ int process_request_check(const struct process_request *q, struct err *e)
     return 0;
 }
 
-static char *write_variable(const struct json_pair *v, struct arena *a)
-{
-    size_t n = strlen(v->key) + strlen(v->value) + 2;
-    char *text = arena_alloc(a, n);
-
-    if (text)
-        snprintf(text, n, "%s=%s", v->key, v->value);
-    return text;
-}
-
 const char **process_variables(const struct json_map *env, struct arena *a)
 {
     const char **list = arena_array(a, env->n + 1, sizeof *list);
 
-    for (size_t i = 0; list && i < env->n; i++)
-        if (!(list[i] = write_variable(&env->p[i], a)))
+    for (size_t i = 0; list && i < env->n; i++) {
+        size_t n = strlen(env->p[i].key) + strlen(env->p[i].value) + 2;
+        char *text = arena_alloc(a, n);
+
+        if (!text)
             return NULL;
+        snprintf(text, n, "%s=%s", env->p[i].key, env->p[i].value);
+        list[i] = text;
+    }
     return list;
 }
 

@@ -102,11 +102,6 @@ const struct json_field create_request_fields[] = {
 };
 const size_t create_request_field_count = COUNT_OF(create_request_fields);
 
-static bool is_label_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("._/-", c);
-}
-
 bool label_is_reserved(const char *key)
 {
     return strcmp(key, LABEL_PEER) == 0;
@@ -117,7 +112,7 @@ int label_check(struct str key, struct str value, struct err *e)
     if (key.n == 0 || key.n > 63)
         return err_set(e, ERR_INVALID, "labels: names must have 1 to 63 characters");
     for (size_t i = 0; i < key.n; i++)
-        if (!key.p[i] || !is_label_char(key.p[i]))
+        if (!key.p[i] || !strchr("abcdefghijklmnopqrstuvwxyz0123456789._/-", key.p[i]))
             return err_set(e, ERR_INVALID,
                            "labels: '" STR_FMT "': label names must consist of a-z 0-9 . _ / -",
                            STR_ARG(key));
@@ -128,15 +123,6 @@ int label_check(struct str key, struct str value, struct err *e)
         if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
             return err_set(e, ERR_INVALID, "labels." STR_FMT ": contains a control character",
                            STR_ARG(key));
-    return 0;
-}
-
-static int env_check(const struct json_map *env, struct err *e)
-{
-    for (size_t i = 0; i < env->n; i++)
-        if (!env->p[i].key[0] || strchr(env->p[i].key, '='))
-            return err_set(e, ERR_INVALID, "env: '%.60s' is not a valid variable name",
-                           env->p[i].key);
     return 0;
 }
 
@@ -218,24 +204,22 @@ static int add_hosts(struct create_request *q, const struct json_strs *hosts, st
     return 0;
 }
 
-static int settle_network(struct create_request *q, struct arena *a, struct err *e)
+int create_request_check(struct create_request *q, struct arena *a, struct err *e)
 {
     const struct json *asked = q->capabilities.network_asked;
     struct json_strs hosts = { NULL, 0 };
-    int r = network_read(asked, &q->capabilities.network, &hosts, a, e);
+    int r;
 
+    for (size_t i = 0; i < q->env.n; i++)
+        if (!q->env.p[i].key[0] || strchr(q->env.p[i].key, '='))
+            return err_set(e, ERR_INVALID, "env: '%.60s' is not a valid variable name",
+                           q->env.p[i].key);
+    r = network_read(asked, &q->capabilities.network, &hosts, a, e);
     if (r < 0)
         return err_wrap(e, r, "capabilities");
     q->capabilities.network_given = asked && asked->type != JSON_NULL;
-    return hosts.n ? add_hosts(q, &hosts, a, e) : 0;
-}
-
-int create_request_check(struct create_request *q, struct arena *a, struct err *e)
-{
-    int r = env_check(&q->env, e);
-
-    if (r >= 0)
-        r = settle_network(q, a, e);
+    if (hosts.n)
+        r = add_hosts(q, &hosts, a, e);
     for (size_t i = 0; r >= 0 && i < q->labels.n; i++)
         r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), e);
     for (size_t i = 0; r >= 0 && i < q->inputs.n; i++)

@@ -99,12 +99,6 @@ int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, st
     return 0;
 }
 
-static void write_config_member(struct json_writer *w, const char *key, const char *value)
-{
-    json_key(w, str_from(key));
-    json_put_str(w, str_from(value));
-}
-
 int oci_config_write(const char *diff_id, struct buf *out, struct err *e)
 {
     struct oci_platform here = oci_platform_here();
@@ -112,18 +106,15 @@ int oci_config_write(const char *diff_id, struct buf *out, struct err *e)
 
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
-    write_config_member(&w, "architecture", here.architecture);
-    write_config_member(&w, "os", here.os);
+    json_field_cstr(&w, "architecture", here.architecture);
+    json_field_cstr(&w, "os", here.os);
     if (here.variant)
-        write_config_member(&w, "variant", here.variant);
-    json_key(&w, STR("config"));
-    json_begin_object(&w);
+        json_field_cstr(&w, "variant", here.variant);
+    json_field_begin_object(&w, "config");
     json_end_object(&w);
-    json_key(&w, STR("rootfs"));
-    json_begin_object(&w);
-    write_config_member(&w, "type", "layers");
-    json_key(&w, STR("diff_ids"));
-    json_begin_array(&w);
+    json_field_begin_object(&w, "rootfs");
+    json_field_cstr(&w, "type", "layers");
+    json_field_begin_array(&w, "diff_ids");
     json_put_str(&w, str_from(diff_id));
     json_end_array(&w);
     json_end_object(&w);

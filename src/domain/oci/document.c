@@ -19,11 +19,6 @@ int oci_document(struct str text, const char *what, struct arena *a, const struc
     return 0;
 }
 
-static bool has_no_nul(struct str s)
-{
-    return !s.n || !memchr(s.p, 0, s.n);
-}
-
 bool oci_printable(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -55,7 +50,7 @@ int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a
     if (!p)
         return err_set(e, ERR_TOO_BIG, "%s is too large", key);
     for (const struct json *m = json_first(list); m != json_end(list); m++) {
-        if (m->type != JSON_STR || !has_no_nul(m->s))
+        if (m->type != JSON_STR || (m->s.n && memchr(m->s.p, 0, m->s.n)))
             return err_set(e, ERR_INVALID, "%s must be a list of texts", key);
         p[n++] = m->s.p;
     }
@@ -63,22 +58,12 @@ int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a
     return 0;
 }
 
-static void read_platform(const struct json *v, struct oci_platform *ret)
-{
-    const struct json *p = json_get(v, STR("platform"));
-
-    if (!p)
-        return;
-    ret->os = oci_text(p, "os");
-    ret->architecture = oci_text(p, "architecture");
-    ret->variant = oci_text(p, "variant");
-}
-
 int oci_descriptor(const struct json *v, const char *what, struct oci_descriptor *ret,
                    struct err *e)
 {
     const char *digest = v ? oci_text(v, "digest") : NULL;
     const struct json *size = v ? json_get(v, STR("size")) : NULL;
+    const struct json *p = v ? json_get(v, STR("platform")) : NULL;
 
     *ret = (struct oci_descriptor){ .media_type = v ? oci_text(v, "mediaType") : NULL };
     if (!digest || !oci_digest_valid(str_from(digest)))
@@ -88,6 +73,8 @@ int oci_descriptor(const struct json *v, const char *what, struct oci_descriptor
         return err_set(e, ERR_INVALID, "%s: size must be a number of bytes", what);
     str_copy(str_from(digest), ret->digest, sizeof ret->digest);
     ret->size = (uint64_t)size->i;
-    read_platform(v, &ret->platform);
+    if (p)
+        ret->platform = (struct oci_platform){ oci_text(p, "os"), oci_text(p, "architecture"),
+                                               oci_text(p, "variant") };
     return 0;
 }

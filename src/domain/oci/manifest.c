@@ -62,19 +62,6 @@ int oci_document_kind(struct str text, struct arena *a, enum oci_document *ret, 
     return r < 0 ? r : document_kind_of(v, ret, e);
 }
 
-static int fail_too_many(struct err *e, const char *what, size_t max)
-{
-    return err_set(e, ERR_TOO_BIG, "the image has more than %zu %s", max, what);
-}
-
-/* Archives store an image's name in the annotation "org.opencontainers.image.ref.name". */
-static const char *annotated_name(const struct json *v)
-{
-    const struct json *notes = json_get(v, STR("annotations"));
-
-    return notes ? oci_text(notes, "org.opencontainers.image.ref.name") : NULL;
-}
-
 int oci_index_read(struct str text, struct arena *a, struct oci_index *ret, struct err *e)
 {
     const struct json *v, *list;
@@ -89,27 +76,20 @@ int oci_index_read(struct str text, struct arena *a, struct oci_index *ret, stru
     if (!list || list->type != JSON_ARRAY || list->list.n == 0)
         return err_set(e, ERR_INVALID, "the image's index names no manifests");
     if (list->list.n > OCI_MANIFESTS_MAX)
-        return fail_too_many(e, "manifests", OCI_MANIFESTS_MAX);
+        return err_set(e, ERR_TOO_BIG, "the image has more than %d manifests", OCI_MANIFESTS_MAX);
     all = arena_array(a, list->list.n, sizeof *all);
     names = arena_array(a, list->list.n, sizeof *names);
     if (!all || !names)
         return err_set(e, ERR_TOO_BIG, "the image's index is too large");
     for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++, n++) {
+        const struct json *notes = json_get(m, STR("annotations"));
+
         r = oci_descriptor(m, "a manifest in the image's index", &all[n], e);
-        names[n] = annotated_name(m);
+        /* Archives store an image's name there. */
+        names[n] = notes ? oci_text(notes, "org.opencontainers.image.ref.name") : NULL;
     }
     if (r >= 0)
         *ret = (struct oci_index){ all, names, n };
-    return r;
-}
-
-static int read_layer(const struct json *v, struct oci_descriptor *ret, struct err *e)
-{
-    int r = oci_descriptor(v, "a layer of the image", ret, e);
-
-    if (r >= 0 && ret->media_type && !AMONG(ret->media_type, layer_types))
-        return err_set(e, ERR_UNSUPPORTED, "layers of type '%.80s' cannot be unpacked",
-                       ret->media_type);
     return r;
 }
 
@@ -141,12 +121,16 @@ int oci_manifest_read(struct str text, struct arena *a, struct oci_manifest *ret
     if (!list || list->type != JSON_ARRAY)
         return err_set(e, ERR_INVALID, "the image's manifest has no list of layers");
     if (list->list.n > OCI_LAYERS_MAX)
-        return fail_too_many(e, "layers", OCI_LAYERS_MAX);
+        return err_set(e, ERR_TOO_BIG, "the image has more than %d layers", OCI_LAYERS_MAX);
     layers = arena_array(a, list->list.n + 1, sizeof *layers);
     if (!layers)
         return err_set(e, ERR_TOO_BIG, "the image's manifest is too large");
-    for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++)
-        r = read_layer(m, &layers[n++], e);
+    for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++, n++) {
+        r = oci_descriptor(m, "a layer of the image", &layers[n], e);
+        if (r >= 0 && layers[n].media_type && !AMONG(layers[n].media_type, layer_types))
+            r = err_set(e, ERR_UNSUPPORTED, "layers of type '%.80s' cannot be unpacked",
+                        layers[n].media_type);
+    }
     if (r >= 0)
         *ret = (struct oci_manifest){ config, layers, n };
     return r;

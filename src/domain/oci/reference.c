@@ -24,11 +24,6 @@ struct str oci_digest_hex(const char *digest)
     return str_from(digest + SHA256.n);
 }
 
-static bool is_small(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 /* The length of the separator at `at` between two runs of letters and digits: ".", "_", "__" or
  * dashes. */
 static size_t separator_length(struct str s, size_t at)
@@ -53,7 +48,8 @@ static bool is_component(struct str s)
     for (;;) {
         size_t from = at, gap;
 
-        while (at < s.n && is_small(s.p[at]))
+        while (at < s.n &&
+               ((s.p[at] >= 'a' && s.p[at] <= 'z') || (s.p[at] >= '0' && s.p[at] <= '9')))
             at++;
         if (at == from)
             return false;
@@ -117,19 +113,6 @@ static int read_registry_host(struct str text, struct oci_reference *ret, struct
     return 0;
 }
 
-/* Everything before '@' and the tag. */
-static int read_image_name(struct str name, struct oci_reference *ret, struct err *e)
-{
-    struct str first, rest = str_cut(name, '/', &first);
-    int r = 0;
-
-    if (rest.p && is_host(first)) {
-        r = read_registry_host(first, ret, e);
-        name = rest;
-    }
-    return r < 0 ? r : read_image_path(name, ret, e);
-}
-
 /* The tag begins at the colon behind the last slash. */
 static struct str cut_tag(struct str name, struct str *ret_tag)
 {
@@ -145,8 +128,8 @@ static struct str cut_tag(struct str name, struct str *ret_tag)
 int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *e)
 {
     struct oci_reference out = { 0 };
-    struct str name, tag, digest = str_cut(text, '@', &name);
-    int r;
+    struct str name, tag, first, rest, digest = str_cut(text, '@', &name);
+    int r = 0;
 
     if (digest.p && !oci_digest_valid(digest))
         return err_set(e, ERR_INVALID,
@@ -159,20 +142,21 @@ int oci_reference_parse(struct str text, struct oci_reference *ret, struct err *
                        "the tag must be at most %d letters, digits, '_', '.' and '-'",
                        OCI_TAG_MAX - 1);
     str_copy(tag.p ? tag : digest.p ? STR("") : STR("latest"), out.tag, sizeof out.tag);
-    r = read_image_name(name, &out, e);
+    rest = str_cut(name, '/', &first);
+    if (rest.p && is_host(first)) {
+        r = read_registry_host(first, &out, e);
+        name = rest;
+    }
+    if (r >= 0)
+        r = read_image_path(name, &out, e);
     if (r >= 0)
         *ret = out;
     return r;
 }
 
-static bool is_docker_hub(const char *host)
-{
-    return strcmp(host, "docker.io") == 0 || strcmp(host, "index.docker.io") == 0;
-}
-
 int oci_reference_place(const struct oci_reference *r, struct oci_place *ret, struct err *e)
 {
-    bool hub = is_docker_hub(r->host);
+    bool hub = strcmp(r->host, "docker.io") == 0 || strcmp(r->host, "index.docker.io") == 0;
     struct oci_place out = { 0 };
     int n = snprintf(out.path, sizeof out.path, "%s%s",
                      hub && !strchr(r->path, '/') ? "library/" : "", r->path);

@@ -45,14 +45,6 @@ static const struct catalog_problem *add_problem(struct catalog *c, const char *
     return p;
 }
 
-static const char *join_catalog_path(struct catalog *c, const char *dir, const char *name)
-{
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return abort_if_null(arena_dup(&c->arena_, str_from(path)));
-}
-
 static void load_file(struct catalog_loading *l, int dir, const char *name, const char *path,
                       unsigned flags)
 {
@@ -70,51 +62,44 @@ static int is_profile_file(const struct dirent *entry)
     return entry->d_name[0] != '.' && str_ends(str_from(entry->d_name), STR(".yaml"));
 }
 
-static void free_names(struct dirent **names, int n)
-{
-    for (int i = 0; i < n; i++)
-        free(names[i]);
-    free(names);
-}
-
 /* Loads files in the order of their names, so that the same files always make the same catalog. */
 static int load_files(struct catalog_loading *l, int fd, const char *dir, unsigned flags,
                       struct err *e)
 {
     struct dirent **names = NULL;
     int n = scandirat(fd, ".", &names, is_profile_file, alphasort);
+    char path[PATH_MAX];
     int r = 0;
 
     if (n < 0)
         return err_sys(e, "cannot be listed");
     for (int i = 0; i < n && r >= 0; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
         if (l->files++ < CATALOG_FILES_MAX)
-            load_file(l, fd, names[i]->d_name, join_catalog_path(l->c, dir, names[i]->d_name),
-                      flags);
+            load_file(l, fd, names[i]->d_name,
+                      abort_if_null(arena_dup(&l->c->arena_, str_from(path))), flags);
         else
             r = err_set(e, ERR_TOO_BIG, "more than %d profiles; '%s' and later files are not read",
                         CATALOG_FILES_MAX, names[i]->d_name);
     }
-    free_names(names, n);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
     return r;
-}
-
-/* A user who can write to the directory of the shipped profiles could also replace this program. */
-static unsigned flags_of(const char *dir)
-{
-    char shipped[PATH_MAX];
-
-    dirs_shipped(shipped, sizeof shipped);
-    return YAML_FILE_NO_LINK | (strcmp(dir, shipped) == 0 ? YAML_FILE_ANY_OWNER : 0);
 }
 
 static int load_dir(struct catalog_loading *l, const char *dir, struct err *e)
 {
     AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    unsigned flags = flags_of(dir);
+    unsigned flags = YAML_FILE_NO_LINK;
+    char shipped[PATH_MAX];
     struct stat st;
     int r;
 
+    /* A user who can write to the directory of the shipped profiles could replace this program. */
+    dirs_shipped(shipped, sizeof shipped);
+    if (strcmp(dir, shipped) == 0)
+        flags |= YAML_FILE_ANY_OWNER;
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -174,25 +159,18 @@ static void keep_one_each(struct catalog *c)
     c->n = kept;
 }
 
-static struct catalog *catalog_new(void)
-{
-    struct arena a = ARENA_INIT(MEMORY_MAX);
-    struct catalog *c = abort_if_null(arena_alloc(&a, sizeof *c));
-
-    c->entries = abort_if_null(arena_array(&a, CATALOG_FILES_MAX, sizeof *c->entries));
-    c->problems = abort_if_null(arena_array(&a, PROBLEMS_MAX, sizeof *c->problems));
-    c->arena_ = a;
-    return c;
-}
-
 int catalog_load(struct json_strs dirs, struct catalog **ret, struct err *e)
 {
+    struct arena a = ARENA_INIT(MEMORY_MAX);
     struct catalog_loading l = { 0 };
 
     if (dirs.n > CATALOG_DIRS_MAX)
         return err_set(e, ERR_TOO_BIG, "%zu profile directories given; at most %d are allowed",
                        dirs.n, CATALOG_DIRS_MAX);
-    l.c = catalog_new();
+    l.c = abort_if_null(arena_alloc(&a, sizeof *l.c));
+    l.c->entries = abort_if_null(arena_array(&a, CATALOG_FILES_MAX, sizeof *l.c->entries));
+    l.c->problems = abort_if_null(arena_array(&a, PROBLEMS_MAX, sizeof *l.c->problems));
+    l.c->arena_ = a;
     for (l.rank = 0; l.rank < dirs.n; l.rank++) {
         struct err why = { 0 };
 

@@ -68,37 +68,26 @@ static int add_user(struct dir_list *l)
     return add_profile_dir(l, str_from(path));
 }
 
-static int add_default(struct dir_list *l)
-{
-    char shipped[PATH_MAX];
-    int r;
-
-    dirs_shipped(shipped, sizeof shipped);
-    r = add_profile_dir(l, str_from(shipped));
-    if (r >= 0)
-        r = add_profile_dir(l, STR("/etc/sandboxer/profiles"));
-    return r < 0 ? r : add_user(l);
-}
-
-static int add_named(struct dir_list *l, struct str dirs)
-{
-    struct str dir;
-    int r = 0;
-
-    while (dirs.n && r >= 0) {
-        dirs = str_cut(dirs, ':', &dir);
-        r = add_profile_dir(l, dir);
-    }
-    return err_wrap(l->e, r, "SANDBOXER_PROFILES");
-}
-
 int dirs_list(struct json_strs more, struct arena *a, struct json_strs *ret, struct err *e)
 {
-    const char *named = getenv("SANDBOXER_PROFILES");
+    struct str named = str_from(getenv("SANDBOXER_PROFILES")), dir;
     struct dir_list l = { .arena = a, .e = e };
+    char shipped[PATH_MAX];
     const char **copy;
-    int r = named && named[0] ? add_named(&l, str_from(named)) : add_default(&l);
+    int r = 0;
 
+    if (!named.n) {
+        dirs_shipped(shipped, sizeof shipped);
+        r = add_profile_dir(&l, str_from(shipped));
+        if (r >= 0)
+            r = add_profile_dir(&l, STR("/etc/sandboxer/profiles"));
+        if (r >= 0)
+            r = add_user(&l);
+    }
+    while (named.n && r >= 0) {
+        named = str_cut(named, ':', &dir);
+        r = err_wrap(e, add_profile_dir(&l, dir), "SANDBOXER_PROFILES");
+    }
     for (size_t i = 0; i < more.n && r >= 0; i++)
         r = add_profile_dir(&l, str_from(more.p[i]));
     if (r < 0)

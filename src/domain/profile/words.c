@@ -136,36 +136,22 @@ bool word_capability(struct str s)
     return false;
 }
 
-static const char *broken_in_list(const struct word_rule *rule, const struct json_strs *list,
-                                  char ret_path[static WORD_RULE_PATH])
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (!rule->good(str_from(list->p[i]))) {
-            snprintf(ret_path, WORD_RULE_PATH, "%s[%zu]", rule->path, i);
-            return rule->wanted;
-        }
-    return NULL;
-}
-
-static const char *broken_text(const struct word_rule *rule, const char *text,
-                               char ret_path[static WORD_RULE_PATH])
-{
-    if (!text || rule->good(str_from(text)))
-        return NULL;
-    snprintf(ret_path, WORD_RULE_PATH, "%s", rule->path);
-    return rule->wanted;
-}
-
 const char *word_rules_broken(const struct word_rule *rules, size_t n, const void *of,
                               char ret_path[static WORD_RULE_PATH])
 {
-    const char *wanted = NULL;
+    for (const struct word_rule *rule = rules; rule < rules + n; rule++) {
+        const void *member = (const char *)of + rule->offset;
+        const char *text = rule->list ? NULL : *(const char *const *)member;
+        const struct json_strs none = { 0 }, *list = rule->list ? member : &none;
 
-    for (size_t i = 0; i < n && !wanted; i++) {
-        const void *member = (const char *)of + rules[i].offset;
-
-        wanted = rules[i].list ? broken_in_list(&rules[i], member, ret_path)
-                               : broken_text(&rules[i], *(const char *const *)member, ret_path);
+        snprintf(ret_path, WORD_RULE_PATH, "%s", rule->path);
+        if (text && !rule->good(str_from(text)))
+            return rule->wanted;
+        for (size_t i = 0; i < list->n; i++)
+            if (!rule->good(str_from(list->p[i]))) {
+                snprintf(ret_path, WORD_RULE_PATH, "%s[%zu]", rule->path, i);
+                return rule->wanted;
+            }
     }
-    return wanted;
+    return NULL;
 }
