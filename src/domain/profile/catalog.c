@@ -45,18 +45,6 @@ static const struct catalog_problem *add_problem(struct catalog *c, const char *
     return p;
 }
 
-static void load_file(struct catalog_loading *l, int dir, const char *name, const char *path,
-                      unsigned flags)
-{
-    struct catalog_entry entry = { .file = path, .rank_ = l->rank };
-    struct err e = { 0 };
-
-    if (profile_read_file(dir, name, flags, &entry.profile, &entry.name, &e) < 0)
-        entry.problem = add_problem(l->c, path, &e);
-    if (entry.name.version)
-        l->c->entries[l->c->n++] = entry;
-}
-
 static int is_profile_file(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && str_ends(str_from(entry->d_name), STR(".yaml"));
@@ -73,14 +61,21 @@ static int load_files(struct catalog_loading *l, int fd, const char *dir, unsign
 
     if (n < 0)
         return err_sys(e, "cannot be listed");
-    for (int i = 0; i < n && r >= 0; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
-        if (l->files++ < CATALOG_FILES_MAX)
-            load_file(l, fd, names[i]->d_name,
-                      abort_if_null(arena_dup(&l->c->arena_, str_from(path))), flags);
-        else
+    for (int i = 0; i < n; i++) {
+        struct catalog_entry entry = { .rank_ = l->rank };
+        struct err why = { 0 };
+
+        if (l->files++ >= CATALOG_FILES_MAX) {
             r = err_set(e, ERR_TOO_BIG, "more than %d profiles; '%s' and later files are not read",
                         CATALOG_FILES_MAX, names[i]->d_name);
+            break;
+        }
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
+        entry.file = abort_if_null(arena_dup(&l->c->arena_, str_from(path)));
+        if (profile_read_file(fd, names[i]->d_name, flags, &entry.profile, &entry.name, &why) < 0)
+            entry.problem = add_problem(l->c, entry.file, &why);
+        if (entry.name.version)
+            l->c->entries[l->c->n++] = entry;
     }
     for (int i = 0; i < n; i++)
         free(names[i]);

@@ -294,31 +294,23 @@ int profile_read_all(struct str yaml, const struct json_mistakes *all, struct pr
     return first < 0 ? first : profile_read(yaml, ret, e);
 }
 
-static void read_document_name(const struct json *document, struct profile_name *ret)
-{
-    const struct json *id = json_get(document, STR("id"));
-    const struct json *version = json_get(document, STR("version"));
-
-    if (!id || id->type != JSON_STR || !word_profile(id->s))
-        return;
-    if (!version || version->type != JSON_INT || version->i < 1 || version->i > PROFILE_VERSION_MAX)
-        return;
-    if (str_copy(id->s, ret->id, sizeof ret->id))
-        ret->version = (uint32_t)version->i;
-}
-
 int profile_read_file(int dir, const char *file, unsigned flags, struct profile **ret,
                       struct profile_name *ret_name, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(PROFILE_MEMORY_MAX);
-    const struct json *document;
+    const struct json *document, *id, *version;
     int r;
 
     *ret_name = (struct profile_name){ 0 };
     r = yaml_file_read(dir, file, flags, limits, &a, &document, e);
     if (r < 0)
         return r;
-    read_document_name(document, ret_name);
+    id = json_get(document, STR("id"));
+    version = json_get(document, STR("version"));
+    if (id && id->type == JSON_STR && word_profile(id->s) && version && version->type == JSON_INT &&
+        version->i >= 1 && version->i <= PROFILE_VERSION_MAX &&
+        str_copy(id->s, ret_name->id, sizeof ret_name->id))
+        ret_name->version = (uint32_t)version->i;
     return bind_profile(&a, document, ret, e);
 }
 

@@ -160,17 +160,6 @@ bool seal_applies(struct str setting)
 
 /* --- at the start --- */
 
-static int make_functions(struct db *d, struct keyring *k, struct err *e)
-{
-    int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
-    int rc = sqlite3_create_function(d->h, "reseal", 4, flags, k, on_reseal, NULL, NULL);
-
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(d->h, "erase_env", 2, flags | SQLITE_DETERMINISTIC, NULL,
-                                     on_erase_env, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : db_fail(d, rc, e);
-}
-
 /* Seals a store of an older version, which has secrets in plain text, also in free pages: hence
  * VACUUM. */
 static int seal_old(struct db *d, struct err *e)
@@ -204,13 +193,17 @@ static int seal_old(struct db *d, struct err *e)
 
 int store_seal_with(struct store *s, struct keyring *k, struct err *e)
 {
-    int r;
+    const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
+    struct db *d = &s->writer.db;
+    int rc, r;
 
     s->writer.db.keys = s->maintenance.db.keys = k;
     for (size_t i = 0; i < STORE_READERS; i++)
         s->readers[i].db.keys = k;
-    r = make_functions(&s->writer.db, k, e);
-    if (r >= 0)
-        r = seal_old(&s->writer.db, e);
+    rc = sqlite3_create_function(d->h, "reseal", 4, flags, k, on_reseal, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(d->h, "erase_env", 2, flags | SQLITE_DETERMINISTIC, NULL,
+                                     on_erase_env, NULL, NULL);
+    r = rc == SQLITE_OK ? seal_old(d, e) : db_fail(d, rc, e);
     return err_wrap(e, r, "sealing the secrets of the store");
 }

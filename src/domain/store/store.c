@@ -259,27 +259,21 @@ int store_ask(struct store *s, struct store_query *q, store_answer_fn *answer, s
     return 0;
 }
 
-static int backup_now(struct store *s, struct store_query *q, struct err *e)
-{
-    AUTO(backup_done) struct store_backup b = { 0 };
-    int r;
-
-    if (s->saved)
-        return err_set(e, ERR_BUSY, "another backup is being made");
-    while ((r = backup_step(&b, s->file.path, s->dir, q->fd, e)) > 0)
-        ;
-    return r;
-}
-
 int store_ask_now(struct store *s, struct store_query *q, struct err *e)
 {
+    AUTO(backup_done) struct store_backup b = { 0 };
     struct store_slot *x = &s->readers[0];
     int r;
 
     begin_query_answer(q);
     q->ledger_key_ = store_ledger_key(s);
-    if (q->kind == STORE_BACKUP)
-        return backup_now(s, q, e);
+    if (q->kind == STORE_BACKUP) {
+        if (s->saved)
+            return err_set(e, ERR_BUSY, "another backup is being made");
+        while ((r = backup_step(&b, s->file.path, s->dir, q->fd, e)) > 0)
+            ;
+        return r;
+    }
     pthread_mutex_lock(&x->lock);
     r = query_run(&x->db, q, e);
     pthread_mutex_unlock(&x->lock);

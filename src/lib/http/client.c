@@ -184,22 +184,18 @@ static int add_request_field(struct buf *out, struct str name, struct str value,
     return 0;
 }
 
-static int add_first_line(struct buf *out, const struct http_client_request *q, struct err *e)
+static int make_request_head(struct buf *out, const struct http_client_request *q, struct err *e)
 {
+    char length[24];
+    int r;
+
     if (!h1_is_token(q->method) || q->target.n == 0 || !h1_is_value(q->target) ||
         memchr(q->target.p, ' ', q->target.n))
         return err_set(e, ERR_INVALID, "the request's method or target is malformed");
     if (buf_addf(out, STR_FMT " " STR_FMT " HTTP/1.1\r\n", STR_ARG(q->method), STR_ARG(q->target)) <
         0)
         return err_set(e, ERR_TOO_BIG, "the request's target is too long");
-    return add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
-}
-
-static int make_request_head(struct buf *out, const struct http_client_request *q, struct err *e)
-{
-    int r = add_first_line(out, q, e);
-    char length[24];
-
+    r = add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
     for (size_t i = 0; r >= 0 && i < q->n; i++)
         r = add_request_field(out, q->fields[i].name, q->fields[i].value, e);
     snprintf(length, sizeof(length), "%zu", q->body.n);
@@ -238,14 +234,6 @@ static int send_chunks(struct http_client *c, const struct http_client_request *
     return r;
 }
 
-static bool has_field(const struct http_client_request *q, struct str name)
-{
-    for (size_t i = 0; i < q->n; i++)
-        if (h1_same(q->fields[i].name, name))
-            return true;
-    return false;
-}
-
 int http_client_send(struct http_client *c, const struct http_client_request *q, struct err *e)
 {
     AUTO(buf_done) struct buf head = BUF_INIT(H1_HEAD_MAX);
@@ -257,7 +245,9 @@ int http_client_send(struct http_client *c, const struct http_client_request *q,
     if (r < 0)
         return r;
     c->reusable = false;
-    c->upgrade_ = has_field(q, STR("Upgrade"));
+    c->upgrade_ = false;
+    for (size_t i = 0; i < q->n; i++)
+        c->upgrade_ |= h1_same(q->fields[i].name, STR("Upgrade"));
     c->asked_ = h1_method_of(q->method);
     r = send_request_bytes(c, buf_str(&head), q->fd, e);
     if (r > 0)

@@ -308,13 +308,11 @@ static int after_write(struct http_exchange *x, size_t n)
 
 /* Frames the data for the wire. Returns the number of parts. */
 static size_t frame_data(const struct http_exchange *x, const struct str *data, size_t n,
-                         char line[static BODY_CHUNK_LINE_MAX],
+                         size_t total, char line[static BODY_CHUNK_LINE_MAX],
                          struct str parts[static OUTPUT_PARTS_MAX])
 {
-    size_t total = 0, count = 0;
+    size_t count = 0;
 
-    for (size_t i = 0; i < n; i++)
-        total += data[i].n;
     if (total == 0 || x->no_body)
         return 0;
     if (x->chunked)
@@ -340,7 +338,7 @@ int http_write_parts(struct http_exchange *x, const struct str *data, size_t n, 
     r = check_write(x, total, e);
     if (r < 0)
         return r;
-    n = frame_data(x, data, n, line, parts);
+    n = frame_data(x, data, n, total, line, parts);
     if (n > 0)
         connection_send(x->c, parts, n);
     return after_write(x, total);
@@ -383,7 +381,7 @@ int http_write_fds(struct http_exchange *x, struct str data, const int *fds, siz
     if (r < 0)
         return r;
     output_add_fds(&x->c->out, copies, n, NULL);
-    for (size_t i = 0, count = frame_data(x, &data, 1, line, parts); i < count; i++)
+    for (size_t i = 0, count = frame_data(x, &data, 1, data.n, line, parts); i < count; i++)
         output_add(&x->c->out, parts[i], NULL);
     connection_send(x->c, NULL, 0);
     return after_write(x, data.n);

@@ -31,43 +31,9 @@ static unsigned head_length(const struct frame_reader *r)
     return r->head_[1] & MASKED ? n + 4 : n;
 }
 
-static uint64_t payload_length(const struct frame_reader *r)
-{
-    unsigned first = r->head_[1] & LENGTH;
-    unsigned bytes = first == LENGTH_16 ? 2 : first == LENGTH_64 ? 8 : 0;
-    uint64_t n = 0;
-
-    if (bytes == 0)
-        return first;
-    for (unsigned i = 0; i < bytes; i++)
-        n = n << 8 | r->head_[2 + i];
-    return n;
-}
-
 static bool is_last_frame(const struct frame_reader *r)
 {
     return r->head_[0] & FIN;
-}
-
-static int check_control(struct frame_reader *r, unsigned op, struct err *e)
-{
-    if (op != FRAME_CLOSE && op != FRAME_PING && op != FRAME_PONG)
-        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID, "unknown WebSocket opcode %u", op);
-    if (!is_last_frame(r) || (r->head_[1] & LENGTH) > FRAME_CONTROL_MAX)
-        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
-                       "a WebSocket control frame is fragmented or longer than %d bytes",
-                       FRAME_CONTROL_MAX);
-    return 0;
-}
-
-static int check_data(struct frame_reader *r, unsigned op, struct err *e)
-{
-    if (op > FRAME_BINARY)
-        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID, "unknown WebSocket opcode %u", op);
-    if ((op == FRAME_CONTINUE) != (r->message_op_ != 0))
-        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
-                       "a WebSocket continuation without a beginning, or the reverse");
-    return 0;
 }
 
 /* The first two bytes are there. */
@@ -81,15 +47,27 @@ static int check_frame_start(struct frame_reader *r, struct err *e)
     if (!(r->head_[1] & MASKED) == r->from_client)
         return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID, "a WebSocket frame must%s be masked",
                        r->from_client ? "" : " not");
-    return op >= CONTROL ? check_control(r, op, e) : check_data(r, op, e);
+    if (op > FRAME_BINARY && op != FRAME_CLOSE && op != FRAME_PING && op != FRAME_PONG)
+        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID, "unknown WebSocket opcode %u", op);
+    if (op >= CONTROL && (!is_last_frame(r) || (r->head_[1] & LENGTH) > FRAME_CONTROL_MAX))
+        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
+                       "a WebSocket control frame is fragmented or longer than %d bytes",
+                       FRAME_CONTROL_MAX);
+    if (op < CONTROL && (op == FRAME_CONTINUE) != (r->message_op_ != 0))
+        return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
+                       "a WebSocket continuation without a beginning, or the reverse");
+    return 0;
 }
 
 static int begin_frame(struct frame_reader *r, struct err *e)
 {
-    uint64_t n = payload_length(r);
     unsigned first = r->head_[1] & LENGTH;
+    unsigned bytes = first == LENGTH_16 ? 2 : first == LENGTH_64 ? 8 : 0;
+    uint64_t n = bytes ? 0 : first;
     int op = r->head_[0] & OPCODE;
 
+    for (unsigned i = 0; i < bytes; i++)
+        n = n << 8 | r->head_[2 + i];
     if ((first == LENGTH_16 && n < LENGTH_16) || (first == LENGTH_64 && n <= UINT16_MAX))
         return violate(r, FRAME_PROTOCOL_ERROR, ERR_INVALID,
                        "a WebSocket frame's length is not in its shortest form");

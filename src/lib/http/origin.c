@@ -33,23 +33,16 @@ static bool is_own_host(const struct http_peer *p, const struct h1_host *h)
     return h1_same(h->name, str_from(text));
 }
 
-/* A web page's script sends its own origin; only pages of ours may talk to us. */
-static bool is_own_page(const struct h1_head *h)
-{
-    struct str origin = h1_value(h, STR("Origin")), host = h1_value(h, STR("Host"));
-
-    if (!origin.p)
-        return true;
-    return str_starts(origin, STR("http://")) &&
-           str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
-}
-
 bool origin_is_own(const struct http_exchange *x)
 {
-    const struct http_peer *p = http_peer(x);
-    const struct h1_request *q = http_request(x);
+    const struct h1_head *h = &http_request(x)->head;
+    struct str origin = h1_value(h, STR("Origin")), host = h1_value(h, STR("Host"));
 
-    return p->is_unix || (is_own_host(p, &q->host) && is_own_page(&q->head));
+    if (http_peer(x)->is_unix || !origin.p)
+        return origin_host_is_own(x);
+    /* A web page's script sends its own origin; only pages of ours may talk to us. */
+    return origin_host_is_own(x) && str_starts(origin, STR("http://")) &&
+           str_eq((struct str){ origin.p + 7, origin.n - 7 }, host);
 }
 
 bool origin_host_is_own(const struct http_exchange *x)

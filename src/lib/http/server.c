@@ -177,15 +177,6 @@ bool server_evict(struct http_server *s)
     return evict_oldest(s, &s->strangers, &looks) || evict_oldest(s, &s->callers, &looks);
 }
 
-static struct http_connection *find_idle_in_part(struct connection_places *p,
-                                                 const struct quota_who *who, size_t i)
-{
-    struct quota_share *part = who->parts[i].n ? quota_find(&p->quota, who->parts[i]) : NULL;
-    struct link *m = part ? list_first(&part->idle) : NULL;
-
-    return m ? container_of(m - i, struct http_connection, idle_parts[0]) : NULL;
-}
-
 /* An idle connection whose end would make room: of the caller's parts, of the caller, or if all is
  * in use, of another. */
 static struct http_connection *find_idle(struct connection_places *p, const struct quota_who *who,
@@ -195,8 +186,12 @@ static struct http_connection *find_idle(struct connection_places *p, const stru
     struct http_connection *c = NULL;
     struct link *m;
 
-    for (size_t i = 0; !c && i < QUOTA_PARTS_MAX; i++)
-        c = find_idle_in_part(p, who, i);
+    for (size_t i = 0; !c && i < QUOTA_PARTS_MAX; i++) {
+        struct quota_share *part = who->parts[i].n ? quota_find(&p->quota, who->parts[i]) : NULL;
+
+        m = part ? list_first(&part->idle) : NULL;
+        c = m ? container_of(m - i, struct http_connection, idle_parts[0]) : NULL;
+    }
     if (c || quota_part_refuses(&p->quota, who, 1))
         return c;
     m = share ? list_first(&share->idle) : NULL;

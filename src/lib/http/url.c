@@ -52,8 +52,17 @@ int url_decode(struct str s, bool form, struct arena *a, struct str *ret, struct
     return 0;
 }
 
-static int check_segment(struct str s, struct err *e)
+static int add_segment(struct str raw, struct arena *a, struct url_path *p, struct err *e)
 {
+    struct str s;
+    int r;
+
+    if (p->n == URL_SEGMENTS_MAX)
+        return err_set(e, ERR_TOO_BIG, "the path has more than %d segments", URL_SEGMENTS_MAX);
+    r = url_decode(raw, false, a, &p->segments[p->n], e);
+    if (r < 0)
+        return r;
+    s = p->segments[p->n];
     if (s.n == 0)
         return err_set(e, ERR_INVALID, "the path has an empty segment ('//')");
     if (str_eq(s, STR(".")) || str_eq(s, STR("..")))
@@ -62,21 +71,6 @@ static int check_segment(struct str s, struct err *e)
         if (s.p[i] == '/' || s.p[i] == '\\' || (unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
             return err_set(e, ERR_INVALID,
                            "a segment of the path holds a slash, backslash or control character");
-    return 0;
-}
-
-static int add_segment(struct str raw, struct arena *a, struct url_path *p, struct err *e)
-{
-    int r;
-
-    if (p->n == URL_SEGMENTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "the path has more than %d segments", URL_SEGMENTS_MAX);
-    r = url_decode(raw, false, a, &p->segments[p->n], e);
-    if (r < 0)
-        return r;
-    r = check_segment(p->segments[p->n], e);
-    if (r < 0)
-        return r;
     p->n++;
     return 0;
 }

@@ -135,35 +135,12 @@ static int check_start_message(const struct control_start *s, size_t n, struct e
     return check_place_of_text(s, n, e);
 }
 
-enum { FIRST_ENTRY = sizeof(struct control_proc) };
-
-static int check_procs(const struct control_procs *p, size_t n, struct err *e)
-{
-    if (p->count > CONTROL_PROCS_MAX || p->entry_size < FIRST_ENTRY ||
-        p->entry_size > IPC_MESSAGE_MAX || p->entry_size % _Alignof(struct control_proc) ||
-        n - sizeof *p != p->count * (size_t)p->entry_size)
-        return err_set(e, ERR_INVALID, "a list of another length than announced");
-    return 0;
-}
-
 enum { FIRST_HOLDER = sizeof(struct control_holder), FIRST_EXE = sizeof(struct control_exe) };
 
 static const char *paths_of(const struct control_who_is *m)
 {
     return (const char *)(m + 1) + m->n_holders * (size_t)m->holder_size +
            m->n_exes * (size_t)m->exe_size;
-}
-
-static int check_who_is_size(const struct control_who_is *m, size_t n, struct err *e)
-{
-    if (m->n_holders > CONTROL_HOLDERS_MAX || m->n_exes > CONTROL_EXES_MAX ||
-        m->holder_size < FIRST_HOLDER || m->holder_size > CONTROL_WHO_IS_MAX ||
-        m->exe_size < FIRST_EXE || m->exe_size > CONTROL_WHO_IS_MAX ||
-        m->text_size > CONTROL_WHO_IS_MAX ||
-        n != sizeof *m + m->n_holders * (size_t)m->holder_size + m->n_exes * (size_t)m->exe_size +
-                 m->text_size)
-        return err_set(e, ERR_INVALID, "holders of another number or size than announced");
-    return 0;
 }
 
 static int check_exe_paths(const struct control_who_is *m, struct err *e)
@@ -179,27 +156,27 @@ static int check_exe_paths(const struct control_who_is *m, struct err *e)
     return 0;
 }
 
-static bool is_whole(const struct control_who_is *m, const struct control_holder *h)
-{
-    if (h->exe >= m->n_exes || h->n_ancestors > CONTROL_ANCESTORS_MAX)
-        return false;
-    for (uint32_t i = 0; i < h->n_ancestors; i++)
-        if (h->ancestors[i] >= m->n_exes)
-            return false;
-    return true;
-}
-
 static int check_who_is_message(const struct control_who_is *m, size_t n, struct err *e)
 {
-    int r = check_who_is_size(m, n, e);
+    int r;
 
-    if (r >= 0)
-        r = check_exe_paths(m, e);
+    if (m->n_holders > CONTROL_HOLDERS_MAX || m->n_exes > CONTROL_EXES_MAX ||
+        m->holder_size < FIRST_HOLDER || m->holder_size > CONTROL_WHO_IS_MAX ||
+        m->exe_size < FIRST_EXE || m->exe_size > CONTROL_WHO_IS_MAX ||
+        m->text_size > CONTROL_WHO_IS_MAX ||
+        n != sizeof *m + m->n_holders * (size_t)m->holder_size + m->n_exes * (size_t)m->exe_size +
+                 m->text_size)
+        return err_set(e, ERR_INVALID, "holders of another number or size than announced");
+    r = check_exe_paths(m, e);
     for (uint32_t i = 0; i < m->n_holders && r >= 0; i++) {
         struct control_holder h;
+        bool whole;
 
         control_holder_at(m, i, &h);
-        if (!is_whole(m, &h))
+        whole = h.exe < m->n_exes && h.n_ancestors <= CONTROL_ANCESTORS_MAX;
+        for (uint32_t k = 0; whole && k < h.n_ancestors; k++)
+            whole = h.ancestors[k] < m->n_exes;
+        if (!whole)
             r = err_set(e, ERR_INVALID, "a holder with executables that are not there");
     }
     return r;
@@ -224,41 +201,40 @@ static int check_kill(const void *message, struct err *e)
     return 0;
 }
 
-static int check_dial(const struct control_dial *m, struct err *e)
-{
-    if (!m->port)
-        return err_set(e, ERR_INVALID, "a connection to port 0");
-    if (m->family != 4 && m->family != 6)
-        return err_set(e, ERR_UNSUPPORTED, "a connection of the unknown family %u", m->family);
-    return 0;
-}
-
 static int check_body(const struct control_head *h, size_t n, struct err *e)
 {
     const void *m = h;
+    const struct control_procs *p = m;
+    const struct control_exited *exited = m;
+    const struct control_failed *failed = m;
+    const struct control_dial *dial = m;
     int r;
 
     switch (h->type) {
     case CONTROL_START:
         return check_start_message(m, n, e);
     case CONTROL_PROCS:
-        return check_procs(m, n, e);
+        if (p->count > CONTROL_PROCS_MAX || p->entry_size < sizeof(struct control_proc) ||
+            p->entry_size > IPC_MESSAGE_MAX || p->entry_size % _Alignof(struct control_proc) ||
+            n - sizeof *p != p->count * (size_t)p->entry_size)
+            return err_set(e, ERR_INVALID, "a list of another length than announced");
+        return 0;
     case CONTROL_WHO_IS:
         return check_who_is_message(m, n, e);
     case CONTROL_EXITED:
-        return check_ends(((const struct control_exited *)m)->msg,
-                          sizeof((const struct control_exited *)m)->msg, e);
+        return check_ends(exited->msg, sizeof exited->msg, e);
     case CONTROL_FAILED:
-        r = check_ends(((const struct control_failed *)m)->step,
-                       sizeof((const struct control_failed *)m)->step, e);
-        if (r < 0)
-            return r;
-        return check_ends(((const struct control_failed *)m)->msg,
-                          sizeof((const struct control_failed *)m)->msg, e);
+        r = check_ends(failed->step, sizeof failed->step, e);
+        return r < 0 ? r : check_ends(failed->msg, sizeof failed->msg, e);
     case CONTROL_KILL:
         return check_kill(m, e);
     case CONTROL_DIAL:
-        return check_dial(m, e);
+        if (!dial->port)
+            return err_set(e, ERR_INVALID, "a connection to port 0");
+        if (dial->family != 4 && dial->family != 6)
+            return err_set(e, ERR_UNSUPPORTED, "a connection of the unknown family %u",
+                           dial->family);
+        return 0;
     default:
         return 0;
     }

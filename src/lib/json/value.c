@@ -22,17 +22,6 @@ const struct json *json_get(const struct json *v, struct str key)
     return NULL;
 }
 
-static bool lists_equal(const struct json *a, const struct json *b)
-{
-    if (a->list.n != b->list.n)
-        return false;
-    for (size_t i = 0; i < a->list.n; i++)
-        if (!str_eq(a->list.p[i].key, b->list.p[i].key) ||
-            !json_equal(&a->list.p[i], &b->list.p[i]))
-            return false;
-    return true;
-}
-
 bool json_equal(const struct json *a, const struct json *b)
 {
     if (a->type != b->type)
@@ -48,7 +37,11 @@ bool json_equal(const struct json *a, const struct json *b)
         return str_eq(a->s, b->s);
     case JSON_ARRAY:
     case JSON_OBJECT:
-        return lists_equal(a, b);
+        for (size_t i = 0; a->list.n == b->list.n && i < a->list.n; i++)
+            if (!str_eq(a->list.p[i].key, b->list.p[i].key) ||
+                !json_equal(&a->list.p[i], &b->list.p[i]))
+                return false;
+        return a->list.n == b->list.n;
     default:
         return true;
     }

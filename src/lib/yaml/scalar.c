@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "lib/json/number.h"
 
-static const struct scalar_word {
+static const struct {
     const char *text;
     enum json_type type;
     bool b;
@@ -18,25 +18,9 @@ static const struct scalar_word {
 
 static const char *const not_finite[] = { ".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN" };
 
-static const struct scalar_word *find_word(struct str s)
-{
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (str_eq(s, str_from(words[i].text)))
-            return &words[i];
-    return NULL;
-}
-
 static struct str without_sign(struct str s)
 {
     return s.n && (s.p[0] == '-' || s.p[0] == '+') ? (struct str){ s.p + 1, s.n - 1 } : s;
-}
-
-static bool is_not_finite(struct str s)
-{
-    for (size_t i = 0; i < COUNT_OF(not_finite); i++)
-        if (str_eq(s, str_from(not_finite[i])))
-            return true;
-    return false;
 }
 
 static size_t count_leading_digits(struct str s)
@@ -128,19 +112,20 @@ static bool read_decimal(struct str s, bool negative, struct json *v, const char
 
 bool yaml_plain(struct str text, struct json *v, const char **why)
 {
-    const struct scalar_word *word = find_word(text);
     struct str s = without_sign(text);
     unsigned bits;
 
-    if (word) {
-        v->type = word->type;
-        v->b = word->b;
-        return true;
-    }
-    if (is_not_finite(s)) {
-        *why = "infinity and NaN are not supported; quote it if it is a string";
-        return false;
-    }
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (str_eq(text, str_from(words[i].text))) {
+            v->type = words[i].type;
+            v->b = words[i].b;
+            return true;
+        }
+    for (size_t i = 0; i < COUNT_OF(not_finite); i++)
+        if (str_eq(s, str_from(not_finite[i]))) {
+            *why = "infinity and NaN are not supported; quote it if it is a string";
+            return false;
+        }
     if (looks_decimal(s) && s.n > 1 && s.p[0] == '0' && s.p[1] >= '0' && s.p[1] <= '9') {
         *why = "a number must not start with 0: write 0o755 for octal, or quote it";
         return false;
