@@ -156,20 +156,6 @@ static int merge_all(const struct sources *s, struct arena *a, struct json *ret,
 
 /* ---- variables and default paths ---- */
 
-/* A value that the enumeration does not contain is an error, not the default. */
-static int apply_word(struct config *c, const struct override *o, const char *value, struct err *e)
-{
-    unsigned i = 0;
-
-    while (o->names[i] && strcmp(o->names[i], value) != 0)
-        i++;
-    if (!o->names[i])
-        return err_set(e, ERR_INVALID, "%s: '%.40s' is not a valid value of %s", o->variable, value,
-                       o->field);
-    memcpy((char *)c + o->offset, &i, sizeof i);
-    return 0;
-}
-
 static int apply_overrides(struct config *c, struct arena *a, struct err *e)
 {
     for (size_t i = 0; i < COUNT_OF(overrides); i++) {
@@ -179,10 +165,14 @@ static int apply_overrides(struct config *c, struct arena *a, struct err *e)
         if (!value)
             continue;
         if (overrides[i].names) {
-            int r = apply_word(c, &overrides[i], value, e);
+            unsigned word = 0;
 
-            if (r < 0)
-                return r;
+            while (overrides[i].names[word] && strcmp(overrides[i].names[word], value) != 0)
+                word++;
+            if (!overrides[i].names[word]) /* an error, not the default */
+                return err_set(e, ERR_INVALID, "%s: '%.40s' is not a valid value of %s",
+                               overrides[i].variable, value, overrides[i].field);
+            memcpy((char *)c + overrides[i].offset, &word, sizeof word);
             continue;
         }
         if (!copy)

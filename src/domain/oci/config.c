@@ -6,28 +6,6 @@
 
 enum { PATH_LONGEST = 4095, USER_LONGEST = 64 };
 
-static int check_image_env(const struct json_strs *env, struct err *e)
-{
-    for (size_t i = 0; i < env->n; i++) {
-        struct str name;
-
-        if (!str_cut(str_from(env->p[i]), '=', &name).p || name.n == 0)
-            return err_set(e, ERR_INVALID, "a variable of the image is not NAME=VALUE");
-    }
-    return 0;
-}
-
-static int check_diff_ids(const struct json_strs *ids, struct err *e)
-{
-    if (ids->n == 0)
-        return err_set(e, ERR_INVALID, "the image has no layers");
-    for (size_t i = 0; i < ids->n; i++)
-        if (!oci_digest_valid(str_from(ids->p[i])))
-            return err_set(e, ERR_INVALID,
-                           "rootfs.diff_ids contains an entry that is not a SHA-256 digest");
-    return 0;
-}
-
 /* "" if it is absent. Rejects control characters: without its user, a program would run as root. */
 static int read_run_text(const struct json *v, const char *key, const char **ret, struct err *e)
 {
@@ -44,9 +22,11 @@ static int read_run_text(const struct json *v, const char *key, const char **ret
 static int read_run(const struct json *v, struct arena *a, struct oci_config *c, struct err *e)
 {
     int r = oci_texts(v, "Env", OCI_ENV_MAX, a, &c->env, e);
+    struct str name;
 
-    if (r >= 0)
-        r = check_image_env(&c->env, e);
+    for (size_t i = 0; r >= 0 && i < c->env.n; i++)
+        if (!str_cut(str_from(c->env.p[i]), '=', &name).p || name.n == 0)
+            r = err_set(e, ERR_INVALID, "a variable of the image is not NAME=VALUE");
     if (r >= 0)
         r = read_run_text(v, "User", &c->user, e);
     if (r >= 0)
@@ -87,8 +67,12 @@ int oci_config_read(struct str text, struct arena *a, struct oci_config *ret, st
     if (!rootfs || rootfs->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "the image's configuration has no rootfs");
     r = oci_texts(rootfs, "diff_ids", OCI_LAYERS_MAX, a, &c.diff_ids, e);
-    if (r >= 0)
-        r = check_diff_ids(&c.diff_ids, e);
+    if (r >= 0 && c.diff_ids.n == 0)
+        r = err_set(e, ERR_INVALID, "the image has no layers");
+    for (size_t i = 0; r >= 0 && i < c.diff_ids.n; i++)
+        if (!oci_digest_valid(str_from(c.diff_ids.p[i])))
+            r = err_set(e, ERR_INVALID,
+                        "rootfs.diff_ids contains an entry that is not a SHA-256 digest");
     if (r >= 0 && run && run->type == JSON_OBJECT) {
         c.run = run;
         r = read_run(run, a, &c, e);

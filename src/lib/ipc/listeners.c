@@ -119,22 +119,15 @@ static uint16_t socket_port(int fd)
     return ntohs(a.any.sa_family == AF_INET6 ? a.six.sin6_port : a.four.sin_port);
 }
 
-static bool is_kind(int fd, size_t slot)
-{
-    if (socket_option(fd, SO_DOMAIN) != kinds[slot].domain ||
-        socket_option(fd, SO_TYPE) != kinds[slot].type ||
-        socket_option(fd, SO_PROTOCOL) != kinds[slot].protocol)
-        return false;
-    if (kinds[slot].type == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) != 1)
-        return false;
-    return kinds[slot].port == 0 || socket_port(fd) == kinds[slot].port;
-}
-
 static int check_one(int fd, size_t slot, struct err *e)
 {
     int flags = fcntl(fd, F_GETFL);
 
-    if (!is_kind(fd, slot))
+    if (socket_option(fd, SO_DOMAIN) != kinds[slot].domain ||
+        socket_option(fd, SO_TYPE) != kinds[slot].type ||
+        socket_option(fd, SO_PROTOCOL) != kinds[slot].protocol ||
+        (kinds[slot].type == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) != 1) ||
+        (kinds[slot].port != 0 && socket_port(fd) != kinds[slot].port))
         return err_set(e, ERR_DENIED, "a descriptor that is not the %s socket it should be",
                        kinds[slot].name);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)

@@ -50,15 +50,6 @@ static const char *take_exponent(const char *p, long *ret)
     return p;
 }
 
-static double scale_number(const char *text, bool negative, const struct digits *d, long power)
-{
-    double exact = negative ? -(double)d->value : (double)d->value;
-
-    if (d->too_many || d->value > EXACT_DIGITS || power < -EXACT_POWER || power > EXACT_POWER)
-        return strtod(text, NULL);
-    return power < 0 ? exact / powers[-power] : exact * powers[power];
-}
-
 /* p is behind the whole digits of the number that starts at text. */
 static const char *finish_double(const char *text, const char *p, struct digits *d, struct json *v,
                                  const char **why)
@@ -83,7 +74,12 @@ static const char *finish_double(const char *text, const char *p, struct digits 
         }
     }
     v->type = JSON_DOUBLE;
-    v->d = scale_number(text, *text == '-', d, exponent - places);
+    v->d = *text == '-' ? -(double)d->value : (double)d->value;
+    exponent -= places;
+    if (d->too_many || d->value > EXACT_DIGITS || exponent < -EXACT_POWER || exponent > EXACT_POWER)
+        v->d = strtod(text, NULL);
+    else
+        v->d = exponent < 0 ? v->d / powers[-exponent] : v->d * powers[exponent];
     if (isfinite(v->d))
         return p;
     *why = "the number is too large for a double";

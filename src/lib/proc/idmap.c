@@ -26,22 +26,12 @@ int idmap_write(const char *file, uint32_t inside, uint32_t outside, uint32_t co
     return 0;
 }
 
-static int map_only_ourselves(uint32_t uid, uint32_t gid, struct err *e)
-{
-    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
-    int r;
-
-    if (fd < 0 || write(fd, "deny", 4) != 4)
-        return err_sys(e, "writing /proc/self/setgroups");
-    r = idmap_write("/proc/self/uid_map", 0, uid, 1, e);
-    return r < 0 ? r : idmap_write("/proc/self/gid_map", 0, gid, 1, e);
-}
-
 int idmap_become_root(bool *ret_many, struct err *e)
 {
     uint32_t uid = geteuid(), gid = getegid();
     struct subids ids;
     bool many = subids_find(uid, IDMAP_IDS - 1, &ids);
+    AUTO_CLOSE int fd = -1;
     pid_t mapper = 0;
     int r = many ? subids_start_mapper(&ids, uid, gid, &mapper, e) : 0;
 
@@ -56,5 +46,11 @@ int idmap_become_root(bool *ret_many, struct err *e)
         return r;
     }
     *ret_many = many;
-    return many ? subids_finish(&ids, mapper, e) : map_only_ourselves(uid, gid, e);
+    if (many)
+        return subids_finish(&ids, mapper, e);
+    fd = openat(AT_FDCWD, "/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "deny", 4) != 4)
+        return err_sys(e, "writing /proc/self/setgroups");
+    r = idmap_write("/proc/self/uid_map", 0, uid, 1, e);
+    return r < 0 ? r : idmap_write("/proc/self/gid_map", 0, gid, 1, e);
 }

@@ -88,15 +88,6 @@ static int refuse_take(struct quota *b, enum err_code code, const char *whose, c
     return -(int)code;
 }
 
-static int refuse_part(struct quota *b, size_t i, uint64_t used, struct err *e)
-{
-    const struct quota_part *p = &b->limits.parts[i];
-
-    return refuse_take(b, ERR_QUOTA, p->whose ? p->whose : "this token's family has",
-                       p->key ? "" : "a token's part: seven eighths of ",
-                       p->key ? p->key : b->share_key, used, part_limit(&b->limits, i), e);
-}
-
 /* How much of a caller's share, and of each part that it counts in, is used. */
 struct used_amounts {
     uint64_t share;
@@ -113,9 +104,14 @@ static int check_take(struct quota *b, const struct used_amounts *u, bool privil
     if (!privileged && exceeds_limit(l->share, u->share, n))
         return refuse_take(b, ERR_QUOTA, "this caller has", "", b->share_key, u->share, l->share,
                            e);
-    for (size_t i = 0; !privileged && i < QUOTA_PARTS_MAX; i++)
+    for (size_t i = 0; !privileged && i < QUOTA_PARTS_MAX; i++) {
+        const struct quota_part *p = &l->parts[i];
+
         if (u->in_part[i] && exceeds_limit(part_limit(l, i), u->parts[i], n))
-            return refuse_part(b, i, u->parts[i], e);
+            return refuse_take(b, ERR_QUOTA, p->whose ? p->whose : "this token's family has",
+                               p->key ? "" : "a token's part: seven eighths of ",
+                               p->key ? p->key : b->share_key, u->parts[i], part_limit(l, i), e);
+    }
     if (exceeds_limit(privileged ? l->total : common, b->used, n))
         return refuse_take(b, ERR_BUSY, "all callers together have", "", b->total_key, b->used,
                            privileged ? l->total : common, e);

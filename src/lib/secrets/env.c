@@ -64,11 +64,6 @@ static int append_replaced(struct str text, struct str part, struct str by, stru
     return 0;
 }
 
-static bool is_sealed_string(struct str value)
-{
-    return value.n > 2 && value.p[0] == '"' && sealed_is((struct str){ value.p + 1, value.n - 2 });
-}
-
 int env_seal(struct keyring *k, struct str name, struct str text, unsigned depth, struct buf *out,
              struct err *e)
 {
@@ -93,7 +88,8 @@ int env_unseal(struct keyring *k, struct str name, struct str text, unsigned dep
     struct str value;
 
     *ret_lost = false;
-    if (!env_find(text, depth, &value) || !is_sealed_string(value))
+    if (!env_find(text, depth, &value) || value.n <= 2 || value.p[0] != '"' ||
+        !sealed_is((struct str){ value.p + 1, value.n - 2 }))
         return append_replaced(text, (struct str){ text.p, 0 }, STR(""), out, e);
     *ret_lost = keyring_unseal(k, name, (struct str){ value.p + 1, value.n - 2 }, &plain, e) < 0;
     return append_replaced(text, value, *ret_lost ? STR("{}") : buf_str(&plain), out, e);

@@ -58,14 +58,6 @@ static const char *const types[] = {
     "sk-ecdsa-sha2-nistp256@openssh.com",
 };
 
-static bool is_type(struct str s)
-{
-    for (size_t i = 0; i < COUNT_OF(types); i++)
-        if (str_eq(s, str_from(types[i])))
-            return true;
-    return false;
-}
-
 /* Strings to the end, of which the first is the type and another is there. */
 static bool is_blob(struct str rest, struct str type)
 {
@@ -84,11 +76,14 @@ int ssh_public_key_read(struct str line, struct buf *ret, struct err *e)
 {
     AUTO(buf_done) struct buf blob = BUF_INIT(BLOB_MAX);
     struct str type, text, rest;
+    bool known = false;
 
     line = str_trim(line);
     rest = str_cut(line, ' ', &type);
     str_cut(rest, ' ', &text);
-    if (line.n > SSH_KEY_LINE_MAX || str_find(line, '\n') < line.n || !is_type(type) || !text.n)
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        known |= str_eq(type, str_from(types[i]));
+    if (line.n > SSH_KEY_LINE_MAX || str_find(line, '\n') < line.n || !known || !text.n)
         return err_set(e, ERR_INVALID,
                        "it is no public key of OpenSSH: a line as in id_ed25519.pub is");
     if (crypto_unbase64(text, &blob, NULL) < 0 || !is_blob(buf_str(&blob), type))

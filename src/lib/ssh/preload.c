@@ -42,13 +42,6 @@ static struct {
 
 /* --- what it was started with --- */
 
-static void read_keys(void)
-{
-    ssize_t n = pread(SSH_KEYS_FD, self.keys, sizeof self.keys, 0);
-
-    self.n_keys = n > 0 ? (size_t)n : 0;
-}
-
 static void fill_own_user(uid_t uid)
 {
     const struct passwd *known = getpwuid(uid);
@@ -84,7 +77,9 @@ static void keep_variables(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-    read_keys();
+    ssize_t n = pread(SSH_KEYS_FD, self.keys, sizeof self.keys, 0);
+
+    self.n_keys = n > 0 ? (size_t)n : 0;
     fill_own_user((uid_t)syscall(SYS_getuid));
     keep_variables();
 }
