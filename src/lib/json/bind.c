@@ -484,8 +484,8 @@ static int bind_field(const struct bind *b, const struct json_place *up, const s
     return r < 0 || (there && !wrong) ? r : bind_absent(b, &at, f, out + f->offset);
 }
 
-static int check_known(const struct bind *b, const struct json_place *up, const struct json *v,
-                       const struct json_field *fields, size_t n)
+static int check_known_field(const struct bind *b, const struct json_place *up,
+                             const struct json *v, const struct json_field *fields, size_t n)
 {
     struct json_place at = json_place_member(up, v->key);
     char names[128] = "";
@@ -506,7 +506,7 @@ static int bind_object(const struct bind *b, const struct json_place *at, const 
     if (v->type != JSON_OBJECT)
         return json_place_expected(at, v, "an object", b->e);
     for (const struct json *m = json_first(v); r >= 0 && m != json_end(v); m++)
-        r = pass_mistake_over(b, check_known(b, at, m, fields, n));
+        r = pass_mistake_over(b, check_known_field(b, at, m, fields, n));
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = bind_field(b, at, v, &fields[i], out);
     return r < 0 ? r : 0;
