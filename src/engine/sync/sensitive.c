@@ -18,9 +18,13 @@
  * decides. A name that begins with a dot and matches no row is held. The patterns are compared with
  * the path of the mirrored directory and the path in it together. */
 struct sensitive_row {
-    const char *pattern;
-    const char *why; /* NULL: harmless, independent of later rows */
+    const char *patterns; /* separated by blanks */
+    const char *why;      /* NULL: harmless, independent of later rows */
 };
+
+/* The harmless rows beneath which a file HEAD passes: always, or unless settings of a repository
+ * lie beside it. */
+enum { ROW_GIT_HEAD, ROW_GIT_REFS };
 
 /* Names that begin with a dot. */
 static const struct sensitive_row dot_rows[] = {
@@ -28,54 +32,34 @@ static const struct sensitive_row dot_rows[] = {
      * may do so in a later git: config, config.worktree, hooks, commondir, modules, worktrees, the
      * todo list of a rebase. The same holds for ".git" as a file or link, which points at the git
      * directory. */
-    { ".git/objects/", NULL },
-    { ".git/refs/", NULL },
-    { ".git/logs/", NULL },
+    [ROW_GIT_HEAD] = { ".git/*HEAD", NULL },
+    [ROW_GIT_REFS] = { ".git/refs/ .git/logs/", NULL },
     { ".git/info/attributes", "git runs the filters that it assigns to files" },
-    { ".git/info/", NULL },
-    { ".git/packed-refs", NULL },
-    { ".git/index", NULL },
-    { ".git/shallow", NULL },
-    { ".git/description", NULL },
-    { ".git/COMMIT_EDITMSG", NULL },
-    { ".git/MERGE_MSG", NULL },
-    { ".git/MERGE_MODE", NULL },
-    { ".git/SQUASH_MSG", NULL },
-    { ".git/TAG_EDITMSG", NULL },
-    { ".git/AUTO_MERGE", NULL },
-    { ".git/MERGE_RR", NULL },
-    { ".git/gc.log", NULL },
-    { ".git/*HEAD", NULL },
+    { ".git/objects/ .git/info/ .git/packed-refs .git/index .git/shallow .git/description "
+      ".git/COMMIT_EDITMSG .git/MERGE_MSG .git/MERGE_MODE .git/SQUASH_MSG .git/TAG_EDITMSG "
+      ".git/AUTO_MERGE .git/MERGE_RR .git/gc.log",
+      NULL },
     { ".git/", "git runs programs that this file can name" },
     { ".hg/", "Mercurial runs hooks that its settings name" },
     { ".jj/", "jj runs programs that its settings name" },
     { ".svn/", "Subversion obeys it" },
 
     /* Started by installed git hooks. */
-    { ".husky/", "git hooks run it" },
-    { ".githooks/", "git hooks run it" },
+    { ".husky/ .githooks/", "git hooks run it" },
     { ".pre-commit-config.yaml", "the pre-commit hook runs the programs it names" },
 
     /* Run by a shell, or by a tool that the shell starts, on entering the directory. */
     { ".envrc", "direnv runs it" },
     { ".env", "shells and editors load it" },
-    { ".mise.toml", "mise runs the hooks it names" },
-    { ".mise.local.toml", "mise runs the hooks it names" },
-    { ".mise/", "mise runs the hooks it names" },
+    { ".mise.toml .mise.local.toml .mise/", "mise runs the hooks it names" },
     { ".venv/", "editors and shells run the interpreter in it" },
 
     /* Run by an editor that opens the directory, or by the linter or language server of one. */
-    { ".vscode/", "editors run tasks and programs that it names" },
-    { ".devcontainer/", "editors run commands on the host that it names" },
-    { ".devcontainer.json", "editors run commands on the host that it names" },
-    { ".idea/", "editors run tasks and programs that it names" },
+    { ".vscode/ .idea/", "editors run tasks and programs that it names" },
+    { ".devcontainer/ .devcontainer.json", "editors run commands on the host that it names" },
     { ".zed/", "editors run programs that it names" },
-    { ".exrc", "vim runs it" },
-    { ".vimrc", "vim runs it" },
-    { ".nvimrc", "vim runs it" },
-    { ".nvim.lua", "vim runs it" },
-    { ".dir-locals.el", "Emacs evaluates it" },
-    { ".dir-locals-2.el", "Emacs evaluates it" },
+    { ".exrc .vimrc .nvimrc .nvim.lua", "vim runs it" },
+    { ".dir-locals.el .dir-locals-2.el", "Emacs evaluates it" },
     { ".cargo/", "cargo and rust-analyzer run programs that it names" },
     { ".pylintrc", "editors load the plug-ins it names" },
     { ".yarnrc.yml", "yarn runs programs that it names" },
@@ -84,113 +68,42 @@ static const struct sensitive_row dot_rows[] = {
     { ".gdbinit", "gdb runs it" },
     { ".lldbinit", "lldb runs it" },
 
-    /* Run or obeyed by an agent that is started in the directory. */
-    { ".mcp.json", "agents start servers that it names" },
-    { ".claude/worktrees/", NULL }, /* checkouts: their files are judged by their own names */
-    { ".worktrees/", NULL },
-    { ".claude/", "agents obey it and run hooks that it names" },
-    { ".cursor/", "agents obey it and run hooks that it names" },
-    { ".gemini/", "agents obey it and run hooks that it names" },
-    { ".codex/", "agents obey it and start servers that it names" },
-    { ".roo/", "agents obey it" },
-    { ".kiro/", "agents obey it" },
-    { ".amazonq/", "agents obey it" },
-    { ".windsurf/", "agents obey it" },
-    { ".aider.conf.yml", "agents obey it" },
-    { ".opencode/", "agents obey it" },
-    { ".github/copilot-instructions.md", "agents obey it" },
-    { ".github/instructions/", "agents obey it" },
-    { ".github/prompts/", "agents obey it" },
-    { ".github/chatmodes/", "agents obey it" },
-    { ".github/agents/", "agents obey it" },
-    { ".github/skills/", "agents obey it" },
+    /* Run or obeyed by an agent that is started in the directory. Worktrees are checkouts: their
+     * files are judged by their own names. */
+    { ".claude/worktrees/ .worktrees/", NULL },
+    { ".mcp.json .github/mcp.json .github/lsp.json", "agents start servers that it names" },
+    { ".claude/ .cursor/ .gemini/", "agents obey it and run hooks that it names" },
+    { ".codex/ .gitlab/duo/", "agents obey it and start servers that it names" },
+    { ".roo/ .kiro/ .amazonq/ .windsurf/ .aider.conf.yml .opencode/ .github/instructions/ "
+      ".github/copilot-instructions.md .github/prompts/ .github/chatmodes/ .github/agents/ "
+      ".github/skills/ .github/copilot/",
+      "agents obey it" },
     { ".github/hooks/", "agents run it" },
-    { ".github/copilot/", "agents obey it" },
-    { ".github/mcp.json", "agents start servers that it names" },
-    { ".github/lsp.json", "agents start servers that it names" },
-    { ".gitlab/duo/", "agents obey it and start servers that it names" },
 
     /* Obeyed by a web server that serves the directory. */
-    { ".htaccess", "web servers obey it" },
-    { ".user.ini", "web servers obey it" },
+    { ".htaccess .user.ini", "web servers obey it" },
 
     /* Start-up files and settings of a user. */
-    { ".bashrc", "shells run it" },
-    { ".bash_profile", "shells run it" },
-    { ".bash_login", "shells run it" },
-    { ".bash_logout", "shells run it" },
-    { ".bash_aliases", "shells run it" },
-    { ".profile", "shells run it" },
-    { ".xprofile", "sessions run it" },
-    { ".zshenv", "shells run it" },
-    { ".zprofile", "shells run it" },
-    { ".zshrc", "shells run it" },
-    { ".zlogin", "shells run it" },
-    { ".zlogout", "shells run it" },
+    { ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshenv .zprofile "
+      ".zshrc .zlogin .zlogout .config/fish/",
+      "shells run it" },
+    { ".xprofile .config/autostart/ .config/systemd/", "sessions run it" },
     { ".ssh/", "it decides who can log in, and which programs ssh runs" },
-    { ".gitconfig", "git runs programs that it names" },
-    { ".config/git/", "git runs programs that it names" },
-    { ".config/fish/", "shells run it" },
-    { ".config/autostart/", "sessions run it" },
-    { ".config/systemd/", "sessions run it" },
+    { ".gitconfig .config/git/", "git runs programs that it names" },
     { ".config/environment.d/", "sessions take their environment from it" },
     { ".local/bin/", "it can replace any program" },
 
     /* Names with a dot that no program of the host executes or obeys by itself. */
-    { ".gitignore", NULL },
-    { ".gitattributes", NULL },
-    { ".gitkeep", NULL },
-    { ".keep", NULL },
-    { ".mailmap", NULL },
-    { ".git-blame-ignore-revs", NULL },
-    { ".hgignore", NULL },
-    { ".ignore", NULL },
-    { ".rgignore", NULL },
-    { ".dockerignore", NULL },
-    { ".containerignore", NULL },
-    { ".npmignore", NULL },
-    { ".eslintignore", NULL },
-    { ".prettierignore", NULL },
-    { ".stylelintignore", NULL },
-    { ".vercelignore", NULL },
-    { ".gcloudignore", NULL },
-    { ".helmignore", NULL },
-    { ".editorconfig", NULL },
-    { ".clang-format", NULL },
-    { ".clang-format-ignore", NULL },
-    { ".browserslistrc", NULL },
-    { ".nvmrc", NULL },
-    { ".node-version", NULL },
-    { ".python-version", NULL },
-    { ".ruby-version", NULL },
-    { ".java-version", NULL },
-    { ".env.example", NULL },
-    { ".env.sample", NULL },
-    { ".env.template", NULL },
-    { ".github/", NULL },
-    { ".gitlab/", NULL },
-    { ".gitlab-ci.yml", NULL },
-    { ".gitea/", NULL },
-    { ".forgejo/", NULL },
-    { ".circleci/", NULL },
-    { ".travis.yml", NULL },
-    { ".drone.yml", NULL },
-    { ".woodpecker/", NULL },
-    { ".woodpecker.yml", NULL },
-    { ".readthedocs.yaml", NULL },
-    { ".readthedocs.yml", NULL },
-    { ".codecov.yml", NULL },
-    { ".coverage", NULL },
-    { ".nojekyll", NULL },
-    { ".well-known/", NULL },
-    { ".DS_Store", NULL },
-    { ".pytest_cache/", NULL },
-    { ".mypy_cache/", NULL },
-    { ".ruff_cache/", NULL },
-    { ".ipynb_checkpoints/", NULL },
-    { ".nyc_output/", NULL },
-    { ".reuse/", NULL },
-    { ".changeset/", NULL },
+    { ".gitignore .gitattributes .gitkeep .keep .mailmap .git-blame-ignore-revs .hgignore .ignore "
+      ".rgignore .dockerignore .containerignore .npmignore .eslintignore .prettierignore "
+      ".stylelintignore .vercelignore .gcloudignore .helmignore .editorconfig .clang-format "
+      ".clang-format-ignore .browserslistrc .nvmrc .node-version .python-version .ruby-version "
+      ".java-version .env.example .env.sample .env.template .github/ .gitlab/ .gitlab-ci.yml "
+      ".gitea/ .forgejo/ .circleci/ .travis.yml .drone.yml .woodpecker/ .woodpecker.yml "
+      ".readthedocs.yaml .readthedocs.yml .codecov.yml .coverage .nojekyll .well-known/ .DS_Store "
+      ".pytest_cache/ .mypy_cache/ .ruff_cache/ .ipynb_checkpoints/ .nyc_output/ .reuse/ "
+      ".changeset/",
+      NULL },
 };
 
 /* Other names. Settings that a program reads only when a developer starts it (Makefile,
@@ -201,60 +114,32 @@ static const struct sensitive_row plain_rows[] = {
     { "HEAD", "git treats the directory of such a file as a repository and obeys its config" },
 
     /* Started by installed git hooks. */
-    { "lefthook.*", "git hooks run the programs it names" },
-    { "lefthook-local.*", "git hooks run the programs it names" },
+    { "lefthook.* lefthook-local.*", "git hooks run the programs it names" },
     { "commitlint.config.*", "git hooks and editors run it" },
 
     /* Run by a shell, or by a tool that the shell starts, on entering the directory. */
-    { "mise.toml", "mise runs the hooks it names" },
-    { "mise.*.toml", "mise runs the hooks it names" },
-    { "mise/config.toml", "mise runs the hooks it names" },
-    { "mise/config.*.toml", "mise runs the hooks it names" },
-    { "mise/conf.d/", "mise runs the hooks it names" },
-    { "flake.nix", "direnv runs the shell hook it names" },
-    { "shell.nix", "direnv runs the shell hook it names" },
-    { "devenv.nix", "direnv runs the shell hook it names" },
-    { "devbox.json", "direnv runs the shell hook it names" },
+    { "mise.toml mise.*.toml mise/config.toml mise/config.*.toml mise/conf.d/",
+      "mise runs the hooks it names" },
+    { "flake.nix shell.nix devenv.nix devbox.json", "direnv runs the shell hook it names" },
 
     /* Run by an editor that opens the directory, or by the linter, formatter, test runner or
      * language server that the editor starts. */
     { "*.code-workspace", "editors run tasks and programs that it names" },
-    { "eslint.config.*", "editors run it to lint" },
-    { "stylelint.config.*", "editors run it to lint" },
-    { "pylintrc", "editors load the plug-ins it names" },
-    { "pylintrc.toml", "editors load the plug-ins it names" },
+    { "eslint.config.* stylelint.config.*", "editors run it to lint" },
+    { "pylintrc pylintrc.toml", "editors load the plug-ins it names" },
     { "prettier.config.*", "editors run it to format" },
     { "tailwind.config.*", "editors run it to complete class names" },
-    { "postcss.config.*", "editors run it with the language server" },
-    { "svelte.config.*", "editors run it with the language server" },
+    { "postcss.config.* svelte.config.*", "editors run it with the language server" },
     { "babel.config.*", "editors run it with the linter or test runner" },
-    { "vite.config.*", "editors run it to find tests" },
-    { "vitest.config.*", "editors run it to find tests" },
-    { "vitest.workspace.*", "editors run it to find tests" },
-    { "jest.config.*", "editors run it to find tests" },
-    { "playwright.config.*", "editors run it to find tests" },
+    { "vite.config.* vitest.config.* vitest.workspace.* jest.config.* playwright.config.*",
+      "editors run it to find tests" },
     { "webpack.config.*", "editors run it to resolve modules" },
 
     /* Run or obeyed by an agent that is started in the directory. */
-    { "AGENT.md", "agents obey it" },
-    { "AGENTS.md", "agents obey it" },
-    { "AGENTS.*.md", "agents obey it" },
-    { "CLAUDE.md", "agents obey it" },
-    { "CLAUDE.*.md", "agents obey it" },
-    { "CODEBUDDY.md", "agents obey it" },
-    { "CODEX.md", "agents obey it" },
-    { "CRUSH.md", "agents obey it" },
-    { "CRUSH.*.md", "agents obey it" },
-    { "GEMINI.md", "agents obey it" },
-    { "IFLOW.md", "agents obey it" },
-    { "JULES.md", "agents obey it" },
-    { "QWEN.md", "agents obey it" },
-    { "REPLIT.md", "agents obey it" },
-    { "WARP.md", "agents obey it" },
-    { "crush.json", "agents start servers that it names" },
-    { "mcp.json", "agents start servers that it names" },
-    { "opencode.json", "agents start servers that it names" },
-    { "opencode.jsonc", "agents start servers that it names" },
+    { "AGENT.md AGENTS.md AGENTS.*.md CLAUDE.md CLAUDE.*.md CODEBUDDY.md CODEX.md CRUSH.md "
+      "CRUSH.*.md GEMINI.md IFLOW.md JULES.md QWEN.md REPLIT.md WARP.md",
+      "agents obey it" },
+    { "crush.json mcp.json opencode.json opencode.jsonc", "agents start servers that it names" },
 
     /* Of a home directory. */
     { "~/bin/", "it can replace any program" },
@@ -262,37 +147,14 @@ static const struct sensitive_row plain_rows[] = {
     { "~/Library/", "sessions start programs that it names" },
 
     /* Of the system. */
-    { "/usr/src/", NULL },
-    { "/usr/local/src/", NULL },
-    { "/bin/", "it is a directory of the system" },
-    { "/boot/", "it is a directory of the system" },
-    { "/etc/", "it is a directory of the system" },
-    { "/lib/", "it is a directory of the system" },
-    { "/lib64/", "it is a directory of the system" },
-    { "/sbin/", "it is a directory of the system" },
-    { "/usr/", "it is a directory of the system" },
-    { "/var/spool/", "it is a directory of the system" },
-};
-
-/* The harmless rows beneath which a file HEAD passes. */
-enum head_rule {
-    HEAD_HELD,
-    HEAD_PASSES,
-    HEAD_ALONE, /* it passes unless settings of a repository lie beside it */
-};
-static const struct {
-    const char *pattern;
-    enum head_rule rule;
-} head_rules[] = {
-    { ".git/*HEAD", HEAD_PASSES },
-    { ".git/refs/", HEAD_ALONE },
-    { ".git/logs/", HEAD_ALONE },
+    { "/usr/src/ /usr/local/src/", NULL },
+    { "/bin/ /boot/ /etc/ /lib/ /lib64/ /sbin/ /usr/ /var/spool/",
+      "it is a directory of the system" },
 };
 
 /* Names of a repository's git directory, held where a file HEAD lies beside them. */
 static const struct sensitive_row repository_rows[] = {
-    { "config", "git runs programs that the settings of this repository name" },
-    { "config.worktree", "git runs programs that the settings of this repository name" },
+    { "config config.worktree", "git runs programs that the settings of this repository name" },
     { "commondir", "git reads the settings of this repository where this file points" },
     { "gitdir", "git takes the directory that this file names for a work tree" },
     { "hooks/", "git runs the hooks of this repository" },
@@ -339,7 +201,7 @@ struct position {
     const struct sensitive_view *view;
     const char *whole;      /* the path of the mirrored directory and the path in it */
     struct str raw, folded; /* the rest of the path, as it is and as spelling.h folds it */
-    enum head_rule head;    /* of the harmless directories above */
+    const struct sensitive_row *harmless; /* the row of the last harmless component, or NULL */
 };
 
 /* The end of the component's directory in the whole path. */
@@ -375,15 +237,22 @@ static bool has_beside(const struct position *at, const char *name)
 
 static bool row_matches(const struct sensitive_row *row, const struct position *at)
 {
-    const char *pattern = row->pattern;
+    struct str rest = str_from(row->patterns), pattern;
     bool exact = !row->why;
 
-    if (pattern[0] == '/' && directory_end(at) != 0)
-        return false;
-    if (pattern[0] == '~' && !(directory_marks(at) & PLACE_HOME))
-        return false;
-    pattern += pattern[0] == '/' ? 1 : pattern[0] == '~' ? 2 : 0;
-    return pattern_matches(str_from(pattern), exact ? at->raw : at->folded, exact);
+    while (rest.n > 0) {
+        size_t anchor;
+
+        rest = str_cut(rest, ' ', &pattern);
+        anchor = pattern.p[0] == '/' ? 1 : pattern.p[0] == '~' ? 2 : 0;
+        if ((anchor == 1 && directory_end(at) != 0) ||
+            (anchor == 2 && !(directory_marks(at) & PLACE_HOME)))
+            continue;
+        pattern = (struct str){ pattern.p + anchor, pattern.n - anchor };
+        if (pattern_matches(pattern, exact ? at->raw : at->folded, exact))
+            return true;
+    }
+    return false;
 }
 
 static const struct sensitive_row *find_row(const struct sensitive_row *rows, size_t n,
@@ -395,30 +264,14 @@ static const struct sensitive_row *find_row(const struct sensitive_row *rows, si
     return NULL;
 }
 
-static enum head_rule head_rule_of(const struct sensitive_row *row)
-{
-    for (size_t i = 0; i < COUNT_OF(head_rules); i++)
-        if (strcmp(head_rules[i].pattern, row->pattern) == 0)
-            return head_rules[i].rule;
-    return HEAD_HELD;
-}
-
 static bool head_passes(const struct position *at)
 {
     bool settings = false;
 
     for (size_t i = 0; i < COUNT_OF(repository_settings); i++)
         settings |= has_beside(at, repository_settings[i]);
-    return at->head == HEAD_PASSES || (at->head == HEAD_ALONE && !settings);
-}
-
-static const char *judge_repository(const struct position *at)
-{
-    const struct sensitive_row *row = find_row(repository_rows, COUNT_OF(repository_rows), at);
-
-    if (row && ((directory_marks(at) & PLACE_HEAD) || has_beside(at, "HEAD")))
-        return row->why;
-    return NULL;
+    return at->harmless == &dot_rows[ROW_GIT_HEAD] ||
+           (at->harmless == &dot_rows[ROW_GIT_REFS] && !settings);
 }
 
 static const char *judge_component(struct position *at)
@@ -435,20 +288,13 @@ static const char *judge_component(struct position *at)
                               : "programs of the host may obey a hidden file of a name we do not "
                                 "know";
     if (row && !row->why)
-        at->head = head_rule_of(row);
+        at->harmless = row;
     else if (row && !(component_matches(STR("HEAD"), name, false) && head_passes(at)))
         return row->why;
     if (spelling_is_short(name))
         return "some file systems take it for the short form of a hidden name";
-    return judge_repository(at);
-}
-
-static size_t join_paths(const struct sync_place *place, struct str path, char *ret)
-{
-    memcpy(ret, place->path, place->n);
-    ret[place->n] = '/';
-    memcpy(ret + place->n + 1, path.p, path.n);
-    return place->n + 1 + path.n;
+    row = find_row(repository_rows, COUNT_OF(repository_rows), at);
+    return row && ((directory_marks(at) & PLACE_HEAD) || has_beside(at, "HEAD")) ? row->why : NULL;
 }
 
 const char *sensitive_reason(const struct sensitive_view *v, struct str path)
@@ -459,7 +305,10 @@ const char *sensitive_reason(const struct sensitive_view *v, struct str path)
 
     if (!v->place->known || path.n >= TREE_PATH_MAX)
         return "the path of the workspace on the host is not known";
-    at.raw = (struct str){ whole + 1, join_paths(v->place, path, whole) - 1 };
+    memcpy(whole, v->place->path, v->place->n);
+    whole[v->place->n] = '/';
+    memcpy(whole + v->place->n + 1, path.p, path.n);
+    at.raw = (struct str){ whole + 1, v->place->n + path.n };
     at.folded = (struct str){ folded, spelling_fold(at.raw, folded) };
     while (at.raw.n > 0) {
         const char *why = judge_component(&at);
