@@ -5,31 +5,27 @@
 
 /* Places whose loss is the loss of the machine, or of a person's work. */
 #define ROOTS                                                                                      \
-    "/|/%|/.|/./|//|~|~/|~/%|$HOME|$HOME/|$HOME/%|/home|/home/|/home/%|/home/^|/etc|/etc/|/etc/"   \
-    "%|/usr|/usr/|/usr/%|"                                                                         \
-    "/var|/var/|/var/%|/var/lib|/var/lib/%|/boot|/boot/|/boot/%|/bin|/bin/%|/sbin|/sbin/%|/lib|/"  \
-    "lib/%|/lib64|/root|"                                                                          \
-    "/root/|/root/%|/opt|/opt/%|/srv|/srv/%|/dev|/dev/%|/sys|/proc|/mnt|/mnt/%|/usr/lib|/usr/bin"
+    "/|/%|/.|/./|//|~|~/|~/%|$HOME|$HOME/|$HOME/%|/home|/home/|/home/%|/home/^|/etc|/etc/|/etc/%|" \
+    "/usr|/usr/|/usr/%|/var|/var/|/var/%|/var/lib|/var/lib/%|/boot|/boot/|/boot/%|/bin|/bin/%|"    \
+    "/sbin|/sbin/%|/lib|/lib/%|/lib64|/root|/root/|/root/%|/opt|/opt/%|/srv|/srv/%|/dev|/dev/%|"   \
+    "/sys|/proc|/mnt|/mnt/%|/usr/lib|/usr/bin"
 #define DISKS                                                                                      \
-    "/dev/sd*|/dev/hd*|/dev/vd*|/dev/xvd*|/dev/nvme*|/dev/mmcblk*|/dev/mapper/*|/dev/md*|/dev/"    \
-    "disk*|/dev/dm-*"
+    "/dev/sd*|/dev/hd*|/dev/vd*|/dev/xvd*|/dev/nvme*|/dev/mmcblk*|/dev/mapper/*|/dev/md*|"         \
+    "/dev/disk*|/dev/dm-*"
 #define DD_DISKS                                                                                   \
-    "of=/dev/sd*|of=/dev/hd*|of=/dev/vd*|of=/dev/xvd*|of=/dev/nvme*|of=/dev/mmcblk*|of=/dev/"      \
-    "mapper/*|of=/dev/md*|"                                                                        \
-    "of=/dev/disk*|of=/dev/mem|of=/dev/kmem"
+    "of=/dev/sd*|of=/dev/hd*|of=/dev/vd*|of=/dev/xvd*|of=/dev/nvme*|of=/dev/mmcblk*|"              \
+    "of=/dev/mapper/*|of=/dev/md*|of=/dev/disk*|of=/dev/mem|of=/dev/kmem"
 #define SECRETS                                                                                    \
-    "*.ssh/*|*.ssh|*.aws/credentials*|*.aws|*.netrc|*/etc/shadow*|*.gnupg*|*.kube/"                \
-    "config*|*.docker/config.json*|"                                                               \
-    "*.git-credentials*|*.bash_history*|*.zsh_history*|*wallet.dat*|*Login "                       \
-    "Data*|*.config/gcloud*|/proc/*/environ|"                                                      \
-    "*/run/secrets*|*cookies.sqlite*|*.mozilla/*|*id_rsa|*id_ed25519|*.npmrc|*.pypirc|*keystore*/" \
-    "UTC*|*.password-store*|"                                                                      \
-    "*.azure/*|*.vault-token*|*Local State|*.config/gh/hosts.yml|*.config/google-chrome*|*"        \
-    ".config/chromium*|*BraveSoftware*|*/Cookies|*.config/solana*|*.ethereum/*|*.bitcoin/"         \
-    "*|*.electrum/*|*Exodus/*"
+    "*.ssh/*|*.ssh|*.aws/credentials*|*.aws|*.netrc|*/etc/shadow*|*.gnupg*|*.kube/config*|"        \
+    "*.docker/config.json*|*.git-credentials*|*.bash_history*|*.zsh_history*|*wallet.dat*|"        \
+    "*Login Data*|*.config/gcloud*|/proc/*/environ|*/run/secrets*|*cookies.sqlite*|*.mozilla/*|"   \
+    "*id_rsa|*id_ed25519|*.npmrc|*.pypirc|*keystore*/UTC*|*.password-store*|*.azure/*|"            \
+    "*.vault-token*|*Local State|*.config/gh/hosts.yml|*.config/google-chrome*|"                   \
+    "*.config/chromium*|*BraveSoftware*|*/Cookies|*.config/solana*|*.ethereum/*|*.bitcoin/*|"      \
+    "*.electrum/*|*Exodus/*"
 #define METADATA                                                                                   \
-    "*169.254.169.254*|*metadata.google.internal*|*100.100.100.200*|*fd00:ec2::254*|*169.254.170." \
-    "2*"
+    "*169.254.169.254*|*metadata.google.internal*|*100.100.100.200*|*fd00:ec2::254*|"              \
+    "*169.254.170.2*"
 #define SENDERS                                                                                    \
     "curl|wget|nc|ncat|netcat|scp|rsync|ftp|tftp|sftp|telnet|socat|mail|sendmail|mutt|http|https|" \
     "ssh|rclone|aws|gsutil"
@@ -37,21 +33,19 @@
 #define SHELLS                                                                                     \
     "sh|bash|zsh|ksh|dash|ash|eval|source|.|(run)|python|python2*|python3*|perl|ruby|node|php"
 #define PY_SENDERS                                                                                 \
-    "requests.*|urllib.request.*|urllib2.*|http.client.*|httpx.*|aiohttp.*|*.sendall|*.send|*."    \
-    "sendto|*.sendmail|"                                                                           \
-    "*.send_message|ftplib.*|*.storbinary|smtplib.*|*.put_object|*.upload_file|urlopen|*.post|*."  \
-    "urlopen|paramiko.*"
+    "requests.*|urllib.request.*|urllib2.*|http.client.*|httpx.*|aiohttp.*|*.sendall|*.send|"      \
+    "*.sendto|*.sendmail|*.send_message|ftplib.*|*.storbinary|smtplib.*|*.put_object|"             \
+    "*.upload_file|urlopen|*.post|*.urlopen|paramiko.*"
 #define JS_SENDERS                                                                                 \
     "fetch|axios|axios.*|http.request|https.request|http.get|https.get|*.write|*.end|net.connect|" \
-    "got|got.*|*.send|"                                                                            \
-    "request|request.*|needle|superagent.*|navigator.sendBeacon|*.sendMail|dns.resolve*|dns."      \
-    "lookup|node-fetch|undici.*"
+    "got|got.*|*.send|request|request.*|needle|superagent.*|navigator.sendBeacon|*.sendMail|"      \
+    "dns.resolve*|dns.lookup|node-fetch|undici.*"
 #define PY_RUN                                                                                     \
-    "exec|eval|compile|os.system|os.popen|subprocess.*|builtins.exec|builtins.eval|Popen|types."   \
-    "FunctionType|marshal.loads|pickle.loads"
+    "exec|eval|compile|os.system|os.popen|subprocess.*|builtins.exec|builtins.eval|Popen|"         \
+    "types.FunctionType|marshal.loads|pickle.loads"
 #define JS_RUN                                                                                     \
-    "eval|Function|vm.*|child_process.*|execSync|setTimeout|setInterval|globalThis.eval|window."   \
-    "eval|exec|spawn|Module._compile|*._compile|*.constructor"
+    "eval|Function|vm.*|child_process.*|execSync|setTimeout|setInterval|globalThis.eval|"          \
+    "window.eval|exec|spawn|Module._compile|*._compile|*.constructor"
 
 #define BE_SURE    "Delete only files that this program created, by full path."
 #define NO_DISK    "Write to a file instead of a disk device."
@@ -75,18 +69,39 @@
 /* A rule: id, languages, severity, class, match; then the patterns; then message and advice. */
 #define REPORT(m, a) .message = (m), .advice = (a)
 
+/* Reports of several rules. */
+#define DELETES_TREE REPORT("recursively deletes a system directory or a home directory", BE_SURE)
+#define DELETES_FOUND                                                                              \
+    REPORT("deletes files found in a system directory or a home directory", BE_SURE)
+#define DELETES_SYSTEM REPORT("deletes system files", BE_SURE)
+#define WRITES_SYSTEM                                                                              \
+    REPORT("writes a critical system file", "Leave the system's files to its administrator.")
+#define SENDS_SECRETS   REPORT("sends credentials to another machine", NO_SECRETS)
+#define READS_SECRETS   REPORT("reads credentials", NO_SECRETS)
+#define READS_AND_SENDS REPORT("reads credentials and uses the network", NO_SECRETS)
+#define SENDS_ENVIRONMENT                                                                          \
+    REPORT("sends all environment variables, including secrets, to another machine", NO_SECRETS)
+#define ASKS_METADATA                                                                              \
+    REPORT("queries the cloud metadata service, which returns the machine's credentials",          \
+           NO_SECRETS)
+#define REVERSE_SHELL     REPORT("connects a shell to another machine (reverse shell)", LOOK_WHO)
+#define RUNS_DOWNLOAD     REPORT("runs downloaded code without checking it", LOOK_UP)
+#define RUNS_DECODED      REPORT("runs code that it decodes first", PLAIN)
+#define ENDLESS_PROCESSES REPORT("starts processes or threads in an endless loop", BOUND)
+#define FLOOD             REPORT("sends packets in an endless loop: a flood", BOUND)
+#define MINES             REPORT("mines cryptocurrency", "Do not run it.")
+
 const struct scan_rule scan_rules[] = {
     /* --- Shell: destroying --- */
     { "shell.rm-root", SH, CRIT, D, MATCH_ACT, .name = "rm", .flags = "r", .args = ROOTS,
-      REPORT("recursively deletes a system directory or a home directory", BE_SURE) },
+      DELETES_TREE },
     { "shell.rm-no-preserve", SH, CRIT, D, MATCH_ACT, .name = "rm", .args = "--no-preserve-root",
       REPORT("deletes the root directory", BE_SURE) },
     { "shell.rm-unset", SH, MED, D, MATCH_ACT, .name = "rm", .flags = "r", .args = "$*/|$*/%",
       REPORT("deletes from the root directory if the variable is empty",
              "Use ${NAME:?}, so that an empty variable is an error.") },
     { "shell.find-delete", SH, CRIT, D, MATCH_ACT, .name = "find", .args = ROOTS,
-      .also = "-delete|rm|shred|unlink",
-      REPORT("deletes files found in a system directory or a home directory", BE_SURE) },
+      .also = "-delete|rm|shred|unlink", DELETES_FOUND },
     { "shell.mkfs", SH, CRIT, D, MATCH_ACT,
       .name = "mkfs*|mke2fs|mkswap|wipefs|blkdiscard|sgdisk|parted|fdisk|sfdisk|badblocks|hdparm",
       .args = "/dev/*",
@@ -156,34 +171,27 @@ const struct scan_rule scan_rules[] = {
 
     /* --- Shell: giving away, taking in --- */
     { "shell.download-run", SH, CRIT, E, MATCH_INTO, .name = DOWNLOADERS, .into = SHELLS,
-      REPORT("runs downloaded code without checking it", LOOK_UP) },
+      RUNS_DOWNLOAD },
     { "shell.secret-sent", SH, CRIT, E, MATCH_INTO,
       .name = "cat|cp|tar|base64|zip|gzip|openssl|xxd|dd|head|tail|grep|find|ls|while|curl|wget|nc|"
               "scp|rsync|strings|gpg|jq|awk|sed|<|od|rclone|7z",
-      .args = SECRETS, .into = SENDERS "|dig|nslookup|host|ping|>",
-      REPORT("sends credentials to another machine", NO_SECRETS) },
+      .args = SECRETS, .into = SENDERS "|dig|nslookup|host|ping|>", SENDS_SECRETS },
     { "shell.secret-form", SH, CRIT, E, MATCH_ACT, .name = "curl|wget|http|nc|scp|rsync|aws|rclone",
       .args = "*@*.ssh/*|*@*.aws/*|*@*.netrc|*@/etc/shadow|*@/etc/passwd|*=*.ssh/*|*.ssh/"
               "id_*|*.ssh/|*.aws/credentials|/etc/shadow|*@*.env|*@*.kube/*|*@*.docker/"
               "*|*.gnupg|*.gnupg/|*@*.git-credentials",
-      .also = "http*|*:*|*.*/*|-F|-d|-T|--data*|--upload-file|*@*:*|s3*",
-      REPORT("sends credentials to another machine", NO_SECRETS) },
+      .also = "http*|*:*|*.*/*|-F|-d|-T|--data*|--upload-file|*@*:*|s3*", SENDS_SECRETS },
     { "shell.secret-read", SH, MED, E, MATCH_ACT,
       .name = "cat|cp|tar|base64|zip|xxd|strings|head|tail|grep|<", .args = SECRETS,
-      REPORT("reads credentials", NO_SECRETS) },
+      READS_SECRETS },
     { "shell.environment-sent", SH, CRIT, E, MATCH_INTO, .name = "env|printenv|set|declare",
-      .into = SENDERS "|dig|nslookup|host",
-      REPORT("sends all environment variables, including secrets, to another machine",
-             NO_SECRETS) },
+      .into = SENDERS "|dig|nslookup|host", SENDS_ENVIRONMENT },
     { "shell.environment-bare", SH, SCAN_INFO, E, MATCH_ACT, .name = "printenv|env",
       REPORT("reads all environment variables", NO_SECRETS) },
     { "shell.metadata", SH, HIGH, E, MATCH_ACT,
-      .name = "curl|wget|nc|http|fetch|lynx|GET|python*|ncat", .args = METADATA,
-      REPORT("queries the cloud metadata service, which returns the machine's credentials",
-             NO_SECRETS) },
+      .name = "curl|wget|nc|http|fetch|lynx|GET|python*|ncat", .args = METADATA, ASKS_METADATA },
     { "shell.reverse-shell", SH, CRIT, E, MATCH_ACT, .name = "*",
-      .args = "/dev/tcp/*|/dev/udp/*|*/dev/tcp/*",
-      REPORT("connects a shell to another machine (reverse shell)", LOOK_WHO) },
+      .args = "/dev/tcp/*|/dev/udp/*|*/dev/tcp/*", REVERSE_SHELL },
     { "shell.device-tcp", SH, CRIT, E, MATCH_ACT, .name = ">", .args = "/dev/tcp/*|/dev/udp/*",
       REPORT("sends data to another machine", LOOK_WHO) },
     { "shell.netcat-exec", SH, CRIT, E, MATCH_ACT, .name = "nc|ncat|netcat|socat|nc.traditional",
@@ -224,7 +232,7 @@ const struct scan_rule scan_rules[] = {
       .name = "base64|base32|openssl|xxd|uudecode|gunzip|zcat|bunzip2|xz|rev|tr|printf|hexdump|od|"
               "gpg|bzcat|xzcat|awk|basenc",
       .into = "sh|bash|zsh|ksh|dash|ash|eval|source|.|(run)|python|python3*|perl|ruby|node",
-      REPORT("runs code that it decodes first", PLAIN) },
+      RUNS_DECODED },
     { "shell.ifs", SH, HIGH, O, MATCH_CODE, SPECIAL_IFS,
       REPORT("uses $IFS in place of blanks", PLAIN) },
     { "shell.pieces", SH, HIGH, O, MATCH_CODE, SPECIAL_PIECES,
@@ -264,15 +272,13 @@ const struct scan_rule scan_rules[] = {
       .name = "stress|stress-ng|xmrig|minerd|cpuminer*|xmr-stak*|ethminer|cgminer|nbminer|t-rex",
       REPORT("uses up processors or memory on purpose", BOUND) },
     { "shell.mining", SH, CRIT, R, MATCH_ACT, .name = "*",
-      .args = "*stratum+tcp://*|*stratum+ssl://*|*pool.minexmr*|*xmrig*|*cryptonight*",
-      REPORT("mines cryptocurrency", "Do not run it.") },
+      .args = "*stratum+tcp://*|*stratum+ssl://*|*pool.minexmr*|*xmrig*|*cryptonight*", MINES },
     { "shell.limits", SH, MED, R, MATCH_ACT, .name = "ulimit", .args = "unlimited",
       REPORT("removes resource limits", BOUND) },
 
     /* --- Python --- */
     { "python.rmtree", PY, CRIT, D, MATCH_ACT,
-      .name = "shutil.rmtree|rmtree|os.removedirs|*.rmtree", .args = ROOTS,
-      REPORT("recursively deletes a system directory or a home directory", BE_SURE) },
+      .name = "shutil.rmtree|rmtree|os.removedirs|*.rmtree", .args = ROOTS, DELETES_TREE },
     { "python.rmtree-home", PY, CRIT, D, MATCH_INTO,
       .name = "os.path.expanduser|Path.home|pathlib.Path.home|os.getenv|os.environ.get",
       .args = "~|~/|HOME|?", .into = "shutil.rmtree|rmtree",
@@ -282,22 +288,19 @@ const struct scan_rule scan_rules[] = {
       REPORT("recursively deletes from the root directory", BE_SURE) },
     { "python.remove-system", PY, HIGH, D, MATCH_ACT,
       .name = "os.remove|os.unlink|os.truncate|os.rename|shutil.move|os.rmdir",
-      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*|/lib/*",
-      REPORT("deletes system files", BE_SURE) },
+      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*|/lib/*", DELETES_SYSTEM },
     { "python.write-disk", PY, CRIT, D, MATCH_ACT, .name = "open|os.open|io.open", .args = DISKS,
       .also = "w*|r+*|a*|?*", REPORT("opens a disk's device", NO_DISK) },
     { "python.write-system", PY, HIGH, D, MATCH_ACT, .name = "open|io.open|codecs.open",
       .args = "/etc/passwd|/etc/shadow|/etc/sudoers*|/etc/ld.so.preload|/boot/*|/etc/cron*|/proc/"
               "sysrq-trigger|/etc/systemd/system/*|*authorized_keys|/etc/profile*|*.bashrc",
-      .also = "w|wb|a|ab|w+|a+|r+|r+b",
-      REPORT("writes a critical system file", "Leave the system's files to its administrator.") },
+      .also = "w|wb|a|ab|w+|a+|r+|r+b", WRITES_SYSTEM },
     { "python.kill-all", PY, HIGH, D, MATCH_ACT, .name = "os.kill|os.killpg", .args = "-1",
       REPORT("kills all processes that it may signal",
              "Kill only the program's own processes, by PID.") },
     { "python.walk-remove", PY, HIGH, D, MATCH_BOTH,
       .name = "os.walk|glob.glob|glob.iglob|os.listdir|os.scandir", .args = ROOTS,
-      .into = "os.remove|os.unlink|shutil.rmtree|*.unlink",
-      REPORT("deletes files found in a system directory or a home directory", BE_SURE) },
+      .into = "os.remove|os.unlink|shutil.rmtree|*.unlink", DELETES_FOUND },
     { "python.encrypts-files", PY, HIGH, D, MATCH_BOTH,
       .name = "os.walk|os.scandir|glob.glob|*.rglob",
       .into = "Fernet|cryptography.fernet.Fernet|AES.new|Crypto.Cipher.AES.new|Cryptodome.Cipher."
@@ -308,43 +311,34 @@ const struct scan_rule scan_rules[] = {
       .name =
           "open|io.open|os.path.expanduser|pathlib.Path|Path|os.path.join|*.joinpath|*.read_text|"
           "glob.glob|os.open|shutil.make_archive|tarfile.open|sqlite3.connect|shutil.copy*",
-      .args = SECRETS, .into = PY_SENDERS,
-      REPORT("sends credentials to another machine", NO_SECRETS) },
+      .args = SECRETS, .into = PY_SENDERS, SENDS_SECRETS },
     { "python.secret-and-net", PY, HIGH, E, MATCH_BOTH,
       .name =
           "open|io.open|os.path.expanduser|pathlib.Path|Path|os.path.join|*.joinpath|*.read_text|"
           "glob.glob|os.open|shutil.make_archive|tarfile.open|sqlite3.connect|os.listdir|os.walk",
       .args = SECRETS, .into = PY_SENDERS "|socket.socket|socket.create_connection|*.connect",
-      REPORT("reads credentials and uses the network", NO_SECRETS) },
+      READS_AND_SENDS },
     { "python.secret-read", PY, MED, E, MATCH_ACT,
       .name = "open|io.open|os.path.expanduser|pathlib.Path|Path|*.read_text|os.open",
-      .args = SECRETS, REPORT("reads credentials", NO_SECRETS) },
+      .args = SECRETS, READS_SECRETS },
     { "python.environment-sent", PY, CRIT, E, MATCH_INTO,
       .name = "dict|json.dumps|str|os.environ.copy|os.environ.items|repr|urllib.parse.urlencode|"
               "list|pprint.pformat",
-      .args = "(environ)", .into = PY_SENDERS,
-      REPORT("sends all environment variables, including secrets, to another machine",
-             NO_SECRETS) },
+      .args = "(environ)", .into = PY_SENDERS, SENDS_ENVIRONMENT },
     { "python.environment-copied", PY, CRIT, E, MATCH_INTO,
       .name = "os.environ.copy|os.environ.items|os.environ.values", .into = PY_SENDERS,
-      REPORT("sends all environment variables, including secrets, to another machine",
-             NO_SECRETS) },
+      SENDS_ENVIRONMENT },
     { "python.environment-direct", PY, CRIT, E, MATCH_ACT, .name = PY_SENDERS, .args = "(environ)",
-      REPORT("sends all environment variables, including secrets, to another machine",
-             NO_SECRETS) },
+      SENDS_ENVIRONMENT },
     { "python.metadata", PY, HIGH, E, MATCH_ACT,
-      .name = PY_SENDERS "|*.connect|*.get|*.request|*.Request", .args = METADATA,
-      REPORT("queries the cloud metadata service, which returns the machine's credentials",
-             NO_SECRETS) },
+      .name = PY_SENDERS "|*.connect|*.get|*.request|*.Request", .args = METADATA, ASKS_METADATA },
     { "python.download-run", PY, CRIT, E, MATCH_INTO,
       .name = "requests.*|urllib.request.*|urllib2.urlopen|urlopen|httpx.*|*.recv|http.client.*",
-      .into = PY_RUN, REPORT("runs downloaded code without checking it", LOOK_UP) },
+      .into = PY_RUN, RUNS_DOWNLOAD },
     { "python.reverse-shell", PY, CRIT, E, MATCH_BOTH, .name = "os.dup2",
-      .into = "*.connect|socket.create_connection|socket.socket",
-      REPORT("connects a shell to another machine (reverse shell)", LOOK_WHO) },
+      .into = "*.connect|socket.create_connection|socket.socket", REVERSE_SHELL },
     { "python.pty-shell", PY, CRIT, E, MATCH_BOTH, .name = "pty.spawn",
-      .into = "*.connect|socket.create_connection",
-      REPORT("connects a shell to another machine (reverse shell)", LOOK_WHO) },
+      .into = "*.connect|socket.create_connection", REVERSE_SHELL },
     { "python.keylogger", PY, HIGH, E, MATCH_ACT,
       .name = "pynput.keyboard.Listener|keyboard.on_press|keyboard.Listener|pynput.*Listener|"
               "keyboard.hook|ImageGrab.grab|PIL.ImageGrab.grab|pyautogui.screenshot|mss.mss",
@@ -355,7 +349,7 @@ const struct scan_rule scan_rules[] = {
               "fromhex|bytes|*.decrypt",
       .into = "exec|eval|compile|os.system|os.popen|builtins.exec|builtins.eval|types.FunctionType|"
               "subprocess.*|marshal.loads|getattr|__import__|builtins.compile",
-      REPORT("runs code that it decodes first", PLAIN) },
+      RUNS_DECODED },
     { "python.hidden-call", PY, HIGH, O, MATCH_ACT, .name = "getattr",
       .args = "system|popen|exec|eval|__import__|spawn|b64decode|rmtree|remove|unlink",
       REPORT("hides the function that it calls", PLAIN) },
@@ -372,62 +366,54 @@ const struct scan_rule scan_rules[] = {
     { "python.fork-loop", PY, CRIT, R, MATCH_LOOP,
       .name = "os.fork|fork|multiprocessing.Process|*.Process|threading.Thread|subprocess.Popen|os."
               "system|subprocess.run",
-      REPORT("starts processes or threads in an endless loop", BOUND) },
+      ENDLESS_PROCESSES },
     { "python.grow-loop", PY, HIGH, R, MATCH_LOOP,
       .name = "*.append|*.extend|bytearray|*.write|*.update|*.add|*.writelines|os.mkdir|os."
               "makedirs|open",
       REPORT("allocates memory or disk space in an endless loop", BOUND) },
     { "python.sockets-loop", PY, HIGH, R, MATCH_LOOP,
       .name = "*.sendto|*.sendall|*.send|socket.socket|requests.get|requests.post|*.connect",
-      REPORT("sends packets in an endless loop: a flood", BOUND) },
+      FLOOD },
     { "python.mining", PY, CRIT, R, MATCH_ACT, .name = "*",
-      .args = "*stratum+tcp://*|*stratum+ssl://*",
-      REPORT("mines cryptocurrency", "Do not run it.") },
+      .args = "*stratum+tcp://*|*stratum+ssl://*", MINES },
 
     /* --- JavaScript --- */
     { "javascript.remove-tree", JS, CRIT, D, MATCH_ACT,
       .name = "fs.rm|fs.rmSync|fs.rmdir|fs.rmdirSync|rimraf|rimraf.sync|fs.promises.rm|fs/"
               "promises.rm|fs-extra.remove*|fs.removeSync|del|fs.remove",
-      .args = ROOTS,
-      REPORT("recursively deletes a system directory or a home directory", BE_SURE) },
+      .args = ROOTS, DELETES_TREE },
     { "javascript.remove-home", JS, CRIT, D, MATCH_INTO, .name = "os.homedir|os.userInfo",
       .into =
           "fs.rm|fs.rmSync|fs.rmdir|fs.rmdirSync|rimraf|rimraf.sync|fs.promises.rm|fs/promises.rm",
       REPORT("deletes a home directory", BE_SURE) },
     { "javascript.remove-system", JS, HIGH, D, MATCH_ACT,
       .name = "fs.unlink|fs.unlinkSync|fs.truncate*|fs.promises.unlink|fs/promises.unlink",
-      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*", REPORT("deletes system files", BE_SURE) },
+      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*", DELETES_SYSTEM },
     { "javascript.write-system", JS, HIGH, D, MATCH_ACT,
       .name = "fs.writeFile*|fs.appendFile*|fs.createWriteStream|fs.promises.writeFile|fs/"
               "promises.writeFile|fs.openSync|fs.open",
       .args = "/etc/passwd|/etc/shadow|/etc/sudoers*|/boot/*|/etc/cron*|/dev/sd*|/dev/nvme*|/dev/"
               "vd*|/etc/ld.so.preload|*authorized_keys|/etc/systemd/*|/proc/sysrq-trigger|*.bashrc",
-      REPORT("writes a critical system file", "Leave the system's files to its administrator.") },
+      WRITES_SYSTEM },
     { "javascript.secret-sent", JS, CRIT, E, MATCH_INTO,
       .name = "fs.readFile*|fs.createReadStream|path.join|path.resolve|fs.promises.readFile|fs/"
               "promises.readFile|fs.readdir*|readFileSync|readFile",
-      .args = SECRETS, .into = JS_SENDERS,
-      REPORT("sends credentials to another machine", NO_SECRETS) },
+      .args = SECRETS, .into = JS_SENDERS, SENDS_SECRETS },
     { "javascript.secret-and-net", JS, HIGH, E, MATCH_BOTH,
       .name = "fs.readFile*|fs.createReadStream|path.join|path.resolve|fs.promises.readFile|fs/"
               "promises.readFile|fs.readdir*|readFileSync|readFile|join",
-      .args = SECRETS, .into = JS_SENDERS "|*.connect|net.Socket",
-      REPORT("reads credentials and uses the network", NO_SECRETS) },
+      .args = SECRETS, .into = JS_SENDERS "|*.connect|net.Socket", READS_AND_SENDS },
     { "javascript.secret-read", JS, MED, E, MATCH_ACT,
-      .name = "fs.readFile*|fs.createReadStream|path.join", .args = SECRETS,
-      REPORT("reads credentials", NO_SECRETS) },
+      .name = "fs.readFile*|fs.createReadStream|path.join", .args = SECRETS, READS_SECRETS },
     { "javascript.environment-sent", JS, CRIT, E, MATCH_ACT,
       .name = "JSON.stringify|" JS_SENDERS "|Object.entries|querystring.stringify|Buffer.from",
       .args = "(environ)",
       REPORT("passes on all environment variables, including secrets", NO_SECRETS) },
     { "javascript.metadata", JS, HIGH, E, MATCH_ACT,
-      .name = JS_SENDERS "|*.get|*.request|net.createConnection", .args = METADATA,
-      REPORT("queries the cloud metadata service, which returns the machine's credentials",
-             NO_SECRETS) },
+      .name = JS_SENDERS "|*.get|*.request|net.createConnection", .args = METADATA, ASKS_METADATA },
     { "javascript.download-run", JS, CRIT, E, MATCH_INTO,
       .name = "fetch|axios|axios.*|got|got.*|http.get|https.get|request|*.text|node-fetch",
-      .into = "eval|Function|vm.*|child_process.*|execSync|*._compile",
-      REPORT("runs downloaded code without checking it", LOOK_UP) },
+      .into = "eval|Function|vm.*|child_process.*|execSync|*._compile", RUNS_DOWNLOAD },
     { "javascript.download-and-run", JS, HIGH, E, MATCH_BOTH,
       .name = "http.get|https.get|fetch|axios.get|request",
       .into = "eval|Function|vm.runInThisContext|vm.runInNewContext|vm.runInContext",
@@ -435,15 +421,14 @@ const struct scan_rule scan_rules[] = {
     { "javascript.shell-on-socket", JS, CRIT, E, MATCH_BOTH,
       .name = "child_process.spawn|child_process.exec*|spawn",
       .args = "/bin/sh|/bin/bash|sh|bash|cmd.exe|powershell*",
-      .into = "net.connect|net.Socket|net.createConnection|*.connect|tls.connect",
-      REPORT("connects a shell to another machine (reverse shell)", LOOK_WHO) },
+      .into = "net.connect|net.Socket|net.createConnection|*.connect|tls.connect", REVERSE_SHELL },
     { "javascript.cookies", JS, HIGH, E, MATCH_ACT,
       .name = JS_SENDERS "|encodeURIComponent|btoa|Image", .args = "(cookie)",
       REPORT("reads the page's cookies", NO_SECRETS) },
     { "javascript.decoded-run", JS, CRIT, O, MATCH_INTO,
       .name = "atob|Buffer.from|unescape|decodeURIComponent|String.fromCharCode|String."
               "fromCodePoint|*.fromCharCode|zlib.*|*.decrypt|crypto.createDecipher*|Buffer",
-      .into = JS_RUN, REPORT("runs code that it decodes first", PLAIN) },
+      .into = JS_RUN, RUNS_DECODED },
     { "javascript.hidden-require", JS, HIGH, O, MATCH_INTO,
       .name = "Buffer.from|atob|String.fromCharCode|unescape", .into = "require|import",
       REPORT("hides the module that it loads", PLAIN) },
@@ -460,33 +445,30 @@ const struct scan_rule scan_rules[] = {
              "Check which code can result; use JSON.parse for data.") },
     { "javascript.fork-loop", JS, CRIT, R, MATCH_LOOP,
       .name = "child_process.*|fork|spawn|exec|cluster.fork|Worker|worker_threads.Worker|execSync",
-      REPORT("starts processes or threads in an endless loop", BOUND) },
+      ENDLESS_PROCESSES },
     { "javascript.grow-loop", JS, HIGH, R, MATCH_LOOP,
       .name = "*.push|Buffer.alloc*|fs.write*|fs.appendFile*|*.concat|Array|Array().*|*.add|*.set|"
               "fs.mkdirSync|crypto.randomBytes|ArrayBuffer|Uint8Array",
       REPORT("allocates memory or disk space in an endless loop", BOUND) },
     { "javascript.flood", JS, HIGH, R, MATCH_LOOP,
       .name = "fetch|http.get|http.request|https.get|https.request|net.connect|*.send|axios.*",
-      REPORT("sends packets in an endless loop: a flood", BOUND) },
+      FLOOD },
     { "javascript.self-copies", JS, HIGH, R, MATCH_ACT,
       .name = "child_process.fork|child_process.spawn|fork|spawn|cluster.fork", .args = "(self)",
       REPORT("starts itself again", BOUND) },
     { "javascript.mining", JS, CRIT, R, MATCH_ACT, .name = "*",
-      .args = "*stratum+tcp://*|*coinhive*|*stratum+ssl://*|*cryptonight*",
-      REPORT("mines cryptocurrency", "Do not run it.") },
+      .args = "*stratum+tcp://*|*coinhive*|*stratum+ssl://*|*cryptonight*", MINES },
 
     /* --- C --- */
     { "c.remove-system", IN_C, HIGH, D, MATCH_ACT,
       .name = "unlink|remove|truncate|rmdir|unlinkat|rename",
-      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*|/lib/*",
-      REPORT("deletes system files", BE_SURE) },
+      .args = "/etc/*|/boot/*|/usr/*|/bin/*|/var/log/*|/lib/*", DELETES_SYSTEM },
     { "c.write-disk", IN_C, CRIT, D, MATCH_ACT, .name = "open|fopen|open64|openat", .args = DISKS,
       REPORT("opens a disk's device", NO_DISK) },
     { "c.write-system", IN_C, HIGH, D, MATCH_ACT, .name = "fopen|freopen",
       .args = "/etc/passwd|/etc/shadow|/etc/sudoers*|/etc/ld.so.preload|/boot/*|/etc/cron*|/proc/"
               "sysrq-trigger|/etc/systemd/*|*authorized_keys|/etc/hosts",
-      .also = "w*|a*|r+*",
-      REPORT("writes a critical system file", "Leave the system's files to its administrator.") },
+      .also = "w*|a*|r+*", WRITES_SYSTEM },
     { "c.open-system", IN_C, HIGH, D, MATCH_ACT, .name = "open|creat",
       .args = "/proc/sysrq-trigger|/etc/ld.so.preload|/dev/mem|/dev/kmem|/etc/"
               "sudoers*|*authorized_keys",
@@ -496,8 +478,7 @@ const struct scan_rule scan_rules[] = {
       REPORT("restarts the machine or changes its kernel",
              "Programs should not restart or stop the machine.") },
     { "c.walk-remove", IN_C, HIGH, D, MATCH_BOTH, .name = "nftw|ftw|fts_open|opendir",
-      .args = ROOTS, .into = "unlink|remove|rmdir|unlinkat",
-      REPORT("deletes files found in a system directory or a home directory", BE_SURE) },
+      .args = ROOTS, .into = "unlink|remove|rmdir|unlinkat", DELETES_FOUND },
     { "c.nftw-root", IN_C, HIGH, D, MATCH_ACT, .name = "nftw|ftw", .args = ROOTS,
       REPORT("walks through the whole system", BE_SURE) },
     { "c.walk-home", IN_C, HIGH, D, MATCH_INTO, .name = "getenv|getpwuid|secure_getenv",
@@ -506,18 +487,16 @@ const struct scan_rule scan_rules[] = {
     { "c.secret-sent", IN_C, CRIT, E, MATCH_INTO,
       .name = "fopen|open|openat|snprintf|sprintf|strcat|opendir", .args = SECRETS,
       .into = "send|sendto|sendmsg|SSL_write|curl_easy_setopt|curl_easy_perform|dprintf",
-      REPORT("sends credentials to another machine", NO_SECRETS) },
+      SENDS_SECRETS },
     { "c.secret-and-net", IN_C, HIGH, E, MATCH_BOTH,
       .name = "fopen|open|openat|snprintf|sprintf|strcat|opendir", .args = SECRETS,
       .into = "connect|sendto|curl_easy_perform|getaddrinfo|SSL_connect|gethostbyname",
-      REPORT("reads credentials and uses the network", NO_SECRETS) },
+      READS_AND_SENDS },
     { "c.secret-read", IN_C, MED, E, MATCH_ACT, .name = "fopen|open|openat", .args = SECRETS,
-      REPORT("reads credentials", NO_SECRETS) },
+      READS_SECRETS },
     { "c.metadata", IN_C, HIGH, E, MATCH_ACT,
       .name = "inet_addr|inet_pton|inet_aton|getaddrinfo|curl_easy_setopt|gethostbyname",
-      .args = METADATA,
-      REPORT("queries the cloud metadata service, which returns the machine's credentials",
-             NO_SECRETS) },
+      .args = METADATA, ASKS_METADATA },
     { "c.reverse-shell", IN_C, CRIT, E, MATCH_BOTH,
       .name = "execl|execlp|execve|execv|execvp|execle|system",
       .args = "/bin/sh|/bin/bash|sh|bash|/bin/sh -i|/bin/bash -i", .into = "dup2|dup3",
@@ -547,18 +526,16 @@ const struct scan_rule scan_rules[] = {
       .args = "[kworker*|kworker*|*kthread*|[*]",
       REPORT("disguises itself as another process", PLAIN) },
     { "c.fork-loop", IN_C, CRIT, R, MATCH_LOOP,
-      .name = "fork|vfork|pthread_create|clone|clone3|system|popen",
-      REPORT("starts processes or threads in an endless loop", BOUND) },
+      .name = "fork|vfork|pthread_create|clone|clone3|system|popen", ENDLESS_PROCESSES },
     { "c.grow-loop", IN_C, HIGH, R, MATCH_LOOP,
       .name = "malloc|calloc|realloc|mmap|sbrk|strdup|open|socket|creat|mkdir|pipe|fopen|write|"
               "fwrite|fputs|fputc|putc",
       REPORT("allocates memory, descriptors or disk space in an endless loop", BOUND) },
-    { "c.flood", IN_C, HIGH, R, MATCH_LOOP, .name = "sendto|send|connect|sendmsg",
-      REPORT("sends packets in an endless loop: a flood", BOUND) },
+    { "c.flood", IN_C, HIGH, R, MATCH_LOOP, .name = "sendto|send|connect|sendmsg", FLOOD },
     { "c.raw-flood", IN_C, MED, R, MATCH_ACT, .name = "socket", .args = "(raw)",
       REPORT("creates raw network packets", LOOK_WHO) },
     { "c.mining", IN_C, CRIT, R, MATCH_ACT, .name = "*", .args = "*stratum+tcp://*|*cryptonight*",
-      REPORT("mines cryptocurrency", "Do not run it.") },
+      MINES },
     { "c.temporary", IN_C, SCAN_LOW, O, MATCH_ACT, .name = "gets|tmpnam|mktemp",
       REPORT("uses a function that is always unsafe", "Use fgets, mkstemp.") },
 };
