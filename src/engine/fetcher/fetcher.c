@@ -167,13 +167,18 @@ static void free_call(struct fetcher_call_ *c)
     free(c);
 }
 
-/* The callback may start and cancel requests, this one too, so the call is detached before. */
+/* The callback may start and cancel requests, this one too, so the call is detached before. A
+ * cancelled call has no request any more. */
 static void finish_call(struct fetcher_call_ *c, const struct err *why)
 {
     struct fetch_request *r = c->request;
     struct fetch_answer a = c->answer;
 
-    if (why && why->code != ERR_OK)
+    if (!r) {
+        free_call(c);
+        return;
+    }
+    if (why->code != ERR_OK)
         a = (struct fetch_answer){ .err = *why };
     else
         a.body = buf_str(&c->body);
@@ -225,39 +230,19 @@ static void close_process(struct fetcher *f)
     drop_packets(&f->out);
 }
 
-static void set_pause(struct fetcher *f)
-{
-    bool lived = clock_mono() - f->up_ns > PAUSE_MAX_NS;
-
-    f->pause_ns = lived || !f->pause_ns ? PAUSE_MIN_NS : f->pause_ns * 2;
-    if (f->pause_ns > PAUSE_MAX_NS)
-        f->pause_ns = PAUSE_MAX_NS;
-    f->not_before_ns = clock_mono() + f->pause_ns;
-}
-
 /* Callbacks may start requests, which wait, and cancel requests that were not called back yet. */
 static void end_calls(struct fetcher *f, bool waiting_too, const struct err *why)
 {
     struct list ended = { 0 };
-    struct link *next;
 
-    for (struct link *m = list_first(&f->calls); m; m = next) {
-        struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
-
-        next = list_after(&f->calls, m);
+    LIST_EACH_SAFE (struct fetcher_call_, c, &f->calls, link) {
         if (c->state == CALL_WAITING && !waiting_too)
             continue;
-        link_leave(m);
-        list_append(&ended, m);
+        link_leave(&c->link);
+        list_append(&ended, &c->link);
     }
-    for (struct link *m; (m = list_first(&ended));) {
-        struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
-
-        if (c->request)
-            finish_call(c, why);
-        else
-            free_call(c);
-    }
+    for (struct link *m; (m = list_first(&ended));)
+        finish_call(container_of(m, struct fetcher_call_, link), why);
 }
 
 static void start_later(struct fetcher *f)
@@ -269,6 +254,7 @@ static void start_later(struct fetcher *f)
 /* `never_ran`: those that wait would wait for the same reason again. */
 static void on_process_died(struct fetcher *f, const char *reason, bool never_ran)
 {
+    bool lived = clock_mono() - f->up_ns > PAUSE_MAX_NS;
     struct err why = { 0 };
 
     f->deaths++;
@@ -276,7 +262,10 @@ static void on_process_died(struct fetcher *f, const char *reason, bool never_ra
     if (has_process(f) && f->end)
         f->end(f->user, f->process);
     close_process(f);
-    set_pause(f);
+    f->pause_ns = lived || !f->pause_ns ? PAUSE_MIN_NS : f->pause_ns * 2;
+    if (f->pause_ns > PAUSE_MAX_NS)
+        f->pause_ns = PAUSE_MAX_NS;
+    f->not_before_ns = clock_mono() + f->pause_ns;
     (void)err_set(&why, ERR_UPSTREAM,
                   "sandboxer-fetch, which makes requests for the daemon, ended: %s", reason);
     end_calls(f, never_ran, &why);
@@ -284,26 +273,13 @@ static void on_process_died(struct fetcher *f, const char *reason, bool never_ra
         start_later(f);
 }
 
-static int begin_process(struct fetcher *f, struct err *e)
-{
-    int r = f->start ? f->start(f->user, &f->sock, &f->process, e)
-                     : err_set(e, ERR_UNSUPPORTED, "this daemon cannot start sandboxer-fetch");
-
-    if (r >= 0 && fcntl(f->sock, F_SETFL, O_NONBLOCK) < 0)
-        r = err_sys(e, "preparing the socket of sandboxer-fetch");
-    return r;
-}
-
 /* ---- messages from the process, which hostile bytes may have taken over ---- */
 
 static struct fetcher_call_ *find_call(struct fetcher *f, uint64_t id)
 {
-    for (struct link *m = list_first(&f->calls); m; m = list_after(&f->calls, m)) {
-        struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
-
+    LIST_EACH (struct fetcher_call_, c, &f->calls, link)
         if (c->id == id && c->state != CALL_WAITING)
             return c;
-    }
     return NULL;
 }
 
@@ -335,30 +311,13 @@ static void give_credit(struct fetcher_call_ *c)
     send_to_process(c->fetcher, &m, sizeof m);
 }
 
-static bool wants_fetched_pieces(const struct fetcher_call_ *c)
-{
-    return c->request->piece && (c->answer.status == 200 || c->answer.status == 206);
-}
-
 /* An error of the consumer ends the request, not the process. */
-static int hand_piece_over(struct fetcher_call_ *c, struct str piece)
-{
-    struct err why = { 0 };
-    int r = c->request->piece(c->request, &c->answer, piece, &why);
-    struct fetch_request *q = c->request;
-
-    if (r >= 0) {
-        c->held |= r == FETCH_HOLD;
-        return 0;
-    }
-    cancel_sent_call(c);
-    q->done(q, &(struct fetch_answer){ .err = why });
-    return 1;
-}
-
 static int take_fetched_piece(struct fetcher_call_ *c, const struct fetcher_bytes *m, struct err *e)
 {
     struct str piece = { m->bytes, m->head.size - sizeof m->head };
+    struct fetch_request *q = c->request;
+    struct err why = { 0 };
+    int r = FETCH_TAKEN;
 
     if (c->state == CALL_CANCELLED)
         return 0;
@@ -366,12 +325,16 @@ static int take_fetched_piece(struct fetcher_call_ *c, const struct fetcher_byte
         return err_set(e, ERR_INVALID, "an unexpected piece of a body");
     c->window -= piece.n;
     c->used += piece.n;
-    if (wants_fetched_pieces(c)) {
-        if (hand_piece_over(c, piece) > 0)
-            return 0;
-    } else if (buf_add(&c->body, piece) < 0) {
+    if (q->piece && (c->answer.status == 200 || c->answer.status == 206))
+        r = q->piece(q, &c->answer, piece, &why);
+    else if (buf_add(&c->body, piece) < 0)
         return err_set(e, ERR_INVALID, "a body exceeds its limit");
+    if (r < 0) {
+        cancel_sent_call(c);
+        q->done(q, &(struct fetch_answer){ .err = why });
+        return 0;
     }
+    c->held |= r == FETCH_HOLD;
     give_credit(c);
     return 0;
 }
@@ -386,10 +349,7 @@ static int take_fetch_end(struct fetcher_call_ *c, const struct fetcher_end *m, 
         return err_set(e, ERR_INVALID, "a request ended without an answer");
     if (m->redirect_n)
         c->answer.redirect = (struct str){ m->redirect, m->redirect_n };
-    if (c->request)
-        finish_call(c, &why);
-    else
-        free_call(c);
+    finish_call(c, &why);
     send_waiting(f);
     return 0;
 }
@@ -482,25 +442,18 @@ static void on_health_timer(struct loop_timer *t)
 
 /* ---- starting ---- */
 
-static void send_call(struct fetcher_call_ *c)
-{
-    struct fetcher *f = c->fetcher;
-
-    c->state = CALL_SENT;
-    f->sent++;
-    f->idle = 0;
-    list_move(&c->packets, &f->out);
-    push_packets(f);
-}
-
 static void send_waiting(struct fetcher *f)
 {
-    for (struct link *m = list_first(&f->calls);
-         m && has_process(f) && f->sent < FETCHER_REQUESTS_MAX; m = list_after(&f->calls, m)) {
-        struct fetcher_call_ *c = container_of(m, struct fetcher_call_, link);
-
-        if (c->state == CALL_WAITING)
-            send_call(c);
+    LIST_EACH (struct fetcher_call_, c, &f->calls, link) {
+        if (!has_process(f) || f->sent >= FETCHER_REQUESTS_MAX)
+            return;
+        if (c->state != CALL_WAITING)
+            continue;
+        c->state = CALL_SENT;
+        f->sent++;
+        f->idle = 0;
+        list_move(&c->packets, &f->out);
+        push_packets(f);
     }
 }
 
@@ -514,7 +467,10 @@ static void on_restart_timer(struct loop_timer *t)
     f->silent = f->idle = 0;
     f->ping = 0;
     f->stamp = stamp_settings(f);
-    r = begin_process(f, &e);
+    r = f->start ? f->start(f->user, &f->sock, &f->process, &e)
+                 : err_set(&e, ERR_UNSUPPORTED, "this daemon cannot start sandboxer-fetch");
+    if (r >= 0 && fcntl(f->sock, F_SETFL, O_NONBLOCK) < 0)
+        r = err_sys(&e, "preparing the socket of sandboxer-fetch");
     if (r >= 0)
         r = loop_fd_start(f->loop, &f->fd, f->sock, LOOP_READ, on_fetcher_socket, &e);
     if (r < 0) {
@@ -536,10 +492,7 @@ static void on_call_deadline(struct loop_timer *t)
 
     (void)err_set(&why, ERR_TIMEOUT, "sandboxer-fetch did not %s the request in time",
                   waited ? "get" : "end");
-    if (c->request)
-        finish_call(c, &why);
-    else
-        free_call(c);
+    finish_call(c, &why);
     if (!waited && has_process(f))
         on_process_died(f, why.msg, false);
 }
@@ -559,20 +512,23 @@ static struct fetch_packet *add_packet(struct fetcher_call_ *c, enum fetcher_typ
     return p;
 }
 
-static int pack_request(struct fetcher_call_ *c, const struct fetch_request *r, int *certificates,
-                        struct err *e)
+static int pack_request(struct fetcher_call_ *c, const struct fetch_request *r, struct err *e)
 {
+    AUTO_CLOSE int certificates =
+        r->ca_file ? open(r->ca_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     AUTO(wipe_fetched) struct buf details = BUF_INIT(DETAILS_MAX);
     struct fetch_packet *first;
     struct fetcher_request m;
-    int bad = fetcher_write_details(r, &m, &details, e);
+    int bad = r->ca_file && certificates < 0
+                  ? err_sys(e, "opening the certificates in %s", r->ca_file)
+                  : fetcher_write_details(r, &m, &details, e);
 
     if (bad < 0)
         return bad;
-    m.flags |= *certificates >= 0 ? FETCHER_HAS_CERTIFICATES : 0;
+    m.flags |= certificates >= 0 ? FETCHER_HAS_CERTIFICATES : 0;
     first = add_packet(c, FETCHER_REQUEST,
                        (struct str){ (const char *)&m + sizeof m.head, sizeof m - sizeof m.head });
-    first->fd = take_fd(certificates);
+    first->fd = take_fd(&certificates);
     for (size_t at = 0; at < details.n; at += FETCHER_PIECE_MAX) {
         size_t left = details.n - at;
 
@@ -581,24 +537,6 @@ static int pack_request(struct fetcher_call_ *c, const struct fetch_request *r, 
             (struct str){ details.p + at, left < FETCHER_PIECE_MAX ? left : FETCHER_PIECE_MAX });
     }
     return 0;
-}
-
-static int open_certificates(const struct fetch_request *r, int *ret, struct err *e)
-{
-    if (!r->ca_file)
-        return 0;
-    *ret = open(r->ca_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return *ret < 0 ? err_sys(e, "opening the certificates in %s", r->ca_file) : 0;
-}
-
-static int check_fetcher_share(const struct fetcher_share *s, const struct fetch_request *r,
-                               struct err *e)
-{
-    if (r->exchange_)
-        return err_set(e, ERR_CONFLICT, "the request is running");
-    if (s->running >= s->max)
-        return err_set(e, ERR_BUSY, "%u requests are running already", s->running);
-    return fetch_request_check(r, e);
 }
 
 static struct fetcher_call_ *new_call(struct fetcher_share *s, const struct fetch_request *r)
@@ -616,16 +554,18 @@ static struct fetcher_call_ *new_call(struct fetcher_share *s, const struct fetc
 int fetcher_start(struct fetcher_share *s, struct fetch_request *r, struct err *e)
 {
     struct fetcher *f = s->fetcher;
-    AUTO_CLOSE int certificates = -1;
     struct fetcher_call_ *c;
-    int bad = check_fetcher_share(s, r, e);
+    int bad;
 
-    if (bad >= 0)
-        bad = open_certificates(r, &certificates, e);
+    if (r->exchange_)
+        return err_set(e, ERR_CONFLICT, "the request is running");
+    if (s->running >= s->max)
+        return err_set(e, ERR_BUSY, "%u requests are running already", s->running);
+    bad = fetch_request_check(r, e);
     if (bad < 0)
         return bad;
     c = new_call(s, r);
-    bad = pack_request(c, r, &certificates, e);
+    bad = pack_request(c, r, e);
     if (bad < 0) {
         free_call(c);
         return bad;

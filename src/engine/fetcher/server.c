@@ -66,31 +66,21 @@ static void stop_serving(struct fetch_server *s)
     loop_stop(&s->loop);
 }
 
-static void free_reply(struct reply *p)
-{
-    explicit_bzero(p->bytes, p->n);
-    free(p);
-}
-
 /* The queue is bounded by the window of each request, plus an ANSWER and an END for each. */
-static void queue_reply(struct fetch_server *s, const void *message, size_t n)
-{
-    struct reply *p = new0(sizeof *p + n);
-
-    p->n = n;
-    memcpy(p->bytes, message, n);
-    list_append(&s->out, &p->link);
-    loop_fd_want(&s->fd, LOOP_READ | LOOP_WRITE, NULL);
-}
-
 static void send_reply(struct fetch_server *s, const void *message, size_t n)
 {
     int r = list_first(&s->out) ? -(int)ERR_BUSY : ipc_send(s->sock, message, n, NULL, 0, NULL);
 
-    if (r == -(int)ERR_BUSY)
-        queue_reply(s, message, n);
-    else if (r < 0)
+    if (r == -(int)ERR_BUSY) {
+        struct reply *p = new0(sizeof *p + n);
+
+        p->n = n;
+        memcpy(p->bytes, message, n);
+        list_append(&s->out, &p->link);
+        loop_fd_want(&s->fd, LOOP_READ | LOOP_WRITE, NULL);
+    } else if (r < 0) {
         stop_serving(s);
+    }
 }
 
 static void send_queued_replies(struct fetch_server *s)
@@ -106,16 +96,10 @@ static void send_queued_replies(struct fetch_server *s)
             return;
         }
         link_leave(l);
-        free_reply(p);
+        explicit_bzero(p->bytes, p->n);
+        free(p);
     }
     loop_fd_want(&s->fd, LOOP_READ, NULL);
-}
-
-static void send_end(struct fetch_server *s, uint64_t id, const struct err *e, struct str redirect)
-{
-    struct fetcher_end m;
-
-    send_reply(s, &m, fetcher_write_end(&m, FETCHER_END, id, e, redirect));
 }
 
 static void send_failed(int sock, const struct err *e)
@@ -142,7 +126,9 @@ static void free_errand(struct errand *x)
 
 static void end_errand(struct errand *x, const struct err *e, struct str redirect)
 {
-    send_end(x->server, x->id, e, redirect);
+    struct fetcher_end m;
+
+    send_reply(x->server, &m, fetcher_write_end(&m, FETCHER_END, x->id, e, redirect));
     free_errand(x);
 }
 
@@ -252,12 +238,9 @@ static int begin_errand(struct errand *x, struct err *e)
 
 static struct errand *find_errand(struct fetch_server *s, uint64_t id)
 {
-    for (struct link *m = list_first(&s->errands); m; m = list_after(&s->errands, m)) {
-        struct errand *x = container_of(m, struct errand, link);
-
+    LIST_EACH (struct errand, x, &s->errands, link)
         if (x->id == id)
             return x;
-    }
     return NULL;
 }
 
@@ -291,7 +274,6 @@ static int take_errand(struct fetch_server *s, const struct fetcher_request *m,
 static int take_details(struct fetch_server *s, const struct fetcher_bytes *m, struct err *e)
 {
     struct errand *x = s->arrives;
-    struct err why = { 0 };
 
     if (!x || x->id != m->head.id ||
         buf_add(&x->details, (struct str){ m->bytes, m->head.size - sizeof m->head }) < 0)
@@ -299,10 +281,8 @@ static int take_details(struct fetch_server *s, const struct fetcher_bytes *m, s
     if (x->details.n < fetcher_details_size(&x->asked))
         return 0;
     s->arrives = NULL;
-    if (x->refused.code != ERR_OK)
-        why = x->refused;
-    if (why.code != ERR_OK || begin_errand(x, &why) < 0)
-        end_errand(x, &why, STR(""));
+    if (x->refused.code != ERR_OK || begin_errand(x, &x->refused) < 0)
+        end_errand(x, &x->refused, STR(""));
     return 0;
 }
 
@@ -394,33 +374,26 @@ static void on_plane_socket(struct loop_fd *f, unsigned events)
     }
 }
 
-static int open_server(struct fetch_server *s, struct err *e)
+int fetcher_serve(int sock)
 {
     const struct fetch_limits limits = { .requests = FETCHER_REQUESTS_MAX,
                                          .connections = FETCHER_REQUESTS_MAX,
                                          .per_host = FETCHER_REQUESTS_MAX };
-    int r = loop_init(&s->loop, e);
-
-    if (r >= 0 && fcntl(s->sock, F_SETFL, O_NONBLOCK) < 0)
-        r = err_sys(e, "preparing the socket");
-    if (r >= 0)
-        r = fetch_init(&s->fetch, &s->loop, limits, e);
-    if (r >= 0)
-        r = fetcher_confine(e);
-    if (r >= 0)
-        r = loop_fd_start(&s->loop, &s->fd, s->sock, LOOP_READ, on_plane_socket, e);
-    return r;
-}
-
-int fetcher_serve(int sock)
-{
     static struct fetch_server s;
     struct err e;
     int r;
 
     signal(SIGPIPE, SIG_IGN);
     s.sock = sock;
-    r = open_server(&s, &e);
+    r = loop_init(&s.loop, &e);
+    if (r >= 0 && fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
+        r = err_sys(&e, "preparing the socket");
+    if (r >= 0)
+        r = fetch_init(&s.fetch, &s.loop, limits, &e);
+    if (r >= 0)
+        r = fetcher_confine(&e);
+    if (r >= 0)
+        r = loop_fd_start(&s.loop, &s.fd, sock, LOOP_READ, on_plane_socket, &e);
     if (r >= 0)
         r = loop_run(&s.loop, &e);
     if (r < 0)

@@ -15,21 +15,18 @@ static const struct {
     enum fetcher_side side;
     size_t least, most;
 } kinds[] = {
-#define FIXED(side, type)                                                                          \
-    {                                                                                              \
-        side, sizeof(type), sizeof(type)                                                           \
-    }
-    [FETCHER_REQUEST] = FIXED(FETCHER_TO_PROCESS, struct fetcher_request),
+#define FIXED(type) sizeof(type), sizeof(type)
+    [FETCHER_REQUEST] = { FETCHER_TO_PROCESS, FIXED(struct fetcher_request) },
     [FETCHER_MORE] = { FETCHER_TO_PROCESS, sizeof(struct fetcher_head) + 1,
                        sizeof(struct fetcher_bytes) },
-    [FETCHER_CREDIT] = FIXED(FETCHER_TO_PROCESS, struct fetcher_credit),
-    [FETCHER_CANCEL] = FIXED(FETCHER_TO_PROCESS, struct fetcher_head),
-    [FETCHER_PING] = FIXED(FETCHER_TO_PROCESS, struct fetcher_head),
+    [FETCHER_CREDIT] = { FETCHER_TO_PROCESS, FIXED(struct fetcher_credit) },
+    [FETCHER_CANCEL] = { FETCHER_TO_PROCESS, FIXED(struct fetcher_head) },
+    [FETCHER_PING] = { FETCHER_TO_PROCESS, FIXED(struct fetcher_head) },
     [FETCHER_ANSWER] = { FETCHER_FROM_PROCESS, sizeof(struct fetcher_answer), FETCHER_ANSWER_MAX },
     [FETCHER_PIECE] = { FETCHER_FROM_PROCESS, sizeof(struct fetcher_head) + 1,
                         sizeof(struct fetcher_bytes) },
     [FETCHER_END] = { FETCHER_FROM_PROCESS, END_SIZE, sizeof(struct fetcher_end) },
-    [FETCHER_PONG] = FIXED(FETCHER_FROM_PROCESS, struct fetcher_head),
+    [FETCHER_PONG] = { FETCHER_FROM_PROCESS, FIXED(struct fetcher_head) },
     [FETCHER_FAILED] = { FETCHER_FROM_PROCESS, END_SIZE, END_SIZE },
 #undef FIXED
 };
@@ -88,21 +85,6 @@ static int write_header_field(struct buf *out, const struct fetch_header *h)
 
 /* ---- checks ---- */
 
-static int check_message_head(const struct fetcher_head *h, size_t n, enum fetcher_side side,
-                              struct err *e)
-{
-    if (h->magic != FETCHER_MAGIC)
-        return err_set(e, ERR_INVALID, "not a fetch message");
-    if (h->version != FETCHER_VERSION)
-        return err_set(e, ERR_UNSUPPORTED, "fetch protocol %u; this is %d", h->version,
-                       FETCHER_VERSION);
-    if (h->type >= COUNT_OF(kinds) || kinds[h->type].least == 0 || kinds[h->type].side != side)
-        return err_set(e, ERR_INVALID, "a fetch message of unknown type %u", h->type);
-    if (h->size != n || n < kinds[h->type].least || n > kinds[h->type].most || h->pad)
-        return err_set(e, ERR_INVALID, "a fetch message of type %u with %zu bytes", h->type, n);
-    return 0;
-}
-
 static int check_request_numbers(const struct fetcher_request *m, struct err *e)
 {
     bool good = m->method < FETCH_METHOD_COUNT_ && m->reach < FETCH_REACH_COUNT_ &&
@@ -150,11 +132,18 @@ static int check_end_message(const struct fetcher_end *m, size_t size, struct er
 int fetcher_check(const void *message, size_t n, enum fetcher_side side, struct err *e)
 {
     const struct fetcher_head *h = message;
-    int r = n < sizeof *h ? err_set(e, ERR_INVALID, "a fetch message of %zu bytes", n)
-                          : check_message_head(h, n, side, e);
 
-    if (r < 0)
-        return r;
+    if (n < sizeof *h)
+        return err_set(e, ERR_INVALID, "a fetch message of %zu bytes", n);
+    if (h->magic != FETCHER_MAGIC)
+        return err_set(e, ERR_INVALID, "not a fetch message");
+    if (h->version != FETCHER_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, "fetch protocol %u; this is %d", h->version,
+                       FETCHER_VERSION);
+    if (h->type >= COUNT_OF(kinds) || kinds[h->type].least == 0 || kinds[h->type].side != side)
+        return err_set(e, ERR_INVALID, "a fetch message of unknown type %u", h->type);
+    if (h->size != n || n < kinds[h->type].least || n > kinds[h->type].most || h->pad)
+        return err_set(e, ERR_INVALID, "a fetch message of type %u with %zu bytes", h->type, n);
     switch (h->type) {
     case FETCHER_REQUEST:
         return check_request_numbers(message, e);
@@ -223,19 +212,6 @@ int fetcher_read_details(const struct fetcher_request *m, struct str details,
     return 0;
 }
 
-static int write_request_addresses(const struct fetch_request *r, struct buf *out)
-{
-    int bad = 0;
-
-    for (size_t i = 0; bad >= 0 && i < r->address_count; i++) {
-        struct fetcher_address a = { .v6 = r->addresses[i].v6 };
-
-        memcpy(a.bytes, r->addresses[i].bytes, sizeof a.bytes);
-        bad = buf_add(out, (struct str){ (const char *)&a, sizeof a });
-    }
-    return bad;
-}
-
 int fetcher_write_details(const struct fetch_request *r, struct fetcher_request *m,
                           struct buf *details, struct err *e)
 {
@@ -256,8 +232,12 @@ int fetcher_write_details(const struct fetch_request *r, struct fetcher_request 
     for (size_t i = 0; bad >= 0 && i < r->header_count; i++)
         bad = write_header_field(details, &r->headers[i]);
     m->headers_n = (uint32_t)(details->n - url.n);
-    if (bad >= 0)
-        bad = write_request_addresses(r, details);
+    for (size_t i = 0; bad >= 0 && i < r->address_count; i++) {
+        struct fetcher_address a = { .v6 = r->addresses[i].v6 };
+
+        memcpy(a.bytes, r->addresses[i].bytes, sizeof a.bytes);
+        bad = buf_add(details, (struct str){ (const char *)&a, sizeof a });
+    }
     if (bad >= 0)
         bad = buf_add(details, r->body);
     if (bad < 0)
@@ -297,14 +277,6 @@ int fetcher_write_answer(const struct fetch_answer *a, uint64_t id, struct buf *
     return 0;
 }
 
-/* Texts of servers and libraries may contain any bytes. */
-static void clean_text(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
 size_t fetcher_write_end(struct fetcher_end *m, enum fetcher_type type, uint64_t id,
                          const struct err *e, struct str redirect)
 {
@@ -312,7 +284,9 @@ size_t fetcher_write_end(struct fetcher_end *m, enum fetcher_type type, uint64_t
 
     *m = (struct fetcher_end){ .code = end_codes >> e->code & 1 ? e->code : ERR_UPSTREAM };
     snprintf(m->msg, sizeof m->msg, "%s", e->msg);
-    clean_text(m->msg);
+    for (char *p = m->msg; *p; p++) /* texts of servers and libraries may contain any bytes */
+        if (*p < ' ' || *p > '~')
+            *p = '?';
     m->redirect_n = leads ? (uint32_t)redirect.n : 0;
     memcpy(m->redirect, redirect.p ? redirect.p : "", m->redirect_n);
     fetcher_fill(&m->head, type, id, END_SIZE + m->redirect_n);
